@@ -376,7 +376,9 @@ func (g *Graph) classes(starts []vertex, found map[vertex]nodeReach) []Class {
 		)
 	})
 	classes := make([]Class, len(all))
-	certain, possible := g.newSolver(false), g.newSolver(true)
+	certain, possible := g.solver(false), g.solver(true)
+	defer g.release(certain)
+	defer g.release(possible)
 	admin := g.index[key{kind: isClusterAdmin}]
 	for i, c := range all {
 		classes[i] = c.Class

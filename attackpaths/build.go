@@ -15,8 +15,13 @@ import (
 type builder struct {
 	*Graph
 	cluster *Cluster
-	// pending are vertices that have no edges yet.
-	pending []vertex
+	// expanded is how many vertices have their edges.
+	expanded int
+	// firstPod is the vertex of the first pod; the others follow in their order.
+	firstPod vertex
+	// templates are the vertices of what pods name, as far as they have been looked up.
+	templates map[*inventory.Template]*templateVertices
+	edges     edgeStore
 
 	nodes      []inventory.Node
 	namespaces []string
@@ -30,6 +35,8 @@ type builder struct {
 	roleRights     map[int32]*roleRights
 	roleIndex      map[roleName]int32
 	conditionIndex map[string]int32
+	// guardTexts are the results of guardsOf.
+	guardTexts map[guardKey]string
 	// given are the groups of Cluster.Users by name.
 	given      map[string][]string
 	identities []*identity
@@ -46,13 +53,15 @@ func newBuilder(c *Cluster) *builder {
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
 		roleRights: map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
-		own: ownRights{}, given: map[string][]string{},
+		guardTexts: map[guardKey]string{},
+		own:        ownRights{}, given: map[string][]string{},
 	}
 }
 
 // build adds every vertex that a start can be or lead to.
 func (b *builder) build() {
 	b.collect()
+	b.reserve()
 	b.vertex(key{kind: isClusterAdmin})
 	for _, n := range b.nodes {
 		b.vertex(key{kind: isNode, name: n.Name})
@@ -65,6 +74,7 @@ func (b *builder) build() {
 			b.vertex(key{kind: isSecret, namespace: ns, name: s.Name.Name})
 		}
 	}
+	b.firstPod = vertex(len(b.keys))
 	for _, p := range b.pods {
 		b.vertex(key{kind: isPod, namespace: p.Namespace, name: p.Name.Name})
 	}
@@ -103,13 +113,15 @@ func (b *builder) collect() {
 	for _, a := range c.Inventory.ServiceAccounts() {
 		accounts[a] = true
 	}
+	templates := map[*inventory.Template]bool{}
 	for i, p := range b.pods {
 		known[p.Namespace] = true
 		b.podsIn[p.Namespace] = append(b.podsIn[p.Namespace], int32(i))
 		if p.Node != "" {
 			b.podsOn[p.Node] = append(b.podsOn[p.Node], int32(i))
 		}
-		if p.ServiceAccount != "" && !p.Mirror {
+		if p.ServiceAccount != "" && !p.Mirror && !templates[p.Template] {
+			templates[p.Template] = true
 			accounts[inventory.Name{Namespace: p.Namespace, Name: p.ServiceAccount}] = true
 		}
 	}
@@ -145,7 +157,12 @@ func (b *builder) collectSecrets(known map[string]bool) {
 		have[s.Name], known[s.Namespace] = true, true
 		b.secrets[s.Namespace] = append(b.secrets[s.Namespace], s)
 	}
+	templates := map[*inventory.Template]bool{}
 	for _, p := range b.pods {
+		if templates[p.Template] {
+			continue
+		}
+		templates[p.Template] = true
 		for _, names := range [...][]string{p.Secrets, p.PullSecrets} {
 			for _, name := range names {
 				if n := (inventory.Name{Namespace: p.Namespace, Name: name}); !have[n] {
@@ -185,7 +202,6 @@ func (b *builder) vertex(k key) vertex {
 	v := vertex(len(b.keys))
 	b.index[k] = v
 	b.keys, b.out, b.joinsOf = append(b.keys, k), append(b.out, nil), append(b.joinsOf, nil)
-	b.pending = append(b.pending, v)
 	switch {
 	case k.kind == isRole:
 		b.roleVertices = append(b.roleVertices, v)
@@ -260,10 +276,11 @@ func (b *builder) condition(text string) int32 {
 
 // drain expands vertices until there are no new ones.
 func (b *builder) drain() {
-	for len(b.pending) > 0 {
-		v := b.pending[0]
-		b.pending = b.pending[1:]
+	for ; b.expanded < len(b.keys); b.expanded++ {
+		v := vertex(b.expanded)
+		b.out[v] = b.edges.begin(b.out[v])
 		b.expand(v, b.keys[v])
+		b.out[v] = b.edges.end(b.out[v])
 	}
 }
 
@@ -285,7 +302,7 @@ func (b *builder) expand(v vertex, k key) {
 	case isSecret:
 		b.expandSecret(v, k)
 	case isPod:
-		b.expandPod(v, k)
+		b.expandPod(v)
 	case isRole:
 		b.expandRole(v, k)
 	case isRight:

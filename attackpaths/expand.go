@@ -36,7 +36,7 @@ func (b *builder) expandNode(v vertex, k key) {
 	admin := b.vertex(key{kind: isClusterAdmin})
 	for _, i := range b.podsOn[k.name] {
 		p := b.pods[i]
-		b.step(PodOnNode, v, b.podVertex(p), i, "")
+		b.step(PodOnNode, v, b.podVertex(i), i, "")
 		b.mounted(PodTokenOnNode, v, p, i)
 		switch p.ControlPlane {
 		case "kube-apiserver", "etcd", "kube-controller-manager":
@@ -68,7 +68,7 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 	if p.Audiences[0] == "" {
 		dependsOn = ""
 	}
-	b.step(code, from, b.accountVertex(p.Namespace, p.ServiceAccount), i, dependsOn)
+	b.step(code, from, b.templateOf(p).account, i, dependsOn)
 }
 
 // expandNodeUser gives what the Node authorizer and NodeRestriction allow a node's credential,
@@ -81,7 +81,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 			continue
 		}
 		if b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount) {
-			b.step(TokenOfPodOnNode, v, b.accountVertex(p.Namespace, p.ServiceAccount), i, b.guardsOf(createToken, p.Namespace))
+			b.step(TokenOfPodOnNode, v, b.templateOf(p).account, i, b.guardsOf(createToken, p.Namespace))
 		}
 	}
 	for _, o := range b.cluster.Relations.Objects(node, graph.Secret) {
@@ -212,26 +212,19 @@ func (b *builder) bootstrapGroups() []string {
 }
 
 // expandPod gives what the processes of a pod hold.
-func (b *builder) expandPod(v vertex, k key) {
-	i, _ := slices.BinarySearchFunc(b.pods, k, func(p *inventory.Pod, k key) int {
-		if p.Namespace != k.namespace {
-			return compareStrings(p.Namespace, k.namespace)
-		}
-		return compareStrings(p.Name.Name, k.name)
-	})
+func (b *builder) expandPod(v vertex) {
+	i := int32(v - b.firstPod)
 	p := b.pods[i]
-	b.mounted(PodToken, v, p, int32(i))
-	for _, name := range p.Secrets {
-		b.step(PodSecret, v, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}), int32(i), "")
+	b.mounted(PodToken, v, p, i)
+	for _, secret := range b.templateOf(p).secrets {
+		b.step(PodSecret, v, secret, i, "")
 	}
 	if len(p.Escapes) > 0 && p.Node != "" {
-		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), int32(i), p.Escapes[0].DependsOn)
+		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), i, p.Escapes[0].DependsOn)
 	}
 }
 
-func (b *builder) podVertex(p *inventory.Pod) vertex {
-	return b.vertex(key{kind: isPod, namespace: p.Namespace, name: p.Name.Name})
-}
+func (b *builder) podVertex(i int32) vertex { return b.firstPod + vertex(i) }
 
 func (b *builder) accountVertex(namespace, name string) vertex {
 	return b.vertex(key{kind: isServiceAccount, namespace: namespace, name: name})

@@ -101,8 +101,24 @@ func allOf(conditions ...string) string {
 	return strings.Join(slices.DeleteFunc(conditions, func(c string) bool { return c == "" }), "; ")
 }
 
+// guardKey is a right in a namespace.
+type guardKey struct {
+	right     right
+	namespace string
+}
+
 // guardsOf names what admission is asked about a request that needs a right.
 func (b *builder) guardsOf(r right, namespace string) string {
+	k := guardKey{r, namespace}
+	text, ok := b.guardTexts[k]
+	if !ok {
+		text = b.guardsOfRequest(r, namespace)
+		b.guardTexts[k] = text
+	}
+	return text
+}
+
+func (b *builder) guardsOfRequest(r right, namespace string) string {
 	kind := &requestKinds[r]
 	operation := admissionv1.Update
 	switch {
@@ -180,7 +196,7 @@ func (b *builder) eachAccount(code Code, v vertex, k key, dependsOn string) {
 func (b *builder) eachPod(code Code, v vertex, k key, dependsOn string, keep func(*inventory.Pod) bool) {
 	for _, i := range b.podsIn[k.namespace] {
 		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && keep(p) {
-			b.step(code, v, b.podVertex(p), -1, dependsOn)
+			b.step(code, v, b.podVertex(i), -1, dependsOn)
 		}
 	}
 }
@@ -222,7 +238,7 @@ func (b *builder) addsContainers(v vertex, k key) {
 		if p.Mirror || p.Node == "" || (k.name != "" && k.name != p.Name.Name) {
 			continue
 		}
-		b.step(PodExec, v, b.podVertex(p), -1, guards)
+		b.step(PodExec, v, b.podVertex(i), -1, guards)
 		b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), guards, v, b.privileged(k.namespace))
 	}
 }

@@ -7,11 +7,23 @@ func (g *Graph) Costs(start Holding) (map[Holding]int, error) {
 		return nil, err
 	}
 	costs := map[Holding]int{}
-	certain, possible := g.newSolver(false), g.newSolver(true)
+	certain, possible := g.solver(false), g.solver(true)
+	defer g.release(certain)
+	defer g.release(possible)
 	certain.solve(v)
 	possible.solve(v)
-	for h, w := range g.ways(v, certain, possible) {
+	for _, w := range g.ways(v, certain, possible) {
+		h, _ := g.keys[w.vertex].holding()
 		costs[h] = int(w.cost())
 	}
 	return costs, nil
+}
+
+// Edges returns how many edges and parts of joins the graph has.
+func (g *Graph) Edges() int {
+	n := 0
+	for v := range g.out {
+		n += len(g.out[v]) + len(g.joinsOf[v])
+	}
+	return n
 }

@@ -54,7 +54,7 @@ func (b *builder) expandFact(v vertex, k key) {
 		}
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
-			b.implies(v, b.podVertex(b.pods[i]))
+			b.implies(v, b.podVertex(i))
 		}
 	}
 }

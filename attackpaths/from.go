@@ -10,7 +10,9 @@ func (g *Graph) From(start Holding) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	certain, possible := g.newSolver(false), g.newSolver(true)
+	certain, possible := g.solver(false), g.solver(true)
+	defer g.release(certain)
+	defer g.release(possible)
 	certain.solve(v)
 	possible.solve(v)
 	return Result{
@@ -33,11 +35,12 @@ func certainty(certain, possible *solver, v vertex) Certainty {
 
 // reached lists the holdings with their paths.
 func (g *Graph) reached(start vertex, certain, possible *solver) []Reached {
-	all := []Reached{}
-	for h, w := range g.ways(start, certain, possible) {
-		all = append(all, Reached{Holding: h, Certainty: w.certainty, Path: w.solver.path(w.vertex)})
+	ways := g.ways(start, certain, possible)
+	all := make([]Reached, len(ways))
+	for i, w := range ways {
+		h, _ := g.keys[w.vertex].holding()
+		all[i] = Reached{Holding: h, Certainty: w.certainty, Path: w.solver.path(w.vertex)}
 	}
-	slices.SortFunc(all, func(a, b Reached) int { return compareHoldings(a.Holding, b.Holding) })
 	return all
 }
 
@@ -50,11 +53,13 @@ type way struct {
 
 func (w way) cost() int32 { return w.solver.cost[w.vertex] }
 
-// ways finds for each holding but the start the vertex through which it is reached. A user that
-// is a node's credential too has two: what is certain comes first, then what costs less.
-func (g *Graph) ways(start vertex, certain, possible *solver) map[Holding]way {
+// ways finds for each holding but the start the vertex through which it is reached, in the order
+// of holdings. A user that is a node's credential too has two: what is certain comes first, then
+// what costs less.
+func (g *Graph) ways(start vertex, certain, possible *solver) []way {
 	self, _ := g.keys[start].holding()
-	ways := map[Holding]way{}
+	ways := make([]way, 0, len(possible.reached))
+	users := map[string]int{} // their places
 	for _, v := range possible.reached {
 		w := way{v, possible, Possible}
 		if certain.has(v) {
@@ -64,12 +69,48 @@ func (g *Graph) ways(start vertex, certain, possible *solver) map[Holding]way {
 		if !ok || h == self || w.solver.isPartOfNode(v) {
 			continue
 		}
-		known, ok := ways[h]
-		if !ok || w.certainty > known.certainty || w.certainty == known.certainty && w.cost() < known.cost() {
-			ways[h] = w
+		if i, known := users[h.Name]; known && h.Kind == User {
+			if w.certainty > ways[i].certainty || w.certainty == ways[i].certainty && w.cost() < ways[i].cost() {
+				ways[i] = w
+			}
+			continue
 		}
+		if h.Kind == User {
+			users[h.Name] = len(ways)
+		}
+		ways = append(ways, w)
 	}
+	g.sort(ways)
 	return ways
+}
+
+// sort sorts ways by their holdings. Most vertices of a kind are made in this order, so that
+// little is left when the numbers are sorted.
+func (g *Graph) sort(ways []way) {
+	slices.SortFunc(ways, func(a, b way) int {
+		if x, y := g.keys[a.vertex].rank(), g.keys[b.vertex].rank(); x != y {
+			return int(x) - int(y)
+		}
+		return int(a.vertex - b.vertex)
+	})
+	slices.SortFunc(ways, func(a, b way) int {
+		x, y := &g.keys[a.vertex], &g.keys[b.vertex]
+		switch {
+		case x.rank() != y.rank():
+			return int(x.rank()) - int(y.rank())
+		case x.namespace != y.namespace:
+			return compareStrings(x.namespace, y.namespace)
+		}
+		return compareStrings(x.name, y.name)
+	})
+}
+
+// rank orders the kinds of holdings.
+func (k *key) rank() vertexKind {
+	if k.kind == isNodeUser {
+		return isUser
+	}
+	return k.kind
 }
 
 // isPartOfNode reports whether a vertex is the credential of a node that is reached.

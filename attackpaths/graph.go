@@ -3,6 +3,7 @@ package attackpaths
 import (
 	"cmp"
 	"fmt"
+	"sync"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -99,6 +100,9 @@ type Graph struct {
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole
 	conditions []string
+
+	// solvers are those that are not in use.
+	solvers sync.Pool
 }
 
 // New makes the graph of a cluster.

@@ -1,8 +1,6 @@
 package attackpaths
 
 import (
-	"cmp"
-
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -81,12 +79,4 @@ type Result struct {
 // kindOrder sorts holdings by what they are worth.
 var kindOrder = map[string]int{
 	ClusterAdmin: 0, Node: 1, ServiceAccount: 2, User: 3, Group: 4, Namespace: 5, Secret: 6, Pod: 7,
-}
-
-func compareHoldings(a, b Holding) int {
-	return cmp.Or(
-		cmp.Compare(kindOrder[a.Kind], kindOrder[b.Kind]),
-		cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Name, b.Name),
-	)
 }

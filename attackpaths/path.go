@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -18,37 +17,81 @@ type position struct {
 	dependsOn int32
 }
 
+// trail is the derivation of a vertex as steps between holdings, and where it stands at the
+// vertex.
+type trail struct {
+	position
+	steps []Step
+}
+
 // path renders the derivation of a vertex as steps between holdings.
-func (s *solver) path(v vertex) []Step {
-	var steps []Step
+func (s *solver) path(v vertex) []Step { return s.trail(v).steps }
+
+// trail renders the derivation of a vertex. What many vertices are reached through is rendered
+// once.
+func (s *solver) trail(v vertex) trail {
+	how := s.via[v]
+	switch {
+	case how.join >= 0:
+		return s.joined(v)
+	case how.from == none:
+		return s.begin(v)
+	}
+	before, ok := s.trails[how.from]
+	if !ok {
+		before = s.trail(how.from)
+		s.trails[how.from] = before
+	}
+	return s.extend(before, v, nil)
+}
+
+// begin is the trail of the start.
+func (s *solver) begin(v vertex) trail {
+	h, _ := s.keys[v].holding()
+	return trail{position: position{holder: h, pending: -1, binding: -1}}
+}
+
+// joined renders a derivation that ends with a join.
+func (s *solver) joined(v vertex) trail {
+	var t trail
 	at := map[vertex]position{}
 	for _, v := range s.derivation(v) {
-		how := s.via[v]
-		h, isHolding := s.keys[v].holding()
-		if how.from == none && how.join < 0 {
-			at[v] = position{holder: h, pending: -1, binding: -1}
-			continue
+		if how := s.via[v]; how.from == none && how.join < 0 {
+			t.position = s.begin(v).position
+		} else {
+			t.position = s.before(how, at)
+			t = s.extend(t, v, at)
 		}
-		p := s.before(how, at)
-		switch {
-		case how.edge.row != 0:
-			steps = append(steps, s.step(how, p, v, at))
-			p = position{holder: p.holder, pending: len(steps) - 1, binding: -1}
-		default:
-			if how.edge.arg >= 0 {
-				p.binding = how.edge.arg
-			}
-			if how.edge.dependsOn != 0 {
-				p.dependsOn = how.edge.dependsOn
-			}
-		}
-		if isHolding && p.pending >= 0 {
-			steps[p.pending].To = h
-			p.holder, p.pending = h, -1
-		}
-		at[v] = p
+		at[v] = t.position
 	}
-	return steps
+	return t
+}
+
+// extend adds a vertex to the trail of what it is reached from. At has the positions of the
+// parts of a join. The steps before it are not changed, and a holding has steps of its own.
+func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
+	how := s.via[v]
+	h, isHolding := s.keys[v].holding()
+	switch {
+	case how.edge.row != 0:
+		steps := make([]Step, len(t.steps), len(t.steps)+1)
+		copy(steps, t.steps)
+		t.steps = append(steps, s.step(how, t.position, v, at))
+		t.position = position{holder: t.holder, pending: len(t.steps) - 1, binding: -1}
+	case isHolding:
+		t.steps = slices.Clone(t.steps)
+	}
+	if how.edge.row == 0 && how.edge.arg >= 0 {
+		t.binding = how.edge.arg
+	}
+	if how.edge.row == 0 && how.edge.dependsOn != 0 {
+		t.dependsOn = how.edge.dependsOn
+	}
+	if isHolding && t.pending >= 0 {
+		t.steps[t.pending].To = h
+		t.holder, t.pending = h, -1
+	}
+	return t
 }
 
 // before is where the derivation stands before a vertex is reached. Of the parts of a join it
@@ -184,17 +227,17 @@ func (s *solver) becauseOfPod(e edge, target key) string {
 	p := s.pods[e.arg]
 	switch e.row.code() {
 	case PodOnNode:
-		return fmt.Sprintf("the pod runs on %s", p.Node)
+		return "the pod runs on " + p.Node
 	case PodTokenOnNode:
-		return fmt.Sprintf("pod %s runs on %s and mounts a token", p.Name, p.Node)
+		return "pod " + p.Name.String() + " runs on " + p.Node + " and mounts a token"
 	case TokenOfPodOnNode:
-		return fmt.Sprintf("pod %s runs on %s", p.Name, p.Node)
+		return "pod " + p.Name.String() + " runs on " + p.Node
 	case PodEscape:
 		return p.Escapes[0].Means
 	case ControlPlaneNode:
-		return fmt.Sprintf("pod %s runs %s there", p.Name, p.ControlPlane)
+		return "pod " + p.Name.String() + " runs " + p.ControlPlane + " there"
 	case StealPods:
-		return fmt.Sprintf("the scheduler may bind pods like %s to the node", p.Name)
+		return "the scheduler may bind pods like " + p.Name.String() + " to the node"
 	}
 	if target.kind == isSecret {
 		return "the pod's containers see the secret"

@@ -2,9 +2,10 @@ package attackpaths
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,65 +21,131 @@ type stolen struct {
 	placement          inventory.Placement
 }
 
-// stealPods adds the pods that each node may get. Nodes that the scheduler does not tell
-// apart, whatever labels they give themselves, share one vertex.
+// stealPods adds the pods that each node may get. Nodes that may get the same pods share a
+// vertex, and so do pods with the same placement.
 func (b *builder) stealPods() {
 	kinds := b.movable()
 	if len(kinds) == 0 {
 		return
 	}
-	placements := map[inventory.Placement][]int32{}
-	for _, i := range kinds {
-		p := b.pods[i].Placement
-		placements[p] = append(placements[p], i)
-	}
-	classes := map[string]vertex{}
+	byPlacement := b.byPlacement(kinds)
+	classes, sets := map[string]vertex{}, map[string]vertex{}
 	for i := range b.nodes {
 		n := &b.nodes[i]
 		class := classOf(n)
 		v, ok := classes[class]
 		if !ok {
-			v = b.fact(fmt.Sprintf("pods that may move to nodes like %s", n.Name), "")
+			v = b.movableTo(n, byPlacement, sets)
 			classes[class] = v
-			for _, j := range kinds {
-				if p := b.pods[j]; p.Placement.Allows(n, noderestriction.OwnLabel) {
-					b.moved(v, p, j)
-				}
+		}
+		b.implies(b.vertex(key{kind: isNode, name: n.Name}), v)
+	}
+}
+
+// placed are pods with one placement.
+type placed struct {
+	placement inventory.Placement
+	pods      []int32
+	// vertex leads to what the pods bring; none until a node may get them.
+	vertex vertex
+}
+
+// byPlacement groups pods, in their order.
+func (b *builder) byPlacement(pods []int32) []*placed {
+	index := map[inventory.Placement]*placed{}
+	var all []*placed
+	for _, i := range pods {
+		p := b.pods[i].Placement
+		if index[p] == nil {
+			index[p] = &placed{placement: p, vertex: none}
+			all = append(all, index[p])
+		}
+		index[p].pods = append(index[p].pods, i)
+	}
+	return all
+}
+
+// movableTo is the vertex of the pods that may move to a node. Sets has those that are made, by
+// the placements that they allow.
+func (b *builder) movableTo(n *inventory.Node, all []*placed, sets map[string]vertex) vertex {
+	var allowed []*placed
+	var id []byte
+	for i, p := range all {
+		if p.placement.Allows(n, noderestriction.OwnLabel) {
+			allowed, id = append(allowed, p), binary.AppendUvarint(id, uint64(i))
+		}
+	}
+	v, ok := sets[string(id)]
+	if ok {
+		return v
+	}
+	v = b.fact("pods that may move to nodes like "+n.Name, "")
+	sets[string(id)] = v
+	for _, p := range allowed {
+		if p.vertex == none {
+			p.vertex = b.fact("pods that may move like "+b.pods[p.pods[0]].Name.String(), "")
+			for _, i := range p.pods {
+				b.moved(p.vertex, i)
 			}
 		}
-		from := b.vertex(key{kind: isNode, name: n.Name})
-		b.out[from] = append(b.out[from], edge{to: v, arg: -1})
+		b.implies(v, p.vertex)
 	}
+	return v
 }
 
 // movable are pods that controllers or the scheduler may put on another node, one for each
 // account, set of secrets and placement.
 func (b *builder) movable() []int32 {
-	seen := map[stolen]bool{}
+	type shape struct {
+		template  *inventory.Template
+		placement inventory.Placement
+		bound     bool
+	}
+	shapes, seen, pinned := map[shape]bool{}, map[stolen]bool{}, map[inventory.Placement]bool{}
 	var kinds []int32
 	for i, p := range b.pods {
-		boundWithoutWorkload := p.Node != "" && p.Workload == (inventory.Workload{})
-		if p.Mirror || p.Placement.Pinned() || p.Workload.Resource == "daemonsets" || boundWithoutWorkload {
+		s := shape{p.Template, p.Placement, p.Node != ""}
+		if shapes[s] {
 			continue
 		}
-		s := stolen{namespace: p.Namespace, account: p.ServiceAccount, secrets: fmt.Sprint(p.Secrets), placement: p.Placement}
-		s.token = slices.Contains(p.Audiences, "")
-		if (len(p.Audiences) == 0 && len(p.Secrets) == 0) || seen[s] {
+		shapes[s] = true
+		if !mayMove(p) {
 			continue
 		}
-		seen[s] = true
-		kinds = append(kinds, int32(i))
+		if _, ok := pinned[p.Placement]; !ok {
+			pinned[p.Placement] = p.Placement.Pinned()
+		}
+		if brings := stolenWith(p); !pinned[p.Placement] && !seen[brings] {
+			seen[brings] = true
+			kinds = append(kinds, int32(i))
+		}
 	}
 	return kinds
 }
 
-// moved adds what a pod brings.
-func (b *builder) moved(v vertex, p *inventory.Pod, i int32) {
-	if p.ServiceAccount != "" && slices.Contains(p.Audiences, "") {
-		b.step(StealPods, v, b.accountVertex(p.Namespace, p.ServiceAccount), i, dependsOnPlacement)
+// mayMove reports whether a pod that is not pinned may be put on another node, and brings
+// something.
+func mayMove(p *inventory.Pod) bool {
+	boundWithoutWorkload := p.Node != "" && p.Workload == (inventory.Workload{})
+	brings := len(p.Audiences) > 0 || len(p.Secrets) > 0
+	return brings && !p.Mirror && p.Workload.Resource != "daemonsets" && !boundWithoutWorkload
+}
+
+func stolenWith(p *inventory.Pod) stolen {
+	return stolen{
+		namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"),
+		token: slices.Contains(p.Audiences, ""), placement: p.Placement,
 	}
-	for _, name := range p.Secrets {
-		b.step(StealPods, v, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}), i, dependsOnPlacement)
+}
+
+// moved adds what a pod brings.
+func (b *builder) moved(v vertex, i int32) {
+	p := b.pods[i]
+	if p.ServiceAccount != "" && slices.Contains(p.Audiences, "") {
+		b.step(StealPods, v, b.templateOf(p).account, i, dependsOnPlacement)
+	}
+	for _, secret := range b.templateOf(p).secrets {
+		b.step(StealPods, v, secret, i, dependsOnPlacement)
 	}
 }
 

@@ -25,6 +25,8 @@ type solver struct {
 	// queue has the vertices by cost. A vertex may be in it more than once.
 	queue   [][]queued
 	reached []vertex
+	// trails are the derivations of vertices through which others are reached.
+	trails map[vertex]trail
 }
 
 type queued struct {
@@ -39,9 +41,25 @@ type via struct {
 	edge edge
 }
 
-func (g *Graph) newSolver(possible bool) *solver {
+// solver returns one that is not in use. It is to be released.
+func (g *Graph) solver(possible bool) *solver {
+	s, ok := g.solvers.Get().(*solver)
+	if !ok {
+		s = g.newSolver()
+	}
+	s.possible = possible
+	return s
+}
+
+// release lets others use a solver.
+func (g *Graph) release(s *solver) {
+	clear(s.trails)
+	g.solvers.Put(s)
+}
+
+func (g *Graph) newSolver() *solver {
 	return &solver{
-		Graph: g, possible: possible, seen: make([]int32, len(g.keys)), cost: make([]int32, len(g.keys)), via: make([]via, len(g.keys)),
+		Graph: g, trails: map[vertex]trail{}, seen: make([]int32, len(g.keys)), cost: make([]int32, len(g.keys)), via: make([]via, len(g.keys)),
 		joinRound: make([]int32, len(g.joins)), open: make([]int32, len(g.joins)), sum: make([]int32, len(g.joins)),
 	}
 }
@@ -54,6 +72,7 @@ func (s *solver) solve(start vertex) { s.solveUntil(start, none) }
 func (s *solver) solveUntil(start, end vertex) {
 	s.round++
 	s.reached = s.reached[:0]
+	clear(s.trails)
 	for i := range s.queue {
 		s.queue[i] = s.queue[i][:0]
 	}

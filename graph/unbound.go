@@ -45,18 +45,14 @@ func (g *Graph) Objects(node string, kind Kind) []verdict.Object {
 	if n == nil {
 		return nil
 	}
-	found := map[*vertex]struct{}{}
+	objects := make([]verdict.Object, 0, len(n.links))
 	g.eachReached(n, func(v *vertex, _ func() verdict.Path) {
 		if v.kind() == kind {
-			found[v] = struct{}{}
+			objects = append(objects, v.object())
 		}
 	})
-	objects := make([]verdict.Object, 0, len(found))
-	for v := range found {
-		objects = append(objects, v.object())
-	}
 	slices.SortFunc(objects, verdict.Object.Compare)
-	return objects
+	return slices.Compact(objects)
 }
 
 // eachTarget visits the objects that the pods on the node name: the i-th link of the

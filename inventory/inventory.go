@@ -15,7 +15,10 @@ type Name struct{ Namespace, Name string }
 
 // compare orders names by namespace, then name.
 func (n Name) compare(o Name) int {
-	return cmp.Or(cmp.Compare(n.Namespace, o.Namespace), cmp.Compare(n.Name, o.Name))
+	if n.Namespace != o.Namespace {
+		return cmp.Compare(n.Namespace, o.Namespace)
+	}
+	return cmp.Compare(n.Name, o.Name)
 }
 
 // String returns "namespace/name", or the name alone.
@@ -50,6 +53,8 @@ type Secret struct {
 // Inventory is the objects of one cluster. It is not safe for concurrent changes.
 type Inventory struct {
 	pods       map[Name]*Pod
+	templates  map[string]*Template // by their ids
+	id         []byte               // that is being made
 	nodes      map[string]Node
 	namespaces map[string]Namespace
 	accounts   map[Name]struct{}
@@ -61,7 +66,7 @@ type Inventory struct {
 // New returns an inventory without objects.
 func New() *Inventory {
 	return &Inventory{
-		pods: map[Name]*Pod{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
+		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
 		accounts: map[Name]struct{}{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
 		policies: map[string]*policy{},
 	}
@@ -70,7 +75,34 @@ func New() *Inventory {
 // SetPod adds a pod, or replaces the one of the same name.
 func (i *Inventory) SetPod(pod *corev1.Pod) {
 	p := newPod(pod)
+	i.share(p)
+	i.deletePod(p.Name)
 	i.pods[p.Name] = p
+}
+
+// share gives a pod the template that equal pods have.
+func (i *Inventory) share(p *Pod) {
+	i.id = p.appendID(i.id[:0], p.Namespace)
+	known, ok := i.templates[string(i.id)]
+	if !ok {
+		known = p.Template
+		known.id = string(i.id)
+		i.templates[known.id] = known
+	}
+	p.Template = known
+	known.pods++
+}
+
+// deletePod deletes a pod, and its template with the last one that has it.
+func (i *Inventory) deletePod(name Name) {
+	p := i.pods[name]
+	if p == nil {
+		return
+	}
+	delete(i.pods, name)
+	if p.pods--; p.pods == 0 {
+		delete(i.templates, p.id)
+	}
 }
 
 // SetNode adds a node, or replaces the one of the same name.
@@ -99,7 +131,18 @@ func (i *Inventory) SetSecret(secret *corev1.Secret) {
 
 // Pods lists the pods by namespace and name.
 func (i *Inventory) Pods() []*Pod {
-	return slices.SortedFunc(maps.Values(i.pods), func(a, b *Pod) int { return a.compare(b.Name) })
+	// Sorting each namespace alone compares less, and what it compares is close together.
+	byNamespace := map[string][]*Pod{}
+	for _, p := range i.pods {
+		byNamespace[p.Namespace] = append(byNamespace[p.Namespace], p)
+	}
+	all := make([]*Pod, 0, len(i.pods))
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		pods := byNamespace[namespace]
+		slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.Name.Name, b.Name.Name) })
+		all = append(all, pods...)
+	}
+	return all
 }
 
 // Nodes lists the nodes by name.
@@ -156,7 +199,7 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 	key := Name{namespace, name}
 	switch kind {
 	case "Pod":
-		delete(i.pods, key)
+		i.deletePod(key)
 	case "Node":
 		delete(i.nodes, name)
 	case "Namespace":

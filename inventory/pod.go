@@ -14,7 +14,15 @@ import (
 type Pod struct {
 	Name
 	// Node that the pod is bound to; empty while it is not scheduled.
-	Node           string
+	Node string
+	// Placement says to which nodes the scheduler may bind the pod.
+	Placement Placement
+	*Template
+}
+
+// Template is what pods of a namespace that are made from one template have in common. They
+// share it. It must not be changed.
+type Template struct {
 	ServiceAccount string
 	// Mirror is true for the image in the API of a pod that a node runs by itself.
 	Mirror bool
@@ -28,11 +36,13 @@ type Pod struct {
 	Escapes []Escape
 	// Workload is the controller that replaces the pod; zero if there is none.
 	Workload Workload
-	// Placement says to which nodes the scheduler may bind the pod.
-	Placement Placement
 	// ControlPlane is the component of the control plane that the pod runs:
 	// kube-apiserver, etcd, kube-controller-manager, kube-scheduler. Empty for others.
 	ControlPlane string
+
+	// id is the same for equal templates, and pods counts those that share this one.
+	id   string
+	pods int
 }
 
 // Workload is an object with a pod template.
@@ -52,17 +62,23 @@ func (w Workload) String() string {
 
 // newPod reads a pod.
 func newPod(pod *corev1.Pod) *Pod {
-	p := &Pod{
+	return &Pod{
 		Name: Name{intern(pod.Namespace), pod.Name}, Node: intern(pod.Spec.NodeName),
+		Placement: placementOf(&pod.Spec), Template: newTemplate(pod),
+	}
+}
+
+func newTemplate(pod *corev1.Pod) *Template {
+	t := &Template{
 		ServiceAccount: intern(cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)),
-		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec), Placement: placementOf(&pod.Spec),
+		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec),
 	}
-	_, p.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
-	p.mounts(&pod.Spec)
-	if p.Mirror && p.Namespace == metav1.NamespaceSystem {
-		p.ControlPlane = controlPlaneComponent(pod)
+	_, t.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
+	t.mounts(&pod.Spec)
+	if t.Mirror && pod.Namespace == metav1.NamespaceSystem {
+		t.ControlPlane = controlPlaneComponent(pod)
 	}
-	return p
+	return t
 }
 
 // controlPlaneComponent recognizes the static pods that kubeadm and what follows it write:
@@ -77,7 +93,7 @@ func controlPlaneComponent(pod *corev1.Pod) string {
 }
 
 // mounts collects the tokens and secrets that the containers see.
-func (p *Pod) mounts(spec *corev1.PodSpec) {
+func (t *Template) mounts(spec *corev1.PodSpec) {
 	var secrets, audiences []string
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
@@ -112,7 +128,7 @@ func (p *Pod) mounts(spec *corev1.PodSpec) {
 	for _, s := range spec.ImagePullSecrets {
 		pull = append(pull, s.Name)
 	}
-	p.Secrets, p.PullSecrets, p.Audiences = distinct(secrets), distinct(pull), sorted(audiences)
+	t.Secrets, t.PullSecrets, t.Audiences = distinct(secrets), distinct(pull), sorted(audiences)
 }
 
 // distinct interns, sorts and drops repetitions and empty names.

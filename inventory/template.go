@@ -1,0 +1,29 @@
+package inventory
+
+import "encoding/binary"
+
+// appendID appends what tells the template apart from others.
+func (t *Template) appendID(id []byte, namespace string) []byte {
+	mirror := ""
+	if t.Mirror {
+		mirror = "mirror"
+	}
+	id = appendText(id, namespace, t.ServiceAccount, mirror, t.ControlPlane, t.Workload.Group, t.Workload.Resource, t.Workload.Name)
+	for _, list := range [...][]string{t.Audiences, t.Secrets, t.PullSecrets} {
+		id = binary.AppendUvarint(id, uint64(len(list)))
+		id = appendText(id, list...)
+	}
+	for _, e := range t.Escapes {
+		id = appendText(id, e.Means, e.DependsOn)
+	}
+	return id
+}
+
+// appendText appends texts with their lengths.
+func appendText(id []byte, texts ...string) []byte {
+	for _, text := range texts {
+		id = binary.AppendUvarint(id, uint64(len(text)))
+		id = append(id, text...)
+	}
+	return id
+}
