@@ -61,7 +61,7 @@ func (b *builder) isControlPlane(node string) bool {
 
 // mounted adds steps to the accounts whose tokens a pod has.
 func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
-	if p.Mirror || p.ServiceAccount == "" || len(p.Audiences) == 0 {
+	if !hasToken(p) {
 		return
 	}
 	dependsOn := dependsOnAudience
@@ -69,6 +69,9 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 		dependsOn = ""
 	}
 	b.step(code, from, b.accountVertex(p.Namespace, p.ServiceAccount), i, dependsOn)
+	if code == PodToken && p.Node != "" {
+		b.associatedWith(code, from, p.Namespace, p.ServiceAccount, p.Node, i, dependsOn)
+	}
 }
 
 // expandNodeUser gives what the Node authorizer and NodeRestriction allow a node's credential,
@@ -76,11 +79,7 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 func (b *builder) expandNodeUser(v vertex, k key) {
 	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
 	for _, i := range b.podsOn[node] {
-		p := b.pods[i]
-		if p.Mirror || p.ServiceAccount == "" || !b.mints(p) {
-			continue
-		}
-		if b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount) {
+		if p := b.pods[i]; b.mintsOnNode(node, p) {
 			b.step(TokenOfPodOnNode, v, b.accountVertex(p.Namespace, p.ServiceAccount), i, b.guardsOf(createToken, p.Namespace))
 		}
 	}
@@ -92,6 +91,12 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	b.implies(v, b.fact(clientRequests, ""))
 	b.implies(v, b.rightVertex(readSigningRequests, "", ""))
 	b.inGroups(v, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
+}
+
+// mintsOnNode reports whether a node may request a token of the account of a pod on it.
+func (b *builder) mintsOnNode(node string, p *inventory.Pod) bool {
+	return !p.Mirror && p.ServiceAccount != "" && b.mints(p) &&
+		b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
 }
 
 // mints reports whether the node of a pod may request a token of the pod's account that the
@@ -108,8 +113,8 @@ func (b *builder) mints(p *inventory.Pod) bool {
 }
 
 func (b *builder) expandServiceAccount(v vertex, k key) {
-	b.inGroups(v, b.subjects(userOfAccount(k.namespace, k.name), anybody,
-		allServiceAccounts, allServiceAccounts+":"+k.namespace, authenticated))
+	b.mayBeAssociated(v, k)
+	b.inGroups(v, b.subjectsOfIdentity(k))
 }
 
 func userOfAccount(namespace, name string) string {
@@ -164,6 +169,7 @@ func (b *builder) inGroups(v vertex, subjects []vertex) {
 func (b *builder) expandNamespace(v vertex, k key) {
 	for _, name := range b.accounts[k.name] {
 		b.step(PodCreate, v, b.accountVertex(k.name, name), -1, "")
+		b.associatedWithAny(PodCreate, v, k.name, name, "")
 	}
 	for _, s := range b.secrets[k.name] {
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: s.Name.Name}), -1, "")

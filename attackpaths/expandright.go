@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +31,10 @@ func (b *builder) rightVertex(r right, namespace, name string) vertex {
 // expandRight gives what some identity with a right can do.
 func (b *builder) expandRight(v vertex, k key) {
 	r := right(k.variant)
+	if r == impersonateServiceAccounts {
+		b.impersonatesAccounts(v, k)
+		return
+	}
 	if requestKinds[r].namespaced && k.namespace == "" {
 		for _, ns := range b.namespaces {
 			if k.name == "" || b.exists(r, ns, k.name) {
@@ -45,9 +50,7 @@ func (b *builder) expandRight(v vertex, k key) {
 	case createSecrets:
 		b.createsSecrets(v, k)
 	case createToken:
-		b.eachAccount(TokenRequest, v, k, b.guardsOf(r, k.namespace))
-	case impersonateServiceAccounts:
-		b.eachAccount(Impersonate, v, k, "")
+		b.requestsTokens(v, k)
 	case createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets,
 		createReplicationControllers, createJobs, createCronJobs:
 		b.createsPods(v, k.namespace, r)
@@ -122,7 +125,7 @@ func (b *builder) exists(r right, namespace, name string) bool {
 	switch r {
 	case readSecrets:
 		return true // it can be created under that name
-	case createToken, impersonateServiceAccounts:
+	case createToken:
 		return slices.Contains(b.accounts[namespace], name)
 	case patchPods, execPods, attachPods, addContainers:
 		return b.has(key{kind: isPod, namespace: namespace, name: name})
@@ -167,11 +170,30 @@ func (b *builder) createsSecrets(v vertex, k key) {
 	}
 }
 
-// eachAccount adds a step to the service accounts that a right is about.
-func (b *builder) eachAccount(code Code, v vertex, k key, dependsOn string) {
+// requestsTokens gives the service accounts for which tokens can be requested, bound to any node.
+func (b *builder) requestsTokens(v vertex, k key) {
+	guards := b.guardsOf(createToken, k.namespace)
 	for _, name := range b.accounts[k.namespace] {
 		if k.name == "" || k.name == name {
-			b.step(code, v, b.accountVertex(k.namespace, name), -1, dependsOn)
+			b.step(TokenRequest, v, b.accountVertex(k.namespace, name), -1, guards)
+			b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
+		}
+	}
+}
+
+// impersonatesAccounts gives the service accounts that can be impersonated. They need not exist.
+func (b *builder) impersonatesAccounts(v vertex, k key) {
+	if k.namespace == "" {
+		for _, ns := range slices.Sorted(maps.Keys(b.accountNames)) {
+			if k.name == "" || slices.Contains(b.accountNames[ns], k.name) {
+				b.implies(v, b.rightVertex(impersonateServiceAccounts, ns, k.name))
+			}
+		}
+		return
+	}
+	for _, name := range b.accountNames[k.namespace] {
+		if k.name == "" || k.name == name {
+			b.step(Impersonate, v, b.accountVertex(k.namespace, name), -1, "")
 		}
 	}
 }

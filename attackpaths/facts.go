@@ -1,6 +1,8 @@
 package attackpaths
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	psa "k8s.io/pod-security-admission/api"
@@ -20,6 +22,9 @@ const (
 	everyGroup = "every group"
 	// everyAccount is each service account of a namespace.
 	everyAccount = "every service account"
+	// everyAccountName is each service account of a namespace, or of all, that exists or that a
+	// binding names.
+	everyAccountName = "every service account that is named"
 	// privilegedPods is that Pod Security lets pods of a namespace have rights over their host.
 	privilegedPods = "privileged pods"
 	// clientRequests is that requests for client certificates can be made.
@@ -52,10 +57,24 @@ func (b *builder) expandFact(v vertex, k key) {
 		for _, name := range b.accounts[k.namespace] {
 			b.implies(v, b.accountVertex(k.namespace, name))
 		}
+	case everyAccountName:
+		b.expandAccountNames(v, k.namespace)
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
 			b.implies(v, b.podVertex(b.pods[i]))
 		}
+	}
+}
+
+func (b *builder) expandAccountNames(v vertex, namespace string) {
+	if namespace == "" {
+		for _, ns := range slices.Sorted(maps.Keys(b.accountNames)) {
+			b.implies(v, b.fact(everyAccountName, ns))
+		}
+		return
+	}
+	for _, name := range b.accountNames[namespace] {
+		b.implies(v, b.accountVertex(namespace, name))
 	}
 }
 

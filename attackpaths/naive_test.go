@@ -35,6 +35,8 @@ type naive struct {
 	users      map[string]bool
 	groups     map[string]bool
 	identities []naiveIdentity
+
+	impersonations []impersonation
 }
 
 // fact is a holding, a credential of a node, a role that is owned, a right, and so on.
@@ -75,14 +77,18 @@ type ask struct {
 	// unlimited ignores rules with names, limited those without. anyName matches rules with any
 	// names.
 	unlimited, limited, anyName bool
+	// notEverything ignores roles that grant everything.
+	notEverything bool
 }
 
 func newNaive(c *attackpaths.Cluster) *naive {
 	n := &naive{c: c, facts: map[fact]int{}, rights: map[string]fact{}}
 	n.universe()
+	n.impersonate()
 	n.withoutRights()
 	n.singleRights()
 	n.togetherRights()
+	n.otherIdentities()
 	return n
 }
 
@@ -329,6 +335,17 @@ func (n *naive) stealPod(node inventory.Node, p *inventory.Pod) {
 	}
 }
 
+// mints reports whether the node of a pod may request a token of its account.
+func (n *naive) mints(p *inventory.Pod) bool {
+	var audiences []string
+	restricted := true
+	if n.c.Audiences != nil {
+		audiences, restricted = n.c.Audiences(p.Namespace, p.Name.Name)
+	}
+	tokens := slices.Contains(p.Audiences, "") || !restricted || slices.Contains(audiences, "")
+	return !p.Mirror && tokens && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
+}
+
 func (n *naive) pod(p *inventory.Pod) {
 	of := fact{attackpaths.ServiceAccount, p.Namespace, p.ServiceAccount}
 	ours := slices.Contains(p.Audiences, "")
@@ -348,13 +365,7 @@ func (n *naive) pod(p *inventory.Pod) {
 	if !p.Mirror && len(p.Audiences) > 0 {
 		n.step(1, !ours, of, nodeHolding(p.Node))
 	}
-	var audiences []string
-	restricted := true
-	if n.c.Audiences != nil {
-		audiences, restricted = n.c.Audiences(p.Namespace, p.Name.Name)
-	}
-	tokens := ours || !restricted || slices.Contains(audiences, "")
-	if !p.Mirror && tokens && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount) {
+	if n.mints(p) {
 		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, cred(p.Node))
 	}
 	if p.Mirror {

@@ -89,6 +89,9 @@ func refusedToNodes(verb, resource, sub string) bool {
 // grants reports whether a role that is held in a scope gives a right.
 func (r naiveRole) grants(asks []ask, scope string, node bool) bool {
 	for _, a := range asks {
+		if a.notEverything && r.everything {
+			continue
+		}
 		for i := range r.rules {
 			if a.grants(&r.rules[i], scope, node) {
 				return true
@@ -176,6 +179,7 @@ func (n *naive) right(asks ...ask) fact {
 			n.step(0, false, f, owned(r.ref, scope))
 		}
 	})
+	n.rightOfOthers(f, asks)
 	return f
 }
 
@@ -221,5 +225,6 @@ func (n *naive) together(one, other []ask) fact {
 			n.step(0, false, f, i.fact, n.ownedRight(one))
 		}
 	}
+	n.togetherOfOthers(f, one, other)
 	return f
 }

@@ -71,7 +71,7 @@ func (s *solver) before(how via, at map[vertex]position) position {
 // actor reports whether a vertex is something that makes requests.
 func (k key) actor() bool {
 	switch k.kind {
-	case isServiceAccount, isUser, isGroup, isNodeUser, isNamespace:
+	case isServiceAccount, isAssociated, isUser, isGroup, isNodeUser, isNamespace:
 		return true
 	}
 	return false
@@ -135,6 +135,9 @@ func (r row) ofPod() bool {
 // because says in one line what makes a step possible.
 func (s *solver) because(how via, to vertex) string {
 	e, target := how.edge, s.keys[to]
+	if target.kind == isLimited {
+		return s.limitedText(target)
+	}
 	if e.row.ofPod() {
 		return s.becauseOfPod(e, target)
 	}

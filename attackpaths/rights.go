@@ -3,6 +3,7 @@ package attackpaths
 import (
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -63,6 +64,11 @@ const (
 	impersonateServiceAccounts
 	impersonateUsers
 	impersonateGroups
+	impersonateAssociatedNode
+	impersonateArbitraryNodes
+	impersonateAccountsOnly
+	impersonateUserInfo
+	impersonateGroupInfo
 	approveSigners
 	signSigners
 	updateApprovals
@@ -91,6 +97,7 @@ const (
 	rbacG = rbacv1.GroupName
 	certG = certificatesv1.GroupName
 	admis = "admissionregistration.k8s.io"
+	authn = authenticationv1.GroupName
 )
 
 var (
@@ -150,10 +157,17 @@ var requestKinds = [rightCount]requestKind{
 	updateRoles:               {verbs: write, group: rbacG, resource: "roles", namespaced: true},
 	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},
 	impersonateGroups:         {verbs: []string{"impersonate"}, resource: "groups"},
-	approveSigners:            {verbs: []string{"approve"}, group: certG, resource: "signers"},
-	signSigners:               {verbs: []string{"sign"}, group: certG, resource: "signers"},
-	updateApprovals:           {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "approval"},
-	updateSigningStatus:       {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "status"},
+	impersonateAssociatedNode: {verbs: []string{"impersonate:associated-node"}, group: authn, resource: "nodes"},
+	impersonateArbitraryNodes: {verbs: []string{"impersonate:arbitrary-node"}, group: authn, resource: "nodes"},
+	impersonateAccountsOnly: {
+		verbs: []string{"impersonate:serviceaccount"}, group: authn, resource: "serviceaccounts", namespaced: true,
+	},
+	impersonateUserInfo:  {verbs: []string{"impersonate:user-info"}, group: authn, resource: "users"},
+	impersonateGroupInfo: {verbs: []string{"impersonate:user-info"}, group: authn, resource: "groups"},
+	approveSigners:       {verbs: []string{"approve"}, group: certG, resource: "signers"},
+	signSigners:          {verbs: []string{"sign"}, group: certG, resource: "signers"},
+	updateApprovals:      {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "approval"},
+	updateSigningStatus:  {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "status"},
 	autoApprove: {
 		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true,
 	},

@@ -125,12 +125,17 @@ func (b *builder) expandRole(v vertex, k key) {
 		if k.variant == restricted && refusedToNodes(g.right) {
 			continue
 		}
-		b.implies(v, b.vertex(key{kind: isRight, variant: uint8(g.right), namespace: k.namespace, name: g.name}))
+		if g.right.mode() == 0 {
+			b.implies(v, b.rightVertex(g.right, k.namespace, g.name))
+		}
 		// What everything in a namespace gives together with other rights, it gives anyway,
 		// but for a service account with which groups can be impersonated.
 		if k.variant == own && g.right >= firstOwn && (!rights.everything || g.right == impersonateServiceAccounts) {
 			b.addOwn(v, ownKey{g.right, k.namespace, g.name})
 		}
+	}
+	if k.variant == own && !rights.everything {
+		b.addOwnOnRights(v, k)
 	}
 }
 
