@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -90,6 +91,8 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	// NodeRestriction looks only at those of the kubelets' signers.
 	b.implies(v, b.fact(clientRequests, ""))
 	b.implies(v, b.rightVertex(readSigningRequests, "", ""))
+	anonymously := edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: b.condition(dependsOnAnonymous)}
+	b.out[v] = append(b.out[v], anonymously)
 	b.inGroups(v, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
 }
 
@@ -102,7 +105,8 @@ func (b *builder) mintsOnNode(node string, p *inventory.Pod) bool {
 // mints reports whether the node of a pod may request a token of the pod's account that the
 // API server accepts.
 func (b *builder) mints(p *inventory.Pod) bool {
-	if slices.Contains(p.Audiences, "") {
+	unrestricted := !b.cluster.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction)
+	if unrestricted || slices.Contains(p.Audiences, "") {
 		return true
 	}
 	if b.cluster.Audiences == nil {
@@ -114,6 +118,7 @@ func (b *builder) mints(p *inventory.Pod) bool {
 
 func (b *builder) expandServiceAccount(v vertex, k key) {
 	b.mayBeAssociated(v, k)
+	b.implies(v, b.fact(holdsIdentity, ""))
 	b.inGroups(v, b.subjectsOfIdentity(k))
 }
 
@@ -143,6 +148,7 @@ func (b *builder) expandUser(v vertex, k key) {
 		b.implies(v, b.vertex(key{kind: isNodeUser, name: k.name}))
 		return
 	}
+	b.implies(v, b.fact(holdsIdentity, ""))
 	b.inGroups(v, b.subjects(k.name, anybody, groups...))
 }
 
@@ -151,6 +157,7 @@ func (b *builder) expandGroup(v vertex, k key) {
 		b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
 		return
 	}
+	b.implies(v, b.fact(holdsIdentity, ""))
 	b.inGroups(v, b.subjects("", anybody, k.name, authenticated))
 }
 

@@ -51,6 +51,8 @@ func (b *builder) expandRight(v vertex, k key) {
 		b.createsSecrets(v, k)
 	case createToken:
 		b.requestsTokens(v, k)
+	case createAccounts:
+		b.createsAccounts(v, k.namespace)
 	case createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets,
 		createReplicationControllers, createJobs, createCronJobs:
 		b.createsPods(v, k.namespace, r)
@@ -126,7 +128,7 @@ func (b *builder) exists(r right, namespace, name string) bool {
 	case readSecrets:
 		return true // it can be created under that name
 	case createToken:
-		return slices.Contains(b.accounts[namespace], name)
+		return slices.Contains(b.accountNames[namespace], name) // it can be created
 	case patchPods, execPods, attachPods, addContainers:
 		return b.has(key{kind: isPod, namespace: namespace, name: name})
 	case labelNamespaces:
@@ -179,6 +181,37 @@ func (b *builder) requestsTokens(v vertex, k key) {
 			b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
 		}
 	}
+}
+
+// createsAccounts gives the service accounts that only bindings name to who creates them, and a
+// token or a pod of them.
+func (b *builder) createsAccounts(v vertex, namespace string) {
+	missing := b.missingAccounts(namespace)
+	if len(missing) == 0 {
+		return
+	}
+	guards, all := b.guardsOf(createAccounts, namespace), b.fact(newAccounts, namespace)
+	b.together(PodCreate, all, guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
+	guards = allOf(guards, b.guardsOf(createToken, namespace))
+	b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
+	for _, name := range missing {
+		b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
+	}
+}
+
+// missingAccounts are those that bindings name and that do not exist.
+func (b *builder) missingAccounts(namespace string) []string {
+	return slices.DeleteFunc(slices.Clone(b.accountNames[namespace]), func(name string) bool {
+		return slices.Contains(b.accounts[namespace], name)
+	})
+}
+
+// newAccount is a service account with a token that may be bound to any node.
+func (b *builder) newAccount(namespace, name string) vertex {
+	if b.associates() {
+		return b.associatedVertex(namespace, name, b.fact(everyNodeUser, ""))
+	}
+	return b.accountVertex(namespace, name)
 }
 
 // impersonatesAccounts gives the service accounts that can be impersonated. They need not exist.

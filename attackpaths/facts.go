@@ -25,6 +25,10 @@ const (
 	// everyAccountName is each service account of a namespace, or of all, that exists or that a
 	// binding names.
 	everyAccountName = "every service account that is named"
+	// newAccounts is each service account of a namespace that only bindings name.
+	newAccounts = "new service accounts"
+	// holdsIdentity is that an identity is held to which NodeRestriction does not apply.
+	holdsIdentity = "an identity that is not a node"
 	// privilegedPods is that Pod Security lets pods of a namespace have rights over their host.
 	privilegedPods = "privileged pods"
 	// clientRequests is that requests for client certificates can be made.
@@ -59,6 +63,10 @@ func (b *builder) expandFact(v vertex, k key) {
 		}
 	case everyAccountName:
 		b.expandAccountNames(v, k.namespace)
+	case newAccounts:
+		for _, name := range b.missingAccounts(k.namespace) {
+			b.implies(v, b.newAccount(k.namespace, name))
+		}
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
 			b.implies(v, b.podVertex(b.pods[i]))

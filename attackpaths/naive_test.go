@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -128,6 +129,9 @@ var clusterAdmin = fact{kind: attackpaths.ClusterAdmin}
 func owned(role rbac.Ref, scope string) fact {
 	return fact{"owned role in " + scope, role.Namespace, role.Kind + " " + role.Name}
 }
+
+// notNode is that an identity is held that is not a node.
+var notNode = fact{kind: "an identity that is not a node"}
 
 // everythingRole is what escalate makes of any role.
 var everythingRole = rbac.Ref{Kind: "everything"}
@@ -248,6 +252,9 @@ func (n *naive) identify() {
 	for _, node := range n.nodes {
 		add(cred(node.Name), true, "system:node:"+node.Name, "system:nodes", "system:authenticated")
 	}
+	for _, i := range n.identities {
+		n.step(0, i.node, notNode, i.fact) // anonymous requests are not a node's either
+	}
 }
 
 func (n *naive) bootstrap(name inventory.Name) (id string, ok bool) {
@@ -342,7 +349,8 @@ func (n *naive) mints(p *inventory.Pod) bool {
 	if n.c.Audiences != nil {
 		audiences, restricted = n.c.Audiences(p.Namespace, p.Name.Name)
 	}
-	tokens := slices.Contains(p.Audiences, "") || !restricted || slices.Contains(audiences, "")
+	unlimited := !n.c.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction)
+	tokens := unlimited || slices.Contains(p.Audiences, "") || !restricted || slices.Contains(audiences, "")
 	return !p.Mirror && tokens && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
 }
 

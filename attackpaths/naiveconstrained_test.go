@@ -40,10 +40,16 @@ func associated(account inventory.Name, node string) fact {
 
 // associations lead to the tokens of accounts that are associated with nodes.
 func (n *naive) associations() {
+	for _, i := range n.identities {
+		for _, node := range n.nodes {
+			if f := i.fact; f.kind == attackpaths.ServiceAccount {
+				n.step(0, false, f, associated(inventory.Name{Namespace: f.namespace, Name: f.name}, node.Name))
+			}
+		}
+	}
 	for a := range n.accounts {
 		for _, node := range n.nodes {
 			token := associated(a, node.Name)
-			n.step(0, false, accountOf(a), token)
 			n.step(1, false, token, inNamespace(a.Namespace))
 			n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace), token,
 				n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: a.Namespace, name: a.Name}))

@@ -174,13 +174,22 @@ func (n *naive) right(asks ...ask) fact {
 			}
 		})
 	}
-	n.eachOwned(func(r naiveRole, scope string) {
-		if !(r.everything && scope == "") && r.grants(asks, scope, false) {
-			n.step(0, false, f, owned(r.ref, scope))
-		}
-	})
+	n.stepsOfOwned(f, asks)
 	n.rightOfOthers(f, asks)
 	return f
+}
+
+// stepsOfOwned leads to a right from the roles that the attacker owns.
+func (n *naive) stepsOfOwned(f fact, asks []ask) {
+	n.eachOwned(func(r naiveRole, scope string) {
+		switch {
+		case r.everything && scope == "":
+		case r.grants(asks, scope, true):
+			n.step(0, false, f, owned(r.ref, scope))
+		case r.grants(asks, scope, false):
+			n.step(0, false, f, owned(r.ref, scope), notNode)
+		}
+	})
 }
 
 // ownedRight is the fact that an owned role gives one of the rights, for use with another.
@@ -191,11 +200,7 @@ func (n *naive) ownedRight(asks []ask) fact {
 		return f
 	}
 	n.rights["owned "+key] = f
-	n.eachOwned(func(r naiveRole, scope string) {
-		if !(r.everything && scope == "") && r.grants(asks, scope, false) {
-			n.step(0, false, f, owned(r.ref, scope))
-		}
-	})
+	n.stepsOfOwned(f, asks)
 	return f
 }
 

@@ -51,12 +51,34 @@ func (n *naive) singleRights() {
 	for _, i := range n.identities {
 		if f := i.fact; f.kind == attackpaths.ServiceAccount { // it need not exist
 			n.step(1, false, f, n.right(ask{verbs: verbs("impersonate"), resource: "serviceaccounts", ns: f.namespace, name: f.name}))
+			n.createAccount(inventory.Name{Namespace: f.namespace, Name: f.name})
 		}
 	}
 	if n.c.Features.Enabled(kubeversion.ConstrainedImpersonation) {
 		n.associations()
 	}
 	n.configuration()
+}
+
+// createAccount leads to an account that does not exist.
+func (n *naive) createAccount(a inventory.Name) {
+	if _, known := n.namespaces[a.Namespace]; !known || n.accounts[a] {
+		return
+	}
+	create := n.right(ask{verbs: creating, resource: "serviceaccounts", ns: a.Namespace})
+	token := n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: a.Namespace, name: a.Name})
+	guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "", a.Namespace)
+	n.newAccount(a, guarded, create, inNamespace(a.Namespace))
+	n.newAccount(a, guarded || n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace), create, token)
+}
+
+func (n *naive) newAccount(a inventory.Name, possible bool, from ...fact) {
+	n.step(1, possible, accountOf(a), from...)
+	if n.c.Features.Enabled(kubeversion.ConstrainedImpersonation) {
+		for _, node := range n.nodes {
+			n.step(1, possible, associated(a, node.Name), from...)
+		}
+	}
 }
 
 // masters follows roles with a rule for everything in the whole cluster.

@@ -149,7 +149,12 @@ func (s *solver) because(how via, to vertex) string {
 	switch e.row.code() {
 	case SecretOnNode:
 		return "a pod on the node or a volume attached to it refers to the secret"
+	case TokenRequest:
+		return "may create the service account, and a token of it"
 	case PodCreate:
+		if target.kind == isFact && target.name == newAccounts {
+			return "may create the service account, and a pod that uses it"
+		}
 		return s.becauseOfNamespace(target)
 	case VolumeControl:
 		return "may create a persistent volume that is a folder of the host, a claim to it, and a pod on any node"

@@ -39,7 +39,8 @@ var ruleTemplates = [][]template{
 		{"get,list", "", []string{"secrets"}, []string{"s1", "s2", "new"}},
 	},
 	{{"create", "", []string{"serviceaccounts/token"}, randomAccounts}},
-	{{"impersonate", "", []string{"serviceaccounts"}, randomAccounts}},
+	{{"impersonate", "", []string{"serviceaccounts"}, append([]string{"z"}, randomAccounts...)}},
+	{{"create", "", []string{"serviceaccounts"}, nil}, {"create", "", []string{"serviceaccounts/token", "jobs"}, []string{"z"}}},
 	{{"impersonate", "", []string{"users"}, randomUsers}},
 	{
 		{"impersonate", "", []string{"groups"}, randomGroups},

@@ -20,6 +20,7 @@ const (
 	readSecrets right = iota
 	createSecrets
 	createToken
+	createAccounts
 	createPods
 	createDeployments
 	createDaemonSets
@@ -112,6 +113,7 @@ var requestKinds = [rightCount]requestKind{
 	readSecrets:                  {verbs: read, resource: "secrets", namespaced: true},
 	createSecrets:                {verbs: create, resource: "secrets", namespaced: true, unnamed: true},
 	createToken:                  {verbs: create, resource: "serviceaccounts", subresource: "token", namespaced: true},
+	createAccounts:               {verbs: create, resource: "serviceaccounts", namespaced: true, unnamed: true},
 	createPods:                   {verbs: create, resource: "pods", namespaced: true, unnamed: true},
 	createDeployments:            {verbs: create, group: apps, resource: "deployments", namespaced: true, unnamed: true},
 	createDaemonSets:             {verbs: create, group: apps, resource: "daemonsets", namespaced: true, unnamed: true},
