@@ -270,7 +270,7 @@ func (g *Graph) counts(start vertex, certain *closure, of []vertex) map[string]C
 func (g *Graph) counted(v, start vertex) bool {
 	k := g.keys[v]
 	credential := k.kind == isNodeUser || k.kind == isUser && strings.HasPrefix(k.name, nodeidentity.UserPrefix)
-	return int(k.kind) < len(holdingKinds) && k.kind != isPod && !credential && v != start
+	return int(k.kind) < len(holdingKinds) && k.kind != isPod && k.kind != isAssociated && !credential && v != start
 }
 
 // baseVertices are the vertices of the base, in order.

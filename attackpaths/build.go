@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -26,11 +27,13 @@ type builder struct {
 	nodes      []inventory.Node
 	namespaces []string
 	accounts   map[string][]string // by namespace
-	secrets    map[string][]inventory.Secret
-	podsIn     map[string][]int32
-	podsOn     map[string][]int32
-	admission  []inventory.Admission
-	labels     map[string]map[string]string // of namespaces
+	// accountNames are also those that only bindings name.
+	accountNames map[string][]string
+	secrets      map[string][]inventory.Secret
+	podsIn       map[string][]int32
+	podsOn       map[string][]int32
+	admission    []inventory.Admission
+	labels       map[string]map[string]string // of namespaces
 
 	roleRights     map[int32]*roleRights
 	roleIndex      map[roleName]int32
@@ -45,6 +48,7 @@ type builder struct {
 	roleVertices []vertex
 	requestReads []key
 	own          ownRights
+	impersonator
 }
 
 func newBuilder(c *Cluster) *builder {
@@ -63,6 +67,7 @@ func (b *builder) build() {
 	b.collect()
 	b.reserve()
 	b.vertex(key{kind: isClusterAdmin})
+	b.startImpersonation()
 	for _, n := range b.nodes {
 		b.vertex(key{kind: isNode, name: n.Name})
 	}
@@ -139,6 +144,7 @@ func (b *builder) collect() {
 		b.roleIndex[roleName{r.Role.Namespace, r.Role.Name}] = int32(i)
 	}
 	b.roles = append(b.roles, everyRule)
+	b.collectAccountNames()
 	for _, bound := range b.bindings {
 		if bound.Binding.Namespace != "" {
 			known[bound.Binding.Namespace] = true
@@ -148,6 +154,19 @@ func (b *builder) collect() {
 		b.namespaces = append(b.namespaces, ns)
 	}
 	slices.Sort(b.namespaces)
+}
+
+// collectAccountNames also takes the accounts that bindings name: to impersonate one, it need not
+// exist.
+func (b *builder) collectAccountNames() {
+	b.accountNames = maps.Clone(b.accounts)
+	for _, user := range b.subjectsOf("User") {
+		if namespace, name, ok := accountOfUser(user); ok {
+			names := append(slices.Clone(b.accountNames[namespace]), name)
+			slices.Sort(names)
+			b.accountNames[namespace] = slices.Compact(names)
+		}
+	}
 }
 
 // collectSecrets also takes the secrets that pods name and that could not be listed.
@@ -293,6 +312,8 @@ func (b *builder) expand(v vertex, k key) {
 		b.expandNodeUser(v, k)
 	case isServiceAccount:
 		b.expandServiceAccount(v, k)
+	case isAssociated:
+		b.expandAssociated(v, k)
 	case isUser:
 		b.expandUser(v, k)
 	case isGroup:

@@ -21,7 +21,8 @@ type Cluster struct {
 	Features kubeversion.Features
 	// Audiences lists the audiences of tokens that a node may request for a pod, and
 	// whether they are restricted: noderestriction's Audiences. It is asked about pods with
-	// volumes of CSI drivers; nil stands for no such volumes.
+	// volumes of CSI drivers; nil stands for no such volumes. It is not asked where
+	// Features restrict no audiences.
 	Audiences func(namespace, pod string) (audiences []string, restricted bool)
 	// Users are identities from which paths start, beside those in bindings.
 	Users []Identity

@@ -35,7 +35,9 @@ func (g *Graph) DaemonSets() []DaemonSet {
 	names := slices.SortedFunc(maps.Keys(pods), func(a, b inventory.Name) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	certain, possible := g.newSolver(false), g.newSolver(true)
+	certain, possible := g.solver(false), g.solver(true)
+	defer g.release(certain)
+	defer g.release(possible)
 	all := make([]DaemonSet, len(names))
 	for i, name := range names {
 		all[i] = DaemonSet{Namespace: name.Namespace, Name: name.Name}

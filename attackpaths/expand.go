@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -61,7 +62,7 @@ func (b *builder) isControlPlane(node string) bool {
 
 // mounted adds steps to the accounts whose tokens a pod has.
 func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
-	if p.Mirror || p.ServiceAccount == "" || len(p.Audiences) == 0 {
+	if !hasToken(p) {
 		return
 	}
 	dependsOn := dependsOnAudience
@@ -69,6 +70,9 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 		dependsOn = ""
 	}
 	b.step(code, from, b.templateOf(p).account, i, dependsOn)
+	if code == PodToken && p.Node != "" {
+		b.associatedWith(code, from, p.Namespace, p.ServiceAccount, p.Node, i, dependsOn)
+	}
 }
 
 // expandNodeUser gives what the Node authorizer and NodeRestriction allow a node's credential,
@@ -76,11 +80,7 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 func (b *builder) expandNodeUser(v vertex, k key) {
 	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
 	for _, i := range b.podsOn[node] {
-		p := b.pods[i]
-		if p.Mirror || p.ServiceAccount == "" || !b.mints(p) {
-			continue
-		}
-		if b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount) {
+		if p := b.pods[i]; b.mintsOnNode(node, p) {
 			b.step(TokenOfPodOnNode, v, b.templateOf(p).account, i, b.guardsOf(createToken, p.Namespace))
 		}
 	}
@@ -91,13 +91,22 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	// NodeRestriction looks only at those of the kubelets' signers.
 	b.implies(v, b.fact(clientRequests, ""))
 	b.implies(v, b.rightVertex(readSigningRequests, "", ""))
+	anonymously := edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: b.condition(dependsOnAnonymous)}
+	b.out[v] = append(b.out[v], anonymously)
 	b.inGroups(v, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
+}
+
+// mintsOnNode reports whether a node may request a token of the account of a pod on it.
+func (b *builder) mintsOnNode(node string, p *inventory.Pod) bool {
+	return !p.Mirror && p.ServiceAccount != "" && b.mints(p) &&
+		b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
 }
 
 // mints reports whether the node of a pod may request a token of the pod's account that the
 // API server accepts.
 func (b *builder) mints(p *inventory.Pod) bool {
-	if slices.Contains(p.Audiences, "") {
+	unrestricted := !b.cluster.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction)
+	if unrestricted || slices.Contains(p.Audiences, "") {
 		return true
 	}
 	if b.cluster.Audiences == nil {
@@ -108,8 +117,9 @@ func (b *builder) mints(p *inventory.Pod) bool {
 }
 
 func (b *builder) expandServiceAccount(v vertex, k key) {
-	b.inGroups(v, b.subjects(userOfAccount(k.namespace, k.name), anybody,
-		allServiceAccounts, allServiceAccounts+":"+k.namespace, authenticated))
+	b.mayBeAssociated(v, k)
+	b.implies(v, b.fact(holdsIdentity, ""))
+	b.inGroups(v, b.subjectsOfIdentity(k))
 }
 
 func userOfAccount(namespace, name string) string {
@@ -138,6 +148,7 @@ func (b *builder) expandUser(v vertex, k key) {
 		b.implies(v, b.vertex(key{kind: isNodeUser, name: k.name}))
 		return
 	}
+	b.implies(v, b.fact(holdsIdentity, ""))
 	b.inGroups(v, b.subjects(k.name, anybody, groups...))
 }
 
@@ -146,6 +157,7 @@ func (b *builder) expandGroup(v vertex, k key) {
 		b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
 		return
 	}
+	b.implies(v, b.fact(holdsIdentity, ""))
 	b.inGroups(v, b.subjects("", anybody, k.name, authenticated))
 }
 
@@ -164,6 +176,7 @@ func (b *builder) inGroups(v vertex, subjects []vertex) {
 func (b *builder) expandNamespace(v vertex, k key) {
 	for _, name := range b.accounts[k.name] {
 		b.step(PodCreate, v, b.accountVertex(k.name, name), -1, "")
+		b.associatedWithAny(PodCreate, v, k.name, name, "")
 	}
 	for _, s := range b.secrets[k.name] {
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: s.Name.Name}), -1, "")

@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +31,10 @@ func (b *builder) rightVertex(r right, namespace, name string) vertex {
 // expandRight gives what some identity with a right can do.
 func (b *builder) expandRight(v vertex, k key) {
 	r := right(k.variant)
+	if r == impersonateServiceAccounts {
+		b.impersonatesAccounts(v, k)
+		return
+	}
 	if requestKinds[r].namespaced && k.namespace == "" {
 		for _, ns := range b.namespaces {
 			if k.name == "" || b.exists(r, ns, k.name) {
@@ -45,9 +50,9 @@ func (b *builder) expandRight(v vertex, k key) {
 	case createSecrets:
 		b.createsSecrets(v, k)
 	case createToken:
-		b.eachAccount(TokenRequest, v, k, b.guardsOf(r, k.namespace))
-	case impersonateServiceAccounts:
-		b.eachAccount(Impersonate, v, k, "")
+		b.requestsTokens(v, k)
+	case createAccounts:
+		b.createsAccounts(v, k.namespace)
 	case createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets,
 		createReplicationControllers, createJobs, createCronJobs:
 		b.createsPods(v, k.namespace, r)
@@ -138,8 +143,8 @@ func (b *builder) exists(r right, namespace, name string) bool {
 	switch r {
 	case readSecrets:
 		return true // it can be created under that name
-	case createToken, impersonateServiceAccounts:
-		return slices.Contains(b.accounts[namespace], name)
+	case createToken:
+		return slices.Contains(b.accountNames[namespace], name) // it can be created
 	case patchPods, execPods, attachPods, addContainers:
 		return b.has(key{kind: isPod, namespace: namespace, name: name})
 	case labelNamespaces:
@@ -183,11 +188,61 @@ func (b *builder) createsSecrets(v vertex, k key) {
 	}
 }
 
-// eachAccount adds a step to the service accounts that a right is about.
-func (b *builder) eachAccount(code Code, v vertex, k key, dependsOn string) {
+// requestsTokens gives the service accounts for which tokens can be requested, bound to any node.
+func (b *builder) requestsTokens(v vertex, k key) {
+	guards := b.guardsOf(createToken, k.namespace)
 	for _, name := range b.accounts[k.namespace] {
 		if k.name == "" || k.name == name {
-			b.step(code, v, b.accountVertex(k.namespace, name), -1, dependsOn)
+			b.step(TokenRequest, v, b.accountVertex(k.namespace, name), -1, guards)
+			b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
+		}
+	}
+}
+
+// createsAccounts gives the service accounts that only bindings name to who creates them, and a
+// token or a pod of them.
+func (b *builder) createsAccounts(v vertex, namespace string) {
+	missing := b.missingAccounts(namespace)
+	if len(missing) == 0 {
+		return
+	}
+	guards, all := b.guardsOf(createAccounts, namespace), b.fact(newAccounts, namespace)
+	b.together(PodCreate, all, guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
+	guards = allOf(guards, b.guardsOf(createToken, namespace))
+	b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
+	for _, name := range missing {
+		b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
+	}
+}
+
+// missingAccounts are those that bindings name and that do not exist.
+func (b *builder) missingAccounts(namespace string) []string {
+	return slices.DeleteFunc(slices.Clone(b.accountNames[namespace]), func(name string) bool {
+		return slices.Contains(b.accounts[namespace], name)
+	})
+}
+
+// newAccount is a service account with a token that may be bound to any node.
+func (b *builder) newAccount(namespace, name string) vertex {
+	if b.associates() {
+		return b.associatedVertex(namespace, name, b.fact(everyNodeUser, ""))
+	}
+	return b.accountVertex(namespace, name)
+}
+
+// impersonatesAccounts gives the service accounts that can be impersonated. They need not exist.
+func (b *builder) impersonatesAccounts(v vertex, k key) {
+	if k.namespace == "" {
+		for _, ns := range slices.Sorted(maps.Keys(b.accountNames)) {
+			if k.name == "" || slices.Contains(b.accountNames[ns], k.name) {
+				b.implies(v, b.rightVertex(impersonateServiceAccounts, ns, k.name))
+			}
+		}
+		return
+	}
+	for _, name := range b.accountNames[k.namespace] {
+		if k.name == "" || k.name == name {
+			b.step(Impersonate, v, b.accountVertex(k.namespace, name), -1, "")
 		}
 	}
 }

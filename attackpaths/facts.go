@@ -1,6 +1,8 @@
 package attackpaths
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	psa "k8s.io/pod-security-admission/api"
@@ -20,6 +22,13 @@ const (
 	everyGroup = "every group"
 	// everyAccount is each service account of a namespace.
 	everyAccount = "every service account"
+	// everyAccountName is each service account of a namespace, or of all, that exists or that a
+	// binding names.
+	everyAccountName = "every service account that is named"
+	// newAccounts is each service account of a namespace that only bindings name.
+	newAccounts = "new service accounts"
+	// holdsIdentity is that an identity is held to which NodeRestriction does not apply.
+	holdsIdentity = "an identity that is not a node"
 	// privilegedPods is that Pod Security lets pods of a namespace have rights over their host.
 	privilegedPods = "privileged pods"
 	// clientRequests is that requests for client certificates can be made.
@@ -52,10 +61,28 @@ func (b *builder) expandFact(v vertex, k key) {
 		for _, name := range b.accounts[k.namespace] {
 			b.implies(v, b.accountVertex(k.namespace, name))
 		}
+	case everyAccountName:
+		b.expandAccountNames(v, k.namespace)
+	case newAccounts:
+		for _, name := range b.missingAccounts(k.namespace) {
+			b.implies(v, b.newAccount(k.namespace, name))
+		}
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
 			b.implies(v, b.podVertex(i))
 		}
+	}
+}
+
+func (b *builder) expandAccountNames(v vertex, namespace string) {
+	if namespace == "" {
+		for _, ns := range slices.Sorted(maps.Keys(b.accountNames)) {
+			b.implies(v, b.fact(everyAccountName, ns))
+		}
+		return
+	}
+	for _, name := range b.accountNames[namespace] {
+		b.implies(v, b.accountVertex(namespace, name))
 	}
 }
 

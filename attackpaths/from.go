@@ -54,34 +54,43 @@ type way struct {
 func (w way) cost() int32 { return w.solver.cost[w.vertex] }
 
 // ways finds for each holding but the start the vertex through which it is reached, in the order
-// of holdings. A user that is a node's credential too has two: what is certain comes first, then
-// what costs less.
+// of holdings. A user that is a node's credential too has several, and so has a service account
+// with a token that is associated with a node: what is certain comes first, then what costs less.
 func (g *Graph) ways(start vertex, certain, possible *solver) []way {
 	self, _ := g.keys[start].holding()
 	ways := make([]way, 0, len(possible.reached))
-	users := map[string]int{} // their places
 	for _, v := range possible.reached {
 		w := way{v, possible, Possible}
 		if certain.has(v) {
 			w = way{v, certain, Certain}
 		}
 		h, ok := g.keys[v].holding()
-		if !ok || h == self || w.solver.isPartOfNode(v) {
-			continue
+		if ok && h != self && !w.solver.isPartOfNode(v) {
+			ways = append(ways, w)
 		}
-		if i, known := users[h.Name]; known && h.Kind == User {
-			if w.certainty > ways[i].certainty || w.certainty == ways[i].certainty && w.cost() < ways[i].cost() {
-				ways[i] = w
-			}
-			continue
-		}
-		if h.Kind == User {
-			users[h.Name] = len(ways)
-		}
-		ways = append(ways, w)
 	}
 	g.sort(ways)
-	return ways
+	return g.best(ways)
+}
+
+// best keeps one way to each holding of sorted ways.
+func (g *Graph) best(ways []way) []way {
+	kept := ways[:0]
+	for _, w := range ways {
+		last := len(kept) - 1
+		switch {
+		case last < 0 || !g.sameHolding(kept[last].vertex, w.vertex):
+			kept = append(kept, w)
+		case w.certainty > kept[last].certainty || w.certainty == kept[last].certainty && w.cost() < kept[last].cost():
+			kept[last] = w
+		}
+	}
+	return kept
+}
+
+func (g *Graph) sameHolding(a, b vertex) bool {
+	x, y := &g.keys[a], &g.keys[b]
+	return x.rank() == y.rank() && x.namespace == y.namespace && x.name == y.name
 }
 
 // sort sorts ways by their holdings. Most vertices of a kind are made in this order, so that
@@ -100,15 +109,20 @@ func (g *Graph) sort(ways []way) {
 			return int(x.rank()) - int(y.rank())
 		case x.namespace != y.namespace:
 			return compareStrings(x.namespace, y.namespace)
+		case x.name != y.name:
+			return compareStrings(x.name, y.name)
 		}
-		return compareStrings(x.name, y.name)
+		return int(a.vertex - b.vertex)
 	})
 }
 
 // rank orders the kinds of holdings.
 func (k *key) rank() vertexKind {
-	if k.kind == isNodeUser {
+	switch k.kind {
+	case isNodeUser:
 		return isUser
+	case isAssociated:
+		return isServiceAccount
 	}
 	return k.kind
 }

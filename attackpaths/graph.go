@@ -30,6 +30,9 @@ const (
 	// isNodeUser is a node's credential: the user system:node:NAME in the group
 	// system:nodes.
 	isNodeUser
+	// isAssociated is a service account with a token that is associated with a node: its role is
+	// the vertex of the node's credential, or of each node's.
+	isAssociated
 	// isSubject is a user or group that bindings name.
 	isSubject
 	// isRole is a role that is held in a scope.
@@ -38,6 +41,9 @@ const (
 	isRight
 	// isOwnRight is a right that the attacker can give to each identity.
 	isOwnRight
+	// isLimited is an identity that is impersonated for one kind of request: its role is the
+	// vertex of the identity, or of several.
+	isLimited
 	// isFact is anything else; its name says what.
 	isFact
 )
@@ -46,6 +52,7 @@ const (
 var holdingKinds = [...]string{
 	isClusterAdmin: ClusterAdmin, isNode: Node, isServiceAccount: ServiceAccount, isUser: User, isGroup: Group,
 	isNamespace: Namespace, isSecret: Secret, isPod: Pod, isNodeUser: User,
+	isAssociated: ServiceAccount,
 }
 
 // key identifies a vertex.
@@ -54,9 +61,11 @@ type key struct {
 	// variant tells apart what has the same name: of roles and subjects, who holds them;
 	// of rights, which.
 	variant uint8
+	// mode is that of a constrained impersonation.
+	mode mode
 	// namespace is the scope of a role or right; empty is the whole cluster.
 	namespace, name string
-	// role is the place of a role in Graph.roles.
+	// role is the place of a role in Graph.roles, or a vertex.
 	role int32
 }
 

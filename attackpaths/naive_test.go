@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -35,6 +36,8 @@ type naive struct {
 	users      map[string]bool
 	groups     map[string]bool
 	identities []naiveIdentity
+
+	impersonations []impersonation
 }
 
 // fact is a holding, a credential of a node, a role that is owned, a right, and so on.
@@ -75,14 +78,18 @@ type ask struct {
 	// unlimited ignores rules with names, limited those without. anyName matches rules with any
 	// names.
 	unlimited, limited, anyName bool
+	// notEverything ignores roles that grant everything.
+	notEverything bool
 }
 
 func newNaive(c *attackpaths.Cluster) *naive {
 	n := &naive{c: c, facts: map[fact]int{}, rights: map[string]fact{}}
 	n.universe()
+	n.impersonate()
 	n.withoutRights()
 	n.singleRights()
 	n.togetherRights()
+	n.otherIdentities()
 	return n
 }
 
@@ -122,6 +129,9 @@ var clusterAdmin = fact{kind: attackpaths.ClusterAdmin}
 func owned(role rbac.Ref, scope string) fact {
 	return fact{"owned role in " + scope, role.Namespace, role.Kind + " " + role.Name}
 }
+
+// notNode is that an identity is held that is not a node.
+var notNode = fact{kind: "an identity that is not a node"}
 
 // everythingRole is what escalate makes of any role.
 var everythingRole = rbac.Ref{Kind: "everything"}
@@ -242,6 +252,9 @@ func (n *naive) identify() {
 	for _, node := range n.nodes {
 		add(cred(node.Name), true, "system:node:"+node.Name, "system:nodes", "system:authenticated")
 	}
+	for _, i := range n.identities {
+		n.step(0, i.node, notNode, i.fact) // anonymous requests are not a node's either
+	}
 }
 
 func (n *naive) bootstrap(name inventory.Name) (id string, ok bool) {
@@ -329,6 +342,18 @@ func (n *naive) stealPod(node inventory.Node, p *inventory.Pod) {
 	}
 }
 
+// mints reports whether the node of a pod may request a token of its account.
+func (n *naive) mints(p *inventory.Pod) bool {
+	var audiences []string
+	restricted := true
+	if n.c.Audiences != nil {
+		audiences, restricted = n.c.Audiences(p.Namespace, p.Name.Name)
+	}
+	unlimited := !n.c.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction)
+	tokens := unlimited || slices.Contains(p.Audiences, "") || !restricted || slices.Contains(audiences, "")
+	return !p.Mirror && tokens && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
+}
+
 func (n *naive) pod(p *inventory.Pod) {
 	of := fact{attackpaths.ServiceAccount, p.Namespace, p.ServiceAccount}
 	ours := slices.Contains(p.Audiences, "")
@@ -348,13 +373,7 @@ func (n *naive) pod(p *inventory.Pod) {
 	if !p.Mirror && len(p.Audiences) > 0 {
 		n.step(1, !ours, of, nodeHolding(p.Node))
 	}
-	var audiences []string
-	restricted := true
-	if n.c.Audiences != nil {
-		audiences, restricted = n.c.Audiences(p.Namespace, p.Name.Name)
-	}
-	tokens := ours || !restricted || slices.Contains(audiences, "")
-	if !p.Mirror && tokens && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount) {
+	if n.mints(p) {
 		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, cred(p.Node))
 	}
 	if p.Mirror {

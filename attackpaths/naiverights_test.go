@@ -89,6 +89,9 @@ func refusedToNodes(verb, resource, sub string) bool {
 // grants reports whether a role that is held in a scope gives a right.
 func (r naiveRole) grants(asks []ask, scope string, node bool) bool {
 	for _, a := range asks {
+		if a.notEverything && r.everything {
+			continue
+		}
 		for i := range r.rules {
 			if a.grants(&r.rules[i], scope, node) {
 				return true
@@ -171,12 +174,22 @@ func (n *naive) right(asks ...ask) fact {
 			}
 		})
 	}
+	n.stepsOfOwned(f, asks)
+	n.rightOfOthers(f, asks)
+	return f
+}
+
+// stepsOfOwned leads to a right from the roles that the attacker owns.
+func (n *naive) stepsOfOwned(f fact, asks []ask) {
 	n.eachOwned(func(r naiveRole, scope string) {
-		if !(r.everything && scope == "") && r.grants(asks, scope, false) {
+		switch {
+		case r.everything && scope == "":
+		case r.grants(asks, scope, true):
 			n.step(0, false, f, owned(r.ref, scope))
+		case r.grants(asks, scope, false):
+			n.step(0, false, f, owned(r.ref, scope), notNode)
 		}
 	})
-	return f
 }
 
 // ownedRight is the fact that an owned role gives one of the rights, for use with another.
@@ -187,11 +200,7 @@ func (n *naive) ownedRight(asks []ask) fact {
 		return f
 	}
 	n.rights["owned "+key] = f
-	n.eachOwned(func(r naiveRole, scope string) {
-		if !(r.everything && scope == "") && r.grants(asks, scope, false) {
-			n.step(0, false, f, owned(r.ref, scope))
-		}
-	})
+	n.stepsOfOwned(f, asks)
 	return f
 }
 
@@ -221,5 +230,6 @@ func (n *naive) together(one, other []ask) fact {
 			n.step(0, false, f, i.fact, n.ownedRight(one))
 		}
 	}
+	n.togetherOfOthers(f, one, other)
 	return f
 }

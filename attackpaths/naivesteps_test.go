@@ -48,7 +48,37 @@ func (n *naive) singleRights() {
 			n.step(1, false, f, n.right(ask{verbs: verbs("impersonate"), resource: "users", name: u}))
 		}
 	}
+	for _, i := range n.identities {
+		if f := i.fact; f.kind == attackpaths.ServiceAccount { // it need not exist
+			n.step(1, false, f, n.right(ask{verbs: verbs("impersonate"), resource: "serviceaccounts", ns: f.namespace, name: f.name}))
+			n.createAccount(inventory.Name{Namespace: f.namespace, Name: f.name})
+		}
+	}
+	if n.c.Features.Enabled(kubeversion.ConstrainedImpersonation) {
+		n.associations()
+	}
 	n.configuration()
+}
+
+// createAccount leads to an account that does not exist.
+func (n *naive) createAccount(a inventory.Name) {
+	if _, known := n.namespaces[a.Namespace]; !known || n.accounts[a] {
+		return
+	}
+	create := n.right(ask{verbs: creating, resource: "serviceaccounts", ns: a.Namespace})
+	token := n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: a.Namespace, name: a.Name})
+	guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "", a.Namespace)
+	n.newAccount(a, guarded, create, inNamespace(a.Namespace))
+	n.newAccount(a, guarded || n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace), create, token)
+}
+
+func (n *naive) newAccount(a inventory.Name, possible bool, from ...fact) {
+	n.step(1, possible, accountOf(a), from...)
+	if n.c.Features.Enabled(kubeversion.ConstrainedImpersonation) {
+		for _, node := range n.nodes {
+			n.step(1, possible, associated(a, node.Name), from...)
+		}
+	}
 }
 
 // masters follows roles with a rule for everything in the whole cluster.
@@ -93,7 +123,6 @@ func (n *naive) rightsOnAccounts(ns string) {
 		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), accountOf(a), create, n.right(read...))
 		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", ns), accountOf(a),
 			n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: ns, name: a.Name}))
-		n.step(1, false, accountOf(a), n.right(ask{verbs: verbs("impersonate"), resource: "serviceaccounts", ns: ns, name: a.Name}))
 	}
 	if ns == "kube-system" {
 		for _, g := range n.bootstrapGroups() {
@@ -304,6 +333,8 @@ func (n *naive) sortedNamespaces() []string {
 	return all
 }
 
+var requestsCanBeMade = fact{kind: "requests for client certificates can be made"}
+
 // anyOtherName is a name that no rule has.
 const anyOtherName = "any other name"
 
@@ -312,7 +343,7 @@ func (n *naive) certificates() {
 		return ask{verbs: verbs, group: certificatesGroup, resource: "certificatesigningrequests", sub: sub, name: name}
 	}
 	byRBAC := n.right(requests(creating, "", ""))
-	canBeMade := fact{kind: "requests for client certificates can be made"}
+	canBeMade := requestsCanBeMade
 	n.step(0, false, canBeMade, byRBAC)
 	for _, node := range n.nodes {
 		n.step(0, false, canBeMade, cred(node.Name))

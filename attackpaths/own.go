@@ -13,8 +13,14 @@ import (
 // count together.
 type identity struct {
 	vertex   vertex
+	kind     vertexKind // set for isAssociated
 	subjects []vertex
 	rights   map[ownKey]bool
+	// on are the rights to impersonate others for some requests only.
+	on []onRight
+	// alone is true for an identity that is impersonated for some requests only: the rights that
+	// the attacker can give to those that it holds do not count for it.
+	alone bool
 }
 
 // ownKey is a right that counts together with others of the same identity. The empty name is
@@ -56,12 +62,14 @@ func (b *builder) combineRights() {
 		for _, x := range b.identities {
 			if x.rights == nil {
 				x.rights = b.rightsOfSubjects(x.subjects)
+				x.on = b.onRightsOfSubjects(x.subjects)
 			}
-			if len(x.rights) > 0 {
+			if len(x.rights) > 0 || len(x.on) > 0 {
 				(&combiner{b, x, seen}).run()
 			}
 		}
 		(&combiner{b, &identity{vertex: none}, seen}).run()
+		b.combineAssociated(seen)
 		b.drain() // which may add identities
 		if len(b.keys) == vertices && len(seen) == joins {
 			return
@@ -83,6 +91,9 @@ func (b *builder) rightsOfSubjects(subjects []vertex) map[ownKey]bool {
 				list = b.rightsOfRole(k.role).namespaced
 			}
 			for _, g := range list {
+				if g.right.mode() != 0 && b.rightsOfRole(k.role).everything {
+					continue // it may impersonate without constraint
+				}
 				if g.right >= firstOwn && (k.variant != restricted || !refusedToNodes(g.right)) {
 					rights[ownKey{g.right, k.namespace, g.name}] = true
 				}
@@ -109,6 +120,9 @@ func (c *combiner) have(kinds ...right) []held {
 		}
 	}
 	for k, v := range c.own {
+		if c.who.alone {
+			break
+		}
 		if slices.Contains(kinds, k.right) && !c.who.rights[k] {
 			all = append(all, held{ownKey: k, through: v})
 		}
@@ -120,6 +134,8 @@ func (c *combiner) have(kinds ...right) []held {
 // held is a right, and the vertex through which the identity gets it; none if it has it.
 type held struct {
 	ownKey
+	// on is set instead if it is a right to impersonate for some requests only.
+	on      onRight
 	through vertex
 }
 
@@ -130,15 +146,20 @@ func (h held) covers(namespace, name string) bool {
 
 // pair adds a step that needs two rights of the identity, and other vertices.
 func (c *combiner) pair(code Code, to vertex, dependsOn string, a, b held, others ...vertex) {
-	who := c.who.vertex
-	if a.through != none && b.through != none {
-		if who != none {
-			return // the same step is there for no identity
-		}
-	} else if who == none {
-		return
+	c.combine(code, to, dependsOn, []held{a, b}, others...)
+}
+
+// combine adds a step that needs several rights of the identity, and other vertices.
+func (c *combiner) combine(code Code, to vertex, dependsOn string, rights []held, others ...vertex) {
+	from := append([]vertex{c.who.vertex}, others...)
+	given := true // to each identity
+	for _, h := range rights {
+		from = append(from, h.through)
+		given = given && h.through != none
 	}
-	from := append([]vertex{who, a.through, b.through}, others...)
+	if given != (c.who.vertex == none) && c.who.kind != isAssociated {
+		return // the same step is there for no identity
+	}
 	id := binary.AppendVarint(nil, int64(rowOf(code)))
 	id = binary.AppendVarint(id, int64(c.condition(dependsOn)))
 	for _, v := range append([]vertex{to}, from...) {
@@ -148,14 +169,14 @@ func (c *combiner) pair(code Code, to vertex, dependsOn string, a, b held, other
 		return
 	}
 	c.seen[string(id)] = true
-	c.togetherBy(code, to, c.bindingOf(a, b), dependsOn, from...)
+	c.togetherBy(code, to, c.bindingOf(rights), dependsOn, from...)
 }
 
-// bindingOf finds the binding that gives the identity one of two rights, the second before the
-// first; -1 if none does.
-func (c *combiner) bindingOf(a, b held) int32 {
-	for _, h := range [...]held{b, a} {
-		if h.through != none {
+// bindingOf finds the binding that gives the identity one of its rights, the last first; -1 if none
+// does.
+func (c *combiner) bindingOf(rights []held) int32 {
+	for _, h := range slices.Backward(rights) {
+		if h.through != none || h.on.mode != 0 {
 			continue
 		}
 		for _, s := range c.who.subjects {
@@ -186,6 +207,17 @@ func (c *combiner) run() {
 	c.escalate()
 	c.impersonate()
 	c.certificates()
+	c.constrained()
+}
+
+// combineAssociated does the same for accounts with tokens that are associated with nodes.
+func (b *builder) combineAssociated(seen map[string]bool) {
+	for _, v := range b.associations {
+		subjects := b.subjectsOfIdentity(b.keys[v])
+		who := &identity{vertex: v, kind: isAssociated, subjects: subjects, rights: b.rightsOfSubjects(subjects)}
+		who.on = b.onRightsOfSubjects(subjects)
+		(&combiner{b, who, seen}).associated()
+	}
 }
 
 // ownRole is the vertex of a role that the attacker can bind to each identity that it holds.
@@ -332,68 +364,4 @@ func (c *combiner) impersonateGroup(u, g held) {
 	}
 	c.pair(Impersonate, c.fact(everyGroup, ""), "", u, g)
 	c.pair(Impersonate, c.vertex(key{kind: isGroup, name: masters}), "", u, g)
-}
-
-// The signers of client certificates.
-const (
-	clientSigner  = "kubernetes.io/kube-apiserver-client"
-	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
-)
-
-// certificates: a request, its approval or signature, and the certificate read from it.
-func (c *combiner) certificates() {
-	requests := c.rightVertex(createSigningRequests, "", "")
-	for _, status := range c.have(updateApprovals) {
-		for _, signer := range c.have(approveSigners) {
-			c.certificate(ApproveCertificate, status, signer, requests, c.guardsOf(updateApprovals, ""))
-		}
-	}
-	for _, status := range c.have(updateSigningStatus) {
-		for _, signer := range c.have(signSigners) {
-			c.certificate(SignCertificate, status, signer, requests, dependsOnCA, c.guardsOf(updateSigningStatus, ""))
-		}
-	}
-	for _, auto := range c.have(autoApprove) {
-		for _, request := range c.have(createSigningRequests) {
-			for _, name := range c.readableRequests("") {
-				read := c.rightVertex(readSigningRequests, "", name)
-				c.pair(ApproveCertificate, c.fact(everyNodeUser, ""), c.guardsOf(createSigningRequests, ""), auto, request, read)
-			}
-		}
-	}
-}
-
-func (c *combiner) certificate(code Code, status, signer held, requests vertex, conditions ...string) {
-	dependsOn := allOf(append(conditions, c.guardsOf(createSigningRequests, ""))...)
-	for _, name := range c.readableRequests(status.name) {
-		read := c.rightVertex(readSigningRequests, "", name)
-		if signs(signer, clientSigner) {
-			for _, to := range [...]string{everyUser, everyGroup, everyNodeUser} {
-				c.pair(code, c.fact(to, ""), dependsOn, status, signer, c.fact(clientRequests, ""), read)
-			}
-		}
-		if signs(signer, kubeletSigner) {
-			c.pair(code, c.fact(everyNodeUser, ""), dependsOn, status, signer, requests, read)
-		}
-	}
-}
-
-// readableRequests are the names of rights to read requests that let the certificate of a
-// request with some name be read; the attacker chooses the name if the right to write its
-// status has none.
-func (c *combiner) readableRequests(name string) []string {
-	if name != "" {
-		return []string{"", name}
-	}
-	names := []string{""}
-	for _, k := range c.requestReads {
-		names = append(names, k.name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// signs reports whether a right is one for a signer: by its name, or by its domain.
-func signs(h held, signer string) bool {
-	return h.name == "" || h.name == signer || h.name == "kubernetes.io/*"
 }

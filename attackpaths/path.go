@@ -114,7 +114,7 @@ func (s *solver) before(how via, at map[vertex]position) position {
 // actor reports whether a vertex is something that makes requests.
 func (k key) actor() bool {
 	switch k.kind {
-	case isServiceAccount, isUser, isGroup, isNodeUser, isNamespace:
+	case isServiceAccount, isAssociated, isUser, isGroup, isNodeUser, isNamespace:
 		return true
 	}
 	return false
@@ -178,6 +178,9 @@ func (r row) ofPod() bool {
 // because says in one line what makes a step possible.
 func (s *solver) because(how via, to vertex) string {
 	e, target := how.edge, s.keys[to]
+	if target.kind == isLimited {
+		return s.limitedText(target)
+	}
 	if e.row.ofPod() {
 		return s.becauseOfPod(e, target)
 	}
@@ -189,7 +192,12 @@ func (s *solver) because(how via, to vertex) string {
 	switch e.row.code() {
 	case SecretOnNode:
 		return "a pod on the node or a volume attached to it refers to the secret"
+	case TokenRequest:
+		return "may create the service account, and a token of it"
 	case PodCreate:
+		if target.kind == isFact && target.name == newAccounts {
+			return "may create the service account, and a pod that uses it"
+		}
 		return s.becauseOfNamespace(target)
 	case VolumeControl:
 		return "may create a persistent volume that is a folder of the host, a claim to it, and a pod on any node"

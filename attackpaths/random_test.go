@@ -63,7 +63,7 @@ func graphOf(t *testing.T, c *attackpaths.Cluster) *attackpaths.Graph {
 }
 
 func TestFromAgreesWithExhaustiveSearch(t *testing.T) {
-	codes := map[attackpaths.Code]int{}
+	codes, modes := map[attackpaths.Code]int{}, map[string]int{}
 	eachCluster(t, 1200, func(t *testing.T, rc *randomCluster) {
 		c := rc.cluster(t, rc.objects)
 		n, g := newNaive(c), graphOf(t, c)
@@ -82,10 +82,16 @@ func TestFromAgreesWithExhaustiveSearch(t *testing.T) {
 			for _, r := range result.Reached {
 				for _, s := range r.Path {
 					codes[s.Technique]++
+					if _, mode, ok := strings.Cut(s.Because, " in the mode "); ok {
+						modes[strings.Fields(mode)[0]]++
+					}
 				}
 			}
 		}
 	})
+	if t.Logf("modes of impersonation: %v", modes); len(modes) != 4 && !testing.Short() && os.Getenv(clustersVariable) == "" {
+		t.Errorf("random clusters have the modes %v of impersonation, want 4", modes)
+	}
 	for _, technique := range attackpaths.Techniques() {
 		t.Logf("%8d %s", codes[technique.Code], technique.Code)
 		if codes[technique.Code] == 0 && !testing.Short() && os.Getenv(clustersVariable) == "" {

@@ -24,7 +24,9 @@ type randomCluster struct {
 	*rand.Rand
 	features kubeversion.Features
 	eks      bool
-	objects  []runtime.Object
+	// impersonating makes half of the rules those of constrained impersonation.
+	impersonating bool
+	objects       []runtime.Object
 }
 
 var (
@@ -68,6 +70,9 @@ func newRandomCluster(seed uint64) *randomCluster {
 	rc := &randomCluster{Rand: rand.New(rand.NewPCG(seed, 1))}
 	rc.features = kubeversion.For(pick(rc, kubeversion.Minors()))
 	rc.eks = rc.chance(3)
+	if rc.impersonating = rc.chance(3); rc.impersonating {
+		rc.features = kubeversion.For(kubeversion.Latest)
+	}
 	for i, ns := range randomNamespaces {
 		if i == 0 || !rc.chance(3) {
 			rc.add(rc.namespace(ns))

@@ -14,6 +14,23 @@ type template struct {
 	names        []string
 }
 
+// What requesters do as the identities that they impersonate.
+var (
+	impersonatedOn = []string{
+		"secrets", "pods", "pods/exec", "serviceaccounts/token", "deployments", "clusterrolebindings", "rolebindings", "roles",
+		"clusterroles", "nodes/proxy", "namespaces", "*",
+	}
+	impersonatedOnNodes = []string{
+		"secrets", "serviceaccounts/token", "certificatesigningrequests", "certificatesigningrequests/approval",
+	}
+	impersonatedNames = []string{"", "s1", "s2", "x", "p1", "p2", "a", "r1", "b1", "n1", "q1"}
+)
+
+// requestsAs are the verbs of some requests while a mode is used.
+func requestsAs(mode string) string {
+	return strings.ReplaceAll(",get,list,create,update", ",", ",impersonate-on:"+mode+":")[1:]
+}
+
 // ruleTemplates are groups of rights that a technique needs together.
 var ruleTemplates = [][]template{
 	{{"get,list,watch", "", []string{"secrets"}, randomSecrets}},
@@ -22,7 +39,8 @@ var ruleTemplates = [][]template{
 		{"get,list", "", []string{"secrets"}, []string{"s1", "s2", "new"}},
 	},
 	{{"create", "", []string{"serviceaccounts/token"}, randomAccounts}},
-	{{"impersonate", "", []string{"serviceaccounts"}, randomAccounts}},
+	{{"impersonate", "", []string{"serviceaccounts"}, append([]string{"z"}, randomAccounts...)}},
+	{{"create", "", []string{"serviceaccounts"}, nil}, {"create", "", []string{"serviceaccounts/token", "jobs"}, []string{"z"}}},
 	{{"impersonate", "", []string{"users"}, randomUsers}},
 	{
 		{"impersonate", "", []string{"groups"}, randomGroups},
@@ -87,6 +105,33 @@ var ruleTemplates = [][]template{
 	},
 }
 
+// impersonationTemplates are those of constrained impersonation.
+var impersonationTemplates = [][]template{
+	{
+		{"impersonate:user-info", identityGroup, []string{"users"}, randomUsers},
+		{"impersonate:user-info", identityGroup, []string{"groups"}, append([]string{"*"}, randomGroups...)},
+		{requestsAs("user-info"), "*", impersonatedOn, impersonatedNames},
+		{everyVerb("user-info"), "*", []string{"*"}, nil},
+	},
+	{
+		{"impersonate:serviceaccount", identityGroup, []string{"serviceaccounts"}, append([]string{"z"}, randomAccounts...)},
+		{requestsAs("serviceaccount"), "*", impersonatedOn, impersonatedNames},
+		{everyVerb("serviceaccount"), "*", []string{"*"}, nil},
+	},
+	{
+		{"impersonate:arbitrary-node", identityGroup, []string{"nodes"}, randomNodes},
+		{requestsAs("arbitrary-node"), "*", impersonatedOn, impersonatedNames},
+		{requestsAs("arbitrary-node"), "*", impersonatedOnNodes, impersonatedNames},
+		{everyVerb("arbitrary-node"), "*", []string{"*"}, nil},
+	},
+	{
+		{"impersonate:associated-node", identityGroup, []string{"nodes"}, append([]string{"*"}, randomNodes...)},
+		{requestsAs("associated-node"), "*", impersonatedOn, impersonatedNames},
+		{requestsAs("associated-node"), "*", impersonatedOnNodes, impersonatedNames},
+		{everyVerb("associated-node"), "*", []string{"*"}, nil},
+	},
+}
+
 // roleTemplates are those of rules about roles, bindings and certificates.
 var roleTemplates = ruleTemplates[slices.IndexFunc(ruleTemplates, func(t []template) bool {
 	return t[0].resources[0] == "clusterrolebindings"
@@ -100,7 +145,10 @@ func (rc *randomCluster) rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for range 1 + rc.IntN(3) {
 		templates := pick(rc, ruleTemplates)
-		if rc.chance(3) {
+		switch {
+		case rc.impersonating && rc.chance(2):
+			templates = pick(rc, impersonationTemplates)
+		case rc.chance(3):
 			templates = pick(rc, roleTemplates)
 		}
 		for _, t := range templates {

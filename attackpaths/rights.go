@@ -3,6 +3,7 @@ package attackpaths
 import (
 	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -19,6 +20,7 @@ const (
 	readSecrets right = iota
 	createSecrets
 	createToken
+	createAccounts
 	createPods
 	createDeployments
 	createDaemonSets
@@ -63,6 +65,11 @@ const (
 	impersonateServiceAccounts
 	impersonateUsers
 	impersonateGroups
+	impersonateAssociatedNode
+	impersonateArbitraryNodes
+	impersonateAccountsOnly
+	impersonateUserInfo
+	impersonateGroupInfo
 	approveSigners
 	signSigners
 	updateApprovals
@@ -91,6 +98,7 @@ const (
 	rbacG = rbacv1.GroupName
 	certG = certificatesv1.GroupName
 	admis = "admissionregistration.k8s.io"
+	authn = authenticationv1.GroupName
 )
 
 var (
@@ -105,6 +113,7 @@ var requestKinds = [rightCount]requestKind{
 	readSecrets:                  {verbs: read, resource: "secrets", namespaced: true},
 	createSecrets:                {verbs: create, resource: "secrets", namespaced: true, unnamed: true},
 	createToken:                  {verbs: create, resource: "serviceaccounts", subresource: "token", namespaced: true},
+	createAccounts:               {verbs: create, resource: "serviceaccounts", namespaced: true, unnamed: true},
 	createPods:                   {verbs: create, resource: "pods", namespaced: true, unnamed: true},
 	createDeployments:            {verbs: create, group: apps, resource: "deployments", namespaced: true, unnamed: true},
 	createDaemonSets:             {verbs: create, group: apps, resource: "daemonsets", namespaced: true, unnamed: true},
@@ -150,10 +159,17 @@ var requestKinds = [rightCount]requestKind{
 	updateRoles:               {verbs: write, group: rbacG, resource: "roles", namespaced: true},
 	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},
 	impersonateGroups:         {verbs: []string{"impersonate"}, resource: "groups"},
-	approveSigners:            {verbs: []string{"approve"}, group: certG, resource: "signers"},
-	signSigners:               {verbs: []string{"sign"}, group: certG, resource: "signers"},
-	updateApprovals:           {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "approval"},
-	updateSigningStatus:       {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "status"},
+	impersonateAssociatedNode: {verbs: []string{"impersonate:associated-node"}, group: authn, resource: "nodes"},
+	impersonateArbitraryNodes: {verbs: []string{"impersonate:arbitrary-node"}, group: authn, resource: "nodes"},
+	impersonateAccountsOnly: {
+		verbs: []string{"impersonate:serviceaccount"}, group: authn, resource: "serviceaccounts", namespaced: true,
+	},
+	impersonateUserInfo:  {verbs: []string{"impersonate:user-info"}, group: authn, resource: "users"},
+	impersonateGroupInfo: {verbs: []string{"impersonate:user-info"}, group: authn, resource: "groups"},
+	approveSigners:       {verbs: []string{"approve"}, group: certG, resource: "signers"},
+	signSigners:          {verbs: []string{"sign"}, group: certG, resource: "signers"},
+	updateApprovals:      {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "approval"},
+	updateSigningStatus:  {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "status"},
 	autoApprove: {
 		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true,
 	},

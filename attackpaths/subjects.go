@@ -16,6 +16,8 @@ const (
 	restricted
 	// own is each identity of the attacker: it can bind the role to any of them.
 	own
+	// ownOfOthers is own for identities that are not nodes: NodeRestriction does not check them.
+	ownOfOthers
 )
 
 type roleName struct{ namespace, name string }
@@ -107,6 +109,9 @@ func (b *builder) subjectsOf(kind string) []string {
 
 // expandRole gives the rights that a role grants.
 func (b *builder) expandRole(v vertex, k key) {
+	if k.variant == ownOfOthers {
+		return // it is a part of the role
+	}
 	rights := b.rightsOfRole(k.role)
 	if rights.everything && k.namespace == "" { // cluster-admin owns the rest
 		admin := b.vertex(key{kind: isClusterAdmin})
@@ -125,13 +130,33 @@ func (b *builder) expandRole(v vertex, k key) {
 		if k.variant == restricted && refusedToNodes(g.right) {
 			continue
 		}
-		b.implies(v, b.vertex(key{kind: isRight, variant: uint8(g.right), namespace: k.namespace, name: g.name}))
+		v := v
+		if k.variant == own && refusedToNodes(g.right) {
+			v = b.heldByOthers(v, k)
+		}
+		if g.right.mode() == 0 {
+			b.implies(v, b.rightVertex(g.right, k.namespace, g.name))
+		}
 		// What everything in a namespace gives together with other rights, it gives anyway,
 		// but for a service account with which groups can be impersonated.
 		if k.variant == own && g.right >= firstOwn && (!rights.everything || g.right == impersonateServiceAccounts) {
 			b.addOwn(v, ownKey{g.right, k.namespace, g.name})
 		}
 	}
+	if k.variant == own && !rights.everything {
+		b.addOwnOnRights(v, k)
+	}
+}
+
+// heldByOthers is a role that the attacker can bind to an identity that is not a node.
+func (b *builder) heldByOthers(v vertex, k key) vertex {
+	k.variant = ownOfOthers
+	others, ok := b.index[k]
+	if !ok {
+		others = b.vertex(k)
+		b.together("", others, "", v, b.fact(holdsIdentity, ""))
+	}
+	return others
 }
 
 // roleRights are what the rules of a role grant in the whole cluster and in one namespace.

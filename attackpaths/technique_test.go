@@ -79,11 +79,11 @@ func TestTechniques(t *testing.T) {
 			add: role("r", "kube-system", "shop/web", "bind clusterroles@rbac.authorization.k8s.io everything",
 				"create rolebindings@rbac.authorization.k8s.io"),
 			want: []string{
-				"Certain ClusterAdmin : BindRole TokenRequest Masters",
+				"Certain ClusterAdmin : BindRole Impersonate Masters",
 				"Certain Namespace kube-system: BindRole PodCreate",
 				"Certain Node n1: BindRole PodCreate PodCreate",
 				"Certain Node n2: BindRole PodCreate PodCreate",
-				"Certain ServiceAccount kube-system/admin: BindRole TokenRequest",
+				"Certain ServiceAccount kube-system/admin: BindRole Impersonate",
 				"Possible Group system:bootstrappers: BindRole BootstrapToken",
 			},
 		},

@@ -9,7 +9,8 @@ import (
 // Gate is the name of a feature gate of kube-apiserver.
 type Gate string
 
-// The gates that change what a node may do.
+// The gates that change what a node may do, and [ConstrainedImpersonation], which changes who
+// may act as a node or as another identity.
 const (
 	// AuthorizeNodeWithSelectors limits a node to reading its own Node object
 	// and its own pods (KEP-4601).
@@ -23,6 +24,8 @@ const (
 	// KubeletServiceAccountTokenForCredentialProviders lets a node read the
 	// service accounts of its pods (KEP-4412).
 	KubeletServiceAccountTokenForCredentialProviders Gate = "KubeletServiceAccountTokenForCredentialProviders"
+	// ConstrainedImpersonation lets an identity be impersonated for some requests only (KEP-5284).
+	ConstrainedImpersonation Gate = "ConstrainedImpersonation"
 	// DynamicResourceAllocation serves resource claims and slices (KEP-4381).
 	DynamicResourceAllocation Gate = "DynamicResourceAllocation"
 	// PodCertificateRequest lets a node request certificates for its pods
@@ -63,6 +66,7 @@ var gateTable = [...]struct {
 	{AuthorizeWithSelectors, [...]setting{absentOff, off, on, on, locked, locked, locked, absentOn}},
 	{CSIVolumeHealth, [...]setting{off, off, off, off, off, off, off, off}},
 	{ClusterTrustBundle, [...]setting{off, off, off, off, off, off, off, on}},
+	{ConstrainedImpersonation, [...]setting{absentOff, absentOff, absentOff, absentOff, absentOff, off, on, on}},
 	{DynamicResourceAllocation, [...]setting{off, off, off, off, on, locked, locked, locked}},
 	{KubeletServiceAccountTokenForCredentialProviders, [...]setting{absentOff, absentOff, absentOff, off, on, on, on, on}},
 	{PodCertificateRequest, [...]setting{absentOff, absentOff, absentOff, absentOff, off, off, off, on}},

@@ -86,6 +86,7 @@ func TestGates(t *testing.T) {
 		"AuthorizeWithSelectors":                           "OFF off on  on  ON  ON  ON  ON ",
 		"CSIVolumeHealth":                                  "off off off off off off off off",
 		"ClusterTrustBundle":                               "off off off off off off off on ",
+		"ConstrainedImpersonation":                         "OFF OFF OFF OFF OFF off on  on ",
 		"DynamicResourceAllocation":                        "off off off off on  ON  ON  ON ",
 		"KubeletServiceAccountTokenForCredentialProviders": "OFF OFF OFF off on  on  on  on ",
 		"PodCertificateRequest":                            "OFF OFF OFF OFF off off off on ",
@@ -107,7 +108,7 @@ func TestGates(t *testing.T) {
 			checkWith(t, f, gate)
 		}
 	}
-	if got := len(kubeversion.Gates()); got != 10 || !slices.IsSorted(kubeversion.Gates()) {
+	if got := len(kubeversion.Gates()); got != 11 || !slices.IsSorted(kubeversion.Gates()) {
 		t.Errorf("gates are %v", kubeversion.Gates())
 	}
 }

@@ -1,0 +1,98 @@
+package attackpaths_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// reachCase is what a start reaches. Cases start from the service account shop/web unless a case
+// has another start. testReach compares with the exhaustive search too.
+type reachCase struct {
+	rule  string
+	start attackpaths.Holding
+	add   string
+	want  []string
+}
+
+func testReach(t *testing.T, base string, cases []reachCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			if c.start == (attackpaths.Holding{}) {
+				c.start = accountWeb
+			}
+			cluster := newCluster()
+			parse(t, cluster, base+c.add)
+			result := from(t, graphOf(t, cluster), c.start)
+			if got := lines(result); !slices.Equal(got, c.want) {
+				t.Errorf("reached\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
+			}
+			compareSearch(t, cluster, result)
+		})
+	}
+}
+
+func TestAccountsThatOnlyBindingsName(t *testing.T) {
+	base := namespace("shop", restrictedLabel) + account("shop", "web") + role("t", "", "shop/gone", "create serviceaccounts/token@ web")
+	gone := "ServiceAccount shop/gone"
+	testReach(t, base, []reachCase{
+		{
+			rule: "they can be impersonated", add: role("r", "shop", "shop/web", "impersonate serviceaccounts@ gone"),
+			want: []string{"Certain " + gone + ": Impersonate"},
+		},
+		{
+			rule: "also in a namespace that does not exist",
+			add:  role("x", "", "far/gone", "get configmaps@") + role("r", "", "shop/web", "impersonate serviceaccounts@ gone"),
+			want: []string{"Certain ServiceAccount far/gone: Impersonate", "Certain " + gone + ": Impersonate"},
+		},
+		{rule: "tokens for them cannot be requested", add: role("r", "shop", "shop/web", "create serviceaccounts/token@ gone")},
+		{rule: "to create them gives nothing", add: role("r", "shop", "shop/web", "create serviceaccounts@")},
+		{
+			rule: "to create them and tokens", add: role("r", "shop", "shop/web", "create serviceaccounts@", "create serviceaccounts/token@ gone"),
+			want: []string{"Certain " + gone + ": TokenRequest"},
+		},
+		{
+			rule: "to create them and tokens, everywhere",
+			add:  role("r", "", "shop/web", "create serviceaccounts@", "create serviceaccounts/token@"),
+			want: []string{"Certain " + gone + ": TokenRequest"},
+		},
+		{
+			rule: "to create them and pods", add: role("r", "shop", "shop/web", "create serviceaccounts@", "create jobs@batch"),
+			want: []string{"Certain Namespace shop: PodCreate", "Certain " + gone + ": PodCreate PodCreate"},
+		},
+		{
+			rule: "a webhook for accounts", add: webhook("serviceaccounts", "CREATE") +
+				role("r", "shop", "shop/web", "create serviceaccounts@", "create serviceaccounts/token@"),
+			want: []string{"Possible " + gone + ": TokenRequest"},
+		},
+	})
+}
+
+// A role that a node's credential can bind to itself does not give it what NodeRestriction refuses.
+func TestRolesThatNodesCanBind(t *testing.T) {
+	nodeUser := attackpaths.Holding{Kind: attackpaths.User, Name: "system:node:n1"}
+	base := node("n1") + namespace("shop", restrictedLabel) + account("shop", "web") + clusterRole("pods", "create pods@", "get secrets@") +
+		secret("shop", "s", "Opaque", "") + role("b", "shop", "group system:nodes", "create rolebindings@rbac.authorization.k8s.io",
+		"bind clusterroles@rbac.authorization.k8s.io pods")
+	testReach(t, base, []reachCase{
+		{
+			rule: "of a node alone, unless anonymous requests are answered", start: nodeUser,
+			want: []string{
+				"Certain Secret shop/s: BindRole SecretRead",
+				"Possible Namespace shop: BindRole PodCreate",
+				"Possible ServiceAccount shop/web: BindRole PodCreate PodCreate",
+			},
+		},
+		{
+			rule: "of a node with another identity", start: nodeUser, add: pod("shop", "p", "n1", "web"),
+			want: []string{
+				"Certain Namespace shop: TokenOfPodOnNode BindRole PodCreate",
+				"Certain Secret shop/s: BindRole SecretRead",
+				"Certain ServiceAccount shop/web: TokenOfPodOnNode",
+			},
+		},
+	})
+}
