@@ -38,6 +38,7 @@ type builder struct {
 	roleVertices []vertex
 	requestReads []key
 	own          ownRights
+	grantsOfRole map[int32][]customGrant
 }
 
 func newBuilder(c *Cluster) *builder {
@@ -53,6 +54,7 @@ func newBuilder(c *Cluster) *builder {
 // build adds every vertex that a start can be or lead to.
 func (b *builder) build() {
 	b.collect()
+	b.collectCustom()
 	b.vertex(key{kind: isClusterAdmin})
 	for _, n := range b.nodes {
 		b.vertex(key{kind: isNode, name: n.Name})
@@ -228,12 +230,17 @@ func (b *builder) together(code Code, to vertex, dependsOn string, from ...verte
 
 // togetherBy is together for rights that a binding gives.
 func (b *builder) togetherBy(code Code, to vertex, binding int32, dependsOn string, from ...vertex) {
-	slices.Sort(from)
-	from = slices.Compact(slices.DeleteFunc(from, func(v vertex) bool { return v == none }))
 	e := edge{to: to, arg: binding, dependsOn: b.condition(dependsOn)}
 	if code != "" {
 		e.row = rowOf(code)
 	}
+	b.join(e, from...)
+}
+
+// join adds an edge that needs several vertices, of which some may be none.
+func (b *builder) join(e edge, from ...vertex) {
+	slices.Sort(from)
+	from = slices.Compact(slices.DeleteFunc(from, func(v vertex) bool { return v == none }))
 	if len(from) == 1 {
 		b.out[from[0]] = append(b.out[from[0]], e)
 		return
@@ -290,6 +297,8 @@ func (b *builder) expand(v vertex, k key) {
 		b.expandRole(v, k)
 	case isRight:
 		b.expandRight(v, k)
+	case isCustom:
+		b.expandCustom(v, k)
 	case isFact:
 		b.expandFact(v, k)
 	}

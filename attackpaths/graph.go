@@ -37,6 +37,8 @@ const (
 	isRight
 	// isOwnRight is a right that the attacker can give to each identity.
 	isOwnRight
+	// isCustom is a right of custom techniques, or what follows from it.
+	isCustom
 	// isFact is anything else; its name says what.
 	isFact
 )
@@ -55,7 +57,7 @@ type key struct {
 	variant uint8
 	// namespace is the scope of a role or right; empty is the whole cluster.
 	namespace, name string
-	// role is the place of a role in Graph.roles.
+	// role is the place of a role in Graph.roles, or of what custom techniques add.
 	role int32
 }
 
@@ -99,6 +101,10 @@ type Graph struct {
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole
 	conditions []string
+
+	custom   []CustomTechnique
+	requests []customRequest
+	gaps     []Gap
 }
 
 // New makes the graph of a cluster.

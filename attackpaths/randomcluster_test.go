@@ -25,6 +25,7 @@ type randomCluster struct {
 	features kubeversion.Features
 	eks      bool
 	objects  []runtime.Object
+	custom   []attackpaths.CustomTechnique
 }
 
 var (
@@ -101,6 +102,7 @@ func newRandomCluster(seed uint64) *randomCluster {
 	for range 2 + rc.IntN(pick(rc, []int{8, 16})) {
 		rc.add(rc.binding())
 	}
+	rc.custom = rc.customs()
 	return rc
 }
 
@@ -119,7 +121,7 @@ func sameObject(a, b runtime.Object) bool {
 func (rc *randomCluster) cluster(t *testing.T, objects []runtime.Object) *attackpaths.Cluster {
 	t.Helper()
 	c := newCluster()
-	c.Features, c.EKS = rc.features, rc.eks
+	c.Features, c.EKS, c.Custom = rc.features, rc.eks, rc.custom
 	c.Audiences = func(_, pod string) (audiences []string, restricted bool) {
 		switch pod {
 		case "p1":
@@ -238,7 +240,7 @@ func (rc *randomCluster) webhooks() *admissionv1.ValidatingWebhookConfiguration 
 		rule.Resources = rc.some([]string{
 			"pods", "pods", "pods/*", "pods/exec", "deployments", "secrets", "serviceaccounts/token", "namespaces", "nodes/proxy",
 			"persistentvolumes", "persistentvolumeclaims", "rolebindings", "clusterrolebindings", "clusterroles", "roles",
-			"certificatesigningrequests", "certificatesigningrequests/approval", "*", "*/*",
+			"certificatesigningrequests", "certificatesigningrequests/approval", "*", "*/*", "widgets", "stores",
 		})
 		if rc.chance(4) {
 			scope := pick(rc, []admissionv1.ScopeType{admissionv1.ClusterScope, admissionv1.NamespacedScope, admissionv1.AllScopes})

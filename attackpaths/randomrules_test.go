@@ -100,8 +100,11 @@ func (rc *randomCluster) rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for range 1 + rc.IntN(3) {
 		templates := pick(rc, ruleTemplates)
-		if rc.chance(3) {
+		switch {
+		case rc.chance(3):
 			templates = pick(rc, roleTemplates)
+		case rc.chance(4):
+			templates = pick(rc, customTemplates)
 		}
 		for _, t := range templates {
 			if !rc.chance(5) {
