@@ -49,6 +49,7 @@ type builder struct {
 	requestReads []key
 	own          ownRights
 	impersonator
+	grantsOfRole map[int32][]customGrant
 }
 
 func newBuilder(c *Cluster) *builder {
@@ -66,6 +67,7 @@ func newBuilder(c *Cluster) *builder {
 func (b *builder) build() {
 	b.collect()
 	b.reserve()
+	b.collectCustom()
 	b.vertex(key{kind: isClusterAdmin})
 	b.startImpersonation()
 	for _, n := range b.nodes {
@@ -263,12 +265,17 @@ func (b *builder) together(code Code, to vertex, dependsOn string, from ...verte
 
 // togetherBy is together for rights that a binding gives.
 func (b *builder) togetherBy(code Code, to vertex, binding int32, dependsOn string, from ...vertex) {
-	slices.Sort(from)
-	from = slices.Compact(slices.DeleteFunc(from, func(v vertex) bool { return v == none }))
 	e := edge{to: to, arg: binding, dependsOn: b.condition(dependsOn)}
 	if code != "" {
 		e.row = rowOf(code)
 	}
+	b.join(e, from...)
+}
+
+// join adds an edge that needs several vertices, of which some may be none.
+func (b *builder) join(e edge, from ...vertex) {
+	slices.Sort(from)
+	from = slices.Compact(slices.DeleteFunc(from, func(v vertex) bool { return v == none }))
 	if len(from) == 1 {
 		b.out[from[0]] = append(b.out[from[0]], e)
 		return
@@ -328,6 +335,8 @@ func (b *builder) expand(v vertex, k key) {
 		b.expandRole(v, k)
 	case isRight:
 		b.expandRight(v, k)
+	case isCustom:
+		b.expandCustom(v, k)
 	case isFact:
 		b.expandFact(v, k)
 	}

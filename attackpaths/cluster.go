@@ -30,6 +30,8 @@ type Cluster struct {
 	EKS bool
 	// Serves reports whether the API server serves a resource; nil if that is unknown.
 	Serves func(group, resource string) bool
+	// Custom are techniques that the user adds.
+	Custom []CustomTechnique
 }
 
 // Identity is a user with its groups; system:authenticated need not be named.
@@ -42,7 +44,7 @@ func (c *Cluster) check() error {
 	if c.Inventory == nil || c.Relations == nil || c.RBAC == nil {
 		return errors.New("attack paths: the cluster has no inventory, relations or RBAC policy")
 	}
-	return nil
+	return checkCustom(c.Custom)
 }
 
 // serves is false only for what is known not to be served.

@@ -44,6 +44,8 @@ const (
 	// isLimited is an identity that is impersonated for one kind of request: its role is the
 	// vertex of the identity, or of several.
 	isLimited
+	// isCustom is a right of custom techniques, or what follows from it.
+	isCustom
 	// isFact is anything else; its name says what.
 	isFact
 )
@@ -65,7 +67,7 @@ type key struct {
 	mode mode
 	// namespace is the scope of a role or right; empty is the whole cluster.
 	namespace, name string
-	// role is the place of a role in Graph.roles, or a vertex.
+	// role is the place of a role in Graph.roles or of what custom techniques add, or a vertex.
 	role int32
 }
 
@@ -111,7 +113,10 @@ type Graph struct {
 	conditions []string
 
 	// solvers are those that are not in use.
-	solvers sync.Pool
+	solvers  sync.Pool
+	custom   []CustomTechnique
+	requests []customRequest
+	gaps     []Gap
 }
 
 // New makes the graph of a cluster.

@@ -90,6 +90,7 @@ func newNaive(c *attackpaths.Cluster) *naive {
 	n.singleRights()
 	n.togetherRights()
 	n.otherIdentities()
+	n.customTechniques()
 	return n
 }
 
@@ -238,13 +239,17 @@ func (n *naive) identify() {
 			add(f, false, name, "system:authenticated")
 		}
 	}
+	for _, name := range n.customIdentities(attackpaths.User) {
+		add(user(name), false, name, "system:authenticated")
+	}
 	add(user("system:kube-scheduler"), false, "system:kube-scheduler", "system:authenticated")
 	for name := range n.secrets {
 		if id, ok := n.bootstrap(name); ok {
 			add(user("system:bootstrap:"+id), false, "system:bootstrap:"+id, "system:authenticated")
 		}
 	}
-	for _, g := range append(slices.Collect(maps.Keys(n.groups)), append(n.allNames(), "system:bootstrappers")...) {
+	named := slices.Concat(slices.Collect(maps.Keys(n.groups)), n.allNames(), n.customIdentities(attackpaths.Group))
+	for _, g := range append(named, "system:bootstrappers") {
 		if g != "system:masters" {
 			add(group(g), false, "", g, "system:authenticated")
 		}

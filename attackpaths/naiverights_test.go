@@ -66,7 +66,7 @@ func (a ask) nameless(verb string) bool {
 	switch verb {
 	case "create":
 		return a.sub == "" || a.sub == "nodeclient"
-	case "list", "watch":
+	case "list", "watch", "deletecollection":
 		return true
 	}
 	return false

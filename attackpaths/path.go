@@ -14,7 +14,7 @@ type position struct {
 	// binding gave the right that the next step uses; -1 if none did.
 	binding int32
 	// dependsOn is what else decides about it.
-	dependsOn int32
+	dependsOn []int32
 }
 
 // trail is the derivation of a vertex as steps between holdings, and where it stands at the
@@ -85,7 +85,7 @@ func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
 		t.binding = how.edge.arg
 	}
 	if how.edge.row == 0 && how.edge.dependsOn != 0 {
-		t.dependsOn = how.edge.dependsOn
+		t.dependsOn = append(slices.Clone(t.dependsOn), how.edge.dependsOn)
 	}
 	if isHolding && t.pending >= 0 {
 		t.steps[t.pending].To = h
@@ -123,7 +123,7 @@ func (k key) actor() bool {
 // step renders one use of a technique. Its target is the one who acts until a holding follows.
 func (s *solver) step(how via, p position, to vertex, at map[vertex]position) Step {
 	e := how.edge
-	step := Step{Technique: e.row.code(), From: p.holder, To: p.holder, Certainty: Certain}
+	step := Step{Technique: s.codeOf(e.row), From: p.holder, To: p.holder, Certainty: Certain}
 	if k := s.keys[to]; k.kind == isFact && k.name == privilegedPods {
 		step.To = Holding{Kind: Namespace, Name: k.namespace}
 	}
@@ -139,16 +139,27 @@ func (s *solver) step(how via, p position, to vertex, at map[vertex]position) St
 		ref := s.bindings[binding].Binding
 		step.GrantedBy = &ref
 	}
-	var conditions []string
-	for _, c := range [...]int32{p.dependsOn, e.dependsOn} {
-		if c != 0 {
-			conditions = append(conditions, s.conditions[c])
-		}
-	}
-	if len(conditions) > 0 {
-		step.Certainty, step.DependsOn = Possible, strings.Join(slices.Compact(conditions), "; ")
+	if conditions := s.conditionsOf(how, p, at); len(conditions) > 0 {
+		step.Certainty, step.DependsOn = Possible, strings.Join(conditions, "; ")
 	}
 	return step
+}
+
+// conditionsOf lists what else decides about a step and about the rights that it needs.
+func (s *solver) conditionsOf(how via, p position, at map[vertex]position) []string {
+	places := slices.Clone(p.dependsOn)
+	if how.join >= 0 {
+		for _, v := range s.joins[how.join].from {
+			places = append(places, at[v].dependsOn...)
+		}
+	}
+	var all []string
+	for _, c := range append(places, how.edge.dependsOn) {
+		if text := s.conditions[c]; c != 0 && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // others names the other holdings that a join needs.
@@ -178,8 +189,11 @@ func (r row) ofPod() bool {
 // because says in one line what makes a step possible.
 func (s *solver) because(how via, to vertex) string {
 	e, target := how.edge, s.keys[to]
-	if target.kind == isLimited {
+	switch {
+	case target.kind == isLimited:
 		return s.limitedText(target)
+	case e.row.isCustom():
+		return s.becauseOfCustom(how)
 	}
 	if e.row.ofPod() {
 		return s.becauseOfPod(e, target)

@@ -47,8 +47,8 @@ func eachCluster(t *testing.T, clusters int, do func(t *testing.T, rc *randomClu
 		rc := newRandomCluster(uint64(seed))
 		do(t, rc)
 		if t.Failed() {
-			t.Fatalf("seed %d (%s=%d %s=1 repeats this): the cluster with Kubernetes %s, EKS %v is\n%s",
-				seed, seedVariable, seed, clustersVariable, rc.features.Minor(), rc.eks, rc.yaml())
+			t.Fatalf("seed %d (%s=%d %s=1 repeats this): the cluster with Kubernetes %s, EKS %v is\n%s\nand has the custom techniques %+v",
+				seed, seedVariable, seed, clustersVariable, rc.features.Minor(), rc.eks, rc.yaml(), rc.custom)
 		}
 	}
 }
@@ -92,7 +92,8 @@ func TestFromAgreesWithExhaustiveSearch(t *testing.T) {
 	if t.Logf("modes of impersonation: %v", modes); len(modes) != 4 && !testing.Short() && os.Getenv(clustersVariable) == "" {
 		t.Errorf("random clusters have the modes %v of impersonation, want 4", modes)
 	}
-	for _, technique := range attackpaths.Techniques() {
+	all := append(attackpaths.Techniques(), attackpaths.Technique{Code: randomCustom + "0"})
+	for _, technique := range all {
 		t.Logf("%8d %s", codes[technique.Code], technique.Code)
 		if codes[technique.Code] == 0 && !testing.Short() && os.Getenv(clustersVariable) == "" {
 			t.Errorf("no random cluster has a step by %s", technique.Code)

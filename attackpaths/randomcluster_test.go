@@ -27,6 +27,7 @@ type randomCluster struct {
 	// impersonating makes half of the rules those of constrained impersonation.
 	impersonating bool
 	objects       []runtime.Object
+	custom        []attackpaths.CustomTechnique
 }
 
 var (
@@ -106,6 +107,9 @@ func newRandomCluster(seed uint64) *randomCluster {
 	for range 2 + rc.IntN(pick(rc, []int{8, 16})) {
 		rc.add(rc.binding())
 	}
+	if !rc.impersonating { // custom techniques are not followed through constrained impersonation
+		rc.custom = rc.customs()
+	}
 	return rc
 }
 
@@ -124,7 +128,7 @@ func sameObject(a, b runtime.Object) bool {
 func (rc *randomCluster) cluster(t *testing.T, objects []runtime.Object) *attackpaths.Cluster {
 	t.Helper()
 	c := newCluster()
-	c.Features, c.EKS = rc.features, rc.eks
+	c.Features, c.EKS, c.Custom = rc.features, rc.eks, rc.custom
 	c.Audiences = func(_, pod string) (audiences []string, restricted bool) {
 		switch pod {
 		case "p1":
@@ -243,7 +247,7 @@ func (rc *randomCluster) webhooks() *admissionv1.ValidatingWebhookConfiguration 
 		rule.Resources = rc.some([]string{
 			"pods", "pods", "pods/*", "pods/exec", "deployments", "secrets", "serviceaccounts/token", "namespaces", "nodes/proxy",
 			"persistentvolumes", "persistentvolumeclaims", "rolebindings", "clusterrolebindings", "clusterroles", "roles",
-			"certificatesigningrequests", "certificatesigningrequests/approval", "*", "*/*",
+			"certificatesigningrequests", "certificatesigningrequests/approval", "*", "*/*", "widgets", "stores",
 		})
 		if rc.chance(4) {
 			scope := pick(rc, []admissionv1.ScopeType{admissionv1.ClusterScope, admissionv1.NamespacedScope, admissionv1.AllScopes})

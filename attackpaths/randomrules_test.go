@@ -150,6 +150,8 @@ func (rc *randomCluster) rules() []rbacv1.PolicyRule {
 			templates = pick(rc, impersonationTemplates)
 		case rc.chance(3):
 			templates = pick(rc, roleTemplates)
+		case rc.chance(4):
+			templates = pick(rc, customTemplates)
 		}
 		for _, t := range templates {
 			if !rc.chance(5) {

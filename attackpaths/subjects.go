@@ -122,6 +122,7 @@ func (b *builder) expandRole(v vertex, k key) {
 		}
 		return
 	}
+	b.expandCustomRole(v, k)
 	list := rights.cluster
 	if k.namespace != "" {
 		list = rights.namespaced

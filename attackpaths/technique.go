@@ -90,4 +90,10 @@ func rowOf(code Code) row {
 	return row(slices.IndexFunc(techniques, func(t Technique) bool { return t.Code == code }) + 1)
 }
 
-func (r row) code() Code { return techniques[r-1].Code }
+// code is that of a technique of the table; empty for a custom one, see Graph.codeOf.
+func (r row) code() Code {
+	if r.isCustom() {
+		return ""
+	}
+	return techniques[r-1].Code
+}

@@ -19,7 +19,7 @@ type Adjustment func(*ServerConfiguration)
 // validates the result. The error is Problems. Names are case-sensitive. A null field
 // keeps its default. Anchors and aliases are rejected.
 func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error) {
-	text, problem := document(file)
+	text, problem := document(file, "node-authorizer config defaults prints a template")
 	if problem != nil {
 		return nil, Problems{*problem}
 	}
@@ -27,29 +27,20 @@ func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error)
 	config.TypeMeta = metav1.TypeMeta{}
 	d := decoder{text: text, lines: map[string]int{}}
 	d.decode(text.Documents[0], reflect.ValueOf(config).Elem(), "")
-	if problem, ok := wrongKind(config, d.lines); ok {
+	if problem, ok := wrongKind(config.TypeMeta, Kind, d.lines); ok {
 		return nil, Problems{problem}
 	}
 	for _, adjust := range adjustments {
 		adjust(config)
 	}
-	problems := d.problems
-	for _, p := range Validate(config) {
-		if d.isBroken(p.Field) {
-			continue // the value is not that of the file
-		}
-		p.Line = d.lineOf(p.Field)
-		problems = append(problems, p)
-	}
-	if len(problems) > 0 {
-		problems.sort()
+	if problems := d.located(Validate(config)); len(problems) > 0 {
 		return nil, problems
 	}
 	return config, nil
 }
 
-// document parses the one YAML document of a file.
-func document(file []byte) (*yamltext.Text, *Problem) {
+// document parses the one YAML document of a file. The hint is about an empty file.
+func document(file []byte, hint string) (*yamltext.Text, *Problem) {
 	text, err := yamltext.Parse(file)
 	switch {
 	case err != nil:
@@ -57,19 +48,19 @@ func document(file []byte) (*yamltext.Text, *Problem) {
 	case len(text.Documents) > 1:
 		return nil, &Problem{Line: text.Line(text.Documents[1]), Message: "the file has more than one document: want one"}
 	case len(text.Documents) == 0:
-		return nil, &Problem{Message: "the file is empty: node-authorizer config defaults prints a template"}
+		return nil, &Problem{Message: "the file is empty: " + hint}
 	}
 	return text, nil
 }
 
 // wrongKind checks apiVersion and kind. In a file of another kind, other mistakes do not
 // matter.
-func wrongKind(config *ServerConfiguration, lines map[string]int) (Problem, bool) {
-	if config.APIVersion != APIVersion {
-		return Problem{"apiVersion", lines["apiVersion"], "want " + APIVersion + given(config.APIVersion)}, true
+func wrongKind(of metav1.TypeMeta, want string, lines map[string]int) (Problem, bool) {
+	if of.APIVersion != APIVersion {
+		return Problem{"apiVersion", lines["apiVersion"], "want " + APIVersion + given(of.APIVersion)}, true
 	}
-	if config.Kind != Kind {
-		return Problem{"kind", lines["kind"], "want " + Kind + given(config.Kind)}, true
+	if of.Kind != want {
+		return Problem{"kind", lines["kind"], "want " + want + given(of.Kind)}, true
 	}
 	return Problem{}, false
 }
@@ -82,6 +73,21 @@ type decoder struct {
 	lines map[string]int
 	// broken has the fields with a value of the wrong type.
 	broken map[string]bool
+}
+
+// located adds the lines of problems that validation found to those of decoding, in the order of
+// the file.
+func (d *decoder) located(found Problems) Problems {
+	problems := d.problems
+	for _, p := range found {
+		if d.isBroken(p.Field) {
+			continue // the value is not that of the file
+		}
+		p.Line = d.lineOf(p.Field)
+		problems = append(problems, p)
+	}
+	problems.sort()
+	return problems
 }
 
 // lineOf returns the line of a field or of its nearest parent.

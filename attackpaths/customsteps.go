@@ -1,0 +1,209 @@
+package attackpaths
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Variants of vertices of custom techniques.
+const (
+	// customRight is the right to make a request: its role is the place in Graph.requests. Its
+	// name is that of the only object that the right is about, if there is one.
+	customRight uint8 = iota
+	// customWith is an entry of With that is fulfilled: its role is the place of the technique,
+	// and its name that of the entry.
+	customWith
+	// customGives is everything that an entry of Gives stands for.
+	customGives
+)
+
+// collectCustom reads the custom techniques, and finds what the cluster lacks of what they name.
+func (b *builder) collectCustom() {
+	b.custom = slices.Clone(b.cluster.Custom)
+	b.grantsOfRole = map[int32][]customGrant{}
+	for i := range b.custom {
+		t := &b.custom[i]
+		b.requests = append(b.requests, splitRequests(t, int32(i))...)
+		b.findGaps(t)
+	}
+}
+
+func (b *builder) findGaps(t *CustomTechnique) {
+	add := func(format string, args ...any) {
+		if gap := (Gap{t.Code, fmt.Sprintf(format, args...)}); !slices.Contains(b.gaps, gap) {
+			b.gaps = append(b.gaps, gap)
+		}
+	}
+	for _, r := range slices.Concat(t.AllowedBy, t.With) {
+		if !b.cluster.serves(r.APIGroup, r.Resource) {
+			add("the API server does not serve %s", (&CustomRequest{APIGroup: r.APIGroup, Resource: r.Resource}).object())
+		}
+		if r.Namespace != "" && r.Namespace != SameNamespace && !slices.Contains(b.namespaces, r.Namespace) {
+			add("the state has no %s", Holding{Kind: Namespace, Name: r.Namespace})
+		}
+	}
+	for _, h := range t.Gives {
+		related := h.Namespace == SameNamespace || h.Name == SameNamespace
+		if !related && h.Name != "*" && len(b.matching(h, "")) == 0 {
+			add("the state has no %s", h)
+		}
+	}
+}
+
+// matching lists the holdings of the cluster that an entry of Gives stands for. The namespace is
+// that in which the right holds.
+func (b *builder) matching(h Holding, namespace string) []key {
+	var all []key
+	switch h.Kind {
+	case ClusterAdmin:
+		all = append(all, key{kind: isClusterAdmin})
+	case User:
+		all = append(all, key{kind: isUser, name: h.Name})
+	case Group:
+		all = append(all, key{kind: isGroup, name: h.Name})
+	case Node:
+		for _, n := range b.nodes {
+			if matches(h.Name, n.Name) {
+				all = append(all, key{kind: isNode, name: n.Name})
+			}
+		}
+	case Namespace:
+		for _, ns := range b.namespaces {
+			if matches(h.Name, ns) || h.Name == SameNamespace && ns == namespace {
+				all = append(all, key{kind: isNamespace, name: ns})
+			}
+		}
+	default:
+		for _, ns := range b.namespaces {
+			if h.Namespace == "*" || h.Namespace == ns || h.Namespace == SameNamespace && ns == namespace {
+				all = append(all, b.matchingIn(ns, h)...)
+			}
+		}
+	}
+	return all
+}
+
+// matchingIn lists service accounts or secrets of a namespace.
+func (b *builder) matchingIn(namespace string, h Holding) []key {
+	var all []key
+	if h.Kind == ServiceAccount {
+		for _, name := range b.accounts[namespace] {
+			if matches(h.Name, name) {
+				all = append(all, key{kind: isServiceAccount, namespace: namespace, name: name})
+			}
+		}
+		return all
+	}
+	for _, s := range b.secrets[namespace] {
+		if matches(h.Name, s.Name.Name) {
+			all = append(all, key{kind: isSecret, namespace: namespace, name: s.Name.Name})
+		}
+	}
+	return all
+}
+
+// matches reports whether a name is the one, or begins as one that ends in "*".
+func matches(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, prefix)
+	}
+	return pattern == name
+}
+
+// expandCustomRole gives the rights of custom techniques that a role grants.
+func (b *builder) expandCustomRole(v vertex, k key) {
+	for _, g := range b.customGrants(k.role) {
+		r := &b.requests[g.request]
+		if r.holdsIn(k.namespace) && (k.variant != restricted || !r.refusedToNodes()) {
+			b.implies(v, b.vertex(key{kind: isCustom, variant: customRight, namespace: k.namespace, name: g.name, role: g.request}))
+		}
+	}
+}
+
+// expandCustom adds the edges of a vertex of custom techniques.
+func (b *builder) expandCustom(v vertex, k key) {
+	switch k.variant {
+	case customRight:
+		b.expandCustomRight(v, k)
+	case customGives:
+		i, _ := strconv.Atoi(k.name)
+		for _, to := range b.matching(b.custom[k.role].Gives[i], k.namespace) {
+			b.implies(v, b.vertex(to))
+		}
+	}
+}
+
+func (b *builder) expandCustomRight(v vertex, k key) {
+	r := &b.requests[k.role]
+	switch {
+	case k.name != "":
+		condition := b.condition("whether there is " + r.object() + " " + k.name)
+		k.name = ""
+		b.out[v] = append(b.out[v], edge{to: b.vertex(k), arg: -1, dependsOn: condition})
+	case !r.ClusterScoped && k.namespace == "":
+		for _, ns := range b.namespaces {
+			if r.holdsIn(ns) {
+				k.namespace = ns
+				b.implies(v, b.vertex(k))
+			}
+		}
+	case b.cluster.serves(r.APIGroup, r.Resource):
+		b.customSteps(v, r, k.namespace)
+	}
+}
+
+// customSteps adds what a request in a namespace leads to.
+func (b *builder) customSteps(v vertex, r *customRequest, namespace string) {
+	guards := b.guardsOfCustom(r, namespace)
+	if r.with >= 0 {
+		to := b.customVertex(customWith, r.technique, r.with, r.Namespace == SameNamespace, namespace)
+		b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(guards)})
+		return
+	}
+	t := &b.custom[r.technique]
+	from := []vertex{v}
+	for i, with := range t.With {
+		from = append(from, b.customVertex(customWith, r.technique, int32(i), with.Namespace == SameNamespace, namespace))
+	}
+	dependsOn := b.condition(allOf(t.DependsOn, guards))
+	for i, h := range t.Gives {
+		to := b.customVertex(customGives, r.technique, int32(i), h.Namespace == SameNamespace || h.Name == SameNamespace, namespace)
+		b.join(edge{to: to, arg: -1, dependsOn: dependsOn, row: customRow(r.technique)}, slices.Clone(from)...)
+	}
+}
+
+// customVertex is the vertex of an entry of With or Gives: one for each namespace if it depends
+// on that, or else one.
+func (b *builder) customVertex(variant uint8, technique, entry int32, related bool, namespace string) vertex {
+	if !related {
+		namespace = ""
+	}
+	return b.vertex(key{kind: isCustom, variant: variant, namespace: namespace, name: strconv.Itoa(int(entry)), role: technique})
+}
+
+// becauseOfCustom says which requests a step of a custom technique needs.
+func (s *solver) becauseOfCustom(how via) string {
+	from := []vertex{how.from}
+	if how.join >= 0 {
+		from = s.joins[how.join].from
+	}
+	var first string
+	var with []key
+	for _, v := range from {
+		switch k := s.keys[v]; k.variant {
+		case customRight:
+			first = s.requests[k.role].text(k.namespace)
+		case customWith:
+			right := s.keys[s.via[v].from]
+			with = append(with, right)
+		}
+	}
+	slices.SortFunc(with, func(a, b key) int { return int(s.requests[a.role].with - s.requests[b.role].with) })
+	text := "may " + first
+	for _, k := range with {
+		text += " and " + s.requests[k.role].text(k.namespace)
+	}
+	return text
+}
