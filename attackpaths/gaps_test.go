@@ -51,7 +51,8 @@ func TestAccountsThatOnlyBindingsName(t *testing.T) {
 		{rule: "tokens for them cannot be requested", add: role("r", "shop", "shop/web", "create serviceaccounts/token@ gone")},
 		{rule: "to create them gives nothing", add: role("r", "shop", "shop/web", "create serviceaccounts@")},
 		{
-			rule: "to create them and tokens", add: role("r", "shop", "shop/web", "create serviceaccounts@", "create serviceaccounts/token@ gone"),
+			rule: "to create them and tokens",
+			add:  role("r", "shop", "shop/web", "create serviceaccounts@", "create serviceaccounts/token@ gone"),
 			want: []string{"Certain " + gone + ": TokenRequest"},
 		},
 		{
