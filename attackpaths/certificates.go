@@ -36,7 +36,7 @@ func (c *combiner) certificate(code Code, status, signer held, requests vertex, 
 	for _, name := range c.readableRequests(status.name) {
 		read := c.rightVertex(readSigningRequests, "", name)
 		if signs(signer, clientSigner) {
-			for _, to := range [...]string{everyUser, everyGroup, everyNodeUser} {
+			for _, to := range [...]string{everyUser, everyGroup, everyNodeUser, everyIdentity} {
 				c.pair(code, c.fact(to, ""), dependsOn, status, signer, c.fact(clientRequests, ""), read)
 			}
 		}

@@ -117,6 +117,10 @@ func (b *builder) expandCustomRole(v vertex, k key) {
 	for _, g := range b.customGrants(k.role) {
 		r := &b.requests[g.request]
 		if r.holdsIn(k.namespace) && (k.variant != restricted || !r.refusedToNodes()) {
+			v := v
+			if k.variant == own && r.refusedToNodes() {
+				v = b.heldByOthers(v, k)
+			}
 			b.implies(v, b.vertex(key{kind: isCustom, variant: customRight, namespace: k.namespace, name: g.name, role: g.request}))
 		}
 	}

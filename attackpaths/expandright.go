@@ -16,6 +16,7 @@ const (
 	dependsOnAttach    = "whether the container's process takes commands from its standard input"
 	dependsOnReach     = "whether the API server reaches a server of the attacker"
 	dependsOnWrites    = "who writes the objects that the policy rewrites"
+	dependsOnPolicies  = "whether the API server serves mutating admission policies"
 	dependsOnAWS       = "whether the cluster reads the identity mappings"
 	dependsOnCA        = "whether the signer has the key of an authority that the API server trusts"
 	dependsOnPlacement = "where the scheduler puts the pods"
@@ -79,8 +80,8 @@ func (b *builder) expandRight(v vertex, k key) {
 	case writeMutatingWebhooks:
 		b.step(AdmissionControl, v, admin, -1, dependsOnReach)
 	case writeMutatingPolicies:
-		if b.cluster.serves("admissionregistration.k8s.io", "mutatingadmissionpolicies") {
-			b.together(AdmissionControl, admin, dependsOnWrites, v, b.rightVertex(writeMutatingPolicyBindings, "", ""))
+		if condition, ok := b.policiesCondition(); ok {
+			b.together(AdmissionControl, admin, condition, v, b.rightVertex(writeMutatingPolicyBindings, "", ""))
 		}
 	case writeAPIServices:
 		b.step(APIService, v, admin, -1, dependsOnReach)
@@ -99,6 +100,19 @@ func (b *builder) expandRight(v vertex, k key) {
 	case impersonateUsers:
 		b.impersonatesUsers(v, k.name)
 	}
+}
+
+// policiesCondition is what else decides about mutating admission policies; false if the API server
+// does not serve them. They exist since 1.32, and are served by default since 1.36.
+func (b *builder) policiesCondition() (dependsOn string, served bool) {
+	minor := b.cluster.Features.Minor()
+	if minor < 32 || !b.cluster.serves("admissionregistration.k8s.io", "mutatingadmissionpolicies") {
+		return "", false
+	}
+	if minor < 36 && b.cluster.Serves == nil {
+		return allOf(dependsOnPolicies, dependsOnWrites), true
+	}
+	return dependsOnWrites, true
 }
 
 // allOf joins conditions, of which any may be empty.

@@ -27,6 +27,11 @@ const (
 	everyAccountName = "every service account that is named"
 	// newAccounts is each service account of a namespace that only bindings name.
 	newAccounts = "new service accounts"
+	// everyIdentity is each user together with every group, and everyPlainIdentity without service
+	// accounts. userWithGroups is one user together with every group; it is in the namespace.
+	everyIdentity      = "every user with every group"
+	everyPlainIdentity = "every user that is no service account with every group"
+	userWithGroups     = "a user with every group"
 	// holdsIdentity is that an identity is held to which NodeRestriction does not apply.
 	holdsIdentity = "an identity that is not a node"
 	// privilegedPods is that Pod Security lets pods of a namespace have rights over their host.
@@ -63,6 +68,10 @@ func (b *builder) expandFact(v vertex, k key) {
 		}
 	case everyAccountName:
 		b.expandAccountNames(v, k.namespace)
+	case everyIdentity, everyPlainIdentity:
+		b.expandEveryIdentity(v, k.name == everyIdentity)
+	case userWithGroups:
+		b.expandTogether(v, k.namespace)
 	case newAccounts:
 		for _, name := range b.missingAccounts(k.namespace) {
 			b.implies(v, b.newAccount(k.namespace, name))

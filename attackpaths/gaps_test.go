@@ -51,7 +51,8 @@ func TestAccountsThatOnlyBindingsName(t *testing.T) {
 		{rule: "tokens for them cannot be requested", add: role("r", "shop", "shop/web", "create serviceaccounts/token@ gone")},
 		{rule: "to create them gives nothing", add: role("r", "shop", "shop/web", "create serviceaccounts@")},
 		{
-			rule: "to create them and tokens", add: role("r", "shop", "shop/web", "create serviceaccounts@", "create serviceaccounts/token@ gone"),
+			rule: "to create them and tokens",
+			add:  role("r", "shop", "shop/web", "create serviceaccounts@", "create serviceaccounts/token@ gone"),
 			want: []string{"Certain " + gone + ": TokenRequest"},
 		},
 		{
@@ -93,6 +94,42 @@ func TestRolesThatNodesCanBind(t *testing.T) {
 				"Certain Secret shop/s: BindRole SecretRead",
 				"Certain ServiceAccount shop/web: TokenOfPodOnNode",
 			},
+		},
+	})
+}
+
+// One certificate, or one impersonation of any group, has a user and all groups: their rights count
+// together.
+func TestUsersTogetherWithGroups(t *testing.T) {
+	const roles, certs = "@rbac.authorization.k8s.io", "@certificates.k8s.io"
+	base := namespace("shop", restrictedLabel) + account("shop", "web") + clusterRole("reader", "get secrets@") +
+		secret("shop", "s", "Opaque", "") + role("a", "", "user alice", "create clusterrolebindings"+roles) +
+		role("b", "", "group admins", "bind clusterroles"+roles+" reader")
+	secretS := "Certain Secret shop/s: "
+	testReach(t, base, []reachCase{
+		{
+			rule: "in a certificate", add: role("r", "", "shop/web", "create,get certificatesigningrequests"+certs,
+				"update certificatesigningrequests/approval"+certs, "approve signers"+certs+" kubernetes.io/kube-apiserver-client"),
+			want: []string{
+				"Certain Group admins: ApproveCertificate",
+				secretS + "ApproveCertificate BindRole SecretRead",
+				"Certain User alice: ApproveCertificate",
+			},
+		},
+		{
+			rule: "impersonated", add: role("r", "", "shop/web", "impersonate users@ alice", "impersonate groups@"),
+			want: []string{
+				"Certain ClusterAdmin : Impersonate Masters",
+				"Certain Group admins: Impersonate",
+				"Certain Group system:masters: Impersonate",
+				secretS + "Impersonate BindRole SecretRead",
+				"Certain User alice: Impersonate",
+			},
+		},
+		{
+			rule: "two users are never one identity", add: role("c", "", "user bob", "bind clusterroles"+roles) +
+				role("r", "", "shop/web", "impersonate users@"),
+			want: []string{"Certain User alice: Impersonate", "Certain User bob: Impersonate"},
 		},
 	})
 }

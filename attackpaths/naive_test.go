@@ -131,6 +131,9 @@ func owned(role rbac.Ref, scope string) fact {
 	return fact{"owned role in " + scope, role.Namespace, role.Kind + " " + role.Name}
 }
 
+// withGroups is a user together with every group.
+func withGroups(user string) fact { return fact{"user with every group", "", user} }
+
 // notNode is that an identity is held that is not a node.
 var notNode = fact{kind: "an identity that is not a node"}
 
@@ -257,6 +260,18 @@ func (n *naive) identify() {
 	for _, node := range n.nodes {
 		add(cred(node.Name), true, "system:node:"+node.Name, "system:nodes", "system:authenticated")
 	}
+	groups := []string{"system:authenticated"}
+	for g := range n.groups {
+		if g != "system:masters" {
+			groups = append(groups, g)
+		}
+	}
+	for u := range n.users {
+		if !strings.HasPrefix(u, "system:node:") {
+			add(withGroups(u), false, u, groups...)
+		}
+	}
+	add(withGroups(""), false, "", groups...)
 	for _, i := range n.identities {
 		n.step(0, i.node, notNode, i.fact) // anonymous requests are not a node's either
 	}

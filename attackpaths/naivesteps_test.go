@@ -210,11 +210,13 @@ func (n *naive) configuration() {
 		}
 	}
 	n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingwebhookconfigurations")...))
-	n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingadmissionpolicies")...),
-		n.right(ask{
-			verbs: verbs("create", "update", "patch"), group: admissionGroup,
-			resource: "mutatingadmissionpolicybindings", unlimited: true,
-		}))
+	if n.c.Features.Minor() >= 32 {
+		n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingadmissionpolicies")...),
+			n.right(ask{
+				verbs: verbs("create", "update", "patch"), group: admissionGroup,
+				resource: "mutatingadmissionpolicybindings", unlimited: true,
+			}))
+	}
 	n.step(1, true, clusterAdmin, n.right(write("apiregistration.k8s.io", "apiservices")...))
 	n.step(1, true, clusterAdmin, n.right(write("iamauthenticator.k8s.aws", "iamidentitymappings")...))
 	if n.c.EKS {
@@ -318,6 +320,18 @@ func (n *naive) impersonateGroups() {
 	for _, g := range append(slices.Collect(maps.Keys(n.groups)), "system:masters") {
 		n.step(1, false, group(g), n.together([]ask{{verbs: impersonate, resource: "groups", name: g}}, anyIdentity))
 	}
+	everyGroup := []ask{{verbs: impersonate, resource: "groups", unlimited: true, name: anyOtherName}}
+	n.step(1, false, withGroups(""), n.together(everyGroup, anyIdentity))
+	for u := range n.users {
+		f := identityOf(u)
+		as := ask{verbs: impersonate, resource: "users", name: u}
+		if f.kind == attackpaths.ServiceAccount {
+			as = ask{verbs: impersonate, resource: "serviceaccounts", ns: f.namespace, name: f.name}
+		}
+		if !strings.HasPrefix(u, "system:node:") {
+			n.step(1, false, withGroups(u), n.together(everyGroup, []ask{as}))
+		}
+	}
 	for _, node := range n.nodes {
 		n.step(1, false, cred(node.Name), n.together([]ask{{verbs: impersonate, resource: "groups", name: "system:nodes"}},
 			[]ask{{verbs: impersonate, resource: "users", name: "system:node:" + node.Name}}))
@@ -370,6 +384,11 @@ func (n *naive) certificates() {
 			}
 			for u := range n.users {
 				n.step(1, way.possible, identityOf(u), signing(client), canBeMade, read)
+			}
+			for _, i := range n.identities {
+				if i.fact == withGroups(i.user) {
+					n.step(1, way.possible, i.fact, signing(client), canBeMade, read)
+				}
 			}
 			for g := range n.groups {
 				if g != "system:masters" {

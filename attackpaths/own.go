@@ -358,6 +358,7 @@ func (c *combiner) impersonateWith(u, g held) {
 }
 
 func (c *combiner) impersonateGroup(u, g held) {
+	c.impersonateTogether(u, g)
 	if g.name != "" {
 		c.pair(Impersonate, c.vertex(key{kind: isGroup, name: g.name}), "", u, g)
 		return

@@ -26,6 +26,8 @@ type randomCluster struct {
 	eks      bool
 	// impersonating makes half of the rules those of constrained impersonation.
 	impersonating bool
+	// apart gives more rights to users and groups, and rights that count together to several roles.
+	apart bool
 	objects       []runtime.Object
 	custom        []attackpaths.CustomTechnique
 }
@@ -74,6 +76,7 @@ func newRandomCluster(seed uint64) *randomCluster {
 	if rc.impersonating = rc.chance(3); rc.impersonating {
 		rc.features = kubeversion.For(kubeversion.Latest)
 	}
+	rc.apart = rc.chance(3)
 	for i, ns := range randomNamespaces {
 		if i == 0 || !rc.chance(3) {
 			rc.add(rc.namespace(ns))
@@ -333,7 +336,11 @@ func (rc *randomCluster) binding() runtime.Object {
 }
 
 func (rc *randomCluster) subject() rbacv1.Subject {
-	switch rc.IntN(6) {
+	kinds := 6
+	if rc.apart {
+		kinds = 3
+	}
+	switch rc.IntN(kinds) {
 	case 0:
 		// The last groups are rare, because they give rights to everybody.
 		group := min(rc.IntN(len(randomGroups)+4), rc.IntN(len(randomGroups)))

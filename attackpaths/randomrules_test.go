@@ -132,6 +132,15 @@ var impersonationTemplates = [][]template{
 	},
 }
 
+// apartTemplates are parts of what one requester needs together, and what gives users and groups.
+var apartTemplates = [][]template{
+	{{"impersonate", "", []string{"groups"}, nil}, {"impersonate", "", []string{"users", "serviceaccounts"}, nil}},
+	{{"create,update", rbacGroup, []string{"clusterrolebindings", "rolebindings"}, nil}},
+	{{"bind", rbacGroup, []string{"clusterroles", "roles"}, nil}},
+	{{"escalate", rbacGroup, []string{"clusterroles"}, nil}},
+	{{"update,patch", rbacGroup, []string{"clusterroles"}, nil}},
+}
+
 // roleTemplates are those of rules about roles, bindings and certificates.
 var roleTemplates = ruleTemplates[slices.IndexFunc(ruleTemplates, func(t []template) bool {
 	return t[0].resources[0] == "clusterrolebindings"
@@ -146,6 +155,8 @@ func (rc *randomCluster) rules() []rbacv1.PolicyRule {
 	for range 1 + rc.IntN(3) {
 		templates := pick(rc, ruleTemplates)
 		switch {
+		case rc.apart && rc.chance(2):
+			templates = pick(rc, apartTemplates)
 		case rc.impersonating && rc.chance(2):
 			templates = pick(rc, impersonationTemplates)
 		case rc.chance(3):
