@@ -28,10 +28,10 @@ func TestGapsOfCustomTechniques(t *testing.T) {
 		),
 	}
 	want := []attackpaths.Gap{
-		{Technique: "Widget", Lacks: "there is no namespace ops"},
+		{Technique: "Widget", Lacks: "the state has no namespace ops"},
 		{Technique: "Widget", Lacks: "the API server does not serve stores.operator.example.com"},
-		{Technique: "Widget", Lacks: "there is no serviceaccount ops/operator-*"},
-		{Technique: "Other", Lacks: "there is no node n2"},
+		{Technique: "Widget", Lacks: "the state has no serviceaccount ops/operator-*"},
+		{Technique: "Other", Lacks: "the state has no node n2"},
 	}
 	if got := graphOf(t, cluster).Gaps(); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

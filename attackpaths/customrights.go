@@ -200,14 +200,27 @@ func (r *CustomRequest) object() string {
 	return text
 }
 
-// text says what may be done in a scope: "create applications.argoproj.io in namespace argocd".
-func (r *customRequest) text(namespace string) string {
+// String says in one line what may be done: "create or update applications.argoproj.io in
+// namespace argocd".
+func (r CustomRequest) String() string {
 	text := strings.Join(r.Verbs, " or ") + " " + r.object()
 	if r.Name != "" {
 		text += " " + r.Name
 	}
-	if r.ClusterScoped {
+	switch {
+	case r.ClusterScoped:
 		return text
+	case r.Namespace == "":
+		return text + " in any namespace"
+	case r.Namespace == SameNamespace:
+		return text + " in the same namespace"
 	}
-	return text + scopeText(namespace)
+	return text + scopeText(r.Namespace)
+}
+
+// text says what may be done in a scope: "create applications.argoproj.io in namespace argocd".
+func (r *customRequest) text(namespace string) string {
+	in := r.CustomRequest
+	in.Namespace = namespace
+	return in.String()
 }

@@ -41,13 +41,13 @@ func (b *builder) findGaps(t *CustomTechnique) {
 			add("the API server does not serve %s", (&CustomRequest{APIGroup: r.APIGroup, Resource: r.Resource}).object())
 		}
 		if r.Namespace != "" && r.Namespace != SameNamespace && !slices.Contains(b.namespaces, r.Namespace) {
-			add("there is no %s", Holding{Kind: Namespace, Name: r.Namespace})
+			add("the state has no %s", Holding{Kind: Namespace, Name: r.Namespace})
 		}
 	}
 	for _, h := range t.Gives {
 		related := h.Namespace == SameNamespace || h.Name == SameNamespace
 		if !related && h.Name != "*" && len(b.matching(h, "")) == 0 {
-			add("there is no %s", h)
+			add("the state has no %s", h)
 		}
 	}
 }

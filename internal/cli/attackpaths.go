@@ -22,12 +22,16 @@ type attackPathsResult struct {
 	maxPaths int
 	// nodes is how many nodes a class has of which this is one.
 	nodes int
+	// custom are the techniques that the user adds.
+	custom []attackpaths.CustomTechnique
 }
 
 // attackPathsResults are those of several starts.
 type attackPathsResults struct {
 	Results []attackPathsResult `json:"results"`
 	State   stateInfo           `json:"state"`
+
+	custom []attackpaths.CustomTechnique
 }
 
 // attackPathsClasses are the nodes by what they reach.
@@ -37,6 +41,8 @@ type attackPathsClasses struct {
 	Nodes   int       `json:"nodes"`
 	Missing []missing `json:"missing,omitempty"`
 	State   stateInfo `json:"state"`
+
+	custom []attackpaths.CustomTechnique
 }
 
 // attackPathsFlags are the command's own flags.
@@ -48,6 +54,8 @@ type attackPathsFlags struct {
 	maxPaths              int
 	starts                []attackpaths.Holding
 	target                attackpaths.Holding
+	techniques            []string
+	custom                []attackpaths.CustomTechnique
 	state                 *stateFlags
 }
 
@@ -66,7 +74,9 @@ A step is Certain if Kubernetes' own authorization and admission allow it. It is
 something decides that objects do not show, such as a webhook; the step says what. What is
 reached through cluster-admin alone is not listed.
 
-The techniques are described in docs/techniques.md.
+The techniques are described in docs/techniques.md. --techniques adds those of a file, for
+operators: who may write an Application of Argo CD has the rights of its controller.
+Files for some operators are in examples/techniques.
 
 Exit status: 0 the target is not reached, 1 it is, 2 could not decide. The target is
 cluster-admin unless --to names another.`,
@@ -77,7 +87,10 @@ cluster-admin unless --to names another.`,
   node-authorizer attack-paths --all-nodes
 
   # How does this service account get to a secret?
-  node-authorizer attack-paths serviceaccount/ci -n build --to secret/db -n shop`,
+  node-authorizer attack-paths serviceaccount/ci -n build --to secret/db -n shop
+
+  # Who owns the cluster through Argo CD?
+  node-authorizer attack-paths --all-serviceaccounts --techniques examples/techniques/argo-cd.yaml`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := &attackPathsFlags{state: addState(a, cmd)}
@@ -90,6 +103,9 @@ cluster-admin unless --to names another.`,
 	cmd.Flags().BoolVar(&f.allNodes, "all-nodes", false, "start from each node; nodes that reach the same are one row")
 	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
 	cmd.Flags().BoolVar(&f.certainOnly, "certain-only", false, "leave out what is only possible")
+	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
+		"file with techniques to add, for rights on the resources of operators; can be repeated")
+	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
 	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -135,9 +151,12 @@ func (f *attackPathsFlags) parse(args []string) error {
 	if len(f.groups) > 0 && !slices.ContainsFunc(f.starts, func(h attackpaths.Holding) bool { return h.Kind == attackpaths.User }) {
 		return usagef("--group is about a user: add user/NAME")
 	}
+	var err error
+	if f.custom, err = f.state.app.readTechniques(f.techniques); err != nil {
+		return err
+	}
 	f.target = attackpaths.Holding{Kind: attackpaths.ClusterAdmin}
 	if f.to != "" && f.to != "cluster-admin" {
-		var err error
 		if f.target, err = parseHolding(f.to, f.state.defaultNamespace()); err != nil {
 			return err
 		}
@@ -179,6 +198,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 	if err != nil {
 		return err
 	}
+	a.noteGaps(g.Gaps())
 	if f.allNodes {
 		return a.attackPathsOfNodes(s, g, f, format)
 	}
@@ -188,14 +208,14 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 			starts = append(starts, attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: name.Namespace, Name: name.Name})
 		}
 	}
-	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info()}
+	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info(), custom: f.custom}
 	for _, start := range starts {
 		reached, err := g.From(start)
 		if err != nil {
 			return fmt.Errorf("%w: check the name and the namespace (-n)", err)
 		}
 		result := attackPathsResult{
-			Result: reached, Missing: s.missingForPaths(start), State: s.info(), target: f.target, maxPaths: f.maxPaths,
+			Result: reached, Missing: s.missingForPaths(start), State: s.info(), target: f.target, maxPaths: f.maxPaths, custom: f.custom,
 		}
 		a.warnMissing(result.Missing)
 		if f.certainOnly {
@@ -226,7 +246,7 @@ func (s *session) missingForPaths(start attackpaths.Holding) []missing {
 func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPathsFlags, format render.Format) error {
 	missing := s.missingForPaths(attackpaths.Holding{})
 	a.warnMissing(missing)
-	result := attackPathsClasses{Classes: g.AllNodes(), Missing: missing, State: s.info()}
+	result := attackPathsClasses{Classes: g.AllNodes(), Missing: missing, State: s.info(), custom: f.custom}
 	for i := range result.Classes {
 		c := &result.Classes[i]
 		result.Nodes += len(c.Nodes)
@@ -248,6 +268,7 @@ func (s *session) attackGraph(f *attackPathsFlags) (*attackpaths.Graph, error) {
 	c := &attackpaths.Cluster{
 		Inventory: s.State.Inventory, Relations: s.State.Graph, RBAC: s.State.RBAC, Features: s.Features,
 		Audiences: s.audiencesOfPod, EKS: strings.Contains(s.State.ServerVersion, "-eks-"), Serves: s.serves(),
+		Custom: f.custom,
 	}
 	for _, start := range f.starts {
 		if start.Kind == attackpaths.User {

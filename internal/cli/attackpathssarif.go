@@ -16,7 +16,7 @@ const (
 
 // SARIF has a result for each start that reaches cluster-admin, under the rule of the last
 // technique of the path.
-func (r attackPathsResult) SARIF() any { return pathsLog(r.Missing, []attackPathsResult{r}) }
+func (r attackPathsResult) SARIF() any { return pathsLog(r.Missing, []attackPathsResult{r}, r.custom) }
 
 // SARIF has a result for each start that reaches cluster-admin.
 func (r attackPathsResults) SARIF() any {
@@ -24,14 +24,14 @@ func (r attackPathsResults) SARIF() any {
 	for _, result := range r.Results {
 		missing = append(missing, result.Missing...)
 	}
-	return pathsLog(missing, r.Results)
+	return pathsLog(missing, r.Results, r.custom)
 }
 
 // SARIF has a result for each class of nodes that reaches cluster-admin.
 func (r attackPathsClasses) SARIF() any {
 	var all []attackPathsResult
 	for _, c := range r.Classes {
-		result := attackPathsResult{}
+		result := attackPathsResult{custom: r.custom}
 		result.Start = attackpaths.Holding{Kind: attackpaths.Node, Name: c.Nodes[0]}
 		result.ClusterAdmin, result.nodes = c.ClusterAdmin, len(c.Nodes)
 		if len(c.Path) > 0 {
@@ -41,15 +41,16 @@ func (r attackPathsClasses) SARIF() any {
 		}
 		all = append(all, result)
 	}
-	return pathsLog(r.Missing, all)
+	return pathsLog(r.Missing, all, r.custom)
 }
 
 // pathsLog makes a log. What could not be read makes the execution unsuccessful: that there is
 // no result says nothing then.
-func pathsLog(missing []missing, results []attackPathsResult) sarif.Log {
+func pathsLog(missing []missing, results []attackPathsResult, custom []attackpaths.CustomTechnique) sarif.Log {
 	run := sarif.Run{ColumnKind: "unicodeCodePoints", Results: []sarif.Result{}}
 	run.Tool.Driver = sarif.Driver{
-		Name: "node-authorizer", Version: currentVersion().Version, InformationURI: projectURL, Rules: techniqueRules(),
+		Name: "node-authorizer", Version: currentVersion().Version, InformationURI: projectURL,
+		Rules: append(techniqueRules(), customRules(custom)...),
 	}
 	invocation := sarif.Invocation{ExecutionSuccessful: len(missing) == 0}
 	if len(missing) > 0 {
@@ -78,7 +79,7 @@ func techniqueRules() []sarif.Rule {
 	var rules []sarif.Rule
 	for _, t := range attackpaths.Techniques() {
 		url := techniquesURL + "#" + strings.ToLower(string(t.Code))
-		summary := strings.ToUpper(t.Summary[:1]) + t.Summary[1:]
+		summary := strings.TrimSuffix(sentence(t.Summary), ".")
 		rules = append(rules, sarif.Rule{
 			ID: string(t.Code), Name: string(t.Code), ShortDescription: sarif.Text(summary + "."),
 			FullDescription: sarif.Text(summary + ". What allows it, and how to take it away: " + url), HelpURI: url,
@@ -111,7 +112,7 @@ func (r attackPathsResult) sarifResult(x attackpaths.Reached) sarif.Result {
 	}
 	return sarif.Result{
 		RuleID:    string(last),
-		RuleIndex: slices.IndexFunc(attackpaths.Techniques(), func(t attackpaths.Technique) bool { return t.Code == last }),
+		RuleIndex: slices.IndexFunc(allTechniques(r.custom), func(t attackpaths.Technique) bool { return t.Code == last }),
 		Level:     level, Message: sarif.Text(text),
 		Locations: []sarif.Location{{LogicalLocations: []sarif.Logical{{FullyQualifiedName: r.Start.String(), Kind: "resource"}}}},
 	}

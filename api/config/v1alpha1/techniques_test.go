@@ -182,3 +182,34 @@ func FuzzParseTechniques(f *testing.F) {
 		}
 	})
 }
+
+// TestTheDocumentedTechniquesAreValid: the example in docs/techniques.md is accepted.
+func TestTheDocumentedTechniquesAreValid(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/techniques.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	if _, err := ParseTechniques([]byte(example), builtIn); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEveryFieldOfATechniqueIsDocumented: docs/techniques.md explains each field.
+func TestEveryFieldOfATechniqueIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/techniques.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Techniques of your own\n")
+	for _, of := range []reflect.Type{
+		reflect.TypeFor[Technique](), reflect.TypeFor[TechniqueRequest](), reflect.TypeFor[TechniqueHolding](),
+	} {
+		for _, name := range fieldNames(of) {
+			if !strings.Contains(section, "`"+name+"`") {
+				t.Errorf("%s: %s is not documented", of.Name(), name)
+			}
+		}
+	}
+}
