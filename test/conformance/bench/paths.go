@@ -234,7 +234,8 @@ func (b *bench) pathsTargets(s *section, l pathsCluster, file string, got pathsT
 		return err
 	}
 	answers := table{
-		caption: "**After loading.**", header: []string{"question", "time", "processor time", "share of loading in all processor time", "answer"},
+		caption: "**After loading.**",
+		header:  []string{"question", "time", "processor time", "share of loading in all processor time", "answer"},
 	}
 	after := func(what string, args ...string) (float64, error) {
 		var least answered
@@ -259,7 +260,8 @@ func (b *bench) pathsTargets(s *section, l pathsCluster, file string, got pathsT
 		return err
 	}
 	memory := table{
-		caption: fmt.Sprintf("**Heap of the state of %s nodes.** What only attack paths need is kept on request.", thousands(float64(l.nodes))),
+		caption: fmt.Sprintf("**Heap of the state of %s nodes.** What only attack paths need is kept on request.",
+			thousands(float64(l.nodes))),
 		header:  []string{"", "heap", "a pod"},
 	}
 	pods := float64(l.pods())
