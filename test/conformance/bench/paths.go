@@ -262,7 +262,7 @@ func (b *bench) pathsTargets(s *section, l pathsCluster, file string, got pathsT
 	memory := table{
 		caption: fmt.Sprintf("**Heap of the state of %s nodes.** What only attack paths need is kept on request.",
 			thousands(float64(l.nodes))),
-		header:  []string{"", "heap", "a pod"},
+		header: []string{"", "heap", "a pod"},
 	}
 	pods := float64(l.pods())
 	memory.add("without the inventory", megabytes(got.heap), fmt.Sprintf("%.0f B", got.heap/pods))
