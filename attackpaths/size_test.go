@@ -11,7 +11,8 @@ func unlike(nodes int) string {
 	var all strings.Builder
 	all.WriteString(namespace("shop", ""))
 	for i := range nodes {
-		fmt.Fprintf(&all, "\napiVersion: v1\nkind: Node\nmetadata: {name: n%d, labels: {node-restriction.kubernetes.io/machine: 'm%[1]d'}}\n---", i)
+		labels := fmt.Sprintf("labels: {node-restriction.kubernetes.io/machine: 'm%d'}", i)
+		fmt.Fprintf(&all, "\napiVersion: v1\nkind: Node\nmetadata: {name: n%d, %s}\n---", i, labels)
 		all.WriteString(account("shop", fmt.Sprint("a", i)))
 		all.WriteString(pod("shop", fmt.Sprint("p", i), "''", fmt.Sprint("a", i)))
 	}

@@ -59,7 +59,8 @@ func (g *Graph) release(s *solver) {
 
 func (g *Graph) newSolver() *solver {
 	return &solver{
-		Graph: g, trails: map[vertex]trail{}, seen: make([]int32, len(g.keys)), cost: make([]int32, len(g.keys)), via: make([]via, len(g.keys)),
+		Graph: g, trails: map[vertex]trail{},
+		seen: make([]int32, len(g.keys)), cost: make([]int32, len(g.keys)), via: make([]via, len(g.keys)),
 		joinRound: make([]int32, len(g.joins)), open: make([]int32, len(g.joins)), sum: make([]int32, len(g.joins)),
 	}
 }

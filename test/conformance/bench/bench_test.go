@@ -37,6 +37,7 @@ func small(t *testing.T) *bench {
 			machines:    12, tokens: 30,
 			auditBytes: 4 << 20,
 			instances:  20, freshTokens: 64,
+			pathNodes: []int{12, 24}, pathNodesTarget: 24,
 		},
 		rounds: 2, fillRounds: 2, fileRounds: 1,
 		atLeast: time.Millisecond, listenFor: time.Millisecond, serveFor: 20 * time.Millisecond, renewals: 10,
@@ -69,7 +70,7 @@ func TestEverySectionRunsAndIsInTheDocument(t *testing.T) {
 		for _, title := range []string{
 			"## Requests", "## Populating, and the memory it takes", "## The worst case", "## Requests while pods change",
 			"## A large cluster from a file", "## Throughput of `review`", "## Serving", "## Lease renewals",
-			"## Signed documents", "## Joins", "## Audit logs", "## Authentications", "## Doctor",
+			"## Signed documents", "## Joins", "## Audit logs", "## Authentications", "## Doctor", "## Attack paths",
 		} {
 			if !strings.Contains(text, title+"\n") {
 				t.Errorf("%s lacks %q", name, title)

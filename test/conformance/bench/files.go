@@ -170,6 +170,8 @@ func (b *bench) afterLoading(s *section, l fileCluster, snapshot string) (table,
 type answered struct {
 	took time.Duration
 	size int
+	// loading and processor are the processor time before and after the last bytes.
+	loading, processor time.Duration
 }
 
 // answer gives the program the file as its standard input, but for the last few
@@ -199,10 +201,12 @@ func (b *bench) answer(file string, args []string) (answered, error) {
 	const rest = 8 // the checksum at the end of a compressed file
 	_, copyErr := io.CopyN(to, in, info.Size()-rest)
 	waitIdle(cmd.Process.Pid)
+	loading := processTimeOf(cmd.Process.Pid)
 	begin := time.Now()
 	_, restErr := io.Copy(to, in)
 	err = errors.Join(copyErr, restErr, to.Close(), outcome(cmd, cmd.Wait(), &said))
-	return answered{took: out.last.Sub(begin), size: out.size}, err
+	all := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return answered{took: out.last.Sub(begin), size: out.size, loading: loading, processor: all - loading}, err
 }
 
 // waitIdle waits until a process uses hardly any processor time.

@@ -102,8 +102,11 @@ func (l fileCluster) writeVolumes(w *listWriter, s *shapes) {
 // appOf spreads the replicas of an app over nodes.
 func (l fileCluster) appOf(node, i int) int { return (i*l.nodes + node) / replicasPerApp }
 
+// appsPerPlace is how many apps share the pods in one place on all nodes.
+func (l fileCluster) appsPerPlace() int { return (l.nodes + replicasPerApp - 1) / replicasPerApp }
+
 func (l fileCluster) statefulApp(node, i int) int {
-	return (l.replicas()+i)*l.nodes/replicasPerApp + node/replicasPerApp
+	return (l.replicas()+i)*l.appsPerPlace() + node/replicasPerApp
 }
 
 func (l fileCluster) daemonPod(node, i int) string {

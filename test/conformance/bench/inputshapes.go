@@ -69,7 +69,8 @@ type shapes struct {
 	node, daemon, replica, stateful, volume, attachment shape
 }
 
-func newShapes() (*shapes, error) {
+// newShapes makes the shapes, after changes to the model of each pod.
+func newShapes(change ...func(*corev1.Pod)) (*shapes, error) {
 	s := new(shapes)
 	for _, one := range []struct {
 		into   *shape
@@ -82,6 +83,11 @@ func newShapes() (*shapes, error) {
 		{&s.volume, modelVolume()},
 		{&s.attachment, modelAttachment()},
 	} {
+		if pod, ok := one.object.(*corev1.Pod); ok {
+			for _, do := range change {
+				do(pod)
+			}
+		}
 		var err error
 		if *one.into, err = newShape(one.object); err != nil {
 			return nil, err

@@ -64,11 +64,13 @@ type sizes struct {
 	fileNodes, podsPerNode       int
 	documents                    int // that review gets
 	servedNodes                  int
-	machines                     int // that join in one round
-	tokens                       int // that are there when they do
-	auditBytes                   int // of the audit log that is made while it is read
-	instances                    int // whose tokens are asked about
-	freshTokens                  int // that are asked about once in one round
+	machines                     int   // that join in one round
+	tokens                       int   // that are there when they do
+	auditBytes                   int   // of the audit log that is made while it is read
+	instances                    int   // whose tokens are asked about
+	freshTokens                  int   // that are asked about once in one round
+	pathNodes                    []int // of the clusters of attack paths
+	pathNodesTarget              int   // the one of pathNodes that the targets are about
 }
 
 func fullSize() sizes {
@@ -82,6 +84,7 @@ func fullSize() sizes {
 		machines:    1_000, tokens: 20_000,
 		auditBytes: 2 << 30,
 		instances:  2_000, freshTokens: 4_000,
+		pathNodes: []int{500, 5_000, 20_000}, pathNodesTarget: 5_000,
 	}
 }
 
@@ -115,6 +118,7 @@ var parts = []part{
 	{"audit", (*bench).audit},
 	{"authentications", (*bench).authentications},
 	{"doctor", (*bench).doctor},
+	{"paths", (*bench).paths},
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {

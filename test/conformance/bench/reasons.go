@@ -58,4 +58,9 @@ garbage collector's pace.`
 
 	reviewRemark = `What limits ` + "`review`" + ` is, for allowed documents, decoding and encoding themselves; for refused
 ones, the words: finding who refers to the object instead and saying so.`
+
+	pathsRemark = `What limits making the graph is what each node's credential may read, almost half of the time: a quarter
+goes into listing the objects that each node is related to. A quarter goes into finding vertices by
+name in one table, a sixth into reading the inventory in order and indexing it, and a twelfth into the
+pods that may move. What limits a start is wording the steps to each holding that it reaches.`
 )
