@@ -33,6 +33,8 @@ type Pod struct {
 	// ControlPlane is the component of the control plane that the pod runs:
 	// kube-apiserver, etcd, kube-controller-manager, kube-scheduler. Empty for others.
 	ControlPlane string
+	// Ephemeral is true for pods to which containers were added.
+	Ephemeral bool
 }
 
 // Workload is an object with a pod template.
@@ -56,6 +58,7 @@ func newPod(pod *corev1.Pod) *Pod {
 		Name: Name{intern(pod.Namespace), pod.Name}, Node: intern(pod.Spec.NodeName),
 		ServiceAccount: intern(cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)),
 		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec), Placement: placementOf(&pod.Spec),
+		Ephemeral: len(pod.Spec.EphemeralContainers) > 0,
 	}
 	_, p.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
 	p.mounts(&pod.Spec)
