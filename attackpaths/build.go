@@ -26,6 +26,9 @@ type builder struct {
 	podsOn     map[string][]int32
 	admission  []inventory.Admission
 	labels     map[string]map[string]string // of namespaces
+	covered    map[coveringKey][]*inventory.Admission
+	guardTexts map[guardKey]string
+	split      map[string]bool
 
 	roleRights     map[int32]*roleRights
 	roleIndex      map[roleName]int32
@@ -47,6 +50,8 @@ func newBuilder(c *Cluster) *builder {
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
 		roleRights: map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
 		own: ownRights{}, given: map[string][]string{},
+		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
+		split: map[string]bool{},
 	}
 }
 

@@ -29,6 +29,8 @@ type Cluster struct {
 	EKS bool
 	// Serves reports whether the API server serves a resource; nil if that is unknown.
 	Serves func(group, resource string) bool
+	// Policies evaluates admission policies; nil leaves them undecided.
+	Policies PolicyEvaluator
 }
 
 // Identity is a user with its groups; system:authenticated need not be named.
