@@ -10,6 +10,7 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -59,7 +60,8 @@ func (e *Evaluator) Review(a *inventory.Admission, r *attackpaths.Request) attac
 	if a.Policy == nil || a.Binding == nil {
 		return undecided("")
 	}
-	attributes, namespace := attributesOf(r), namespaceOf(r)
+	namespace := namespaceOf(r)
+	attributes := attributesOf(r, selectsObjects(a) || namespace == nil)
 	failurePolicy := registrationv1.Fail
 	if a.Policy.FailurePolicy != nil {
 		failurePolicy = *a.Policy.FailurePolicy
@@ -93,7 +95,7 @@ func (e *Evaluator) Review(a *inventory.Admission, r *attackpaths.Request) attac
 	if answer, ok := p.answers[key]; ok {
 		return answer
 	}
-	answer := e.evaluate(p, attributes, namespace, r)
+	answer := e.evaluate(p, attributesOf(r, true), namespace, r)
 	if r.Shape != "" {
 		p.answers[key] = answer
 	}
@@ -108,10 +110,23 @@ func onError(f registrationv1.FailurePolicyType) attackpaths.PolicyAnswer {
 	return refused
 }
 
-// attributesOf is a request as the API server's library takes it. The user is nobody: nothing
-// that reads it is evaluated.
-func attributesOf(r *attackpaths.Request) *admission.VersionedAttributes {
-	object, old := r.Objects()
+// selectsObjects reports whether a policy or its binding selects objects by their labels.
+func selectsObjects(a *inventory.Admission) bool {
+	for _, m := range [...]*registrationv1.MatchResources{a.Policy.MatchConstraints, a.Binding.MatchResources} {
+		if m != nil && !isEmpty(m.ObjectSelector) {
+			return true
+		}
+	}
+	return false
+}
+
+// attributesOf is a request as the API server's library takes it, with its objects or without.
+// The user is nobody: nothing that reads it is evaluated.
+func attributesOf(r *attackpaths.Request, objects bool) *admission.VersionedAttributes {
+	var object, old runtime.Object
+	if objects {
+		object, old = r.Objects()
+	}
 	record := admission.NewAttributesRecord(object, old, r.Kind, r.Namespace, r.Name, r.Resource, r.Subresource,
 		admission.Operation(r.Operation), nil, false, &user.DefaultInfo{})
 	attributes := &admission.VersionedAttributes{Attributes: record, VersionedKind: r.Kind}
