@@ -34,12 +34,14 @@ type builder struct {
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
 	labels       map[string]map[string]string // of namespaces
+	covered      map[coveringKey][]*inventory.Admission
+	// guardTexts say what else decides about writes, and split which namespaces are several vertices.
+	guardTexts map[guardKey]string
+	split      map[string]bool
 
 	roleRights     map[int32]*roleRights
 	roleIndex      map[roleName]int32
 	conditionIndex map[string]int32
-	// guardTexts are the results of guardsOf.
-	guardTexts map[guardKey]string
 	// given are the groups of Cluster.Users by name.
 	given      map[string][]string
 	identities []*identity
@@ -58,8 +60,9 @@ func newBuilder(c *Cluster) *builder {
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
 		roleRights: map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
-		guardTexts: map[guardKey]string{},
-		own:        ownRights{}, given: map[string][]string{},
+		own: ownRights{}, given: map[string][]string{},
+		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
+		split: map[string]bool{},
 	}
 }
 

@@ -32,6 +32,8 @@ type Cluster struct {
 	Serves func(group, resource string) bool
 	// Custom are techniques that the user adds.
 	Custom []CustomTechnique
+	// Policies evaluates admission policies; nil leaves them undecided.
+	Policies PolicyEvaluator
 }
 
 // Identity is a user with its groups; system:authenticated need not be named.

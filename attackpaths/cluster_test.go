@@ -18,6 +18,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -27,6 +28,7 @@ import (
 func newCluster() *attackpaths.Cluster {
 	return &attackpaths.Cluster{
 		Inventory: inventory.New(), Relations: graph.New(), RBAC: rbac.NewPolicy(), Features: kubeversion.For(kubeversion.Latest),
+		Policies: admissionpolicy.New(),
 	}
 }
 
@@ -71,6 +73,10 @@ func add(t *testing.T, c *attackpaths.Cluster, object any) {
 		c.Inventory.SetSecret(o)
 	case *admissionv1.ValidatingWebhookConfiguration:
 		c.Inventory.SetValidatingWebhooks(o)
+	case *admissionv1.ValidatingAdmissionPolicy:
+		c.Inventory.SetAdmissionPolicy(o)
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		c.Inventory.SetAdmissionPolicyBinding(o)
 	case *admissionv1.MutatingWebhookConfiguration:
 		c.Inventory.SetMutatingWebhooks(o)
 	case *rbacv1.Role:

@@ -183,7 +183,7 @@ func (b *builder) guardsOfCustom(r *customRequest, namespace string) string {
 	if r.operation == "" {
 		return ""
 	}
-	return b.guarded(inventory.Write{
+	return b.namedGuards(inventory.Write{
 		Operation: r.operation, Group: r.APIGroup, Resource: r.Resource, Subresource: r.Subresource, Namespaced: !r.ClusterScoped,
 	}, namespace)
 }

@@ -72,7 +72,7 @@ func (b *builder) matching(h Holding, namespace string) []key {
 	case Namespace:
 		for _, ns := range b.namespaces {
 			if matches(h.Name, ns) || h.Name == SameNamespace && ns == namespace {
-				all = append(all, key{kind: isNamespace, name: ns})
+				all = append(all, b.namespaceKey(ns, createPods))
 			}
 		}
 	default:

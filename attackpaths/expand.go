@@ -174,16 +174,35 @@ func (b *builder) inGroups(v vertex, subjects []vertex) {
 
 // expandNamespace gives what pods in a namespace can be given.
 func (b *builder) expandNamespace(v vertex, k key) {
+	if k.variant != 0 {
+		b.implies(v, b.vertex(key{kind: isNamespace, name: k.name}))
+	} else if b.splits(k.name) {
+		return
+	}
+	guards := func(use podUse, name string) string { return b.useGuards(k, use, name) }
 	for _, name := range b.accounts[k.name] {
-		b.step(PodCreate, v, b.accountVertex(k.name, name), -1, "")
-		b.associatedWithAny(PodCreate, v, k.name, name, "")
+		b.step(PodCreate, v, b.accountVertex(k.name, name), -1, guards(usesAccount, name))
+		b.associatedWithAny(PodCreate, v, k.name, name, guards(usesAccount, name))
+	}
+	if k.variant != 0 {
+		b.podsOfNewAccounts(v, k)
 	}
 	for _, s := range b.secrets[k.name] {
-		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: s.Name.Name}), -1, "")
+		name := s.Name.Name
+		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: name}), -1, guards(usesSecret, name))
 	}
-	b.together(PodCreate, b.fact(everyNode, ""), "", v, b.privileged(k.name))
-	b.together(VolumeControl, b.fact(everyNode, ""), b.volumeCondition(k.name), v,
+	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(k.name))
+	b.together(VolumeControl, b.fact(everyNode, ""), allOf(b.volumeCondition(k.name), guards(mountsClaim, "")), v,
 		b.rightVertex(createVolumes, "", ""), b.rightVertex(createClaims, k.name, ""))
+}
+
+// podsOfNewAccounts gives the service accounts that only bindings name to who creates them and pods
+// that use them.
+func (b *builder) podsOfNewAccounts(v vertex, k key) {
+	for _, name := range b.missingAccounts(k.name) {
+		guards := allOf(b.guardsOf(createAccounts, k.name), b.useGuards(k, usesAccount, name))
+		b.together(PodCreate, b.newAccount(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, ""))
+	}
 }
 
 // expandSecret gives the identity whose token is in a secret.

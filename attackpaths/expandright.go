@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
@@ -120,36 +120,9 @@ func allOf(conditions ...string) string {
 	return strings.Join(slices.DeleteFunc(conditions, func(c string) bool { return c == "" }), "; ")
 }
 
-// guardKey is a right in a namespace.
-type guardKey struct {
-	right     right
-	namespace string
-}
-
 // guardsOf names what admission is asked about a request that needs a right.
 func (b *builder) guardsOf(r right, namespace string) string {
-	k := guardKey{r, namespace}
-	text, ok := b.guardTexts[k]
-	if !ok {
-		text = b.guardsOfRequest(r, namespace)
-		b.guardTexts[k] = text
-	}
-	return text
-}
-
-func (b *builder) guardsOfRequest(r right, namespace string) string {
-	kind := &requestKinds[r]
-	operation := admissionv1.Update
-	switch {
-	case r == execPods || r == attachPods || r == proxyNodes:
-		operation = admissionv1.Connect
-	case slices.Contains(kind.verbs, "create"):
-		operation = admissionv1.Create
-	}
-	return b.guarded(inventory.Write{
-		Operation: operation, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource,
-		Namespaced: kind.namespaced && kind.resource != "namespaces",
-	}, namespace)
+	return b.guardsFor(r, namespace, "", func() []attempt { return b.attemptsOf(r, namespace) })
 }
 
 // exists reports whether a namespace has an object that a right for one name is about.
@@ -197,7 +170,10 @@ func (b *builder) createsSecrets(v vertex, k key) {
 		return
 	}
 	for _, group := range b.bootstrapGroups() {
-		condition := allOf("whether the API server accepts bootstrap tokens", b.guardsOf(createSecrets, k.namespace))
+		guards := b.guardsFor(createSecrets, k.namespace, "bootstrap", func() []attempt {
+			return b.secretOf(k.namespace, corev1.SecretTypeBootstrapToken)
+		})
+		condition := allOf("whether the API server accepts bootstrap tokens", guards)
 		b.step(BootstrapToken, v, b.vertex(key{kind: isGroup, name: group}), -1, condition)
 	}
 }
@@ -221,7 +197,9 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 		return
 	}
 	guards, all := b.guardsOf(createAccounts, namespace), b.fact(newAccounts, namespace)
-	b.together(PodCreate, all, guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
+	if !b.splits(namespace) {
+		b.together(PodCreate, all, guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
+	}
 	guards = allOf(guards, b.guardsOf(createToken, namespace))
 	b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
 	for _, name := range missing {
@@ -271,13 +249,7 @@ func (b *builder) eachPod(code Code, v vertex, k key, dependsOn string, keep fun
 }
 
 func (b *builder) createsPods(v vertex, namespace string, r right) {
-	guards := b.guards(inventory.Write{Operation: admissionv1.Create, Resource: "pods", Namespaced: true}, namespace)
-	if r != createPods {
-		if own := b.guardsOf(r, namespace); own != "" {
-			guards = append(guards, own)
-		}
-	}
-	b.step(PodCreate, v, b.vertex(key{kind: isNamespace, name: namespace}), -1, strings.Join(guards, "; "))
+	b.step(PodCreate, v, b.namespaceVertex(namespace, r), -1, b.podGuards(r, namespace))
 }
 
 // changesTemplates gives the pods that are made from templates which a right lets be changed.
@@ -287,28 +259,26 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 		w := b.pods[i].Workload
 		return w.Resource == kind.resource && w.Group == kind.group && (k.name == "" || k.name == w.Name)
 	})
-	created := b.guarded(inventory.Write{Operation: admissionv1.Create, Resource: "pods", Namespaced: true}, k.namespace)
-	dependsOn := allOf(b.guardsOf(r, k.namespace), created)
+	dependsOn := b.podGuards(r, k.namespace)
 	switch {
 	case !found:
 		dependsOn = allOf(dependsOnTemplates, dependsOn)
 	case r == patchReplicaSets || r == patchReplicationControllers:
 		dependsOn = allOf(dependsOnNewPods, dependsOn)
 	}
-	b.step(PodUpdate, v, b.vertex(key{kind: isNamespace, name: k.namespace}), -1, dependsOn)
+	b.step(PodUpdate, v, b.namespaceVertex(k.namespace, r), -1, dependsOn)
 }
 
 // addsContainers gives the pods to which a container can be added, and their nodes where the
 // container may be privileged.
 func (b *builder) addsContainers(v vertex, k key) {
-	guards := b.guardsOf(addContainers, k.namespace)
 	for _, i := range b.podsIn[k.namespace] {
 		p := b.pods[i]
 		if p.Mirror || p.Node == "" || (k.name != "" && k.name != p.Name.Name) {
 			continue
 		}
-		b.step(PodExec, v, b.podVertex(i), -1, guards)
-		b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), guards, v, b.privileged(k.namespace))
+		b.step(PodExec, v, b.podVertex(i), -1, b.containerGuards(p, false))
+		b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), b.containerGuards(p, true), v, b.privileged(k.namespace))
 	}
 }
 

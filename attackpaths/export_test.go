@@ -1,5 +1,10 @@
 package attackpaths
 
+import (
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
 // Costs returns how many steps the cheapest derivation of each holding has that From reports.
 func (g *Graph) Costs(start Holding) (map[Holding]int, error) {
 	v, err := g.find(start)
@@ -26,4 +31,71 @@ func (g *Graph) Edges() int {
 		n += len(g.out[v]) + len(g.joinsOf[v])
 	}
 	return n
+}
+
+// PolicyGuards says whether admission policies guard the writes of an attacker.
+type PolicyGuards struct{ b *builder }
+
+// NewPolicyGuards returns the guards of a cluster.
+func NewPolicyGuards(c *Cluster) PolicyGuards {
+	b := newBuilder(c)
+	b.collect()
+	return PolicyGuards{b}
+}
+
+// rightFor is the right that allows a write; ok is false for writes of custom techniques.
+func (g PolicyGuards) rightFor(w inventory.Write) (r right, ok bool) {
+	for r := range rightCount {
+		of := writeOf(r)
+		of.Namespaced = w.Namespaced
+		if of == w {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+func (g PolicyGuards) right(w inventory.Write) right {
+	r, ok := g.rightFor(w)
+	if !ok {
+		panic("no right for a write")
+	}
+	return r
+}
+
+func (g PolicyGuards) guarded(attempts ...attempt) bool {
+	return g.b.policyGuards(func() []attempt { return attempts }) != ""
+}
+
+// Write is about a write of which the object is not special.
+func (g PolicyGuards) Write(w inventory.Write, namespace string) bool {
+	if _, ok := g.rightFor(w); !ok {
+		w.Namespaced = namespace != ""
+		return g.b.namedGuards(w, namespace) != ""
+	}
+	return g.guarded(g.b.attemptsOf(g.right(w), namespace)...)
+}
+
+// Pods is about pods made by a write for a use: any, account, secret, host or claim.
+func (g PolicyGuards) Pods(w inventory.Write, namespace, use, name string) bool {
+	uses := map[string]podUse{"any": anyPod, "account": usesAccount, "secret": usesSecret, "host": takesHost, "claim": mountsClaim}
+	return g.guarded(g.b.attemptsOfPods(g.right(w), namespace, uses[use], name)...)
+}
+
+// Container is about an ephemeral container.
+func (g PolicyGuards) Container(p *inventory.Pod, privileged bool) bool {
+	return g.guarded(g.b.addedContainer(p.Namespace, privileged, p.Ephemeral)...)
+}
+
+// NewBinding, ChangedBinding and ChangedRole are about objects of RBAC.
+func (g PolicyGuards) NewBinding(w inventory.Write, namespace string, role rbac.Ref) bool {
+	return g.guarded(g.b.newBinding(g.right(w), namespace, role)...)
+}
+
+func (g PolicyGuards) ChangedBinding(w inventory.Write, bound rbac.BoundRole) bool {
+	return g.guarded(g.b.changedBinding(g.right(w), bound)...)
+}
+
+func (g PolicyGuards) ChangedRole(w inventory.Write, role rbac.RoleRules) bool {
+	return g.guarded(g.b.changedRole(g.right(w), role)...)
 }

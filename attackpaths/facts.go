@@ -129,7 +129,8 @@ func (b *builder) volumeCondition(namespace string) string {
 	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), user)
 }
 
-// guards names the webhooks and policies that are asked about a write.
+// guards names the webhooks, and the policies that are not evaluated, that are asked about a
+// write.
 func (b *builder) guards(w inventory.Write, namespace string) []string {
 	labels := b.labels[namespace]
 	if namespace != "" && labels["kubernetes.io/metadata.name"] == "" {
@@ -138,7 +139,7 @@ func (b *builder) guards(w inventory.Write, namespace string) []string {
 	var names []string
 	for i := range b.admission {
 		a := &b.admission[i]
-		if a.Covers(w, labels) {
+		if (!isPolicy(*a) || b.cluster.Policies == nil) && a.Covers(w, labels) {
 			names = append(names, a.String())
 		}
 	}

@@ -24,6 +24,7 @@ type naive struct {
 	facts       map[fact]int
 	derivations []derivation
 	rights      map[string]fact
+	policies    attackpaths.PolicyGuards
 
 	nodes      []inventory.Node
 	pods       []*inventory.Pod
@@ -83,7 +84,7 @@ type ask struct {
 }
 
 func newNaive(c *attackpaths.Cluster) *naive {
-	n := &naive{c: c, facts: map[fact]int{}, rights: map[string]fact{}}
+	n := &naive{c: c, facts: map[fact]int{}, rights: map[string]fact{}, policies: attackpaths.NewPolicyGuards(c)}
 	n.universe()
 	n.impersonate()
 	n.withoutRights()
@@ -330,19 +331,6 @@ func (n *naive) withoutRights() {
 	for ns := range n.namespaces {
 		if n.level(ns) == podsecurity.LevelPrivileged {
 			n.step(0, false, fact{privileged, ns, ""})
-		}
-		for a := range n.accounts {
-			if a.Namespace == ns {
-				n.step(1, false, accountOf(a), inNamespace(ns))
-			}
-		}
-		for s := range n.secrets {
-			if s.Namespace == ns {
-				n.step(1, false, secretOf(s), inNamespace(ns))
-			}
-		}
-		for _, node := range n.nodes {
-			n.step(1, false, nodeHolding(node.Name), inNamespace(ns), fact{privileged, ns, ""})
 		}
 	}
 }

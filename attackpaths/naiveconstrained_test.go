@@ -50,7 +50,6 @@ func (n *naive) associations() {
 	for a := range n.accounts {
 		for _, node := range n.nodes {
 			token := associated(a, node.Name)
-			n.step(1, false, token, inNamespace(a.Namespace))
 			n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace), token,
 				n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: a.Namespace, name: a.Name}))
 			for _, p := range n.pods {

@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // customTechniques are the steps of custom techniques, verb by verb.
@@ -106,7 +107,8 @@ func (n *naive) customGiven(h attackpaths.Holding, same string) []fact {
 	case attackpaths.Namespace:
 		for ns := range n.namespaces {
 			if is(h.Name, ns) || h.Name == attackpaths.SameNamespace && ns == same {
-				all = append(all, inNamespace(ns))
+				made, _ := n.newPods(ns, inventory.Write{Operation: admissionv1.Create, Resource: "pods"})
+				all = append(all, made)
 			}
 		}
 	case attackpaths.ServiceAccount:

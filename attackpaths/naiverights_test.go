@@ -45,8 +45,14 @@ func (a ask) grants(rule *rbacv1.PolicyRule, scope string, node bool) bool {
 	return false
 }
 
-// guarded reports whether a webhook may refuse a write.
+// guarded reports whether a webhook or a policy may refuse a write.
 func (n *naive) guarded(operation admissionv1.OperationType, group, resource, sub, ns string) bool {
+	w := inventory.Write{Operation: operation, Group: group, Resource: resource, Subresource: sub}
+	return n.asksWebhook(operation, group, resource, sub, ns) || n.policies.Write(w, ns)
+}
+
+// asksWebhook reports whether a webhook may refuse a write.
+func (n *naive) asksWebhook(operation admissionv1.OperationType, group, resource, sub, ns string) bool {
 	with := map[string]string{"kubernetes.io/metadata.name": ns}
 	maps.Copy(with, n.namespaces[ns])
 	w := inventory.Write{
@@ -54,6 +60,9 @@ func (n *naive) guarded(operation admissionv1.OperationType, group, resource, su
 		Namespaced: ns != "" && resource != "namespaces",
 	}
 	return slices.ContainsFunc(n.c.Inventory.Admission(), func(a inventory.Admission) bool {
+		if a.Policy != nil && n.c.Policies != nil {
+			return false
+		}
 		if resource == "namespaces" && a.Namespaces != nil && !a.Namespaces.Matches(labels.Set(with)) {
 			return false // a namespace is selected by its own labels
 		}

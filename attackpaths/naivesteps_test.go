@@ -33,7 +33,7 @@ func (n *naive) singleRights() {
 	for ns := range n.namespaces {
 		n.rightsOnAccounts(ns)
 		n.rightsOnPods(ns)
-		n.rightsOnVolumes(ns)
+		n.rightsOnContainers(ns)
 	}
 	for _, node := range n.nodes {
 		for _, p := range n.pods {
@@ -68,7 +68,6 @@ func (n *naive) createAccount(a inventory.Name) {
 	create := n.right(ask{verbs: creating, resource: "serviceaccounts", ns: a.Namespace})
 	token := n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: a.Namespace, name: a.Name})
 	guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "", a.Namespace)
-	n.newAccount(a, guarded, create, inNamespace(a.Namespace))
 	n.newAccount(a, guarded || n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace), create, token)
 }
 
@@ -145,23 +144,66 @@ func (n *naive) rightsOnPods(ns string) {
 		{"batch", "jobs"},
 		{"batch", "cronjobs"},
 	} {
-		newPods := n.guarded(admissionv1.Create, "", "pods", "", ns)
-		n.step(1, newPods || n.guarded(admissionv1.Create, w.group, w.resources, "", ns), inNamespace(ns),
-			n.right(ask{verbs: creating, group: w.group, resource: w.resources, ns: ns}))
+		made, guarded := n.newPods(ns, inventory.Write{Operation: admissionv1.Create, Group: w.group, Resource: w.resources})
+		n.step(1, guarded, made, n.right(ask{verbs: creating, group: w.group, resource: w.resources, ns: ns}))
 		if w.resources == "pods" || w.resources == "jobs" {
 			continue
 		}
-		n.step(1, true, inNamespace(ns), n.right(ask{verbs: changing, group: w.group, resource: w.resources, ns: ns, anyName: true}))
+		made, guarded = n.newPods(ns, inventory.Write{Operation: admissionv1.Update, Group: w.group, Resource: w.resources})
+		n.step(1, true, made, n.right(ask{verbs: changing, group: w.group, resource: w.resources, ns: ns, anyName: true}))
 		if !slices.Contains([]string{"deployments", "daemonsets", "statefulsets"}, w.resources) {
 			continue
 		}
 		for _, p := range n.pods {
 			if p.Namespace == ns && p.Workload.Group == w.group && p.Workload.Resource == w.resources {
-				n.step(1, newPods || n.guarded(admissionv1.Update, w.group, w.resources, "", ns), inNamespace(ns),
+				n.step(1, guarded, made,
 					n.right(ask{verbs: changing, group: w.group, resource: w.resources, ns: ns, name: p.Workload.Name}))
 			}
 		}
 	}
+}
+
+// newPods is the fact that pods can be made by a kind of write.
+func (n *naive) newPods(ns string, by inventory.Write) (made fact, guarded bool) {
+	made = fact{"pods by " + string(by.Operation) + " " + by.Resource, ns, ""}
+	if !slices.ContainsFunc(n.c.Inventory.Admission(), func(a inventory.Admission) bool { return a.Policy != nil }) {
+		made = fact{"pods by any write", ns, ""}
+	}
+	if _, known := n.facts[made]; !known {
+		n.usePods(ns, by, made)
+	}
+	return made, n.asksWebhook(admissionv1.Create, "", "pods", "", ns) || n.policies.Pods(by, ns, "any", "") ||
+		n.asksWebhook(by.Operation, by.Group, by.Resource, "", ns)
+}
+
+// usePods leads to what pods give that can be made by a kind of write.
+func (n *naive) usePods(ns string, by inventory.Write, made fact) {
+	n.step(0, false, inNamespace(ns), made)
+	for a := range n.accounts {
+		if a.Namespace == ns {
+			n.newAccount(a, n.policies.Pods(by, ns, "account", a.Name), made)
+		}
+	}
+	for _, i := range n.identities {
+		a := inventory.Name{Namespace: i.fact.namespace, Name: i.fact.name}
+		if _, known := n.namespaces[ns]; known && i.fact.kind == attackpaths.ServiceAccount && a.Namespace == ns && !n.accounts[a] {
+			guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "", ns) || n.policies.Pods(by, ns, "account", a.Name)
+			n.newAccount(a, guarded, made, n.right(ask{verbs: creating, resource: "serviceaccounts", ns: ns}))
+		}
+	}
+	for s := range n.secrets {
+		if s.Namespace == ns {
+			n.step(1, n.policies.Pods(by, ns, "secret", s.Name), secretOf(s), made)
+		}
+	}
+	for _, node := range n.nodes {
+		n.step(1, n.policies.Pods(by, ns, "host", ""), nodeHolding(node.Name), made, fact{privileged, ns, ""})
+		n.rightsOnVolumes(ns, node, made, n.policies.Pods(by, ns, "claim", ""))
+	}
+}
+
+// rightsOnContainers leads to the pods of a namespace.
+func (n *naive) rightsOnContainers(ns string) {
 	connecting := creating
 	if v135, err := kubeversion.Parse("1.35"); err != nil || n.c.Features.Minor() < v135 {
 		connecting = verbs("create", "get")
@@ -182,23 +224,23 @@ func (n *naive) rightsOnPods(ns string) {
 		n.step(1, n.guarded(admissionv1.Connect, "", "pods", "exec", ns), podHolding(p), on(connecting, "exec"))
 		n.step(1, true, podHolding(p), on(connecting, "attach"))
 		if !p.Mirror {
-			guarded := n.guarded(admissionv1.Update, "", "pods", "ephemeralcontainers", ns)
-			n.step(1, guarded, podHolding(p), on(changing, "ephemeralcontainers"))
-			n.step(1, guarded, nodeHolding(p.Node), on(changing, "ephemeralcontainers"), fact{privileged, ns, ""})
+			asked := n.asksWebhook(admissionv1.Update, "", "pods", "ephemeralcontainers", ns)
+			n.step(1, asked || n.policies.Container(p, false), podHolding(p), on(changing, "ephemeralcontainers"))
+			n.step(1, asked || n.policies.Container(p, true), nodeHolding(p.Node),
+				on(changing, "ephemeralcontainers"), fact{privileged, ns, ""})
 		}
 	}
 	n.step(1, n.guarded(admissionv1.Update, "", "namespaces", "", ns), fact{privileged, ns, ""},
 		n.right(ask{verbs: changing, resource: "namespaces", ns: ns, name: ns}))
 }
 
-func (n *naive) rightsOnVolumes(ns string) {
-	for _, node := range n.nodes {
-		guarded := n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
-			n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns)
-		n.step(1, guarded || n.level(ns) == podsecurity.LevelRestricted, nodeHolding(node.Name), inNamespace(ns),
-			n.right(ask{verbs: creating, resource: "persistentvolumes"}),
-			n.right(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))
-	}
+// rightsOnVolumes leads to a node from pods that can be made.
+func (n *naive) rightsOnVolumes(ns string, node inventory.Node, made fact, guarded bool) {
+	guarded = guarded || n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
+		n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns)
+	n.step(1, guarded || n.level(ns) == podsecurity.LevelRestricted, nodeHolding(node.Name), made,
+		n.right(ask{verbs: creating, resource: "persistentvolumes"}),
+		n.right(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))
 }
 
 // configuration leads to cluster-admin through what configures the API server.
@@ -268,11 +310,15 @@ func (n *naive) bindRoles() {
 		// With the right to bind any cluster role, the attacker takes one with every right, if it exists.
 		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything && n.hasEverythingRole()
 		create := []ask{{verbs: creating, group: rbacGroup, resource: resource, ns: scope}}
-		n.step(1, n.guarded(admissionv1.Create, rbacGroup, resource, "", scope), owned(r.ref, scope), n.together(create, bindNew))
+		guarded := n.asksWebhook(admissionv1.Create, rbacGroup, resource, "", scope) ||
+			n.policies.NewBinding(inventory.Write{Operation: admissionv1.Create, Group: rbacGroup, Resource: resource}, scope, r.ref)
+		n.step(1, guarded, owned(r.ref, scope), n.together(create, bindNew))
 		for _, b := range n.bindings {
 			if of, ok := n.roleOf(b); ok && of.ref == r.ref && b.Binding.Namespace == scope {
 				change := []ask{{verbs: changing, group: rbacGroup, resource: resource, ns: scope, name: b.Binding.Name}}
-				n.step(1, n.guarded(admissionv1.Update, rbacGroup, resource, "", scope), owned(r.ref, scope), n.together(change, bind))
+				guarded := n.asksWebhook(admissionv1.Update, rbacGroup, resource, "", scope) ||
+					n.policies.ChangedBinding(inventory.Write{Operation: admissionv1.Update, Group: rbacGroup, Resource: resource}, b)
+				n.step(1, guarded, owned(r.ref, scope), n.together(change, bind))
 			}
 		}
 	})
@@ -302,7 +348,10 @@ func (n *naive) escalateRoles() {
 			})
 		}
 		home := r.ref.Namespace // cluster roles are changed in the whole cluster
-		guarded := n.guarded(admissionv1.Update, rbacGroup, strings.ToLower(r.ref.Kind)+"s", "", home)
+		resource := strings.ToLower(r.ref.Kind) + "s"
+		guarded := n.asksWebhook(admissionv1.Update, rbacGroup, resource, "", home) || n.policies.ChangedRole(
+			inventory.Write{Operation: admissionv1.Update, Group: rbacGroup, Resource: resource},
+			rbac.RoleRules{Role: r.ref, Rules: r.rules})
 		n.step(1, guarded, owned(everythingRole, scope), held,
 			n.together(onRoles(verbs("escalate"), r.ref, home), onRoles(changing, r.ref, home)))
 	})

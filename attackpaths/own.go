@@ -257,7 +257,7 @@ func (c *combiner) bindWith(w, b held) {
 			}
 			role, ok := c.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
 			if ok && bindsRole(b, ns, bound.Role.Kind, bound.Role.Name) {
-				c.pair(BindRole, c.ownRole(role, ns), c.guardsOf(w.right, ns), w, b)
+				c.pair(BindRole, c.ownRole(role, ns), c.changedBindingGuards(w.right, bound), w, b)
 			}
 		}
 	}
@@ -287,10 +287,9 @@ func bindsRole(b held, namespace, kind, name string) bool {
 // bindRolesOf gives the roles that a right to bind is about. One that grants everything
 // stands for all.
 func (c *combiner) bindRolesOf(w, b held, namespace string) {
-	guards := c.guardsOf(w.right, namespace)
 	if b.name == "" && b.right == bindClusterRoles {
 		if role, ok := c.everythingRole(); ok {
-			c.pair(BindRole, c.ownRole(role, namespace), guards, w, b)
+			c.pair(BindRole, c.ownRole(role, namespace), c.newBindingGuards(w.right, namespace, role), w, b)
 			return
 		}
 	}
@@ -299,7 +298,7 @@ func (c *combiner) bindRolesOf(w, b held, namespace string) {
 			continue
 		}
 		if bindsRole(b, namespace, r.Role.Kind, r.Role.Name) {
-			c.pair(BindRole, c.ownRole(int32(i), namespace), guards, w, b)
+			c.pair(BindRole, c.ownRole(int32(i), namespace), c.newBindingGuards(w.right, namespace, int32(i)), w, b)
 		}
 	}
 }
@@ -327,7 +326,7 @@ func (c *combiner) escalateWith(e, u held) {
 			!e.covers(role.Namespace, role.Name) || !u.covers(role.Namespace, role.Name) {
 			continue
 		}
-		c.pair(EscalateRole, c.ownRole(everything, k.namespace), c.guardsOf(u.right, role.Namespace), e, u, v)
+		c.pair(EscalateRole, c.ownRole(everything, k.namespace), c.changedRoleGuards(u.right, k.role), e, u, v)
 	}
 }
 

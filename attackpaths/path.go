@@ -209,7 +209,7 @@ func (s *solver) because(how via, to vertex) string {
 	case TokenRequest:
 		return "may create the service account, and a token of it"
 	case PodCreate:
-		if target.kind == isFact && target.name == newAccounts {
+		if target.kind == isFact && target.name == newAccounts || how.join >= 0 && target.kind != isNode && target.kind != isFact {
 			return "may create the service account, and a pod that uses it"
 		}
 		return s.becauseOfNamespace(target)

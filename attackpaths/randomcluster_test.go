@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
@@ -27,9 +28,9 @@ type randomCluster struct {
 	// impersonating makes half of the rules those of constrained impersonation.
 	impersonating bool
 	// apart gives more rights to users and groups, and rights that count together to several roles.
-	apart bool
-	objects       []runtime.Object
-	custom        []attackpaths.CustomTechnique
+	apart   bool
+	objects []runtime.Object
+	custom  []attackpaths.CustomTechnique
 }
 
 var (
@@ -104,6 +105,9 @@ func newRandomCluster(seed uint64) *randomCluster {
 	if rc.chance(4) {
 		rc.add(rc.webhooks())
 	}
+	if rc.chance(3) {
+		rc.addPolicies()
+	}
 	for range 2 + rc.IntN(7) {
 		rc.add(rc.role())
 	}
@@ -131,7 +135,7 @@ func sameObject(a, b runtime.Object) bool {
 func (rc *randomCluster) cluster(t *testing.T, objects []runtime.Object) *attackpaths.Cluster {
 	t.Helper()
 	c := newCluster()
-	c.Features, c.EKS, c.Custom = rc.features, rc.eks, rc.custom
+	c.Features, c.EKS, c.Custom, c.Policies = rc.features, rc.eks, rc.custom, admissionpolicy.New()
 	c.Audiences = func(_, pod string) (audiences []string, restricted bool) {
 		switch pod {
 		case "p1":
@@ -161,8 +165,12 @@ func (rc *randomCluster) yaml() string {
 
 func (rc *randomCluster) namespace(name string) *corev1.Namespace {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ns.Labels = map[string]string{}
 	if level := pick(rc, []string{"", "privileged", "baseline", "restricted", "baseline", "restricted", "other"}); level != "" {
-		ns.Labels = map[string]string{"pod-security.kubernetes.io/enforce": level}
+		ns.Labels["pod-security.kubernetes.io/enforce"] = level
+	}
+	if rc.chance(3) {
+		ns.Labels["env"] = "prod"
 	}
 	return ns
 }

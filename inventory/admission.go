@@ -26,6 +26,10 @@ type Admission struct {
 	Namespaces labels.Selector
 	// AlsoNamespaces is a second selection of namespaces.
 	AlsoNamespaces labels.Selector
+	// Policy and Binding are what a ValidatingAdmissionPolicy and its binding say; nil for
+	// webhooks. They must not be changed.
+	Policy  *admissionv1.ValidatingAdmissionPolicySpec
+	Binding *admissionv1.ValidatingAdmissionPolicyBindingSpec
 }
 
 // String names it for people.

@@ -210,7 +210,7 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 		delete(i.secrets, key)
 	case "ValidatingAdmissionPolicy":
 		if p := i.policies[name]; p != nil {
-			p.match = nil
+			p.spec = nil
 			i.updatePolicy(name)
 		}
 	case "ValidatingAdmissionPolicyBinding":

@@ -366,3 +366,45 @@ func TestAdmissionPolicies(t *testing.T) {
 		}
 	}
 }
+
+// TestPoliciesKeepWhatTheyDemand: what decides about a request is kept with each binding.
+func TestPoliciesKeepWhatTheyDemand(t *testing.T) {
+	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	p.Spec.MatchConstraints = &admissionv1.MatchResources{}
+	p.Spec.Validations = []admissionv1.Validation{{Expression: "false"}}
+	b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	b.Spec.PolicyName, b.Spec.ValidationActions = "p", []admissionv1.ValidationAction{admissionv1.Deny}
+	i := inventory.New()
+	i.Set(p)
+	i.Set(b)
+	all := i.Admission()
+	if len(all) != 1 || all[0].Policy == nil || all[0].Binding == nil {
+		t.Fatalf("%+v, want one policy with its binding", all)
+	}
+	if got := all[0].Policy.Validations[0].Expression; got != "false" || all[0].Binding.PolicyName != "p" {
+		t.Errorf("the policy demands %q and its binding is of %q", got, all[0].Binding.PolicyName)
+	}
+}
+
+// TestRulesForOtherVersionsExcludeNothing: the objects that attackers write are of version v1.
+func TestRulesForOtherVersionsExcludeNothing(t *testing.T) {
+	for version, want := range map[string]bool{"v1": false, "*": false, "v1beta1": true} {
+		i := inventory.New()
+		rule := func(version string) []admissionv1.NamedRuleWithOperations {
+			return []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{"*"},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{version}, Resources: []string{"pods"}},
+			}}}
+		}
+		p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+		p.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: rule("*"), ExcludeResourceRules: rule(version)}
+		b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+		b.Spec.PolicyName, b.Spec.ValidationActions = "p", []admissionv1.ValidationAction{admissionv1.Deny}
+		i.SetAdmissionPolicy(p)
+		i.SetAdmissionPolicyBinding(b)
+		w := inventory.Write{Operation: admissionv1.Create, Resource: "pods", Namespaced: true}
+		if got := i.Admission()[0].Covers(w, nil); got != want {
+			t.Errorf("a policy that excludes version %s covers pods: %v, want %v", version, got, want)
+		}
+	}
+}

@@ -39,6 +39,8 @@ type Template struct {
 	// ControlPlane is the component of the control plane that the pod runs:
 	// kube-apiserver, etcd, kube-controller-manager, kube-scheduler. Empty for others.
 	ControlPlane string
+	// Ephemeral is true for pods to which containers were added.
+	Ephemeral bool
 
 	// id is the same for equal templates, and pods counts those that share this one.
 	id   string
@@ -72,6 +74,7 @@ func newTemplate(pod *corev1.Pod) *Template {
 	t := &Template{
 		ServiceAccount: intern(cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)),
 		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec),
+		Ephemeral: len(pod.Spec.EphemeralContainers) > 0,
 	}
 	_, t.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
 	t.mounts(&pod.Spec)

@@ -6,16 +6,17 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// policy is a ValidatingAdmissionPolicy, as far as it says what it is asked about.
+// policy is a ValidatingAdmissionPolicy with its bindings.
 type policy struct {
-	match *admissionv1.MatchResources
-	// bindings are the selections of the bindings that deny, by the name of the binding.
-	bindings map[string]*admissionv1.MatchResources
+	// spec is nil while the policy is not there.
+	spec *admissionv1.ValidatingAdmissionPolicySpec
+	// bindings are those that deny, by name.
+	bindings map[string]*admissionv1.ValidatingAdmissionPolicyBindingSpec
 }
 
 // SetAdmissionPolicy adds a policy. It counts once a binding to it denies.
 func (i *Inventory) SetAdmissionPolicy(p *admissionv1.ValidatingAdmissionPolicy) {
-	i.policy(p.Name).match = p.Spec.MatchConstraints
+	i.policy(p.Name).spec = &p.Spec
 	i.updatePolicy(p.Name)
 }
 
@@ -25,17 +26,13 @@ func (i *Inventory) SetAdmissionPolicyBinding(b *admissionv1.ValidatingAdmission
 	if !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) {
 		return
 	}
-	match := b.Spec.MatchResources
-	if match == nil {
-		match = &admissionv1.MatchResources{}
-	}
-	i.policy(b.Spec.PolicyName).bindings[b.Name] = match
+	i.policy(b.Spec.PolicyName).bindings[b.Name] = &b.Spec
 	i.updatePolicy(b.Spec.PolicyName)
 }
 
 func (i *Inventory) policy(name string) *policy {
 	if i.policies[name] == nil {
-		i.policies[name] = &policy{bindings: map[string]*admissionv1.MatchResources{}}
+		i.policies[name] = &policy{bindings: map[string]*admissionv1.ValidatingAdmissionPolicyBindingSpec{}}
 	}
 	return i.policies[name]
 }
@@ -57,18 +54,21 @@ func (i *Inventory) updatePolicy(name string) {
 		}
 	}
 	p := i.policies[name]
-	if p.match == nil {
+	if p.spec == nil || p.spec.MatchConstraints == nil {
 		return
 	}
-	for binding, match := range p.bindings {
-		a := Admission{Kind: "ValidatingAdmissionPolicy", Name: name, Webhook: binding, Rules: rulesOf(p.match.ResourceRules)}
-		a.Excluded = append(excluding(p.match.ExcludeResourceRules), excluding(match.ExcludeResourceRules)...)
-		if len(match.ResourceRules) > 0 {
-			a.Narrowed = rulesOf(match.ResourceRules)
+	match := p.spec.MatchConstraints
+	for binding, spec := range p.bindings {
+		narrower := spec.MatchResources
+		if narrower == nil {
+			narrower = &admissionv1.MatchResources{}
 		}
-		a.Namespaces = selector(p.match.NamespaceSelector)
-		a.AlsoNamespaces = selector(match.NamespaceSelector)
-		i.setAdmission(a)
+		i.setAdmission(Admission{
+			Kind: "ValidatingAdmissionPolicy", Name: name, Webhook: binding, Policy: p.spec, Binding: spec,
+			Rules: rulesOf(match.ResourceRules), Narrowed: rulesOf(narrower.ResourceRules),
+			Excluded:   append(excluding(match.ExcludeResourceRules), excluding(narrower.ExcludeResourceRules)...),
+			Namespaces: selector(match.NamespaceSelector), AlsoNamespaces: selector(narrower.NamespaceSelector),
+		})
 	}
 }
 
@@ -81,8 +81,11 @@ func rulesOf(named []admissionv1.NamedRuleWithOperations) []admissionv1.RuleWith
 	return rules
 }
 
-// excluding leaves out rules for some names: they do not exclude others.
+// excluding leaves out rules for some names or for other versions than v1: they do not exclude
+// others.
 func excluding(named []admissionv1.NamedRuleWithOperations) []admissionv1.RuleWithOperations {
-	hasNames := func(r admissionv1.NamedRuleWithOperations) bool { return len(r.ResourceNames) > 0 }
-	return rulesOf(slices.DeleteFunc(slices.Clone(named), hasNames))
+	limited := func(r admissionv1.NamedRuleWithOperations) bool {
+		return len(r.ResourceNames) > 0 || !slices.Contains(r.APIVersions, "v1") && !slices.Contains(r.APIVersions, "*")
+	}
+	return rulesOf(slices.DeleteFunc(slices.Clone(named), limited))
 }

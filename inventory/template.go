@@ -4,11 +4,14 @@ import "encoding/binary"
 
 // appendID appends what tells the template apart from others.
 func (t *Template) appendID(id []byte, namespace string) []byte {
-	mirror := ""
+	flags := ""
 	if t.Mirror {
-		mirror = "mirror"
+		flags = "mirror "
 	}
-	id = appendText(id, namespace, t.ServiceAccount, mirror, t.ControlPlane, t.Workload.Group, t.Workload.Resource, t.Workload.Name)
+	if t.Ephemeral {
+		flags += "ephemeral"
+	}
+	id = appendText(id, namespace, t.ServiceAccount, flags, t.ControlPlane, t.Workload.Group, t.Workload.Resource, t.Workload.Name)
 	for _, list := range [...][]string{t.Audiences, t.Secrets, t.PullSecrets} {
 		id = binary.AppendUvarint(id, uint64(len(list)))
 		id = appendText(id, list...)

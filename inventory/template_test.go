@@ -34,6 +34,9 @@ func TestPodsOfOneTemplateShareIt(t *testing.T) {
 			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "b"}}}}
 		}), false},
 		{"a way out", pod("shop", "other", func(p *corev1.Pod) { p.Spec.HostPID = true }), false},
+		{"a container that was added", pod("shop", "other", func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{}}
+		}), false},
 		{
 			"a mirror pod",
 			pod("shop", "other", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }), false,

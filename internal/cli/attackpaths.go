@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
@@ -279,7 +280,7 @@ func (s *session) attackGraph(f *attackPathsFlags) (*attackpaths.Graph, error) {
 	c := &attackpaths.Cluster{
 		Inventory: s.State.Inventory, Relations: s.State.Graph, RBAC: s.State.RBAC, Features: s.Features,
 		Audiences: s.audiencesOfPod, EKS: strings.Contains(s.State.ServerVersion, "-eks-"), Serves: s.serves(),
-		Custom: f.custom,
+		Custom: f.custom, Policies: admissionpolicy.New(),
 	}
 	for _, start := range f.starts {
 		if start.Kind == attackpaths.User {

@@ -165,47 +165,20 @@ func (s *mutatingWebhooksShape) object() apiObject {
 	return c
 }
 
-// matchShape is what a policy or a binding is asked about.
-type matchShape struct {
-	NamespaceSelector    *metav1.LabelSelector                 `json:"namespaceSelector"`
-	ResourceRules        []admissionv1.NamedRuleWithOperations `json:"resourceRules"`
-	ExcludeResourceRules []admissionv1.NamedRuleWithOperations `json:"excludeResourceRules"`
-}
-
-func (m *matchShape) resources() *admissionv1.MatchResources {
-	if m == nil {
-		return nil
-	}
-	return &admissionv1.MatchResources{
-		NamespaceSelector: m.NamespaceSelector, ResourceRules: m.ResourceRules, ExcludeResourceRules: m.ExcludeResourceRules,
-	}
-}
-
 type admissionPolicyShape struct {
-	Metadata identity `json:"metadata"`
-	Spec     struct {
-		MatchConstraints *matchShape `json:"matchConstraints"`
-	} `json:"spec"`
+	Metadata identity                                  `json:"metadata"`
+	Spec     admissionv1.ValidatingAdmissionPolicySpec `json:"spec"`
 }
 
 func (s *admissionPolicyShape) object() apiObject {
-	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: s.Metadata.object()}
-	p.Spec.MatchConstraints = s.Spec.MatchConstraints.resources()
-	return p
+	return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: s.Metadata.object(), Spec: s.Spec}
 }
 
 type admissionPolicyBindingShape struct {
-	Metadata identity `json:"metadata"`
-	Spec     struct {
-		PolicyName        string                         `json:"policyName"`
-		MatchResources    *matchShape                    `json:"matchResources"`
-		ValidationActions []admissionv1.ValidationAction `json:"validationActions"`
-	} `json:"spec"`
+	Metadata identity                                         `json:"metadata"`
+	Spec     admissionv1.ValidatingAdmissionPolicyBindingSpec `json:"spec"`
 }
 
 func (s *admissionPolicyBindingShape) object() apiObject {
-	b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: s.Metadata.object()}
-	b.Spec.PolicyName, b.Spec.MatchResources = s.Spec.PolicyName, s.Spec.MatchResources.resources()
-	b.Spec.ValidationActions = s.Spec.ValidationActions
-	return b
+	return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: s.Metadata.object(), Spec: s.Spec}
 }

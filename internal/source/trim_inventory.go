@@ -24,18 +24,9 @@ func trimInventory(o apiObject) {
 		}
 		*o = corev1.Secret{ObjectMeta: meta, Type: o.Type}
 	case *admissionv1.ValidatingAdmissionPolicy:
-		*o = admissionv1.ValidatingAdmissionPolicy{
-			ObjectMeta: named(&o.ObjectMeta),
-			Spec:       admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: trimMatch(o.Spec.MatchConstraints)},
-		}
+		*o = admissionv1.ValidatingAdmissionPolicy{ObjectMeta: named(&o.ObjectMeta), Spec: o.Spec}
 	case *admissionv1.ValidatingAdmissionPolicyBinding:
-		*o = admissionv1.ValidatingAdmissionPolicyBinding{
-			ObjectMeta: named(&o.ObjectMeta),
-			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: o.Spec.PolicyName, MatchResources: trimMatch(o.Spec.MatchResources),
-				ValidationActions: o.Spec.ValidationActions,
-			},
-		}
+		*o = admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: named(&o.ObjectMeta), Spec: o.Spec}
 	case *admissionv1.ValidatingWebhookConfiguration:
 		kept := admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named(&o.ObjectMeta)}
 		for _, w := range o.Webhooks {
@@ -52,16 +43,6 @@ func trimInventory(o apiObject) {
 			})
 		}
 		*o = kept
-	}
-}
-
-// trimMatch keeps the rules and the selection of namespaces.
-func trimMatch(m *admissionv1.MatchResources) *admissionv1.MatchResources {
-	if m == nil {
-		return nil
-	}
-	return &admissionv1.MatchResources{
-		NamespaceSelector: m.NamespaceSelector, ResourceRules: m.ResourceRules, ExcludeResourceRules: m.ExcludeResourceRules,
 	}
 }
 
@@ -127,7 +108,7 @@ func restorePod(pod *corev1.Pod) func() {
 	for i := range pod.Spec.EphemeralContainers {
 		ephemeral = append(ephemeral, corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
-	ephemeral = containersOf(ephemeral, kept.Volumes)
+	ephemeral = mergeContainers(namesOf(ephemeral), containersOf(ephemeral, kept.Volumes))
 	return func() {
 		if len(labels) > 0 {
 			pod.Labels = labels
@@ -195,6 +176,15 @@ func containersOf(containers []corev1.Container, volumes []corev1.Volume) []core
 		if len(k.VolumeMounts) > 0 || k.SecurityContext != nil {
 			kept = append(kept, k)
 		}
+	}
+	return kept
+}
+
+// namesOf keeps the names of containers.
+func namesOf(containers []corev1.Container) []corev1.Container {
+	var kept []corev1.Container
+	for i := range containers {
+		kept = append(kept, corev1.Container{Name: containers[i].Name})
 	}
 	return kept
 }

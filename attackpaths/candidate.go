@@ -1,0 +1,289 @@
+package attackpaths
+
+import (
+	"maps"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// candidateName is the name of objects whose name the attacker chooses.
+const candidateName = "web"
+
+// serverFields are what the API server puts into each object.
+var serverFields = fields("metadata.uid", "metadata.creationTimestamp", "metadata.managedFields", "metadata.generation",
+	"metadata.resourceVersion", "metadata.selfLink", "status")
+
+// request is the request that a right allows, with an object of which nothing is known yet.
+func (b *builder) request(r right, namespace, kind string) *Request {
+	w := writeOf(r)
+	request := &Request{
+		Shape: strings.ToLower(string(w.Operation)) + " " + r.String(), Operation: w.Operation,
+		Kind:     schema.GroupVersionKind{Group: w.Group, Version: "v1", Kind: kind},
+		Resource: schema.GroupVersionResource{Group: w.Group, Version: "v1", Resource: w.Resource}, Subresource: w.Subresource,
+		Namespace: namespace, NamespaceLabels: b.namedLabels(namespace),
+		Unknown: serverFields,
+		Objects: func() (runtime.Object, runtime.Object) { return nil, nil },
+	}
+	return request
+}
+
+// namedLabels are the labels of a namespace that is known.
+func (b *builder) namedLabels(namespace string) map[string]string {
+	labels, known := b.labels[namespace]
+	if !known {
+		return nil
+	}
+	return withName(labels, namespace)
+}
+
+// creates sets the object of a request that creates one.
+func (r *Request) creates(object func() runtime.Object) *Request {
+	r.Name = candidateName
+	r.Objects = func() (runtime.Object, runtime.Object) {
+		o := object()
+		o.GetObjectKind().SetGroupVersionKind(r.Kind)
+		return o, nil
+	}
+	return r
+}
+
+// changes sets the objects of a request that changes one, and the fields of them that are
+// known.
+func (r *Request) changes(name string, known []Field, object, old func() runtime.Object) *Request {
+	r.Name, r.AnyName, r.Known, r.OldKnown = name, name == "", known, known
+	r.Objects = func() (runtime.Object, runtime.Object) {
+		o, before := object(), old()
+		o.GetObjectKind().SetGroupVersionKind(r.Kind)
+		before.GetObjectKind().SetGroupVersionKind(r.Kind)
+		return o, before
+	}
+	return r
+}
+
+func (r *Request) shaped(shape string) *Request {
+	r.Shape += " " + shape
+	return r
+}
+
+// one is the only attempt, of one request.
+func one(r *Request) []attempt { return []attempt{{requests: []*Request{r}}} }
+
+// attemptsOf are the ways to use a right that needs nothing else.
+func (b *builder) attemptsOf(r right, namespace string) []attempt {
+	switch r {
+	case execPods, attachPods, proxyNodes:
+		return b.connects(r, namespace)
+	case createToken:
+		request := b.request(r, namespace, "TokenRequest").creates(func() runtime.Object {
+			return &authenticationv1.TokenRequest{ObjectMeta: meta(namespace), Spec: authenticationv1.TokenRequestSpec{}}
+		})
+		request.Kind.Group, request.AnyName = authenticationv1.GroupName, true
+		request.Known = fields("metadata.namespace")
+		return one(request)
+	case createSecrets:
+		return b.secretOf(namespace, corev1.SecretTypeServiceAccountToken)
+	case createVolumes:
+		return b.hostVolumes()
+	case createClaims:
+		request := b.request(r, namespace, "PersistentVolumeClaim").creates(func() runtime.Object { return claim(namespace) })
+		request.Unknown = append(fields("metadata.finalizers"), serverFields...)
+		return one(request)
+	case labelNamespaces:
+		return b.relabels(namespace)
+	case createSigningRequests:
+		return b.signingRequest(r, "create")
+	case updateApprovals, updateSigningStatus:
+		request := b.request(r, "", "CertificateSigningRequest")
+		return one(request.changes("", []Field{}, signingRequest, signingRequest))
+	case patchPods:
+		pod := func() runtime.Object { return &corev1.Pod{ObjectMeta: meta(namespace)} }
+		return one(b.request(r, namespace, "Pod").changes("", fields("metadata.namespace"), pod, pod))
+	}
+	request := b.request(r, namespace, "") // nothing is known of what is sent
+	request.Known, request.OldKnown, request.AnyName = []Field{}, []Field{}, true
+	return one(request)
+}
+
+func meta(namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: candidateName}
+}
+
+// connects are the options of a connection to an object of any name.
+func (b *builder) connects(r right, namespace string) []attempt {
+	var kind string
+	var options []func() runtime.Object
+	switch r {
+	case execPods:
+		kind = "PodExecOptions"
+		options = []func() runtime.Object{
+			func() runtime.Object {
+				return &corev1.PodExecOptions{Stdin: true, Stdout: true, TTY: true, Command: []string{"sh"}}
+			},
+			func() runtime.Object { return &corev1.PodExecOptions{Stdout: true, Command: []string{"cat"}} },
+		}
+	case attachPods:
+		kind = "PodAttachOptions"
+		options = []func() runtime.Object{func() runtime.Object { return &corev1.PodAttachOptions{Stdin: true, Stdout: true} }}
+	default:
+		kind = "NodeProxyOptions"
+		options = []func() runtime.Object{func() runtime.Object { return &corev1.NodeProxyOptions{} }}
+	}
+	var all []attempt
+	for i, o := range options {
+		request := b.request(r, namespace, kind).creates(o).shaped(string(rune('a' + i)))
+		request.Kind.Group, request.AnyName = "", true
+		request.Unknown = fields("container", "path")
+		all = append(all, one(request)...)
+	}
+	return all
+}
+
+// secretOf is a secret whose account or groups are not known.
+func (b *builder) secretOf(namespace string, kind corev1.SecretType) []attempt {
+	request := b.request(createSecrets, namespace, "Secret").shaped(string(kind)).creates(func() runtime.Object {
+		return &corev1.Secret{ObjectMeta: meta(namespace), Type: kind}
+	})
+	request.Known = fields("metadata.namespace", "metadata.labels", "type")
+	if kind == corev1.SecretTypeBootstrapToken {
+		request.AnyName = true // it is the token's
+	} else {
+		request.Known = append(request.Known, Field{"metadata", "name"}, Field{"data"}, Field{"stringData"}, Field{"immutable"})
+	}
+	return one(request)
+}
+
+// hostVolumes are volumes that are a folder of the host.
+func (b *builder) hostVolumes() []attempt {
+	volume := func(source corev1.PersistentVolumeSource) func() runtime.Object {
+		return func() runtime.Object {
+			v := &corev1.PersistentVolume{ObjectMeta: meta("")}
+			v.Spec = corev1.PersistentVolumeSpec{
+				PersistentVolumeSource: source, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, VolumeMode: new(corev1.PersistentVolumeFilesystem),
+			}
+			return v
+		}
+	}
+	folder := volume(corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/", Type: new(corev1.HostPathUnset)}})
+	request := b.request(createVolumes, "", "PersistentVolume").creates(folder)
+	request.Unknown = append(fields("metadata.finalizers"), serverFields...)
+	return one(request)
+}
+
+func claim(namespace string) runtime.Object {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: meta(namespace)}
+	c.Spec = corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: candidateName, StorageClassName: new(""),
+		VolumeMode: new(corev1.PersistentVolumeFilesystem),
+		Resources:  corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	return c
+}
+
+// relabels turn the Pod Security of a namespace off.
+func (b *builder) relabels(namespace string) []attempt {
+	const prefix = "pod-security.kubernetes.io/"
+	before := b.namedLabels(namespace)
+	known := fields("metadata.name", "metadata.labels")
+	if before == nil {
+		known = fields("metadata.name")
+	}
+	without := maps.Clone(before)
+	maps.DeleteFunc(without, func(k, _ string) bool { return strings.HasPrefix(k, prefix) })
+	off := maps.Clone(without)
+	if off != nil {
+		off[prefix+"enforce"] = "privileged"
+	}
+	object := func(labels map[string]string) func() runtime.Object {
+		return func() runtime.Object {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}
+		}
+	}
+	var all []attempt
+	for _, after := range [...]map[string]string{without, off} {
+		request := b.request(labelNamespaces, namespace, "Namespace").changes(namespace, known, object(after), object(before))
+		request.Shape = "" // it has the labels of one namespace
+		all = append(all, one(request)...)
+	}
+	return all
+}
+
+// signingRequest is one in which the signer and the name are not known.
+func (b *builder) signingRequest(r right, shape string) []attempt {
+	request := b.request(r, "", "CertificateSigningRequest").creates(signingRequest).shaped(shape)
+	request.Unknown = append(fields("spec.username", "spec.uid", "spec.groups", "spec.extra", "spec.usages"), serverFields...)
+	request.Filled = fields("spec.request", "spec.signerName")
+	return one(request)
+}
+
+func signingRequest() runtime.Object {
+	return &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("")}
+}
+
+// everybody is a subject that each identity is.
+var everybody = rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: authenticated}
+
+// newBinding is a new binding of a role to an identity of the attacker.
+func (b *builder) newBinding(r right, namespace string, role rbac.Ref) []attempt {
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name}
+	kind := "ClusterRoleBinding"
+	if namespace != "" {
+		kind = "RoleBinding"
+	}
+	request := b.request(r, namespace, kind).creates(func() runtime.Object {
+		return bindingOf(namespace, candidateName, ref, everybody)
+	})
+	request.Detail, request.DetailIn = role.Kind+" "+role.Name, fields("roleRef")
+	return one(request)
+}
+
+func bindingOf(namespace, name string, ref rbacv1.RoleRef, subjects ...rbacv1.Subject) runtime.Object {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	if namespace == "" {
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: m, RoleRef: ref, Subjects: subjects}
+	}
+	return &rbacv1.RoleBinding{ObjectMeta: m, RoleRef: ref, Subjects: subjects}
+}
+
+// changedBinding adds a subject to a binding.
+func (b *builder) changedBinding(r right, bound rbac.BoundRole) []attempt {
+	at := bound.Binding
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: bound.Role.Kind, Name: bound.Role.Name}
+	object := func(more ...rbacv1.Subject) func() runtime.Object {
+		return func() runtime.Object {
+			return bindingOf(at.Namespace, at.Name, ref, append(append([]rbacv1.Subject{}, bound.Subjects...), more...)...)
+		}
+	}
+	request := b.request(r, at.Namespace, at.Kind)
+	request.changes(at.Name, fields("metadata.name", "metadata.namespace", "roleRef", "subjects"), object(everybody), object())
+	return one(request.shaped(at.Namespace + "/" + at.Name))
+}
+
+// changedRole adds a rule for everything to a role.
+func (b *builder) changedRole(r right, role rbac.RoleRules) []attempt {
+	at := role.Role
+	object := func(more ...rbacv1.PolicyRule) func() runtime.Object {
+		return func() runtime.Object {
+			rules := append(append([]rbacv1.PolicyRule{}, role.Rules...), more...)
+			m := metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}
+			if at.Namespace == "" {
+				return &rbacv1.ClusterRole{ObjectMeta: m, Rules: rules}
+			}
+			return &rbacv1.Role{ObjectMeta: m, Rules: rules}
+		}
+	}
+	request := b.request(r, at.Namespace, at.Kind)
+	request.changes(at.Name, fields("metadata.name", "metadata.namespace", "rules"), object(everyRule.Rules...), object())
+	return one(request.shaped(at.Namespace + "/" + at.Name))
+}

@@ -1,0 +1,295 @@
+package attackpaths
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// attempt is one way to make a step: the writes of the attacker, and those that Kubernetes' own
+// controllers make because of them.
+type attempt struct {
+	requests []*Request
+	// dependsOn is what else decides whether this way has the effect.
+	dependsOn string
+}
+
+// review is what admission policies decide about an attempt.
+type review struct {
+	refused []*inventory.Admission
+	// open are the policies that are not decided, with the reason.
+	open []string
+}
+
+// covering are the policies that are asked about a kind of request.
+type coveringKey struct {
+	write     inventory.Write
+	namespace string
+}
+
+// guardKey is what the text about a step's guards depends on.
+type guardKey struct {
+	right           right
+	namespace, what string
+}
+
+// guardsFor names what admission is asked about a request that needs a right, and that has to
+// be like one of the attempts. What tells apart the attempts with the same right.
+func (b *builder) guardsFor(r right, namespace, what string, attempts func() []attempt) string {
+	k := guardKey{r, namespace, what}
+	text, ok := b.guardTexts[k]
+	if !ok {
+		text = allOf(b.guarded(writeOf(r), namespace), b.policyGuards(attempts))
+		b.guardTexts[k] = text
+	}
+	return text
+}
+
+// newBindingGuards is guardsOf for a new binding of a role.
+func (b *builder) newBindingGuards(r right, namespace string, role int32) string {
+	ref := b.roles[role].Role
+	return b.guardsFor(r, namespace, ref.String(), func() []attempt { return b.newBinding(r, namespace, ref) })
+}
+
+// changedBindingGuards is guardsOf for another subject of a binding.
+func (b *builder) changedBindingGuards(r right, bound rbac.BoundRole) string {
+	return b.guardsFor(r, bound.Binding.Namespace, bound.Binding.String(), func() []attempt { return b.changedBinding(r, bound) })
+}
+
+// changedRoleGuards is guardsOf for another rule of a role.
+func (b *builder) changedRoleGuards(r right, role int32) string {
+	ref := b.roles[role].Role
+	return b.guardsFor(r, ref.Namespace, ref.String(), func() []attempt { return b.changedRole(r, b.roles[role]) })
+}
+
+// containerGuards is guardsOf for a container that is added to a pod.
+func (b *builder) containerGuards(p *inventory.Pod, privileged bool) string {
+	what := fmt.Sprint("privileged ", privileged, " others ", p.Ephemeral)
+	return b.guardsFor(addContainers, p.Namespace, what, func() []attempt { return b.addedContainer(p.Namespace, privileged, p.Ephemeral) })
+}
+
+// podGuards names what admission is asked about any pod that is made through a right.
+func (b *builder) podGuards(r right, namespace string) string {
+	pods := b.guarded(writeOf(createPods), namespace)
+	if r == createPods {
+		return allOf(pods, b.useGuards(key{variant: uint8(r), name: namespace}, anyPod, ""))
+	}
+	workload := b.guarded(writeOf(r), namespace)
+	if _, patches, _ := workloadOf(r); patches {
+		pods, workload = workload, pods
+	}
+	return allOf(pods, workload, b.useGuards(key{variant: uint8(r), name: namespace}, anyPod, ""))
+}
+
+// useGuards says which policies decide about pods for a use, made through the right that gives
+// the vertex of a namespace.
+func (b *builder) useGuards(namespace key, use podUse, name string) string {
+	if namespace.variant == 0 || !b.splits(namespace.name) {
+		return ""
+	}
+	return b.policyGuards(func() []attempt { return b.attemptsOfPods(right(namespace.variant), namespace.name, use, name) })
+}
+
+// namespaceVertex is the right to have pods made in a namespace. Where policies look at pods or
+// at what makes them, it is another vertex for each right that gives it.
+func (b *builder) namespaceVertex(namespace string, r right) vertex {
+	return b.vertex(b.namespaceKey(namespace, r))
+}
+
+func (b *builder) namespaceKey(namespace string, r right) key {
+	k := key{kind: isNamespace, name: namespace}
+	if b.splits(namespace) {
+		k.variant = uint8(r)
+	}
+	return k
+}
+
+// splits reports whether a policy is asked about the pods of a namespace or what makes them.
+func (b *builder) splits(namespace string) bool {
+	if !b.evaluatesPolicies() {
+		return false
+	}
+	split, ok := b.split[namespace]
+	if !ok {
+		for r := createPods; r <= patchCronJobs; r++ {
+			k := coveringKey{writeOf(r), namespace}
+			split = split || len(b.policiesFor(k, b.namedLabels(namespace))) > 0
+		}
+		b.split[namespace] = split
+	}
+	return split
+}
+
+// policyGuards says which admission policies a step depends on: none if one of the attempts
+// passes all of them. The others that could be sent are not known, so that a step whose every
+// attempt is refused is still possible.
+func (b *builder) policyGuards(attempts func() []attempt) string {
+	if !b.evaluatesPolicies() {
+		return ""
+	}
+	var reviews []review
+	best := ""
+	for _, a := range attempts() {
+		r := b.review(a)
+		reviews = append(reviews, r)
+		if len(r.refused) > 0 {
+			continue
+		}
+		conditions := slices.Concat(r.open, nonEmpty(a.dependsOn))
+		if len(conditions) == 0 {
+			return ""
+		}
+		if text := strings.Join(conditions, "; "); best == "" || strings.Count(text, "; ") < strings.Count(best, "; ") {
+			best = text
+		}
+	}
+	if best != "" {
+		return best
+	}
+	return refusals(reviews)
+}
+
+// evaluatesPolicies reports whether there are policies, and something that evaluates them.
+func (b *builder) evaluatesPolicies() bool {
+	return b.cluster.Policies != nil && slices.ContainsFunc(b.admission, isPolicy)
+}
+
+func isPolicy(a inventory.Admission) bool { return a.Policy != nil }
+
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// review asks the policies about each request of an attempt.
+func (b *builder) review(a attempt) review {
+	var all review
+	for _, request := range a.requests {
+		for _, policy := range b.covering(request) {
+			answer := b.cluster.Policies.Review(policy, request)
+			switch {
+			case answer.Decision == Refused && !slices.Contains(all.refused, policy):
+				all.refused = append(all.refused, policy)
+			case answer.Decision == Undecided:
+				text := policy.String()
+				if answer.Why != "" {
+					text += ", which " + answer.Why
+				}
+				if !slices.Contains(all.open, text) {
+					all.open = append(all.open, text)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// covering lists the policies that may be asked about a request.
+func (b *builder) covering(request *Request) []*inventory.Admission {
+	isNamespace := request.Kind.Kind == "Namespace"
+	k := coveringKey{inventory.Write{
+		Operation: request.Operation, Group: request.Resource.Group, Resource: request.Resource.Resource,
+		Subresource: request.Subresource, Namespaced: request.Namespace != "" && !isNamespace,
+	}, request.Namespace}
+	if isNamespace {
+		return b.policiesFor(k, nil) // its labels change
+	}
+	list, ok := b.covered[k]
+	if !ok {
+		list = b.policiesFor(k, request.NamespaceLabels)
+		b.covered[k] = list
+	}
+	return list
+}
+
+// namedGuards names the webhooks and policies that are asked about a write of which the object is
+// not known.
+func (b *builder) namedGuards(w inventory.Write, namespace string) string {
+	names := b.guards(w, namespace)
+	if b.evaluatesPolicies() {
+		for _, policy := range b.policiesFor(coveringKey{w, namespace}, b.namedLabels(namespace)) {
+			names = append(names, policy.String())
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+// policiesFor leaves the selection of namespaces out where the labels are not known.
+func (b *builder) policiesFor(k coveringKey, labels map[string]string) []*inventory.Admission {
+	var list []*inventory.Admission
+	for i := range b.admission {
+		a := &b.admission[i]
+		if !isPolicy(*a) {
+			continue
+		}
+		all := *a
+		if labels == nil {
+			all.Namespaces, all.AlsoNamespaces = nil, nil
+		}
+		if all.Covers(k.write, labels) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// refusals says which policies refused all attempts, alone or together.
+func refusals(reviews []review) string {
+	var some, all []*inventory.Admission
+	var open []string
+	for _, r := range reviews {
+		for _, policy := range r.refused {
+			if !slices.Contains(some, policy) {
+				some = append(some, policy)
+			}
+		}
+		for _, text := range r.open {
+			if !slices.Contains(open, text) {
+				open = append(open, text)
+			}
+		}
+	}
+	for _, policy := range some {
+		if !slices.ContainsFunc(reviews, func(r review) bool { return !slices.Contains(r.refused, policy) }) {
+			all = append(all, policy)
+		}
+	}
+	const tried = "refused each object that was tried"
+	var texts []string
+	for _, policy := range all {
+		texts = append(texts, policy.String()+", which "+tried)
+	}
+	if len(all) == 0 {
+		var names []string
+		for _, policy := range some {
+			names = append(names, policy.String())
+		}
+		texts = []string{strings.Join(names, " and ") + ", which together " + tried}
+	}
+	slices.Sort(texts)
+	slices.Sort(open)
+	return strings.Join(append(texts, open...), "; ")
+}
+
+// writeOf is the write that a right allows.
+func writeOf(r right) inventory.Write {
+	kind := &requestKinds[r]
+	operation := admissionv1.Update
+	switch {
+	case r == execPods || r == attachPods || r == proxyNodes:
+		operation = admissionv1.Connect
+	case slices.Contains(kind.verbs, "create"):
+		operation = admissionv1.Create
+	}
+	return inventory.Write{
+		Operation: operation, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource,
+		Namespaced: kind.namespaced && kind.resource != "namespaces",
+	}
+}

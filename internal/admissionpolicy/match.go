@@ -1,0 +1,102 @@
+package admissionpolicy
+
+import (
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// criteria say which requests a policy or binding is asked about. A selector that is missing
+// selects everything, as the API server's default does.
+type criteria struct{ *registrationv1.MatchResources }
+
+func (c criteria) GetMatchResources() registrationv1.MatchResources { return *c.MatchResources }
+
+func (c criteria) GetParsedNamespaceSelector() (labels.Selector, error) {
+	return parseSelector(c.NamespaceSelector)
+}
+
+func (c criteria) GetParsedObjectSelector() (labels.Selector, error) {
+	return parseSelector(c.ObjectSelector)
+}
+
+func parseSelector(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(s)
+}
+
+// matches says whether a policy or binding is asked about a request. What open names has to be
+// known for an answer.
+func matches(
+	resources *registrationv1.MatchResources, r *attackpaths.Request, a admission.Attributes, namespace *corev1.Namespace,
+) (matched bool, open string, err error) {
+	if resources == nil {
+		return true, "", nil
+	}
+	if open := unmatchable(resources, r); open != "" {
+		// A request that other parts of the criteria leave out needs no more.
+		without := *resources
+		without.NamespaceSelector, without.ObjectSelector = nil, nil
+		if !unnamed(&without) {
+			return false, open, nil
+		}
+		matched, _, err := matches(&without, r, a, namespace)
+		if !matched {
+			return false, "", err
+		}
+		return false, open, nil
+	}
+	matcher := matching.NewMatcher(onlyNamespace{namespace}, nil)
+	matched, _, _, err = matcher.Matches(a, admission.NewObjectInterfacesFromScheme(nil), criteria{resources})
+	return matched, "", err
+}
+
+// unmatchable names what criteria read of a request and is not known.
+func unmatchable(resources *registrationv1.MatchResources, r *attackpaths.Request) string {
+	ownLabels := r.Knows(attackpaths.Field{"metadata", "labels"}) && r.KnowsOld(attackpaths.Field{"metadata", "labels"})
+	// A namespace that is updated is selected by its new labels.
+	isNamespace := r.Resource.Group == "" && r.Resource.Resource == "namespaces"
+	switch {
+	case !isEmpty(resources.ObjectSelector) && !ownLabels:
+		return "selects objects by labels that are not known"
+	case !isEmpty(resources.NamespaceSelector) && isNamespace && !ownLabels:
+		return "selects namespaces by labels that are not known"
+	case !isEmpty(resources.NamespaceSelector) && !isNamespace && r.Namespace != "" && r.NamespaceLabels == nil:
+		return "selects namespaces by labels that are not known"
+	case r.AnyName && !unnamed(resources):
+		return "selects objects by name"
+	}
+	return ""
+}
+
+func isEmpty(s *metav1.LabelSelector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+}
+
+// unnamed reports whether no rule names objects.
+func unnamed(resources *registrationv1.MatchResources) bool {
+	for _, rules := range [...][]registrationv1.NamedRuleWithOperations{resources.ResourceRules, resources.ExcludeResourceRules} {
+		for _, r := range rules {
+			if len(r.ResourceNames) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// onlyNamespace lists the one namespace that a request is in.
+type onlyNamespace struct{ namespace *corev1.Namespace }
+
+func (l onlyNamespace) List(labels.Selector) ([]*corev1.Namespace, error) {
+	return []*corev1.Namespace{l.namespace}, nil
+}
+
+func (l onlyNamespace) Get(string) (*corev1.Namespace, error) { return l.namespace, nil }
