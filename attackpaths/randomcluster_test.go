@@ -27,8 +27,8 @@ type randomCluster struct {
 	// impersonating makes half of the rules those of constrained impersonation.
 	impersonating bool
 	// apart gives more rights to users and groups, and rights that count together to several roles.
-	apart bool
-	objects       []runtime.Object
+	apart   bool
+	objects []runtime.Object
 }
 
 var (
