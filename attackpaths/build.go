@@ -42,6 +42,9 @@ type builder struct {
 	requestReads []key
 	own          ownRights
 	impersonator
+	// groups are every group that bindings name, and ofGroups the sides of their rights.
+	groups   []vertex
+	ofGroups *sides
 }
 
 func newBuilder(c *Cluster) *builder {
