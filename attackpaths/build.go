@@ -52,6 +52,9 @@ type builder struct {
 	own          ownRights
 	impersonator
 	grantsOfRole map[int32][]customGrant
+	// groups are every group that bindings name, and ofGroups the sides of their rights.
+	groups   []vertex
+	ofGroups *sides
 }
 
 func newBuilder(c *Cluster) *builder {

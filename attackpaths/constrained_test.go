@@ -162,6 +162,25 @@ func TestConstrainedImpersonation(t *testing.T) {
 			want: []string{"Certain ServiceAccount shop/db: TokenRequest"},
 		},
 		{
+			rule: "associated nodes are impersonated by the name *",
+			add: certOnNode + role("t", "shop", "shop/web", "create serviceaccounts/token@ db") +
+				role("r", "", "shop/db", "impersonate:associated-node nodes"+identities+" '*'",
+					"impersonate-on:associated-node:get secrets@"),
+			want: []string{
+				"Certain Secret shop/cert: TokenRequest Impersonate SecretOnNode",
+				"Certain ServiceAccount shop/db: TokenRequest",
+			},
+		},
+		{
+			rule: "a list without a name, as a user that may list by name and without",
+			add:  role("r", "", "shop/web", alice, "impersonate-on:user-info:list secrets@ ''"), want: []string{secretS, secretT},
+		},
+		{
+			rule: "a list without a name, as a user that may list by name only",
+			add: role("b", "", "user bob", "list secrets@ s") +
+				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:list secrets@ ''"),
+		},
+		{
 			rule: "what the API server checks of the impersonated user needs no right of the requester",
 			add: role("b", "", "user bob", "create clusterrolebindings"+roles, "bind clusterroles"+roles+" reader") +
 				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:create clusterrolebindings"+roles),

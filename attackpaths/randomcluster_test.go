@@ -114,10 +114,26 @@ func newRandomCluster(seed uint64) *randomCluster {
 	for range 2 + rc.IntN(pick(rc, []int{8, 16})) {
 		rc.add(rc.binding())
 	}
+	if rc.apart {
+		rc.addImpersonator()
+	}
 	if !rc.impersonating { // custom techniques are not followed through constrained impersonation
 		rc.custom = rc.customs()
 	}
 	return rc
+}
+
+// addImpersonator adds an account that may impersonate users together with groups.
+func (rc *randomCluster) addImpersonator() {
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}}}
+	rules = append(rules, rules[0])
+	rules[1].Resources = []string{pick(rc, []string{"users", "serviceaccounts"})}
+	meta := metav1.ObjectMeta{Name: "impersonator"}
+	rc.add(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
+	rc.add(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "a", Name: "x"}},
+	})
 }
 
 // add replaces an object of the same name.

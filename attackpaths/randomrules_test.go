@@ -132,9 +132,8 @@ var impersonationTemplates = [][]template{
 	},
 }
 
-// apartTemplates are parts of what one requester needs together, and what gives users and groups.
+// apartTemplates are parts of what one requester needs together.
 var apartTemplates = [][]template{
-	{{"impersonate", "", []string{"groups"}, nil}, {"impersonate", "", []string{"users", "serviceaccounts"}, nil}},
 	{{"create,update", rbacGroup, []string{"clusterrolebindings", "rolebindings"}, nil}},
 	{{"bind", rbacGroup, []string{"clusterroles", "roles"}, nil}},
 	{{"escalate", rbacGroup, []string{"clusterroles"}, nil}},

@@ -17,17 +17,17 @@ func (b *builder) expandTogether(v vertex, user string) {
 	if user != "" {
 		subjects = b.subjects(user, anybody)
 	}
-	b.addIdentity(v, append(subjects, b.subjects("", anybody, b.everyGroup()...)...))
+	b.addIdentity(v, append(subjects, b.everyGroupSubject()...))
 }
 
-// everyGroup lists the groups that an identity may be in: each that bindings name but
+// everyGroupSubject lists the groups that an identity may be in: each that bindings name but
 // system:masters.
-func (b *builder) everyGroup() []string {
-	groups := slices.DeleteFunc(b.subjectsOf("Group"), func(g string) bool { return g == masters })
-	if !slices.Contains(groups, authenticated) {
-		groups = append(groups, authenticated)
+func (b *builder) everyGroupSubject() []vertex {
+	if b.groups == nil {
+		groups := slices.DeleteFunc(b.subjectsOf("Group"), func(g string) bool { return g == masters })
+		b.groups = b.subjects("", anybody, groups...)
 	}
-	return groups
+	return b.groups
 }
 
 // expandEveryIdentity adds the users whose own rights may count together with those of groups.
@@ -40,11 +40,67 @@ func (b *builder) expandEveryIdentity(v vertex, accounts bool) {
 	}
 }
 
-// countsWithGroups reports whether a user that is no node has rights that count together with others.
+// countsWithGroups reports whether a user that is no node has a right that counts together with one
+// of a group.
 func (b *builder) countsWithGroups(user string) bool {
-	subjects := b.subjects(user, anybody)
-	return !strings.HasPrefix(user, nodeidentity.UserPrefix) &&
-		len(b.rightsOfSubjects(subjects))+len(b.onRightsOfSubjects(subjects)) > 0
+	if strings.HasPrefix(user, nodeidentity.UserPrefix) {
+		return false
+	}
+	if b.ofGroups == nil {
+		sides := b.sidesOf(b.everyGroupSubject())
+		b.ofGroups = &sides
+	}
+	own := b.sidesOf(b.subjects(user, anybody))
+	return own[0]&b.ofGroups[1] != 0 || own[1]&b.ofGroups[0] != 0
+}
+
+// sides are the pairs of rights of which one is had, and those of which the other is: a bit for each.
+type sides [2]uint8
+
+func (b *builder) sidesOf(subjects []vertex) sides {
+	var has sides
+	for k := range b.rightsOfSubjects(subjects) {
+		pair, side := k.right.sideOfPair()
+		has[side] |= 1 << pair
+	}
+	if len(b.onRightsOfSubjects(subjects)) > 0 {
+		has[1] |= 1 << constrainedPair
+	}
+	// Users and groups of constrained impersonation are three with what they are for.
+	if has[0]&(1<<constrainedPair) != 0 {
+		has[1] |= 1 << constrainedPair
+	}
+	return has
+}
+
+// constrainedPair is the pair of the rights of constrained impersonation.
+const constrainedPair = 5
+
+// sideOfPair says in which pair of rights that count together a right is, and on which side.
+func (r right) sideOfPair() (pair, side int) {
+	switch r {
+	case bindClusterRoles, bindRoles:
+		return 0, 0
+	case createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings:
+		return 0, 1
+	case escalateClusterRoles, escalateRoles:
+		return 1, 0
+	case updateClusterRoles, updateRoles:
+		return 1, 1
+	case impersonateGroups:
+		return 2, 0
+	case impersonateUsers, impersonateServiceAccounts:
+		return 2, 1
+	case approveSigners, signSigners:
+		return 3, 0
+	case updateApprovals, updateSigningStatus:
+		return 3, 1
+	case autoApprove:
+		return 4, 0
+	case createSigningRequests:
+		return 4, 1
+	}
+	return constrainedPair, 0
 }
 
 // impersonateTogether gives a user or service account that is impersonated with every group.

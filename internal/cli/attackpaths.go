@@ -217,13 +217,13 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 			return fmt.Errorf("%w: check the name and the namespace (-n)", err)
 		}
 		result := attackPathsResult{
-			Result: reached, Missing: s.missingForPaths(nodesOf(reached)...), State: s.info(), target: f.target,
-			maxPaths: f.maxPaths, custom: f.custom,
+			Result: reached, State: s.info(), target: f.target, maxPaths: f.maxPaths, custom: f.custom,
 		}
-		a.warnMissing(result.Missing)
 		if f.certainOnly {
 			result.dropPossible()
 		}
+		result.Missing = s.missingForPaths(nodesOf(result.Result)...)
+		a.warnMissing(result.Missing)
 		if f.to != "" {
 			result.keepTarget()
 		}
