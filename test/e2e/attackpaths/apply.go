@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
@@ -91,7 +93,49 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 			return fmt.Errorf("apply the case: %w", err)
 		}
 	}
+	for _, o := range objects {
+		if err := w.controlled(ctx, o); err != nil {
+			return fmt.Errorf("apply the case: %w", err)
+		}
+	}
 	return w.settle(ctx)
+}
+
+// controlled waits for what a controller makes of an object: the pod of a workload, the rules
+// of an aggregated role, the content of a token's secret.
+func (w *world) controlled(ctx context.Context, o object) error {
+	switch {
+	case slices.Contains(workloads, o.resource):
+		return await.Until(ctx, "a controller makes the pods of "+o.path, func(ctx context.Context) error {
+			var list corev1.PodList
+			if err := w.admin.get(ctx, pods.in(o.namespace())+"?labelSelector=app%3D"+o.name()).into(&list); err != nil {
+				return err
+			}
+			if len(list.Items) == 0 {
+				return fmt.Errorf("there is none")
+			}
+			return nil
+		})
+	case o.content["aggregationRule"] != nil:
+		return w.filled(ctx, o.path, "rules")
+	case o.content["type"] == string(corev1.SecretTypeServiceAccountToken):
+		return w.filled(ctx, o.path, "data")
+	}
+	return nil
+}
+
+// filled waits until an object has a field.
+func (w *world) filled(ctx context.Context, path, field string) error {
+	return await.Until(ctx, "a controller fills "+path, func(ctx context.Context) error {
+		var content map[string]any
+		if err := w.admin.get(ctx, path).into(&content); err != nil {
+			return err
+		}
+		if content[field] == nil {
+			return fmt.Errorf("it has no %s", field)
+		}
+		return nil
+	})
 }
 
 func named(name string) map[string]any {

@@ -41,7 +41,7 @@ type attempts struct {
 }
 
 // attemptAbsent tries everything that is not in a result, with every identity that is held. It
-// returns what it got, and how many attempts were refused.
+// returns what it got, and how many attempts were refused. Without an identity it is anonymous.
 func (e *executor) attemptAbsent(ctx context.Context, result attackpaths.Result) (failures []error, refused int) {
 	t := &attempts{executor: e, held: map[holding]bool{result.Start: true}}
 	for _, r := range result.Reached {
@@ -51,6 +51,13 @@ func (e *executor) attemptAbsent(ctx context.Context, result attackpaths.Result)
 		if h.Kind == attackpaths.Node {
 			t.held[holding{Kind: attackpaths.User, Name: "system:node:" + h.Name}] = true
 		}
+	}
+	if len(t.actors) == 0 {
+		anonymous, err := newClient(forToken(e.AdminConfig(), ""))
+		if err != nil {
+			return []error{err}, 0
+		}
+		t.actors = []*actor{{holding: holding{Kind: attackpaths.User, Name: "system:anonymous"}, client: anonymous, impersonated: true}}
 	}
 	t.plan(ctx)
 	return t.run(ctx)

@@ -18,8 +18,8 @@ func accountName(user string) bool { return strings.HasPrefix(user, "system:serv
 
 func (t *attempts) planSecrets(ctx context.Context, a *actor) {
 	for _, o := range t.world.list(ctx, secrets) {
-		if _, mine := t.madeHere(o); mine {
-			continue
+		if !t.known[o.path] {
+			continue // the executor made it
 		}
 		h := holding{Kind: attackpaths.Secret, Namespace: o.namespace(), Name: o.name()}
 		t.add(h, attackpaths.SecretRead, a, func(ctx context.Context) answer { return readSecret(ctx, a, h) })
@@ -27,12 +27,6 @@ func (t *attempts) planSecrets(ctx context.Context, a *actor) {
 	bootstrap := map[string]any{"metadata": map[string]any{"name": "bootstrap-token-654321"}, "type": "bootstrap.kubernetes.io/token"}
 	t.add(holding{Kind: attackpaths.Group, Name: "system:bootstrappers"}, attackpaths.BootstrapToken, a,
 		func(ctx context.Context) answer { return a.post(ctx, dry(secrets.in("kube-system")), bootstrap) })
-}
-
-// madeHere reports whether the executor made an object.
-func (t *attempts) madeHere(o object) (string, bool) {
-	name := o.name()
-	return name, strings.HasPrefix(name, "made-")
 }
 
 func (t *attempts) planNamespaces(ctx context.Context, a *actor) {
@@ -73,13 +67,16 @@ func replaceDry(ctx context.Context, a *actor, path string, whole, change map[st
 	if patched := a.patch(ctx, dry(path), mergePatch, change); !patched.refused() {
 		return patched
 	}
-	return a.put(ctx, dry(path), whole)
+	return a.put(ctx, dry(path), unversioned(whole))
 }
 
 func (t *attempts) planPods(a *actor) {
 	for i := range t.pods {
 		p := &t.pods[i]
 		h := holding{Kind: attackpaths.Pod, Namespace: p.Namespace, Name: p.Name}
+		if p.Labels["app"] != "" {
+			continue // a controller replaces it when the template changes
+		}
 		if p.Spec.NodeName != "" { // nothing runs in others
 			for _, subresource := range []string{"exec", "attach"} {
 				t.connect(h, attackpaths.PodExec, a, func(ctx context.Context) answer { return connect(ctx, a, h, subresource) })

@@ -39,7 +39,8 @@ type executor struct {
 	makers map[string]maker
 	// nodes are the nodes on which it has root.
 	nodes map[string]bool
-	// bound is true once a role was bound to every identity.
+	// known are the paths of the secrets and requests of the case.
+	known map[string]bool
 	done  map[stepKey]error
 	steps int
 }
@@ -61,7 +62,10 @@ type step struct {
 func (w *world) newExecutor(ctx context.Context, start holding, groups []string) (*executor, error) {
 	e := &executor{
 		world: w, secrets: map[holding]map[string][]byte{}, controlled: map[holding]bool{}, makers: map[string]maker{},
-		nodes: map[string]bool{}, done: map[stepKey]error{},
+		nodes: map[string]bool{}, done: map[stepKey]error{}, known: map[string]bool{},
+	}
+	for _, o := range slices.Concat(w.list(ctx, secrets), w.list(ctx, signingRequests)) {
+		e.known[o.path] = true
 	}
 	var list corev1.PodList
 	if err := w.admin.get(ctx, pods.in("")).into(&list); err != nil {
@@ -103,6 +107,17 @@ func (e *executor) begin(ctx context.Context, start holding, groups []string) er
 
 // carryOut takes the steps of a path that are not taken yet, and shows the holding.
 func (e *executor) carryOut(ctx context.Context, reached attackpaths.Reached) error {
+	if err := e.walk(ctx, reached); err != nil {
+		return err
+	}
+	if err := e.show(ctx, reached.Holding); err != nil {
+		return fmt.Errorf("show that %s is held: %w", reached.Holding, err)
+	}
+	return nil
+}
+
+// walk takes the steps of a path.
+func (e *executor) walk(ctx context.Context, reached attackpaths.Reached) error {
 	var before []holding
 	for _, s := range reached.Path {
 		before = append(before, s.From)
@@ -117,9 +132,6 @@ func (e *executor) carryOut(ctx context.Context, reached attackpaths.Reached) er
 			return fmt.Errorf("%s from %s to %s, because %s: %w", s.Technique, s.From, s.To, s.Because, err)
 		}
 		before = append(before, s.To)
-	}
-	if err := e.show(ctx, reached.Holding); err != nil {
-		return fmt.Errorf("show that %s is held: %w", reached.Holding, err)
 	}
 	return nil
 }

@@ -148,3 +148,69 @@ func namespace(name, labels string) string {
 func nodeOf(name string, labels ...string) string {
 	return fmt.Sprintf("\napiVersion: v1\nkind: Node\nmetadata: {name: %s, labels: {%s}}\n---", name, strings.Join(labels, ", "))
 }
+
+// replaced is a text with one part replaced.
+func replaced(text, old, new string) string { return strings.Replace(text, old, new, 1) }
+
+// driverVolume is a volume whose driver needs the secret store/key, for the claim shop/data.
+const driverVolume = `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: data}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteMany]
+  claimRef: {namespace: shop, name: data}
+  csi: {driver: disks.example.com, volumeHandle: data, nodePublishSecretRef: {namespace: store, name: key}}
+---`
+
+// mirrorPod is the image of a static pod in kube-system.
+func mirrorPod(name, node string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {namespace: kube-system, name: %s, annotations: {kubernetes.io/config.mirror: x}}
+spec: {nodeName: %s, containers: [{name: c, image: i}]}
+---`, name, node)
+}
+
+// hostPathPod is the pod shop/db-1 with a folder of its node.
+func hostPathPod(path string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {namespace: shop, name: db-1}
+spec:
+  nodeName: pay-1
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 0
+  containers: [{name: c, image: i, volumeMounts: [{name: host, mountPath: /host}]}]
+  volumes: [{name: host, hostPath: {path: %s}}]
+---`, path)
+}
+
+// bootstrapSecret is a bootstrap token.
+const bootstrapSecret = `
+apiVersion: v1
+kind: Secret
+type: bootstrap.kubernetes.io/token
+metadata: {namespace: kube-system, name: bootstrap-token-abcdef}
+stringData: {token-id: abcdef, token-secret: 0123456789abcdef, usage-bootstrap-authentication: "true"}
+---`
+
+// aggregated is a cluster role that a controller fills from those with its label, and its
+// binding.
+func aggregated(name, subject string) string {
+	return fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %s}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {part-of: %[1]s}}]}
+rules: []
+---`, name) + binding("ClusterRole", name, "", name, subject)
+}
+
+// labelled is a cluster role that is a part of an aggregated one.
+func labelled(name, of string, rules ...string) string {
+	return replaced(clusterRole(name, rules...), "metadata: {", "metadata: {labels: {part-of: "+of+"}, ")
+}

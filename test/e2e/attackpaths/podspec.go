@@ -15,8 +15,11 @@ func (p podSpec) object() map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": p.name, "labels": p.labels()}, "spec": p.spec()}
 }
 
+// madeAs is the label of what the attacker makes.
+const madeAs = "made-as"
+
 // labels are unique, so that the pod of a workload is found by them.
-func (p podSpec) labels() map[string]any { return map[string]any{"made-as": p.name} }
+func (p podSpec) labels() map[string]any { return map[string]any{madeAs: p.name} }
 
 // template is the pod as the template of a workload.
 func (p podSpec) template(restart string) map[string]any {

@@ -148,7 +148,6 @@ func (w *world) undo(ctx context.Context, o object, left []object) error {
 	if slices.ContainsFunc(left, inside) {
 		return nil // the namespace goes when it is empty
 	}
-	// The namespace controller waits for seconds.
 	final := map[string]any{"kind": "Namespace", "apiVersion": "v1", "metadata": map[string]any{"name": o.name()}}
 	if a := w.admin.put(ctx, namespaces.at("", o.name(), "finalize"), final); !a.ok() &&
 		a.status != http.StatusNotFound && a.status != http.StatusConflict {

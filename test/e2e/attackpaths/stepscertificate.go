@@ -99,6 +99,7 @@ func (e *executor) certificate(ctx context.Context, actors []*actor, h holding, 
 		return err
 	}
 	last := error(errNoActor)
+	e.forget(ctx, signingRequests.at("", name))
 	for _, creator := range actors {
 		created := creator.post(ctx, signingRequests.in(""), request.object)
 		if last = created.failure(); last != nil {

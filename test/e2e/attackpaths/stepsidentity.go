@@ -116,11 +116,12 @@ func (e *executor) serviceAccountTokenSecret(ctx context.Context, s step) error 
 			"type":     string(corev1.SecretTypeServiceAccountToken),
 			"metadata": map[string]any{"name": name, "annotations": map[string]any{corev1.ServiceAccountNameKey: s.To.Name}},
 		}
+		h := holding{Kind: attackpaths.Secret, Namespace: s.To.Namespace, Name: name}
+		e.forget(ctx, secrets.at(h.Namespace, name))
 		created, _ := first(actors, func(a *actor) answer { return a.post(ctx, secrets.in(s.To.Namespace), secret) })
 		if last = created.failure(); last != nil {
 			continue
 		}
-		h := holding{Kind: attackpaths.Secret, Namespace: s.To.Namespace, Name: name}
 		var read answer
 		last = await.Until(ctx, "a controller fills the secret", func(ctx context.Context) error {
 			if read, _ = first(actors, func(a *actor) answer { return readSecret(ctx, a, h) }); read.refused() {
@@ -149,6 +150,14 @@ func (e *executor) serviceAccountTokenSecret(ctx context.Context, s step) error 
 	return last
 }
 
+// forget removes what another path has made under a name that the rights prescribe: each path
+// stands for itself.
+func (e *executor) forget(ctx context.Context, path string) {
+	if !e.known[path] {
+		e.admin.delete(ctx, path, nil)
+	}
+}
+
 // namesOf are the names that an attacker tries: its own, then those that its rights name, as
 // the API server lists them for each identity.
 func (e *executor) namesOf(ctx context.Context, actors []*actor, namespace, group, resource string) []string {
@@ -166,13 +175,18 @@ func (e *executor) namesOf(ctx context.Context, actors []*actor, namespace, grou
 			matches := func(list []string, value string) bool {
 				return slices.Contains(list, value) || slices.Contains(list, "*")
 			}
-			if matches(rule.APIGroups, group) && matches(rule.Resources, resource) {
+			if matches(rule.APIGroups, group) && (matches(rule.Resources, resource) || isAbout(rule.Resources, resource)) {
 				names = append(names, rule.ResourceNames...)
 			}
 		}
 	}
 	slices.Sort(names[1:])
 	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" || n == "*" })
+}
+
+// isAbout reports whether one of the resources is a subresource.
+func isAbout(resources []string, resource string) bool {
+	return slices.ContainsFunc(resources, func(r string) bool { return strings.HasPrefix(r, resource+"/") })
 }
 
 // impersonate acts as another identity. Groups are impersonated together with a user.

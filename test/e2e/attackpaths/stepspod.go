@@ -45,7 +45,7 @@ func (e *executor) makePod(ctx context.Context, m maker, p podSpec) (*corev1.Pod
 	}
 	var found corev1.PodList
 	err := await.Until(ctx, "a controller makes the pod of "+m.resource.name+" "+p.name, func(ctx context.Context) error {
-		if err := e.admin.get(ctx, pods.in(m.namespace)+"?labelSelector=made-as%3D"+p.name).into(&found); err != nil {
+		if err := e.admin.get(ctx, pods.in(m.namespace)+"?labelSelector="+madeAs+"%3D"+p.name).into(&found); err != nil {
 			return err
 		}
 		if len(found.Items) == 0 {
@@ -87,7 +87,9 @@ func (e *executor) changeTemplate(ctx context.Context, m maker, p podSpec) answe
 	meta, _ := old["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
 	for k, v := range labels {
-		template["metadata"].(map[string]any)["labels"].(map[string]any)[k] = v
+		if k != madeAs {
+			template["metadata"].(map[string]any)["labels"].(map[string]any)[k] = v
+		}
 	}
 	parent["template"] = template
 	if m.resource != daemonSets && m.resource != cronJobs {
@@ -101,7 +103,15 @@ func replace(ctx context.Context, a *actor, path string, whole, change map[strin
 	if patched := a.patch(ctx, path, mergePatch, change); !patched.refused() {
 		return patched
 	}
-	return a.put(ctx, path, whole)
+	return a.put(ctx, path, unversioned(whole))
+}
+
+// unversioned is an object without its version: an update then replaces any.
+func unversioned(whole map[string]any) map[string]any {
+	if metadata, ok := whole["metadata"].(map[string]any); ok {
+		delete(metadata, "resourceVersion")
+	}
+	return whole
 }
 
 // change is replace, or only tries it.
@@ -222,8 +232,8 @@ func (e *executor) changeImage(ctx context.Context, a *actor, h holding) error {
 // imagePatch replaces the image of the first container.
 func (e *executor) imagePatch(ctx context.Context, a *actor, path string, try bool) answer {
 	var whole map[string]any
-	if err := e.admin.get(ctx, path).into(&whole); err != nil {
-		return answer{request: "GET " + path, err: err}
+	if a := e.admin.get(ctx, path); a.into(&whole) != nil {
+		return a
 	}
 	spec, _ := whole["spec"].(map[string]any)
 	containers, _ := spec["containers"].([]any)
@@ -269,8 +279,8 @@ func connect(ctx context.Context, a *actor, h holding, subresource string) answe
 func (e *executor) addContainer(ctx context.Context, a *actor, h holding, privileged, try bool) answer {
 	path := pods.at(h.Namespace, h.Name)
 	var whole map[string]any
-	if err := e.admin.get(ctx, path).into(&whole); err != nil {
-		return answer{request: "GET " + path, err: err}
+	if a := e.admin.get(ctx, path); a.into(&whole) != nil {
+		return a
 	}
 	containers, _ := podSpec{privileged: privileged}.spec()["containers"].([]any)
 	container, _ := containers[0].(map[string]any)

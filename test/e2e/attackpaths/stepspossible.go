@@ -71,7 +71,7 @@ func mutatingPolicy() map[string]any {
 		"matchConstraints": map[string]any{"namespaceSelector": nowhere, "resourceRules": []any{map[string]any{
 			"operations": []string{"CREATE"}, "apiGroups": []string{""}, "apiVersions": []string{"v1"}, "resources": []string{"pods"},
 		}}},
-		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": "[]"}}},
+		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": `[JSONPatch{op: "test", path: "/spec", value: object.spec}]`}}},
 	}}
 }
 
