@@ -70,6 +70,10 @@ func order(o object) int {
 // them that Pod Security would refuse.
 func (w *world) apply(ctx context.Context, objects []object) error {
 	labels := map[string]any{}
+	w.applied = map[string]bool{}
+	for _, o := range objects {
+		w.applied[o.path] = true
+	}
 	for rank := range 4 {
 		var group errgroup.Group
 		group.SetLimit(16)
@@ -105,7 +109,7 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 // of an aggregated role, the content of a token's secret.
 func (w *world) controlled(ctx context.Context, o object) error {
 	switch {
-	case slices.Contains(workloads, o.resource):
+	case slices.Contains(workloads, o.resource) && selectsApp(o):
 		return await.Until(ctx, "a controller makes the pods of "+o.path, func(ctx context.Context) error {
 			var list corev1.PodList
 			if err := w.admin.get(ctx, pods.in(o.namespace())+"?labelSelector=app%3D"+o.name()).into(&list); err != nil {
@@ -122,6 +126,14 @@ func (w *world) controlled(ctx context.Context, o object) error {
 		return w.filled(ctx, o.path, "data")
 	}
 	return nil
+}
+
+// selectsApp reports whether a workload is one that has pods from the beginning.
+func selectsApp(o object) bool {
+	spec, _ := o.content["spec"].(map[string]any)
+	selector, _ := spec["selector"].(map[string]any)
+	labels, _ := selector["matchLabels"].(map[string]any)
+	return labels["app"] != nil
 }
 
 // filled waits until an object has a field.

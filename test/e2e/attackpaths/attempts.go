@@ -36,14 +36,24 @@ type attempts struct {
 	*executor
 	held map[holding]bool
 	list []attempt
+	// listed are the objects of the cluster by kind.
+	listed map[resource][]object
 	// refused counts the requests that were refused.
 	refused int
+}
+
+// objects lists the objects of a kind once.
+func (t *attempts) objects(ctx context.Context, r resource) []object {
+	if _, ok := t.listed[r]; !ok {
+		t.listed[r] = t.world.list(ctx, r)
+	}
+	return t.listed[r]
 }
 
 // attemptAbsent tries everything that is not in a result, with every identity that is held. It
 // returns what it got, and how many attempts were refused. Without an identity it is anonymous.
 func (e *executor) attemptAbsent(ctx context.Context, result attackpaths.Result) (failures []error, refused int) {
-	t := &attempts{executor: e, held: map[holding]bool{result.Start: true}}
+	t := &attempts{executor: e, held: map[holding]bool{result.Start: true}, listed: map[resource][]object{}}
 	for _, r := range result.Reached {
 		t.held[r.Holding] = true
 	}
@@ -118,7 +128,7 @@ func (t *attempts) run(ctx context.Context) ([]error, int) {
 }
 
 func (t *attempts) planAccounts(ctx context.Context, a *actor) {
-	for _, o := range t.world.list(ctx, serviceAccounts) {
+	for _, o := range t.objects(ctx, serviceAccounts) {
 		h := holding{Kind: attackpaths.ServiceAccount, Namespace: o.namespace(), Name: o.name()}
 		path := o.path + "/token"
 		t.add(h, attackpaths.TokenRequest, a, func(ctx context.Context) answer { return a.post(ctx, path, map[string]any{}) })
@@ -155,7 +165,7 @@ func (t *attempts) planIdentities(ctx context.Context, a *actor) {
 			continue
 		}
 		users := t.namesOf(ctx, []*actor{a}, "", "", "users")
-		for _, o := range t.world.list(ctx, serviceAccounts) {
+		for _, o := range t.objects(ctx, serviceAccounts) {
 			if _, old := t.baseline[o.path]; !old {
 				users = append(users, accountUser(holding{Namespace: o.namespace(), Name: o.name()}))
 			}
@@ -169,10 +179,10 @@ func (t *attempts) planIdentities(ctx context.Context, a *actor) {
 // identities are the users and groups that bindings name, those of nodes, and system:masters.
 func (t *attempts) identities(ctx context.Context) []holding {
 	all := []holding{{Kind: attackpaths.Group, Name: "system:masters"}}
-	for _, o := range t.world.list(ctx, nodes) {
+	for _, o := range t.objects(ctx, nodes) {
 		all = append(all, holding{Kind: attackpaths.User, Name: "system:node:" + o.name()})
 	}
-	for _, o := range slices.Concat(t.world.list(ctx, clusterRoleBindings), t.world.list(ctx, roleBindings)) {
+	for _, o := range slices.Concat(t.objects(ctx, clusterRoleBindings), t.objects(ctx, roleBindings)) {
 		if _, old := t.baseline[o.path]; old {
 			continue
 		}

@@ -17,7 +17,7 @@ func (t *attempts) any(ask func(*actor) answer) (answer, *actor) { return first(
 // planNodes tries privileged pods, labels and volumes in the namespaces in which pods can be
 // made. Pod Security does not look at who makes a pod; pods of workloads are made by controllers.
 func (t *attempts) planNodes(ctx context.Context) {
-	for _, o := range t.world.list(ctx, nodes) {
+	for _, o := range t.objects(ctx, nodes) {
 		h := holding{Kind: attackpaths.Node, Name: o.name()}
 		for namespace, m := range t.makers {
 			p := podSpec{name: "attempt", node: h.Name, privileged: true}
@@ -46,7 +46,7 @@ func (t *attempts) planNodes(ctx context.Context) {
 // one and the same has to approve it and be one that the signer lets approve.
 func (t *attempts) planCertificates(ctx context.Context) {
 	targets := t.identities(ctx)
-	for _, o := range t.world.list(ctx, serviceAccounts) {
+	for _, o := range t.objects(ctx, serviceAccounts) {
 		targets = append(targets, holding{Kind: attackpaths.ServiceAccount, Namespace: o.namespace(), Name: o.name()})
 	}
 	for _, signer := range []string{clientSigner, kubeletSigner} {
@@ -76,6 +76,7 @@ func (t *attempts) certificateOf(ctx context.Context, h holding, name, signer st
 	if err != nil {
 		return answer{err: err}
 	}
+	t.forget(ctx, signingRequests.at("", name))
 	made, creator := t.any(func(a *actor) answer { return a.post(ctx, dry(signingRequests.in("")), request.object) })
 	if made.refused() {
 		return made
@@ -101,7 +102,7 @@ func (t *attempts) certificateOf(ctx context.Context, h holding, name, signer st
 // planTokenSecrets tries to create secrets for accounts and to read them back.
 func (t *attempts) planTokenSecrets(ctx context.Context) {
 	answers := map[string]answer{}
-	for _, o := range t.world.list(ctx, serviceAccounts) {
+	for _, o := range t.objects(ctx, serviceAccounts) {
 		h := holding{Kind: attackpaths.ServiceAccount, Namespace: o.namespace(), Name: o.name()}
 		if t.held[h] {
 			continue

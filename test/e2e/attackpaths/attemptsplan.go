@@ -17,7 +17,7 @@ func everyoneIs(name string) bool {
 func accountName(user string) bool { return strings.HasPrefix(user, "system:serviceaccount:") }
 
 func (t *attempts) planSecrets(ctx context.Context, a *actor) {
-	for _, o := range t.world.list(ctx, secrets) {
+	for _, o := range t.objects(ctx, secrets) {
 		if !t.known[o.path] {
 			continue // the executor made it
 		}
@@ -30,7 +30,7 @@ func (t *attempts) planSecrets(ctx context.Context, a *actor) {
 }
 
 func (t *attempts) planNamespaces(ctx context.Context, a *actor) {
-	for _, o := range t.world.list(ctx, namespaces) {
+	for _, o := range t.objects(ctx, namespaces) {
 		namespace := o.name()
 		h := holding{Kind: attackpaths.Namespace, Name: namespace}
 		p := podSpec{name: "attempt", node: web1}
@@ -47,7 +47,7 @@ func (t *attempts) planNamespaces(ctx context.Context, a *actor) {
 		if kind == jobs {
 			continue // the template of a job does not change
 		}
-		for _, o := range t.world.list(ctx, kind) {
+		for _, o := range t.objects(ctx, kind) {
 			h := holding{Kind: attackpaths.Namespace, Name: o.namespace()}
 			change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"attempt": "x"}}}
 			t.add(h, attackpaths.PodUpdate, a, func(ctx context.Context) answer { return replaceDry(ctx, a, o.path, o.content, change) })
@@ -113,7 +113,7 @@ func (t *attempts) planClusterAdmin(ctx context.Context, a *actor) {
 			t.add(h, code, a, try)
 		}
 	}
-	for _, o := range slices.Concat(t.world.list(ctx, clusterRoleBindings), t.world.list(ctx, roleBindings)) {
+	for _, o := range slices.Concat(t.objects(ctx, clusterRoleBindings), t.objects(ctx, roleBindings)) {
 		ref, _ := o.content["roleRef"].(map[string]any)
 		name, _ := ref["name"].(string)
 		path := clusterRoles.at("", name)

@@ -105,7 +105,8 @@ func (w *world) unchanged(o object) bool {
 	before, ok := w.baseline[o.path]
 	switch {
 	case !ok:
-		return o.resource == serviceAccounts && o.namespace() == "kube-system" // of controllers that start late
+		// A controller that starts late makes its account late.
+		return o.resource == serviceAccounts && o.namespace() == "kube-system" && !w.applied[o.path]
 	case slices.Contains(restored, o.resource):
 		return comparable(before) == comparable(o)
 	}

@@ -30,7 +30,9 @@ type world struct {
 	minor kubeversion.Minor
 	// baseline is every object that a reset keeps, by path.
 	baseline map[string]object
-	counter  atomic.Int64
+	// applied are the paths of the objects of the last case.
+	applied map[string]bool
+	counter atomic.Int64
 }
 
 // startWorld starts a control plane with hollow nodes. The garbage collector does not run,

@@ -1,4 +1,4 @@
-package attackpaths_test
+package randomcluster
 
 import (
 	"slices"
@@ -92,8 +92,8 @@ var roleTemplates = ruleTemplates[slices.IndexFunc(ruleTemplates, func(t []templ
 	return t[0].resources[0] == "clusterrolebindings"
 }):]
 
-// rules returns rules from up to three groups of templates. It leaves some of them out.
-func (rc *randomCluster) rules() []rbacv1.PolicyRule {
+// Rules returns rules from up to three groups of templates. It leaves some of them out.
+func (rc *Cluster) Rules() []rbacv1.PolicyRule {
 	if rc.chance(15) {
 		return []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
 	}
@@ -112,7 +112,7 @@ func (rc *randomCluster) rules() []rbacv1.PolicyRule {
 	return rules
 }
 
-func (rc *randomCluster) rule(t template) rbacv1.PolicyRule {
+func (rc *Cluster) rule(t template) rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{Verbs: rc.some(strings.Split(t.verbs, ",")), APIGroups: []string{t.group}, Resources: rc.some(t.resources)}
 	if rc.chance(2) {
 		r.Verbs = strings.Split(t.verbs, ",")
