@@ -144,8 +144,13 @@ func (n *naive) rightsOnPods(ns string) {
 		on := func(verbs []string, sub string) fact {
 			return n.right(ask{verbs: verbs, resource: "pods", sub: sub, ns: ns, name: p.Name.Name})
 		}
+		// Pod Security looks at the whole pod when its image or its containers change.
+		var admitted []fact
+		if len(p.Escapes) > 0 {
+			admitted = append(admitted, fact{privileged, ns, ""})
+		}
 		if !p.Mirror {
-			n.step(1, n.guarded(admissionv1.Update, "", "pods", "", ns), podHolding(p), on(changing, ""))
+			n.step(1, n.guarded(admissionv1.Update, "", "pods", "", ns), podHolding(p), append(admitted, on(changing, ""))...)
 		}
 		if p.Node == "" {
 			continue
@@ -154,7 +159,7 @@ func (n *naive) rightsOnPods(ns string) {
 		n.step(1, true, podHolding(p), on(connecting, "attach"))
 		if !p.Mirror {
 			guarded := n.guarded(admissionv1.Update, "", "pods", "ephemeralcontainers", ns)
-			n.step(1, guarded, podHolding(p), on(changing, "ephemeralcontainers"))
+			n.step(1, guarded, podHolding(p), append(admitted, on(changing, "ephemeralcontainers"))...)
 			n.step(1, guarded, nodeHolding(p.Node), on(changing, "ephemeralcontainers"), fact{privileged, ns, ""})
 		}
 	}

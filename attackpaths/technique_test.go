@@ -214,6 +214,22 @@ func TestTechniquesAgreeWithExhaustiveSearch(t *testing.T) {
 				"create mutatingwebhookconfigurations"+admissions+" x", "create iamidentitymappings@iamauthenticator.k8s.aws x"),
 		},
 		{
+			rule: "Pod Security refuses a new image for a pod that it would not let be created",
+			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods@"),
+		},
+		{
+			rule: "Pod Security refuses another container in a pod that it would not let be created",
+			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods/ephemeralcontainers@"),
+		},
+		{
+			rule: "without Pod Security a privileged pod gets a new image",
+			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods@", "patch namespaces@"),
+			want: []string{
+				"Certain Node n1: NamespaceRelabel PodUpdate PodEscape",
+				"Certain Pod shop/p: NamespaceRelabel PodUpdate",
+			},
+		},
+		{
 			rule: "a rule with the empty name lists everything",
 			add:  secret("shop", "s", "Opaque", "") + role("r", "shop", "shop/web", "list secrets@ ''"),
 			want: []string{"Certain Secret shop/s: SecretRead"},
@@ -310,6 +326,16 @@ func compareSearch(t *testing.T, c *attackpaths.Cluster, result attackpaths.Resu
 func clusterRole(name string, rules ...string) string {
 	text, _, _ := strings.Cut(role(name, "", "user nobody", rules...), "---")
 	return text + "---"
+}
+
+// rootPod is a pod that is privileged and has no token.
+func rootPod(namespace, name, node string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {namespace: %s, name: %s}
+spec: {nodeName: %s, containers: [{name: c, image: i, securityContext: {privileged: true}}]}
+---`, namespace, name, node)
 }
 
 // webhook returns a webhook that may refuse writes of a resource.

@@ -12,8 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
-
-	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // kinds are the resources of the kinds that cases have.
@@ -110,7 +108,7 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 func (w *world) controlled(ctx context.Context, o object) error {
 	switch {
 	case slices.Contains(workloads, o.resource) && selectsApp(o):
-		return await.Until(ctx, "a controller makes the pods of "+o.path, func(ctx context.Context) error {
+		return until(ctx, "a controller makes the pods of "+o.path, func(ctx context.Context) error {
 			var list corev1.PodList
 			if err := w.admin.get(ctx, pods.in(o.namespace())+"?labelSelector=app%3D"+o.name()).into(&list); err != nil {
 				return err
@@ -138,7 +136,7 @@ func selectsApp(o object) bool {
 
 // filled waits until an object has a field.
 func (w *world) filled(ctx context.Context, path, field string) error {
-	return await.Until(ctx, "a controller fills "+path, func(ctx context.Context) error {
+	return until(ctx, "a controller fills "+path, func(ctx context.Context) error {
 		var content map[string]any
 		if err := w.admin.get(ctx, path).into(&content); err != nil {
 			return err
@@ -188,7 +186,7 @@ const enforceLabel = "pod-security.kubernetes.io/enforce"
 // untilPrivileged waits until Pod Security refuses privileged pods in a namespace, or allows
 // them.
 func (w *world) untilPrivileged(ctx context.Context, namespace string, allowed bool) error {
-	return await.Until(ctx, "admission knows the labels of namespace "+namespace, func(ctx context.Context) error {
+	return until(ctx, "admission knows the labels of namespace "+namespace, func(ctx context.Context) error {
 		a := w.admin.post(ctx, dry(pods.in(namespace)), podSpec{name: "barrier", privileged: true}.object())
 		if a.ok() == allowed && (allowed || a.refused()) {
 			return nil

@@ -26,6 +26,9 @@ func completed(objects []object) []object {
 		switch o.resource {
 		case pods:
 			completePod(o)
+			if node, _ := o.content["spec"].(map[string]any)["nodeName"].(string); node != "" {
+				add(nodes, "", node, map[string]any{})
+			}
 			name, _ := o.content["spec"].(map[string]any)["serviceAccountName"].(string)
 			add(serviceAccounts, o.namespace(), name, map[string]any{})
 			if r, name, ok := owner(o); ok {
@@ -48,18 +51,22 @@ func completed(objects []object) []object {
 			spec["capacity"], spec["accessModes"] = map[string]any{"storage": "1Gi"}, []string{"ReadWriteMany"}
 		case validatingWebhooks:
 			completeWebhooks(o)
-		case roles, clusterRoles:
-			completeRules(o)
 		}
 	}
 	return all
 }
 
-// completePod keeps the API server from adding tokens, and gives owners a UID.
+// completePod keeps the API server from adding tokens, gives owners a UID, and fulfills the level
+// restricted of Pod Security but for containers that are privileged.
 func completePod(o object) {
 	spec, _ := o.content["spec"].(map[string]any)
 	spec["automountServiceAccountToken"] = false
 	spec["terminationGracePeriodSeconds"] = 0
+	plain, _ := podSpec{}.spec()["containers"].([]any)
+	containers, _ := spec["containers"].([]any)
+	if container, _ := containers[0].(map[string]any); container["securityContext"] == nil {
+		container["securityContext"] = plain[0].(map[string]any)["securityContext"]
+	}
 	owners, _ := o.metadata()["ownerReferences"].([]any)
 	for i, x := range owners {
 		owner, _ := x.(map[string]any)
@@ -111,16 +118,5 @@ func completeWebhooks(o object) {
 		hook["clientConfig"] = map[string]any{"url": "https://127.0.0.1:1"}
 		hook["admissionReviewVersions"], hook["sideEffects"], hook["failurePolicy"] = []string{"v1"}, "None", "Ignore"
 		hook["timeoutSeconds"] = 1
-	}
-}
-
-// completeRules leaves out what the API server does not take: empty names.
-func completeRules(o object) {
-	rules, _ := o.content["rules"].([]any)
-	for _, x := range rules {
-		rule, _ := x.(map[string]any)
-		if rule["resourceNames"] == nil {
-			delete(rule, "resourceNames")
-		}
 	}
 }

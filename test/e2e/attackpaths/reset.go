@@ -9,8 +9,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // object is an object of the cluster.
@@ -80,7 +78,7 @@ func (w *world) remember(ctx context.Context) error {
 
 // reset removes what a case made, restores what it changed, and waits until that is done.
 func (w *world) reset(ctx context.Context) error {
-	return await.Until(ctx, "the case's objects are gone", func(ctx context.Context) error {
+	return until(ctx, "the case's objects are gone", func(ctx context.Context) error {
 		left := slices.DeleteFunc(w.listAll(ctx), w.unchanged)
 		if len(left) == 0 {
 			return nil

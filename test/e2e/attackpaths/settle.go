@@ -3,11 +3,22 @@ package attackpaths
 import (
 	"context"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
+
+	"golang.org/x/sync/errgroup"
 )
+
+// limit bounds the wait for a condition. One that never holds is a failure of many cases.
+const limit = 30 * time.Second
+
+// until waits until a condition holds.
+func until(ctx context.Context, what string, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return await.Until(ctx, what, condition)
+}
 
 // settle waits until the API server's authorizers know every role, binding and pod. They learn
 // of the objects of one kind in the order of the changes, so that the last one shows all.
@@ -35,7 +46,7 @@ func (w *world) settle(ctx context.Context) error {
 		for k, v := range review.who {
 			spec[k] = v
 		}
-		err := await.Until(ctx, "the authorizers know the last "+review.kind, func(ctx context.Context) error {
+		err := until(ctx, "the authorizers know the last "+review.kind, func(ctx context.Context) error {
 			var got struct{ Status struct{ Allowed bool } }
 			if err := w.admin.post(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", map[string]any{"spec": spec}).into(&got); err != nil {
 				return err

@@ -17,7 +17,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // The signers of client certificates.
@@ -147,7 +146,7 @@ func approve(ctx context.Context, a *actor, name string, created answer, try boo
 // useCertificate reads the certificate when it is signed, and takes the identity.
 func (e *executor) useCertificate(ctx context.Context, actors []*actor, h holding, request *certificateRequest) error {
 	var certificate []byte
-	err := await.Until(ctx, "the request for a certificate is signed", func(ctx context.Context) error {
+	err := until(ctx, "the request for a certificate is signed", func(ctx context.Context) error {
 		read, _ := first(actors, func(a *actor) answer { return readRequest(ctx, a, request.name) })
 		if read.refused() {
 			certificate = nil

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // tokenRequest asks for a token of the account.
@@ -123,7 +122,7 @@ func (e *executor) serviceAccountTokenSecret(ctx context.Context, s step) error 
 			continue
 		}
 		var read answer
-		last = await.Until(ctx, "a controller fills the secret", func(ctx context.Context) error {
+		last = until(ctx, "a controller fills the secret", func(ctx context.Context) error {
 			if read, _ = first(actors, func(a *actor) answer { return readSecret(ctx, a, h) }); read.refused() {
 				return nil
 			}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // pod finds a pod of the case.
@@ -92,7 +91,7 @@ func (e *executor) requestToken(ctx context.Context, h holding, p *corev1.Pod) e
 		return err
 	}
 	var token authenticationv1.TokenRequest
-	err = await.Until(ctx, "the kubelet gets the pod's token", func(ctx context.Context) error {
+	err = until(ctx, "the kubelet gets the pod's token", func(ctx context.Context) error {
 		return node.post(ctx, serviceAccounts.at(h.Namespace, h.Name, "token"), boundTo(p)).into(&token)
 	})
 	if err != nil {
@@ -175,7 +174,7 @@ func (e *executor) requestSecret(ctx context.Context, h holding, name string) er
 		return err
 	}
 	var a answer
-	err = await.Until(ctx, "the kubelet gets the pod's secret", func(ctx context.Context) error {
+	err = until(ctx, "the kubelet gets the pod's secret", func(ctx context.Context) error {
 		if a = node.get(ctx, secrets.at(h.Namespace, h.Name)); a.status == http.StatusNotFound {
 			return nil
 		}
@@ -207,7 +206,7 @@ func (e *executor) runs(ctx context.Context, namespace, name, node string) error
 	if !e.hasKubelet(node) {
 		return nil
 	}
-	return await.Until(ctx, "pod "+namespace+"/"+name+" runs", func(ctx context.Context) error {
+	return until(ctx, "pod "+namespace+"/"+name+" runs", func(ctx context.Context) error {
 		var p corev1.Pod
 		if err := e.admin.get(ctx, pods.at(namespace, name)).into(&p); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // maker is a way to have pods made in a namespace: by creating objects of a kind, or by changing
@@ -44,7 +43,7 @@ func (e *executor) makePod(ctx context.Context, m maker, p podSpec) (*corev1.Pod
 		}
 	}
 	var found corev1.PodList
-	err := await.Until(ctx, "a controller makes the pod of "+m.resource.name+" "+p.name, func(ctx context.Context) error {
+	err := until(ctx, "a controller makes the pod of "+m.resource.name+" "+p.name, func(ctx context.Context) error {
 		if err := e.admin.get(ctx, pods.in(m.namespace)+"?labelSelector="+madeAs+"%3D"+p.name).into(&found); err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // Steps that are possible only. They end where something else decides.
@@ -33,7 +32,7 @@ func (e *executor) bootstrapToken(ctx context.Context, s step) error {
 		}
 	}
 	token := fmt.Sprintf("%s.%s", data["token-id"], data["token-secret"])
-	return await.Until(ctx, "the API server knows the token", func(ctx context.Context) error { return e.ownToken(ctx, s.To, token) })
+	return until(ctx, "the API server knows the token", func(ctx context.Context) error { return e.ownToken(ctx, s.To, token) })
 }
 
 // admissionControl configures a webhook, or a policy with its binding. It ends before an object
@@ -121,7 +120,7 @@ func (e *executor) stealPods(ctx context.Context, s step) error {
 		if err := a.patch(ctx, nodes.at("", s.From.Name), strategicPatch, labels).failure(); err != nil {
 			return err
 		}
-		err := await.Until(ctx, "the scheduler binds the pod to the node", func(ctx context.Context) error {
+		err := until(ctx, "the scheduler binds the pod to the node", func(ctx context.Context) error {
 			if err := e.admin.get(ctx, pods.at(p.Namespace, p.Name)).into(p); err != nil {
 				return err
 			}
