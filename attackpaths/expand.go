@@ -68,7 +68,15 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 	if p.Audiences[0] == "" {
 		dependsOn = ""
 	}
-	b.step(code, from, b.accountVertex(p.Namespace, p.ServiceAccount), i, dependsOn)
+	b.step(code, from, b.accountVertex(p.Namespace, p.ServiceAccount), i, allOf(bound(p), dependsOn))
+}
+
+// bound is what else decides about the processes of a pod: they start on a node.
+func bound(p *inventory.Pod) string {
+	if p.Node == "" {
+		return dependsOnPlacement
+	}
+	return ""
 }
 
 // expandNodeUser gives what the Node authorizer and NodeRestriction allow a node's credential,
@@ -222,7 +230,7 @@ func (b *builder) expandPod(v vertex, k key) {
 	p := b.pods[i]
 	b.mounted(PodToken, v, p, int32(i))
 	for _, name := range p.Secrets {
-		b.step(PodSecret, v, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}), int32(i), "")
+		b.step(PodSecret, v, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}), int32(i), bound(p))
 	}
 	if len(p.Escapes) > 0 && p.Node != "" {
 		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), int32(i), p.Escapes[0].DependsOn)

@@ -222,6 +222,12 @@ func TestTechniquesAgreeWithExhaustiveSearch(t *testing.T) {
 			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods/ephemeralcontainers@"),
 		},
 		{
+			rule:  "a pod that is not bound to a node has nothing yet",
+			start: attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "p"},
+			add:   secret("shop", "s", "Opaque", "") + pod("shop", "p", "''", "db", "  - {name: s, secret: {secretName: s}}\n"),
+			want:  []string{"Possible Secret shop/s: PodSecret", "Possible ServiceAccount shop/db: PodToken"},
+		},
+		{
 			rule: "without Pod Security a privileged pod gets a new image",
 			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods@", "patch namespaces@"),
 			want: []string{

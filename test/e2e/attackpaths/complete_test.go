@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -118,5 +119,19 @@ func completeWebhooks(o object) {
 		hook["clientConfig"] = map[string]any{"url": "https://127.0.0.1:1"}
 		hook["admissionReviewVersions"], hook["sideEffects"], hook["failurePolicy"] = []string{"v1"}, "None", "Ignore"
 		hook["timeoutSeconds"] = 1
+		rules, _ := hook["rules"].([]any)
+		hook["rules"] = ruleForEach(rules[0].(map[string]any))
 	}
+}
+
+// ruleForEach is one rule for each resource: some do not go together.
+func ruleForEach(rule map[string]any) []any {
+	resources, _ := rule["resources"].([]any)
+	var all []any
+	for _, r := range resources {
+		one := maps.Clone(rule)
+		one["resources"] = []any{r}
+		all = append(all, one)
+	}
+	return all
 }
