@@ -61,7 +61,7 @@ func (b *builder) isControlPlane(node string) bool {
 
 // mounted adds steps to the accounts whose tokens a pod has.
 func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
-	if p.Mirror || p.ServiceAccount == "" || len(p.Audiences) == 0 {
+	if !hasToken(p) {
 		return
 	}
 	dependsOn := dependsOnAudience
@@ -69,6 +69,11 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 		dependsOn = ""
 	}
 	b.step(code, from, b.accountVertex(p.Namespace, p.ServiceAccount), i, allOf(bound(p), dependsOn))
+}
+
+// hasToken reports whether a pod mounts a token of its account.
+func hasToken(p *inventory.Pod) bool {
+	return !p.Mirror && p.ServiceAccount != "" && len(p.Audiences) > 0
 }
 
 // bound is what else decides about the processes of a pod: they start on a node.
@@ -162,10 +167,15 @@ func (b *builder) inGroups(v vertex, subjects []vertex) {
 	for _, s := range subjects {
 		b.implies(v, s)
 	}
+	b.anonymously(v)
+	b.addIdentity(v, subjects)
+}
+
+// anonymously gives the rights of requests without an identity.
+func (b *builder) anonymously(v vertex) {
 	for _, s := range b.subjects(anonymous, anybody, unauthenticated) {
 		b.out[v] = append(b.out[v], edge{to: s, arg: -1, dependsOn: b.condition(dependsOnAnonymous)})
 	}
-	b.addIdentity(v, subjects)
 }
 
 // expandNamespace gives what pods in a namespace can be given.
@@ -228,7 +238,9 @@ func (b *builder) expandPod(v vertex, k key) {
 		return compareStrings(p.Name.Name, k.name)
 	})
 	p := b.pods[i]
-	b.mounted(PodToken, v, p, int32(i))
+	if b.mounted(PodToken, v, p, int32(i)); !hasToken(p) {
+		b.anonymously(v)
+	}
 	for _, name := range p.Secrets {
 		b.step(PodSecret, v, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}), int32(i), bound(p))
 	}

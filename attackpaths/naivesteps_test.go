@@ -59,9 +59,11 @@ func (n *naive) masters() {
 				n.step(1, false, clusterAdmin, i.fact)
 			}
 		})
+	}
+	for _, sender := range n.senders() {
 		n.anonymous(func(r naiveRole, scope string) {
 			if r.everything && scope == "" {
-				n.step(1, true, clusterAdmin, i.fact)
+				n.step(1, true, clusterAdmin, sender)
 			}
 		})
 	}
@@ -269,9 +271,11 @@ func (n *naive) escalateRoles() {
 					n.step(0, false, held, i.fact)
 				}
 			})
+		}
+		for _, sender := range n.senders() {
 			n.anonymous(func(bound naiveRole, where string) {
 				if bound.ref == r.ref && where == scope {
-					n.step(0, true, held, i.fact)
+					n.step(0, true, held, sender)
 				}
 			})
 		}

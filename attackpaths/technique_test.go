@@ -228,6 +228,13 @@ func TestTechniquesAgreeWithExhaustiveSearch(t *testing.T) {
 			want:  []string{"Possible Secret shop/s: PodSecret", "Possible ServiceAccount shop/db: PodToken"},
 		},
 		{
+			rule:  "a pod without a token makes anonymous requests",
+			start: attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "p"},
+			add: rootPod("shop", "p", "''") +
+				role("r", "shop", "group system:unauthenticated", "create serviceaccounts/token@ web"),
+			want:  []string{"Possible ServiceAccount shop/web: TokenRequest"},
+		},
+		{
 			rule: "without Pod Security a privileged pod gets a new image",
 			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods@", "patch namespaces@"),
 			want: []string{

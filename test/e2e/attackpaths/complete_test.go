@@ -47,6 +47,9 @@ func completed(objects []object) []object {
 			}
 		case secrets:
 			completeSecret(o)
+			annotations, _ := o.metadata()["annotations"].(map[string]any)
+			account, _ := annotations["kubernetes.io/service-account.name"].(string)
+			add(serviceAccounts, o.namespace(), account, map[string]any{})
 		case volumes:
 			spec, _ := o.content["spec"].(map[string]any)
 			spec["capacity"], spec["accessModes"] = map[string]any{"storage": "1Gi"}, []string{"ReadWriteMany"}
