@@ -135,6 +135,10 @@ conformance: ## Compare over a million decisions with Kubernetes' own.
 conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/kubernetes-versions.md.
 	cd test/conformance && CONFORMANCE=minors go test -count=1 -v -timeout 120m .
 
+.PHONY: executor
+executor: ## Carry out all attack paths of 200 random clusters on a real control plane.
+	cd test/e2e && ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m -run TestRandomClusters ./attackpaths
+
 .PHONY: attack-matrix
 attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/attack-matrix.md.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .

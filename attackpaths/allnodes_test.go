@@ -71,7 +71,7 @@ func TestAllNodes(t *testing.T) {
 // The race detector checks that a Graph is safe for concurrent use.
 func TestConcurrentUse(t *testing.T) {
 	eachCluster(t, 30, func(t *testing.T, rc *randomCluster) {
-		c := rc.cluster(t, rc.objects)
+		c := rc.cluster(t, rc.Objects)
 		starts := rc.starts(newNaive(c))
 		sequential := graphOf(t, c)
 		var want []attackpaths.Result

@@ -69,10 +69,19 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 	if p.Audiences[0] == "" {
 		dependsOn = ""
 	}
+	dependsOn = allOf(bound(p), dependsOn)
 	b.step(code, from, b.templateOf(p).account, i, dependsOn)
 	if code == PodToken && p.Node != "" {
 		b.associatedWith(code, from, p.Namespace, p.ServiceAccount, p.Node, i, dependsOn)
 	}
+}
+
+// bound is what else decides about the processes of a pod: they start on a node.
+func bound(p *inventory.Pod) string {
+	if p.Node == "" {
+		return dependsOnPlacement
+	}
+	return ""
 }
 
 // expandNodeUser gives what the Node authorizer and NodeRestriction allow a node's credential,
@@ -166,10 +175,15 @@ func (b *builder) inGroups(v vertex, subjects []vertex) {
 	for _, s := range subjects {
 		b.implies(v, s)
 	}
+	b.anonymously(v)
+	b.addIdentity(v, subjects)
+}
+
+// anonymously gives the rights of requests without an identity.
+func (b *builder) anonymously(v vertex) {
 	for _, s := range b.subjects(anonymous, anybody, unauthenticated) {
 		b.out[v] = append(b.out[v], edge{to: s, arg: -1, dependsOn: b.condition(dependsOnAnonymous)})
 	}
-	b.addIdentity(v, subjects)
 }
 
 // expandNamespace gives what pods in a namespace can be given.
@@ -247,9 +261,11 @@ func (b *builder) bootstrapGroups() []string {
 func (b *builder) expandPod(v vertex) {
 	i := int32(v - b.firstPod)
 	p := b.pods[i]
-	b.mounted(PodToken, v, p, i)
+	if b.mounted(PodToken, v, p, i); !hasToken(p) {
+		b.anonymously(v)
+	}
 	for _, secret := range b.templateOf(p).secrets {
-		b.step(PodSecret, v, secret, i, "")
+		b.step(PodSecret, v, secret, i, bound(p))
 	}
 	if len(p.Escapes) > 0 && p.Node != "" {
 		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), i, p.Escapes[0].DependsOn)

@@ -60,7 +60,7 @@ func (b *builder) expandRight(v vertex, k key) {
 	case patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers, patchCronJobs:
 		b.changesTemplates(v, k, r)
 	case patchPods:
-		b.eachPod(PodUpdate, v, k, b.guardsOf(r, k.namespace), func(p *inventory.Pod) bool { return !p.Mirror })
+		b.changesPods(v, k)
 	case execPods:
 		b.eachPod(PodExec, v, k, b.guardsOf(r, k.namespace), func(p *inventory.Pod) bool { return p.Node != "" })
 	case attachPods:
@@ -252,6 +252,26 @@ func (b *builder) createsPods(v vertex, namespace string, r right) {
 	b.step(PodCreate, v, b.namespaceVertex(namespace, r), -1, b.podGuards(r, namespace))
 }
 
+// changesPods gives the pods whose image a right lets be replaced. Pod Security then looks at the
+// whole pod.
+func (b *builder) changesPods(v vertex, k key) {
+	guards := b.guardsOf(patchPods, k.namespace)
+	for _, i := range b.podsIn[k.namespace] {
+		if p := b.pods[i]; !p.Mirror && (k.name == "" || k.name == p.Name.Name) {
+			b.together(PodUpdate, b.podVertex(i), guards, v, b.admits(p))
+		}
+	}
+}
+
+// admits is the vertex that has to be reached so that Pod Security lets a pod be changed; none
+// if it lets it anyway. Ways out of containers are what each level but privileged refuses.
+func (b *builder) admits(p *inventory.Pod) vertex {
+	if len(p.Escapes) == 0 {
+		return none
+	}
+	return b.privileged(p.Namespace)
+}
+
 // changesTemplates gives the pods that are made from templates which a right lets be changed.
 func (b *builder) changesTemplates(v vertex, k key, r right) {
 	kind := &requestKinds[r]
@@ -277,7 +297,7 @@ func (b *builder) addsContainers(v vertex, k key) {
 		if p.Mirror || p.Node == "" || (k.name != "" && k.name != p.Name.Name) {
 			continue
 		}
-		b.step(PodExec, v, b.podVertex(i), -1, b.containerGuards(p, false))
+		b.together(PodExec, b.podVertex(i), b.containerGuards(p, false), v, b.admits(p))
 		b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), b.containerGuards(p, true), v, b.privileged(k.namespace))
 	}
 }

@@ -366,10 +366,10 @@ func (n *naive) pod(p *inventory.Pod) {
 	of := fact{attackpaths.ServiceAccount, p.Namespace, p.ServiceAccount}
 	ours := slices.Contains(p.Audiences, "")
 	if !p.Mirror && len(p.Audiences) > 0 {
-		n.step(1, !ours, of, podHolding(p))
+		n.step(1, !ours || p.Node == "", of, podHolding(p))
 	}
 	for _, s := range p.Secrets {
-		n.step(1, false, fact{attackpaths.Secret, p.Namespace, s}, podHolding(p))
+		n.step(1, p.Node == "", fact{attackpaths.Secret, p.Namespace, s}, podHolding(p))
 	}
 	if p.Node == "" {
 		return

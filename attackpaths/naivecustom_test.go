@@ -150,15 +150,6 @@ const (
 
 var randomObjects = []string{"w1", "w2"}
 
-// customTemplates are rights on the resources of the random operator.
-var customTemplates = [][]template{
-	{{"create,update,patch,delete", operatorGroup, []string{"widgets", "stores"}, append([]string{""}, randomObjects...)}},
-	{
-		{"update,list,deletecollection", operatorGroup, []string{"widgets", "stores"}, append([]string{""}, randomObjects...)},
-		{"create,patch", operatorGroup, []string{"widgets/finish", "stores"}, randomObjects},
-	},
-}
-
 // customs returns random custom techniques.
 func (rc *randomCluster) customs() []attackpaths.CustomTechnique {
 	var all []attackpaths.CustomTechnique

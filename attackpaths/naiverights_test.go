@@ -149,6 +149,20 @@ func (n *naive) anonymous(do func(role naiveRole, scope string)) {
 	n.static("system:anonymous", []string{"system:unauthenticated"}, do)
 }
 
+// senders are those who make anonymous requests: every identity, and pods without a token.
+func (n *naive) senders() []fact {
+	var all []fact
+	for _, i := range n.identities {
+		all = append(all, i.fact)
+	}
+	for _, p := range n.pods {
+		if p.Mirror || p.ServiceAccount == "" || len(p.Audiences) == 0 {
+			all = append(all, podHolding(p))
+		}
+	}
+	return all
+}
+
 // eachOwned calls do for each role that can be owned, in each scope.
 func (n *naive) eachOwned(do func(role naiveRole, scope string)) {
 	for _, r := range n.roles {
@@ -177,9 +191,11 @@ func (n *naive) right(asks ...ask) fact {
 				n.step(0, false, f, i.fact)
 			}
 		})
+	}
+	for _, sender := range n.senders() {
 		n.anonymous(func(r naiveRole, scope string) {
 			if !(r.everything && scope == "") && r.grants(asks, scope, false) {
-				n.step(0, true, f, i.fact)
+				n.step(0, true, f, sender)
 			}
 		})
 	}

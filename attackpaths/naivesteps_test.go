@@ -88,9 +88,11 @@ func (n *naive) masters() {
 				n.step(1, false, clusterAdmin, i.fact)
 			}
 		})
+	}
+	for _, sender := range n.senders() {
 		n.anonymous(func(r naiveRole, scope string) {
 			if r.everything && scope == "" {
-				n.step(1, true, clusterAdmin, i.fact)
+				n.step(1, true, clusterAdmin, sender)
 			}
 		})
 	}
@@ -215,8 +217,13 @@ func (n *naive) rightsOnContainers(ns string) {
 		on := func(verbs []string, sub string) fact {
 			return n.right(ask{verbs: verbs, resource: "pods", sub: sub, ns: ns, name: p.Name.Name})
 		}
+		// Pod Security looks at the whole pod when its image or its containers change.
+		var admitted []fact
+		if len(p.Escapes) > 0 {
+			admitted = append(admitted, fact{privileged, ns, ""})
+		}
 		if !p.Mirror {
-			n.step(1, n.guarded(admissionv1.Update, "", "pods", "", ns), podHolding(p), on(changing, ""))
+			n.step(1, n.guarded(admissionv1.Update, "", "pods", "", ns), podHolding(p), append(admitted, on(changing, ""))...)
 		}
 		if p.Node == "" {
 			continue
@@ -225,7 +232,7 @@ func (n *naive) rightsOnContainers(ns string) {
 		n.step(1, true, podHolding(p), on(connecting, "attach"))
 		if !p.Mirror {
 			asked := n.asksWebhook(admissionv1.Update, "", "pods", "ephemeralcontainers", ns)
-			n.step(1, asked || n.policies.Container(p, false), podHolding(p), on(changing, "ephemeralcontainers"))
+			n.step(1, asked || n.policies.Container(p, false), podHolding(p), append(admitted, on(changing, "ephemeralcontainers"))...)
 			n.step(1, asked || n.policies.Container(p, true), nodeHolding(p.Node),
 				on(changing, "ephemeralcontainers"), fact{privileged, ns, ""})
 		}
@@ -341,9 +348,11 @@ func (n *naive) escalateRoles() {
 					n.step(0, false, held, i.fact)
 				}
 			})
+		}
+		for _, sender := range n.senders() {
 			n.anonymous(func(bound naiveRole, where string) {
 				if bound.ref == r.ref && where == scope {
-					n.step(0, true, held, i.fact)
+					n.step(0, true, held, sender)
 				}
 			})
 		}

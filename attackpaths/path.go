@@ -232,7 +232,12 @@ func (s *solver) because(how via, to vertex) string {
 		return "may create, have approved and read a request for a client certificate"
 	case SignCertificate:
 		return "may create, sign and read a request for a client certificate"
+	case PodUpdate:
+		return "may update pods where Pod Security is turned off"
 	case PodExec:
+		if target.kind == isPod {
+			return "may update pods/ephemeralcontainers where Pod Security is turned off"
+		}
 		return "may add a privileged container to a pod on the node"
 	case AdmissionControl:
 		return "may create a mutating admission policy and its binding"

@@ -48,7 +48,7 @@ func eachCluster(t *testing.T, clusters int, do func(t *testing.T, rc *randomClu
 		do(t, rc)
 		if t.Failed() {
 			t.Fatalf("seed %d (%s=%d %s=1 repeats this): the cluster with Kubernetes %s, EKS %v is\n%s\nand has the custom techniques %+v",
-				seed, seedVariable, seed, clustersVariable, rc.features.Minor(), rc.eks, rc.yaml(), rc.custom)
+				seed, seedVariable, seed, clustersVariable, rc.Features.Minor(), rc.EKS, rc.YAML(), rc.custom)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func graphOf(t *testing.T, c *attackpaths.Cluster) *attackpaths.Graph {
 func TestFromAgreesWithExhaustiveSearch(t *testing.T) {
 	codes, modes := map[attackpaths.Code]int{}, map[string]int{}
 	eachCluster(t, 1200, func(t *testing.T, rc *randomCluster) {
-		c := rc.cluster(t, rc.objects)
+		c := rc.cluster(t, rc.Objects)
 		n, g := newNaive(c), graphOf(t, c)
 		for _, start := range rc.starts(n) {
 			result, err := g.From(start)
@@ -149,9 +149,9 @@ func from(t *testing.T, g *attackpaths.Graph, start attackpaths.Holding) attackp
 
 func TestResultsDoNotDependOnTheOrderOfObjects(t *testing.T) {
 	eachCluster(t, 100, func(t *testing.T, rc *randomCluster) {
-		c := rc.cluster(t, rc.objects)
+		c := rc.cluster(t, rc.Objects)
 		g := graphOf(t, c)
-		shuffled := slices.Clone(rc.objects)
+		shuffled := slices.Clone(rc.Objects)
 		rc.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		other := graphOf(t, rc.cluster(t, shuffled))
 		for _, start := range rc.starts(newNaive(c)) {
@@ -172,26 +172,26 @@ func TestResultsDoNotDependOnTheOrderOfObjects(t *testing.T) {
 // TestMoreRightsReachMore adds a rule or a subject. Read in reverse, it removes one.
 func TestMoreRightsReachMore(t *testing.T) {
 	eachCluster(t, 150, func(t *testing.T, rc *randomCluster) {
-		c := rc.cluster(t, rc.objects)
+		c := rc.cluster(t, rc.Objects)
 		few := graphOf(t, c)
 		starts := rc.starts(newNaive(c))
-		more := slices.Clone(rc.objects)
+		more := slices.Clone(rc.Objects)
 		change := rc.IntN(len(more))
 		switch o := more[change].(type) {
 		case *rbacv1.Role:
 			o = o.DeepCopy()
-			o.Rules = append(o.Rules, rc.rules()...)
+			o.Rules = append(o.Rules, rc.Rules()...)
 			more[change] = o
 		case *rbacv1.ClusterRole:
 			o = o.DeepCopy()
-			o.Rules = append(o.Rules, rc.rules()...)
+			o.Rules = append(o.Rules, rc.Rules()...)
 			more[change] = o
 		case *rbacv1.RoleBinding:
 			o = o.DeepCopy()
-			o.Subjects = append(o.Subjects, rc.subject())
+			o.Subjects = append(o.Subjects, rc.Subject())
 			more[change] = o
 		default:
-			b := rc.binding()
+			b := rc.Binding()
 			b.(metav1.Object).SetName("new")
 			more = append(more, b)
 		}
@@ -222,7 +222,7 @@ func certainties(r attackpaths.Result) map[attackpaths.Holding]attackpaths.Certa
 
 func TestAllNodesAgreesWithFrom(t *testing.T) {
 	eachCluster(t, 300, func(t *testing.T, rc *randomCluster) {
-		c := rc.cluster(t, rc.objects)
+		c := rc.cluster(t, rc.Objects)
 		g := graphOf(t, c)
 		results := map[string]attackpaths.Result{}
 		class := map[string]int{}

@@ -214,6 +214,35 @@ func TestTechniquesAgreeWithExhaustiveSearch(t *testing.T) {
 				"create mutatingwebhookconfigurations"+admissions+" x", "create iamidentitymappings@iamauthenticator.k8s.aws x"),
 		},
 		{
+			rule: "Pod Security refuses a new image for a pod that it would not let be created",
+			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods@"),
+		},
+		{
+			rule: "Pod Security refuses another container in a pod that it would not let be created",
+			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods/ephemeralcontainers@"),
+		},
+		{
+			rule:  "a pod that is not bound to a node has nothing yet",
+			start: attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "p"},
+			add:   secret("shop", "s", "Opaque", "") + pod("shop", "p", "''", "db", "  - {name: s, secret: {secretName: s}}\n"),
+			want:  []string{"Possible Secret shop/s: PodSecret", "Possible ServiceAccount shop/db: PodToken"},
+		},
+		{
+			rule:  "a pod without a token makes anonymous requests",
+			start: attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "p"},
+			add: rootPod("shop", "p", "''") +
+				role("r", "shop", "group system:unauthenticated", "create serviceaccounts/token@ web"),
+			want: []string{"Possible ServiceAccount shop/web: TokenRequest"},
+		},
+		{
+			rule: "without Pod Security a privileged pod gets a new image",
+			add:  rootPod("shop", "p", "n1") + role("r", "shop", "shop/web", "patch pods@", "patch namespaces@"),
+			want: []string{
+				"Certain Node n1: NamespaceRelabel PodUpdate PodEscape",
+				"Certain Pod shop/p: NamespaceRelabel PodUpdate",
+			},
+		},
+		{
 			rule: "a rule with the empty name lists everything",
 			add:  secret("shop", "s", "Opaque", "") + role("r", "shop", "shop/web", "list secrets@ ''"),
 			want: []string{"Certain Secret shop/s: SecretRead"},
@@ -310,6 +339,16 @@ func compareSearch(t *testing.T, c *attackpaths.Cluster, result attackpaths.Resu
 func clusterRole(name string, rules ...string) string {
 	text, _, _ := strings.Cut(role(name, "", "user nobody", rules...), "---")
 	return text + "---"
+}
+
+// rootPod is a pod that is privileged and has no token.
+func rootPod(namespace, name, node string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {namespace: %s, name: %s}
+spec: {nodeName: %s, containers: [{name: c, image: i, securityContext: {privileged: true}}]}
+---`, namespace, name, node)
 }
 
 // webhook returns a webhook that may refuse writes of a resource.

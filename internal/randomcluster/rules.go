@@ -1,4 +1,4 @@
-package attackpaths_test
+package randomcluster
 
 import (
 	"slices"
@@ -29,6 +29,12 @@ var (
 // requestsAs are the verbs of some requests while a mode is used.
 func requestsAs(mode string) string {
 	return strings.ReplaceAll(",get,list,create,update", ",", ",impersonate-on:"+mode+":")[1:]
+}
+
+// everyRequestAs are the verbs of all requests on objects while a mode is used.
+func everyRequestAs(mode string) string {
+	verbs := []string{"", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+	return strings.Join(verbs, ",impersonate-on:"+mode+":")[1:]
 }
 
 // ruleTemplates are groups of rights that a technique needs together.
@@ -111,24 +117,24 @@ var impersonationTemplates = [][]template{
 		{"impersonate:user-info", identityGroup, []string{"users"}, randomUsers},
 		{"impersonate:user-info", identityGroup, []string{"groups"}, append([]string{"*"}, randomGroups...)},
 		{requestsAs("user-info"), "*", impersonatedOn, impersonatedNames},
-		{everyVerb("user-info"), "*", []string{"*"}, nil},
+		{everyRequestAs("user-info"), "*", []string{"*"}, nil},
 	},
 	{
 		{"impersonate:serviceaccount", identityGroup, []string{"serviceaccounts"}, append([]string{"z"}, randomAccounts...)},
 		{requestsAs("serviceaccount"), "*", impersonatedOn, impersonatedNames},
-		{everyVerb("serviceaccount"), "*", []string{"*"}, nil},
+		{everyRequestAs("serviceaccount"), "*", []string{"*"}, nil},
 	},
 	{
 		{"impersonate:arbitrary-node", identityGroup, []string{"nodes"}, randomNodes},
 		{requestsAs("arbitrary-node"), "*", impersonatedOn, impersonatedNames},
 		{requestsAs("arbitrary-node"), "*", impersonatedOnNodes, impersonatedNames},
-		{everyVerb("arbitrary-node"), "*", []string{"*"}, nil},
+		{everyRequestAs("arbitrary-node"), "*", []string{"*"}, nil},
 	},
 	{
 		{"impersonate:associated-node", identityGroup, []string{"nodes"}, append([]string{"*"}, randomNodes...)},
 		{requestsAs("associated-node"), "*", impersonatedOn, impersonatedNames},
 		{requestsAs("associated-node"), "*", impersonatedOnNodes, impersonatedNames},
-		{everyVerb("associated-node"), "*", []string{"*"}, nil},
+		{everyRequestAs("associated-node"), "*", []string{"*"}, nil},
 	},
 }
 
@@ -145,8 +151,17 @@ var roleTemplates = ruleTemplates[slices.IndexFunc(ruleTemplates, func(t []templ
 	return t[0].resources[0] == "clusterrolebindings"
 }):]
 
-// rules returns rules from up to three groups of templates. It leaves some of them out.
-func (rc *randomCluster) rules() []rbacv1.PolicyRule {
+// customTemplates are rights on the resources of the random operator.
+var customTemplates = [][]template{
+	{{"create,update,patch,delete", operatorGroup, []string{"widgets", "stores"}, append([]string{""}, randomObjects...)}},
+	{
+		{"update,list,deletecollection", operatorGroup, []string{"widgets", "stores"}, append([]string{""}, randomObjects...)},
+		{"create,patch", operatorGroup, []string{"widgets/finish", "stores"}, randomObjects},
+	},
+}
+
+// Rules returns rules from up to three groups of templates. It leaves some of them out.
+func (rc *Cluster) Rules() []rbacv1.PolicyRule {
 	if rc.chance(15) {
 		return []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
 	}
@@ -156,7 +171,7 @@ func (rc *randomCluster) rules() []rbacv1.PolicyRule {
 		switch {
 		case rc.apart && rc.chance(2):
 			templates = pick(rc, apartTemplates)
-		case rc.impersonating && rc.chance(2):
+		case rc.Impersonating && rc.chance(2):
 			templates = pick(rc, impersonationTemplates)
 		case rc.chance(3):
 			templates = pick(rc, roleTemplates)
@@ -172,7 +187,7 @@ func (rc *randomCluster) rules() []rbacv1.PolicyRule {
 	return rules
 }
 
-func (rc *randomCluster) rule(t template) rbacv1.PolicyRule {
+func (rc *Cluster) rule(t template) rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{Verbs: rc.some(strings.Split(t.verbs, ",")), APIGroups: []string{t.group}, Resources: rc.some(t.resources)}
 	if rc.chance(2) {
 		r.Verbs = strings.Split(t.verbs, ",")

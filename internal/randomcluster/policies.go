@@ -1,4 +1,4 @@
-package attackpaths_test
+package randomcluster
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ var randomExpressions = []string{
 }
 
 // addPolicies adds admission policies with bindings.
-func (rc *randomCluster) addPolicies() {
+func (rc *Cluster) addPolicies() {
 	for i := range 1 + rc.IntN(2) {
 		p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("policy", i)}}
 		p.Spec.MatchConstraints = rc.matchResources()
@@ -55,7 +55,7 @@ func (rc *randomCluster) addPolicies() {
 	}
 }
 
-func (rc *randomCluster) matchResources() *admissionv1.MatchResources {
+func (rc *Cluster) matchResources() *admissionv1.MatchResources {
 	m := &admissionv1.MatchResources{}
 	if rc.chance(4) {
 		m.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}

@@ -1,0 +1,203 @@
+package attackpaths
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// attempt is one request for something that is said not to be reached.
+type attempt struct {
+	target    holding
+	technique attackpaths.Code
+	who       holding
+	try       func(context.Context) answer
+	// connects is true for requests that a pod or a node would answer.
+	connects bool
+}
+
+// succeeded reports whether an attempt is allowed. An object that is there already would have
+// been made.
+func (t attempt) succeeded(a answer) bool {
+	if t.connects {
+		return a.connected()
+	}
+	return a.ok() || a.status == http.StatusConflict
+}
+
+// attempts tries all that a result does not contain.
+type attempts struct {
+	*executor
+	held map[holding]bool
+	list []attempt
+	// listed are the objects of the cluster by kind.
+	listed map[resource][]object
+	// refused counts the requests that were refused.
+	refused int
+}
+
+// objects lists the objects of a kind once.
+func (t *attempts) objects(ctx context.Context, r resource) []object {
+	if _, ok := t.listed[r]; !ok {
+		t.listed[r] = t.world.list(ctx, r)
+	}
+	return t.listed[r]
+}
+
+// attemptAbsent tries everything that is not in a result, with every identity that is held. It
+// returns what it got, and how many attempts were refused. Without an identity it is anonymous.
+func (e *executor) attemptAbsent(ctx context.Context, result attackpaths.Result) (failures []error, refused int) {
+	t := &attempts{executor: e, held: map[holding]bool{result.Start: true}, listed: map[resource][]object{}}
+	for _, r := range result.Reached {
+		t.held[r.Holding] = true
+	}
+	for h := range t.held {
+		if h.Kind == attackpaths.Node {
+			t.held[holding{Kind: attackpaths.User, Name: "system:node:" + h.Name}] = true
+		}
+	}
+	if len(t.actors) == 0 {
+		anonymous, err := newClient(forToken(e.AdminConfig(), ""))
+		if err != nil {
+			return []error{err}, 0
+		}
+		t.actors = []*actor{{holding: holding{Kind: attackpaths.User, Name: "system:anonymous"}, client: anonymous, impersonated: true}}
+	}
+	t.plan(ctx)
+	return t.run(ctx)
+}
+
+// plan lists the attempts.
+func (t *attempts) plan(ctx context.Context) {
+	for _, a := range t.actors {
+		t.planAccounts(ctx, a)
+		t.planIdentities(ctx, a)
+		t.planSecrets(ctx, a)
+		t.planNamespaces(ctx, a)
+		t.planPods(a)
+		t.planClusterAdmin(ctx, a)
+	}
+	t.planNodes(ctx)
+	t.planCertificates(ctx)
+	t.planTokenSecrets(ctx)
+}
+
+// add plans an attempt for what is not held.
+func (t *attempts) add(target holding, technique attackpaths.Code, a *actor, try func(context.Context) answer) {
+	if !t.held[target] {
+		t.list = append(t.list, attempt{target: target, technique: technique, who: a.holding, try: try})
+	}
+}
+
+func (t *attempts) connect(target holding, technique attackpaths.Code, a *actor, try func(context.Context) answer) {
+	if !t.held[target] {
+		t.list = append(t.list, attempt{target: target, technique: technique, who: a.holding, try: try, connects: true})
+	}
+}
+
+func (t *attempts) run(ctx context.Context) ([]error, int) {
+	var mu sync.Mutex
+	var failures []error
+	var group errgroup.Group
+	group.SetLimit(16)
+	for _, one := range t.list {
+		group.Go(func() error {
+			a := one.try(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case one.succeeded(a):
+				failures = append(failures, fmt.Errorf("%s by %s as %s is allowed, but the result does not contain it: %s",
+					one.target, one.technique, one.who, a))
+			case a.refused():
+				t.refused++
+			default:
+				failures = append(failures, fmt.Errorf("%s by %s as %s was not attempted: %s", one.target, one.technique, one.who, a))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // no function returns an error
+	return failures, t.refused
+}
+
+func (t *attempts) planAccounts(ctx context.Context, a *actor) {
+	for _, o := range t.objects(ctx, serviceAccounts) {
+		h := holding{Kind: attackpaths.ServiceAccount, Namespace: o.namespace(), Name: o.name()}
+		path := o.path + "/token"
+		t.add(h, attackpaths.TokenRequest, a, func(ctx context.Context) answer { return a.post(ctx, path, map[string]any{}) })
+		t.addImpersonation(h, a, http.Header{"Impersonate-User": {accountUser(h)}})
+	}
+	for i := range t.pods {
+		p := &t.pods[i]
+		h := holding{Kind: attackpaths.ServiceAccount, Namespace: p.Namespace, Name: p.Spec.ServiceAccountName}
+		if a.holding.Kind != attackpaths.User || h.Name == "" {
+			continue
+		}
+		t.add(h, attackpaths.TokenOfPodOnNode, a, func(ctx context.Context) answer {
+			return a.post(ctx, serviceAccounts.at(h.Namespace, h.Name, "token"), boundTo(p))
+		})
+	}
+}
+
+func (t *attempts) addImpersonation(h holding, a *actor, headers http.Header) {
+	if a.impersonated {
+		return // a request impersonates once
+	}
+	as := a.with(headers)
+	t.add(h, attackpaths.Impersonate, a, func(ctx context.Context) answer {
+		return as.post(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{})
+	})
+}
+
+func (t *attempts) planIdentities(ctx context.Context, a *actor) {
+	for _, h := range t.identities(ctx) {
+		if h.Kind == attackpaths.User {
+			for _, headers := range t.headersFor(ctx, a, h) {
+				t.addImpersonation(h, a, headers)
+			}
+			continue
+		}
+		users := t.namesOf(ctx, []*actor{a}, "", "", "users")
+		for _, o := range t.objects(ctx, serviceAccounts) {
+			if _, old := t.baseline[o.path]; !old {
+				users = append(users, accountUser(holding{Namespace: o.namespace(), Name: o.name()}))
+			}
+		}
+		for _, user := range users {
+			t.addImpersonation(h, a, http.Header{"Impersonate-User": {user}, "Impersonate-Group": {h.Name}})
+		}
+	}
+}
+
+// identities are the users and groups that bindings name, those of nodes, and system:masters.
+func (t *attempts) identities(ctx context.Context) []holding {
+	all := []holding{{Kind: attackpaths.Group, Name: "system:masters"}}
+	for _, o := range t.objects(ctx, nodes) {
+		all = append(all, holding{Kind: attackpaths.User, Name: "system:node:" + o.name()})
+	}
+	for _, o := range slices.Concat(t.objects(ctx, clusterRoleBindings), t.objects(ctx, roleBindings)) {
+		if _, old := t.baseline[o.path]; old {
+			continue
+		}
+		subjects, _ := o.content["subjects"].([]any)
+		for _, x := range subjects {
+			s, _ := x.(map[string]any)
+			name, _ := s["name"].(string)
+			h := holding{Name: name}
+			if h.Kind, _ = s["kind"].(string); h.Kind != attackpaths.User && h.Kind != attackpaths.Group || everyoneIs(name) {
+				continue
+			}
+			if !slices.Contains(all, h) && !accountName(name) {
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}

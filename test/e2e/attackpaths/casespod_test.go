@@ -1,0 +1,137 @@
+package attackpaths
+
+var podCases = []testCase{
+	{
+		rule: "PodCreate: accounts and secrets of the namespace", add: opaque("shop", "key") + roleOf("r", "shop", "shop/web", "create pods@"),
+		want: []string{"Namespace shop", "Secret shop/key", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{rule: "PodCreate: not by a right to create one of some name", add: roleOf("r", "shop", "shop/web", "create pods@ p")},
+	{
+		rule: "PodCreate: every node where Pod Security is privileged", add: namespace("tools", "") + nodeOf("n1") + roleOf("r", "tools", "shop/web", "create pods@"),
+		want: []string{"Namespace tools", "Node n1", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
+	},
+	{
+		rule: "PodCreate: no node where Pod Security is baseline",
+		add:  namespace("tools", enforceLabel+": baseline") + roleOf("r", "tools", "shop/web", "create pods@"),
+		want: []string{"Namespace tools", "ServiceAccount tools/default"},
+	},
+	{
+		rule: "PodUpdate: the image of a pod", add: podDB + roleOf("r", "shop", "shop/web", "patch pods@"),
+		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
+	},
+	{
+		rule: "PodUpdate: by update and by name", add: podDB + roleOf("r", "shop", "shop/web", "update pods@ db-1"),
+		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
+	},
+	{rule: "PodUpdate: not another pod", add: podDB + roleOf("r", "shop", "shop/web", "patch pods@ db-2")},
+	{rule: "PodUpdate: not its status", add: podDB + roleOf("r", "shop", "shop/web", "patch pods/status@")},
+	{
+		rule: "PodExec: exec by name", add: podDB + roleOf("r", "shop", "shop/web", "create pods/exec@ db-1"),
+		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
+	},
+	{rule: "PodExec: not another pod", add: podDB + roleOf("r", "shop", "shop/web", "create pods/exec@ db-2")},
+	{rule: "PodExec: not by get alone", add: podDB + roleOf("r", "shop", "shop/web", "get pods/exec@")},
+	{
+		rule: "PodExec: attach is possible", add: podDB + roleOf("r", "shop", "shop/web", "create pods/attach@"),
+		possible: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
+	},
+	{
+		rule: "PodExec: a container that is added", add: podDB + roleOf("r", "shop", "shop/web", "patch pods/ephemeralcontainers@"),
+		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
+	},
+	{
+		rule: "PodExec: a privileged container that is added",
+		add:  namespace("tools", "") + podOf("tools", "t", pay1, "default") + roleOf("r", "tools", "shop/web", "update pods/ephemeralcontainers@ t"),
+		want: []string{"Node pay-1", "Pod tools/t", "ServiceAccount tools/default"},
+	},
+	{
+		rule: "NodeProxy: each pod of the node", add: podDB + podOf("shop", "db-2", pay1, "db") + roleOf("r", "", "shop/web", "create nodes/proxy@ web-1"),
+		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
+	},
+	{
+		rule: "NodeProxy: get is enough", add: podDB + roleOf("r", "", "shop/web", "get nodes/proxy@"),
+		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
+	},
+	{rule: "NodeProxy: not another node", add: podDB + roleOf("r", "", "shop/web", "create nodes/proxy@ pay-1")},
+	{rule: "NodeProxy: not the finer subresources", add: podDB + roleOf("r", "", "shop/web", "get nodes/stats@", "get nodes/metrics@", "get nodes/pods@")},
+}
+
+var workloadCases = []testCase{
+	makesPods("deployments@apps"), makesPods("daemonsets@apps"), makesPods("statefulsets@apps"), makesPods("replicasets@apps"),
+	makesPods("replicationcontrollers@"), makesPods("jobs@batch"), makesPods("cronjobs@batch"),
+	{
+		rule: "PodUpdate: the template of a deployment",
+		add:  workloadOf("apps/v1", "Deployment", "shop", "web", 1) + roleOf("r", "shop", "shop/web", "patch deployments@apps web"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "PodUpdate: the template of a stateful set",
+		add:  workloadOf("apps/v1", "StatefulSet", "shop", "web", 1) + roleOf("r", "shop", "shop/web", "update statefulsets@apps"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "PodUpdate: the template of a daemon set",
+		add:  workloadOf("apps/v1", "DaemonSet", "shop", "web", 1) + roleOf("r", "shop", "shop/web", "patch daemonsets@apps"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "PodUpdate: not the template of another deployment",
+		add:  workloadOf("apps/v1", "Deployment", "shop", "web", 1) + roleOf("r", "shop", "shop/web", "patch deployments@apps other"),
+	},
+	{
+		rule: "PodUpdate: not by the scale of a deployment",
+		add:  workloadOf("apps/v1", "Deployment", "shop", "web", 1) + roleOf("r", "shop", "shop/web", "patch deployments/scale@apps"),
+	},
+}
+
+// makesPods is the case of a workload.
+func makesPods(resource string) testCase {
+	return testCase{
+		rule: "PodCreate: through " + resource, add: roleOf("r", "shop", "shop/web", "create "+resource),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	}
+}
+
+var hostCases = []testCase{
+	{
+		rule: "PodEscape: a privileged pod", start: podDB1, add: privilegedPod("shop", "db-1", pay1),
+		want: []string{"Node pay-1"},
+	},
+	{
+		rule: "PodEscape: a folder of the host", start: podDB1,
+		add:  hostPathPod("/etc/kubernetes"),
+		want: []string{"Node pay-1"},
+	},
+	{rule: "PodEscape: not a harmless folder of the host", start: podDB1, add: hostPathPod("/var/log/app")},
+	{
+		rule: "NamespaceRelabel: Pod Security is turned off", add: roleOf("r", "shop", "shop/web", "create pods@", "patch namespaces@ shop"),
+		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "NamespaceRelabel: by update", add: roleOf("r", "shop", "shop/web", "create pods@", "update namespaces@"),
+		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{rule: "NamespaceRelabel: nothing without pods", add: roleOf("r", "shop", "shop/web", "patch namespaces@ shop")},
+	{
+		rule: "NamespaceRelabel: not another namespace",
+		add:  namespace("store", enforceLabel+": restricted") + roleOf("r", "shop", "shop/web", "create pods@") + roleOf("relabel", "", "shop/web", "patch namespaces@ store"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "VolumeControl: a folder of the host where Pod Security is baseline",
+		add: namespace("tools", enforceLabel+": baseline") + roleOf("v", "", "shop/web", "create persistentvolumes@") +
+			roleOf("r", "tools", "shop/web", "create pods@", "create persistentvolumeclaims@"),
+		want: []string{"Namespace tools", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
+	},
+	{
+		rule: "VolumeControl: not without a right to claims",
+		add: namespace("tools", enforceLabel+": baseline") + roleOf("v", "", "shop/web", "create persistentvolumes@") +
+			roleOf("r", "tools", "shop/web", "create pods@"),
+		want: []string{"Namespace tools", "ServiceAccount tools/default"},
+	},
+	{
+		rule: "VolumeControl: not without a right to volumes",
+		add:  namespace("tools", enforceLabel+": baseline") + roleOf("r", "tools", "shop/web", "create pods@", "create persistentvolumeclaims@"),
+		want: []string{"Namespace tools", "ServiceAccount tools/default"},
+	},
+}

@@ -1,0 +1,140 @@
+package attackpaths
+
+var roleCases = []testCase{
+	{
+		rule: "BindRole: cluster-admin", add: roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" cluster-admin", "create clusterrolebindings"+inRBAC),
+		want: []string{"ClusterAdmin"},
+	},
+	{
+		rule: "BindRole: in one namespace",
+		add: namespace("store", enforceLabel+": restricted") + opaque("store", "key") + clusterRole("reader", "get secrets@") +
+			roleOf("r", "store", "shop/web", "bind clusterroles"+inRBAC+" reader", "create rolebindings"+inRBAC),
+		want: []string{"Secret store/key"},
+	},
+	{
+		rule: "BindRole: in a binding that exists",
+		add: opaque("shop", "key") + roleOf("reader", "shop", "user nobody", "get secrets@") +
+			roleOf("r", "shop", "shop/web", "bind roles"+inRBAC+" reader", "patch rolebindings"+inRBAC+" reader"),
+		want: []string{"Secret shop/key"},
+	},
+	{rule: "BindRole: not without a right to bindings", add: roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC)},
+	{rule: "BindRole: not without bind", add: roleOf("r", "", "shop/web", "create,update,patch clusterrolebindings"+inRBAC)},
+	{
+		rule: "BindRole: not another role", add: roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" view", "create clusterrolebindings"+inRBAC),
+		some: true,
+	},
+	{
+		rule: "BindRole: not in the cluster with a right in a namespace", some: true,
+		add: roleOf("r", "shop", "shop/web", "bind clusterroles"+inRBAC+" system:auth-delegator", "create rolebindings"+inRBAC) +
+			roleOf("c", "", "shop/web", "create clusterrolebindings"+inRBAC),
+	},
+	{
+		rule: "EscalateRole: a cluster role that is bound", add: roleOf("r", "", "shop/web", "escalate,update clusterroles"+inRBAC+" r"),
+		want: []string{"ClusterAdmin"},
+	},
+	{
+		rule: "EscalateRole: a role of a namespace", add: roleOf("r", "shop", "shop/web", "escalate,patch roles"+inRBAC+" r"),
+		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "EscalateRole: an aggregated role that is bound",
+		add: aggregated("sum", "shop/web") + labelled("part", "sum", "get configmaps@") +
+			roleOf("r", "", "shop/web", "escalate,patch clusterroles"+inRBAC+" sum"),
+		want: []string{"ClusterAdmin"},
+	},
+	{rule: "EscalateRole: not without escalate", add: roleOf("r", "", "shop/web", "update,patch clusterroles"+inRBAC)},
+	{rule: "EscalateRole: not without update", add: roleOf("r", "", "shop/web", "escalate clusterroles"+inRBAC)},
+	{
+		rule: "EscalateRole: not a role that nobody has",
+		add:  clusterRole("other", "get configmaps@") + roleOf("r", "", "shop/web", "escalate,update clusterroles"+inRBAC+" other"),
+	},
+	{
+		rule: "SecretRead: a right from an aggregated role",
+		add:  opaque("shop", "key") + aggregated("sum", "shop/web") + labelled("part", "sum", "get secrets@"),
+		want: []string{"Secret shop/key"}, some: true,
+	},
+	{
+		rule: "EscalateRole: not a part of an aggregated role without escalate",
+		add:  aggregated("sum", "shop/web") + labelled("part", "sum", "get configmaps@") + roleOf("r", "", "shop/web", "create,update,patch clusterroles"+inRBAC),
+	},
+}
+
+const requests = "certificatesigningrequests" + inCerts
+
+var approval = []string{"create,get " + requests, "update certificatesigningrequests/approval" + inCerts}
+
+var certificateCases = []testCase{
+	{
+		rule: "ApproveCertificate: of any user", add: roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" "+clientSigner)...) +
+			roleOf("a", "shop", "user alice", "get configmaps@"),
+		want: []string{"ClusterAdmin", "User alice", "User system:node:web-1", "ServiceAccount kube-system/kube-dns"}, some: true,
+	},
+	{
+		rule: "ApproveCertificate: of any node", add: roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" "+kubeletSigner)...),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: requests of nodes that are approved by themselves",
+		add:  roleOf("r", "", "shop/web", "create,list "+requests, "create certificatesigningrequests/nodeclient"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one creates and reads, another approves",
+		add: roleOf("r", "", "shop/web", "create,get "+requests) + roleOf("t", "shop", "shop/web", "create serviceaccounts/token@ db") +
+			roleOf("s", "", "shop/db", "update certificatesigningrequests/approval"+inCerts+" q", "approve signers"+inCerts+" "+kubeletSigner),
+		want: []string{"ServiceAccount shop/db", "User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: not without a right to the signer", add: roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" example.com/x")...),
+	},
+	{
+		rule: "ApproveCertificate: not without a right to approvals",
+		add:  roleOf("r", "", "shop/web", "create,get "+requests, "approve signers"+inCerts+" "+clientSigner),
+	},
+	{
+		rule: "ApproveCertificate: not without reading the certificate",
+		add:  roleOf("r", "", "shop/web", "create "+requests, "update certificatesigningrequests/approval"+inCerts, "approve signers"+inCerts),
+	},
+	{
+		rule: "ApproveCertificate: not without creating requests",
+		add:  roleOf("r", "", "shop/web", "get "+requests, "update certificatesigningrequests/approval"+inCerts, "approve signers"+inCerts),
+	},
+	{
+		rule: "SignCertificate: ends at the status of the request", add: roleOf("r", "", "shop/web", "create,get "+requests,
+			"update certificatesigningrequests/status"+inCerts, "sign signers"+inCerts+" "+kubeletSigner),
+		possible: []string{"User system:node:web-1"}, ends: true,
+	},
+}
+
+var possibleCases = []testCase{
+	{
+		rule: "AdmissionControl: a mutating webhook", add: roleOf("r", "", "shop/web", "create mutatingwebhookconfigurations"+inAdmis),
+		possible: []string{"ClusterAdmin"}, ends: true,
+	},
+	{
+		rule:     "AdmissionControl: a mutating policy with its binding",
+		add:      roleOf("r", "", "shop/web", "create mutatingadmissionpolicies"+inAdmis, "create mutatingadmissionpolicybindings"+inAdmis),
+		possible: []string{"ClusterAdmin"}, ends: true,
+	},
+	{rule: "AdmissionControl: not a mutating policy alone", add: roleOf("r", "", "shop/web", "create mutatingadmissionpolicies"+inAdmis)},
+	{rule: "AdmissionControl: not a validating webhook", add: roleOf("r", "", "shop/web", "create validatingwebhookconfigurations"+inAdmis)},
+	{
+		rule: "APIService: an API server of the attacker", add: roleOf("r", "", "shop/web", "create apiservices@apiregistration.k8s.io"),
+		possible: []string{"ClusterAdmin"}, ends: true,
+	},
+	{rule: "APIService: not its status", add: roleOf("r", "", "shop/web", "update,patch apiservices/status@apiregistration.k8s.io")},
+	{
+		rule: "NodeIdentityConfig: aws-auth of an EKS cluster", add: roleOf("r", "kube-system", "shop/web", "create configmaps@"), eks: true,
+		possible: []string{"ClusterAdmin"}, ends: true,
+	},
+	{rule: "NodeIdentityConfig: not elsewhere", add: roleOf("r", "kube-system", "shop/web", "create configmaps@")},
+	{
+		rule: "StealPods: a pod for nodes with a label that the node gives itself", start: nodeWeb1,
+		add:      podOf("shop", "db-1", "", "db", "  nodeSelector: {pool: db}"),
+		possible: []string{"ServiceAccount shop/db"},
+	},
+	{
+		rule: "StealPods: not a label that no node gives itself", start: nodeWeb1,
+		add: podOf("shop", "db-1", "", "db", "  nodeSelector: {node-restriction.kubernetes.io/pool: db}"),
+	},
+}

@@ -1,0 +1,233 @@
+package attackpaths
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// tokenRequest asks for a token of the account.
+func (e *executor) tokenRequest(ctx context.Context, s step) error {
+	a := e.actor(s.From)
+	if a == nil {
+		return errNoActor
+	}
+	var token authenticationv1.TokenRequest
+	if err := a.post(ctx, serviceAccounts.at(s.To.Namespace, s.To.Name, "token"), map[string]any{}).into(&token); err != nil {
+		return err
+	}
+	return e.ownToken(ctx, s.To, token.Status.Token)
+}
+
+// masters asks whether the identity may do everything; the end of the path does it.
+func (e *executor) masters(ctx context.Context, s step) error {
+	a := e.actor(s.From)
+	if a == nil {
+		return errNoActor
+	}
+	if !mayEverything(ctx, a) {
+		return fmt.Errorf("it may not do everything")
+	}
+	return nil
+}
+
+// readSecret reads a secret by whatever right allows it: get, list or watch.
+func readSecret(ctx context.Context, a *actor, h holding) answer {
+	read := a.get(ctx, secrets.at(h.Namespace, h.Name))
+	for _, query := range []string{"", "?fieldSelector=metadata.name%3D" + h.Name} {
+		if !read.refused() {
+			return read
+		}
+		read = itemNamed(a.get(ctx, secrets.in(h.Namespace)+query), h.Name)
+	}
+	for _, query := range []string{"", "&fieldSelector=metadata.name%3D" + h.Name} {
+		if !read.refused() {
+			return read
+		}
+		read = eventNamed(a.get(ctx, secrets.in(h.Namespace)+"?watch=1&resourceVersion=0&timeoutSeconds=1"+query), h.Name)
+	}
+	return read
+}
+
+// itemNamed takes one object from a list.
+func itemNamed(a answer, name string) answer {
+	var list struct{ Items []json.RawMessage }
+	if !a.ok() || json.Unmarshal(a.body, &list) != nil {
+		return a
+	}
+	return pickObject(a, list.Items, name)
+}
+
+// eventNamed takes one object from the events of a watch.
+func eventNamed(a answer, name string) answer {
+	if !a.ok() {
+		return a
+	}
+	var items []json.RawMessage
+	for line := range strings.Lines(string(a.body)) {
+		var event struct{ Object json.RawMessage }
+		if json.Unmarshal([]byte(line), &event) == nil {
+			items = append(items, event.Object)
+		}
+	}
+	return pickObject(a, items, name)
+}
+
+func pickObject(a answer, items []json.RawMessage, name string) answer {
+	for _, item := range items {
+		var o struct{ Metadata struct{ Name string } }
+		if json.Unmarshal(item, &o) == nil && o.Metadata.Name == name {
+			a.body = item
+			return a
+		}
+	}
+	a.status, a.body = http.StatusNotFound, nil
+	return a
+}
+
+func (e *executor) secretRead(ctx context.Context, s step) error {
+	a := e.actor(s.From)
+	if a == nil {
+		return errNoActor
+	}
+	return e.keep(s.To, readSecret(ctx, a, s.To))
+}
+
+// serviceAccountTokenSecret uses the token in a secret, or creates a secret for an account and
+// reads the token that a controller puts into it.
+func (e *executor) serviceAccountTokenSecret(ctx context.Context, s step) error {
+	if s.From.Kind == attackpaths.Secret {
+		return e.ownToken(ctx, s.To, string(e.secrets[s.From]["token"]))
+	}
+	actors := e.acting(s)
+	last := error(errNoActor)
+	for _, name := range e.namesOf(ctx, actors, s.To.Namespace, "", "secrets") {
+		secret := map[string]any{
+			"type":     string(corev1.SecretTypeServiceAccountToken),
+			"metadata": map[string]any{"name": name, "annotations": map[string]any{corev1.ServiceAccountNameKey: s.To.Name}},
+		}
+		h := holding{Kind: attackpaths.Secret, Namespace: s.To.Namespace, Name: name}
+		e.forget(ctx, secrets.at(h.Namespace, name))
+		created, _ := first(actors, func(a *actor) answer { return a.post(ctx, secrets.in(s.To.Namespace), secret) })
+		if last = created.failure(); last != nil {
+			continue
+		}
+		var read answer
+		last = until(ctx, "a controller fills the secret", func(ctx context.Context) error {
+			if read, _ = first(actors, func(a *actor) answer { return readSecret(ctx, a, h) }); read.refused() {
+				return nil
+			}
+			var filled corev1.Secret
+			if err := read.into(&filled); err != nil {
+				return err
+			}
+			if len(filled.Data["token"]) == 0 {
+				return fmt.Errorf("it has no token")
+			}
+			return nil
+		})
+		if last == nil && !read.refused() {
+			var filled corev1.Secret
+			if err := read.into(&filled); err != nil {
+				return err
+			}
+			return e.ownToken(ctx, s.To, string(filled.Data["token"]))
+		}
+		if last == nil {
+			last = read.failure()
+		}
+	}
+	return last
+}
+
+// forget removes what another path has made under a name that the rights prescribe: each path
+// stands for itself.
+func (e *executor) forget(ctx context.Context, path string) {
+	if !e.known[path] {
+		e.admin.delete(ctx, path, nil)
+	}
+}
+
+// namesOf are the names that an attacker tries: its own, then those that its rights name, as
+// the API server lists them for each identity.
+func (e *executor) namesOf(ctx context.Context, actors []*actor, namespace, group, resource string) []string {
+	names := []string{fmt.Sprint("made-", e.counter.Add(1))}
+	if namespace == "" {
+		namespace = "default"
+	}
+	for _, a := range actors {
+		var review authorizationv1.SelfSubjectRulesReview
+		review.Spec.Namespace = namespace
+		if a.post(ctx, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review).into(&review) != nil {
+			continue
+		}
+		for _, rule := range review.Status.ResourceRules {
+			matches := func(list []string, value string) bool {
+				return slices.Contains(list, value) || slices.Contains(list, "*")
+			}
+			if matches(rule.APIGroups, group) && (matches(rule.Resources, resource) || isAbout(rule.Resources, resource)) {
+				names = append(names, rule.ResourceNames...)
+			}
+		}
+	}
+	slices.Sort(names[1:])
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" || n == "*" })
+}
+
+// isAbout reports whether one of the resources is a subresource.
+func isAbout(resources []string, resource string) bool {
+	return slices.ContainsFunc(resources, func(r string) bool { return strings.HasPrefix(r, resource+"/") })
+}
+
+// impersonate acts as another identity. Groups are impersonated together with a user.
+func (e *executor) impersonate(ctx context.Context, s step) error {
+	last := error(errNoActor)
+	for _, a := range e.acting(s) {
+		if a.impersonated {
+			continue // a request impersonates once
+		}
+		for _, headers := range e.headersFor(ctx, a, s.To) {
+			last = e.own(ctx, &actor{holding: s.To, client: a.with(headers), impersonated: true})
+			if last == nil {
+				return nil
+			}
+		}
+	}
+	return last
+}
+
+// headersFor are the headers with which an identity may be impersonated.
+func (e *executor) headersFor(ctx context.Context, a *actor, h holding) []http.Header {
+	as := func(user string, groups ...string) http.Header {
+		headers := http.Header{"Impersonate-User": {user}}
+		if len(groups) > 0 {
+			headers["Impersonate-Group"] = groups
+		}
+		return headers
+	}
+	switch {
+	case h.Kind == attackpaths.ServiceAccount:
+		return []http.Header{as(accountUser(h))}
+	case h.Kind == attackpaths.User && strings.HasPrefix(h.Name, "system:node:"):
+		return []http.Header{as(h.Name, "system:nodes"), as(h.Name)}
+	case h.Kind == attackpaths.User:
+		return []http.Header{as(h.Name)}
+	}
+	var all []http.Header
+	for _, user := range e.namesOf(ctx, []*actor{a}, "", "", "users") {
+		all = append(all, as(user, h.Name))
+	}
+	for _, o := range e.list(ctx, serviceAccounts) {
+		all = append(all, as(accountUser(holding{Namespace: o.namespace(), Name: o.name()}), h.Name))
+	}
+	return all
+}

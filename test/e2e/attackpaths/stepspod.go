@@ -1,0 +1,337 @@
+package attackpaths
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// maker is a way to have pods made in a namespace: by creating objects of a kind, or by changing
+// the template of one.
+type maker struct {
+	*actor
+	resource  resource
+	namespace string
+	// template is the name of the workload that is changed; empty for one that creates.
+	template string
+}
+
+// makePod makes a pod, and waits for the controller of a workload to make it.
+func (e *executor) makePod(ctx context.Context, m maker, p podSpec) (*corev1.Pod, error) {
+	p.name = fmt.Sprint("made-", e.counter.Add(1))
+	var made answer
+	switch {
+	case m.template != "":
+		made = e.changeTemplate(ctx, m, p)
+	case m.resource == pods:
+		var pod corev1.Pod
+		err := m.post(ctx, pods.in(m.namespace), p.object()).into(&pod)
+		return &pod, err
+	default:
+		made = m.post(ctx, m.resource.in(m.namespace), p.workloadObject(m.resource))
+	}
+	if err := made.failure(); err != nil {
+		return nil, err
+	}
+	if m.resource == cronJobs {
+		if err := e.runJob(ctx, m.namespace, p); err != nil {
+			return nil, err
+		}
+	}
+	var found corev1.PodList
+	err := until(ctx, "a controller makes the pod of "+m.resource.name+" "+p.name, func(ctx context.Context) error {
+		if err := e.admin.get(ctx, pods.in(m.namespace)+"?labelSelector="+madeAs+"%3D"+p.name).into(&found); err != nil {
+			return err
+		}
+		if len(found.Items) == 0 {
+			return fmt.Errorf("there is none")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &found.Items[0], nil
+}
+
+// runJob makes the job of a cron job as its controller does at the scheduled time.
+func (e *executor) runJob(ctx context.Context, namespace string, p podSpec) error {
+	return e.admin.with(map[string][]string{"Impersonate-User": {"system:serviceaccount:kube-system:cronjob-controller"}}).
+		post(ctx, jobs.in(namespace), p.workloadObject(jobs)).failure()
+}
+
+// changeTemplate replaces the template of a workload.
+func (e *executor) changeTemplate(ctx context.Context, m maker, p podSpec) answer {
+	path := m.resource.at(m.namespace, m.template)
+	var current map[string]any
+	if err := e.admin.get(ctx, path).into(&current); err != nil {
+		return answer{request: "GET " + path, err: err}
+	}
+	template := p.template("Always")
+	if m.resource == cronJobs {
+		template = p.template("Never")
+	}
+	spec, _ := current["spec"].(map[string]any)
+	parent := spec
+	if m.resource == cronJobs {
+		job, _ := spec["jobTemplate"].(map[string]any)
+		parent, _ = job["spec"].(map[string]any)
+	}
+	// The labels have to match the selector of the workload still.
+	old, _ := parent["template"].(map[string]any)
+	meta, _ := old["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	for k, v := range labels {
+		if k != madeAs {
+			template["metadata"].(map[string]any)["labels"].(map[string]any)[k] = v
+		}
+	}
+	parent["template"] = template
+	if m.resource != daemonSets && m.resource != cronJobs {
+		spec["replicas"] = 1
+	}
+	return replace(ctx, m.actor, path, current, map[string]any{"spec": spec})
+}
+
+// replace changes an object by patch, or else by update, which needs the whole object.
+func replace(ctx context.Context, a *actor, path string, whole, change map[string]any) answer {
+	if patched := a.patch(ctx, path, mergePatch, change); !patched.refused() {
+		return patched
+	}
+	return a.put(ctx, path, unversioned(whole))
+}
+
+// unversioned is an object without its version: an update then replaces any.
+func unversioned(whole map[string]any) map[string]any {
+	if metadata, ok := whole["metadata"].(map[string]any); ok {
+		delete(metadata, "resourceVersion")
+	}
+	return whole
+}
+
+// change is replace, or only tries it.
+func change(ctx context.Context, a *actor, path string, whole, change map[string]any, try bool) answer {
+	if try {
+		return replaceDry(ctx, a, path, whole, change)
+	}
+	return replace(ctx, a, path, whole, change)
+}
+
+// podCreate has a pod made: to show that it can be done, or with an account, a secret or rights
+// over a node.
+func (e *executor) podCreate(ctx context.Context, s step) error {
+	if s.To.Kind == attackpaths.Namespace {
+		return e.beginPods(ctx, s)
+	}
+	last := error(errNoActor)
+	for _, m := range e.makersOf(s) {
+		if last = e.usePod(ctx, m, s.To); last == nil {
+			return nil
+		}
+	}
+	return last
+}
+
+func (e *executor) beginPods(ctx context.Context, s step) error {
+	name, _ := s.may()
+	kind, ok := workload(name)
+	if name == "pods" {
+		kind, ok = pods, true
+	}
+	a := e.actor(s.From)
+	if !ok || a == nil {
+		return errNoActor
+	}
+	m := maker{actor: a, resource: kind, namespace: s.To.Name}
+	if _, err := e.makePod(ctx, m, podSpec{node: web1}); err != nil {
+		return err
+	}
+	e.makers[s.To.Name] = m
+	return nil
+}
+
+// makersOf are the ways to make pods in the namespaces of a path, the last one first.
+func (e *executor) makersOf(s step) []maker {
+	var all []maker
+	for _, h := range slices.Backward(s.before) {
+		if m, ok := e.makers[h.Name]; ok && h.Kind == attackpaths.Namespace {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// usePod makes a pod and takes from it what it has.
+func (e *executor) usePod(ctx context.Context, m maker, to holding) error {
+	switch to.Kind {
+	case attackpaths.ServiceAccount:
+		p, err := e.makePod(ctx, m, podSpec{node: web1, account: to.Name, token: true})
+		if err != nil {
+			return err
+		}
+		return e.requestToken(ctx, to, p)
+	case attackpaths.Secret:
+		if _, err := e.makePod(ctx, m, podSpec{node: web1, secret: to.Name}); err != nil {
+			return err
+		}
+		return e.requestSecret(ctx, to, web1)
+	case attackpaths.Node:
+		p, err := e.makePod(ctx, m, podSpec{node: to.Name, privileged: true})
+		if err != nil {
+			return err
+		}
+		if err := e.runs(ctx, p.Namespace, p.Name, to.Name); err != nil {
+			return err
+		}
+		return e.ownNode(ctx, to.Name)
+	}
+	return fmt.Errorf("a pod does not give it")
+}
+
+// podUpdate replaces the image of a pod, or the template of a workload.
+func (e *executor) podUpdate(ctx context.Context, s step) error {
+	a := e.actor(s.From)
+	if a == nil {
+		return errNoActor
+	}
+	if s.To.Kind == attackpaths.Pod {
+		return e.changeImage(ctx, a, s.To)
+	}
+	name, _ := s.may()
+	kind, ok := workload(name)
+	if !ok {
+		return fmt.Errorf("it is not about a workload")
+	}
+	last := fmt.Errorf("the namespace has no %s", name)
+	for _, o := range e.list(ctx, kind) {
+		if o.namespace() != s.To.Name {
+			continue
+		}
+		m := maker{actor: a, resource: kind, namespace: s.To.Name, template: o.name()}
+		if _, last = e.makePod(ctx, m, podSpec{node: web1}); last == nil {
+			e.makers[s.To.Name] = m
+			return nil
+		}
+	}
+	return last
+}
+
+func (e *executor) changeImage(ctx context.Context, a *actor, h holding) error {
+	if err := e.imagePatch(ctx, a, pods.at(h.Namespace, h.Name), false).failure(); err != nil {
+		return err
+	}
+	e.controlled[h] = true
+	return nil
+}
+
+// imagePatch replaces the image of the first container.
+func (e *executor) imagePatch(ctx context.Context, a *actor, path string, try bool) answer {
+	var whole map[string]any
+	if a := e.admin.get(ctx, path); a.into(&whole) != nil {
+		return a
+	}
+	spec, _ := whole["spec"].(map[string]any)
+	containers, _ := spec["containers"].([]any)
+	container, _ := containers[0].(map[string]any)
+	container["image"] = fmt.Sprint("attacker:", e.counter.Add(1))
+	return change(ctx, a, path, whole, map[string]any{"spec": map[string]any{"containers": containers}}, try)
+}
+
+// podExec starts a process in a pod, or adds a container to one.
+func (e *executor) podExec(ctx context.Context, s step) error {
+	if s.To.Kind == attackpaths.Node {
+		return e.addPrivileged(ctx, s)
+	}
+	a := e.actor(s.From)
+	if a == nil {
+		return errNoActor
+	}
+	_, subresource := s.may()
+	if subresource == "ephemeralcontainers" {
+		if err := e.addContainer(ctx, a, s.To, false, false).failure(); err != nil {
+			return err
+		}
+	} else if got := connect(ctx, a, s.To, subresource); !got.connected() {
+		return fmt.Errorf("%s", got)
+	}
+	e.controlled[s.To] = true
+	return nil
+}
+
+// connect asks for exec or attach, with the verb create or get.
+func connect(ctx context.Context, a *actor, h holding, subresource string) answer {
+	path := pods.at(h.Namespace, h.Name, subresource) + "?stdin=true&stdout=true"
+	if subresource == "exec" {
+		path += "&command=id"
+	}
+	if got := a.spdy(ctx, path); !got.refused() {
+		return got
+	}
+	return a.websocket(ctx, path)
+}
+
+// addContainer adds a container to a running pod.
+func (e *executor) addContainer(ctx context.Context, a *actor, h holding, privileged, try bool) answer {
+	path := pods.at(h.Namespace, h.Name)
+	var whole map[string]any
+	if a := e.admin.get(ctx, path); a.into(&whole) != nil {
+		return a
+	}
+	containers, _ := podSpec{privileged: privileged}.spec()["containers"].([]any)
+	container, _ := containers[0].(map[string]any)
+	container["name"] = fmt.Sprint("made-", e.counter.Add(1))
+	delete(container, "volumeMounts")
+	spec, _ := whole["spec"].(map[string]any)
+	old, _ := spec["ephemeralContainers"].([]any)
+	spec["ephemeralContainers"] = append(old, container)
+	added := map[string]any{"spec": map[string]any{"ephemeralContainers": spec["ephemeralContainers"]}}
+	return change(ctx, a, path+"/ephemeralcontainers", whole, added, try)
+}
+
+// addPrivileged adds a privileged container to a pod on a node.
+func (e *executor) addPrivileged(ctx context.Context, s step) error {
+	last := error(errNoActor)
+	for _, a := range e.acting(s) {
+		for i := range e.pods {
+			p := &e.pods[i]
+			if p.Spec.NodeName != s.To.Name || isMirror(p) {
+				continue
+			}
+			h := holding{Kind: attackpaths.Pod, Namespace: p.Namespace, Name: p.Name}
+			if last = e.addContainer(ctx, a, h, true, false).failure(); last == nil {
+				return e.ownNode(ctx, s.To.Name)
+			}
+		}
+	}
+	return last
+}
+
+// nodeProxy asks the kubelet of the pod's node to run a command.
+func (e *executor) nodeProxy(ctx context.Context, s step) error {
+	p, err := e.pod(s.To)
+	if err != nil {
+		return err
+	}
+	a := e.actor(s.From)
+	if a == nil {
+		return errNoActor
+	}
+	if got := proxy(ctx, a, p); !got.connected() {
+		return fmt.Errorf("%s", got)
+	}
+	e.controlled[s.To] = true
+	return nil
+}
+
+// proxy asks with the verb create, then get.
+func proxy(ctx context.Context, a *actor, p *corev1.Pod) answer {
+	path := nodes.at("", p.Spec.NodeName, "proxy", "run", p.Namespace, p.Name, "c") + "?cmd=id"
+	if got := a.post(ctx, path, nil); !got.refused() {
+		return got
+	}
+	return a.get(ctx, path)
+}

