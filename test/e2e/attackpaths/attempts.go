@@ -124,8 +124,18 @@ func (t *attempts) run(ctx context.Context) ([]error, int) {
 		})
 	}
 	_ = group.Wait() // no function returns an error
+	if len(failures) > mostFailures {
+		more := fmt.Errorf("%d more attempts", len(failures)-mostFailures)
+		failures = append(failures[:mostFailures], more)
+	}
+	if len(t.list) > 0 && t.refused == 0 && len(failures) == 0 {
+		failures = append(failures, fmt.Errorf("nothing was refused"))
+	}
 	return failures, t.refused
 }
+
+// mostFailures is how many failures are reported.
+const mostFailures = 8
 
 func (t *attempts) planAccounts(ctx context.Context, a *actor) {
 	for _, o := range t.objects(ctx, serviceAccounts) {

@@ -156,9 +156,7 @@ func (w *world) prove(t *testing.T, result attackpaths.Result, groups []string, 
 	for _, err := range failures {
 		t.Error(err)
 	}
-	if f.refused = refused; refused == 0 {
-		t.Error("nothing was attempted")
-	}
+	f.refused = refused
 	return f
 }
 

@@ -180,7 +180,9 @@ func (e *executor) namesOf(ctx context.Context, actors []*actor, namespace, grou
 		}
 	}
 	slices.Sort(names[1:])
-	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" || n == "*" })
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool {
+		return n == "" || n == "*" || resource != "users" && strings.ContainsAny(n, "/:*") // no object has such a name
+	})
 }
 
 // isAbout reports whether one of the resources is a subresource.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
@@ -53,7 +54,8 @@ var mayText = regexp.MustCompile(`^may (\S+) ([a-z]+)(?:/([a-z]+))?(?: (\S+))?(?
 
 // may is the resource and subresource of the right that makes a step possible.
 func (s step) may() (resource, subresource string) {
-	m := mayText.FindStringSubmatch(s.Because)
+	because, _, _ := strings.Cut(s.Because, " where Pod Security")
+	m := mayText.FindStringSubmatch(because)
 	if m == nil {
 		return "", ""
 	}
