@@ -16,6 +16,8 @@ import (
 type builder struct {
 	*Graph
 	cluster *Cluster
+	// objects are the cluster's, unless others are set before the graph is built.
+	objects *objects
 	// expanded is how many vertices have their edges.
 	expanded int
 	// firstPod is the vertex of the first pod; the others follow in their order.
@@ -116,14 +118,20 @@ var everyRule = rbac.RoleRules{
 
 // collect reads the cluster into tables.
 func (b *builder) collect() {
-	c := b.cluster
+	if b.objects == nil {
+		b.objects = b.cluster.objects()
+	}
+	o := b.objects
 	known := map[string]bool{}
-	for _, n := range c.Inventory.Namespaces() {
+	for _, ns := range o.known {
+		known[ns] = true
+	}
+	for _, n := range o.namespaces {
 		known[n.Name], b.labels[n.Name] = true, n.Labels
 	}
-	b.nodes, b.pods, b.admission = c.Inventory.Nodes(), c.Inventory.Pods(), c.Inventory.Admission()
+	b.nodes, b.pods, b.admission = slices.Clone(o.nodes), o.pods, o.admission
 	accounts := map[inventory.Name]bool{}
-	for _, a := range c.Inventory.ServiceAccounts() {
+	for _, a := range o.accounts {
 		accounts[a] = true
 	}
 	templates := map[*inventory.Template]bool{}
@@ -147,7 +155,7 @@ func (b *builder) collect() {
 	}
 	b.collectSecrets(known)
 	b.collectNodes()
-	b.roles, b.bindings = c.RBAC.Roles(), c.RBAC.Bindings()
+	b.roles, b.bindings = slices.Clip(o.roles), o.bindings
 	for i, r := range b.roles {
 		b.roleIndex[roleName{r.Role.Namespace, r.Role.Name}] = int32(i)
 	}
@@ -180,7 +188,7 @@ func (b *builder) collectAccountNames() {
 // collectSecrets also takes the secrets that pods name and that could not be listed.
 func (b *builder) collectSecrets(known map[string]bool) {
 	have := map[inventory.Name]bool{}
-	for _, s := range b.cluster.Inventory.Secrets() {
+	for _, s := range b.objects.secrets {
 		have[s.Name], known[s.Namespace] = true, true
 		b.secrets[s.Namespace] = append(b.secrets[s.Namespace], s)
 	}

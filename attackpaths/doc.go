@@ -17,5 +17,8 @@
 // the cluster's objects do not show, such as a webhook; the step names it. A holding is certain
 // if a path of certain steps leads to it.
 //
+// [WhatToChange] finds bindings, rules, mounts and Pod Security labels to change so that nodes no
+// longer reach cluster-admin.
+//
 // What is reached through cluster-admin alone is not listed: cluster-admin owns everything.
 package attackpaths

@@ -93,7 +93,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 			b.step(TokenOfPodOnNode, v, b.templateOf(p).account, i, b.guardsOf(createToken, p.Namespace))
 		}
 	}
-	for _, o := range b.cluster.Relations.Objects(node, graph.Secret) {
+	for _, o := range b.objects.secretsOn(node) {
 		b.step(SecretOnNode, v, b.vertex(key{kind: isSecret, namespace: o.Namespace, name: o.Name}), -1, "")
 	}
 	// The Node authorizer lets nodes make requests for certificates and read them;

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -65,7 +64,7 @@ func (b *builder) limitedNodeEdges(node string, l limit) []edge {
 	var edges []edge
 	switch r := requests[l.request].right; r {
 	case readSecrets:
-		for _, o := range b.cluster.Relations.Objects(node, graph.Secret) {
+		for _, o := range b.objects.secretsOn(node) {
 			if l.covers(o.Namespace, o.Name) {
 				to := b.vertex(key{kind: isSecret, namespace: o.Namespace, name: o.Name})
 				edges = append(edges, edge{to: to, arg: -1, row: rowOf(SecretOnNode)})

@@ -1,0 +1,131 @@
+package attackpaths
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// ChangeKind says what a [Change] takes away.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	// RemoveBinding removes a RoleBinding or ClusterRoleBinding.
+	RemoveBinding ChangeKind = "Binding"
+	// RemoveRule removes one rule of a Role or ClusterRole, for everyone who has the role.
+	RemoveRule ChangeKind = "RoleRule"
+	// RemoveMount no longer mounts a token or a secret into the pods of a workload, or into one
+	// pod without a workload. Secrets in environment variables count as mounted.
+	RemoveMount ChangeKind = "PodMount"
+	// RestrictPods makes a namespace enforce the Pod Security level restricted.
+	RestrictPods ChangeKind = "PodSecurity"
+)
+
+// order sorts the kinds.
+func (k ChangeKind) order() int {
+	return map[ChangeKind]int{RemoveBinding: 0, RemoveRule: 1, RemoveMount: 2, RestrictPods: 3}[k]
+}
+
+// Change is something that can be taken away, and which nodes that helps if it is the only change.
+type Change struct {
+	Kind ChangeKind `json:"kind"`
+	// Object is the binding, the role, the workload or pod, or the namespace.
+	Object verdict.Object `json:"object"`
+	// Rule is the rule of the role, and RuleNumber its place in the role, from one. They are set
+	// for RemoveRule only.
+	Rule       *rbacv1.PolicyRule `json:"rule,omitempty"`
+	RuleNumber int                `json:"ruleNumber,omitempty"`
+	// Secret is the name of the secret that is mounted; empty for service account tokens.
+	Secret string `json:"secret,omitempty"`
+	// Certain is how many nodes no longer certainly reach cluster-admin, and Entirely how many no
+	// longer reach it at all. A node whose path becomes possible counts for Certain only, and one
+	// whose path was only possible for Entirely only.
+	Certain  int `json:"certain"`
+	Entirely int `json:"entirely"`
+}
+
+// String says in one sentence what to do.
+func (c Change) String() string {
+	object := rbac.Ref{Kind: c.Object.Kind, Namespace: c.Object.Namespace, Name: c.Object.Name}.String()
+	switch c.Kind {
+	case RemoveBinding:
+		return "remove " + object
+	case RemoveRule:
+		return fmt.Sprintf("remove rule %d (%s) from %s", c.RuleNumber, ruleText(c.Rule), object)
+	case RemoveMount:
+		what := "a service account token"
+		if c.Secret != "" {
+			what = fmt.Sprintf("secret %q", c.Secret)
+		}
+		if c.Object.Kind == Pod {
+			return "do not mount " + what + " into " + object
+		}
+		return "do not mount " + what + " into the pods of " + object
+	}
+	return "enforce the Pod Security level restricted in " + object
+}
+
+// ruleText says what a rule allows: "get, list secrets in group apps".
+func ruleText(r *rbacv1.PolicyRule) string {
+	if r == nil {
+		return ""
+	}
+	text := strings.Join(r.Verbs, ", ") + " " + strings.Join(append(append([]string{}, r.Resources...), r.NonResourceURLs...), ", ")
+	if groups := strings.Join(r.APIGroups, ", "); groups != "" {
+		text += " of " + groups
+	}
+	if len(r.ResourceNames) > 0 {
+		text += " named " + strings.Join(r.ResourceNames, ", ")
+	}
+	return text
+}
+
+// compare puts first what helps more, then orders by kind and name.
+func (c Change) compare(d Change) int {
+	return cmp.Or(
+		cmp.Compare(d.Certain, c.Certain), cmp.Compare(d.Entirely, c.Entirely), cmp.Compare(c.Kind.order(), d.Kind.order()),
+		c.Object.Compare(d.Object), cmp.Compare(c.RuleNumber, d.RuleNumber), cmp.Compare(c.Secret, d.Secret),
+	)
+}
+
+// NodesThatReach counts nodes by how they reach cluster-admin; each node counts once.
+type NodesThatReach struct {
+	Certain  int `json:"certain"`
+	Possible int `json:"possible"`
+}
+
+// Advice is what to change so that nodes no longer reach cluster-admin.
+type Advice struct {
+	// Nodes reach cluster-admin now. Nodes that run the control plane are left out everywhere: no
+	// change helps them.
+	Nodes NodesThatReach `json:"nodes"`
+	// Alone are the changes of which each helps some node without any other: what helps most
+	// nodes comes first. No change outside of the list does, unless NotEvaluated is more than 0.
+	Alone []Change `json:"alone"`
+	// NotEvaluated is how many changes were not evaluated, because there were more than
+	// [AdviceOptions].Limit. They are on the paths of fewer nodes than those that were.
+	NotEvaluated int `json:"notEvaluated,omitempty"`
+	// Set are changes that together help all nodes that changes can help, in the order in which
+	// they were found. None of them can be left out, but a smaller set may exist. The counts are
+	// those of each change alone, which may be zero.
+	Set []Change `json:"set"`
+	// Left are the nodes that reach cluster-admin after all changes of Set, and Remaining the path
+	// of the first one that has to be ended; empty if there is none. Unless a limit was reached,
+	// none of the four kinds of changes ends it.
+	Left      NodesThatReach `json:"left"`
+	Remaining []Step         `json:"remaining,omitempty"`
+}
+
+// AdviceOptions are options of [WhatToChange].
+type AdviceOptions struct {
+	// Possible also ends the paths that are only possible. Otherwise Set ends the certain ones.
+	Possible bool
+	// Limit is how many changes are evaluated at once, and how many Set may have; 500 if zero.
+	Limit int
+}

@@ -1,0 +1,45 @@
+package attackpaths
+
+import (
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// objects are what a graph is made of: those of a cluster, or what is left of them without some.
+// They are shared between graphs and must not be changed.
+type objects struct {
+	nodes      []inventory.Node
+	namespaces []inventory.Namespace
+	pods       []*inventory.Pod
+	accounts   []inventory.Name
+	secrets    []inventory.Secret
+	admission  []inventory.Admission
+	roles      []rbac.RoleRules
+	bindings   []rbac.BoundRole
+	// places are those that the rules of a role had before some were removed.
+	places map[int32][]int
+	// secretsOn lists the secrets that a node's credential reads.
+	secretsOn func(node string) []verdict.Object
+	// known are namespaces that objects which are left out are in, and templates the workloads of
+	// such pods.
+	known     []string
+	templates map[templateKey]bool
+}
+
+// templateKey names workloads of a namespace by their resource. The empty name is any.
+type templateKey struct {
+	namespace string
+	workload  inventory.Workload
+}
+
+// objects are all of a cluster.
+func (c *Cluster) objects() *objects {
+	return &objects{
+		nodes: c.Inventory.Nodes(), namespaces: c.Inventory.Namespaces(), pods: c.Inventory.Pods(),
+		accounts: c.Inventory.ServiceAccounts(), secrets: c.Inventory.Secrets(), admission: c.Inventory.Admission(),
+		roles: c.RBAC.Roles(), bindings: c.RBAC.Bindings(),
+		secretsOn: func(node string) []verdict.Object { return c.Relations.Objects(node, graph.Secret) },
+	}
+}

@@ -1,0 +1,219 @@
+package attackpaths
+
+import (
+	"slices"
+	"strings"
+
+	psa "k8s.io/pod-security-admission/api"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// pathChanges finds the changes that could end one path to cluster-admin, and more: a change that
+// alone ends all paths of a node is on each of them, so that one path of it is enough.
+type pathChanges struct {
+	*builder
+	marks    *marks
+	possible bool
+	who      map[vertex]*identity
+	// from are the changes on the path from a marked vertex.
+	from map[vertex][]changeKey
+	// step collects those of one step.
+	step []changeKey
+}
+
+// changesOf lists for each node that is wanted the changes on one of its paths.
+func (b *builder) changesOf(possible bool, groups []group, wanted map[vertex]bool) map[vertex][]changeKey {
+	p := &pathChanges{builder: b, possible: possible, who: map[vertex]*identity{}, from: map[vertex][]changeKey{}}
+	for _, x := range b.identities {
+		p.who[x.vertex] = x
+	}
+	p.marks = b.markNodes(possible, groups, wanted, p.prove)
+	all := map[vertex][]changeKey{}
+	for node := range wanted {
+		if p.marks.marked[node] {
+			all[node] = p.changesFrom(node)
+		}
+	}
+	return all
+}
+
+// changesFrom lists the changes on the path from a marked vertex.
+func (p *pathChanges) changesFrom(v vertex) []changeKey {
+	known, ok := p.from[v]
+	if ok || p.marks.next[v] == none {
+		return known
+	}
+	to := p.marks.next[v]
+	i := slices.IndexFunc(p.out[v], func(e edge) bool { return e.to == to && (p.possible || e.dependsOn == 0) })
+	p.step = nil
+	p.addStep(to, via{from: v, join: -1, edge: p.out[v][i]})
+	all := p.step
+	for _, change := range p.changesFrom(to) {
+		if !slices.Contains(all, change) {
+			all = append(all, change)
+		}
+	}
+	p.from[v] = all
+	return all
+}
+
+// prove finds the changes on the path of a node that needs joins, and marks the vertices through
+// which all of that path leads, the last one first: other nodes may share them.
+func (p *pathChanges) prove(m *marks, node vertex) {
+	s := p.solver(p.possible)
+	defer p.release(s)
+	admin := p.index[key{kind: isClusterAdmin}]
+	s.solveUntil(node, admin)
+	for _, v := range slices.Backward(s.derivation(admin)) {
+		if m.marked[v] {
+			continue
+		}
+		if after, ok := s.derivedFrom(v, admin); ok {
+			p.step = nil
+			for _, to := range after {
+				p.addStep(to, s.via[to])
+			}
+			p.from[v] = p.step
+			m.mark(v)
+		}
+	}
+}
+
+// derivedFrom lists the vertices of a derivation that come after one; false if the derivation needs
+// others than this one.
+func (s *solver) derivedFrom(start, end vertex) (after []vertex, ok bool) {
+	seen, ok := map[vertex]bool{start: true}, true
+	var visit func(vertex)
+	visit = func(v vertex) {
+		if seen[v] {
+			return
+		}
+		seen[v] = true
+		after = append(after, v)
+		switch how := s.via[v]; {
+		case how.join >= 0:
+			for _, from := range s.joins[how.join].from {
+				visit(from)
+			}
+		case how.from != none:
+			visit(how.from)
+		default:
+			ok = false
+		}
+	}
+	visit(end)
+	return after, ok
+}
+
+func (p *pathChanges) add(change changeKey) {
+	if !slices.Contains(p.step, change) {
+		p.step = append(p.step, change)
+	}
+}
+
+// addStep adds the changes that could end one step.
+func (p *pathChanges) addStep(to vertex, how via) {
+	e, from := how.edge, []vertex{how.from}
+	if how.join >= 0 {
+		from = p.joins[how.join].from
+	}
+	switch {
+	case e.row == rowOf(SecretOnNode):
+		p.addMountsOnNode(from[0], to)
+	case e.row != 0 && e.row.ofPod():
+		p.addMount(e, to)
+		return
+	case e.arg >= 0:
+		p.addBinding(e.arg)
+	}
+	for _, v := range from {
+		p.addRightsOf(v, to, how)
+		p.addNamespace(v, to, e)
+	}
+	p.addNamed(to)
+	if e.row == rowOf(BindRole) {
+		p.addBindingsOf(p.keys[to])
+	}
+}
+
+func (p *pathChanges) addBinding(place int32) {
+	p.add(changeKey{kind: RemoveBinding, object: objectOf(p.bindings[place].Binding)})
+}
+
+// addMount adds what a pod mounts.
+func (p *pathChanges) addMount(e edge, to vertex) {
+	if e.arg < 0 {
+		return
+	}
+	switch k := p.keys[to]; k.kind {
+	case isServiceAccount, isAssociated:
+		p.add(mountIn(p.pods[e.arg], ""))
+	case isSecret:
+		p.add(mountIn(p.pods[e.arg], k.name))
+	}
+}
+
+// addMountsOnNode adds the mounts because of which a node's credential may read a secret.
+func (p *pathChanges) addMountsOnNode(credential, secret vertex) {
+	k := p.keys[credential]
+	if k.kind == isLimited {
+		k = p.keys[k.role]
+	}
+	for _, i := range p.podsOn[strings.TrimPrefix(k.name, nodeidentity.UserPrefix)] {
+		if pod := p.pods[i]; pod.Namespace == p.keys[secret].namespace && slices.Contains(pod.Secrets, p.keys[secret].name) {
+			p.add(mountIn(pod, p.keys[secret].name))
+		}
+	}
+}
+
+// addNamespace adds the namespace whose Pod Security level lets a step be made.
+func (p *pathChanges) addNamespace(v, to vertex, e edge) {
+	k, namespace := p.keys[v], ""
+	switch {
+	case k.kind == isNamespace && (e.row == rowOf(VolumeControl) || p.keys[to].name == everyNode):
+		namespace = k.name
+	case k.kind == isRight && (right(k.variant) == addContainers || right(k.variant) == patchPods):
+		namespace = k.namespace
+	}
+	if _, exists := p.labels[namespace]; exists && p.level(namespace) != psa.LevelRestricted {
+		p.add(changeKey{kind: RestrictPods, object: Holding{Kind: Namespace, Name: namespace}})
+	}
+}
+
+// addNamed adds the bindings without which an identity is not known, so that it is not impersonated
+// or created.
+func (p *pathChanges) addNamed(to vertex) {
+	k := p.keys[to]
+	user, group := "", ""
+	switch {
+	case k.kind == isUser && k.variant != given, k.kind == isFact && k.name == userWithGroups:
+		user = k.name
+		if k.kind == isFact {
+			user = k.namespace
+		}
+	case k.kind == isGroup:
+		group = k.name
+	case (k.kind == isServiceAccount || k.kind == isAssociated) && !slices.Contains(p.accounts[k.namespace], k.name):
+		user = userOfAccount(k.namespace, k.name)
+	}
+	if user == "" && group == "" {
+		return
+	}
+	for i := range p.bindings {
+		for _, s := range p.bindings[i].Subjects {
+			if u, g, ok := principal(s); ok && u == user && g == group {
+				p.addBinding(int32(i))
+			}
+		}
+	}
+}
+
+// addBindingsOf adds the bindings of a role in a scope: one of them may be changed.
+func (p *pathChanges) addBindingsOf(role key) {
+	for i, bound := range p.bindings {
+		if bound.Role == p.roles[role.role].Role && bound.Binding.Namespace == role.namespace {
+			p.addBinding(int32(i))
+		}
+	}
+}

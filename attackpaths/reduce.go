@@ -1,0 +1,212 @@
+package attackpaths
+
+import (
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Taking something away never adds a path. What does not lead to cluster-admin, alone or together
+// with something else, therefore does not after a change either, and is left out of the graphs that
+// changes are evaluated with. Where the graph itself leaves out what an identity has anyway, that
+// counts as leading there:
+//
+//   - A right that the attacker can give to each identity is left out where an identity has it.
+//   - Where Pod Security does not restrict a namespace, the right to turn it off is left out.
+//   - Rights that a rule for everything contains are left out. The advisor evaluates changes of such
+//     rules with all objects.
+
+// reduce leaves out of the objects what does not lead from nodes to cluster-admin. Roles keep their
+// places.
+func (b *builder) reduce(nodes []string) *objects {
+	r := &reducer{builder: b, leads: b.leadingToAdmin(nodes)}
+	o := *b.objects
+	o.known, o.templates = b.namespaces, map[templateKey]bool{}
+	o.nodes = slices.DeleteFunc(slices.Clone(b.nodes), func(n inventory.Node) bool {
+		return !r.has(key{kind: isNode, name: n.Name})
+	})
+	o.bindings = slices.DeleteFunc(slices.Clone(b.bindings), func(bound rbac.BoundRole) bool { return !r.needsBinding(bound) })
+	o.accounts, o.secrets = r.accounts(o.bindings), r.secrets()
+	o.pods = r.pods(o.templates)
+	secrets := map[string][]verdict.Object{}
+	for _, n := range o.nodes {
+		secrets[n.Name] = slices.DeleteFunc(slices.Clone(b.objects.secretsOn(n.Name)), func(s verdict.Object) bool {
+			return !r.has(key{kind: isSecret, namespace: s.Namespace, name: s.Name})
+		})
+	}
+	o.secretsOn = func(node string) []verdict.Object { return secrets[node] }
+	return &o
+}
+
+// leadingToAdmin marks the vertices that nodes reach, were they one attacker, and that lead to
+// cluster-admin or to where the graph leaves things out.
+func (b *builder) leadingToAdmin(nodes []string) []bool {
+	starts := make([]vertex, len(nodes))
+	for i, name := range nodes {
+		starts[i] = b.index[key{kind: isNode, name: name}]
+	}
+	reached := b.newClosure(true, starts).base
+	leads := make([]bool, len(b.keys))
+	var queue []vertex
+	add := func(v vertex) {
+		if reached[v] && !leads[v] {
+			leads[v], queue = true, append(queue, v)
+		}
+	}
+	for v, k := range b.keys {
+		if k.kind == isClusterAdmin || k.kind == isOwnRight || k.kind == isFact && k.name == privilegedPods {
+			add(vertex(v))
+		}
+	}
+	reverse, joinsTo := b.reverse(true), map[vertex][]int32{}
+	for i := range b.joins {
+		if !slices.ContainsFunc(b.joins[i].from, func(v vertex) bool { return !reached[v] }) {
+			joinsTo[b.joins[i].to] = append(joinsTo[b.joins[i].to], int32(i))
+		}
+	}
+	for i := 0; i < len(queue); i++ {
+		to := queue[i]
+		for _, from := range reverse.sources[reverse.first[to]:reverse.first[to+1]] {
+			add(from)
+		}
+		for _, place := range joinsTo[to] {
+			for _, from := range b.joins[place].from {
+				add(from)
+			}
+		}
+	}
+	return leads
+}
+
+// reducer selects objects.
+type reducer struct {
+	*builder
+	leads []bool
+}
+
+// has reports whether a vertex leads to cluster-admin.
+func (r *reducer) has(k key) bool {
+	v, ok := r.index[k]
+	return ok && r.leads[v]
+}
+
+// needsBinding reports whether a binding gives something that leads to cluster-admin, or names
+// someone who is there because it does.
+func (r *reducer) needsBinding(bound rbac.BoundRole) bool {
+	if role, ok := r.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]; ok {
+		for variant := anybody; variant <= ownOfOthers; variant++ {
+			if r.has(key{kind: isRole, variant: variant, namespace: bound.Binding.Namespace, role: role}) {
+				return true
+			}
+		}
+		if r.combinedRole(role, bound.Binding.Namespace != "") {
+			return true
+		}
+	}
+	for _, s := range bound.Subjects {
+		user, group, ok := principal(s)
+		namespace, name, isAccount := accountOfUser(user)
+		switch {
+		case !ok:
+		case isAccount && r.has(key{kind: isServiceAccount, namespace: namespace, name: name}),
+			user != "" && r.has(key{kind: isUser, name: user}),
+			user != "" && r.has(key{kind: isFact, name: userWithGroups, namespace: user}),
+			group != "" && r.has(key{kind: isGroup, name: group}):
+			return true
+		}
+	}
+	return false
+}
+
+// combinedRole reports whether a role has rights that count together with others: these are not
+// vertices.
+func (r *reducer) combinedRole(role int32, namespaced bool) bool {
+	rights := r.rightsOfRole(role)
+	list := rights.cluster
+	if namespaced {
+		list = rights.namespaced
+	}
+	return slices.ContainsFunc(list, func(g granted) bool { return g.right >= firstOwn }) ||
+		len(r.onRightsOf(roleScope{role, namespaced})) > 0
+}
+
+// accounts are those that lead to cluster-admin, and those that bindings name: without them they
+// could be created.
+func (r *reducer) accounts(bindings []rbac.BoundRole) []inventory.Name {
+	named := map[inventory.Name]bool{}
+	for _, bound := range bindings {
+		for _, s := range bound.Subjects {
+			user, _, _ := principal(s)
+			if namespace, name, ok := accountOfUser(user); ok {
+				named[inventory.Name{Namespace: namespace, Name: name}] = true
+			}
+		}
+	}
+	var all []inventory.Name
+	for _, namespace := range r.namespaces {
+		for _, name := range r.builder.accounts[namespace] {
+			n := inventory.Name{Namespace: namespace, Name: name}
+			if named[n] || r.has(key{kind: isServiceAccount, namespace: namespace, name: name}) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// secrets are those that lead to cluster-admin, and those that rights name: without them they could
+// be created.
+func (r *reducer) secrets() []inventory.Secret {
+	var all []inventory.Secret
+	for _, namespace := range r.namespaces {
+		for _, s := range r.builder.secrets[namespace] {
+			named := r.builder.has(key{kind: isRight, variant: uint8(readSecrets), namespace: namespace, name: s.Name.Name})
+			if named || r.has(key{kind: isSecret, namespace: namespace, name: s.Name.Name}) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// pods are those that lead to cluster-admin, or bring something that does. It notes the workloads of
+// the others.
+func (r *reducer) pods(templates map[templateKey]bool) []*inventory.Pod {
+	changed := map[string]bool{} // namespaces in which a container may be added to pods
+	for v, k := range r.keys {
+		if k.kind == isRight && right(k.variant) == addContainers && r.leads[v] {
+			changed[k.namespace] = true
+		}
+	}
+	brings := map[*inventory.Template]bool{}
+	var all []*inventory.Pod
+	for i, p := range r.builder.pods {
+		needed, known := brings[p.Template]
+		if !known {
+			needed = r.brings(p) || changed[p.Namespace]
+			if brings[p.Template] = needed; !needed {
+				noteTemplate(p, templates)
+			}
+		}
+		if needed || r.leads[r.podVertex(int32(i))] {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// brings reports whether what a pod names leads to cluster-admin.
+func (r *reducer) brings(p *inventory.Pod) bool {
+	return p.ControlPlane != "" || r.has(key{kind: isServiceAccount, namespace: p.Namespace, name: p.ServiceAccount}) ||
+		slices.ContainsFunc(p.Secrets, func(s string) bool { return r.has(key{kind: isSecret, namespace: p.Namespace, name: s}) })
+}
+
+func noteTemplate(p *inventory.Pod, templates map[templateKey]bool) {
+	if w := p.Workload; w.Resource != "" {
+		templates[templateKey{p.Namespace, w}] = true
+		w.Name = ""
+		templates[templateKey{p.Namespace, w}] = true
+	}
+}

@@ -1,0 +1,187 @@
+package attackpaths
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// defaultLimit is AdviceOptions.Limit if it is zero.
+const defaultLimit = 500
+
+// WhatToChange finds what to take away so that nodes no longer reach cluster-admin: bindings, rules
+// of roles, what pods mount, and namespaces without the Pod Security level restricted.
+//
+// Each answer is that of a new graph of the cluster without the change, as if [New] were called
+// again. It says nothing about what the change breaks. Kubernetes restores some objects that are
+// changed: default roles and their bindings when an API server starts, and the rules of aggregated
+// roles. The rules of the ClusterRole cluster-admin are not proposed.
+//
+// The time grows with the number of changes on the paths, and with what leads to cluster-admin. The
+// cluster must not change meanwhile.
+func WhatToChange(c *Cluster, o AdviceOptions) (*Advice, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if o.Limit <= 0 {
+		o.Limit = defaultLimit
+	}
+	a := &advisor{cluster: c, options: o, whole: c.objects()}
+	advice := a.begin()
+	a.alone(advice)
+	a.set(advice)
+	return advice, nil
+}
+
+// advisor evaluates changes.
+type advisor struct {
+	cluster *Cluster
+	options AdviceOptions
+	// whole are all objects, and reduced those that paths to cluster-admin need without some rules
+	// for everything.
+	whole   *objects
+	reduced map[string]*objects
+	// unreduced is true if the reduced objects turned out not to be enough.
+	unreduced bool
+	// rights are those of the roles.
+	rights map[int32]*roleRights
+	// nodes reach cluster-admin as before says, and do not run the control plane.
+	nodes  []string
+	before []Certainty
+	// alones are the changes that were evaluated alone.
+	alones map[changeKey]Change
+}
+
+// begin finds the nodes that reach cluster-admin, and reduces the cluster.
+func (a *advisor) begin() *Advice {
+	b := a.build(a.whole)
+	var names []string
+	for v, k := range b.keys {
+		if k.kind == isNode && !b.runsControlPlane(vertex(v)) {
+			names = append(names, k.name)
+		}
+	}
+	for i, reach := range b.reachAdmin(names) {
+		if reach != No {
+			a.nodes, a.before = append(a.nodes, names[i]), append(a.before, reach)
+		}
+	}
+	a.rights = b.roleRights
+	a.reduced = map[string]*objects{"": b.reduce(a.nodes)}
+	return &Advice{Nodes: countReach(a.before), Alone: []Change{}, Set: []Change{}}
+}
+
+func countReach(all []Certainty) NodesThatReach {
+	var n NodesThatReach
+	for _, reach := range all {
+		switch reach {
+		case Certain:
+			n.Certain++
+		case Possible:
+			n.Possible++
+		}
+	}
+	return n
+}
+
+// build makes the graph of objects.
+func (a *advisor) build(o *objects) *builder {
+	b := newBuilder(a.cluster)
+	b.objects = o
+	for role, rights := range a.rights {
+		if o.places[role] == nil {
+			b.roleRights[role] = rights
+		}
+	}
+	b.build()
+	return b
+}
+
+// evaluate says how the nodes reach cluster-admin after changes, and makes the graph.
+func (a *advisor) evaluate(changes []changeKey) (*builder, []Certainty) {
+	b := a.build(a.without(changes))
+	return b, b.reachAdmin(a.nodes)
+}
+
+// without are the objects that are needed after changes. The graph leaves out what a rule for
+// everything gives besides, so that without such a rule the objects have to be selected again.
+func (a *advisor) without(changes []changeKey) *objects {
+	if a.unreduced {
+		return a.whole.without(a.cluster, changes)
+	}
+	var everything, others []changeKey
+	var id strings.Builder
+	for _, c := range changes {
+		if a.isForEverything(c) {
+			everything = append(everything, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	slices.SortFunc(everything, changeKey.compare)
+	for _, c := range everything {
+		fmt.Fprintf(&id, "%s %d\n", c.object, c.rule)
+	}
+	from, ok := a.reduced[id.String()]
+	if !ok {
+		from = a.build(a.whole.without(a.cluster, everything)).reduce(a.nodes)
+		a.reduced[id.String()] = from
+	}
+	return from.without(a.cluster, others)
+}
+
+// isForEverything reports whether a change takes a rule for everything.
+func (a *advisor) isForEverything(c changeKey) bool {
+	rule := a.describe(c).Rule
+	return rule != nil && grantsEverything(rule)
+}
+
+// helped counts the nodes that changes help.
+func helped(before, after []Certainty) (certain, entirely int) {
+	for i := range before {
+		if before[i] == Certain && after[i] != Certain {
+			certain++
+		}
+		if before[i] != No && after[i] == No {
+			entirely++
+		}
+	}
+	return certain, entirely
+}
+
+// alone evaluates the changes on the paths of nodes.
+func (a *advisor) alone(advice *Advice) {
+	a.alones = map[changeKey]Change{}
+	b, reach := a.evaluate(nil)
+	candidates := a.candidates(b, reach)
+	if len(candidates) > a.options.Limit {
+		advice.NotEvaluated = len(candidates) - a.options.Limit
+		candidates = candidates[:a.options.Limit]
+	}
+	for _, c := range candidates {
+		change := a.describe(c.changeKey)
+		_, after := a.evaluate([]changeKey{c.changeKey})
+		change.Certain, change.Entirely = helped(a.before, after)
+		a.alones[c.changeKey] = change
+		if change.Certain+change.Entirely > 0 {
+			advice.Alone = append(advice.Alone, change)
+		}
+	}
+	slices.SortFunc(advice.Alone, Change.compare)
+}
+
+// describe is a change for those who make it.
+func (a *advisor) describe(k changeKey) Change {
+	if known, ok := a.alones[k]; ok {
+		return known
+	}
+	change := Change{Kind: k.kind, Object: k.object, Secret: k.secret}
+	if k.kind == RemoveRule {
+		for i := range a.whole.roles {
+			if r := &a.whole.roles[i]; objectOf(r.Role) == k.object {
+				change.Rule, change.RuleNumber = r.Rules[k.rule].DeepCopy(), k.rule+1
+			}
+		}
+	}
+	return change
+}
