@@ -126,6 +126,6 @@ type Advice struct {
 type AdviceOptions struct {
 	// Possible also ends the paths that are only possible. Otherwise Set ends the certain ones.
 	Possible bool
-	// Limit is how many changes are evaluated at once, and how many Set may have; 500 if zero.
+	// Limit is how many changes are evaluated at once, and how many Set may have; 200 if zero.
 	Limit int
 }

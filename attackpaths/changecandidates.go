@@ -26,7 +26,7 @@ func (a *advisor) candidates(b *builder, reach []Certainty) []candidate {
 		if len(wanted) == 0 {
 			continue
 		}
-		for _, changes := range b.changesOf(certainty == Possible, b.Graph.groups(), wanted) {
+		for _, changes := range b.changesOf(certainty == Possible, wanted) {
 			for _, change := range changes {
 				if counts[change] == nil {
 					counts[change] = &candidate{changeKey: change}

@@ -23,12 +23,12 @@ type pathChanges struct {
 }
 
 // changesOf lists for each node that is wanted the changes on one of its paths.
-func (b *builder) changesOf(possible bool, groups []group, wanted map[vertex]bool) map[vertex][]changeKey {
+func (b *builder) changesOf(possible bool, wanted map[vertex]bool) map[vertex][]changeKey {
 	p := &pathChanges{builder: b, possible: possible, who: map[vertex]*identity{}, from: map[vertex][]changeKey{}}
 	for _, x := range b.identities {
 		p.who[x.vertex] = x
 	}
-	p.marks = b.markNodes(possible, groups, wanted, p.prove)
+	p.marks = b.markNodes(possible, b.Graph.groups, wanted, p.prove)
 	all := map[vertex][]changeKey{}
 	for node := range wanted {
 		if p.marks.marked[node] {

@@ -1,6 +1,9 @@
 package attackpaths
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // reverseEdges are the edges of a graph backwards: those to vertex v are sources[first[v]:first[v+1]].
 type reverseEdges struct {
@@ -42,8 +45,8 @@ type marks struct {
 	// marked by themselves.
 	next   []vertex
 	marked []bool
-	// all are the marked vertices, in the order in which they were.
-	all []vertex
+	// order has the marked vertices in the order in which they were.
+	order []vertex
 }
 
 // newMarks marks what reaches cluster-admin without joins.
@@ -59,16 +62,26 @@ func (m *marks) mark(v vertex) {
 		return
 	}
 	m.marked[v], m.next[v] = true, none
-	m.all = append(m.all, v)
-	for i := len(m.all) - 1; i < len(m.all); i++ {
-		to := m.all[i]
+	m.order = append(m.order, v)
+	for i := len(m.order) - 1; i < len(m.order); i++ {
+		to := m.order[i]
 		for _, from := range m.reverse.sources[m.reverse.first[to]:m.reverse.first[to+1]] {
 			if !m.marked[from] {
 				m.marked[from], m.next[from] = true, to
-				m.all = append(m.all, from)
+				m.order = append(m.order, from)
 			}
 		}
 	}
+}
+
+// all reports whether all vertices of a set are marked.
+func (m *marks) all(set map[vertex]bool) bool {
+	for v := range set {
+		if v != none && !m.marked[v] {
+			return false
+		}
+	}
+	return true
 }
 
 // meets runs until a marked vertex is reached, and reports whether one is.
@@ -95,9 +108,12 @@ func (c *closure) meets(m *marks, start vertex) bool {
 
 // markNodes marks the nodes that reach cluster-admin, of those that are wanted. When one does that
 // only with joins, found is called for it and may mark what it does so through.
-func (g *Graph) markNodes(possible bool, groups []group, wanted map[vertex]bool, found func(m *marks, node vertex)) *marks {
+func (g *Graph) markNodes(possible bool, groups func() []group, wanted map[vertex]bool, found func(m *marks, node vertex)) *marks {
 	s := &nodeSearch{marks: g.newMarks(possible), refused: map[vertex]bool{}}
-	for _, group := range groups {
+	if s.all(wanted) {
+		return s.marks
+	}
+	for _, group := range groups() {
 		s.base, s.checked = nil, 0
 		for _, node := range group.nodes {
 			if !wanted[node] || s.marked[node] || s.refused[node] {
@@ -141,8 +157,8 @@ func (s *nodeSearch) begin(nodes group, possible bool) {
 
 // baseMeets reports whether a vertex of the base is marked.
 func (s *nodeSearch) baseMeets() bool {
-	for ; !s.met && s.checked < len(s.all); s.checked++ {
-		s.met = s.base.base[s.all[s.checked]]
+	for ; !s.met && s.checked < len(s.order); s.checked++ {
+		s.met = s.base.base[s.order[s.checked]]
 	}
 	return s.met
 }
@@ -171,7 +187,7 @@ func (g *Graph) reachAdmin(names []string) []Certainty {
 		}
 		nodes[i], wanted[v] = v, true
 	}
-	groups := g.groups()
+	groups := sync.OnceValue(g.groups)
 	ignore := func(*marks, vertex) {}
 	certain := g.markNodes(false, groups, wanted, ignore)
 	for _, v := range nodes {

@@ -7,7 +7,7 @@ import (
 )
 
 // defaultLimit is AdviceOptions.Limit if it is zero.
-const defaultLimit = 500
+const defaultLimit = 200
 
 // WhatToChange finds what to take away so that nodes no longer reach cluster-admin: bindings, rules
 // of roles, what pods mount, and namespaces without the Pod Security level restricted.
