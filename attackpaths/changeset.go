@@ -1,8 +1,6 @@
 package attackpaths
 
-import (
-	"slices"
-)
+import "slices"
 
 // set finds changes that together help all nodes that changes can help.
 func (a *advisor) set(advice *Advice) {
@@ -30,7 +28,9 @@ func (a *advisor) set(advice *Advice) {
 func (a *advisor) extend(taken []changeKey) []changeKey {
 	b, reach := a.evaluate(taken)
 	for len(taken) < a.options.Limit && a.remains(reach) > 0 {
-		candidates := slices.DeleteFunc(a.candidates(b, reach), func(c candidate) bool { return a.bound(c) == 0 })
+		candidates := slices.DeleteFunc(a.candidates(b, reach), func(c candidate) bool {
+			return a.bound(c) == 0 || slices.Contains(taken, c.changeKey) // the node still requests tokens without a mount
+		})
 		if len(candidates) == 0 {
 			break
 		}

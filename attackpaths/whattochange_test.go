@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
 // binding binds a ClusterRole to a subject in the whole cluster.
@@ -220,6 +221,21 @@ func TestWhatToChange(t *testing.T) {
 				t.Errorf("nodes %+v, left %+v through %v, want %+v, %+v, %s", advice.Nodes, advice.Left, steps, c.nodes, c.left, c.remainingSteps)
 			}
 		})
+	}
+}
+
+func TestTokensThatNodesRequestNeedNoMount(t *testing.T) {
+	cluster := newCluster()
+	cluster.Features = kubeversion.For(30) // audiences are not restricted
+	parse(t, cluster, namespace("shop", "")+account("shop", "agent")+node("n1")+pod("shop", "p", "n1", "agent")+
+		role("cluster-admin", "", "shop/agent", "* *@*"))
+	advice, err := attackpaths.WhatToChange(cluster, attackpaths.AdviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `[remove ClusterRoleBinding "cluster-admin"]`
+	if got := fmt.Sprint(advice.Alone); got != want || fmt.Sprint(advice.Set) != want {
+		t.Errorf("alone %s, set %s, want %s", got, advice.Set, want)
 	}
 }
 
