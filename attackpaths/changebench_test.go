@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
 
-// withDangerousDaemonSets adds DaemonSets with pods on each node: one that is cluster-admin, one that
+// withDangerousDaemonSets adds DaemonSets with pods on each node: two that are cluster-admin, one that
 // reads all secrets, one that creates pods, and one that may bind roles.
 func withDangerousDaemonSets(c *attackpaths.Cluster, nodes int) *attackpaths.Cluster {
 	const namespace = "kube-system"
