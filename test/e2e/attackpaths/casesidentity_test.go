@@ -1,6 +1,10 @@
 package attackpaths
 
-import "github.com/node-authorizer/node-authorizer/attackpaths"
+import (
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
 
 var userAlice = holding{Kind: attackpaths.User, Name: "alice"}
 
@@ -88,6 +92,49 @@ var identityCases = []testCase{
 	{
 		rule: "TokenRequest: not a right of another group", start: userAlice, groups: []string{"dev"},
 		add: roleOf("r", "shop", "group ops", "create serviceaccounts/token@ db"),
+	},
+}
+
+// identities are the resources of constrained impersonation.
+const identities = "@authentication.k8s.io"
+
+// everyVerb has the verbs of all requests on objects while a mode is used.
+func everyVerb(mode string) string {
+	var all []string
+	for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+		all = append(all, "impersonate-on:"+mode+":"+verb)
+	}
+	return strings.Join(all, ",") + " *@*"
+}
+
+var constrainedCases = []testCase{
+	{
+		rule: "Impersonate: a user for every request, in the mode user-info",
+		add: roleOf("a", "shop", "user alice", "create serviceaccounts/token@ db") +
+			roleOf("r", "", "shop/web", "impersonate:user-info users"+identities+" alice", everyVerb("user-info")),
+		want: []string{"ServiceAccount shop/db", "User alice"},
+	},
+	{
+		rule: "Impersonate: not a user without a right to the request",
+		add: roleOf("a", "shop", "user alice", "create serviceaccounts/token@ db") +
+			roleOf("r", "", "shop/web", "impersonate:user-info users"+identities+" alice"),
+	},
+	{
+		rule: "Impersonate: an account for every request, in the mode serviceaccount",
+		add: roleOf("s", "shop", "shop/web", "impersonate:serviceaccount serviceaccounts"+identities+" db") +
+			roleOf("r", "", "shop/web", everyVerb("serviceaccount")),
+		want: []string{"ServiceAccount shop/db"},
+	},
+	{
+		rule: "Impersonate: a node for every request, in the mode arbitrary-node", add: podDB +
+			roleOf("r", "", "shop/web", "impersonate:arbitrary-node nodes"+identities+" web-1", everyVerb("arbitrary-node")),
+		want: []string{"ServiceAccount shop/db", "User system:node:web-1"},
+	},
+	{
+		rule: "Impersonate: the node of the pod, in the mode associated-node", start: holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "agent"},
+		add: podDB + podOf("shop", "agent", web1, "web") + podOf("shop", "far", pay1, "default") +
+			roleOf("r", "", "shop/web", "impersonate:associated-node nodes"+identities, everyVerb("associated-node")),
+		want: []string{"ServiceAccount shop/db", "ServiceAccount shop/web", "User system:node:web-1"},
 	},
 }
 
