@@ -133,6 +133,10 @@ func TestImpersonatedIdentities(t *testing.T) {
 				"Certain ServiceAccount shop/web: Impersonate TokenOfPodOnNode", "Certain User system:node:n1: Impersonate",
 			},
 		},
+		{
+			rule: "a user whose name is that of a service account is not impersonated with a group",
+			add:  role("r", "", "shop/web", "impersonate users@ 'system:serviceaccount:shop:db'", asAdmins),
+		},
 	})
 }
 

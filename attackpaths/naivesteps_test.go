@@ -368,7 +368,12 @@ func (n *naive) escalateRoles() {
 
 func (n *naive) impersonateGroups() {
 	impersonate := verbs("impersonate")
-	anyIdentity := []ask{{verbs: impersonate, resource: "users", anyName: true}}
+	anyIdentity := []ask{{verbs: impersonate, resource: "users", name: anyOtherName}}
+	for _, name := range n.allNames() {
+		if identityOf(name).kind == attackpaths.User {
+			anyIdentity = append(anyIdentity, ask{verbs: impersonate, resource: "users", name: name})
+		}
+	}
 	for _, ns := range n.sortedNamespaces() {
 		anyIdentity = append(anyIdentity, ask{verbs: impersonate, resource: "serviceaccounts", ns: ns, anyName: true})
 	}

@@ -338,7 +338,10 @@ func (c *combiner) escalateWith(e, u held) {
 func (c *combiner) impersonate() {
 	for _, g := range c.have(impersonateGroups) {
 		for _, u := range c.have(impersonateUsers) {
-			c.impersonateWith(u, g)
+			// The API server takes the name of a service account for that account, which needs another right.
+			if _, _, isAccount := accountOfUser(u.name); !isAccount {
+				c.impersonateWith(u, g)
+			}
 		}
 		for _, u := range c.have(impersonateServiceAccounts) {
 			c.impersonateGroup(u, g)

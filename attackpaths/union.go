@@ -121,7 +121,7 @@ func (c *combiner) impersonateTogether(u, g held) {
 		c.pair(Impersonate, c.impersonatedFact(everyPlainIdentity, ""), "", u, g)
 	default:
 		c.pair(Impersonate, c.impersonatedFact(userWithGroups, ""), "", u, g)
-		if _, _, isAccount := accountOfUser(u.name); !isAccount && c.countsWithGroups(u.name) {
+		if c.countsWithGroups(u.name) {
 			c.pair(Impersonate, c.impersonatedFact(userWithGroups, u.name), "", u, g)
 		}
 	}
