@@ -5,11 +5,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
 )
 
 // large is a cluster with so many nodes, thirty pods and two service accounts for each, and six
@@ -82,6 +84,45 @@ func BenchmarkNew(b *testing.B) {
 		c := large(nodes)
 		b.Run(fmt.Sprint(nodes, "_nodes"), func(b *testing.B) {
 			for b.Loop() {
+				if _, err := attackpaths.New(c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// withPolicies adds what clusters often demand of pods.
+func withPolicies(c *attackpaths.Cluster) *attackpaths.Cluster {
+	for name, expression := range map[string]string{
+		"privileged": "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || " +
+			"!c.securityContext.privileged)",
+		"host-paths": "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.hostPath))",
+		"accounts":   "object.spec.serviceAccountName != 'app-1'",
+		"labels":     "has(object.metadata.labels) && 'team' in object.metadata.labels",
+		"users":      "request.userInfo.username != 'nobody'",
+	} {
+		p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		rule := admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Create}}
+		rule.APIGroups, rule.APIVersions, rule.Resources = []string{""}, []string{"v1"}, []string{"pods"}
+		p.Spec.MatchConstraints = &admissionv1.MatchResources{
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: rule}},
+		}
+		p.Spec.Validations = []admissionv1.Validation{{Expression: expression}}
+		c.Inventory.SetAdmissionPolicy(p)
+		b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		b.Spec.PolicyName, b.Spec.ValidationActions = name, []admissionv1.ValidationAction{admissionv1.Deny}
+		c.Inventory.SetAdmissionPolicyBinding(b)
+	}
+	return c
+}
+
+func BenchmarkNewWithPolicies(b *testing.B) {
+	for _, nodes := range []int{500, 5000} {
+		c := withPolicies(large(nodes))
+		b.Run(fmt.Sprint(nodes, "_nodes"), func(b *testing.B) {
+			for b.Loop() {
+				c.Policies = admissionpolicy.New()
 				if _, err := attackpaths.New(c); err != nil {
 					b.Fatal(err)
 				}

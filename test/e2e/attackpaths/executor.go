@@ -221,8 +221,9 @@ func first(actors []*actor, ask func(*actor) answer) (answer, *actor) {
 func whoIs(ctx context.Context, a *actor) error {
 	var review authenticationv1.SelfSubjectReview
 	answer := a.post(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{})
-	if a.holding.Name == "system:anonymous" && answer.refused() {
-		return nil // nobody else may not ask who it is
+	unknown := a.holding.Name == "system:anonymous" || a.holding.Name == "system:unauthenticated"
+	if unknown && answer.refused() && !strings.Contains(string(answer.body), "cannot impersonate") {
+		return nil // who is not authenticated may not ask who it is
 	}
 	if err := answer.into(&review); err != nil {
 		return err

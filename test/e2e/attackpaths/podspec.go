@@ -53,10 +53,11 @@ func (p podSpec) spec() map[string]any {
 	if p.privileged {
 		security = map[string]any{"privileged": true}
 	}
+	container := map[string]any{"name": "c", "image": "i", "securityContext": security, "volumeMounts": mounts}
 	spec := map[string]any{
 		"automountServiceAccountToken":  false,
 		"terminationGracePeriodSeconds": 0,
-		"containers":                    []any{map[string]any{"name": "c", "image": "i", "securityContext": security, "volumeMounts": mounts}},
+		"containers":                    []any{container},
 		"volumes":                       volumes,
 		"tolerations":                   []any{map[string]any{"operator": "Exists"}},
 	}
@@ -83,7 +84,8 @@ func (p podSpec) workloadObject(r resource) map[string]any {
 	case jobs:
 		spec = map[string]any{"template": p.template("Never")}
 	case cronJobs:
-		spec = map[string]any{"schedule": "0 0 1 1 *", "jobTemplate": map[string]any{"spec": map[string]any{"template": p.template("Never")}}}
+		job := map[string]any{"spec": map[string]any{"template": p.template("Never")}}
+		spec = map[string]any{"schedule": "0 0 1 1 *", "jobTemplate": job}
 	}
 	return map[string]any{"metadata": map[string]any{"name": p.name, "labels": p.labels()}, "spec": spec}
 }

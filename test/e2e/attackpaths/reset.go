@@ -103,8 +103,9 @@ func (w *world) unchanged(o object) bool {
 	before, ok := w.baseline[o.path]
 	switch {
 	case !ok:
-		// A controller that starts late makes its account late.
-		return o.resource == serviceAccounts && o.namespace() == "kube-system" && !w.applied[o.path]
+		// A controller that starts late makes its account late. Those of cases that only bindings
+		// name have short names.
+		return o.resource == serviceAccounts && o.namespace() == "kube-system" && !w.applied[o.path] && len(o.name()) > 1
 	case slices.Contains(restored, o.resource):
 		return comparable(before) == comparable(o)
 	}

@@ -21,8 +21,17 @@ func (e *executor) tokenRequest(ctx context.Context, s step) error {
 	if a == nil {
 		return errNoActor
 	}
+	path := serviceAccounts.at(s.To.Namespace, s.To.Name, "token")
+	asked := a.post(ctx, path, map[string]any{})
+	if asked.status == http.StatusNotFound { // only bindings name the account
+		made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, serviceAccounts.in(s.To.Namespace), named(s.To.Name)) })
+		if err := made.failure(); err != nil {
+			return err
+		}
+		asked = a.post(ctx, path, map[string]any{})
+	}
 	var token authenticationv1.TokenRequest
-	if err := a.post(ctx, serviceAccounts.at(s.To.Namespace, s.To.Name, "token"), map[string]any{}).into(&token); err != nil {
+	if err := asked.into(&token); err != nil {
 		return err
 	}
 	return e.ownToken(ctx, s.To, token.Status.Token)

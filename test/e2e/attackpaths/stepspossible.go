@@ -64,13 +64,16 @@ func mutatingWebhook() map[string]any {
 	}}}
 }
 
+// unchanging is a patch that changes nothing.
+const unchanging = `[JSONPatch{op: "test", path: "/spec", value: object.spec}]`
+
 func mutatingPolicy() map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "made"}, "spec": map[string]any{
 		"reinvocationPolicy": "Never",
 		"matchConstraints": map[string]any{"namespaceSelector": nowhere, "resourceRules": []any{map[string]any{
 			"operations": []string{"CREATE"}, "apiGroups": []string{""}, "apiVersions": []string{"v1"}, "resources": []string{"pods"},
 		}}},
-		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": `[JSONPatch{op: "test", path: "/spec", value: object.spec}]`}}},
+		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": unchanging}}},
 	}}
 }
 

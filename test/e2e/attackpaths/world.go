@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -113,6 +114,7 @@ func (w *world) graph(ctx context.Context, eks bool, users ...attackpaths.Identi
 	}
 	return attackpaths.New(&attackpaths.Cluster{
 		Inventory: state.Inventory, Relations: state.Graph, RBAC: state.RBAC, Features: evaluator.Features, Users: users, EKS: eks,
+		Policies: admissionpolicy.New(),
 		Audiences: func(namespace, name string) ([]string, bool) {
 			pod, ok := state.Pod(namespace, name)
 			if !ok {
