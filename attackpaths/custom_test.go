@@ -194,6 +194,21 @@ func TestCustomTechniques(t *testing.T) {
 			custom: custom(allowedBy(onPods("")), operator),
 		},
 		{
+			rule: "one who is impersonated does not impersonate",
+			add: role("i", "shop", "shop/web", "impersonate serviceaccounts@ db") +
+				role("r", "", "shop/db", "impersonate,create stores"+group),
+			custom: custom(allowedBy(stores("get", "impersonate")), operator),
+			want:   []string{"Certain ServiceAccount shop/db: Impersonate"},
+		},
+		{
+			rule: "one who is impersonated makes other requests",
+			add: role("i", "shop", "shop/web", "impersonate serviceaccounts@ db") +
+				role("r", "", "shop/db", "impersonate,get stores"+group),
+			custom: custom(allowedBy(stores("get", "impersonate")), operator), want: []string{
+				"Certain ServiceAccount ops/operator-1a2b: Impersonate Widget", "Certain ServiceAccount shop/db: Impersonate",
+			},
+		},
+		{
 			rule: "the credential of a node", start: nodeN1, add: role("r", "", "group system:nodes", "create widgets"+group),
 			custom: custom(nil, operator), want: certain,
 		},
