@@ -100,6 +100,11 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 			return fmt.Errorf("apply the case: %w", err)
 		}
 	}
+	if w.hasPolicies = slices.ContainsFunc(objects, isPolicy); w.hasPolicies {
+		if err := w.settlePolicies(ctx); err != nil {
+			return fmt.Errorf("apply the case: %w", err)
+		}
+	}
 	return w.settle(ctx)
 }
 

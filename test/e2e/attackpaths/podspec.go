@@ -8,6 +8,8 @@ type podSpec struct {
 	token         bool
 	secret, claim string
 	privileged    bool
+	// hostPath mounts the root folder of the node, as root.
+	hostPath bool
 }
 
 // object is the pod.
@@ -45,6 +47,9 @@ func (p podSpec) spec() map[string]any {
 	if p.claim != "" {
 		mount("claim", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": p.claim}})
 	}
+	if p.hostPath {
+		mount("host", map[string]any{"hostPath": map[string]any{"path": "/"}})
+	}
 	security := map[string]any{
 		"runAsNonRoot": true, "runAsUser": 1000, "allowPrivilegeEscalation": false,
 		"capabilities":   map[string]any{"drop": []string{"ALL"}},
@@ -52,6 +57,9 @@ func (p podSpec) spec() map[string]any {
 	}
 	if p.privileged {
 		security = map[string]any{"privileged": true}
+	}
+	if p.hostPath {
+		security = map[string]any{"runAsUser": 0}
 	}
 	container := map[string]any{"name": "c", "image": "i", "securityContext": security, "volumeMounts": mounts}
 	spec := map[string]any{

@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -180,16 +181,24 @@ func (e *executor) usePod(ctx context.Context, m maker, to holding) error {
 		}
 		return e.requestSecret(ctx, to, web1)
 	case attackpaths.Node:
-		p, err := e.makePod(ctx, m, podSpec{node: to.Name, privileged: true})
-		if err != nil {
-			return err
-		}
-		if err := e.runs(ctx, p.Namespace, p.Name, to.Name); err != nil {
-			return err
-		}
-		return e.ownNode(ctx, to.Name)
+		return e.takeHost(ctx, m, to.Name)
 	}
 	return fmt.Errorf("a pod does not give it")
+}
+
+// takeHost makes a pod with rights over its node: privileged, or else with a folder of it.
+func (e *executor) takeHost(ctx context.Context, m maker, node string) error {
+	p, err := e.makePod(ctx, m, podSpec{node: node, privileged: true})
+	if err != nil {
+		var other error
+		if p, other = e.makePod(ctx, m, podSpec{node: node, hostPath: true}); other != nil {
+			return errors.Join(err, other)
+		}
+	}
+	if err := e.runs(ctx, p.Namespace, p.Name, node); err != nil {
+		return err
+	}
+	return e.ownNode(ctx, node)
 }
 
 // podUpdate replaces the image of a pod, or the template of a workload.

@@ -33,7 +33,9 @@ type world struct {
 	baseline map[string]object
 	// applied are the paths of the objects of the last case.
 	applied map[string]bool
-	counter atomic.Int64
+	// hasPolicies is true if the last case has admission policies.
+	hasPolicies bool
+	counter     atomic.Int64
 }
 
 // startWorld starts a control plane with hollow nodes. The garbage collector does not run,
