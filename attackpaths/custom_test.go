@@ -252,7 +252,7 @@ func TestStepsOfCustomTechniques(t *testing.T) {
 	result := from(t, graphOf(t, cluster), accountWeb)
 	path := result.Reached[slices.IndexFunc(result.Reached, func(r attackpaths.Reached) bool { return r.Kind == attackpaths.Group })].Path
 	got := fmt.Sprintf("%+v by %s", path[1], path[1].GrantedBy)
-	if want := "{Technique:Widget From:serviceaccount shop/db To:group operators " +
+	if want := "{Technique:Widget From:serviceaccount shop/db To:group operators Impersonates:<nil> " +
 		"Because:may create widgets.operator.example.com in namespace shop and " +
 		"update or patch stores.operator.example.com; with serviceaccount shop/web"; !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

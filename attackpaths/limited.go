@@ -272,6 +272,19 @@ func hasToken(p *inventory.Pod) bool {
 	return !p.Mirror && p.ServiceAccount != "" && len(p.Audiences) > 0
 }
 
+// impersonated is the identity that a limited identity stands for; nil for one that may make every
+// request, which is a holding then, and for many identities.
+func (g *Graph) impersonated(v vertex) *Holding {
+	k := g.keys[v]
+	if k.kind != isLimited || request(k.variant) == whole {
+		return nil
+	}
+	if h, ok := g.keys[k.role].holding(); ok {
+		return &h
+	}
+	return nil
+}
+
 // limitedText says who may be impersonated, and for what.
 func (g *Graph) limitedText(k key) string {
 	of := g.keys[k.role]

@@ -136,7 +136,7 @@ func (w *world) prove(t *testing.T, result attackpaths.Result, groups []string, 
 		if r.Certainty == attackpaths.Certain {
 			far = toTheEnd
 		}
-		if far == notAtAll || limited(r.Path) {
+		if far == notAtAll {
 			continue
 		}
 		f.holdings++
@@ -158,14 +158,6 @@ func (w *world) prove(t *testing.T, result attackpaths.Result, groups []string, 
 	}
 	f.refused = refused
 	return f
-}
-
-// limited reports whether a path acts as an identity for some requests only, which is not
-// carried out: the steps do not name that identity as a holding.
-func limited(path []attackpaths.Step) bool {
-	return slices.ContainsFunc(path, func(s attackpaths.Step) bool {
-		return s.Technique == attackpaths.Impersonate && s.From == s.To && strings.Contains(s.Because, " in the mode ")
-	})
 }
 
 // certain renders the certain holdings without Kubernetes' own accounts.

@@ -14,7 +14,7 @@ func (e *executor) podExec(ctx context.Context, s step) error {
 	if s.To.Kind == attackpaths.Node {
 		return e.addPrivileged(ctx, s)
 	}
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -84,7 +84,7 @@ func (e *executor) nodeProxy(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}

@@ -17,7 +17,7 @@ import (
 
 // tokenRequest asks for a token of the account.
 func (e *executor) tokenRequest(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -39,7 +39,7 @@ func (e *executor) tokenRequest(ctx context.Context, s step) error {
 
 // masters asks whether the identity may do everything; the end of the path does it.
 func (e *executor) masters(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -104,7 +104,7 @@ func pickObject(a answer, items []json.RawMessage, name string) answer {
 }
 
 func (e *executor) secretRead(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -176,7 +176,7 @@ func (e *executor) namesOf(ctx context.Context, actors []*actor, namespace, grou
 	for _, a := range actors {
 		var review authorizationv1.SelfSubjectRulesReview
 		review.Spec.Namespace = namespace
-		if a.post(ctx, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review).into(&review) != nil {
+		if e.ask(ctx, a, "selfsubjectrulesreviews", review).into(&review) != nil {
 			continue
 		}
 		for _, rule := range review.Status.ResourceRules {
@@ -201,6 +201,9 @@ func isAbout(resources []string, resource string) bool {
 
 // impersonate acts as another identity. Groups are impersonated together with a user.
 func (e *executor) impersonate(ctx context.Context, s step) error {
+	if s.Impersonates != nil {
+		return e.impersonateLimited(ctx, s)
+	}
 	last := error(errNoActor)
 	for _, a := range e.acting(s) {
 		if a.impersonated {

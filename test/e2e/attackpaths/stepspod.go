@@ -142,7 +142,7 @@ func (e *executor) beginPods(ctx context.Context, s step) error {
 	if name == "pods" {
 		kind, ok = pods, true
 	}
-	a := e.actor(s.From)
+	a := s.as
 	if !ok || a == nil {
 		return errNoActor
 	}
@@ -194,7 +194,7 @@ func (e *executor) usePod(ctx context.Context, m maker, to holding) error {
 
 // podUpdate replaces the image of a pod, or the template of a workload.
 func (e *executor) podUpdate(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}

@@ -110,7 +110,7 @@ func (e *executor) nodeIdentityConfig(ctx context.Context, s step) error {
 // stealPods gives the node the labels that pods select, and waits until the scheduler binds
 // one to it.
 func (e *executor) stealPods(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}

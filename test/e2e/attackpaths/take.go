@@ -45,7 +45,14 @@ func (e *executor) take(ctx context.Context, s step) error {
 	if !ok {
 		return fmt.Errorf("no function carries it out")
 	}
-	return do(ctx, s)
+	var last error
+	for _, a := range e.beginning(s) {
+		s.as = a
+		if last = do(ctx, s); last == nil {
+			return nil
+		}
+	}
+	return last
 }
 
 // mayText is the text of a step that a right makes possible: verb, resource, subresource, and
