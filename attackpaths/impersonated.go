@@ -8,6 +8,8 @@ import "slices"
 // and as a service account it has no token. With a credential the attacker holds both. A token or
 // certificate that the impersonated identity gets is a credential again.
 //
+// An identity that has no right to impersonate, and no use of a token's node, is the same for both.
+//
 // Own roles count as before: there is always an identity of which a credential is held, or an
 // anonymous request, and the attacker can bind them to it.
 //
@@ -16,8 +18,27 @@ import "slices"
 // asImpersonated is the vertex of an identity, or of several, as which the attacker acts by
 // impersonation.
 func (b *builder) asImpersonated(k key) vertex {
-	k.variant = impersonated
+	if k.variant = 0; b.needsCredential(k) {
+		k.variant = impersonated
+	}
 	return b.vertex(k)
+}
+
+// needsCredential reports whether an identity, or one of several, can do more with a credential than
+// who impersonates it.
+func (b *builder) needsCredential(k key) bool {
+	subjects := b.everyGroupSubject
+	switch {
+	case k.kind == isServiceAccount && b.associates():
+		return true
+	case k.kind != isFact:
+		subjects = func() []vertex { return b.subjectsOfIdentity(k) }
+	case k.name != userWithGroups:
+		return true
+	case k.namespace != "":
+		subjects = func() []vertex { return append(b.subjects(k.namespace, anybody), b.everyGroupSubject()...) }
+	}
+	return slices.ContainsFunc(subjects(), func(s vertex) bool { return b.impersonatedSubject(s) != s })
 }
 
 func (b *builder) impersonatedFact(name, namespace string) vertex {
@@ -26,7 +47,9 @@ func (b *builder) impersonatedFact(name, namespace string) vertex {
 
 // memberOf is the vertex of an identity that a fact stands for.
 func (b *builder) memberOf(fact, member key) vertex {
-	member.variant = fact.variant
+	if fact.variant == impersonated {
+		return b.asImpersonated(member)
+	}
 	return b.vertex(member)
 }
 
@@ -58,13 +81,13 @@ func (b *builder) impersonatedSubject(s vertex) vertex {
 		return v
 	}
 	v := s
-	if slices.ContainsFunc(b.out[s], func(e edge) bool { return b.impersonates(b.keys[e.to].role) }) {
+	if slices.ContainsFunc(b.out[s], func(e edge) bool { return b.impersonates(b.keys[e.to]) }) {
 		k := b.keys[s]
 		k.variant = whenImpersonated(k.variant)
 		v = b.vertex(k)
 		for _, e := range b.out[s] {
 			role := b.keys[e.to]
-			if b.impersonates(role.role) {
+			if b.impersonates(role) {
 				role.variant = whenImpersonated(role.variant)
 			}
 			b.impliesBy(v, b.vertex(role), e.arg)
@@ -82,10 +105,16 @@ func whenImpersonated(variant uint8) uint8 {
 	return impersonated
 }
 
-// impersonates reports whether a role grants a right to impersonate.
-func (b *builder) impersonates(role int32) bool {
-	return slices.ContainsFunc(b.rightsOfRole(role).cluster, func(g granted) bool { return g.right.impersonates() }) ||
-		slices.ContainsFunc(b.customGrants(role), func(g customGrant) bool { return b.requests[g.request].impersonates })
+// impersonates reports whether a role grants a right to impersonate. What grants everything in the
+// whole cluster needs none.
+func (b *builder) impersonates(role key) bool {
+	rights := b.rightsOfRole(role.role)
+	if rights.everything && role.namespace == "" {
+		return false
+	}
+	return slices.ContainsFunc(rights.cluster, func(g granted) bool { return g.right.impersonates() }) ||
+		slices.ContainsFunc(b.customGrants(role.role), func(g customGrant) bool { return b.requests[g.request].impersonates }) ||
+		len(b.onRightsOf(roleScope{role.role, role.namespace != ""})) > 0
 }
 
 // impersonates reports whether a right is one to impersonate.

@@ -83,7 +83,7 @@ func TestTechniques(t *testing.T) {
 				"Certain Namespace kube-system: BindRole PodCreate",
 				"Certain Node n1: BindRole PodCreate PodCreate",
 				"Certain Node n2: BindRole PodCreate PodCreate",
-				"Certain ServiceAccount kube-system/admin: BindRole TokenRequest",
+				"Certain ServiceAccount kube-system/admin: BindRole Impersonate",
 				"Possible Group system:bootstrappers: BindRole BootstrapToken",
 			},
 		},
