@@ -6,6 +6,17 @@ var podCases = []testCase{
 		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "create pods@"),
 		want: []string{"Namespace shop", "Secret shop/key", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
+	{
+		rule: "PodCreate: an account that only bindings name, by a right to create accounts",
+		add: roleOf("r", "shop", "shop/web", "create pods@", "create serviceaccounts@") +
+			roleOf("g", "shop", "shop/ghost", "get configmaps@"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default", "ServiceAccount shop/ghost"},
+	},
+	{
+		rule: "PodCreate: an account that only bindings name, by a job", add: roleOf("g", "shop", "shop/ghost", "get configmaps@") +
+			roleOf("r", "shop", "shop/web", "create jobs@batch", "create serviceaccounts@"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default", "ServiceAccount shop/ghost"},
+	},
 	{rule: "PodCreate: not by a right to create one of some name", add: roleOf("r", "shop", "shop/web", "create pods@ p")},
 	{
 		rule: "PodCreate: every node where Pod Security is privileged",

@@ -24,8 +24,7 @@ func (e *executor) tokenRequest(ctx context.Context, s step) error {
 	path := serviceAccounts.at(s.To.Namespace, s.To.Name, "token")
 	asked := a.post(ctx, path, map[string]any{})
 	if asked.status == http.StatusNotFound { // only bindings name the account
-		made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, serviceAccounts.in(s.To.Namespace), named(s.To.Name)) })
-		if err := made.failure(); err != nil {
+		if err := e.makeAccount(ctx, s); err != nil {
 			return err
 		}
 		asked = a.post(ctx, path, map[string]any{})
@@ -35,6 +34,15 @@ func (e *executor) tokenRequest(ctx context.Context, s step) error {
 		return err
 	}
 	return e.ownToken(ctx, s.To, token.Status.Token)
+}
+
+// makeAccount makes the service account of a step; another path may have made it.
+func (e *executor) makeAccount(ctx context.Context, s step) error {
+	made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, serviceAccounts.in(s.To.Namespace), named(s.To.Name)) })
+	if made.status == http.StatusConflict {
+		return nil
+	}
+	return made.failure()
 }
 
 // masters asks whether the identity may do everything; the end of the path does it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -127,6 +128,11 @@ func change(ctx context.Context, a *actor, path string, whole, change map[string
 func (e *executor) podCreate(ctx context.Context, s step) error {
 	if s.To.Kind == attackpaths.Namespace {
 		return e.beginPods(ctx, s)
+	}
+	if strings.HasPrefix(s.Because, "may create the service account") {
+		if err := e.makeAccount(ctx, s); err != nil {
+			return err
+		}
 	}
 	last := error(errNoActor)
 	for _, m := range e.makersOf(s) {
