@@ -229,7 +229,8 @@ func TestConstrainedImpersonation(t *testing.T) {
 func TestStepNamesWhoIsImpersonated(t *testing.T) {
 	const identities = "@authentication.k8s.io"
 	base := node("n1") + account("shop", "web") + account("shop", "db") + secret("other", "s", "Opaque", "") +
-		role("a", "", "user alice", "get secrets@") + role("b", "", "shop/db", "get secrets@") + role("c", "", "group admins", "get secrets@")
+		role("a", "", "user alice", "get secrets@") + role("b", "", "shop/db", "get secrets@") +
+		role("c", "", "group admins", "get secrets@")
 	onNode := strings.ReplaceAll(pod("other", "p", "n1", "db"), "  volumes:", "  volumes:\n  - {name: c, secret: {secretName: s}}")
 	cases := []struct{ rule, add, want string }{
 		{

@@ -87,7 +87,8 @@ var limitedCases = []testCase{
 		want: []string{"Secret shop/key"},
 	},
 	{
-		rule: "Impersonate: not an account without a right to the request", add: twoSecrets + roleOf("r", "shop", "shop/web", asAccount+" db"),
+		rule: "Impersonate: not an account without a right to the request",
+		add:  twoSecrets + roleOf("r", "shop", "shop/web", asAccount+" db"),
 	},
 	{
 		rule: "Impersonate: not an account by a right to requests",
