@@ -266,11 +266,11 @@ func (g *Graph) counts(start vertex, certain *closure, of []vertex) map[string]C
 }
 
 // counted reports whether a vertex counts for what a node reaches. The credential of a node
-// counts as a part of it, and a namespace once, however pods are made in it.
+// counts as a part of it, and a namespace or identity once, however pods are made in it or it is held.
 func (g *Graph) counted(v, start vertex) bool {
 	k := g.keys[v]
 	credential := k.kind == isNodeUser || k.kind == isUser && strings.HasPrefix(k.name, nodeidentity.UserPrefix)
-	repeated := k.kind == isNamespace && k.variant != 0 || k.kind == isAssociated
+	repeated := k.kind == isNamespace && k.variant != 0 || k.kind == isAssociated || g.alsoImpersonated[v]
 	return int(k.kind) < len(holdingKinds) && k.kind != isPod && !credential && !repeated && v != start
 }
 

@@ -53,7 +53,9 @@ type builder struct {
 	requestReads []key
 	own          ownRights
 	impersonator
-	grantsOfRole map[int32][]customGrant
+	// impersonatedSubjects are the vertices of subjects for identities that are impersonated.
+	impersonatedSubjects map[vertex]vertex
+	grantsOfRole         map[int32][]customGrant
 	// groups are every group that bindings name, and ofGroups the sides of their rights.
 	groups   []vertex
 	ofGroups *sides
@@ -61,13 +63,13 @@ type builder struct {
 
 func newBuilder(c *Cluster) *builder {
 	return &builder{
-		Graph:   &Graph{index: map[key]vertex{}, conditions: []string{""}},
+		Graph:   &Graph{index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
 		roleRights: map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
-		split: map[string]bool{},
+		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},
 	}
 }
 
@@ -99,7 +101,7 @@ func (b *builder) build() {
 		b.vertex(key{kind: isUser, variant: given, name: u.Name})
 	}
 	for _, user := range b.subjectsOf("User") {
-		b.userVertex(user)
+		b.vertex(userKey(user))
 	}
 	for _, group := range b.subjectsOf("Group") {
 		b.vertex(key{kind: isGroup, name: group})

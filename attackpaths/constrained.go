@@ -132,7 +132,7 @@ func (b *builder) startImpersonation() {
 		return
 	}
 	for _, name := range [...]string{everyUser, everyGroup, everyNodeUser, everyAccountName} {
-		b.fact(name, "")
+		b.impersonatedFact(name, "")
 	}
 	for _, user := range b.subjectsOf("User") {
 		b.users[user] = true

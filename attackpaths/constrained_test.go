@@ -224,3 +224,61 @@ func TestConstrainedImpersonation(t *testing.T) {
 		})
 	}
 }
+
+// TestStepNamesWhoIsImpersonated has a name for each way in which a path acts as another identity.
+func TestStepNamesWhoIsImpersonated(t *testing.T) {
+	const identities = "@authentication.k8s.io"
+	base := node("n1") + account("shop", "web") + account("shop", "db") + secret("other", "s", "Opaque", "") +
+		role("a", "", "user alice", "get secrets@") + role("b", "", "shop/db", "get secrets@") +
+		role("c", "", "group admins", "get secrets@")
+	onNode := strings.ReplaceAll(pod("other", "p", "n1", "db"), "  volumes:", "  volumes:\n  - {name: c, secret: {secretName: s}}")
+	cases := []struct{ rule, add, want string }{
+		{
+			"a user", role("r", "", "shop/web", "impersonate:user-info users"+identities+" alice", "impersonate-on:user-info:get secrets@"),
+			"user alice",
+		},
+		{
+			"every user", role("r", "", "shop/web", "impersonate:user-info users"+identities, "impersonate-on:user-info:get secrets@"),
+			"user alice",
+		},
+		{
+			"a group", role("r", "", "shop/web", "impersonate:user-info users"+identities+" nobody",
+				"impersonate:user-info groups"+identities+" admins", "impersonate-on:user-info:get secrets@"),
+			"group admins",
+		},
+		{
+			"a service account", role("r", "", "shop/web", "impersonate:serviceaccount serviceaccounts"+identities,
+				"impersonate-on:serviceaccount:get secrets@"),
+			"serviceaccount shop/db",
+		},
+		{
+			"a node", onNode + role("r", "", "shop/web", "impersonate:arbitrary-node nodes"+identities,
+				"impersonate-on:arbitrary-node:get secrets@"),
+			"user system:node:n1",
+		},
+		{
+			"a user without constraint", role("r", "", "shop/web", "impersonate users@ alice"), "",
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			cluster := newCluster()
+			parse(t, cluster, base+c.add)
+			result := from(t, graphOf(t, cluster), accountWeb)
+			i := slices.IndexFunc(result.Reached, func(r attackpaths.Reached) bool { return r.Kind == attackpaths.Secret })
+			if i < 0 {
+				t.Fatal("the secret is not reached")
+			}
+			got := ""
+			if of := result.Reached[i].Path[0].Impersonates; of != nil {
+				got = of.String()
+			}
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if last := result.Reached[i].Path[1]; last.Impersonates != nil {
+				t.Errorf("step %s impersonates too", last.Technique)
+			}
+		})
+	}
+}

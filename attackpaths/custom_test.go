@@ -194,6 +194,21 @@ func TestCustomTechniques(t *testing.T) {
 			custom: custom(allowedBy(onPods("")), operator),
 		},
 		{
+			rule: "one who is impersonated does not impersonate",
+			add: role("i", "shop", "shop/web", "impersonate serviceaccounts@ db") +
+				role("r", "", "shop/db", "impersonate,create stores"+group),
+			custom: custom(allowedBy(stores("get", "impersonate")), operator),
+			want:   []string{"Certain ServiceAccount shop/db: Impersonate"},
+		},
+		{
+			rule: "one who is impersonated makes other requests",
+			add: role("i", "shop", "shop/web", "impersonate serviceaccounts@ db") +
+				role("r", "", "shop/db", "impersonate,get stores"+group),
+			custom: custom(allowedBy(stores("get", "impersonate")), operator), want: []string{
+				"Certain ServiceAccount ops/operator-1a2b: Impersonate Widget", "Certain ServiceAccount shop/db: Impersonate",
+			},
+		},
+		{
 			rule: "the credential of a node", start: nodeN1, add: role("r", "", "group system:nodes", "create widgets"+group),
 			custom: custom(nil, operator), want: certain,
 		},
@@ -237,7 +252,7 @@ func TestStepsOfCustomTechniques(t *testing.T) {
 	result := from(t, graphOf(t, cluster), accountWeb)
 	path := result.Reached[slices.IndexFunc(result.Reached, func(r attackpaths.Reached) bool { return r.Kind == attackpaths.Group })].Path
 	got := fmt.Sprintf("%+v by %s", path[1], path[1].GrantedBy)
-	if want := "{Technique:Widget From:serviceaccount shop/db To:group operators " +
+	if want := "{Technique:Widget From:serviceaccount shop/db To:group operators Impersonates:<nil> " +
 		"Because:may create widgets.operator.example.com in namespace shop and " +
 		"update or patch stores.operator.example.com; with serviceaccount shop/web"; !strings.HasPrefix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -21,6 +21,8 @@ type customRequest struct {
 	// technique is the place of the technique, and with that in its list With; -1 for a request
 	// of AllowedBy.
 	technique, with int32
+	// impersonates is true for requests that impersonate.
+	impersonates bool
 }
 
 // splitRequests separates the requests of a technique by operation: a webhook for updates does
@@ -30,11 +32,15 @@ func splitRequests(t *CustomTechnique, technique int32) []customRequest {
 	add := func(r CustomRequest, with int32) {
 		first := len(all)
 		for _, verb := range r.Verbs {
-			operation := operationOf(verb, &r)
-			i := slices.IndexFunc(all[first:], func(c customRequest) bool { return c.operation == operation })
+			operation, impersonates := operationOf(verb, &r), strings.HasPrefix(verb, "impersonate")
+			i := slices.IndexFunc(all[first:], func(c customRequest) bool {
+				return c.operation == operation && c.impersonates == impersonates
+			})
 			if i < 0 {
 				i = len(all) - first
-				all = append(all, customRequest{CustomRequest: r, operation: operation, technique: technique, with: with})
+				all = append(all, customRequest{
+					CustomRequest: r, operation: operation, technique: technique, with: with, impersonates: impersonates,
+				})
 				all[first+i].Verbs = nil
 			}
 			all[first+i].Verbs = append(all[first+i].Verbs, verb)

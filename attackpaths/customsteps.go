@@ -116,7 +116,7 @@ func matches(pattern, name string) bool {
 func (b *builder) expandCustomRole(v vertex, k key) {
 	for _, g := range b.customGrants(k.role) {
 		r := &b.requests[g.request]
-		if r.holdsIn(k.namespace) && (k.variant != restricted || !r.refusedToNodes()) {
+		if r.holdsIn(k.namespace) && !(k.isRestricted() && r.refusedToNodes()) && !(k.isImpersonated() && r.impersonates) {
 			v := v
 			if k.variant == own && r.refusedToNodes() {
 				v = b.heldByOthers(v, k)

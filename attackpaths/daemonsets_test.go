@@ -52,11 +52,14 @@ func TestDaemonSets(t *testing.T) {
 			want: []string{"shop/agent [n1] Certain through secret shop/s: ServiceAccountTokenSecret Masters"},
 		},
 		{
-			rule: "what depends on a webhook is possible", objects: base + agents + role("r", "", "shop/agent", "create mutatingwebhookconfigurations@admissionregistration.k8s.io"),
+			rule: "what depends on a webhook is possible",
+			objects: base + agents + role("r", "", "shop/agent",
+				"create mutatingwebhookconfigurations@admissionregistration.k8s.io"),
 			want: []string{"shop/agent [n1 n2] Possible through serviceaccount shop/agent: AdmissionControl"},
 		},
 		{
-			rule: "pods without a DaemonSet do not count", objects: base + pod("shop", "p", "n1", "agent") + role("r", "", "shop/agent", "* *@*"),
+			rule:    "pods without a DaemonSet do not count",
+			objects: base + pod("shop", "p", "n1", "agent") + role("r", "", "shop/agent", "* *@*"),
 		},
 	}
 	for _, c := range cases {

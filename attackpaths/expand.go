@@ -87,6 +87,7 @@ func bound(p *inventory.Pod) string {
 // expandNodeUser gives what the Node authorizer and NodeRestriction allow a node's credential,
 // and what RBAC adds.
 func (b *builder) expandNodeUser(v vertex, k key) {
+	b.actsAs(v, k)
 	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
 	for _, i := range b.podsOn[node] {
 		if p := b.pods[i]; b.mintsOnNode(node, p) {
@@ -102,7 +103,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	b.implies(v, b.rightVertex(readSigningRequests, "", ""))
 	anonymously := edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: b.condition(dependsOnAnonymous)}
 	b.out[v] = append(b.out[v], anonymously)
-	b.inGroups(v, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
+	b.inGroups(v, k, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
 }
 
 // mintsOnNode reports whether a node may request a token of the account of a pod on it.
@@ -126,9 +127,12 @@ func (b *builder) mints(p *inventory.Pod) bool {
 }
 
 func (b *builder) expandServiceAccount(v vertex, k key) {
-	b.mayBeAssociated(v, k)
+	b.actsAs(v, k)
+	if k.variant != impersonated {
+		b.mayBeAssociated(v, k)
+	}
 	b.implies(v, b.fact(holdsIdentity, ""))
-	b.inGroups(v, b.subjectsOfIdentity(k))
+	b.inGroups(v, k, b.subjectsOfIdentity(k))
 }
 
 func userOfAccount(namespace, name string) string {
@@ -146,6 +150,7 @@ func accountOfUser(user string) (namespace, name string, ok bool) {
 }
 
 func (b *builder) expandUser(v vertex, k key) {
+	b.actsAs(v, k)
 	groups := []string{authenticated}
 	if k.variant == given {
 		groups = append(groups, b.given[k.name]...)
@@ -158,25 +163,26 @@ func (b *builder) expandUser(v vertex, k key) {
 		return
 	}
 	b.implies(v, b.fact(holdsIdentity, ""))
-	b.inGroups(v, b.subjects(k.name, anybody, groups...))
+	b.inGroups(v, k, b.subjects(k.name, anybody, groups...))
 }
 
 func (b *builder) expandGroup(v vertex, k key) {
+	b.actsAs(v, k)
 	if k.name == masters {
 		b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
 		return
 	}
 	b.implies(v, b.fact(holdsIdentity, ""))
-	b.inGroups(v, b.subjects("", anybody, k.name, authenticated))
+	b.inGroups(v, k, b.subjects("", anybody, k.name, authenticated))
 }
 
 // inGroups gives an identity the rights of its subjects, and those of anonymous requests.
-func (b *builder) inGroups(v vertex, subjects []vertex) {
-	for _, s := range subjects {
+func (b *builder) inGroups(v vertex, k key, subjects []vertex) {
+	for _, s := range b.asSubjects(k, subjects) {
 		b.implies(v, s)
 	}
 	b.anonymously(v)
-	b.addIdentity(v, subjects)
+	b.addIdentity(v, k, subjects)
 }
 
 // anonymously gives the rights of requests without an identity.

@@ -234,7 +234,7 @@ func (b *builder) impersonatesAccounts(v vertex, k key) {
 	}
 	for _, name := range b.accountNames[k.namespace] {
 		if k.name == "" || k.name == name {
-			b.step(Impersonate, v, b.accountVertex(k.namespace, name), -1, "")
+			b.step(Impersonate, v, b.asImpersonated(key{kind: isServiceAccount, namespace: k.namespace, name: name}), -1, "")
 		}
 	}
 }
@@ -314,7 +314,7 @@ func (b *builder) writesMappings(v vertex, namespace string) {
 func (b *builder) impersonatesUsers(v vertex, name string) {
 	for _, user := range b.subjectsOf("User") {
 		if _, _, isAccount := accountOfUser(user); !isAccount && (name == "" || name == user) {
-			b.step(Impersonate, v, b.vertex(key{kind: isUser, name: user}), -1, "")
+			b.step(Impersonate, v, b.asImpersonated(key{kind: isUser, name: user}), -1, "")
 		}
 	}
 }

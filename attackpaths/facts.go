@@ -50,16 +50,16 @@ func (b *builder) expandFact(v vertex, k key) {
 		}
 	case everyNodeUser:
 		for _, n := range b.nodes {
-			b.implies(v, b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + n.Name}))
+			b.implies(v, b.memberOf(k, key{kind: isNodeUser, name: nodeidentity.UserPrefix + n.Name}))
 		}
 	case everyUser:
 		for _, s := range b.subjectsOf("User") {
-			b.implies(v, b.userVertex(s))
+			b.implies(v, b.memberOf(k, userKey(s)))
 		}
 	case everyGroup:
 		for _, s := range b.subjectsOf("Group") {
 			if s != masters {
-				b.implies(v, b.vertex(key{kind: isGroup, name: s}))
+				b.implies(v, b.memberOf(k, key{kind: isGroup, name: s}))
 			}
 		}
 	case everyAccount:
@@ -67,11 +67,11 @@ func (b *builder) expandFact(v vertex, k key) {
 			b.implies(v, b.accountVertex(k.namespace, name))
 		}
 	case everyAccountName:
-		b.expandAccountNames(v, k.namespace)
+		b.expandAccountNames(v, k)
 	case everyIdentity, everyPlainIdentity:
-		b.expandEveryIdentity(v, k.name == everyIdentity)
+		b.expandEveryIdentity(v, k)
 	case userWithGroups:
-		b.expandTogether(v, k.namespace)
+		b.expandTogether(v, k)
 	case newAccounts:
 		for _, name := range b.missingAccounts(k.namespace) {
 			b.implies(v, b.newAccount(k.namespace, name))
@@ -83,24 +83,24 @@ func (b *builder) expandFact(v vertex, k key) {
 	}
 }
 
-func (b *builder) expandAccountNames(v vertex, namespace string) {
-	if namespace == "" {
+func (b *builder) expandAccountNames(v vertex, k key) {
+	if k.namespace == "" {
 		for _, ns := range slices.Sorted(maps.Keys(b.accountNames)) {
-			b.implies(v, b.fact(everyAccountName, ns))
+			b.implies(v, b.memberOf(k, key{kind: isFact, namespace: ns, name: everyAccountName}))
 		}
 		return
 	}
-	for _, name := range b.accountNames[namespace] {
-		b.implies(v, b.accountVertex(namespace, name))
+	for _, name := range b.accountNames[k.namespace] {
+		b.implies(v, b.memberOf(k, key{kind: isServiceAccount, namespace: k.namespace, name: name}))
 	}
 }
 
-// userVertex is the identity of a user name: a service account's is that account.
-func (b *builder) userVertex(user string) vertex {
+// userKey is the identity of a user name: a service account's is that account.
+func userKey(user string) key {
 	if namespace, name, ok := accountOfUser(user); ok {
-		return b.accountVertex(namespace, name)
+		return key{kind: isServiceAccount, namespace: namespace, name: name}
 	}
-	return b.vertex(key{kind: isUser, name: user})
+	return key{kind: isUser, name: user}
 }
 
 // privileged is the vertex that has to be reached so that pods of a namespace may have rights

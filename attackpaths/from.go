@@ -130,5 +130,5 @@ func (k *key) rank() vertexKind {
 // isPartOfNode reports whether a vertex is the credential of a node that is reached.
 func (s *solver) isPartOfNode(v vertex) bool {
 	from := s.via[v].from
-	return s.keys[v].kind == isNodeUser && from != none && s.keys[from].kind == isNode
+	return s.keys[v].kind == isNodeUser && from != none && (s.keys[from].kind == isNode || s.isPartOfNode(from))
 }

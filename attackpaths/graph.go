@@ -111,6 +111,8 @@ type Graph struct {
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole
 	conditions []string
+	// alsoImpersonated are identities that have another vertex for who only impersonates them.
+	alsoImpersonated map[vertex]bool
 
 	// solvers are those that are not in use.
 	solvers  sync.Pool

@@ -47,6 +47,9 @@ type Step struct {
 	Technique Code    `json:"technique"`
 	From      Holding `json:"from"`
 	To        Holding `json:"to"`
+	// Impersonates is the identity that From acts as in the step that follows. It is set if From
+	// may do so for some requests only; To is From then.
+	Impersonates *Holding `json:"impersonates,omitempty"`
 	// Because says in one line what makes the step possible.
 	Because string `json:"because"`
 	// GrantedBy is the binding that gives the right which the step needs; nil if the step

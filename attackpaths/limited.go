@@ -113,9 +113,9 @@ func (c *combiner) constrained() {
 	if ons := c.haveOn(arbitraryNode); len(ons) > 0 {
 		for _, a := range c.have(impersonateArbitraryNodes) {
 			if a.name == "" {
-				c.limitedTo(arbitraryNode, c.fact(everyNodeUser, ""), ons, a)
+				c.limitedTo(arbitraryNode, c.impersonatedFact(everyNodeUser, ""), ons, a)
 			} else if c.has(key{kind: isNode, name: a.name}) {
-				c.limitedTo(arbitraryNode, c.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + a.name}), ons, a)
+				c.limitedTo(arbitraryNode, c.asImpersonated(key{kind: isNodeUser, name: nodeidentity.UserPrefix + a.name}), ons, a)
 			}
 		}
 	}
@@ -127,9 +127,9 @@ func (c *combiner) constrained() {
 	if ons := c.haveOn(userInfoMode); len(ons) > 0 {
 		for _, a := range c.have(impersonateUserInfo) {
 			if a.name == "" {
-				c.limitedTo(userInfoMode, c.fact(everyUser, ""), ons, a)
+				c.limitedTo(userInfoMode, c.impersonatedFact(everyUser, ""), ons, a)
 			} else if c.users[a.name] {
-				c.limitedTo(userInfoMode, c.userVertex(a.name), ons, a)
+				c.limitedTo(userInfoMode, c.asImpersonated(userKey(a.name)), ons, a)
 			}
 		}
 		c.limitedGroups(ons)
@@ -139,12 +139,12 @@ func (c *combiner) constrained() {
 // limitedAccounts gives service accounts, also those that no object stands for.
 func (c *combiner) limitedAccounts(ons []held, a held) {
 	if a.name == "" {
-		c.limitedTo(serviceAccountMode, c.fact(everyAccountName, a.namespace), ons, a)
+		c.limitedTo(serviceAccountMode, c.impersonatedFact(everyAccountName, a.namespace), ons, a)
 		return
 	}
 	for _, ns := range slices.Sorted(maps.Keys(c.accountNames)) {
 		if (a.namespace == "" || a.namespace == ns) && slices.Contains(c.accountNames[ns], a.name) {
-			c.limitedTo(serviceAccountMode, c.accountVertex(ns, a.name), ons, a)
+			c.limitedTo(serviceAccountMode, c.asImpersonated(key{kind: isServiceAccount, namespace: ns, name: a.name}), ons, a)
 		}
 	}
 }
@@ -156,9 +156,9 @@ func (c *combiner) limitedGroups(ons []held) {
 			switch a.name {
 			case masters:
 			case "", everyName: // four groups in one request are checked as "*" first
-				c.limitedTo(userInfoMode, c.fact(everyGroup, ""), ons, user, a)
+				c.limitedTo(userInfoMode, c.impersonatedFact(everyGroup, ""), ons, user, a)
 			default:
-				c.limitedTo(userInfoMode, c.vertex(key{kind: isGroup, name: a.name}), ons, user, a)
+				c.limitedTo(userInfoMode, c.asImpersonated(key{kind: isGroup, name: a.name}), ons, user, a)
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func (c *combiner) associated() {
 	ons := c.haveOn(associatedNode)
 	for _, a := range c.have(impersonateAssociatedNode) {
 		if a.name == "" || a.name == everyName { // the check is for all nodes
-			c.limitedTo(associatedNode, vertex(c.keys[c.who.vertex].role), ons, a)
+			c.limitedTo(associatedNode, c.asImpersonated(c.keys[c.keys[c.who.vertex].role]), ons, a)
 		}
 	}
 }
@@ -269,6 +269,19 @@ const dependsOnAssociation = "whether the token is of a pod on the node"
 // hasToken reports whether a pod mounts a token of its account.
 func hasToken(p *inventory.Pod) bool {
 	return !p.Mirror && p.ServiceAccount != "" && len(p.Audiences) > 0
+}
+
+// impersonated is the identity that a limited identity stands for; nil for one that may make every
+// request, which is a holding then, and for many identities.
+func (g *Graph) impersonated(v vertex) *Holding {
+	k := g.keys[v]
+	if k.kind != isLimited || request(k.variant) == whole {
+		return nil
+	}
+	if h, ok := g.keys[k.role].holding(); ok {
+		return &h
+	}
+	return nil
 }
 
 // limitedText says who may be impersonated, and for what.

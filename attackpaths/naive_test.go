@@ -45,6 +45,7 @@ type naive struct {
 type fact struct{ kind, namespace, name string }
 
 const (
+	acting     = "as "
 	credential = "credential of a node"
 	privileged = "privileged pods are possible"
 )
@@ -121,9 +122,16 @@ func accountOf(name inventory.Name) fact {
 }
 
 func secretOf(name inventory.Name) fact { return fact{attackpaths.Secret, name.Namespace, name.Name} }
-func user(name string) fact             { return fact{attackpaths.User, "", name} }
-func group(name string) fact            { return fact{attackpaths.Group, "", name} }
-func inNamespace(name string) fact      { return fact{attackpaths.Namespace, "", name} }
+
+// as is that requests can be made as an identity, also without its credential. They impersonate nobody.
+func as(identity fact) fact {
+	identity.kind = acting + identity.kind
+	return identity
+}
+
+func user(name string) fact        { return fact{attackpaths.User, "", name} }
+func group(name string) fact       { return fact{attackpaths.Group, "", name} }
+func inNamespace(name string) fact { return fact{attackpaths.Namespace, "", name} }
 
 var clusterAdmin = fact{kind: attackpaths.ClusterAdmin}
 
@@ -274,7 +282,8 @@ func (n *naive) identify() {
 	}
 	add(withGroups(""), false, "", groups...)
 	for _, i := range n.identities {
-		n.step(0, i.node, notNode, i.fact) // anonymous requests are not a node's either
+		n.step(0, false, as(i.fact), i.fact)
+		n.step(0, i.node, notNode, as(i.fact)) // anonymous requests are not a node's either
 	}
 }
 
@@ -310,7 +319,7 @@ func (n *naive) withoutRights() {
 			n.stealPod(node, p)
 		}
 		for _, s := range n.c.Relations.Objects(node.Name, graph.Secret) {
-			n.step(1, false, fact{attackpaths.Secret, s.Namespace, s.Name}, cred(node.Name))
+			n.step(1, false, fact{attackpaths.Secret, s.Namespace, s.Name}, as(cred(node.Name)))
 		}
 	}
 	for _, p := range n.pods {
@@ -328,6 +337,7 @@ func (n *naive) withoutRights() {
 		}
 	}
 	n.step(1, false, clusterAdmin, group("system:masters"))
+	n.step(1, false, clusterAdmin, as(group("system:masters")))
 	for ns := range n.namespaces {
 		if n.level(ns) == podsecurity.LevelPrivileged {
 			n.step(0, false, fact{privileged, ns, ""})
@@ -382,7 +392,7 @@ func (n *naive) pod(p *inventory.Pod) {
 		n.step(1, !ours, of, nodeHolding(p.Node))
 	}
 	if n.mints(p) {
-		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, cred(p.Node))
+		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, as(cred(p.Node)))
 	}
 	if p.Mirror {
 		switch p.ControlPlane {

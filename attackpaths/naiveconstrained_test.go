@@ -278,7 +278,7 @@ func (n *naive) otherIdentities() {
 		}
 		canBeOwned := slices.ContainsFunc(n.roles, func(r naiveRole) bool { return !r.everything && coversAll(r, w.mode) })
 		if from, ok := n.orOwned(w, static, canBeOwned, func() fact { return n.ownedWhole(w.mode) }); ok {
-			n.step(1, false, w.target.fact, from...)
+			n.step(1, false, as(w.target.fact), from...)
 		}
 		if w.target.node {
 			n.nodeOfOthers(w, w.target.fact.name)

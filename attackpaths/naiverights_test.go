@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -153,7 +154,7 @@ func (n *naive) anonymous(do func(role naiveRole, scope string)) {
 func (n *naive) senders() []fact {
 	var all []fact
 	for _, i := range n.identities {
-		all = append(all, i.fact)
+		all = append(all, as(i.fact))
 	}
 	for _, p := range n.pods {
 		if p.Mirror || p.ServiceAccount == "" || len(p.Audiences) == 0 {
@@ -177,6 +178,14 @@ func (n *naive) eachOwned(do func(role naiveRole, scope string)) {
 	}
 }
 
+// requester is what makes a request of an identity: to impersonate, it needs a credential.
+func (i naiveIdentity) requester(asks []ask) fact {
+	if strings.HasPrefix(asks[0].verbs[0], "impersonate") {
+		return i.fact
+	}
+	return as(i.fact)
+}
+
 // right is the fact that the attacker can make one of the requests, as any identity.
 func (n *naive) right(asks ...ask) fact {
 	key := fmt.Sprintf("%q", fmt.Sprint(asks))
@@ -188,7 +197,7 @@ func (n *naive) right(asks ...ask) fact {
 	for _, i := range n.identities {
 		n.static(i.user, i.groups, func(r naiveRole, scope string) {
 			if !(r.everything && scope == "") && r.grants(asks, scope, i.node) {
-				n.step(0, false, f, i.fact)
+				n.step(0, false, f, i.requester(asks))
 			}
 		})
 	}
@@ -248,11 +257,11 @@ func (n *naive) together(one, other []ask) fact {
 		hasOne, hasOther := has(one), has(other)
 		switch {
 		case hasOne && hasOther:
-			n.step(0, false, f, i.fact)
+			n.step(0, false, f, i.requester(one))
 		case hasOne:
-			n.step(0, false, f, i.fact, n.ownedRight(other))
+			n.step(0, false, f, i.requester(one), n.ownedRight(other))
 		case hasOther:
-			n.step(0, false, f, i.fact, n.ownedRight(one))
+			n.step(0, false, f, i.requester(one), n.ownedRight(one))
 		}
 	}
 	n.togetherOfOthers(f, one, other)

@@ -70,12 +70,12 @@ func (n *naive) from(start attackpaths.Holding) (all map[attackpaths.Holding]fou
 		if !ok {
 			continue
 		}
-		h := attackpaths.Holding{Kind: f.kind, Namespace: f.namespace, Name: f.name}
-		switch f.kind {
+		h := attackpaths.Holding{Kind: strings.TrimPrefix(f.kind, acting), Namespace: f.namespace, Name: f.name}
+		switch h.Kind {
 		case credential:
 			h.Kind, h.Name = attackpaths.User, "system:node:"+f.name
 			if own, ok := run[n.id(nodeHolding(f.name))]; ok && own == cost {
-				if n.otherWays(run, f, certainty) == cost {
+				if n.otherWays(run, f.name, certainty) == cost {
 					ties[h] = true // it may be reported or not
 				}
 				continue
@@ -95,10 +95,12 @@ func (n *naive) from(start attackpaths.Holding) (all map[attackpaths.Holding]fou
 }
 
 // otherWays is the cost of the credential of a node without its node.
-func (n *naive) otherWays(cost map[int]int, of fact, certainty attackpaths.Certainty) int {
+func (n *naive) otherWays(cost map[int]int, node string, certainty attackpaths.Certainty) int {
 	cheapest := naiveLimit + 1
 	for _, d := range n.derivations {
-		if d.to != n.id(of) || d.from[0] == n.id(nodeHolding(of.name)) || (d.possible && certainty == attackpaths.Certain) {
+		other := d.to == n.id(cred(node)) && d.from[0] != n.id(nodeHolding(node)) ||
+			d.to == n.id(as(cred(node))) && d.from[0] != n.id(cred(node))
+		if !other || (d.possible && certainty == attackpaths.Certain) {
 			continue
 		}
 		sum, reached := d.cost, true

@@ -45,12 +45,12 @@ func (n *naive) singleRights() {
 	}
 	for u := range n.users {
 		if f := identityOf(u); f.kind == attackpaths.User {
-			n.step(1, false, f, n.right(ask{verbs: verbs("impersonate"), resource: "users", name: u}))
+			n.step(1, false, as(f), n.right(ask{verbs: verbs("impersonate"), resource: "users", name: u}))
 		}
 	}
 	for _, i := range n.identities {
 		if f := i.fact; f.kind == attackpaths.ServiceAccount { // it need not exist
-			n.step(1, false, f, n.right(ask{verbs: verbs("impersonate"), resource: "serviceaccounts", ns: f.namespace, name: f.name}))
+			n.step(1, false, as(f), n.right(ask{verbs: verbs("impersonate"), resource: "serviceaccounts", ns: f.namespace, name: f.name}))
 			n.createAccount(inventory.Name{Namespace: f.namespace, Name: f.name})
 		}
 	}
@@ -85,7 +85,7 @@ func (n *naive) masters() {
 	for _, i := range n.identities {
 		n.static(i.user, i.groups, func(r naiveRole, scope string) {
 			if r.everything && scope == "" {
-				n.step(1, false, clusterAdmin, i.fact)
+				n.step(1, false, clusterAdmin, as(i.fact))
 			}
 		})
 	}
@@ -345,7 +345,7 @@ func (n *naive) escalateRoles() {
 		for _, i := range n.identities {
 			n.static(i.user, i.groups, func(bound naiveRole, where string) {
 				if bound.ref == r.ref && where == scope {
-					n.step(0, false, held, i.fact)
+					n.step(0, false, held, as(i.fact))
 				}
 			})
 		}
@@ -368,30 +368,35 @@ func (n *naive) escalateRoles() {
 
 func (n *naive) impersonateGroups() {
 	impersonate := verbs("impersonate")
-	anyIdentity := []ask{{verbs: impersonate, resource: "users", anyName: true}}
+	anyIdentity := []ask{{verbs: impersonate, resource: "users", name: anyOtherName}}
+	for _, name := range n.allNames() {
+		if identityOf(name).kind == attackpaths.User {
+			anyIdentity = append(anyIdentity, ask{verbs: impersonate, resource: "users", name: name})
+		}
+	}
 	for _, ns := range n.sortedNamespaces() {
 		anyIdentity = append(anyIdentity, ask{verbs: impersonate, resource: "serviceaccounts", ns: ns, anyName: true})
 	}
 	for _, g := range n.allNames() {
-		n.step(1, false, group(g), n.together([]ask{{verbs: impersonate, resource: "groups", name: g, limited: true}}, anyIdentity))
+		n.step(1, false, as(group(g)), n.together([]ask{{verbs: impersonate, resource: "groups", name: g, limited: true}}, anyIdentity))
 	}
 	for _, g := range append(slices.Collect(maps.Keys(n.groups)), "system:masters") {
-		n.step(1, false, group(g), n.together([]ask{{verbs: impersonate, resource: "groups", name: g}}, anyIdentity))
+		n.step(1, false, as(group(g)), n.together([]ask{{verbs: impersonate, resource: "groups", name: g}}, anyIdentity))
 	}
 	everyGroup := []ask{{verbs: impersonate, resource: "groups", unlimited: true, name: anyOtherName}}
-	n.step(1, false, withGroups(""), n.together(everyGroup, anyIdentity))
+	n.step(1, false, as(withGroups("")), n.together(everyGroup, anyIdentity))
 	for u := range n.users {
 		f := identityOf(u)
-		as := ask{verbs: impersonate, resource: "users", name: u}
+		user := ask{verbs: impersonate, resource: "users", name: u}
 		if f.kind == attackpaths.ServiceAccount {
-			as = ask{verbs: impersonate, resource: "serviceaccounts", ns: f.namespace, name: f.name}
+			user = ask{verbs: impersonate, resource: "serviceaccounts", ns: f.namespace, name: f.name}
 		}
 		if !strings.HasPrefix(u, "system:node:") {
-			n.step(1, false, withGroups(u), n.together(everyGroup, []ask{as}))
+			n.step(1, false, as(withGroups(u)), n.together(everyGroup, []ask{user}))
 		}
 	}
 	for _, node := range n.nodes {
-		n.step(1, false, cred(node.Name), n.together([]ask{{verbs: impersonate, resource: "groups", name: "system:nodes"}},
+		n.step(1, false, as(cred(node.Name)), n.together([]ask{{verbs: impersonate, resource: "groups", name: "system:nodes"}},
 			[]ask{{verbs: impersonate, resource: "users", name: "system:node:" + node.Name}}))
 	}
 }
@@ -418,7 +423,7 @@ func (n *naive) certificates() {
 	canBeMade := requestsCanBeMade
 	n.step(0, false, canBeMade, byRBAC)
 	for _, node := range n.nodes {
-		n.step(0, false, canBeMade, cred(node.Name))
+		n.step(0, false, canBeMade, as(cred(node.Name)))
 	}
 	made := n.guarded(admissionv1.Create, certificatesGroup, "certificatesigningrequests", "", "")
 	approval := n.guarded(admissionv1.Update, certificatesGroup, "certificatesigningrequests", "approval", "")
@@ -426,7 +431,7 @@ func (n *naive) certificates() {
 	for _, name := range append(n.allNames(), anyOtherName) {
 		read := n.right(requests(reading, "", name))
 		for _, node := range n.nodes {
-			n.step(0, false, read, cred(node.Name))
+			n.step(0, false, read, as(cred(node.Name)))
 		}
 		for _, way := range []struct {
 			verb     string

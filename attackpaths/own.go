@@ -21,6 +21,8 @@ type identity struct {
 	// alone is true for an identity that is impersonated for some requests only: the rights that
 	// the attacker can give to those that it holds do not count for it.
 	alone bool
+	// impersonated is true for an identity of which no credential is held: it cannot impersonate.
+	impersonated bool
 }
 
 // ownKey is a right that counts together with others of the same identity. The empty name is
@@ -38,9 +40,9 @@ func (k ownKey) compare(o ownKey) int {
 // it can bind the role that grants them to any subject.
 type ownRights map[ownKey]vertex
 
-func (b *builder) addIdentity(v vertex, subjects []vertex) {
+func (b *builder) addIdentity(v vertex, k key, subjects []vertex) {
 	if len(subjects) > 0 {
-		b.identities = append(b.identities, &identity{vertex: v, subjects: subjects})
+		b.identities = append(b.identities, &identity{vertex: v, subjects: subjects, impersonated: k.variant == impersonated})
 	}
 }
 
@@ -205,9 +207,11 @@ func (b *builder) grants(role key, k ownKey) bool {
 func (c *combiner) run() {
 	c.bind()
 	c.escalate()
-	c.impersonate()
 	c.certificates()
-	c.constrained()
+	if !c.who.impersonated {
+		c.impersonate()
+		c.constrained()
+	}
 }
 
 // combineAssociated does the same for accounts with tokens that are associated with nodes.
@@ -334,7 +338,10 @@ func (c *combiner) escalateWith(e, u held) {
 func (c *combiner) impersonate() {
 	for _, g := range c.have(impersonateGroups) {
 		for _, u := range c.have(impersonateUsers) {
-			c.impersonateWith(u, g)
+			// The API server takes the name of a service account for that account, which needs another right.
+			if _, _, isAccount := accountOfUser(u.name); !isAccount {
+				c.impersonateWith(u, g)
+			}
 		}
 		for _, u := range c.have(impersonateServiceAccounts) {
 			c.impersonateGroup(u, g)
@@ -348,20 +355,20 @@ func (c *combiner) impersonateWith(u, g held) {
 		return
 	}
 	if u.name == "" {
-		c.pair(Impersonate, c.fact(everyNodeUser, ""), "", u, g)
+		c.pair(Impersonate, c.impersonatedFact(everyNodeUser, ""), "", u, g)
 		return
 	}
 	if node, ok := strings.CutPrefix(u.name, nodeidentity.UserPrefix); ok && c.has(key{kind: isNode, name: node}) {
-		c.pair(Impersonate, c.vertex(key{kind: isNodeUser, name: u.name}), "", u, g)
+		c.pair(Impersonate, c.asImpersonated(key{kind: isNodeUser, name: u.name}), "", u, g)
 	}
 }
 
 func (c *combiner) impersonateGroup(u, g held) {
 	c.impersonateTogether(u, g)
 	if g.name != "" {
-		c.pair(Impersonate, c.vertex(key{kind: isGroup, name: g.name}), "", u, g)
+		c.pair(Impersonate, c.asImpersonated(key{kind: isGroup, name: g.name}), "", u, g)
 		return
 	}
-	c.pair(Impersonate, c.fact(everyGroup, ""), "", u, g)
-	c.pair(Impersonate, c.vertex(key{kind: isGroup, name: masters}), "", u, g)
+	c.pair(Impersonate, c.impersonatedFact(everyGroup, ""), "", u, g)
+	c.pair(Impersonate, c.asImpersonated(key{kind: isGroup, name: masters}), "", u, g)
 }

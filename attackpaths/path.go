@@ -80,6 +80,11 @@ func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
 		t.position = position{holder: t.holder, pending: len(t.steps) - 1, binding: -1}
 	case isHolding:
 		t.steps = slices.Clone(t.steps)
+	case t.pending >= 0 && t.steps[t.pending].Impersonates == nil:
+		if of := s.impersonated(v); of != nil {
+			t.steps = slices.Clone(t.steps)
+			t.steps[t.pending].Impersonates = of
+		}
 	}
 	if how.edge.row == 0 && how.edge.arg >= 0 {
 		t.binding = how.edge.arg
@@ -123,7 +128,7 @@ func (k key) actor() bool {
 // step renders one use of a technique. Its target is the one who acts until a holding follows.
 func (s *solver) step(how via, p position, to vertex, at map[vertex]position) Step {
 	e := how.edge
-	step := Step{Technique: s.codeOf(e.row), From: p.holder, To: p.holder, Certainty: Certain}
+	step := Step{Technique: s.codeOf(e.row), From: p.holder, To: p.holder, Impersonates: s.impersonated(to), Certainty: Certain}
 	if k := s.keys[to]; k.kind == isFact && k.name == privilegedPods {
 		step.To = Holding{Kind: Namespace, Name: k.namespace}
 	}

@@ -18,6 +18,11 @@ const (
 	own
 	// ownOfOthers is own for identities that are not nodes: NodeRestriction does not check them.
 	ownOfOthers
+	// impersonated is an identity as which the attacker only acts by impersonation, and
+	// impersonatedNode the same for a node's: they give no right to impersonate. Vertices of
+	// identities have the former too.
+	impersonated
+	impersonatedNode
 )
 
 type roleName struct{ namespace, name string }
@@ -128,7 +133,7 @@ func (b *builder) expandRole(v vertex, k key) {
 		list = rights.namespaced
 	}
 	for _, g := range list {
-		if k.variant == restricted && refusedToNodes(g.right) {
+		if k.isRestricted() && refusedToNodes(g.right) || k.isImpersonated() && g.right.impersonates() {
 			continue
 		}
 		v := v

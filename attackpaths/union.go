@@ -11,13 +11,13 @@ import (
 // count together for one requester. It carries one user only.
 
 // expandTogether adds a user together with every group; the empty name is a user without rights.
-func (b *builder) expandTogether(v vertex, user string) {
+func (b *builder) expandTogether(v vertex, k key) {
 	b.implies(v, b.fact(holdsIdentity, ""))
 	var subjects []vertex
-	if user != "" {
+	if user := k.namespace; user != "" {
 		subjects = b.subjects(user, anybody)
 	}
-	b.addIdentity(v, append(subjects, b.everyGroupSubject()...))
+	b.addIdentity(v, k, append(subjects, b.everyGroupSubject()...))
 }
 
 // everyGroupSubject lists the groups that an identity may be in: each that bindings name but
@@ -31,11 +31,13 @@ func (b *builder) everyGroupSubject() []vertex {
 }
 
 // expandEveryIdentity adds the users whose own rights may count together with those of groups.
-func (b *builder) expandEveryIdentity(v vertex, accounts bool) {
-	b.implies(v, b.fact(userWithGroups, ""))
+func (b *builder) expandEveryIdentity(v vertex, k key) {
+	accounts, with := k.name == everyIdentity, key{kind: isFact, name: userWithGroups}
+	b.implies(v, b.memberOf(k, with))
 	for _, user := range b.subjectsOf("User") {
 		if _, _, isAccount := accountOfUser(user); (accounts || !isAccount) && b.countsWithGroups(user) {
-			b.implies(v, b.fact(userWithGroups, user))
+			with.namespace = user
+			b.implies(v, b.memberOf(k, with))
 		}
 	}
 }
@@ -108,19 +110,19 @@ func (c *combiner) impersonateTogether(u, g held) {
 	switch {
 	case g.name != "":
 	case u.right == impersonateServiceAccounts:
-		c.pair(Impersonate, c.fact(userWithGroups, ""), "", u, g)
+		c.pair(Impersonate, c.impersonatedFact(userWithGroups, ""), "", u, g)
 		for _, user := range c.subjectsOf("User") {
 			namespace, name, isAccount := accountOfUser(user)
 			if isAccount && u.covers(namespace, name) && c.countsWithGroups(user) {
-				c.pair(Impersonate, c.fact(userWithGroups, user), "", u, g)
+				c.pair(Impersonate, c.impersonatedFact(userWithGroups, user), "", u, g)
 			}
 		}
 	case u.name == "":
-		c.pair(Impersonate, c.fact(everyPlainIdentity, ""), "", u, g)
+		c.pair(Impersonate, c.impersonatedFact(everyPlainIdentity, ""), "", u, g)
 	default:
-		c.pair(Impersonate, c.fact(userWithGroups, ""), "", u, g)
-		if _, _, isAccount := accountOfUser(u.name); !isAccount && c.countsWithGroups(u.name) {
-			c.pair(Impersonate, c.fact(userWithGroups, u.name), "", u, g)
+		c.pair(Impersonate, c.impersonatedFact(userWithGroups, ""), "", u, g)
+		if c.countsWithGroups(u.name) {
+			c.pair(Impersonate, c.impersonatedFact(userWithGroups, u.name), "", u, g)
 		}
 	}
 }

@@ -98,19 +98,25 @@ func TestAttackPathsOfNodes(t *testing.T) {
 		{
 			rule:    "a pod's account that is cluster-admin",
 			objects: [][]any{nodes, everything, {tokenPod("p", "n1", "agent", "")}},
-			want: []string{`error: Node n1: 1 of 2 nodes leads to cluster-admin: who takes over such a machine owns the cluster; the path from n1: ` +
-				`node n1 → serviceaccount kube-system/agent (PodTokenOnNode) → cluster-admin (Masters, ClusterRoleBinding "agent") ` +
+			want: []string{`error: Node n1: 1 of 2 nodes leads to cluster-admin: who takes over such a machine owns the cluster; ` +
+				`the path from n1: ` +
+				`node n1 → serviceaccount kube-system/agent (PodTokenOnNode) → cluster-admin ` +
+				`(Masters, ClusterRoleBinding "agent") ` +
 				`[NodesReachClusterAdmin]`},
 		},
 		{
 			rule:    "a DaemonSet on all nodes",
 			objects: [][]any{nodes, everything, {tokenPod("a", "n1", "agent", "agent"), tokenPod("b", "n2", "agent", "agent")}},
 			want: []string{
-				`error: DaemonSet kube-system/agent: it has pods on 2 of 2 nodes and brings serviceaccount kube-system/agent to them, ` +
-					`which leads to cluster-admin: serviceaccount kube-system/agent → cluster-admin (Masters, ClusterRoleBinding "agent") ` +
+				`error: DaemonSet kube-system/agent: it has pods on 2 of 2 nodes and brings serviceaccount ` +
+					`kube-system/agent to them, ` +
+					`which leads to cluster-admin: serviceaccount kube-system/agent → ` +
+					`cluster-admin (Masters, ClusterRoleBinding "agent") ` +
 					`[DaemonSetGivesClusterAdmin]`,
-				`error: Node n1: 2 of 2 nodes lead to cluster-admin: who takes over such a machine owns the cluster; the path from n1: ` +
-					`node n1 → serviceaccount kube-system/agent (PodTokenOnNode) → cluster-admin (Masters, ClusterRoleBinding "agent") ` +
+				`error: Node n1: 2 of 2 nodes lead to cluster-admin: who takes over such a machine owns the cluster; ` +
+					`the path from n1: ` +
+					`node n1 → serviceaccount kube-system/agent (PodTokenOnNode) → cluster-admin ` +
+					`(Masters, ClusterRoleBinding "agent") ` +
 					`[NodesReachClusterAdmin]`,
 			},
 		},

@@ -51,17 +51,20 @@ func decode(text string) ([]object, error) {
 	}
 }
 
-// order is the order in which objects are made: pods need their service accounts.
+// order is the order in which objects are made: pods need their service accounts, and a controller
+// deletes the secret for a token of an account that is not there. Policies come last.
 func order(o object) int {
 	switch o.resource {
 	case namespaces:
 		return 0
+	case serviceAccounts:
+		return 1
 	case pods, deployments, daemonSets, statefulSets, replicaSets, controllers, jobs, cronJobs:
-		return 2
-	case validatingWebhooks, policies, policyBindings:
 		return 3
+	case validatingWebhooks, policies, policyBindings:
+		return 4
 	}
-	return 1
+	return 2
 }
 
 // apply makes the objects of a case. Namespaces get their labels last, so that pods can be in
@@ -72,7 +75,7 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 	for _, o := range objects {
 		w.applied[o.path] = true
 	}
-	for rank := range 4 {
+	for rank := range 5 {
 		var group errgroup.Group
 		group.SetLimit(16)
 		for _, o := range objects {
@@ -97,6 +100,11 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 	}
 	for _, o := range objects {
 		if err := w.controlled(ctx, o); err != nil {
+			return fmt.Errorf("apply the case: %w", err)
+		}
+	}
+	if w.hasPolicies = slices.ContainsFunc(objects, isPolicy); w.hasPolicies {
+		if err := w.settlePolicies(ctx); err != nil {
 			return fmt.Errorf("apply the case: %w", err)
 		}
 	}

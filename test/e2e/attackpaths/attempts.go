@@ -76,16 +76,22 @@ func (e *executor) attemptAbsent(ctx context.Context, result attackpaths.Result)
 // plan lists the attempts.
 func (t *attempts) plan(ctx context.Context) {
 	for _, a := range t.actors {
-		t.planAccounts(ctx, a)
 		t.planIdentities(ctx, a)
-		t.planSecrets(ctx, a)
-		t.planNamespaces(ctx, a)
-		t.planPods(a)
-		t.planClusterAdmin(ctx, a)
+		t.planRequests(ctx, a)
+		t.planLimited(ctx, a)
 	}
 	t.planNodes(ctx)
 	t.planCertificates(ctx)
 	t.planTokenSecrets(ctx)
+}
+
+// planRequests lists the attempts of one identity that acts alone.
+func (t *attempts) planRequests(ctx context.Context, a *actor) {
+	t.planAccounts(ctx, a)
+	t.planSecrets(ctx, a)
+	t.planNamespaces(ctx, a)
+	t.planPods(a)
+	t.planClusterAdmin(ctx, a)
 }
 
 // add plans an attempt for what is not held.

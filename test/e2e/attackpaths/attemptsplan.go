@@ -41,7 +41,9 @@ func (t *attempts) planNamespaces(ctx context.Context, a *actor) {
 			})
 		}
 		everything := t.everythingBinding()
-		t.add(h, attackpaths.BindRole, a, func(ctx context.Context) answer { return a.post(ctx, dry(roleBindings.in(namespace)), everything) })
+		t.add(h, attackpaths.BindRole, a, func(ctx context.Context) answer {
+			return a.post(ctx, dry(roleBindings.in(namespace)), everything)
+		})
 	}
 	for _, kind := range workloads {
 		if kind == jobs {
@@ -86,7 +88,9 @@ func (t *attempts) planPods(a *actor) {
 		if isMirror(p) {
 			continue // its node runs what its file says
 		}
-		t.add(h, attackpaths.PodUpdate, a, func(ctx context.Context) answer { return t.imagePatch(ctx, a, pods.at(h.Namespace, h.Name), true) })
+		t.add(h, attackpaths.PodUpdate, a, func(ctx context.Context) answer {
+			return t.imagePatch(ctx, a, pods.at(h.Namespace, h.Name), true)
+		})
 		if p.Spec.NodeName == "" {
 			continue
 		}

@@ -21,7 +21,7 @@ var (
 
 // cases are all cases. The first word is the technique that a case is about.
 var cases = slices.Concat(nodeCases, secretCases, identityCases, podCases, workloadCases, hostCases, roleCases, certificateCases,
-	possibleCases, chainCases)
+	possibleCases, chainCases, constrainedCases, limitedCases, impersonationChainCases, policyCases)
 
 func TestCases(t *testing.T) {
 	for _, c := range cases {
@@ -117,7 +117,8 @@ var nodeCases = []testCase{
 
 var secretCases = []testCase{
 	{
-		rule: "SecretRead: get by name", add: opaque("shop", "key") + opaque("shop", "other") + roleOf("r", "shop", "shop/web", "get secrets@ key"),
+		rule: "SecretRead: get by name",
+		add:  opaque("shop", "key") + opaque("shop", "other") + roleOf("r", "shop", "shop/web", "get secrets@ key"),
 		want: []string{"Secret shop/key"},
 	},
 	{rule: "SecretRead: not by the name of another", add: opaque("shop", "key") + roleOf("r", "shop", "shop/web", "get secrets@ keys")},
@@ -126,7 +127,8 @@ var secretCases = []testCase{
 		want: []string{"Secret shop/key"},
 	},
 	{
-		rule: "SecretRead: list by name", add: opaque("shop", "key") + opaque("shop", "other") + roleOf("r", "shop", "shop/web", "list secrets@ key"),
+		rule: "SecretRead: list by name",
+		add:  opaque("shop", "key") + opaque("shop", "other") + roleOf("r", "shop", "shop/web", "list secrets@ key"),
 		want: []string{"Secret shop/key"},
 	},
 	{
@@ -140,10 +142,12 @@ var secretCases = []testCase{
 		want: []string{"Secret store/key"},
 	},
 	{
-		rule: "SecretRead: not a right to write secrets", add: opaque("shop", "key") + roleOf("r", "shop", "shop/web", "update,patch,delete secrets@"),
+		rule: "SecretRead: not a right to write secrets",
+		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "update,patch,delete secrets@"),
 	},
 	{
-		rule: "ServiceAccountTokenSecret: the content of one", add: tokenSecret("shop", "token", "db") + roleOf("r", "shop", "shop/web", "get secrets@ token"),
+		rule: "ServiceAccountTokenSecret: the content of one",
+		add:  tokenSecret("shop", "token", "db") + roleOf("r", "shop", "shop/web", "get secrets@ token"),
 		want: []string{"Secret shop/token", "ServiceAccount shop/db"},
 	},
 	{
@@ -163,7 +167,8 @@ var secretCases = []testCase{
 		want: []string{"ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
 	{
-		rule: "BootstrapToken: the content of one", add: bootstrapSecret + roleOf("r", "kube-system", "shop/web", "get secrets@ bootstrap-token-abcdef"),
+		rule:     "BootstrapToken: the content of one",
+		add:      bootstrapSecret + roleOf("r", "kube-system", "shop/web", "get secrets@ bootstrap-token-abcdef"),
 		want:     []string{"Secret kube-system/bootstrap-token-abcdef"},
 		possible: []string{"User system:bootstrap:abcdef", "Group system:bootstrappers", "User system:node:web-1"},
 	},

@@ -1,6 +1,10 @@
 package attackpaths
 
-import "github.com/node-authorizer/node-authorizer/attackpaths"
+import (
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
 
 var userAlice = holding{Kind: attackpaths.User, Name: "alice"}
 
@@ -10,7 +14,8 @@ var identityCases = []testCase{
 	{rule: "Masters: every verb on everything", add: roleOf("r", "", "shop/web", "* *@*"), want: []string{"ClusterAdmin"}},
 	{
 		rule: "Masters: not every verb on everything in one namespace",
-		add:  namespace("store", enforceLabel+": restricted") + clusterRole("every", "* *@*") + binding("ClusterRole", "every", "store", "b", "shop/web"),
+		add: namespace("store", enforceLabel+": restricted") + clusterRole("every", "* *@*") +
+			binding("ClusterRole", "every", "store", "b", "shop/web"),
 		want: []string{"Namespace store", "Node pay-1", "Node web-1", "ServiceAccount store/default"},
 	},
 	{
@@ -32,7 +37,8 @@ var identityCases = []testCase{
 		add:  account("store", "db") + namespace("store", "") + roleOf("r", "shop", "shop/web", "impersonate serviceaccounts@ other"),
 	},
 	{
-		rule: "Impersonate: a user", add: roleOf("r", "", "shop/web", "impersonate users@ alice") + roleOf("a", "shop", "user alice", "get configmaps@"),
+		rule: "Impersonate: a user",
+		add:  roleOf("r", "", "shop/web", "impersonate users@ alice") + roleOf("a", "shop", "user alice", "get configmaps@"),
 		want: []string{"User alice"},
 	},
 	{
@@ -46,7 +52,8 @@ var identityCases = []testCase{
 	},
 	{
 		rule: "Impersonate: a group with a service account",
-		add: roleOf("r", "", "shop/web", "impersonate groups@ ops") + roleOf("s", "shop", "shop/web", "impersonate serviceaccounts@ default") +
+		add: roleOf("r", "", "shop/web", "impersonate groups@ ops") +
+			roleOf("s", "shop", "shop/web", "impersonate serviceaccounts@ default") +
 			roleOf("a", "shop", "group ops", "create serviceaccounts/token@ db"),
 		want: []string{"Group ops", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
@@ -55,7 +62,8 @@ var identityCases = []testCase{
 			roleOf("a", "shop", "group ops", "create serviceaccounts/token@ db"),
 	},
 	{
-		rule: "Impersonate: system:masters", add: roleOf("r", "", "shop/web", "impersonate users@ nobody", "impersonate groups@ system:masters"),
+		rule: "Impersonate: system:masters",
+		add:  roleOf("r", "", "shop/web", "impersonate users@ nobody", "impersonate groups@ system:masters"),
 		want: []string{"ClusterAdmin", "Group system:masters"},
 	},
 	{
@@ -66,15 +74,18 @@ var identityCases = []testCase{
 	},
 	{
 		rule: "TokenRequest: a right of the group of a namespace's accounts",
-		add:  roleOf("r", "shop", "group system:serviceaccounts:shop", "create serviceaccounts/token@ db"), want: []string{"ServiceAccount shop/db"},
+		add:  roleOf("r", "shop", "group system:serviceaccounts:shop", "create serviceaccounts/token@ db"),
+		want: []string{"ServiceAccount shop/db"},
 	},
 	{
 		rule: "TokenRequest: a right of all accounts",
-		add:  roleOf("r", "shop", "group system:serviceaccounts", "create serviceaccounts/token@ db"), want: []string{"ServiceAccount shop/db"},
+		add:  roleOf("r", "shop", "group system:serviceaccounts", "create serviceaccounts/token@ db"),
+		want: []string{"ServiceAccount shop/db"},
 	},
 	{
 		rule: "TokenRequest: a right of everybody who is authenticated", start: userAlice,
-		add: roleOf("r", "shop", "group system:authenticated", "create serviceaccounts/token@ db"), want: []string{"ServiceAccount shop/db"},
+		add:    roleOf("r", "shop", "group system:authenticated", "create serviceaccounts/token@ db"),
+		want:   []string{"ServiceAccount shop/db"},
 		groups: []string{"ops"},
 	},
 	{
@@ -91,6 +102,50 @@ var identityCases = []testCase{
 	},
 }
 
+// identities are the resources of constrained impersonation.
+const identities = "@authentication.k8s.io"
+
+// everyVerb has the verbs of all requests on objects while a mode is used.
+func everyVerb(mode string) string {
+	var all []string
+	for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+		all = append(all, "impersonate-on:"+mode+":"+verb)
+	}
+	return strings.Join(all, ",") + " *@*"
+}
+
+var constrainedCases = []testCase{
+	{
+		rule: "Impersonate: a user for every request, in the mode user-info",
+		add: roleOf("a", "shop", "user alice", "create serviceaccounts/token@ db") +
+			roleOf("r", "", "shop/web", "impersonate:user-info users"+identities+" alice", everyVerb("user-info")),
+		want: []string{"ServiceAccount shop/db", "User alice"},
+	},
+	{
+		rule: "Impersonate: not a user without a right to the request",
+		add: roleOf("a", "shop", "user alice", "create serviceaccounts/token@ db") +
+			roleOf("r", "", "shop/web", "impersonate:user-info users"+identities+" alice"),
+	},
+	{
+		rule: "Impersonate: an account for every request, in the mode serviceaccount",
+		add: roleOf("s", "shop", "shop/web", "impersonate:serviceaccount serviceaccounts"+identities+" db") +
+			roleOf("r", "", "shop/web", everyVerb("serviceaccount")),
+		want: []string{"ServiceAccount shop/db"},
+	},
+	{
+		rule: "Impersonate: a node for every request, in the mode arbitrary-node", add: podDB +
+			roleOf("r", "", "shop/web", "impersonate:arbitrary-node nodes"+identities+" web-1", everyVerb("arbitrary-node")),
+		want: []string{"ServiceAccount shop/db", "User system:node:web-1"},
+	},
+	{
+		rule:  "Impersonate: the node of the pod, in the mode associated-node",
+		start: holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "agent"},
+		add: podDB + podOf("shop", "agent", web1, "web") + podOf("shop", "far", pay1, "default") +
+			roleOf("r", "", "shop/web", "impersonate:associated-node nodes"+identities, everyVerb("associated-node")),
+		want: []string{"ServiceAccount shop/db", "ServiceAccount shop/web", "User system:node:web-1"},
+	},
+}
+
 var chainCases = []testCase{
 	{
 		rule: "PodExec: then the pod's account, a secret with a token, and everything",
@@ -101,7 +156,8 @@ var chainCases = []testCase{
 	},
 	{
 		rule: "PodCreate: then a node, its pods and their secrets", some: true,
-		add: namespace("tools", "") + opaque("shop", "key") + podOf("shop", "db-1", pay1, "db", "  - {name: key, secret: {secretName: key}}") +
+		add: namespace("tools", "") + opaque("shop", "key") +
+			podOf("shop", "db-1", pay1, "db", "  - {name: key, secret: {secretName: key}}") +
 			roleOf("c", "tools", "shop/web", "create deployments@apps"),
 		want: []string{
 			"Namespace tools", "Node pay-1", "Node web-1", "Pod shop/db-1", "Secret shop/key", "ServiceAccount shop/db",
@@ -121,7 +177,7 @@ var chainCases = []testCase{
 	{
 		rule: "ApproveCertificate: then the node's pods", some: true,
 		add: podDB + roleOf("r", "", "shop/web", "create,get certificatesigningrequests"+inCerts,
-			"update certificatesigningrequests/approval"+inCerts, "approve signers"+inCerts+" kubernetes.io/kube-apiserver-client-kubelet") +
+			"update certificatesigningrequests/approval"+inCerts, "approve signers"+inCerts+" "+kubeletSigner) +
 			roleOf("k", "shop", "shop/db", "get secrets@ key") + opaque("shop", "key"),
 		want: []string{"Secret shop/key", "ServiceAccount shop/db", "User system:node:web-1"},
 	},

@@ -2,12 +2,25 @@ package attackpaths
 
 var podCases = []testCase{
 	{
-		rule: "PodCreate: accounts and secrets of the namespace", add: opaque("shop", "key") + roleOf("r", "shop", "shop/web", "create pods@"),
+		rule: "PodCreate: accounts and secrets of the namespace",
+		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "create pods@"),
 		want: []string{"Namespace shop", "Secret shop/key", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "PodCreate: an account that only bindings name, by a right to create accounts",
+		add: roleOf("r", "shop", "shop/web", "create pods@", "create serviceaccounts@") +
+			roleOf("g", "shop", "shop/ghost", "get configmaps@"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default", "ServiceAccount shop/ghost"},
+	},
+	{
+		rule: "PodCreate: an account that only bindings name, by a job", add: roleOf("g", "shop", "shop/ghost", "get configmaps@") +
+			roleOf("r", "shop", "shop/web", "create jobs@batch", "create serviceaccounts@"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default", "ServiceAccount shop/ghost"},
 	},
 	{rule: "PodCreate: not by a right to create one of some name", add: roleOf("r", "shop", "shop/web", "create pods@ p")},
 	{
-		rule: "PodCreate: every node where Pod Security is privileged", add: namespace("tools", "") + nodeOf("n1") + roleOf("r", "tools", "shop/web", "create pods@"),
+		rule: "PodCreate: every node where Pod Security is privileged",
+		add:  namespace("tools", "") + nodeOf("n1") + roleOf("r", "tools", "shop/web", "create pods@"),
 		want: []string{"Namespace tools", "Node n1", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
 	},
 	{
@@ -41,11 +54,13 @@ var podCases = []testCase{
 	},
 	{
 		rule: "PodExec: a privileged container that is added",
-		add:  namespace("tools", "") + podOf("tools", "t", pay1, "default") + roleOf("r", "tools", "shop/web", "update pods/ephemeralcontainers@ t"),
+		add: namespace("tools", "") + podOf("tools", "t", pay1, "default") +
+			roleOf("r", "tools", "shop/web", "update pods/ephemeralcontainers@ t"),
 		want: []string{"Node pay-1", "Pod tools/t", "ServiceAccount tools/default"},
 	},
 	{
-		rule: "NodeProxy: each pod of the node", add: podDB + podOf("shop", "db-2", pay1, "db") + roleOf("r", "", "shop/web", "create nodes/proxy@ web-1"),
+		rule: "NodeProxy: each pod of the node",
+		add:  podDB + podOf("shop", "db-2", pay1, "db") + roleOf("r", "", "shop/web", "create nodes/proxy@ web-1"),
 		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
 	},
 	{
@@ -53,7 +68,10 @@ var podCases = []testCase{
 		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
 	},
 	{rule: "NodeProxy: not another node", add: podDB + roleOf("r", "", "shop/web", "create nodes/proxy@ pay-1")},
-	{rule: "NodeProxy: not the finer subresources", add: podDB + roleOf("r", "", "shop/web", "get nodes/stats@", "get nodes/metrics@", "get nodes/pods@")},
+	{
+		rule: "NodeProxy: not the finer subresources",
+		add:  podDB + roleOf("r", "", "shop/web", "get nodes/stats@", "get nodes/metrics@", "get nodes/pods@"),
+	},
 }
 
 var workloadCases = []testCase{
@@ -104,7 +122,8 @@ var hostCases = []testCase{
 	},
 	{rule: "PodEscape: not a harmless folder of the host", start: podDB1, add: hostPathPod("/var/log/app")},
 	{
-		rule: "NamespaceRelabel: Pod Security is turned off", add: roleOf("r", "shop", "shop/web", "create pods@", "patch namespaces@ shop"),
+		rule: "NamespaceRelabel: Pod Security is turned off",
+		add:  roleOf("r", "shop", "shop/web", "create pods@", "patch namespaces@ shop"),
 		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
 	{
@@ -114,7 +133,8 @@ var hostCases = []testCase{
 	{rule: "NamespaceRelabel: nothing without pods", add: roleOf("r", "shop", "shop/web", "patch namespaces@ shop")},
 	{
 		rule: "NamespaceRelabel: not another namespace",
-		add:  namespace("store", enforceLabel+": restricted") + roleOf("r", "shop", "shop/web", "create pods@") + roleOf("relabel", "", "shop/web", "patch namespaces@ store"),
+		add: namespace("store", enforceLabel+": restricted") + roleOf("r", "shop", "shop/web", "create pods@") +
+			roleOf("relabel", "", "shop/web", "patch namespaces@ store"),
 		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
 	{
@@ -131,7 +151,8 @@ var hostCases = []testCase{
 	},
 	{
 		rule: "VolumeControl: not without a right to volumes",
-		add:  namespace("tools", enforceLabel+": baseline") + roleOf("r", "tools", "shop/web", "create pods@", "create persistentvolumeclaims@"),
+		add: namespace("tools", enforceLabel+": baseline") +
+			roleOf("r", "tools", "shop/web", "create pods@", "create persistentvolumeclaims@"),
 		want: []string{"Namespace tools", "ServiceAccount tools/default"},
 	},
 }

@@ -2,7 +2,8 @@ package attackpaths
 
 var roleCases = []testCase{
 	{
-		rule: "BindRole: cluster-admin", add: roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" cluster-admin", "create clusterrolebindings"+inRBAC),
+		rule: "BindRole: cluster-admin",
+		add:  roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" cluster-admin", "create clusterrolebindings"+inRBAC),
 		want: []string{"ClusterAdmin"},
 	},
 	{
@@ -20,7 +21,8 @@ var roleCases = []testCase{
 	{rule: "BindRole: not without a right to bindings", add: roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC)},
 	{rule: "BindRole: not without bind", add: roleOf("r", "", "shop/web", "create,update,patch clusterrolebindings"+inRBAC)},
 	{
-		rule: "BindRole: not another role", add: roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" view", "create clusterrolebindings"+inRBAC),
+		rule: "BindRole: not another role",
+		add:  roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" view", "create clusterrolebindings"+inRBAC),
 		some: true,
 	},
 	{
@@ -55,7 +57,8 @@ var roleCases = []testCase{
 	},
 	{
 		rule: "EscalateRole: not a part of an aggregated role without escalate",
-		add:  aggregated("sum", "shop/web") + labelled("part", "sum", "get configmaps@") + roleOf("r", "", "shop/web", "create,update,patch clusterroles"+inRBAC),
+		add: aggregated("sum", "shop/web") + labelled("part", "sum", "get configmaps@") +
+			roleOf("r", "", "shop/web", "create,update,patch clusterroles"+inRBAC),
 	},
 }
 
@@ -65,12 +68,14 @@ var approval = []string{"create,get " + requests, "update certificatesigningrequ
 
 var certificateCases = []testCase{
 	{
-		rule: "ApproveCertificate: of any user", add: roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" "+clientSigner)...) +
+		rule: "ApproveCertificate: of any user",
+		add: roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" "+clientSigner)...) +
 			roleOf("a", "shop", "user alice", "get configmaps@"),
 		want: []string{"ClusterAdmin", "User alice", "User system:node:web-1", "ServiceAccount kube-system/kube-dns"}, some: true,
 	},
 	{
-		rule: "ApproveCertificate: of any node", add: roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" "+kubeletSigner)...),
+		rule: "ApproveCertificate: of any node",
+		add:  roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" "+kubeletSigner)...),
 		want: []string{"User system:node:pay-1", "User system:node:web-1"},
 	},
 	{
@@ -81,11 +86,13 @@ var certificateCases = []testCase{
 	{
 		rule: "ApproveCertificate: one creates and reads, another approves",
 		add: roleOf("r", "", "shop/web", "create,get "+requests) + roleOf("t", "shop", "shop/web", "create serviceaccounts/token@ db") +
-			roleOf("s", "", "shop/db", "update certificatesigningrequests/approval"+inCerts+" q", "approve signers"+inCerts+" "+kubeletSigner),
+			roleOf("s", "", "shop/db", "update certificatesigningrequests/approval"+inCerts+" q",
+				"approve signers"+inCerts+" "+kubeletSigner),
 		want: []string{"ServiceAccount shop/db", "User system:node:pay-1", "User system:node:web-1"},
 	},
 	{
-		rule: "ApproveCertificate: not without a right to the signer", add: roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" example.com/x")...),
+		rule: "ApproveCertificate: not without a right to the signer",
+		add:  roleOf("r", "", "shop/web", append(approval, "approve signers"+inCerts+" example.com/x")...),
 	},
 	{
 		rule: "ApproveCertificate: not without a right to approvals",
@@ -93,7 +100,8 @@ var certificateCases = []testCase{
 	},
 	{
 		rule: "ApproveCertificate: not without reading the certificate",
-		add:  roleOf("r", "", "shop/web", "create "+requests, "update certificatesigningrequests/approval"+inCerts, "approve signers"+inCerts),
+		add: roleOf("r", "", "shop/web", "create "+requests, "update certificatesigningrequests/approval"+inCerts,
+			"approve signers"+inCerts),
 	},
 	{
 		rule: "ApproveCertificate: not without creating requests",
@@ -117,14 +125,19 @@ var possibleCases = []testCase{
 		possible: []string{"ClusterAdmin"}, ends: true,
 	},
 	{rule: "AdmissionControl: not a mutating policy alone", add: roleOf("r", "", "shop/web", "create mutatingadmissionpolicies"+inAdmis)},
-	{rule: "AdmissionControl: not a validating webhook", add: roleOf("r", "", "shop/web", "create validatingwebhookconfigurations"+inAdmis)},
+	{
+		rule: "AdmissionControl: not a validating webhook",
+		add:  roleOf("r", "", "shop/web", "create validatingwebhookconfigurations"+inAdmis),
+	},
 	{
 		rule: "APIService: an API server of the attacker", add: roleOf("r", "", "shop/web", "create apiservices@apiregistration.k8s.io"),
 		possible: []string{"ClusterAdmin"}, ends: true,
 	},
 	{rule: "APIService: not its status", add: roleOf("r", "", "shop/web", "update,patch apiservices/status@apiregistration.k8s.io")},
 	{
-		rule: "NodeIdentityConfig: aws-auth of an EKS cluster", add: roleOf("r", "kube-system", "shop/web", "create configmaps@"), eks: true,
+		rule:     "NodeIdentityConfig: aws-auth of an EKS cluster",
+		add:      roleOf("r", "kube-system", "shop/web", "create configmaps@"),
+		eks:      true,
 		possible: []string{"ClusterAdmin"}, ends: true,
 	},
 	{rule: "NodeIdentityConfig: not elsewhere", add: roleOf("r", "kube-system", "shop/web", "create configmaps@")},

@@ -36,7 +36,8 @@ func TestEmulated134(t *testing.T) {
 		},
 		{
 			rule: "Impersonate: constrained impersonation is off before 1.36",
-			add: nodeOf(web1) + roleOf("r", "", "shop/web", "impersonate:user-info users@authentication.k8s.io", "impersonate-on:user-info:* *@*") +
+			add: nodeOf(web1) +
+				roleOf("r", "", "shop/web", "impersonate:user-info users@authentication.k8s.io", "impersonate-on:user-info:* *@*") +
 				roleOf("a", "shop", "user alice", "get configmaps@"),
 		},
 	}

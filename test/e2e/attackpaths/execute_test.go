@@ -26,6 +26,8 @@ type testCase struct {
 	some bool
 	// ends is true if the possible steps end before the holding is there.
 	ends bool
+	// closed are possible holdings whose paths an admission policy refuses.
+	closed []string
 	// eks makes the engine take the cluster for one of EKS.
 	eks bool
 }
@@ -60,7 +62,7 @@ func (c testCase) run(t *testing.T, w *world) {
 func (c testCase) alsoPossible(t *testing.T, result attackpaths.Result) map[holding]extent {
 	t.Helper()
 	also := map[holding]extent{}
-	for _, h := range c.possible {
+	for _, h := range slices.Concat(c.possible, c.closed) {
 		i := slices.IndexFunc(result.Reached, func(r attackpaths.Reached) bool { return text(r.Holding) == h })
 		if i < 0 || result.Reached[i].Certainty != attackpaths.Possible {
 			t.Errorf("%s is not possible", h)
@@ -68,6 +70,9 @@ func (c testCase) alsoPossible(t *testing.T, result attackpaths.Result) map[hold
 		}
 		if also[result.Reached[i].Holding] = toTheEnd; c.ends {
 			also[result.Reached[i].Holding] = stepsOnly
+		}
+		if slices.Contains(c.closed, h) {
+			also[result.Reached[i].Holding] = toAPolicy
 		}
 	}
 	return also
@@ -80,6 +85,7 @@ const (
 	notAtAll extent = iota
 	stepsOnly
 	toTheEnd
+	toAPolicy
 )
 
 // about is the technique that the case is about.
@@ -144,7 +150,11 @@ func (w *world) prove(t *testing.T, result attackpaths.Result, groups []string, 
 		if far == stepsOnly {
 			do = e.walk
 		}
-		if err := do(ctx, r); err != nil {
+		err := do(ctx, r)
+		switch {
+		case far == toAPolicy && (err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy")):
+			t.Errorf("%s %s: no policy refuses it: %v", r.Certainty, r.Holding, err)
+		case far != toAPolicy && err != nil:
 			t.Errorf("%s %s: %v", r.Certainty, r.Holding, err)
 		}
 	}

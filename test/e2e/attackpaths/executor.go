@@ -37,6 +37,8 @@ type executor struct {
 	controlled map[holding]bool
 	// makers are the ways to have pods made, by namespace.
 	makers map[string]maker
+	// limited are the identities as which others act for some requests only.
+	limited map[limitedKey][]*actor
 	// nodes are the nodes on which it has root.
 	nodes map[string]bool
 	// known are the paths of the secrets and requests of the case.
@@ -49,6 +51,7 @@ type executor struct {
 type stepKey struct {
 	technique attackpaths.Code
 	from, to  holding
+	as        holding
 	because   string
 }
 
@@ -56,13 +59,17 @@ type stepKey struct {
 type step struct {
 	attackpaths.Step
 	before []holding
+	// limits are the impersonations before it that are for some requests only.
+	limits []limitedKey
+	// as is the identity that begins the step; nil if it makes no requests.
+	as *actor
 }
 
 // newExecutor returns an executor that holds the start.
 func (w *world) newExecutor(ctx context.Context, start holding, groups []string) (*executor, error) {
 	e := &executor{
 		world: w, secrets: map[holding]map[string][]byte{}, controlled: map[holding]bool{}, makers: map[string]maker{},
-		nodes: map[string]bool{}, done: map[stepKey]error{}, known: map[string]bool{},
+		nodes: map[string]bool{}, done: map[stepKey]error{}, known: map[string]bool{}, limited: map[limitedKey][]*actor{},
 	}
 	for _, o := range slices.Concat(w.list(ctx, secrets), w.list(ctx, signingRequests)) {
 		e.known[o.path] = true
@@ -119,12 +126,17 @@ func (e *executor) carryOut(ctx context.Context, reached attackpaths.Reached) er
 // walk takes the steps of a path.
 func (e *executor) walk(ctx context.Context, reached attackpaths.Reached) error {
 	var before []holding
+	var limits []limitedKey
 	for _, s := range reached.Path {
 		before = append(before, s.From)
-		key := stepKey{s.Technique, s.From, s.To, s.Because}
+		key := stepKey{technique: s.Technique, from: s.From, to: s.To, because: s.Because}
+		if s.Impersonates != nil {
+			key.as = *s.Impersonates
+			limits = append(limits, limitedKey{s.From, key.as})
+		}
 		err, done := e.done[key]
 		if !done {
-			err = e.take(ctx, step{s, slices.Clone(before)})
+			err = e.take(ctx, step{Step: s, before: slices.Clone(before), limits: slices.Clone(limits)})
 			e.done[key] = err
 			e.steps++
 		}
@@ -190,18 +202,24 @@ func (e *executor) actor(h holding) *actor {
 // errNoActor means that a step begins with something that makes no requests.
 var errNoActor = errors.New("no identity is held that can make the request")
 
-// acting are the identities that a step may use: the one that it begins with, then those of
-// the steps before it.
+// acting are the identities that a step may use: the one that it begins with, then those that its
+// path impersonates for some requests, then those of the steps before it.
 func (e *executor) acting(s step) []*actor {
 	var all []*actor
-	add := func(h holding) {
-		if a := e.actor(h); a != nil && !slices.Contains(all, a) {
-			all = append(all, a)
+	add := func(list ...*actor) {
+		for _, a := range list {
+			if a != nil && !slices.Contains(all, a) {
+				all = append(all, a)
+			}
 		}
 	}
-	add(s.From)
+	add(s.as)
+	for _, k := range slices.Backward(s.limits) {
+		add(e.limited[k]...)
+	}
+	add(e.actor(s.From))
 	for _, h := range slices.Backward(s.before) {
-		add(h)
+		add(e.actor(h))
 	}
 	return all
 }
@@ -221,8 +239,9 @@ func first(actors []*actor, ask func(*actor) answer) (answer, *actor) {
 func whoIs(ctx context.Context, a *actor) error {
 	var review authenticationv1.SelfSubjectReview
 	answer := a.post(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{})
-	if a.holding.Name == "system:anonymous" && answer.refused() {
-		return nil // nobody else may not ask who it is
+	unknown := a.holding.Name == "system:anonymous" || a.holding.Name == "system:unauthenticated"
+	if unknown && answer.refused() && !strings.Contains(string(answer.body), "cannot impersonate") {
+		return nil // who is not authenticated may not ask who it is
 	}
 	if err := answer.into(&review); err != nil {
 		return err

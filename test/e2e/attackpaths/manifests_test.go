@@ -80,7 +80,8 @@ rules:
 
 // clusterRole is a role that nobody has.
 func clusterRole(name string, rules ...string) string {
-	return fmt.Sprintf("\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %s}\nrules:\n%s---", name, rulesText(rules))
+	return fmt.Sprintf("\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %s}\nrules:\n%s---",
+		name, rulesText(rules))
 }
 
 // binding binds a role to a subject.

@@ -8,6 +8,8 @@ type podSpec struct {
 	token         bool
 	secret, claim string
 	privileged    bool
+	// hostPath mounts the root folder of the node, as root.
+	hostPath bool
 }
 
 // object is the pod.
@@ -45,6 +47,9 @@ func (p podSpec) spec() map[string]any {
 	if p.claim != "" {
 		mount("claim", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": p.claim}})
 	}
+	if p.hostPath {
+		mount("host", map[string]any{"hostPath": map[string]any{"path": "/"}})
+	}
 	security := map[string]any{
 		"runAsNonRoot": true, "runAsUser": 1000, "allowPrivilegeEscalation": false,
 		"capabilities":   map[string]any{"drop": []string{"ALL"}},
@@ -53,10 +58,14 @@ func (p podSpec) spec() map[string]any {
 	if p.privileged {
 		security = map[string]any{"privileged": true}
 	}
+	if p.hostPath {
+		security = map[string]any{"runAsUser": 0}
+	}
+	container := map[string]any{"name": "c", "image": "i", "securityContext": security, "volumeMounts": mounts}
 	spec := map[string]any{
 		"automountServiceAccountToken":  false,
 		"terminationGracePeriodSeconds": 0,
-		"containers":                    []any{map[string]any{"name": "c", "image": "i", "securityContext": security, "volumeMounts": mounts}},
+		"containers":                    []any{container},
 		"volumes":                       volumes,
 		"tolerations":                   []any{map[string]any{"operator": "Exists"}},
 	}
@@ -83,7 +92,8 @@ func (p podSpec) workloadObject(r resource) map[string]any {
 	case jobs:
 		spec = map[string]any{"template": p.template("Never")}
 	case cronJobs:
-		spec = map[string]any{"schedule": "0 0 1 1 *", "jobTemplate": map[string]any{"spec": map[string]any{"template": p.template("Never")}}}
+		job := map[string]any{"spec": map[string]any{"template": p.template("Never")}}
+		spec = map[string]any{"schedule": "0 0 1 1 *", "jobTemplate": job}
 	}
 	return map[string]any{"metadata": map[string]any{"name": p.name, "labels": p.labels()}, "spec": spec}
 }

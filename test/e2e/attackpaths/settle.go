@@ -48,7 +48,8 @@ func (w *world) settle(ctx context.Context) error {
 		}
 		err := until(ctx, "the authorizers know the last "+review.kind, func(ctx context.Context) error {
 			var got struct{ Status struct{ Allowed bool } }
-			if err := w.admin.post(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", map[string]any{"spec": spec}).into(&got); err != nil {
+			asked := w.admin.post(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", map[string]any{"spec": spec})
+			if err := asked.into(&got); err != nil {
 				return err
 			}
 			if !got.Status.Allowed {

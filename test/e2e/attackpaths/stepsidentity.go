@@ -17,20 +17,37 @@ import (
 
 // tokenRequest asks for a token of the account.
 func (e *executor) tokenRequest(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
+	path := serviceAccounts.at(s.To.Namespace, s.To.Name, "token")
+	asked := a.post(ctx, path, map[string]any{})
+	if asked.status == http.StatusNotFound { // only bindings name the account
+		if err := e.makeAccount(ctx, s); err != nil {
+			return err
+		}
+		asked = a.post(ctx, path, map[string]any{})
+	}
 	var token authenticationv1.TokenRequest
-	if err := a.post(ctx, serviceAccounts.at(s.To.Namespace, s.To.Name, "token"), map[string]any{}).into(&token); err != nil {
+	if err := asked.into(&token); err != nil {
 		return err
 	}
 	return e.ownToken(ctx, s.To, token.Status.Token)
 }
 
+// makeAccount makes the service account of a step; another path may have made it.
+func (e *executor) makeAccount(ctx context.Context, s step) error {
+	made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, serviceAccounts.in(s.To.Namespace), named(s.To.Name)) })
+	if made.status == http.StatusConflict {
+		return nil
+	}
+	return made.failure()
+}
+
 // masters asks whether the identity may do everything; the end of the path does it.
 func (e *executor) masters(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -95,7 +112,7 @@ func pickObject(a answer, items []json.RawMessage, name string) answer {
 }
 
 func (e *executor) secretRead(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -167,7 +184,7 @@ func (e *executor) namesOf(ctx context.Context, actors []*actor, namespace, grou
 	for _, a := range actors {
 		var review authorizationv1.SelfSubjectRulesReview
 		review.Spec.Namespace = namespace
-		if a.post(ctx, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review).into(&review) != nil {
+		if e.ask(ctx, a, "selfsubjectrulesreviews", review).into(&review) != nil {
 			continue
 		}
 		for _, rule := range review.Status.ResourceRules {
@@ -192,6 +209,9 @@ func isAbout(resources []string, resource string) bool {
 
 // impersonate acts as another identity. Groups are impersonated together with a user.
 func (e *executor) impersonate(ctx context.Context, s step) error {
+	if s.Impersonates != nil {
+		return e.impersonateLimited(ctx, s)
+	}
 	last := error(errNoActor)
 	for _, a := range e.acting(s) {
 		if a.impersonated {

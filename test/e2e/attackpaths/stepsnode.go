@@ -30,7 +30,7 @@ func (e *executor) podOnNode(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -109,7 +109,7 @@ func boundTo(p *corev1.Pod) map[string]any {
 
 // tokenOfPodOnNode requests a token with the node's credential, for a pod on the node.
 func (e *executor) tokenOfPodOnNode(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -133,7 +133,7 @@ func (e *executor) tokenOfPodOnNode(ctx context.Context, s step) error {
 
 // secretOnNode reads a secret with the node's credential.
 func (e *executor) secretOnNode(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}

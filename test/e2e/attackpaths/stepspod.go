@@ -2,8 +2,10 @@ package attackpaths
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -127,6 +129,11 @@ func (e *executor) podCreate(ctx context.Context, s step) error {
 	if s.To.Kind == attackpaths.Namespace {
 		return e.beginPods(ctx, s)
 	}
+	if strings.HasPrefix(s.Because, "may create the service account") {
+		if err := e.makeAccount(ctx, s); err != nil {
+			return err
+		}
+	}
 	last := error(errNoActor)
 	for _, m := range e.makersOf(s) {
 		if last = e.usePod(ctx, m, s.To); last == nil {
@@ -142,7 +149,7 @@ func (e *executor) beginPods(ctx context.Context, s step) error {
 	if name == "pods" {
 		kind, ok = pods, true
 	}
-	a := e.actor(s.From)
+	a := s.as
 	if !ok || a == nil {
 		return errNoActor
 	}
@@ -180,21 +187,29 @@ func (e *executor) usePod(ctx context.Context, m maker, to holding) error {
 		}
 		return e.requestSecret(ctx, to, web1)
 	case attackpaths.Node:
-		p, err := e.makePod(ctx, m, podSpec{node: to.Name, privileged: true})
-		if err != nil {
-			return err
-		}
-		if err := e.runs(ctx, p.Namespace, p.Name, to.Name); err != nil {
-			return err
-		}
-		return e.ownNode(ctx, to.Name)
+		return e.takeHost(ctx, m, to.Name)
 	}
 	return fmt.Errorf("a pod does not give it")
 }
 
+// takeHost makes a pod with rights over its node: privileged, or else with a folder of it.
+func (e *executor) takeHost(ctx context.Context, m maker, node string) error {
+	p, err := e.makePod(ctx, m, podSpec{node: node, privileged: true})
+	if err != nil {
+		var other error
+		if p, other = e.makePod(ctx, m, podSpec{node: node, hostPath: true}); other != nil {
+			return errors.Join(err, other)
+		}
+	}
+	if err := e.runs(ctx, p.Namespace, p.Name, node); err != nil {
+		return err
+	}
+	return e.ownNode(ctx, node)
+}
+
 // podUpdate replaces the image of a pod, or the template of a workload.
 func (e *executor) podUpdate(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}
@@ -239,99 +254,4 @@ func (e *executor) imagePatch(ctx context.Context, a *actor, path string, try bo
 	container, _ := containers[0].(map[string]any)
 	container["image"] = fmt.Sprint("attacker:", e.counter.Add(1))
 	return change(ctx, a, path, whole, map[string]any{"spec": map[string]any{"containers": containers}}, try)
-}
-
-// podExec starts a process in a pod, or adds a container to one.
-func (e *executor) podExec(ctx context.Context, s step) error {
-	if s.To.Kind == attackpaths.Node {
-		return e.addPrivileged(ctx, s)
-	}
-	a := e.actor(s.From)
-	if a == nil {
-		return errNoActor
-	}
-	_, subresource := s.may()
-	if subresource == "ephemeralcontainers" {
-		if err := e.addContainer(ctx, a, s.To, false, false).failure(); err != nil {
-			return err
-		}
-	} else if got := connect(ctx, a, s.To, subresource); !got.connected() {
-		return fmt.Errorf("%s", got)
-	}
-	e.controlled[s.To] = true
-	return nil
-}
-
-// connect asks for exec or attach, with the verb create or get.
-func connect(ctx context.Context, a *actor, h holding, subresource string) answer {
-	path := pods.at(h.Namespace, h.Name, subresource) + "?stdin=true&stdout=true"
-	if subresource == "exec" {
-		path += "&command=id"
-	}
-	if got := a.spdy(ctx, path); !got.refused() {
-		return got
-	}
-	return a.websocket(ctx, path)
-}
-
-// addContainer adds a container to a running pod.
-func (e *executor) addContainer(ctx context.Context, a *actor, h holding, privileged, try bool) answer {
-	path := pods.at(h.Namespace, h.Name)
-	var whole map[string]any
-	if a := e.admin.get(ctx, path); a.into(&whole) != nil {
-		return a
-	}
-	containers, _ := podSpec{privileged: privileged}.spec()["containers"].([]any)
-	container, _ := containers[0].(map[string]any)
-	container["name"] = fmt.Sprint("made-", e.counter.Add(1))
-	delete(container, "volumeMounts")
-	spec, _ := whole["spec"].(map[string]any)
-	old, _ := spec["ephemeralContainers"].([]any)
-	spec["ephemeralContainers"] = append(old, container)
-	added := map[string]any{"spec": map[string]any{"ephemeralContainers": spec["ephemeralContainers"]}}
-	return change(ctx, a, path+"/ephemeralcontainers", whole, added, try)
-}
-
-// addPrivileged adds a privileged container to a pod on a node.
-func (e *executor) addPrivileged(ctx context.Context, s step) error {
-	last := error(errNoActor)
-	for _, a := range e.acting(s) {
-		for i := range e.pods {
-			p := &e.pods[i]
-			if p.Spec.NodeName != s.To.Name || isMirror(p) {
-				continue
-			}
-			h := holding{Kind: attackpaths.Pod, Namespace: p.Namespace, Name: p.Name}
-			if last = e.addContainer(ctx, a, h, true, false).failure(); last == nil {
-				return e.ownNode(ctx, s.To.Name)
-			}
-		}
-	}
-	return last
-}
-
-// nodeProxy asks the kubelet of the pod's node to run a command.
-func (e *executor) nodeProxy(ctx context.Context, s step) error {
-	p, err := e.pod(s.To)
-	if err != nil {
-		return err
-	}
-	a := e.actor(s.From)
-	if a == nil {
-		return errNoActor
-	}
-	if got := proxy(ctx, a, p); !got.connected() {
-		return fmt.Errorf("%s", got)
-	}
-	e.controlled[s.To] = true
-	return nil
-}
-
-// proxy asks with the verb create, then get.
-func proxy(ctx context.Context, a *actor, p *corev1.Pod) answer {
-	path := nodes.at("", p.Spec.NodeName, "proxy", "run", p.Namespace, p.Name, "c") + "?cmd=id"
-	if got := a.post(ctx, path, nil); !got.refused() {
-		return got
-	}
-	return a.get(ctx, path)
 }

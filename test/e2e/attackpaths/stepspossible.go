@@ -64,13 +64,16 @@ func mutatingWebhook() map[string]any {
 	}}}
 }
 
+// unchanging is a patch that changes nothing.
+const unchanging = `[JSONPatch{op: "test", path: "/spec", value: object.spec}]`
+
 func mutatingPolicy() map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "made"}, "spec": map[string]any{
 		"reinvocationPolicy": "Never",
 		"matchConstraints": map[string]any{"namespaceSelector": nowhere, "resourceRules": []any{map[string]any{
 			"operations": []string{"CREATE"}, "apiGroups": []string{""}, "apiVersions": []string{"v1"}, "resources": []string{"pods"},
 		}}},
-		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": `[JSONPatch{op: "test", path: "/spec", value: object.spec}]`}}},
+		"mutations": []any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{"expression": unchanging}}},
 	}}
 }
 
@@ -107,7 +110,7 @@ func (e *executor) nodeIdentityConfig(ctx context.Context, s step) error {
 // stealPods gives the node the labels that pods select, and waits until the scheduler binds
 // one to it.
 func (e *executor) stealPods(ctx context.Context, s step) error {
-	a := e.actor(s.From)
+	a := s.as
 	if a == nil {
 		return errNoActor
 	}

@@ -45,12 +45,20 @@ func (e *executor) take(ctx context.Context, s step) error {
 	if !ok {
 		return fmt.Errorf("no function carries it out")
 	}
-	return do(ctx, s)
+	var last error
+	for _, a := range e.beginning(s) {
+		s.as = a
+		if last = do(ctx, s); last == nil {
+			return nil
+		}
+	}
+	return last
 }
 
 // mayText is the text of a step that a right makes possible: verb, resource, subresource, and
 // either a name or a scope.
-var mayText = regexp.MustCompile(`^may (\S+) ([a-z]+)(?:/([a-z]+))?(?: (\S+))?(?: in (?:namespace (\S+)|the whole cluster))?(?:; with .*)?$`)
+var mayText = regexp.MustCompile(
+	`^may (\S+) ([a-z]+)(?:/([a-z]+))?(?: (\S+))?(?: in (?:namespace (\S+)|the whole cluster))?(?:; with .*)?$`)
 
 // may is the resource and subresource of the right that makes a step possible.
 func (s step) may() (resource, subresource string) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -32,7 +33,9 @@ type world struct {
 	baseline map[string]object
 	// applied are the paths of the objects of the last case.
 	applied map[string]bool
-	counter atomic.Int64
+	// hasPolicies is true if the last case has admission policies.
+	hasPolicies bool
+	counter     atomic.Int64
 }
 
 // startWorld starts a control plane with hollow nodes. The garbage collector does not run,
@@ -113,6 +116,7 @@ func (w *world) graph(ctx context.Context, eks bool, users ...attackpaths.Identi
 	}
 	return attackpaths.New(&attackpaths.Cluster{
 		Inventory: state.Inventory, Relations: state.Graph, RBAC: state.RBAC, Features: evaluator.Features, Users: users, EKS: eks,
+		Policies: admissionpolicy.New(),
 		Audiences: func(namespace, name string) ([]string, bool) {
 			pod, ok := state.Pod(namespace, name)
 			if !ok {

@@ -1,0 +1,129 @@
+package attackpaths
+
+import "slices"
+
+// The API server impersonates once per request, and checks the right to do so of the requester only.
+// So an identity of which the attacker holds no credential, and as which it can only act by
+// impersonation, is another vertex than the identity itself: its roles give it no right to impersonate,
+// and as a service account it has no token. With a credential the attacker holds both. A token or
+// certificate that the impersonated identity gets is a credential again.
+//
+// An identity that has no right to impersonate, and no use of a token's node, is the same for both.
+//
+// Own roles count as before: there is always an identity of which a credential is held, or an
+// anonymous request, and the attacker can bind them to it.
+//
+// Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation.
+
+// asImpersonated is the vertex of an identity, or of several, as which the attacker acts by
+// impersonation.
+func (b *builder) asImpersonated(k key) vertex {
+	if k.variant = 0; b.needsCredential(k) {
+		k.variant = impersonated
+	}
+	return b.vertex(k)
+}
+
+// needsCredential reports whether an identity, or one of several, can do more with a credential than
+// who impersonates it.
+func (b *builder) needsCredential(k key) bool {
+	subjects := b.everyGroupSubject
+	switch {
+	case k.kind == isServiceAccount && b.associates():
+		return true
+	case k.kind != isFact:
+		subjects = func() []vertex { return b.subjectsOfIdentity(k) }
+	case k.name != userWithGroups:
+		return true
+	case k.namespace != "":
+		subjects = func() []vertex { return append(b.subjects(k.namespace, anybody), b.everyGroupSubject()...) }
+	}
+	return slices.ContainsFunc(subjects(), func(s vertex) bool { return b.impersonatedSubject(s) != s })
+}
+
+func (b *builder) impersonatedFact(name, namespace string) vertex {
+	return b.asImpersonated(key{kind: isFact, namespace: namespace, name: name})
+}
+
+// memberOf is the vertex of an identity that a fact stands for.
+func (b *builder) memberOf(fact, member key) vertex {
+	if fact.variant == impersonated {
+		return b.asImpersonated(member)
+	}
+	return b.vertex(member)
+}
+
+// actsAs lets the holder of an identity's credential do what can be done as the identity.
+func (b *builder) actsAs(v vertex, k key) {
+	if k.variant != impersonated {
+		return
+	}
+	k.variant = 0
+	b.implies(b.vertex(k), v)
+	b.alsoImpersonated[b.vertex(k)] = true
+}
+
+// asSubjects are the vertices of the subjects of an identity.
+func (b *builder) asSubjects(k key, subjects []vertex) []vertex {
+	if k.variant != impersonated {
+		return subjects
+	}
+	all := make([]vertex, len(subjects))
+	for i, s := range subjects {
+		all[i] = b.impersonatedSubject(s)
+	}
+	return all
+}
+
+// impersonatedSubject is a subject as far as its roles do not give rights to impersonate.
+func (b *builder) impersonatedSubject(s vertex) vertex {
+	if v, ok := b.impersonatedSubjects[s]; ok {
+		return v
+	}
+	v := s
+	if slices.ContainsFunc(b.out[s], func(e edge) bool { return b.impersonates(b.keys[e.to]) }) {
+		k := b.keys[s]
+		k.variant = whenImpersonated(k.variant)
+		v = b.vertex(k)
+		for _, e := range b.out[s] {
+			role := b.keys[e.to]
+			if b.impersonates(role) {
+				role.variant = whenImpersonated(role.variant)
+			}
+			b.impliesBy(v, b.vertex(role), e.arg)
+		}
+	}
+	b.impersonatedSubjects[s] = v
+	return v
+}
+
+// whenImpersonated is the variant of subjects and roles for identities that are impersonated.
+func whenImpersonated(variant uint8) uint8 {
+	if variant == restricted {
+		return impersonatedNode
+	}
+	return impersonated
+}
+
+// impersonates reports whether a role grants a right to impersonate. What grants everything in the
+// whole cluster needs none.
+func (b *builder) impersonates(role key) bool {
+	rights := b.rightsOfRole(role.role)
+	if rights.everything && role.namespace == "" {
+		return false
+	}
+	return slices.ContainsFunc(rights.cluster, func(g granted) bool { return g.right.impersonates() }) ||
+		slices.ContainsFunc(b.customGrants(role.role), func(g customGrant) bool { return b.requests[g.request].impersonates }) ||
+		len(b.onRightsOf(roleScope{role.role, role.namespace != ""})) > 0
+}
+
+// impersonates reports whether a right is one to impersonate.
+func (r right) impersonates() bool {
+	return impersonateServiceAccounts <= r && r <= impersonateGroupInfo
+}
+
+// isRestricted reports whether NodeRestriction checks the writes that a role or subject allows.
+func (k key) isRestricted() bool { return k.variant == restricted || k.variant == impersonatedNode }
+
+// isImpersonated reports whether a role or subject is that of an identity that is impersonated.
+func (k key) isImpersonated() bool { return k.variant == impersonated || k.variant == impersonatedNode }

@@ -1,0 +1,103 @@
+package attackpaths
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// Constrained impersonation for some requests only. The step makes no request: a question of who
+// it is would be another request, which the rights do not cover. The step after it shows whether
+// the API server lets the requester act as the identity.
+
+// limitedKey identifies a requester and the identity as which it acts for some requests only.
+type limitedKey struct{ by, as holding }
+
+// beginning are the identities with which a step can begin: those that the requester acts as for
+// some requests, the last one first, then the requester itself. It has at least one element, which
+// is nil for a step that begins with something that makes no requests.
+func (e *executor) beginning(s step) []*actor {
+	var all []*actor
+	for _, k := range slices.Backward(s.limits) {
+		if k.by == s.From && s.Impersonates == nil {
+			all = append(all, e.limited[k]...)
+		}
+	}
+	return append(all, e.actor(s.From))
+}
+
+// impersonateLimited notes each way in which the requester can act as the identity.
+func (e *executor) impersonateLimited(ctx context.Context, s step) error {
+	if s.as == nil || s.as.impersonated {
+		return errNoActor
+	}
+	k := limitedKey{s.From, *s.Impersonates}
+	requesters := []*actor{s.as}
+	if strings.Contains(s.Because, " in the mode associated-node") {
+		requesters = append(requesters, e.associated(ctx, s, k.as)...)
+	}
+	for _, a := range requesters {
+		for _, headers := range e.limitedHeaders(ctx, a, k.as) {
+			e.limited[k] = append(e.limited[k], &actor{holding: k.as, client: a.with(headers), impersonated: true})
+		}
+	}
+	return nil
+}
+
+// ask asks about the rights of an identity. Who acts as it for some requests only may not ask, so
+// that the administrator does.
+func (e *executor) ask(ctx context.Context, a *actor, kind string, review any) answer {
+	path := "/apis/authorization.k8s.io/v1/" + kind
+	asked := a.post(ctx, path, review)
+	if a.impersonated && asked.refused() {
+		return e.admin.with(a.headers).post(ctx, path, review)
+	}
+	return asked
+}
+
+// limitedHeaders are the headers with which an identity is impersonated under a constraint. Who
+// impersonates a node or a service account may send no groups.
+func (e *executor) limitedHeaders(ctx context.Context, a *actor, h holding) []http.Header {
+	switch h.Kind {
+	case attackpaths.ServiceAccount:
+		return []http.Header{{"Impersonate-User": {accountUser(h)}}}
+	case attackpaths.User:
+		return []http.Header{{"Impersonate-User": {h.Name}}}
+	}
+	var all []http.Header
+	for _, user := range e.namesOf(ctx, []*actor{a}, "", "authentication.k8s.io", "users") {
+		all = append(all, http.Header{"Impersonate-User": {user}, "Impersonate-Group": {h.Name}},
+			http.Header{"Impersonate-User": {user}, "Impersonate-Group": {h.Name, "many-1", "many-2", "many-3"}})
+	}
+	return all
+}
+
+// associated are the requester with tokens that are bound to the node, from each identity of the
+// path that may request one.
+func (e *executor) associated(ctx context.Context, s step, node holding) []*actor {
+	name := strings.TrimPrefix(node.Name, "system:node:")
+	var found corev1.Node
+	if e.admin.get(ctx, nodes.at("", name)).into(&found) != nil {
+		return nil
+	}
+	bound := map[string]any{"spec": map[string]any{
+		"boundObjectRef": map[string]any{"kind": "Node", "apiVersion": "v1", "name": name, "uid": found.UID},
+	}}
+	var all []*actor
+	for _, a := range e.acting(s) {
+		var token authenticationv1.TokenRequest
+		if a.post(ctx, serviceAccounts.at(s.From.Namespace, s.From.Name, "token"), bound).into(&token) != nil {
+			continue
+		}
+		if c, err := e.tokenClient(token.Status.Token); err == nil {
+			all = append(all, &actor{holding: s.From, client: c})
+		}
+	}
+	return all
+}
