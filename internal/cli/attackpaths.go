@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
@@ -41,9 +42,12 @@ type attackPathsClasses struct {
 	// Nodes is how many nodes there are.
 	Nodes   int       `json:"nodes"`
 	Missing []missing `json:"missing,omitempty"`
-	State   stateInfo `json:"state"`
+	// WhatToChange is set if it was asked for.
+	WhatToChange *attackpaths.Advice `json:"whatToChange,omitempty"`
+	State        stateInfo           `json:"state"`
 
-	custom []attackpaths.CustomTechnique
+	custom      []attackpaths.CustomTechnique
+	certainOnly bool
 }
 
 // attackPathsFlags are the command's own flags.
@@ -52,6 +56,7 @@ type attackPathsFlags struct {
 	groups                []string
 	allNodes, allAccounts bool
 	certainOnly           bool
+	whatToChange          bool
 	maxPaths              int
 	starts                []attackpaths.Holding
 	target                attackpaths.Holding
@@ -87,6 +92,9 @@ cluster-admin unless --to names another.`,
   # Which nodes give the whole cluster?
   node-authorizer attack-paths --all-nodes
 
+  # Which change helps most nodes?
+  node-authorizer attack-paths --all-nodes --what-to-change
+
   # How does this service account get to a secret?
   node-authorizer attack-paths serviceaccount/ci -n build --to secret/db -n shop
 
@@ -104,6 +112,8 @@ cluster-admin unless --to names another.`,
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "a group of the user that the path starts from; can be repeated")
 	cmd.Flags().BoolVar(&f.allNodes, "all-nodes", false, "start from each node; nodes that reach the same are one row")
 	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
+	cmd.Flags().BoolVar(&f.whatToChange, "what-to-change", false,
+		"with --all-nodes, also say which bindings, rules, mounts and Pod Security labels to change, and how many nodes that helps")
 	cmd.Flags().BoolVar(&f.certainOnly, "certain-only", false, "leave out what is only possible")
 	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
@@ -137,6 +147,9 @@ func (f *attackPathsFlags) parse(args []string) error {
 	}
 	if f.allNodes && f.allAccounts {
 		return usagef("--all-nodes and --all-serviceaccounts cannot be given together")
+	}
+	if f.whatToChange && !f.allNodes {
+		return usagef("--what-to-change is about all nodes: add --all-nodes")
 	}
 	for _, arg := range args {
 		h, err := parseHolding(arg, f.state.defaultNamespace())
@@ -258,7 +271,16 @@ func nodesOf(r attackpaths.Result) []string {
 func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPathsFlags, format render.Format) error {
 	missing := s.missingForPaths(s.knownNodes()...)
 	a.warnMissing(missing)
-	result := attackPathsClasses{Classes: g.AllNodes(), Missing: missing, State: s.info(), custom: f.custom}
+	result := attackPathsClasses{
+		Classes: g.AllNodes(), Missing: missing, State: s.info(), custom: f.custom, certainOnly: f.certainOnly,
+	}
+	if f.whatToChange {
+		var err error
+		options := attackpaths.AdviceOptions{Possible: !f.certainOnly}
+		if result.WhatToChange, err = attackpaths.WhatToChange(s.attackCluster(f), options); err != nil {
+			return err
+		}
+	}
 	for i := range result.Classes {
 		c := &result.Classes[i]
 		result.Nodes += len(c.Nodes)
@@ -277,6 +299,11 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 
 // attackGraph makes the graph of the state.
 func (s *session) attackGraph(f *attackPathsFlags) (*attackpaths.Graph, error) {
+	return attackpaths.New(s.attackCluster(f))
+}
+
+// attackCluster is the state as attack paths need it.
+func (s *session) attackCluster(f *attackPathsFlags) *attackpaths.Cluster {
 	c := &attackpaths.Cluster{
 		Inventory: s.State.Inventory, Relations: s.State.Graph, RBAC: s.State.RBAC, Features: s.Features,
 		Audiences: s.audiencesOfPod, EKS: strings.Contains(s.State.ServerVersion, "-eks-"), Serves: s.serves(),
@@ -287,14 +314,17 @@ func (s *session) attackGraph(f *attackPathsFlags) (*attackpaths.Graph, error) {
 			c.Users = append(c.Users, attackpaths.Identity{Name: start.Name, Groups: f.groups})
 		}
 	}
-	return attackpaths.New(c)
+	return c
 }
 
+// audiencesOfPod lists the audiences that a pod's volumes of CSI drivers need. The inventory has
+// those of its projected volumes.
 func (s *session) audiencesOfPod(namespace, name string) ([]string, bool) {
 	pod, ok := s.State.Pod(namespace, name)
 	if !ok {
 		return nil, true
 	}
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil })
 	return s.Restriction.Audiences(pod)
 }
 

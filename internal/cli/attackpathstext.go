@@ -163,6 +163,9 @@ func (r attackPathsClasses) Text(p *render.Page) {
 		p.Line("%s, as from %s:", render.Strong.In(render.Count(len(c.Nodes), "node")+" → cluster-admin"), c.Nodes[0])
 		p.Table(2, nil, stepRows(c.Path))
 	}
+	if r.WhatToChange != nil {
+		adviceText(p, r.WhatToChange, r.certainOnly)
+	}
 }
 
 // totalsText counts the nodes by how they reach cluster-admin. Those of the control plane are

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// shownChanges is the maximum number of rows of changes that help alone; wide shows all.
+const shownChanges = 10
+
+// adviceText writes what helps alone, then a set of changes that helps all nodes.
+func adviceText(p *render.Page, a *attackpaths.Advice, certainOnly bool) {
+	p.Section("What to change")
+	if a.Nodes == (attackpaths.NodesThatReach{}) {
+		p.Line("  nothing: no node but those of the control plane reaches cluster-admin")
+		return
+	}
+	if len(a.Alone) == 0 {
+		p.Line("  no change helps a node alone")
+	} else {
+		adviceTable(p, a)
+	}
+	p.Line("")
+	goal := "that no node but those of the control plane reaches cluster-admin"
+	if certainOnly {
+		goal = "that none certainly reaches cluster-admin"
+	}
+	switch {
+	case len(a.Set) == 0:
+		p.Line("  No set of such changes helps further.")
+	case len(a.Remaining) > 0:
+		p.Line("  Together, these make the most of what such changes can do (a small set, not the smallest):")
+	default:
+		p.Line("  Together, these make sure %s (a small set, not the smallest):", goal)
+	}
+	for _, c := range a.Set {
+		p.Line("  - %s", c)
+	}
+	if len(a.Remaining) > 0 {
+		p.Line("")
+		p.Line("  Then %s still certainly reach it, and %s possibly. A path that remains:",
+			render.Count(a.Left.Certain, "node"), render.Thousands(a.Left.Possible))
+		p.Table(4, nil, stepRows(a.Remaining))
+	}
+}
+
+// adviceTable writes the changes that help alone.
+func adviceTable(p *render.Page, a *attackpaths.Advice) {
+	shown := a.Alone
+	if !p.Wide() {
+		shown = shown[:min(shownChanges, len(shown))]
+	}
+	var rows [][]string
+	for _, c := range shown {
+		rows = append(rows, []string{render.Thousands(c.Certain), render.Thousands(c.Entirely), c.String()})
+	}
+	p.Line("  How many nodes one change helps: they no longer certainly reach cluster-admin, or not at all.")
+	p.Table(2, []string{"NODES", "NOT AT ALL", "CHANGE"}, rows)
+	if more := len(a.Alone) - len(shown); more > 0 {
+		p.Line("  … and %s more (-o wide or -o json shows all)", render.Thousands(more))
+	}
+	if a.NotEvaluated > 0 {
+		p.Line("  %s more on the paths of fewer nodes were not evaluated", render.Thousands(a.NotEvaluated))
+	}
+}
