@@ -218,7 +218,15 @@ func TestWhatToChange(t *testing.T) {
 				t.Errorf("set:\n\t%s\nwant\n\t%s", strings.Join(set, "\n\t"), strings.Join(c.set, "\n\t"))
 			}
 			if advice.Nodes != c.nodes || advice.Left != c.left || strings.Join(steps, " ") != c.remainingSteps {
-				t.Errorf("nodes %+v, left %+v through %v, want %+v, %+v, %s", advice.Nodes, advice.Left, steps, c.nodes, c.left, c.remainingSteps)
+				t.Errorf(
+					"nodes %+v, left %+v through %v, want %+v, %+v, %s",
+					advice.Nodes,
+					advice.Left,
+					steps,
+					c.nodes,
+					c.left,
+					c.remainingSteps,
+				)
 			}
 		})
 	}
