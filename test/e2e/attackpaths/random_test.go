@@ -45,7 +45,7 @@ func TestRandomClusters(t *testing.T) {
 	begin, clusters, starts := time.Now(), 0, 0
 	var all figures
 	first := number(t, seedVariable, 1)
-	for seed := first; seed < first+number(t, clustersVariable, 8); seed++ {
+	for seed := first; seed < first+number(t, clustersVariable, 4); seed++ {
 		if deadline, ok := t.Deadline(); ok && time.Until(deadline) < budget {
 			t.Logf("the time is over before seed %d", seed)
 			break

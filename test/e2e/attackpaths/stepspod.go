@@ -45,19 +45,44 @@ func (e *executor) makePod(ctx context.Context, m maker, p podSpec) (*corev1.Pod
 		}
 	}
 	var found corev1.PodList
+	refusal := ""
 	err := until(ctx, "a controller makes the pod of "+m.resource.name+" "+p.name, func(ctx context.Context) error {
 		if err := e.admin.get(ctx, pods.in(m.namespace)+"?labelSelector="+madeAs+"%3D"+p.name).into(&found); err != nil {
 			return err
 		}
-		if len(found.Items) == 0 {
-			return fmt.Errorf("there is none")
+		if len(found.Items) > 0 {
+			return nil
 		}
-		return nil
+		if refusal = e.refusal(ctx, m.namespace, p.name); refusal != "" {
+			return nil
+		}
+		return fmt.Errorf("there is none")
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(found.Items) == 0:
+		return nil, fmt.Errorf("no controller can make the pod of %s %s: %s", m.resource.name, p.name, refusal)
 	}
 	return &found.Items[0], nil
+}
+
+// refusal is why admission refuses the pods of a workload to their controller; empty if no event
+// says so.
+func (e *executor) refusal(ctx context.Context, namespace, workload string) string {
+	var list corev1.EventList
+	if err := e.admin.get(ctx, "/api/v1/namespaces/"+namespace+"/events?fieldSelector=reason%3DFailedCreate").into(&list); err != nil {
+		return ""
+	}
+	for i := range list.Items {
+		event := &list.Items[i]
+		ofWorkload := event.InvolvedObject.Name == workload || strings.HasPrefix(event.InvolvedObject.Name, workload+"-")
+		byAdmission := strings.Contains(event.Message, "ValidatingAdmissionPolicy") || strings.Contains(event.Message, "PodSecurity")
+		if ofWorkload && byAdmission {
+			return event.Message
+		}
+	}
+	return ""
 }
 
 // runJob makes the job of a cron job as its controller does at the scheduled time.
