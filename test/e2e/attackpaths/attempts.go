@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -168,8 +169,26 @@ func (t *attempts) addImpersonation(h holding, a *actor, headers http.Header) {
 	}
 	as := a.with(headers)
 	t.add(h, attackpaths.Impersonate, a, func(ctx context.Context) answer {
-		return as.post(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{})
+		is := as.post(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{})
+		if is.ok() {
+			return as.impersonatesForAll(ctx, is)
+		}
+		return is
 	})
+}
+
+// impersonatesForAll returns the answer unless another verb is not impersonated: constrained
+// impersonation gives an identity only if it is for each verb.
+func (c *client) impersonatesForAll(ctx context.Context, is answer) answer {
+	const none = "/api/v1/namespaces/none/configmaps"
+	for _, other := range []answer{
+		c.get(ctx, none), c.get(ctx, none+"/none"), c.put(ctx, none+"/none", map[string]any{}), c.delete(ctx, none+"/none?dryRun=All", nil),
+	} {
+		if other.refused() && strings.Contains(string(other.body), "impersonate") {
+			return other
+		}
+	}
+	return is
 }
 
 func (t *attempts) planIdentities(ctx context.Context, a *actor) {

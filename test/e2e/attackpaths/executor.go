@@ -22,6 +22,9 @@ type actor struct {
 	// impersonated is true if another identity acts as this one. Its requests cannot
 	// impersonate again.
 	impersonated bool
+	// bare is true for the user of a node that is impersonated without the group of nodes. It is
+	// no node then.
+	bare bool
 }
 
 // executor carries out paths from one start with what it has got.
@@ -153,7 +156,9 @@ func (e *executor) own(ctx context.Context, a *actor) error {
 	if err := whoIs(ctx, a); err != nil {
 		return err
 	}
-	known := func(other *actor) bool { return other.holding == a.holding && (!other.impersonated || a.impersonated) }
+	known := func(other *actor) bool {
+		return other.holding == a.holding && other.bare == a.bare && (!other.impersonated || a.impersonated)
+	}
 	if slices.ContainsFunc(e.actors, known) {
 		return nil
 	}
@@ -192,7 +197,7 @@ func (e *executor) actor(h holding) *actor {
 	}
 	var found *actor
 	for _, a := range e.actors {
-		if a.holding == h && (found == nil || found.impersonated) {
+		if a.holding == h && (found == nil || found.impersonated || found.bare) && (found == nil || !a.bare) {
 			found = a
 		}
 	}

@@ -217,11 +217,17 @@ func (e *executor) impersonate(ctx context.Context, s step) error {
 		if a.impersonated {
 			continue // a request impersonates once
 		}
+		owned := false
 		for _, headers := range e.headersFor(ctx, a, s.To) {
-			last = e.own(ctx, &actor{holding: s.To, client: a.with(headers), impersonated: true})
-			if last == nil {
+			bare := strings.HasPrefix(s.To.Name, "system:node:") && len(headers["Impersonate-Group"]) == 0
+			last = e.own(ctx, &actor{holding: s.To, client: a.with(headers), impersonated: true, bare: bare})
+			owned = owned || last == nil
+			if owned && !strings.HasPrefix(s.To.Name, "system:node:") {
 				return nil
 			}
+		}
+		if owned {
+			return nil
 		}
 	}
 	return last
