@@ -33,9 +33,11 @@ func TestInventoryOfACluster(t *testing.T) {
 		Type:       corev1.SecretTypeServiceAccountToken,
 		Data:       map[string][]byte{"token": []byte("x")},
 	}
-	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: "web"}
+	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: "web", corev1.ServiceAccountUIDKey: "1"}
 	s.set("secrets", token)
-	s.set("secrets", &corev1.Secret{ObjectMeta: meta("kube-system", "bootstrap-token-abcdef"), Type: corev1.SecretTypeBootstrapToken})
+	bootstrap := &corev1.Secret{ObjectMeta: meta("kube-system", "bootstrap-token-abcdef"), Type: corev1.SecretTypeBootstrapToken}
+	bootstrap.Annotations = map[string]string{corev1.ServiceAccountNameKey: "web"} // of whoever made it
+	s.set("secrets", bootstrap)
 	s.set("validatingwebhookconfigurations", &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: meta("", "w"), Webhooks: []admissionv1.ValidatingWebhook{{Name: "a.b.c"}},
 	})

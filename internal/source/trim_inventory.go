@@ -46,12 +46,14 @@ func trimInventory(o apiObject) {
 	}
 }
 
-// secretOf makes a secret of its metadata, from which its type follows: those with the
-// annotation are tokens of service accounts, and bootstrap tokens have a name of their own.
+// secretOf makes a secret of its metadata, from which its type follows: the controller that fills
+// tokens of service accounts notes the account's uid, and bootstrap tokens have a name of their own.
 func secretOf(m *metav1.PartialObjectMetadata) *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: m.ObjectMeta}
-	switch _, ofAccount := m.Annotations[corev1.ServiceAccountNameKey]; {
-	case ofAccount:
+	_, named := m.Annotations[corev1.ServiceAccountNameKey]
+	_, filled := m.Annotations[corev1.ServiceAccountUIDKey]
+	switch {
+	case named && filled:
 		secret.Type = corev1.SecretTypeServiceAccountToken
 	case m.Namespace == metav1.NamespaceSystem && strings.HasPrefix(m.Name, "bootstrap-token-"):
 		secret.Type = corev1.SecretTypeBootstrapToken
