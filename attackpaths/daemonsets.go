@@ -46,17 +46,28 @@ func (g *Graph) DaemonSets() []DaemonSet {
 		}
 		slices.Sort(all[i].Nodes)
 		all[i].Nodes = slices.Compact(all[i].Nodes)
-		all[i].reach(g, pods[name][0], certain, possible)
+		all[i].reach(g, g.onePerTemplate(pods[name]), certain, possible)
 	}
 	return all
 }
 
-// reach finds the shortest path from what a pod brings to its node; a certain one comes first.
-func (d *DaemonSet) reach(g *Graph, pod int32, certain, possible *solver) {
+// onePerTemplate keeps one of the pods that are made from the same template. While a DaemonSet is
+// rolled out, its pods differ.
+func (g *Graph) onePerTemplate(pods []int32) []int32 {
+	seen := map[*inventory.Template]bool{}
+	return slices.DeleteFunc(slices.Clone(pods), func(i int32) bool {
+		known := seen[g.pods[i].Template]
+		seen[g.pods[i].Template] = true
+		return known
+	})
+}
+
+// reach finds the shortest path from what pods bring to their nodes; a certain one comes first.
+func (d *DaemonSet) reach(g *Graph, pods []int32, certain, possible *solver) {
 	admin := g.index[key{kind: isClusterAdmin}]
 	for _, s := range [...]*solver{certain, possible} {
 		best := int32(-1)
-		for _, from := range g.broughtBy(pod, s.possible) {
+		for _, from := range g.broughtBy(pods, s.possible) {
 			s.solveUntil(from, admin)
 			if !s.has(admin) || best >= 0 && s.cost[admin] >= best {
 				continue
@@ -71,9 +82,18 @@ func (d *DaemonSet) reach(g *Graph, pod int32, certain, possible *solver) {
 	}
 }
 
-// broughtBy are the service accounts and secrets that a node holds because of a pod, in the order
-// of vertices.
-func (g *Graph) broughtBy(pod int32, possible bool) []vertex {
+// broughtBy are the service accounts and secrets that nodes hold because of pods, in the order of
+// vertices.
+func (g *Graph) broughtBy(pods []int32, possible bool) []vertex {
+	var all []vertex
+	for _, pod := range pods {
+		all = append(all, g.broughtByPod(pod, possible)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (g *Graph) broughtByPod(pod int32, possible bool) []vertex {
 	var all []vertex
 	brought := func(e edge) bool {
 		return e.arg == pod && e.row != 0 && e.row.ofPod() && (possible || e.dependsOn == 0)
@@ -94,6 +114,5 @@ func (g *Graph) broughtBy(pod int32, possible bool) []vertex {
 		}
 	}
 	take(g.index[key{kind: isPod, namespace: p.Namespace, name: p.Name.Name}])
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }

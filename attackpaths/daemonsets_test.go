@@ -25,6 +25,12 @@ func TestDaemonSets(t *testing.T) {
 			want: []string{"shop/agent [n1 n2] Certain through serviceaccount shop/agent: Masters"},
 		},
 		{
+			rule: "a pod of another template, while the DaemonSet is rolled out",
+			objects: base + account("shop", "root") + daemonPod("shop", "agent", "n1", "agent") +
+				daemonPod("shop", "agent", "n2", "root") + role("r", "", "shop/root", "* *@*"),
+			want: []string{"shop/agent [n1 n2] Certain through serviceaccount shop/root: Masters"},
+		},
+		{
 			rule: "an account without rights", objects: base + agents,
 			want: []string{"shop/agent [n1 n2] No"},
 		},

@@ -223,6 +223,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 			starts = append(starts, attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: name.Namespace, Name: name.Name})
 		}
 	}
+	warned := map[missing]bool{}
 	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info(), custom: f.custom}
 	for _, start := range starts {
 		reached, err := g.From(start)
@@ -236,7 +237,10 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 			result.dropPossible()
 		}
 		result.Missing = s.missingForPaths(nodesOf(result.Result)...)
-		a.warnMissing(result.Missing)
+		a.warnMissing(slices.DeleteFunc(slices.Clone(result.Missing), func(m missing) bool { return warned[m] }))
+		for _, m := range result.Missing {
+			warned[m] = true
+		}
 		if f.to != "" {
 			result.keepTarget()
 		}

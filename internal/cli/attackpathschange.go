@@ -9,8 +9,15 @@ import (
 const shownChanges = 10
 
 // adviceText writes what helps alone, then a set of changes that helps all nodes.
-func adviceText(p *render.Page, a *attackpaths.Advice, certainOnly bool) {
+func (r attackPathsClasses) adviceText(p *render.Page) {
+	a := r.WhatToChange
 	p.Section("What to change")
+	if len(r.Missing) > 0 {
+		p.Line("  %s", render.Unsure.In("Not everything could be read: there may be other paths, which these changes do not end."))
+	}
+	if a.Nodes == (attackpaths.NodesThatReach{}) && len(r.Missing) > 0 {
+		return
+	}
 	if a.Nodes == (attackpaths.NodesThatReach{}) {
 		p.Line("  nothing: no node but those of the control plane reaches cluster-admin")
 		return
@@ -22,7 +29,7 @@ func adviceText(p *render.Page, a *attackpaths.Advice, certainOnly bool) {
 	}
 	p.Line("")
 	goal := "that no node but those of the control plane reaches cluster-admin"
-	if certainOnly {
+	if r.certainOnly {
 		goal = "that none certainly reaches cluster-admin"
 	}
 	switch {

@@ -149,6 +149,9 @@ func (r attackPathsClasses) Text(p *render.Page) {
 	var rows [][]string
 	for _, c := range r.Classes {
 		certainty := styleOf(c.ClusterAdmin).In(c.ClusterAdmin.String())
+		if c.ClusterAdmin == attackpaths.No && len(r.Missing) > 0 {
+			certainty = render.Unsure.In("Unknown")
+		}
 		if c.ControlPlane {
 			certainty += " (control plane)"
 		}
@@ -164,7 +167,7 @@ func (r attackPathsClasses) Text(p *render.Page) {
 		p.Table(2, nil, stepRows(c.Path))
 	}
 	if r.WhatToChange != nil {
-		adviceText(p, r.WhatToChange, r.certainOnly)
+		r.adviceText(p)
 	}
 }
 
@@ -184,6 +187,9 @@ func (r attackPathsClasses) totalsText(p *render.Page) {
 		styleOf(attackpaths.Possible).In(render.Thousands(admins[attackpaths.Possible])))
 	if controlPlane > 0 {
 		line += fmt.Sprintf("; %s more run the control plane", render.Thousands(controlPlane))
+	}
+	if len(r.Missing) > 0 {
+		line += render.Unsure.In("; more may, because not everything could be read")
 	}
 	p.Line("%s", line)
 }

@@ -71,11 +71,11 @@ func (f *stateFlags) completeHolding(starts bool, others ...string) cobra.Comple
 
 // names lists names of objects. Completion offers nothing where they cannot be read.
 func (f *stateFlags) names(ctx context.Context, resource, kind, namespace string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
 	if len(f.from) > 0 {
 		return namesInFiles(ctx, f.from, kind, namespace)
 	}
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
 	config, err := f.connection.config()
 	if err != nil {
 		return nil

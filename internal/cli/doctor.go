@@ -102,8 +102,10 @@ examine.`,
 		if err != nil {
 			return err
 		}
-		if e.options.Paths, err = e.paths(cmd.Context(), state); err != nil {
-			return err
+		if e.options.Paths == nil {
+			if e.options.Paths, err = e.paths(cmd.Context(), state); err != nil {
+				return err
+			}
 		}
 		for _, m := range cluster.Missing {
 			a.warn("%s", m)
@@ -223,7 +225,13 @@ func (e *examining) read(ctx context.Context) (*doctor.Cluster, *source.State, e
 			return cluster, nil, err
 		}
 		state, err := options.State.State(cluster.Origin)
-		return cluster, state, err
+		if err != nil { // the other checks do not read it
+			e.options.Paths = &doctor.Paths{Missing: []doctor.Missing{{
+				Resource: "pods", Reason: "the objects for attack paths could not be read: " + err.Error(),
+				Remedy: "fix the object, or leave the check out (--checks)",
+			}}}
+		}
+		return cluster, state, nil
 	}
 	config, err := e.state.connection.config()
 	if err != nil {

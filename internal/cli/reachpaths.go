@@ -18,7 +18,7 @@ type reachPaths struct {
 	unread bool
 }
 
-// attackPathsTotal counts what a node leads to; nil if the state does not have the node.
+// attackPathsTotal counts what a node leads to.
 func (s *session) attackPathsTotal(node string) (*reachPaths, error) {
 	g, err := s.attackGraph(&attackPathsFlags{})
 	if err != nil {
@@ -26,7 +26,9 @@ func (s *session) attackPathsTotal(node string) (*reachPaths, error) {
 	}
 	reached, err := g.From(attackpaths.Holding{Kind: attackpaths.Node, Name: node})
 	if err != nil {
-		return nil, nil //nolint:nilerr // only a volume attachment or the like names the node
+		// Only a volume attachment or the like names the node.
+		none := missing{Resource: "nodes", Reason: err.Error() + ": it has neither the Node object nor a pod on the node"}
+		return &reachPaths{Missing: []missing{none}, unread: true}, nil
 	}
 	total := &reachPaths{
 		ClusterAdmin: reached.ClusterAdmin, Counts: countHoldings(reached.Reached), Missing: s.missingForInventory(),

@@ -17,7 +17,7 @@ const (
 
 // Paths is the input of the check about attack paths.
 type Paths struct {
-	// Graph is that of the cluster.
+	// Graph is that of the cluster; nil if it could not be made, as Missing says.
 	Graph *attackpaths.Graph
 	// Nodes is the number of nodes.
 	Nodes int
@@ -29,7 +29,7 @@ type Paths struct {
 // possible is left to the command attack-paths.
 func attackPaths(e *examination) {
 	p := e.options.Paths
-	if p == nil {
+	if p == nil || p.Graph == nil {
 		return
 	}
 	for _, class := range p.Graph.AllNodes() {

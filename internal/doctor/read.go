@@ -213,8 +213,9 @@ func (r *reader) examined(apiVersion, kind string, text []byte) bool {
 
 func (r *reader) document(d *manifest.Document) error {
 	if r.state != nil && r.state.Wants(d.APIVersion, d.Kind) {
-		if err := r.state.Take(d); err != nil {
-			return err
+		r.state.Take(d)
+		if !r.examined(d.APIVersion, d.Kind, d.JSON()) {
+			return nil
 		}
 	}
 	k, known := r.findKind(d.APIVersion, d.Kind)

@@ -14,6 +14,8 @@ type Reader struct {
 	file     string
 	expected *expectation
 	taken    int
+	// err is the first error. What follows it is not taken.
+	err error
 }
 
 // NewReader returns a reader that makes a state without objects. Stdin and Progress of the options
@@ -30,8 +32,15 @@ func (r *Reader) Wants(apiVersion, kind string) bool {
 	return group == snapshotGroup || kept && (r.loader.opts.inventory() || !k.describe().inventory)
 }
 
-// Take adds a document that is wanted. The documents of one file have to follow each other.
-func (r *Reader) Take(d *manifest.Document) error {
+// Take adds a document that is wanted. The documents of one file have to follow each other. State
+// returns the first error: the caller may have use for the other documents.
+func (r *Reader) Take(d *manifest.Document) {
+	if r.err == nil {
+		r.err = r.take(d)
+	}
+}
+
+func (r *Reader) take(d *manifest.Document) error {
 	if r.expected == nil || d.File() != r.file {
 		if err := r.endFile(); err != nil {
 			return err
@@ -61,8 +70,8 @@ func (r *Reader) endFile() error {
 // State returns the state when all documents are taken; nil if there were none. Origin says where
 // the documents are from.
 func (r *Reader) State(origin string) (*State, error) {
-	if r.taken == 0 {
-		return nil, nil
+	if r.err != nil || r.taken == 0 {
+		return nil, r.err
 	}
 	if err := r.endFile(); err != nil {
 		return nil, err

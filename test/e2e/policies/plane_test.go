@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -12,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -23,6 +23,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/testmain"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
@@ -92,10 +93,13 @@ func apply(t *testing.T, policies []*admissionv1.ValidatingAdmissionPolicy, bind
 		_, err = client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, b, metav1.CreateOptions{})
 		check(err)
 	}
-	check(wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	check(await.Until(ctx, "the API server enforces the last policy", func(ctx context.Context) error {
 		_, err := client.CoreV1().ConfigMaps("last").Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return apierrors.IsInvalid(err), nil
+		if !apierrors.IsInvalid(err) {
+			return fmt.Errorf("want a refusal, got %v", err)
+		}
+		return nil
 	}))
 }
 
