@@ -29,7 +29,13 @@ func (e *executor) beginning(s step) []*actor {
 			all = append(all, e.limited[k]...)
 		}
 	}
-	return append(all, e.actor(s.From))
+	all = append(all, e.actor(s.From))
+	for _, a := range e.actors { // a path does not say whether a node's user is in the group of nodes
+		if a.bare && a.holding == s.From && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // impersonateLimited notes each way in which the requester can act as the identity.
