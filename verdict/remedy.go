@@ -1,0 +1,54 @@
+package verdict
+
+import "encoding/json"
+
+// Remedy is what to change so that an answer becomes another one: a refusal an allow, or a step
+// of an attack path impossible. Changes are made together. If no change exists, Changes is empty
+// and None says why.
+type Remedy struct {
+	Changes []Change `json:"changes,omitempty"`
+	// None says in one sentence why nothing can be changed; empty if there are Changes.
+	None string `json:"none,omitempty"`
+}
+
+// Subject says what a [Change] is made to.
+type Subject string
+
+// What changes are made to.
+const (
+	// OfObject changes an object of the cluster.
+	OfObject Subject = "Object"
+	// OfRequest changes the request: the object that is written, or an attribute of the request.
+	OfRequest Subject = "Request"
+	// OfFeatureGate changes a feature gate of kube-apiserver.
+	OfFeatureGate Subject = "FeatureGate"
+)
+
+// Op is an operation of a JSON patch (RFC 6902, section 4).
+type Op string
+
+// The operations.
+const (
+	Add     Op = "add"
+	Remove  Op = "remove"
+	Replace Op = "replace"
+	// Test makes the changes after it fail if the value at Path is another one. It protects
+	// entries of lists, which are named by their position.
+	Test Op = "test"
+)
+
+// Change is one operation on one object.
+type Change struct {
+	Of Subject `json:"of"`
+	Op Op      `json:"op"`
+	// APIVersion and Object name the object; for a request, the object that is written. Object's
+	// Name is the gate's for OfFeatureGate.
+	APIVersion string `json:"apiVersion,omitempty"`
+	Object     Object `json:"object"`
+	// Path is a JSON pointer (RFC 6901) into the object, "/subjects/0". If it is empty, Add
+	// creates the object, which Value has whole, and Remove deletes it. For an attribute of a
+	// request it begins with "/request", as in "/request/fieldSelector".
+	Path string `json:"path,omitempty"`
+	// Value is what is added, put in the place of the old value, or expected there.
+	Value json.RawMessage `json:"value,omitempty"`
+}
