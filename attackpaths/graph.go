@@ -119,6 +119,7 @@ type Graph struct {
 	custom   []CustomTechnique
 	requests []customRequest
 	gaps     []Gap
+	world    *world
 }
 
 // New makes the graph of a cluster.
@@ -128,6 +129,7 @@ func New(c *Cluster) (*Graph, error) {
 	}
 	b := newBuilder(c)
 	b.build()
+	b.Graph.world = b.world()
 	return b.Graph, nil
 }
 

@@ -41,7 +41,7 @@ func placementOf(spec *corev1.PodSpec) Placement {
 func (p Placement) Allows(n *Node, own func(label string) bool) bool {
 	c := p.constraints()
 	for k, v := range c.NodeSelector {
-		if !own(k) && n.Labels[k] != v {
+		if has, ok := n.Labels[k]; !own(k) && (!ok || has != v) {
 			return false
 		}
 	}
@@ -89,3 +89,6 @@ func allowsTerm(t corev1.NodeSelectorTerm, n *Node, own func(string) bool) bool 
 	node.Name, node.Labels = n.Name, n.Labels
 	return err == nil && selector.Match(node)
 }
+
+// Selects reports whether the pod has a node selector.
+func (p Placement) Selects() bool { return len(p.constraints().NodeSelector) > 0 }
