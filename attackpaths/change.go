@@ -48,13 +48,27 @@ type Change struct {
 	// whose path was only possible for Entirely only.
 	Certain  int `json:"certain"`
 	Entirely int `json:"entirely"`
+	// Remedy makes the change, and keeps Kubernetes from restoring what is taken away.
+	Remedy *verdict.Remedy `json:"remedy,omitempty"`
+	// Restored is true for an object that Kubernetes restores unless it is annotated, as Remedy does.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // String says in one sentence what to do.
 func (c Change) String() string {
+	if c.Restored {
+		return c.text() + ", and annotate it so that Kubernetes does not restore it"
+	}
+	return c.text()
+}
+
+func (c Change) text() string {
 	object := rbac.Ref{Kind: c.Object.Kind, Namespace: c.Object.Namespace, Name: c.Object.Name}.String()
 	switch c.Kind {
 	case RemoveBinding:
+		if c.Restored {
+			return "remove the subjects of " + object
+		}
 		return "remove " + object
 	case RemoveRule:
 		return fmt.Sprintf("remove rule %d (%s) from %s", c.RuleNumber, ruleText(c.Rule), object)

@@ -30,33 +30,33 @@ func (s *solver) podRemedy(code Code, place int32, from vertex, to key) *verdict
 	case StealPods:
 		return s.stealRemedy(p, s.keys[from])
 	case PodEscape:
-		return s.templateRemedy(p, inventory.GivesHost, "")
+		return templateRemedy(p, inventory.GivesHost, "")
 	}
 	if to.kind == isSecret {
-		return s.templateRemedy(p, inventory.GivesSecret, to.name)
+		return templateRemedy(p, inventory.GivesSecret, to.name)
 	}
-	return s.templateRemedy(p, inventory.GivesToken, "")
+	return templateRemedy(p, inventory.GivesToken, "")
 }
 
 // mintRemedy keeps a node from requesting tokens for a pod: those of audiences that the pod names.
 // Before Kubernetes 1.33, nodes may request any.
 func (s *solver) mintRemedy(p *inventory.Pod) *verdict.Remedy {
 	if !s.world.cluster.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction) {
-		return s.otherAccount(p)
+		return otherAccount(p)
 	}
 	if s.world.cluster.Audiences != nil {
 		if audiences, restricted := s.world.cluster.Audiences(p.Namespace, p.Name.Name); !restricted || slices.Contains(audiences, "") {
-			return s.otherAccount(p)
+			return otherAccount(p)
 		}
 	}
-	return s.templateRemedy(p, inventory.GivesToken, "")
+	return templateRemedy(p, inventory.GivesToken, "")
 }
 
 // defaultAccount is the account that each namespace has.
 const defaultAccount = "default"
 
 // otherAccount runs a pod as the account that its namespace has anyway.
-func (s *solver) otherAccount(p *inventory.Pod) *verdict.Remedy {
+func otherAccount(p *inventory.Pod) *verdict.Remedy {
 	switch {
 	case p.ServiceAccount == defaultAccount:
 		return noRemedy(noneOfEveryPod)
@@ -75,7 +75,7 @@ func noneOfController(p *inventory.Pod) string {
 
 // templateRemedy takes something from the template that a pod is made from. A pod without a
 // template is deleted: its spec cannot be changed.
-func (s *solver) templateRemedy(p *inventory.Pod, gives inventory.Gives, secret string) *verdict.Remedy {
+func templateRemedy(p *inventory.Pod, gives inventory.Gives, secret string) *verdict.Remedy {
 	switch {
 	case p.Mirror:
 		return noRemedy(noneOfStaticPod)

@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -25,13 +26,12 @@ func (s *solver) grantRemedy(g grant, target string) *verdict.Remedy {
 			return &verdict.Remedy{Changes: changes}
 		}
 	}
-	return &verdict.Remedy{Changes: s.withoutSubjects(g.binding, places)}
+	return &verdict.Remedy{Changes: withoutSubjects(&s.bindings[g.binding], places)}
 }
 
 // withoutSubjects removes subjects from a binding, and the binding with the last one unless the API
 // server would restore it.
-func (s *solver) withoutSubjects(binding int32, places []int) []verdict.Change {
-	bound := &s.bindings[binding]
+func withoutSubjects(bound *rbac.BoundRole, places []int) []verdict.Change {
 	object := objectOf(bound.Binding)
 	if len(places) == len(bound.Subjects) && !bound.Default {
 		return []verdict.Change{deletion(rbacAPI, object)}
