@@ -168,7 +168,7 @@ func (r *fieldReader) container(c *corev1.Container, f Field) {
 	for i, e := range c.Env {
 		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
 			secret.Secret = e.ValueFrom.SecretKeyRef.Name
-			r.entry(secret, path+"/env", i, "/name", e.Name)
+			r.entry(secret, path+"/env", i, "/valueFrom/secretKeyRef/name", e.ValueFrom.SecretKeyRef.Name)
 		}
 	}
 	for i, e := range c.EnvFrom {

@@ -68,6 +68,17 @@ type inventoryContainerShape struct {
 
 func (s *inventoryContainerShape) container() corev1.Container {
 	c := s.containerShape.container()
+	if len(c.Env) > 0 { // with the places of variables that refer to nothing
+		env := make([]corev1.EnvVar, len(s.Env))
+		next := 0
+		for i := range s.Env {
+			if s.Env[i].ValueFrom != nil {
+				env[i] = c.Env[next]
+				next++
+			}
+		}
+		c.Env = env
+	}
 	c.SecurityContext, c.VolumeMounts = s.SecurityContext, s.VolumeMounts
 	return c
 }

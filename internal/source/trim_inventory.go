@@ -79,6 +79,7 @@ func restore(o apiObject) func() {
 var podLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, "component"}
 
 func restorePod(pod *corev1.Pod) func() {
+	places := placesOf(&pod.Spec)
 	labels := map[string]string{}
 	for _, key := range podLabels {
 		if value, ok := pod.Labels[key]; ok {
@@ -137,6 +138,7 @@ func restorePod(pod *corev1.Pod) func() {
 				EphemeralContainerCommon: corev1.EphemeralContainerCommon(c),
 			})
 		}
+		places.restore(s)
 	}
 }
 
