@@ -34,6 +34,8 @@ type Node struct {
 	Name   string
 	Labels map[string]string
 	Taints []corev1.Taint
+	// Allocatable is what pods may request; zero if that is not known.
+	Allocatable Resources
 }
 
 // Namespace is a Namespace object.
@@ -107,7 +109,7 @@ func (i *Inventory) deletePod(name Name) {
 
 // SetNode adds a node, or replaces the one of the same name.
 func (i *Inventory) SetNode(node *corev1.Node) {
-	i.nodes[node.Name] = Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints}
+	i.nodes[node.Name] = Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Allocatable: resourcesOf(node.Status.Allocatable)}
 }
 
 // SetNamespace adds a namespace, or replaces the one of the same name.

@@ -44,6 +44,8 @@ type Template struct {
 	// Fields are where the spec gives Audiences, Secrets, PullSecrets and Escapes, and how to take
 	// these away. They can be changed one after the other.
 	Fields []Field
+	// Requests are the resources that the pod requests.
+	Requests Resources
 	// Controller is the owner of a pod that is not made by a workload of Kubernetes, as "KIND NAME";
 	// empty if there is none.
 	Controller string
@@ -80,7 +82,7 @@ func newTemplate(pod *corev1.Pod) *Template {
 	t := &Template{
 		ServiceAccount: intern(cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)),
 		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec),
-		Ephemeral: len(pod.Spec.EphemeralContainers) > 0,
+		Ephemeral: len(pod.Spec.EphemeralContainers) > 0, Requests: requestsOf(&pod.Spec),
 	}
 	_, t.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
 	t.mounts(&pod.Spec)

@@ -20,6 +20,7 @@ func (t *Template) appendID(id []byte, namespace string) []byte {
 		id = appendText(id, e.Means, e.DependsOn)
 	}
 	id = appendText(id, t.Controller)
+	id = binary.AppendVarint(binary.AppendVarint(id, t.Requests.CPU), t.Requests.Memory)
 	for _, f := range t.Fields {
 		id = append(id, byte(f.Gives))
 		id = appendText(id, f.Secret, f.Path, f.Value)

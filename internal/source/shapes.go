@@ -86,11 +86,13 @@ func (s *persistentVolumeClaimShape) object() apiObject {
 
 type nodeShape struct {
 	Metadata labelledIdentity `json:"metadata"`
-	Status   struct {
-		NodeInfo struct {
-			KubeletVersion string `json:"kubeletVersion"`
-		} `json:"nodeInfo"`
-	} `json:"status"`
+	Status   nodeStatusShape  `json:"status"`
+}
+
+type nodeStatusShape struct {
+	NodeInfo struct {
+		KubeletVersion string `json:"kubeletVersion"`
+	} `json:"nodeInfo"`
 }
 
 func (s *nodeShape) object() apiObject {

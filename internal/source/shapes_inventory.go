@@ -55,6 +55,7 @@ type inventoryPodShape struct {
 		HostPID             bool                          `json:"hostPID"`
 		HostNetwork         bool                          `json:"hostNetwork"`
 		SecurityContext     *corev1.PodSecurityContext    `json:"securityContext"`
+		Resources           *corev1.ResourceRequirements  `json:"resources"`
 	} `json:"spec"`
 	Status podStatusShape `json:"status"`
 }
@@ -64,6 +65,10 @@ type inventoryContainerShape struct {
 	containerShape
 	SecurityContext *corev1.SecurityContext `json:"securityContext"`
 	VolumeMounts    []corev1.VolumeMount    `json:"volumeMounts"`
+	Resources       struct {
+		Requests corev1.ResourceList `json:"requests"`
+	} `json:"resources"`
+	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
 }
 
 func (s *inventoryContainerShape) container() corev1.Container {
@@ -80,6 +85,7 @@ func (s *inventoryContainerShape) container() corev1.Container {
 		c.Env = env
 	}
 	c.SecurityContext, c.VolumeMounts = s.SecurityContext, s.VolumeMounts
+	c.Resources.Requests, c.RestartPolicy = s.Resources.Requests, s.RestartPolicy
 	return c
 }
 
@@ -102,6 +108,7 @@ func (s *inventoryPodShape) object() apiObject {
 		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: c})
 	}
 	pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations = s.Spec.NodeSelector, s.Spec.Affinity, s.Spec.Tolerations
+	pod.Spec.Resources = s.Spec.Resources
 	pod.Spec.HostPID, pod.Spec.HostNetwork, pod.Spec.SecurityContext = s.Spec.HostPID, s.Spec.HostNetwork, s.Spec.SecurityContext
 	return pod
 }
@@ -111,11 +118,16 @@ type inventoryNodeShape struct {
 	Spec struct {
 		Taints []corev1.Taint `json:"taints"`
 	} `json:"spec"`
+	Status struct {
+		nodeStatusShape
+		Allocatable corev1.ResourceList `json:"allocatable"`
+	} `json:"status"`
 }
 
 func (s *inventoryNodeShape) object() apiObject {
 	node := s.nodeShape.object().(*corev1.Node)
-	node.Spec.Taints = s.Spec.Taints
+	node.Spec.Taints, node.Status.Allocatable = s.Spec.Taints, s.Status.Allocatable
+	node.Status.NodeInfo.KubeletVersion = s.Status.NodeInfo.KubeletVersion
 	return node
 }
 

@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // trimInventory keeps what an inventory needs of the kinds that only it needs. The data of
@@ -68,10 +70,24 @@ func restore(o apiObject) func() {
 	case *corev1.Pod:
 		return restorePod(o)
 	case *corev1.Node:
-		taints := o.Spec.Taints
-		return func() { o.Spec.Taints = taints }
+		taints, allocatable := o.Spec.Taints, keptResources(o.Status.Allocatable)
+		return func() { o.Spec.Taints, o.Status.Allocatable = taints, allocatable }
 	}
 	return func() {}
+}
+
+// keptResources keeps the amounts that an inventory has.
+func keptResources(all corev1.ResourceList) corev1.ResourceList {
+	var kept corev1.ResourceList
+	for _, name := range [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if amount, ok := all[name]; ok && !amount.IsZero() {
+			if kept == nil {
+				kept = corev1.ResourceList{}
+			}
+			kept[name] = amount
+		}
+	}
+	return kept
 }
 
 // podLabels are the labels from which an inventory tells the workload of a pod and the
@@ -80,6 +96,7 @@ var podLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, "component"}
 
 func restorePod(pod *corev1.Pod) func() {
 	places := placesOf(&pod.Spec)
+	requests := keptResources(inventory.RequestsOf(&pod.Spec))
 	labels := map[string]string{}
 	for _, key := range podLabels {
 		if value, ok := pod.Labels[key]; ok {
@@ -139,6 +156,9 @@ func restorePod(pod *corev1.Pod) func() {
 			})
 		}
 		places.restore(s)
+		if len(requests) > 0 {
+			s.Resources = &corev1.ResourceRequirements{Requests: requests} // of the whole pod
+		}
 	}
 }
 
