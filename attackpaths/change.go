@@ -134,6 +134,9 @@ type Advice struct {
 	// none of the four kinds of changes ends it.
 	Left      NodesThatReach `json:"left"`
 	Remaining []Step         `json:"remaining,omitempty"`
+	// Placing is where to run the pods that give cluster-admin instead; nil if there are none. Its
+	// effect is that without the changes of Set.
+	Placing *Placing `json:"placing,omitempty"`
 }
 
 // AdviceOptions are options of [WhatToChange].

@@ -34,6 +34,7 @@ func WhatToChange(c *Cluster, o AdviceOptions) (*Advice, error) {
 	advice := a.begin()
 	a.alone(advice)
 	a.set(advice)
+	advice.Placing = a.place(a.build(a.whole))
 	return advice, nil
 }
 

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"unique"
 
@@ -28,6 +29,10 @@ func placementOf(spec *corev1.PodSpec) Placement {
 	if a := spec.Affinity; a != nil && a.NodeAffinity != nil {
 		c.Required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
+	return c.placement()
+}
+
+func (c constraints) placement() Placement {
 	encoded, err := json.Marshal(c)
 	if err != nil {
 		panic("constraints of a pod do not encode: " + err.Error())
@@ -92,3 +97,27 @@ func allowsTerm(t corev1.NodeSelectorTerm, n *Node, own func(string) bool) bool 
 
 // Selects reports whether the pod has a node selector.
 func (p Placement) Selects() bool { return len(p.constraints().NodeSelector) > 0 }
+
+// Tolerates reports whether the pod has tolerations besides those that the API server adds.
+func (p Placement) Tolerates() bool {
+	return slices.ContainsFunc(p.constraints().Tolerations, func(t corev1.Toleration) bool {
+		added := t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+		return !added || t.Effect != corev1.TaintEffectNoExecute || t.TolerationSeconds == nil
+	})
+}
+
+// In is the placement of a pod that also selects nodes by labels, and tolerates a taint.
+func (p Placement) In(labels map[string]string, taint corev1.Taint) Placement {
+	c := p.constraints()
+	if c.NodeSelector == nil {
+		c.NodeSelector = map[string]string{}
+	}
+	maps.Copy(c.NodeSelector, labels)
+	c.Tolerations = append(c.Tolerations, TolerationOf(taint))
+	return c.placement()
+}
+
+// TolerationOf tolerates a taint.
+func TolerationOf(t corev1.Taint) corev1.Toleration {
+	return corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect}
+}

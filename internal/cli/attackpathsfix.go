@@ -79,4 +79,5 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 			p.Remedy(*c.Remedy, nil)
 		}
 	}
+	placingScript(p, f.advice.Placing)
 }
