@@ -66,8 +66,11 @@ func (c Change) text() string {
 	object := rbac.Ref{Kind: c.Object.Kind, Namespace: c.Object.Namespace, Name: c.Object.Name}.String()
 	switch c.Kind {
 	case RemoveBinding:
-		if c.Restored {
+		switch {
+		case c.Restored:
 			return "remove the subjects of " + object
+		case c.Remedy != nil && len(c.Remedy.Changes) > 1:
+			return "remove the subjects of " + object + " but system:masters"
 		}
 		return "remove " + object
 	case RemoveRule:

@@ -18,7 +18,8 @@ func (a *advisor) remedyOf(k changeKey) (remedy *verdict.Remedy, restored bool) 
 	case RemoveBinding:
 		for i := range a.whole.bindings {
 			if bound := &a.whole.bindings[i]; objectOf(bound.Binding) == k.object {
-				return &verdict.Remedy{Changes: withoutSubjects(bound, everyPlace(len(bound.Subjects)))}, bound.Default
+				return &verdict.Remedy{Changes: withoutSubjects(bound, everyPlace(len(bound.Subjects)))},
+					bound.Default && bound.Binding.Name != clusterAdmin
 			}
 		}
 	case RemoveRule:

@@ -161,6 +161,7 @@ const stepsOfEachCluster = 12
 
 func TestRemediesOfStepsEndThem(t *testing.T) {
 	changed, unchanged := map[attackpaths.Code]int{}, map[attackpaths.Code]int{}
+	sections := techniqueSections(t)
 	eachCluster(t, 500, func(t *testing.T, rc *randomCluster) {
 		rc.Objects = rc.withDetail()
 		c := rc.cluster(t, rc.Objects)
@@ -171,6 +172,7 @@ func TestRemediesOfStepsEndThem(t *testing.T) {
 				t.Errorf("%s has no remedy", pathText([]attackpaths.Step{step.Step}))
 				continue
 			}
+			checkRemedyIsDocumented(t, sections, step.Step)
 			if len(step.Remedy.Changes) > 0 {
 				changed[step.Technique]++
 				rc.endsStep(t, step)

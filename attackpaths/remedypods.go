@@ -85,7 +85,21 @@ func templateRemedy(p *inventory.Pod, gives inventory.Gives, secret string) *ver
 	t := templateOf(p)
 	t.take(p, func(f *inventory.Field) bool { return f.Gives == gives && f.Secret == secret })
 	t.replacePods(p)
-	return &verdict.Remedy{Changes: t.changes}
+	return &verdict.Remedy{Changes: t.changes, Warning: t.warning(gives)}
+}
+
+// warning says what the changes break.
+func (t *template) warning(gives inventory.Gives) string {
+	if t.spec == "" {
+		return "The spec of a " + t.object.Kind + " cannot be changed: make it again without what it gives here."
+	}
+	switch gives {
+	case inventory.GivesToken:
+		return "What calls the API from the pods with this token no longer can."
+	case inventory.GivesHost:
+		return "What manages the host from the pods, as agents of networks and storage do, no longer can."
+	}
+	return "What reads the secret in the pods no longer can."
 }
 
 // template edits the template of a pod.

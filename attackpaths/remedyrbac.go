@@ -31,20 +31,29 @@ func (s *solver) grantRemedy(g grant, target string) *verdict.Remedy {
 
 // withoutSubjects removes subjects from a binding, and the binding with the last one unless the API
 // server would restore it.
+//
+// The API server gives system:masters its rights without a binding, so that the subject of the
+// binding cluster-admin stays: then nothing has to be kept from being restored.
 func withoutSubjects(bound *rbac.BoundRole, places []int) []verdict.Change {
 	object := objectOf(bound.Binding)
 	if len(places) == len(bound.Subjects) && !bound.Default {
 		return []verdict.Change{deletion(rbacAPI, object)}
 	}
 	e := editor{apiVersion: rbacAPI, object: object}
+	ofAdmin := bound.Default && object.Name == clusterAdmin
 	for _, i := range slices.Backward(places) {
+		if ofAdmin && isMasters(bound.Subjects[i]) {
+			continue
+		}
 		e.entry("/subjects", i, servedSubject(bound.Subjects[i]))
 	}
-	if bound.Default {
+	if bound.Default && !ofAdmin {
 		e.do(verdict.Add, "/metadata/annotations/"+escaped(keepChanged), "false")
 	}
 	return e.changes
 }
+
+func isMasters(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == masters }
 
 // entry removes an entry of a list if it is the one that is expected.
 func (e *editor) entry(list string, place int, expected any) {
