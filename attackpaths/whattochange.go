@@ -31,10 +31,11 @@ func WhatToChange(c *Cluster, o AdviceOptions) (*Advice, error) {
 	}
 	a := &advisor{cluster: c, options: o, whole: c.objects()}
 	a.collectAggregates()
-	advice := a.begin()
+	whole := a.build(a.whole)
+	advice := a.begin(whole)
 	a.alone(advice)
 	a.set(advice)
-	advice.Placing = a.place(a.build(a.whole))
+	advice.Placing = a.place(whole)
 	return advice, nil
 }
 
@@ -61,9 +62,8 @@ type advisor struct {
 	alones map[changeKey]Change
 }
 
-// begin finds the nodes that reach cluster-admin, and reduces the cluster.
-func (a *advisor) begin() *Advice {
-	b := a.build(a.whole)
+// begin finds, in the graph of all objects, the nodes that reach cluster-admin, and reduces the cluster.
+func (a *advisor) begin(b *builder) *Advice {
 	var names []string
 	for v, k := range b.keys {
 		if k.kind == isNode && !b.runsControlPlane(vertex(v)) {
