@@ -76,7 +76,7 @@ var remedies = map[verdict.Code]func(*draft, Answer){
 	OneAudienceOnly:            (*draft).oneAudience,
 	AudienceNotAllowed:         (*draft).grantAudience,
 	AudienceLookupFailed:       (*draft).lookupFirst,
-	AuthorizationFailed:        none("an authorizer failed: it has to answer before anything else is changed"),
+	AuthorizationFailed:        (*draft).grantAsked,
 	CertificateForOtherNode:    (*draft).certificateHere,
 	CertificateForMirrorPod:    none("mirror pods get no certificates, with any right: run the pod as an ordinary one"),
 	PodUsesOtherServiceAccount: (*draft).useAccount,

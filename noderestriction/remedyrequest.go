@@ -199,6 +199,15 @@ func (d *draft) grantAudience(answer Answer) {
 		fmt.Sprintf("whoever takes over node %s can then get tokens for audience %q", answer.Node, audience))
 }
 
+// grantAsked gives the right that an authorizer failed to decide about: an allow of another one counts.
+func (d *draft) grantAsked(answer Answer) {
+	if _, ok := d.req.Object.(*authenticationv1.TokenRequest); ok {
+		d.grantAudience(answer)
+		return
+	}
+	d.grantSigner(answer)
+}
+
 func (d *draft) grantSigner(answer Answer) {
 	spec, ok := certificateSpecOf(d.req.Object)
 	if !ok {

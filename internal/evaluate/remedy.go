@@ -28,26 +28,48 @@ type Write struct {
 // whose result is given, and then, if it is a write, by NodeRestriction. It is the zero Remedy
 // for a request that is allowed. Its cost is many times that of an answer.
 func (e *Evaluator) Remedy(ctx context.Context, result chain.Result, req *access.Request, write *Write) verdict.Remedy {
-	var first verdict.Remedy
-	switch result.Decision {
-	case verdict.Deny:
+	if result.Decision == verdict.Deny {
 		return verdict.Remedy{
 			None: fmt.Sprintf("authorizer %s denies the request, and only its own policy can change that", result.DecidedBy),
 		}
-	case verdict.NoOpinion:
-		first = e.Node.Remedy(req)
 	}
-	if first.None != "" || write == nil {
-		return e.possible(first)
+	var attributes []verdict.Change // that NodeRestriction requires
+	for range maxRounds {
+		asked, authorized := *req, result.Decision == verdict.Allow
+		if len(attributes) > 0 {
+			Apply(&asked, attributes)
+			decision, _, _ := e.Chain.Decide(ctx, &asked)
+			authorized = decision == verdict.Allow
+		}
+		var first verdict.Remedy
+		if !authorized {
+			first = e.Node.Remedy(&asked)
+		}
+		if first.None != "" || write == nil {
+			return e.possible(first)
+		}
+		first.Changes = slices.Concat(attributes, first.Changes)
+		changed, renamed := write.with(first.Changes)
+		second := e.restriction(first.Changes).Remedy(ctx, &changed.Request, changed.Open)
+		if second.None != "" {
+			return second
+		}
+		more := slices.DeleteFunc(slices.Clone(second.Changes), func(c verdict.Change) bool { return !ofAttribute(c) })
+		if len(more) == 0 {
+			return e.possible(verdict.Remedy{
+				Changes: slices.Concat(first.Changes, renamed, second.Changes), Warning: joined(first.Warning, second.Warning),
+			})
+		}
+		attributes = append(attributes, more...) // the authorizers decide about another request now
 	}
-	changed, changes := write.with(first.Changes)
-	second := e.restriction(first.Changes).Remedy(ctx, &changed.Request, changed.Open)
-	if second.None != "" {
-		return second
-	}
-	return e.possible(verdict.Remedy{
-		Changes: slices.Concat(first.Changes, changes, second.Changes), Warning: joined(first.Warning, second.Warning),
-	})
+	return verdict.Remedy{None: "each change that one authorizer requires is refused by another one"}
+}
+
+// maxRounds bounds how often NodeRestriction requires another request: by its name and namespace.
+const maxRounds = 3
+
+func ofAttribute(c verdict.Change) bool {
+	return c.Of == verdict.OfRequest && strings.HasPrefix(c.Path, verdict.RequestPath+"/")
 }
 
 func joined(sentences ...string) string {
@@ -117,15 +139,14 @@ func (w *Write) with(of []verdict.Change) (changed *Write, changes []verdict.Cha
 // Apply makes the changes of a request's attributes. It ignores other changes.
 func Apply(req *access.Request, changes []verdict.Change) {
 	for _, c := range changes {
-		attribute, ok := strings.CutPrefix(c.Path, verdict.RequestPath+"/")
-		if c.Of != verdict.OfRequest || !ok {
+		if !ofAttribute(c) {
 			continue
 		}
 		var value string
 		if c.Op != verdict.Remove && json.Unmarshal(c.Value, &value) != nil {
 			continue
 		}
-		switch attribute {
+		switch strings.TrimPrefix(c.Path, verdict.RequestPath+"/") {
 		case "namespace":
 			req.Namespace = value
 		case "name":
