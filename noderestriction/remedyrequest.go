@@ -89,7 +89,7 @@ func (d *draft) bindPod(answer Answer) {
 	}
 	pod, ok := d.meantPod()
 	old, given := d.req.OldObject.(*corev1.Pod)
-	given = given && old != nil
+	given = given && old != nil && d.req.Operation == Update
 	if !ok || pod.Spec.NodeName != "" || given && old.Spec.NodeName != "" {
 		d.none = fmt.Sprintf("a node acts only for its own pods, with any right, and a pod stays on its node: use another credential than that of %s",
 			answer.Node)

@@ -10,10 +10,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1 "k8s.io/api/core/v1"
@@ -230,7 +228,7 @@ func (c testCase) admission(r request) {
 }
 
 // changes applies a remedy and asks again.
-func (c testCase) changes(r request, remedy verdict.Remedy, refused func(*testing.T, *evaluate.Evaluator, request) (string, verdict.Code)) {
+func (c testCase) changes(r request, remedy verdict.Remedy, refused refuser) {
 	c.Helper()
 	if len(remedy.Changes) == 0 {
 		c.fail(remedy, "it has no changes, and does not say why")
@@ -250,7 +248,10 @@ func (c testCase) changes(r request, remedy verdict.Remedy, refused func(*testin
 	}
 }
 
-// refusedBy returns who refuses a request, and the code; empty if it is allowed.
+// refuser returns who refuses a request, and the code; empty if it is allowed.
+type refuser func(*testing.T, *evaluate.Evaluator, request) (by string, code verdict.Code)
+
+// refusedBy asks the authorizers, then NodeRestriction.
 func refusedBy(t *testing.T, e *evaluate.Evaluator, r request) (by string, code verdict.Code) {
 	t.Helper()
 	if decision, _, _ := e.Chain.Decide(t.Context(), &r.access); decision != verdict.Allow {
@@ -268,81 +269,6 @@ func refusedByRestriction(t *testing.T, e *evaluate.Evaluator, r request) (by st
 		return "NodeRestriction", answer.Code
 	}
 	return "", ""
-}
-
-// allRights is the world in which the user has every right by RBAC, and every gate is on that does
-// not remove a protection.
-func (c testCase) allRights(user string) *evaluate.Evaluator {
-	c.Helper()
-	w := c.world.clone()
-	version := rbacv1.SchemeGroupVersion.String()
-	meta := metav1.ObjectMeta{Name: "every-right"}
-	all := []string{"*"}
-	w.add(c.T, version, "ClusterRole", &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-		{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all},
-	}})
-	w.add(c.T, version, "ClusterRoleBinding", &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	})
-	for _, gate := range kubeversion.Gates() {
-		if gate == kubeversion.AllowInsecureKubeletCertificateSigningRequests {
-			continue
-		}
-		if with, err := w.features.With(gate, true); err == nil {
-			w.features = with
-		}
-	}
-	return w.load(c.T)
-}
-
-// refuteProduct tries to get the request allowed although the remedy says that nothing helps.
-func (c testCase) refuteProduct(r request, remedy verdict.Remedy, code verdict.Code) {
-	c.Helper()
-	e := c.allRights(r.access.User)
-	switch {
-	case code == nodeauthz.NotANode || code == nodeauthz.UnnamedNode:
-		// Other authorizers decide: see the sentence.
-		if e.Node.Decide(&r.access).Decision == verdict.Allow {
-			c.fail(remedy, "the Node authorizer allows it with every gate")
-		}
-		return
-	case strings.Contains(remedy.None, "no namespace can have the name"):
-		if name := r.access.Namespace; strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && strings.Trim(name, "-") == name {
-			c.fail(remedy, "a namespace can have this name")
-		}
-		return
-	case strings.HasPrefix(remedy.None, "nodes get tokens only for service accounts of their pods"):
-		c.noPodRunsAs(r, remedy)
-		return
-	}
-	if by, _ := refusedBy(c.T, e, r); by == "" {
-		c.fail(remedy, "it is allowed with every right and gate")
-	}
-}
-
-// noPodRunsAs checks that an API server refuses the token, with any right: it gives tokens only for
-// pods that run as the service account, and NodeRestriction only for pods on the node.
-func (c testCase) noPodRunsAs(r request, remedy verdict.Remedy) {
-	c.Helper()
-	node := strings.TrimPrefix(r.access.User, "system:node:")
-	for o := range c.world.objects {
-		if o.Kind != "Pod" || r.access.Namespace != "" && o.Namespace != r.access.Namespace {
-			continue
-		}
-		pod, ok := c.e.State.Pod(o.Namespace, o.Name)
-		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		if ok && !mirror && pod.Spec.NodeName == node && (r.access.Name == "" || pod.Spec.ServiceAccountName == r.access.Name) {
-			c.fail(remedy, "pod %s runs as the service account", o.Name)
-		}
-	}
-}
-
-func (c testCase) refuteAdmission(r request, remedy verdict.Remedy) {
-	c.Helper()
-	if by, _ := refusedByRestriction(c.T, c.allRights(r.access.User), r); by == "" {
-		c.fail(remedy, "it is allowed with every right and gate")
-	}
 }
 
 // refusalCodes returns the codes that the packages declare for refusals, each after the name of
