@@ -46,6 +46,8 @@ type State struct {
 	// retained objects make a snapshot; nil unless they were asked for.
 	retained  *retained
 	listeners listeners
+	// overlay is set when changes were applied.
+	overlay *overlay
 }
 
 // APIResource is a resource that a cluster serves.
@@ -100,6 +102,9 @@ func newState() *State {
 // RBACLoaded reports whether roles and bindings were read: the state has some, or all
 // four kinds were readable and the cluster has none.
 func (s *State) RBACLoaded() bool {
+	if s.overlay != nil && s.overlay.withoutRBAC {
+		return false // but for those that were added
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	all := true
