@@ -42,14 +42,12 @@ func (c *Difference) Widened() bool { return c.After > c.Before }
 type Comparison struct {
 	Widened, Narrowed []Difference
 	// Starts are those that were compared: the nodes and service accounts of both states.
-	Starts []StartChange
+	Starts []Start
 }
 
-// StartChange says how a start reaches cluster-admin in both states.
-type StartChange struct {
-	Start         Holding
-	Before, After Certainty
-	// InBefore and InAfter say which states have the start.
+// Start is a node or service account, and which states have it.
+type Start struct {
+	Holding
 	InBefore, InAfter bool
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -247,4 +248,42 @@ subjects: [{kind: Group, name: "system:nodes", apiGroup: rbac.authorization.k8s.
 	if want := []attackpaths.Use{{Step: 1, Object: binding}}; !slices.Equal(row.Uses, want) {
 		t.Errorf("uses = %v, want %v", row.Uses, want)
 	}
+}
+
+func BenchmarkCompare(b *testing.B) {
+	for name, change := range map[string]func(*attackpaths.Cluster){
+		"binding of all nodes": func(c *attackpaths.Cluster) {
+			bindTo(c, rbacv1.Subject{Kind: "Group", Name: "system:nodes"})
+		},
+		"binding of one account": func(c *attackpaths.Cluster) {
+			bindTo(c, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "team-1", Name: "app-1"})
+		},
+	} {
+		c := large(5000)
+		before, err := attackpaths.New(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		change(c)
+		after, err := attackpaths.New(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				attackpaths.Compare(before, after, attackpaths.CompareOptions{})
+			}
+		})
+	}
+}
+
+// bindTo lets a subject read all secrets.
+func bindTo(c *attackpaths.Cluster, s rbacv1.Subject) {
+	meta := metav1.ObjectMeta{Name: "reads-secrets"}
+	c.RBAC.SetClusterRole(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}},
+	}})
+	c.RBAC.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: meta.Name}, Subjects: []rbacv1.Subject{s},
+	})
 }

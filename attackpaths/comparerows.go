@@ -37,7 +37,7 @@ func (c *comparer) result(deltas []*delta) Comparison {
 	}
 	close(next)
 	wg.Wait()
-	r := Comparison{Starts: c.startChanges(deltas)}
+	r := Comparison{Starts: c.listStarts()}
 	for _, x := range c.merge(slices.Concat(found...)) {
 		if change := c.change(x); change.Widened() {
 			r.Widened = append(r.Widened, change)
@@ -62,18 +62,11 @@ func (c *comparer) change(x *changedRow) Difference {
 	return change
 }
 
-// startChanges lists the starts with how they reach cluster-admin, as far as something may change.
-func (c *comparer) startChanges(deltas []*delta) []StartChange {
-	admin := map[Holding]levels{}
-	for _, d := range deltas {
-		for _, s := range d.starts {
-			admin[s.holding] = d.admin
-		}
-	}
-	var all []StartChange
+// listStarts lists the starts of both states.
+func (c *comparer) listStarts() []Start {
+	var all []Start
 	for _, s := range c.starts() {
-		l := admin[s.holding]
-		all = append(all, StartChange{s.holding, l.before, l.after, s.before != none, s.after != none})
+		all = append(all, Start{s.holding, s.before != none, s.after != none})
 	}
 	return all
 }

@@ -35,6 +35,8 @@ type diffResult struct {
 	Notes []string `json:"notes,omitempty"`
 	// Missing is what could not be read, or neither state has: more may widen.
 	Missing []missing `json:"missing,omitempty"`
+
+	custom []attackpaths.CustomTechnique
 }
 
 // The verdicts.

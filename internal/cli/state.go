@@ -28,7 +28,9 @@ type stateFlags struct {
 	retain bool
 	// inventory reads what attack paths need.
 	inventory bool
-	changes   changeFlags
+	// places notes where objects are in files.
+	places  bool
+	changes changeFlags
 }
 
 // addState adds the flags of every command that uses a cluster's state.
@@ -187,7 +189,7 @@ func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	defer progress.done()
 	if len(f.from) > 0 {
 		return source.LoadFiles(ctx, f.from, source.FileOptions{
-			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory,
+			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory, Places: f.places,
 		})
 	}
 	config, err := f.connection.config()

@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // State is the part of a cluster's state that node authorization needs. A State that
@@ -48,6 +49,8 @@ type State struct {
 	listeners listeners
 	// overlay is set when changes were applied.
 	overlay *overlay
+	// places are those of objects in manifests, if they were asked for.
+	places map[verdict.Object]place
 }
 
 // APIResource is a resource that a cluster serves.
