@@ -234,7 +234,7 @@ func (p *placer) fit(pods []int32, nodes []*inventory.Node, all bool) bool {
 			continue
 		}
 		at := slices.IndexFunc(nodes, func(n *inventory.Node) bool {
-			known := n.Allocatable != (inventory.Resources{})
+			known := n.Allocatable != nil
 			return (known && pod.Requests.Fits(p.free[n.Name]) || n.Name == pod.Node && !known) && p.allows(pod, n)
 		})
 		if at < 0 && all {
@@ -245,7 +245,7 @@ func (p *placer) fit(pods []int32, nodes []*inventory.Node, all bool) bool {
 		}
 		name := nodes[at].Name
 		left := p.free[name]
-		left.Add(inventory.Resources{CPU: -pod.Requests.CPU, Memory: -pod.Requests.Memory})
+		left.Subtract(pod.Requests)
 		p.free[name], p.placing.bound[pod.Name] = left, name
 	}
 	return true
@@ -253,10 +253,10 @@ func (p *placer) fit(pods []int32, nodes []*inventory.Node, all bool) bool {
 
 // roomOn is what a node has for the pods of the pool: what DaemonSets and static pods leave.
 func (p *placer) roomOn(n *inventory.Node) inventory.Resources {
-	room := n.Allocatable
+	room := inventory.ResourcesOf(n.Allocatable)
 	for _, i := range p.podsOn[n.Name] {
 		if pod := p.pods[i]; pod.Mirror || pod.Workload.Resource == "daemonsets" {
-			room.Add(inventory.Resources{CPU: -pod.Requests.CPU, Memory: -pod.Requests.Memory})
+			room.Subtract(pod.Requests)
 		}
 	}
 	return room

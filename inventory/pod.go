@@ -15,6 +15,8 @@ type Pod struct {
 	Name
 	// Node that the pod is bound to; empty while it is not scheduled.
 	Node string
+	// Planned is true for a pod that no scheduler has bound yet and that was not read from a cluster.
+	Planned bool
 	// Placement says to which nodes the scheduler may bind the pod.
 	Placement Placement
 	*Template
@@ -82,7 +84,7 @@ func newTemplate(pod *corev1.Pod) *Template {
 	t := &Template{
 		ServiceAccount: intern(cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)),
 		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec),
-		Ephemeral: len(pod.Spec.EphemeralContainers) > 0, Requests: requestsOf(&pod.Spec),
+		Ephemeral: len(pod.Spec.EphemeralContainers) > 0, Requests: ResourcesOf(requestsOf(&pod.Spec)),
 	}
 	_, t.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
 	t.mounts(&pod.Spec)

@@ -50,7 +50,7 @@ type Change struct {
 	// APIVersion and Object name the object; for a request, the object that is written. Object's
 	// Name is the gate's for OfFeatureGate.
 	APIVersion string `json:"apiVersion,omitempty"`
-	Object     Object `json:"object"`
+	Object     Object `json:"object,omitzero"`
 	// Path is a JSON pointer (RFC 6901) into the object, "/subjects/0". If it is empty, Add
 	// creates the object, which Value has whole, and Remove deletes it. For an attribute of a
 	// request it begins with [RequestPath], as in "/request/fieldSelector".

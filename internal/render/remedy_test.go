@@ -88,7 +88,7 @@ func TestRemedyIsAScript(t *testing.T) {
 			verdict.Remedy{Changes: []verdict.Change{{
 				Of: verdict.OfRequest, Op: verdict.Add, Object: verdict.Object{}, Path: "/request/namespace", Value: raw(t, "shop"),
 			}}},
-			`# change by hand: {"of":"Request","op":"add","object":{"kind":"","name":""},"path":"/request/namespace","value":"shop"}` + "\n",
+			`# change by hand: {"of":"Request","op":"add","path":"/request/namespace","value":"shop"}` + "\n",
 		},
 		{
 			"a name that a terminal would act on is only a comment",
