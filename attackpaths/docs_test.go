@@ -24,7 +24,9 @@ func TestEachTechniqueIsDocumented(t *testing.T) {
 	for i, section := range sections {
 		code, body, _ := strings.Cut(section, "\n")
 		documented = append(documented, code)
-		for _, part := range []string{"**From → to:**", "**Allowed by:**", "**Take it away:**", "**Remedy:**", "**Since:**", "**ATT&CK:**"} {
+		for _, part := range []string{
+			"**From → to:**", "**Allowed by:**", "**Take it away:**", "**Remedy:**", "**Since:**", "**ATT&CK:**",
+		} {
 			if !strings.Contains(body, part) {
 				t.Errorf("%s: the section has no %q", code, part)
 			}

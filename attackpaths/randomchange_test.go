@@ -68,7 +68,9 @@ func (rc *randomCluster) addAggregated() {
 	selector := metav1.LabelSelector{MatchLabels: map[string]string{"aggregate": "yes"}}
 	meta := metav1.ObjectMeta{Name: "aggregated"}
 	rc.Objects = append(rc.Objects,
-		&rbacv1.ClusterRole{ObjectMeta: meta, AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{selector}}},
+		&rbacv1.ClusterRole{
+			ObjectMeta: meta, AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{selector}},
+		},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
 			Subjects: []rbacv1.Subject{rc.Subject()},

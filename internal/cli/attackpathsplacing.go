@@ -23,7 +23,8 @@ func placingText(p *render.Page, a *attackpaths.Advice) {
 		p.Line("  Then %s no longer certainly %s cluster-admin, and %s not at all. The other changes are not needed for that.",
 			render.Count(placing.Certain, "node"), map[bool]string{true: "reaches", false: "reach"}[placing.Certain == 1],
 			render.Thousands(placing.Entirely))
-		p.Line("  The nodes get the label and the taint %s=%s (--what-to-change --fix prints the commands).", placing.Taint.Key, placing.Taint.Value)
+		p.Line("  The nodes get the label and the taint %s=%s (--what-to-change --fix prints the commands).",
+			placing.Taint.Key, placing.Taint.Value)
 	}
 	var rows [][]string
 	for _, w := range append(placing.Workloads, placing.Unplaced...) {

@@ -124,7 +124,8 @@ func (p podPlaces) restore(spec *corev1.PodSpec) {
 		*v = kept
 	}
 	spec.Volumes = untilLast(p.volumes, func(v corev1.Volume) bool { return v.VolumeSource != corev1.VolumeSource{} })
-	spec.InitContainers, spec.Containers = restoredContainers(spec.InitContainers, p.init), restoredContainers(spec.Containers, p.containers)
+	spec.InitContainers = restoredContainers(spec.InitContainers, p.init)
+	spec.Containers = restoredContainers(spec.Containers, p.containers)
 }
 
 func restoredContainers(trimmed, places []corev1.Container) []corev1.Container {
