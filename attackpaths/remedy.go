@@ -64,7 +64,7 @@ func (s *solver) remedy(how via, to vertex, binding int32) *verdict.Remedy {
 	case code == SecretOnNode:
 		return s.secretOnNodeRemedy(how.from, s.keys[to])
 	case e.row.ofPod():
-		return s.podRemedy(code, e.arg, how.from, s.keys[to])
+		return s.podRemedy(code, e.arg, s.keys[to])
 	case from.kind == isSecret && how.join < 0:
 		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", from.asObject())}}
 	case code == PodCreate && from.kind == isNamespace && how.join < 0:

@@ -17,7 +17,7 @@ import (
 func itoa(i int) string { return strconv.Itoa(i) }
 
 // podRemedy takes away what a pod gives.
-func (s *solver) podRemedy(code Code, place int32, from vertex, to key) *verdict.Remedy {
+func (s *solver) podRemedy(code Code, place int32, to key) *verdict.Remedy {
 	if code == ControlPlaneNode {
 		return noRemedy(noneOfControlPlane)
 	}
@@ -28,7 +28,7 @@ func (s *solver) podRemedy(code Code, place int32, from vertex, to key) *verdict
 	case TokenOfPodOnNode:
 		return s.mintRemedy(p)
 	case StealPods:
-		return s.stealRemedy(p, s.keys[from])
+		return s.stealRemedy(p)
 	case PodEscape:
 		return templateRemedy(p, inventory.GivesHost, "")
 	}

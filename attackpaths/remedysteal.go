@@ -14,7 +14,7 @@ const podsLabel = "node-restriction.kubernetes.io/"
 
 // stealRemedy keeps pods on the nodes that have them now. A pod that no node has is kept off by
 // deleting it.
-func (s *solver) stealRemedy(p *inventory.Pod, from key) *verdict.Remedy {
+func (s *solver) stealRemedy(p *inventory.Pod) *verdict.Remedy {
 	if p.Controller != "" {
 		return noRemedy(noneOfController(p))
 	}
