@@ -47,12 +47,13 @@ func (m made) withAgents(agents ...*agent) made {
 	return m
 }
 
-// madeCluster is the cluster without agents: Kubernetes' default roles and bindings, and
-// testdata/agents.yaml.
-func madeCluster(t *testing.T) made {
+// madeCluster is the cluster without agents: Kubernetes' default roles and bindings,
+// testdata/agents.yaml, and the objects of other files.
+func madeCluster(t *testing.T, more ...string) made {
 	t.Helper()
 	var m made
-	for _, path := range []string{"../internal/doctor/testdata/default/kubernetes-1.37.yaml", "testdata/agents.yaml"} {
+	paths := []string{"../internal/doctor/testdata/default/kubernetes-1.37.yaml", "testdata/agents.yaml"}
+	for _, path := range append(paths, more...) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ values. The last section says [what the page does not say](#limits).
 
 Each agent is installed alone in a cluster of Kubernetes 1.37 with kubeadm's roles and bindings:
 
-- a control plane node, and three workers without taints;
+- a control plane node with its static pods, and three workers without taints;
 - a DaemonSet has a pod on each node that it tolerates, and every other workload a pod on one worker,
   the *controllers' node*;
 - namespaces enforce no Pod Security level, and there are no webhooks or admission policies;
@@ -36,11 +36,13 @@ node-authorizer attack-paths serviceaccount/cilium-operator -n kube-system \
 ` + "```" + `
 
 The changes under each agent are verified: the cluster was evaluated again without what they take
-away. Numbers of rules are those of the file, which has a rule for each dangerous resource. A change
-is not advice to break the agent: most agents need most of these rights. Where one cannot be taken
-away, run the controllers on nodes that nobody else's pods run on. The last row of an agent's table
-is that case: the pods of Deployments and the like have a node selector for a label under
-` + "`node-restriction.kubernetes.io/`" + ` that a tainted node pool has, so that no other node gets them.
+away. Lists of rules are such that none of them can be kept; other lists may exist. Numbers of rules
+are those of the file, which has a rule for each dangerous resource. The changes say nothing about
+what they break: an agent may need the right. Where it does, run its controllers on nodes of their
+own. The last row of an agent's table is that case: the pods of Deployments and the like have a node
+selector for a label under ` + "`node-restriction.kubernetes.io/`" + ` that a tainted node pool has, so that no
+other node gets them. That does not help where a DaemonSet's account has the right: there a feature
+has to be turned off, or the agent kept off the nodes that are most exposed.
 `
 
 // agentsLimits end it.

@@ -95,6 +95,9 @@ func (p *agentsPage) section(x assessment) {
 	if x.others() && x.gives() {
 		p.row("every node, with the controllers on nodes of their own", x.apart)
 	}
+	if !x.gives() {
+		p.line("\nNo worker reaches what is not the agent's own, so that there is nothing to change.")
+	}
 	p.beyond(x)
 	p.paths(x)
 	p.changes(x)
@@ -218,7 +221,7 @@ func (p *agentsPage) changes(x assessment) {
 			continue
 		}
 		if len(x.rules[i]) > 0 {
-			p.line("\nThe rules that give %s, certain or possible. Without all of these, no worker reaches it:\n", goal.name)
+			p.line("\nSo that no worker reaches %s, all of these rules have to be removed:\n", goal.name)
 			p.list(x.rules[i])
 		}
 	}
@@ -226,6 +229,9 @@ func (p *agentsPage) changes(x assessment) {
 
 func (p *agentsPage) advice(goal string, a advice) {
 	switch {
+	case len(a.alone) == 1:
+		p.line("\nSo that %s, this is enough:\n", goal)
+		p.list(a.alone)
 	case len(a.alone) > 0:
 		p.line("\nSo that %s, each of these is enough:\n", goal)
 		p.list(a.alone)

@@ -1,12 +1,17 @@
 package attackpaths_test
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
 // assessment is what an agent gives in the made cluster.
@@ -74,17 +79,14 @@ func (x assessment) shows(goal int) bool {
 // TestKnownAgents evaluates the agents of examples/agents and the clusters of examples/clusters, and
 // compares docs/known-agents.md with the results. UPDATE_GOLDEN=1 writes it.
 func TestKnownAgents(t *testing.T) {
-	empty := madeCluster(t)
-	clusters, agents := readAgents(t, "../examples/clusters"), readAgents(t, "../examples/agents")
-	p := &agentsPage{}
-	for _, c := range clusters {
-		p.clusters = append(p.clusters, assess(t, empty, c))
-		if c.title == "kubeadm" {
-			empty := empty.withAgents(c)
-			for _, a := range agents {
-				p.agents = append(p.agents, assess(t, empty, a))
-			}
-		}
+	kubeadm, k3s := readAgent(t, "../examples/clusters/kubeadm.yaml"), readAgent(t, "../examples/clusters/k3s.yaml")
+	withKubeadm := madeCluster(t, "testdata/kubeadm.yaml")
+	p := &agentsPage{clusters: []assessment{assess(t, withKubeadm, kubeadm), assess(t, madeCluster(t), k3s)}}
+	for _, a := range readAgents(t, "../examples/agents") {
+		p.agents = append(p.agents, assess(t, withKubeadm.withAgents(kubeadm), a))
+	}
+	if len(p.agents) < 20 {
+		t.Errorf("there are %d agents, want 20 at least", len(p.agents))
 	}
 	const path = "../docs/known-agents.md"
 	text := p.text()
@@ -103,9 +105,72 @@ func TestKnownAgents(t *testing.T) {
 	}
 }
 
+// The command reads the files, and each has what its workloads and bindings name.
+func TestAgentFilesAreComplete(t *testing.T) {
+	defaults := map[string]bool{}
+	for _, object := range madeCluster(t).objects {
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			defaults["ClusterRole "+o.Name] = true
+		case *rbacv1.Role:
+			defaults["Role "+o.Namespace+"/"+o.Name] = true
+		}
+	}
+	for _, a := range slices.Concat(readAgents(t, "../examples/agents"), readAgents(t, "../examples/clusters")) {
+		state, err := source.LoadFiles(t.Context(), []string{a.path}, source.FileOptions{Inventory: true})
+		if err != nil {
+			t.Errorf("%s: %v", a.path, err)
+		} else if warnings := state.Warnings(); len(warnings) > 0 {
+			t.Errorf("%s: %q", a.path, warnings)
+		}
+		for _, missing := range a.missing(defaults) {
+			t.Errorf("%s: %s is missing", a.path, missing)
+		}
+	}
+}
+
+// missing are the accounts of workloads and the roles of bindings that are neither in the file nor
+// among others.
+func (a *agent) missing(others map[string]bool) []string {
+	has, missing := maps.Clone(others), []string(nil)
+	for _, object := range a.objects {
+		switch o := object.(type) {
+		case *corev1.ServiceAccount:
+			has["ServiceAccount "+o.Namespace+"/"+o.Name] = true
+		case *rbacv1.ClusterRole:
+			has["ClusterRole "+o.Name] = true
+		case *rbacv1.Role:
+			has["Role "+o.Namespace+"/"+o.Name] = true
+		}
+	}
+	require := func(what string) {
+		if !has[what] {
+			missing = append(missing, what)
+		}
+	}
+	for _, object := range a.objects {
+		switch o := object.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			require("ClusterRole " + o.RoleRef.Name)
+		case *rbacv1.RoleBinding:
+			if o.RoleRef.Kind == "ClusterRole" {
+				require("ClusterRole " + o.RoleRef.Name)
+			} else {
+				require("Role " + o.Namespace + "/" + o.RoleRef.Name)
+			}
+		}
+	}
+	for _, w := range a.workloads {
+		if account := w.template.Spec.ServiceAccountName; account != "" && account != "default" {
+			require("ServiceAccount " + w.namespace + "/" + account)
+		}
+	}
+	return missing
+}
+
 // Without an agent, a worker of the made cluster gives nothing that the page counts.
 func TestMadeClusterGivesNothing(t *testing.T) {
-	for _, g := range madeCluster(t).give(t, controllersNode, plainNode, otherNode) {
+	for _, g := range madeCluster(t, "testdata/kubeadm.yaml").give(t, controllersNode, plainNode, otherNode) {
 		for i, goal := range goals {
 			if g.certainty[i] != attackpaths.No {
 				t.Errorf("%s gives %s: %v", g.node, goal.name, g.paths[i])
