@@ -22,11 +22,16 @@ func (p *agentsPage) line(format string, args ...any) { fmt.Fprintf(&p.out, form
 func (p *agentsPage) text() string {
 	p.out.WriteString(agentsIntroduction)
 	p.line("\n## Summary\n")
-	p.line("What one node gives besides itself and its own pods. *Every node* has pods of the agent's DaemonSets only.\n")
-	p.line("| | release | every node | controllers' node |")
-	p.line("|---|---|---|---|")
+	p.line("What one node gives: first every node, which has pods of the agent's DaemonSets only, then after the")
+	p.line("slash the controllers' node, if there is one. *Accounts* are those of others that are certainly reached.\n")
+	p.line("| | release | runs on | cluster-admin | all secrets | all other nodes | accounts |")
+	p.line("|---|---|---|---|---|---|---|")
 	for _, x := range slices.Concat(p.clusters, p.agents) {
-		p.line("| [%s](#%s) | %s | %s | %s |", x.title, x.anchor(), x.release, x.any.summary(), x.controllersSummary())
+		cells := []string{fmt.Sprintf("[%s](#%s)", x.title, x.anchor()), x.release, x.place()}
+		for i := range goals {
+			cells = append(cells, x.both(func(g, _ given) string { return g.cell(i) }))
+		}
+		p.line("| %s |", strings.Join(append(cells, x.both(x.accounts)), " | "))
 	}
 	p.line("\n## Default clusters")
 	for _, x := range p.clusters {
@@ -40,41 +45,46 @@ func (p *agentsPage) text() string {
 	return p.out.String()
 }
 
-// summary says what a node gives in a few words.
-func (g given) summary() string {
-	switch g.certainty[0] {
-	case attackpaths.Certain:
-		return "**cluster-admin**"
-	case attackpaths.Possible:
-		parts := []string{"cluster-admin possible"}
-		return strings.Join(append(parts, g.otherGoals(attackpaths.Certain)...), ", ")
+// place says on which nodes the agent runs.
+func (x assessment) place() string {
+	switch {
+	case x.daemons() && x.others():
+		return "every node, and controllers"
+	case x.daemons():
+		return "every node"
 	}
-	if parts := append(g.otherGoals(attackpaths.Certain), g.otherGoals(attackpaths.Possible)...); len(parts) > 0 {
-		return strings.Join(parts, ", ")
-	}
-	return "–"
+	return "controllers' node"
 }
 
-// otherGoals are the goals beside cluster-admin that are reached so.
-func (g given) otherGoals(c attackpaths.Certainty) []string {
-	var parts []string
-	for i := 1; i < len(goals); i++ {
-		switch {
-		case g.certainty[i] != c:
-		case c == attackpaths.Certain:
-			parts = append(parts, "**"+goals[i].name+"**")
-		default:
-			parts = append(parts, goals[i].name+" possible")
+// both is a cell for every node, and for the controllers' node if there is one.
+func (x assessment) both(cell func(g, before given) string) string {
+	if !x.others() {
+		return cell(x.any, x.anyBefore)
+	}
+	return cell(x.any, x.anyBefore) + " / " + cell(x.controllers, x.controllersBefore)
+}
+
+// cell says how a goal is reached, also by cluster-admin.
+func (g given) cell(goal int) string {
+	c := max(g.certainty[goal], g.certainty[0])
+	if c == attackpaths.Certain {
+		return "**certain**"
+	}
+	return strings.ToLower(c.String())
+}
+
+// accounts counts the service accounts of others that a node certainly reaches.
+func (x assessment) accounts(g, before given) string {
+	if g.certainty[0] == attackpaths.Certain {
+		return "all"
+	}
+	n := 0
+	for _, r := range g.beyond(before, x.own()) {
+		if r.Kind == attackpaths.ServiceAccount && r.Certainty == attackpaths.Certain {
+			n++
 		}
 	}
-	return parts
-}
-
-func (x assessment) controllersSummary() string {
-	if !x.others() {
-		return "no such pods"
-	}
-	return x.controllers.summary()
+	return fmt.Sprint(n)
 }
 
 // section writes what is known of an agent.
@@ -105,8 +115,8 @@ func (p *agentsPage) section(x assessment) {
 
 func (p *agentsPage) row(name string, g given) {
 	cells := make([]string, len(goals))
-	for i, c := range g.certainty {
-		cells[i] = strings.ToLower(max(c, g.certainty[0]).String())
+	for i := range goals {
+		cells[i] = g.cell(i)
 	}
 	p.line("| %s | %s |", name, strings.Join(cells, " | "))
 }
