@@ -26,13 +26,11 @@ controllers may do only as *possible*: it has the scheduler move their pods to i
 
 The facts of each agent are a file in [examples/agents](../examples/agents) (clusters:
 [examples/clusters](../examples/clusters)): accounts, rules in a normal form, and the parts of pod
-templates that matter. Add a file to the state of your cluster, and ask what the agent's account
-would give there:
+templates that matter. Ask what an agent would give in your cluster:
 
 ` + "```sh" + `
-node-authorizer snapshot -o cluster.snapshot
-node-authorizer attack-paths serviceaccount/cilium-operator -n kube-system \
-  --from cluster.snapshot --from examples/agents/cilium.yaml
+node-authorizer diff --with examples/agents/kured.yaml
+node-authorizer attack-paths serviceaccount/kured -n kube-system --with examples/agents/kured.yaml
 ` + "```" + `
 
 The changes under each agent are verified: the cluster was evaluated again without what they take

@@ -117,16 +117,37 @@ func TestAgentFilesAreComplete(t *testing.T) {
 		}
 	}
 	for _, a := range slices.Concat(readAgents(t, "../examples/agents"), readAgents(t, "../examples/clusters")) {
-		state, err := source.LoadFiles(t.Context(), []string{a.path}, source.FileOptions{Inventory: true})
-		if err != nil {
-			t.Errorf("%s: %v", a.path, err)
-		} else if warnings := state.Warnings(); len(warnings) > 0 {
-			t.Errorf("%s: %q", a.path, warnings)
+		for _, problem := range readProblems(t, a.path) {
+			t.Errorf("%s: %s", a.path, problem)
 		}
 		for _, missing := range a.missing(defaults) {
 			t.Errorf("%s: %s is missing", a.path, missing)
 		}
 	}
+}
+
+// readProblems says what the command does not read of a file, as a state and as a change of one.
+func readProblems(t *testing.T, path string) []string {
+	t.Helper()
+	state, err := source.LoadFiles(t.Context(), []string{path}, source.FileOptions{Inventory: true})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	problems := state.Warnings()
+	changes, err := source.ReadChanges(t.Context(), []string{path}, source.ChangeOptions{})
+	if err != nil {
+		return append(problems, err.Error())
+	}
+	for kind := range changes.Skipped {
+		problems = append(problems, kind+" is not used")
+	}
+	if state, err = source.LoadFiles(t.Context(), []string{"testdata/agents.yaml"}, source.FileOptions{Inventory: true}); err != nil {
+		return append(problems, err.Error())
+	}
+	if _, _, err = state.Change(changes, nil); err != nil {
+		problems = append(problems, err.Error())
+	}
+	return problems
 }
 
 // missing are the accounts of workloads and the roles of bindings that are neither in the file nor
