@@ -21,8 +21,8 @@ func TestGrant(t *testing.T) {
 		},
 		{
 			"a subresource of a cluster-scoped object",
-			access.Request{ResourceRequest: true, Verb: "patch", Group: "storage.k8s.io", Resource: "csinodes", Subresource: "status", Name: "a"},
-			`"rules":[{"verbs":["patch"],"apiGroups":["storage.k8s.io"],"resources":["csinodes/status"],"resourceNames":["a"]}]}`, "ClusterRole",
+			access.Request{ResourceRequest: true, Verb: "patch", Group: "storage.k8s.io", Resource: "csinodes", Subresource: "status"},
+			`"rules":[{"verbs":["patch"],"apiGroups":["storage.k8s.io"],"resources":["csinodes/status"]}]}`, "ClusterRole",
 		},
 		{
 			"a create has no name when it is authorized",
@@ -35,7 +35,8 @@ func TestGrant(t *testing.T) {
 			`"rules":[{"verbs":["create"],"apiGroups":[""],"resources":["pods/exec"],"resourceNames":["db"]}]}`, "Role",
 		},
 		{
-			"a path", access.Request{Verb: "get", Path: "/metrics"},
+			"a path",
+			access.Request{Verb: "get", Path: "/metrics"},
 			`"rules":[{"verbs":["get"],"nonResourceURLs":["/metrics"]}]}`, "ClusterRole",
 		},
 	} {

@@ -61,27 +61,34 @@ func TestRemedy(t *testing.T) {
 		{"nothing for what is allowed", access.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db"}, "", "", ""},
 		{
 			"a role for an object without a path",
-			access.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}, "", role, "then get secrets shop/other;",
+			access.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"},
+			"", role, "then get secrets shop/other;",
 		},
 		{
 			"the first object that the node reaches",
-			access.Request{Verb: "list", Resource: "secrets", Namespace: ""}, "",
+			access.Request{Verb: "list", Resource: "secrets", Namespace: ""},
+			"",
 			`add /request/namespace "shop"` + "\n" + `add /request/name "db"`, "is related to 1 more",
 		},
 		{
 			"a cluster role with a clear warning if the node reaches none",
-			access.Request{Verb: "list", Resource: "configmaps"}, "", clusterRole, "all configmaps of the cluster",
+			access.Request{Verb: "list", Resource: "configmaps"},
+			"", clusterRole, "all configmaps of the cluster",
 		},
 		{
-			"rights that lead to the cluster say so", access.Request{Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+			"rights that lead to the cluster say so",
+			access.Request{Verb: "escalate", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
 			"", clusterRole, "which can give them the whole cluster",
 		},
 		{
-			"no role in a namespace that cannot exist", access.Request{Verb: "list", Resource: "deployments", Group: "apps", Namespace: "a b"}, "",
+			"no role in a namespace that cannot exist",
+			access.Request{Verb: "list", Resource: "deployments", Group: "apps", Namespace: "a b"},
+			"",
 			`none: no namespace can have the name "a b"`, "",
 		},
 		{
-			"no role for tokens", access.Request{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "web"},
+			"no role for tokens",
+			access.Request{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "web"},
 			"", "none: nodes get tokens only for service accounts of their pods, with any right: " +
 				"a pod that is bound to node a must run as the service account", "",
 		},
@@ -90,20 +97,25 @@ func TestRemedy(t *testing.T) {
 			access.Request{Verb: "list", Resource: "pods", FieldSelector: fields.Requirements{
 				{Field: "spec.nodeName", Operator: selection.Equals, Value: "b"},
 				{Field: "status.phase", Operator: selection.NotEquals, Value: "Failed"},
-			}}, "", `replace /request/fieldSelector "status.phase!=Failed,spec.nodeName=a"`, "",
+			}},
+			"", `replace /request/fieldSelector "status.phase!=Failed,spec.nodeName=a"`, "",
 		},
 		{"the own node", access.Request{Verb: "get", Resource: "nodes", Name: "b"}, "", `replace /request/name "a"`, ""},
 		{
-			"the lease's namespace, then its name", access.Request{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "x", Name: "b"},
+			"the lease's namespace, then its name",
+			access.Request{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "x", Name: "b"},
 			"", `replace /request/namespace "kube-node-lease"` + "\n" + `replace /request/name "a"`, "",
 		},
 		{
-			"a gate that is sufficient", access.Request{Verb: "list", Group: "certificates.k8s.io", Resource: "clustertrustbundles"}, "1.36",
+			"a gate that is sufficient",
+			access.Request{Verb: "list", Group: "certificates.k8s.io", Resource: "clustertrustbundles"},
+			"1.36",
 			"replace  true", "changes the whole cluster",
 		},
 		{
 			"a role instead of a gate that is not",
-			access.Request{Verb: "get", Group: "certificates.k8s.io", Resource: "podcertificaterequests", Namespace: "shop", Name: "x"}, "1.36",
+			access.Request{Verb: "get", Group: "certificates.k8s.io", Resource: "podcertificaterequests", Namespace: "shop", Name: "x"},
+			"1.36",
 			role, "then get podcertificaterequests",
 		},
 	} {
@@ -128,7 +140,9 @@ func TestRemedy(t *testing.T) {
 func TestRemedyLeavesTheRequest(t *testing.T) {
 	selector := fields.Requirements{{Field: "spec.nodeName", Operator: selection.Equals, Value: "b"}}
 	groups := append(make([]string, 0, 4), "devs")
-	req := access.Request{User: "system:node:a", Groups: groups, Verb: "list", Resource: "pods", ResourceRequest: true, FieldSelector: selector}
+	req := access.Request{
+		User: "system:node:a", Groups: groups, Verb: "list", Resource: "pods", ResourceRequest: true, FieldSelector: selector,
+	}
 	New(graph.New(), kubeversion.For(kubeversion.Latest)).Remedy(&req)
 	if len(req.Groups) != 1 || groups[:2][1] != "" || selector[0].Value != "b" || len(req.FieldSelector) != 1 {
 		t.Errorf("the request is changed: %+v, groups %q", req, groups[:2])
