@@ -46,7 +46,7 @@ func TestPlacingAgreesWithMovedPods(t *testing.T) {
 		}
 		after := objects.result(rc.Objects)
 		for _, o := range after {
-			if pod, ok := o.(*corev1.Pod); ok && workloads[workloadOf(pod)] {
+			if pod, ok := o.(*corev1.Pod); ok && workloads[templateOwner(pod)] {
 				if node := p.Bound()[inventory.Name{Namespace: pod.Namespace, Name: pod.Name}]; node != "" {
 					moved += map[bool]int{true: 1}[pod.Spec.NodeName != node]
 					pod.Spec.NodeName = node

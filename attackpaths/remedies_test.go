@@ -27,7 +27,7 @@ func (rc *randomCluster) withDetail() []runtime.Object {
 		case *corev1.Pod:
 			if o.Annotations == nil {
 				rc.detailPod(o)
-				if w := workloadOf(o); w.Kind != "" {
+				if w := templateOwner(o); w.Kind != "" {
 					node := o.Spec.NodeName
 					if known := specs[w.String()]; known != nil && o.Spec.EphemeralContainers == nil {
 						o.Spec = *known.DeepCopy()

@@ -39,7 +39,7 @@ func newPatched(t *testing.T, objects []runtime.Object) *patched {
 	for _, o := range objects {
 		p.objects[objectName(o)] = o
 		if pod, ok := o.(*corev1.Pod); ok {
-			if w := workloadOf(pod); w.Kind != "" {
+			if w := templateOwner(pod); w.Kind != "" {
 				p.templates[w] = templateText(t, w.Kind, pod)
 			}
 		}
@@ -54,8 +54,8 @@ func objectName(o runtime.Object) verdict.Object {
 
 var cronJobs = regexp.MustCompile(`^(.*)-\d{8}$`)
 
-// workloadOf is the object in which the template of a pod can be changed; empty if there is none.
-func workloadOf(pod *corev1.Pod) verdict.Object {
+// templateOwner is the object in which the template of a pod can be changed; empty if there is none.
+func templateOwner(pod *corev1.Pod) verdict.Object {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
 		return verdict.Object{}
@@ -215,7 +215,7 @@ func (p *patched) result(before []runtime.Object) []runtime.Object {
 
 // podAfter is what a pod is after its controller has run.
 func (p *patched) podAfter(pod *corev1.Pod) runtime.Object {
-	w, name := workloadOf(pod), objectName(pod)
+	w, name := templateOwner(pod), objectName(pod)
 	owner := metav1.GetControllerOf(pod)
 	again := p.deleted[name]
 	switch w.Kind {
