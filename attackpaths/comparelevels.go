@@ -21,6 +21,9 @@ type delta struct {
 	// admin is how they reach cluster-admin.
 	admin levels
 	moved []moved
+	// except are holdings of which a start is not concerned: it reached them before as it does after,
+	// or in another way than the others.
+	except map[Holding]map[int32]bool
 }
 
 // search is what the starts of a group reach in one graph, one start after the other.
@@ -180,33 +183,27 @@ func (s *groupSearch) compareStart(from start) {
 			note(s.credentialOf[id])
 		}
 	}
-	var own, others []moved
+	var own []moved
+	except := map[int32]bool{}
 	for _, id := range slices.Sorted(maps.Keys(changed)) {
 		if _, ok := s.place[id]; ok {
-			others = append(others, moved{id, changed[id]})
-		} else {
-			own = append(own, moved{id, changed[id]})
+			except[id] = true
+		}
+		if l := changed[id]; l.before != l.after {
+			own = append(own, moved{id, l})
 		}
 	}
 	admin := levels{s.before.level(s.admin), s.after.level(s.admin)}
-	s.add(from, admin, 'b', others, s.withOthers)
-	s.add(from, admin, 'o', own, func(own []moved) []moved { return own })
+	if base := s.add(from, admin, 'b', nil, s.base); len(except) > 0 {
+		base.except[from.holding] = except
+	}
+	if len(own) > 0 {
+		s.add(from, admin, 'o', own, own)
+	}
 }
 
-// withOthers is what changes for all, but for some.
-func (s *groupSearch) withOthers(others []moved) []moved {
-	if len(others) == 0 {
-		return s.base
-	}
-	all := slices.Clone(s.base)
-	for _, m := range others {
-		all[s.place[m.id]] = m
-	}
-	return slices.DeleteFunc(all, func(m moved) bool { return m.before == m.after })
-}
-
-// add puts a start to those with the same list. What changes is made of the list once.
-func (s *groupSearch) add(from start, admin levels, part byte, list []moved, changes func([]moved) []moved) {
+// add puts a start to those with the same list.
+func (s *groupSearch) add(from start, admin levels, part byte, list, changes []moved) *delta {
 	id := []byte{part, byte(admin.before), byte(admin.after)}
 	for _, m := range list {
 		id = binary.AppendUvarint(id, uint64(m.id))
@@ -214,9 +211,10 @@ func (s *groupSearch) add(from start, admin levels, part byte, list []moved, cha
 	}
 	d := s.deltas[string(id)]
 	if d == nil {
-		d = &delta{admin: admin, moved: changes(list)}
+		d = &delta{admin: admin, moved: changes, except: map[Holding]map[int32]bool{}}
 		s.deltas[string(id)] = d
 		s.order = append(s.order, d)
 	}
 	d.starts = append(d.starts, from)
+	return d
 }

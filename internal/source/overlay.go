@@ -54,8 +54,8 @@ type overlay struct {
 	bindings map[rbac.Ref]bool
 	// withoutRBAC is true if the state had no roles and bindings before.
 	withoutRBAC bool
-	// withoutPods are nodes of which there was no pod before.
-	withoutPods map[string]bool
+	// hadPods says of nodes of which pods were added or removed whether there were any before.
+	hadPods map[string]bool
 	// pending are pods that no node has yet, and relations what they would relate their nodes to: the
 	// node of each is its place.
 	pending   []pendingPod
@@ -100,7 +100,7 @@ func (s *State) Change(c *Changes, without []ObjectRef) (applied []Applied, note
 	ch := &changer{State: s, index: map[ObjectRef]int{}}
 	if s.overlay == nil {
 		s.overlay = &overlay{
-			bindings: map[rbac.Ref]bool{}, withoutRBAC: !s.RBACLoaded(), withoutPods: map[string]bool{}, relations: graph.New(),
+			bindings: map[rbac.Ref]bool{}, withoutRBAC: !s.RBACLoaded(), hadPods: map[string]bool{}, relations: graph.New(),
 		}
 	}
 	for _, o := range without {
@@ -241,9 +241,7 @@ func (c *changer) addPod(a *addition) error {
 // place adds a pod: to its node, or to those that wait for one.
 func (c *changer) place(pod *corev1.Pod, w inventory.Workload, of verdict.Object) error {
 	if node := pod.Spec.NodeName; node != "" {
-		if !c.Graph.HasPods(node) {
-			c.overlay.withoutPods[node] = true
-		}
+		c.noteNode(node)
 		_, err := c.set(kindPod, pod, 0)
 		return err
 	}
@@ -378,5 +376,17 @@ func (s *State) WasAdded(binding rbac.Ref) bool {
 
 // HasPods reports whether the state had a pod of a node before changes were applied.
 func (s *State) HasPods(node string) bool {
-	return s.Graph.HasPods(node) && (s.overlay == nil || !s.overlay.withoutPods[node])
+	if s.overlay != nil {
+		if had, noted := s.overlay.hadPods[node]; noted {
+			return had
+		}
+	}
+	return s.Graph.HasPods(node)
+}
+
+// noteNode notes whether a node has pods before some are added or removed.
+func (c *changer) noteNode(node string) {
+	if _, noted := c.overlay.hadPods[node]; !noted {
+		c.overlay.hadPods[node] = c.Graph.HasPods(node)
+	}
 }

@@ -108,7 +108,7 @@ func (c *changer) removeNamed(o ObjectRef) {
 	}
 	c.note(done)
 	if k == kindPod {
-		c.removePod(o.Namespace, o.Name)
+		c.removePods(c.Inventory.PodsWhere(func(p *inventory.Pod) bool { return p.Namespace == o.Namespace && p.Name.Name == o.Name }))
 		return
 	}
 	c.remove(k, o.Namespace, o.Name)
@@ -126,6 +126,9 @@ func (c *changer) removePod(namespace, name string) {
 
 func (c *changer) removePods(pods []*inventory.Pod) {
 	for _, p := range pods {
+		if p.Node != "" {
+			c.noteNode(p.Node)
+		}
 		c.removePod(p.Namespace, p.Name.Name)
 	}
 }
