@@ -2,7 +2,6 @@ package attackpaths
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 )
 
@@ -116,6 +115,7 @@ type groupSearch struct {
 	place  map[int32]int
 	deltas map[string]*delta
 	order  []*delta
+	ids    []int32
 }
 
 // compareGroup finds what changes for the starts of a group, those alike together.
@@ -160,46 +160,54 @@ func (s *groupSearch) levels(id int32, of func(*search, int32) Certainty) levels
 // compareStart adds a start to those for which the same changes.
 func (s *groupSearch) compareStart(from start) {
 	self := s.idOf(from)
-	changed := map[int32]levels{}
-	note := func(id int32) {
-		if id < 0 || id == self || s.nodeOf[id] == self {
-			return
+	var own []moved
+	var except map[int32]bool
+	for _, id := range s.touched() {
+		if id == self || s.nodeOf[id] == self {
+			continue
 		}
-		l := s.levels(id, (*search).level)
+		l, usual := s.levels(id, (*search).level), levels{}
 		if l.before == l.after {
 			l = levels{}
 		}
-		var usual levels
-		if at, ok := s.place[id]; ok {
+		at, inBase := s.place[id]
+		if inBase {
 			usual = s.base[at].levels
 		}
-		if l != usual {
-			changed[id] = l
+		if l == usual {
+			continue
 		}
-	}
-	for _, ids := range [...][]int32{s.before.reached(), s.after.reached()} {
-		for _, id := range ids {
-			note(id)
-			note(s.credentialOf[id])
-		}
-	}
-	var own []moved
-	except := map[int32]bool{}
-	for _, id := range slices.Sorted(maps.Keys(changed)) {
-		if _, ok := s.place[id]; ok {
+		if inBase {
+			if except == nil {
+				except = map[int32]bool{}
+			}
 			except[id] = true
 		}
-		if l := changed[id]; l.before != l.after {
+		if l != (levels{}) {
 			own = append(own, moved{id, l})
 		}
 	}
 	admin := levels{s.before.level(s.admin), s.after.level(s.admin)}
-	if base := s.add(from, admin, 'b', nil, s.base); len(except) > 0 {
+	if base := s.add(from, admin, 'b', nil, s.base); except != nil {
 		base.except[from.holding] = except
 	}
 	if len(own) > 0 {
 		s.add(from, admin, 'o', own, own)
 	}
+}
+
+// touched are the holdings that the last start may reach in another way than the others, in order and
+// each once. A node comes with its credential.
+func (s *groupSearch) touched() []int32 {
+	s.ids = append(append(s.ids[:0], s.before.reached()...), s.after.reached()...)
+	for _, id := range s.ids {
+		if credential := s.credentialOf[id]; credential >= 0 {
+			s.ids = append(s.ids, credential)
+		}
+	}
+	slices.Sort(s.ids)
+	s.ids = slices.Compact(s.ids)
+	return s.ids
 }
 
 // add puts a start to those with the same list.

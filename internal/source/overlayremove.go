@@ -161,10 +161,16 @@ func (c *changer) removeContent(namespace string) int {
 	return n
 }
 
-// removeOnNode removes the pods of a node, and what is about the node alone.
+// removeOnNode removes the pods of a node, and what is about the node alone. Controllers make other
+// pods, which wait for a node.
 func (c *changer) removeOnNode(node string) int {
 	pods := c.Inventory.PodsWhere(func(p *inventory.Pod) bool { return p.Node == node })
 	c.removePods(pods)
+	for _, p := range pods {
+		if p.Workload.Resource != "" && p.Workload.Resource != "daemonsets" {
+			c.Inventory.Unbind(p)
+		}
+	}
 	for of, k := range map[graph.Kind]kind{
 		graph.VolumeAttachment: kindVolumeAttachment, graph.ResourceSlice: kindResourceSlice,
 		graph.PodCertificateRequest: kindPodCertificateRequest,
