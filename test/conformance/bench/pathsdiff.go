@@ -87,7 +87,7 @@ func sampleAccounts(g *attackpaths.Graph, state *source.State) error {
 type pathsDiffTimes struct {
 	evaluation, whole, compare []float64
 	ratios, nodeRatios         []float64
-	rows                               int
+	rows                       int
 }
 
 func (b *bench) pathsDiffOf(file, subject string) (pathsDiffTimes, error) {
