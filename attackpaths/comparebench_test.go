@@ -29,13 +29,13 @@ func BenchmarkCompare(b *testing.B) {
 				for b.Loop() {
 					c.RBAC.DeleteClusterRoleBinding("reads-secrets")
 					began := processorTime(b)
-					before := newGraph(b, c)
+					before := benchGraph(b, c)
 					graph := processorTime(b)
 					before.AllNodes()
 					all := processorTime(b)
 					bindTo(c, subject)
 					bound := processorTime(b)
-					after := newGraph(b, c)
+					after := benchGraph(b, c)
 					made := processorTime(b)
 					attackpaths.Compare(before, after, attackpaths.CompareOptions{})
 					end := processorTime(b)
@@ -50,7 +50,7 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-func newGraph(b *testing.B, c *attackpaths.Cluster) *attackpaths.Graph {
+func benchGraph(b *testing.B, c *attackpaths.Cluster) *attackpaths.Graph {
 	b.Helper()
 	g, err := attackpaths.New(c)
 	if err != nil {
