@@ -110,7 +110,8 @@ func expand(t *testing.T, c attackpaths.Comparison) map[change]twoLevels {
 	for _, d := range slices.Concat(c.Widened, c.Narrowed) {
 		for _, s := range d.Starts {
 			for _, h := range d.Reached {
-				if h == s || s.Kind == attackpaths.Node && h == (attackpaths.Holding{Kind: attackpaths.User, Name: "system:node:" + s.Name}) {
+				credential := attackpaths.Holding{Kind: attackpaths.User, Name: "system:node:" + s.Name}
+				if h == s || s.Kind == attackpaths.Node && h == credential {
 					continue
 				}
 				if _, twice := all[change{s, h}]; twice && !slices.Contains(d.Except[s], h) {

@@ -62,9 +62,9 @@ func (b *builder) expandRight(v vertex, k key) {
 	case patchPods:
 		b.changesPods(v, k)
 	case execPods:
-		b.eachPod(PodExec, v, k, b.guardsOf(r, k.namespace), func(p *inventory.Pod) bool { return p.Node != "" || p.Planned })
+		b.eachPod(PodExec, v, k, b.guardsOf(r, k.namespace), mayRun)
 	case attachPods:
-		b.eachPod(PodExec, v, k, allOf(dependsOnAttach, b.guardsOf(r, k.namespace)), func(p *inventory.Pod) bool { return p.Node != "" || p.Planned })
+		b.eachPod(PodExec, v, k, allOf(dependsOnAttach, b.guardsOf(r, k.namespace)), mayRun)
 	case addContainers:
 		b.addsContainers(v, k)
 	case proxyNodes:
@@ -320,3 +320,6 @@ func (b *builder) impersonatesUsers(v vertex, name string) {
 		}
 	}
 }
+
+// mayRun reports whether a pod has a node, or gets one in the state that is asked about.
+func mayRun(p *inventory.Pod) bool { return p.Node != "" || p.Planned }

@@ -37,6 +37,12 @@ func TestPlacementOfPlannedPods(t *testing.T) {
 			}}},
 		}}
 	}
+	containers := func(all ...corev1.Container) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) { s.Containers = all }
+	}
+	starting := func(all ...corev1.Container) func(*corev1.PodSpec) {
+		return func(s *corev1.PodSpec) { s.InitContainers = all }
+	}
 	for name, c := range map[string]struct {
 		edit func(*corev1.PodSpec)
 		want bool
@@ -46,20 +52,20 @@ func TestPlacementOfPlannedPods(t *testing.T) {
 		"another pool":                  {func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"pool": "db"} }, false},
 		"affinity to the node":          {func(s *corev1.PodSpec) { s.Affinity = named("n") }, true},
 		"affinity to another node":      {func(s *corev1.PodSpec) { s.Affinity = named("m") }, false},
-		"all of the node":               {func(s *corev1.PodSpec) { s.Containers = []corev1.Container{asking(amount("cpu", "2"), nil)} }, true},
-		"too much":                      {func(s *corev1.PodSpec) { s.Containers = []corev1.Container{asking(amount("cpu", "2001m"), nil)} }, false},
+		"all of the node":               {containers(asking(amount("cpu", "2"), nil)), true},
+		"too much":                      {containers(asking(amount("cpu", "2001m"), nil)), false},
 		"too much together": {func(s *corev1.PodSpec) {
 			s.Containers = []corev1.Container{asking(amount("cpu", "1"), nil), asking(amount("cpu", "1100m"), nil)}
 		}, false},
-		"a limit counts as a request": {func(s *corev1.PodSpec) { s.Containers = []corev1.Container{asking(nil, amount("memory", "5Gi"))} }, false},
+		"a limit counts as a request": {containers(asking(nil, amount("memory", "5Gi"))), false},
 		"a request counts, not the limit": {func(s *corev1.PodSpec) {
 			s.Containers = []corev1.Container{asking(amount("cpu", "1"), amount("cpu", "9"))}
 		}, true},
-		"a device that the node has":     {func(s *corev1.PodSpec) { s.Containers = []corev1.Container{asking(amount("nvidia.com/gpu", "1"), nil)} }, true},
-		"a device that it does not have": {func(s *corev1.PodSpec) { s.Containers = []corev1.Container{asking(amount("amd.com/gpu", "1"), nil)} }, false},
-		"none of such a device":          {func(s *corev1.PodSpec) { s.Containers = []corev1.Container{asking(amount("amd.com/gpu", "0"), nil)} }, true},
-		"an init container alone":        {func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{asking(amount("cpu", "2"), nil)} }, true},
-		"a large init container":         {func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{asking(amount("cpu", "3"), nil)} }, false},
+		"a device that the node has":     {containers(asking(amount("nvidia.com/gpu", "1"), nil)), true},
+		"a device that it does not have": {containers(asking(amount("amd.com/gpu", "1"), nil)), false},
+		"none of such a device":          {containers(asking(amount("amd.com/gpu", "0"), nil)), true},
+		"an init container alone":        {starting(asking(amount("cpu", "2"), nil)), true},
+		"a large init container":         {starting(asking(amount("cpu", "3"), nil)), false},
 		"a sidecar beside a container": {func(s *corev1.PodSpec) {
 			s.InitContainers, s.Containers = []corev1.Container{sidecar}, []corev1.Container{asking(amount("cpu", "1500m"), nil)}
 		}, false},

@@ -38,7 +38,9 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 		if strings.Count(text, "<details>") != strings.Count(text, "</details>") {
 			t.Errorf("%d rows: a row is cut", rows)
 		}
-		if shown := strings.Count(text, "<b><code>"); shown < rows && !strings.Contains(text, fmt.Sprintf("**%s more rows do not fit", thousandsOf(rows-shown))) {
+		shown := strings.Count(text, "<b><code>")
+		counted := fmt.Sprintf("**%s more rows do not fit", thousandsOf(rows-shown))
+		if shown < rows && !strings.Contains(text, counted) {
 			t.Errorf("%d of %d rows are shown, and the rest is not counted", shown, rows)
 		}
 	}

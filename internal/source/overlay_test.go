@@ -113,12 +113,24 @@ func TestWhatIsRemovedTakesAlong(t *testing.T) {
 		remove ObjectRef
 		want   string
 	}{
-		"a Deployment its pods":     {ObjectRef{Kind: "Deployment", Group: "apps", Namespace: "a", Name: "web"}, "a/agent-1@n1 a/tidy-29000000-1@n1 b/alone@n2"},
-		"a CronJob those of Jobs":   {ObjectRef{Kind: "CronJob", Group: "batch", Namespace: "a", Name: "tidy"}, "a/agent-1@n1 a/web-1@n1 b/alone@n2"},
-		"a Job its pods":            {ObjectRef{Kind: "Job", Group: "batch", Namespace: "a", Name: "tidy-29000000"}, "a/agent-1@n1 a/web-1@n1 b/alone@n2"},
-		"a DaemonSet its pods":      {ObjectRef{Kind: "DaemonSet", Group: "apps", Namespace: "a", Name: "agent"}, "a/tidy-29000000-1@n1 a/web-1@n1 b/alone@n2"},
-		"a namespace its pods":      {ObjectRef{Kind: "Namespace", Name: "a"}, "b/alone@n2"},
-		"a pod nothing":             {ObjectRef{Kind: "Pod", Namespace: "b", Name: "alone"}, "a/agent-1@n1 a/tidy-29000000-1@n1 a/web-1@n1"},
+		"a Deployment its pods": {
+			ObjectRef{Kind: "Deployment", Group: "apps", Namespace: "a", Name: "web"},
+			"a/agent-1@n1 a/tidy-29000000-1@n1 b/alone@n2",
+		},
+		"a CronJob those of Jobs": {
+			ObjectRef{Kind: "CronJob", Group: "batch", Namespace: "a", Name: "tidy"}, "a/agent-1@n1 a/web-1@n1 b/alone@n2",
+		},
+		"a Job its pods": {
+			ObjectRef{Kind: "Job", Group: "batch", Namespace: "a", Name: "tidy-29000000"}, "a/agent-1@n1 a/web-1@n1 b/alone@n2",
+		},
+		"a DaemonSet its pods": {
+			ObjectRef{Kind: "DaemonSet", Group: "apps", Namespace: "a", Name: "agent"},
+			"a/tidy-29000000-1@n1 a/web-1@n1 b/alone@n2",
+		},
+		"a namespace its pods": {ObjectRef{Kind: "Namespace", Name: "a"}, "b/alone@n2"},
+		"a pod nothing": {
+			ObjectRef{Kind: "Pod", Namespace: "b", Name: "alone"}, "a/agent-1@n1 a/tidy-29000000-1@n1 a/web-1@n1",
+		},
 		"a service account no pods": {ObjectRef{Kind: "ServiceAccount", Namespace: "a", Name: "x"}, all},
 		"a node its pods, of which some come back": {
 			ObjectRef{Kind: "Node", Name: "n1"}, "a/tidy-29000000-1@planned a/web-1@planned b/alone@n2",
@@ -190,7 +202,8 @@ func TestAppliedWorkloads(t *testing.T) {
 			"a/agent-1@n1 a/new-*@n2 a/tidy-29000000-1@n1 a/web-1@n1 b/alone@n2",
 		},
 		"two of one name and different kinds": {
-			strings.Replace(sameTemplate, "web", "new", 1) + "---" + strings.NewReplacer("web", "new", "Deployment", "StatefulSet").Replace(sameTemplate),
+			strings.Replace(sameTemplate, "web", "new", 1) + "---" +
+				strings.NewReplacer("web", "new", "Deployment", "StatefulSet").Replace(sameTemplate),
 			"a/agent-1@n1 a/new-*@planned a/new-**@planned a/tidy-29000000-1@n1 a/web-1@n1 b/alone@n2",
 		},
 	} {
@@ -263,8 +276,12 @@ func TestAddedPodsAreAdmitted(t *testing.T) {
 		"no account":                 {pod(""), "default", true},
 		"an account":                 {pod("serviceAccountName: x,"), "x", true},
 		"an account without a token": {account("q", "false") + pod("serviceAccountName: q,"), "q", false},
-		"the pod wants one":          {account("q", "false") + pod("serviceAccountName: q, automountServiceAccountToken: true,"), "q", true},
-		"the pod wants none":         {account("q", "true") + pod("serviceAccountName: q, automountServiceAccountToken: false,"), "q", false},
+		"the pod wants one": {
+			account("q", "false") + pod("serviceAccountName: q, automountServiceAccountToken: true,"), "q", true,
+		},
+		"the pod wants none": {
+			account("q", "true") + pod("serviceAccountName: q, automountServiceAccountToken: false,"), "q", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, _, err := overlayState(t, c.with)
