@@ -25,7 +25,8 @@ type attackPathsResult struct {
 	// nodes is how many nodes a class has of which this is one.
 	nodes int
 	// custom are the techniques that the user adds.
-	custom []attackpaths.CustomTechnique
+	custom      []attackpaths.CustomTechnique
+	certainOnly bool
 }
 
 // attackPathsResults are those of several starts.
@@ -33,7 +34,8 @@ type attackPathsResults struct {
 	Results []attackPathsResult `json:"results"`
 	State   stateInfo           `json:"state"`
 
-	custom []attackpaths.CustomTechnique
+	custom      []attackpaths.CustomTechnique
+	certainOnly bool
 }
 
 // attackPathsClasses are the nodes by what they reach.
@@ -48,6 +50,8 @@ type attackPathsClasses struct {
 
 	custom      []attackpaths.CustomTechnique
 	certainOnly bool
+	// overview is what the classes reach in each namespace; only a page shows it.
+	overview *attackpaths.Overview
 }
 
 // attackPathsFlags are the command's own flags.
@@ -119,7 +123,7 @@ cluster-admin unless --to names another.`,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
 	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
 	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
-	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF)
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
 		if err != nil {
@@ -224,7 +228,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		}
 	}
 	warned := map[missing]bool{}
-	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info(), custom: f.custom}
+	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info(), custom: f.custom, certainOnly: f.certainOnly}
 	for _, start := range starts {
 		reached, err := g.From(start)
 		if err != nil {
@@ -232,6 +236,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		}
 		result := attackPathsResult{
 			Result: reached, State: s.info(), target: f.target, maxPaths: f.maxPaths, custom: f.custom,
+			certainOnly: f.certainOnly,
 		}
 		if f.certainOnly {
 			result.dropPossible()
@@ -297,6 +302,9 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 	}
 	if a.status == statusAllowed && len(missing) > 0 {
 		a.status = statusUndecided
+	}
+	if format == render.HTML {
+		result.overview = g.Overview(result.Classes, attackpaths.OverviewOptions{CertainOnly: f.certainOnly})
 	}
 	return a.write(result, format)
 }

@@ -1,5 +1,5 @@
 // Package render writes the result of a command as a table, a wide table, JSON,
-// YAML, a dot graph or SARIF. Every format comes from the same result value: JSON and
+// YAML, a dot graph or SARIF; package report writes pages. Every format comes from the same result value: JSON and
 // YAML from its fields, the others from the small interfaces below.
 package render
 
@@ -24,6 +24,7 @@ const (
 	YAML  Format = "yaml"
 	Dot   Format = "dot"
 	SARIF Format = "sarif"
+	HTML  Format = "html"
 )
 
 // ParseFormat checks a format against those that fit a result.
