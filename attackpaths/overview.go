@@ -61,7 +61,7 @@ func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
 		}
 	}
 	all.Cells = make([]Cell, len(places))
-	g.eachNode(len(rows), o, func(i int) (string, Certainty) { return rows[i].Nodes[0], rows[i].ClusterAdmin }, func(i int, s *search) {
+	g.eachNode(len(rows), o, func(i int) (string, Certainty) { return rows[i].Nodes[0], rows[i].ClusterAdmin }, func(i int, s *overviewSearch) {
 		rows[i].Path = s.adminPath()
 		for _, j := range first[i] {
 			all.Cells[rows[i].Cells[j]] = s.cell(s.groups[j])
@@ -99,7 +99,7 @@ func (g *Graph) overviewRows(classes []Class, o OverviewOptions) ([]OverviewRow,
 		}
 	}
 	g.eachNode(len(members), o, func(i int) (string, Certainty) { return members[i].node, classes[members[i].class].ClusterAdmin },
-		func(i int, s *search) { members[i].keys = s.keysOfRow() })
+		func(i int, s *overviewSearch) { members[i].keys = s.keysOfRow() })
 	var rows []OverviewRow
 	var keys [][]cellKey
 	index := map[[2]any]int{}
@@ -125,12 +125,12 @@ func (g *Graph) overviewRows(classes []Class, o OverviewOptions) ([]OverviewRow,
 }
 
 // eachNode calls do for so many nodes, on several processors, with what each reaches.
-func (g *Graph) eachNode(n int, o OverviewOptions, node func(int) (string, Certainty), do func(int, *search)) {
+func (g *Graph) eachNode(n int, o OverviewOptions, node func(int) (string, Certainty), do func(int, *overviewSearch)) {
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			s := &search{Graph: g, options: o, certain: g.solver(false), possible: g.solver(true)}
+			s := &overviewSearch{Graph: g, options: o, certain: g.solver(false), possible: g.solver(true)}
 			defer g.release(s.certain)
 			defer g.release(s.possible)
 			for i := range next {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// search is what one node reaches.
-type search struct {
+// overviewSearch is what one node reaches.
+type overviewSearch struct {
 	*Graph
 	options           OverviewOptions
 	start             vertex
@@ -19,7 +19,7 @@ type search struct {
 }
 
 // run finds what a node reaches. How it reaches cluster-admin is known.
-func (s *search) run(start vertex, admin Certainty) {
+func (s *overviewSearch) run(start vertex, admin Certainty) {
 	s.start, s.admin, s.groups = start, admin, nil
 	if admin == Certain {
 		s.certain.solveUntil(start, s.index[key{kind: isClusterAdmin}])
@@ -40,7 +40,7 @@ func (s *search) run(start vertex, admin Certainty) {
 }
 
 // adminWay is how cluster-admin is reached, if it is.
-func (s *search) adminWay() way {
+func (s *overviewSearch) adminWay() way {
 	w := way{s.index[key{kind: isClusterAdmin}], s.certain, s.admin}
 	if s.admin == Possible {
 		w.solver = s.possible
@@ -48,7 +48,7 @@ func (s *search) adminWay() way {
 	return w
 }
 
-func (s *search) adminPath() []Step {
+func (s *overviewSearch) adminPath() []Step {
 	if s.admin == No {
 		return nil
 	}
@@ -56,13 +56,13 @@ func (s *search) adminPath() []Step {
 	return w.solver.path(w.vertex)
 }
 
-func (s *search) holdingOf(w way) Holding {
+func (s *overviewSearch) holdingOf(w way) Holding {
 	h, _ := s.keys[w.vertex].holding()
 	return h
 }
 
 // cell renders the ways to what is in one cell.
-func (s *search) cell(ways []way) Cell {
+func (s *overviewSearch) cell(ways []way) Cell {
 	h := s.holdingOf(ways[0])
 	c := Cell{Namespace: namespaceOf(h), Kind: h.Kind}
 	c.From, _ = s.keys[s.start].holding()
@@ -86,7 +86,7 @@ type rowKeys struct {
 	cells            []cellKey
 }
 
-func (s *search) keysOfRow() rowKeys {
+func (s *overviewSearch) keysOfRow() rowKeys {
 	var k rowKeys
 	var alone, withStart []byte
 	if s.admin != No {
@@ -124,7 +124,7 @@ func sum(text []byte) cellKey {
 }
 
 // key hashes what a cell shows. Of pods it shows only how many they are.
-func (s *search) key(ways []way) cellKey {
+func (s *overviewSearch) key(ways []way) cellKey {
 	h := s.holdingOf(ways[0])
 	text := append(append([]byte(namespaceOf(h)), 0), h.Kind...)
 	for i, w := range ways {
@@ -142,7 +142,7 @@ func (s *search) key(ways []way) cellKey {
 
 // appendWay appends how a holding is reached. The pods that run on the start itself do not count:
 // those of a DaemonSet differ on each node.
-func (s *search) appendWay(text []byte, w way) []byte {
+func (s *overviewSearch) appendWay(text []byte, w way) []byte {
 	for _, v := range w.solver.derivation(w.vertex) {
 		how := w.solver.via[v]
 		if v == s.start || s.keys[v].kind == isNodeUser && how.from == s.start {
