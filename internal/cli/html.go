@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/report"
 )
 
@@ -12,11 +13,32 @@ type paged interface{ page() report.Page }
 
 // writePage writes a result as a page.
 func (s streams) writePage(result any) error {
-	p, ok := result.(paged)
-	if !ok {
-		return fmt.Errorf("a %T has no page", result)
+	switch r := result.(type) {
+	case paged:
+		return report.Write(s.out, r.page())
+	case *doctor.Report:
+		return report.Write(s.out, report.Page{Kind: report.KindDoctor, Title: "Doctor: " + r.Origin, Data: r})
 	}
-	return report.Write(s.out, p.page())
+	return fmt.Errorf("a %T has no page", result)
+}
+
+func (r *diffResult) page() report.Page {
+	data := struct {
+		*diffResult
+		Headline   string                      `json:"headline"`
+		TotalLines []string                    `json:"totalLines"`
+		Techniques map[attackpaths.Code]string `json:"techniques"`
+	}{r, r.verdictText(), r.totalLines(), techniqueSummaries(r.custom)}
+	return report.Page{Kind: report.KindDiff, Title: "Diff: " + r.After.Origin, Data: data}
+}
+
+func (r reachResult) page() report.Page {
+	data := struct {
+		reachResult
+		// AttackPathsUnknown is true if more may be reached in the end.
+		AttackPathsUnknown bool `json:"attackPathsUnknown"`
+	}{r, r.AttackPaths != nil && r.AttackPaths.unread}
+	return report.Page{Kind: report.KindReach, Title: "Reach of node " + r.Node + ": " + r.State.Origin, Data: data}
 }
 
 func (r attackPathsResult) page() report.Page {

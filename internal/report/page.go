@@ -18,6 +18,9 @@ type Kind string
 // The kinds of pages.
 const (
 	KindAttackPaths Kind = "attack-paths"
+	KindDiff        Kind = "diff"
+	KindReach       Kind = "reach"
+	KindDoctor      Kind = "doctor"
 )
 
 // Page is a result to show.
@@ -35,9 +38,12 @@ var files embed.FS
 // scripts are the files of each kind of page, in the order in which they run.
 var scripts = map[Kind][]string{
 	KindAttackPaths: {
-		"text.js", "dom.js", "link.js", "frame.js", "paths.js", "grid.js", "filter.js", "rank.js", "matrix.js", "advice.js",
-		"details.js", "print.js", "attackpaths.js",
+		"text.js", "dom.js", "link.js", "frame.js", "steps.js", "paths.js", "grid.js", "filter.js", "rank.js", "matrix.js",
+		"advice.js", "details.js", "print.js", "attackpaths.js",
 	},
+	KindDiff:   {"text.js", "dom.js", "link.js", "frame.js", "steps.js", "search.js", "diff.js"},
+	KindReach:  {"text.js", "dom.js", "link.js", "frame.js", "steps.js", "search.js", "reach.js"},
+	KindDoctor: {"text.js", "dom.js", "link.js", "frame.js", "search.js", "doctor.js"},
 }
 
 // policy is the page's Content-Security-Policy: its own style and script, and nothing else.

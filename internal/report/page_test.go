@@ -31,7 +31,7 @@ func write(t *testing.T, p Page) []byte {
 	return b.Bytes()
 }
 
-var kinds = []Kind{KindAttackPaths}
+var kinds = []Kind{KindAttackPaths, KindDiff, KindReach, KindDoctor}
 
 func TestThePolicyAllowsItsOwnScriptAndStyleOnly(t *testing.T) {
 	for _, kind := range kinds {

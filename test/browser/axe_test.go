@@ -45,11 +45,17 @@ func TestAccessibility(t *testing.T) {
 	pages := map[string][]byte{
 		"all nodes": careless(t),
 		"start":     html(t, "attack-paths", "node/web-1", "--from", "../../examples/shop.snapshot"),
+		"reach":     reachPage(t),
+		"doctor":    doctorPage(t),
+		"diff":      diffPage(t),
 		"unknown":   html(t, "attack-paths", "--all-nodes", "--from", "../../examples/shop"),
 	}
 	fragments := map[string][]string{
 		"all nodes": {"", "#row=web-3", "#row=data-1&in=search&what=Secret/search/index-credentials", "#q=nothing-like-this"},
 		"start":     {"", "#row=node+web-1&in=shop"},
+		"reach":     {"", "#open=secret+shop%2Fsession-key"},
+		"doctor":    {""},
+		"diff":      {""},
 		"unknown":   {""},
 	}
 	for name, page := range pages {

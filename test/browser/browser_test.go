@@ -222,4 +222,4 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-func (p *tab) fragment() string { return eval[string](p, "decodeURIComponent(location.hash)") }
+func (p *tab) fragment() string { return eval[string](p, "decodeURIComponent(location.hash.replaceAll('+', ' '))") }

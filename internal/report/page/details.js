@@ -1,35 +1,5 @@
 // The details of one row: how it owns the cluster, and what it reaches in each namespace.
 
-function stepList(steps) {
-  return el(
-    'ol',
-    { class: 'steps' },
-    steps.map((s) =>
-      el(
-        'li',
-        { class: s.possible ? 'possible' : 'certain' },
-        el(
-          'p',
-          { class: 'fromto' },
-          holdingElement(s.from),
-          el('span', { class: 'arrow' }, ' → '),
-          holdingElement(s.to),
-        ),
-        s.impersonates && el('p', {}, 'acts as ', holdingElement(s.impersonates)),
-        el('p', { class: 'because' }, s.because),
-        el('p', { class: 'technique' }, el('code', {}, s.technique), ' ', page.data.techniques[s.technique]),
-        s.grantedBy && el('p', { class: 'granted' }, 'granted by ', nameOf(s.grantedBy)),
-        el(
-          'p',
-          {},
-          badge(s.possible ? 'Possible' : 'Certain', s.possible ? 'possible' : 'certain'),
-          s.dependsOn && el('span', { class: 'depends' }, `: depends on ${s.dependsOn}`),
-        ),
-      ),
-    ),
-  );
-}
-
 const details = {
   element: el('aside', { id: 'details', hidden: true, 'aria-labelledby': 'details-title' }),
   row: null,

@@ -1,17 +1,5 @@
 // Reading the data of attack paths: lists in which everything is once, see attackpaths.go.
 
-const kinds = [
-  ['Node', 'node'],
-  ['ServiceAccount', 'service account'],
-  ['User', 'user'],
-  ['Group', 'group'],
-  ['Namespace', 'namespace'],
-  ['Secret', 'secret'],
-  ['Pod', 'pod'],
-];
-const nounOf = new Map(kinds);
-const clusterWide = '(cluster)';
-
 const paths = {
   /** Decodes everything that is needed at once. Steps are decoded when they are shown. */
   read(data) {
@@ -112,29 +100,6 @@ const paths = {
     return all;
   },
 };
-
-const withNamespace = (h) => (h.namespace ? `${h.namespace}/${h.name}` : h.name);
-
-/** "secret shop/db" */
-const holdingText = (h) =>
-  h.kind === 'ClusterAdmin' ? 'cluster-admin' : `${nounOf.get(h.kind) ?? h.kind.toLowerCase()} ${withNamespace(h)}`;
-
-const holdingElement = (h) =>
-  h.kind === 'ClusterAdmin'
-    ? el('b', {}, 'cluster-admin')
-    : [nounOf.get(h.kind) ?? h.kind.toLowerCase(), ' ', el('b', {}, nameOf(withNamespace(h)))];
-
-/** "7 secrets (2 possible)" */
-const totalText = (kind, t) =>
-  count(t.certain + t.possible, nounOf.get(kind)) +
-  (t.possible === 0 ? '' : t.certain === 0 ? ' (possible)' : ` (${thousands(t.possible)} possible)`);
-
-/** "3 nodes, 7 secrets (2 possible)" */
-const totalsText = (totals) =>
-  kinds
-    .filter(([k]) => totals[k])
-    .map(([k]) => totalText(k, totals[k]))
-    .join(', ');
 
 const stateWords = {
   Certain: 'owns the cluster',
