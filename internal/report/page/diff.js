@@ -21,6 +21,10 @@ function holdings(all, n, kind) {
   ];
 }
 
+/** What is not reached is unknown if not everything could be read. */
+const stateBadge = (state) =>
+  state === 'No' && missing.length > 0 ? badge('Unknown', 'not known') : badge(state, state.toLowerCase());
+
 function row(r) {
   const body = el('div', { class: 'row-body' });
   const element = el(
@@ -33,15 +37,13 @@ function row(r) {
       el('span', { class: 'arrow' }, ' → '),
       holdings(r.reached, r.reachedCount, r.kind),
       ' ',
-      badge(r.before, r.before.toLowerCase()),
+      stateBadge(r.before),
       el('span', { class: 'arrow' }, ' → '),
-      badge(r.after, r.after.toLowerCase()),
+      stateBadge(r.after),
     ),
     body,
   );
-  element.addEventListener('toggle', () => {
-    if (!body.firstChild) add(body, rowBody(r));
-  });
+  fillWhenOpened(element, body, () => rowBody(r));
   opened.set(r.id, element);
   return element;
 }

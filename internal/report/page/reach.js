@@ -45,10 +45,9 @@ function object(o) {
     el('summary', {}, nameOf(withNamespace(o)), el('span', { class: 'faint' }, ` ${count(o.paths.length, 'path')}`)),
     body,
   );
-  element.addEventListener('toggle', () => {
-    if (body.firstChild) return;
+  fillWhenOpened(element, body, () => {
     const conditions = conditionsOf(o.may);
-    add(body, [
+    return [
       el('p', {}, 'May ', o.may.map(mayText).join('; ')),
       audiences(o),
       conditions.length > 0 &&
@@ -63,7 +62,7 @@ function object(o) {
           ),
         ),
       pathList(o.paths),
-    ]);
+    ];
   });
   return element;
 }

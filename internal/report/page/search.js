@@ -82,6 +82,34 @@ const tableRow = (cells) =>
     cells.map((c) => el('td', {}, c)),
   );
 
+/** Entries whose content is made when they are opened, or printed. */
+const unfilled = new Map();
+
+function fillWhenOpened(element, body, make) {
+  const fillBody = () => {
+    if (!body.firstChild) add(body, make());
+    unfilled.delete(element);
+  };
+  unfilled.set(element, fillBody);
+  element.addEventListener('toggle', fillBody);
+}
+
+/** Opens entries for printing, and closes them after it. */
+function openForPrint() {
+  const printed = 200;
+  let opened = [];
+  addEventListener('beforeprint', () => {
+    opened = [...document.querySelectorAll('details.entry:not([open], [hidden])')].slice(0, printed);
+    for (const element of opened) {
+      unfilled.get(element)?.();
+      element.open = true;
+    }
+  });
+  addEventListener('afterprint', () => {
+    for (const element of opened) element.open = false;
+  });
+}
+
 /** Opens the entry that the address names, and names in the address what is opened. */
 function linkedDetails(entries) {
   for (const [id, element] of entries) {
@@ -101,6 +129,7 @@ function linkedDetails(entries) {
 
 function start() {
   link.start();
+  openForPrint();
   link.changed();
   performance.mark('ready');
   document.documentElement.dataset.ready = '';
