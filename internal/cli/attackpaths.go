@@ -96,6 +96,9 @@ cluster-admin unless --to names another.`,
   # Which nodes give the whole cluster?
   node-authorizer attack-paths --all-nodes
 
+  # As a page for a browser
+  node-authorizer attack-paths --all-nodes --what-to-change -o html > paths.html
+
   # Which change helps most nodes?
   node-authorizer attack-paths --all-nodes --what-to-change
 

@@ -222,4 +222,6 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-func (p *tab) fragment() string { return eval[string](p, "decodeURIComponent(location.hash.replaceAll('+', ' '))") }
+func (p *tab) fragment() string {
+	return eval[string](p, "decodeURIComponent(location.hash.replaceAll('+', ' '))")
+}

@@ -59,9 +59,6 @@ function findingEntry(f, state) {
   );
 }
 
-/** Text of several lines: line breaks are kept, other characters that cannot be seen are shown. */
-const lines = (text) => text.split('\n').map((line, i) => [i > 0 && document.createTextNode('\n'), line]);
-
 const outcomes = { yes: ['No', 'yes'], no: ['Certain', 'no'], unknown: ['Unknown', 'not known'] };
 const outcome = (o) => {
   const [state, word] = outcomes[o.value] ?? outcomes.unknown;

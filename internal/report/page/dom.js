@@ -48,3 +48,6 @@ const badge = (state, word) =>
     el('span', { class: 'sign', 'aria-hidden': 'true' }, signs[state]),
     word,
   );
+
+/** Text of several lines: line breaks are kept, other characters that cannot be seen are shown. */
+const lines = (text) => text.split('\n').map((line, i) => [i > 0 && document.createTextNode('\n'), line]);

@@ -67,6 +67,7 @@ function stepList(steps) {
           badge(s.possible ? 'Possible' : 'Certain', s.possible ? 'possible' : 'certain'),
           s.dependsOn && el('span', { class: 'depends' }, `: depends on ${s.dependsOn}`),
         ),
+        remedyElement(s.remedy),
       ),
     ),
   );
