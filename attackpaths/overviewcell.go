@@ -20,7 +20,7 @@ type Cell struct {
 
 // Cells groups what is reached by namespace and kind. It leaves out cluster-admin.
 func (r Result) Cells() []Cell {
-	groups := byPlace(r.Reached, func(x Reached) Holding { return x.Holding })
+	groups := byPlace(slices.Clone(r.Reached), func(x Reached) Holding { return x.Holding })
 	cells := make([]Cell, len(groups))
 	for i, group := range groups {
 		slices.SortStableFunc(group, func(a, b Reached) int {
@@ -48,30 +48,34 @@ func (c *Cell) count(certainty Certainty) {
 	}
 }
 
-// byPlace groups what is reached by namespace and kind, in the order of these.
+// byPlace groups what is reached by namespace and kind, in the order of these. What is of one kind
+// and in one namespace is together in the list.
 func byPlace[T any](all []T, holding func(T) Holding) [][]T {
-	type place struct{ namespace, kind string }
-	groups := map[place][]T{}
-	var order []place
-	for _, x := range all {
-		h := holding(x)
-		if h.Kind == ClusterAdmin {
-			continue
-		}
-		p := place{namespaceOf(h), h.Kind}
-		if groups[p] == nil {
-			order = append(order, p)
-		}
-		groups[p] = append(groups[p], x)
+	type place struct {
+		namespace, kind string
+		from, to        int
 	}
-	slices.SortFunc(order, func(a, b place) int {
+	var places []place
+	for i, x := range all {
+		h := holding(x)
+		namespace := namespaceOf(h)
+		last := len(places) - 1
+		switch {
+		case h.Kind == ClusterAdmin:
+		case last >= 0 && places[last].namespace == namespace && places[last].kind == h.Kind:
+			places[last].to = i + 1
+		default:
+			places = append(places, place{namespace, h.Kind, i, i + 1})
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), kindOrder[a.kind]-kindOrder[b.kind])
 	})
-	sorted := make([][]T, len(order))
-	for i, p := range order {
-		sorted[i] = groups[p]
+	groups := make([][]T, len(places))
+	for i, p := range places {
+		groups[i] = all[p.from:p.to]
 	}
-	return sorted
+	return groups
 }
 
 func namespaceOf(h Holding) string {

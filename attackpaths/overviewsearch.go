@@ -140,20 +140,31 @@ func (s *overviewSearch) key(ways []way) cellKey {
 	return sum(text)
 }
 
-// appendWay appends how a holding is reached. The pods that run on the start itself do not count:
-// those of a DaemonSet differ on each node.
+// appendWay appends how a holding is reached, from its end.
 func (s *overviewSearch) appendWay(text []byte, w way) []byte {
-	for _, v := range w.solver.derivation(w.vertex) {
-		how := w.solver.via[v]
-		if v == s.start || s.keys[v].kind == isNodeUser && how.from == s.start {
-			continue
+	for v := w.vertex; v != none; v = w.solver.via[v].from {
+		if w.solver.via[v].join >= 0 {
+			for _, v := range w.solver.derivation(v) {
+				text = s.appendStep(text, v, w.solver.via[v])
+			}
+			break
 		}
-		text = binary.AppendVarint(text, int64(v))
-		text = binary.AppendVarint(append(text, byte(how.edge.row)), int64(how.join))
-		text = binary.AppendVarint(text, int64(how.edge.dependsOn))
-		if !how.edge.row.ofPodOnStart() {
-			text = binary.AppendVarint(text, int64(how.edge.arg))
-		}
+		text = s.appendStep(text, v, w.solver.via[v])
+	}
+	return text
+}
+
+// appendStep appends how a vertex is reached from the one before it. The pods that run on the start
+// itself do not count: those of a DaemonSet differ on each node.
+func (s *overviewSearch) appendStep(text []byte, v vertex, how via) []byte {
+	if v == s.start || s.keys[v].kind == isNodeUser && how.from == s.start {
+		return text
+	}
+	text = binary.AppendVarint(text, int64(v))
+	text = binary.AppendVarint(append(text, byte(how.edge.row)), int64(how.join))
+	text = binary.AppendVarint(text, int64(how.edge.dependsOn))
+	if !how.edge.row.ofPodOnStart() {
+		text = binary.AppendVarint(text, int64(how.edge.arg))
 	}
 	return text
 }
