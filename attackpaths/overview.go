@@ -32,6 +32,8 @@ type OverviewRow struct {
 type OverviewOptions struct {
 	// CertainOnly leaves out what is only possible.
 	CertainOnly bool
+	// CertainCells leaves out of cells what is only possible, but not how cluster-admin is possible.
+	CertainCells bool
 	// Names is how many holdings a cell lists; 20 if zero.
 	Names int
 }

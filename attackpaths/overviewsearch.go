@@ -27,9 +27,13 @@ func (s *overviewSearch) run(start vertex, admin Certainty) {
 	}
 	s.certain.solve(start)
 	possible := s.certain
-	if !s.options.CertainOnly {
+	switch {
+	case s.options.CertainOnly:
+	case !s.options.CertainCells:
 		possible = s.possible
 		possible.solve(start)
+	case admin == Possible:
+		s.possible.solveUntil(start, s.index[key{kind: isClusterAdmin}])
 	}
 	s.groups = byPlace(s.ways(start, s.certain, possible), s.holdingOf)
 	for _, group := range s.groups {

@@ -50,9 +50,15 @@ type attackPathsClasses struct {
 
 	custom      []attackpaths.CustomTechnique
 	certainOnly bool
+	// certainCells is true if the overview leaves out what is only possible.
+	certainCells bool
 	// overview is what the classes reach in each namespace; only a page shows it.
 	overview *attackpaths.Overview
 }
+
+// maxOverview is for how many nodes times service accounts and secrets an overview lists what is only
+// possible: often every node may get every pod.
+const maxOverview = 50_000_000
 
 // attackPathsFlags are the command's own flags.
 type attackPathsFlags struct {
@@ -308,7 +314,10 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 		a.status = statusUndecided
 	}
 	if format == render.HTML {
-		result.overview = g.Overview(result.Classes, attackpaths.OverviewOptions{CertainOnly: f.certainOnly})
+		holdings := len(s.State.Inventory.ServiceAccounts()) + len(s.State.Inventory.Secrets())
+		result.certainCells = result.Nodes*holdings > maxOverview
+		options := attackpaths.OverviewOptions{CertainOnly: f.certainOnly, CertainCells: result.certainCells}
+		result.overview = g.Overview(result.Classes, options)
 	}
 	return a.write(result, format)
 }

@@ -73,6 +73,7 @@ func (r attackPathsResults) page() report.Page {
 func (r attackPathsClasses) page() report.Page {
 	a := report.AttackPaths{
 		AllNodes: true, Cells: r.overview.Cells, State: r.State.forPage(), CertainOnly: r.certainOnly, Advice: r.WhatToChange,
+		CertainCells: r.certainCells,
 		Summaries: techniqueSummaries(r.custom),
 	}
 	for _, row := range r.overview.Rows {

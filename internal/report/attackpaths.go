@@ -40,6 +40,8 @@ type AttackPaths struct {
 	State       State
 	Missing     []Missing
 	CertainOnly bool
+	// CertainCells is true if cells leave out what is only possible.
+	CertainCells bool
 	// Advice is nil if it was not asked for.
 	Advice *attackpaths.Advice
 	// Summaries say what each technique does.
@@ -58,10 +60,11 @@ func (a AttackPaths) Page() Page {
 // pathsData is the result for the page's scripts. Everything that repeats is in a list once, and
 // is referred to by its place. The first string is empty.
 type pathsData struct {
-	AllNodes    bool      `json:"allNodes"`
-	CertainOnly bool      `json:"certainOnly,omitempty"`
-	State       State     `json:"state"`
-	Missing     []Missing `json:"missing"`
+	AllNodes     bool      `json:"allNodes"`
+	CertainOnly  bool      `json:"certainOnly,omitempty"`
+	CertainCells bool      `json:"certainCells,omitempty"`
+	State        State     `json:"state"`
+	Missing      []Missing `json:"missing"`
 	// Strings are all others' texts.
 	Strings []string `json:"strings"`
 	// Holdings are kind, namespace and name.
@@ -119,7 +122,7 @@ type encoder struct {
 func (a AttackPaths) encode() *pathsData {
 	e := &encoder{
 		data: &pathsData{
-			AllNodes: a.AllNodes, CertainOnly: a.CertainOnly, State: a.State, Missing: append([]Missing{}, a.Missing...),
+			AllNodes: a.AllNodes, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells, State: a.State, Missing: append([]Missing{}, a.Missing...),
 			Strings: []string{}, Holdings: [][3]int{}, Steps: [][8]int{}, Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
 			Techniques: map[string]string{},
 		},

@@ -53,6 +53,11 @@ function sentences(n) {
   }
   const best = bestChange(page.data.advice);
   if (best) all.push(best);
+  if (page.data.certainCells) {
+    all.push(
+      'The cluster is large: the tables leave out what is only possible, except cluster-admin. A page of one node has it.',
+    );
+  }
   if (page.data.certainOnly) all.push('What is only possible is left out.');
   return all;
 }

@@ -20,8 +20,11 @@ function drawMatrixCell(row, namespace, cell) {
   }
   const cells = cellsIn(row, namespace);
   if (cells.length === 0) {
-    cell.classList.add(paths.unknown ? 'unknown' : 'nothing');
-    fill(cell, paths.unknown ? sign('?', `${where}: not known`) : sign('·', `${where}: nothing`));
+    cell.classList.add(paths.unknown || page.data.certainCells ? 'unknown' : 'nothing');
+    fill(
+      cell,
+      paths.unknown || page.data.certainCells ? sign('?', `${where}: not known`) : sign('·', `${where}: nothing`),
+    );
     return;
   }
   let certain = 0,

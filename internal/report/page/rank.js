@@ -26,7 +26,12 @@ const totalColumn = (kind, title) => ({
     const t = row.totals[kind];
     if (row.admin === 'Certain' && row.cells.length === 0) fill(cell, el('span', { class: 'faint' }, 'all'));
     else if (!t)
-      fill(cell, paths.unknown ? el('span', { class: 'unknown' }, '?') : el('span', { class: 'faint' }, '0'));
+      fill(
+        cell,
+        paths.unknown || page.data.certainCells
+          ? el('span', { class: 'unknown' }, '?')
+          : el('span', { class: 'faint' }, '0'),
+      );
     else
       fill(
         cell,
