@@ -74,7 +74,7 @@ func (r attackPathsClasses) page() report.Page {
 	a := report.AttackPaths{
 		AllNodes: true, Cells: r.overview.Cells, State: r.State.forPage(), CertainOnly: r.certainOnly, Advice: r.WhatToChange,
 		CertainCells: r.certainCells,
-		Summaries: techniqueSummaries(r.custom),
+		Summaries:    techniqueSummaries(r.custom),
 	}
 	for _, row := range r.overview.Rows {
 		a.Rows = append(a.Rows, report.PathsRow{
