@@ -129,7 +129,8 @@ func (a AttackPaths) encode() *pathsData {
 		data: &pathsData{
 			AllNodes: a.AllNodes, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells,
 			State: a.State, Missing: append([]Missing{}, a.Missing...),
-			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{}, Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
+			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{},
+			Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
 			Techniques: map[string]string{},
 		},
 		strings: map[string]int{}, holdings: map[attackpaths.Holding]int{}, steps: map[[9]int]int{},

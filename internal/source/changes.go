@@ -21,7 +21,6 @@ type Changes struct {
 	Skipped map[string]int
 	// Origin says where the objects are from.
 	Origin string
-	kept   int
 }
 
 // addition is one object with its place.
