@@ -98,7 +98,7 @@ func (p *prober) token(
 	account := pod.Spec.ServiceAccountName
 	expires := int64(tooShort)
 	got, done, err := p.try(ctx, pod.Spec.NodeName, &write{
-		path:  "/api/v1/namespaces/" + pod.Namespace + "/serviceaccounts/" + account + "/token",
+		path:  "/api/v1/namespaces/" + url.PathEscape(pod.Namespace) + "/serviceaccounts/" + url.PathEscape(account) + "/token",
 		what:  action{verb: "create", resource: "serviceaccounts", subresource: "token", namespace: pod.Namespace, name: account},
 		about: about + ", valid for one second, which no API server issues",
 		object: authenticationv1.TokenRequest{

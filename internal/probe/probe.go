@@ -137,8 +137,9 @@ type prober struct {
 	unnamed, lacks, remedy string
 	// everyone is true if a user without any group may do anything.
 	everyone bool
-	// dryRuns are the users and paths for which the API server reads dryRun.
-	dryRuns map[[2]string]bool
+	// dryRuns has the nodes and paths for which the API server reads dryRun, with the identity that is
+	// impersonated.
+	dryRuns map[[2]string]identity
 	current *Probe
 }
 
@@ -177,7 +178,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Results, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := &prober{client: c, minor: o.Minor, dryRuns: map[[2]string]bool{}}
+	p := &prober{client: c, minor: o.Minor, dryRuns: map[[2]string]identity{}}
 	results := &Results{Host: config.Host, Probes: []Probe{}}
 	for _, r := range rows() {
 		p.current = &Probe{ID: r.id, Question: r.question, Sent: []Sent{}}

@@ -157,6 +157,13 @@ func TestOutcomes(t *testing.T) {
 				"audience doesNotHold",
 			},
 		},
+		{
+			"constrained impersonation suffices", &fakecluster.Cluster{Constrained: true, Lacks: []string{"impersonate"}}, 37, nil,
+		},
+		{
+			"and shows what does not hold",
+			&fakecluster.Cluster{Constrained: true, Lacks: []string{"impersonate"}, WithoutNodeRestriction: true}, 37, unrestricted,
+		},
 		{"no pod has a token", &fakecluster.Cluster{NoPods: true}, 37, []string{"audience undetermined"}},
 		{
 			"an authorizer that fails refuses nothing", &fakecluster.Cluster{AuthorizerFails: true}, 37, []string{
@@ -286,7 +293,7 @@ func TestWritesAreDryRuns(t *testing.T) {
 		target, user, _ := strings.Cut(rest, " ")
 		path, query, _ := strings.Cut(target, "?")
 		switch {
-		case method != "POST" || strings.HasSuffix(path, "/subjectaccessreviews"):
+		case method != "POST" || strings.HasSuffix(path, "subjectaccessreviews"):
 			if user != "" {
 				t.Errorf("%s impersonates %s", r, user)
 			}

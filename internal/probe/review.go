@@ -13,6 +13,7 @@ import (
 )
 
 const (
+	pathSelfReviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 	pathReviews     = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 	resourceReviews = "subjectaccessreviews.authorization.k8s.io"
 	remedyReviews   = "bind a role with the verb create on " + resourceReviews + " to the user"
@@ -22,17 +23,12 @@ const (
 	userAnonymous        = "system:anonymous"
 )
 
-// action is what a SubjectAccessReview asks about.
+// action is what an access review asks about.
 type action struct {
 	verb, group, resource, subresource, namespace, name string
-	// path is set for a request that is not about a resource.
-	path string
 }
 
 func (a action) String() string {
-	if a.path != "" {
-		return a.verb + " " + a.path
-	}
 	text := a.verb + " " + a.resource
 	if a.group != "" {
 		text += "." + a.group
@@ -51,7 +47,7 @@ func (a action) String() string {
 	return text + " in the whole cluster"
 }
 
-// reviewed is the answer to a SubjectAccessReview.
+// reviewed is the answer to an access review.
 type reviewed struct {
 	allowed bool
 	// reason is the reason that the API server gives; often empty.
@@ -62,47 +58,64 @@ type reviewed struct {
 
 // review asks whether a user may do something.
 func (p *prober) review(ctx context.Context, who identity, what action) reviewed {
-	spec := authorizationv1.SubjectAccessReviewSpec{User: who.user, Groups: who.groups}
-	if what.path != "" {
-		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: what.verb, Path: what.path}
-	} else {
-		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Verb: what.verb, Group: what.group, Resource: what.resource, Subresource: what.subresource,
-			Namespace: what.namespace, Name: what.name,
-		}
-	}
-	a := p.do(ctx, request{
-		method: http.MethodPost, path: pathReviews,
+	return p.reviewed(ctx, request{
+		path:  pathReviews,
 		about: "may user " + who.user + " in " + strings.Join(who.groups, ", ") + " " + what.String() + "?",
 		body: authorizationv1.SubjectAccessReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"}, Spec: spec,
+			TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: who.user, Groups: who.groups, ResourceAttributes: what.attributes(),
+			},
 		},
 	})
-	switch {
-	case a.refused(http.StatusForbidden):
-		return reviewed{unknown: "SubjectAccessReviews may not be created: " + a.line, lacks: resourceReviews, remedy: remedyReviews}
-	case !a.ok():
-		return reviewed{unknown: "no answer to a SubjectAccessReview: " + a.String()}
-	}
-	r := decided(a.body)
-	(*p.sent)[len(*p.sent)-1].Answer = r.line()
-	return r
 }
 
-// decided reads the status of a SubjectAccessReview. A refusal with an error is no decision, because
+// reviewSelf asks whether the caller may do something.
+func (p *prober) reviewSelf(ctx context.Context, what action) reviewed {
+	return p.reviewed(ctx, request{
+		path: pathSelfReviews, about: "may the caller " + what.String() + "?",
+		body: authorizationv1.SelfSubjectAccessReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+			Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: what.attributes()},
+		},
+	})
+}
+
+// reviewed sends an access review.
+func (p *prober) reviewed(ctx context.Context, r request) reviewed {
+	r.method = http.MethodPost
+	a := p.do(ctx, r)
+	switch {
+	case a.refused(http.StatusForbidden):
+		return reviewed{unknown: "access reviews may not be created: " + a.line, lacks: resourceReviews, remedy: remedyReviews}
+	case !a.ok():
+		return reviewed{unknown: "no answer to an access review: " + a.String()}
+	}
+	answer := decided(a.body)
+	(*p.sent)[len(*p.sent)-1].Answer = answer.line()
+	return answer
+}
+
+func (a action) attributes() *authorizationv1.ResourceAttributes {
+	return &authorizationv1.ResourceAttributes{
+		Verb: a.verb, Group: a.group, Resource: a.resource, Subresource: a.subresource, Namespace: a.namespace, Name: a.name,
+	}
+}
+
+// decided reads the status of an access review. A refusal with an error is no decision, because
 // an authorizer that failed may allow it.
 func decided(body []byte) reviewed {
 	var answer struct {
 		Kind   string                                     `json:"kind"`
 		Status *authorizationv1.SubjectAccessReviewStatus `json:"status"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || answer.Kind != "SubjectAccessReview" || answer.Status == nil {
-		return reviewed{unknown: "the answer to a SubjectAccessReview has no status"}
+	if err := json.Unmarshal(body, &answer); err != nil || !strings.HasSuffix(answer.Kind, "SubjectAccessReview") || answer.Status == nil {
+		return reviewed{unknown: "the answer to an access review has no status"}
 	}
 	status := answer.Status
 	switch {
 	case status.Allowed && status.Denied:
-		return reviewed{unknown: "the answer to a SubjectAccessReview is both allowed and denied"}
+		return reviewed{unknown: "the answer to an access review is both allowed and denied"}
 	case !status.Allowed && status.EvaluationError != "":
 		return reviewed{unknown: "an authorizer failed: " + firstLine(status.EvaluationError)}
 	}

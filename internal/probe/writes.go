@@ -39,8 +39,7 @@ type refusal struct {
 
 // try sends a write as a node. If done is true, the probe is concluded.
 func (p *prober) try(ctx context.Context, node string, w *write) (got refusal, done bool, err error) {
-	as := identity{nodeidentity.UserPrefix + node, []string{nodeidentity.Group}}
-	checked, err := p.dryRunIsRead(ctx, as, w)
+	as, checked, err := p.dryRunIsRead(ctx, node, w)
 	if err != nil || !checked {
 		return refusal{}, true, err
 	}
@@ -58,35 +57,54 @@ func (p *prober) try(ctx context.Context, node string, w *write) (got refusal, d
 }
 
 // dryRunIsRead sends the write with a value of dryRun that does not exist, and an empty object, which
-// nothing would store either, once for each path and user. It concludes the probe unless the write may
-// be sent.
-func (p *prober) dryRunIsRead(ctx context.Context, as identity, w *write) (bool, error) {
-	path := [2]string{as.user, w.path}
-	if p.dryRuns[path] {
-		return true, nil
+// nothing would store either, once for each path and node. It concludes the probe unless the write may
+// be sent, and returns the identity with which.
+func (p *prober) dryRunIsRead(ctx context.Context, node string, w *write) (identity, bool, error) {
+	key := [2]string{node, w.path}
+	if as, checked := p.dryRuns[key]; checked {
+		return as, true, nil
 	}
-	a := p.do(ctx, request{
-		method: http.MethodPost, path: w.path, query: url.Values{"dryRun": {noSuchDryRun}}, as: as,
-		body: struct{}{}, about: "an empty object", unread: true,
-	})
+	as := identity{nodeidentity.UserPrefix + node, []string{nodeidentity.Group}}
+	a := p.sendEmpty(ctx, as, w)
+	if a.refused(http.StatusForbidden) && p.mayNotImpersonate(ctx, as) {
+		constrained := identity{user: as.user}
+		if b := p.sendEmpty(ctx, constrained, w); !b.refused(http.StatusForbidden) {
+			as, a = constrained, b
+		}
+	}
 	switch {
 	case a.refused(http.StatusUnprocessableEntity) && a.status.Details != nil && a.status.Details.Kind == "CreateOptions":
-		p.dryRuns[path] = true
-		return true, nil
+		p.dryRuns[key] = as
+		return as, true, nil
 	case a.refused(http.StatusForbidden):
 		p.forbidden(ctx, as, w, a)
 	case a.ok():
-		return false, fmt.Errorf("POST %s with a value of dryRun that does not exist succeeded: something on the way to the API server "+
+		return as, false, fmt.Errorf("POST %s with a value of dryRun that does not exist succeeded: something on the way to the API server "+
 			"drops the query; look for an object without a name there", w.path)
 	default:
 		p.conclude(Undetermined, "whether the API server reads dryRun does not show: %s", a)
 	}
-	return false, nil
+	return as, false, nil
+}
+
+func (p *prober) sendEmpty(ctx context.Context, as identity, w *write) *answer {
+	return p.do(ctx, request{
+		method: http.MethodPost, path: w.path, query: url.Values{"dryRun": {noSuchDryRun}}, as: as,
+		body: struct{}{}, about: "an empty object", unread: true,
+	})
+}
+
+// mayNotImpersonate reports whether the caller is known to have no right to impersonate the user as any
+// user. Then a request that names the user alone is only impersonated with the rights of constrained
+// impersonation (KEP-5284), which puts a node in its groups, and does not let the caller name them.
+func (p *prober) mayNotImpersonate(ctx context.Context, as identity) bool {
+	r := p.reviewSelf(ctx, action{verb: "impersonate", resource: "users", name: as.user})
+	return r.unknown == "" && !r.allowed
 }
 
 // forbidden says which right is missing: that of the caller to impersonate, or that of the node.
 func (p *prober) forbidden(ctx context.Context, as identity, w *write, a *answer) {
-	r := p.review(ctx, identity{as.user, append([]string{groupAuthenticated}, as.groups...)}, w.what)
+	r := p.review(ctx, identity{as.user, []string{nodeidentity.Group, groupAuthenticated}}, w.what)
 	switch {
 	case r.unknown != "":
 		p.lacking(r.lacks, r.remedy, "the request was refused: %s; %s", a.line, r.unknown)

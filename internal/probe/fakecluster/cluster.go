@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -30,6 +31,8 @@ type Cluster struct {
 	Anonymous string
 	// Lacks are rights that the user does not have, such as "create subjectaccessreviews".
 	Lacks []string
+	// Constrained lets a user who lacks "impersonate" impersonate nodes, whose groups the user may not name.
+	Constrained bool
 	// Webhook is the message with which a webhook refuses writes that NodeRestriction allows; of pods
 	// only, if it begins with "pods: ".
 	Webhook string
@@ -96,6 +99,11 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/version":
 		reply(w, http.StatusOK, map[string]string{"major": "1", "minor": "37", "gitVersion": "v1.37.0"})
+	case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
+		reply(w, http.StatusCreated, authorizationv1.SelfSubjectAccessReview{
+			TypeMeta: metav1.TypeMeta{Kind: "SelfSubjectAccessReview"},
+			Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: !c.lacks("impersonate")},
+		})
 	case strings.HasSuffix(path, "/subjectaccessreviews"):
 		c.review(w, r)
 	case r.Method == http.MethodPost:
