@@ -30,12 +30,10 @@ func (p *prober) everyoneRefused(ctx context.Context) error {
 // question is about something that the role system:node does not contain, so that a binding of that
 // role to the group does not hide the answer.
 func (p *prober) nodeIdentity(ctx context.Context) error {
-	questions := []action{{verb: "get", resource: "nodes", name: p.names.node}}
-	if p.minor == 0 || p.minor >= 34 {
-		questions = append(questions, action{verb: "create", group: resourcev1.GroupName, resource: "resourceslices"})
-	}
 	var hidden reviewed
-	for _, what := range questions {
+	for _, what := range []action{
+		{verb: "get", resource: "nodes", name: p.names.node}, {verb: "create", group: resourcev1.GroupName, resource: "resourceslices"},
+	} {
 		node, member := p.review(ctx, p.node(), what), p.review(ctx, p.member(), what)
 		switch {
 		case p.undecided(node, member):

@@ -28,8 +28,7 @@ func (p *prober) certificate(ctx context.Context) error {
 		return err
 	}
 	err = p.compared(ctx, p.names.node, other, own, "can only create a node CSR", nodeidentity.UserPrefix+p.names.node)
-	// The gate that switches the check off came with it.
-	if p.current.Outcome == DoesNotHold && p.minor != 0 && !kubeversion.For(p.minor).Settable(insecureRequests) {
+	if p.current.Outcome == DoesNotHold && p.minor != 0 && kubeversion.For(p.minor).Enabled(insecureRequests) {
 		p.breaks(ByVersion, "%s: Kubernetes %s does not check that", p.current.Why, p.minor)
 	}
 	return err

@@ -20,6 +20,7 @@ import (
 // The bounds of a run.
 const (
 	maxRequests    = 100
+	maxFailures    = 3
 	maxAnswer      = 64 << 10
 	maxList        = 8 << 20
 	maxLine        = 300
@@ -33,7 +34,9 @@ type client struct {
 	none        *http.Client
 	timeout     time.Duration
 	left        int
-	sent        *[]Sent
+	// failures counts the requests since the last one to which a response came.
+	failures int
+	sent     *[]Sent
 }
 
 func newClient(config *rest.Config, timeout time.Duration) (*client, error) {
@@ -132,6 +135,9 @@ func (c *client) send(ctx context.Context, r *request) *answer {
 	if c.left--; c.left < 0 {
 		return &answer{line: fmt.Sprintf("not sent: a run sends at most %d requests", maxRequests)}
 	}
+	if c.failures >= maxFailures {
+		return &answer{line: fmt.Sprintf("not sent: to the last %d requests no response came", maxFailures)}
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	sent, err := c.encode(ctx, r)
@@ -144,8 +150,10 @@ func (c *client) send(ctx context.Context, r *request) *answer {
 	}
 	response, err := by.Do(sent)
 	if err != nil {
+		c.failures++
 		return &answer{line: firstLine("no response: " + err.Error())}
 	}
+	c.failures = 0
 	defer response.Body.Close()
 	return read(response, r)
 }

@@ -74,11 +74,11 @@ func TestOutcomes(t *testing.T) {
 			[]string{"other-node doesNotHold group"},
 		},
 		{
-			"and from all, except for its reason", &fakecluster.Cluster{Group: []string{"get nodes"}}, 33,
+			"and from all, except for its reason", &fakecluster.Cluster{Group: []string{"get nodes", "create resourceslices"}}, 37,
 			[]string{"other-node doesNotHold group"},
 		},
 		{
-			"and from all", &fakecluster.Cluster{Group: []string{"get nodes"}, Silent: true}, 33,
+			"and from all", &fakecluster.Cluster{Group: []string{"get nodes", "create resourceslices"}, Silent: true}, 37,
 			[]string{"node-identity undetermined", "other-node doesNotHold group", "write-pod undetermined"},
 		},
 		{

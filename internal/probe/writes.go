@@ -79,8 +79,8 @@ func (p *prober) dryRunIsRead(ctx context.Context, node string, w *write) (ident
 	case a.refused(http.StatusForbidden):
 		p.forbidden(ctx, as, w, a)
 	case a.ok():
-		return as, false, fmt.Errorf("POST %s with a value of dryRun that does not exist succeeded: something on the way to the API server "+
-			"drops the query; look for an object without a name there", w.path)
+		return as, false, fmt.Errorf("POST %s with a value of dryRun that does not exist succeeded: something on the way to the "+
+			"API server drops the query; look for an object without a name there", w.path)
 	default:
 		p.conclude(Undetermined, "whether the API server reads dryRun does not show: %s", a)
 	}
@@ -137,6 +137,9 @@ func (g *refusal) says(words ...string) bool {
 	return g.admission
 }
 
+// ourWebhook is in the messages of node-authorizer's webhook, which has the rules of NodeRestriction.
+const ourWebhook = `admission webhook "noderestriction.node-authorizer.io" denied the request`
+
 // compared concludes from a write that NodeRestriction refuses and one that it does not. The words
 // are in its message.
 func (p *prober) compared(ctx context.Context, node string, forbidden, allowed *write, words ...string) error {
@@ -151,7 +154,7 @@ func (p *prober) compared(ctx context.Context, node string, forbidden, allowed *
 	case !got.admission:
 		p.conclude(Undetermined, "%s", got.answer)
 		return nil
-	case got.says(words...):
+	case got.says(words...), got.says(ourWebhook):
 		p.conclude(Holds, "admission refuses it: %s", got.answer.line)
 		return nil
 	case allowed == nil:

@@ -12,10 +12,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// The tests share three API servers without controllers: one as kubeadm configures it, one that
-// emulates 1.34 with the feature gates that restrict nodes less, and one without the Node authorizer
-// and NodeRestriction.
-var standard, gates, rbacOnly *world
+// The tests share four API servers: one as kubeadm configures it, one that emulates 1.34 with the
+// feature gates that restrict nodes less, one without the Node authorizer and NodeRestriction, and one
+// with node-authorizer's server in their place.
+var standard, gates, rbacOnly, ours *world
 
 // healthOnly lets callers without a credential read the version and the health, and nothing else.
 const healthOnly = `apiVersion: apiserver.config.k8s.io/v1beta1
@@ -43,14 +43,18 @@ func startAll(ctx context.Context, dir string) error {
 		func(ctx context.Context) (err error) {
 			rbacOnly, err = start(ctx, filepath.Join(dir, "rbac"), localplane.RBACOnly, "--authentication-config="+authentication)
 			return err
+		},
+		func(ctx context.Context) (err error) {
+			ours, err = startOurs(ctx, filepath.Join(dir, "ours"))
+			return err
 		})
 }
 
 func stopAll() error {
 	var errs []error
-	for _, w := range []*world{standard, gates, rbacOnly} {
+	for _, w := range []*world{standard, gates, rbacOnly, ours} {
 		if w != nil {
-			errs = append(errs, w.Stop())
+			errs = append(errs, w.stop())
 		}
 	}
 	return errors.Join(errs...)

@@ -71,6 +71,7 @@ func TestOutcomesAreWhatIsConfigured(t *testing.T) {
 	}{
 		{rule: "as kubeadm sets it up, everything holds", world: standard},
 		{rule: "and shows with constrained impersonation", world: standard, role: limited},
+		{rule: "with node-authorizer's server everything holds", world: ours},
 		{
 			rule: "without the right to impersonate", world: standard, role: "reviews", outcomes: refused, status: 2,
 		},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
+	"github.com/node-authorizer/node-authorizer/test/e2e/webhookcluster"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -32,6 +33,7 @@ type world struct {
 	admin kubernetes.Interface
 	// kubeconfigs are those of the two users.
 	kubeconfigs map[string]string
+	stop        func() error
 }
 
 func start(ctx context.Context, dir string, authorization localplane.Authorization, args ...string) (*world, error) {
@@ -49,7 +51,28 @@ func start(ctx context.Context, dir string, authorization localplane.Authorizati
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Plane: plane, audit: log, kubeconfigs: map[string]string{}}
+	w := &world{Plane: plane, audit: log, kubeconfigs: map[string]string{}, stop: plane.Stop}
+	return w, w.populate(ctx)
+}
+
+// startOurs starts a control plane that asks node-authorizer's server in the place of the Node
+// authorizer and NodeRestriction. Its controllers change nothing.
+func startOurs(ctx context.Context, dir string) (*world, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	log, err := audit.In(dir, prober, constrained, "system:anonymous")
+	if err != nil {
+		return nil, err
+	}
+	c, err := webhookcluster.Start(ctx, webhookcluster.Options{
+		Root: "../../..", Replicas: 1, APIServerArgs: log.APIServerArgs(), Progress: os.Stderr,
+		ControllerManagerArgs: []string{"--controllers=serviceaccount-controller"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &world{Plane: c.Plane, audit: log, kubeconfigs: map[string]string{}, stop: c.Stop}
 	return w, w.populate(ctx)
 }
 
@@ -96,9 +119,12 @@ func (w *world) namespace(ctx context.Context, name string) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	_, err = w.admin.CoreV1().ServiceAccounts(name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
-		metav1.CreateOptions{})
-	return err
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	_, err = w.admin.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil
 }
 
 // bind binds a cluster role to a subject.
