@@ -266,7 +266,7 @@ func (e *examining) read(ctx context.Context) (*doctor.Cluster, *source.State, e
 			return nil, nil, err
 		}
 	}
-	if err := e.ask(ctx, config, cluster); err != nil {
+	if err := e.ask(ctx, config, cluster, progress); err != nil {
 		return nil, nil, err
 	}
 	if !e.wantsPaths() {

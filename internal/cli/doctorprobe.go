@@ -8,6 +8,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/probe"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 // checkProbe validates --probe beside the other flags.
@@ -26,11 +27,21 @@ func (e *examining) checkProbe() error {
 }
 
 // ask makes the probes of a live cluster, if they are wanted.
-func (e *examining) ask(ctx context.Context, config *rest.Config, cluster *doctor.Cluster) error {
+func (e *examining) ask(ctx context.Context, config *rest.Config, cluster *doctor.Cluster, bar *progress) error {
 	if !e.probe {
 		return nil
 	}
 	var err error
-	e.options.Probes, err = probe.Run(ctx, config, probe.Options{Minor: cluster.Version})
+	e.options.Probes, err = probe.Run(ctx, config, probe.Options{Minor: cluster.Version, Progress: bar.probes()})
 	return err
+}
+
+// probes returns nil if no bar is drawn.
+func (p *progress) probes() func(done, total int) {
+	if p == nil {
+		return nil
+	}
+	return func(done, total int) {
+		p.draw("answers", int64(done), int64(total), func() string { return render.Count(done, "probe") })
+	}
 }

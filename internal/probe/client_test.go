@@ -67,7 +67,8 @@ func TestAnswersAreBounded(t *testing.T) {
 		})
 	}
 	for text, want := range map[string]string{
-		"one\ntwo": "one", " \x1b[31mred": "[31mred", "a\u202eb": "ab", strings.Repeat("é", 400): strings.Repeat("é", maxLine) + "…", "\xff": "",
+		"one\ntwo": "one", " \x1b[31mred": "[31mred", "a\u202eb": "ab", "\xff": "",
+		strings.Repeat("é", 400): strings.Repeat("é", maxLine) + "…",
 	} {
 		if got := firstLine(text); got != want {
 			t.Errorf("%q becomes %q", text, got)

@@ -126,6 +126,8 @@ type Options struct {
 	Minor kubeversion.Minor
 	// Timeout limits one request; the default is 15 seconds.
 	Timeout time.Duration
+	// Progress is called after each probe. It is optional.
+	Progress func(done, total int)
 }
 
 // prober asks one API server.
@@ -193,6 +195,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Results, error) 
 		}
 		p.current.Why = p.names.replace(p.current.Why)
 		results.Probes = append(results.Probes, *p.current)
+		if o.Progress != nil {
+			o.Progress(len(results.Probes), len(rows()))
+		}
 	}
 	return results, nil
 }

@@ -10,12 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // noSuchDryRun is a value of dryRun that does not exist. An API server refuses it after it has
 // authorized the request, and before it reads the object or asks admission.
 const noSuchDryRun = "NoSuchValue"
+
+// firstConstrained is the first minor with constrained impersonation.
+const firstConstrained kubeversion.Minor = 35
 
 // write is a write that a probe sends with dryRun=All.
 type write struct {
@@ -98,6 +102,9 @@ func (p *prober) sendEmpty(ctx context.Context, as identity, w *write) *answer {
 // user. Then a request that names the user alone is only impersonated with the rights of constrained
 // impersonation (KEP-5284), which puts a node in its groups, and does not let the caller name them.
 func (p *prober) mayNotImpersonate(ctx context.Context, as identity) bool {
+	if p.minor != 0 && p.minor < firstConstrained {
+		return false
+	}
 	r := p.reviewSelf(ctx, action{verb: "impersonate", resource: "users", name: as.user})
 	return r.unknown == "" && !r.allowed
 }

@@ -16,8 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Token is the bearer token of the only user.
-const Token = "probes"
+const (
+	// Token is the bearer token of the only user.
+	Token = "probes"
+	// Issued is the token that is issued with IssuesTokens.
+	Issued = "issued-to-nobody"
+)
 
 // Cluster is the configuration of the fake. The zero value has all protections.
 type Cluster struct {
@@ -42,6 +46,8 @@ type Cluster struct {
 	DropsQuery bool
 	// IgnoresDryRun stores what is sent with dryRun=All.
 	IgnoresDryRun bool
+	// IssuesTokens issues tokens of any expiration.
+	IssuesTokens bool
 	// NodesExist answers that each node exists.
 	NodesExist bool
 	// NoPods has no pod with a token.

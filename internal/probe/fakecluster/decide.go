@@ -125,6 +125,9 @@ func (c *Cluster) create(w http.ResponseWriter, r *http.Request) {
 	case c.Webhook != "" && (strings.HasPrefix(resource, "pods") || !strings.HasPrefix(c.Webhook, "pods: ")):
 		c.refuse(w, http.StatusForbidden, strings.TrimPrefix(c.Webhook, "pods: "), nil)
 		return
+	case resource == "serviceaccounts/token" && c.IssuesTokens:
+		reply(w, http.StatusCreated, authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: Issued}})
+		return
 	case resource == "serviceaccounts/token":
 		c.refuse(w, http.StatusUnprocessableEntity, `TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds`,
 			&metav1.StatusDetails{Kind: "TokenRequest", Causes: []metav1.StatusCause{{Field: "spec.expirationSeconds"}}})
