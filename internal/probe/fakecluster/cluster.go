@@ -58,7 +58,7 @@ type Cluster struct {
 	Silent bool
 
 	mu sync.Mutex
-	// Requests lists what was sent: "METHOD PATH user".
+	// requests lists what was sent: "METHOD PATH user". stored has the paths of objects.
 	requests, stored []string
 }
 
