@@ -59,8 +59,8 @@ cannot give by naming the others in --checks.
 --probe asks the API server what its flags would show, where a provider hides them: whether
 Node authorization, NodeRestriction, the restriction of audiences and the refusal of
 anonymous requests hold. It sends access reviews and dry runs about a node that does not
-exist, lists each request with its answer, and changes nothing. docs/findings.md names the
-rights that it needs.
+exist and requests for tokens that cannot be issued, lists each with its answer, and changes
+nothing. docs/findings.md describes them, and names the rights that they need.
 
 With --plan it prints the steps that move the cluster to Node authorization and
 NodeRestriction without disruption, in order, each with what shows whether it is done.

@@ -246,3 +246,23 @@ func TestRemedyNamesProbes(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsAsLines shows each kind of request in one line.
+func TestRequestsAsLines(t *testing.T) {
+	for want, s := range map[string]probe.Sent{
+		"GET /api/v1/nodes/a: 404 not found": {Method: "GET", Path: "/api/v1/nodes/a", Status: 404, Answer: "not found"},
+		"GET /api without a credential: 401 Unauthorized": {
+			Method: "GET", Path: "/api", Anonymous: true, Status: 401, Answer: "Unauthorized",
+		},
+		"POST /x as system:node:a (an object): 201 succeeded": {
+			Method: "POST", Path: "/x", As: "system:node:a", Body: "an object", Status: 201, Answer: "succeeded",
+		},
+		"POST /x as system:node:a in system:nodes: no response: EOF": {
+			Method: "POST", Path: "/x", As: "system:node:a", Groups: []string{"system:nodes"}, Answer: "no response: EOF",
+		},
+	} {
+		if got := sentLine(&s); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -47,8 +47,10 @@ func sentLine(s *probe.Sent) string {
 	switch {
 	case s.Anonymous:
 		line += " without a credential"
-	case s.As != "":
+	case len(s.Groups) > 0:
 		line += fmt.Sprintf(" as %s in %s", s.As, strings.Join(s.Groups, ", "))
+	case s.As != "":
+		line += " as " + s.As
 	}
 	if s.Body != "" {
 		line += " (" + s.Body + ")"

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +33,7 @@ func (p *prober) audience(ctx context.Context) error {
 	if !found {
 		return nil
 	}
+	p.names.podNode = pod.Spec.NodeName
 	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
 	unbound, done, err := p.token(ctx, pod, "a token that is bound to no pod", nil, nil)
 	if done || err != nil {
@@ -49,11 +49,11 @@ func (p *prober) audience(ctx context.Context) error {
 	case foreign.passed && unbound.admission:
 		p.unrestricted(ctx, pod)
 	case foreign.says("is not authorized to request tokens for audience", p.names.audience):
-		p.conclude(Holds, "admission refuses it: %s", general(pod, foreign.answer.line))
+		p.conclude(Holds, "admission refuses it: %s", foreign.answer.line)
 	case foreign.admission:
 		return p.ownAudience(ctx, pod, bound, foreign)
 	default:
-		p.conclude(Undetermined, "%s", general(pod, foreign.answer.String()))
+		p.conclude(Undetermined, "%s", foreign.answer.String())
 	}
 	return nil
 }
@@ -65,10 +65,10 @@ func (p *prober) ownAudience(ctx context.Context, pod *corev1.Pod, bound *authen
 		return err
 	}
 	if own.passed {
-		p.conclude(Holds, "admission refuses it, and allows a token as the pod has it: %s", general(pod, foreign.answer.line))
+		p.conclude(Holds, "admission refuses it, and allows a token as the pod has it: %s", foreign.answer.line)
 		return nil
 	}
-	p.conclude(Undetermined, "admission refuses it, and a token as the pod has it too: %s", general(pod, own.answer.String()))
+	p.conclude(Undetermined, "admission refuses it, and a token as the pod has it too: %s", own.answer.String())
 	return nil
 }
 
@@ -116,11 +116,6 @@ func (p *prober) token(
 func expiresTooSoon(a *answer) bool {
 	d := a.status.Details
 	return d != nil && d.Kind == "TokenRequest" && len(d.Causes) == 1 && d.Causes[0].Field == "spec.expirationSeconds"
-}
-
-// general replaces the name of the pod's node, so that the text is the same for each pod.
-func general(pod *corev1.Pod, text string) string {
-	return strings.ReplaceAll(text, nodeidentity.UserPrefix+pod.Spec.NodeName, nodeidentity.UserPrefix+"NODE")
 }
 
 // podWithToken finds a pod that runs on a node and has a token with the default audience.

@@ -198,7 +198,7 @@ func wantNothingStored(t *testing.T, c *fakecluster.Cluster) {
 func wantTexts(t *testing.T, r *Results) {
 	t.Helper()
 	for _, p := range r.Probes {
-		if p.Why == "" || strings.Contains(p.Why, prefix) && !strings.Contains(p.Why, "node-restriction.kubernetes.io") {
+		if p.Why == "" || strings.Contains(p.Why, "worker-1") || strings.Contains(p.Why, prefix) && !strings.Contains(p.Why, "node-restriction.kubernetes.io") {
 			t.Errorf("%s: why is %q", p.ID, p.Why)
 		}
 		if len(p.Sent) == 0 {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // ID names a probe. It is stable across releases.
@@ -219,17 +220,24 @@ func (p *prober) lacking(resource, remedy, why string, args ...any) {
 	p.current.Lacks, p.current.Remedy = resource, remedy
 }
 
-// names are the made-up names of a run.
+// names are the made-up names of a run, and the node of the pod whose token is asked for.
 type names struct {
 	node, other, secret, user, pod, audience string
+	podNode                                  string
 }
 
-// replace replaces made-up names by words, so that texts are the same in each run.
+// replace replaces names by words, so that texts are the same in each run.
 func (n *names) replace(text string) string {
-	if n.node == "" {
-		return text
+	var pairs []string
+	for _, name := range [][2]string{
+		{n.node, "NODE"}, {n.other, "OTHER-NODE"}, {n.secret, "SECRET"}, {n.user, "USER"}, {n.pod, "POD"}, {n.audience, "AUDIENCE"},
+	} {
+		if name[0] != "" {
+			pairs = append(pairs, name[0], name[1])
+		}
 	}
-	return strings.NewReplacer(
-		n.node, "NODE", n.other, "OTHER-NODE", n.secret, "SECRET", n.user, "USER", n.pod, "POD", n.audience, "AUDIENCE",
-	).Replace(text)
+	if n.podNode != "" {
+		pairs = append(pairs, nodeidentity.UserPrefix+n.podNode, nodeidentity.UserPrefix+"NODE")
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -188,5 +189,26 @@ func TestTokensAreNotRead(t *testing.T) {
 	}
 	if strings.Contains(string(text), fakecluster.Issued) {
 		t.Error("the results have the token")
+	}
+}
+
+// TestProbesAreDocumented: the page names each probe in its table.
+func TestProbesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Probes\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var table strings.Builder
+	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, "| `") {
+			table.WriteString(line)
+		}
+	}
+	for _, r := range rows() {
+		if !strings.Contains(table.String(), "`"+string(r.id)+"`") {
+			t.Errorf("docs/findings.md does not describe the probe %s", r.id)
+		}
 	}
 }

@@ -118,8 +118,8 @@ func (p *prober) forbidden(ctx context.Context, as identity, w *write, a *answer
 	case !r.allowed:
 		p.conclude(Undetermined, "a node may not %s, so that admission is not asked", w.what)
 	default:
-		p.lacking("users, groups", "bind a role with the verb impersonate on users and on the group "+nodeidentity.Group+" to the user",
-			"nodes may not be impersonated: %s", a.line)
+		p.lacking("users, groups", "bind a role with the verb impersonate on users and on the group "+nodeidentity.Group+
+			" to the user, or a limited one (docs/findings.md)", "nodes may not be impersonated: %s", a.line)
 	}
 }
 
