@@ -167,6 +167,11 @@ func TestOutcomes(t *testing.T) {
 			"but is not tried before there was any", &fakecluster.Cluster{Constrained: true, Lacks: []string{"impersonate"}}, 34,
 			unreachable,
 		},
+		{
+			"a webhook that does not support dry runs", &fakecluster.Cluster{WithoutDryRuns: true, WithoutNodeRestriction: true}, 37,
+			unreachable,
+		},
+		{"NodeRestriction refuses before such a webhook", &fakecluster.Cluster{WithoutDryRuns: true}, 37, nil},
 		{"no pod has a token", &fakecluster.Cluster{NoPods: true}, 37, []string{"audience undetermined"}},
 		{
 			"an authorizer that fails refuses nothing", &fakecluster.Cluster{AuthorizerFails: true}, 37, []string{
@@ -198,7 +203,8 @@ func wantNothingStored(t *testing.T, c *fakecluster.Cluster) {
 func wantTexts(t *testing.T, r *Results) {
 	t.Helper()
 	for _, p := range r.Probes {
-		if p.Why == "" || strings.Contains(p.Why, "worker-1") || strings.Contains(p.Why, prefix) && !strings.Contains(p.Why, "node-restriction.kubernetes.io") {
+		why := strings.ReplaceAll(p.Why, "node-restriction.kubernetes.io/node-authorizer-probe", "")
+		if why == "" || strings.Contains(why, "worker-1") || strings.Contains(why, prefix) {
 			t.Errorf("%s: why is %q", p.ID, p.Why)
 		}
 		if len(p.Sent) == 0 {

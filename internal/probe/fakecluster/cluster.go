@@ -40,6 +40,8 @@ type Cluster struct {
 	// Webhook is the message with which a webhook refuses writes that NodeRestriction allows; of pods
 	// only, if it begins with "pods: ".
 	Webhook string
+	// WithoutDryRuns has a webhook that does not support dry runs.
+	WithoutDryRuns bool
 	// Failing are parts of paths that are answered with 500.
 	Failing []string
 	// DropsQuery stores what is sent, because something drops the query.

@@ -122,6 +122,9 @@ func (c *Cluster) create(w http.ResponseWriter, r *http.Request) {
 	case refusal != "":
 		c.refuse(w, http.StatusForbidden, refusal, nil)
 		return
+	case c.WithoutDryRuns:
+		c.refuse(w, http.StatusBadRequest, `admission webhook "old.example.com" does not support dry run`, nil)
+		return
 	case c.Webhook != "" && (strings.HasPrefix(resource, "pods") || !strings.HasPrefix(c.Webhook, "pods: ")):
 		c.refuse(w, http.StatusForbidden, strings.TrimPrefix(c.Webhook, "pods: "), nil)
 		return
