@@ -170,7 +170,8 @@ func TestEveryFormatHasTheProbes(t *testing.T) {
 		}
 		for _, want := range []string{
 			"write-other-node", "is a node kept from creating another Node?", "/api/v1/nodes?dryRun=All",
-			"system:node:node-authorizer-probe-", "get secrets kube-system/node-authorizer-probe-", "a node may create a Node of another name",
+			"system:node:node-authorizer-probe-", "get secrets kube-system/node-authorizer-probe-",
+			"a node may create a Node of another name",
 		} {
 			if !strings.Contains(page.String(), want) {
 				t.Errorf("%s: %q is missing", format, want)
