@@ -67,6 +67,7 @@ func TestScripts(t *testing.T) {
 
 			"cluster": startCluster,
 			"object":  showObject,
+			"probed":  startProbed,
 		},
 	})
 }

@@ -28,6 +28,8 @@ type examining struct {
 	// addition to a cluster.
 	checks []string
 	add    []string
+	// probe is true if the API server is asked what its flags would show.
+	probe bool
 }
 
 const failOnNothing = "never"
@@ -54,6 +56,12 @@ that are read beside a cluster. A check whose input could not be read, was not g
 incomplete is reported as not made, with what it lacks; leave out checks whose input you
 cannot give by naming the others in --checks.
 
+--probe asks the API server what its flags would show, where a provider hides them: whether
+Node authorization, NodeRestriction, the restriction of audiences and the refusal of
+anonymous requests hold. It sends access reviews and dry runs about a node that does not
+exist and requests for tokens that cannot be issued, lists each with its answer, and changes
+nothing. docs/findings.md describes them, and names the rights that they need.
+
 With --plan it prints the steps that move the cluster to Node authorization and
 NodeRestriction without disruption, in order, each with what shows whether it is done.
 --audit-report adds what "node-authorizer audit -o json" made of an audit log.
@@ -76,6 +84,9 @@ examine.`,
 
   # A cluster whose API servers read their authorizers from a file
   node-authorizer doctor --add authorization.yaml
+
+  # A cluster whose provider runs the API servers: EKS, GKE, AKS
+  node-authorizer doctor --probe
 
   # The way to Node authorization, with what the audit log says
   node-authorizer audit audit.log -o json > audit.json
@@ -143,6 +154,11 @@ func (e *examining) addFlags(a *app, cmd *cobra.Command) {
 		&e.add, "add", nil,
 		"also read this file or folder, such as the AuthorizationConfiguration of the cluster's API servers; can be repeated",
 	)
+	flags.BoolVar(
+		&e.probe, "probe", false,
+		"ask the API server whether it restricts nodes, where its flags cannot be seen, by access reviews and dry runs "+
+			"about a node that does not exist",
+	)
 	must(cmd.MarkFlagFilename("add"))
 	must(cmd.RegisterFlagCompletionFunc("checks", complete(checkNames)))
 	must(cmd.MarkFlagFilename("audit-report"))
@@ -176,6 +192,9 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 		return usagef("--fail-on has no effect with --plan, which fails while there are steps to do: remove one of them")
 	case e.plan && (format == render.SARIF || format == render.HTML):
 		return usagef("-o %s is for findings, and --plan prints steps: use table, wide, json or yaml", format)
+	}
+	if err := e.checkProbe(); err != nil {
+		return err
 	}
 	for _, name := range e.checks {
 		if !slices.Contains(doctor.Checks(), doctor.CheckID(name)) {
@@ -246,6 +265,9 @@ func (e *examining) read(ctx context.Context) (*doctor.Cluster, *source.State, e
 		if err := cluster.Add(ctx, e.add, options); err != nil {
 			return nil, nil, err
 		}
+	}
+	if err := e.ask(ctx, config, cluster, progress); err != nil {
+		return nil, nil, err
 	}
 	if !e.wantsPaths() {
 		return cluster, nil, nil

@@ -43,6 +43,7 @@ func apiServers(e *examination) {
 		}
 	}
 	e.compare(setups)
+	e.probed()
 }
 
 // authorizers checks the authorizers and their order.

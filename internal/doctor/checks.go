@@ -128,7 +128,10 @@ func nodeCodes() []finding.Code {
 
 // flagCodes returns the codes of findings about flags that do not affect authorization.
 func flagCodes() []finding.Code {
-	return []finding.Code{NodeRestrictionOff, NodeRestrictionElsewhere, NodeIsolationGate, TokenWebhookMissing}
+	return []finding.Code{
+		NodeRestrictionOff, NodeRestrictionElsewhere, NodeIsolationGate, TokenWebhookMissing,
+		NodesReadNodesAndPods, NodesRequestAnyAudience, AnonymousAccess,
+	}
 }
 
 // Checks returns the checks in the order of reports.
@@ -195,7 +198,9 @@ func (e *examination) found(f finding.Finding) {
 		if e.checkOf == nil {
 			e.checkOf = map[finding.Code]CheckID{}
 		}
-		e.checkOf[f.Code] = id
+		if _, other := e.checkOf[f.Code]; !other { // probes find what bindings give, too
+			e.checkOf[f.Code] = id
+		}
 	}
 	e.report.Findings = append(e.report.Findings, f)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/probe"
 )
 
 // Options are the options of Examine.
@@ -24,6 +25,8 @@ type Options struct {
 	Audit *Audit
 	// Paths is what the holder of each node can come to own; nil if no pods and nodes are known.
 	Paths *Paths
+	// Probes are what a live API server answered; nil if it was not asked.
+	Probes *probe.Results
 }
 
 // Report is the result of Examine. It is sorted, and the same for the same Cluster.
@@ -41,6 +44,8 @@ type Report struct {
 	Findings []finding.Finding `json:"findings"`
 	// Missing is what all checks lack.
 	Missing []Missing `json:"missing,omitempty"`
+	// Probes are the questions that a live API server was asked, with its answers.
+	Probes []probe.Probe `json:"probes,omitempty"`
 
 	// Version is the version of the program, for SARIF.
 	Version string `json:"-"`

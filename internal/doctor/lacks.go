@@ -243,17 +243,24 @@ func (e *examination) setupsLack(setups []setup) []Missing {
 	if e.cluster.Snapshot {
 		reason = "a snapshot does not show how kube-apiserver is set up"
 	}
+	otherwise := "leave the check out (--checks)"
+	if e.cluster.Live {
+		otherwise = "ask the API server itself with --probe, or " + otherwise
+	}
 	return []Missing{{
 		resourceAPIServers, reason,
 		fmt.Sprintf("give its manifest with %s "+
 			"(/etc/kubernetes/manifests/kube-apiserver.yaml, the config of k3s or RKE2, the machine config of Talos); "+
-			"on OpenShift let pods and configmaps in %s be read; where neither is possible leave the check out (--checks)",
-			e.cluster.flag(), openShiftNamespace),
+			"on OpenShift let pods and configmaps in %s be read; where neither is possible %s",
+			e.cluster.flag(), openShiftNamespace, otherwise),
 	}}
 }
 
 // authorizationLacks returns what is missing of the authorizers.
 func (e *examination) authorizationLacks() []Missing {
+	if e.options.Probes != nil {
+		return e.probesLack(CheckAuthorization)
+	}
 	setups := e.cluster.setups()
 	list := e.setupsLack(setups)
 	for i := range setups {
@@ -287,6 +294,9 @@ func (c *Cluster) giveFlags(a *APIServer) string {
 
 // admissionLacks returns what is missing of the other flags.
 func (e *examination) admissionLacks() []Missing {
+	if e.options.Probes != nil {
+		return e.probesLack(CheckAdmission)
+	}
 	setups := e.cluster.setups()
 	list := e.setupsLack(setups)
 	for i := range setups {

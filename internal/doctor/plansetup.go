@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/internal/probe"
 )
 
 // unseen is the result of a step about API servers if none is known.
@@ -81,6 +82,9 @@ func (p *planner) record() (Check, []Action) {
 
 func (p *planner) authorize() (Check, []Action) {
 	if check, unseen := p.unseen(); unseen {
+		if asked, ok := p.asked(probe.NodeIdentity); ok {
+			return asked, []Action{{Text: "have kube-apiserver ask the Node authorizer before RBAC: --authorization-mode=Node,RBAC"}}
+		}
 		if evidence, acts := p.allowedAsNode(); acts {
 			return Check{StatusDone, []string{evidence}}, nil
 		}
@@ -184,6 +188,9 @@ func (s *setup) change() string {
 func (p *planner) restrict() (Check, []Action) {
 	const otherwise = "where that is not possible, node-authorizer's admission webhook applies the same rules (docs/install.md)"
 	if check, unseen := p.unseen(); unseen {
+		if asked, ok := p.asked(probe.WriteOtherNode, probe.WriteLabel); ok {
+			check = asked
+		}
 		return check, []Action{{Text: "make sure that kube-apiserver has --enable-admission-plugins=NodeRestriction; " + otherwise}}
 	}
 	do := p.wouldRestrict()

@@ -36,6 +36,7 @@ func (r *Report) SARIF() any {
 		}
 	}
 	run.Invocations = []sarif.Invocation{invocation}
+	r.sarifProbes(&run)
 	for _, f := range r.Findings {
 		run.Results = append(run.Results, sarif.Result{
 			RuleID:     string(f.Code),

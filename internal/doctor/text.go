@@ -26,6 +26,7 @@ func (r *Report) Text(p *render.Page) {
 	for _, severity := range finding.Severities() {
 		r.findingsText(p, severity)
 	}
+	r.probesText(p)
 	r.undeterminedText(p)
 	if len(r.Findings) > 0 {
 		p.Line("")

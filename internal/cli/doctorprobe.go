@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/probe"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// checkProbe validates --probe beside the other flags.
+func (e *examining) checkProbe() error {
+	answered := []string{string(doctor.CheckAuthorization), string(doctor.CheckAdmission)}
+	switch {
+	case !e.probe:
+		return nil
+	case len(e.state.from) > 0:
+		return usagef("--probe asks an API server, and --from examines files: remove one of them")
+	case len(e.checks) > 0 && !slices.ContainsFunc(e.checks, func(name string) bool { return slices.Contains(answered, name) }):
+		return usagef("--probe answers the checks %s and %s, and --checks has neither: add one of them, or remove --probe",
+			answered[0], answered[1])
+	}
+	return nil
+}
+
+// ask makes the probes of a live cluster, if they are wanted.
+func (e *examining) ask(ctx context.Context, config *rest.Config, cluster *doctor.Cluster, bar *progress) error {
+	if !e.probe {
+		return nil
+	}
+	var err error
+	e.options.Probes, err = probe.Run(ctx, config, probe.Options{Minor: cluster.Version, Progress: bar.probes()})
+	return err
+}
+
+// probes returns nil if no bar is drawn.
+func (p *progress) probes() func(done, total int) {
+	if p == nil {
+		return nil
+	}
+	return func(done, total int) {
+		p.draw("answers", int64(done), int64(total), func() string { return render.Count(done, "probe") })
+	}
+}

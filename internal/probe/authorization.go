@@ -1,0 +1,172 @@
+package probe
+
+import (
+	"context"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// everyoneRefused asks about something that no role names.
+func (p *prober) everyoneRefused(ctx context.Context) error {
+	who := identity{p.names.user, []string{groupAuthenticated}}
+	r := p.review(ctx, who, action{verb: "delete", group: "node-authorizer.invalid", resource: "probes", name: p.names.user})
+	switch {
+	case p.undecided(r):
+	case r.allowed:
+		p.everyone = true
+		p.breaks(ByEveryone, "a made-up user may delete objects of a kind that does not exist%s", r.because())
+	default:
+		p.conclude(Holds, "a made-up user may not delete objects of a kind that does not exist")
+	}
+	return nil
+}
+
+// nodeIdentity asks about what the Node authorizer lets a node do before its Node exists. The second
+// question is about something that the role system:node does not contain, so that a binding of that
+// role to the group does not hide the answer.
+func (p *prober) nodeIdentity(ctx context.Context) error {
+	var hidden reviewed
+	for _, what := range []action{
+		{verb: "get", resource: "nodes", name: p.names.node}, {verb: "create", group: resourcev1.GroupName, resource: "resourceslices"},
+	} {
+		node, member := p.review(ctx, p.node(), what), p.review(ctx, p.member(), what)
+		switch {
+		case p.undecided(node, member):
+			return nil
+		case node.allowed && !member.allowed:
+			p.conclude(Holds, "a node may %s, and another user in its groups may not", what)
+			return nil
+		case !node.allowed && !member.allowed && what.resource == "nodes":
+			p.conclude(DoesNotHold, "a node may not even get its own Node%s", node.because())
+			return nil
+		case !node.allowed && member.allowed:
+			p.conclude(Undetermined, "a node may not %s, and another user in its groups may%s", what, node.because())
+			return nil
+		case node.allowed && hidden.reason == "":
+			hidden = member
+		}
+	}
+	if p.everyone {
+		p.breaks(ByEveryone, "everyone may do everything, nodes among them")
+		return nil
+	}
+	p.namedInRefusal(ctx, hidden)
+	return nil
+}
+
+// namedInRefusal looks for an authorizer that names the node when it refuses, where a right of the
+// group hides what it allows.
+func (p *prober) namedInRefusal(ctx context.Context, hidden reviewed) {
+	what := p.ownSecret()
+	node, member := p.review(ctx, p.node(), what), p.review(ctx, p.member(), what)
+	switch {
+	case p.undecided(node, member):
+	case member.allowed:
+		p.breaks(ByGroup,
+			"every user in group %s may read what a node may, and secrets too: if the Node authorizer is asked, it restricts nothing%s",
+			nodeidentity.Group, member.because())
+	case !node.allowed && strings.Contains(node.reason, p.names.node) && !strings.Contains(member.reason, p.names.node):
+		p.conclude(Holds, "an authorizer refuses a secret to a node by its name%s", node.because())
+	default:
+		p.conclude(Undetermined, "every user in group %s may what a node may, so that the Node authorizer does not show%s",
+			nodeidentity.Group, hidden.because())
+	}
+}
+
+func (p *prober) ownSecret() action {
+	return action{verb: "get", resource: "secrets", namespace: "kube-system", name: p.names.secret}
+}
+
+func (p *prober) secret(ctx context.Context) error {
+	return p.refusedTo(ctx, p.ownSecret(), "")
+}
+
+func (p *prober) secrets(ctx context.Context) error {
+	return p.refusedTo(ctx, action{verb: "list", resource: "secrets"}, "")
+}
+
+func (p *prober) otherNode(ctx context.Context) error {
+	return p.refusedTo(ctx, action{verb: "get", resource: "nodes", name: p.names.other}, kubeversion.AuthorizeNodeWithSelectors)
+}
+
+func (p *prober) allPods(ctx context.Context) error {
+	return p.refusedTo(ctx, action{verb: "list", resource: "pods"}, kubeversion.AuthorizeNodeWithSelectors)
+}
+
+// refusedTo asks whether a node may do something that it should not, and if it may, whether as a
+// member of its groups. The gate is the one that has it refused; empty if it always is.
+func (p *prober) refusedTo(ctx context.Context, what action, gate kubeversion.Gate) error {
+	node := p.review(ctx, p.node(), what)
+	if p.undecided(node) {
+		return nil
+	}
+	if !node.allowed {
+		p.conclude(Holds, "a node may not %s", what)
+		return nil
+	}
+	member := p.review(ctx, p.member(), what)
+	if p.undecided(member) {
+		return nil
+	}
+	switch {
+	case p.everyone:
+		p.breaks(ByEveryone, "a node may %s, as everyone may do everything", what)
+	case member.allowed:
+		p.breaks(ByGroup, "every user in group %s may %s%s", nodeidentity.Group, what, member.because())
+	case gate != "" && p.lacksGate(gate):
+		p.breaks(ByVersion, "a node may %s: Kubernetes %s has that unless the feature gate %s is on", what, p.minor, gate)
+	default:
+		p.conclude(DoesNotHold, "a node may %s%s", what, node.because())
+	}
+	return nil
+}
+
+// lacksGate reports whether the version is known not to have a restriction by default.
+func (p *prober) lacksGate(gate kubeversion.Gate) bool {
+	return p.minor != 0 && !kubeversion.For(p.minor).Enabled(gate)
+}
+
+// approval asks for the two rights that an approver needs.
+func (p *prober) approval(ctx context.Context) error {
+	machine := identity{"system:bootstrap:probed", []string{"system:bootstrappers", groupAuthenticated}}
+	for _, who := range []struct {
+		name string
+		identity
+	}{{"a node", p.node()}, {"a machine with a bootstrap token", machine}} {
+		approve := p.review(ctx, who.identity, action{
+			verb: "update", group: certificatesv1.GroupName, resource: "certificatesigningrequests", subresource: "approval",
+			name: p.names.user,
+		})
+		if p.undecided(approve) {
+			return nil
+		}
+		if !approve.allowed {
+			continue
+		}
+		signer := p.review(ctx, who.identity, action{
+			verb: "approve", group: certificatesv1.GroupName, resource: "signers",
+			name: certificatesv1.KubeAPIServerClientKubeletSignerName,
+		})
+		if p.undecided(signer) {
+			return nil
+		}
+		if signer.allowed {
+			p.breaks(p.causeOfApproval(), "%s may approve certificates of kubelets%s", who.name, approve.because())
+			return nil
+		}
+	}
+	p.conclude(Holds, "neither may approve them; what controllers approve for them does not show")
+	return nil
+}
+
+func (p *prober) causeOfApproval() Cause {
+	if p.everyone {
+		return ByEveryone
+	}
+	return ""
+}
