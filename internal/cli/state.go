@@ -28,6 +28,8 @@ type stateFlags struct {
 	retain bool
 	// inventory reads what attack paths need.
 	inventory bool
+	// parts reads of a cluster only what the answer depends on.
+	parts bool
 }
 
 // addState adds the flags of every command that uses a cluster's state.
@@ -121,6 +123,9 @@ func (f *stateFlags) newSession(ctx context.Context, state *source.State, config
 	if err != nil {
 		return nil, fmt.Errorf("building the configured authorizers: %w", err)
 	}
+	if err := state.ReadErr(); err != nil {
+		return nil, err
+	}
 	return &session{Evaluator: evaluator, configured: f.authorization, names: newNames(state), namespace: f.defaultNamespace()}, nil
 }
 
@@ -182,6 +187,9 @@ func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.parts {
+		return source.Open(ctx, config, source.LiveOptions{Progress: progress.callback(), ReadDone: progress.done})
+	}
 	return source.List(ctx, config, source.LiveOptions{Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory})
 }
 
@@ -209,7 +217,10 @@ func (s *session) knownNodes() []string {
 // mislead, because the rules about a node's own name apply to any name. Instead is appended to
 // the error and says what the user can do.
 func (s *session) requireNode(name, instead string) error {
-	known := s.knownNodes()
+	known, err := s.nodesNear(name)
+	if err != nil {
+		return err
+	}
 	if _, found := slices.BinarySearch(known, name); found {
 		return nil
 	}

@@ -66,6 +66,9 @@ func (on Kinds) Resources() []schema.GroupResource {
 	return all
 }
 
+// AllKinds returns every kind.
+func AllKinds() Kinds { return 1<<kindCount - 1 }
+
 // RBACKinds returns the kinds that the RBAC authorizer reads.
 func RBACKinds() Kinds {
 	var on Kinds

@@ -46,6 +46,8 @@ type State struct {
 	// retained objects make a snapshot; nil unless they were asked for.
 	retained  *retained
 	listeners listeners
+	// parts reads parts of a cluster on demand; nil for a State that is read as a whole.
+	parts *parts
 }
 
 // APIResource is a resource that a cluster serves.
@@ -100,6 +102,9 @@ func newState() *State {
 // RBACLoaded reports whether roles and bindings were read: the state has some, or all
 // four kinds were readable and the cluster has none.
 func (s *State) RBACLoaded() bool {
+	if s.parts != nil && s.parts.hasRBAC() {
+		return true
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	all := true
