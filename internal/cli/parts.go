@@ -47,3 +47,23 @@ func namingNodes() source.Kinds {
 	}
 	return kinds
 }
+
+// readReach reads what the reach of a node depends on, if the cluster is read in parts: the
+// objects that relate to the node, and the claims and drivers that decide about audiences. The
+// kinds that the user may not list are missing, whether or not the node needs them.
+func (s *session) readReach(node string) error {
+	if !s.State.Partial() {
+		return nil
+	}
+	if err := s.ReadNode(node); err != nil {
+		return err
+	}
+	parts := []source.Part{{Kinds: source.CSIDrivers}}
+	for _, claim := range s.State.Graph.Objects(node, graph.PersistentVolumeClaim) {
+		parts = append(parts, source.Part{Kinds: source.PersistentVolumeClaims, Namespace: claim.Namespace, Name: claim.Name})
+	}
+	if err := s.State.Read(parts...); err != nil {
+		return err
+	}
+	return s.State.Probe(source.NodeKinds())
+}

@@ -12,7 +12,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // wholeSession reads the whole cluster, and partsSession the parts that answers depend on.
@@ -42,6 +47,20 @@ func (c *partsCluster) session(state *source.State) *session {
 		c.t.Fatal(err)
 	}
 	return s
+}
+
+// refuse makes some kinds unreadable.
+func (c *partsCluster) refuse() map[string]bool {
+	kinds := []string{
+		"pods", "nodes", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "csidrivers", "volumeattachments",
+		"resourceslices", "podcertificaterequests", "roles", "rolebindings", "clusterroles", "clusterrolebindings",
+	}
+	refused := map[string]bool{}
+	for c.chance(2) {
+		refused[c.pick(kinds...)] = true
+	}
+	c.forbid(func(resource, _ string) bool { return refused[resource] })
+	return refused
 }
 
 // answered returns everything that explain shows of a question, and the exit status.
@@ -82,18 +101,10 @@ func clusters(t *testing.T, usual int) int {
 // everything or not all kinds: reading parts gives each decision, reason, path and missing kind
 // that reading everything gives.
 func TestPartsAnswerAsTheWhole(t *testing.T) {
-	resources := []string{
-		"pods", "nodes", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "csidrivers", "volumeattachments",
-		"resourceslices", "podcertificaterequests", "roles", "rolebindings", "clusterroles", "clusterrolebindings",
-	}
 	counts := map[string]int{}
 	for seed := range clusters(t, 150) {
 		c := newPartsCluster(t, uint64(seed))
-		refused := map[string]bool{}
-		for c.chance(2) {
-			refused[c.pick(resources...)] = true
-		}
-		c.forbid(func(resource, _ string) bool { return refused[resource] })
+		refused := c.refuse()
 		whole := c.wholeSession()
 		for range 30 {
 			q := c.question()
@@ -104,13 +115,49 @@ func TestPartsAnswerAsTheWhole(t *testing.T) {
 				t.Fatalf("cluster %d without %v: %s\nby parts: %s\nwhole: %s", seed, refused, q, got, want)
 			}
 		}
-		c.server.Disconnect()
 	}
 	for _, answer := range []string{yes, no, unknown, "error"} {
 		if counts[answer] < 50 {
 			t.Errorf("only %d answers are %q: %v", counts[answer], answer, counts)
 		}
 	}
+}
+
+// TestReachOfPartsIsThatOfTheWhole does the same for reach, with filters.
+func TestReachOfPartsIsThatOfTheWhole(t *testing.T) {
+	objects := 0
+	for seed := range clusters(t, 150) {
+		c := newPartsCluster(t, uint64(seed))
+		refused := c.refuse()
+		whole := c.wholeSession()
+		for _, node := range []string{"n0", "n1", "bare", "none"} {
+			only := filter{namespace: c.pick("", "", "shop")}
+			if c.chance(3) {
+				only.resources = []resources.Resource{{Name: "secrets"}}
+			}
+			want, n := whole.reachText(t, node, only)
+			got, _ := c.partsSession().reachText(t, node, only)
+			objects += n
+			if sameCount(got) != sameCount(want) {
+				t.Fatalf("cluster %d without %v: %s, %+v\nby parts: %s\nwhole: %s", seed, refused, node, only, got, want)
+			}
+		}
+	}
+	if objects < 1000 {
+		t.Errorf("only %d objects are within reach", objects)
+	}
+}
+
+func (s *session) reachText(t *testing.T, node string, only filter) (result string, objects int) {
+	t.Helper()
+	if err := s.requireNode(node, ""); err != nil {
+		return "error: " + err.Error(), 0
+	}
+	reached, err := s.reach(node, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text(t, reached), len(reached.Objects)
 }
 
 // What is asked of the API server for one question. The first request of each is for one role, to
@@ -236,4 +283,90 @@ func exampleCluster(t *testing.T) *partsCluster {
 	volume("v1", "pay", "c1", "far")
 	c.put("/apis/rbac.authorization.k8s.io/v1/clusterroles/r0", &rbacv1.ClusterRole{})
 	return c
+}
+
+func TestReachReadsOneNode(t *testing.T) {
+	c := exampleCluster(t)
+	s := c.partsSession()
+	reached, err := s.reach("n0", filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"/api/v1/namespaces/shop/persistentvolumeclaims?fieldSelector=metadata.name%3Dc0",
+		"/api/v1/nodes?limit=1",
+		"/api/v1/persistentvolumes?limit=500",
+		"/api/v1/pods?fieldSelector=spec.nodeName%3Dn0",
+		"/api/v1/serviceaccounts?limit=1",
+		"/apis/certificates.k8s.io/v1/podcertificaterequests?fieldSelector=spec.nodeName%3Dn0",
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?limit=500",
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1",
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=500",
+		"/apis/rbac.authorization.k8s.io/v1/rolebindings?limit=500",
+		"/apis/rbac.authorization.k8s.io/v1/roles?limit=500",
+		"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dn0",
+		"/apis/storage.k8s.io/v1/csidrivers?limit=500",
+		"/apis/storage.k8s.io/v1/volumeattachments?limit=500",
+	}
+	if got := c.lists(); !slices.Equal(got, want) {
+		t.Errorf("lists\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(reached.Objects) != 6 { // pod, account, two secrets, claim, volume
+		t.Errorf("n0 reaches %v", reached.Totals)
+	}
+}
+
+// A user who may list pods of one namespace gets the answers that depend on no other.
+func TestPodsOfOneNamespaceAreEnough(t *testing.T) {
+	c := exampleCluster(t)
+	c.forbid(func(resource, namespace string) bool { return resource == "pods" && namespace != "shop" })
+	for ask, want := range map[string]string{
+		"get secrets/db": yes, "get secrets/ceph": yes, "get configmaps/none": no, "get secrets/none": no, "get secrets/far": unknown,
+	} {
+		q := partsQuestion{args: strings.Fields(ask), who: identityFlags{node: "n0"}, namespace: "shop"}
+		said, answer := c.partsSession().answered(t, q)
+		if answer != want || (want == unknown) != strings.Contains(said, `"resource": "pods"`) {
+			t.Errorf("%s: %s, want %s", ask, said, want)
+		}
+	}
+}
+
+func TestFailureToReadIsNoAnswer(t *testing.T) {
+	c := exampleCluster(t)
+	for resource, ask := range map[string]string{
+		"pods": "get secrets/db", "persistentvolumes": "get secrets/none", "rolebindings": "get deployments.apps/x",
+	} {
+		s := c.partsSession()
+		c.breakLists(resource)
+		q, err := s.question(&app{}, strings.Fields(ask), &questionFlags{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.decide(t.Context(), newIdentity(nodeidentity.User("n0")), q, writtenObjects{})
+		if err == nil || !strings.Contains(err.Error(), resource) {
+			t.Errorf("%s without %s: %v", ask, resource, err)
+		}
+		c.breakLists("")
+	}
+}
+
+// Whoever asks the Node authorizer before the parts are read gets no refusal.
+func TestRefusalFromUnreadPartsIsUndecided(t *testing.T) {
+	s := exampleCluster(t).partsSession()
+	user, groups := nodeidentity.User("n0")
+	req := &access.Request{
+		User: user, Groups: groups, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db", ResourceRequest: true,
+	}
+	if _, err := s.AuthorizeNode(t.Context(), req); err == nil {
+		t.Error("the Node authorizer refuses without having read the pods")
+	}
+	if lacks := s.Lacking(req, nodeauthz.NoPathToObject, true); len(lacks) == 0 {
+		t.Error("pods and roles were not read, and nothing lacks")
+	}
+	if s.State.Complete() || len(s.LackingForNode("n0")) == 0 || len(s.LackingForPaths("n0")) == 0 {
+		t.Error("the state counts as complete")
+	}
+	if _, lacks := s.MissingForKind("n0", graph.Secret); len(lacks) == 0 {
+		t.Error("the pods of the node count as read")
+	}
 }

@@ -31,8 +31,9 @@ type partsCluster struct {
 	mu sync.Mutex
 	// forbidden says which lists the user may not make.
 	forbidden func(resource, namespace string) bool
-	requests  []string
-	bytes     int64
+	// broken is a resource that the server fails to list.
+	broken   string
+	requests []string
 }
 
 var partsResources = map[string]map[string]string{
@@ -79,6 +80,9 @@ func (c *partsCluster) fault(r *http.Request) fakeapiserver.Fault {
 	if i := slices.Index(parts, "namespaces"); i > 0 && i+1 < len(parts) {
 		namespace = parts[i+1]
 	}
+	if resource == c.broken {
+		return fakeapiserver.Internal
+	}
 	if c.forbidden != nil && c.forbidden(resource, namespace) {
 		return fakeapiserver.Forbidden
 	}
@@ -106,6 +110,13 @@ func (c *partsCluster) forbid(forbidden func(resource, namespace string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forbidden = forbidden
+}
+
+// breakLists makes the server fail to list a resource; none if it is empty.
+func (c *partsCluster) breakLists(of string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = of
 }
 
 func (c *partsCluster) put(path string, object any) {

@@ -118,10 +118,10 @@ func (s *State) ReadErr() error {
 	return s.parts.err
 }
 
-// lookUp reads an object by name before it is looked up. No object has an empty name, and none
-// of a namespaced kind an empty namespace.
+// lookUp reads an object by name before it is looked up, unless the state has it. No object has an
+// empty name, and none of a namespaced kind an empty namespace.
 func (s *State) lookUp(k kind, namespace, name string) {
-	if s.parts != nil && name != "" && (namespace != "" || !k.describe().namespaced) {
+	if s.parts != nil && name != "" && (namespace != "" || !k.describe().namespaced) && !s.holds(k, namespace, name) {
 		_ = s.Read(Part{Kinds: 1 << k, Namespace: namespace, Name: name}) // ReadErr keeps the error
 	}
 }
