@@ -1,12 +1,18 @@
 package cli
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -32,7 +38,12 @@ func (c *partsCluster) wholeSession() *session {
 
 func (c *partsCluster) partsSession() *session {
 	c.t.Helper()
-	state, err := source.Open(c.t.Context(), c.server.Config(), source.LiveOptions{})
+	return c.partsSessionOver(c.server.Config())
+}
+
+func (c *partsCluster) partsSessionOver(config *rest.Config) *session {
+	c.t.Helper()
+	state, err := source.Open(c.t.Context(), config, source.LiveOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -348,6 +359,35 @@ func TestFailureToReadIsNoAnswer(t *testing.T) {
 		}
 		c.breakLists("")
 	}
+}
+
+// Kinds are read whole from a server that does not support a field selector.
+func TestServersWithoutFieldSelectorsAreReadWhole(t *testing.T) {
+	c := exampleCluster(t)
+	old := c.server.Config()
+	old.Wrap(func(next http.RoundTripper) http.RoundTripper { return withoutSelectors{next} })
+	for _, ask := range []string{"get secrets/db", "get secrets/far", "get persistentvolumes/v0", "get pods/far", "get configmaps/none"} {
+		q := partsQuestion{args: strings.Fields(ask), who: identityFlags{node: "n0"}, namespace: "shop"}
+		want, _ := c.wholeSession().answered(t, q)
+		got, _ := c.partsSessionOver(old).answered(t, q)
+		if got != want {
+			t.Errorf("%s\nby parts: %s\nwhole: %s", ask, got, want)
+		}
+	}
+}
+
+// withoutSelectors is the connection to a server that supports no field selector.
+type withoutSelectors struct{ http.RoundTripper }
+
+func (w withoutSelectors) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("fieldSelector") == "" {
+		return w.RoundTripper.RoundTrip(r)
+	}
+	recorder := httptest.NewRecorder()
+	recorder.Header().Set("Content-Type", "application/json")
+	recorder.WriteHeader(http.StatusBadRequest)
+	err := json.NewEncoder(recorder).Encode(apierrors.NewBadRequest("field label not supported").Status())
+	return recorder.Result(), err
 }
 
 // Whoever asks the Node authorizer before the parts are read gets no refusal.
