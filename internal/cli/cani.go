@@ -87,6 +87,7 @@ func addAsk(a *app, cmd *cobra.Command) *askFlags {
 	f := &askFlags{app: a, state: addState(a, cmd), question: addQuestion(cmd), identity: addIdentity(cmd)}
 	f.state.parts = true
 	f.state.addBehaviour(cmd)
+	f.state.addChanges(cmd)
 	f.state.addAuthorization(cmd, "the Node authorizer, then RBAC")
 	f.state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
 	return f

@@ -90,7 +90,11 @@ func (s *session) answered(t *testing.T, q partsQuestion) (result, answer string
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text(t, said.explained()) + "\nstatus " + strconv.Itoa(said.status()), said.Answer
+	explained := said.explained()
+	if explained.Reason.Remedy, err = s.remedy(t.Context(), said); err != nil {
+		t.Fatal(err)
+	}
+	return text(t, explained) + "\nstatus " + strconv.Itoa(said.status()), said.Answer
 }
 
 // sameCount hides how many nodes a cluster has, and which is meant: nodes without a Node object

@@ -117,11 +117,12 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 	}
 	state := addState(a, cmd)
 	state.addBehaviour(cmd)
+	state.addChanges(cmd)
 	state.addNamespace(cmd, "show only what is in this namespace (default: all)")
 	kinds := cmd.Flags().StringSlice("kind", nil, "show only objects of this type: secrets, cm, pv …; can be repeated")
 	must(cmd.RegisterFlagCompletionFunc("kind", complete(resources.Offline().Names)))
 	inTotal := cmd.Flags().Bool("in-total", false,
-		"also say what the node leads to in the end; of a cluster, this reads all objects (default: with --from)")
+		"also say what the node leads to in the end; of a cluster, this reads all objects (default: with --from, --with, --without)")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
@@ -144,6 +145,9 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		result, err := s.reach(args[0], only)
 		if err != nil {
 			return err
+		}
+		if cmd.Flags().Changed("in-total") && !*inTotal {
+			result.AttackPaths = nil
 		}
 		a.warnMissing(result.Missing)
 		return a.write(result, format)

@@ -3,6 +3,7 @@ package evaluate
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -52,18 +53,9 @@ func allRBAC() source.Part { return source.Part{Kinds: source.RBACKinds()} }
 // readRelated reads what the Node authorizer's answer to a request depends on, with the
 // paths in its reason. Whatever was read, a refusal names the kinds that the user may not list.
 func (e *Evaluator) readRelated(req *access.Request) error {
-	for {
-		parts := e.unreadParts(req)
-		if len(parts) == 0 {
-			return e.probeRefusal(req)
-		}
-		if err := e.State.Read(parts...); err != nil {
-			return err
-		}
+	if err := e.readAll(func() []source.Part { return e.unreadParts(req) }); err != nil {
+		return err
 	}
-}
-
-func (e *Evaluator) probeRefusal(req *access.Request) error {
 	code := e.Node.Decide(req).Code
 	if code != nodeauthz.NoPathToObject {
 		return nil
@@ -178,22 +170,38 @@ func (q *relationQuestion) foundInPod() ([]source.Part, bool) {
 // NodeParts returns unread parts of the cluster that the reach of a node depends on. When they
 // have been read, there may be more.
 func (e *Evaluator) NodeParts(node string) []source.Part {
-	onNode := source.Part{
-		Kinds: source.Pods | source.KindsAbout(graph.VolumeAttachment) | source.KindsAbout(graph.ResourceSlice) |
-			source.KindsAbout(graph.PodCertificateRequest),
-		Node: node,
-	}
-	parts := []source.Part{onNode, allRBAC()}
-	if len(e.State.Graph.Objects(node, graph.PersistentVolumeClaim)) > 0 {
-		parts = append(parts, source.Part{Kinds: source.PersistentVolumes})
+	parts := []source.Part{allRBAC()}
+	for _, kind := range graph.Kinds() {
+		parts = append(parts, e.partsOf(node, kind)...)
 	}
 	return slices.DeleteFunc(parts, e.State.HasRead)
 }
 
+// partsOf returns the parts that relations of a node to objects of a kind depend on.
+func (e *Evaluator) partsOf(node string, kind graph.Kind) []source.Part {
+	switch kind {
+	case graph.Node:
+		return nil
+	case graph.VolumeAttachment, graph.ResourceSlice, graph.PodCertificateRequest:
+		return []source.Part{{Kinds: source.KindsAbout(kind), Node: node}}
+	}
+	parts := []source.Part{{Kinds: source.Pods, Node: node}}
+	throughVolumes := kind == graph.Secret || kind == graph.PersistentVolume
+	if throughVolumes && len(e.State.Graph.Objects(node, graph.PersistentVolumeClaim)) > 0 {
+		parts = append(parts, source.Part{Kinds: source.PersistentVolumes})
+	}
+	return parts
+}
+
 // ReadNode reads what the reach of a node depends on.
 func (e *Evaluator) ReadNode(node string) error {
+	return e.readAll(func() []source.Part { return e.NodeParts(node) })
+}
+
+// readAll reads parts until there are no more.
+func (e *Evaluator) readAll(unread func() []source.Part) error {
 	for {
-		parts := e.NodeParts(node)
+		parts := unread()
 		if len(parts) == 0 {
 			return nil
 		}
@@ -201,6 +209,24 @@ func (e *Evaluator) ReadNode(node string) error {
 			return err
 		}
 	}
+}
+
+// readForRemedy reads what the Node authorizer's remedy for a request depends on: the objects that
+// the node reaches, unless its code has a remedy that does not look for them.
+func (e *Evaluator) readForRemedy(req *access.Request) error {
+	switch e.Node.Decide(req).Code {
+	case nodeauthz.NoPathToObject:
+		return e.readRelated(req)
+	case nodeauthz.NoRuleForResource, nodeauthz.SubresourceNotAllowed, nodeauthz.VerbNotAllowed, nodeauthz.NotOwnNode,
+		nodeauthz.NotOwnCSINode, nodeauthz.NotOwnLease, nodeauthz.NotLeaseNamespace, nodeauthz.FieldSelectorRequired, nodeauthz.UnnamedNode:
+		return nil
+	}
+	node, isNode := strings.CutPrefix(req.User, nodeidentity.UserPrefix)
+	kind, related := nodeauthz.KindOf(req.Group, req.Resource)
+	if !isNode || !related {
+		return nil
+	}
+	return e.readAll(func() []source.Part { return slices.DeleteFunc(e.partsOf(node, kind), e.State.HasRead) })
 }
 
 // lackingParts returns what was not read of a cluster and could change a refusal. It is empty if

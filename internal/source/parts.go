@@ -87,14 +87,11 @@ func (s *State) Read(wanted ...Part) error {
 	}
 	var running sync.WaitGroup
 	slots := make(chan struct{}, parallelReads)
-	for _, part := range wanted {
-		for k := range kindCount {
-			if part.Kinds&(1<<k) == 0 || s.parts.covers(k, part.of(k)) {
-				continue
-			}
+	for k, unread := range s.parts.unread(wanted) {
+		for part := range unread {
 			slots <- struct{}{}
 			running.Go(func() {
-				s.parts.fetch(k, part.of(k))
+				s.parts.fetch(k, part)
 				<-slots
 			})
 		}
@@ -102,6 +99,23 @@ func (s *State) Read(wanted ...Part) error {
 	running.Wait()
 	s.parts.done()
 	return s.ReadErr()
+}
+
+// unread returns the parts that have not been read, by kind and each once.
+func (p *parts) unread(wanted []Part) map[kind]map[Part]struct{} {
+	unread := map[kind]map[Part]struct{}{}
+	for k := range kindCount {
+		for _, part := range wanted {
+			if part.Kinds&(1<<k) == 0 || p.covers(k, part.of(k)) {
+				continue
+			}
+			if unread[k] == nil {
+				unread[k] = map[Part]struct{}{}
+			}
+			unread[k][part.of(k)] = struct{}{}
+		}
+	}
+	return unread
 }
 
 // parallelReads is how many lists are requested at the same time.

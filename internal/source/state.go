@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // State is the part of a cluster's state that node authorization needs. A State that
@@ -48,6 +49,10 @@ type State struct {
 	listeners listeners
 	// parts reads parts of a cluster on demand; nil for a State that is read as a whole.
 	parts *parts
+	// overlay is set when changes were applied.
+	overlay *overlay
+	// places are those of objects in manifests, if they were asked for.
+	places map[verdict.Object]place
 }
 
 // APIResource is a resource that a cluster serves.
@@ -104,6 +109,9 @@ func newState() *State {
 func (s *State) RBACLoaded() bool {
 	if s.parts != nil && s.parts.hasRBAC() {
 		return true
+	}
+	if s.overlay != nil && s.overlay.withoutRBAC {
+		return false // but for those that were added
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
