@@ -46,7 +46,7 @@ var partsResources = map[string]map[string]string{
 		"roles": "Role", "rolebindings": "RoleBinding", "clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding",
 	},
 	"resource.k8s.io/v1":     {"resourceslices": "ResourceSlice", "resourceclaims": "ResourceClaim"},
-	"certificates.k8s.io/v1": {"podcertificaterequests": "PodCertificateRequest", "certificatesigningrequests": "CertificateSigningRequest"},
+	"certificates.k8s.io/v1": {"podcertificaterequests": "PodCertificateRequest"},
 	"coordination.k8s.io/v1": {"leases": "Lease"},
 	"apps/v1":                {"deployments": "Deployment"},
 }
@@ -179,7 +179,7 @@ func (c *partsCluster) fill() {
 	for i := range c.IntN(3) {
 		name := fmt.Sprintf("o%d", i)
 		c.put("/apis/storage.k8s.io/v1/volumeattachments/"+name,
-			&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{NodeName: c.node()}})
+			&storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: c.node()}})
 		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if node := c.node(); !c.chance(3) {
 			slice.Spec.NodeName = &node
@@ -263,7 +263,7 @@ func (c *partsCluster) addRBAC() {
 	for i := range c.IntN(3) {
 		name, namespace := fmt.Sprintf("r%d", i), c.namespace()
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.pick("r0", "r1", "gone")}
-		c.put(group+"clusterroles/"+name, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule()}})
+		c.put(group+"clusterroles/"+name, &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{rule()}})
 		if c.chance(3) {
 			c.put(group+"clusterrolebindings/"+name,
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref, Subjects: subject()})
@@ -274,52 +274,6 @@ func (c *partsCluster) addRBAC() {
 		c.put(group+"namespaces/"+namespace+"/rolebindings/"+name,
 			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject()})
 	}
-}
-
-// partsQuestion is a question with its user.
-type partsQuestion struct {
-	args      []string
-	flags     questionFlags
-	who       identityFlags
-	namespace string
-}
-
-func (q partsQuestion) String() string {
-	return fmt.Sprintf("%v %+v -n %s of %+v", q.args, q.flags, q.namespace, q.who)
-}
-
-func (c *partsCluster) question() partsQuestion {
-	resource := c.pick("secrets", "secrets", "secrets", "configmaps", "pods", "nodes", "persistentvolumeclaims", "persistentvolumes", "persistentvolumes", "csinodes",
-		"resourceslices", "resourceclaims", "serviceaccounts", "volumeattachments", "podcertificaterequests", "services", "leases",
-		"deployments.apps")
-	names := map[string][]string{
-		"secrets": {c.secret()}, "configmaps": {"m0"}, "pods": {fmt.Sprintf("p%d", c.IntN(12))}, "nodes": {c.node()},
-		"persistentvolumeclaims": {c.claim()}, "persistentvolumes": {c.volume()}, "resourceclaims": {"r0", "r1"}, "serviceaccounts": {c.account()}, "leases": {c.node()},
-	}[resource]
-	q := partsQuestion{namespace: c.namespace()}
-	verb := c.pick("get", "get", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-	q.args = []string{verb, resource}
-	if name := c.pick(append(names, "o0", "o1")...); !c.chance(6) {
-		q.args = append(q.args, name)
-	}
-	q.flags = questionFlags{subresource: c.pick("", "", "", "status", "token", "eviction"), allNamespaces: c.chance(10)}
-	switch {
-	case resource == "serviceaccounts" && c.chance(2):
-		q.args[0], q.flags.subresource = "create", "token"
-	case c.chance(5):
-		q.flags.fieldSelector = "spec.nodeName=" + c.node()
-	}
-	switch c.IntN(8) {
-	case 0:
-		q.who.user = c.pick("ada", "system:serviceaccount:shop:api")
-	case 1:
-		q.who.user, q.who.groups = "system:node:"+c.node(), []string{"system:nodes"}
-	case 2:
-		q.who.node = c.pick("n0", "none", "bare")
-	default:
-		q.who.node = c.pick("n0", "n1", "n2")
-	}
-	return q
 }
 
 // text returns a result as indented JSON.

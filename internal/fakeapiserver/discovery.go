@@ -50,7 +50,8 @@ func (s *Server) discovery(w http.ResponseWriter, path string) bool {
 		list := metav1.APIResourceList{GroupVersion: version}
 		for name, kind := range s.opts.Resources[version] {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
-				Name: name, SingularName: strings.ToLower(kind), Kind: kind, Namespaced: namespaced(name), Verbs: metav1.Verbs{"list", "watch"},
+				Name: name, SingularName: strings.ToLower(kind), Kind: kind, Namespaced: namespaced(name),
+				Verbs: metav1.Verbs{"list", "watch"},
 			})
 		}
 		reply(w, http.StatusOK, list)

@@ -61,7 +61,8 @@ func (l volumeLayout) createVolume(ctx context.Context, client kubernetes.Interf
 	claim.Spec = corev1.PersistentVolumeClaimSpec{
 		AccessModes: modes, VolumeName: volume.Name, StorageClassName: &none, Resources: corev1.VolumeResourceRequirements{Requests: size},
 	}
-	if _, err := client.CoreV1().PersistentVolumeClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{}); unlessExists(err) != nil {
+	_, err := client.CoreV1().PersistentVolumeClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{})
+	if unlessExists(err) != nil {
 		return err
 	}
 	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("csi-%064x", i)}}
@@ -69,7 +70,7 @@ func (l volumeLayout) createVolume(ctx context.Context, client kubernetes.Interf
 		Attacher: volume.Spec.CSI.Driver, NodeName: nodeName(p.node),
 		Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
 	}
-	_, err := client.StorageV1().VolumeAttachments().Create(ctx, attachment, metav1.CreateOptions{})
+	_, err = client.StorageV1().VolumeAttachments().Create(ctx, attachment, metav1.CreateOptions{})
 	return unlessExists(err)
 }
 
