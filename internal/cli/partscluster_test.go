@@ -27,6 +27,7 @@ type partsCluster struct {
 	*rand.Rand
 	t      *testing.T
 	server *fakeapiserver.Server
+	pods   []*corev1.Pod
 
 	mu sync.Mutex
 	// forbidden says which lists the user may not make.
@@ -150,7 +151,8 @@ func (c *partsCluster) fill() {
 	}
 	for i := range c.IntN(12) {
 		namespace, name := c.namespace(), fmt.Sprintf("p%d", i)
-		c.put("/api/v1/namespaces/"+namespace+"/pods/"+name, c.pod(namespace, name))
+		c.pods = append(c.pods, c.pod(namespace, name))
+		c.put("/api/v1/namespaces/"+namespace+"/pods/"+name, c.pods[i])
 	}
 	for range c.IntN(6) {
 		name := c.volume()

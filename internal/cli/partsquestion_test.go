@@ -1,6 +1,10 @@
 package cli
 
-import "fmt"
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // partsQuestion is a question with its user.
 type partsQuestion struct {
@@ -8,10 +12,12 @@ type partsQuestion struct {
 	flags     questionFlags
 	who       identityFlags
 	namespace string
+	// object is what is written; empty if it is not given.
+	object string
 }
 
 func (q partsQuestion) String() string {
-	return fmt.Sprintf("%v %+v -n %s of %+v", q.args, q.flags, q.namespace, q.who)
+	return fmt.Sprintf("%v %+v -n %s of %+v %s", q.args, q.flags, q.namespace, q.who, q.object)
 }
 
 func (c *partsCluster) question() partsQuestion {
@@ -34,6 +40,9 @@ func (c *partsCluster) question() partsQuestion {
 	switch {
 	case resource == "serviceaccounts" && c.chance(2):
 		q.args[0], q.flags.subresource = "create", "token"
+		if len(c.pods) > 0 && !c.chance(4) {
+			return c.tokenQuestion(c.pods[c.IntN(len(c.pods))])
+		}
 	case c.chance(5):
 		q.flags.fieldSelector = "spec.nodeName=" + c.node()
 	}
@@ -47,5 +56,16 @@ func (c *partsCluster) question() partsQuestion {
 	default:
 		q.who.node = c.pick("n0", "n1", "n2")
 	}
+	return q
+}
+
+// tokenQuestion asks for a token that is bound to a pod. Whether the node may have its audience
+// depends on the pod's claims, their volumes and CSI drivers, and on RBAC.
+func (c *partsCluster) tokenQuestion(pod *corev1.Pod) partsQuestion {
+	q := partsQuestion{namespace: pod.Namespace, flags: questionFlags{subresource: "token"}}
+	q.args = []string{"create", "serviceaccounts", c.pick(pod.Spec.ServiceAccountName, pod.Spec.ServiceAccountName, c.account())}
+	q.who.user, q.who.groups = "system:node:"+c.pick(pod.Spec.NodeName, pod.Spec.NodeName, c.node()), []string{"system:nodes"}
+	q.object = fmt.Sprintf(`{"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {"audiences": [%q],
+		"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": %q, "uid": %q}}}`, c.pick("vault", "sts"), pod.Name, pod.UID)
 	return q
 }

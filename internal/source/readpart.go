@@ -5,7 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	validation "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 )
@@ -22,7 +22,7 @@ func (p *parts) fetch(k kind, part Part) {
 
 func (p *parts) tryFetch(ctx context.Context, k kind, part Part) error {
 	version, how, _ := p.served.serves(k)
-	if how != served || part == (Part{Kinds: part.Kinds}) || len(path.IsValidPathSegmentName(part.Namespace)) > 0 {
+	if how != served || part == (Part{Kinds: part.Kinds}) || len(validation.IsPathSegmentName(part.Namespace)) > 0 {
 		return p.fetchAll(ctx, k)
 	}
 	e, err := p.lister.client.endpoint(k, version)
