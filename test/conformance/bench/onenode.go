@@ -51,7 +51,8 @@ func (b *bench) oneNode() (s section, err error) {
 	}
 	t := table{
 		caption: fmt.Sprintf("**%s nodes, %s pods, %s volumes, %s role bindings.**",
-			thousands(float64(l.nodes)), thousands(float64(l.pods)), thousands(float64(l.volumeCount())), thousands(float64(l.namespaces*bindingsPerNamespace))),
+			thousands(float64(l.nodes)), thousands(float64(l.pods)), thousands(float64(l.volumeCount())),
+			thousands(float64(l.namespaces*bindingsPerNamespace))),
 		header: []string{"question", "whole", "parts", "ratio", "whole, read", "parts, read", "ratio"},
 	}
 	for _, q := range l.questions() {
