@@ -72,6 +72,7 @@ func TestEverySectionRunsAndIsInTheDocument(t *testing.T) {
 			"## A large cluster from a file", "## Throughput of `review`", "## Serving",
 			"## A question about one node", "## Lease renewals",
 			"## Signed documents", "## Joins", "## Audit logs", "## Authentications", "## Doctor", "## Attack paths",
+			"## Comparing attack paths",
 		} {
 			if !strings.Contains(text, title+"\n") {
 				t.Errorf("%s lacks %q", name, title)
