@@ -13,7 +13,7 @@ TAGS := grpcnotrace
 # No symbol table and no debugging information. `make build LDFLAGS=` keeps both.
 LDFLAGS := -s -w
 # Every Go module of the repository.
-MODULES := . test/localplane test/conformance test/e2e test/deploy
+MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser
 # The packages whose tests run under the race detector too: those with goroutines.
 RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/manifest ./internal/source ./internal/staleness ./internal/freshness \
 	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./ledger \
@@ -53,7 +53,7 @@ each = failed=; for step in $(1); do $(MAKE) $$step || failed="$$failed $$step";
 
 .PHONY: test-code
 test-code: ## Run the tests that need no control plane.
-	@$(call each,test-vet test-unit test-race test-conformance test-deploy)
+	@$(call each,test-vet test-unit test-race test-conformance test-deploy test-browser)
 
 .PHONY: test-vet
 test-vet:
@@ -88,6 +88,15 @@ test-protocol:
 .PHONY: test-deploy
 test-deploy:
 	cd test/deploy && go test -count=1 ./...
+
+# Needs Chromium: apt-get install chromium.
+.PHONY: test-browser
+test-browser:
+	cd test/browser && go test -count=1 ./...
+
+.PHONY: screenshots
+screenshots: ## Write the pictures of pages in docs/images. Needs Chromium.
+	cd test/browser && UPDATE_SCREENSHOTS=1 go test -count=1 -run TestScreenshots .
 
 .PHONY: test-planes
 test-planes: ## Run the tests on real control planes.

@@ -123,7 +123,7 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 	must(cmd.RegisterFlagCompletionFunc("kind", complete(resources.Offline().Names)))
 	inTotal := cmd.Flags().Bool("in-total", false,
 		"also say what the node leads to in the end; of a cluster, this reads all objects (default: with --from, --with, --without)")
-	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot)
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
 		if err != nil {
