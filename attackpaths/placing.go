@@ -59,6 +59,7 @@ const (
 	unplacedDaemon = "a DaemonSet has to run on each node: take rights from it instead"
 	unplacedStatic = "the pod is static: its node runs it from a file"
 	unplacedPod    = "it has no template that could be changed"
+	unplacedNodes  = "the Node objects of the nodes that run it are not known"
 )
 
 // placer places pods.
@@ -185,7 +186,8 @@ func unplaceable(pod *inventory.Pod, t *template) string {
 }
 
 // fill puts the pods on few of the nodes that run them now: the nodes with most of them first, and
-// at least two if there are two. Where the resources of a node are not known, pods stay on it.
+// at least two if there are two. Where the resources of a node are not known, pods stay on it. Nodes
+// without a Node object cannot be in the pool.
 func (p *placer) fill() {
 	counts := map[string]int{}
 	for _, i := range p.dangerous {
@@ -195,10 +197,14 @@ func (p *placer) fill() {
 	}
 	p.placing.Before = len(counts)
 	var candidates []*inventory.Node
-	for i := range p.nodes {
-		if n := &p.nodes[i]; counts[n.Name] > 0 {
+	for i := range p.objects.nodes {
+		if n := &p.objects.nodes[i]; counts[n.Name] > 0 {
 			candidates = append(candidates, n)
 		}
+	}
+	if len(candidates) == 0 {
+		p.noNodes()
+		return
 	}
 	slices.SortStableFunc(candidates, func(a, b *inventory.Node) int { return cmp.Compare(counts[b.Name], counts[a.Name]) })
 	pods := slices.Clone(p.dangerous)
@@ -215,6 +221,15 @@ func (p *placer) fill() {
 		p.placing.Nodes = append(p.placing.Nodes, node)
 	}
 	slices.Sort(p.placing.Nodes)
+}
+
+// noNodes is for workloads whose nodes have no Node object.
+func (p *placer) noNodes() {
+	for _, w := range p.of {
+		if w.Why == "" {
+			w.Why = unplacedNodes
+		}
+	}
 }
 
 func (p *placer) workload(i int32) *PlacedWorkload {
