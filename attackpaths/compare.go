@@ -37,6 +37,11 @@ type Use struct {
 	Object Holding
 }
 
+// distance is 2 between no and certain, else 1.
+func (c *Difference) distance() int {
+	return int(max(c.Before, c.After)) - int(min(c.Before, c.After))
+}
+
 // Widened reports whether the holdings are reached with more certainty after than before.
 func (c *Difference) Widened() bool { return c.After > c.Before }
 
@@ -149,12 +154,14 @@ var changeOrder = map[string]int{
 	ClusterAdmin: 0, Node: 1, Secret: 2, ServiceAccount: 3, Namespace: 4, User: 5, Group: 6, Pod: 7,
 }
 
-// compareDifferences orders changes.
+// compareDifferences orders changes: nodes before service accounts, and what changes from no to
+// certain before what was possible.
 func compareDifferences(a, b *Difference) int {
 	return cmp.Or(
 		changeOrder[a.Kind]-changeOrder[b.Kind],
-		-cmp.Compare(max(a.Before, a.After), max(b.Before, b.After)),
 		cmp.Compare(a.Starts[0].Kind, b.Starts[0].Kind),
+		-cmp.Compare(a.distance(), b.distance()),
+		-cmp.Compare(max(a.Before, a.After), max(b.Before, b.After)),
 		-cmp.Compare(len(a.Starts), len(b.Starts)),
 		-cmp.Compare(len(a.Reached), len(b.Reached)),
 		a.Starts[0].Compare(b.Starts[0]), a.Reached[0].Compare(b.Reached[0]), cmp.Compare(a.Before, b.Before),

@@ -63,7 +63,8 @@ func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
 		}
 	}
 	all.Cells = make([]Cell, len(places))
-	g.eachNode(len(rows), o, func(i int) (string, Certainty) { return rows[i].Nodes[0], rows[i].ClusterAdmin }, func(i int, s *overviewSearch) {
+	start := func(i int) (string, Certainty) { return rows[i].Nodes[0], rows[i].ClusterAdmin }
+	g.eachNode(len(rows), o, start, func(i int, s *overviewSearch) {
 		rows[i].Path = s.adminPath()
 		for _, j := range first[i] {
 			all.Cells[rows[i].Cells[j]] = s.cell(s.groups[j])

@@ -68,24 +68,29 @@ func TestRemedies(t *testing.T) {
 		{
 			attackpaths.PodToken, "a token in the template", ownedBy(pod("shop", "p", "n1", "web"), "apps/v1", "StatefulSet", "db"),
 			[]string{
-				`test statefulset shop/db /spec/template/spec/volumes/0/name "token"`, "remove statefulset shop/db /spec/template/spec/volumes/0",
+				`test statefulset shop/db /spec/template/spec/volumes/0/name "token"`,
+				"remove statefulset shop/db /spec/template/spec/volumes/0",
 			},
 		},
 		{
-			attackpaths.TokenOfPodOnNode, "a token of an audience that the pod names", ownedBy(automounted, "apps/v1", "DaemonSet", "agent"),
+			attackpaths.TokenOfPodOnNode, "a token of an audience that the pod names",
+			ownedBy(automounted, "apps/v1", "DaemonSet", "agent"),
 			[]string{"add daemonset shop/agent /spec/template/spec/automountServiceAccountToken false"},
 		},
 		{
-			attackpaths.PodSecret, "a volume of a secret", ownedBy(withSecret(pod("shop", "p", "n1", "web"), "s"), "apps/v1", "DaemonSet", "agent"),
+			attackpaths.PodSecret, "a volume of a secret",
+			ownedBy(withSecret(pod("shop", "p", "n1", "web"), "s"), "apps/v1", "DaemonSet", "agent"),
 			[]string{
-				`test daemonset shop/agent /spec/template/spec/volumes/0/name "s"`, "remove daemonset shop/agent /spec/template/spec/volumes/0",
+				`test daemonset shop/agent /spec/template/spec/volumes/0/name "s"`,
+				"remove daemonset shop/agent /spec/template/spec/volumes/0",
 			},
 		},
 		{
 			attackpaths.SecretOnNode, "the pods of the node that refer to it",
 			ownedBy(withSecret(pod("shop", "p", "n1", "web"), "s"), "apps/v1", "DaemonSet", "agent"),
 			[]string{
-				`test daemonset shop/agent /spec/template/spec/volumes/0/name "s"`, "remove daemonset shop/agent /spec/template/spec/volumes/0",
+				`test daemonset shop/agent /spec/template/spec/volumes/0/name "s"`,
+				"remove daemonset shop/agent /spec/template/spec/volumes/0",
 			},
 		},
 		{
@@ -133,13 +138,15 @@ func TestRemedies(t *testing.T) {
 			attackpaths.ServiceAccountTokenSecret, "the secret", web + account("shop", "root") + role("r", "", "shop/web", "get secrets@") +
 				secret("shop", "s", "kubernetes.io/service-account-token", "root"), []string{"remove secret shop/s"},
 		},
-		{attackpaths.TokenRequest, "the right", web + account("shop", "x") + role("r", "", "shop/web", "create serviceaccounts/token@"), removeBinding},
+		{attackpaths.TokenRequest, "the right", web + account("shop", "x") +
+			role("r", "", "shop/web", "create serviceaccounts/token@"), removeBinding},
 		{attackpaths.Masters, "the right to everything", web + role("r", "", "shop/web", "* *@*"), removeBinding},
 		{
 			attackpaths.NamespaceRelabel, "the right", web + namespace("shop", restrictedLabel) + node("n2") +
 				role("r", "", "shop/web", "patch namespaces@", "create pods@"),
 			[]string{
-				`test clusterrole r /rules/0 {"verbs":["patch"],"apiGroups":[""],"resources":["namespaces"]}`, "remove clusterrole r /rules/0",
+				`test clusterrole r /rules/0 {"verbs":["patch"],"apiGroups":[""],"resources":["namespaces"]}`,
+				"remove clusterrole r /rules/0",
 			},
 		},
 	} {

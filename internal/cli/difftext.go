@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
@@ -156,15 +157,37 @@ func (r *diffRow) text(p *render.Page) {
 	p.Table(4, nil, rows)
 }
 
-// placeText names the changed objects of a step.
+// placeText names the changed objects that decide about a step: roles and bindings, or else a
+// workload, or else all.
 func (r *diffRow) placeText(step int) string {
-	var parts []string
+	best := len(placeKinds)
 	for _, place := range r.Places {
 		if place.Step == step {
+			best = min(best, place.rank())
+		}
+	}
+	var parts []string
+	for _, place := range r.Places {
+		if place.Step == step && place.rank() == best {
 			parts = append(parts, place.text())
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// placeKinds are kinds of objects by how much they say about a step.
+var placeKinds = [...][]string{
+	{"RoleBinding", "ClusterRoleBinding", "Role", "ClusterRole"},
+	{"Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"},
+}
+
+func (p diffPlace) rank() int {
+	for rank, kinds := range placeKinds {
+		if slices.Contains(kinds, p.Object.Kind) {
+			return rank
+		}
+	}
+	return len(placeKinds)
 }
 
 // text is "x.yaml:3 clusterrolebinding admins", or "without clusterrolebinding admins".

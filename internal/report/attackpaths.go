@@ -1,11 +1,13 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // State is what a result was computed from.
@@ -70,8 +72,10 @@ type pathsData struct {
 	// Holdings are kind, namespace and name.
 	Holdings [][3]int `json:"holdings"`
 	// Steps are technique, from, to, impersonated identity or -1, reason, binding, what it depends
-	// on, and 1 if the step is only possible.
-	Steps [][8]int `json:"steps"`
+	// on, 1 if the step is only possible, and remedy or -1.
+	Steps [][9]int `json:"steps"`
+	// Remedies say what to change so that a step is no longer there.
+	Remedies []*verdict.Remedy `json:"remedies"`
 	// Paths are lists of steps. The first one is empty.
 	Paths [][]int `json:"paths"`
 	// Cells are namespace, kind, how many are certain, how many are possible, and start, then three
@@ -115,18 +119,21 @@ type encoder struct {
 	data     *pathsData
 	strings  map[string]int
 	holdings map[attackpaths.Holding]int
-	steps    map[[8]int]int
+	steps    map[[9]int]int
+	remedies map[string]int
 	paths    map[string]int
 }
 
 func (a AttackPaths) encode() *pathsData {
 	e := &encoder{
 		data: &pathsData{
-			AllNodes: a.AllNodes, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells, State: a.State, Missing: append([]Missing{}, a.Missing...),
-			Strings: []string{}, Holdings: [][3]int{}, Steps: [][8]int{}, Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
+			AllNodes: a.AllNodes, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells,
+			State: a.State, Missing: append([]Missing{}, a.Missing...),
+			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{}, Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
 			Techniques: map[string]string{},
 		},
-		strings: map[string]int{}, holdings: map[attackpaths.Holding]int{}, steps: map[[8]int]int{}, paths: map[string]int{},
+		strings: map[string]int{}, holdings: map[attackpaths.Holding]int{}, steps: map[[9]int]int{},
+		remedies: map[string]int{}, paths: map[string]int{},
 	}
 	e.string("")
 	e.path(nil)
@@ -188,11 +195,22 @@ func (e *encoder) step(s attackpaths.Step) int {
 	if s.Certainty != attackpaths.Certain {
 		possible = 1
 	}
-	row := [8]int{
+	row := [9]int{
 		e.string(string(s.Technique)), e.holding(s.From), e.holding(s.To), impersonates, e.string(s.Because),
-		e.string(refText(s.GrantedBy)), e.string(s.DependsOn), possible,
+		e.string(refText(s.GrantedBy)), e.string(s.DependsOn), possible, e.remedy(s.Remedy),
 	}
 	return place(e.steps, row, &e.data.Steps, row)
+}
+
+func (e *encoder) remedy(r *verdict.Remedy) int {
+	if r == nil {
+		return -1
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return -1 // its values are JSON
+	}
+	return place(e.remedies, string(text), &e.data.Remedies, r)
 }
 
 func refText(r *rbac.Ref) string {

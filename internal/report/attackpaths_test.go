@@ -11,6 +11,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // small is a result in which everything occurs, some of it twice.
@@ -25,6 +26,7 @@ func small() AttackPaths {
 	read := attackpaths.Step{
 		Technique: attackpaths.SecretRead, From: agent, To: secret, Because: "may get secrets", Certainty: attackpaths.Possible,
 		GrantedBy: &rbac.Ref{Kind: "RoleBinding", Namespace: "shop", Name: "agent"}, DependsOn: "webhook w",
+		Remedy: &verdict.Remedy{None: "nothing helps"},
 	}
 	masters := attackpaths.Step{
 		Technique: attackpaths.Impersonate, From: agent, To: admin, Impersonates: &agent, Because: "may do everything",

@@ -38,7 +38,10 @@ func TestRemedies(t *testing.T) {
 		{
 			"a patch has the operations on an object",
 			verdict.Remedy{Changes: []verdict.Change{
-				{Of: verdict.OfObject, Op: verdict.Test, APIVersion: "v1", Object: binding, Path: "/subjects/0", Value: json.RawMessage(`{"kind":"User"}`)},
+				{
+					Of: verdict.OfObject, Op: verdict.Test, APIVersion: "v1", Object: binding, Path: "/subjects/0",
+					Value: json.RawMessage(`{"kind":"User"}`),
+				},
 				{Of: verdict.OfObject, Op: verdict.Remove, APIVersion: "v1", Object: binding, Path: "/subjects/0"},
 			}},
 			"Remedy: change RoleBinding shop/</script>\n# RoleBinding shop/</script> (v1)\n" +
@@ -49,7 +52,11 @@ func TestRemedies(t *testing.T) {
 			verdict.Remedy{Changes: []verdict.Change{{Of: verdict.OfObject, Op: verdict.Remove, Object: binding}}},
 			"Remedy: change RoleBinding shop/</script>\n# RoleBinding shop/</script>\ndelete it",
 		},
-		{"no remedy is said", verdict.Remedy{None: "the node runs the control plane"}, "No change ends this step: the node runs the control plane"},
+		{
+			"no remedy is said",
+			verdict.Remedy{None: "the node runs the control plane"},
+			"No change ends this step: the node runs the control plane",
+		},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			p := open(t, remedied(t, c.remedy), "#open=1", light)

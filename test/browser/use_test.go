@@ -64,7 +64,7 @@ func TestAClickShowsThePath(t *testing.T) {
 	p.wait(`document.querySelector('#details h2').innerText === 'web-3'`)
 	p.has(p.text("#details"),
 		"owns the cluster", "PodTokenOnNode", "pod kube-system/backup-0 runs on web-3 and mounts a token",
-		"granted by ClusterRoleBinding", "certain")
+		"granted by ClusterRoleBinding", "certain", "Remedy: change")
 	p.is("the focus", eval[string](p, "document.activeElement.id"), "details-title")
 	p.is("the address", p.fragment(), "#row=web-3")
 }

@@ -73,7 +73,7 @@ const paths = {
   },
 
   step(place) {
-    const [technique, from, to, impersonates, because, grantedBy, dependsOn, possible] = this.data.steps[place];
+    const [technique, from, to, impersonates, because, grantedBy, dependsOn, possible, remedy] = this.data.steps[place];
     const s = this.data.strings;
     return {
       technique: s[technique],
@@ -84,6 +84,7 @@ const paths = {
       grantedBy: s[grantedBy],
       dependsOn: s[dependsOn],
       possible: possible === 1,
+      remedy: remedy < 0 ? null : this.data.remedies[remedy],
     };
   },
 
