@@ -95,6 +95,9 @@ func (s *session) decide(ctx context.Context, who identity, q question, given wr
 	if err != nil {
 		return ruling{}, err
 	}
+	if err := s.State.ReadErr(); err != nil {
+		return ruling{}, err
+	}
 	s.admitted(&a, by)
 	return ruling{answer: a, said: said, admission: by}, nil
 }

@@ -85,7 +85,9 @@ nothing to fix, 1 if the answer is no, 2 if it is not known.`,
 		a.warnMissing(result.Missing)
 		a.status = result.status()
 		explained := result.explained()
-		explained.Reason.Remedy = s.remedy(cmd.Context(), result)
+		if explained.Reason.Remedy, err = s.remedy(cmd.Context(), result); err != nil {
+			return err
+		}
 		if *fix {
 			return a.write(fixResult{explained, newRepeat(cmd, objects)}, format)
 		}

@@ -15,17 +15,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// remedy returns what to change so that the answer becomes yes; nil unless it is no.
-func (s *session) remedy(ctx context.Context, r ruling) *verdict.Remedy {
+// remedy returns what to change so that the answer becomes yes; nil unless it is no. It may read
+// more of a cluster that is read in parts.
+func (s *session) remedy(ctx context.Context, r ruling) (*verdict.Remedy, error) {
 	if r.Answer != no {
-		return nil
+		return nil, nil
 	}
 	var write *evaluate.Write
 	if r.admission != nil {
 		write = r.admission.write
 	}
 	remedy := s.Remedy(ctx, r.said, r.Request.request(r.Identity), write)
-	return &remedy
+	return &remedy, s.State.ReadErr()
 }
 
 // fixResult is an explanation of which people read only what to change.

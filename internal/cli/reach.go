@@ -32,11 +32,13 @@ type reachResult struct {
 	// Missing is the missing state, because of which the node may reach more.
 	Missing []missing `json:"missing,omitempty"`
 	// AttackPaths counts what the node leads to in the end; omitted if --kind or -n select a
-	// part.
+	// part, and if the state has no inventory.
 	AttackPaths *reachPaths `json:"attackPaths,omitempty"`
 	State       stateInfo   `json:"state"`
 
 	narrowed bool
+	// inParts is true if only a part of a cluster was read.
+	inParts bool
 }
 
 type reachTotal struct {
@@ -93,7 +95,8 @@ has the node's own name, that name is listed; of others, the JSON form lists the
 conditions that what is written has to meet.
 
 The line "in total" says what the node leads to in the end, through everything that it can
-read and act as; attack-paths shows the way.
+read and act as; attack-paths shows the way. Of a cluster, reach reads only what concerns
+the node; --in-total reads all of it, for this line.
 
 What files lack is named, and the list is marked incomplete.
 
@@ -103,6 +106,9 @@ The table shows the first of each kind; -o wide and -o json show all.`,
   # Only the secrets of one namespace
   node-authorizer reach worker-1 --kind secrets -n shop
 
+  # Also what the node leads to in the end; this reads the whole cluster
+  node-authorizer reach worker-1 --in-total
+
   # Everything, for a script or as a drawing
   node-authorizer reach worker-1 -o json
   node-authorizer reach worker-1 -o dot | dot -Tsvg > reach.svg`,
@@ -110,18 +116,21 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := addState(a, cmd)
-	state.inventory = true
 	state.addBehaviour(cmd)
 	state.addChanges(cmd)
 	state.addNamespace(cmd, "show only what is in this namespace (default: all)")
 	kinds := cmd.Flags().StringSlice("kind", nil, "show only objects of this type: secrets, cm, pv …; can be repeated")
 	must(cmd.RegisterFlagCompletionFunc("kind", complete(resources.Offline().Names)))
+	inTotal := cmd.Flags().Bool("in-total", false,
+		"also say what the node leads to in the end; of a cluster, this reads all objects (default: with --from, --with, --without)")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
 		if err != nil {
 			return err
 		}
+		state.inventory = *inTotal || len(state.from) > 0 && !cmd.Flags().Changed("in-total")
+		state.parts = !state.inventory || len(*kinds) > 0 || state.namespace != ""
 		s, err := state.load(cmd)
 		if err != nil {
 			return err
@@ -137,6 +146,9 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		if err != nil {
 			return err
 		}
+		if cmd.Flags().Changed("in-total") && !*inTotal {
+			result.AttackPaths = nil
+		}
 		a.warnMissing(result.Missing)
 		return a.write(result, format)
 	}
@@ -144,10 +156,22 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 }
 
 func (s *session) reach(node string, only filter) (reachResult, error) {
+	if err := s.readReach(node); err != nil {
+		return reachResult{}, err
+	}
+	result, err := s.reached(node, only)
+	if err != nil {
+		return result, err
+	}
+	return result, s.State.ReadErr()
+}
+
+func (s *session) reached(node string, only filter) (reachResult, error) {
 	said := s.Node.Reach(node)
 	result := reachResult{
 		Node: node, Objects: []reachedObject{}, Standing: []standingGrant{},
 		Missing: append(s.missingForReach(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
+		inParts: s.State.Partial(),
 	}
 	limits := &writeLimits{session: s, who: newIdentity(nodeidentity.User(node))}
 	for _, g := range said.Standing {

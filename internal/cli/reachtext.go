@@ -25,8 +25,11 @@ func (r reachResult) Text(p *render.Page) {
 		{Name: "state", Value: r.State.Origin},
 		{Name: "rules of", Value: "Kubernetes " + r.State.KubernetesVersion},
 	}
-	if r.AttackPaths != nil {
+	switch {
+	case r.AttackPaths != nil:
 		fields = append(fields, render.Field{Name: "in total", Value: r.AttackPaths.text(r.Node)})
+	case r.inParts && !r.narrowed:
+		fields = append(fields, render.Field{Name: "in total", Value: render.Faint.In("use --in-total, which reads the whole cluster")})
 	}
 	p.Fields(fields...)
 	r.totalsText(p)

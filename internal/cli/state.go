@@ -28,6 +28,8 @@ type stateFlags struct {
 	retain bool
 	// inventory reads what attack paths need.
 	inventory bool
+	// parts reads of a cluster only what the answer depends on, unless the state is changed.
+	parts bool
 	// places notes where objects are in files.
 	places  bool
 	changes changeFlags
@@ -135,6 +137,9 @@ func (f *stateFlags) newSession(ctx context.Context, state *source.State, config
 	if err != nil {
 		return nil, fmt.Errorf("building the configured authorizers: %w", err)
 	}
+	if err := state.ReadErr(); err != nil {
+		return nil, err
+	}
 	return &session{Evaluator: evaluator, configured: f.authorization, names: newNames(state), namespace: f.defaultNamespace()}, nil
 }
 
@@ -196,6 +201,9 @@ func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.parts && !f.changes.given() {
+		return source.Open(ctx, config, source.LiveOptions{Progress: progress.callback(), ReadDone: progress.done})
+	}
 	return source.List(ctx, config, source.LiveOptions{Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory})
 }
 
@@ -223,7 +231,10 @@ func (s *session) knownNodes() []string {
 // mislead, because the rules about a node's own name apply to any name. Instead is appended to
 // the error and says what the user can do.
 func (s *session) requireNode(name, instead string) error {
-	known := s.knownNodes()
+	known, err := s.nodesNear(name)
+	if err != nil {
+		return err
+	}
 	if _, found := slices.BinarySearch(known, name); found {
 		return nil
 	}

@@ -47,6 +47,7 @@ func (e *Evaluator) MissingForWrite(req *noderestriction.Request, answer noderes
 	if _, own := e.access.(ownAccess); own && asksAuthorizers(answer.Code) && e.mayAskRBAC {
 		on |= source.RBACKinds()
 	}
+	_ = e.State.Probe(on) // the state keeps the error
 	return unread(e.State, on), e.lackingForWrite(req, answer)
 }
 

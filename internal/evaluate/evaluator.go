@@ -67,6 +67,7 @@ func New(ctx context.Context, state *source.State, opts Options) (*Evaluator, er
 	if e.Chain, err = e.authorizers(ctx, opts.Authorizers); err != nil {
 		return nil, err
 	}
+	e.Chain = e.readingParts(e.Chain)
 	e.mayAskRBAC = !e.configured || slices.Contains(e.Chain.Names(), chain.NameRBAC)
 	return e, nil
 }

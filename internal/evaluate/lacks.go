@@ -31,8 +31,11 @@ type Lack struct {
 // authorizer allowed: the objects that could relate the requested object to the node, if the
 // Node authorizer found no path, and the roles, if RBAC was to be asked.
 func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC bool) []Lack {
-	if e.State.Complete() && !e.State.Changed() {
+	switch {
+	case e.State.Complete() && !e.State.Changed():
 		return nil
+	case e.State.Partial():
+		return e.lackingParts(req, asksRBAC)
 	}
 	var all []Lack
 	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && code == nodeauthz.NoPathToObject {
@@ -47,8 +50,11 @@ func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC boo
 
 // LackingForNode returns what the files do not hold and could extend the reach of a node.
 func (e *Evaluator) LackingForNode(node string) []Lack {
-	if e.State.Complete() && !e.State.Changed() {
+	switch {
+	case e.State.Complete() && !e.State.Changed():
 		return nil
+	case e.State.Partial():
+		return notRead(e.NodeParts(node))
 	}
 	user, groups := nodeidentity.User(node)
 	_, err := e.State.RBAC.Grants(user, groups)
@@ -58,8 +64,11 @@ func (e *Evaluator) LackingForNode(node string) []Lack {
 // LackingForPaths returns what the files do not hold and could lengthen attack paths that lead
 // through the given nodes.
 func (e *Evaluator) LackingForPaths(nodes ...string) []Lack {
-	if e.State.Complete() && !e.State.Changed() {
+	switch {
+	case e.State.Complete() && !e.State.Changed():
 		return nil
+	case e.State.Partial():
+		return notRead([]source.Part{{Kinds: source.AllKinds()}})
 	}
 	roles := map[rbac.Ref]bool{}
 	for _, r := range e.State.RBAC.Roles() {
@@ -114,6 +123,9 @@ func (e *Evaluator) nodeGapsForPaths(nodes []string) []source.Gap {
 // node: the resources that could not be read, and what the files do not hold.
 func (e *Evaluator) MissingForKind(node string, kind graph.Kind) ([]source.Missing, []Lack) {
 	on := source.KindsAbout(kind)
+	if e.State.Partial() {
+		return unread(e.State, on), notRead(slices.DeleteFunc([]source.Part{{Kinds: on}}, e.State.HasRead))
+	}
 	var lacks []Lack
 	for _, gap := range e.State.NodeGaps(node) {
 		named := strings.Split(gap.Resource.String(), ",")
@@ -181,8 +193,8 @@ func unresolvedIn(err error) []rbac.Unresolved {
 // lackingForWrite returns what the files do not hold and could change a refusal by
 // NodeRestriction: objects that it looked up, or their uids.
 func (e *Evaluator) lackingForWrite(req *noderestriction.Request, answer noderestriction.Answer) []Lack {
-	if answer.Decision == verdict.Allow || e.State.Complete() {
-		return nil
+	if answer.Decision == verdict.Allow || e.State.Complete() || e.State.Partial() {
+		return nil // look-ups read the objects of a partial state
 	}
 	lack := func(resource, what string) []Lack {
 		return []Lack{{Gap: source.Gap{Resource: schema.GroupResource{Resource: resource}, Lacks: what}}}

@@ -43,6 +43,9 @@ func (e *Evaluator) Remedy(ctx context.Context, result chain.Result, req *access
 		}
 		var first verdict.Remedy
 		if !authorized {
+			if err := e.readForRemedy(&asked); err != nil {
+				return verdict.Remedy{None: err.Error()}
+			}
 			first = e.Node.Remedy(&asked)
 		}
 		if first.None != "" || write == nil {

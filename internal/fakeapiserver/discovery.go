@@ -2,6 +2,7 @@ package fakeapiserver
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,11 +49,22 @@ func (s *Server) discovery(w http.ResponseWriter, path string) bool {
 	case s.opts.Resources[version] != nil:
 		list := metav1.APIResourceList{GroupVersion: version}
 		for name, kind := range s.opts.Resources[version] {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name, Kind: kind, Verbs: metav1.Verbs{"list", "watch"}})
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: name, SingularName: strings.ToLower(kind), Kind: kind, Namespaced: namespaced(name),
+				Verbs: metav1.Verbs{"list", "watch"},
+			})
 		}
 		reply(w, http.StatusOK, list)
 	default:
 		return false
 	}
 	return true
+}
+
+// namespaced reports whether the objects of a resource that discovery lists have a namespace.
+func namespaced(resource string) bool {
+	return slices.Contains([]string{
+		"pods", "secrets", "configmaps", "serviceaccounts", "persistentvolumeclaims", "services", "events", "endpoints", "leases",
+		"resourceclaims", "podcertificaterequests", "roles", "rolebindings", "deployments",
+	}, resource)
 }

@@ -2,43 +2,11 @@ package fakeapiserver
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-func (s *Server) list(w http.ResponseWriter, r *http.Request, at *place) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	reply(w, http.StatusOK, Object{
-		"kind": s.kindOf(at) + "List", "apiVersion": at.version,
-		"metadata": Object{"resourceVersion": strconv.FormatUint(s.version, 10)}, "items": s.items(r, at),
-	})
-}
-
-// items returns the requested objects. The lock is held.
-func (s *Server) items(r *http.Request, at *place) []Object {
-	only := nameSelected(r)
-	items := []Object{}
-	for _, key := range slices.Sorted(maps.Keys(s.objects[at.key()])) {
-		namespace, name, _ := strings.Cut(key, "/")
-		if (at.namespace == "" || at.namespace == namespace) && (only == "" || only == name) {
-			items = append(items, s.objects[at.key()][key])
-		}
-	}
-	return items
-}
-
-// nameSelected returns the name in the field selector, the only supported one; empty
-// for all names.
-func nameSelected(r *http.Request) string {
-	name, _ := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
-	return name
-}
 
 // initial returns every object, and the bookmark that ends them, with its version.
 func (s *Server) initial(r *http.Request, at *place) (events []Object, version uint64) {

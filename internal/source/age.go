@@ -66,6 +66,21 @@ func (on Kinds) Resources() []schema.GroupResource {
 	return all
 }
 
+// AllKinds returns every kind.
+func AllKinds() Kinds { return 1<<kindCount - 1 }
+
+// NodeKinds returns the kinds that node authorization needs: all but those that only an inventory
+// needs.
+func NodeKinds() Kinds {
+	var on Kinds
+	for k := range kindCount {
+		if !k.describe().inventory {
+			on |= 1 << k
+		}
+	}
+	return on
+}
+
 // RBACKinds returns the kinds that the RBAC authorizer reads.
 func RBACKinds() Kinds {
 	var on Kinds

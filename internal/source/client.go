@@ -77,6 +77,8 @@ type endpoint struct {
 	params   runtime.ParameterCodec
 	list     schema.GroupVersionKind
 	scheme   *runtime.Scheme
+	// namespace restricts lists to one namespace; empty for all.
+	namespace string
 	// secrets lists the metadata of secrets, so that their data is never sent.
 	secrets metadata.ResourceInterface
 }
@@ -127,7 +129,8 @@ func (e *endpoint) page(ctx context.Context, opts metav1.ListOptions) (runtime.O
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", e.resource.GroupResource(), err)
 	}
-	err = e.rest.Get().Resource(e.resource.Resource).VersionedParams(&opts, e.params).Do(ctx).Into(list)
+	err = e.rest.Get().NamespaceIfScoped(e.namespace, e.namespace != "").Resource(e.resource.Resource).
+		VersionedParams(&opts, e.params).Do(ctx).Into(list)
 	return list, err
 }
 

@@ -29,6 +29,8 @@ const (
 type LiveOptions struct {
 	// Progress, if set, is called from time to time, never concurrently.
 	Progress func(manifest.Progress)
+	// ReadDone, if set, is called each time that a State of [Open] has read parts.
+	ReadDone func()
 	// Retain keeps the trimmed objects themselves, for [WriteSnapshot]. [Watch] does
 	// not support it.
 	Retain bool
@@ -150,11 +152,8 @@ func (l *lister) kind(ctx context.Context, d *discovered, k kind) error {
 	if err != nil {
 		return err
 	}
-	for range listAttempts {
-		if err = l.pages(ctx, e); !apierrors.IsResourceExpired(err) {
-			break
-		}
-	}
+	l.state.retained.reset(e.kind)
+	listed, err := l.pages(ctx, e, metav1.ListOptions{Limit: pageSize})
 	switch {
 	case apierrors.IsForbidden(err):
 		l.state.markMissing(k, missingReason("list", e.resource.GroupResource(), err))
@@ -164,15 +163,27 @@ func (l *lister) kind(ctx context.Context, d *discovered, k kind) error {
 	case err != nil:
 		return l.client.explain(ctx, "list "+e.resource.GroupResource().String()+" of", err)
 	}
+	listed.removeUnlisted()
 	if k.describe().rbac {
 		l.state.rbacRead(k)
 	}
 	return nil
 }
 
-// pages applies all pages of a list to the state. While it applies one, it requests
-// the next.
-func (l *lister) pages(ctx context.Context, e *endpoint) error {
+// pages applies all pages of a list to the state. It starts again if the list expires.
+func (l *lister) pages(ctx context.Context, e *endpoint, opts metav1.ListOptions) (listed listing, err error) {
+	for range listAttempts {
+		listed = listing{state: l.state, kind: e.kind, keys: map[objectKey]struct{}{}}
+		if err = l.eachPage(ctx, e, opts, &listed); !apierrors.IsResourceExpired(err) {
+			break
+		}
+		l.state.retained.reset(e.kind)
+	}
+	return listed, err
+}
+
+// eachPage applies all pages of a list. While it applies one, it requests the next.
+func (l *lister) eachPage(ctx context.Context, e *endpoint, opts metav1.ListOptions, listed *listing) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -182,7 +193,7 @@ func (l *lister) pages(ctx context.Context, e *endpoint) error {
 	pages := make(chan result)
 	go func() {
 		defer close(pages)
-		for opts := (metav1.ListOptions{Limit: pageSize}); ; {
+		for opts := opts; ; {
 			list, err := e.page(ctx, opts)
 			select {
 			case pages <- result{list, err}:
@@ -197,8 +208,6 @@ func (l *lister) pages(ctx context.Context, e *endpoint) error {
 			}
 		}
 	}()
-	listed := listing{state: l.state, kind: e.kind, keys: map[objectKey]struct{}{}}
-	l.state.retained.reset(e.kind)
 	for page := range pages {
 		if page.err != nil {
 			return page.err
@@ -209,11 +218,7 @@ func (l *lister) pages(ctx context.Context, e *endpoint) error {
 		}
 		l.report(e.resource.Resource, int64(listed.count), remaining(page.list), listed.count-before)
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	listed.removeUnlisted()
-	return nil
+	return ctx.Err()
 }
 
 // listing applies the objects of a list to the state and keeps their names. At the

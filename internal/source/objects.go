@@ -149,6 +149,7 @@ func (s *State) HasNode(name string) bool {
 
 // NodeInfo returns the kept part of the named Node object.
 func (s *State) NodeInfo(name string) (NodeInfo, bool) {
+	s.lookUp(kindNode, "", name)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	info, ok := s.objects.nodes[keyOf("", name)]
@@ -184,6 +185,7 @@ func (s *State) Node(name string) (*corev1.Node, bool) {
 // PersistentVolumeClaim returns the kept part of a claim: its names and
 // spec.volumeName.
 func (s *State) PersistentVolumeClaim(namespace, name string) (*corev1.PersistentVolumeClaim, bool) {
+	s.lookUp(kindPersistentVolumeClaim, namespace, name)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	volume, ok := s.objects.claims[keyOf(namespace, name)]
@@ -199,6 +201,7 @@ func (s *State) PersistentVolumeClaim(namespace, name string) (*corev1.Persisten
 // ResourceSliceNode returns the node of a resource slice, empty for a slice without
 // one.
 func (s *State) ResourceSliceNode(name string) (node string, ok bool) {
+	s.lookUp(kindResourceSlice, "", name)
 	if !s.holds(kindResourceSlice, "", name) {
 		return "", false
 	}
@@ -211,6 +214,7 @@ func (s *State) ResourceSliceNode(name string) (node string, ok bool) {
 // CSIDriver returns the kept part of a CSI driver: its name and
 // spec.tokenRequests.
 func (s *State) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
+	s.lookUp(kindCSIDriver, "", name)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	requests, ok := s.objects.drivers[keyOf("", name)]
@@ -225,6 +229,7 @@ func (s *State) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
 
 // ServiceAccount returns the kept part of a service account: its names and UID.
 func (s *State) ServiceAccount(namespace, name string) (*corev1.ServiceAccount, bool) {
+	s.lookUp(kindServiceAccount, namespace, name)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	uid, ok := s.objects.accounts[keyOf(namespace, name)]

@@ -156,6 +156,7 @@ func tokenProjections(projected *corev1.ProjectedVolumeSource) *corev1.Projected
 // certificates its node may request. Objects that the pod refers to are in
 // [State.Graph].
 func (s *State) Pod(namespace, name string) (*corev1.Pod, bool) {
+	s.lookUp(kindPod, namespace, name)
 	s.mu.RLock()
 	r, ok := s.objects.pods[keyOf(namespace, name)]
 	s.mu.RUnlock()
@@ -210,6 +211,7 @@ func newVolumeRecord(pv *corev1.PersistentVolume) (volumeRecord, error) {
 // source that decides which CSI driver serves it. Claim and secrets are in
 // [State.Graph].
 func (s *State) PersistentVolume(name string) (*corev1.PersistentVolume, bool) {
+	s.lookUp(kindPersistentVolume, "", name)
 	s.mu.RLock()
 	r, ok := s.objects.volumes[keyOf("", name)]
 	s.mu.RUnlock()

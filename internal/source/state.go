@@ -47,6 +47,8 @@ type State struct {
 	// retained objects make a snapshot; nil unless they were asked for.
 	retained  *retained
 	listeners listeners
+	// parts reads parts of a cluster on demand; nil for a State that is read as a whole.
+	parts *parts
 	// overlay is set when changes were applied.
 	overlay *overlay
 	// places are those of objects in manifests, if they were asked for.
@@ -105,6 +107,9 @@ func newState() *State {
 // RBACLoaded reports whether roles and bindings were read: the state has some, or all
 // four kinds were readable and the cluster has none.
 func (s *State) RBACLoaded() bool {
+	if s.parts != nil && s.parts.hasRBAC() {
+		return true
+	}
 	if s.overlay != nil && s.overlay.withoutRBAC {
 		return false // but for those that were added
 	}

@@ -112,6 +112,7 @@ var parts = []part{
 	{"files", (*bench).files},
 	{"reviews", (*bench).reviews},
 	{"serving", (*bench).serving},
+	{"onenode", (*bench).oneNode},
 	{"leases", (*bench).leases},
 	{"documents", (*bench).documents},
 	{"joins", (*bench).joins},

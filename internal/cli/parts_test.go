@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/resources"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// wholeSession reads the whole cluster, and partsSession the parts that answers depend on.
+func (c *partsCluster) wholeSession() *session {
+	c.t.Helper()
+	state, err := source.List(c.t.Context(), c.server.Config(), source.LiveOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.session(state)
+}
+
+func (c *partsCluster) partsSession() *session {
+	c.t.Helper()
+	return c.partsSessionOver(c.server.Config())
+}
+
+func (c *partsCluster) partsSessionOver(config *rest.Config) *session {
+	c.t.Helper()
+	state, err := source.Open(c.t.Context(), config, source.LiveOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.session(state)
+}
+
+func (c *partsCluster) session(state *source.State) *session {
+	c.t.Helper()
+	flags := &stateFlags{namespace: defaultNamespace}
+	s, err := flags.newSession(c.t.Context(), state, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
+// refuse makes some kinds unreadable.
+func (c *partsCluster) refuse() map[string]bool {
+	kinds := []string{
+		"pods", "nodes", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "csidrivers", "volumeattachments",
+		"resourceslices", "podcertificaterequests", "roles", "rolebindings", "clusterroles", "clusterrolebindings",
+	}
+	refused := map[string]bool{}
+	for c.chance(2) {
+		refused[c.pick(kinds...)] = true
+	}
+	c.forbid(func(resource, _ string) bool { return refused[resource] })
+	return refused
+}
+
+// answered returns everything that explain shows of a question, and the exit status.
+func (s *session) answered(t *testing.T, q partsQuestion) (result, answer string) {
+	t.Helper()
+	s.namespace = q.namespace
+	asked, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, q.args, &q.flags, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := s.identity(&q.who)
+	if err != nil {
+		return "error: " + err.Error(), "error"
+	}
+	written := writtenObjects{}
+	if q.object != "" {
+		written.object = &objectText{"object", []byte(q.object)}
+	}
+	said, err := s.decide(t.Context(), who, asked, written)
+	if err != nil {
+		return "error: " + err.Error(), "error"
+	}
+	explained := said.explained()
+	if explained.Reason.Remedy, err = s.remedy(t.Context(), said); err != nil {
+		t.Fatal(err)
+	}
+	return text(t, explained) + "\nstatus " + strconv.Itoa(said.status()), said.Answer
+}
+
+// sameCount hides how many nodes a cluster has, and which is meant: nodes without a Node object
+// count only if the whole cluster is read.
+func sameCount(text string) string {
+	return regexp.MustCompile(`, which has \d+.*|names no nodes.*`).ReplaceAllString(text, "")
+}
+
+// clusters returns how many random clusters a test tries.
+func clusters(t *testing.T, usual int) int {
+	t.Helper()
+	if n, err := strconv.Atoi(os.Getenv("PARTS_CLUSTERS")); err == nil {
+		return n
+	}
+	return usual
+}
+
+// TestPartsAnswerAsTheWhole puts random questions to random clusters, of which the user may list
+// everything or not all kinds: reading parts gives each decision, reason, path and missing kind
+// that reading everything gives.
+func TestPartsAnswerAsTheWhole(t *testing.T) {
+	counts, tried := map[string]int{}, clusters(t, 150)
+	for seed := range tried {
+		c := newPartsCluster(t, uint64(seed))
+		refused := c.refuse()
+		whole := c.wholeSession()
+		for range 30 {
+			q := c.question()
+			want, answer := whole.answered(t, q)
+			got, _ := c.partsSession().answered(t, q)
+			counts[answer]++
+			if q.object != "" {
+				counts["token: "+answer]++
+			}
+			if sameCount(got) != sameCount(want) {
+				t.Fatalf("cluster %d without %v: %s\nby parts: %s\nwhole: %s", seed, refused, q, got, want)
+			}
+		}
+	}
+	for _, answer := range []string{yes, no, unknown, "error", "token: " + yes, "token: " + no} {
+		if least := tried / 2; counts[answer] < least && !strings.HasPrefix(answer, "token") || counts[answer] == 0 {
+			t.Errorf("only %d answers are %q: %v", counts[answer], answer, counts)
+		}
+	}
+}
+
+// TestReachOfPartsIsThatOfTheWhole does the same for reach, with filters.
+func TestReachOfPartsIsThatOfTheWhole(t *testing.T) {
+	objects, tried := 0, clusters(t, 150)
+	for seed := range tried {
+		c := newPartsCluster(t, uint64(seed))
+		refused := c.refuse()
+		whole := c.wholeSession()
+		for _, node := range []string{"n0", "n1", "bare", "none"} {
+			only := filter{namespace: c.pick("", "", "shop")}
+			if c.chance(3) {
+				only.resources = []resources.Resource{{Name: "secrets"}}
+			}
+			want, n := whole.reachText(t, node, only)
+			got, _ := c.partsSession().reachText(t, node, only)
+			objects += n
+			if sameCount(got) != sameCount(want) {
+				t.Fatalf("cluster %d without %v: %s, %+v\nby parts: %s\nwhole: %s", seed, refused, node, only, got, want)
+			}
+		}
+	}
+	if objects < 4*tried {
+		t.Errorf("only %d objects are within reach", objects)
+	}
+}
+
+func (s *session) reachText(t *testing.T, node string, only filter) (result string, objects int) {
+	t.Helper()
+	if err := s.requireNode(node, ""); err != nil {
+		return "error: " + err.Error(), 0
+	}
+	reached, err := s.reach(node, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text(t, reached), len(reached.Objects)
+}
+
+// A user who may list pods of one namespace gets the answers that depend on no other.
+func TestPodsOfOneNamespaceAreEnough(t *testing.T) {
+	c := exampleCluster(t)
+	c.forbid(func(resource, namespace string) bool { return resource == "pods" && namespace != "shop" })
+	for ask, want := range map[string]string{
+		"get secrets/db": yes, "get secrets/ceph": yes, "get configmaps/none": no, "get secrets/none": no, "get secrets/far": unknown,
+	} {
+		q := partsQuestion{args: strings.Fields(ask), who: identityFlags{node: "n0"}, namespace: "shop"}
+		said, answer := c.partsSession().answered(t, q)
+		if answer != want || (want == unknown) != strings.Contains(said, `"resource": "pods"`) {
+			t.Errorf("%s: %s, want %s", ask, said, want)
+		}
+	}
+}
+
+func TestFailureToReadIsNoAnswer(t *testing.T) {
+	c := exampleCluster(t)
+	for resource, ask := range map[string]string{
+		"pods": "get secrets/db", "persistentvolumes": "get secrets/none", "rolebindings": "get deployments.apps/x",
+	} {
+		s := c.partsSession()
+		c.breakLists(resource)
+		q, err := s.question(&app{}, strings.Fields(ask), &questionFlags{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.decide(t.Context(), newIdentity(nodeidentity.User("n0")), q, writtenObjects{})
+		if err == nil || !strings.Contains(err.Error(), resource) {
+			t.Errorf("%s without %s: %v", ask, resource, err)
+		}
+		c.breakLists("")
+	}
+}
+
+// Kinds are read whole from a server that does not support a field selector.
+func TestServersWithoutFieldSelectorsAreReadWhole(t *testing.T) {
+	c := exampleCluster(t)
+	old := c.server.Config()
+	old.Wrap(func(next http.RoundTripper) http.RoundTripper { return withoutSelectors{next} })
+	for _, ask := range []string{"get secrets/db", "get secrets/far", "get persistentvolumes/v0", "get pods/far", "get configmaps/none"} {
+		q := partsQuestion{args: strings.Fields(ask), who: identityFlags{node: "n0"}, namespace: "shop"}
+		want, _ := c.wholeSession().answered(t, q)
+		got, _ := c.partsSessionOver(old).answered(t, q)
+		if got != want {
+			t.Errorf("%s\nby parts: %s\nwhole: %s", ask, got, want)
+		}
+	}
+}
+
+// withoutSelectors is the connection to a server that supports no field selector.
+type withoutSelectors struct{ http.RoundTripper }
+
+func (w withoutSelectors) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("fieldSelector") == "" {
+		return w.RoundTripper.RoundTrip(r)
+	}
+	recorder := httptest.NewRecorder()
+	recorder.Header().Set("Content-Type", "application/json")
+	recorder.WriteHeader(http.StatusBadRequest)
+	err := json.NewEncoder(recorder).Encode(apierrors.NewBadRequest("field label not supported").Status())
+	return recorder.Result(), err
+}
+
+// Whoever asks the Node authorizer before the parts are read gets no refusal.
+func TestRefusalFromUnreadPartsIsUndecided(t *testing.T) {
+	s := exampleCluster(t).partsSession()
+	user, groups := nodeidentity.User("n0")
+	req := &access.Request{
+		User: user, Groups: groups, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db", ResourceRequest: true,
+	}
+	if _, err := s.AuthorizeNode(t.Context(), req); err == nil {
+		t.Error("the Node authorizer refuses without having read the pods")
+	}
+	if lacks := s.Lacking(req, nodeauthz.NoPathToObject, true); len(lacks) == 0 {
+		t.Error("pods and roles were not read, and nothing lacks")
+	}
+	if s.State.Complete() || len(s.LackingForNode("n0")) == 0 || len(s.LackingForPaths("n0")) == 0 {
+		t.Error("the state counts as complete")
+	}
+	if _, lacks := s.MissingForKind("n0", graph.Secret); len(lacks) == 0 {
+		t.Error("the pods of the node count as read")
+	}
+}
