@@ -20,8 +20,6 @@ type builder struct {
 	objects *objects
 	// expanded is how many vertices have their edges.
 	expanded int
-	// firstPod is the vertex of the first pod; the others follow in their order.
-	firstPod vertex
 	// templates are the vertices of what pods name, as far as they have been looked up.
 	templates map[*inventory.Template]*templateVertices
 	edges     edgeStore
@@ -81,11 +79,11 @@ func (b *builder) build() {
 	b.vertex(key{kind: isClusterAdmin})
 	b.startImpersonation()
 	for _, n := range b.nodes {
-		b.vertex(key{kind: isNode, name: n.Name})
+		b.starts = append(b.starts, b.vertex(key{kind: isNode, name: n.Name}))
 	}
 	for _, ns := range b.namespaces {
 		for _, name := range b.accounts[ns] {
-			b.vertex(key{kind: isServiceAccount, namespace: ns, name: name})
+			b.starts = append(b.starts, b.vertex(key{kind: isServiceAccount, namespace: ns, name: name}))
 		}
 		for _, s := range b.secrets[ns] {
 			b.vertex(key{kind: isSecret, namespace: ns, name: s.Name.Name})

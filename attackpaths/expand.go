@@ -276,6 +276,9 @@ func (b *builder) expandPod(v vertex) {
 	if len(p.Escapes) > 0 && p.Node != "" {
 		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), i, p.Escapes[0].DependsOn)
 	}
+	if len(p.Escapes) > 0 && p.Planned {
+		b.escapePlanned(v, i)
+	}
 }
 
 func (b *builder) podVertex(i int32) vertex { return b.firstPod + vertex(i) }

@@ -107,6 +107,11 @@ type Graph struct {
 	// joinsOf are the places of the joins that a vertex is a part of.
 	joinsOf [][]int32
 
+	// starts are the nodes and service accounts of the cluster.
+	starts []vertex
+	// firstPod is the vertex of the first pod; the others follow in their order.
+	firstPod vertex
+
 	pods       []*inventory.Pod
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole

@@ -30,9 +30,10 @@ func (b *builder) stealPods() {
 	}
 	byPlacement := b.byPlacement(kinds)
 	classes, sets := map[string]vertex{}, map[string]vertex{}
+	sized := withRequests(byPlacement)
 	for i := range b.nodes {
 		n := &b.nodes[i]
-		class := classOf(n)
+		class := classOf(n) + sizeOf(n, sized)
 		v, ok := classes[class]
 		if !ok {
 			v = b.movableTo(n, byPlacement, sets)
@@ -115,7 +116,7 @@ func (b *builder) movable() []int32 {
 		if _, ok := pinned[p.Placement]; !ok {
 			pinned[p.Placement] = p.Placement.Pinned()
 		}
-		if brings := stolenWith(p); !pinned[p.Placement] && !seen[brings] {
+		if brings := stolenWith(p); (p.Planned || !pinned[p.Placement]) && !seen[brings] {
 			seen[brings] = true
 			kinds = append(kinds, int32(i))
 		}
@@ -128,7 +129,8 @@ func (b *builder) movable() []int32 {
 func mayMove(p *inventory.Pod) bool {
 	boundWithoutWorkload := p.Node != "" && p.Workload == (inventory.Workload{})
 	brings := len(p.Audiences) > 0 || len(p.Secrets) > 0
-	return brings && !p.Mirror && p.Workload.Resource != "daemonsets" && !boundWithoutWorkload
+	ofDaemonSet := p.Workload.Resource == "daemonsets" && !p.Planned
+	return brings && !p.Mirror && !ofDaemonSet && !boundWithoutWorkload
 }
 
 func stolenWith(p *inventory.Pod) stolen {

@@ -27,6 +27,8 @@ type solver struct {
 	reached []vertex
 	// trails are the derivations of vertices through which others are reached.
 	trails map[vertex]trail
+	// stop, if set, ends a search after a vertex.
+	stop func(vertex) bool
 }
 
 type queued struct {
@@ -54,6 +56,7 @@ func (g *Graph) solver(possible bool) *solver {
 // release lets others use a solver.
 func (g *Graph) release(s *solver) {
 	clear(s.trails)
+	s.stop = nil
 	g.solvers.Put(s)
 }
 
@@ -86,7 +89,7 @@ func (s *solver) solveUntil(start, end vertex) {
 			}
 			s.seen[q.vertex], s.cost[q.vertex], s.via[q.vertex] = s.round, int32(cost), q.via
 			s.reached = append(s.reached, q.vertex)
-			if q.vertex == end {
+			if q.vertex == end || s.stop != nil && s.stop(q.vertex) {
 				return
 			}
 			s.follow(q.vertex, int32(cost))

@@ -34,6 +34,8 @@ type Node struct {
 	Name   string
 	Labels map[string]string
 	Taints []corev1.Taint
+	// Allocatable is what pods on the node may use together; nil if it is not known.
+	Allocatable corev1.ResourceList
 }
 
 // Namespace is a Namespace object.
@@ -57,7 +59,7 @@ type Inventory struct {
 	id         []byte               // that is being made
 	nodes      map[string]Node
 	namespaces map[string]Namespace
-	accounts   map[Name]struct{}
+	accounts   map[Name]bool // true for those whose token is not mounted
 	secrets    map[Name]Secret
 	admission  map[Name]Admission
 	policies   map[string]*policy
@@ -67,7 +69,7 @@ type Inventory struct {
 func New() *Inventory {
 	return &Inventory{
 		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
-		accounts: map[Name]struct{}{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
+		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
 		policies: map[string]*policy{},
 	}
 }
@@ -107,7 +109,7 @@ func (i *Inventory) deletePod(name Name) {
 
 // SetNode adds a node, or replaces the one of the same name.
 func (i *Inventory) SetNode(node *corev1.Node) {
-	i.nodes[node.Name] = Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints}
+	i.nodes[node.Name] = Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Allocatable: node.Status.Allocatable}
 }
 
 // SetNamespace adds a namespace, or replaces the one of the same name.
@@ -117,7 +119,8 @@ func (i *Inventory) SetNamespace(namespace *corev1.Namespace) {
 
 // SetServiceAccount adds a service account.
 func (i *Inventory) SetServiceAccount(account *corev1.ServiceAccount) {
-	i.accounts[Name{intern(account.Namespace), account.Name}] = struct{}{}
+	mounts := account.AutomountServiceAccountToken
+	i.accounts[Name{intern(account.Namespace), account.Name}] = mounts != nil && !*mounts
 }
 
 // SetSecret adds a secret, or replaces the one of the same name. Its data is not read.
@@ -143,6 +146,26 @@ func (i *Inventory) Pods() []*Pod {
 		all = append(all, pods...)
 	}
 	return all
+}
+
+// PodsWhere lists the pods for which a condition is true, in any order.
+func (i *Inventory) PodsWhere(is func(*Pod) bool) []*Pod {
+	var all []*Pod
+	for _, p := range i.pods {
+		if is(p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// HasPod reports whether there is a pod.
+func (i *Inventory) HasPod(namespace, name string) bool { return i.pods[Name{namespace, name}] != nil }
+
+// Node returns a node by its name.
+func (i *Inventory) Node(name string) (Node, bool) {
+	n, ok := i.nodes[name]
+	return n, ok
 }
 
 // Nodes lists the nodes by name.

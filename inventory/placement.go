@@ -21,6 +21,8 @@ type constraints struct {
 	NodeSelector map[string]string    `json:"nodeSelector,omitempty"`
 	Required     *corev1.NodeSelector `json:"required,omitempty"`
 	Tolerations  []corev1.Toleration  `json:"tolerations,omitempty"`
+	// Requests are those of planned pods. Those of other pods are not kept.
+	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
 func placementOf(spec *corev1.PodSpec) Placement {
@@ -28,15 +30,11 @@ func placementOf(spec *corev1.PodSpec) Placement {
 	if a := spec.Affinity; a != nil && a.NodeAffinity != nil {
 		c.Required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
-	encoded, err := json.Marshal(c)
-	if err != nil {
-		panic("constraints of a pod do not encode: " + err.Error())
-	}
-	return Placement{unique.Make(string(encoded))}
+	return encodePlacement(c)
 }
 
-// Allows reports whether selectors, affinity and tolerations let the scheduler bind such a
-// pod to a node that may give itself the labels for which own is true. Resources and other
+// Allows reports whether selectors, affinity, tolerations and requests let the scheduler bind such a
+// pod to a node that may give itself the labels for which own is true. Other
 // pods may still keep it away.
 func (p Placement) Allows(n *Node, own func(label string) bool) bool {
 	c := p.constraints()
@@ -51,7 +49,7 @@ func (p Placement) Allows(n *Node, own func(label string) bool) bool {
 	}
 	_, untolerated := helpers.FindMatchingUntoleratedTaint(logr.Discard(), n.Taints, c.Tolerations,
 		func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }, false)
-	return !untolerated
+	return !untolerated && c.fit(n)
 }
 
 // Pinned reports whether the pod may be bound to a node of some name only.

@@ -15,6 +15,8 @@ type Pod struct {
 	Name
 	// Node that the pod is bound to; empty while it is not scheduled.
 	Node string
+	// Planned is true for a pod that no scheduler has bound yet and that was not read from a cluster.
+	Planned bool
 	// Placement says to which nodes the scheduler may bind the pod.
 	Placement Placement
 	*Template

@@ -9,6 +9,9 @@ type Remedy struct {
 	Changes []Change `json:"changes,omitempty"`
 	// None says in one sentence why nothing can be changed; empty if there are Changes.
 	None string `json:"none,omitempty"`
+	// Warning says in one sentence what Changes give besides the wanted answer, or what has to be
+	// considered before they are made; empty if there is nothing to say.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Subject says what a [Change] is made to.
@@ -37,6 +40,9 @@ const (
 	Test Op = "test"
 )
 
+// RequestPath is the beginning of the paths of a request's attributes.
+const RequestPath = "/request"
+
 // Change is one operation on one object.
 type Change struct {
 	Of Subject `json:"of"`
@@ -44,10 +50,10 @@ type Change struct {
 	// APIVersion and Object name the object; for a request, the object that is written. Object's
 	// Name is the gate's for OfFeatureGate.
 	APIVersion string `json:"apiVersion,omitempty"`
-	Object     Object `json:"object"`
+	Object     Object `json:"object,omitzero"`
 	// Path is a JSON pointer (RFC 6901) into the object, "/subjects/0". If it is empty, Add
 	// creates the object, which Value has whole, and Remove deletes it. For an attribute of a
-	// request it begins with "/request", as in "/request/fieldSelector".
+	// request it begins with [RequestPath], as in "/request/fieldSelector".
 	Path string `json:"path,omitempty"`
 	// Value is what is added, put in the place of the old value, or expected there.
 	Value json.RawMessage `json:"value,omitempty"`

@@ -40,10 +40,17 @@ type answer struct {
 	DecidedBy string `json:"decidedBy,omitempty"`
 	// Reason is the reason of the authorizer that decided. If none did, it is that of the
 	// Node authorizer for nodes, and that of RBAC for other users.
-	Reason verdict.Reason `json:"reason"`
+	Reason remediedReason `json:"reason"`
 	// Missing is the missing state that could change the answer.
 	Missing []missing `json:"missing,omitempty"`
 	State   stateInfo `json:"state"`
+}
+
+// remediedReason is a reason with what to change.
+type remediedReason struct {
+	verdict.Reason
+	// Remedy is set by explain, for a no.
+	Remedy *verdict.Remedy `json:"remedy,omitempty"`
 }
 
 // stateInfo describes the state that an answer comes from.
@@ -101,7 +108,7 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 	})
 	a := answer{
 		Answer: no, Identity: who, Request: q, Decision: result.Decision, DecidedBy: result.DecidedBy,
-		Reason: evaluate.Main(result).Reason, State: s.info(),
+		Reason: remediedReason{Reason: evaluate.Main(result).Reason}, State: s.info(),
 	}
 	var lacks []evaluate.Lack
 	if result.Decision != verdict.Allow {
@@ -140,7 +147,7 @@ func asFarAsShown(opinions []chain.Opinion, origin string) {
 
 // undecided resets the decision of the chain, because it is based on an error.
 func (a *answer) undecided(why verdict.Reason) {
-	a.Answer, a.Decision, a.DecidedBy, a.Reason = unknown, verdict.NoOpinion, "", why
+	a.Answer, a.Decision, a.DecidedBy, a.Reason = unknown, verdict.NoOpinion, "", remediedReason{Reason: why}
 }
 
 // Codes of questions that could not be decided.

@@ -105,6 +105,7 @@ cluster-admin unless --to names another.`,
 	f.state.inventory = true
 	cmd.ValidArgsFunction = f.state.completeHolding(true, "user/")
 	f.state.addBehaviour(cmd)
+	f.state.addChanges(cmd)
 	f.state.addNamespace(cmd, "namespace of pods and service accounts (default: the kubeconfig's, else \"default\")")
 	cmd.Flags().StringVar(&f.to, "to", "",
 		"show the path to one target: cluster-admin, node/NAME, secret/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME")

@@ -86,6 +86,7 @@ type askFlags struct {
 func addAsk(a *app, cmd *cobra.Command) *askFlags {
 	f := &askFlags{app: a, state: addState(a, cmd), question: addQuestion(cmd), identity: addIdentity(cmd)}
 	f.state.addBehaviour(cmd)
+	f.state.addChanges(cmd)
 	f.state.addAuthorization(cmd, "the Node authorizer, then RBAC")
 	f.state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
 	return f

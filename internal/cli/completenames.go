@@ -76,15 +76,22 @@ func (f *stateFlags) names(ctx context.Context, resource, kind, namespace string
 	if len(f.from) > 0 {
 		return namesInFiles(ctx, f.from, kind, namespace)
 	}
+	return f.liveNames(ctx, "", []string{"v1"}, resource, namespace)
+}
+
+// liveNames lists names of objects of a cluster.
+func (f *stateFlags) liveNames(ctx context.Context, group string, versions []string, resource, namespace string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
 	config, err := f.connection.config()
-	if err != nil {
+	if err != nil || len(versions) == 0 {
 		return nil
 	}
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil
 	}
-	list, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).
+	list, err := client.Resource(schema.GroupVersionResource{Group: group, Version: versions[0], Resource: resource}).Namespace(namespace).
 		List(ctx, metav1.ListOptions{Limit: completionNames})
 	if err != nil {
 		return nil

@@ -37,12 +37,21 @@ conditions have to be met. With the object that is written (-f), and where they 
 compared the one before (--old-object), it decides these too. The answer is yes only
 if both allow. A patch is an update with the object that results from it.
 
-Arguments and exit status are those of can-i.`,
+With --fix it prints instead what to change so that the answer becomes yes, as a
+shell script to read before you run it: manifests and patches for kubectl, the
+question in another form, flags of kube-apiserver; or a comment that says why
+nothing can be changed. The other formats always hold this, as reason.remedy.
+
+Arguments and exit status are those of can-i, also with --fix: 0 if there is
+nothing to fix, 1 if the answer is no, 2 if it is not known.`,
 		Example: `  # Why may worker-1 not read this secret?
   node-authorizer explain get secrets/db -n shop --node worker-1
 
   # May worker-1 change its Node object from this to that?
   node-authorizer explain update nodes/worker-1 --node worker-1 --old-object this.yaml -f that.yaml
+
+  # What would have to change?
+  node-authorizer explain get secrets/db -n shop --node worker-1 --fix
 
   # Draw the path
   node-authorizer explain get secrets/db -n shop --node worker-2 -o dot | dot -Tsvg > path.svg`,
@@ -51,11 +60,15 @@ Arguments and exit status are those of can-i.`,
 	}
 	ask := addAsk(a, cmd)
 	objects := addObjects(cmd)
+	fix := cmd.Flags().Bool("fix", false, "print what to change so that the answer becomes yes, as a shell script")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML, render.Dot)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
 		if err != nil {
 			return err
+		}
+		if *fix && format == render.Dot {
+			return usagef("--fix does not go with -o dot, which draws the path")
 		}
 		written, err := objects.read(a, ask.state)
 		if err != nil {
@@ -71,7 +84,12 @@ Arguments and exit status are those of can-i.`,
 		}
 		a.warnMissing(result.Missing)
 		a.status = result.status()
-		return a.write(result.explained(), format)
+		explained := result.explained()
+		explained.Reason.Remedy = s.remedy(cmd.Context(), result)
+		if *fix {
+			return a.write(fixResult{explained, newRepeat(cmd, objects)}, format)
+		}
+		return a.write(explained, format)
 	}
 	return cmd
 }

@@ -112,6 +112,7 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 	state := addState(a, cmd)
 	state.inventory = true
 	state.addBehaviour(cmd)
+	state.addChanges(cmd)
 	state.addNamespace(cmd, "show only what is in this namespace (default: all)")
 	kinds := cmd.Flags().StringSlice("kind", nil, "show only objects of this type: secrets, cm, pv …; can be repeated")
 	must(cmd.RegisterFlagCompletionFunc("kind", complete(resources.Offline().Names)))

@@ -28,6 +28,9 @@ type stateFlags struct {
 	retain bool
 	// inventory reads what attack paths need.
 	inventory bool
+	// places notes where objects are in files.
+	places  bool
+	changes changeFlags
 }
 
 // addState adds the flags of every command that uses a cluster's state.
@@ -98,17 +101,28 @@ func (f *stateFlags) load(cmd *cobra.Command) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.inventory = f.inventory || f.changes.given()
 	state, err := f.readState(cmd.Context())
 	if err != nil {
 		return nil, err
 	}
+	f.app.warnState(state)
+	applied, notes, err := f.change(cmd.Context(), state)
+	if err != nil {
+		return nil, err
+	}
+	f.app.noteChanges(applied, notes)
+	return f.newSession(cmd.Context(), state, configuration)
+}
+
+// warnState writes warnings about what was read.
+func (a *app) warnState(state *source.State) {
 	for _, line := range state.Warnings() {
-		f.app.warn("%s", line)
+		a.warn("%s", line)
 	}
 	if line := leftOut(state); line != "" {
-		f.app.warn("%s", line)
+		a.warn("%s", line)
 	}
-	return f.newSession(cmd.Context(), state, configuration)
 }
 
 // newSession makes the evaluator of a state.
@@ -142,8 +156,8 @@ func (f *stateFlags) check(cmd *cobra.Command) error {
 			return &usageError{fmt.Errorf("--kubernetes-version: %w", err)}
 		}
 	}
-	if len(f.from) == 0 {
-		return nil
+	if err := f.changes.check(f.from); err != nil || len(f.from) == 0 {
+		return err
 	}
 	if name, ok := f.connection.given(cmd); ok {
 		return usagef("--%s has no effect with --from, which replaces the cluster: remove one of them", name)
@@ -175,7 +189,7 @@ func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	defer progress.done()
 	if len(f.from) > 0 {
 		return source.LoadFiles(ctx, f.from, source.FileOptions{
-			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory,
+			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory, Places: f.places,
 		})
 	}
 	config, err := f.connection.config()

@@ -80,6 +80,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 	}
 	state, flags := addState(a, cmd), addQuestion(cmd)
 	state.addBehaviour(cmd)
+	state.addChanges(cmd)
 	state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -125,7 +125,7 @@ func (w *whoCanSearch) refuse(a answer, req *access.Request) {
 		reason := w.Node.Explain(req).Reason
 		w.why = &reason
 	case w.refused == 1:
-		w.why = &a.Reason
+		w.why = &a.Reason.Reason
 	}
 }
 

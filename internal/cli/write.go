@@ -35,6 +35,7 @@ type admission struct {
 	// passes says which object has to meet the conditions.
 	passes string
 	lacks  []evaluate.Lack
+	write  *evaluate.Write
 }
 
 // operation returns the admission operation of a request. It returns false for requests that do
@@ -76,9 +77,10 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 	case authorized != yes && len(a.Checks) == 0:
 		return nil, nil
 	case authorized == no:
-		return &admission{Operation: operation, NotAsked: true}, nil
+		return &admission{Operation: operation, NotAsked: true, write: &evaluate.Write{Request: *req, Open: q.open(req)}}, nil
 	}
-	answer, conditions := restriction.Consider(ctx, req, q.open(req))
+	a.write = &evaluate.Write{Request: *req, Open: q.open(req)}
+	answer, conditions := restriction.Consider(ctx, req, a.write.Open)
 	if len(conditions) == 0 {
 		unread, lacks := s.MissingForWrite(req, answer)
 		a.Answer, a.Missing, a.lacks = &answer, append(unreadable(unread), s.lacking(lacks)...), lacks
@@ -187,7 +189,7 @@ func (s *session) admitted(a *answer, by *admission) {
 		a.undecided(reason)
 		a.Missing = by.Missing
 	default:
-		a.Answer, a.Decision, a.DecidedBy, a.Reason, a.Missing = no, verdict.Deny, nameRestriction, by.Answer.Reason, nil
+		a.Answer, a.Decision, a.DecidedBy, a.Reason, a.Missing = no, verdict.Deny, nameRestriction, remediedReason{Reason: by.Answer.Reason}, nil
 	}
 }
 

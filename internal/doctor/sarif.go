@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -128,7 +126,7 @@ func sentence(text string) string {
 func sarifLocations(at finding.Place) []sarif.Location {
 	var l sarif.Location
 	if at.File != "" && at.File != "stdin" {
-		l.PhysicalLocation = &sarif.Physical{ArtifactLocation: sarif.Artifact{URI: fileURI(at.File)}}
+		l.PhysicalLocation = &sarif.Physical{ArtifactLocation: sarif.Artifact{URI: sarif.FileURI(at.File)}}
 		if at.Line > 0 {
 			l.PhysicalLocation.Region = &sarif.Region{StartLine: at.Line}
 		}
@@ -144,16 +142,6 @@ func sarifLocations(at finding.Place) []sarif.Location {
 		return nil
 	}
 	return []sarif.Location{l}
-}
-
-// fileURI returns a path as a URI reference. Relative paths stay relative, so that tools find the file
-// in their working tree.
-func fileURI(path string) string {
-	slashed := filepath.ToSlash(path)
-	if filepath.IsAbs(path) {
-		return (&url.URL{Scheme: "file", Path: slashed}).String()
-	}
-	return (&url.URL{Path: strings.TrimPrefix(slashed, "./")}).String()
 }
 
 func sarifProperties(f finding.Finding) map[string]string {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/sarif"
 )
 
 // sarifOf returns the decoded SARIF log of a report.
@@ -147,7 +148,7 @@ func TestFileURI(t *testing.T) {
 		"./aws auth.yaml":         "aws%20auth.yaml",
 		"/srv/aws-auth.yaml":      "file:///srv/aws-auth.yaml",
 	} {
-		if got := fileURI(path); got != want {
+		if got := sarif.FileURI(path); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}

@@ -31,7 +31,7 @@ type Lack struct {
 // authorizer allowed: the objects that could relate the requested object to the node, if the
 // Node authorizer found no path, and the roles, if RBAC was to be asked.
 func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC bool) []Lack {
-	if e.State.Complete() {
+	if e.State.Complete() && !e.State.Changed() {
 		return nil
 	}
 	var all []Lack
@@ -40,25 +40,25 @@ func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC boo
 		all = append(all, gaps(e.State.Gaps(node, kind, req.Namespace, req.Name))...)
 	}
 	if asksRBAC {
-		all = append(all, e.lackingRoles(chain.MissingRoles(e.State.RBAC, req))...)
+		all = append(all, e.lackingRoles(e.unknown(chain.MissingRoles(e.State.RBAC, req)))...)
 	}
 	return all
 }
 
 // LackingForNode returns what the files do not hold and could extend the reach of a node.
 func (e *Evaluator) LackingForNode(node string) []Lack {
-	if e.State.Complete() {
+	if e.State.Complete() && !e.State.Changed() {
 		return nil
 	}
 	user, groups := nodeidentity.User(node)
 	_, err := e.State.RBAC.Grants(user, groups)
-	return append(gaps(e.State.NodeGaps(node)), e.lackingRoles(unresolvedIn(err))...)
+	return append(gaps(e.State.NodeGaps(node)), e.lackingRoles(e.unknown(unresolvedIn(err)))...)
 }
 
 // LackingForPaths returns what the files do not hold and could lengthen attack paths that lead
 // through the given nodes.
 func (e *Evaluator) LackingForPaths(nodes ...string) []Lack {
-	if e.State.Complete() {
+	if e.State.Complete() && !e.State.Changed() {
 		return nil
 	}
 	roles := map[rbac.Ref]bool{}
@@ -72,6 +72,9 @@ func (e *Evaluator) LackingForPaths(nodes ...string) []Lack {
 			unresolved = append(unresolved, rbac.Unresolved{Binding: b.Binding, Role: b.Role, Err: rbac.ErrRoleNotFound})
 		}
 	}
+	if unresolved = e.unknown(unresolved); e.State.Complete() {
+		return e.lackingRoles(unresolved)
+	}
 	return append(e.lackingRoles(unresolved), gaps(e.nodeGapsForPaths(nodes))...)
 }
 
@@ -81,7 +84,7 @@ func (e *Evaluator) nodeGapsForPaths(nodes []string) []source.Gap {
 	var empty []string
 	var all []source.Gap
 	for _, node := range nodes {
-		if !e.State.Graph.HasPods(node) {
+		if !e.State.HasPods(node) {
 			empty = append(empty, node)
 		}
 		for _, gap := range e.State.NodeGaps(node) {
@@ -132,7 +135,7 @@ func gaps(all []source.Gap) []Lack {
 // lackingRoles returns the missing roles of bindings that apply to the user, or all roles
 // and bindings if the state has none.
 func (e *Evaluator) lackingRoles(unresolved []rbac.Unresolved) []Lack {
-	if !e.State.RBACLoaded() {
+	if !e.State.RBACLoaded() && !e.State.Complete() {
 		return []Lack{{
 			Gap: source.Gap{
 				Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"},
@@ -149,6 +152,15 @@ func (e *Evaluator) lackingRoles(unresolved []rbac.Unresolved) []Lack {
 		}})
 	}
 	return all
+}
+
+// unknown leaves out missing roles that are known not to exist. A complete state has every role, but for
+// those of bindings that were added to it.
+func (e *Evaluator) unknown(unresolved []rbac.Unresolved) []rbac.Unresolved {
+	if !e.State.Complete() {
+		return unresolved
+	}
+	return slices.DeleteFunc(unresolved, func(u rbac.Unresolved) bool { return !e.State.WasAdded(u.Binding) })
 }
 
 // unresolvedIn returns the bindings to nonexistent roles from a joined error.

@@ -1,10 +1,11 @@
 // Package render writes the result of a command as a table, a wide table, JSON,
-// YAML, a dot graph or SARIF. Every format comes from the same result value: JSON and
+// YAML, a dot graph, SARIF, JUnit or Markdown. Every format comes from the same result value: JSON and
 // YAML from its fields, the others from the small interfaces below.
 package render
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
@@ -24,6 +25,9 @@ const (
 	YAML  Format = "yaml"
 	Dot   Format = "dot"
 	SARIF Format = "sarif"
+	// JUnit is the XML that build servers read, and Markdown a comment for a pull request.
+	JUnit    Format = "junit"
+	Markdown Format = "markdown"
 )
 
 // ParseFormat checks a format against those that fit a result.
@@ -65,6 +69,17 @@ type Findings interface {
 	SARIF() any
 }
 
+// Tests is a result that build servers take.
+type Tests interface {
+	// JUnit is a report of tests, for XML.
+	JUnit() any
+}
+
+// Comment is a result that reviewers read in a pull request.
+type Comment interface {
+	Markdown() string
+}
+
 // Options say how to write a result.
 type Options struct {
 	Format Format
@@ -98,6 +113,15 @@ func encode(result any, o Options) ([]byte, error) {
 	case SARIF:
 		if f, ok := result.(Findings); ok {
 			return encodeJSON(f.SARIF())
+		}
+	case JUnit:
+		if t, ok := result.(Tests); ok {
+			encoded, err := xml.MarshalIndent(t.JUnit(), "", "  ")
+			return append([]byte(xml.Header), append(encoded, '\n')...), err
+		}
+	case Markdown:
+		if c, ok := result.(Comment); ok {
+			return []byte(c.Markdown()), nil
 		}
 	case Dot:
 		if d, ok := result.(Drawing); ok {

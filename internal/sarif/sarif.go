@@ -4,6 +4,12 @@
 // Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 package sarif
 
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
 // Schema is that of a log.
 const Schema = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -121,3 +127,13 @@ type Logical struct {
 
 // Text makes a message.
 func Text(text string) Message { return Message{Text: text} }
+
+// FileURI returns a path as a URI reference. Relative paths stay relative, so that tools find the file
+// in their working tree.
+func FileURI(path string) string {
+	slashed := filepath.ToSlash(path)
+	if filepath.IsAbs(path) {
+		return (&url.URL{Scheme: "file", Path: slashed}).String()
+	}
+	return (&url.URL{Path: strings.TrimPrefix(slashed, "./")}).String()
+}

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,10 +50,14 @@ func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 		return d.Validate()
 	}
 	if versions := k.describe().versions; !slices.Contains(versions, d.Version()) {
-		return d.Fail(fmt.Errorf("apiVersion %s is not supported; supported versions are %s",
-			d.APIVersion, strings.Join(versions, ", ")))
+		return unsupportedVersion(d, versions)
 	}
 	return c.object(d, k, opts)
+}
+
+func unsupportedVersion(d *manifest.Document, versions []string) error {
+	return d.Fail(fmt.Errorf("apiVersion %s is not supported; supported versions are %s",
+		d.APIVersion, strings.Join(versions, ", ")))
 }
 
 func kindAndGroup(d *manifest.Document) string {
@@ -72,7 +75,7 @@ func (c *content) object(d *manifest.Document, k kind, opts FileOptions) error {
 	}
 	o := s.object()
 	if o.GetName() == "" {
-		return d.Fail(errors.New("metadata.name is empty"))
+		return d.Fail(errNoName)
 	}
 	switch namespaced := k.describe().namespaced; {
 	case !namespaced:

@@ -38,8 +38,15 @@ func (s *State) Complete() bool {
 // Gaps lists what could relate the object to the node and is not in the files: the
 // object, if it names its node itself; the pods of the node, if there are none; the
 // volumes of claims that these pods use; resource claims whose names are not known.
-// It is empty for a complete state.
+// It is empty for a complete state,
+// but for pods that changes add and that no node has yet.
 func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap {
+	gaps := s.pendingGaps(node, func(pending string) bool { return s.overlay.relations.HasPath(pending, kind, namespace, name) })
+	return append(gaps, s.fileGaps(node, kind, namespace, name)...)
+}
+
+// fileGaps are gaps that are not because of changes.
+func (s *State) fileGaps(node string, kind graph.Kind, namespace, name string) []Gap {
 	if s.Complete() {
 		return nil
 	}
@@ -51,7 +58,7 @@ func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap
 			{Resource: k.describe().groupResource(), Lacks: verdict.Object{Kind: kind.String(), Namespace: namespace, Name: name}.String()},
 		}
 	}
-	if !s.Graph.HasPods(node) {
+	if !s.HasPods(node) {
 		return []Gap{podsGap(node)}
 	}
 	switch kind {
@@ -66,13 +73,13 @@ func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap
 }
 
 // NodeGaps lists everything that could relate the node to more objects and is not in
-// the files. It is empty for a complete state.
+// the files. It is empty for a complete state, but for pods that changes add and that no node has yet.
 func (s *State) NodeGaps(node string) []Gap {
+	gaps := s.pendingGaps(node, func(string) bool { return true })
 	if s.Complete() {
-		return nil
+		return gaps
 	}
-	var gaps []Gap
-	if !s.Graph.HasPods(node) {
+	if !s.HasPods(node) {
 		gaps = append(gaps, podsGap(node))
 	}
 	gaps = append(gaps, s.unboundClaims(node, "")...)

@@ -23,6 +23,8 @@ type FileOptions struct {
 	Retain bool
 	// Inventory makes [State].Inventory, for attack paths. Retain implies it.
 	Inventory bool
+	// Places notes where the objects of manifests are, for [State.Place].
+	Places bool
 }
 
 func (o FileOptions) inventory() bool { return o.Inventory || o.Retain }
@@ -121,6 +123,9 @@ func (l *loader) apply(file string, c *content, expected *expectation) error {
 			l.policy = append(l.policy, *o)
 		}
 		l.state.retained.add(o)
+		if l.opts.Places && !expected.snapshot {
+			l.state.notePlace(o, file)
+		}
 		expected.count(o.kind)
 		l.kept++
 	}

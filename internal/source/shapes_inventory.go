@@ -14,6 +14,8 @@ func inventoryShape(k kind) shape {
 		return &inventoryPodShape{}
 	case kindNode:
 		return &inventoryNodeShape{}
+	case kindServiceAccount:
+		return &inventoryServiceAccountShape{}
 	case kindNamespace:
 		return &namespaceShape{}
 	case kindSecret:
@@ -96,16 +98,34 @@ func (s *inventoryPodShape) object() apiObject {
 }
 
 type inventoryNodeShape struct {
-	nodeShape
-	Spec struct {
+	Metadata labelledIdentity `json:"metadata"`
+	Spec     struct {
 		Taints []corev1.Taint `json:"taints"`
 	} `json:"spec"`
+	Status struct {
+		NodeInfo struct {
+			KubeletVersion string `json:"kubeletVersion"`
+		} `json:"nodeInfo"`
+		Allocatable corev1.ResourceList `json:"allocatable"`
+	} `json:"status"`
 }
 
 func (s *inventoryNodeShape) object() apiObject {
-	node := s.nodeShape.object().(*corev1.Node)
-	node.Spec.Taints = s.Spec.Taints
+	node := &corev1.Node{ObjectMeta: s.Metadata.object()}
+	node.Spec.Taints, node.Status.Allocatable = s.Spec.Taints, s.Status.Allocatable
+	node.Status.NodeInfo.KubeletVersion = s.Status.NodeInfo.KubeletVersion
 	return node
+}
+
+type inventoryServiceAccountShape struct {
+	serviceAccountShape
+	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken"`
+}
+
+func (s *inventoryServiceAccountShape) object() apiObject {
+	account := s.serviceAccountShape.object().(*corev1.ServiceAccount)
+	account.AutomountServiceAccountToken = s.AutomountServiceAccountToken
+	return account
 }
 
 type namespaceShape struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // State is the part of a cluster's state that node authorization needs. A State that
@@ -46,6 +47,10 @@ type State struct {
 	// retained objects make a snapshot; nil unless they were asked for.
 	retained  *retained
 	listeners listeners
+	// overlay is set when changes were applied.
+	overlay *overlay
+	// places are those of objects in manifests, if they were asked for.
+	places map[verdict.Object]place
 }
 
 // APIResource is a resource that a cluster serves.
@@ -100,6 +105,9 @@ func newState() *State {
 // RBACLoaded reports whether roles and bindings were read: the state has some, or all
 // four kinds were readable and the cluster has none.
 func (s *State) RBACLoaded() bool {
+	if s.overlay != nil && s.overlay.withoutRBAC {
+		return false // but for those that were added
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	all := true

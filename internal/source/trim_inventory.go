@@ -68,8 +68,11 @@ func restore(o apiObject) func() {
 	case *corev1.Pod:
 		return restorePod(o)
 	case *corev1.Node:
-		taints := o.Spec.Taints
-		return func() { o.Spec.Taints = taints }
+		taints, allocatable := o.Spec.Taints, o.Status.Allocatable
+		return func() { o.Spec.Taints, o.Status.Allocatable = taints, allocatable }
+	case *corev1.ServiceAccount:
+		mounts := o.AutomountServiceAccountToken
+		return func() { o.AutomountServiceAccountToken = mounts }
 	}
 	return func() {}
 }

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/resources"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+// changeFlags are objects that a state is changed by before a question is answered.
+type changeFlags struct {
+	with, without []string
+}
+
+// addChanges adds the flags that change the state.
+func (f *stateFlags) addChanges(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.changes.with, "with", nil,
+		"answer as if the objects of a file or folder of manifests, or of - for stdin, were applied; can be repeated")
+	must(cmd.MarkFlagFilename("with"))
+	cmd.Flags().StringArrayVar(&f.changes.without, "without", nil,
+		"answer as if this object were deleted: KIND/NAME or KIND/NAMESPACE/NAME; can be repeated")
+	must(cmd.RegisterFlagCompletionFunc("without", f.completeRemovable()))
+}
+
+func (c *changeFlags) given() bool { return len(c.with)+len(c.without) > 0 }
+
+// check validates the flags before anything is read.
+func (c *changeFlags) check(from []string) error {
+	if slices.Contains(c.with, "-") && slices.Contains(from, "-") {
+		return usagef("standard input (-) is given twice, but can be read only once")
+	}
+	for _, text := range c.without {
+		if parts := strings.Split(text, "/"); len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
+			return usagef("--without %s: want KIND/NAME or KIND/NAMESPACE/NAME, such as clusterrolebinding/admins", text)
+		}
+	}
+	return nil
+}
+
+// change applies the changes to a state. It returns what was touched, and what the user should know.
+func (f *stateFlags) change(ctx context.Context, state *source.State) ([]source.Applied, []string, error) {
+	if !f.changes.given() {
+		return nil, nil, nil
+	}
+	var without []source.ObjectRef
+	names := newNames(state)
+	for _, text := range f.changes.without {
+		o, err := f.removed(names, text)
+		if err != nil {
+			return nil, nil, err
+		}
+		without = append(without, o)
+	}
+	changes, err := f.readChanges(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	applied, notes, err := state.Change(changes, without)
+	if missing := (*source.NotFoundError)(nil); errors.As(err, &missing) {
+		return nil, nil, fmt.Errorf("--without: %w%s", err, didYouMean(missing.Object.Name, missing.Known))
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--without: %w", err)
+	}
+	if changes != nil {
+		if line := notUsed(changes); line != "" {
+			notes = append(notes, line)
+		}
+		state.Origin += ", with " + strings.TrimPrefix(changes.Origin, "file ")
+	}
+	if len(without) > 0 {
+		state.Origin += ", without " + some(f.changes.without, false)
+	}
+	return applied, notes, nil
+}
+
+func (f *stateFlags) readChanges(ctx context.Context) (*source.Changes, error) {
+	if len(f.changes.with) == 0 {
+		return nil, nil
+	}
+	progress := newProgress(f.app.streams)
+	defer progress.done()
+	return source.ReadChanges(ctx, f.changes.with, source.ChangeOptions{
+		Stdin: f.app.in, Progress: progress.callback(), Namespace: f.defaultNamespace(),
+	})
+}
+
+// removed reads KIND/NAME or KIND/NAMESPACE/NAME.
+func (f *stateFlags) removed(names *resources.Mapper, text string) (source.ObjectRef, error) {
+	parts := strings.Split(text, "/")
+	found, err := names.Resolve(parts[0])
+	if err != nil {
+		return source.ObjectRef{}, &usageError{fmt.Errorf("--without %s: %w", text, err)}
+	}
+	o := source.ObjectRef{Kind: found.Kind, Group: found.Group, Name: parts[len(parts)-1]}
+	switch {
+	case len(parts) == 3 && !found.Namespaced:
+		return o, usagef("--without %s: %s have no namespace: write %s/%s", text, found.Name, parts[0], o.Name)
+	case len(parts) == 3:
+		o.Namespace = parts[1]
+	case found.Namespaced:
+		o.Namespace = f.defaultNamespace()
+	}
+	return o, nil
+}
+
+// notUsed says which objects of the changes have no effect on an answer.
+func notUsed(c *source.Changes) string {
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(c.Skipped)) {
+		kinds = append(kinds, fmt.Sprintf("%s (%s)", kind, render.Thousands(c.Skipped[kind])))
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	const few = 12
+	text := strings.Join(kinds[:min(few, len(kinds))], ", ")
+	if more := len(kinds) - few; more > 0 {
+		text += fmt.Sprintf(" and %d other kinds", more)
+	}
+	return strings.TrimPrefix(c.Origin, "file ") + ": not used, because no answer depends on them: " + text
+}
+
+// noteChanges writes which objects replace those of the state, and what else the user should know.
+func (a *app) noteChanges(applied []source.Applied, notes []string) {
+	var lines []string
+	for _, c := range applied {
+		if c.Action == source.Replaced && c.Because == "" {
+			lines = append(lines, fmt.Sprintf("%s:%d: %s replaces the one of the state", c.File, c.Line, c.ObjectRef))
+		}
+	}
+	lines = append(lines, notes...)
+	for _, line := range lines[:min(warningRows, len(lines))] {
+		a.printLine("note: ", line)
+	}
+	if more := len(lines) - warningRows; more > 0 {
+		a.printLine("note: ", fmt.Sprintf("and %s more about the changes", render.Thousands(more)))
+	}
+}
+
+// completeRemovable offers kinds of objects, and then the names of those that files have.
+func (f *stateFlags) completeRemovable() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
+		word, rest, named := strings.Cut(text, "/")
+		if !named {
+			var words []string
+			for _, r := range source.Removable() {
+				words = append(words, r+"/")
+			}
+			return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		found, err := resources.Offline().Resolve(word)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		namespace, prefix := "", word+"/"
+		if found.Namespaced {
+			namespace = f.defaultNamespace()
+			if inner, _, given := strings.Cut(rest, "/"); given {
+				namespace, prefix = inner, prefix+inner+"/"
+			}
+		}
+		of := source.ObjectRef{Kind: found.Kind, Group: found.Group, Namespace: namespace}
+		var all []string
+		for _, name := range f.removableNames(cmd.Context(), of, found) {
+			all = append(all, prefix+name)
+		}
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// removableNames lists names of objects. Completion offers nothing where they cannot be read.
+func (f *stateFlags) removableNames(ctx context.Context, of source.ObjectRef, found resources.Resolution) []string {
+	if len(f.from) == 0 {
+		return f.liveNames(ctx, found.Group, found.Versions, found.Name, of.Namespace)
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	if slices.Contains(f.from, "-") {
+		return nil
+	}
+	state, err := source.LoadFiles(ctx, f.from, source.FileOptions{Inventory: true})
+	if err != nil {
+		return nil
+	}
+	names := state.RemovableNames(of)
+	return names[:min(completionNames, len(names))]
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+// diffFlags are the command's own flags.
+type diffFlags struct {
+	to         []string
+	techniques []string
+	state      *stateFlags
+}
+
+func newDiff(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff [--with FILE...] [--without KIND/NAME...] [--to FILE]",
+		Short: "Show what nodes and service accounts come to reach through a change, and what no longer",
+		Long: `Shows what nodes and service accounts reach, by attack paths, after a change that they did not
+reach before, and what they no longer reach: first the whole cluster, then nodes, secrets, service
+accounts and namespaces.
+
+The first state is that of --from, or of a cluster. The second is the first with the objects of
+--with applied and those of --without deleted, or the state of --to. --with reads what helm template
+and kustomize build print, also from a pipe.
+
+Pods that no scheduler has bound count for each node that their selectors, affinity, tolerations and
+requests allow: what such a node reaches through them is Possible. Starts that change alike are one
+row, with the path that is new and the place in the manifest of what makes it possible.
+
+Exit status: 0 nothing widens, 1 something does, 2 could not decide. What is only possible before
+and certain after widens too. If something could not be read, or is in neither the state nor the
+manifests, what does not widen is not decided.`,
+		Example: `  # What would this chart open?
+  helm template shop ./chart | node-authorizer diff --from cluster.snapshot --with - -n shop
+
+  # And a comment for the pull request
+  kustomize build overlays/prod | node-authorizer diff --from cluster.snapshot --with - -o markdown
+
+  # What closes without this binding?
+  node-authorizer diff --without clusterrolebinding/ci-admin
+
+  # What changed since last week?
+  node-authorizer diff --from last-week.snapshot --to today.snapshot`,
+		Args: cobra.NoArgs,
+	}
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	f := &diffFlags{state: addState(a, cmd)}
+	f.state.inventory = true
+	f.state.addBehaviour(cmd)
+	f.state.addChanges(cmd)
+	f.state.addNamespace(cmd, "namespace of objects that name none, and of --without (default: the kubeconfig's, else \"default\")")
+	cmd.Flags().StringArrayVar(&f.to, "to", nil, "compare with the state of a file or folder of manifests, or a snapshot; can be repeated")
+	must(cmd.MarkFlagFilename("to"))
+	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
+		"file with techniques to add, for rights on the resources of operators; can be repeated")
+	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.Markdown)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		if err := f.check(); err != nil {
+			return err
+		}
+		result, err := f.run(cmd)
+		if err != nil {
+			return err
+		}
+		a.status = result.status()
+		return a.write(result, format)
+	}
+	return cmd
+}
+
+// check validates the flags before anything is read.
+func (f *diffFlags) check() error {
+	switch {
+	case len(f.to) == 0 && !f.state.changes.given():
+		return usagef("nothing to compare with: add --with, --without or --to")
+	case len(f.to) > 0 && f.state.changes.given():
+		return usagef("--to is a whole state, which --with and --without do not change: leave them out")
+	case slices.Contains(f.to, "-") && slices.Contains(f.state.from, "-"):
+		return usagef("standard input (-) is given twice, but can be read only once")
+	}
+	return nil
+}
+
+// sides are the two states with their graphs.
+type sides struct {
+	before, after stateInfo
+	graphs        [2]*attackpaths.Graph
+	changes       diffChanges
+	missing       []missing
+	notes         []string
+	custom        []attackpaths.CustomTechnique
+	differs       func(attackpaths.Holding) bool
+}
+
+// run compares.
+func (f *diffFlags) run(cmd *cobra.Command) (*diffResult, error) {
+	custom, err := f.state.app.readTechniques(f.techniques)
+	if err != nil {
+		return nil, err
+	}
+	paths := &attackPathsFlags{custom: custom}
+	s, err := f.load(cmd, paths)
+	if err != nil {
+		return nil, err
+	}
+	s.custom = custom
+	f.state.app.warnMissing(s.missing)
+	compared := attackpaths.Compare(s.graphs[0], s.graphs[1], attackpaths.CompareOptions{Changed: s.differs})
+	return newDiffResult(s, compared), nil
+}
+
+// load reads the first state, makes its graph, and then the second one's. A change is applied to the
+// first state itself, so that there is only one in memory.
+func (f *diffFlags) load(cmd *cobra.Command, paths *attackPathsFlags) (*sides, error) {
+	if err := f.state.check(cmd); err != nil {
+		return nil, err
+	}
+	state, err := f.state.readState(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	f.state.app.warnState(state)
+	s := &sides{}
+	session, err := s.add(cmd.Context(), f.state, state, paths, 0)
+	if err != nil {
+		return nil, err
+	}
+	s.before = session.info()
+	if len(f.to) > 0 {
+		return s, f.loadOther(cmd.Context(), s, state, paths)
+	}
+	applied, notes, err := f.state.change(cmd.Context(), state)
+	if err != nil {
+		return nil, err
+	}
+	if session, err = s.add(cmd.Context(), f.state, state, paths, 1); err != nil {
+		return nil, err
+	}
+	s.after, s.notes = session.info(), notes
+	s.missing = session.missingForPaths(session.knownNodes()...)
+	s.changes = newDiffChanges(applied)
+	s.differs = func(h attackpaths.Holding) bool { return s.changes.of(h) != nil }
+	return s, nil
+}
+
+// add makes the graph of a state.
+func (s *sides) add(
+	ctx context.Context, f *stateFlags, state *source.State, paths *attackPathsFlags, at int,
+) (*session, error) {
+	session, err := f.newSession(ctx, state, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.graphs[at], err = session.attackGraph(paths)
+	return session, err
+}
+
+// loadOther reads the second state.
+func (f *diffFlags) loadOther(ctx context.Context, s *sides, before *source.State, paths *attackPathsFlags) error {
+	missing, err := f.missingBefore(ctx, before)
+	if err != nil {
+		return err
+	}
+	other := *f.state
+	other.from, other.places = f.to, true
+	state, err := other.readState(ctx)
+	if err != nil {
+		return err
+	}
+	f.state.app.warnState(state)
+	session, err := s.add(ctx, &other, state, paths, 1)
+	if err != nil {
+		return err
+	}
+	s.after = session.info()
+	s.missing = session.missingForPaths(session.knownNodes()...)
+	for _, m := range missing {
+		if !slices.Contains(s.missing, m) {
+			s.missing = append(s.missing, m)
+		}
+	}
+	s.changes = diffChanges{state: state}
+	s.differs = newDifference(before, state).has
+	return nil
+}
+
+// missingBefore is what could not be read of the first of two states, or what it lacks.
+func (f *diffFlags) missingBefore(ctx context.Context, state *source.State) ([]missing, error) {
+	session, err := f.state.newSession(ctx, state, nil)
+	if err != nil {
+		return nil, fmt.Errorf("the first state: %w", err)
+	}
+	return session.missingForPaths(session.knownNodes()...), nil
+}

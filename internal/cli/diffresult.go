@@ -1,0 +1,125 @@
+package cli
+
+import "github.com/node-authorizer/node-authorizer/attackpaths"
+
+// The structs of this file are the JSON and YAML of diff. The report for browsers is made from the
+// same document, so fields are only added.
+
+// diffAPIVersion and diffKind identify the document.
+const (
+	diffAPIVersion = "node-authorizer.io/v1alpha1"
+	diffKind       = "Diff"
+)
+
+// diffResult is what nodes and service accounts reach in one state of a cluster and not in the
+// other.
+type diffResult struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Verdict is Widened, NotWidened or Undecided: the exit status 1, 0 or 2.
+	Verdict string `json:"verdict"`
+	// Before and After are the two states.
+	Before stateInfo `json:"before"`
+	After  stateInfo `json:"after"`
+	// Changes are the objects of --with and --without, in the order in which they were applied; empty
+	// for two states of --from and --to.
+	Changes []diffChange `json:"changes,omitempty"`
+	// Widened is what is reached after that was not before, or was only possible. Narrowed is the
+	// other way round. Both begin with cluster-admin, then nodes, secrets, service accounts,
+	// namespaces, users, groups and pods. Neither is null.
+	Widened  []diffRow `json:"widened"`
+	Narrowed []diffRow `json:"narrowed"`
+	// Totals count starts by what changes for them.
+	Totals diffTotals `json:"totals"`
+	// Notes are facts about the changes that a reader should know, one line each.
+	Notes []string `json:"notes,omitempty"`
+	// Missing is what could not be read, or neither state has: more may widen.
+	Missing []missing `json:"missing,omitempty"`
+
+	custom []attackpaths.CustomTechnique
+}
+
+// The verdicts.
+const (
+	diffWidened    = "Widened"
+	diffNotWidened = "NotWidened"
+	diffUndecided  = "Undecided"
+)
+
+// diffChange is one object that the second state has in another form than the first.
+type diffChange struct {
+	// Action is Added, Replaced or Removed.
+	Action string        `json:"action"`
+	Object changedObject `json:"object"`
+	// File and Line are the place in the manifest; absent for what --without removes.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Because says for an object that was not named why it changes: "owned by deployments.apps web".
+	Because string `json:"because,omitempty"`
+	// Objects is how many objects this stands for, if more than one: the pods of a workload.
+	Objects int `json:"objects,omitempty"`
+}
+
+// changedObject names an object of any kind.
+type changedObject struct {
+	Kind string `json:"kind"`
+	// Group is the API group; absent for the core group.
+	Group     string `json:"group,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// diffRow is starts that reach the same holdings of one kind in one state and not in the other.
+type diffRow struct {
+	// ID is the same for the same row of another run: a permalink.
+	ID string `json:"id"`
+	// Kind is the kind of the holdings: ClusterAdmin, Node, Secret, ServiceAccount, Namespace, User,
+	// Group or Pod.
+	Kind string `json:"kind"`
+	// Before and After are No, Possible or Certain.
+	Before attackpaths.Certainty `json:"before"`
+	After  attackpaths.Certainty `json:"after"`
+	// StartKind is Node or ServiceAccount. Starts are sorted. A start that is among the holdings too
+	// does not reach itself, but the others.
+	StartKind  string                `json:"startKind"`
+	StartCount int                   `json:"startCount"`
+	Starts     []attackpaths.Holding `json:"starts"`
+	// Reached are the holdings, sorted.
+	ReachedCount int                   `json:"reachedCount"`
+	Reached      []attackpaths.Holding `json:"reached"`
+	// Path leads from the first start to the first holding that is not itself: in the second state
+	// if the row is widened, else in the first.
+	Path []attackpaths.Step `json:"path"`
+	// Places are the changed objects that steps of the path need.
+	Places []diffPlace `json:"places,omitempty"`
+}
+
+// diffPlace is a changed object that makes a step possible.
+type diffPlace struct {
+	// Step is the step of the path, from 1.
+	Step   int           `json:"step"`
+	Action string        `json:"action,omitempty"`
+	Object changedObject `json:"object"`
+	// File and Line are absent where the object is in no file.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// diffTotals count nodes and service accounts.
+type diffTotals struct {
+	Nodes           diffTotal `json:"nodes"`
+	ServiceAccounts diffTotal `json:"serviceAccounts"`
+}
+
+// diffTotal counts starts of one kind.
+type diffTotal struct {
+	// Before and After are how many there are.
+	Before int `json:"before"`
+	After  int `json:"after"`
+	// Widened reach more, Narrowed less; a start may do both.
+	Widened  int `json:"widened"`
+	Narrowed int `json:"narrowed"`
+	// GainClusterAdmin and LoseClusterAdmin change how they reach cluster-admin.
+	GainClusterAdmin int `json:"gainClusterAdmin"`
+	LoseClusterAdmin int `json:"loseClusterAdmin"`
+}

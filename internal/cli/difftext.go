@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// shownDiffRows is the maximum number of rows of each direction in a table; wide shows all.
+const shownDiffRows = 20
+
+// Text writes the verdict, then what widens and what narrows.
+func (r *diffResult) Text(p *render.Page) {
+	p.Line("%s", r.styledVerdict())
+	for _, line := range r.totalLines() {
+		p.Line("  %s", line)
+	}
+	r.changesText(p)
+	r.rowsText(p, "Widens", r.Widened)
+	r.rowsText(p, "Narrows", r.Narrowed)
+	if len(r.Notes) > 0 {
+		p.Section("Notes")
+		for _, note := range r.Notes {
+			p.Line("  %s", note)
+		}
+	}
+}
+
+func (r *diffResult) styledVerdict() string {
+	style := map[string]render.Style{diffWidened: render.Bad, diffNotWidened: render.Good, diffUndecided: render.Unsure}[r.Verdict]
+	return style.In(r.verdictText())
+}
+
+// verdictText says in one line what changes.
+func (r *diffResult) verdictText() string {
+	switch r.Verdict {
+	case diffWidened:
+		text := reaching(r.Totals.Nodes.Widened, r.Totals.ServiceAccounts.Widened)
+		if admins := startsText(r.Totals.Nodes.GainClusterAdmin, r.Totals.ServiceAccounts.GainClusterAdmin); admins != "" {
+			return text + " more than before; the whole cluster: " + admins
+		}
+		return text + " more than before"
+	case diffUndecided:
+		return "not decided: nothing is seen to widen, but not everything could be read"
+	}
+	return "nothing widens"
+}
+
+// startsText counts starts: "3 nodes and 1 service account"; empty for none.
+func startsText(nodes, accounts int) string {
+	var parts []string
+	if nodes > 0 {
+		parts = append(parts, render.Count(nodes, "node"))
+	}
+	if accounts > 0 {
+		parts = append(parts, render.Count(accounts, "service account"))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// reaching is startsText with the verb.
+func reaching(nodes, accounts int) string {
+	if nodes+accounts == 1 {
+		return startsText(nodes, accounts) + " reaches"
+	}
+	return startsText(nodes, accounts) + " reach"
+}
+
+// totalLines say how many starts there are, and how many narrow.
+func (r *diffResult) totalLines() []string {
+	var lines []string
+	if n, a := r.Totals.Nodes.Narrowed, r.Totals.ServiceAccounts.Narrowed; n+a > 0 {
+		line := reaching(n, a) + " less than before"
+		if admins := startsText(r.Totals.Nodes.LoseClusterAdmin, r.Totals.ServiceAccounts.LoseClusterAdmin); admins != "" {
+			line += "; no longer the whole cluster, or not certainly: " + admins
+		}
+		lines = append(lines, line)
+	}
+	t := r.Totals
+	return append(lines, fmt.Sprintf("compared: %s before and %s after, %s before and %s after",
+		render.Count(t.Nodes.Before, "node"), render.Thousands(t.Nodes.After),
+		render.Count(t.ServiceAccounts.Before, "service account"), render.Thousands(t.ServiceAccounts.After)))
+}
+
+func (r *diffResult) changesText(p *render.Page) {
+	if len(r.Changes) == 0 {
+		return
+	}
+	p.Section("Changes")
+	shown := r.Changes
+	if !p.Wide() {
+		shown = shown[:min(shownDiffRows, len(shown))]
+	}
+	var rows [][]string
+	for _, c := range shown {
+		about := c.Because
+		if c.Objects > 1 {
+			about = strings.TrimPrefix(about+"; with "+render.Count(c.Objects, "object"), "; ")
+		}
+		rows = append(rows, []string{c.Action, c.Object.String(), fileLine(c.File, c.Line), render.Faint.In(about)})
+	}
+	p.Table(2, nil, rows)
+	if more := len(r.Changes) - len(shown); more > 0 {
+		p.Line("  … and %s more (use -o wide or -o json)", render.Thousands(more))
+	}
+}
+
+// String names an object as kubectl does.
+func (o changedObject) String() string {
+	return attackpaths.Holding{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String()
+}
+
+// fileLine is a place as compilers write it; empty if there is none.
+func fileLine(file string, line int) string {
+	switch {
+	case file == "":
+		return ""
+	case line == 0:
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, line)
+}
+
+func (r *diffResult) rowsText(p *render.Page, title string, rows []diffRow) {
+	if len(rows) == 0 {
+		return
+	}
+	p.Section("%s", title)
+	shown := rows
+	if !p.Wide() {
+		shown = shown[:min(shownDiffRows, len(shown))]
+	}
+	for i := range shown {
+		if i > 0 {
+			p.Line("")
+		}
+		shown[i].text(p)
+	}
+	if more := len(rows) - len(shown); more > 0 {
+		p.Line("")
+		p.Line("… and %s more (use -o wide or -o json)", render.Thousands(more))
+	}
+}
+
+func (r *diffRow) text(p *render.Page) {
+	p.Line("  %s → %s: %s → %s", holdingList(r.Starts, r.StartKind, p.Wide()), render.Strong.In(r.reachedText(p.Wide())),
+		styleOf(r.Before).In(r.Before.String()), styleOf(r.After).In(r.After.String()))
+	rows := stepRows(r.Path)
+	for i := range rows {
+		if place := r.placeText(i + 1); place != "" {
+			rows[i][3] += " " + render.Strong.In("["+place+"]")
+		}
+	}
+	p.Table(4, nil, rows)
+}
+
+// placeText names the changed objects of a step.
+func (r *diffRow) placeText(step int) string {
+	var parts []string
+	for _, place := range r.Places {
+		if place.Step == step {
+			parts = append(parts, place.text())
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// text is "x.yaml:3 clusterrolebinding admins", or "without clusterrolebinding admins".
+func (p diffPlace) text() string {
+	switch at := fileLine(p.File, p.Line); {
+	case at != "":
+		return at + " " + p.Object.String()
+	case p.Action == "Removed":
+		return "without " + p.Object.String()
+	}
+	return p.Object.String()
+}
+
+func (r *diffRow) reachedText(all bool) string { return holdingList(r.Reached, r.Kind, all) }
+
+// nounOf is the word for a counted holding.
+func nounOf(kind string) string {
+	for _, n := range holdingNouns {
+		if n.kind == kind {
+			return n.noun
+		}
+	}
+	return kind
+}
+
+// holdingList names one holding, or counts several with examples.
+func holdingList(all []attackpaths.Holding, kind string, every bool) string {
+	if len(all) == 1 {
+		return holdingText(all[0])
+	}
+	names := make([]string, len(all))
+	for i, h := range all {
+		names[i] = h.Name
+		if h.Namespace != "" {
+			names[i] = h.Namespace + "/" + h.Name
+		}
+	}
+	return fmt.Sprintf("%s (%s)", render.Count(len(all), nounOf(kind)), some(names, every))
+}

@@ -1,0 +1,157 @@
+package inventory
+
+import (
+	"encoding/json"
+	"slices"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// SetPlanned adds a pod that no scheduler has bound yet: one that was just created, or one for all that
+// the controller of a workload will make. Workload is zero for the former. Such a pod may come to each
+// node on which its placement, its requests included, allows it.
+func (i *Inventory) SetPlanned(pod *corev1.Pod, w Workload) *Pod {
+	p := NewPlanned(pod, w)
+	i.share(p)
+	i.deletePod(p.Name)
+	i.pods[p.Name] = p
+	return p
+}
+
+// NewPlanned reads such a pod without adding it.
+func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
+	p := newPod(pod)
+	p.Planned, p.Workload = true, w
+	c := p.Placement.constraints()
+	c.Requests = requestsOf(&pod.Spec)
+	p.Placement = encodePlacement(c)
+	return p
+}
+
+// encodePlacement makes constraints comparable.
+func encodePlacement(c constraints) Placement {
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		panic("constraints of a pod do not encode: " + err.Error())
+	}
+	return Placement{unique.Make(string(encoded))}
+}
+
+// requestsOf is what a pod needs of a node: its containers and long-running init containers together,
+// or the largest init container with those before it, and the overhead.
+func requestsOf(spec *corev1.PodSpec) map[corev1.ResourceName]resource.Quantity {
+	sum, largest := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			addResources(sum, requests(c))
+			maxResources(largest, sum)
+			continue
+		}
+		with := sum.DeepCopy()
+		addResources(with, requests(c))
+		maxResources(largest, with)
+	}
+	for i := range spec.Containers {
+		addResources(sum, requests(&spec.Containers[i]))
+	}
+	maxResources(sum, largest)
+	if spec.Resources != nil {
+		for name, q := range spec.Resources.Requests {
+			sum[name] = q
+		}
+	}
+	addResources(sum, spec.Overhead)
+	for name, q := range sum {
+		if q.IsZero() {
+			delete(sum, name)
+		}
+	}
+	return sum
+}
+
+// requests are what a container asks for. The API server takes a limit for a request that is not given.
+func requests(c *corev1.Container) corev1.ResourceList {
+	all := c.Resources.Limits.DeepCopy()
+	if all == nil {
+		all = corev1.ResourceList{}
+	}
+	for name, q := range c.Resources.Requests {
+		all[name] = q
+	}
+	return all
+}
+
+func addResources(to, more corev1.ResourceList) {
+	for name, q := range more {
+		sum := to[name].DeepCopy()
+		sum.Add(q)
+		to[name] = sum
+	}
+}
+
+func maxResources(to, other corev1.ResourceList) {
+	for name, q := range other {
+		if known, ok := to[name]; !ok || known.Cmp(q) < 0 {
+			to[name] = q.DeepCopy()
+		}
+	}
+}
+
+// HasRequests reports whether the size of a node matters. It is known of planned pods only.
+func (p Placement) HasRequests() bool { return len(p.constraints().Requests) > 0 }
+
+// Fits reports whether an empty node is large enough. A node of unknown size is.
+func (p Placement) Fits(n *Node) bool {
+	c := p.constraints()
+	return c.fit(n)
+}
+
+func (c *constraints) fit(n *Node) bool {
+	if n.Allocatable == nil {
+		return true
+	}
+	for name, q := range c.Requests {
+		if has := n.Allocatable[name]; has.Cmp(q) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Like reports whether a pod that runs is as one that its workload would make now, in all that an
+// inventory has, but for the name of the workload. What the API server adds to pods does not count: tolerations of failing nodes, and the
+// pull secrets of the service account.
+func (p *Pod) Like(planned *Pod) bool {
+	a, b := p.Placement.constraints(), planned.Placement.constraints()
+	a.Requests, b.Requests = nil, nil
+	a.Tolerations, b.Tolerations = lasting(a.Tolerations), lasting(b.Tolerations)
+	same := encodePlacement(a) == encodePlacement(b)
+	return same && p.ServiceAccount == planned.ServiceAccount &&
+		slices.Equal(p.Audiences, planned.Audiences) && slices.Equal(p.Secrets, planned.Secrets) &&
+		slices.Equal(p.Escapes, planned.Escapes) && !p.Ephemeral
+}
+
+// lasting leaves out the tolerations that admission and the controller of DaemonSets add.
+func lasting(all []corev1.Toleration) []corev1.Toleration {
+	var kept []corev1.Toleration
+	for _, t := range all {
+		if !addedToleration(t) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+func addedToleration(t corev1.Toleration) bool {
+	return t.Operator == corev1.TolerationOpExists && slices.Contains([]string{
+		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
+		corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
+	}, t.Key)
+}
+
+// Mounts reports whether pods that use an account get its token unless they say otherwise. It is true
+// for an account that is not known.
+func (i *Inventory) Mounts(account Name) bool { return !i.accounts[account] }
