@@ -176,7 +176,8 @@ func TestIssueForms(t *testing.T) {
 			}
 			strictly(t, path, &config)
 			for _, link := range config.Links {
-				if link["name"] == "" || link["about"] == "" || !strings.HasPrefix(link["url"], "https://github.com/node-authorizer/node-authorizer/") {
+				ours := strings.HasPrefix(link["url"], "https://github.com/node-authorizer/node-authorizer/")
+				if link["name"] == "" || link["about"] == "" || !ours {
 					t.Errorf("%s: a link is %v", path, link)
 				}
 			}
@@ -200,7 +201,8 @@ func TestLinksOfTheProjectsPages(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]+))?\)`)
 	seen := 0
 	for _, page := range []string{
-		"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "ROADMAP.md", "SECURITY.md", "docs/releases.md",
+		"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "ROADMAP.md", "SECURITY.md",
+		"docs/releases.md",
 	} {
 		content := read(t, root, page)
 		for _, m := range link.FindAllStringSubmatch(content, -1) {

@@ -73,7 +73,9 @@ func TestActionRefusesToInstall(t *testing.T) {
 		env      []string
 		want     string
 	}{
-		"an archive with another checksum": {map[string]string{archive: "changed"}, nil, "the checksum of " + archive + " is not that of release"},
+		"an archive with another checksum": {
+			map[string]string{archive: "changed"}, nil, "the checksum of " + archive + " is not that of release",
+		},
 		"an archive without a checksum":    {map[string]string{checksumsName: "\n"}, nil, "does not have one line about " + archive},
 		"an archive with two checksums":    {map[string]string{checksumsName: sums + sums}, nil, "does not have one line about " + archive},
 		"a release that is not there":      {nil, []string{"VERSION=v9.9.9"}, "checksums.txt of release v9.9.9 cannot be downloaded"},
@@ -95,7 +97,9 @@ func TestActionRefusesToInstall(t *testing.T) {
 
 // A branch or a commit is no release: its source is built.
 func TestActionBuildsFromSource(t *testing.T) {
-	for name, version := range map[string]string{"a branch": "main", "a commit": strings.Repeat("a", 40), "no name": "", "part of a tag": "v0"} {
+	for name, version := range map[string]string{
+		"a branch": "main", "a commit": strings.Repeat("a", 40), "no name": "", "part of a tag": "v0",
+	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, http.NotFoundHandler())
 			compiler := filepath.Join(j.dir, "go")
@@ -111,7 +115,8 @@ func TestActionBuildsFromSource(t *testing.T) {
 			if err != nil || !strings.Contains(output, "built") {
 				t.Fatalf("%v\n%s", err, output)
 			}
-			want := "build -trimpath -tags " + buildTags + " -ldflags " + linkerFlags + " -o " + j.dir + "/node-authorizer/node-authorizer ./cmd/node-authorizer"
+			want := "build -trimpath -tags " + buildTags + " -ldflags " + linkerFlags + " -o " + j.dir +
+				"/node-authorizer/node-authorizer ./cmd/node-authorizer"
 			if got := string(read(t, j.dir, "commands")); !strings.Contains(got, want) {
 				t.Errorf("go is called with %s, want %s", got, want)
 			}

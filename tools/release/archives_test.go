@@ -144,7 +144,8 @@ func TestVerifyChecksums(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := errors.Join(os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600), writeChecksums(dir), c.change(dir)); err != nil {
+			made := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600)
+			if err := errors.Join(made, writeChecksums(dir), c.change(dir)); err != nil {
 				t.Fatal(err)
 			}
 			err := verifyChecksums(dir)

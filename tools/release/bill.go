@@ -19,7 +19,8 @@ func (r *release) writeBills() error {
 			return err
 		}
 		var text bytes.Buffer
-		if err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6); err != nil {
+		encoder := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true)
+		if err := encoder.EncodeVersion(bom, cyclonedx.SpecVersion1_6); err != nil {
 			return err
 		}
 		if err := r.write(r.fileName(b.platform, ".cdx.json"), text.Bytes()); err != nil {

@@ -45,7 +45,8 @@ func TestBill(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(listed) != len(info.Deps)+1 || listed["std"] != "v"+strings.TrimPrefix(info.GoVersion, "go") {
-			t.Errorf("%s: the bill has %d modules and Go %s, the program %d and %s", p, len(listed), listed["std"], len(info.Deps), info.GoVersion)
+			t.Errorf("%s: the bill has %d modules and Go %s, the program %d and %s",
+				p, len(listed)-1, listed["std"], len(info.Deps), info.GoVersion)
 		}
 		for _, m := range info.Deps {
 			if listed[m.Path] != m.Version {

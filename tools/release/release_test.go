@@ -187,7 +187,8 @@ func TestBuildIsRefused(t *testing.T) {
 		"with an argument":          {[]string{"all"}, `unexpected argument "all"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := parseBuild(append(slices.Clone(valid), c.args...), t.Output()); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := parseBuild(append(slices.Clone(valid), c.args...), t.Output())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v, want %q", err, c.want)
 			}
 		})
