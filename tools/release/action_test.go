@@ -76,11 +76,11 @@ func TestActionRefusesToInstall(t *testing.T) {
 		"an archive with another checksum": {
 			map[string]string{archive: "changed"}, nil, "the checksum of " + archive + " is not that of release",
 		},
-		"an archive without a checksum":    {map[string]string{checksumsName: "\n"}, nil, "does not have one line about " + archive},
-		"an archive with two checksums":    {map[string]string{checksumsName: sums + sums}, nil, "does not have one line about " + archive},
-		"a release that is not there":      {nil, []string{"VERSION=v9.9.9"}, "checksums.txt of release v9.9.9 cannot be downloaded"},
-		"for an unknown system":            {nil, []string{"RUNNER_OS=Plan9"}, "no release for Plan9"},
-		"for an unknown architecture":      {nil, []string{"RUNNER_ARCH=X86"}, "no release for X86"},
+		"an archive without a checksum": {map[string]string{checksumsName: "\n"}, nil, "does not have one line about " + archive},
+		"an archive with two checksums": {map[string]string{checksumsName: sums + sums}, nil, "does not have one line about " + archive},
+		"a release that is not there":   {nil, []string{"VERSION=v9.9.9"}, "checksums.txt of release v9.9.9 cannot be downloaded"},
+		"for an unknown system":         {nil, []string{"RUNNER_OS=Plan9"}, "no release for Plan9"},
+		"for an unknown architecture":   {nil, []string{"RUNNER_ARCH=X86"}, "no release for X86"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, served(c.replaced))
