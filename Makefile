@@ -36,7 +36,7 @@ build: ## Build bin/node-authorizer, and bin/kubectl-node_authorizer beside it.
 	ln -sf node-authorizer bin/kubectl-node_authorizer
 
 .PHONY: demo
-demo: build ## Start a control plane with two nodes and a workload, ask what each node may do, stop it.
+demo: build ## Start a control plane with two nodes and a workload, ask what each node may do, open and close a path to the cluster.
 	NODE_AUTHORIZER=$(CURDIR)/$(BIN) test/localplane/demo.sh
 
 .PHONY: up

@@ -58,6 +58,46 @@ func TestPagesSayWhatWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
+// TestRefusalsSayTheirRemedy compares the codes that the tables of remedies have with the sections that
+// say what the remedy is.
+func TestRefusalsSayTheirRemedy(t *testing.T) {
+	inTables := map[string]bool{}
+	for _, file := range []string{"nodeauthz/remedy.go", "noderestriction/remedy.go"} {
+		for _, code := range tableKeys(t, file, "remedies") {
+			inTables[code] = true
+		}
+	}
+	const fewest = 45
+	if len(inTables) < fewest {
+		t.Fatalf("the tables have only %d codes", len(inTables))
+	}
+	for code, text := range codeSections(t, "docs/reasons.md") {
+		if says := strings.Contains(text, "\n**Remedy.** "); says != inTables[code] {
+			t.Errorf("docs/reasons.md, %s: the section has a remedy: %v; a table of remedies has the code: %v", code, says, inTables[code])
+		}
+	}
+}
+
+// tableKeys returns the names of the keys of a map that a file declares.
+func tableKeys(t *testing.T, file, table string) (keys []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || spec.Names[0].Name != table {
+			return true
+		}
+		for _, entry := range spec.Values[0].(*ast.CompositeLit).Elts {
+			keys = append(keys, entry.(*ast.KeyValueExpr).Key.(*ast.Ident).Name)
+		}
+		return false
+	})
+	return keys
+}
+
 // codeSections returns the text under each code's heading.
 func codeSections(t *testing.T, path string) map[string]string {
 	t.Helper()

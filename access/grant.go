@@ -29,7 +29,9 @@ func (req *Request) Grant() []verdict.Change {
 	if meta.Namespace == "" {
 		return []verdict.Change{
 			created(meta, &rbacv1.ClusterRole{TypeMeta: typeOf(role), ObjectMeta: meta, Rules: rules}, role),
-			created(meta, &rbacv1.ClusterRoleBinding{TypeMeta: typeOf(binding), ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, binding),
+			created(meta, &rbacv1.ClusterRoleBinding{
+				TypeMeta: typeOf(binding), ObjectMeta: meta, RoleRef: ref, Subjects: subjects,
+			}, binding),
 		}
 	}
 	return []verdict.Change{

@@ -64,7 +64,7 @@ func (r fixResult) request(p *render.Page, changes []verdict.Change) {
 		}
 	}
 	if len(object) > 0 {
-		p.Comment("change what the node sends, %s:", r.Request.writtenKind().Kind)
+		p.Comment("write this %s instead:", r.Request.writtenKind().Kind)
 		p.Line("kubectl patch --local -f %s -o yaml --type=json -p %s", render.Shell(r.again.object), render.JSONPatch(object))
 	}
 	if len(attributes) > 0 {

@@ -189,7 +189,8 @@ func (s *session) admitted(a *answer, by *admission) {
 		a.undecided(reason)
 		a.Missing = by.Missing
 	default:
-		a.Answer, a.Decision, a.DecidedBy, a.Reason, a.Missing = no, verdict.Deny, nameRestriction, remediedReason{Reason: by.Answer.Reason}, nil
+		a.Answer, a.Decision, a.DecidedBy, a.Missing = no, verdict.Deny, nameRestriction, nil
+		a.Reason = remediedReason{Reason: by.Answer.Reason}
 	}
 }
 

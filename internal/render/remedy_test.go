@@ -47,15 +47,18 @@ func TestRemedyIsAScript(t *testing.T) {
 			"a whole object is a manifest",
 			verdict.Remedy{
 				Warning: "it is much",
-				Changes: []verdict.Change{change(verdict.Add, role, "", map[string]any{"kind": "Role", "metadata": map[string]any{"name": "reader"}})},
+				Changes: []verdict.Change{
+					change(verdict.Add, role, "", map[string]any{"kind": "Role", "metadata": map[string]any{"name": "reader"}}),
+				},
 			},
 			"# warning: it is much\n# role shop/reader\nkubectl apply -f - <<'EOF'\nkind: Role\nmetadata:\n  name: reader\nEOF\n",
 		},
 		{
 			"a binding of a pod is created",
 			verdict.Remedy{Changes: []verdict.Change{{
-				Of: verdict.OfObject, Op: verdict.Add, APIVersion: "v1", Object: verdict.Object{Kind: "Binding", Namespace: "shop", Name: "api"},
-				Value: json.RawMessage(`{"kind":"Binding"}`),
+				Of: verdict.OfObject, Op: verdict.Add, APIVersion: "v1",
+				Object: verdict.Object{Kind: "Binding", Namespace: "shop", Name: "api"},
+				Value:  json.RawMessage(`{"kind":"Binding"}`),
 			}}},
 			"# binding shop/api\nkubectl create -f - <<'EOF'\nkind: Binding\nEOF\n",
 		},
@@ -68,7 +71,8 @@ func TestRemedyIsAScript(t *testing.T) {
 			}},
 			`kubectl patch clusterrolebinding.rbac.authorization.k8s.io admins --type=json -p '[{"op":"test","path":"/subjects/0",` +
 				`"value":{"kind":"User","name":"o\u0027hara"}},{"op":"remove","path":"/subjects/0"}]'` + "\n" +
-				`kubectl patch role.rbac.authorization.k8s.io reader --namespace=shop --type=json -p '[{"op":"replace","path":"/rules","value":[]}]'` +
+				"kubectl patch role.rbac.authorization.k8s.io reader --namespace=shop --type=json " +
+				`-p '[{"op":"replace","path":"/rules","value":[]}]'` +
 				"\n",
 		},
 		{
@@ -79,7 +83,8 @@ func TestRemedyIsAScript(t *testing.T) {
 		{
 			"a feature gate is a flag of the API server",
 			verdict.Remedy{Changes: []verdict.Change{{
-				Of: verdict.OfFeatureGate, Op: verdict.Add, Object: verdict.Object{Kind: "FeatureGate", Name: "CSIVolumeHealth"}, Value: raw(t, true),
+				Of: verdict.OfFeatureGate, Op: verdict.Add,
+				Object: verdict.Object{Kind: "FeatureGate", Name: "CSIVolumeHealth"}, Value: raw(t, true),
 			}}},
 			"# add to the flags of each kube-apiserver:\n# --feature-gates=CSIVolumeHealth=true\n",
 		},
@@ -92,7 +97,9 @@ func TestRemedyIsAScript(t *testing.T) {
 		},
 		{
 			"a name that a terminal would act on is only a comment",
-			verdict.Remedy{Changes: []verdict.Change{change(verdict.Remove, verdict.Object{Kind: "Role", Namespace: "shop", Name: "a\x1b[2Jb"}, "", nil)}},
+			verdict.Remedy{Changes: []verdict.Change{
+				change(verdict.Remove, verdict.Object{Kind: "Role", Namespace: "shop", Name: "a\x1b[2Jb"}, "", nil),
+			}},
 			`# change by hand: {"of":"Object","op":"remove","apiVersion":"rbac.authorization.k8s.io/v1",` +
 				`"object":{"kind":"Role","namespace":"shop","name":"a\u001b[2Jb"}}` + "\n",
 		},
@@ -107,7 +114,8 @@ func TestRemedyIsAScript(t *testing.T) {
 
 // hostile are names that a shell, a terminal, kubectl or YAML would read as something else.
 var hostile = []string{
-	"$(touch pwned)", "`touch pwned`", "'; touch pwned; '", "a b", "\"", "\\", "a'b", "#a", "-rf", "--all", "*", "~", "!x", "a\nEOF\ntouch pwned\n",
+	"$(touch pwned)", "`touch pwned`", "'; touch pwned; '", "a b", "\"", "\\", "a'b", "#a", "-rf", "--all", "*", "~", "!x",
+	"a\nEOF\ntouch pwned\n",
 	"EOF", "ünïcode", "😀'", "\u202egnp", "a\x1bb", "", "null", "yes", "- a", "{a: b}", "a: b", "%s", "=x", "&", "\u2028", "\x7f", "\t",
 }
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Shows node-authorizer on a real control plane: two hollow nodes join, the
 # small web shop of examples/shop runs on them, and node-authorizer says what
-# each node may read and why. Stops everything when it ends, also on Ctrl-C.
+# each node may read and why. Then a careless DaemonSet opens a path from each
+# node to the whole cluster, and one change closes it. Stops everything when it
+# ends, also on Ctrl-C.
 #
 # NODE_AUTHORIZER is the path of the node-authorizer program.
 set -euo pipefail
@@ -82,3 +84,23 @@ run 0 node-authorizer reach web-1 --from shop.snapshot
 
 say "Which nodes reach the Secret of the catalog's disk, which no pod names?"
 run 0 node-authorizer who-can get secret/image-disk -n shop --from shop.snapshot
+
+say "Somebody wants to install a log agent on every node. What would nodes reach that they do not reach now?"
+agent=$root/examples/careless-agent
+cp "$agent"/*.yaml .
+run 1 node-authorizer diff --from shop.snapshot --with agent.yaml
+
+say "It is installed without that check. How does an attacker on the web node get the whole cluster?"
+run 0 localplane apply -f agent.yaml
+run 0 localplane wait
+run 1 node-authorizer attack-paths node/web-1 --to cluster-admin
+
+say "Which one change helps most nodes?"
+run 1 node-authorizer attack-paths --all-nodes --what-to-change
+
+say "A role without the verbs that the agent does not need closes the path. Is there another one?"
+run 0 node-authorizer diff --with role.yaml
+
+say "Make this change, and look again"
+run 0 localplane apply -f role.yaml
+run 0 node-authorizer attack-paths node/web-1 --to cluster-admin

@@ -23,9 +23,10 @@ import (
 func (c testCase) allRights(user string) *evaluate.Evaluator {
 	c.Helper()
 	w := c.world.clone()
+	node := strings.TrimPrefix(user, nodeidentity.UserPrefix)
 	for _, o := range w.order {
 		binding := verdict.Change{Op: verdict.Add, Object: verdict.Object{Kind: "Binding", Namespace: o.Namespace, Name: o.Name}}
-		binding.Value = marshal(c.T, corev1.Binding{Target: corev1.ObjectReference{Name: strings.TrimPrefix(user, nodeidentity.UserPrefix)}})
+		binding.Value = marshal(c.T, corev1.Binding{Target: corev1.ObjectReference{Name: node}})
 		if pod, ok := c.e.State.Pod(o.Namespace, o.Name); o.Kind == "Pod" && ok && pod.Spec.NodeName == "" {
 			if err := w.change(binding); err != nil {
 				c.Fatal(err)
@@ -65,7 +66,8 @@ func (c testCase) refuteProduct(r request, remedy verdict.Remedy, code verdict.C
 		}
 		return
 	case strings.Contains(remedy.None, "no namespace can have the name"):
-		if name := r.access.Namespace; strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && strings.Trim(name, "-") == name {
+		const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+		if name := r.access.Namespace; strings.Trim(name, letters) == "" && strings.Trim(name, "-") == name {
 			c.fail(remedy, "a namespace can have this name")
 		}
 		return
@@ -110,7 +112,8 @@ func (c testCase) others(r request) map[string]request {
 	if r.write != nil && r.access.Verb == "update" && reflect.TypeOf(r.write.Object) == reflect.TypeOf(r.write.OldObject) {
 		change(", without a change", func(_ *access.Request, w *evaluate.Write) { w.Object = w.OldObject })
 	}
-	if !strings.HasPrefix(r.access.Verb, "delete") && !(r.access.Resource == "nodes" && r.access.Verb != "create") && r.access.Resource != "pods" {
+	otherThing := strings.HasPrefix(r.access.Verb, "delete") || r.access.Resource == "nodes" && r.access.Verb != "create"
+	if !otherThing && r.access.Resource != "pods" {
 		change(", with the node's name", func(a *access.Request, _ *evaluate.Write) { a.Name = node })
 		change(", with the node's name among leases", func(a *access.Request, _ *evaluate.Write) {
 			a.Namespace, a.Name = "kube-node-lease", node
