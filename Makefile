@@ -12,10 +12,11 @@ TOOL := go tool -modfile=tools/go.mod
 TAGS := grpcnotrace
 # No symbol table and no debugging information. `make build LDFLAGS=` keeps both.
 LDFLAGS := -s -w
-# What `node-authorizer version` says is linked into it: the tag, with what follows it.
-VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || \
+# What `node-authorizer version` says is linked into it: the tag, with what follows it. Variables of the
+# environment do not count, because VERSION is often another program's.
+VERSION = $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || \
 	git describe --always --dirty --exclude '*' 2>/dev/null | sed 's/^/v0.0.0-g/')
-REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+REVISION = $(shell git rev-parse HEAD 2>/dev/null)
 CLI := github.com/node-authorizer/node-authorizer/internal/cli
 STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 # Every Go module of the repository.

@@ -143,7 +143,7 @@ func TestAction(t *testing.T) {
 			t.Errorf("%s cannot be run: %v", script[1], err)
 		}
 		for _, value := range append([]string{s.WorkingDirectory}, values(s.Env)...) {
-			for _, m := range regexp.MustCompile(`\$\{\{ inputs\.([a-z-]+) \}\}`).FindAllStringSubmatch(value, -1) {
+			for _, m := range regexp.MustCompile(`^\$\{\{ inputs\.([a-z-]+)(?: \|\| github\.action_ref)? \}\}$`).FindAllStringSubmatch(value, -1) {
 				used[m[1]] = true
 			}
 		}
