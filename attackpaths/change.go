@@ -48,13 +48,30 @@ type Change struct {
 	// whose path was only possible for Entirely only.
 	Certain  int `json:"certain"`
 	Entirely int `json:"entirely"`
+	// Remedy makes the change, and keeps Kubernetes from restoring what is taken away.
+	Remedy *verdict.Remedy `json:"remedy,omitempty"`
+	// Restored is true for an object that Kubernetes restores unless it is annotated, as Remedy does.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // String says in one sentence what to do.
 func (c Change) String() string {
+	if c.Restored {
+		return c.text() + ", and annotate it so that Kubernetes does not restore it"
+	}
+	return c.text()
+}
+
+func (c Change) text() string {
 	object := rbac.Ref{Kind: c.Object.Kind, Namespace: c.Object.Namespace, Name: c.Object.Name}.String()
 	switch c.Kind {
 	case RemoveBinding:
+		switch {
+		case c.Restored:
+			return "remove the subjects of " + object
+		case c.Remedy != nil && len(c.Remedy.Changes) > 1:
+			return "remove the subjects of " + object + " but system:masters"
+		}
 		return "remove " + object
 	case RemoveRule:
 		return fmt.Sprintf("remove rule %d (%s) from %s", c.RuleNumber, ruleText(c.Rule), object)
@@ -120,6 +137,9 @@ type Advice struct {
 	// none of the four kinds of changes ends it.
 	Left      NodesThatReach `json:"left"`
 	Remaining []Step         `json:"remaining,omitempty"`
+	// Placing is where to run the pods that give cluster-admin instead; nil if there are none. Its
+	// effect is that without the changes of Set.
+	Placing *Placing `json:"placing,omitempty"`
 }
 
 // AdviceOptions are options of [WhatToChange].

@@ -27,7 +27,7 @@ func (a *advisor) candidates(b *builder, reach []Certainty) []candidate {
 			continue
 		}
 		for _, changes := range b.changesOf(certainty == Possible, wanted) {
-			for _, change := range changes {
+			for _, change := range a.lasting(changes) {
 				if counts[change] == nil {
 					counts[change] = &candidate{changeKey: change}
 				}

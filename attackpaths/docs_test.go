@@ -24,7 +24,9 @@ func TestEachTechniqueIsDocumented(t *testing.T) {
 	for i, section := range sections {
 		code, body, _ := strings.Cut(section, "\n")
 		documented = append(documented, code)
-		for _, part := range []string{"**From → to:**", "**Allowed by:**", "**Take it away:**", "**Since:**", "**ATT&CK:**"} {
+		for _, part := range []string{
+			"**From → to:**", "**Allowed by:**", "**Take it away:**", "**Remedy:**", "**Since:**", "**ATT&CK:**",
+		} {
 			if !strings.Contains(body, part) {
 				t.Errorf("%s: the section has no %q", code, part)
 			}
@@ -43,4 +45,56 @@ func TestEachTechniqueIsDocumented(t *testing.T) {
 	if !slices.Equal(documented, codes) {
 		t.Errorf("documented are\n%q\nthe table has\n%q", documented, codes)
 	}
+}
+
+// remedyWords are what the sections say about remedies of some kind.
+var remedyWords = map[string]string{
+	"right": "the right", "template": "the pod's template", "secret": "the secret is deleted", "label": "the label",
+	"node": "the nodes", "none": "one",
+}
+
+// checkRemedyIsDocumented compares a remedy with the section of its technique.
+func checkRemedyIsDocumented(t *testing.T, sections map[string]string, step attackpaths.Step) {
+	t.Helper()
+	kinds := map[string]bool{}
+	for _, c := range step.Remedy.Changes {
+		switch c.Object.Kind {
+		case "Namespace":
+			kinds["label"] = true
+		case "Node":
+			kinds["node"] = true
+		case "Secret":
+			kinds["secret"] = true
+		case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding":
+			kinds["right"] = true
+		default:
+			kinds["template"] = true
+		}
+	}
+	if len(kinds) == 0 {
+		kinds["none"] = true
+	}
+	_, text, _ := strings.Cut(sections[string(step.Technique)], "- **Remedy:** ")
+	text, _, _ = strings.Cut(text, "\n- ")
+	text = strings.Join(strings.Fields(text), " ")
+	for kind := range kinds {
+		if !strings.Contains(text, remedyWords[kind]) && !strings.HasPrefix(string(step.Technique), randomCustom) {
+			t.Errorf("%s has a remedy of the kind %s: %+v, and the section says %q", step.Technique, kind, *step.Remedy, text)
+		}
+	}
+}
+
+// techniqueSections are the sections of docs/techniques.md.
+func techniqueSections(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/techniques.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, section := range strings.Split(string(text), "\n## ") {
+		code, body, _ := strings.Cut(section, "\n")
+		sections[code] = body
+	}
+	return sections
 }

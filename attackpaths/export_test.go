@@ -99,3 +99,6 @@ func (g PolicyGuards) ChangedBinding(w inventory.Write, bound rbac.BoundRole) bo
 func (g PolicyGuards) ChangedRole(w inventory.Write, role rbac.RoleRules) bool {
 	return g.guarded(g.b.changedRole(g.right(w), role)...)
 }
+
+// Bound are the nodes of the pods that were placed.
+func (p *Placing) Bound() map[inventory.Name]string { return p.bound }

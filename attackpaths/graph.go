@@ -124,6 +124,7 @@ type Graph struct {
 	custom   []CustomTechnique
 	requests []customRequest
 	gaps     []Gap
+	world    *world
 }
 
 // New makes the graph of a cluster.
@@ -133,6 +134,7 @@ func New(c *Cluster) (*Graph, error) {
 	}
 	b := newBuilder(c)
 	b.build()
+	b.Graph.world = b.world()
 	return b.Graph, nil
 }
 

@@ -58,6 +58,9 @@ type Step struct {
 	Certainty Certainty `json:"certainty"`
 	// DependsOn is what else decides; empty for a step that is certain.
 	DependsOn string `json:"dependsOn,omitempty"`
+	// Remedy is what to change so that the step is no longer there; other steps may lead to the same.
+	// It says nothing about what the change breaks. Steps share remedies: they must not be changed.
+	Remedy *verdict.Remedy `json:"remedy,omitempty"`
 }
 
 // Reached is a holding with the shortest path to it.

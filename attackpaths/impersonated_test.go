@@ -165,6 +165,9 @@ func TestPathThroughImpersonation(t *testing.T) {
 		},
 	}
 	for _, r := range from(t, graphOf(t, cluster), accountWeb).Reached {
+		for i := range r.Path {
+			r.Path[i].Remedy = nil
+		}
 		if r.Holding == carol && !reflect.DeepEqual(r.Path, want) {
 			t.Errorf("the path is\n%swant\n%s", pathText(r.Path), pathText(want))
 		}

@@ -181,7 +181,7 @@ func (rc *randomCluster) changed(t *testing.T, changes ...naiveChange) *attackpa
 		*rules = slices.DeleteFunc(*rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, removed) })
 		left = append(left, o)
 	}
-	return rc.cluster(t, left)
+	return rc.cluster(t, aggregate(left))
 }
 
 // reachOf is how each node reaches cluster-admin, but for those of the control plane.
@@ -203,6 +203,7 @@ func TestWhatToChangeAgreesWithChangedObjects(t *testing.T) {
 	sets := 0
 	eachCluster(t, 100, func(t *testing.T, rc *randomCluster) {
 		rc.addPaths()
+		rc.addAggregated()
 		c := rc.cluster(t, rc.Objects)
 		before, changes := reachOf(t, c), naiveChanges(rc.Objects)
 		for _, possible := range []bool{false, true} {

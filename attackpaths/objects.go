@@ -24,7 +24,9 @@ type objects struct {
 	secretsOn func(node string) []verdict.Object
 	// known are namespaces that objects which are left out are in, and templates the workloads of
 	// such pods.
-	known     []string
+	known []string
+	// movedTo are the nodes of pods that were moved: the cluster's relations have others.
+	movedTo   map[inventory.Name]string
 	templates map[templateKey]bool
 }
 

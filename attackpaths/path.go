@@ -144,6 +144,9 @@ func (s *solver) step(how via, p position, to vertex, at map[vertex]position) St
 		ref := s.bindings[binding].Binding
 		step.GrantedBy = &ref
 	}
+	if s.world != nil {
+		step.Remedy = s.remedy(how, to, binding)
+	}
 	if conditions := s.conditionsOf(how, p, at); len(conditions) > 0 {
 		step.Certainty, step.DependsOn = Possible, strings.Join(conditions, "; ")
 	}

@@ -52,3 +52,28 @@ func (rc *randomCluster) addPaths() {
 		rc.Objects = append(rc.Objects, p)
 	}
 }
+
+// addAggregated adds a role that has the rules of others, of which a controller restores them.
+func (rc *randomCluster) addAggregated() {
+	if rc.chance(2) {
+		return
+	}
+	for i, o := range rc.Objects {
+		if role, ok := o.(*rbacv1.ClusterRole); ok && rc.chance(2) {
+			role = role.DeepCopy()
+			role.Labels = map[string]string{"aggregate": "yes"}
+			rc.Objects[i] = role
+		}
+	}
+	selector := metav1.LabelSelector{MatchLabels: map[string]string{"aggregate": "yes"}}
+	meta := metav1.ObjectMeta{Name: "aggregated"}
+	rc.Objects = append(rc.Objects,
+		&rbacv1.ClusterRole{
+			ObjectMeta: meta, AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{selector}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects: []rbacv1.Subject{rc.Subject()},
+		})
+	rc.Objects = aggregate(rc.Objects)
+}

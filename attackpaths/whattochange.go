@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // defaultLimit is AdviceOptions.Limit if it is zero.
@@ -13,9 +15,10 @@ const defaultLimit = 200
 // of roles, what pods mount, and namespaces without the Pod Security level restricted.
 //
 // Each answer is that of a new graph of the cluster without the change, as if [New] were called
-// again. It says nothing about what the change breaks. Kubernetes restores some objects that are
-// changed: default roles and their bindings when an API server starts, and the rules of aggregated
-// roles. The rules of the ClusterRole cluster-admin are not proposed.
+// again. It says nothing about what the change breaks. Kubernetes restores default roles and their
+// bindings when an API server starts: remedies of these say so, and keep it from that. It restores the
+// rules of aggregated roles from others, which are changed instead. The rules of the ClusterRole
+// cluster-admin are not proposed.
 //
 // The time grows with the number of changes on the paths, and with what leads to cluster-admin. The
 // cluster must not change meanwhile.
@@ -27,9 +30,12 @@ func WhatToChange(c *Cluster, o AdviceOptions) (*Advice, error) {
 		o.Limit = defaultLimit
 	}
 	a := &advisor{cluster: c, options: o, whole: c.objects()}
-	advice := a.begin()
+	a.collectAggregates()
+	whole := a.build(a.whole)
+	advice := a.begin(whole)
 	a.alone(advice)
 	a.set(advice)
+	advice.Placing = a.place(whole)
 	return advice, nil
 }
 
@@ -48,13 +54,16 @@ type advisor struct {
 	// nodes reach cluster-admin as before says, and do not run the control plane.
 	nodes  []string
 	before []Certainty
+	// aggregates are the places of the aggregated roles that a role states rules of.
+	aggregates map[string][]int32
+	// roles are the places of the roles.
+	roles map[verdict.Object]int32
 	// alones are the changes that were evaluated alone.
 	alones map[changeKey]Change
 }
 
-// begin finds the nodes that reach cluster-admin, and reduces the cluster.
-func (a *advisor) begin() *Advice {
-	b := a.build(a.whole)
+// begin finds, in the graph of all objects, the nodes that reach cluster-admin, and reduces the cluster.
+func (a *advisor) begin(b *builder) *Advice {
 	var names []string
 	for v, k := range b.keys {
 		if k.kind == isNode && !b.runsControlPlane(vertex(v)) {
@@ -107,7 +116,7 @@ func (a *advisor) evaluate(changes []changeKey) (*builder, []Certainty) {
 // everything gives besides, so that without such a rule the objects have to be selected again.
 func (a *advisor) without(changes []changeKey) *objects {
 	if a.unreduced {
-		return a.whole.without(a.cluster, changes)
+		return a.whole.without(a.cluster, a.aggregated(changes))
 	}
 	var everything, others []changeKey
 	var id strings.Builder
@@ -124,10 +133,10 @@ func (a *advisor) without(changes []changeKey) *objects {
 	}
 	from, ok := a.reduced[id.String()]
 	if !ok {
-		from = a.build(a.whole.without(a.cluster, everything)).reduce(a.nodes)
+		from = a.build(a.whole.without(a.cluster, a.aggregated(everything))).reduce(a.nodes)
 		a.reduced[id.String()] = from
 	}
-	return from.without(a.cluster, others)
+	return from.without(a.cluster, a.aggregated(others))
 }
 
 // isForEverything reports whether a change takes a rule for everything.
@@ -183,5 +192,6 @@ func (a *advisor) describe(k changeKey) Change {
 			}
 		}
 	}
+	change.Remedy, change.Restored = a.remedyOf(k)
 	return change
 }

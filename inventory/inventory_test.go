@@ -216,6 +216,7 @@ func TestPlacement(t *testing.T) {
 		{"nothing demanded", `{}`, node, true},
 		{"a label that the node has", `{nodeSelector: {pool.node-restriction.kubernetes.io/name: web}}`, node, true},
 		{"another value", `{nodeSelector: {pool.node-restriction.kubernetes.io/name: db}}`, node, false},
+		{"a label without a value that the node lacks", `{nodeSelector: {other.node-restriction.kubernetes.io/name: ""}}`, node, false},
 		{"a label that the node may give itself", `{nodeSelector: {disk: hdd}}`, node, true},
 		{"an affinity that holds", affinity(inPool(`operator: In, values: [web]`)), node, true},
 		{"an affinity that does not hold", affinity(inPool(`operator: DoesNotExist`)), node, false},

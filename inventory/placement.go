@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"unique"
 
@@ -39,7 +40,7 @@ func placementOf(spec *corev1.PodSpec) Placement {
 func (p Placement) Allows(n *Node, own func(label string) bool) bool {
 	c := p.constraints()
 	for k, v := range c.NodeSelector {
-		if !own(k) && n.Labels[k] != v {
+		if has, ok := n.Labels[k]; !own(k) && (!ok || has != v) {
 			return false
 		}
 	}
@@ -86,4 +87,31 @@ func allowsTerm(t corev1.NodeSelectorTerm, n *Node, own func(string) bool) bool 
 	node := &corev1.Node{}
 	node.Name, node.Labels = n.Name, n.Labels
 	return err == nil && selector.Match(node)
+}
+
+// Selects reports whether the pod has a node selector.
+func (p Placement) Selects() bool { return len(p.constraints().NodeSelector) > 0 }
+
+// Tolerates reports whether the pod has tolerations besides those that the API server adds.
+func (p Placement) Tolerates() bool {
+	return slices.ContainsFunc(p.constraints().Tolerations, func(t corev1.Toleration) bool {
+		added := t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+		return !added || t.Effect != corev1.TaintEffectNoExecute || t.TolerationSeconds == nil
+	})
+}
+
+// In is the placement of a pod that also selects nodes by labels, and tolerates a taint.
+func (p Placement) In(labels map[string]string, taint corev1.Taint) Placement {
+	c := p.constraints()
+	if c.NodeSelector == nil {
+		c.NodeSelector = map[string]string{}
+	}
+	maps.Copy(c.NodeSelector, labels)
+	c.Tolerations = append(c.Tolerations, TolerationOf(taint))
+	return encodePlacement(c)
+}
+
+// TolerationOf tolerates a taint.
+func TolerationOf(t corev1.Taint) corev1.Toleration {
+	return corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect}
 }

@@ -43,6 +43,14 @@ type Template struct {
 	ControlPlane string
 	// Ephemeral is true for pods to which containers were added.
 	Ephemeral bool
+	// Fields are where the spec gives Audiences, Secrets, PullSecrets and Escapes, and how to take
+	// these away. They can be changed one after the other.
+	Fields []Field
+	// Requests are the resources that the pod requests.
+	Requests Resources
+	// Controller is the owner of a pod that is not made by a workload of Kubernetes, as "KIND NAME";
+	// empty if there is none.
+	Controller string
 
 	// id is the same for equal templates, and pods counts those that share this one.
 	id   string
@@ -76,10 +84,16 @@ func newTemplate(pod *corev1.Pod) *Template {
 	t := &Template{
 		ServiceAccount: intern(cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)),
 		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec),
-		Ephemeral: len(pod.Spec.EphemeralContainers) > 0,
+		Ephemeral: len(pod.Spec.EphemeralContainers) > 0, Requests: ResourcesOf(requestsOf(&pod.Spec)),
 	}
 	_, t.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
 	t.mounts(&pod.Spec)
+	if !t.Mirror {
+		t.Fields = fieldsOf(pod, t.Workload)
+	}
+	if owner := metav1.GetControllerOfNoCopy(&pod.ObjectMeta); owner != nil && t.Workload == (Workload{}) {
+		t.Controller = intern(owner.Kind + " " + owner.Name)
+	}
 	if t.Mirror && pod.Namespace == metav1.NamespaceSystem {
 		t.ControlPlane = controlPlaneComponent(pod)
 	}

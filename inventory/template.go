@@ -19,6 +19,15 @@ func (t *Template) appendID(id []byte, namespace string) []byte {
 	for _, e := range t.Escapes {
 		id = appendText(id, e.Means, e.DependsOn)
 	}
+	id = appendText(id, t.Controller)
+	id = binary.AppendVarint(binary.AppendVarint(id, t.Requests.CPU), t.Requests.Memory)
+	for _, f := range t.Fields {
+		id = append(id, byte(f.Gives))
+		id = appendText(id, f.Secret, f.Path, f.Value)
+		for _, c := range f.Checks {
+			id = appendText(id, c.Path, c.Value)
+		}
+	}
 	return id
 }
 

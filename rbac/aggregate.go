@@ -127,3 +127,32 @@ func ruleKey(rule *rbacv1.PolicyRule) string {
 	return fmt.Sprintf("%q %q %q %q %q",
 		rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs)
 }
+
+// sourcesRLocked names the cluster roles without an aggregation rule that an aggregated one
+// selects, directly or through others; nil for a role that is not aggregated.
+func (p *Policy) sourcesRLocked(role *clusterRole) []string {
+	if role.AggregationRule == nil {
+		return nil
+	}
+	sources, visited := []string{}, map[string]bool{}
+	var visit func(*clusterRole)
+	visit = func(role *clusterRole) {
+		if visited[role.Name] {
+			return
+		}
+		visited[role.Name] = true
+		if role.AggregationRule == nil {
+			sources = append(sources, role.Name)
+		}
+		for _, selector := range role.selectors {
+			for _, selected := range p.clusterRoles {
+				if selector.Matches(labels.Set(selected.Labels)) {
+					visit(selected)
+				}
+			}
+		}
+	}
+	visit(role)
+	slices.Sort(sources)
+	return sources
+}

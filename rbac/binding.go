@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // binding is a role binding or cluster role binding.
@@ -11,16 +12,19 @@ type binding struct {
 	ref      Ref
 	role     Ref
 	subjects []rbacv1.Subject
+	// isDefault is true if the API server restores it.
+	isDefault bool
 }
 
-func newBinding(kind, namespace, name string, role rbacv1.RoleRef, subjects []rbacv1.Subject) *binding {
+func newBinding(kind string, meta *metav1.ObjectMeta, role rbacv1.RoleRef, subjects []rbacv1.Subject) *binding {
 	b := &binding{
-		ref:      Ref{Kind: kind, Namespace: namespace, Name: name},
-		role:     Ref{Kind: role.Kind, Name: role.Name},
-		subjects: subjects,
+		ref:       Ref{Kind: kind, Namespace: meta.Namespace, Name: meta.Name},
+		role:      Ref{Kind: role.Kind, Name: role.Name},
+		subjects:  subjects,
+		isDefault: isDefault(meta),
 	}
 	if role.Kind == "Role" {
-		b.role.Namespace = namespace
+		b.role.Namespace = meta.Namespace
 	}
 	return b
 }

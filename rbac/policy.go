@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Policy is a set of roles and bindings that answers requests while it changes.
@@ -102,7 +103,7 @@ func (p *Policy) SetRoleBinding(rb *rbacv1.RoleBinding) {
 	if rb.Namespace == "" {
 		return
 	}
-	p.setBinding(newBinding("RoleBinding", rb.Namespace, rb.Name, rb.RoleRef, rb.Subjects))
+	p.setBinding(newBinding("RoleBinding", &rb.ObjectMeta, rb.RoleRef, rb.Subjects))
 }
 
 // DeleteRoleBinding removes a role binding.
@@ -115,7 +116,8 @@ func (p *Policy) DeleteRoleBinding(namespace, name string) {
 
 // SetClusterRoleBinding adds the binding or replaces the one of the same name.
 func (p *Policy) SetClusterRoleBinding(crb *rbacv1.ClusterRoleBinding) {
-	p.setBinding(newBinding("ClusterRoleBinding", "", crb.Name, crb.RoleRef, crb.Subjects))
+	meta := metav1.ObjectMeta{Name: crb.Name, Labels: crb.Labels, Annotations: crb.Annotations}
+	p.setBinding(newBinding("ClusterRoleBinding", &meta, crb.RoleRef, crb.Subjects))
 }
 
 // DeleteClusterRoleBinding removes a cluster role binding.

@@ -56,7 +56,7 @@ type attackPathsFlags struct {
 	groups                []string
 	allNodes, allAccounts bool
 	certainOnly           bool
-	whatToChange          bool
+	whatToChange, fix     bool
 	maxPaths              int
 	starts                []attackpaths.Holding
 	target                attackpaths.Holding
@@ -95,6 +95,9 @@ cluster-admin unless --to names another.`,
   # Which change helps most nodes?
   node-authorizer attack-paths --all-nodes --what-to-change
 
+  # Which commands make these changes?
+  node-authorizer attack-paths --all-nodes --what-to-change --fix
+
   # How does this service account get to a secret?
   node-authorizer attack-paths serviceaccount/ci -n build --to secret/db -n shop
 
@@ -115,6 +118,8 @@ cluster-admin unless --to names another.`,
 	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
 	cmd.Flags().BoolVar(&f.whatToChange, "what-to-change", false,
 		"with --all-nodes, also say which bindings, rules, mounts and Pod Security labels to change, and how many nodes that helps")
+	cmd.Flags().BoolVar(&f.fix, "fix", false,
+		"print a script with the remedy of each step that is shown, or with --what-to-change the changes that help together")
 	cmd.Flags().BoolVar(&f.certainOnly, "certain-only", false, "leave out what is only possible")
 	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
@@ -128,6 +133,9 @@ cluster-admin unless --to names another.`,
 		}
 		if err := f.parse(args); err != nil {
 			return err
+		}
+		if f.fix && format != render.Table {
+			return usagef("--fix prints a script: leave out -o %s", format)
 		}
 		s, err := f.state.load(cmd)
 		if err != nil {
@@ -248,6 +256,9 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		a.status = max(a.status, result.status())
 		all.Results = append(all.Results, result)
 	}
+	if f.fix {
+		return a.write(all.fix(), format)
+	}
 	if len(f.starts) == 1 {
 		return a.write(all.Results[0], format)
 	}
@@ -298,6 +309,9 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 	}
 	if a.status == statusAllowed && len(missing) > 0 {
 		a.status = statusUndecided
+	}
+	if f.fix {
+		return a.write(result.fix(), format)
 	}
 	return a.write(result, format)
 }

@@ -43,6 +43,7 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 	for _, c := range a.Set {
 		p.Line("  - %s", c)
 	}
+	defer placingText(p, a)
 	if len(a.Remaining) > 0 {
 		p.Line("")
 		p.Line("  Then %s still certainly reach it, and %s possibly. A path that remains:",

@@ -245,7 +245,7 @@ func (rc *Cluster) pod() *corev1.Pod {
 		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
 	if rc.chance(2) {
-		rc.own(p)
+		rc.Own(p)
 	}
 	return p
 }
@@ -298,8 +298,8 @@ func (rc *Cluster) volume() corev1.VolumeSource {
 	}}}}
 }
 
-// own adds the controller of a workload to a pod.
-func (rc *Cluster) own(p *corev1.Pod) {
+// Own adds the controller of a workload to a pod.
+func (rc *Cluster) Own(p *corev1.Pod) {
 	yes, name := true, pick(rc, randomWorkloads)
 	owner := metav1.OwnerReference{APIVersion: "apps/v1", Name: name, Controller: &yes}
 	owner.Kind = pick(rc, []string{"Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet", "ReplicationController"})

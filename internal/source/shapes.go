@@ -6,6 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -85,11 +86,13 @@ func (s *persistentVolumeClaimShape) object() apiObject {
 
 type nodeShape struct {
 	Metadata labelledIdentity `json:"metadata"`
-	Status   struct {
-		NodeInfo struct {
-			KubeletVersion string `json:"kubeletVersion"`
-		} `json:"nodeInfo"`
-	} `json:"status"`
+	Status   nodeStatusShape  `json:"status"`
+}
+
+type nodeStatusShape struct {
+	NodeInfo struct {
+		KubeletVersion string `json:"kubeletVersion"`
+	} `json:"nodeInfo"`
 }
 
 func (s *nodeShape) object() apiObject {
@@ -169,8 +172,24 @@ func (s *podCertificateRequestShape) object() apiObject {
 	}
 }
 
+// restorableIdentity also says whether the API server restores an object when it starts.
+type restorableIdentity struct {
+	labelledIdentity
+	Annotations struct {
+		AutoUpdate string `json:"rbac.authorization.kubernetes.io/autoupdate"`
+	} `json:"annotations"`
+}
+
+func (m restorableIdentity) object() metav1.ObjectMeta {
+	o := m.labelledIdentity.object()
+	if m.Annotations.AutoUpdate != "" {
+		o.Annotations = map[string]string{autoUpdate: m.Annotations.AutoUpdate}
+	}
+	return o
+}
+
 type roleShape struct {
-	Metadata identity            `json:"metadata"`
+	Metadata restorableIdentity  `json:"metadata"`
 	Rules    []rbacv1.PolicyRule `json:"rules"`
 }
 
@@ -179,7 +198,7 @@ func (s *roleShape) object() apiObject {
 }
 
 type clusterRoleShape struct {
-	Metadata        labelledIdentity        `json:"metadata"`
+	Metadata        restorableIdentity      `json:"metadata"`
 	Rules           []rbacv1.PolicyRule     `json:"rules"`
 	AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
 }
@@ -189,9 +208,9 @@ func (s *clusterRoleShape) object() apiObject {
 }
 
 type roleBindingShape struct {
-	Metadata identity         `json:"metadata"`
-	Subjects []rbacv1.Subject `json:"subjects"`
-	RoleRef  rbacv1.RoleRef   `json:"roleRef"`
+	Metadata restorableIdentity `json:"metadata"`
+	Subjects []rbacv1.Subject   `json:"subjects"`
+	RoleRef  rbacv1.RoleRef     `json:"roleRef"`
 }
 
 func (s *roleBindingShape) object() apiObject {

@@ -57,6 +57,7 @@ type inventoryPodShape struct {
 		HostPID             bool                          `json:"hostPID"`
 		HostNetwork         bool                          `json:"hostNetwork"`
 		SecurityContext     *corev1.PodSecurityContext    `json:"securityContext"`
+		Resources           *corev1.ResourceRequirements  `json:"resources"`
 	} `json:"spec"`
 	Status podStatusShape `json:"status"`
 }
@@ -66,11 +67,27 @@ type inventoryContainerShape struct {
 	containerShape
 	SecurityContext *corev1.SecurityContext `json:"securityContext"`
 	VolumeMounts    []corev1.VolumeMount    `json:"volumeMounts"`
+	Resources       struct {
+		Requests corev1.ResourceList `json:"requests"`
+	} `json:"resources"`
+	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
 }
 
 func (s *inventoryContainerShape) container() corev1.Container {
 	c := s.containerShape.container()
+	if len(c.Env) > 0 { // with the places of variables that refer to nothing
+		env := make([]corev1.EnvVar, len(s.Env))
+		next := 0
+		for i := range s.Env {
+			if s.Env[i].ValueFrom != nil {
+				env[i] = c.Env[next]
+				next++
+			}
+		}
+		c.Env = env
+	}
 	c.SecurityContext, c.VolumeMounts = s.SecurityContext, s.VolumeMounts
+	c.Resources.Requests, c.RestartPolicy = s.Resources.Requests, s.RestartPolicy
 	return c
 }
 
@@ -93,6 +110,7 @@ func (s *inventoryPodShape) object() apiObject {
 		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: c})
 	}
 	pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations = s.Spec.NodeSelector, s.Spec.Affinity, s.Spec.Tolerations
+	pod.Spec.Resources = s.Spec.Resources
 	pod.Spec.HostPID, pod.Spec.HostNetwork, pod.Spec.SecurityContext = s.Spec.HostPID, s.Spec.HostNetwork, s.Spec.SecurityContext
 	return pod
 }

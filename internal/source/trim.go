@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // trim drops, in place, all fields of an object that are not kept. Files, live
@@ -72,19 +73,38 @@ func trimNode(node *corev1.Node) {
 	}
 }
 
+// restorable keeps the names of an object, and whether the API server restores it when it starts.
+func restorable(o *metav1.ObjectMeta) metav1.ObjectMeta {
+	meta := named(o)
+	if o.Labels[bootstrapping] == rbacDefaults {
+		meta.Labels = map[string]string{bootstrapping: rbacDefaults}
+	}
+	if o.Annotations[autoUpdate] == "false" {
+		meta.Annotations = map[string]string{autoUpdate: "false"}
+	}
+	return meta
+}
+
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#auto-reconciliation
+const (
+	bootstrapping = "kubernetes.io/bootstrapping"
+	rbacDefaults  = "rbac-defaults"
+	autoUpdate    = "rbac.authorization.kubernetes.io/autoupdate"
+)
+
 // trimRBAC keeps rules, subjects and role references. Labels of cluster roles decide
 // which aggregated roles include them.
 func trimRBAC(o apiObject) {
 	switch o := o.(type) {
 	case *rbacv1.Role:
-		*o = rbacv1.Role{ObjectMeta: named(&o.ObjectMeta), Rules: o.Rules}
+		*o = rbacv1.Role{ObjectMeta: restorable(&o.ObjectMeta), Rules: o.Rules}
 	case *rbacv1.ClusterRole:
-		meta := named(&o.ObjectMeta)
+		meta := restorable(&o.ObjectMeta)
 		meta.Labels = o.Labels
 		*o = rbacv1.ClusterRole{ObjectMeta: meta, Rules: o.Rules, AggregationRule: o.AggregationRule}
 	case *rbacv1.RoleBinding:
-		*o = rbacv1.RoleBinding{ObjectMeta: named(&o.ObjectMeta), Subjects: o.Subjects, RoleRef: o.RoleRef}
+		*o = rbacv1.RoleBinding{ObjectMeta: restorable(&o.ObjectMeta), Subjects: o.Subjects, RoleRef: o.RoleRef}
 	case *rbacv1.ClusterRoleBinding:
-		*o = rbacv1.ClusterRoleBinding{ObjectMeta: named(&o.ObjectMeta), Subjects: o.Subjects, RoleRef: o.RoleRef}
+		*o = rbacv1.ClusterRoleBinding{ObjectMeta: restorable(&o.ObjectMeta), Subjects: o.Subjects, RoleRef: o.RoleRef}
 	}
 }

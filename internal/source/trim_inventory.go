@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // trimInventory keeps what an inventory needs of the kinds that only it needs. The data of
@@ -77,11 +79,27 @@ func restore(o apiObject) func() {
 	return func() {}
 }
 
+// keptResources keeps the amounts that an inventory has.
+func keptResources(all corev1.ResourceList) corev1.ResourceList {
+	var kept corev1.ResourceList
+	for _, name := range [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if amount, ok := all[name]; ok && !amount.IsZero() {
+			if kept == nil {
+				kept = corev1.ResourceList{}
+			}
+			kept[name] = amount
+		}
+	}
+	return kept
+}
+
 // podLabels are the labels from which an inventory tells the workload of a pod and the
 // components of the control plane.
 var podLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, "component"}
 
 func restorePod(pod *corev1.Pod) func() {
+	places := placesOf(&pod.Spec)
+	requests := keptResources(inventory.RequestsOf(&pod.Spec))
 	labels := map[string]string{}
 	for _, key := range podLabels {
 		if value, ok := pod.Labels[key]; ok {
@@ -139,6 +157,10 @@ func restorePod(pod *corev1.Pod) func() {
 			s.EphemeralContainers = append(s.EphemeralContainers, corev1.EphemeralContainer{
 				EphemeralContainerCommon: corev1.EphemeralContainerCommon(c),
 			})
+		}
+		places.restore(s)
+		if len(requests) > 0 {
+			s.Resources = &corev1.ResourceRequirements{Requests: requests} // of the whole pod
 		}
 	}
 }
