@@ -122,21 +122,24 @@ test-stale: ## Run the tests on real control planes that wait until state is too
 	cd test/e2e && go test -timeout 15m ./stale
 
 DIST := dist
+# PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.
+PLATFORMS =
 COMMIT_TIME = $(shell git log -1 --format=%ct)
 
 .PHONY: release-snapshot
 release-snapshot: ## Build all files of a release into dist, and test them.
 	rm -rf $(DIST)
 	cd tools/release && go run . build -version '$(VERSION)' -revision '$(REVISION)' -time '$(COMMIT_TIME)' \
-		-source $(CURDIR) -out $(CURDIR)/$(DIST)
+		-source $(CURDIR) -out $(CURDIR)/$(DIST) $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 	cd tools/release && RELEASE_DIST=$(CURDIR)/$(DIST) RELEASE_VERSION='$(VERSION)' RELEASE_REVISION='$(REVISION)' \
-		RELEASE_TIME='$(COMMIT_TIME)' go test -count=1 ./...
+		RELEASE_TIME='$(COMMIT_TIME)' RELEASE_PLATFORMS='$(PLATFORMS)' go test -count=1 ./...
 
 # Needs GITHUB_TOKEN, or `docker login ghcr.io` and `gh auth login`.
 .PHONY: release-publish
 release-publish: ## Publish dist, which make release-snapshot has built from the tag of the release.
 	@[[ '$(VERSION)' =~ ^v[0-9]+\.[0-9]+\.[0-9]+$$ ]] || { echo "$(VERSION) is not the tag of a release"; exit 1; }
-	@[[ -f '$(DIST)/node-authorizer_$(VERSION)_image.tar' ]] || { echo "run make release-snapshot first"; exit 1; }
+	@[[ $$(find $(DIST) -name '*_$(VERSION)_*.tar.gz' -o -name '*_$(VERSION)_*.zip' | wc -l) -eq 6 ]] || \
+		{ echo "$(DIST) has not all platforms of $(VERSION): run make release-snapshot first"; exit 1; }
 	cd tools/release && go run . push -out $(CURDIR)/$(DIST)
 	gh release create '$(VERSION)' --verify-tag --title '$(VERSION)' --notes-file $(DIST)/notes.md $(DIST)/*
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,7 +18,7 @@ import (
 )
 
 // built is the release that the tests check: the one of RELEASE_DIST if it is set (RELEASE_VERSION,
-// RELEASE_REVISION and RELEASE_TIME say how it was built), else one for Linux on this architecture.
+// RELEASE_REVISION, RELEASE_TIME and RELEASE_PLATFORMS say how it was built), else one for Linux on this architecture.
 var built = &release{
 	version: "v0.1.0", revision: strings.Repeat("ab", 20), time: time.Unix(1763872000, 0).UTC(),
 	platforms: []platform{{"linux", runtime.GOARCH}}, source: "../..", registry: defaultRegistry, log: os.Stderr,
@@ -51,9 +52,13 @@ func prepare() error {
 	seconds, err := strconv.ParseInt(os.Getenv("RELEASE_TIME"), 10, 64)
 	built.time = time.Unix(seconds, 0).UTC()
 	built.platforms = nil
-	for _, text := range allPlatforms {
-		p, _ := parsePlatform(text)
-		built.platforms = append(built.platforms, p)
+	platforms := allPlatforms
+	if some := os.Getenv("RELEASE_PLATFORMS"); some != "" {
+		platforms = strings.Split(some, ",")
+	}
+	for _, text := range platforms {
+		p, unknown := parsePlatform(text)
+		built.platforms, err = append(built.platforms, p), errors.Join(err, unknown)
 	}
 	return err
 }
