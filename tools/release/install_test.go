@@ -35,7 +35,9 @@ func TestGoInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer archive.Close()
-	if err := zip.CreateFromVCS(archive, module.Version{Path: path, Version: version}, root, "HEAD", ""); err != nil {
+	committed := t.TempDir()
+	command(t, root, nil, "bash", "-c", "set -o pipefail; git archive HEAD | tar -x -C "+committed)
+	if err := zip.CreateFromDir(archive, module.Version{Path: path, Version: version}, committed); err != nil {
 		t.Fatal(err)
 	}
 	for extension, content := range map[string]string{

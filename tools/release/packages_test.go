@@ -33,6 +33,10 @@ func (p packaged) check(t *testing.T, name string, of platform) {
 	}
 }
 
+// packageVersion is the version of packages. A tilde sorts before everything: a prerelease goes before
+// its release.
+func packageVersion() string { return strings.Replace(built.number(), "-", "~", 1) }
+
 func TestDebianPackages(t *testing.T) {
 	for _, p := range linuxPlatforms() {
 		name := built.fileName(p, ".deb")
@@ -60,7 +64,7 @@ func TestDebianPackages(t *testing.T) {
 				found = debianFiles(t, content)
 			}
 		}
-		for _, line := range []string{"Package: node-authorizer\n", "Architecture: " + p.arch + "\n", "Version: " + built.number()} {
+		for _, line := range []string{"Package: node-authorizer\n", "Architecture: " + p.arch + "\n", "Version: " + packageVersion() + "\n"} {
 			if !strings.Contains(control, line) {
 				t.Errorf("%s: %q is missing in\n%s", name, line, control)
 			}
@@ -81,7 +85,7 @@ func TestRPMPackages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if nevra.Name != programName || !strings.HasPrefix(built.number(), nevra.Version) || nevra.Arch != arch[p.arch] {
+		if nevra.Name != programName || nevra.Version != packageVersion() || nevra.Arch != arch[p.arch] {
 			t.Errorf("%s is %v", name, nevra)
 		}
 		reader, err := rpm.PayloadReaderExtended()
