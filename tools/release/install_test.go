@@ -40,10 +40,12 @@ func TestGoInstall(t *testing.T) {
 	if err := zip.CreateFromDir(archive, module.Version{Path: path, Version: version}, committed); err != nil {
 		t.Fatal(err)
 	}
-	for extension, content := range map[string]string{
-		".mod": string(read(t, root, "go.mod")), ".info": fmt.Sprintf(`{"Version": %q}`, version),
+	for name, content := range map[string]string{
+		version + ".mod":  string(read(t, committed, "go.mod")),
+		version + ".info": fmt.Sprintf(`{"Version": %q}`, version),
+		"list":            version + "\n",
 	} {
-		if err := os.WriteFile(filepath.Join(folder, version+extension), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,11 +68,13 @@ func TestGoInstall(t *testing.T) {
 // removeModule removes a version from the cache of modules.
 func removeModule(t *testing.T, cache, path, version string) {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(cache, "cache", "download", filepath.FromSlash(path), "@v", version+".*"))
+	downloads := filepath.Join(cache, "cache", "download", filepath.FromSlash(path), "@v")
+	found, err := filepath.Glob(filepath.Join(downloads, version+".*"))
 	if err != nil {
 		t.Error(err)
 	}
-	for _, name := range append(found, filepath.Join(cache, filepath.FromSlash(path)+"@"+version)) {
+	// The list of versions is fetched again when it is needed.
+	for _, name := range append(found, filepath.Join(downloads, "list"), filepath.Join(cache, filepath.FromSlash(path)+"@"+version)) {
 		if err := os.RemoveAll(name); err != nil {
 			t.Error(err)
 		}
