@@ -20,7 +20,7 @@ REVISION = $(shell git rev-parse HEAD 2>/dev/null)
 CLI := github.com/node-authorizer/node-authorizer/internal/cli
 STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 # Every Go module of the repository.
-MODULES := . test/localplane test/conformance test/e2e test/deploy tools/release
+MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release
 # The packages whose tests run under the race detector too: those with goroutines.
 RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/manifest ./internal/source ./internal/staleness ./internal/freshness \
 	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./ledger \
@@ -60,7 +60,7 @@ each = failed=; for step in $(1); do $(MAKE) $$step || failed="$$failed $$step";
 
 .PHONY: test-code
 test-code: ## Run the tests that need no control plane.
-	@$(call each,test-vet test-unit test-race test-conformance test-deploy test-release)
+	@$(call each,test-vet test-unit test-race test-conformance test-deploy test-browser test-release)
 
 .PHONY: test-vet
 test-vet:
@@ -100,6 +100,15 @@ test-deploy:
 .PHONY: test-release
 test-release:
 	cd tools/release && go test -count=1 ./...
+
+# Needs Chromium: apt-get install chromium.
+.PHONY: test-browser
+test-browser:
+	cd test/browser && go test -count=1 ./...
+
+.PHONY: screenshots
+screenshots: ## Write the pictures of pages in docs/images. Needs Chromium.
+	cd test/browser && UPDATE_SCREENSHOTS=1 go test -count=1 -run TestScreenshots .
 
 .PHONY: test-planes
 test-planes: ## Run the tests on real control planes.

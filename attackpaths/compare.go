@@ -14,12 +14,15 @@ type Difference struct {
 	Kind string
 	// Before and After say how the holdings are reached in the two states, through cluster-admin too.
 	Before, After Certainty
-	// Starts are of one kind and sorted. A start that is also in Reached does not reach itself.
+	// Starts are of one kind. The path begins at the first; the others are sorted. A start that is also
+	// in Reached does not reach itself.
 	Starts []Holding
 	// Reached are sorted.
 	Reached []Holding
-	// Path leads from the first start to the first holding that is not itself, in the state in which
-	// it is reached with more certainty.
+	// Except are holdings of a start that it reaches in both states alike, or that are in another row.
+	Except map[Holding][]Holding
+	// Path leads from the first of the starts to the first holding that changes for it, in the state in
+	// which it is reached with more certainty.
 	Path []Step
 	// Uses are the objects that steps of the path need and that could be what the other state does not
 	// have, by their steps.

@@ -2,7 +2,6 @@ package attackpaths
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 )
 
@@ -21,6 +20,9 @@ type delta struct {
 	// admin is how they reach cluster-admin.
 	admin levels
 	moved []moved
+	// except are holdings of which a start is not concerned: it reached them before as it does after,
+	// or in another way than the others.
+	except map[Holding]map[int32]bool
 }
 
 // search is what the starts of a group reach in one graph, one start after the other.
@@ -113,6 +115,7 @@ type groupSearch struct {
 	place  map[int32]int
 	deltas map[string]*delta
 	order  []*delta
+	ids    []int32
 }
 
 // compareGroup finds what changes for the starts of a group, those alike together.
@@ -157,56 +160,58 @@ func (s *groupSearch) levels(id int32, of func(*search, int32) Certainty) levels
 // compareStart adds a start to those for which the same changes.
 func (s *groupSearch) compareStart(from start) {
 	self := s.idOf(from)
-	changed := map[int32]levels{}
-	note := func(id int32) {
-		if id < 0 || id == self || s.nodeOf[id] == self {
-			return
+	var own []moved
+	var except map[int32]bool
+	for _, id := range s.touched() {
+		if id == self || s.nodeOf[id] == self {
+			continue
 		}
-		l := s.levels(id, (*search).level)
+		l, usual := s.levels(id, (*search).level), levels{}
 		if l.before == l.after {
 			l = levels{}
 		}
-		var usual levels
-		if at, ok := s.place[id]; ok {
+		at, inBase := s.place[id]
+		if inBase {
 			usual = s.base[at].levels
 		}
-		if l != usual {
-			changed[id] = l
+		if l == usual {
+			continue
 		}
-	}
-	for _, ids := range [...][]int32{s.before.reached(), s.after.reached()} {
-		for _, id := range ids {
-			note(id)
-			note(s.credentialOf[id])
+		if inBase {
+			if except == nil {
+				except = map[int32]bool{}
+			}
+			except[id] = true
 		}
-	}
-	var own, others []moved
-	for _, id := range slices.Sorted(maps.Keys(changed)) {
-		if _, ok := s.place[id]; ok {
-			others = append(others, moved{id, changed[id]})
-		} else {
-			own = append(own, moved{id, changed[id]})
+		if l != (levels{}) {
+			own = append(own, moved{id, l})
 		}
 	}
 	admin := levels{s.before.level(s.admin), s.after.level(s.admin)}
-	s.add(from, admin, 'b', others, s.withOthers)
-	s.add(from, admin, 'o', own, func(own []moved) []moved { return own })
+	if base := s.add(from, admin, 'b', nil, s.base); except != nil {
+		base.except[from.holding] = except
+	}
+	if len(own) > 0 {
+		s.add(from, admin, 'o', own, own)
+	}
 }
 
-// withOthers is what changes for all, but for some.
-func (s *groupSearch) withOthers(others []moved) []moved {
-	if len(others) == 0 {
-		return s.base
+// touched are the holdings that the last start may reach in another way than the others, in order and
+// each once. A node comes with its credential.
+func (s *groupSearch) touched() []int32 {
+	s.ids = append(append(s.ids[:0], s.before.reached()...), s.after.reached()...)
+	for _, id := range s.ids {
+		if credential := s.credentialOf[id]; credential >= 0 {
+			s.ids = append(s.ids, credential)
+		}
 	}
-	all := slices.Clone(s.base)
-	for _, m := range others {
-		all[s.place[m.id]] = m
-	}
-	return slices.DeleteFunc(all, func(m moved) bool { return m.before == m.after })
+	slices.Sort(s.ids)
+	s.ids = slices.Compact(s.ids)
+	return s.ids
 }
 
-// add puts a start to those with the same list. What changes is made of the list once.
-func (s *groupSearch) add(from start, admin levels, part byte, list []moved, changes func([]moved) []moved) {
+// add puts a start to those with the same list.
+func (s *groupSearch) add(from start, admin levels, part byte, list, changes []moved) *delta {
 	id := []byte{part, byte(admin.before), byte(admin.after)}
 	for _, m := range list {
 		id = binary.AppendUvarint(id, uint64(m.id))
@@ -214,9 +219,10 @@ func (s *groupSearch) add(from start, admin levels, part byte, list []moved, cha
 	}
 	d := s.deltas[string(id)]
 	if d == nil {
-		d = &delta{admin: admin, moved: changes(list)}
+		d = &delta{admin: admin, moved: changes, except: map[Holding]map[int32]bool{}}
 		s.deltas[string(id)] = d
 		s.order = append(s.order, d)
 	}
 	d.starts = append(d.starts, from)
+	return d
 }

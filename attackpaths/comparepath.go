@@ -19,6 +19,7 @@ type pathFinder struct {
 	found   map[int32]vertex
 	changed map[vertex]map[vertex]bool
 	set     *edgeSet
+	trails  map[vertex]usesTrail
 }
 
 func (c *comparer) pathFinder(s, other *side, level Certainty) *pathFinder {
@@ -34,6 +35,7 @@ func (f *pathFinder) release() { f.side.release(f.solver) }
 
 // find searches until all holdings are reached.
 func (f *pathFinder) find(from vertex, ids []int32) {
+	f.trails = map[vertex]usesTrail{}
 	f.found = make(map[int32]vertex, len(ids))
 	for _, id := range ids {
 		f.found[id] = none
@@ -49,6 +51,13 @@ func (f *pathFinder) find(from vertex, ids []int32) {
 	f.solver.solve(from)
 }
 
+// usesTrail is what a derivation needs: with each step, and after the last one.
+type usesTrail struct {
+	uses    []Use
+	pending []Holding
+	steps   int
+}
+
 // uses lists the objects that the steps of the path to a holding need and the other graph's edges do
 // not have.
 func (f *pathFinder) uses(id int32) []Use {
@@ -56,31 +65,55 @@ func (f *pathFinder) uses(id int32) []Use {
 	if v == none {
 		return nil
 	}
-	var all []Use
-	var pending []Holding
-	step := 0
-	for _, w := range f.solver.derivation(v) {
-		how := f.solver.via[w]
-		if how.join < 0 && how.from == none {
-			continue
+	t := f.usesOf(v)
+	return appendUses(t.uses, max(t.steps, 1), t.pending)
+}
+
+// usesOf follows a derivation. What many vertices are reached through is followed once.
+func (f *pathFinder) usesOf(v vertex) usesTrail {
+	how := f.solver.via[v]
+	switch {
+	case how.join >= 0:
+		var t usesTrail
+		for _, w := range f.solver.derivation(v) {
+			if how := f.solver.via[w]; how.join >= 0 || how.from != none {
+				t = f.extend(t, how, w)
+			}
 		}
-		if f.isNew(how) {
-			pending = append(pending, f.objectsOf(how, w)...)
-		}
-		if how.edge.row != 0 {
-			step++
-			all = appendUses(all, step, pending)
-			pending = nil
+		return t
+	case how.from == none:
+		return usesTrail{}
+	}
+	before, ok := f.trails[how.from]
+	if !ok {
+		before = f.usesOf(how.from)
+		f.trails[how.from] = before
+	}
+	return f.extend(before, how, v)
+}
+
+// extend adds a vertex to a trail, which is not changed.
+func (f *pathFinder) extend(t usesTrail, how via, v vertex) usesTrail {
+	var objects []Holding
+	if f.isNew(how) {
+		for _, o := range f.objectsOf(how, v) {
+			if f.options.Changed == nil || f.options.Changed(o) {
+				objects = append(objects, o)
+			}
 		}
 	}
-	all = appendUses(all, max(step, 1), pending)
-	if f.options.Changed != nil {
-		all = slices.DeleteFunc(all, func(u Use) bool { return !f.options.Changed(u.Object) })
+	if how.edge.row == 0 {
+		t.pending = append(slices.Clip(t.pending), objects...)
+		return t
 	}
-	return all
+	t.steps++
+	t.uses = appendUses(appendUses(t.uses, t.steps, t.pending), t.steps, objects)
+	t.pending = nil
+	return t
 }
 
 func appendUses(all []Use, step int, objects []Holding) []Use {
+	all = slices.Clip(all)
 	for _, o := range objects {
 		if u := (Use{step, o}); !slices.Contains(all, u) {
 			all = append(all, u)

@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"encoding/binary"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,9 +12,12 @@ import (
 // changedRow is a change while it is put together with others.
 type changedRow struct {
 	levels
-	kind   string
+	kind string
+	// first is the start of the path.
+	first  start
 	starts []start
 	ids    []int32
+	except map[Holding]map[int32]bool
 	// uses are the objects that tell rows with the same holdings apart.
 	uses string
 	path []Step
@@ -52,14 +56,23 @@ func (c *comparer) result(deltas []*delta) Comparison {
 }
 
 func (c *comparer) change(x *changedRow) Difference {
-	change := Difference{Kind: x.kind, Before: x.before, After: x.after, Path: x.path, Uses: x.used}
+	d := Difference{Kind: x.kind, Before: x.before, After: x.after, Path: x.path, Uses: x.used}
 	for _, s := range x.starts {
-		change.Starts = append(change.Starts, s.holding)
+		d.Starts = append(d.Starts, s.holding)
 	}
 	for _, id := range x.ids {
-		change.Reached = append(change.Reached, c.holdings[id])
+		d.Reached = append(d.Reached, c.holdings[id])
 	}
-	return change
+	for start, ids := range x.except {
+		if d.Except == nil {
+			d.Except = map[Holding][]Holding{}
+		}
+		for _, id := range slices.Sorted(maps.Keys(ids)) {
+			d.Except[start] = append(d.Except[start], c.holdings[id])
+		}
+		slices.SortFunc(d.Except[start], Holding.Compare)
+	}
+	return d
 }
 
 // listStarts lists the starts of both states.
@@ -101,61 +114,122 @@ func (c *comparer) rowsOf(d *delta) []*changedRow {
 	}
 	var all []*changedRow
 	for _, l := range order {
-		all = append(all, c.split(d.starts, l, byLevels[l])...)
+		all = append(all, c.split(d, l, byLevels[l])...)
 	}
 	return all
 }
 
 // split makes a row for each kind of holdings and each set of objects that the paths need.
-func (c *comparer) split(starts []start, l levels, ids []int32) []*changedRow {
+func (c *comparer) split(d *delta, l levels, ids []int32) []*changedRow {
 	s, other, level := &c.after, &c.before, l.after
 	if l.before > l.after {
 		s, other, level = &c.before, &c.after, l.before
 	}
-	f := c.pathFinder(s, other, level)
-	defer f.release()
+	p := &splitter{comparer: c, delta: d, levels: l, finder: c.pathFinder(s, other, level), rows: map[rowKey]*changedRow{}}
+	defer p.finder.release()
 	slices.SortFunc(ids, func(a, b int32) int { return c.holdings[a].Compare(c.holdings[b]) })
-	f.find(s.vertexOf(starts[0]), ids)
-	type key struct{ kind, uses string }
-	rows := map[key]*changedRow{}
-	var all []*changedRow
-	var own []int32
-	for _, id := range ids {
-		if c.isOf(id, starts[0]) {
-			own = append(own, id)
-			continue
+	for _, from := range d.starts {
+		var rest, mine []int32
+		for _, id := range ids {
+			if c.isOf(id, from) || d.except[from.holding][id] {
+				rest = append(rest, id)
+			} else {
+				mine = append(mine, id)
+			}
 		}
-		used := f.uses(id)
-		k := key{c.holdings[id].Kind, c.usesID(used, id)}
-		if rows[k] == nil {
-			rows[k] = &changedRow{levels: l, kind: k.kind, uses: k.uses, starts: starts, path: f.pathTo(id), used: used}
-			all = append(all, rows[k])
+		if len(mine) > 0 {
+			p.take(from, mine)
 		}
-		rows[k].ids = append(rows[k].ids, id)
+		if ids = rest; len(ids) == 0 {
+			break
+		}
 	}
-	if len(starts) == 1 {
-		return all
+	for _, x := range p.order {
+		c.concern(x, d)
 	}
-	for _, id := range own {
-		all = c.addOwn(f, all, starts, l, id)
-	}
-	return all
+	return p.order
 }
 
-// addOwn adds the first start to what the others reach.
-func (c *comparer) addOwn(f *pathFinder, all []*changedRow, starts []start, l levels, id int32) []*changedRow {
-	for _, x := range all {
-		if x.kind == c.holdings[id].Kind {
-			x.ids = append(x.ids, id)
-			slices.SortFunc(x.ids, func(a, b int32) int { return c.holdings[a].Compare(c.holdings[b]) })
-			return all
+type rowKey struct{ kind, uses string }
+
+// splitter makes rows of what changes for the starts of a delta.
+type splitter struct {
+	*comparer
+	*delta
+	levels
+	finder *pathFinder
+	rows   map[rowKey]*changedRow
+	order  []*changedRow
+}
+
+// take adds holdings that change for a start.
+func (p *splitter) take(from start, ids []int32) {
+	f := p.finder
+	f.find(f.side.vertexOf(from), ids)
+	for _, id := range ids {
+		k := rowKey{kind: p.holdings[id].Kind}
+		var used []Use
+		if p.options.Changed != nil {
+			used = f.uses(id)
+			k.uses = p.usesID(used, id)
 		}
+		x := p.rows[k]
+		if x == nil {
+			if used == nil {
+				used = f.uses(id)
+			}
+			x = &changedRow{levels: p.levels, kind: k.kind, uses: k.uses, first: from, path: f.pathTo(id), used: used}
+			p.rows[k] = x
+			p.order = append(p.order, x)
+		}
+		x.ids = append(x.ids, id)
 	}
-	f.find(f.side.vertexOf(starts[1]), []int32{id})
-	used := f.uses(id)
-	return append(all, &changedRow{
-		levels: l, kind: c.holdings[id].Kind, uses: c.usesID(used, id), starts: starts[1:], ids: []int32{id},
-		path: f.pathTo(id), used: used,
+}
+
+// concern gives a row the starts for which something in it changes: the one of the path comes first.
+func (c *comparer) concern(x *changedRow, d *delta) {
+	slices.SortFunc(x.ids, func(a, b int32) int { return c.holdings[a].Compare(c.holdings[b]) })
+	in := make(map[int32]bool, len(x.ids))
+	for _, id := range x.ids {
+		in[id] = true
+	}
+	x.except = map[Holding]map[int32]bool{}
+	for _, s := range d.starts {
+		except := map[int32]bool{}
+		for id := range d.except[s.holding] {
+			if in[id] {
+				except[id] = true
+			}
+		}
+		left := len(x.ids) - len(except)
+		for _, self := range [...]int32{c.idOf(s), c.credentialOf[c.idOf(s)]} {
+			if self >= 0 && in[self] && !except[self] {
+				left--
+			}
+		}
+		if left == 0 {
+			continue
+		}
+		if len(except) > 0 {
+			x.except[s.holding] = except
+		}
+		x.starts = append(x.starts, s)
+	}
+	x.sortStarts()
+}
+
+// sortStarts sorts the starts, but for the first one of the path.
+func (x *changedRow) sortStarts() {
+	slices.SortFunc(x.starts, func(a, b start) int {
+		switch {
+		case a == b:
+			return 0
+		case a == x.first:
+			return -1
+		case b == x.first:
+			return 1
+		}
+		return compareStarts(a, b)
 	})
 }
 
@@ -211,16 +285,12 @@ func (c *comparer) merge(rows []*changedRow) []*changedRow {
 			all = append(all, x)
 			continue
 		}
-		if compareStarts(x.starts[0], known.starts[0]) < 0 {
-			known.path, known.used = x.path, x.used
+		if compareStarts(x.first, known.first) < 0 {
+			known.first, known.path, known.used = x.first, x.path, x.used
 		}
-		known.starts = append(slices.Clip(known.starts), x.starts...)
-		slices.SortFunc(known.starts, compareStarts)
+		known.starts = append(known.starts, x.starts...)
+		maps.Copy(known.except, x.except)
+		known.sortStarts()
 	}
-	return slices.DeleteFunc(all, func(x *changedRow) bool {
-		if len(x.ids) == 1 {
-			x.starts = slices.DeleteFunc(slices.Clone(x.starts), func(s start) bool { return c.isOf(x.ids[0], s) })
-		}
-		return len(x.starts) == 0
-	})
+	return all
 }

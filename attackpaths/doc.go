@@ -17,6 +17,8 @@
 // the cluster's objects do not show, such as a webhook; the step names it. A holding is certain
 // if a path of certain steps leads to it.
 //
+// [Compare] says what nodes and service accounts reach in one state of a cluster and not in another.
+//
 // [WhatToChange] finds bindings, rules, mounts and Pod Security labels to change so that nodes no
 // longer reach cluster-admin.
 //

@@ -62,9 +62,9 @@ func (b *builder) expandRight(v vertex, k key) {
 	case patchPods:
 		b.changesPods(v, k)
 	case execPods:
-		b.eachPod(PodExec, v, k, b.guardsOf(r, k.namespace), func(p *inventory.Pod) bool { return p.Node != "" })
+		b.eachPod(PodExec, v, k, b.guardsOf(r, k.namespace), mayRun)
 	case attachPods:
-		b.eachPod(PodExec, v, k, allOf(dependsOnAttach, b.guardsOf(r, k.namespace)), func(p *inventory.Pod) bool { return p.Node != "" })
+		b.eachPod(PodExec, v, k, allOf(dependsOnAttach, b.guardsOf(r, k.namespace)), mayRun)
 	case addContainers:
 		b.addsContainers(v, k)
 	case proxyNodes:
@@ -295,11 +295,13 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 func (b *builder) addsContainers(v vertex, k key) {
 	for _, i := range b.podsIn[k.namespace] {
 		p := b.pods[i]
-		if p.Mirror || p.Node == "" || (k.name != "" && k.name != p.Name.Name) {
+		if p.Mirror || p.Node == "" && !p.Planned || (k.name != "" && k.name != p.Name.Name) {
 			continue
 		}
 		b.together(PodExec, b.podVertex(i), b.containerGuards(p, false), v, b.admits(p))
-		b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), b.containerGuards(p, true), v, b.privileged(k.namespace))
+		if p.Node != "" {
+			b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), b.containerGuards(p, true), v, b.privileged(k.namespace))
+		}
 	}
 }
 
@@ -318,3 +320,6 @@ func (b *builder) impersonatesUsers(v vertex, name string) {
 		}
 	}
 }
+
+// mayRun reports whether a pod has a node, or gets one in the state that is asked about.
+func mayRun(p *inventory.Pod) bool { return p.Node != "" || p.Planned }

@@ -30,6 +30,16 @@ func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 	return p
 }
 
+// Unbind makes a pod wait for a node, as the one that its controller makes for it when its node is gone.
+func (i *Inventory) Unbind(p *Pod) {
+	waiting := *p
+	waiting.Node, waiting.Planned = "", true
+	if known := i.pods[p.Name]; known == nil {
+		i.share(&waiting)
+	}
+	i.pods[p.Name] = &waiting
+}
+
 // encodePlacement makes constraints comparable.
 func encodePlacement(c constraints) Placement {
 	encoded, err := json.Marshal(c)

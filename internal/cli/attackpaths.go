@@ -25,7 +25,8 @@ type attackPathsResult struct {
 	// nodes is how many nodes a class has of which this is one.
 	nodes int
 	// custom are the techniques that the user adds.
-	custom []attackpaths.CustomTechnique
+	custom      []attackpaths.CustomTechnique
+	certainOnly bool
 }
 
 // attackPathsResults are those of several starts.
@@ -33,7 +34,8 @@ type attackPathsResults struct {
 	Results []attackPathsResult `json:"results"`
 	State   stateInfo           `json:"state"`
 
-	custom []attackpaths.CustomTechnique
+	custom      []attackpaths.CustomTechnique
+	certainOnly bool
 }
 
 // attackPathsClasses are the nodes by what they reach.
@@ -48,7 +50,15 @@ type attackPathsClasses struct {
 
 	custom      []attackpaths.CustomTechnique
 	certainOnly bool
+	// certainCells is true if the overview leaves out what is only possible.
+	certainCells bool
+	// overview is what the classes reach in each namespace; only a page shows it.
+	overview *attackpaths.Overview
 }
+
+// maxOverview is for how many nodes times service accounts and secrets an overview lists what is only
+// possible: often every node may get every pod.
+const maxOverview = 50_000_000
 
 // attackPathsFlags are the command's own flags.
 type attackPathsFlags struct {
@@ -92,6 +102,9 @@ cluster-admin unless --to names another.`,
   # Which nodes give the whole cluster?
   node-authorizer attack-paths --all-nodes
 
+  # As a page for a browser
+  node-authorizer attack-paths --all-nodes --what-to-change -o html > paths.html
+
   # Which change helps most nodes?
   node-authorizer attack-paths --all-nodes --what-to-change
 
@@ -125,7 +138,7 @@ cluster-admin unless --to names another.`,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
 	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
 	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
-	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF)
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
 		if err != nil {
@@ -233,7 +246,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		}
 	}
 	warned := map[missing]bool{}
-	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info(), custom: f.custom}
+	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info(), custom: f.custom, certainOnly: f.certainOnly}
 	for _, start := range starts {
 		reached, err := g.From(start)
 		if err != nil {
@@ -241,6 +254,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		}
 		result := attackPathsResult{
 			Result: reached, State: s.info(), target: f.target, maxPaths: f.maxPaths, custom: f.custom,
+			certainOnly: f.certainOnly,
 		}
 		if f.certainOnly {
 			result.dropPossible()
@@ -312,6 +326,12 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 	}
 	if f.fix {
 		return a.write(result.fix(), format)
+	}
+	if format == render.HTML {
+		holdings := len(s.State.Inventory.ServiceAccounts()) + len(s.State.Inventory.Secrets())
+		result.certainCells = result.Nodes*holdings > maxOverview
+		options := attackpaths.OverviewOptions{CertainOnly: f.certainOnly, CertainCells: result.certainCells}
+		result.overview = g.Overview(result.Classes, options)
 	}
 	return a.write(result, format)
 }

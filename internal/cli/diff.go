@@ -62,7 +62,8 @@ manifests, what does not widen is not decided.`,
 	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
 	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
-	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.Markdown)
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.Markdown,
+		render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		format, err := output.parse()
 		if err != nil {

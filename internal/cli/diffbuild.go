@@ -41,6 +41,9 @@ func (s *sides) row(d *attackpaths.Difference, direction string) diffRow {
 		Kind: d.Kind, Before: d.Before, After: d.After, StartKind: d.Starts[0].Kind, StartCount: len(d.Starts), Starts: d.Starts,
 		ReachedCount: len(d.Reached), Reached: d.Reached, Path: d.Path, Places: s.changes.places(d),
 	}
+	for _, held := range d.Except {
+		row.Unchanged += len(held)
+	}
 	hash := sha256.New()
 	fmt.Fprintln(hash, direction, row.Kind, row.Before, row.After)
 	for _, list := range [...][]attackpaths.Holding{row.Starts, row.Reached} {

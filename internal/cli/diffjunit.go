@@ -80,7 +80,9 @@ func (s *junitSuite) addKind(r *diffResult, start, kind string) {
 		s.Failures++
 		c := junitCase{
 			Class: class, Name: render.Printable(fmt.Sprintf("%s → %s", holdingList(row.Starts, start, false), row.reachedText(false))),
-			Failure: &junitProblem{Message: fmt.Sprintf("%s → %s", row.Before, row.After), Type: diffWidened, Text: render.Printable(row.sentence())},
+			Failure: &junitProblem{
+				Message: fmt.Sprintf("%s → %s", row.Before, row.After), Type: diffWidened, Text: render.Printable(row.sentence()),
+			},
 		}
 		for _, p := range row.Places {
 			if c.File == "" && p.File != "stdin" {

@@ -79,16 +79,19 @@ type diffRow struct {
 	// Before and After are No, Possible or Certain.
 	Before attackpaths.Certainty `json:"before"`
 	After  attackpaths.Certainty `json:"after"`
-	// StartKind is Node or ServiceAccount. Starts are sorted. A start that is among the holdings too
-	// does not reach itself, but the others.
+	// StartKind is Node or ServiceAccount. The path begins at the first of the starts; the others are
+	// sorted. A start that is among the holdings too does not reach itself, but the others.
 	StartKind  string                `json:"startKind"`
 	StartCount int                   `json:"startCount"`
 	Starts     []attackpaths.Holding `json:"starts"`
 	// Reached are the holdings, sorted.
 	ReachedCount int                   `json:"reachedCount"`
 	Reached      []attackpaths.Holding `json:"reached"`
-	// Path leads from the first start to the first holding that is not itself: in the second state
-	// if the row is widened, else in the first.
+	// Unchanged counts pairs of a start and a holding of the row that are reached in the other state
+	// too, or are in another row: a node that had mounted one of the secrets before.
+	Unchanged int `json:"unchanged,omitempty"`
+	// Path leads from the first start to one of the holdings: in the second state if the row is
+	// widened, else in the first.
 	Path []attackpaths.Step `json:"path"`
 	// Places are the changed objects that steps of the path need.
 	Places []diffPlace `json:"places,omitempty"`

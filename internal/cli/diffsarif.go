@@ -37,7 +37,8 @@ func (r *diffRow) sarif(custom []attackpaths.CustomTechnique) sarif.Result {
 func (r *diffRow) sentence() string {
 	text := fmt.Sprintf("%s → %s: %s → %s.", holdingList(r.Starts, r.StartKind, false), r.reachedText(false), r.Before, r.After)
 	for i, step := range r.Path {
-		text += fmt.Sprintf(" %d. %s: %s → %s, because %s", i+1, step.Technique, holdingText(step.From), holdingText(step.To), step.Because)
+		text += fmt.Sprintf(" %d. %s: %s → %s, because %s",
+			i+1, step.Technique, holdingText(step.From), holdingText(step.To), step.Because)
 		if step.GrantedBy != nil {
 			text += fmt.Sprintf(" (%s)", step.GrantedBy)
 		}

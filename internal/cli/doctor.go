@@ -85,7 +85,7 @@ examine.`,
 	}
 	e := &examining{}
 	e.addFlags(a, cmd)
-	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF)
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		format, err := output.parse()
 		if err != nil {
@@ -174,8 +174,8 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 		return usagef("--checks has no effect with --plan, which needs all checks: remove one of them")
 	case e.plan && cmd.Flags().Changed("fail-on"):
 		return usagef("--fail-on has no effect with --plan, which fails while there are steps to do: remove one of them")
-	case e.plan && format == render.SARIF:
-		return usagef("-o sarif is for findings, and --plan prints steps: use table, wide, json or yaml")
+	case e.plan && (format == render.SARIF || format == render.HTML):
+		return usagef("-o %s is for findings, and --plan prints steps: use table, wide, json or yaml", format)
 	}
 	for _, name := range e.checks {
 		if !slices.Contains(doctor.Checks(), doctor.CheckID(name)) {

@@ -10,10 +10,11 @@ import (
 type formatFlag struct {
 	fit  []render.Format
 	text string
+	cmd  *cobra.Command
 }
 
 func addFormat(cmd *cobra.Command, fit ...render.Format) *formatFlag {
-	f := &formatFlag{fit: fit}
+	f := &formatFlag{fit: fit, cmd: cmd}
 	cmd.Flags().StringVarP(&f.text, "output", "o", string(fit[0]), "output format: "+render.List(fit))
 	must(cmd.RegisterFlagCompletionFunc("output", complete(func() []string {
 		var names []string
@@ -30,6 +31,9 @@ func (f *formatFlag) parse() (render.Format, error) {
 	format, err := render.ParseFormat(f.text, f.fit)
 	if err != nil {
 		return "", &usageError{err}
+	}
+	if format == render.HTML && isTerminal(f.cmd.OutOrStdout()) {
+		return "", usagef("-o html writes a page for a browser: write it to a file, as with > %s.html", f.cmd.Name())
 	}
 	return format, nil
 }

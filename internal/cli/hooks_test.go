@@ -133,6 +133,7 @@ func TestAction(t *testing.T) {
 		t.Fatalf("the action is %+v", a)
 	}
 	used := map[string]bool{}
+	input := regexp.MustCompile(`^\$\{\{ inputs\.([a-z-]+)(?: \|\| github\.action_ref)? \}\}$`)
 	for _, s := range a.Runs.Steps {
 		// An expression in a script would let whoever writes an input write the script.
 		script := regexp.MustCompile(`^"\$GITHUB_ACTION_PATH/(tools/action/[a-z]+\.sh)"$`).FindStringSubmatch(s.Run)
@@ -143,7 +144,7 @@ func TestAction(t *testing.T) {
 			t.Errorf("%s cannot be run: %v", script[1], err)
 		}
 		for _, value := range append([]string{s.WorkingDirectory}, values(s.Env)...) {
-			for _, m := range regexp.MustCompile(`^\$\{\{ inputs\.([a-z-]+)(?: \|\| github\.action_ref)? \}\}$`).FindAllStringSubmatch(value, -1) {
+			if m := input.FindStringSubmatch(value); m != nil {
 				used[m[1]] = true
 			}
 		}

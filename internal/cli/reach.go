@@ -116,7 +116,7 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 	state.addNamespace(cmd, "show only what is in this namespace (default: all)")
 	kinds := cmd.Flags().StringSlice("kind", nil, "show only objects of this type: secrets, cm, pv …; can be repeated")
 	must(cmd.RegisterFlagCompletionFunc("kind", complete(resources.Offline().Names)))
-	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot)
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
 		if err != nil {

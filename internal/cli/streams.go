@@ -38,6 +38,9 @@ func isTerminal(stream any) bool {
 
 // write writes a result to stdout.
 func (s streams) write(result any, format render.Format) error {
+	if format == render.HTML {
+		return s.writePage(result)
+	}
 	return render.Write(s.out, result, render.Options{Format: format, Colour: s.colour})
 }
 

@@ -1,6 +1,6 @@
 // Package render writes the result of a command as a table, a wide table, JSON,
-// YAML, a dot graph, SARIF, JUnit or Markdown. Every format comes from the same result value: JSON and
-// YAML from its fields, the others from the small interfaces below.
+// YAML, a dot graph, SARIF, JUnit or Markdown; package report writes pages. Every format comes from
+// the same result value: JSON and YAML from its fields, the others from the small interfaces below.
 package render
 
 import (
@@ -25,6 +25,7 @@ const (
 	YAML  Format = "yaml"
 	Dot   Format = "dot"
 	SARIF Format = "sarif"
+	HTML  Format = "html"
 	// JUnit is the XML that build servers read, and Markdown a comment for a pull request.
 	JUnit    Format = "junit"
 	Markdown Format = "markdown"

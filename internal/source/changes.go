@@ -97,7 +97,7 @@ func (a *additions) decode(d *manifest.Document, namespace string) error {
 	if d.Group() == snapshotGroup {
 		return d.Fail(errors.New("a snapshot is a whole state, not a change: name it with --from or --to"))
 	}
-	at := addition{file: d.File(), line: d.Position().Line}
+	at := addition{file: d.File(), line: d.Line("metadata", "name")}
 	if w, ok := workloadKindOf(d.Group(), d.Kind); ok {
 		var err error
 		if at.workload, err = decodeWorkload(d, w, namespace); err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -54,8 +53,8 @@ type overlay struct {
 	bindings map[rbac.Ref]bool
 	// withoutRBAC is true if the state had no roles and bindings before.
 	withoutRBAC bool
-	// withoutPods are nodes of which there was no pod before.
-	withoutPods map[string]bool
+	// hadPods says of nodes of which pods were added or removed whether there were any before.
+	hadPods map[string]bool
 	// pending are pods that no node has yet, and relations what they would relate their nodes to: the
 	// node of each is its place.
 	pending   []pendingPod
@@ -100,7 +99,7 @@ func (s *State) Change(c *Changes, without []ObjectRef) (applied []Applied, note
 	ch := &changer{State: s, index: map[ObjectRef]int{}}
 	if s.overlay == nil {
 		s.overlay = &overlay{
-			bindings: map[rbac.Ref]bool{}, withoutRBAC: !s.RBACLoaded(), withoutPods: map[string]bool{}, relations: graph.New(),
+			bindings: map[rbac.Ref]bool{}, withoutRBAC: !s.RBACLoaded(), hadPods: map[string]bool{}, relations: graph.New(),
 		}
 	}
 	for _, o := range without {
@@ -241,9 +240,7 @@ func (c *changer) addPod(a *addition) error {
 // place adds a pod: to its node, or to those that wait for one.
 func (c *changer) place(pod *corev1.Pod, w inventory.Workload, of verdict.Object) error {
 	if node := pod.Spec.NodeName; node != "" {
-		if !c.Graph.HasPods(node) {
-			c.overlay.withoutPods[node] = true
-		}
+		c.noteNode(node)
 		_, err := c.set(kindPod, pod, 0)
 		return err
 	}
@@ -293,90 +290,7 @@ func (c *changer) unknownNamespaces(changes *Changes) {
 		}
 	}
 	for _, ns := range slices.Sorted(maps.Keys(missing)) {
-		c.notef("namespace %s is in neither the state nor the manifests: the API server refuses its objects, and its labels are unknown", ns)
+		c.notef("namespace %s is in neither the state nor the manifests: the API server refuses its objects, and its labels are unknown",
+			ns)
 	}
-}
-
-// aggregate sets the rules of aggregated cluster roles as the cluster's controller does.
-func (c *changer) aggregate() {
-	if len(c.roles) == 0 {
-		return
-	}
-	for _, name := range c.RBAC.Aggregate(c.roles) {
-		ref := ObjectRef{Kind: "ClusterRole", Group: rbacv1.GroupName, Name: name}
-		if at, ok := c.index[ref]; ok {
-			c.applied[at].Because = ", whose rules are those of the roles that it selects"
-			continue
-		}
-		role, _ := c.RBAC.ClusterRole(name)
-		done := Applied{Action: Replaced, ObjectRef: ref, Because: ", which aggregates " + c.selectedText(role)}
-		if from := c.selected(role); from != nil {
-			done.File, done.Line = from.File, from.Line
-		}
-		c.note(done)
-	}
-}
-
-// selected is a change of a role that an aggregated role selects, one with a place if there is one.
-func (c *changer) selected(role *rbacv1.ClusterRole) *Applied {
-	var found *Applied
-	for i := range c.applied {
-		a := &c.applied[i]
-		if a.Kind != "ClusterRole" || !slices.ContainsFunc(c.roles, func(r *rbacv1.ClusterRole) bool {
-			return r.Name == a.Name && rbac.Selects(role, r)
-		}) {
-			continue
-		}
-		if found == nil || found.File == "" && a.File != "" {
-			found = a
-		}
-	}
-	return found
-}
-
-func (c *changer) selectedText(role *rbacv1.ClusterRole) string {
-	if from := c.selected(role); from != nil {
-		return from.ObjectRef.String()
-	}
-	return "other cluster roles that changed"
-}
-
-// pendingGaps lists pods without a node that may come to the node and would relate it to the object.
-func (s *State) pendingGaps(node string, relates func(pseudo string) bool) []Gap {
-	if s.overlay == nil {
-		return nil
-	}
-	var gaps []Gap
-	for i, p := range s.overlay.pending {
-		if !s.mayRun(p.pod, node) || !relates(fmt.Sprint(i)) {
-			continue
-		}
-		gaps = append(gaps, Gap{
-			Resource: kindPod.describe().groupResource(),
-			Lacks:    fmt.Sprintf("the node of the pods of %s", p.of),
-			Because:  ", which the scheduler may bind to " + node,
-		})
-	}
-	slices.SortFunc(gaps, func(a, b Gap) int { return strings.Compare(a.Lacks, b.Lacks) })
-	return slices.Compact(gaps)
-}
-
-// mayRun reports whether the scheduler may bind a pod to a node. It may to a node of which there is no
-// object.
-func (s *State) mayRun(p *inventory.Pod, node string) bool {
-	n, ok := s.Inventory.Node(node)
-	return !ok || p.Placement.Allows(&n, func(string) bool { return false })
-}
-
-// Changed reports whether changes were applied to the state.
-func (s *State) Changed() bool { return s.overlay != nil }
-
-// WasAdded reports whether a change added a binding.
-func (s *State) WasAdded(binding rbac.Ref) bool {
-	return s.overlay != nil && s.overlay.bindings[binding]
-}
-
-// HasPods reports whether the state had a pod of a node before changes were applied.
-func (s *State) HasPods(node string) bool {
-	return s.Graph.HasPods(node) && (s.overlay == nil || !s.overlay.withoutPods[node])
 }

@@ -108,7 +108,7 @@ func (c *changer) removeNamed(o ObjectRef) {
 	}
 	c.note(done)
 	if k == kindPod {
-		c.removePod(o.Namespace, o.Name)
+		c.removePods(c.Inventory.PodsWhere(func(p *inventory.Pod) bool { return p.Namespace == o.Namespace && p.Name.Name == o.Name }))
 		return
 	}
 	c.remove(k, o.Namespace, o.Name)
@@ -126,6 +126,9 @@ func (c *changer) removePod(namespace, name string) {
 
 func (c *changer) removePods(pods []*inventory.Pod) {
 	for _, p := range pods {
+		if p.Node != "" {
+			c.noteNode(p.Node)
+		}
 		c.removePod(p.Namespace, p.Name.Name)
 	}
 }
@@ -158,10 +161,16 @@ func (c *changer) removeContent(namespace string) int {
 	return n
 }
 
-// removeOnNode removes the pods of a node, and what is about the node alone.
+// removeOnNode removes the pods of a node, and what is about the node alone. Controllers make other
+// pods, which wait for a node.
 func (c *changer) removeOnNode(node string) int {
 	pods := c.Inventory.PodsWhere(func(p *inventory.Pod) bool { return p.Node == node })
 	c.removePods(pods)
+	for _, p := range pods {
+		if p.Workload.Resource != "" && p.Workload.Resource != "daemonsets" {
+			c.Inventory.Unbind(p)
+		}
+	}
 	for of, k := range map[graph.Kind]kind{
 		graph.VolumeAttachment: kindVolumeAttachment, graph.ResourceSlice: kindResourceSlice,
 		graph.PodCertificateRequest: kindPodCertificateRequest,

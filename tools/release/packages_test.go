@@ -64,7 +64,8 @@ func TestDebianPackages(t *testing.T) {
 				found = debianFiles(t, content)
 			}
 		}
-		for _, line := range []string{"Package: node-authorizer\n", "Architecture: " + p.arch + "\n", "Version: " + packageVersion() + "\n"} {
+		lines := []string{"Package: node-authorizer\n", "Architecture: " + p.arch + "\n", "Version: " + packageVersion() + "\n"}
+		for _, line := range lines {
 			if !strings.Contains(control, line) {
 				t.Errorf("%s: %q is missing in\n%s", name, line, control)
 			}

@@ -70,7 +70,7 @@ func TestEverySectionRunsAndIsInTheDocument(t *testing.T) {
 		for _, title := range []string{
 			"## Requests", "## Populating, and the memory it takes", "## The worst case", "## Requests while pods change",
 			"## A large cluster from a file", "## Throughput of `review`", "## Serving", "## Lease renewals",
-			"## Signed documents", "## Joins", "## Audit logs", "## Authentications", "## Doctor", "## Attack paths",
+			"## Signed documents", "## Joins", "## Audit logs", "## Authentications", "## Doctor", "## Attack paths", "## Comparing attack paths",
 		} {
 			if !strings.Contains(text, title+"\n") {
 				t.Errorf("%s lacks %q", name, title)

@@ -119,6 +119,7 @@ var parts = []part{
 	{"authentications", (*bench).authentications},
 	{"doctor", (*bench).doctor},
 	{"paths", (*bench).paths},
+	{"diff", (*bench).pathsDiff},
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {

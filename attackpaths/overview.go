@@ -1,0 +1,150 @@
+package attackpaths
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Overview is what nodes reach, by namespace and kind.
+type Overview struct {
+	// Cells are those of all rows. Rows that reach the same in the same way share a cell, whose paths
+	// start from the first node of the first of these rows.
+	Cells []Cell
+	Rows  []OverviewRow
+}
+
+// OverviewRow is nodes that reach the same, but for themselves, their credentials and the pods on
+// them, and that reach cluster-admin in the same way.
+type OverviewRow struct {
+	// Nodes are sorted by name.
+	Nodes        []string
+	ClusterAdmin Certainty
+	ControlPlane bool
+	// Path leads from the first of the nodes to cluster-admin; empty if none does.
+	Path []Step
+	// Cells are the places in Overview.Cells of what the first of the nodes reaches, in the order
+	// of namespaces and kinds. It is empty where cluster-admin is certain: it owns everything.
+	Cells []int32
+}
+
+// OverviewOptions are options of [Graph.Overview].
+type OverviewOptions struct {
+	// CertainOnly leaves out what is only possible.
+	CertainOnly bool
+	// CertainCells leaves out of cells what is only possible, but not how cluster-admin is possible.
+	CertainCells bool
+	// Names is how many holdings a cell lists; 20 if zero.
+	Names int
+}
+
+// Overview lists what the nodes of classes reach, in the order of the classes, see
+// [Graph.AllNodes]. Nodes of one class that reach cluster-admin in different ways are several rows.
+func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
+	if o.Names <= 0 {
+		o.Names = 20
+	}
+	if o.CertainOnly {
+		classes = certainOnly(classes)
+	}
+	rows, keys := g.overviewRows(classes, o)
+	all := &Overview{Rows: rows}
+	places, first := map[cellKey]int32{}, make([][]int, len(rows))
+	for i := range rows {
+		rows[i].Cells = make([]int32, len(keys[i]))
+		for j, k := range keys[i] {
+			at, known := places[k]
+			if !known {
+				at = int32(len(places))
+				places[k] = at
+				first[i] = append(first[i], j)
+			}
+			rows[i].Cells[j] = at
+		}
+	}
+	all.Cells = make([]Cell, len(places))
+	g.eachNode(len(rows), o, func(i int) (string, Certainty) { return rows[i].Nodes[0], rows[i].ClusterAdmin }, func(i int, s *overviewSearch) {
+		rows[i].Path = s.adminPath()
+		for _, j := range first[i] {
+			all.Cells[rows[i].Cells[j]] = s.cell(s.groups[j])
+		}
+	})
+	return all
+}
+
+// certainOnly are classes without what is only possible.
+func certainOnly(classes []Class) []Class {
+	classes = slices.Clone(classes)
+	for i := range classes {
+		if c := &classes[i]; c.ClusterAdmin == Possible {
+			c.ClusterAdmin, c.Path = No, nil
+		}
+	}
+	return classes
+}
+
+// overviewRows makes the rows without their cells and paths, and the keys of their cells.
+func (g *Graph) overviewRows(classes []Class, o OverviewOptions) ([]OverviewRow, [][]cellKey) {
+	type member struct {
+		class int
+		node  string
+		keys  rowKeys
+	}
+	var members []member
+	for i, c := range classes {
+		names := c.Nodes
+		if c.ClusterAdmin == No {
+			names = names[:1] // the others reach the same
+		}
+		for _, name := range names {
+			members = append(members, member{class: i, node: name})
+		}
+	}
+	g.eachNode(len(members), o, func(i int) (string, Certainty) { return members[i].node, classes[members[i].class].ClusterAdmin },
+		func(i int, s *overviewSearch) { members[i].keys = s.keysOfRow() })
+	var rows []OverviewRow
+	var keys [][]cellKey
+	index := map[[2]any]int{}
+	for _, m := range members {
+		c := classes[m.class]
+		at, known := index[[2]any{m.class, m.keys.alone}]
+		if !known {
+			at, known = index[[2]any{m.class, m.keys.withStart}]
+		}
+		if !known {
+			at = len(rows)
+			rows = append(rows, OverviewRow{ClusterAdmin: c.ClusterAdmin, ControlPlane: c.ControlPlane})
+			keys = append(keys, m.keys.cells)
+		}
+		index[[2]any{m.class, m.keys.alone}], index[[2]any{m.class, m.keys.withStart}] = at, at
+		if c.ClusterAdmin == No {
+			rows[at].Nodes = c.Nodes
+		} else {
+			rows[at].Nodes = append(rows[at].Nodes, m.node)
+		}
+	}
+	return rows, keys
+}
+
+// eachNode calls do for so many nodes, on several processors, with what each reaches.
+func (g *Graph) eachNode(n int, o OverviewOptions, node func(int) (string, Certainty), do func(int, *overviewSearch)) {
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			s := &overviewSearch{Graph: g, options: o, certain: g.solver(false), possible: g.solver(true)}
+			defer g.release(s.certain)
+			defer g.release(s.possible)
+			for i := range next {
+				name, admin := node(i)
+				s.run(g.index[key{kind: isNode, name: name}], admin)
+				do(i, s)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}

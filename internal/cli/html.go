@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/report"
+)
+
+// paged is a result that can be shown as a page.
+type paged interface{ page() report.Page }
+
+// writePage writes a result as a page.
+func (s streams) writePage(result any) error {
+	switch r := result.(type) {
+	case paged:
+		return report.Write(s.out, r.page())
+	case *doctor.Report:
+		return report.Write(s.out, report.Page{Kind: report.KindDoctor, Title: "Doctor: " + r.Origin, Data: r})
+	}
+	return fmt.Errorf("a %T has no page", result)
+}
+
+func (r *diffResult) page() report.Page {
+	data := struct {
+		*diffResult
+		Headline   string                      `json:"headline"`
+		TotalLines []string                    `json:"totalLines"`
+		Techniques map[attackpaths.Code]string `json:"techniques"`
+	}{r, r.verdictText(), r.totalLines(), techniqueSummaries(r.custom)}
+	return report.Page{Kind: report.KindDiff, Title: "Diff: " + r.After.Origin, Data: data}
+}
+
+func (r reachResult) page() report.Page {
+	data := struct {
+		reachResult
+		// AttackPathsUnknown is true if more may be reached in the end.
+		AttackPathsUnknown bool `json:"attackPathsUnknown"`
+	}{r, r.AttackPaths != nil && r.AttackPaths.unread}
+	return report.Page{Kind: report.KindReach, Title: "Reach of node " + r.Node + ": " + r.State.Origin, Data: data}
+}
+
+func (r attackPathsResult) page() report.Page {
+	return attackPathsResults{Results: []attackPathsResult{r}, State: r.State, certainOnly: r.certainOnly, custom: r.custom}.page()
+}
+
+func (r attackPathsResults) page() report.Page {
+	a := report.AttackPaths{State: r.State.forPage(), CertainOnly: r.certainOnly, Summaries: techniqueSummaries(r.custom)}
+	seen := map[missing]bool{}
+	for _, result := range r.Results {
+		row := report.PathsRow{Names: []string{holdingText(result.Start)}, ClusterAdmin: result.ClusterAdmin}
+		for _, x := range result.Reached {
+			if x.Kind == attackpaths.ClusterAdmin {
+				row.Path = x.Path
+			}
+		}
+		for _, c := range result.Cells() {
+			row.Cells = append(row.Cells, int32(len(a.Cells)))
+			a.Cells = append(a.Cells, c)
+		}
+		a.Rows = append(a.Rows, row)
+		for _, m := range result.Missing {
+			if !seen[m] {
+				seen[m] = true
+				a.Missing = append(a.Missing, m.forPage())
+			}
+		}
+	}
+	return a.Page()
+}
+
+func (r attackPathsClasses) page() report.Page {
+	a := report.AttackPaths{
+		AllNodes: true, Cells: r.overview.Cells, State: r.State.forPage(), CertainOnly: r.certainOnly, Advice: r.WhatToChange,
+		CertainCells: r.certainCells,
+		Summaries:    techniqueSummaries(r.custom),
+	}
+	for _, row := range r.overview.Rows {
+		a.Rows = append(a.Rows, report.PathsRow{
+			Names: row.Nodes, ClusterAdmin: row.ClusterAdmin, ControlPlane: row.ControlPlane, Path: row.Path, Cells: row.Cells,
+		})
+	}
+	for _, m := range r.Missing {
+		a.Missing = append(a.Missing, m.forPage())
+	}
+	return a.Page()
+}
+
+// techniqueSummaries say what each technique does.
+func techniqueSummaries(custom []attackpaths.CustomTechnique) map[attackpaths.Code]string {
+	summaries := map[attackpaths.Code]string{}
+	for _, t := range attackpaths.Techniques() {
+		summaries[t.Code] = t.Summary
+	}
+	for _, t := range custom {
+		summaries[t.Code] = t.Summary
+	}
+	return summaries
+}
+
+func (s stateInfo) forPage() report.State {
+	return report.State{Origin: s.Origin, KubernetesVersion: s.KubernetesVersion}
+}
+
+func (m missing) forPage() report.Missing {
+	if m.Lacks != "" {
+		return report.Missing{Reason: m.Reason}
+	}
+	return report.Missing{Resource: m.Resource, Reason: m.Reason}
+}

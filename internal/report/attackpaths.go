@@ -1,0 +1,250 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// State is what a result was computed from.
+type State struct {
+	Origin            string `json:"origin"`
+	KubernetesVersion string `json:"kubernetesVersion"`
+}
+
+// Missing is what could not be read.
+type Missing struct {
+	Resource string `json:"resource"`
+	Reason   string `json:"reason"`
+}
+
+// PathsRow is a start, or nodes that reach the same.
+type PathsRow struct {
+	Names        []string
+	ClusterAdmin attackpaths.Certainty
+	ControlPlane bool
+	// Path leads to cluster-admin from the first name.
+	Path []attackpaths.Step
+	// Cells are places in AttackPaths.Cells.
+	Cells []int32
+}
+
+// AttackPaths is the result of the command attack-paths.
+type AttackPaths struct {
+	// AllNodes is true if the rows are all nodes, false if they are starts that were named.
+	AllNodes    bool
+	Rows        []PathsRow
+	Cells       []attackpaths.Cell
+	State       State
+	Missing     []Missing
+	CertainOnly bool
+	// CertainCells is true if cells leave out what is only possible.
+	CertainCells bool
+	// Advice is nil if it was not asked for.
+	Advice *attackpaths.Advice
+	// Summaries say what each technique does.
+	Summaries map[attackpaths.Code]string
+}
+
+// Page is the result as a page.
+func (a AttackPaths) Page() Page {
+	title := "Attack paths"
+	if a.AllNodes {
+		title = "Attack paths of all nodes"
+	}
+	return Page{Kind: KindAttackPaths, Title: title + ": " + a.State.Origin, Data: a.encode()}
+}
+
+// pathsData is the result for the page's scripts. Everything that repeats is in a list once, and
+// is referred to by its place. The first string is empty.
+type pathsData struct {
+	AllNodes     bool      `json:"allNodes"`
+	CertainOnly  bool      `json:"certainOnly,omitempty"`
+	CertainCells bool      `json:"certainCells,omitempty"`
+	State        State     `json:"state"`
+	Missing      []Missing `json:"missing"`
+	// Strings are all others' texts.
+	Strings []string `json:"strings"`
+	// Holdings are kind, namespace and name.
+	Holdings [][3]int `json:"holdings"`
+	// Steps are technique, from, to, impersonated identity or -1, reason, binding, what it depends
+	// on, and 1 if the step is only possible.
+	Steps [][8]int `json:"steps"`
+	// Paths are lists of steps. The first one is empty.
+	Paths [][]int `json:"paths"`
+	// Cells are namespace, kind, how many are certain, how many are possible, and start, then three
+	// for each that is listed: holding, path, and 1 if it is only possible.
+	Cells [][]int   `json:"cells"`
+	Rows  []rowData `json:"rows"`
+	// Techniques are the summaries of those that steps use.
+	Techniques map[string]string `json:"techniques"`
+	Advice     *adviceData       `json:"advice,omitempty"`
+}
+
+type rowData struct {
+	Names        []string `json:"names"`
+	ClusterAdmin string   `json:"clusterAdmin"`
+	ControlPlane bool     `json:"controlPlane,omitempty"`
+	Path         int      `json:"path,omitempty"`
+	// Cells are places, each less the one before it. They ascend: cells are in the order of
+	// namespaces and kinds.
+	Cells []int32 `json:"cells,omitempty"`
+}
+
+// changeData is a change in one sentence, and how many nodes it helps alone.
+type changeData struct {
+	Text     string `json:"text"`
+	Certain  int    `json:"certain"`
+	Entirely int    `json:"entirely"`
+}
+
+type adviceData struct {
+	Nodes        attackpaths.NodesThatReach `json:"nodes"`
+	Alone        []changeData               `json:"alone"`
+	NotEvaluated int                        `json:"notEvaluated,omitempty"`
+	Set          []changeData               `json:"set"`
+	Left         attackpaths.NodesThatReach `json:"left"`
+	// Remaining is the place of a path that is left.
+	Remaining int `json:"remaining,omitempty"`
+}
+
+// encoder numbers what repeats.
+type encoder struct {
+	data     *pathsData
+	strings  map[string]int
+	holdings map[attackpaths.Holding]int
+	steps    map[[8]int]int
+	paths    map[string]int
+}
+
+func (a AttackPaths) encode() *pathsData {
+	e := &encoder{
+		data: &pathsData{
+			AllNodes: a.AllNodes, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells, State: a.State, Missing: append([]Missing{}, a.Missing...),
+			Strings: []string{}, Holdings: [][3]int{}, Steps: [][8]int{}, Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
+			Techniques: map[string]string{},
+		},
+		strings: map[string]int{}, holdings: map[attackpaths.Holding]int{}, steps: map[[8]int]int{}, paths: map[string]int{},
+	}
+	e.string("")
+	e.path(nil)
+	order, places := cellOrder(a.Cells)
+	for _, at := range order {
+		e.data.Cells = append(e.data.Cells, e.cell(a.Cells[at]))
+	}
+	for _, r := range a.Rows {
+		e.data.Rows = append(e.data.Rows, e.row(r, places))
+	}
+	if a.Advice != nil {
+		e.data.Advice = e.advice(a.Advice)
+	}
+	for _, s := range e.data.Steps {
+		code := e.data.Strings[s[0]]
+		e.data.Techniques[code] = a.Summaries[attackpaths.Code(code)]
+	}
+	return e.data
+}
+
+// cellOrder orders cells by namespace and kind, and says for each at which place it is then.
+func cellOrder(cells []attackpaths.Cell) (order, places []int32) {
+	order, places = make([]int32, len(cells)), make([]int32, len(cells))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cells[a].Compare(cells[b]) })
+	for i, at := range order {
+		places[at] = int32(i)
+	}
+	return order, places
+}
+
+// place returns the place of a key, and adds it if it is new.
+func place[K comparable, V any](index map[K]int, k K, list *[]V, v V) int {
+	at, ok := index[k]
+	if !ok {
+		at = len(*list)
+		index[k] = at
+		*list = append(*list, v)
+	}
+	return at
+}
+
+func (e *encoder) string(text string) int { return place(e.strings, text, &e.data.Strings, text) }
+
+func (e *encoder) holding(h attackpaths.Holding) int {
+	if at, ok := e.holdings[h]; ok {
+		return at
+	}
+	return place(e.holdings, h, &e.data.Holdings, [3]int{e.string(h.Kind), e.string(h.Namespace), e.string(h.Name)})
+}
+
+func (e *encoder) step(s attackpaths.Step) int {
+	impersonates, possible := -1, 0
+	if s.Impersonates != nil {
+		impersonates = e.holding(*s.Impersonates)
+	}
+	if s.Certainty != attackpaths.Certain {
+		possible = 1
+	}
+	row := [8]int{
+		e.string(string(s.Technique)), e.holding(s.From), e.holding(s.To), impersonates, e.string(s.Because),
+		e.string(refText(s.GrantedBy)), e.string(s.DependsOn), possible,
+	}
+	return place(e.steps, row, &e.data.Steps, row)
+}
+
+func refText(r *rbac.Ref) string {
+	if r == nil {
+		return ""
+	}
+	return r.String()
+}
+
+func (e *encoder) path(steps []attackpaths.Step) int {
+	list := make([]int, len(steps))
+	for i, s := range steps {
+		list[i] = e.step(s)
+	}
+	return place(e.paths, fmt.Sprint(list), &e.data.Paths, list)
+}
+
+func (e *encoder) cell(c attackpaths.Cell) []int {
+	list := []int{e.string(c.Namespace), e.string(c.Kind), c.Certain, c.Possible, e.holding(c.From)}
+	for _, x := range c.Listed {
+		possible := 0
+		if x.Certainty != attackpaths.Certain {
+			possible = 1
+		}
+		list = append(list, e.holding(x.Holding), e.path(x.Path), possible)
+	}
+	return list
+}
+
+func (e *encoder) row(r PathsRow, places []int32) rowData {
+	d := rowData{Names: r.Names, ClusterAdmin: r.ClusterAdmin.String(), ControlPlane: r.ControlPlane, Path: e.path(r.Path)}
+	for _, c := range r.Cells {
+		d.Cells = append(d.Cells, places[c])
+	}
+	slices.Sort(d.Cells)
+	for i := len(d.Cells) - 1; i > 0; i-- {
+		d.Cells[i] -= d.Cells[i-1]
+	}
+	return d
+}
+
+func (e *encoder) advice(a *attackpaths.Advice) *adviceData {
+	return &adviceData{
+		Nodes: a.Nodes, Alone: changesData(a.Alone), NotEvaluated: a.NotEvaluated, Set: changesData(a.Set),
+		Left: a.Left, Remaining: e.path(a.Remaining),
+	}
+}
+
+func changesData(all []attackpaths.Change) []changeData {
+	list := []changeData{}
+	for _, c := range all {
+		list = append(list, changeData{c.String(), c.Certain, c.Entirely})
+	}
+	return list
+}

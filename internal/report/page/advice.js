@@ -1,0 +1,103 @@
+// What to change so that nodes no longer own the cluster.
+
+const helps = (c) =>
+  c.certain > 0 ? `${count(c.certain, 'node')} no longer certainly` : `${count(c.entirely, 'node')} no longer at all`;
+
+/** One sentence about the change that helps most; null if there is none. */
+function bestChange(advice) {
+  const best = advice?.alone[0];
+  if (!best) return null;
+  const word = best.certain > 0 ? 'certainly own' : 'possibly own';
+  return [
+    'The one change that helps most: ',
+    el('strong', {}, best.text),
+    `. Then ${count(best.certain || best.entirely, 'node')} no longer ${word} the cluster.`,
+  ];
+}
+
+function adviceSection(advice) {
+  if (!advice) return null;
+  const parts = [];
+  if (paths.unknown) {
+    parts.push(
+      el(
+        'p',
+        { class: 'unknown' },
+        'Not everything could be read: there may be other paths, which these changes do not end.',
+      ),
+    );
+  }
+  if (advice.nodes.certain + advice.nodes.possible === 0) {
+    if (!paths.unknown) parts.push(el('p', {}, 'Nothing: no node but those of the control plane owns the cluster.'));
+    return section('advice', 'What to change', parts);
+  }
+  parts.push(advice.alone.length === 0 ? el('p', {}, 'No change helps a node alone.') : aloneTable(advice));
+  if (advice.notEvaluated)
+    parts.push(
+      el('p', {}, `${count(advice.notEvaluated, 'more change')} on the paths of fewer nodes were not evaluated.`),
+    );
+  if (advice.set.length > 0) {
+    const goal = advice.remaining
+      ? 'these changes do the most that such changes can do'
+      : `these changes make sure that no node but those of the control plane ${page.data.certainOnly ? 'certainly owns' : 'owns'} the cluster`;
+    parts.push(
+      el('h3', {}, 'Together'),
+      el('p', {}, `Made together, ${goal} (a small set, not the smallest):`),
+      el(
+        'ol',
+        { class: 'changes' },
+        advice.set.map((c) => el('li', {}, c.text)),
+      ),
+    );
+  }
+  if (advice.remaining) {
+    parts.push(
+      el(
+        'p',
+        {},
+        `Then ${count(advice.left.certain, 'node')} still certainly own the cluster, and ${thousands(advice.left.possible)} possibly. A path that remains:`,
+      ),
+      stepList(paths.steps(advice.remaining)),
+    );
+  }
+  return section('advice', 'What to change', parts);
+}
+
+/** The changes that help alone: the first ones are shown, the others on demand. */
+function aloneTable(advice) {
+  const first = 5;
+  const table = (changes) =>
+    el(
+      'table',
+      { class: 'alone' },
+      el(
+        'thead',
+        {},
+        el(
+          'tr',
+          {},
+          el('th', { scope: 'col' }, 'One change'),
+          el('th', { scope: 'col', class: 'number' }, 'Nodes no longer certain'),
+          el('th', { scope: 'col', class: 'number' }, 'Not at all'),
+        ),
+      ),
+      el(
+        'tbody',
+        {},
+        changes.map((c) =>
+          el(
+            'tr',
+            {},
+            el('td', {}, c.text),
+            el('td', { class: 'number' }, thousands(c.certain)),
+            el('td', { class: 'number' }, thousands(c.entirely)),
+          ),
+        ),
+      ),
+    );
+  const more = advice.alone.slice(first);
+  return [
+    table(advice.alone.slice(0, first)),
+    more.length > 0 && el('details', {}, el('summary', {}, `${count(more.length, 'more change')}`), table(more)),
+  ];
+}

@@ -1,0 +1,44 @@
+package browser
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// The grids show a part only, and the paper has all rows, with the paths to cluster-admin.
+func TestPrint(t *testing.T) {
+	p := open(t, careless(t), "#q=web-3", light)
+	eval[bool](p, `(addEventListener('beforeprint', () => { window.printed = document.querySelector('.print').textContent; }), true)`)
+	pdf, err := chromedp.Run(p.ctx, chromedp.PrintToPDF())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(pdf, []byte("%PDF-")) {
+		t.Error("not a PDF")
+	}
+	printed := eval[string](p, "window.printed ?? ''")
+	p.has(printed, "The ranking, as filtered", "web-3", "to cluster-admin", "pod kube-system/backup-0 runs on web-3 and mounts a token")
+	p.is("after printing", eval[string](p, "String(document.querySelectorAll('.print').length)"), "0")
+}
+
+// What is closed on the screen is open on paper.
+func TestPrintDiff(t *testing.T) {
+	p := open(t, diffPage(t), "", light)
+	eval[bool](p, `(addEventListener('beforeprint', () => { window.printed = document.querySelector('#widened').innerText; }), true)`)
+	if _, err := chromedp.Run(p.ctx, chromedp.PrintToPDF()); err != nil {
+		t.Fatal(err)
+	}
+	p.has(eval[string](p, "window.printed ?? ''"), "PodTokenOnNode", "Because of the change")
+	p.is("open entries after printing", p.count("details.entry[open]"), "0")
+}
+
+func TestPrintReach(t *testing.T) {
+	p := open(t, reachPage(t), "", light)
+	eval[bool](p, `(addEventListener('beforeprint', () => { window.printed = document.querySelector('#kind-Secret').innerText; }), true)`)
+	if _, err := chromedp.Run(p.ctx, chromedp.PrintToPDF()); err != nil {
+		t.Fatal(err)
+	}
+	p.has(eval[string](p, "window.printed ?? ''"), "May get", "← pod shop/")
+}

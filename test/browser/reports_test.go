@@ -1,0 +1,63 @@
+package browser
+
+import "testing"
+
+func reachPage(t *testing.T) []byte {
+	t.Helper()
+	return html(t, "reach", "web-1", "--from", "../../examples/shop.snapshot")
+}
+
+func doctorPage(t *testing.T) []byte {
+	t.Helper()
+	return html(t, "doctor", "--from", "testdata/aws-auth.yaml")
+}
+
+// diffPage is about a change that gives the cluster to a node.
+func diffPage(t *testing.T) []byte {
+	t.Helper()
+	return html(t, "diff", "--from", "../../examples/shop.snapshot", "--with", "testdata/change.yaml")
+}
+
+func TestReachPage(t *testing.T) {
+	p := open(t, reachPage(t), "", light)
+	p.is("headline", p.text("h1"), "Node web-1 reaches 18 objects")
+	p.has(p.text(".top"), "it does not own the cluster; it reaches 3 service accounts (2 possible), 9 secrets (2 possible), 4 pods.")
+	p.click("#kind-Secret .entry summary")
+	p.wait(`document.querySelector('#kind-Secret .entry[open] .paths')`)
+	p.has(p.text("#kind-Secret .entry[open]"), "May get", "← pod shop/", "spec.")
+	p.has(p.fragment(), "#open=secret shop/")
+	p.search(`"session-key"`)
+	p.wait(`document.querySelector('[role=status]').innerText === '1 of 18 objects'`)
+	p.is("kinds without a hit", eval[string](p, "String(document.querySelector('#kind-Pod').hidden)"), "true")
+}
+
+func TestReachOfWhatIsNotKnown(t *testing.T) {
+	p := open(t, html(t, "reach", "n1", "--from", "testdata/blind.yaml"), "", light)
+	p.has(p.text("h1"), "or more")
+	p.has(p.text("#missing"), "It is not known what else it reaches")
+	p.has(p.text("main"), "it is not known what RBAC adds")
+	p.has(p.text(".top"), "it is not known whether it owns the cluster")
+}
+
+func TestDoctorPage(t *testing.T) {
+	p := open(t, doctorPage(t), "", light)
+	p.has(p.text("h1"), "error")
+	p.has(p.text(".top"), "could not be made")
+	p.has(p.text("#missing"), "That nothing is found says nothing about them", "no roles and bindings were given")
+	p.has(p.text(".finding"), "error", "Fix:")
+	p.has(p.text("#roles"), "Registers", "NotReady")
+	p.has(p.text("#checks"), "not made")
+}
+
+func TestDiffPage(t *testing.T) {
+	p := open(t, diffPage(t), "", light)
+	p.has(p.text("h1"), "the whole cluster")
+	p.has(p.text("#changes"), "ClusterRoleBinding", "testdata/change.yaml:")
+	p.click("#widened .entry summary")
+	p.wait(`document.querySelector('#widened .entry[open] .steps')`)
+	p.has(p.text("#widened .entry[open]"), "cluster-admin", "granted by", "Because of the change:", "testdata/change.yaml:")
+	fragment := p.fragment()
+	p.has(fragment, "#open=")
+	p.navigate(fragment)
+	p.is("a link opens the entry", p.count("#widened .entry[open] .steps"), "1")
+}

@@ -1,0 +1,23 @@
+package browser
+
+import (
+	"testing"
+)
+
+// What could not be read makes "not reached" unknown, everywhere.
+func TestUnknownIsNotSafe(t *testing.T) {
+	p := open(t, html(t, "attack-paths", "--all-nodes", "--what-to-change", "--from", "testdata/blind.yaml"), "", light)
+	p.is("headline", p.text("h1"), "It is not known which nodes own the cluster")
+	p.has(p.text("#missing"), "Not everything could be read", "it is not safe", "no roles and bindings")
+	p.has(p.text(".figures"), "0 own the cluster", "2 not known")
+	p.has(p.text("#advice"), "there may be other paths")
+	p.is("ranking", p.text("#ranking-grid .badge"), "?unknown")
+	p.is("safe", eval[string](p, "String(document.querySelectorAll('.badge.no, .square.nothing, .figures .no').length)"), "0")
+}
+
+func TestNothingIsOwned(t *testing.T) {
+	p := open(t, html(t, "attack-paths", "--all-nodes", "--what-to-change", "--from", "../../examples/shop.snapshot"), "", light)
+	p.is("headline", p.text("h1"), "No node owns the cluster")
+	p.is("what is missing", p.text("#missing"), "no such element")
+	p.has(p.text("#advice"), "no node but those of the control plane owns the cluster")
+}
