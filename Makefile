@@ -12,8 +12,15 @@ TOOL := go tool -modfile=tools/go.mod
 TAGS := grpcnotrace
 # No symbol table and no debugging information. `make build LDFLAGS=` keeps both.
 LDFLAGS := -s -w
+# What `node-authorizer version` says is linked into it: the tag, with what follows it. Variables of the
+# environment do not count, because VERSION is often another program's.
+VERSION = $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || \
+	git describe --always --dirty --exclude '*' 2>/dev/null | sed 's/^/v0.0.0-g/')
+REVISION = $(shell git rev-parse HEAD 2>/dev/null)
+CLI := github.com/node-authorizer/node-authorizer/internal/cli
+STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 # Every Go module of the repository.
-MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser
+MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release
 # The packages whose tests run under the race detector too: those with goroutines.
 RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/manifest ./internal/source ./internal/staleness ./internal/freshness \
 	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./ledger \
@@ -26,7 +33,7 @@ help: ## Show this help.
 
 .PHONY: build
 build: ## Build bin/node-authorizer, and bin/kubectl-node_authorizer beside it.
-	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/node-authorizer
+	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS) $(STAMP)' -o $(BIN) ./cmd/node-authorizer
 	ln -sf node-authorizer bin/kubectl-node_authorizer
 
 .PHONY: demo
@@ -53,7 +60,7 @@ each = failed=; for step in $(1); do $(MAKE) $$step || failed="$$failed $$step";
 
 .PHONY: test-code
 test-code: ## Run the tests that need no control plane.
-	@$(call each,test-vet test-unit test-race test-conformance test-deploy test-browser)
+	@$(call each,test-vet test-unit test-race test-conformance test-deploy test-browser test-release)
 
 .PHONY: test-vet
 test-vet:
@@ -89,6 +96,11 @@ test-protocol:
 test-deploy:
 	cd test/deploy && go test -count=1 ./...
 
+# The files of a release for one platform. `make release-snapshot` tests those for all.
+.PHONY: test-release
+test-release:
+	cd tools/release && go test -count=1 ./...
+
 # Needs Chromium: apt-get install chromium.
 .PHONY: test-browser
 test-browser:
@@ -118,12 +130,35 @@ test-stale: ## Run the tests on real control planes that wait until state is too
 	$(PLANE) build
 	cd test/e2e && go test -timeout 15m ./stale
 
+DIST := dist
+# PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.
+PLATFORMS =
+COMMIT_TIME = $(shell git log -1 --format=%ct)
+
+.PHONY: release-snapshot
+release-snapshot: ## Build all files of a release into dist, and test them.
+	rm -rf $(DIST)
+	cd tools/release && go run . build -version '$(VERSION)' -revision '$(REVISION)' -time '$(COMMIT_TIME)' \
+		-source $(CURDIR) -out $(CURDIR)/$(DIST) $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
+	cd tools/release && RELEASE_DIST=$(CURDIR)/$(DIST) RELEASE_VERSION='$(VERSION)' RELEASE_REVISION='$(REVISION)' \
+		RELEASE_TIME='$(COMMIT_TIME)' RELEASE_PLATFORMS='$(PLATFORMS)' go test -count=1 ./...
+
+# Needs GITHUB_TOKEN, or `docker login ghcr.io` and `gh auth login`.
+.PHONY: release-publish
+release-publish: ## Publish dist, which make release-snapshot has built from the tag of the release.
+	@[[ '$(VERSION)' =~ ^v[0-9]+\.[0-9]+\.[0-9]+$$ ]] || { echo "$(VERSION) is not the tag of a release"; exit 1; }
+	@[[ $$(find $(DIST) -name '*_$(VERSION)_*.tar.gz' -o -name '*_$(VERSION)_*.zip' | wc -l) -eq 6 ]] || \
+		{ echo "$(DIST) has not all platforms of $(VERSION): run make release-snapshot first"; exit 1; }
+	cd tools/release && go run . push -out $(CURDIR)/$(DIST)
+	gh release create '$(VERSION)' --verify-tag --title '$(VERSION)' --notes-file $(DIST)/notes.md $(DIST)/*
+
 .PHONY: lint
 lint: ## Check formatting and run the linters.
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "run make fmt for:"; echo "$$unformatted"; exit 1; fi
 	@long=$$(git ls-files '*.go' | while read -r f; do expand -t4 "$$f" | awk -v f="$$f" 'length > 140 {print f ":" FNR}'; done); \
 	if [ -n "$$long" ]; then echo "longer than 140 columns:"; echo "$$long"; exit 1; fi
+	$(TOOL) actionlint -shellcheck= -pyflakes=
 	@failed=; for module in $(MODULES); do (cd $$module && $(lint-module)) || failed="$$failed $$module"; done; \
 	if [ -n "$$failed" ]; then echo "lint failed in:$$failed"; exit 1; fi
 	@found=$$($(TOOL) deadcode -test ./...); dead=$$(grep -v 'func: Example' <<<"$$found" || true); \

@@ -1,13 +1,22 @@
 package cli
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
+
+// The linker sets these (-X): `make build` and releases to what git says. They are empty in a build
+// without these flags, such as `go install MODULE@VERSION`, of which Go's build info has the version.
+var (
+	linkedVersion  = ""
+	linkedRevision = ""
 )
 
 // versionResult is the version of the program.
@@ -45,25 +54,29 @@ func newVersion(a *app) *cobra.Command {
 }
 
 func currentVersion() versionResult {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return versionOf(linkedVersion, linkedRevision, info)
+}
+
+// versionOf returns the version of a program from what was linked into it, else from its build info.
+func versionOf(version, revision string, info *debug.BuildInfo) versionResult {
 	v := versionResult{
-		Version:    "unknown",
+		Version:    cmp.Or(version, info.Main.Version, "unknown"),
+		Revision:   revision,
+		Modified:   strings.HasSuffix(version, "-dirty"), // git describe --dirty
 		GoVersion:  runtime.Version(),
 		Platform:   runtime.GOOS + "/" + runtime.GOARCH,
 		Kubernetes: kubernetesRange{Oldest: kubeversion.Oldest.String(), Latest: kubeversion.Latest.String()},
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			v.Revision = s.Value
+			v.Revision = cmp.Or(v.Revision, s.Value)
 		case "vcs.modified":
-			v.Modified = s.Value == "true"
+			v.Modified = v.Modified || s.Value == "true"
 		}
 	}
 	return v

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/goreleaser/nfpm/v2"
+	_ "github.com/goreleaser/nfpm/v2/deb" // formats of packages
+	"github.com/goreleaser/nfpm/v2/files"
+	_ "github.com/goreleaser/nfpm/v2/rpm"
+)
+
+// writePackages writes packages for Debian and for distributions with RPM. They have the program, and
+// the link that makes it a plugin of kubectl.
+func (r *release) writePackages() error {
+	for _, b := range r.binaries {
+		if b.os != "linux" {
+			continue
+		}
+		for _, format := range []string{"deb", "rpm"} {
+			if err := r.writePackage(b, format); err != nil {
+				return fmt.Errorf("%s for %s: %w", format, b, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *release) writePackage(b binary, format string) error {
+	packager, err := nfpm.Get(format)
+	if err != nil {
+		return err
+	}
+	info := nfpm.WithDefaults(&nfpm.Info{
+		Name: programName, Version: r.version, Arch: b.arch, Platform: b.os, Section: "admin", Priority: "optional",
+		Maintainer: "The authors of " + programName + " <" + projectURL + ">", Description: description,
+		Homepage: projectURL, License: license, MTime: r.time,
+		Overridables: nfpm.Overridables{Contents: r.packageContents(b), RPM: nfpm.RPM{BuildHost: programName}},
+	})
+	if err := nfpm.PrepareForPackager(info, format); err != nil {
+		return err
+	}
+	var content bytes.Buffer
+	if err := packager.Package(info, &content); err != nil {
+		return err
+	}
+	return r.write(r.fileName(b.platform, "."+format), content.Bytes())
+}
+
+func (r *release) packageContents(b binary) files.Contents {
+	attributes := func(mode os.FileMode) *files.ContentFileInfo {
+		return &files.ContentFileInfo{Owner: "root", Group: "root", Mode: mode, MTime: r.time}
+	}
+	return files.Contents{
+		{Source: b.path, Destination: "/usr/bin/" + programName, FileInfo: attributes(0o755)},
+		{Source: programName, Destination: "/usr/bin/kubectl-node_authorizer", Type: files.TypeSymlink, FileInfo: attributes(0o777)},
+		{
+			Source: filepath.Join(r.source, "LICENSE"), Destination: "/usr/share/doc/" + programName + "/copyright",
+			FileInfo: attributes(0o644),
+		},
+	}
+}
