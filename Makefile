@@ -50,7 +50,7 @@ down: ## Stop the control plane that `make up` started.
 
 .PHONY: test
 test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
-	$(MAKE) -k -j3 test-code test-planes test-stale
+	$(MAKE) -k -j3 test-code test-planes test-apiservers
 	@echo "all tests passed"
 
 # `test` runs three groups in parallel: one uses the processors, the others mostly wait.
@@ -86,7 +86,7 @@ test-differential:
 
 .PHONY: test-generators
 test-generators:
-	cd test/conformance && go test -count=1 ./generate ./minors
+	cd test/conformance && go test -count=1 ./generate ./minors ./remedies
 
 .PHONY: test-protocol
 test-protocol:
@@ -122,13 +122,13 @@ test-localplane:
 
 .PHONY: test-e2e
 test-e2e:
-	cd test/e2e && go test -p 1 -timeout 15m $$(go list ./... | grep -v /stale$$)
+	cd test/e2e && go test -p 1 -timeout 15m $$(go list ./... | grep -vE '/(stale|policies|probes)$$')
 
-# These tests have no kubelets and wait for minutes, so they run beside the others.
-.PHONY: test-stale
-test-stale: ## Run the tests on real control planes that wait until state is too old.
+# These tests have no kubelets and mostly wait, so they run beside the others.
+.PHONY: test-apiservers
+test-apiservers: ## Run the tests on real control planes without nodes.
 	$(PLANE) build
-	cd test/e2e && go test -timeout 15m ./stale
+	cd test/e2e && go test -p 1 -timeout 15m ./stale ./policies ./probes
 
 DIST := dist
 # PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.

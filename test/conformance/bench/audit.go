@@ -187,7 +187,7 @@ func decodeOnly(text []byte) error {
 }
 
 // notExamined is what the program says of a log without objects, as most are.
-const notExamined = "could not be put to NodeRestriction"
+const notExamined = "could not be examined by NodeRestriction"
 
 // auditMemory lets the program read a long log, and looks at its memory after each
 // eighth of it. Growth is its peak at the end, to that after a quarter.
