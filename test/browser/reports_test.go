@@ -1,6 +1,14 @@
 package browser
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/probe"
+	"github.com/node-authorizer/node-authorizer/internal/report"
+)
 
 func reachPage(t *testing.T) []byte {
 	t.Helper()
@@ -47,6 +55,26 @@ func TestDoctorPage(t *testing.T) {
 	p.has(p.text(".finding"), "error", "Fix:")
 	p.has(p.text("#roles"), "Registers", "NotReady")
 	p.has(p.text("#checks"), "not made")
+}
+
+func TestDoctorPageHasProbes(t *testing.T) {
+	sent := []probe.Sent{{Method: "POST", Path: "/api/v1/nodes?dryRun=All", As: "system:node:<b>", Status: 201, Answer: "created"}}
+	result := doctor.Report{
+		Origin: "a cluster", Checks: []doctor.CheckResult{}, Roles: []doctor.RolePrediction{}, Findings: []finding.Finding{},
+		Probes: []probe.Probe{
+			{ID: "a", Question: "Does it hold?", Outcome: probe.Holds, Why: "the write was refused", Sent: []probe.Sent{}},
+			{ID: "b", Question: "Does that?", Outcome: probe.DoesNotHold, Why: "the write passed", Remedy: "turn it on", Sent: sent},
+			{ID: "c", Question: "And this?", Outcome: probe.Undetermined, Why: "no answer", Sent: sent},
+		},
+	}
+	var page bytes.Buffer
+	if err := report.Write(&page, report.Page{Kind: report.KindDoctor, Data: result}); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, page.Bytes(), "", light)
+	p.has(p.text("#probes"), "holds", "does not hold", "not known", "the write passed Fix: turn it on", "1 request")
+	p.click("#probes details:has(li) summary")
+	p.has(p.text("#probes li"), "POST /api/v1/nodes?dryRun=All as system:node:<b> → 201 created")
 }
 
 func TestDiffPage(t *testing.T) {

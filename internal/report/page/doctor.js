@@ -88,6 +88,44 @@ const groups = severities.map(([severity, , state, title]) => {
   ]);
   return part;
 });
+const probeOutcomes = {
+  holds: ['No', 'holds'],
+  doesNotHold: ['Certain', 'does not hold'],
+  undetermined: ['Unknown', 'not known'],
+};
+
+/** A request that a probe sent, with its answer. */
+const sentItem = (s) =>
+  el(
+    'li',
+    {},
+    el('code', {}, `${s.method} ${s.path}`),
+    s.anonymous ? ' without credentials' : s.as && [' as ', nameOf(s.as)],
+    s.body && [': ', s.body],
+    ' → ',
+    [s.status, s.answer].filter(Boolean).join(' '),
+  );
+
+function probeRow(p) {
+  const [state, word] = probeOutcomes[p.outcome] ?? probeOutcomes.undetermined;
+  return tableRow([
+    el('code', {}, p.id),
+    p.question,
+    badge(state, word),
+    [
+      p.why,
+      p.remedy && [' ', el('strong', {}, 'Fix: '), p.remedy],
+      el(
+        'details',
+        {},
+        el('summary', {}, count(p.sent.length, 'request')),
+        el('ul', {}, p.sent.map(sentItem)),
+      ),
+    ],
+  ]);
+}
+
+const probes = data.probes ?? [];
 const roles = data.roles.filter((r) => r.purpose !== 'others');
 const made = summary.checks - summary.undetermined;
 
@@ -132,6 +170,12 @@ page.show(
           ]),
         ),
       ),
+    ),
+  probes.length > 0 &&
+    section(
+      'probes',
+      'What the API server answered',
+      table('Probes', ['Probe', 'Question', 'Outcome', 'Why'], probes.map(probeRow)),
     ),
   section(
     'checks',
