@@ -226,6 +226,9 @@ func parseHolding(text, namespace string) (attackpaths.Holding, error) {
 		}
 		return attackpaths.Holding{Kind: kind, Namespace: namespace, Name: name}, nil
 	}
+	if kind == attackpaths.Node {
+		name = nodeName(name)
+	}
 	return attackpaths.Holding{Kind: kind, Name: name}, nil
 }
 

@@ -40,6 +40,7 @@ func (f *identityFlags) check() error {
 	case f.node != "" && len(f.groups) > 0:
 		return usagef("--as-group goes with --as: a node's groups are fixed")
 	}
+	f.node = nodeName(f.node)
 	return nil
 }
 

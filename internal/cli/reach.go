@@ -139,10 +139,11 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		if err != nil {
 			return err
 		}
-		if err := s.requireNode(args[0], ""); err != nil {
+		node := nodeName(args[0])
+		if err := s.requireNode(node, ""); err != nil {
 			return err
 		}
-		result, err := s.reach(args[0], only)
+		result, err := s.reach(node, only)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 		if err != nil {
 			return err
 		}
-		r, err := newRevocation(config, args[0], *reason, *dryRun)
+		r, err := newRevocation(config, nodeName(args[0]), *reason, *dryRun)
 		if err != nil {
 			return err
 		}
