@@ -175,11 +175,11 @@ func TestStateIsTooOld(t *testing.T) {
 			func(s *stubServer) { s.transport.failWith(nil) },
 		},
 		"credentials that stopped working, with open watches": {
-			"list pods: the certificate has expired",
+			"pods: the certificate has expired", // list or watch: a watch ends after a random time
 			func(s *stubServer) { s.failWith(unauthorized) }, func(s *stubServer) { s.failWith(nil) },
 		},
 		"credentials that stopped working": {
-			"list pods: the certificate has expired",
+			"pods: the certificate has expired", // list or watch: a watch ends after a random time
 			func(s *stubServer) { s.failWith(unauthorized); s.endWatches() }, func(s *stubServer) { s.failWith(nil) },
 		},
 		"revoked rights, with open watches": {
