@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 
 	psa "k8s.io/pod-security-admission/api"
 
@@ -35,12 +36,42 @@ type world struct {
 	websockets bool
 	// usesOf says how often each role is bound.
 	usesOf map[int32]int
+	// alike are the nodes that have pods of one workload and placement. They are found when a remedy
+	// needs them.
+	alike func() map[workloadPods][]string
+}
+
+// workloadPods are the pods of one workload that may run on the same nodes.
+type workloadPods struct {
+	namespace string
+	workload  inventory.Workload
+	placement inventory.Placement
+}
+
+func alikeOf(p *inventory.Pod) workloadPods {
+	return workloadPods{p.Namespace, p.Workload, p.Placement}
+}
+
+// nodesOfWorkloads lists the nodes of each workload in order.
+func nodesOfWorkloads(pods []*inventory.Pod) map[workloadPods][]string {
+	nodes := map[workloadPods][]string{}
+	for _, p := range pods {
+		if p.Node != "" {
+			nodes[alikeOf(p)] = append(nodes[alikeOf(p)], p.Node)
+		}
+	}
+	for key, names := range nodes {
+		slices.Sort(names)
+		nodes[key] = slices.Compact(names)
+	}
+	return nodes
 }
 
 func (b *builder) world() *world {
 	w := &world{
 		cluster: b.cluster, podsOn: b.podsOn, accounts: b.accounts, labels: b.labels, nodes: b.nodes,
 		websockets: b.cluster.Features.Minor() < 35, usesOf: map[int32]int{},
+		alike: sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(b.pods) }),
 	}
 	for _, bound := range b.bindings {
 		if role, ok := b.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]; ok {
@@ -119,7 +150,9 @@ func encoded(value any) json.RawMessage {
 }
 
 // escaped is a key of an object in a JSON pointer (RFC 6901).
-func escaped(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+func escaped(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
 
 // podSecurityRemedy makes a namespace refuse pods with rights over their host.
 func (s *solver) podSecurityRemedy(namespace string) *verdict.Remedy {

@@ -1,7 +1,7 @@
 package attackpaths
 
 import (
-	"slices"
+	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -12,7 +12,11 @@ import (
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
 const podsLabel = "node-restriction.kubernetes.io/"
 
-// stealRemedy keeps pods on the nodes that have them now. A pod that no node has is kept off by
+// maxStealNodes bounds the nodes that a remedy labels: there is a remedy for each kind of pod that a
+// node may get, which are thousands in a large cluster.
+const maxStealNodes = 3
+
+// stealRemedy keeps pods on nodes that have them now. A pod that no node has is kept off by
 // deleting it.
 func (s *solver) stealRemedy(p *inventory.Pod) *verdict.Remedy {
 	if p.Controller != "" {
@@ -25,7 +29,8 @@ func (s *solver) stealRemedy(p *inventory.Pod) *verdict.Remedy {
 	}
 	label := podsLabel + labelOf(p)
 	var changes []verdict.Change
-	for _, node := range s.nodesOf(p) {
+	nodes := s.world.alike()[alikeOf(p)]
+	for _, node := range nodes[:min(maxStealNodes, len(nodes))] {
 		e := editor{apiVersion: "v1", object: verdict.Object{Kind: Node, Name: node}}
 		e.do(verdict.Add, "/metadata/labels/"+escaped(label), "")
 		changes = append(changes, e.changes...)
@@ -36,19 +41,12 @@ func (s *solver) stealRemedy(p *inventory.Pod) *verdict.Remedy {
 		t.do(verdict.Add, t.spec+"/nodeSelector", map[string]string{label: ""})
 	}
 	t.replacePods(p)
-	return &verdict.Remedy{Changes: append(changes, t.changes...)}
-}
-
-// nodesOf are the nodes with pods of the same workload.
-func (s *solver) nodesOf(p *inventory.Pod) []string {
-	var nodes []string
-	for _, other := range s.pods {
-		if other.Node != "" && other.Namespace == p.Namespace && other.Workload == p.Workload && other.Placement == p.Placement {
-			nodes = append(nodes, other.Node)
-		}
+	r := &verdict.Remedy{Changes: append(changes, t.changes...)}
+	if more := len(nodes) - maxStealNodes; more > 0 {
+		r.Warning = fmt.Sprintf("The pods run on %d more nodes: label those of them that you trust, or the pods have to run on these %d.",
+			more, maxStealNodes)
 	}
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	return r
 }
 
 // labelOf is a name for the nodes of a workload. Names of labels have at most 63 characters.
