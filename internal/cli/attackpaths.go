@@ -6,10 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
@@ -201,37 +199,6 @@ func (f *attackPathsFlags) parse(args []string) error {
 	return nil
 }
 
-// holdingWords are the words for the kinds of holdings.
-var holdingWords = map[string]string{
-	"node": attackpaths.Node, "nodes": attackpaths.Node, "no": attackpaths.Node,
-	"pod": attackpaths.Pod, "pods": attackpaths.Pod, "po": attackpaths.Pod,
-	"serviceaccount": attackpaths.ServiceAccount, "serviceaccounts": attackpaths.ServiceAccount, "sa": attackpaths.ServiceAccount,
-	"secret": attackpaths.Secret, "secrets": attackpaths.Secret,
-	"namespace": attackpaths.Namespace, "namespaces": attackpaths.Namespace, "ns": attackpaths.Namespace,
-	"user": attackpaths.User, "group": attackpaths.Group,
-}
-
-// parseHolding reads KIND/NAME or KIND/NAMESPACE/NAME.
-func parseHolding(text, namespace string) (attackpaths.Holding, error) {
-	word, name, ok := strings.Cut(text, "/")
-	kind, known := holdingWords[strings.ToLower(word)]
-	if !ok || name == "" || !known {
-		return attackpaths.Holding{}, usagef(
-			"%q is not KIND/NAME with KIND node, pod, serviceaccount, secret, namespace, user or group", text)
-	}
-	switch kind {
-	case attackpaths.Pod, attackpaths.ServiceAccount, attackpaths.Secret:
-		if inner, rest, ok := strings.Cut(name, "/"); ok {
-			namespace, name = inner, rest
-		}
-		return attackpaths.Holding{Kind: kind, Namespace: namespace, Name: name}, nil
-	}
-	if kind == attackpaths.Node {
-		name = nodeName(name)
-	}
-	return attackpaths.Holding{Kind: kind, Name: name}, nil
-}
-
 // attackPaths answers and writes.
 func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format) error {
 	g, err := s.attackGraph(f)
@@ -337,49 +304,6 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 		result.overview = g.Overview(result.Classes, options)
 	}
 	return a.write(result, format)
-}
-
-// attackGraph makes the graph of the state.
-func (s *session) attackGraph(f *attackPathsFlags) (*attackpaths.Graph, error) {
-	return attackpaths.New(s.attackCluster(f))
-}
-
-// attackCluster is the state as attack paths need it.
-func (s *session) attackCluster(f *attackPathsFlags) *attackpaths.Cluster {
-	c := &attackpaths.Cluster{
-		Inventory: s.State.Inventory, Relations: s.State.Graph, RBAC: s.State.RBAC, Features: s.Features,
-		Audiences: s.audiencesOfPod, EKS: strings.Contains(s.State.ServerVersion, "-eks-"), Serves: s.serves(),
-		Custom: f.custom, Policies: admissionpolicy.New(),
-	}
-	for _, start := range f.starts {
-		if start.Kind == attackpaths.User {
-			c.Users = append(c.Users, attackpaths.Identity{Name: start.Name, Groups: f.groups})
-		}
-	}
-	return c
-}
-
-// audiencesOfPod lists the audiences that a pod's volumes of CSI drivers need. The inventory has
-// those of its projected volumes.
-func (s *session) audiencesOfPod(namespace, name string) ([]string, bool) {
-	pod, ok := s.State.Pod(namespace, name)
-	if !ok {
-		return nil, true
-	}
-	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil })
-	return s.Restriction.Audiences(pod)
-}
-
-// serves says which resources the API server serves; nil if that is unknown.
-func (s *session) serves() func(group, resource string) bool {
-	if s.State.Resources == nil {
-		return nil
-	}
-	served := map[[2]string]bool{}
-	for _, r := range s.State.Resources {
-		served[[2]string{r.Group, r.Name}] = true
-	}
-	return func(group, resource string) bool { return served[[2]string{group, resource}] }
 }
 
 // dropPossible leaves only what is certain.

@@ -117,21 +117,23 @@ func (e *examination) noIdentity(p *probe.Probe) (finding.Finding, bool) {
 }
 
 func (e *examination) readsSecrets(p *probe.Probe) (finding.Finding, bool) {
+	nodes := []string{nodeidentity.Group, groupAuthenticated}
+	bound := e.bound(nodes, "get", "", "secrets") || e.bound(nodes, "list", "", "secrets")
 	return finding.Finding{
 		Code: NodesReadSecrets, Severity: finding.Error,
 		Consequence: "every node reads secrets of pods that do not run on it, and can act as whom they belong to",
 		Remedy:      "remove the nodes from the binding, or restrict the authorizer that allows it (node-authorizer doctor --plan)",
-	}, p.Cause != probe.ByEveryone && !e.bound([]string{nodeidentity.Group, groupAuthenticated}, "get", "", "secrets") &&
-		!e.bound([]string{nodeidentity.Group, groupAuthenticated}, "list", "", "secrets")
+	}, p.Cause != probe.ByEveryone && !bound
 }
 
 func (e *examination) approves(p *probe.Probe) (finding.Finding, bool) {
+	groups := []string{nodeidentity.Group, groupBootstrappers, groupAuthenticated}
+	bound := e.bound(groups, "approve", certificatesv1.GroupName, "signers")
 	return finding.Finding{
 		Code: NodesGrantCertificates, Severity: finding.Error,
 		Consequence: "they can become any node, and serve as one",
 		Remedy:      "remove them from the binding, and bind the role to the approver",
-	}, p.Cause != probe.ByEveryone &&
-		!e.bound([]string{nodeidentity.Group, groupBootstrappers, groupAuthenticated}, "approve", certificatesv1.GroupName, "signers")
+	}, p.Cause != probe.ByEveryone && !bound
 }
 
 func (e *examination) readsOthers(p *probe.Probe) (finding.Finding, bool) {

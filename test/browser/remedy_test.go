@@ -48,9 +48,9 @@ func TestRemedies(t *testing.T) {
 				`[{"op":"test","path":"/subjects/0","value":{"kind":"User"}},` + "\n" + ` {"op":"remove","path":"/subjects/0"}]`,
 		},
 		{
-			"an object is deleted whole",
-			verdict.Remedy{Changes: []verdict.Change{{Of: verdict.OfObject, Op: verdict.Remove, Object: binding}}},
-			"Remedy: change RoleBinding shop/</script>\n# RoleBinding shop/</script>\ndelete it",
+			"an object is deleted whole, and what that breaks is said",
+			verdict.Remedy{Changes: []verdict.Change{{Of: verdict.OfObject, Op: verdict.Remove, Object: binding}}, Warning: "It breaks."},
+			"Remedy: change RoleBinding shop/</script>\n\nIt breaks.\n\n# RoleBinding shop/</script>\ndelete it",
 		},
 		{
 			"no remedy is said",

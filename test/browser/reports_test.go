@@ -39,6 +39,11 @@ func TestReachPage(t *testing.T) {
 	p.is("kinds without a hit", eval[string](p, "String(document.querySelector('#kind-Pod').hidden)"), "true")
 }
 
+func TestReachOfAPart(t *testing.T) {
+	p := open(t, html(t, "reach", "web-1", "--in-total=false", "--from", "../../examples/shop.snapshot"), "", light)
+	p.has(p.text(".top"), "What this leads to in the end was not computed")
+}
+
 func TestReachOfWhatIsNotKnown(t *testing.T) {
 	p := open(t, html(t, "reach", "n1", "--from", "testdata/blind.yaml"), "", light)
 	p.has(p.text("h1"), "or more")

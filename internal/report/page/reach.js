@@ -134,6 +134,7 @@ page.show(
     'reach',
     `Node ${data.node} reaches ${count(data.objects.length, 'object')}${unknown ? ', or more' : ''}`,
     [
+      !total && 'What this leads to in the end was not computed: reach --in-total does, or attack-paths.',
       total && [
         'In the end, through everything that it can read and act as, ',
         adminWords[admin],

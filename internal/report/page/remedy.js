@@ -31,6 +31,7 @@ function remedyElement(remedy) {
     'details',
     { class: 'remedy' },
     el('summary', {}, 'Remedy: ', list(groups.map((g) => `change ${g[0].object.kind} ${withNamespace(g[0].object)}`))),
+    remedy.warning && el('p', {}, remedy.warning),
     el('pre', { tabindex: '0' }, lines(groups.map(patchText).join('\n\n'))),
   );
 }

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
+)
+
+// attackGraph makes the graph of the state.
+func (s *session) attackGraph(f *attackPathsFlags) (*attackpaths.Graph, error) {
+	return attackpaths.New(s.attackCluster(f))
+}
+
+// attackCluster is the state as attack paths need it.
+func (s *session) attackCluster(f *attackPathsFlags) *attackpaths.Cluster {
+	c := &attackpaths.Cluster{
+		Inventory: s.State.Inventory, Relations: s.State.Graph, RBAC: s.State.RBAC, Features: s.Features,
+		Audiences: s.audiencesOfPod, EKS: strings.Contains(s.State.ServerVersion, "-eks-"), Serves: s.serves(),
+		Custom: f.custom, Policies: admissionpolicy.New(),
+	}
+	for _, start := range f.starts {
+		if start.Kind == attackpaths.User {
+			c.Users = append(c.Users, attackpaths.Identity{Name: start.Name, Groups: f.groups})
+		}
+	}
+	return c
+}
+
+// audiencesOfPod lists the audiences that a pod's volumes of CSI drivers need. The inventory has
+// those of its projected volumes.
+func (s *session) audiencesOfPod(namespace, name string) ([]string, bool) {
+	pod, ok := s.State.Pod(namespace, name)
+	if !ok {
+		return nil, true
+	}
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil })
+	return s.Restriction.Audiences(pod)
+}
+
+// serves says which resources the API server serves; nil if that is unknown.
+func (s *session) serves() func(group, resource string) bool {
+	if s.State.Resources == nil {
+		return nil
+	}
+	served := map[[2]string]bool{}
+	for _, r := range s.State.Resources {
+		served[[2]string{r.Group, r.Name}] = true
+	}
+	return func(group, resource string) bool { return served[[2]string{group, resource}] }
+}
