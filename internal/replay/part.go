@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"hash/maphash"
 	"strings"
 	"time"
 
@@ -13,10 +12,10 @@ import (
 // each event.
 type outcome struct {
 	by who
-	// key is the same for the stages of one request.
-	key uint64
-	// last is true for the last stage of a request. long is true for a long-running
-	// request, which also has the stage ResponseStarted.
+	// key is the same for the stages of a long-running request; other requests have one
+	// stage.
+	key stageKey
+	// last is true for the last stage of a request.
 	last, long bool
 	logged     answered
 	// examined is true for a write that NodeRestriction examined.
@@ -48,7 +47,6 @@ type part struct {
 	outcomes    []outcome
 	first, last time.Time
 	answered    bool
-	hash        maphash.Hash
 	paths       paths
 	object      auditlog.Object // of the current event
 }
@@ -76,7 +74,7 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 	o := outcome{last: e.Last(), long: takesLong(e), at: e.Received, logged: answerOf(e)}
 	if o.logged == answeredUnknown {
 		if strings.HasPrefix(e.UserAgent, kubeletAgent) {
-			o.key = p.keyOf(e)
+			o.setKey(e)
 			p.outcomes = append(p.outcomes, o)
 		}
 		return
@@ -85,7 +83,8 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 	if !isKubelet {
 		return
 	}
-	o.by, o.key = by, p.keyOf(e)
+	o.by = by
+	o.setKey(e)
 	var asked request
 	p.paths.requestOf(e, &asked)
 	if ev.Extra {
@@ -113,15 +112,10 @@ func (ev *Evaluators) detailOf(e *auditlog.Event, by who, result answer, asked r
 	return d
 }
 
-// keyOf returns a key of the request. The audit id alone is not enough, because clients may
-// choose it.
-func (p *part) keyOf(e *auditlog.Event) uint64 {
-	p.hash.Reset()
-	for _, text := range [...]string{e.AuditID, e.User.Name, e.Verb, e.RequestURI} {
-		_, _ = p.hash.WriteString(text) // never fails
-		_ = p.hash.WriteByte(0)
+func (o *outcome) setKey(e *auditlog.Event) {
+	if o.long {
+		o.key = stageKeyOf(e)
 	}
-	return p.hash.Sum64()
 }
 
 // evaluate asks the evaluators, unless the request was not decided at the time.
