@@ -47,8 +47,12 @@ type part struct {
 	outcomes    []outcome
 	first, last time.Time
 	answered    bool
-	paths       paths
-	object      auditlog.Object // of the current event
+}
+
+// worker is what one worker uses for all of its events.
+type worker struct {
+	paths  paths
+	object auditlog.Object // of the current event
 }
 
 func (p *part) clear() {
@@ -57,7 +61,7 @@ func (p *part) clear() {
 }
 
 // add evaluates an event if it belongs to a kubelet.
-func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
+func (ev *Evaluators) add(ctx context.Context, p *part, w *worker, e *auditlog.Event) {
 	if at := e.Received; !at.IsZero() {
 		if p.first.IsZero() || at.Before(p.first) {
 			p.first = at
@@ -70,7 +74,7 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 		return
 	}
 	p.answered = true
-	p.paths.correct(e, &p.object)
+	w.paths.correct(e, &w.object)
 	o := outcome{last: e.Last(), long: takesLong(e), at: e.Received, logged: answerOf(e)}
 	if o.logged == answeredUnknown {
 		if strings.HasPrefix(e.UserAgent, kubeletAgent) {
@@ -86,7 +90,7 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 	o.by = by
 	o.setKey(e)
 	var asked request
-	p.paths.requestOf(e, &asked)
+	w.paths.requestOf(e, &asked)
 	if ev.Extra {
 		asked.Extra = e.Extra(userOf(e))
 	}

@@ -29,8 +29,11 @@ func RunPart(ctx context.Context, files []auditlog.File, ev *Evaluators, opts au
 func collect(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*collector, auditlog.Summary, error) {
 	c := newCollector(ctx, ev)
 	read, err := auditlog.Read(ctx, files, auditlog.Sink[*part]{
-		New:   func() *part { return &part{paths: newPaths()} },
-		Event: func(p *part, e *auditlog.Event) { ev.add(ctx, p, e) },
+		New: func() *part { return new(part) },
+		Event: func() func(*part, *auditlog.Event) {
+			w := &worker{paths: newPaths()}
+			return func(p *part, e *auditlog.Event) { ev.add(ctx, p, w, e) }
+		},
 		Merge: c.merge,
 	}, opts)
 	return c, read, err
