@@ -40,8 +40,8 @@ type pipeline[T any] struct {
 	// queued is the maximum number of batches of one file that wait for their turn.
 	queued int
 	texts  chan []byte
-	parts       chan T
-	work        chan *batch[T]
+	parts  chan T
+	work   chan *batch[T]
 }
 
 // lane is a file that is being read.

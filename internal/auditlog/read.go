@@ -14,7 +14,6 @@ const (
 	// MaxBroken is the maximum number of broken lines. An input with more is not an
 	// audit log.
 	MaxBroken = 100
-
 )
 
 // Sink receives the events. T is the result of a part of the log.

@@ -23,8 +23,10 @@ import (
 func collected(ctx context.Context, files []File, stdin io.Reader) ([]string, Summary, error) {
 	var all []string
 	summary, err := Read(ctx, files, Sink[*[]string]{
-		New:   func() *[]string { return new([]string) },
-		Event: func() func(*[]string, *Event) { return func(part *[]string, e *Event) { *part = append(*part, e.AuditID) } },
+		New: func() *[]string { return new([]string) },
+		Event: func() func(*[]string, *Event) {
+			return func(part *[]string, e *Event) { *part = append(*part, e.AuditID) }
+		},
 		Merge: func(part *[]string) { all = append(all, *part...); *part = (*part)[:0] },
 	}, Options{Stdin: stdin})
 	return all, summary, err

@@ -13,7 +13,7 @@ const usageWidth = 100
 // usage writes the usage of a command, with its own flags before those with a heading.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	if cmd.HasAvailableSubCommands() {
+	if cmd.HasAvailableSubCommands() && !cmd.Runnable() {
 		fmt.Fprintf(out, "Usage:\n  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
@@ -24,6 +24,9 @@ func usage(cmd *cobra.Command) error {
 		return nil
 	}
 	fmt.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
+	for _, c := range cmd.Commands() {
+		fmt.Fprintf(out, "  %s\n", c.UseLine())
+	}
 	if cmd.HasExample() {
 		fmt.Fprintf(out, "\nExamples:\n%s\n", cmd.Example)
 	}
