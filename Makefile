@@ -118,6 +118,10 @@ endif
 screenshots: ## Write the pictures of pages in docs/images. Needs Chromium.
 	cd test/browser && UPDATE_SCREENSHOTS=1 go test -count=1 -run TestScreenshots .
 
+.PHONY: recording
+recording: ## Record docs/images/recording.svg, the picture in the README, again.
+	UPDATE_GOLDEN=1 go test -count=1 -run TestRecording ./internal/cli
+
 .PHONY: test-planes
 test-planes: ## Run the tests on real control planes.
 	$(PLANE) build
