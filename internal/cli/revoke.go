@@ -284,7 +284,7 @@ func (r revokeResult) Text(p *render.Page) {
 		p.Line("  %s", line)
 	}
 	p.Section("To let a machine join again")
-	p.Line("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
+	p.Command("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
 	if r.last() != nil {
 		p.Line("  Not before: while a machine has the name, the certificate above can be renewed.")
 	}
