@@ -61,6 +61,9 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 	for folder, want := range map[string][]string{
 		"rbac":                {"ClusterRole"},
 		"chain":               {"ClusterRole"},
+		"reader":              {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+		"reader/secrets":      {"ClusterRole", "ClusterRoleBinding"},
+		"reader/openshift":    {"Role", "RoleBinding"},
 		"static-pod":          {"ClusterRole", "ClusterRoleBinding"},
 		"static-pod/webhooks": {"MutatingWebhookConfiguration"},
 		"service": {
