@@ -230,7 +230,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 			result.dropPossible()
 		}
 		result.Missing = s.missingForPaths(nodesOf(result.Result)...)
-		a.warnMissing(slices.DeleteFunc(slices.Clone(result.Missing), func(m missing) bool { return warned[m] }))
+		a.warnMissing(slices.DeleteFunc(slices.Clone(result.Missing), func(m missing) bool { return warned[m] }), morePaths)
 		for _, m := range result.Missing {
 			warned[m] = true
 		}
@@ -270,7 +270,7 @@ func nodesOf(r attackpaths.Result) []string {
 
 func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPathsFlags, format render.Format) error {
 	missing := s.missingForPaths(s.knownNodes()...)
-	a.warnMissing(missing)
+	a.warnMissing(missing, morePaths)
 	result := attackPathsClasses{
 		Classes: g.AllNodes(), Missing: missing, State: s.info(), custom: f.custom, certainOnly: f.certainOnly,
 	}

@@ -94,7 +94,7 @@ func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, keep
 	if err := s.requireRBAC(); err != nil {
 		return err
 	}
-	a.warnMissing(s.allMissing())
+	a.warnMissing(s.allMissing(), requestsDepend)
 	var left []string
 	if !keep {
 		left = replay.LeaveOutSystemNode(s.State.RBAC)

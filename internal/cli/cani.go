@@ -65,7 +65,7 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 		if err != nil {
 			return err
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, answerDepends)
 		a.status = result.status()
 		if *quiet {
 			return nil

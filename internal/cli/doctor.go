@@ -118,9 +118,7 @@ examine.`,
 				return err
 			}
 		}
-		for _, m := range cluster.Missing {
-			a.warn("%s", m)
-		}
+		a.warnMissing(unexamined(cluster.Missing), checksNotMade)
 		if !e.plan {
 			e.options.Audit = audit
 		}

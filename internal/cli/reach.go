@@ -150,7 +150,7 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		if cmd.Flags().Changed("in-total") && !*inTotal {
 			result.AttackPaths = nil
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, listIncomplete)
 		return a.write(result, format)
 	}
 	return cmd

@@ -44,7 +44,7 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 		if err != nil {
 			return err
 		}
-		a.warnMissing(s.allMissing())
+		a.warnMissing(s.allMissing(), snapshotDepends)
 		if err := a.save(*file, s.State); err != nil {
 			return err
 		}

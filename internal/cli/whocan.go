@@ -106,7 +106,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		if result.NamespaceAssumed = q.namespaced && state.namespace == "" && !flags.allNamespaces; result.NamespaceAssumed {
 			a.warn("%s", result.namespaceText())
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, moreNodes)
 		a.status = result.status()
 		return a.write(result, format)
 	}
