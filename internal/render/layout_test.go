@@ -36,7 +36,9 @@ func TestProseWrapsToTheWidth(t *testing.T) {
 		{"a line that just fits stays", 29, func(p *Page) { p.Line("  one two three four five six") }, `
   one two three four five six
 `},
-		{"a line breaks between words, and hangs under its beginning", 26, func(p *Page) { p.Line("  one two three four five six") }, `
+		{"a line breaks between words, and hangs under its beginning", 26, func(p *Page) {
+			p.Line("  one two three four five six")
+		}, `
   one two three four five
   six
 `},
@@ -55,7 +57,9 @@ func TestProseWrapsToTheWidth(t *testing.T) {
   fix: one two three
        four
 `},
-		{"a word that is longer than the line is not broken", 20, func(p *Page) { p.Line("  see https://example.com/long/way for more about it") }, `
+		{"a word that is longer than the line is not broken", 20, func(p *Page) {
+			p.Line("  see https://example.com/long/way for more about it")
+		}, `
   see
   https://example.com/long/way
   for more about it
