@@ -125,6 +125,7 @@ cluster-admin unless --to names another.`,
 		"show the path to one target: cluster-admin, node/NAME, secret/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME")
 	must(cmd.RegisterFlagCompletionFunc("to", f.state.completeHolding(false, "cluster-admin", "user/", "group/")))
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "a group of the user that the path starts from; can be repeated")
+	must(cmd.RegisterFlagCompletionFunc("group", f.state.groupNames))
 	cmd.Flags().BoolVar(&f.allNodes, "all-nodes", false, "start from each node; nodes that reach the same are one row")
 	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
 	cmd.Flags().BoolVar(&f.whatToChange, "what-to-change", false,

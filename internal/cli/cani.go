@@ -53,7 +53,6 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 
   # May it watch its pods?
   node-authorizer can-i watch pods -A --field-selector spec.nodeName=worker-1 --node worker-1`,
-		ValidArgsFunction: completeQuestion,
 	}
 	list := cmd.Flags().Bool("list", false, "list what the node or user may do, in all namespaces or that of -n")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -102,6 +101,10 @@ type askFlags struct {
 func addAsk(a *app, cmd *cobra.Command) *askFlags {
 	f := &askFlags{app: a, state: addState(a, cmd), question: addQuestion(cmd), identity: addIdentity(cmd)}
 	f.state.parts = true
+	f.state.completeAsked(cmd)
+	must(cmd.RegisterFlagCompletionFunc("node", f.state.nodeNames))
+	must(cmd.RegisterFlagCompletionFunc("as", f.state.userNames))
+	must(cmd.RegisterFlagCompletionFunc("as-group", f.state.groupNames))
 	f.state.addBehaviour(cmd)
 	f.state.addChanges(cmd)
 	f.state.addAuthorization(cmd, "the Node authorizer, then RBAC")

@@ -55,8 +55,7 @@ nothing to fix, 1 if the answer is no, 2 if it is not known.`,
 
   # Draw the path
   node-authorizer explain get secrets/db -n shop --node worker-2 -o dot | dot -Tsvg > path.svg`,
-		Args:              questionArgs,
-		ValidArgsFunction: completeQuestion,
+		Args: questionArgs,
 	}
 	ask := addAsk(a, cmd)
 	objects := addObjects(cmd)

@@ -40,11 +40,12 @@ leaves nothing that could still be turned into a certificate.
 Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 		Example: `  node-authorizer revoke worker-1 --reason "disk was stolen"
   node-authorizer revoke worker-1 --dry-run`,
-		Args:              exactly("NODE"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly("NODE"),
 	}
 	connection := addConnection(cmd)
+	cmd.ValidArgsFunction = (&stateFlags{connection: connection}).nodeArgument
 	reason := cmd.Flags().String("reason", "", "why, for the NodeAttestation's condition")
+	must(cmd.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions))
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

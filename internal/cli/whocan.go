@@ -75,10 +75,10 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 
   # Which nodes can mint tokens for this service account?
   node-authorizer who-can create serviceaccounts/api --subresource token -n shop`,
-		Args:              questionArgs,
-		ValidArgsFunction: completeQuestion,
+		Args: questionArgs,
 	}
 	state, flags := addState(a, cmd), addQuestion(cmd)
+	state.completeAsked(cmd)
 	state.addBehaviour(cmd)
 	state.addChanges(cmd)
 	state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
