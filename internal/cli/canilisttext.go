@@ -42,7 +42,8 @@ func (r canIList) notes() []string {
 		notes = append(notes, "What rules of RBAC let the node write has to pass "+nameRestriction+" too: ask can-i about the request.")
 	}
 	for _, name := range r.NotListed {
-		notes = append(notes, render.Unsure.In("The authorizer "+name+" is asked too, and has no list of rules: ask can-i about the request."))
+		notes = append(notes, render.Unsure.In(
+			"The authorizer "+name+" is asked too, and has no list of rules: ask can-i about the request."))
 	}
 	return notes
 }

@@ -48,7 +48,8 @@ func connectionTo(t *testing.T, server, user string) *connection {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q}}],
-		"users":[{"name":"u","user":{%s}}],"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, server, user)
+		"users":[{"name":"u","user":{%s}}],"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],
+		"current-context":"x"}`, server, user)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

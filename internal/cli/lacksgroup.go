@@ -43,17 +43,30 @@ func (a *app) warnMissing(all []missing, effect string) {
 	}
 }
 
-// missingText writes what is missing below a result; wide has a line for each.
+// missingText writes what is missing below a result: one line for everything that the user may not
+// read, and a limited number for what files lack. Wide has a line for each.
 func missingText(p *render.Page, all []missing) {
-	lines := make([]string, len(all))
-	for i, m := range all {
-		lines[i] = m.line()
+	isRefused := func(m missing) bool { return m.refusal != "" }
+	others := slices.DeleteFunc(slices.Clone(all), isRefused)
+	var lines []string
+	if len(all)-len(others) > 1 && !p.Wide() {
+		refused := slices.DeleteFunc(slices.Clone(all), func(m missing) bool { return !isRefused(m) })
+		lines = append(lines, refusedLine(refused, ""))
+	} else {
+		others = all
 	}
+	for _, m := range others {
+		lines = append(lines, m.line())
+	}
+	shown := lines
 	if !p.Wide() {
-		lines = groupMissing(all, "", missing.line)
+		shown = lines[:min(warningRows, len(lines))]
 	}
-	for _, line := range lines {
+	for _, line := range shown {
 		p.Line("  %s", line)
+	}
+	if more := len(lines) - len(shown); more > 0 {
+		p.Line("  … and %s more (-o json lists all)", render.Thousands(more))
 	}
 }
 
