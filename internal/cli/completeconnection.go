@@ -20,19 +20,13 @@ func (c *connection) addCompletions(cmd *cobra.Command) {
 		}
 	}
 	for flag, completion := range map[string]cobra.CompletionFunc{
-		"context":         of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.Contexts)) }),
-		"cluster":         of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.Clusters)) }),
-		"user":            of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.AuthInfos)) }),
-		"server":          cobra.NoFileCompletions,
-		"tls-server-name": cobra.NoFileCompletions,
-		"token":           cobra.NoFileCompletions,
-		"username":        cobra.NoFileCompletions,
-		"password":        cobra.NoFileCompletions,
-		"proxy-url":       cobra.NoFileCompletions,
-		"request-timeout": cobra.NoFileCompletions,
+		"context": of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.Contexts)) }),
+		"cluster": of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.Clusters)) }),
+		"user":    of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.AuthInfos)) }),
 	} {
 		must(cmd.RegisterFlagCompletionFunc(flag, completion))
 	}
+	completeNothing(cmd, "server", "tls-server-name", "token", "username", "password", "proxy-url", "request-timeout")
 	for _, flag := range []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key"} {
 		must(cmd.MarkFlagFilename(flag))
 	}

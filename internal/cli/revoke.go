@@ -45,7 +45,7 @@ Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 	connection := addConnection(cmd)
 	cmd.ValidArgsFunction = (&stateFlags{connection: connection}).nodeArgument
 	reason := cmd.Flags().String("reason", "", "why, for the NodeAttestation's condition")
-	must(cmd.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions))
+	completeNothing(cmd, "reason")
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -53,13 +53,14 @@ func Wrap(text string, columns, hang int) []string {
 		hang = 2
 	}
 	var lines []string
+	indent := ""
 	for {
-		cut := breakAt(text, columns)
+		cut := breakAt(text, columns-len(indent))
 		if cut < 0 {
-			return append(lines, text)
+			return append(lines, indent+text)
 		}
-		lines = append(lines, strings.TrimRight(text[:cut], " "))
-		text = spaces(hang) + strings.TrimLeft(text[cut:], " ")
+		lines = append(lines, indent+strings.TrimRight(text[:cut], " "))
+		text, indent = strings.TrimLeft(text[cut:], " "), spaces(hang)
 	}
 }
 
