@@ -118,7 +118,7 @@ func (a *app) prepareAudit(s *session, keep bool) ([]string, error) {
 	if err := s.requireRBAC(); err != nil {
 		return nil, err
 	}
-	a.warnMissing(s.allMissing())
+	a.warnMissing(s.allMissing(), requestsDepend)
 	if keep {
 		return nil, nil
 	}

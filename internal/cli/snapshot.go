@@ -36,6 +36,7 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 	state := addState(a, cmd)
 	state.retain = true
 	file := cmd.Flags().StringP("output", "o", "", "file to write, - for stdout")
+	must(cmd.MarkFlagFilename("output"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *file == "" {
 			return usagef("the output file is missing: add -o FILE, or -o - for stdout")
@@ -44,7 +45,7 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 		if err != nil {
 			return err
 		}
-		a.warnMissing(s.allMissing())
+		a.warnMissing(s.allMissing(), snapshotDepends)
 		if err := a.save(*file, s.State); err != nil {
 			return err
 		}

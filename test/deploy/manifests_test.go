@@ -63,6 +63,9 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 		"audit/merge":         {"Job"},
 		"rbac":                {"ClusterRole"},
 		"chain":               {"ClusterRole"},
+		"reader":              {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+		"reader/secrets":      {"ClusterRole", "ClusterRoleBinding"},
+		"reader/openshift":    {"Role", "RoleBinding"},
 		"static-pod":          {"ClusterRole", "ClusterRoleBinding"},
 		"static-pod/webhooks": {"MutatingWebhookConfiguration"},
 		"service": {
