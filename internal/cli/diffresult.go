@@ -5,17 +5,9 @@ import "github.com/node-authorizer/node-authorizer/attackpaths"
 // The structs of this file are the JSON and YAML of diff. The report for browsers is made from the
 // same document, so fields are only added.
 
-// diffAPIVersion and diffKind identify the document.
-const (
-	diffAPIVersion = "node-authorizer.io/v1alpha1"
-	diffKind       = "Diff"
-)
-
 // diffResult is what nodes and service accounts reach in one state of a cluster and not in the
 // other.
 type diffResult struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
 	// Verdict is Widened, NotWidened or Undecided: the exit status 1, 0 or 2.
 	Verdict string `json:"verdict"`
 	// Before and After are the two states.

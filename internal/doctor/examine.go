@@ -51,6 +51,9 @@ type Report struct {
 	Version string `json:"-"`
 }
 
+// DocumentKind implements [render.Document].
+func (*Report) DocumentKind() string { return "DoctorReport" }
+
 // Summary counts findings by their severity, and checks.
 type Summary struct {
 	Errors   int `json:"errors"`

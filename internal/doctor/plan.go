@@ -30,6 +30,9 @@ type Plan struct {
 	Steps []Step `json:"steps"`
 }
 
+// DocumentKind implements [render.Document].
+func (*Plan) DocumentKind() string { return "MigrationPlan" }
+
 // Step is one change. It does not disrupt the cluster, and it can be undone.
 type Step struct {
 	// Number counts from 1. ID is stable across releases.

@@ -6,8 +6,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Report is the report of a log. Its JSON form is stable: fields may be added, but are
-// neither renamed nor removed.
+// Kind is the kind of the document in which the report of a log is written.
+const Kind = "AuditReport"
+
+// Report is the report of a log.
 type Report struct {
 	Totals Totals `json:"totals"`
 	// WouldBeRefused are requests that were allowed and that the evaluators refuse. Each
@@ -31,6 +33,9 @@ type Report struct {
 
 	onlyReceived bool
 }
+
+// DocumentKind implements [render.Document].
+func (*Report) DocumentKind() string { return Kind }
 
 // OnlyReceived reports whether the log has no responses: its audit policy omits the stages
 // that have them, so nothing could be examined.
