@@ -14,8 +14,10 @@ import (
 // NodeRestriction.
 type explainResult struct {
 	answer
+	// Authorizers are the answers of the authorizers, in the order in which they were asked.
 	Authorizers []chain.Opinion `json:"authorizers"`
-	NotAsked    []string        `json:"notAsked,omitempty"`
+	// NotAsked are the authorizers that were not asked, because one before them decided.
+	NotAsked []string `json:"notAsked,omitempty"`
 	// Admission is nil if NodeRestriction is not involved: for reads, and for users that
 	// are not nodes.
 	Admission *admission `json:"admission,omitempty"`
