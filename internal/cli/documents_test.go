@@ -138,11 +138,16 @@ func questions(rc *randomcluster.Cluster, cluster, other, log string) [][]string
 		return append(args, "--from", cluster, "--kubernetes-version", rc.Features.Minor().String())
 	}
 	all := [][]string{
-		{"version"}, from("attack-paths", "--all-nodes", "--what-to-change"), from("attack-paths", "--all-serviceaccounts"),
+		{"version"},
+		from("attack-paths", "--all-nodes", "--what-to-change"), from("attack-paths", "--all-serviceaccounts"),
 		from("attack-paths", "--all-nodes", "--certain-only"), from("attack-paths", "node/n1"),
 		from("attack-paths", "node/n1", "user/alice", "--group", "g1"),
-		from("diff", "--to", other), {"diff", "--from", other, "--to", cluster}, from("reach", "n1"), from("reach", "n1", "--kind", "secrets"),
-		from("audit", log), from("audit", log, "--keep-system-node-binding"), {"doctor", "--from", cluster}, {"doctor", "--from", cluster, "--plan"},
+		from("diff", "--to", other),
+		{"diff", "--from", other, "--to", cluster},
+		from("reach", "n1"), from("reach", "n1", "--kind", "secrets"),
+		from("audit", log), from("audit", log, "--keep-system-node-binding"),
+		{"doctor", "--from", cluster},
+		{"doctor", "--from", cluster, "--plan"},
 	}
 	for range 8 {
 		question := []string{

@@ -407,8 +407,10 @@ func TestReadAuditReadsWhatItsVersionSays(t *testing.T) {
 	for _, tc := range []struct{ rule, header, err string }{
 		{"no version and kind", `{`, ""},
 		{"this version", `{"apiVersion": "output.node-authorizer.io/v1alpha1", "kind": "AuditReport", `, ""},
-		{"another version", `{"apiVersion": "output.node-authorizer.io/v2", "kind": "AuditReport", `,
-			"output.node-authorizer.io/v2 AuditReport: want output.node-authorizer.io/v1alpha1 AuditReport"},
+		{
+			"another version", `{"apiVersion": "output.node-authorizer.io/v2", "kind": "AuditReport", `,
+			"output.node-authorizer.io/v2 AuditReport: want output.node-authorizer.io/v1alpha1 AuditReport",
+		},
 		{"another group", `{"apiVersion": "example.org/v1alpha1", "kind": "AuditReport", `, "example.org/v1alpha1 AuditReport: want"},
 		{"another kind", `{"apiVersion": "output.node-authorizer.io/v1alpha1", "kind": "DoctorReport", `, "v1alpha1 DoctorReport: want"},
 		{"a kind without version", `{"kind": "AuditReport", `, "AuditReport without apiVersion: want"},
