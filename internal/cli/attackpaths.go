@@ -81,7 +81,7 @@ type attackPathsFlags struct {
 
 func newAttackPaths(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "attack-paths START...",
+		Use:   "attack-paths {START... | --all-nodes | --all-serviceaccounts}",
 		Short: "Show what the holder of a node or of a credential can come to own, step by step",
 		Long: `Shows what the holder of a node, a pod, a service account or a user can come to own:
 other nodes, service accounts, secrets, and the whole cluster. Each has the shortest path that

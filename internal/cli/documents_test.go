@@ -115,8 +115,9 @@ func randomLog(t *testing.T, rc *randomcluster.Cluster, requests int) string {
 		user := pick("system:node:n1", "system:node:n2", "system:node:n9", "kubelet", "system:bootstrap:abcdef")
 		event := map[string]any{
 			"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "auditID": fmt.Sprint(i), "stage": "ResponseComplete",
-			"requestURI": "/api/v1/namespaces/" + namespace + "/" + resource + "/" + name, "verb": pick("get", "list", "watch", "update", "patch"),
-			"user":                     map[string]any{"username": user, "groups": []string{pick("system:nodes", "other"), "system:authenticated"}},
+			"requestURI":               "/api/v1/namespaces/" + namespace + "/" + resource + "/" + name,
+			"verb":                     pick("get", "list", "watch", "update", "patch"),
+			"user":                     map[string]any{"username": user, "groups": []string{pick("system:nodes", "other")}},
 			"userAgent":                "kubelet/v1.37.1 (linux/amd64) kubernetes/5c9f8ab",
 			"objectRef":                map[string]any{"resource": resource, "namespace": namespace, "name": name, "apiVersion": "v1"},
 			"responseStatus":           map[string]any{"metadata": map[string]any{}, "code": []int{200, 200, 403, 404, 500}[rc.IntN(5)]},
@@ -152,7 +153,7 @@ func questions(rc *randomcluster.Cluster, cluster, other, log string) [][]string
 	for range 8 {
 		question := []string{
 			pick("get", "list", "watch", "create", "update", "patch", "delete"),
-			pick("secrets", "secrets/s1", "pods", "pods/p1", "nodes", "nodes/n1", "nodes/n2", "pv/pv1", "serviceaccounts/x", "configmaps/c"),
+			pick("secrets", "secrets/s1", "pods", "pods/p1", "nodes", "nodes/n1", "nodes/n2", "pv/pv1", "sa/x", "configmaps/c"),
 		}
 		question = append(from(question...), "-n", pick("a", "b", "kube-system"))
 		all = append(all, append([]string{"who-can"}, question...))

@@ -44,8 +44,9 @@ shell script to read before you run it: manifests and patches for kubectl, the
 question in another form, flags of kube-apiserver; or a comment that says why
 nothing can be changed. The other formats always hold this, as reason.remedy.
 
-Arguments and exit status are those of can-i, also with --fix: 0 if there is
-nothing to fix, 1 if the answer is no, 2 if it is not known.`,
+Arguments are those of can-i.
+
+Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
 		Example: `  # Why may worker-1 not read this secret?
   node-authorizer explain get secrets/db -n shop --node worker-1
 

@@ -108,7 +108,10 @@ the node; --in-total reads all of it, for this line.
 
 What files lack is named, and the list is marked incomplete.
 
-The table shows the first of each kind; -o wide and -o json show all.`,
+The table shows the first of each kind; -o wide and -o json show all.
+
+Exit status: 0 the list was made, also if it is incomplete, 2 the node is not known, or
+the state could not be read.`,
 		Example: `  node-authorizer reach worker-1
 
   # Only the secrets of one namespace

@@ -40,12 +40,12 @@ func documents() []documented {
 		{reachResult{}, []string{"reach"}, "What a node's credential can read, write and request tokens for."},
 		{whoCanResult{}, []string{"who-can"}, "The nodes that may do something."},
 		{attackPathsResult{}, []string{"attack-paths"}, "What the holder of one node or credential can come to own."},
-		{attackPathsResults{}, []string{"attack-paths"}, "What the holders of several nodes or credentials can come to own, each for itself."},
+		{attackPathsResults{}, []string{"attack-paths"}, "What the holders of several nodes or credentials can come to own."},
 		{attackPathsClasses{}, []string{"attack-paths"}, "Which nodes lead to cluster-admin, for all nodes of a cluster."},
 		{&diffResult{}, []string{"diff"}, "What nodes and service accounts reach in one state of a cluster and not in another."},
 		{&doctor.Report{}, []string{"doctor"}, "What the doctor found, and which checks could be made."},
 		{&doctor.Plan{}, []string{"doctor"}, "The steps by which a cluster moves to Node authorization, with their status."},
-		{&replay.Report{}, []string{"audit"}, "Which requests of an audit log Node authorization refuses, and which kubelets do not conform."},
+		{&replay.Report{}, []string{"audit"}, "Which requests of an audit log would be refused, and which kubelets do not conform."},
 		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
 		{versionResult{}, []string{"version"}, "The version of the program."},
 	}
@@ -58,7 +58,7 @@ func writeGolden(t *testing.T, file string, made []byte) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, made, 0o644); err != nil { //nolint:gosec // documentation
+		if err := os.WriteFile(file, made, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,11 +84,12 @@ func generator(t *testing.T) *typeschema.Generator {
 		FieldEnums: fieldEnums(),
 		FieldTexts: kubernetesFields(),
 		TypeTexts: map[string]string{
-			modulePath + "/verdict.Decision": "Allow grants the request. Deny refuses it, whatever later authorizers say. NoOpinion leaves it " +
-				"to later authorizers; if none allows it, it is refused.",
-			modulePath + "/attackpaths.Certainty": "No is not reached. Possible depends on something that the state does not show. Certain is reached.",
-			"k8s.io/api/rbac/v1.PolicyRule":       "A rule of a role, as in the role itself.",
-			"k8s.io/api/core/v1.Taint":            "A taint of a node, as in spec.taints.",
+			modulePath + "/verdict.Decision": "Allow grants the request. Deny refuses it, whatever later authorizers say. " +
+				"NoOpinion leaves it to later authorizers; if none allows it, it is refused.",
+			modulePath + "/attackpaths.Certainty": "No is not reached. Certain is reached. " +
+				"Possible depends on something that the state does not show.",
+			"k8s.io/api/rbac/v1.PolicyRule": "A rule of a role, as in the role itself.",
+			"k8s.io/api/core/v1.Taint":      "A taint of a node, as in spec.taints.",
 		},
 		Nullable: map[string]bool{modulePath + "/internal/cli.reachResult.RBAC": true},
 	}

@@ -46,6 +46,7 @@ func newVersion(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "version",
 		Short:             "Print the version, and the Kubernetes versions that are supported",
+		Example:           "  node-authorizer version\n  node-authorizer version -o json | jq -r .version",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

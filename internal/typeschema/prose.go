@@ -79,7 +79,8 @@ func (s *Source) prose(in, comment string, names map[string]string) string {
 // ownMeaning reports whether what stands around a word shows that the word names no field: the Node
 // authorizer, a Node object, metav1.Status, "Widened".
 func ownMeaning(before, after string) bool {
-	return strings.HasSuffix(before, ".") || strings.HasSuffix(before, `"`) || regexp.MustCompile(`^ (authorizer|authorization|object)`).MatchString(after)
+	return strings.HasSuffix(before, ".") || strings.HasSuffix(before, `"`) ||
+		regexp.MustCompile(`^ (authorizer|authorization|object)`).MatchString(after)
 }
 
 func quoted(name string) string { return "`" + name + "`" }

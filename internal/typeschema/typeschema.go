@@ -52,8 +52,9 @@ func (g *Generator) Schema(d Document) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	const versionText = "The version of this form. Within a version, fields and values are only added."
 	header := properties{
-		{"apiVersion", &schema{Description: "The version of this form. Within a version, fields and values are only added.", Const: d.APIVersion}},
+		{"apiVersion", &schema{Description: versionText, Const: d.APIVersion}},
 		{"kind", &schema{Description: "What the document is.", Const: d.Kind}},
 	}
 	s.Dialect, s.ID, s.Title, s.Description = dialect, d.ID, d.Kind, d.Description
