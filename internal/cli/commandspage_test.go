@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -123,4 +124,37 @@ func TestCommandsPage(t *testing.T) {
 	p.line("\n## Connection\n\nFlags of all commands that ask a cluster:\n")
 	p.flags(p.shared)
 	writeGolden(t, filepath.Join(repository, "docs", "commands.md"), []byte(p.String()))
+}
+
+// TestExamplesParse: the examples of help are command lines that the program accepts.
+func TestExamplesParse(t *testing.T) {
+	word := regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
+	seen := 0
+	for _, topic := range leaves(newTopic(newRoot())) {
+		for _, example := range topic.examples {
+			lines := strings.ReplaceAll(strings.Join(example.verbatim, "\n"), "\\\n", " ")
+			for command := range strings.FieldsFuncSeq(lines, func(r rune) bool { return strings.ContainsRune("\n|()", r) }) {
+				command, _, _ = strings.Cut(command, " >")
+				args := word.FindAllString(command, -1)
+				if len(args) < 2 || args[0] != "node-authorizer" {
+					continue
+				}
+				seen++
+				root := newRoot()
+				cmd, rest, err := root.Find(args[1:])
+				if err == nil {
+					err = cmd.ParseFlags(rest)
+				}
+				if err == nil {
+					err = cmd.ValidateArgs(cmd.Flags().Args())
+				}
+				if err != nil || cmd == root {
+					t.Errorf("%s: %s: %v", topic.name, command, err)
+				}
+			}
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d command lines were read", seen)
+	}
 }

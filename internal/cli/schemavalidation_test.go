@@ -31,7 +31,7 @@ func runValidated() int {
 	var out bytes.Buffer
 	status := Main(os.Args, os.Stdin, &out, os.Stderr)
 	_, file, _, _ := runtime.Caller(0)
-	err := validateDocument(filepath.Join(filepath.Dir(file), schemasFolder), format, out.Bytes())
+	err := newSchemas(filepath.Join(filepath.Dir(file), schemasFolder)).validate(format, out.Bytes())
 	if out.Len() == 0 && status == statusUndecided {
 		err = nil // an error
 	}
@@ -51,8 +51,21 @@ func documentFormat(args []string) render.Format {
 	return render.Format(found[1])
 }
 
-// validateDocument compares a document with the schema of its kind.
-func validateDocument(folder string, format render.Format, text []byte) error {
+// schemas are those of a folder that were needed, by kind.
+type schemas struct {
+	folder   string
+	compiler *jsonschema.Compiler
+	compiled map[string]*jsonschema.Schema
+}
+
+func newSchemas(folder string) *schemas {
+	s := &schemas{folder: folder, compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{}}
+	s.compiler.AssertFormat()
+	return s
+}
+
+// validate compares a document with the schema of its kind.
+func (s *schemas) validate(format render.Format, text []byte) error {
 	begin := `^\{\n  "apiVersion": "[^"]*",\n  "kind": "[^"]*",\n`
 	if format == render.YAML {
 		begin = `^apiVersion: .*\nkind: .*\n`
@@ -64,21 +77,18 @@ func validateDocument(folder string, format render.Format, text []byte) error {
 	if err != nil {
 		return err
 	}
-	return validateJSON(folder, asJSON)
-}
-
-func validateJSON(folder string, text []byte) error {
 	var header struct{ Kind string }
-	if err := json.Unmarshal(text, &header); err != nil {
+	if err := json.Unmarshal(asJSON, &header); err != nil {
 		return err
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	schema, err := compiler.Compile(filepath.Join(folder, header.Kind+".json"))
-	if err != nil {
-		return err
+	schema := s.compiled[header.Kind]
+	if schema == nil {
+		if schema, err = s.compiler.Compile(filepath.Join(s.folder, header.Kind+".json")); err != nil {
+			return err
+		}
+		s.compiled[header.Kind] = schema
 	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
 	if err != nil {
 		return err
 	}
