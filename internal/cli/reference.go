@@ -74,7 +74,9 @@ func newTopic(cmd *cobra.Command) *topic {
 			t.flags = append(t.flags, s)
 		}
 	}
-	t.usage += " [flags]"
+	if len(t.flags) > 0 {
+		t.usage += " [flags]"
+	}
 	t.variables, t.files = surroundings(cmd)
 	return t
 }

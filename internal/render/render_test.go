@@ -133,7 +133,8 @@ func (nothing) DocumentKind() string { return "Nothing" }
 
 func TestWhatHasNoKindIsNoDocument(t *testing.T) {
 	for rule, result := range map[string]any{
-		"without a kind": struct{ A int }{1}, "an array": listed{"a"}, "an empty array": listed{}, "null": listed(nil), "no fields": nothing{},
+		"without a kind": struct{ A int }{1}, "an array": listed{"a"}, "an empty array": listed{}, "null": listed(nil),
+		"no fields": nothing{},
 	} {
 		for _, format := range []Format{JSON, YAML} {
 			var got bytes.Buffer
