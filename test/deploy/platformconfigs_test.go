@@ -120,7 +120,9 @@ func TestTalosFiles(t *testing.T) {
 	if folder.Type != nil {
 		t.Error("the kubelet of Talos, in a container of its own, looks for the folder")
 	}
-	for _, name := range []string{"ca.crt", "client.crt", "client.key", "cluster-ca.crt", "config.yaml", "kubeconfig", "tls.crt", "tls.key"} {
+	for _, name := range []string{
+		"ca.crt", "client.crt", "client.key", "cluster-ca.crt", "config.yaml", "kubeconfig", "tls.crt", "tls.key",
+	} {
 		want = append(want, path.Join(folder.Path, name))
 	}
 	var got []string
