@@ -125,6 +125,7 @@ cluster-admin unless --to names another.`,
 		"show the path to one target: cluster-admin, node/NAME, secret/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME")
 	must(cmd.RegisterFlagCompletionFunc("to", f.state.completeHolding(false, "cluster-admin", "user/", "group/")))
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "a group of the user that the path starts from; can be repeated")
+	must(cmd.RegisterFlagCompletionFunc("group", f.state.groupNames))
 	cmd.Flags().BoolVar(&f.allNodes, "all-nodes", false, "start from each node; nodes that reach the same are one row")
 	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
 	cmd.Flags().BoolVar(&f.whatToChange, "what-to-change", false,
@@ -136,6 +137,7 @@ cluster-admin unless --to names another.`,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
 	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
 	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
+	completeNothing(cmd, "max-paths")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
@@ -230,7 +232,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 			result.dropPossible()
 		}
 		result.Missing = s.missingForPaths(nodesOf(result.Result)...)
-		a.warnMissing(slices.DeleteFunc(slices.Clone(result.Missing), func(m missing) bool { return warned[m] }))
+		a.warnMissing(slices.DeleteFunc(slices.Clone(result.Missing), func(m missing) bool { return warned[m] }), morePaths)
 		for _, m := range result.Missing {
 			warned[m] = true
 		}
@@ -270,7 +272,7 @@ func nodesOf(r attackpaths.Result) []string {
 
 func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPathsFlags, format render.Format) error {
 	missing := s.missingForPaths(s.knownNodes()...)
-	a.warnMissing(missing)
+	a.warnMissing(missing, morePaths)
 	result := attackPathsClasses{
 		Classes: g.AllNodes(), Missing: missing, State: s.info(), custom: f.custom, certainOnly: f.certainOnly,
 	}

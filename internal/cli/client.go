@@ -91,6 +91,7 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key"} {
 		must(cmd.MarkFlagFilename(name))
 	}
+	completeNothing(cmd, "interval", "kubeapi-url", "node-name", "node-url", "timeout")
 	must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
 		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
 	)))

@@ -118,9 +118,7 @@ examine.`,
 				return err
 			}
 		}
-		for _, m := range cluster.Missing {
-			a.warn("%s", m)
-		}
+		a.warnMissing(unexamined(cluster.Missing), checksNotMade)
 		if !e.plan {
 			e.options.Audit = audit
 		}
@@ -163,9 +161,7 @@ func (e *examining) addFlags(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("checks", complete(checkNames)))
 	must(cmd.MarkFlagFilename("audit-report"))
 	must(cmd.RegisterFlagCompletionFunc("fail-on", complete(func() []string { return failOns() })))
-	must(cmd.RegisterFlagCompletionFunc("region", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("account", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("cluster-id", cobra.NoFileCompletions))
+	completeNothing(cmd, "region", "account", "cluster-id")
 }
 
 // failOns returns the values of --fail-on.

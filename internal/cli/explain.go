@@ -55,8 +55,7 @@ nothing to fix, 1 if the answer is no, 2 if it is not known.`,
 
   # Draw the path
   node-authorizer explain get secrets/db -n shop --node worker-2 -o dot | dot -Tsvg > path.svg`,
-		Args:              questionArgs,
-		ValidArgsFunction: completeQuestion,
+		Args: questionArgs,
 	}
 	ask := addAsk(a, cmd)
 	objects := addObjects(cmd)
@@ -82,7 +81,7 @@ nothing to fix, 1 if the answer is no, 2 if it is not known.`,
 		if err != nil {
 			return err
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, answerDepends)
 		a.status = result.status()
 		explained := result.explained()
 		if explained.Reason.Remedy, err = s.remedy(cmd.Context(), result); err != nil {
@@ -141,9 +140,7 @@ func (r explainResult) Text(p *render.Page) {
 	if r.Admission != nil && len(r.Admission.Needs) > 0 {
 		p.Line("  see what %s decides with %s", nameRestriction, strings.Join(r.Admission.Needs, " and "))
 	}
-	for _, m := range r.Missing {
-		p.Line("  %s", m.line())
-	}
+	missingText(p, r.Missing)
 	if r.Reason.Hint != "" {
 		p.Section("Hint")
 		p.Line("  %s", r.Reason.Hint)

@@ -182,14 +182,3 @@ func (q question) request(who identity) *access.Request {
 		ResourceRequest: q.URL == "", Path: q.URL,
 	}
 }
-
-// completeQuestion completes verbs, then resource types.
-func completeQuestion(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	switch len(args) {
-	case 0:
-		return resourceVerbs[:len(resourceVerbs)-1], cobra.ShellCompDirectiveNoFileComp
-	case 1:
-		return resources.Offline().Names(), cobra.ShellCompDirectiveNoFileComp
-	}
-	return nil, cobra.ShellCompDirectiveNoFileComp
-}

@@ -112,10 +112,10 @@ The table shows the first of each kind; -o wide and -o json show all.`,
   # Everything, for a script or as a drawing
   node-authorizer reach worker-1 -o json
   node-authorizer reach worker-1 -o dot | dot -Tsvg > reach.svg`,
-		Args:              exactly("NODE"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly("NODE"),
 	}
 	state := addState(a, cmd)
+	cmd.ValidArgsFunction = state.nodeArgument
 	state.addBehaviour(cmd)
 	state.addChanges(cmd)
 	state.addNamespace(cmd, "show only what is in this namespace (default: all)")
@@ -150,7 +150,7 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		if cmd.Flags().Changed("in-total") && !*inTotal {
 			result.AttackPaths = nil
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, listIncomplete)
 		return a.write(result, format)
 	}
 	return cmd

@@ -42,7 +42,7 @@ func (s *session) missingForInventory() []missing {
 	var all []missing
 	for _, m := range s.State.Missing() {
 		if m.ForInventory() {
-			all = append(all, missing{Resource: m.Resource.String(), Reason: m.Reason})
+			all = append(all, newMissing(m))
 		}
 	}
 	return all
@@ -53,7 +53,7 @@ func (s *session) missingForReach() []missing {
 	var all []missing
 	for _, m := range s.State.Missing() {
 		if !m.ForInventory() {
-			all = append(all, missing{Resource: m.Resource.String(), Reason: m.Reason})
+			all = append(all, newMissing(m))
 		}
 	}
 	return all

@@ -55,6 +55,7 @@ A document that cannot be read ends the run. Exit status: 0 all were allowed,
 	state.addBehaviour(cmd)
 	state.addAuthorization(cmd, "the Node authorizer alone")
 	file := cmd.Flags().StringP("filename", "f", stdinName, "file with the documents, - for stdin")
+	must(cmd.MarkFlagFilename("filename"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *file == stdinName && state.readsStdin() {
 			return usagef("--from - and the documents both want stdin: put one of them into a file")

@@ -40,11 +40,12 @@ leaves nothing that could still be turned into a certificate.
 Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 		Example: `  node-authorizer revoke worker-1 --reason "disk was stolen"
   node-authorizer revoke worker-1 --dry-run`,
-		Args:              exactly("NODE"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly("NODE"),
 	}
 	connection := addConnection(cmd)
+	cmd.ValidArgsFunction = (&stateFlags{connection: connection}).nodeArgument
 	reason := cmd.Flags().String("reason", "", "why, for the NodeAttestation's condition")
+	completeNothing(cmd, "reason")
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -284,7 +285,7 @@ func (r revokeResult) Text(p *render.Page) {
 		p.Line("  %s", line)
 	}
 	p.Section("To let a machine join again")
-	p.Line("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
+	p.Command("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
 	if r.last() != nil {
 		p.Line("  Not before: while a machine has the name, the certificate above can be renewed.")
 	}

@@ -78,9 +78,7 @@ func (m *tokenMaking) addFlags(cmd *cobra.Command) {
 	flags.StringVarP(&m.ExternalID, "external-id", "e", "", "external id that the role requires")
 	flags.BoolVar(&m.tokenOnly, "token-only", false, "print only the token, not an ExecCredential")
 	flags.BoolVar(&m.cache, "cache", false, "cache temporary credentials in a file until they expire")
-	for _, name := range []string{"cluster-id", "region", "profile", "role", "session-name", "external-id"} {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
-	}
+	completeNothing(cmd, "cluster-id", "region", "profile", "role", "session-name", "external-id")
 }
 
 func (a *app) printToken(ctx context.Context, m *tokenMaking) error {

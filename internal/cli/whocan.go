@@ -75,10 +75,10 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 
   # Which nodes can mint tokens for this service account?
   node-authorizer who-can create serviceaccounts/api --subresource token -n shop`,
-		Args:              questionArgs,
-		ValidArgsFunction: completeQuestion,
+		Args: questionArgs,
 	}
 	state, flags := addState(a, cmd), addQuestion(cmd)
+	state.completeAsked(cmd)
 	state.addBehaviour(cmd)
 	state.addChanges(cmd)
 	state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
@@ -106,7 +106,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		if result.NamespaceAssumed = q.namespaced && state.namespace == "" && !flags.allNamespaces; result.NamespaceAssumed {
 			a.warn("%s", result.namespaceText())
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, moreNodes)
 		a.status = result.status()
 		return a.write(result, format)
 	}

@@ -226,13 +226,13 @@ func (s *Step) text(page *render.Page, next int) {
 	for _, action := range s.Do {
 		page.Line("   * %s", action.Text)
 		for _, command := range action.Commands {
-			page.Line("       %s", command)
+			page.Command("       %s", command)
 		}
 		if len(action.Undo) > 0 {
 			page.Line("     %s", render.Faint.In("to take it back:"))
 		}
 		for _, command := range action.Undo {
-			page.Line("       %s", command)
+			page.Command("       %s", command)
 		}
 	}
 }

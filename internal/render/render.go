@@ -86,6 +86,11 @@ type Options struct {
 	Format Format
 	// Colour adds ANSI colours to text.
 	Colour bool
+	// Width is the number of columns of the terminal to which text is fitted; 0 fits nothing.
+	Width int
+	// Program puts the program's name as the user writes it into text for people, except into
+	// scripts; nil leaves texts as they are.
+	Program func(string) string
 }
 
 // Write writes the result to w in the format asked for. Names that come from a
@@ -130,7 +135,7 @@ func encode(result any, o Options) ([]byte, error) {
 		}
 	case Table, Wide:
 		if t, ok := result.(Text); ok {
-			page := &Page{wide: o.Format == Wide}
+			page := &Page{wide: o.Format == Wide, width: o.Width, program: o.Program}
 			t.Text(page)
 			return page.encode(o.Colour), nil
 		}
