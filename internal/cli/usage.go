@@ -115,7 +115,7 @@ func groupFlags(cmd *cobra.Command) (headings []string, groups map[string]*pflag
 			headings = append(headings, heading)
 			groups[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
 		}
-		groups[heading].AddFlag(f)
+		groups[heading].AddFlag(forHelp(cmd.Name(), f))
 	})
 	return headings, groups
 }
