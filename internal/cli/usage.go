@@ -71,7 +71,7 @@ func (a *app) paragraphs(text string) []string {
 // usage writes the usage of a command, with its own flags before those with a heading.
 func (a *app) usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	if cmd.HasAvailableSubCommands() {
+	if cmd.HasAvailableSubCommands() && (!cmd.Runnable() || !cmd.HasParent()) {
 		fmt.Fprintf(out, "Usage:\n  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
@@ -83,6 +83,9 @@ func (a *app) usage(cmd *cobra.Command) error {
 		return nil
 	}
 	fmt.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
+	for _, c := range cmd.Commands() {
+		fmt.Fprintf(out, "  %s\n", c.UseLine())
+	}
 	if cmd.HasExample() {
 		fmt.Fprintf(out, "\nExamples:\n%s\n", a.named(cmd.Example))
 	}

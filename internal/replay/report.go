@@ -140,7 +140,8 @@ type Refusal struct {
 	Caveat  Caveat       `json:"caveat,omitempty"`
 	// AsNode is, for a kubelet that does not conform, the answer of the evaluators to the
 	// node's own user: "allow", "refuse" or "undecided"; empty if the node is unknown.
-	// NodeRestriction is not asked.
+	// NodeRestriction is not asked. It is "undetermined" in a merged report if only the parts
+	// together show the node.
 	AsNode string `json:"asNode,omitempty"`
 	// Evaluators is, in Refused, the answer of the evaluators: "allow", "refuse" or
 	// "undecided".
@@ -182,7 +183,7 @@ type Identity struct {
 	// Nodes are the nodes for which it acted; MoreNodes counts those beyond the bound.
 	Nodes     []string `json:"nodes"`
 	MoreNodes int      `json:"moreNodes,omitempty"`
-	// UserAgents are the first few user agents that it used.
+	// UserAgents are a few of the user agents that it used.
 	UserAgents []string  `json:"userAgents"`
 	Count      int       `json:"count"`
 	First      time.Time `json:"first"`

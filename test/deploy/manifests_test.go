@@ -59,6 +59,8 @@ func TestPlaceholderOfTheAuthorityIsRefused(t *testing.T) {
 
 func TestKustomizeBuildsEachFolder(t *testing.T) {
 	for folder, want := range map[string][]string{
+		"audit":               {"Job", "Namespace", "PersistentVolumeClaim"},
+		"audit/merge":         {"Job"},
 		"rbac":                {"ClusterRole"},
 		"chain":               {"ClusterRole"},
 		"reader":              {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
