@@ -16,7 +16,8 @@ type attackPathsResult struct {
 	attackpaths.Result
 	// Missing is what could not be read, or files lack: more may be reached.
 	Missing []missing `json:"missing,omitempty"`
-	State   stateInfo `json:"state"`
+	// State is the cluster state that was searched.
+	State stateInfo `json:"state"`
 
 	target   attackpaths.Holding
 	maxPaths int
@@ -29,8 +30,10 @@ type attackPathsResult struct {
 
 // attackPathsResults are those of several starts.
 type attackPathsResults struct {
+	// Results are in the order of the starts.
 	Results []attackPathsResult `json:"results"`
-	State   stateInfo           `json:"state"`
+	// State is the cluster state that was searched.
+	State stateInfo `json:"state"`
 
 	custom      []attackpaths.CustomTechnique
 	certainOnly bool
@@ -38,13 +41,16 @@ type attackPathsResults struct {
 
 // attackPathsClasses are the nodes by what they reach.
 type attackPathsClasses struct {
+	// Classes are nodes that reach the same; each node is in one.
 	Classes []attackpaths.Class `json:"classes"`
 	// Nodes is how many nodes there are.
-	Nodes   int       `json:"nodes"`
+	Nodes int `json:"nodes"`
+	// Missing is what could not be read, or files lack: more may be reached.
 	Missing []missing `json:"missing,omitempty"`
 	// WhatToChange is set if it was asked for.
 	WhatToChange *attackpaths.Advice `json:"whatToChange,omitempty"`
-	State        stateInfo           `json:"state"`
+	// State is the cluster state that was searched.
+	State stateInfo `json:"state"`
 
 	custom      []attackpaths.CustomTechnique
 	certainOnly bool
@@ -75,7 +81,7 @@ type attackPathsFlags struct {
 
 func newAttackPaths(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "attack-paths START...",
+		Use:   "attack-paths {START... | --all-nodes | --all-serviceaccounts}",
 		Short: "Show what the holder of a node or of a credential can come to own, step by step",
 		Long: `Shows what the holder of a node, a pod, a service account or a user can come to own:
 other nodes, service accounts, secrets, and the whole cluster. Each has the shortest path that

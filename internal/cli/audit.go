@@ -25,7 +25,7 @@ func newAudit(a *app) *cobra.Command {
 		Long: `Reads audit logs of kube-apiserver and puts every request of a kubelet to the Node
 authorizer, RBAC and NodeRestriction, with the state of a cluster or of files
 (--from). It says which requests were allowed and would be refused, which were
-refused and why, which kubelets do not go by the name of a node, and which nodes
+refused and why, which kubelets do not authenticate as a node, and which nodes
 were never seen under their name.
 
 Logs are lines of JSON of audit.k8s.io/v1 or v1beta1, compressed or not, and - is

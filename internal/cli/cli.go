@@ -34,7 +34,7 @@ func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newCanI, newExplain, newReach, newAttackPaths, newDiff, newWhoCan,
 		newReview, newAudit, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke,
-		newConfig, newCompletion, newVersion,
+		newConfig, newCompletion, newVersion, newMan,
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 // NodeRestriction.
 type explainResult struct {
 	answer
+	// Authorizers are the answers of the authorizers, in the order in which they were asked.
 	Authorizers []chain.Opinion `json:"authorizers"`
-	NotAsked    []string        `json:"notAsked,omitempty"`
+	// NotAsked are the authorizers that were not asked, because one before them decided.
+	NotAsked []string `json:"notAsked,omitempty"`
 	// Admission is nil if NodeRestriction is not involved: for reads, and for users that
 	// are not nodes.
 	Admission *admission `json:"admission,omitempty"`
@@ -42,8 +44,9 @@ shell script to read before you run it: manifests and patches for kubectl, the
 question in another form, flags of kube-apiserver; or a comment that says why
 nothing can be changed. The other formats always hold this, as reason.remedy.
 
-Arguments and exit status are those of can-i, also with --fix: 0 if there is
-nothing to fix, 1 if the answer is no, 2 if it is not known.`,
+Arguments are those of can-i.
+
+Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
 		Example: `  # Why may worker-1 not read this secret?
   node-authorizer explain get secrets/db -n shop --node worker-1
 

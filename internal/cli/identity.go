@@ -46,6 +46,7 @@ func (f *identityFlags) check() error {
 
 // identity is the user of the question.
 type identity struct {
+	// User is the username, and Groups are the groups with which the question was asked.
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
 	// Node is the node's name; empty for users that are not nodes.

@@ -13,6 +13,7 @@ import (
 
 // missing is a resource that could not be read, or an object of it that files lack.
 type missing struct {
+	// Resource is a name as in kubectl: persistentvolumes, leases.coordination.k8s.io.
 	Resource string `json:"resource"`
 	// Lacks is what the files do not hold: "persistent volume pv-1 of …"; empty for a
 	// resource that could not be read.

@@ -45,15 +45,20 @@ func addQuestion(cmd *cobra.Command) *questionFlags {
 
 // question is the request, without the user.
 type question struct {
+	// Verb is the verb of the request.
 	Verb string `json:"verb"`
-	// Resource to Name are empty for a URL.
-	Group         string `json:"group,omitempty"`
-	Resource      string `json:"resource,omitempty"`
-	Subresource   string `json:"subresource,omitempty"`
-	Namespace     string `json:"namespace,omitempty"`
-	Name          string `json:"name,omitempty"`
+	// Group, Resource and Subresource are what is asked about; an empty Group is the core group. They,
+	// Namespace and Name are empty for a URL.
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	// Namespace is empty for all namespaces, and for resources without one. Name is empty for all objects.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// FieldSelector restricts a list or watch: spec.nodeName=worker-1.
 	FieldSelector string `json:"fieldSelector,omitempty"`
-	URL           string `json:"url,omitempty"`
+	// URL is the path of a request that is not about a resource; empty for others.
+	URL string `json:"url,omitempty"`
 
 	kind       string
 	namespaced bool

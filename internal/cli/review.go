@@ -42,8 +42,10 @@ asks the Node authorizer and RBAC, or the authorizers of --authorization-config.
 A refusal that could rest on what --from lacks is marked: the SubjectAccessReview has
 an evaluationError, and the message of the AdmissionReview says what is lacking.
 
-A document that cannot be read ends the run. Exit status: 0 all were allowed,
-1 some were not, 2 a document could not be read, or there was none.`,
+A document that cannot be read ends the run.
+
+Exit status: 0 all were allowed, 1 some were not, 2 a document could not be read, or
+there was none.`,
 		Example: `  node-authorizer review --from cluster.yaml -f reviews.json
 
   # As a filter

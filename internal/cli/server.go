@@ -56,6 +56,7 @@ Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	s := &serving{machines: newMachineFlags(cmd)}
+	noteVariables(cmd, s.machines.variables())
 	flags := cmd.Flags()
 	flags.StringVar(&s.file, "config", "", "config file; node-authorizer config defaults prints a template")
 	must(cmd.MarkFlagFilename("config", "yaml", "yml", "json"))

@@ -71,7 +71,7 @@ func (a *app) paragraphs(text string) []string {
 // usage writes the usage of a command, with its own flags before those with a heading.
 func (a *app) usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	if cmd.HasAvailableSubCommands() && (!cmd.Runnable() || !cmd.HasParent()) {
+	if cmd.HasAvailableSubCommands() && !cmd.HasExample() { // it only groups others
 		fmt.Fprintf(out, "Usage:\n  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
@@ -115,7 +115,7 @@ func groupFlags(cmd *cobra.Command) (headings []string, groups map[string]*pflag
 			headings = append(headings, heading)
 			groups[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
 		}
-		groups[heading].AddFlag(f)
+		groups[heading].AddFlag(forHelp(cmd.Name(), f))
 	})
 	return headings, groups
 }

@@ -4,14 +4,13 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // Format is an output format, as written after -o.
@@ -56,6 +55,16 @@ func List(formats []Format) string {
 type Text interface {
 	// Text writes the result to the page, in more detail if the page is wide.
 	Text(*Page)
+}
+
+// DocumentVersion is the apiVersion of the documents that commands write. Within a version, fields
+// and values are only added.
+const DocumentVersion = "output.node-authorizer.io/v1alpha1"
+
+// Document is a result with a JSON and a YAML form: an object with at least one field.
+type Document interface {
+	// DocumentKind is the kind of the document, in CamelCase. It has a schema in docs/schemas.
+	DocumentKind() string
 }
 
 // Drawing is a result that can be drawn.
@@ -109,13 +118,13 @@ func Write(w io.Writer, result any, o Options) error {
 func encode(result any, o Options) ([]byte, error) {
 	switch o.Format {
 	case JSON:
-		return encodeJSON(result)
-	case YAML:
-		asJSON, err := encodeJSON(result)
-		if err != nil {
-			return nil, err
+		if d, ok := result.(Document); ok {
+			return documentJSON(d)
 		}
-		return yaml.JSONToYAML(asJSON)
+	case YAML:
+		if d, ok := result.(Document); ok {
+			return documentYAML(d)
+		}
 	case SARIF:
 		if f, ok := result.(Findings); ok {
 			return encodeJSON(f.SARIF())
@@ -144,12 +153,12 @@ func encode(result any, o Options) ([]byte, error) {
 }
 
 func encodeJSON(result any) ([]byte, error) {
-	var b strings.Builder
+	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(result); err != nil {
 		return nil, err
 	}
-	return []byte(b.String()), nil
+	return b.Bytes(), nil
 }
