@@ -18,10 +18,12 @@ type topic struct {
 	name, summary, usage string
 	description          []passage
 	commands             []*topic
-	flags                []flagSection
-	status               exitStatus
-	examples             []passage
-	variables, files     []helpTerm
+	// runs is true if the command does something without those below it.
+	runs             bool
+	flags            []flagSection
+	status           exitStatus
+	examples         []passage
+	variables, files []helpTerm
 }
 
 // passage is a paragraph, or lines that stay as they are.
@@ -48,6 +50,9 @@ type exitStatus struct {
 	notes  string
 }
 
+// isGroup reports whether a command does nothing without those below it.
+func isGroup(cmd *cobra.Command) bool { return cmd.HasAvailableSubCommands() && cmd.Use == cmd.Name() }
+
 // newTopic describes a command and those below it, but hidden ones.
 func newTopic(cmd *cobra.Command) *topic {
 	t := &topic{
@@ -64,7 +69,8 @@ func newTopic(cmd *cobra.Command) *topic {
 			t.commands = append(t.commands, newTopic(c))
 		}
 	}
-	if len(t.commands) > 0 {
+	t.runs = !isGroup(cmd)
+	if !t.runs {
 		t.usage += " COMMAND"
 		return t
 	}

@@ -71,7 +71,7 @@ func (a *app) paragraphs(text string) []string {
 // usage writes the usage of a command, with its own flags before those with a heading.
 func (a *app) usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	if cmd.HasAvailableSubCommands() && !cmd.Runnable() {
+	if isGroup(cmd) {
 		fmt.Fprintf(out, "Usage:\n  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
