@@ -29,7 +29,6 @@ var flagValues = map[string]string{
 	"client-common-name": valueName, "client-key": valueFile, "cluster": valueName, "cluster-id": "ID", "cluster-name": valueName,
 	"cluster-tag": "KEY", "config": valueFile, "context": valueName, "external-id": "ID", "fail-on": "SEVERITY",
 	"feature": valueName, "feature-gates": "GATES", "field-selector": "SELECTOR", "filename": valueFile,
-	"part": "INDEX/COUNT", "partial": valueFile,
 	"from": valueFile, "group": "GROUP", "interval": valueDuration, "kind": "TYPE", "kubeapi-ca": valueFile, "kubeapi-url": valueURL,
 	"kubeconfig": valueFile, "kubernetes-version": "VERSION", "listen": valueAddress, "max-paths": valueNumber,
 	"metrics-address": valueAddress, "namespace": valueNamespace, "node": valueNode, "node-name": valueName, "node-naming": "RULE",
