@@ -43,6 +43,7 @@ read, are warnings. Nothing is sent, and nothing of keys and tokens is printed.
 
 Where the server's files are not on this machine, check the fields only, with
 --without-files: the files are then listed. FILE can be - for stdin.
+
 Exit status: 0 the file is valid, maybe with warnings, 1 it is not, 2 it could not be
 read.`,
 		Example: `  node-authorizer config validate /etc/node-authorizer/server.yaml
