@@ -46,6 +46,7 @@ type BaselineResult struct {
 
 // SuppressionPlace is a suppression with its place.
 type SuppressionPlace struct {
+	// Line is the line in the file.
 	Line int `json:"line"`
 	configv1alpha1.Suppression
 }
@@ -197,10 +198,12 @@ func (b *BaselineResult) Notes() []string {
 			"fix them, or set another day", b.File, s.Line, s.Code, s.Object, s.Expires))
 	}
 	for _, s := range b.Unused {
-		notes = append(notes, fmt.Sprintf("%s:%d: the suppression of %s for %s matches no finding: remove it", b.File, s.Line, s.Code, s.Object))
+		notes = append(notes, fmt.Sprintf("%s:%d: the suppression of %s for %s matches no finding: remove it",
+			b.File, s.Line, s.Code, s.Object))
 	}
 	if b.Gone > 0 {
-		notes = append(notes, fmt.Sprintf("%s: known findings that are gone: %d; write the file again with --write-baseline", b.File, b.Gone))
+		notes = append(notes, fmt.Sprintf("%s: known findings that are gone: %d; write the file again with --write-baseline",
+			b.File, b.Gone))
 	}
 	return notes
 }

@@ -158,13 +158,33 @@ func TestJUnitOfTheDoctor(t *testing.T) {
 		want []string
 		text string
 	}{
-		"findings are failures":                   {Made, finding.Warning, false, []string{"failure", "failure"}, `type="finding"`},
-		"findings below the limit are not":        {Made, finding.Error, false, []string{"failure", "passed"}, "does not fail the run: warning: b.yaml:1"},
-		"with no limit nothing fails":             {Made, "", false, []string{"passed", "passed"}, "does not fail the run"},
-		"suppressed ones pass with a note":        {Made, finding.Error, true, []string{"passed", "passed"}, "suppressed (a lab): error: a.yaml:3"},
-		"what could not be checked is skipped":    {Undetermined, finding.Error, false, []string{"failure", "skipped"}, "not checked: flags: not given"},
-		"a finding counts more than what is open": {Undetermined, finding.Warning, false, []string{"failure", "failure"}, "not checked: flags"},
-		"the remedy is in the output":             {Made, finding.Warning, false, []string{"failure", "failure"}, "fix of Broad: remove it"},
+		"findings are failures": {Made, finding.Warning, false, []string{"failure", "failure"}, `type="finding"`},
+		"findings below the limit are not": {
+			Made, finding.Error, false,
+			[]string{"failure", "passed"},
+			"does not fail the run: warning: b.yaml:1",
+		},
+		"with no limit nothing fails": {Made, "", false, []string{"passed", "passed"}, "does not fail the run"},
+		"suppressed ones pass with a note": {
+			Made, finding.Error, true,
+			[]string{"passed", "passed"},
+			"suppressed (a lab): error: a.yaml:3",
+		},
+		"what could not be checked is skipped": {
+			Undetermined, finding.Error, false,
+			[]string{"failure", "skipped"},
+			"not checked: flags: not given",
+		},
+		"a finding counts more than what is open": {
+			Undetermined, finding.Warning, false,
+			[]string{"failure", "failure"},
+			"not checked: flags",
+		},
+		"the remedy is in the output": {
+			Made, finding.Warning, false,
+			[]string{"failure", "failure"},
+			"fix of Broad: remove it",
+		},
 	} {
 		r := reportOf(tc.status)
 		r.FailOn = tc.failOn

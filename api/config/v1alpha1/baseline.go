@@ -25,6 +25,7 @@ type DoctorBaseline struct {
 
 // Suppression suppresses the findings of a code about some objects.
 type Suppression struct {
+	// Code is the code of the findings.
 	Code string `json:"code"`
 	// Object is the object of the finding, or its file if it has no object:
 	// "ClusterRoleBinding dev-admins". A star stands for any text.
@@ -49,6 +50,7 @@ func (d Day) PassedAt(now time.Time) bool {
 
 // KnownFinding is one finding that was there when the file was written.
 type KnownFinding struct {
+	// Code, Severity, Subject and Message are those of the finding.
 	Code     string `json:"code"`
 	Severity string `json:"severity"`
 	// Object is as in Suppression, without stars.

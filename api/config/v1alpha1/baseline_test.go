@@ -32,14 +32,24 @@ findings:
 
 func TestMistakesInABaseline(t *testing.T) {
 	for rule, tc := range map[string]struct{ text, want string }{
-		"another kind":        {"apiVersion: config.node-authorizer.io/v1alpha1\nkind: Baseline\n", "line 2: kind: want DoctorBaseline"},
-		"an empty file":       {"", "node-authorizer doctor --write-baseline writes one"},
-		"an unknown field":    {baselineHead + "suppression: []\n", "line 3: suppression: unknown field"},
-		"no reason":           {baselineHead + "suppressions:\n- {code: NoNodeRole, object: a}\n", "line 4: suppressions[0].reason: required"},
-		"no object":           {baselineHead + "suppressions:\n- {code: NoNodeRole, reason: a}\n", "line 4: suppressions[0].object: required"},
-		"a pattern for codes": {baselineHead + "suppressions:\n- {code: \"*\", object: a, reason: a}\n", "suppressions[0].code: want the code"},
+		"another kind":     {"apiVersion: config.node-authorizer.io/v1alpha1\nkind: Baseline\n", "line 2: kind: want DoctorBaseline"},
+		"an empty file":    {"", "node-authorizer doctor --write-baseline writes one"},
+		"an unknown field": {baselineHead + "suppression: []\n", "line 3: suppression: unknown field"},
+		"no reason": {
+			baselineHead + "suppressions:\n- {code: NoNodeRole, object: a}\n",
+			"line 4: suppressions[0].reason: required",
+		},
+		"no object": {
+			baselineHead + "suppressions:\n- {code: NoNodeRole, reason: a}\n",
+			"line 4: suppressions[0].object: required",
+		},
+		"a pattern for codes": {
+			baselineHead + "suppressions:\n- {code: \"*\", object: a, reason: a}\n",
+			"suppressions[0].code: want the code",
+		},
 		"no day": {
-			baselineHead + "suppressions:\n- {code: NoNodeRole, object: a, reason: a, expires: soon}\n", `want a day such as 2027-01-31, got "soon"`,
+			baselineHead + "suppressions:\n- {code: NoNodeRole, object: a, reason: a, expires: soon}\n",
+			`want a day such as 2027-01-31, got "soon"`,
 		},
 		"a day that does not exist": {
 			baselineHead + "suppressions:\n- {code: NoNodeRole, object: a, reason: a, expires: 2027-02-30}\n", "want a day",
