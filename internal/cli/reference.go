@@ -18,10 +18,12 @@ type topic struct {
 	name, summary, usage string
 	description          []passage
 	commands             []*topic
-	flags                []flagSection
-	status               exitStatus
-	examples             []passage
-	variables, files     []helpTerm
+	// group is true if the command does nothing without one of those below it.
+	group            bool
+	flags            []flagSection
+	status           exitStatus
+	examples         []passage
+	variables, files []helpTerm
 }
 
 // passage is a paragraph, or lines that stay as they are.
@@ -64,8 +66,9 @@ func newTopic(cmd *cobra.Command) *topic {
 			t.commands = append(t.commands, newTopic(c))
 		}
 	}
-	if len(t.commands) > 0 {
+	if len(t.commands) > 0 && !strings.Contains(cmd.Use, " ") { // it takes no arguments of its own
 		t.usage += " COMMAND"
+		t.group = true
 		return t
 	}
 	headings, groups := groupFlags(cmd)
