@@ -28,6 +28,7 @@ var flagValues = map[string]string{
 	"certificate-authority": valueFile, "certificate-ttl": valueDuration, "checks": "CHECKS", "client-certificate": valueFile,
 	"client-common-name": valueName, "client-key": valueFile, "cluster": valueName, "cluster-id": "ID", "cluster-name": valueName,
 	"cluster-tag": "KEY", "config": valueFile, "context": valueName, "external-id": "ID", "fail-on": "SEVERITY",
+	"baseline": valueFile, "write-baseline": valueFile, "part": "INDEX/COUNT", "partial": valueFile,
 	"feature": valueName, "feature-gates": "GATES", "field-selector": "SELECTOR", "filename": valueFile,
 	"from": valueFile, "group": "GROUP", "interval": valueDuration, "kind": "TYPE", "kubeapi-ca": valueFile, "kubeapi-url": valueURL,
 	"kubeconfig": valueFile, "kubernetes-version": "VERSION", "listen": valueAddress, "max-paths": valueNumber,

@@ -66,7 +66,7 @@ func newTopic(cmd *cobra.Command) *topic {
 			t.commands = append(t.commands, newTopic(c))
 		}
 	}
-	if len(t.commands) > 0 && !strings.Contains(cmd.Use, " ") { // it takes no arguments of its own
+	if isGroup(cmd) {
 		t.usage += " COMMAND"
 		t.group = true
 		return t

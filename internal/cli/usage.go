@@ -71,7 +71,7 @@ func (a *app) paragraphs(text string) []string {
 // usage writes the usage of a command, with its own flags before those with a heading.
 func (a *app) usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	if cmd.HasAvailableSubCommands() && !cmd.Runnable() {
+	if isGroup(cmd) {
 		fmt.Fprintf(out, "Usage:\n  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
@@ -98,6 +98,12 @@ func (a *app) usage(cmd *cobra.Command) error {
 		fmt.Fprintf(out, "\n%s:\n%s", heading, a.named(groups[heading].FlagUsagesWrapped(width)))
 	}
 	return nil
+}
+
+// isGroup reports whether a command does nothing without one of those below it. audit takes files, and
+// has a command below it.
+func isGroup(cmd *cobra.Command) bool {
+	return cmd.HasAvailableSubCommands() && !strings.Contains(cmd.Use, " ")
 }
 
 // flagHeading annotates flags that the help lists under a separate heading.
