@@ -32,7 +32,7 @@ var flagValues = map[string]string{
 	"from": valueFile, "group": "GROUP", "interval": valueDuration, "kind": "TYPE", "kubeapi-ca": valueFile, "kubeapi-url": valueURL,
 	"kubeconfig": valueFile, "kubernetes-version": "VERSION", "listen": valueAddress, "max-paths": valueNumber,
 	"metrics-address": valueAddress, "namespace": valueNamespace, "node": valueNode, "node-name": valueName, "node-naming": "RULE",
-	"node-url": valueURL, "old-object": valueFile, "output": "FORMAT", "password": valueText, "profile": valueName,
+	"node-url": valueURL, "old-object": valueFile, "output": "FORMAT", "part": "INDEX/COUNT", "partial": valueFile, "password": valueText, "profile": valueName,
 	"proxy-url": valueURL, "reason": valueText, "region": "REGION", "request-timeout": valueDuration, "role": "ARN", "server": valueURL,
 	"session-name": valueName, "subresource": valueName, "techniques": valueFile, "timeout": valueDuration, "tls-cert": valueFile,
 	"tls-client-ca": valueFile, "tls-private-key": valueFile, "tls-server-name": valueName, "to": valueFile, "token": "TOKEN",
