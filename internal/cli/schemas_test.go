@@ -47,7 +47,8 @@ func documents() []documented {
 		{&doctor.Report{}, []string{"doctor"}, "What the doctor found, and which checks could be made."},
 		{&doctor.Plan{}, []string{"doctor"}, "The steps by which a cluster moves to Node authorization, with their status."},
 		{
-			&replay.Report{}, []string{"audit", "audit merge"},
+			&replay.Report{},
+			[]string{"audit", "audit merge"},
 			"Which requests of an audit log would be refused, and which kubelets do not conform.",
 		},
 		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
