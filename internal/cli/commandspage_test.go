@@ -96,7 +96,7 @@ func (p *markdownPage) topic(t *topic) {
 // leaves are the topics of commands that do something.
 func leaves(t *topic) []*topic {
 	var all []*topic
-	if !t.group {
+	if t.acts {
 		all = append(all, t)
 	}
 	for _, c := range t.commands {

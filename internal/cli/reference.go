@@ -16,10 +16,10 @@ import (
 type topic struct {
 	// name has the names of the commands above: "node-authorizer config validate".
 	name, summary, usage string
-	description          []passage
-	commands             []*topic
-	// group is true if the command does nothing without one of those below it.
-	group            bool
+	// acts is true for a command that does something, whether or not it has commands below it.
+	acts             bool
+	description      []passage
+	commands         []*topic
 	flags            []flagSection
 	status           exitStatus
 	examples         []passage
@@ -66,9 +66,8 @@ func newTopic(cmd *cobra.Command) *topic {
 			t.commands = append(t.commands, newTopic(c))
 		}
 	}
-	if isGroup(cmd) {
+	if t.acts = acts(cmd); !t.acts {
 		t.usage += " COMMAND"
-		t.group = true
 		return t
 	}
 	headings, groups := groupFlags(cmd)
