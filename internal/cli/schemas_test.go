@@ -36,7 +36,7 @@ type documented struct {
 func documents() []documented {
 	return []documented{
 		{canIResult{}, []string{"can-i"}, "Whether a user may do something, with the reason."},
-		{canIList{}, []string{"can-i"}, "What a user may do, as rules."},
+		{canIList{}, []string{"can-i"}, "What a user may do, as rules: the answer of --list."},
 		{explainResult{}, []string{"explain"}, "Why a user may do something or not: the answer of each authorizer and of NodeRestriction."},
 		{reachResult{}, []string{"reach"}, "What a node's credential can read, write and request tokens for."},
 		{whoCanResult{}, []string{"who-can"}, "The nodes that may do something."},
