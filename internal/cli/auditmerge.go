@@ -25,8 +25,8 @@ with another state, other options or another version of the program. REPORT may 
 a pattern such as 'reports/*.json'.
 
 Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is or
-would be refused or a kubelet does not conform, 2 something could not be read or decided
-(audit --help), or the reports are not all parts of one log.`,
+would be refused or a kubelet does not conform, 2 the reports cannot be merged, or the
+log has something that gives 2 with audit.`,
 		Example: `  node-authorizer audit merge 'reports/part-*.json'
 
   # Each control plane node reads its own log

@@ -16,7 +16,7 @@ import (
 
 // canIList is what a user may do, as rules.
 type canIList struct {
-	// Identity is the user whose rules they are.
+	// Identity is the user.
 	Identity identity `json:"identity"`
 	// Namespace is the namespace of the question; empty for all.
 	Namespace string `json:"namespace,omitempty"`
@@ -26,23 +26,20 @@ type canIList struct {
 	NotListed []string `json:"notListed,omitempty"`
 	// Missing is the missing state, because of which there may be more rules.
 	Missing []missing `json:"missing,omitempty"`
-	// State is what the list was made from.
+	// State is the cluster state that was asked.
 	State stateInfo `json:"state"`
 }
 
 // listedRule is a rule in the form of a rule of RBAC, with what it depends on.
 type listedRule struct {
-	// Authorizer is the name of the authorizer that has the rule.
-	Authorizer string `json:"authorizer"`
-	// Verbs are the verbs that the rule allows; "*" stands for all.
-	Verbs []string `json:"verbs"`
-	// APIGroups are the API groups of Resources; "" is the core group.
-	APIGroups []string `json:"apiGroups,omitempty"`
-	// Resources are the resources, with their subresources as in "pods/status".
-	Resources []string `json:"resources,omitempty"`
-	// ResourceNames are the names of the objects that the rule allows; empty for all.
-	ResourceNames []string `json:"resourceNames,omitempty"`
-	// NonResourceURLs are the paths of a rule for requests that are not for a resource.
+	// Authorizer is the authorizer that has the rule. Verbs are what the rule allows; * for all.
+	Authorizer string   `json:"authorizer"`
+	Verbs      []string `json:"verbs"`
+	// APIGroups, Resources, ResourceNames and NonResourceURLs are what it allows that with, as in a
+	// rule of RBAC: the core group is empty, and without ResourceNames all names are meant.
+	APIGroups       []string `json:"apiGroups,omitempty"`
+	Resources       []string `json:"resources,omitempty"`
+	ResourceNames   []string `json:"resourceNames,omitempty"`
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
 	// Namespace is the namespace in which the rule applies; empty for all.
 	Namespace string `json:"namespace,omitempty"`

@@ -66,7 +66,7 @@ func newTopic(cmd *cobra.Command) *topic {
 			t.commands = append(t.commands, newTopic(c))
 		}
 	}
-	if t.acts = !isGroup(cmd); !t.acts {
+	if t.acts = acts(cmd); !t.acts {
 		t.usage += " COMMAND"
 		return t
 	}

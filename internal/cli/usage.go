@@ -68,10 +68,13 @@ func (a *app) paragraphs(text string) []string {
 	return fitted
 }
 
+// acts reports whether a command does something itself, and does not only have others below it.
+func acts(cmd *cobra.Command) bool { return !cmd.HasAvailableSubCommands() || cmd.Use != cmd.Name() }
+
 // usage writes the usage of a command, with its own flags before those with a heading.
 func (a *app) usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	if isGroup(cmd) {
+	if !acts(cmd) {
 		fmt.Fprintf(out, "Usage:\n  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
@@ -100,12 +103,6 @@ func (a *app) usage(cmd *cobra.Command) error {
 		fmt.Fprintf(out, "\n%s:\n%s", heading, a.named(groups[heading].FlagUsagesWrapped(width)))
 	}
 	return nil
-}
-
-// isGroup reports whether a command only groups others. One with arguments, such as audit, also
-// does something itself.
-func isGroup(cmd *cobra.Command) bool {
-	return cmd.HasAvailableSubCommands() && !strings.Contains(cmd.Use, " ")
 }
 
 // flagHeading annotates flags that the help lists under a separate heading.
