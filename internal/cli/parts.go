@@ -9,7 +9,7 @@ import (
 
 // nodesNear returns the nodes of [session.knownNodes]. Of a cluster that is read in parts, it
 // returns only the named node if that is known; if it is not, nodes without a Node object are left
-// out, unless there is no other or the user may not list nodes.
+// out, unless there is no other or the user may not list nodes. Of a snapshot, none is left out.
 func (s *session) nodesNear(name string) ([]string, error) {
 	if !s.State.Partial() {
 		return s.knownNodes(), nil
@@ -24,6 +24,12 @@ func (s *session) nodesNear(name string) ([]string, error) {
 		if s.State.Graph.HasNode(name) {
 			return []string{name}, nil
 		}
+	}
+	if s.State.OfFile() {
+		if err := s.State.Read(source.Part{Kinds: namingNodes() | source.Nodes}); err != nil {
+			return nil, err
+		}
+		return s.knownNodes(), nil
 	}
 	names, readable, err := s.State.ListNodeNames()
 	if err != nil {

@@ -195,6 +195,7 @@ func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	if len(f.from) > 0 {
 		return source.LoadFiles(ctx, f.from, source.FileOptions{
 			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory, Places: f.places,
+			Parts: f.parts && !f.changes.given(),
 		})
 	}
 	config, err := f.connection.config()

@@ -1,0 +1,44 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+)
+
+const (
+	// maxFile is the maximum size of a snapshot, in bytes: hundred times that of a cluster of
+	// half a million pods.
+	maxFile = 1 << 30
+	// maxFrame is the maximum size of a decompressed frame. A frame holds an object at least.
+	maxFrame = 64 << 20
+	// maxColumn is the maximum size of the texts of a column of a block.
+	maxColumn = 32 << 20
+	// maxRows is the maximum number of objects of a block.
+	maxRows = 1 << 16
+	// maxSections is more than there are kinds.
+	maxSections = 1 << 10
+	// maxExpansion is the maximum ratio of what is decompressed to the size of the file, and
+	// freeExpansion the size up to which the ratio does not count.
+	maxExpansion  = 1000
+	freeExpansion = 64 << 20
+	// freeText is the length of the text of all objects up to which the ratio does not count.
+	freeText = 1 << 30
+)
+
+const (
+	// rowsPerBlock is how many objects the writer puts into a block.
+	rowsPerBlock = 4096
+	// frameTarget is the size at which the writer ends a frame.
+	frameTarget = 1 << 20
+)
+
+// takeAgain is what to do about a snapshot that cannot be read.
+const takeAgain = "copy the file again, or take the snapshot again"
+
+// errTooLarge is the error of a snapshot that expands too much.
+var errTooLarge = errors.New("it expands to far more than its size; " + takeAgain)
+
+// damaged describes a place of a snapshot that does not decode.
+func damaged(place, format string, args ...any) error {
+	return fmt.Errorf("snapshot is damaged: %s: %s; "+takeAgain, place, fmt.Sprintf(format, args...))
+}

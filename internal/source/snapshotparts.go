@@ -1,0 +1,86 @@
+package source
+
+import (
+	"sync"
+
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/snapshot"
+)
+
+// partialFile is a snapshot of which a State reads the parts that are asked for.
+type partialFile struct {
+	name   string
+	state  *State
+	counts [kindCount]int
+
+	mu       sync.Mutex
+	sections [kindCount]*snapshot.Section
+	rows     [kindCount]*rowDecoder
+}
+
+// readInParts reports whether objects of a kind are read when they are asked for. Those of other kinds
+// are few, or count as a whole.
+func readInParts(k kind) bool {
+	switch k {
+	case kindPod, kindPersistentVolume, kindPersistentVolumeClaim, kindVolumeAttachment, kindNode, kindServiceAccount,
+		kindResourceSlice, kindPodCertificateRequest:
+		return true
+	}
+	return false
+}
+
+// open reads the header of a file, and the objects of kinds that are not read in parts.
+func (b *binaryLoader) open(f *snapshot.File) error {
+	if err := b.header(f); err != nil {
+		return err
+	}
+	file := &partialFile{name: b.name, state: b.state}
+	for _, s := range f.Sections {
+		k, err := kindOfSection(s)
+		if err != nil {
+			return &manifest.Error{File: b.name, Err: err}
+		}
+		if readInParts(k) {
+			b.expected.countAll(k, s.Objects)
+			file.sections[k], file.rows[k] = s, newRowDecoder(k, false)
+		} else if err := b.section(s); err != nil {
+			return err
+		}
+		file.counts[k] = s.Objects
+		b.before += s.Objects
+	}
+	p := newParts(b.ctx)
+	p.file = file
+	for k, s := range file.sections {
+		if s == nil {
+			p.markAllRead(kind(k))
+		}
+	}
+	b.state.parts = p
+	return nil
+}
+
+// fetch reads a part of a kind into the state.
+func (f *partialFile) fetch(k kind, part Part) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want := snapshot.Selection{Namespace: part.Namespace, Name: part.Name, Node: part.Node}
+	err := f.sections[k].Scan(want, func(r *snapshot.Row) error {
+		if f.state.holds(k, r.Value(snapshot.Namespace), r.Value(snapshot.Name)) {
+			return nil
+		}
+		if done, err := f.rows[k].set(f.state, r); done || err != nil {
+			return err
+		}
+		o, err := f.rows[k].decode(r)
+		if err != nil {
+			return err
+		}
+		_, err = f.state.set(k, o, 0)
+		return err
+	})
+	if err != nil {
+		return &manifest.Error{File: f.name, Err: err}
+	}
+	return nil
+}
