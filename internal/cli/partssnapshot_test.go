@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/internal/resources"
@@ -103,6 +104,14 @@ func TestPartsOfSnapshotsAnswerAsTheWhole(t *testing.T) {
 				t.Fatalf("%s: %s\nby parts: %s\nwhole: %s", what, q, got, want)
 			}
 		}
+		for range 5 {
+			q := c.question()
+			want := whole.whoCanText(t, q)
+			counts["who-can"] += strings.Count(want, `"decidedBy"`)
+			if got := c.fileSession(binary, true).whoCanText(t, q); got != want {
+				t.Fatalf("%s: who-can %s\nby parts: %s\nwhole: %s", what, q, got, want)
+			}
+		}
 		for _, node := range []string{"n0", "bare", "none"} {
 			only := filter{namespace: c.pick("", "", "shop")}
 			if c.chance(3) {
@@ -114,9 +123,24 @@ func TestPartsOfSnapshotsAnswerAsTheWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, answer := range []string{yes, no, unknown, "error"} {
+	for _, answer := range []string{yes, no, unknown, "error", "who-can"} {
 		if counts[answer] < tried/2 {
 			t.Errorf("only %d answers are %q: %v", counts[answer], answer, counts)
 		}
 	}
+}
+
+// whoCanText returns everything that who-can shows of a question.
+func (s *session) whoCanText(t *testing.T, q partsQuestion) string {
+	t.Helper()
+	s.namespace = q.namespace
+	asked, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, q.args, &q.flags, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := s.whoCan(t.Context(), asked)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return text(t, result)
 }

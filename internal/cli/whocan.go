@@ -79,6 +79,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		ValidArgsFunction: completeQuestion,
 	}
 	state, flags := addState(a, cmd), addQuestion(cmd)
+	state.partsOfFiles = true
 	state.addBehaviour(cmd)
 	state.addChanges(cmd)
 	state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")

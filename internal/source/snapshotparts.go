@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
@@ -58,6 +59,45 @@ func (b *binaryLoader) open(f *snapshot.File) error {
 	}
 	b.state.parts = p
 	return nil
+}
+
+// ReadAll reads everything of a partial State of a snapshot, which is not partial then.
+func (s *State) ReadAll() error {
+	if !s.OfFile() {
+		return nil
+	}
+	if err := s.Read(Part{Kinds: AllKinds()}); err != nil {
+		return err
+	}
+	s.parts = nil
+	return nil
+}
+
+// NodesOfFile returns the names of the Node objects, and of the nodes that other objects name, of a
+// partial State of a snapshot. The names may repeat.
+func (s *State) NodesOfFile() ([]string, error) {
+	f := s.parts.file
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var names []string
+	for k, section := range f.sections {
+		if section == nil {
+			continue
+		}
+		column, last := snapshot.Node, ""
+		if kind(k) == kindNode {
+			column = snapshot.Name
+		}
+		if err := section.Scan(snapshot.Selection{}, func(r *snapshot.Row) error {
+			if name := r.Value(column); name != last {
+				names, last = append(names, name), name
+			}
+			return nil
+		}); err != nil {
+			return nil, &manifest.Error{File: f.name, Err: err}
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" }), nil
 }
 
 // fetch reads a part of a kind into the state.
