@@ -17,7 +17,6 @@ type binaryLoader struct {
 	name     string // of the file
 	expected *expectation
 	content  content
-	text     []byte
 	// before is the number of objects of the file in the sections before.
 	before int
 }
@@ -73,42 +72,33 @@ func (b *binaryLoader) section(s *snapshot.Section) error {
 		b.expected.countAll(k, s.Objects)
 		return nil
 	}
-	rows := newRowDecoder(k, b.opts.inventory())
-	err = s.Scan(snapshot.Selection{}, func(r *snapshot.Row) error {
-		b.progress()
-		if err := b.ctx.Err(); err != nil {
-			return context.Cause(b.ctx)
-		}
-		if !b.opts.Retain && !b.state.holds(k, r.Value(snapshot.Namespace), r.Value(snapshot.Name)) {
-			if done, err := rows.set(b.state, r); done || err != nil {
-				b.expected.count(k)
-				b.kept++
-				return err
-			}
-		}
-		return b.row(rows, r)
-	})
-	if err != nil {
+	rows := &rowReader{
+		rowDecoder: newRowDecoder(k, b.opts.inventory()), state: b.state, retain: b.opts.Retain,
+		alone: func(o apiObject, r *snapshot.Row) error { return b.applyObject(k, o, r) },
+		each:  func() { b.expected.count(k); b.kept++; b.progress() },
+	}
+	if err := rows.read(s, snapshot.Selection{}); err != nil {
 		return &manifest.Error{File: b.name, Err: err}
 	}
-	return nil
+	return context.Cause(b.ctx)
 }
 
-// row applies an object as one of any file.
-func (b *binaryLoader) row(rows *rowDecoder, r *snapshot.Row) error {
-	o, err := rows.decode(r)
-	if err != nil {
-		return err
+// applyObject applies an object as one of any file.
+func (b *binaryLoader) applyObject(k kind, o apiObject, r *snapshot.Row) error {
+	if b.ctx.Err() != nil {
+		return context.Cause(b.ctx)
 	}
 	line := b.before + r.At + 2 // after the header
-	out := object{kind: rows.kind, api: o, position: manifest.Position{Document: line, Line: line}}
+	out := object{kind: k, api: o, position: manifest.Position{Document: line, Line: line}}
 	if b.opts.Retain {
-		if out.encoded, err = encode(rows.kind, o); err != nil {
+		var err error
+		if out.encoded, err = encode(k, o); err != nil {
 			return err
 		}
 	}
 	b.content.reset()
 	b.content.objects = append(b.content.objects, out)
+	b.progress()
 	return b.apply(b.name, &b.content, b.expected)
 }
 

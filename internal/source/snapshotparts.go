@@ -104,22 +104,14 @@ func (s *State) NodesOfFile() ([]string, error) {
 func (f *partialFile) fetch(k kind, part Part) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	want := snapshot.Selection{Namespace: part.Namespace, Name: part.Name, Node: part.Node}
-	err := f.sections[k].Scan(want, func(r *snapshot.Row) error {
-		if f.state.holds(k, r.Value(snapshot.Namespace), r.Value(snapshot.Name)) {
-			return nil
-		}
-		if done, err := f.rows[k].set(f.state, r); done || err != nil {
+	rows := &rowReader{
+		rowDecoder: f.rows[k], state: f.state, skip: true, each: func() {},
+		alone: func(o apiObject, _ *snapshot.Row) error {
+			_, err := f.state.set(k, o, 0)
 			return err
-		}
-		o, err := f.rows[k].decode(r)
-		if err != nil {
-			return err
-		}
-		_, err = f.state.set(k, o, 0)
-		return err
-	})
-	if err != nil {
+		},
+	}
+	if err := rows.read(f.sections[k], snapshot.Selection{Namespace: part.Namespace, Name: part.Name, Node: part.Node}); err != nil {
 		return &manifest.Error{File: f.name, Err: err}
 	}
 	return nil

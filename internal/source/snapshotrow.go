@@ -19,6 +19,8 @@ type rowDecoder struct {
 	forInventory bool
 	text         []byte
 	shapes       map[int]*shapedObject
+	// names are the interned names of the section, by their position; zero if they are not yet.
+	names []interned
 }
 
 // openShapes is how many decoded shapes are kept. Objects next to each other have few shapes.
@@ -47,10 +49,7 @@ func (d *rowDecoder) decode(r *snapshot.Row) (apiObject, error) {
 	if err != nil {
 		return nil, r.Invalid(err)
 	}
-	if err := sameNames(o, r); err != nil {
-		return nil, err
-	}
-	return o, nil
+	return o, sameNames(o, r)
 }
 
 func (d *rowDecoder) decodeText(text []byte) (apiObject, error) {
@@ -72,48 +71,39 @@ func sameNames(o apiObject, r *snapshot.Row) error {
 	return nil
 }
 
-// shaped returns the object of a row; nil if objects of its shape have to be decoded each. It is
-// valid until the next call.
+// shaped returns the object that a row shares; nil if it has to be decoded alone.
 func (d *rowDecoder) shaped(r *snapshot.Row) (*shapedObject, error) {
-	s, known := d.shapes[r.Shape]
-	if !known {
-		text, err := r.ShapeText()
-		if err != nil {
-			return nil, err
-		}
-		if s, err = d.newShaped(text); err != nil {
-			return nil, r.Invalid(err)
-		}
-		if len(d.shapes) >= openShapes {
-			clear(d.shapes)
-		}
-		d.shapes[r.Shape] = s
-	}
-	if s == nil {
+	if !sharesObjects(d.kind) || r.UIDText != "" || !simple(r) {
 		return nil, nil
 	}
-	s.fill(r)
-	return s, sameNames(s.api, r)
+	s, known := d.shapes[r.Shape]
+	if known {
+		return s, nil
+	}
+	text, err := r.ShapeText()
+	if err != nil {
+		return nil, err
+	}
+	if s, err = d.newShaped(text); err != nil {
+		return nil, r.Invalid(err)
+	}
+	if len(d.shapes) >= openShapes {
+		clear(d.shapes)
+	}
+	d.shapes[r.Shape] = s
+	return s, nil
 }
 
-// set adds an object to the state. Done is false if it has to be decoded alone.
-func (d *rowDecoder) set(s *State, r *snapshot.Row) (done bool, err error) {
-	if !sharesObjects(d.kind) || r.UIDText != "" {
-		return false, nil
+// simple reports whether the strings of a row are the same in JSON.
+func simple(r *snapshot.Row) bool {
+	for _, c := range [...]snapshot.Column{snapshot.Name, snapshot.Namespace, snapshot.Node, snapshot.Other, snapshot.Scope} {
+		for _, b := range []byte(r.Value(c)) {
+			if b <= ' ' || b > '~' || b == '"' || b == '\\' {
+				return false
+			}
+		}
 	}
-	shaped, err := d.shaped(r)
-	if shaped == nil || err != nil {
-		return false, err
-	}
-	switch o := shaped.api.(type) {
-	case *corev1.Pod:
-		err = s.setShapedPod(o, shaped, r)
-	case *corev1.PersistentVolume:
-		err = s.setShapedVolume(o, shaped)
-	default:
-		_, err = s.set(d.kind, o, 0)
-	}
-	return true, err
+	return true
 }
 
 // escapedMark begins the marks of columns in the JSON of a shape.
