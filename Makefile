@@ -41,8 +41,8 @@ build: ## Build bin/node-authorizer, and bin/kubectl-node_authorizer beside it.
 	ln -sf node-authorizer bin/kubectl-node_authorizer
 
 .PHONY: demo
-demo: build ## Start a control plane with two nodes and a workload, ask what each node may do, open and close a path to the cluster.
-	NODE_AUTHORIZER=$(CURDIR)/$(BIN) test/localplane/demo.sh
+demo: ## Ask what nodes may do, of a snapshot and then of a control plane with two nodes; open and close a path to the cluster.
+	@test/localplane/demo.sh
 
 .PHONY: up
 up: ## Start a control plane on this machine and leave it running.
@@ -117,6 +117,10 @@ endif
 .PHONY: screenshots
 screenshots: ## Write the pictures of pages in docs/images. Needs Chromium.
 	cd test/browser && UPDATE_SCREENSHOTS=1 go test -count=1 -run TestScreenshots .
+
+.PHONY: recording
+recording: ## Record docs/images/recording.svg, the picture in the README, again.
+	UPDATE_GOLDEN=1 go test -count=1 -run TestRecording ./internal/cli
 
 .PHONY: test-planes
 test-planes: ## Run the tests on real control planes.

@@ -35,6 +35,7 @@ mistake: the file and line, the field, and what to write instead.
 
 The files that the configuration names are not looked at; they are listed if the rest
 is valid. FILE can be - for stdin.
+
 Exit status: 0 the file is valid, 1 it is not, 2 it could not be read.`,
 		Example: "  node-authorizer config validate /etc/node-authorizer/server.yaml",
 		Args:    exactly("FILE"),

@@ -106,6 +106,13 @@ func TestPartsOfSnapshotsAnswerAsTheWhole(t *testing.T) {
 		}
 		for range 5 {
 			q := c.question()
+			want, got := whole.rulesText(t, q), c.fileSession(binary, true).rulesText(t, q)
+			if got != want {
+				t.Fatalf("%s: can-i --list %s\nby parts: %s\nwhole: %s", what, q, got, want)
+			}
+		}
+		for range 5 {
+			q := c.question()
 			want := whole.whoCanText(t, q)
 			counts["who-can"] += strings.Count(want, `"decidedBy"`)
 			if got := c.fileSession(binary, true).whoCanText(t, q); got != want {
@@ -143,4 +150,18 @@ func (s *session) whoCanText(t *testing.T, q partsQuestion) string {
 		return "error: " + err.Error()
 	}
 	return text(t, result)
+}
+
+// rulesText returns everything that can-i --list shows of a user.
+func (s *session) rulesText(t *testing.T, q partsQuestion) string {
+	t.Helper()
+	who, err := s.identity(&q.who)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	rules, err := s.rulesOf(who, q.namespace)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return text(t, rules)
 }
