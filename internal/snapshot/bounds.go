@@ -11,16 +11,21 @@ const (
 	maxFile = 1 << 30
 	// maxFrame is the maximum size of a decompressed frame. A frame holds an object at least.
 	maxFrame = 64 << 20
-	// maxColumn is the maximum size of the texts of a column of a block.
-	maxColumn = 32 << 20
-	// maxRows is the maximum number of objects of a block.
-	maxRows = 1 << 16
+	// maxDirectory is the maximum size of the decompressed directory, which has 50 bytes for a few
+	// thousand objects.
+	maxDirectory = 8 << 20
+	// maxNames is the maximum number of namespaces and nodes of a section.
+	maxNames = 1 << 22
+	// maxShapes is the maximum number of shapes of a frame, and maxRows of objects of a block.
+	maxShapes = 1 << 20
+	maxRows   = 1 << 16
 	// maxSections is more than there are kinds.
 	maxSections = 1 << 10
-	// maxExpansion is the maximum ratio of what is decompressed to the size of the file, and
-	// freeExpansion the size up to which the ratio does not count.
+	// maxExpansion is the maximum ratio of what is decompressed and decoded to the size of the file,
+	// where an object counts as rowSize, and freeExpansion the size up to which the ratio does not count.
 	maxExpansion  = 1000
 	freeExpansion = 64 << 20
+	rowSize       = 128
 	// freeText is the length of the text of all objects up to which the ratio does not count.
 	freeText = 1 << 30
 )

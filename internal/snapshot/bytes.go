@@ -77,10 +77,10 @@ func appendText(to []byte, before, text string) []byte {
 	return append(to, text[shared:]...)
 }
 
-// texts appends n texts. They share memory.
-func (c *cursor) texts(n int, into []string) []string {
+// texts appends n texts, which are not longer than limit together. They share memory.
+func (c *cursor) texts(n, limit int, into []string) []string {
 	ahead := *c
-	total := ahead.lengthOf(n)
+	total := ahead.lengthOf(n, limit)
 	if c.fail(ahead.err); c.err != nil {
 		return into
 	}
@@ -98,11 +98,11 @@ func (c *cursor) texts(n int, into []string) []string {
 }
 
 // lengthOf reads n texts and returns their length.
-func (c *cursor) lengthOf(n int) int {
+func (c *cursor) lengthOf(n, limit int) int {
 	total, before := 0, 0
 	for range n {
 		before = c.number(uint64(before)) + len(c.sized())
-		if total += before; total > maxColumn {
+		if total += before; total > limit {
 			c.fail(errTooLarge)
 		}
 		if c.err != nil {

@@ -40,8 +40,8 @@ func FuzzFrames(f *testing.F) {
 		f.Fatal(err)
 	}
 	block.add(&split, key{"n", "a"}, 0, names)
-	f.Add(names.encoded(), appendSized(nil, split.shape), block.encoded(), uint16(1), "n", "a")
-	f.Fuzz(func(t *testing.T, names, shapes, block []byte, rows uint16, namespace, name string) {
+	f.Add(names.encoded(), appendSized(nil, split.shape), block.encoded(), uint16(1), 1, "n", "a")
+	f.Fuzz(func(t *testing.T, names, shapes, block []byte, rows uint16, text int, namespace, name string) {
 		c, err := newCompressor()
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func FuzzFrames(f *testing.F) {
 		s.nameFrame, s.objects = add(names), int(rows)
 		s.shapeAt = []counted{{add(shapes), 1}}
 		only := key{namespace, name}
-		s.blocks = []blockPlace{{counted{add(block), int(rows)}, only, only}}
+		s.blocks = []blockPlace{{counted{add(block), int(rows)}, max(0, text), only, only}}
 		if opened, err := Open(bytes.NewReader(assembled(t, s))); err == nil {
 			readAll(opened)
 		}

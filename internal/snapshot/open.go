@@ -40,7 +40,7 @@ func Open(r io.Reader) (*File, error) {
 	}
 	c := &cursor{rest: rest}
 	header := frame{size: c.number(maxFrame), stored: c.number(maxFile)}
-	directory := frame{size: c.number(maxFrame), stored: c.number(maxFile)}
+	directory := frame{size: c.number(maxDirectory), stored: c.number(maxFile)}
 	directory.offset = header.stored
 	if c.err != nil || header.stored+directory.stored > len(c.rest) {
 		return nil, damaged("its beginning", "%v", errShort)
@@ -111,16 +111,23 @@ func (f *File) readDirectory(raw []byte) error {
 	for range c.number(maxSections) {
 		s := &Section{file: f, Kind: string(c.sized()), Objects: c.number(1 << 40), names: place()}
 		for range c.number(uint64(len(c.rest))) {
-			s.shapes = append(s.shapes, counted{place(), c.number(maxFrame)})
+			s.shapes = append(s.shapes, counted{place(), c.number(maxShapes)})
+			if c.err != nil {
+				return c.err
+			}
 		}
 		rows := 0
 		for range c.number(uint64(len(c.rest))) {
-			b := blockPlace{counted: counted{place(), c.number(maxRows)}}
+			b := blockPlace{counted: counted{place(), c.number(maxRows)}, text: c.number(maxFile)}
 			b.first = key{string(c.sized()), string(c.sized())}
 			b.last = key{string(c.sized()), string(c.sized())}
 			rows += b.n
+			expanded += b.text + rowSize*b.n
 			if n := len(s.blocks); n > 0 && s.blocks[n-1].last.compare(b.first) >= 0 {
 				c.fail(errors.New("has blocks in another order than that of their objects"))
+			}
+			if c.err != nil {
+				return c.err
 			}
 			s.blocks = append(s.blocks, b)
 		}

@@ -141,7 +141,7 @@ func (b *block) decodeColumns(place blockPlace, first, node int) error {
 		b.rows = append(b.rows, Row{section: b.section, At: first + len(b.rows), Shape: shapes.number(1 << 40)})
 	}
 	for _, of := range []Column{Name, Other} {
-		b.texts = column[of].texts(place.n, b.texts[:0])
+		b.texts = column[of].texts(place.n, place.text, b.texts[:0])
 		for i, text := range b.texts {
 			b.rows[i].values[of] = text
 		}

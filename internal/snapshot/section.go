@@ -39,8 +39,8 @@ func (s *Section) Names() ([]string, error) {
 		return nil, s.damaged("names", err)
 	}
 	c := &cursor{rest: raw}
-	n := c.number(uint64(len(raw)))
-	names := c.texts(n, make([]string, 0, n))
+	n := c.number(min(maxNames, uint64(len(raw))))
+	names := c.texts(n, freeExpansion, make([]string, 0, n))
 	if err := c.end(); err != nil {
 		return nil, s.damaged("names", err)
 	}

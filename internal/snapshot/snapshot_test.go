@@ -24,8 +24,8 @@ func lines() []Objects {
 		`{"metadata":{"labels":{"name":"z"},"list":[{"name":"y"}],"name":"n","namespace":"other","uid":true}}`,
 	}
 	for i := range 3 * rowsPerBlock / 2 {
-		pods = append(pods, fmt.Sprintf(`{"kind":"Pod","metadata":{"name":"web-%05d","namespace":"shop","uid":"7f0c5a4e-91d4-4c1e-9b2f-%012x"},`+
-			`"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data-web-%05d"}},{"name":"kube-api-access-x%04d"},`+
+		pods = append(pods, fmt.Sprintf(`{"kind":"Pod","metadata":{"name":"web-%05d","namespace":"shop",`+
+			`"uid":"7f0c5a4e-91d4-4c1e-9b2f-%012x"},"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data-web-%05d"}},{"name":"kube-api-access-x%04d"},`+
 			`{"name":"kube-api-access-other"}],"nodeName":"node-%d","affinity":["node-%d"]}}`, i, i, i, i, i%5, i%5))
 	}
 	volumes := []string{
@@ -168,7 +168,8 @@ func TestScanEndsWithTheFirstError(t *testing.T) {
 func TestDamagedFilesAreErrors(t *testing.T) {
 	file := written(t, lines()[1:2])
 	for n := range file {
-		if _, err := Open(bytes.NewReader(file[:n])); err == nil || !strings.Contains(err.Error(), "snapshot is incomplete: it ends after") {
+		_, err := Open(bytes.NewReader(file[:n]))
+		if err == nil || !strings.Contains(err.Error(), "snapshot is incomplete: it ends after") {
 			t.Fatalf("the first %d of %d bytes: error %v", n, len(file), err)
 		}
 		changed := bytes.Clone(file)
@@ -190,16 +191,18 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"cut": {file[:100], fmt.Sprintf("snapshot is incomplete: it ends after 100 of %d bytes; copy the file again, or take the snapshot again",
-			len(file))},
-		"newer": {change(len(magic), 2), "snapshot has version 2 of the binary form, and this version of node-authorizer reads version 1; " +
-			"use a newer one, or take the snapshot with --format json"},
-		"damaged": {change(len(file)-1, 0), "snapshot is damaged: its content does not have its checksum; copy the file again, or take the " +
-			"snapshot again"},
-		"longer": {append(bytes.Clone(file), '\n'), fmt.Sprintf("data follows the end of the snapshot, at byte %d; copy the file again, or take "+
-			"the snapshot again", len(file))},
-		"text mode": {bytes.Replace(file, []byte("\r\n"), []byte("\n"), 1), "snapshot was changed on the way, as by a transfer in text mode; " +
-			"copy the file again, or take the snapshot again"},
+		"cut":   {file[:100], fmt.Sprintf("snapshot is incomplete: it ends after 100 of %d bytes; ", len(file)) + takeAgain},
+		"newer": {change(len(magic), 2), "snapshot has version 2 of the binary form, and this version of node-authorizer reads " +
+			"version 1; use a newer one, or take the snapshot with --format json"},
+		"damaged": {change(len(file)-1, 0), "snapshot is damaged: its content does not have its checksum; " + takeAgain},
+		"longer": {
+			append(bytes.Clone(file), '\n'),
+			fmt.Sprintf("data follows the end of the snapshot, at byte %d; ", len(file)) + takeAgain,
+		},
+		"text mode": {
+			bytes.Replace(file, []byte("\r\n"), []byte("\n"), 1),
+			"snapshot was changed on the way, as by a transfer in text mode; " + takeAgain,
+		},
 	} {
 		if _, err := Open(bytes.NewReader(test.file)); err == nil || err.Error() != test.want {
 			t.Errorf("%s: error %v\nwant %s", what, err, test.want)
@@ -219,22 +222,54 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// A reader of a file that expands too much refuses it before it reads an object.
+// A reader refuses a file that expands too much before it reads an object: by decompression, by texts
+// that share their beginnings, or by objects that take no bytes.
 func TestExpansionIsBounded(t *testing.T) {
+	for what, grow := range map[string]func(*sectionWriter, frame){
+		"frames": func(s *sectionWriter, f frame) { s.shapeAt = append(s.shapeAt, counted{f, 1}, counted{f, 1}) },
+		"texts":  func(s *sectionWriter, f frame) { s.blocks = []blockPlace{{counted{f, 1}, 64 << 20, key{}, key{}}} },
+		"objects": func(s *sectionWriter, f frame) {
+			for i := range 20 {
+				at := key{"n", string(rune('a' + i))}
+				s.blocks = append(s.blocks, blockPlace{counted{f, maxRows}, 0, at, at})
+			}
+		},
+	} {
+		c, err := newCompressor()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSectionWriter(c, "Pod")
+		f, err := c.add(make([]byte, maxFrame/32))
+		if what == "frames" {
+			f, err = c.add(make([]byte, maxFrame))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		grow(s, f)
+		for _, b := range s.blocks {
+			s.objects += b.n
+		}
+		if _, err := Open(bytes.NewReader(assembled(t, s))); err == nil || !strings.Contains(err.Error(), errTooLarge.Error()) {
+			t.Errorf("%s: error is %v", what, err)
+		}
+	}
+}
+
+// A block with longer texts than its directory states is damaged.
+func TestTextsAreBounded(t *testing.T) {
 	c, err := newCompressor()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newSectionWriter(c, "Pod")
-	zeros := make([]byte, maxFrame)
-	for range 2 {
-		f, err := c.add(zeros)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.shapeAt = append(s.shapeAt, counted{f, 1})
+	if err := s.write(texts([]string{`{"metadata":{"name":"name"}}`})); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := Open(bytes.NewReader(assembled(t, s))); err == nil || !strings.Contains(err.Error(), errTooLarge.Error()) {
+	s.blocks[0].text--
+	err = opened(t, assembled(t, s)).Sections[0].Scan(Selection{}, func(*Row) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "snapshot is damaged: block 1 of kind Pod: it expands to far more than its size") {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -193,8 +193,8 @@ func (t *template) replace(value []byte) (keep int, column Column, found bool) {
 		}
 	}
 	// The claims of a StatefulSet are named after their pods.
-	if name := t.values[Name]; len(name) > 0 && len(value) > len(name) && bytes.HasSuffix(value, name) && value[len(value)-len(name)-1] == '-' {
-		return len(value) - len(name), Name, true
+	if before, ok := bytes.CutSuffix(value, t.values[Name]); ok && len(t.values[Name]) > 0 && bytes.HasSuffix(before, []byte("-")) {
+		return len(before), Name, true
 	}
 	return 0, 0, false
 }

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -50,7 +51,15 @@ func Write(w io.Writer, header []byte, sections []Objects) error {
 		}
 		places = appendNumber(appendNumber(places, f.size), f.stored)
 	}
-	return writeParts(w, places, c.body, frames)
+	var file bytes.Buffer
+	if err := writeParts(&file, places, c.body, frames); err != nil {
+		return err
+	}
+	if _, err := Open(bytes.NewReader(file.Bytes())); err != nil {
+		return fmt.Errorf("the snapshot is too large for the binary form (%w)", err)
+	}
+	_, err = w.Write(file.Bytes())
+	return err
 }
 
 // writeParts writes the prefix and the rest of a file.
@@ -176,7 +185,7 @@ func (s *sectionWriter) endBlock() error {
 		return nil
 	}
 	f, err := s.compressor.add(s.block.encoded())
-	s.blocks = append(s.blocks, blockPlace{counted{f, s.block.rows}, s.block.first, s.block.last})
+	s.blocks = append(s.blocks, blockPlace{counted{f, s.block.rows}, s.block.text, s.block.first, s.block.last})
 	s.block.reset()
 	return err
 }
@@ -209,13 +218,15 @@ func (k key) compare(o key) int {
 // blockPlace is the place of a block, and its first and last object.
 type blockPlace struct {
 	counted
+	// text is the length of all its names and other texts.
+	text        int
 	first, last key
 }
 
 // blockWriter collects the columns of a block.
 type blockWriter struct {
 	rows        int
-	size        int
+	size, text  int
 	shapes      []byte
 	columns     [columns][]byte
 	before      [columns]string
@@ -246,6 +257,7 @@ func (b *blockWriter) add(t *template, at key, shape int, names table) {
 		default:
 			text := string(t.values[c])
 			b.columns[c] = appendText(b.columns[c], b.before[c], text)
+			b.text += len(text)
 			b.before[c] = text
 		}
 		b.size += len(t.values[c])
@@ -273,7 +285,7 @@ func (s *sectionWriter) appendDirectory(to []byte) []byte {
 	to = appendNumber(to, len(s.blocks))
 	for _, b := range s.blocks {
 		place(b.frame)
-		to = appendNumber(to, b.n)
+		to = appendNumber(appendNumber(to, b.n), b.text)
 		for _, text := range []string{b.first.namespace, b.first.name, b.last.namespace, b.last.name} {
 			to = appendSized(to, []byte(text))
 		}

@@ -60,7 +60,8 @@ func kindOfSection(s *snapshot.Section) (kind, error) {
 			return k, nil
 		}
 	}
-	return 0, fmt.Errorf("the snapshot has objects of kind %s, which are not known to this version of node-authorizer; use a newer one", s.Kind)
+	return 0, fmt.Errorf("the snapshot has objects of kind %s, which are not known to this version of node-authorizer; use a newer one",
+		s.Kind)
 }
 
 func (b *binaryLoader) section(s *snapshot.Section) error {

@@ -53,9 +53,10 @@ func templated(t *testing.T, s *stubServer, seed uint64) {
 		case 2:
 			pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": pod.Spec.NodeName}
 		case 3:
+			own := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: "In", Values: []string{pod.Spec.NodeName}}
 			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{pod.Spec.NodeName}}},
+					MatchFields: []corev1.NodeSelectorRequirement{own},
 				}}},
 			}}
 		case 4:
