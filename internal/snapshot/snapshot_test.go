@@ -191,7 +191,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"cut":   {file[:100], fmt.Sprintf("snapshot is incomplete: it ends after 100 of %d bytes; ", len(file)) + takeAgain},
+		"cut": {file[:100], fmt.Sprintf("snapshot is incomplete: it ends after 100 of %d bytes; ", len(file)) + takeAgain},
 		"newer": {change(len(magic), 2), "snapshot has version 2 of the binary form, and this version of node-authorizer reads " +
 			"version 1; use a newer one, or take the snapshot with --format json"},
 		"damaged": {change(len(file)-1, 0), "snapshot is damaged: its content does not have its checksum; " + takeAgain},

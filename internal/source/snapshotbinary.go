@@ -74,21 +74,22 @@ func (b *binaryLoader) section(s *snapshot.Section) error {
 		return nil
 	}
 	rows := &rowReader{
-		rowDecoder: newRowDecoder(k, b.opts.inventory()), state: b.state, retain: b.opts.Retain,
+		ctx: b.ctx, rowDecoder: newRowDecoder(k, b.opts.inventory()), state: b.state, retain: b.opts.Retain,
 		alone: func(o apiObject, r *snapshot.Row) error { return b.applyObject(k, o, r) },
 		each:  func() { b.expected.count(k); b.kept++; b.progress() },
 	}
-	if err := rows.read(s, snapshot.Selection{}); err != nil {
+	err = rows.read(s, snapshot.Selection{})
+	switch ended := context.Cause(b.ctx); {
+	case ended != nil:
+		return ended
+	case err != nil:
 		return &manifest.Error{File: b.name, Err: err}
 	}
-	return context.Cause(b.ctx)
+	return nil
 }
 
 // applyObject applies an object as one of any file.
 func (b *binaryLoader) applyObject(k kind, o apiObject, r *snapshot.Row) error {
-	if b.ctx.Err() != nil {
-		return context.Cause(b.ctx)
-	}
 	line := b.before + r.At + 2 // after the header
 	out := object{kind: k, api: o, position: manifest.Position{Document: line, Line: line}}
 	if b.opts.Retain {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -10,6 +11,7 @@ import (
 
 // partialFile is a snapshot of which a State reads the parts that are asked for.
 type partialFile struct {
+	ctx    context.Context // ends all reading
 	name   string
 	state  *State
 	counts [kindCount]int
@@ -35,7 +37,7 @@ func (b *binaryLoader) open(f *snapshot.File) error {
 	if err := b.header(f); err != nil {
 		return err
 	}
-	file := &partialFile{name: b.name, state: b.state}
+	file := &partialFile{ctx: b.ctx, name: b.name, state: b.state}
 	for _, s := range f.Sections {
 		k, err := kindOfSection(s)
 		if err != nil {
@@ -105,7 +107,7 @@ func (f *partialFile) fetch(k kind, part Part) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	rows := &rowReader{
-		rowDecoder: f.rows[k], state: f.state, skip: true, each: func() {},
+		ctx: f.ctx, rowDecoder: f.rows[k], state: f.state, skip: true, each: func() {},
 		alone: func(o apiObject, _ *snapshot.Row) error {
 			_, err := f.state.set(k, o, 0)
 			return err

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"unique"
 
@@ -11,6 +12,7 @@ import (
 // relates them to nodes, in their order.
 type rowReader struct {
 	*rowDecoder
+	ctx   context.Context // ends reading
 	state *State
 	// alone is called for objects that are decoded alone, and finally for each object.
 	alone func(apiObject, *snapshot.Row) error
@@ -117,6 +119,9 @@ func (d *rowReader) interned(at int, name string) interned {
 // apply relates objects to nodes.
 func (d *rowReader) apply(full <-chan []readRow, empty chan<- []readRow) error {
 	for batch := range full {
+		if err := context.Cause(d.ctx); err != nil {
+			return err
+		}
 		for i := range batch {
 			if err := d.applyRow(&batch[i]); err != nil {
 				return err
