@@ -25,7 +25,8 @@ func lines() []Objects {
 	}
 	for i := range 3 * rowsPerBlock / 2 {
 		pods = append(pods, fmt.Sprintf(`{"kind":"Pod","metadata":{"name":"web-%05d","namespace":"shop",`+
-			`"uid":"7f0c5a4e-91d4-4c1e-9b2f-%012x"},"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data-web-%05d"}},{"name":"kube-api-access-x%04d"},`+
+			`"uid":"7f0c5a4e-91d4-4c1e-9b2f-%012x"},`+
+			`"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data-web-%05d"}},{"name":"kube-api-access-x%04d"},`+
 			`{"name":"kube-api-access-other"}],"nodeName":"node-%d","affinity":["node-%d"]}}`, i, i, i, i, i%5, i%5))
 	}
 	volumes := []string{
