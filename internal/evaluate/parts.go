@@ -155,6 +155,27 @@ func (q *relationQuestion) podsUsingClaims(node string) []source.Part {
 	return parts
 }
 
+// ReadForAllNodes reads what the Node authorizer's answers about an object depend on, for every node.
+func (e *Evaluator) ReadForAllNodes(req *access.Request, kind graph.Kind) error {
+	q := relationQuestion{Evaluator: e, req: req, kind: kind}
+	stages := []stage{q.pods}
+	switch {
+	case source.NamesItsNode(kind):
+		stages = []stage{q.object}
+	case kind == graph.PersistentVolume:
+		stages = []stage{q.object, q.podsOfClaims}
+	case kind == graph.Secret:
+		stages = []stage{q.pods, q.volumes, q.podsOfClaims}
+	}
+	for _, stage := range stages {
+		parts, _ := stage()
+		if err := e.State.Read(parts...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // found ends the question if there is a path: what has been read has all paths.
 func (q *relationQuestion) found() ([]source.Part, bool) {
 	return nil, q.Node.Decide(q.req).Decision == verdict.Allow
