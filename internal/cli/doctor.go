@@ -43,7 +43,7 @@ of authenticators), and says for each role of nodes what will happen to a node t
 it: whether it registers, becomes Ready, and serves logs and exec. Then it looks at the
 names by which kubelets go, at what RBAC gives to nodes beside the Node authorizer, and
 at how the API server decides. Each finding has a code, its place, what happens because
-of it, and the change that mends it; docs/findings.md has a section on each.
+of it, and the change that fixes it; docs/findings.md has a section on each.
 
 It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, answers
 of aws eks list-access-entries and describe-access-entry, static pods of kube-apiserver, an
@@ -66,10 +66,10 @@ With --plan it prints the steps that move the cluster to Node authorization and
 NodeRestriction without disruption, in order, each with what shows whether it is done.
 --audit-report adds what "node-authorizer audit -o json" made of an audit log.
 
-Exit status: 1 a finding is at least as grave as --fail-on; else 2 if a check could not be
-made; else 0. With --plan: 1 a step is to do; else 2 if it is not known of a step whether
-it is done; else 0. Also 2: bad usage, or the input could not be read or has nothing to
-examine.`,
+Exit status: 0 no finding is as severe as --fail-on, and every check could be made,
+1 a finding is, 2 none is, and a check could not be made. With --plan: 0 all steps are
+done, 1 a step is to do, 2 none is, and of a step it is not known whether it is done. It is
+2 also for bad usage, and if the input could not be read or has nothing to examine.`,
 		Example: `  # What will happen to nodes with this aws-auth?
   node-authorizer doctor --from aws-auth.yaml
 
@@ -118,9 +118,7 @@ examine.`,
 				return err
 			}
 		}
-		for _, m := range cluster.Missing {
-			a.warn("%s", m)
-		}
+		a.warnMissing(unexamined(cluster.Missing), checksNotMade)
 		if !e.plan {
 			e.options.Audit = audit
 		}
@@ -163,9 +161,7 @@ func (e *examining) addFlags(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("checks", complete(checkNames)))
 	must(cmd.MarkFlagFilename("audit-report"))
 	must(cmd.RegisterFlagCompletionFunc("fail-on", complete(func() []string { return failOns() })))
-	must(cmd.RegisterFlagCompletionFunc("region", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("account", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("cluster-id", cobra.NoFileCompletions))
+	completeNothing(cmd, "region", "account", "cluster-id")
 }
 
 // failOns returns the values of --fail-on.

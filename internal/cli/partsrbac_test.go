@@ -115,3 +115,35 @@ func TestManyRolesAreReadAtOnce(t *testing.T) {
 		t.Errorf("reach has only %d mentions of the roles", n)
 	}
 }
+
+// TestRulesOfPartsAreThoseOfTheWhole lists the rights of users, of nodes among them with groups that
+// nodes do not have.
+func TestRulesOfPartsAreThoseOfTheWhole(t *testing.T) {
+	rules, tried := 0, clusters(t, 100)
+	for seed := range tried {
+		c := newPartsCluster(t, uint64(seed))
+		refused := c.refuse()
+		whole := c.wholeSession()
+		for _, who := range []identity{
+			newIdentity("ada", nil), newIdentity("ada", []string{"others"}), newIdentity("system:node:n0", []string{"system:nodes", "others"}),
+			newIdentity("system:serviceaccount:shop:api", []string{"system:authenticated"}),
+		} {
+			namespace := c.pick("", "shop")
+			want, err := whole.rulesOf(who, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.partsSession().rulesOf(who, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules += len(want.Rules)
+			if text(t, got) != text(t, want) {
+				t.Fatalf("cluster %d without %v: %+v\nby parts: %s\nwhole: %s", seed, refused, who, text(t, got), text(t, want))
+			}
+		}
+	}
+	if rules < 10*tried {
+		t.Errorf("only %d rules", rules)
+	}
+}

@@ -40,7 +40,8 @@ type Report struct {
 	Checks []CheckResult `json:"checks"`
 	// Roles are the mapped AWS principals that are, or may be, for nodes, each with a
 	// prediction for a node that uses it.
-	Roles    []RolePrediction  `json:"roles"`
+	Roles []RolePrediction `json:"roles"`
+	// Findings are sorted, the most severe first.
 	Findings []finding.Finding `json:"findings"`
 	// Missing is what all checks lack.
 	Missing []Missing `json:"missing,omitempty"`
@@ -51,8 +52,12 @@ type Report struct {
 	Version string `json:"-"`
 }
 
+// DocumentKind implements [render.Document].
+func (*Report) DocumentKind() string { return "DoctorReport" }
+
 // Summary counts findings by their severity, and checks.
 type Summary struct {
+	// Errors, Warnings and Infos are how many findings have this severity.
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Infos    int `json:"infos"`

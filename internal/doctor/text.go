@@ -87,7 +87,7 @@ func (r *Report) undeterminedText(p *render.Page) {
 	for _, m := range r.Missing {
 		p.Line("  %s: %s", m.Resource, m.Reason)
 		if m.Remedy != "" {
-			p.Line("    %s%s", render.Good.In("fix: "), m.Remedy)
+			p.Hanging(9, "    %s%s", render.Good.In("fix: "), m.Remedy)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func findingText(p *render.Page, f finding.Finding) {
 	}
 	label := "fix: "
 	for line := range strings.Lines(f.Remedy) {
-		p.Line("    %s%s", render.Good.In(label), strings.TrimRight(line, "\n"))
+		p.Hanging(9, "    %s%s", render.Good.In(label), strings.TrimRight(line, "\n"))
 		label = "     "
 	}
 }

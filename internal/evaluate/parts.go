@@ -168,7 +168,7 @@ func (q *relationQuestion) foundInPod() ([]source.Part, bool) {
 // NodeParts returns unread parts of the cluster that the reach of a node depends on. When they
 // have been read, there may be more.
 func (e *Evaluator) NodeParts(node string) []source.Part {
-	parts := e.grantParts(node)
+	parts := e.grantParts(nodeidentity.User(node))
 	for _, kind := range graph.Kinds() {
 		parts = append(parts, e.partsOf(node, kind)...)
 	}

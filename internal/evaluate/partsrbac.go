@@ -6,7 +6,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -45,14 +44,22 @@ func (e *Evaluator) boundParts(req *access.Request) []source.Part {
 	return e.roleParts(roles)
 }
 
-// grantParts returns unread parts of the cluster that the roles of a node depend on. When they have
-// been read, there may be more.
-func (e *Evaluator) grantParts(node string) []source.Part {
+// ReadUser reads the bindings, and the roles of those that apply to a user. The kinds of roles and
+// bindings that the caller may not list are then known.
+func (e *Evaluator) ReadUser(user string, groups []string) error {
+	if err := e.readAll(func() []source.Part { return e.grantParts(user, groups) }); err != nil {
+		return err
+	}
+	return e.State.Probe(source.RBACKinds())
+}
+
+// grantParts returns unread parts of the cluster that the rights of a user by RBAC depend on. When
+// they have been read, there may be more.
+func (e *Evaluator) grantParts(user string, groups []string) []source.Part {
 	bindings := source.Part{Kinds: source.ClusterRoleBindings | source.RoleBindings}
 	if !e.State.HasRead(bindings) {
 		return []source.Part{bindings}
 	}
-	user, groups := nodeidentity.User(node)
 	_, err := e.State.RBAC.Grants(user, groups)
 	var roles []rbac.Ref
 	for _, u := range unresolvedIn(err) {

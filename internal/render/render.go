@@ -4,14 +4,13 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // Format is an output format, as written after -o.
@@ -58,6 +57,16 @@ type Text interface {
 	Text(*Page)
 }
 
+// DocumentVersion is the apiVersion of the documents that commands write. Within a version, fields
+// and values are only added.
+const DocumentVersion = "output.node-authorizer.io/v1alpha1"
+
+// Document is a result with a JSON and a YAML form: an object with at least one field.
+type Document interface {
+	// DocumentKind is the kind of the document, in CamelCase. It has a schema in docs/schemas.
+	DocumentKind() string
+}
+
 // Drawing is a result that can be drawn.
 type Drawing interface {
 	Drawing() *Graph
@@ -86,6 +95,11 @@ type Options struct {
 	Format Format
 	// Colour adds ANSI colours to text.
 	Colour bool
+	// Width is the number of columns of the terminal to which text is fitted; 0 fits nothing.
+	Width int
+	// Program puts the program's name as the user writes it into text for people, except into
+	// scripts; nil leaves texts as they are.
+	Program func(string) string
 }
 
 // Write writes the result to w in the format asked for. Names that come from a
@@ -104,13 +118,13 @@ func Write(w io.Writer, result any, o Options) error {
 func encode(result any, o Options) ([]byte, error) {
 	switch o.Format {
 	case JSON:
-		return encodeJSON(result)
-	case YAML:
-		asJSON, err := encodeJSON(result)
-		if err != nil {
-			return nil, err
+		if d, ok := result.(Document); ok {
+			return documentJSON(d)
 		}
-		return yaml.JSONToYAML(asJSON)
+	case YAML:
+		if d, ok := result.(Document); ok {
+			return documentYAML(d)
+		}
 	case SARIF:
 		if f, ok := result.(Findings); ok {
 			return encodeJSON(f.SARIF())
@@ -130,7 +144,7 @@ func encode(result any, o Options) ([]byte, error) {
 		}
 	case Table, Wide:
 		if t, ok := result.(Text); ok {
-			page := &Page{wide: o.Format == Wide}
+			page := &Page{wide: o.Format == Wide, width: o.Width, program: o.Program}
 			t.Text(page)
 			return page.encode(o.Colour), nil
 		}
@@ -139,12 +153,12 @@ func encode(result any, o Options) ([]byte, error) {
 }
 
 func encodeJSON(result any) ([]byte, error) {
-	var b strings.Builder
+	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(result); err != nil {
 		return nil, err
 	}
-	return []byte(b.String()), nil
+	return b.Bytes(), nil
 }

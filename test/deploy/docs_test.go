@@ -16,7 +16,9 @@ import (
 )
 
 // pages are the pages for operators.
-var pages = []string{"install.md", "bootstrap.md", "iam.md", "migration.md", "audit.md", "metrics.md", "releases.md"}
+var pages = []string{
+	"install.md", "bootstrap.md", "iam.md", "migration.md", "audit.md", "metrics.md", "releases.md", "output.md", "commands.md",
+}
 
 // block is a fenced block of a page.
 type block struct {
