@@ -24,7 +24,9 @@ It is an error if a part is missing or given twice, or if parts were evaluated
 with another state, other options or another version of the program. REPORT may be
 a pattern such as 'reports/*.json'.
 
-Exit status: as audit.`,
+Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is or
+would be refused or a kubelet does not conform, 2 the reports cannot be merged, or the
+log has something that gives 2 with audit.`,
 		Example: `  node-authorizer audit merge 'reports/part-*.json'
 
   # Each control plane node reads its own log

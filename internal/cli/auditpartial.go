@@ -42,6 +42,7 @@ func addPartial(cmd *cobra.Command, state *stateFlags, keep *bool) *partialFlags
 	cmd.Flags().StringVar(&f.part, "part", "",
 		"with --partial, read only one part of the files: INDEX/COUNT, with indexes from 0, "+
 			"or COUNT alone for the index in "+completionIndex)
+	completeNothing(cmd, "part")
 	return f
 }
 

@@ -13,7 +13,7 @@ func (r canIResult) Text(p *render.Page) { p.Line("%s", r.line()) }
 
 func newCanI(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "can-i VERB TYPE[/NAME] --node NODE | can-i --list --node NODE",
+		Use:   "can-i {VERB TYPE[/NAME] | --list} --node NODE",
 		Short: "Check whether a node may do something, with the reason in one line",
 		Long: `Says whether a node, or with --as any user, may do something.
 

@@ -16,6 +16,7 @@ import (
 
 // canIList is what a user may do, as rules.
 type canIList struct {
+	// Identity is the user.
 	Identity identity `json:"identity"`
 	// Namespace is the namespace of the question; empty for all.
 	Namespace string `json:"namespace,omitempty"`
@@ -25,13 +26,17 @@ type canIList struct {
 	NotListed []string `json:"notListed,omitempty"`
 	// Missing is the missing state, because of which there may be more rules.
 	Missing []missing `json:"missing,omitempty"`
-	State   stateInfo `json:"state"`
+	// State is the cluster state that was asked.
+	State stateInfo `json:"state"`
 }
 
 // listedRule is a rule in the form of a rule of RBAC, with what it depends on.
 type listedRule struct {
-	Authorizer      string   `json:"authorizer"`
-	Verbs           []string `json:"verbs"`
+	// Authorizer is the authorizer that has the rule. Verbs are what the rule allows; * for all.
+	Authorizer string   `json:"authorizer"`
+	Verbs      []string `json:"verbs"`
+	// APIGroups, Resources, ResourceNames and NonResourceURLs are what it allows that with, as in a
+	// rule of RBAC: the core group is empty, and without ResourceNames all names are meant.
 	APIGroups       []string `json:"apiGroups,omitempty"`
 	Resources       []string `json:"resources,omitempty"`
 	ResourceNames   []string `json:"resourceNames,omitempty"`

@@ -95,10 +95,10 @@ func (p *markdownPage) topic(t *topic) {
 
 // leaves are the topics of commands that do something.
 func leaves(t *topic) []*topic {
-	if len(t.commands) == 0 {
-		return []*topic{t}
-	}
 	var all []*topic
+	if t.acts {
+		all = append(all, t)
+	}
 	for _, c := range t.commands {
 		all = append(all, leaves(c)...)
 	}

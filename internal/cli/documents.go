@@ -4,6 +4,7 @@ package cli
 // of each, docs/output.md the table. The doctor's and the audit's are in their packages.
 
 func (canIResult) DocumentKind() string         { return "Answer" }
+func (canIList) DocumentKind() string           { return "UserRules" }
 func (explainResult) DocumentKind() string      { return "Explanation" }
 func (reachResult) DocumentKind() string        { return "Reach" }
 func (whoCanResult) DocumentKind() string       { return "WhoCan" }

@@ -157,6 +157,7 @@ func questions(rc *randomcluster.Cluster, cluster, other, log string) [][]string
 		}
 		question = append(from(question...), "-n", pick("a", "b", "kube-system"))
 		all = append(all, append([]string{"who-can"}, question...))
+		all = append(all, from("can-i", "--list", "--node", pick("n1", "n2")), from("can-i", "--list", "--as", "alice", "-n", "a"))
 		question = append(question, [][]string{{"--node", "n1"}, {"--as", "alice", "--as-group", "g1"}, {"--node", "n9"}}[rc.IntN(3)]...)
 		all = append(all, append([]string{"can-i"}, question...), append([]string{"explain"}, question...))
 	}

@@ -16,12 +16,14 @@ import (
 type topic struct {
 	// name has the names of the commands above: "node-authorizer config validate".
 	name, summary, usage string
-	description          []passage
-	commands             []*topic
-	flags                []flagSection
-	status               exitStatus
-	examples             []passage
-	variables, files     []helpTerm
+	// acts is true for a command that does something, whether or not it has commands below it.
+	acts             bool
+	description      []passage
+	commands         []*topic
+	flags            []flagSection
+	status           exitStatus
+	examples         []passage
+	variables, files []helpTerm
 }
 
 // passage is a paragraph, or lines that stay as they are.
@@ -64,7 +66,7 @@ func newTopic(cmd *cobra.Command) *topic {
 			t.commands = append(t.commands, newTopic(c))
 		}
 	}
-	if len(t.commands) > 0 {
+	if t.acts = acts(cmd); !t.acts {
 		t.usage += " COMMAND"
 		return t
 	}

@@ -68,10 +68,13 @@ func (a *app) paragraphs(text string) []string {
 	return fitted
 }
 
+// acts reports whether a command does something itself, and does not only have others below it.
+func acts(cmd *cobra.Command) bool { return !cmd.HasAvailableSubCommands() || cmd.Use != cmd.Name() }
+
 // usage writes the usage of a command, with its own flags before those with a heading.
 func (a *app) usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	if cmd.HasAvailableSubCommands() && !cmd.Runnable() {
+	if !acts(cmd) {
 		fmt.Fprintf(out, "Usage:\n  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
@@ -84,7 +87,9 @@ func (a *app) usage(cmd *cobra.Command) error {
 	}
 	fmt.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
 	for _, c := range cmd.Commands() {
-		fmt.Fprintf(out, "  %s\n", c.UseLine())
+		if c.IsAvailableCommand() {
+			fmt.Fprintf(out, "  %s\n", c.UseLine())
+		}
 	}
 	if cmd.HasExample() {
 		fmt.Fprintf(out, "\nExamples:\n%s\n", a.named(cmd.Example))

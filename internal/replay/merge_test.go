@@ -69,7 +69,9 @@ func randomLog(random *rand.Rand, requests int) []string {
 			e = e.by("system:bootstrap:abcdef", "system:bootstrappers")
 		case 4:
 			e = e.by(pick("someone", "system:anonymous"))
-			e.agent = pick(agent, "kubelet/v1.36.0", "kubelet/v1.35.0", "kubectl/v1.36.0", "kubelet/v1.34.0", "kubelet/v1.33.1", "kubelet/v1.33")
+			e.agent = pick(
+				agent, "kubelet/v1.36.0", "kubelet/v1.35.0", "kubectl/v1.36.0", "kubelet/v1.34.0", "kubelet/v1.33.1", "kubelet/v1.33",
+			)
 		default:
 			e = e.node(node)
 		}
@@ -195,9 +197,9 @@ func forgetUndetermined(merged, whole *Report) (n int) {
 func TestMergedReportIsThatOfOneRun(t *testing.T) {
 	ev := evaluators(t)
 	entries, undetermined := 0, 0
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		files := split(t, random, randomLog(random, 100+random.IntN(1500)), 1+random.IntN(12))
+		files := split(t, random, randomLog(random, 100+random.IntN(1000)), 1+random.IntN(12))
 		whole, _, err := Run(t.Context(), files, ev, auditlog.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +236,7 @@ func TestMergedReportIsThatOfOneRun(t *testing.T) {
 // The order of files does not matter.
 func TestReportDoesNotDependOnTheOrderOfFiles(t *testing.T) {
 	ev := evaluators(t)
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		files := split(t, random, randomLog(random, 800), 8)
 		first, _, err := Run(t.Context(), files, ev, auditlog.Options{})
@@ -268,7 +270,7 @@ func TestReportIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	ev := evaluators(t)
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 5))
-		files := split(t, random, randomLog(random, 3000), 1+random.IntN(20))
+		files := split(t, random, randomLog(random, 1200), 1+random.IntN(20))
 		var want, wantPart string
 		for _, processors := range []int{1, 2, 8} {
 			before := runtime.GOMAXPROCS(processors)

@@ -83,6 +83,9 @@ func TestRequestCountsOnceForAllItsStages(t *testing.T) {
 	}
 }
 
+// mostOpen is a bound for tests.
+const mostOpen = 100
+
 // stageLog puts stages of requests, each with its number as key, to stages.
 type stageLog struct {
 	*stages[int]
@@ -92,6 +95,7 @@ type stageLog struct {
 func newStageLog() *stageLog {
 	s := &stageLog{}
 	s.stages = newStages(func(key int) { s.counted = append(s.counted, key) }, nil)
+	s.most = mostOpen
 	return s
 }
 
@@ -114,23 +118,23 @@ func TestOldestStagesAreForgotten(t *testing.T) {
 	for _, endFirst := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ends first %t", endFirst), func(t *testing.T) {
 			s := newStageLog()
-			for key := range maxOpen + 1 {
+			for key := range mostOpen + 1 {
 				s.add(key, endFirst)
 			}
 			s.add(0, !endFirst)
-			s.add(maxOpen, !endFirst)
-			if s.open() != maxOpen-1 || s.doubtful > 0 {
+			s.add(mostOpen, !endFirst)
+			if s.open() != mostOpen-1 || s.doubtful > 0 {
 				t.Errorf("%d of %d requests lack a stage; %d may be counted twice, though nothing was forgotten",
-					s.open(), maxOpen-1, s.doubtful)
+					s.open(), mostOpen-1, s.doubtful)
 			}
 			s = newStageLog()
-			for key := range 2*maxOpen + 2 {
+			for key := range 2*mostOpen + 2 {
 				s.add(key, endFirst)
 			}
-			if s.open() > 2*maxOpen {
+			if s.open() > 2*mostOpen {
 				t.Errorf("%d are remembered", s.open())
 			}
-			if forgotten := s.forgotStarts + s.forgotEnds; forgotten != maxOpen || endFirst && len(s.counted) != maxOpen {
+			if forgotten := s.forgotStarts + s.forgotEnds; forgotten != mostOpen || endFirst && len(s.counted) != mostOpen {
 				t.Errorf("%d are forgotten, and %d counted", forgotten, len(s.counted))
 			}
 			s.add(1, !endFirst)
@@ -138,7 +142,7 @@ func TestOldestStagesAreForgotten(t *testing.T) {
 				t.Errorf("%d requests may be counted twice, want the one that was forgotten", s.doubtful)
 			}
 			// The same stage again is another request.
-			s.add(2*maxOpen, endFirst)
+			s.add(2*mostOpen, endFirst)
 			if s.doubtful != 1 {
 				t.Errorf("%d requests may be counted twice", s.doubtful)
 			}
@@ -150,10 +154,11 @@ func TestOldestStagesAreForgotten(t *testing.T) {
 func TestFewerEndsWithDetailsAreKept(t *testing.T) {
 	counted := 0
 	s := newStages(func(int) { counted++ }, func(int) bool { return true })
-	for key := range 3 * maxOpenDetailed {
+	s.mostDetailed = mostOpen
+	for key := range 3 * mostOpen {
 		s.end(rankOf(fmt.Sprint(key)), key)
 	}
-	if counted != maxOpenDetailed {
+	if counted != mostOpen {
 		t.Errorf("%d were counted", counted)
 	}
 }

@@ -32,6 +32,8 @@ func stageKeyOf(e *auditlog.Event) stageKey {
 // forgotten. Their other stage may then count too.
 type stages[E any] struct {
 	recent, older generation[E]
+	// most and mostDetailed are the bounds of a generation.
+	most, mostDetailed int
 	// count counts an end that is no longer pending.
 	count func(E)
 	// detailed reports whether an end needs much memory; nil for never.
@@ -58,7 +60,10 @@ func newGeneration[E any]() generation[E] {
 }
 
 func newStages[E any](count func(E), detailed func(E) bool) *stages[E] {
-	return &stages[E]{recent: newGeneration[E](), older: newGeneration[E](), count: count, detailed: detailed}
+	return &stages[E]{
+		recent: newGeneration[E](), older: newGeneration[E](), count: count, detailed: detailed,
+		most: maxOpen, mostDetailed: maxOpenDetailed,
+	}
 }
 
 // start records the first stage of a request. If its end is pending, that is dropped.
@@ -96,7 +101,7 @@ func (s *stages[E]) end(key stageKey, e E) {
 }
 
 func (s *stages[E]) makeRoom() {
-	if s.recent.size < maxOpen && s.recent.detailed < maxOpenDetailed {
+	if s.recent.size < s.most && s.recent.detailed < s.mostDetailed {
 		return
 	}
 	for _, n := range s.older.starts {

@@ -25,8 +25,9 @@ behind it, put the request to the Node authorizer, RBAC and NodeRestriction, and
 The lines are those of kubelets (leases, statuses, what pods need, tokens with their
 objects, watches with both stages), one in twenty of which would be refused, and of
 controllers. The floor only decodes the same lines with the same decoder. Both are
-measured alternately. Rotated files are read with one core and with all, alternately. Then the program reads a log that is made while it reads, through a
-pipe, and its memory is looked at on the way.`
+measured alternately. Rotated files are read with one core and with all, alternately.
+Then the program reads a log that is made while it reads, through a pipe, and its memory
+is looked at on the way.`
 
 const whyAudit = "What remains beside decoding is the evaluators, and counting, which one thread does in the order of the log."
 
