@@ -125,7 +125,8 @@ func TestRulesOfPartsAreThoseOfTheWhole(t *testing.T) {
 		refused := c.refuse()
 		whole := c.wholeSession()
 		for _, who := range []identity{
-			newIdentity("ada", nil), newIdentity("ada", []string{"others"}), newIdentity("system:node:n0", []string{"system:nodes", "others"}),
+			newIdentity("ada", nil), newIdentity("ada", []string{"others"}),
+			newIdentity("system:node:n0", []string{"system:nodes", "others"}),
 			newIdentity("system:serviceaccount:shop:api", []string{"system:authenticated"}),
 		} {
 			namespace := c.pick("", "shop")

@@ -16,7 +16,8 @@ func TestRestrictedUsersGetNoOtherAnswer(t *testing.T) {
 			got, answer := c.partsSession().answered(t, q)
 			counts[answer]++
 			if answer != want && answer != unknown && answer != "error" {
-				t.Fatalf("cluster %d with only %v: %s\nthe answer is %s to the user, %s to others: %s", seed, readable, q, answer, want, got)
+				t.Fatalf("cluster %d with only %v: %s\nthe answer is %s to the user, %s to others: %s",
+					seed, readable, q, answer, want, got)
 			}
 		}
 	}
