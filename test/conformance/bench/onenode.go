@@ -108,7 +108,7 @@ func (b *bench) oneNodeProgram(l volumeLayout, kubeconfig string) (table, error)
 // nodeQuestion is a question about a node.
 type nodeQuestion struct {
 	what string
-	// target is true if the answer needs one node only.
+	// target is true if API servers can select the pods and volumes that the answer depends on.
 	target bool
 	ask    func(context.Context, *evaluate.Evaluator) (any, error)
 }
