@@ -69,7 +69,7 @@ func (e *Evaluator) LackingForUser(user string, groups []string) []Lack {
 	case e.State.Complete() && !e.State.Changed():
 		return nil
 	case e.State.Partial() && !e.State.OfFile():
-		return notRead([]source.Part{allRBAC()})
+		return notRead(e.grantParts(user, groups))
 	}
 	_, err := e.State.RBAC.Grants(user, groups)
 	return e.lackingRoles(e.unknown(unresolvedIn(err)))
