@@ -4,6 +4,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -91,30 +92,54 @@ type Options struct {
 // Write writes the result to w in the format asked for. Names that come from a
 // cluster cannot smuggle control characters into text.
 func Write(w io.Writer, result any, o Options) error {
+	if asJSON, ok := jsonOf(result, o.Format); ok {
+		return writeJSON(w, asJSON, o.Format)
+	}
 	encoded, err := encode(result, o)
 	if err != nil {
 		return fmt.Errorf("writing the result as %s: %w", o.Format, err)
 	}
-	if _, err := w.Write(encoded); err != nil {
+	_, err = w.Write(encoded)
+	return writeError(err)
+}
+
+func writeError(err error) error {
+	if err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
 }
 
-func encode(result any, o Options) ([]byte, error) {
-	switch o.Format {
+// jsonOf returns what is written as JSON in a format that is JSON.
+func jsonOf(result any, f Format) (any, bool) {
+	switch f {
 	case JSON:
-		return encodeJSON(result)
-	case YAML:
-		asJSON, err := encodeJSON(result)
-		if err != nil {
-			return nil, err
-		}
-		return yaml.JSONToYAML(asJSON)
+		return result, true
 	case SARIF:
 		if f, ok := result.(Findings); ok {
-			return encodeJSON(f.SARIF())
+			return f.SARIF(), true
 		}
+	}
+	return nil, false
+}
+
+// writeJSON writes nothing if the value cannot be encoded.
+func writeJSON(w io.Writer, value any, f Format) error {
+	to := newIndenter(w)
+	if err := encodeJSON(to, value); err != nil {
+		return fmt.Errorf("writing the result as %s: %w", f, err)
+	}
+	return writeError(to.flush())
+}
+
+func encode(result any, o Options) ([]byte, error) {
+	switch o.Format {
+	case YAML:
+		var asJSON bytes.Buffer
+		if err := encodeJSON(&asJSON, result); err != nil {
+			return nil, err
+		}
+		return yaml.JSONToYAML(asJSON.Bytes())
 	case JUnit:
 		if t, ok := result.(Tests); ok {
 			encoded, err := xml.MarshalIndent(t.JUnit(), "", "  ")
@@ -138,13 +163,9 @@ func encode(result any, o Options) ([]byte, error) {
 	return nil, fmt.Errorf("a %T has no such form", result)
 }
 
-func encodeJSON(result any) ([]byte, error) {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
+// encodeJSON writes compact JSON.
+func encodeJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(result); err != nil {
-		return nil, err
-	}
-	return []byte(b.String()), nil
+	return e.Encode(value)
 }
