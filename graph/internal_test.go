@@ -44,6 +44,9 @@ func TestEmptiedGraphKeepsNothing(t *testing.T) {
 			t.Errorf("the table has %d buckets and %d vertices", n, g.vertices.live)
 		}
 		g.vertices.each(func(v *vertex) { t.Errorf("%v is left", v.object()) })
+		if len(g.nodes) != 0 {
+			t.Errorf("%d nodes are left", len(g.nodes))
+		}
 		if len(g.namespaces) != 0 {
 			t.Errorf("%d namespaces are left", len(g.namespaces))
 		}

@@ -115,20 +115,6 @@ func (g *Graph) NodesReaching(kind Kind, namespace, name string) []string {
 	return nodes
 }
 
-// Nodes returns the names of all nodes with relations, sorted.
-func (g *Graph) Nodes() []string {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	nodes := make([]string, 0, g.kinds[Node])
-	g.vertices.each(func(v *vertex) {
-		if v.kind() == Node {
-			nodes = append(nodes, v.name)
-		}
-	})
-	slices.Sort(nodes)
-	return nodes
-}
-
 // Stats is the size of a graph.
 type Stats struct {
 	// Vertices is the number of objects and nodes by kind.
