@@ -120,7 +120,7 @@ func TestSetOfNodesShrinks(t *testing.T) {
 				t.Fatalf("with %d left, one of them is missing", len(nodes)-i-1)
 			}
 		}
-		if set := secret.members.Load(); set != nil && len(set.slots) > max(minMemberSlots, 8*set.live) {
+		if set := secret.members.Load(); set != nil && len(set.slots) > max(minMemberSlots, 8*int(set.live)) {
 			t.Fatalf("the set for %d nodes has %d slots", set.live, len(set.slots))
 		}
 	}

@@ -145,5 +145,5 @@ func (v *vertex) nodeCount() int {
 	case set.sole != nil:
 		return 1
 	}
-	return set.live
+	return int(set.live)
 }
