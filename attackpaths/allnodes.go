@@ -14,6 +14,8 @@ import (
 
 // Count is how many holdings of a kind are reached.
 type Count struct {
+	// Kind is the kind of the holdings. Certain is how many are certainly reached, and Possible how
+	// many only possibly.
 	Kind     string `json:"kind"`
 	Certain  int    `json:"certain"`
 	Possible int    `json:"possible"`
@@ -22,14 +24,15 @@ type Count struct {
 // Class is nodes that reach the same, but for themselves and the pods on them.
 type Class struct {
 	// Nodes are sorted by name.
-	Nodes        []string  `json:"nodes"`
+	Nodes []string `json:"nodes"`
+	// ClusterAdmin says whether the nodes lead to the whole cluster.
 	ClusterAdmin Certainty `json:"clusterAdmin"`
 	// ControlPlane is true for nodes that run the control plane. They are not in a class with
 	// others.
 	ControlPlane bool `json:"controlPlane,omitempty"`
 	// Path leads from the first of the nodes to cluster-admin; empty if none does.
 	Path []Step `json:"path,omitempty"`
-	// Counts are of what is reached without cluster-admin, in the order of the kinds. They
+	// Counts count what is reached without cluster-admin, in the order of the kinds. They
 	// are left out where cluster-admin is certain: it owns everything.
 	Counts []Count `json:"counts,omitempty"`
 }

@@ -34,11 +34,12 @@ func (k ChangeKind) order() int {
 
 // Change is something that can be taken away, and which nodes that helps if it is the only change.
 type Change struct {
+	// Kind says what is taken away.
 	Kind ChangeKind `json:"kind"`
 	// Object is the binding, the role, the workload or pod, or the namespace.
 	Object verdict.Object `json:"object"`
 	// Rule is the rule of the role, and RuleNumber its place in the role, from one. They are set
-	// for RemoveRule only.
+	// for [RemoveRule] only.
 	Rule       *rbacv1.PolicyRule `json:"rule,omitempty"`
 	RuleNumber int                `json:"ruleNumber,omitempty"`
 	// Secret is the name of the secret that is mounted; empty for service account tokens.
@@ -113,6 +114,7 @@ func (c Change) compare(d Change) int {
 
 // NodesThatReach counts nodes by how they reach cluster-admin; each node counts once.
 type NodesThatReach struct {
+	// Certain is how many nodes certainly reach it, and Possible how many only possibly.
 	Certain  int `json:"certain"`
 	Possible int `json:"possible"`
 }
@@ -125,8 +127,8 @@ type Advice struct {
 	// Alone are the changes of which each helps some node without any other: what helps most
 	// nodes comes first. No change outside of the list does, unless NotEvaluated is more than 0.
 	Alone []Change `json:"alone"`
-	// NotEvaluated is how many changes were not evaluated, because there were more than
-	// [AdviceOptions].Limit. They are on the paths of fewer nodes than those that were.
+	// NotEvaluated is how many changes were not evaluated, because there were too many. They are on the
+	// paths of fewer nodes than those that were.
 	NotEvaluated int `json:"notEvaluated,omitempty"`
 	// Set are changes that together help all nodes that changes can help, in the order in which
 	// they were found. None of them can be left out, but a smaller set may exist. The counts are

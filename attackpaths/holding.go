@@ -44,9 +44,11 @@ func (c Certainty) MarshalText() ([]byte, error) { return []byte(c.String()), ni
 
 // Step is one use of a technique.
 type Step struct {
-	Technique Code    `json:"technique"`
-	From      Holding `json:"from"`
-	To        Holding `json:"to"`
+	// Technique is the code of the technique, as in docs/techniques.md.
+	Technique Code `json:"technique"`
+	// From is held before the step, and To after it.
+	From Holding `json:"from"`
+	To   Holding `json:"to"`
 	// Impersonates is the identity that From acts as in the step that follows. It is set if From
 	// may do so for some requests only; To is From then.
 	Impersonates *Holding `json:"impersonates,omitempty"`
@@ -55,6 +57,7 @@ type Step struct {
 	// GrantedBy is the binding that gives the right which the step needs; nil if the step
 	// needs none.
 	GrantedBy *rbac.Ref `json:"grantedBy,omitempty"`
+	// Certainty is Possible if something decides that the state does not show.
 	Certainty Certainty `json:"certainty"`
 	// DependsOn is what else decides; empty for a step that is certain.
 	DependsOn string `json:"dependsOn,omitempty"`
@@ -66,6 +69,7 @@ type Step struct {
 // Reached is a holding with the shortest path to it.
 type Reached struct {
 	Holding
+	// Certainty is Possible if something decides that the state does not show.
 	Certainty Certainty `json:"certainty"`
 	// Path leads from the start to the holding. A step that needs several holdings comes
 	// after the steps to each of them.
@@ -74,11 +78,12 @@ type Reached struct {
 
 // Result is what is reached from one start.
 type Result struct {
+	// Start is where the paths begin.
 	Start Holding `json:"start"`
 	// ClusterAdmin says whether the whole cluster is reached.
 	ClusterAdmin Certainty `json:"clusterAdmin"`
 	// Reached is everything that is reached without cluster-admin, and cluster-admin:
-	// by kind in the order of the constants, namespace and name.
+	// by kind, in the order of the constants from ClusterAdmin to Namespace, namespace and name.
 	Reached []Reached `json:"reached"`
 }
 

@@ -45,6 +45,7 @@ type Placing struct {
 
 // PlacedWorkload is a workload with pods that give cluster-admin to each node that runs one.
 type PlacedWorkload struct {
+	// Object is the workload, or a pod without one.
 	Object verdict.Object `json:"object"`
 	// Through is the service account or secret of the pods that leads to cluster-admin.
 	Through Holding `json:"through"`

@@ -51,6 +51,7 @@ const (
 
 // Opinion is the answer of one authorizer to a request.
 type Opinion struct {
+	// Authorizer is the name of the authorizer, and Decision its answer.
 	Authorizer string           `json:"authorizer"`
 	Decision   verdict.Decision `json:"decision"`
 	// Rule is the rule that decided, in the authorizer's own notation; empty when

@@ -84,9 +84,11 @@ func (p Place) String() string {
 
 // Finding is one finding about a cluster's configuration.
 type Finding struct {
+	// Code is what was found, as in docs/findings.md, and Severity how much it matters.
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
-	Place    Place    `json:"place"`
+	// Place is where it is configured.
+	Place Place `json:"place"`
 	// Subject is what the finding is about, if that is not the place: the ARN of a
 	// role, the name of a node.
 	Subject string `json:"subject,omitempty"`

@@ -10,11 +10,15 @@ import (
 
 // Grant is something that a node may do.
 type Grant struct {
-	Group       string   `json:"group"`
-	Resource    string   `json:"resource"`
-	Subresource string   `json:"subresource,omitempty"`
-	Verbs       []string `json:"verbs"`
-	Namespace   string   `json:"namespace,omitempty"`
+	// Group, Resource and Subresource are what may be requested; an empty Group is the core group, and
+	// no Subresource the object itself.
+	Group       string `json:"group"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	// Verbs are what may be done.
+	Verbs []string `json:"verbs"`
+	// Namespace is the only namespace of the grant; empty for all, and for resources without one.
+	Namespace string `json:"namespace,omitempty"`
 	// Name is the object of the grant; empty for all objects.
 	Name string `json:"name,omitempty"`
 	// FieldSelector that a request must have, empty if none.

@@ -14,7 +14,7 @@ type Open struct {
 
 // Condition is a check that depends on open parts of the request.
 type Condition struct {
-	// Requires is what must hold, as in [Restriction.Checks].
+	// Requires says in words what must hold.
 	Requires string `json:"requires"`
 	// Of are the open parts of the request that the check reads: object, oldObject,
 	// name, namespace. It is empty for a check that reads only results of earlier

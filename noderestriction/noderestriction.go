@@ -31,7 +31,8 @@ func New(state State, authorizer Authorizer, features kubeversion.Features) *Res
 type Answer struct {
 	// Decision is Allow or Deny.
 	Decision verdict.Decision `json:"decision"`
-	Code     verdict.Code     `json:"code"`
+	// Code is that of Reason.
+	Code verdict.Code `json:"code"`
 	// Node is the requesting node; empty if the user is not a node.
 	Node string `json:"node,omitempty"`
 	// Rule is the rule of the request, for people, and the check that failed: "update
@@ -40,7 +41,7 @@ type Answer struct {
 	// Status is the HTTP status with which Kubernetes answers: 200, 403, 404, or
 	// 500 when the client should try again.
 	Status int `json:"status"`
-	// StatusReason is the metav1.StatusReason of Status; empty for 200 and 500.
+	// StatusReason is the reason of Status as Kubernetes names it, such as Forbidden; empty for 200 and 500.
 	StatusReason metav1.StatusReason `json:"statusReason,omitempty"`
 	// Reason says why. Its message and hint may be shown to the node that asked.
 	Reason verdict.Reason `json:"reason"`

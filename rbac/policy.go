@@ -165,7 +165,8 @@ type Ref struct {
 	Kind string `json:"kind"`
 	// Namespace is empty for the cluster-scoped kinds.
 	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	// Name is the name of the role or binding.
+	Name string `json:"name"`
 }
 
 // String renders a reference as `RoleBinding "shop/readers"`.

@@ -4,8 +4,10 @@ import "strings"
 
 // Object names one API object. Namespace is empty for cluster-scoped kinds.
 type Object struct {
-	// Kind is the Kubernetes kind: Secret, PersistentVolumeClaim, Node.
-	Kind      string `json:"kind"`
+	// Kind is the Kubernetes kind: Secret, PersistentVolumeClaim, Node. In attack paths it may also be
+	// ClusterAdmin, User or Group.
+	Kind string `json:"kind"`
+	// Namespace and Name are those of the object's metadata.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
@@ -52,6 +54,7 @@ func (o Object) Compare(p Object) int {
 // Edge is one reference: whatever reaches To also reaches From, because the Field of
 // the object Holder names it. Holder is From or To.
 type Edge struct {
+	// From is the object that is reached through the object To.
 	From Object `json:"from"`
 	To   Object `json:"to"`
 	// Holder is the object that a person would edit to remove the edge.

@@ -6,6 +6,7 @@ import "encoding/json"
 // of an attack path impossible. Changes are made together. If no change exists, Changes is empty
 // and None says why.
 type Remedy struct {
+	// Changes are made in this order.
 	Changes []Change `json:"changes,omitempty"`
 	// None says in one sentence why nothing can be changed; empty if there are Changes.
 	None string `json:"none,omitempty"`
@@ -45,14 +46,15 @@ const RequestPath = "/request"
 
 // Change is one operation on one object.
 type Change struct {
+	// Of says what is changed, and Op how.
 	Of Subject `json:"of"`
 	Op Op      `json:"op"`
 	// APIVersion and Object name the object; for a request, the object that is written. Object's
-	// Name is the gate's for OfFeatureGate.
+	// Name is the gate's for [OfFeatureGate].
 	APIVersion string `json:"apiVersion,omitempty"`
 	Object     Object `json:"object,omitzero"`
-	// Path is a JSON pointer (RFC 6901) into the object, "/subjects/0". If it is empty, Add
-	// creates the object, which Value has whole, and Remove deletes it. For an attribute of a
+	// Path is a JSON pointer (RFC 6901) into the object, "/subjects/0". If it is empty, [Add]
+	// creates the object, which Value has whole, and [Remove] deletes it. For an attribute of a
 	// request it begins with [RequestPath], as in "/request/fieldSelector".
 	Path string `json:"path,omitempty"`
 	// Value is what is added, put in the place of the old value, or expected there.

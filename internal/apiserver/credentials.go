@@ -70,6 +70,13 @@ func (c *Connection) load(hash io.Writer) (*rest.Config, error) {
 		// The parser's own error may quote the file.
 		return nil, fmt.Errorf("read cluster.kubeconfig: %s is not a kubeconfig", c.opts.Kubeconfig)
 	}
+	if file.CurrentContext == "" {
+		return nil, fmt.Errorf("read cluster.kubeconfig: %s has no current-context: set it to the name of a context", c.opts.Kubeconfig)
+	}
+	if file.Contexts[file.CurrentContext] == nil {
+		return nil, fmt.Errorf("read cluster.kubeconfig: %s has no context %.80q, which is its current-context: correct one of them",
+			c.opts.Kubeconfig, file.CurrentContext)
+	}
 	for _, user := range file.AuthInfos {
 		user.LocationOfOrigin = c.opts.Kubeconfig
 	}

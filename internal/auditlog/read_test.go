@@ -23,8 +23,10 @@ import (
 func collected(ctx context.Context, files []File, stdin io.Reader) ([]string, Summary, error) {
 	var all []string
 	summary, err := Read(ctx, files, Sink[*[]string]{
-		New:   func() *[]string { return new([]string) },
-		Event: func(part *[]string, e *Event) { *part = append(*part, e.AuditID) },
+		New: func() *[]string { return new([]string) },
+		Event: func() func(*[]string, *Event) {
+			return func(part *[]string, e *Event) { *part = append(*part, e.AuditID) }
+		},
 		Merge: func(part *[]string) { all = append(all, *part...); *part = (*part)[:0] },
 	}, Options{Stdin: stdin})
 	return all, summary, err
@@ -217,8 +219,9 @@ func TestReadEndsWithItsContext(t *testing.T) {
 func TestProgressCountsBytesAndLines(t *testing.T) {
 	f := file(t, "x.log.gz", compressed(t, strings.Repeat(line("1"), 20_000)))
 	var last Progress
-	_, err := Read(t.Context(), []File{f}, Sink[int]{New: func() int { return 0 }, Event: func(int, *Event) {}, Merge: func(int) {}},
-		Options{Progress: func(p Progress) { last = p }})
+	_, err := Read(t.Context(), []File{f}, Sink[int]{
+		New: func() int { return 0 }, Event: func() func(int, *Event) { return func(int, *Event) {} }, Merge: func(int) {},
+	}, Options{Progress: func(p Progress) { last = p }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +243,7 @@ func TestReadBoundsTheBytesInFlight(t *testing.T) {
 		go func() {
 			_, err := Read(t.Context(), []File{{Path: Stdin}}, Sink[*int]{
 				New:   func() *int { return new(int) },
-				Event: func(n *int, _ *Event) { <-open; *n++ },
+				Event: func() func(*int, *Event) { return func(n *int, _ *Event) { <-open; *n++ } },
 				Merge: func(n *int) { events += *n; *n = 0 },
 			}, Options{Stdin: log})
 			done <- err

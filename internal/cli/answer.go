@@ -33,8 +33,11 @@ type answer struct {
 	// this name.
 	OnlyName string `json:"onlyName,omitempty"`
 
-	Identity identity         `json:"identity"`
-	Request  question         `json:"request"`
+	// Identity is the user of the question, and Request what is asked about.
+	Identity identity `json:"identity"`
+	Request  question `json:"request"`
+	// Decision is Allow for a yes, NoOpinion if no authorizer decided, and Deny if one did or
+	// NodeRestriction refuses.
 	Decision verdict.Decision `json:"decision"`
 	// DecidedBy is the authorizer that allowed or denied; empty if none did.
 	DecidedBy string `json:"decidedBy,omitempty"`
@@ -43,7 +46,8 @@ type answer struct {
 	Reason remediedReason `json:"reason"`
 	// Missing is the missing state that could change the answer.
 	Missing []missing `json:"missing,omitempty"`
-	State   stateInfo `json:"state"`
+	// State is the cluster state that was asked.
+	State stateInfo `json:"state"`
 }
 
 // remediedReason is a reason with what to change.
@@ -55,7 +59,9 @@ type remediedReason struct {
 
 // stateInfo describes the state that an answer comes from.
 type stateInfo struct {
-	Origin            string `json:"origin"`
+	// Origin says in words where the state comes from: a cluster, or which files.
+	Origin string `json:"origin"`
+	// KubernetesVersion is the minor version whose rules apply, such as 1.37.
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// AuthorizationConfig is the file of the AuthorizationConfiguration; empty for the
 	// default authorizers.

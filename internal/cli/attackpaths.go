@@ -16,7 +16,8 @@ type attackPathsResult struct {
 	attackpaths.Result
 	// Missing is what could not be read, or files lack: more may be reached.
 	Missing []missing `json:"missing,omitempty"`
-	State   stateInfo `json:"state"`
+	// State is the cluster state that was searched.
+	State stateInfo `json:"state"`
 
 	target   attackpaths.Holding
 	maxPaths int
@@ -29,8 +30,10 @@ type attackPathsResult struct {
 
 // attackPathsResults are those of several starts.
 type attackPathsResults struct {
+	// Results are in the order of the starts.
 	Results []attackPathsResult `json:"results"`
-	State   stateInfo           `json:"state"`
+	// State is the cluster state that was searched.
+	State stateInfo `json:"state"`
 
 	custom      []attackpaths.CustomTechnique
 	certainOnly bool
@@ -38,13 +41,16 @@ type attackPathsResults struct {
 
 // attackPathsClasses are the nodes by what they reach.
 type attackPathsClasses struct {
+	// Classes are nodes that reach the same; each node is in one.
 	Classes []attackpaths.Class `json:"classes"`
 	// Nodes is how many nodes there are.
-	Nodes   int       `json:"nodes"`
+	Nodes int `json:"nodes"`
+	// Missing is what could not be read, or files lack: more may be reached.
 	Missing []missing `json:"missing,omitempty"`
 	// WhatToChange is set if it was asked for.
 	WhatToChange *attackpaths.Advice `json:"whatToChange,omitempty"`
-	State        stateInfo           `json:"state"`
+	// State is the cluster state that was searched.
+	State stateInfo `json:"state"`
 
 	custom      []attackpaths.CustomTechnique
 	certainOnly bool
@@ -75,7 +81,7 @@ type attackPathsFlags struct {
 
 func newAttackPaths(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "attack-paths START...",
+		Use:   "attack-paths {START... | --all-nodes | --all-serviceaccounts}",
 		Short: "Show what the holder of a node or of a credential can come to own, step by step",
 		Long: `Shows what the holder of a node, a pod, a service account or a user can come to own:
 other nodes, service accounts, secrets, and the whole cluster. Each has the shortest path that
@@ -125,6 +131,7 @@ cluster-admin unless --to names another.`,
 		"show the path to one target: cluster-admin, node/NAME, secret/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME")
 	must(cmd.RegisterFlagCompletionFunc("to", f.state.completeHolding(false, "cluster-admin", "user/", "group/")))
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "a group of the user that the path starts from; can be repeated")
+	must(cmd.RegisterFlagCompletionFunc("group", f.state.groupNames))
 	cmd.Flags().BoolVar(&f.allNodes, "all-nodes", false, "start from each node; nodes that reach the same are one row")
 	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
 	cmd.Flags().BoolVar(&f.whatToChange, "what-to-change", false,
@@ -136,6 +143,7 @@ cluster-admin unless --to names another.`,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
 	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
 	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
+	completeNothing(cmd, "max-paths")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
@@ -230,7 +238,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 			result.dropPossible()
 		}
 		result.Missing = s.missingForPaths(nodesOf(result.Result)...)
-		a.warnMissing(slices.DeleteFunc(slices.Clone(result.Missing), func(m missing) bool { return warned[m] }))
+		a.warnMissing(slices.DeleteFunc(slices.Clone(result.Missing), func(m missing) bool { return warned[m] }), morePaths)
 		for _, m := range result.Missing {
 			warned[m] = true
 		}
@@ -270,7 +278,7 @@ func nodesOf(r attackpaths.Result) []string {
 
 func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPathsFlags, format render.Format) error {
 	missing := s.missingForPaths(s.knownNodes()...)
-	a.warnMissing(missing)
+	a.warnMissing(missing, morePaths)
 	result := attackPathsClasses{
 		Classes: g.AllNodes(), Missing: missing, State: s.info(), custom: f.custom, certainOnly: f.certainOnly,
 	}

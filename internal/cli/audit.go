@@ -25,12 +25,16 @@ func newAudit(a *app) *cobra.Command {
 		Long: `Reads audit logs of kube-apiserver and puts every request of a kubelet to the Node
 authorizer, RBAC and NodeRestriction, with the state of a cluster or of files
 (--from). It says which requests were allowed and would be refused, which were
-refused and why, which kubelets do not go by the name of a node, and which nodes
+refused and why, which kubelets do not authenticate as a node, and which nodes
 were never seen under their name.
 
 Logs are lines of JSON of audit.k8s.io/v1 or v1beta1, compressed or not, and - is
-stdin. The files that a log was rotated into may be named in any order. They are
-read as a stream: memory does not grow with the log.
+stdin. The files that a log was rotated into may be named in any order, or by a
+pattern such as 'audit*.log*'. They are read as a stream on all cores: memory does not
+grow with the log.
+
+With --partial it writes a partial report, and audit merge joins those of all parts:
+a long log is divided between machines with --part.
 
 Bindings of the ClusterRole system:node to the group system:nodes are left out, as
 they will be when the move to Node authorization is done; with
@@ -48,6 +52,9 @@ node.`,
   # With the state of another time or place
   node-authorizer audit --from cluster.snapshot audit.log
 
+  # The first of 12 parts of a long log
+  node-authorizer audit --from cluster.snapshot --partial reports/ --part 0/12 '/logs/audit*.log*'
+
   # How often which node would be refused what
   node-authorizer audit audit.log -o json | jq -r '.wouldBeRefused[] | [.node, .resource, .code, .count] | @tsv'`,
 		Args: someFiles,
@@ -58,7 +65,9 @@ node.`,
 	keep := cmd.Flags().Bool(
 		"keep-system-node-binding", false, "do not ignore bindings of the ClusterRole system:node to the group system:nodes",
 	)
+	parts := addPartial(cmd, state, keep)
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
+	cmd.AddCommand(newAuditMerge(a))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
 		if err != nil {
@@ -67,7 +76,7 @@ node.`,
 		if slices.Contains(args, auditlog.Stdin) && state.readsStdin() {
 			return usagef("--from - and the audit log both want stdin: put one of them into a file")
 		}
-		files, leftOut, err := auditlog.Files(args)
+		files, leftOut, part, err := parts.choose(cmd, args)
 		if err != nil {
 			return err
 		}
@@ -78,7 +87,21 @@ node.`,
 		if err != nil {
 			return err
 		}
-		return a.audit(cmd.Context(), s, files, *keep, format)
+		if part.path != "" {
+			features, err := state.features(s.State)
+			if err != nil {
+				return err
+			}
+			part.evaluation.Features = featuresText(features)
+		}
+		left, err := a.prepareAudit(s, *keep)
+		switch {
+		case err != nil:
+			return err
+		case part.path != "":
+			return a.auditPart(cmd.Context(), s, files, part, left)
+		}
+		return a.audit(cmd.Context(), s, files, left, format)
 	}
 	return cmd
 }
@@ -90,20 +113,29 @@ func someFiles(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, keep bool, format render.Format) error {
+// prepareAudit checks the state, and returns the bindings that it ignores.
+func (a *app) prepareAudit(s *session, keep bool) ([]string, error) {
 	if err := s.requireRBAC(); err != nil {
-		return err
+		return nil, err
 	}
-	a.warnMissing(s.allMissing())
-	var left []string
-	if !keep {
-		left = replay.LeaveOutSystemNode(s.State.RBAC)
+	a.warnMissing(s.allMissing(), requestsDepend)
+	if keep {
+		return nil, nil
 	}
+	return replay.LeaveOutSystemNode(s.State.RBAC), nil
+}
+
+func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, left []string, format render.Format) error {
 	report, read, err := a.replay(ctx, s, files)
 	if err != nil {
 		return err
 	}
 	report.LeftOut = left
+	return a.writeAudit(report, read, format)
+}
+
+// writeAudit writes the report of a whole log and sets the exit status.
+func (a *app) writeAudit(report *replay.Report, read auditlog.Summary, format render.Format) error {
 	a.warnUnread(report, read)
 	if err := a.write(report, format); err != nil {
 		return err
@@ -145,13 +177,17 @@ func (s *session) requireRBAC() error {
 }
 
 func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*replay.Report, auditlog.Summary, error) {
+	progress := newProgress(a.streams)
+	defer progress.done()
+	return replay.Run(ctx, files, s.replayEvaluators(), auditlog.Options{Stdin: a.in, Progress: progress.lines()})
+}
+
+func (s *session) replayEvaluators() *replay.Evaluators {
 	evaluators := &replay.Evaluators{Evaluator: s.Evaluator, Extra: s.configured != ""}
 	if len(s.State.Missing()) > 0 || !s.State.Complete() {
 		evaluators.Missing = s.missingForAudit
 	}
-	progress := newProgress(a.streams)
-	defer progress.done()
-	return replay.Run(ctx, files, evaluators, auditlog.Options{Stdin: a.in, Progress: progress.lines()})
+	return evaluators
 }
 
 // missingForAudit describes the missing state that could have allowed a request. It does not
@@ -174,17 +210,22 @@ func (s *session) missingForAudit(req *access.Request, result chain.Result) stri
 
 // warnUnread reports on stderr which parts of the log are not in the report.
 func (a *app) warnUnread(report *replay.Report, read auditlog.Summary) {
-	for _, broken := range read.Broken {
-		a.failure("%v; the line is skipped", broken)
-	}
-	for _, unfinished := range read.Unfinished {
-		a.warn("%v; the file is being written, or was truncated, and this line is skipped", unfinished)
-	}
+	a.warnLines(read)
 	switch {
 	case report.OnlyReceived():
 		a.failure("the log has requests but no responses: its audit policy omits the stage ResponseComplete")
 	case report.Totals.Requests == 0:
 		a.failure("the log has no request of a kubelet: " +
 			"check whether the audit policy records them, as that of node-authorizer doctor --plan does")
+	}
+}
+
+// warnLines reports on stderr which lines were not read.
+func (a *app) warnLines(read auditlog.Summary) {
+	for _, broken := range read.Broken {
+		a.failure("%v; the line is skipped", broken)
+	}
+	for _, unfinished := range read.Unfinished {
+		a.warn("%v; the file is being written, or was truncated, and this line is skipped", unfinished)
 	}
 }

@@ -13,7 +13,7 @@ func (r canIResult) Text(p *render.Page) { p.Line("%s", r.line()) }
 
 func newCanI(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "can-i VERB TYPE[/NAME] --node NODE",
+		Use:   "can-i {VERB TYPE[/NAME] | --list} --node NODE",
 		Short: "Check whether a node may do something, with the reason in one line",
 		Long: `Says whether a node, or with --as any user, may do something.
 
@@ -26,6 +26,10 @@ NodeRestriction, as far as it can be decided without the object: the name, and t
 that is written to, decide. The answer is "yes, if …" where the rest depends on the
 object; the JSON form lists the conditions, and explain decides with the object. Asked
 without a name, it is "yes, of the name …" where only the node's own name passes.
+
+With --list it prints the rules for the node or user instead: those of the Node
+authorizer, as far as NodeRestriction lets them pass, and those of RBAC. Of objects that
+are related to the node it counts how many there are; reach lists them, with the paths.
 
 Files may lack what the answer depends on: the volume of a claim, roles and bindings.
 The answer is then unknown, and names it. A snapshot holds everything.
@@ -44,10 +48,18 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
   # May it mint tokens for a service account?
   node-authorizer can-i create serviceaccounts/api --subresource token -n shop --node worker-1
 
+  # What may it do?
+  node-authorizer can-i --list --node worker-1
+
   # May it watch its pods?
   node-authorizer can-i watch pods -A --field-selector spec.nodeName=worker-1 --node worker-1`,
-		Args:              questionArgs,
-		ValidArgsFunction: completeQuestion,
+	}
+	list := cmd.Flags().Bool("list", false, "list what the node or user may do, in all namespaces or that of -n")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if *list {
+			return listArgs(cmd, args)
+		}
+		return questionArgs(cmd, args)
 	}
 	ask := addAsk(a, cmd)
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
@@ -57,6 +69,9 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 		if err != nil {
 			return err
 		}
+		if *list {
+			return a.listRules(cmd, ask, format)
+		}
 		s, who, q, err := ask.load(cmd, args)
 		if err != nil {
 			return err
@@ -65,7 +80,7 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 		if err != nil {
 			return err
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, answerDepends)
 		a.status = result.status()
 		if *quiet {
 			return nil
@@ -86,6 +101,10 @@ type askFlags struct {
 func addAsk(a *app, cmd *cobra.Command) *askFlags {
 	f := &askFlags{app: a, state: addState(a, cmd), question: addQuestion(cmd), identity: addIdentity(cmd)}
 	f.state.parts = true
+	f.state.completeAsked(cmd)
+	must(cmd.RegisterFlagCompletionFunc("node", f.state.nodeNames))
+	must(cmd.RegisterFlagCompletionFunc("as", f.state.userNames))
+	must(cmd.RegisterFlagCompletionFunc("as-group", f.state.groupNames))
 	f.state.addBehaviour(cmd)
 	f.state.addChanges(cmd)
 	f.state.addAuthorization(cmd, "the Node authorizer, then RBAC")

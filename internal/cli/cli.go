@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -35,7 +34,7 @@ func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newCanI, newExplain, newReach, newAttackPaths, newDiff, newWhoCan,
 		newReview, newAudit, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke,
-		newConfig, newCompletion, newVersion,
+		newConfig, newCompletion, newVersion, newMan,
 	}
 }
 
@@ -71,19 +70,9 @@ type app struct {
 	status int
 }
 
-// programName returns how users invoke the program. A plugin of kubectl is called
-// kubectl-NAME, with underscores for dashes.
-func programName(args []string) string {
-	base := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
-	if plugin, ok := strings.CutPrefix(base, "kubectl-"); ok {
-		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
-	}
-	return "node-authorizer"
-}
-
 func (a *app) root(name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "node-authorizer",
+		Use:   binaryName,
 		Short: "Show what a Kubernetes node may do, and why",
 		Long: `node-authorizer says what a Kubernetes node may do, and why.
 
@@ -103,12 +92,14 @@ Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.errOut)
-	root.SetUsageFunc(usage)
+	root.SetUsageFunc(a.usage)
+	root.SetHelpFunc(a.help)
 	root.SetHelpCommand(newHelp(root))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	for _, newCommand := range commands() {
 		root.AddCommand(newCommand(a))
 	}
+	a.invoked = asInvoked(name, root)
 	return root
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	run := func() { os.Exit(Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) }
+	run := func() { os.Exit(runValidated()) }
 	testscript.Main(m, map[string]func(){
 		"node-authorizer":         run,
 		"kubectl-node_authorizer": run,

@@ -33,13 +33,14 @@ func newClient(a *app) *cobra.Command {
 		Use:   "client --node-url URL --kubeapi-url URL --tls-client-ca FILE",
 		Short: "Let this machine join a cluster: turn its evidence into a bootstrap kubeconfig",
 		Long: `Shows this machine's evidence to the bootstrap service and writes the token that it
-gets into the kubeconfig that a kubelet bootstraps from (--bootstrap-kubeconfig). It
-runs once, before the kubelet, and does nothing where that file exists.
+gets into a kubeconfig (--kubeconfig), from which a kubelet bootstraps (the kubelet's flag
+--bootstrap-kubeconfig). It runs once, before the kubelet, and does nothing where that
+file exists.
 
 What can pass is tried again until --timeout, and once more then: a service that cannot
 be reached or is busy, an instance that the cloud's API does not know yet, a node of the
-same name that is being removed. Other refusals are final. The file has mode 0600 and appears whole or
-not at all.
+same name that is being removed. Other refusals are final. The file has mode 0600 and
+appears whole or not at all.
 
 Each flag is also taken from the environment, where it is not given: AUTHORIZER,
 NODE_AUTHORIZER_URL, KUBEAPI_URL, KUBECONFIG_BOOTSTRAP, TLS_CLIENT_CA, TLS_CERT,
@@ -55,6 +56,7 @@ reached but had no answer in time.`,
 	}
 	var j joining
 	j.addFlags(cmd)
+	noteVariables(cmd, joiningVariables())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := fromEnvironment(cmd, joiningVariables()); err != nil {
 			return err
@@ -91,6 +93,7 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key"} {
 		must(cmd.MarkFlagFilename(name))
 	}
+	completeNothing(cmd, "interval", "kubeapi-url", "node-name", "node-url", "timeout")
 	must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
 		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
 	)))

@@ -6,13 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
-
-	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
 const (
@@ -22,123 +18,113 @@ const (
 	completionNames = 500
 )
 
-// completableHoldings are the kinds of which names are offered, by the word that is written.
-var completableHoldings = []struct {
-	word, kind, resource string
-	namespaced, start    bool
-}{
-	{"node", attackpaths.Node, "nodes", false, true},
-	{"pod", attackpaths.Pod, "pods", true, true},
-	{"serviceaccount", attackpaths.ServiceAccount, "serviceaccounts", true, true},
-	{"secret", attackpaths.Secret, "secrets", true, false},
-	{"namespace", attackpaths.Namespace, "namespaces", false, false},
+// names lists the names of objects that begin with a text. Completion offers nothing where they
+// cannot be read, and prints no error.
+func (f *stateFlags) names(ctx context.Context, of resources.Resource, namespace, begin string) []string {
+	return f.namesFrom(ctx, of, namespace, begin, namesIn)
 }
 
-// completeHolding offers KIND/ and then the names of such objects, live or from --from.
-func (f *stateFlags) completeHolding(starts bool, others ...string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
-		word, rest, named := strings.Cut(text, "/")
-		if !named {
-			words := slices.Clone(others)
-			for _, k := range completableHoldings {
-				if k.start || !starts {
-					words = append(words, k.word+"/")
-				}
-			}
-			return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		}
-		kind := holdingWords[strings.ToLower(word)]
-		for _, k := range completableHoldings {
-			if k.kind != kind {
-				continue
-			}
-			namespace, prefix := "", word+"/"
-			if k.namespaced {
-				namespace = f.defaultNamespace()
-				if inner, _, given := strings.Cut(rest, "/"); given {
-					namespace, prefix = inner, prefix+inner+"/"
-				}
-			}
-			var all []string
-			for _, name := range f.names(cmd.Context(), k.resource, kind, namespace) {
-				all = append(all, prefix+name)
-			}
-			return all, cobra.ShellCompDirectiveNoFileComp
-		}
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// names lists names of objects. Completion offers nothing where they cannot be read.
-func (f *stateFlags) names(ctx context.Context, resource, kind, namespace string) []string {
+// namesFrom is names with a function that finds the names in files.
+func (f *stateFlags) namesFrom(
+	ctx context.Context, of resources.Resource, namespace, begin string,
+	in func(*source.State, resources.Resource, string) []string,
+) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	if len(f.from) > 0 {
-		return namesInFiles(ctx, f.from, kind, namespace)
+	if len(f.from) == 0 {
+		return f.connection.objectNames(ctx, of, namespace, begin)
 	}
-	return f.liveNames(ctx, "", []string{"v1"}, resource, namespace)
-}
-
-// liveNames lists names of objects of a cluster.
-func (f *stateFlags) liveNames(ctx context.Context, group string, versions []string, resource, namespace string) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
-	config, err := f.connection.config()
-	if err != nil || len(versions) == 0 {
+	state := f.fileState(ctx)
+	if state == nil {
 		return nil
 	}
-	client, err := metadata.NewForConfig(config)
+	return beginningWith(begin, in(state, of, namespace))
+}
+
+// beginningWith keeps a limited number of names that begin with a text, each once and sorted.
+func beginningWith(begin string, names []string) []string {
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begin) })
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(completionNames, len(names))]
+}
+
+// fileState reads the files; nil if it cannot. Standard input is not read: it is the shell's.
+func (f *stateFlags) fileState(ctx context.Context) *source.State {
+	if slices.Contains(f.from, "-") {
+		return nil
+	}
+	state, err := source.LoadFiles(ctx, f.from, source.FileOptions{Inventory: true})
 	if err != nil {
 		return nil
 	}
-	list, err := client.Resource(schema.GroupVersionResource{Group: group, Version: versions[0], Resource: resource}).Namespace(namespace).
-		List(ctx, metav1.ListOptions{Limit: completionNames})
-	if err != nil {
-		return nil
+	return state
+}
+
+// namesIn lists the names of objects that a state has.
+func namesIn(state *source.State, of resources.Resource, namespace string) []string {
+	switch {
+	case of.Group == "" && of.Name == "nodes":
+		return append(state.NodeNames(), state.Graph.Nodes()...)
+	case of.Group == "" && of.Name == "namespaces":
+		return namespacesIn(state)
 	}
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
+	return state.RemovableNames(source.ObjectRef{Kind: of.Kind, Group: of.Group, Namespace: namespace})
+}
+
+// namesAbout also lists the names of objects that pods refer to.
+func namesAbout(state *source.State, of resources.Resource, namespace string) []string {
+	names := namesIn(state, of, namespace)
+	kind, related := nodeauthz.KindOf(of.Group, of.Name)
+	if !related {
+		return names
+	}
+	for _, node := range state.Graph.Nodes() {
+		for _, o := range state.Graph.Objects(node, kind) {
+			if o.Namespace == namespace {
+				names = append(names, o.Name)
+			}
+		}
 	}
 	return names
 }
 
-// namesInFiles lists names of objects in files. Standard input is not read: it is the shell's.
-func namesInFiles(ctx context.Context, paths []string, kind, namespace string) []string {
-	if slices.Contains(paths, "-") {
-		return nil
+// namespacesIn lists the namespaces that a state has, and those of its objects.
+func namespacesIn(state *source.State) []string {
+	var names []string
+	for _, n := range state.Inventory.Namespaces() {
+		names = append(names, n.Name)
 	}
-	state, err := source.LoadFiles(ctx, paths, source.FileOptions{Inventory: true})
-	if err != nil {
+	for _, p := range state.Inventory.Pods() {
+		names = append(names, p.Namespace)
+	}
+	for _, a := range state.Inventory.ServiceAccounts() {
+		names = append(names, a.Namespace)
+	}
+	for _, s := range state.Inventory.Secrets() {
+		names = append(names, s.Namespace)
+	}
+	return names
+}
+
+// subjects lists the users or groups of bindings.
+func (f *stateFlags) subjects(ctx context.Context, kind, begin string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	if len(f.from) == 0 {
+		return beginningWith(begin, f.connection.subjects(ctx, kind))
+	}
+	state := f.fileState(ctx)
+	if state == nil {
 		return nil
 	}
 	var names []string
-	in := func(ns, name string) {
-		if ns == namespace && len(names) < completionNames {
-			names = append(names, name)
+	for _, b := range state.RBAC.Bindings() {
+		for _, s := range b.Subjects {
+			if s.Kind == kind {
+				names = append(names, s.Name)
+			}
 		}
 	}
-	switch kind {
-	case attackpaths.Node:
-		for _, name := range state.NodeNames() {
-			in("", name)
-		}
-	case attackpaths.Pod:
-		for _, p := range state.Inventory.Pods() {
-			in(p.Namespace, p.Name.Name)
-		}
-	case attackpaths.ServiceAccount:
-		for _, a := range state.Inventory.ServiceAccounts() {
-			in(a.Namespace, a.Name)
-		}
-	case attackpaths.Secret:
-		for _, s := range state.Inventory.Secrets() {
-			in(s.Namespace, s.Name.Name)
-		}
-	case attackpaths.Namespace:
-		for _, n := range state.Inventory.Namespaces() {
-			in("", n.Name)
-		}
-	}
-	return names
+	return beginningWith(begin, names)
 }

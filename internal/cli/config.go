@@ -29,36 +29,58 @@ func newConfig(a *app) *cobra.Command {
 func newConfigValidate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Report all errors in a config file of the server",
+		Short: "Report all errors in a config file of the server, and in the files that it names",
 		Long: `Reports all errors in a config file of the server, one line for each
 mistake: the file and line, the field, and what to write instead.
 
-The files that the configuration names are not looked at; they are listed if the rest
-is valid. FILE can be - for stdin.
-Exit status: 0 the file is valid, 1 it is not, 2 it could not be read.`,
-		Example: "  node-authorizer config validate /etc/node-authorizer/server.yaml",
-		Args:    exactly("FILE"),
+If there is none, it reads the files that the configuration names, as the server does:
+certificates with their keys, authorities, kubeconfigs, the authorization configuration
+and the file with mappings. Relative paths are relative to the current folder. It is an
+error if the server would not start, would not become ready, or would be refused by
+its callers: a key of another certificate, a certificate that expired or has no names.
+Certificates that expire within a week, and secrets that every user of the host can
+read, are warnings. Nothing is sent, and nothing of keys and tokens is printed.
+
+Where the server's files are not on this machine, check the fields only, with
+--without-files: the files are then listed. FILE can be - for stdin.
+
+Exit status: 0 the file is valid, maybe with warnings, 1 it is not, 2 it could not be
+read.`,
+		Example: `  node-authorizer config validate /etc/node-authorizer/server.yaml
+  node-authorizer config validate --without-files server.yaml`,
+		Args: exactly("FILE"),
 	}
+	withoutFiles := cmd.Flags().Bool("without-files", false, "do not read the files that the configuration names")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		config, err := a.readConfig(args[0])
-		var problems v1alpha1.Problems
-		switch {
-		case err == nil:
-			fmt.Fprintln(a.out, render.Printable(args[0]+": valid"+unreadFiles(config)))
-			return nil
-		case !errors.As(err, &problems):
+		text, err := a.readConfigFile(args[0])
+		if err != nil {
 			return err
 		}
-		for _, line := range configProblems(args[0], problems) {
-			fmt.Fprintln(a.out, render.Printable(line))
+		config, err := v1alpha1.Parse(text)
+		var problems v1alpha1.Problems
+		switch {
+		case errors.As(err, &problems):
+			a.printProblems(configProblems(args[0], problems))
+			a.status = statusDenied
+		case err != nil:
+			return err
+		case *withoutFiles:
+			a.printProblems([]string{args[0] + ": valid" + unreadFiles(config)})
+		default:
+			a.validateFiles(args[0], text, config)
 		}
-		a.status = statusDenied
 		return nil
 	}
 	return cmd
 }
 
-// unreadFiles names the files in a configuration. Validation does not read them.
+func (a *app) printProblems(lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(a.out, render.Printable(line))
+	}
+}
+
+// unreadFiles names the files in a configuration, for a validation that does not read them.
 func unreadFiles(config *v1alpha1.ServerConfiguration) string {
 	var files []string
 	var collect func(reflect.Value, string)
@@ -111,8 +133,15 @@ func newConfigDefaults(a *app) *cobra.Command {
 // readConfig reads a config file, applies the adjustments and validates it. Errors in the file
 // are v1alpha1.Problems.
 func (a *app) readConfig(path string, adjustments ...v1alpha1.Adjustment) (*v1alpha1.ServerConfiguration, error) {
-	var text []byte
-	var err error
+	text, err := a.readConfigFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return v1alpha1.Parse(text, adjustments...)
+}
+
+// readConfigFile returns the text of a config file.
+func (a *app) readConfigFile(path string) (text []byte, err error) {
 	if path == stdinName {
 		text, err = io.ReadAll(a.in)
 	} else {
@@ -121,7 +150,7 @@ func (a *app) readConfig(path string, adjustments ...v1alpha1.Adjustment) (*v1al
 	if err != nil {
 		return nil, fmt.Errorf("reading the config file: %w; node-authorizer config defaults prints a template", err)
 	}
-	return v1alpha1.Parse(text, adjustments...)
+	return text, nil
 }
 
 // configProblems formats the errors so that editors find their position:

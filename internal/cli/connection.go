@@ -47,6 +47,7 @@ func addConnection(cmd *cobra.Command) *connection {
 		must(set.SetAnnotation(f.Name, flagHeading, []string{connectionHeading}))
 	})
 	cmd.Flags().AddFlagSet(set)
+	c.addCompletions(cmd)
 	return c
 }
 

@@ -118,7 +118,7 @@ func (f *diffFlags) run(cmd *cobra.Command) (*diffResult, error) {
 		return nil, err
 	}
 	s.custom = custom
-	f.state.app.warnMissing(s.missing)
+	f.state.app.warnMissing(s.missing, morePaths)
 	compared := attackpaths.Compare(s.graphs[0], s.graphs[1], attackpaths.CompareOptions{Changed: s.differs})
 	return newDiffResult(s, compared), nil
 }

@@ -11,7 +11,7 @@ import (
 // newDiffResult makes the document of a comparison.
 func newDiffResult(s *sides, compared attackpaths.Comparison) *diffResult {
 	r := &diffResult{
-		APIVersion: diffAPIVersion, Kind: diffKind, Before: s.before, After: s.after, Changes: s.changes.list(),
+		Before: s.before, After: s.after, Changes: s.changes.list(),
 		Widened: []diffRow{}, Narrowed: []diffRow{}, Notes: s.notes, Missing: s.missing, custom: s.custom,
 	}
 	for i := range compared.Widened {

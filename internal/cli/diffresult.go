@@ -5,18 +5,10 @@ import "github.com/node-authorizer/node-authorizer/attackpaths"
 // The structs of this file are the JSON and YAML of diff. The report for browsers is made from the
 // same document, so fields are only added.
 
-// diffAPIVersion and diffKind identify the document.
-const (
-	diffAPIVersion = "node-authorizer.io/v1alpha1"
-	diffKind       = "Diff"
-)
-
 // diffResult is what nodes and service accounts reach in one state of a cluster and not in the
 // other.
 type diffResult struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Verdict is Widened, NotWidened or Undecided: the exit status 1, 0 or 2.
+	// Verdict is "Widened", "NotWidened" or "Undecided", with the exit status 1, 0 or 2.
 	Verdict string `json:"verdict"`
 	// Before and After are the two states.
 	Before stateInfo `json:"before"`
@@ -49,7 +41,8 @@ const (
 // diffChange is one object that the second state has in another form than the first.
 type diffChange struct {
 	// Action is Added, Replaced or Removed.
-	Action string        `json:"action"`
+	Action string `json:"action"`
+	// Object is the object that changes.
 	Object changedObject `json:"object"`
 	// File and Line are the place in the manifest; absent for what --without removes.
 	File string `json:"file,omitempty"`
@@ -62,9 +55,11 @@ type diffChange struct {
 
 // changedObject names an object of any kind.
 type changedObject struct {
+	// Kind is the kind of the object.
 	Kind string `json:"kind"`
 	// Group is the API group; absent for the core group.
-	Group     string `json:"group,omitempty"`
+	Group string `json:"group,omitempty"`
+	// Namespace and Name are those of the object.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
@@ -79,12 +74,13 @@ type diffRow struct {
 	// Before and After are No, Possible or Certain.
 	Before attackpaths.Certainty `json:"before"`
 	After  attackpaths.Certainty `json:"after"`
-	// StartKind is Node or ServiceAccount. The path begins at the first of the starts; the others are
-	// sorted. A start that is among the holdings too does not reach itself, but the others.
+	// StartKind is Node or ServiceAccount. Starts are StartCount many. The path begins at the first of
+	// them; the others are sorted. A start that is among the holdings too does not reach itself, but the
+	// others.
 	StartKind  string                `json:"startKind"`
 	StartCount int                   `json:"startCount"`
 	Starts     []attackpaths.Holding `json:"starts"`
-	// Reached are the holdings, sorted.
+	// Reached are the holdings, sorted, and ReachedCount is how many there are.
 	ReachedCount int                   `json:"reachedCount"`
 	Reached      []attackpaths.Holding `json:"reached"`
 	// Unchanged counts pairs of a start and a holding of the row that are reached in the other state
@@ -100,8 +96,10 @@ type diffRow struct {
 // diffPlace is a changed object that makes a step possible.
 type diffPlace struct {
 	// Step is the step of the path, from 1.
-	Step   int           `json:"step"`
-	Action string        `json:"action,omitempty"`
+	Step int `json:"step"`
+	// Action is Added, Replaced or Removed, if the object itself changed.
+	Action string `json:"action,omitempty"`
+	// Object is the object that makes the step possible.
 	Object changedObject `json:"object"`
 	// File and Line are absent where the object is in no file.
 	File string `json:"file,omitempty"`
@@ -110,6 +108,7 @@ type diffPlace struct {
 
 // diffTotals count nodes and service accounts.
 type diffTotals struct {
+	// Nodes counts nodes, and ServiceAccounts counts service accounts.
 	Nodes           diffTotal `json:"nodes"`
 	ServiceAccounts diffTotal `json:"serviceAccounts"`
 }

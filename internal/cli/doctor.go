@@ -30,6 +30,8 @@ type examining struct {
 	add    []string
 	// probe is true if the API server is asked what its flags would show.
 	probe bool
+	// known has the flags about findings that do not count.
+	known knownFlags
 }
 
 const failOnNothing = "never"
@@ -43,7 +45,7 @@ of authenticators), and says for each role of nodes what will happen to a node t
 it: whether it registers, becomes Ready, and serves logs and exec. Then it looks at the
 names by which kubelets go, at what RBAC gives to nodes beside the Node authorizer, and
 at how the API server decides. Each finding has a code, its place, what happens because
-of it, and the change that mends it; docs/findings.md has a section on each.
+of it, and the change that fixes it; docs/findings.md has a section on each.
 
 It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, answers
 of aws eks list-access-entries and describe-access-entry, static pods of kube-apiserver, an
@@ -66,10 +68,14 @@ With --plan it prints the steps that move the cluster to Node authorization and
 NodeRestriction without disruption, in order, each with what shows whether it is done.
 --audit-report adds what "node-authorizer audit -o json" made of an audit log.
 
-Exit status: 1 a finding is at least as grave as --fail-on; else 2 if a check could not be
-made; else 0. With --plan: 1 a step is to do; else 2 if it is not known of a step whether
-it is done; else 0. Also 2: bad usage, or the input could not be read or has nothing to
-examine.`,
+--baseline names a file with findings that do not count: those that were there when
+--write-baseline wrote it, and suppressions that people add, each with a reason. They are
+counted apart and shown with --show-known. A check that could not be made stays so.
+
+Exit status: 0 no finding is as severe as --fail-on, and every check could be made,
+1 a finding is, 2 none is, and a check could not be made. With --plan: 0 all steps are
+done, 1 a step is to do, 2 none is, and of a step it is not known whether it is done. It is
+2 also for bad usage, and if the input could not be read or has nothing to examine.`,
 		Example: `  # What will happen to nodes with this aws-auth?
   node-authorizer doctor --from aws-auth.yaml
 
@@ -81,6 +87,10 @@ examine.`,
 
   # For tools that show findings beside the lines
   node-authorizer doctor --from manifests/ --checks mappings,bindings -o sarif > doctor.sarif
+
+  # Fail only for what is new
+  node-authorizer doctor --from manifests/ --write-baseline doctor-baseline.yaml
+  node-authorizer doctor --from manifests/ --baseline doctor-baseline.yaml
 
   # A cluster whose API servers read their authorizers from a file
   node-authorizer doctor --add authorization.yaml
@@ -96,7 +106,8 @@ examine.`,
 	}
 	e := &examining{}
 	e.addFlags(a, cmd)
-	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.HTML)
+	e.known.add(cmd)
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		format, err := output.parse()
 		if err != nil {
@@ -109,6 +120,9 @@ examine.`,
 		if err != nil {
 			return err
 		}
+		if err := e.known.read(); err != nil {
+			return err
+		}
 		cluster, state, err := e.read(cmd.Context())
 		if err != nil {
 			return err
@@ -118,9 +132,7 @@ examine.`,
 				return err
 			}
 		}
-		for _, m := range cluster.Missing {
-			a.warn("%s", m)
-		}
+		a.warnMissing(unexamined(cluster.Missing), checksNotMade)
 		if !e.plan {
 			e.options.Audit = audit
 		}
@@ -128,6 +140,9 @@ examine.`,
 		report.Version = currentVersion().Version
 		if e.plan {
 			return a.plan(doctor.MakePlan(cluster, report, audit), format)
+		}
+		if err := e.known.apply(a, report, time.Now()); err != nil {
+			return err
 		}
 		return a.report(report, e.failOn, format)
 	}
@@ -163,9 +178,7 @@ func (e *examining) addFlags(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("checks", complete(checkNames)))
 	must(cmd.MarkFlagFilename("audit-report"))
 	must(cmd.RegisterFlagCompletionFunc("fail-on", complete(func() []string { return failOns() })))
-	must(cmd.RegisterFlagCompletionFunc("region", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("account", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("cluster-id", cobra.NoFileCompletions))
+	completeNothing(cmd, "region", "account", "cluster-id")
 }
 
 // failOns returns the values of --fail-on.
@@ -190,7 +203,9 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 		return usagef("--checks has no effect with --plan, which needs all checks: remove one of them")
 	case e.plan && cmd.Flags().Changed("fail-on"):
 		return usagef("--fail-on has no effect with --plan, which fails while there are steps to do: remove one of them")
-	case e.plan && (format == render.SARIF || format == render.HTML):
+	case e.plan && e.known.given():
+		return usagef("--baseline, --write-baseline and --show-known have no effect with --plan, whose steps are not findings: remove them")
+	case e.plan && (format == render.SARIF || format == render.JUnit || format == render.HTML):
 		return usagef("-o %s is for findings, and --plan prints steps: use table, wide, json or yaml", format)
 	}
 	if err := e.checkProbe(); err != nil {
@@ -305,6 +320,9 @@ func (e *examining) paths(ctx context.Context, state *source.State) (*doctor.Pat
 // report writes findings. Findings take precedence over undetermined checks in the exit
 // status, because they are certain.
 func (a *app) report(report *doctor.Report, failOn string, format render.Format) error {
+	if failOn != failOnNothing {
+		report.FailOn = finding.Severity(failOn)
+	}
 	worst, found := report.Worst()
 	switch {
 	case found && failOn != failOnNothing && worst.AtLeast(finding.Severity(failOn)):

@@ -14,8 +14,10 @@ import (
 // NodeRestriction.
 type explainResult struct {
 	answer
+	// Authorizers are the answers of the authorizers, in the order in which they were asked.
 	Authorizers []chain.Opinion `json:"authorizers"`
-	NotAsked    []string        `json:"notAsked,omitempty"`
+	// NotAsked are the authorizers that were not asked, because one before them decided.
+	NotAsked []string `json:"notAsked,omitempty"`
 	// Admission is nil if NodeRestriction is not involved: for reads, and for users that
 	// are not nodes.
 	Admission *admission `json:"admission,omitempty"`
@@ -42,8 +44,9 @@ shell script to read before you run it: manifests and patches for kubectl, the
 question in another form, flags of kube-apiserver; or a comment that says why
 nothing can be changed. The other formats always hold this, as reason.remedy.
 
-Arguments and exit status are those of can-i, also with --fix: 0 if there is
-nothing to fix, 1 if the answer is no, 2 if it is not known.`,
+Arguments are those of can-i.
+
+Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
 		Example: `  # Why may worker-1 not read this secret?
   node-authorizer explain get secrets/db -n shop --node worker-1
 
@@ -55,8 +58,7 @@ nothing to fix, 1 if the answer is no, 2 if it is not known.`,
 
   # Draw the path
   node-authorizer explain get secrets/db -n shop --node worker-2 -o dot | dot -Tsvg > path.svg`,
-		Args:              questionArgs,
-		ValidArgsFunction: completeQuestion,
+		Args: questionArgs,
 	}
 	ask := addAsk(a, cmd)
 	objects := addObjects(cmd)
@@ -82,7 +84,7 @@ nothing to fix, 1 if the answer is no, 2 if it is not known.`,
 		if err != nil {
 			return err
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, answerDepends)
 		a.status = result.status()
 		explained := result.explained()
 		if explained.Reason.Remedy, err = s.remedy(cmd.Context(), result); err != nil {
@@ -141,9 +143,7 @@ func (r explainResult) Text(p *render.Page) {
 	if r.Admission != nil && len(r.Admission.Needs) > 0 {
 		p.Line("  see what %s decides with %s", nameRestriction, strings.Join(r.Admission.Needs, " and "))
 	}
-	for _, m := range r.Missing {
-		p.Line("  %s", m.line())
-	}
+	missingText(p, r.Missing)
 	if r.Reason.Hint != "" {
 		p.Section("Hint")
 		p.Line("  %s", r.Reason.Hint)

@@ -66,11 +66,11 @@ func (r fixResult) request(p *render.Page, changes []verdict.Change) {
 	}
 	if len(object) > 0 {
 		p.Comment("write this %s instead:", r.Request.writtenKind().Kind)
-		p.Line("kubectl patch --local -f %s -o yaml --type=json -p %s", render.Shell(r.again.object), render.JSONPatch(object))
+		p.Script("kubectl patch --local -f %s -o yaml --type=json -p %s", render.Shell(r.again.object), render.JSONPatch(object))
 	}
 	if len(attributes) > 0 {
 		p.Comment("send this request instead:")
-		p.Line("%s", r.again.command(r.Request, r.Identity, attributes))
+		p.Script("%s", r.again.command(r.Request, r.Identity, attributes))
 	}
 }
 

@@ -45,6 +45,13 @@ func complete(words func() []string) cobra.CompletionFunc {
 	}
 }
 
+// completeNothing makes a shell offer nothing for flags, instead of files.
+func completeNothing(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		must(cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions))
+	}
+}
+
 // must panics on errors of registrations, which only fail because of a bug.
 func must(err error) {
 	if err != nil {

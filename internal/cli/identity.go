@@ -46,6 +46,7 @@ func (f *identityFlags) check() error {
 
 // identity is the user of the question.
 type identity struct {
+	// User is the username, and Groups are the groups with which the question was asked.
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
 	// Node is the node's name; empty for users that are not nodes.
@@ -77,13 +78,12 @@ func (s *session) identity(f *identityFlags) (identity, error) {
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
 func withImpliedGroups(user string, groups []string) []string {
 	const (
-		serviceAccount  = "system:serviceaccount:"
 		authenticated   = "system:authenticated"
 		unauthenticated = "system:unauthenticated"
 		anonymous       = "system:anonymous"
 	)
 	all := slices.Clone(groups)
-	if rest, ok := strings.CutPrefix(user, serviceAccount); ok && len(groups) == 0 {
+	if rest, ok := strings.CutPrefix(user, accountUser); ok && len(groups) == 0 {
 		namespace, _, _ := strings.Cut(rest, ":")
 		all = append(all, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	}

@@ -13,12 +13,18 @@ import (
 
 // missing is a resource that could not be read, or an object of it that files lack.
 type missing struct {
+	// Resource is a name as in kubectl: persistentvolumes, leases.coordination.k8s.io.
 	Resource string `json:"resource"`
 	// Lacks is what the files do not hold: "persistent volume pv-1 of …"; empty for a
 	// resource that could not be read.
 	Lacks string `json:"lacks,omitempty"`
 	// Reason is the reason in one line, with what to do about it.
 	Reason string `json:"reason"`
+
+	// refusal is the API server's, for what the user may not read.
+	refusal string
+	// get is what to get with kubectl and to add to the files: "pods".
+	get string
 }
 
 func (m missing) String() string { return m.Resource + ": " + m.Reason }
@@ -35,9 +41,13 @@ func (m missing) line() string {
 func unreadable(all []source.Missing) []missing {
 	found := make([]missing, len(all))
 	for i, m := range all {
-		found[i] = missing{Resource: m.Resource.String(), Reason: m.Reason}
+		found[i] = newMissing(m)
 	}
 	return found
+}
+
+func newMissing(m source.Missing) missing {
+	return missing{Resource: m.Resource.String(), Reason: m.Reason, refusal: m.Refusal()}
 }
 
 // lacking converts what the files do not hold for the output.
@@ -45,6 +55,9 @@ func (s *session) lacking(all []evaluate.Lack) []missing {
 	found := make([]missing, len(all))
 	for i, l := range all {
 		found[i] = missing{Resource: l.Resource.String(), Lacks: l.String(), Reason: s.lackingReason(l)}
+		if !l.RolesAndBindings {
+			found[i].get = l.Resource.String()
+		}
 	}
 	return found
 }
@@ -73,19 +86,6 @@ func (s *session) lackReason(all []evaluate.Lack, who identity) verdict.Reason {
 		Code:    codeInputIncomplete,
 		Message: (&evaluate.LackError{Lacks: all}).Error(),
 		Hint:    "add it with --from, or use a snapshot of the cluster, which has every object that matters",
-	}
-}
-
-// warningRows is the maximum number of warnings about missing state; results list all of it.
-const warningRows = 10
-
-// warnMissing warns about missing state.
-func (a *app) warnMissing(all []missing) {
-	for _, m := range all[:min(warningRows, len(all))] {
-		a.warn("%s", m)
-	}
-	if more := len(all) - warningRows; more > 0 {
-		a.warn("and %s more that the input lacks", render.Thousands(more))
 	}
 }
 

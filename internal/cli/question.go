@@ -45,15 +45,20 @@ func addQuestion(cmd *cobra.Command) *questionFlags {
 
 // question is the request, without the user.
 type question struct {
+	// Verb is the verb of the request.
 	Verb string `json:"verb"`
-	// Resource to Name are empty for a URL.
-	Group         string `json:"group,omitempty"`
-	Resource      string `json:"resource,omitempty"`
-	Subresource   string `json:"subresource,omitempty"`
-	Namespace     string `json:"namespace,omitempty"`
-	Name          string `json:"name,omitempty"`
+	// Group, Resource and Subresource are what is asked about; an empty Group is the core group. They,
+	// Namespace and Name are empty for a URL.
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	// Namespace is empty for all namespaces, and for resources without one. Name is empty for all objects.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// FieldSelector restricts a list or watch: spec.nodeName=worker-1.
 	FieldSelector string `json:"fieldSelector,omitempty"`
-	URL           string `json:"url,omitempty"`
+	// URL is the path of a request that is not about a resource; empty for others.
+	URL string `json:"url,omitempty"`
 
 	kind       string
 	namespaced bool
@@ -181,15 +186,4 @@ func (q question) request(who identity) *access.Request {
 		Namespace: q.Namespace, Name: q.Name, FieldSelector: q.selector,
 		ResourceRequest: q.URL == "", Path: q.URL,
 	}
-}
-
-// completeQuestion completes verbs, then resource types.
-func completeQuestion(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	switch len(args) {
-	case 0:
-		return resourceVerbs[:len(resourceVerbs)-1], cobra.ShellCompDirectiveNoFileComp
-	case 1:
-		return resources.Offline().Names(), cobra.ShellCompDirectiveNoFileComp
-	}
-	return nil, cobra.ShellCompDirectiveNoFileComp
 }

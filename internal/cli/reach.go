@@ -18,6 +18,7 @@ import (
 
 // reachResult is everything that a node's credential can read, write and mint.
 type reachResult struct {
+	// Node is the name of the node.
 	Node string `json:"node"`
 	// Totals count the objects by namespace and kind. Those without a namespace come
 	// first.
@@ -34,14 +35,18 @@ type reachResult struct {
 	// AttackPaths counts what the node leads to in the end; omitted if --kind or -n select a
 	// part, and if the state has no inventory.
 	AttackPaths *reachPaths `json:"attackPaths,omitempty"`
-	State       stateInfo   `json:"state"`
+	// State is the cluster state that was asked.
+	State stateInfo `json:"state"`
 
 	narrowed bool
 	// inParts is true if only a part of a cluster was read.
 	inParts bool
 }
 
+// reachTotal counts objects of one kind in one namespace.
 type reachTotal struct {
+	// Objects is how many objects of Kind in Namespace the node reaches; Namespace is empty for kinds
+	// without one.
 	Namespace string `json:"namespace,omitempty"`
 	Kind      string `json:"kind"`
 	Objects   int    `json:"objects"`
@@ -50,9 +55,11 @@ type reachTotal struct {
 // reachedObject is one object, what the node may do with it, and why.
 type reachedObject struct {
 	verdict.Object
-	Group    string       `json:"group,omitempty"`
-	Resource string       `json:"resource"`
-	May      []permission `json:"may"`
+	// Group and Resource are those of requests for the object; an empty Group is the core group.
+	Group    string `json:"group,omitempty"`
+	Resource string `json:"resource"`
+	// May is what the node may do with the object.
+	May []permission `json:"may"`
 	// Audiences are the audiences of tokens that the node may request for a service
 	// account, from the volumes of its pods; "" is the API server's own audience. The
 	// field is omitted for other kinds, without audiences, and if any audience is
@@ -66,6 +73,7 @@ type reachedObject struct {
 
 // permission is a set of verbs on an object or on one of its subresources.
 type permission struct {
+	// Verbs are what the node may do, with Subresource if there is one, else with the object itself.
 	Verbs       []string `json:"verbs"`
 	Subresource string   `json:"subresource,omitempty"`
 	// Conditions are what NodeRestriction requires of the written object.
@@ -100,7 +108,10 @@ the node; --in-total reads all of it, for this line.
 
 What files lack is named, and the list is marked incomplete.
 
-The table shows the first of each kind; -o wide and -o json show all.`,
+The table shows the first of each kind; -o wide and -o json show all.
+
+Exit status: 0 the list was made, also if it is incomplete, 2 the node is not known, or
+the state could not be read.`,
 		Example: `  node-authorizer reach worker-1
 
   # Only the secrets of one namespace
@@ -112,10 +123,10 @@ The table shows the first of each kind; -o wide and -o json show all.`,
   # Everything, for a script or as a drawing
   node-authorizer reach worker-1 -o json
   node-authorizer reach worker-1 -o dot | dot -Tsvg > reach.svg`,
-		Args:              exactly("NODE"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly("NODE"),
 	}
 	state := addState(a, cmd)
+	cmd.ValidArgsFunction = state.nodeArgument
 	state.addBehaviour(cmd)
 	state.addChanges(cmd)
 	state.addNamespace(cmd, "show only what is in this namespace (default: all)")
@@ -150,7 +161,7 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		if cmd.Flags().Changed("in-total") && !*inTotal {
 			result.AttackPaths = nil
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, listIncomplete)
 		return a.write(result, format)
 	}
 	return cmd

@@ -9,8 +9,9 @@ import (
 
 // reachPaths is what the node leads to in the end, by all attack paths.
 type reachPaths struct {
+	// ClusterAdmin says whether the node leads to the whole cluster.
 	ClusterAdmin attackpaths.Certainty `json:"clusterAdmin"`
-	// Counts are of what is reached without cluster-admin.
+	// Counts are how many holdings of each kind are reached without cluster-admin.
 	Counts []attackpaths.Count `json:"counts,omitempty"`
 	// Missing is what could not be read and only attack paths need.
 	Missing []missing `json:"missing,omitempty"`
@@ -42,7 +43,7 @@ func (s *session) missingForInventory() []missing {
 	var all []missing
 	for _, m := range s.State.Missing() {
 		if m.ForInventory() {
-			all = append(all, missing{Resource: m.Resource.String(), Reason: m.Reason})
+			all = append(all, newMissing(m))
 		}
 	}
 	return all
@@ -53,7 +54,7 @@ func (s *session) missingForReach() []missing {
 	var all []missing
 	for _, m := range s.State.Missing() {
 		if !m.ForInventory() {
-			all = append(all, missing{Resource: m.Resource.String(), Reason: m.Reason})
+			all = append(all, newMissing(m))
 		}
 	}
 	return all

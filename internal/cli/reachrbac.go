@@ -16,12 +16,14 @@ import (
 
 // rbacGrant is a rule that a binding gives to a node.
 type rbacGrant struct {
+	// Binding gives Role to Subject, which is the user or a group of the node.
 	Binding rbac.Ref `json:"binding"`
 	Role    rbac.Ref `json:"role"`
 	Subject string   `json:"subject"`
 	// Namespace is the namespace of the grant; empty for the whole cluster.
-	Namespace string            `json:"namespace,omitempty"`
-	Rule      rbacv1.PolicyRule `json:"rule"`
+	Namespace string `json:"namespace,omitempty"`
+	// Rule is the rule of the role.
+	Rule rbacv1.PolicyRule `json:"rule"`
 	// OwnName are the resources of the rule of which NodeRestriction lets the node write
 	// only objects with its own name.
 	OwnName []string `json:"ownName,omitempty"`

@@ -41,18 +41,14 @@ func (r reachResult) Text(p *render.Page) {
 	if len(r.Missing) > 0 {
 		p.Section("%s", render.Unsure.In("Incomplete"))
 	}
-	for _, m := range r.Missing {
-		p.Line("  %s", m.line())
-	}
+	missingText(p, r.Missing)
 	if r.AttackPaths == nil {
 		return
 	}
 	if len(r.AttackPaths.Missing) > 0 {
 		p.Section("%s", render.Unsure.In("Incomplete in total"))
 	}
-	for _, m := range r.AttackPaths.Missing {
-		p.Line("  %s", m.line())
-	}
+	missingText(p, r.AttackPaths.Missing)
 }
 
 // totalsText writes a matrix of namespaces and kinds.

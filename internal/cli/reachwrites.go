@@ -17,7 +17,7 @@ type standingGrant struct {
 	// Conditions are what NodeRestriction requires of the written object.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
 	// OwnName is true if the Node authorizer grants any name, and NodeRestriction only
-	// the node's own, which is Name.
+	// the node's own.
 	OwnName bool `json:"ownName,omitempty"`
 }
 

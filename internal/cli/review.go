@@ -42,8 +42,10 @@ asks the Node authorizer and RBAC, or the authorizers of --authorization-config.
 A refusal that could rest on what --from lacks is marked: the SubjectAccessReview has
 an evaluationError, and the message of the AdmissionReview says what is lacking.
 
-A document that cannot be read ends the run. Exit status: 0 all were allowed,
-1 some were not, 2 a document could not be read, or there was none.`,
+A document that cannot be read ends the run.
+
+Exit status: 0 all were allowed, 1 some were not, 2 a document could not be read, or
+there was none.`,
 		Example: `  node-authorizer review --from cluster.yaml -f reviews.json
 
   # As a filter
@@ -55,6 +57,7 @@ A document that cannot be read ends the run. Exit status: 0 all were allowed,
 	state.addBehaviour(cmd)
 	state.addAuthorization(cmd, "the Node authorizer alone")
 	file := cmd.Flags().StringP("filename", "f", stdinName, "file with the documents, - for stdin")
+	must(cmd.MarkFlagFilename("filename"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *file == stdinName && state.readsStdin() {
 			return usagef("--from - and the documents both want stdin: put one of them into a file")

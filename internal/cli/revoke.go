@@ -40,11 +40,12 @@ leaves nothing that could still be turned into a certificate.
 Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 		Example: `  node-authorizer revoke worker-1 --reason "disk was stolen"
   node-authorizer revoke worker-1 --dry-run`,
-		Args:              exactly("NODE"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly("NODE"),
 	}
 	connection := addConnection(cmd)
+	cmd.ValidArgsFunction = (&stateFlags{connection: connection}).nodeArgument
 	reason := cmd.Flags().String("reason", "", "why, for the NodeAttestation's condition")
+	completeNothing(cmd, "reason")
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -226,18 +227,25 @@ func (r *revocation) deleteToken(ctx context.Context, entry *v1alpha1.NodeAttest
 
 // revokeResult is what was done, and what remains valid.
 type revokeResult struct {
-	Node   string `json:"node"`
-	DryRun bool   `json:"dryRun,omitempty"`
+	// Node is the name of the node.
+	Node string `json:"node"`
+	// DryRun is true if nothing was changed.
+	DryRun bool `json:"dryRun,omitempty"`
 	// Machines are the machines that were attested under the name, the oldest first.
 	Machines []revokedMachine `json:"machines"`
 }
 
+// revokedMachine is a machine that was attested under the name, with what was done.
 type revokedMachine struct {
-	NodeAttestation string         `json:"nodeAttestation"`
-	InstanceID      string         `json:"instanceID"`
-	Before          v1alpha1.Phase `json:"before"`
-	TokenID         string         `json:"tokenID"`
-	Token           tokenOutcome   `json:"token"`
+	// NodeAttestation is the name of the machine's entry in the ledger, and InstanceID the id of its
+	// instance.
+	NodeAttestation string `json:"nodeAttestation"`
+	InstanceID      string `json:"instanceID"`
+	// Before is the phase of the entry before the command.
+	Before v1alpha1.Phase `json:"before"`
+	// TokenID is the id of the machine's bootstrap token, and Token says what was done with the token.
+	TokenID string       `json:"tokenID"`
+	Token   tokenOutcome `json:"token"`
 	// CertificateExpiration is the expiration of its last known client certificate; null
 	// if none is known.
 	CertificateExpiration *metav1.Time `json:"certificateExpiration"`
@@ -249,10 +257,15 @@ type revokedMachine struct {
 type tokenOutcome string
 
 const (
+	// tokenDeleted: its Secret was deleted.
 	tokenDeleted tokenOutcome = "deleted"
-	tokenAbsent  tokenOutcome = "absent"
-	tokenExists  tokenOutcome = "exists"
-	tokenKept    tokenOutcome = "kept"
+	// tokenAbsent: there was no such Secret.
+	tokenAbsent tokenOutcome = "absent"
+	// tokenExists: with --dry-run, its Secret exists.
+	tokenExists tokenOutcome = "exists"
+	// tokenKept: its Secret could not be read or deleted.
+	tokenKept tokenOutcome = "kept"
+	// tokenOfOther: the Secret belongs to another machine, and was left alone.
 	tokenOfOther tokenOutcome = "not of this machine"
 )
 
@@ -284,7 +297,7 @@ func (r revokeResult) Text(p *render.Page) {
 		p.Line("  %s", line)
 	}
 	p.Section("To let a machine join again")
-	p.Line("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
+	p.Command("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
 	if r.last() != nil {
 		p.Line("  Not before: while a machine has the name, the certificate above can be renewed.")
 	}

@@ -56,10 +56,12 @@ Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	s := &serving{machines: newMachineFlags(cmd)}
+	noteVariables(cmd, s.machines.variables())
 	flags := cmd.Flags()
 	flags.StringVar(&s.file, "config", "", "config file; node-authorizer config defaults prints a template")
 	must(cmd.MarkFlagFilename("config", "yaml", "yml", "json"))
 	flags.Int32VarP(&s.verbosity, "verbosity", "v", 0, "log verbosity, 0 to 10, instead of log.verbosity in the config file")
+	completeNothing(cmd, "verbosity")
 	flags.BoolVar(
 		&s.acceptAlwaysAllow, "accept-always-allow", false,
 		"accept bootstrap.attestor: alwaysallow in the config file, which gives a token to everyone who can connect",

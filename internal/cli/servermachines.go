@@ -93,6 +93,8 @@ func newMachineFlags(cmd *cobra.Command) *machineFlags {
 	must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
 		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
 	)))
+	completeNothing(cmd, "authorization-timeout", "certificate-ttl", "client-common-name", "cluster-name", "cluster-tag", "listen",
+		"metrics-address", "token-ttl")
 	must(cmd.RegisterFlagCompletionFunc("feature", cobra.FixedCompletions(m.features.names(), cobra.ShellCompDirectiveNoFileComp)))
 	return m
 }

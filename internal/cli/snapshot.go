@@ -36,6 +36,7 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 	state := addState(a, cmd)
 	state.retain = true
 	file := cmd.Flags().StringP("output", "o", "", "file to write, - for stdout")
+	must(cmd.MarkFlagFilename("output"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *file == "" {
 			return usagef("the output file is missing: add -o FILE, or -o - for stdout")
@@ -44,7 +45,7 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 		if err != nil {
 			return err
 		}
-		a.warnMissing(s.allMissing())
+		a.warnMissing(s.allMissing(), snapshotDepends)
 		if err := a.save(*file, s.State); err != nil {
 			return err
 		}
@@ -60,15 +61,21 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 
 // save writes the complete snapshot or nothing.
 func (a *app) save(path string, state *source.State) error {
-	write := func(w io.Writer) error {
-		if err := source.WriteSnapshot(w, state); err != nil {
-			return fmt.Errorf("writing the snapshot: %w", err)
-		}
-		return nil
-	}
+	write := func(w io.Writer) error { return source.WriteSnapshot(w, state) }
+	var err error
 	if path == "-" {
-		return write(a.out)
+		err = write(a.out)
+	} else {
+		err = writeFile(path, write)
 	}
+	if err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	return nil
+}
+
+// writeFile writes a whole file or nothing, where that is possible.
+func writeFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return saveInto(path, write)
 	}
@@ -79,7 +86,7 @@ func (a *app) save(path string, state *source.State) error {
 func saveInto(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		return fmt.Errorf("writing the snapshot: %w", err)
+		return err
 	}
 	defer f.Close()
 	if err := write(f); err != nil {
@@ -92,7 +99,7 @@ func saveInto(path string, write func(io.Writer) error) error {
 func replaceFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("writing the snapshot: %w", err)
+		return err
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -100,12 +107,9 @@ func replaceFile(path string, write func(io.Writer) error) error {
 		return err
 	}
 	if err := f.Close(); err != nil {
-		return fmt.Errorf("writing the snapshot: %w", err)
+		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("writing the snapshot: %w", err)
-	}
-	return nil
+	return os.Rename(f.Name(), path)
 }
 
 // snapshotGaps describes what a snapshot lacks; empty if it is complete.

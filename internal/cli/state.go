@@ -53,7 +53,7 @@ func (f *stateFlags) addBehaviour(cmd *cobra.Command) {
 			"decide as Kubernetes %s … %s does (default: the server's version, else %s)", kubeversion.Oldest, kubeversion.Latest,
 			kubeversion.Latest,
 		))
-	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "set feature gates that matter to node authorization: K=true,L=false")
+	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "set feature gates that matter to node authorization: NAME=true,NAME=false")
 	must(cmd.RegisterFlagCompletionFunc("kubernetes-version", complete(func() []string {
 		var versions []string
 		for _, m := range kubeversion.Minors() {
@@ -81,6 +81,7 @@ func (f *stateFlags) addAuthorization(cmd *cobra.Command, usual string) {
 // addNamespace adds -n with the usage of the command.
 func (f *stateFlags) addNamespace(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", usage)
+	must(cmd.RegisterFlagCompletionFunc("namespace", f.namespaceNames))
 }
 
 // session is a loaded state with its evaluator.

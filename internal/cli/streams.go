@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 )
@@ -20,6 +18,10 @@ type streams struct {
 	colour bool
 	// live is true if stderr is a terminal, so that a line can be redrawn.
 	live bool
+	// width and errWidth are the columns to which text on stdout and stderr is fitted; 0 for any.
+	width, errWidth int
+	// invoked puts the program's name as the user writes it into texts; nil leaves them.
+	invoked func(string) string
 }
 
 func newStreams(in io.Reader, out, errOut io.Writer) streams {
@@ -28,12 +30,8 @@ func newStreams(in io.Reader, out, errOut io.Writer) streams {
 		// https://no-color.org: any value that is not empty disables colors.
 		colour: isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		live:   isTerminal(errOut) && os.Getenv("TERM") != "dumb",
+		width:  columns(out), errWidth: columns(errOut),
 	}
-}
-
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // write writes a result to stdout.
@@ -41,7 +39,9 @@ func (s streams) write(result any, format render.Format) error {
 	if format == render.HTML {
 		return s.writePage(result)
 	}
-	return render.Write(s.out, result, render.Options{Format: format, Colour: s.colour})
+	return render.Write(s.out, result, render.Options{
+		Format: format, Colour: s.colour, Width: s.width, Program: s.invoked,
+	})
 }
 
 func (s streams) warn(format string, args ...any) {
@@ -52,10 +52,16 @@ func (s streams) failure(format string, args ...any) {
 	s.printLine("error: ", fmt.Sprintf(format, args...))
 }
 
-// printLine writes one line to stderr. It escapes the message, which may contain names from a
-// cluster.
+// printLine writes one line to stderr, which wraps on a terminal. It escapes the message, which may
+// contain names from a cluster.
 func (s streams) printLine(kind, message string) {
-	fmt.Fprintln(s.errOut, kind+render.Printable(strings.ReplaceAll(message, "\n", "; ")))
+	line := kind + render.Printable(strings.ReplaceAll(message, "\n", "; "))
+	if s.invoked != nil {
+		line = s.invoked(line)
+	}
+	for _, part := range render.Wrap(line, s.errWidth, len(kind)) {
+		fmt.Fprintln(s.errOut, part)
+	}
 }
 
 // didYouMean returns the end of an error about an unknown name.

@@ -56,11 +56,20 @@ credentials that sign it: those that end within a minute are an error.
 With --cache, temporary credentials (those of --role too) are kept until they end in
 ~/.kube/cache/node-authorizer/credentials.json, or in the file that
 NODE_AUTHORIZER_CACHE_FILE names, which only its owner may read. They are taken again for
-the same flags, environment and AWS configuration files.`,
+the same flags, environment and AWS configuration files.
+
+Exit status: 0 a token was made, 2 bad usage, or there are no credentials to sign it.`,
 		Example: `  node-authorizer token --cluster-id blue --region eu-west-1
   node-authorizer token -i blue -r arn:aws:iam::111122223333:role/admin --token-only`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Annotations = map[string]string{
+		helpVariables: execInfo + ": The request of a Kubernetes client, with the version of the credential.\n" +
+			"NODE_AUTHORIZER_CACHE_FILE: The file for --cache.\n" +
+			"AWS_PROFILE, AWS_REGION, …: What programs with an AWS SDK read.",
+		helpFiles: "~/.aws/config, ~/.aws/credentials: The AWS configuration files.\n" +
+			"~/.kube/cache/node-authorizer/credentials.json: Temporary credentials, with --cache.",
 	}
 	var making tokenMaking
 	making.addFlags(cmd)
@@ -78,9 +87,7 @@ func (m *tokenMaking) addFlags(cmd *cobra.Command) {
 	flags.StringVarP(&m.ExternalID, "external-id", "e", "", "external id that the role requires")
 	flags.BoolVar(&m.tokenOnly, "token-only", false, "print only the token, not an ExecCredential")
 	flags.BoolVar(&m.cache, "cache", false, "cache temporary credentials in a file until they expire")
-	for _, name := range []string{"cluster-id", "region", "profile", "role", "session-name", "external-id"} {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
-	}
+	completeNothing(cmd, "cluster-id", "region", "profile", "role", "session-name", "external-id")
 }
 
 func (a *app) printToken(ctx context.Context, m *tokenMaking) error {

@@ -21,16 +21,23 @@ var (
 
 // versionResult is the version of the program.
 type versionResult struct {
-	Version   string `json:"version"`
-	Revision  string `json:"revision,omitempty"`
-	Modified  bool   `json:"modified,omitempty"`
+	// Version is the version of the program; unknown if its build does not say it.
+	Version string `json:"version"`
+	// Revision is the commit that the program was built from. Modified is true if the source had
+	// changes that are not in this commit.
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	// GoVersion is the version of Go that built the program, and Platform the operating system and the
+	// architecture that it is for.
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
 	// Kubernetes is the range of supported minors.
 	Kubernetes kubernetesRange `json:"kubernetes"`
 }
 
+// kubernetesRange is a range of minor versions of Kubernetes.
 type kubernetesRange struct {
+	// Oldest and Latest are minor versions, such as 1.30.
 	Oldest string `json:"oldest"`
 	Latest string `json:"latest"`
 }
@@ -39,6 +46,7 @@ func newVersion(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "version",
 		Short:             "Print the version, and the Kubernetes versions that are supported",
+		Example:           "  node-authorizer version\n  node-authorizer version -o json | jq -r .version",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -10,6 +10,7 @@ import (
 
 // whoCanResult lists the nodes that can do something.
 type whoCanResult struct {
+	// Request is what is asked about.
 	Request question `json:"request"`
 	// NamespaceAssumed is true if the user did not give a namespace: the answer is about
 	// the namespace of the kubeconfig, or "default".
@@ -33,10 +34,13 @@ type whoCanResult struct {
 	Why *verdict.Reason `json:"why,omitempty"`
 	// Missing is the missing state, because of which nodes may be missing.
 	Missing []missing `json:"missing,omitempty"`
-	State   stateInfo `json:"state"`
+	// State is the cluster state that was asked.
+	State stateInfo `json:"state"`
 }
 
+// nodeThatCan is a node that can do it.
 type nodeThatCan struct {
+	// Node is the name of the node, and DecidedBy the authorizer that allows it.
 	Node      string `json:"node"`
 	DecidedBy string `json:"decidedBy"`
 	// OnlyName is set, for a question without a name, if the node can do it only to
@@ -50,6 +54,7 @@ type nodeThatCan struct {
 
 // nodeThatCanSome is a node that can do it only to the objects that are related to it.
 type nodeThatCanSome struct {
+	// Node is the name of the node, and Objects are those to which it can do it.
 	Node    string           `json:"node"`
 	Objects []verdict.Object `json:"objects"`
 }
@@ -75,10 +80,10 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 
   # Which nodes can mint tokens for this service account?
   node-authorizer who-can create serviceaccounts/api --subresource token -n shop`,
-		Args:              questionArgs,
-		ValidArgsFunction: completeQuestion,
+		Args: questionArgs,
 	}
 	state, flags := addState(a, cmd), addQuestion(cmd)
+	state.completeAsked(cmd)
 	state.addBehaviour(cmd)
 	state.addChanges(cmd)
 	state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
@@ -106,7 +111,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		if result.NamespaceAssumed = q.namespaced && state.namespace == "" && !flags.allNamespaces; result.NamespaceAssumed {
 			a.warn("%s", result.namespaceText())
 		}
-		a.warnMissing(result.Missing)
+		a.warnMissing(result.Missing, moreNodes)
 		a.status = result.status()
 		return a.write(result, format)
 	}

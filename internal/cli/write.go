@@ -17,6 +17,7 @@ import (
 
 // admission is the answer of NodeRestriction to a node's write.
 type admission struct {
+	// Operation is the operation of the request.
 	Operation noderestriction.Operation `json:"operation"`
 	// NotAsked is true if the authorizers refuse the request.
 	NotAsked bool `json:"notAsked,omitempty"`
@@ -27,7 +28,7 @@ type admission struct {
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
 	// Needs are the flags for the objects of the conditions.
 	Needs []string `json:"needs,omitempty"`
-	// Answer is nil if it depends on the conditions.
+	// Answer is the answer of NodeRestriction; nil if it depends on the conditions.
 	Answer *noderestriction.Answer `json:"answer,omitempty"`
 	// Missing is the missing state that could change a refusal.
 	Missing []missing `json:"missing,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -100,9 +101,15 @@ func (r *AuditedRefusal) ofAdmission() bool {
 // requests an object of a pod just before or after the pod exists.
 func (r *AuditedRefusal) persists() bool { return r.Last.Sub(r.First) >= 10*time.Minute }
 
-// ReadAudit parses the output of "node-authorizer audit -o json".
+// auditKind is the kind of the audit's report.
+const auditKind = "AuditReport"
+
+// ReadAudit parses the output of "node-authorizer audit -o json". That of version 0.1.0 has neither
+// apiVersion nor kind.
 func ReadAudit(text []byte) (*Audit, error) {
 	var shape struct {
+		APIVersion     string          `json:"apiVersion"`
+		Kind           string          `json:"kind"`
 		Totals         json.RawMessage `json:"totals"`
 		WouldBeRefused json.RawMessage `json:"wouldBeRefused"`
 		Nodes          json.RawMessage `json:"nodes"`
@@ -111,10 +118,26 @@ func ReadAudit(text []byte) (*Audit, error) {
 	if err := errors.Join(json.Unmarshal(text, &shape), json.Unmarshal(text, &audit)); err != nil {
 		return nil, fmt.Errorf("not a report in JSON, as \"node-authorizer audit -o json\" writes it: %w", err)
 	}
+	if got, want := named(shape.APIVersion, shape.Kind), named(render.DocumentVersion, auditKind); got != "" && got != want {
+		return nil, fmt.Errorf("%s: want %s, which \"node-authorizer audit -o json\" of this version writes", got, want)
+	}
 	if shape.Totals == nil || shape.WouldBeRefused == nil || shape.Nodes == nil {
 		return nil, errors.New("no totals, wouldBeRefused and nodes in it: want what \"node-authorizer audit -o json\" writes")
 	}
 	return &audit, nil
+}
+
+// named returns the version and the kind of a document, or what it lacks of them; empty without both.
+func named(apiVersion, kind string) string {
+	switch {
+	case apiVersion == "" && kind == "":
+		return ""
+	case apiVersion == "":
+		return kind + " without apiVersion"
+	case kind == "":
+		return apiVersion + " without kind"
+	}
+	return apiVersion + " " + kind
 }
 
 // span returns the duration of the log.

@@ -44,9 +44,11 @@ const (
 
 // CheckResult says whether one check could be made, and how much it found.
 type CheckResult struct {
+	// ID names the check, as in --checks.
 	ID CheckID `json:"id"`
 	// Title describes the check in a few words.
-	Title  string      `json:"title"`
+	Title string `json:"title"`
+	// Status says whether the check could be made.
 	Status CheckStatus `json:"status"`
 	// Findings counts what the check found, of every severity.
 	Findings int `json:"findings"`

@@ -40,8 +40,13 @@ type Report struct {
 	Checks []CheckResult `json:"checks"`
 	// Roles are the mapped AWS principals that are, or may be, for nodes, each with a
 	// prediction for a node that uses it.
-	Roles    []RolePrediction  `json:"roles"`
+	Roles []RolePrediction `json:"roles"`
+	// Findings are sorted, the most severe first.
 	Findings []finding.Finding `json:"findings"`
+	// Suppressed are the findings that do not count, and Baseline what is to be said about the
+	// file that suppresses them; nil without a file.
+	Suppressed []Suppressed    `json:"suppressed,omitempty"`
+	Baseline   *BaselineResult `json:"baseline,omitempty"`
 	// Missing is what all checks lack.
 	Missing []Missing `json:"missing,omitempty"`
 	// Probes are the questions that a live API server was asked, with its answers.
@@ -49,13 +54,26 @@ type Report struct {
 
 	// Version is the version of the program, for SARIF.
 	Version string `json:"-"`
+	// FailOn is the lowest severity of findings that are failures, for JUnit; empty for none.
+	FailOn finding.Severity `json:"-"`
+	// ShowKnown makes the text show the suppressed findings.
+	ShowKnown bool `json:"-"`
+
+	// checkOf is the check of each code that was found.
+	checkOf map[finding.Code]CheckID
 }
+
+// DocumentKind implements [render.Document].
+func (*Report) DocumentKind() string { return "DoctorReport" }
 
 // Summary counts findings by their severity, and checks.
 type Summary struct {
+	// Errors, Warnings and Infos are how many findings have this severity.
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Infos    int `json:"infos"`
+	// Suppressed is the number of suppressed findings, which are not among the others.
+	Suppressed int `json:"suppressed,omitempty"`
 	// Checks is the number of selected checks, Undetermined the number of these that could not
 	// be made, and LeftOut the number of checks that were not selected.
 	Checks       int `json:"checks"`
@@ -96,6 +114,7 @@ func Examine(c *Cluster, o Options) *Report {
 // finish sorts the findings and counts them by check.
 func (e *examination) finish() {
 	r := e.report
+	r.checkOf = e.checkOf
 	r.finish()
 	r.Summary.Checks = len(r.Checks)
 	r.Summary.Undetermined = len(r.Undetermined())
@@ -117,6 +136,13 @@ func (r *Report) finish() {
 		r.Findings = []finding.Finding{}
 	}
 	r.Missing = sortMissing(r.Missing)
+	r.count()
+}
+
+// count counts the findings by severity.
+func (r *Report) count() {
+	s := &r.Summary
+	s.Errors, s.Warnings, s.Infos, s.Suppressed = 0, 0, 0, len(r.Suppressed)
 	for _, f := range r.Findings {
 		switch f.Severity {
 		case finding.Error:

@@ -26,22 +26,28 @@ type Plan struct {
 	// Origin describes the cluster.
 	Origin string `json:"origin"`
 	// Next is the number of the next step; 0 if all are done.
-	Next  int    `json:"next"`
+	Next int `json:"next"`
+	// Steps are all steps, in order, also those that are done.
 	Steps []Step `json:"steps"`
 }
+
+// DocumentKind implements [render.Document].
+func (*Plan) DocumentKind() string { return "MigrationPlan" }
 
 // Step is one change. It does not disrupt the cluster, and it can be undone.
 type Step struct {
 	// Number counts from 1. ID is stable across releases.
 	Number int    `json:"number"`
 	ID     string `json:"id"`
-	Title  string `json:"title"`
-	Why    string `json:"why"`
+	// Title is the step in a few words, and Why says what it is for.
+	Title string `json:"title"`
+	Why   string `json:"why"`
 	// Needs are the numbers of the steps that must be done before.
 	Needs []int `json:"needs,omitempty"`
 	// Do are the remaining actions; empty for a step that is done.
-	Do    []Action `json:"do,omitempty"`
-	Check Check    `json:"check"`
+	Do []Action `json:"do,omitempty"`
+	// Check says whether the step is done.
+	Check Check `json:"check"`
 }
 
 // Action is one thing to do.
@@ -55,6 +61,7 @@ type Action struct {
 
 // Check is the result of checking whether a step is done.
 type Check struct {
+	// Status is the status of the step.
 	Status Status `json:"status"`
 	// Evidence is what shows it in this cluster, one line each.
 	Evidence []string `json:"evidence"`
@@ -226,13 +233,13 @@ func (s *Step) text(page *render.Page, next int) {
 	for _, action := range s.Do {
 		page.Line("   * %s", action.Text)
 		for _, command := range action.Commands {
-			page.Line("       %s", command)
+			page.Command("       %s", command)
 		}
 		if len(action.Undo) > 0 {
 			page.Line("     %s", render.Faint.In("to take it back:"))
 		}
 		for _, command := range action.Undo {
-			page.Line("       %s", command)
+			page.Command("       %s", command)
 		}
 	}
 }

@@ -401,6 +401,32 @@ func TestReadAuditRefusesWhatIsNoReport(t *testing.T) {
 	}
 }
 
+// Reports of 0.1.0 have the same fields, and no version and kind.
+func TestReadAuditReadsWhatItsVersionSays(t *testing.T) {
+	const rest = `"totals": {"requests": 3}, "wouldBeRefused": [], "nodes": {}}`
+	for _, tc := range []struct{ rule, header, err string }{
+		{"no version and kind", `{`, ""},
+		{"this version", `{"apiVersion": "output.node-authorizer.io/v1alpha1", "kind": "AuditReport", `, ""},
+		{
+			"another version", `{"apiVersion": "output.node-authorizer.io/v2", "kind": "AuditReport", `,
+			"output.node-authorizer.io/v2 AuditReport: want output.node-authorizer.io/v1alpha1 AuditReport",
+		},
+		{"another group", `{"apiVersion": "example.org/v1alpha1", "kind": "AuditReport", `, "example.org/v1alpha1 AuditReport: want"},
+		{"another kind", `{"apiVersion": "output.node-authorizer.io/v1alpha1", "kind": "DoctorReport", `, "v1alpha1 DoctorReport: want"},
+		{"a kind without version", `{"kind": "AuditReport", `, "AuditReport without apiVersion: want"},
+		{"a version without kind", `{"apiVersion": "output.node-authorizer.io/v1alpha1", `, "v1alpha1 without kind: want"},
+	} {
+		audit, err := ReadAudit([]byte(tc.header + rest))
+		switch {
+		case tc.err == "" && (err != nil || audit.Totals.Requests != 3):
+			t.Errorf("%s: %v, %v", tc.rule, audit, err)
+		case tc.err != "" && (err == nil || audit != nil || !strings.Contains(err.Error(), tc.err) ||
+			!strings.Contains(err.Error(), "node-authorizer audit -o json")):
+			t.Errorf("%s: %v, %v; want an error with %q", tc.rule, audit, err, tc.err)
+		}
+	}
+}
+
 func TestAuditPolicyIsOne(t *testing.T) {
 	read, err := policy.LoadPolicyFromBytes([]byte(auditPolicy))
 	if err != nil {

@@ -14,6 +14,7 @@ const (
 
 // Outcome is whether something will work for a node, and why.
 type Outcome struct {
+	// Value says whether it will work.
 	Value Value `json:"value"`
 	// Why is the reason in one line.
 	Why string `json:"why"`
@@ -30,7 +31,9 @@ func (o Outcome) doubt() string {
 // RolePrediction predicts what happens to a node that uses a mapped AWS role.
 type RolePrediction struct {
 	// Purpose is the purpose of the role, as far as it is known.
-	Purpose  Purpose  `json:"purpose"`
+	Purpose Purpose `json:"purpose"`
+	// ARN is the mapped AWS principal, and Username and Groups are what the mapping gives, with its
+	// templates.
 	ARN      string   `json:"arn"`
 	Username string   `json:"username"`
 	Groups   []string `json:"groups"`
@@ -43,7 +46,7 @@ type RolePrediction struct {
 	Seen bool   `json:"seen"`
 	// User is the username of that node's kubelet; empty if authentication fails.
 	User string `json:"user,omitempty"`
-	// Registers is whether its kubelet can create its Node, Ready whether it can keep
+	// Registers is whether its kubelet can create its Node object, Ready whether it can keep
 	// the node's status and Lease, and Serving whether its serving certificate will be
 	// approved, so that logs, exec and port-forward work.
 	Registers Outcome `json:"registers"`
@@ -57,7 +60,7 @@ type RolePrediction struct {
 	// Authenticator is the program whose interpretation of the entry is predicted.
 	Authenticator string `json:"authenticator"`
 	// NodeAuthorizer is set if node-authorizer as the authenticator would refuse the role's nodes
-	// because of an unusable entry: No, or Unknown if that depends on the order of sources.
+	// because of an unusable entry: [No], or [Unknown] if that depends on the order of sources.
 	NodeAuthorizer Outcome `json:"nodeAuthorizer,omitzero"`
 }
 

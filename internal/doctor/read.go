@@ -186,7 +186,7 @@ func (r *reader) findKind(apiVersion, kind string) (documentKind, bool) {
 	if before, _, found := strings.Cut(apiVersion, "/"); found {
 		group = before
 	}
-	if group == configv1alpha1.GroupName {
+	if group == configv1alpha1.GroupName && kind != configv1alpha1.DoctorBaselineKind {
 		kind = configv1alpha1.Kind // the parser reports another kind as an error
 	}
 	k, known := r.kinds[groupKind{group, kind}]

@@ -38,16 +38,37 @@ func (r *Report) SARIF() any {
 	run.Invocations = []sarif.Invocation{invocation}
 	r.sarifProbes(&run)
 	for _, f := range r.Findings {
-		run.Results = append(run.Results, sarif.Result{
-			RuleID:     string(f.Code),
-			RuleIndex:  slices.IndexFunc(run.Tool.Driver.Rules, func(rule sarif.Rule) bool { return rule.ID == string(f.Code) }),
-			Level:      sarifLevel(f.Severity),
-			Message:    sarif.Text(sarifText(f)),
-			Locations:  sarifLocations(f.Place),
-			Properties: sarifProperties(f),
-		})
+		run.Results = append(run.Results, sarifResult(f, run.Tool.Driver.Rules))
 	}
+	r.sarifSuppressed(&run)
 	return sarif.Log{Schema: sarif.Schema, Version: "2.1.0", Runs: []sarif.Run{run}}
+}
+
+func sarifResult(f finding.Finding, rules []sarif.Rule) sarif.Result {
+	return sarif.Result{
+		RuleID:     string(f.Code),
+		RuleIndex:  slices.IndexFunc(rules, func(rule sarif.Rule) bool { return rule.ID == string(f.Code) }),
+		Level:      sarifLevel(f.Severity),
+		Message:    sarif.Text(sarifText(f)),
+		Locations:  sarifLocations(f.Place),
+		Properties: sarifProperties(f),
+	}
+}
+
+// sarifSuppressed adds the suppressed findings. As the format demands, the other results then say that
+// they are not suppressed.
+func (r *Report) sarifSuppressed(run *sarif.Run) {
+	if len(r.Suppressed) == 0 {
+		return
+	}
+	for i := range run.Results {
+		run.Results[i].Suppressions = []sarif.Suppression{}
+	}
+	for _, s := range r.Suppressed {
+		result := sarifResult(s.Finding, run.Tool.Driver.Rules)
+		result.Suppressions = []sarif.Suppression{{Kind: "external", Status: "accepted", Justification: s.Reason}}
+		run.Results = append(run.Results, result)
+	}
 }
 
 // notificationOf returns the id of the notification that a check could not be made.
@@ -57,7 +78,7 @@ func notificationOf(id CheckID) string { return "undetermined/" + string(id) }
 // that a rule has the level of its most severe finding.
 func (r *Report) sarifRules() []sarif.Rule {
 	rules := []sarif.Rule{}
-	for _, f := range r.Findings {
+	for _, f := range r.all() {
 		if slices.ContainsFunc(rules, func(rule sarif.Rule) bool { return rule.ID == string(f.Code) }) {
 			continue
 		}

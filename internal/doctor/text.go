@@ -20,17 +20,50 @@ const (
 // could not be made.
 func (r *Report) Text(p *render.Page) {
 	p.Section("Examined %s", r.Origin)
-	p.Line("  %s", r.Summary.line())
+	p.Line("  %s", r.summaryText())
 	r.rolesText(p)
 	r.othersText(p)
 	for _, severity := range finding.Severities() {
 		r.findingsText(p, severity)
 	}
+	r.knownText(p)
 	r.probesText(p)
 	r.undeterminedText(p)
 	if len(r.Findings) > 0 {
 		p.Line("")
 		p.Line("%s", render.Faint.In("Every code is explained in "+findingsURL))
+	}
+}
+
+// summaryText returns the counts as text, with that of the suppressed findings.
+func (r *Report) summaryText() string {
+	line := r.Summary.line()
+	if n := r.Summary.Suppressed; n > 0 {
+		line += "; " + render.Count(n, "known finding")
+		if !r.ShowKnown {
+			line += ", see --show-known"
+		}
+	}
+	return line
+}
+
+// knownText writes the suppressed findings.
+func (r *Report) knownText(p *render.Page) {
+	if !r.ShowKnown || len(r.Suppressed) == 0 {
+		return
+	}
+	p.Section("Known findings, which do not count")
+	for i, s := range r.Suppressed {
+		if i > 0 {
+			p.Line("")
+		}
+		p.Line("  %s  %s", render.Strong.In(string(s.Code)), render.Faint.In(s.Place.String()))
+		p.Line("    %s: %s", s.Severity, s.Message)
+		reason := s.Reason
+		if s.Expires != "" {
+			reason += " (until " + string(s.Expires) + ")"
+		}
+		p.Line("    %s %s", render.Faint.In("accepted:"), reason)
 	}
 }
 
@@ -87,7 +120,7 @@ func (r *Report) undeterminedText(p *render.Page) {
 	for _, m := range r.Missing {
 		p.Line("  %s: %s", m.Resource, m.Reason)
 		if m.Remedy != "" {
-			p.Line("    %s%s", render.Good.In("fix: "), m.Remedy)
+			p.Hanging(9, "    %s%s", render.Good.In("fix: "), m.Remedy)
 		}
 	}
 }
@@ -242,7 +275,7 @@ func findingText(p *render.Page, f finding.Finding) {
 	}
 	label := "fix: "
 	for line := range strings.Lines(f.Remedy) {
-		p.Line("    %s%s", render.Good.In(label), strings.TrimRight(line, "\n"))
+		p.Hanging(9, "    %s%s", render.Good.In(label), strings.TrimRight(line, "\n"))
 		label = "     "
 	}
 }

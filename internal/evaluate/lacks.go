@@ -56,9 +56,19 @@ func (e *Evaluator) LackingForNode(node string) []Lack {
 	case e.State.Partial():
 		return notRead(e.NodeParts(node))
 	}
-	user, groups := nodeidentity.User(node)
+	return append(gaps(e.State.NodeGaps(node)), e.LackingForUser(nodeidentity.User(node))...)
+}
+
+// LackingForUser returns what the files do not hold and could give a user more rights by RBAC.
+func (e *Evaluator) LackingForUser(user string, groups []string) []Lack {
+	switch {
+	case e.State.Complete() && !e.State.Changed():
+		return nil
+	case e.State.Partial():
+		return notRead([]source.Part{allRBAC()})
+	}
 	_, err := e.State.RBAC.Grants(user, groups)
-	return append(gaps(e.State.NodeGaps(node)), e.lackingRoles(e.unknown(unresolvedIn(err)))...)
+	return e.lackingRoles(e.unknown(unresolvedIn(err)))
 }
 
 // LackingForPaths returns what the files do not hold and could lengthen attack paths that lead

@@ -67,7 +67,10 @@ func (s *Server) keys(at *place, selector fields.Selector) []string {
 			return true
 		}
 		node, _ := part(all[key], "spec")["nodeName"].(string)
-		return !selector.Matches(fields.Set{"metadata.name": name, "metadata.namespace": namespace, "spec.nodeName": node})
+		signer, _ := part(all[key], "spec")["signerName"].(string)
+		return !selector.Matches(fields.Set{
+			"metadata.name": name, "metadata.namespace": namespace, "spec.nodeName": node, "spec.signerName": signer,
+		})
 	})
 }
 
@@ -81,7 +84,8 @@ func selectorOf(r *http.Request, at *place) (fields.Selector, error) {
 	for _, required := range selector.Requirements() {
 		onNode := required.Field == "spec.nodeName" &&
 			slices.Contains([]string{"pods", "resourceslices", "podcertificaterequests"}, at.resource)
-		if required.Field != "metadata.name" && required.Field != "metadata.namespace" && !onNode {
+		ofSigner := required.Field == "spec.signerName" && at.resource == "certificatesigningrequests"
+		if required.Field != "metadata.name" && required.Field != "metadata.namespace" && !onNode && !ofSigner {
 			return nil, fmt.Errorf("field label not supported: %s", required.Field)
 		}
 	}

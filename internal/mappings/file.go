@@ -41,7 +41,7 @@ type file struct {
 }
 
 func (f *file) look(s *source, atOnce bool) {
-	text, err := readFile(f.path)
+	text, err := ReadFile(f.path)
 	if err != nil {
 		f.seen = nil
 		s.age.Failed(err)
@@ -61,8 +61,8 @@ func (f *file) look(s *source, atOnce bool) {
 	}
 }
 
-// readFile returns the content of the file. It is never nil without an error.
-func readFile(path string) ([]byte, error) {
+// ReadFile returns the content of a file with mappings. It is never nil without an error.
+func ReadFile(path string) ([]byte, error) {
 	opened, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -73,10 +73,12 @@ const (
 
 // Probe is one question to an API server with its answer.
 type Probe struct {
+	// ID names the probe.
 	ID ID `json:"id"`
-	// Question is answered with yes if the protection holds.
-	Question string  `json:"question"`
-	Outcome  Outcome `json:"outcome"`
+	// Question is put so that yes means that the protection holds.
+	Question string `json:"question"`
+	// Outcome is the answer.
+	Outcome Outcome `json:"outcome"`
 	// Why is the reason in one line. It has no made-up names, so that it is the same in each run.
 	Why string `json:"why"`
 	// Cause is set if the protection does not hold and the probe shows why.
@@ -90,8 +92,9 @@ type Probe struct {
 
 // Sent is a request with the response to it.
 type Sent struct {
+	// Method is the method of HTTP.
 	Method string `json:"method"`
-	// Path has the query.
+	// Path is the path of the URL, with the query.
 	Path string `json:"path"`
 	// As is the user that the request impersonates, in Groups; Anonymous is true for a request
 	// without a credential.
@@ -100,7 +103,7 @@ type Sent struct {
 	Anonymous bool     `json:"anonymous,omitempty"`
 	// Body describes the body in short.
 	Body string `json:"body,omitempty"`
-	// Status is the status of HTTP; 0 if no response came. Answer is the first line of it.
+	// Status is the status of HTTP; 0 if no response came. Answer is the first line of the response.
 	Status int    `json:"status,omitempty"`
 	Answer string `json:"answer"`
 }

@@ -45,21 +45,26 @@ func FuzzIndentedJSONIsThatOfPackageJSON(f *testing.F) {
 	})
 }
 
+// log is a result as SARIF.
+type log struct{ value any }
+
+func (l log) SARIF() any { return l.value }
+
 func TestResultsOfAnySizeAreIndented(t *testing.T) {
-	result := map[string][]sample{}
+	value := map[string][]sample{}
 	for _, key := range []string{"a<", "b\u2028", "c"} {
 		for range 300 {
-			result[key] = append(result[key], newSample())
+			value[key] = append(value[key], newSample())
 		}
 	}
 	var got, want bytes.Buffer
-	if err := Write(&got, result, Options{Format: JSON}); err != nil {
+	if err := Write(&got, log{value}, Options{Format: SARIF}); err != nil {
 		t.Fatal(err)
 	}
 	e := json.NewEncoder(&want)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(result); err != nil {
+	if err := e.Encode(value); err != nil {
 		t.Fatal(err)
 	}
 	if want.Len() < 2*indentedChunk {
@@ -86,16 +91,16 @@ func TestErrorsOfWriting(t *testing.T) {
 	large := strings.Repeat("x", 3*indentedChunk)
 	for _, tc := range []struct {
 		rule   string
-		result any
+		result Findings
 		left   int
 		want   string
 	}{
-		{"the output is full at once", large, 0, "writing the result: no space left"},
-		{"the output is full later", large, 2 * indentedChunk, "writing the result: no space left"},
-		{"what cannot be encoded is not written at all", func() {}, 0, "writing the result as json: json: unsupported type: func()"},
+		{"the output is full at once", log{large}, 0, "writing the result: no space left"},
+		{"the output is full later", log{large}, 2 * indentedChunk, "writing the result: no space left"},
+		{"what cannot be encoded is not written at all", log{func() {}}, 0, "writing the result as sarif: json: unsupported type: func()"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			err := Write(&full{tc.left}, tc.result, Options{Format: JSON})
+			err := Write(&full{tc.left}, tc.result, Options{Format: SARIF})
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("err = %v, want %s", err, tc.want)
 			}

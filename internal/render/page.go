@@ -42,16 +42,36 @@ func (s Style) In(text string) string {
 
 // Page collects text for people.
 type Page struct {
-	wide  bool
-	lines []string
+	wide bool
+	// width is the number of columns of the terminal; 0 if lines can be of any length.
+	width int
+	// program puts the program's name as the user writes it into texts; nil leaves them.
+	program func(string) string
+	lines   []line
 }
 
 // Wide is true when the reader asked for more detail.
 func (p *Page) Wide() bool { return p.wide }
 
-// Line adds one line.
+// Line adds one line. On a terminal it wraps, and what follows is indented as its beginning.
 func (p *Page) Line(format string, args ...any) {
-	p.lines = append(p.lines, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	p.lines = append(p.lines, line{text: text, hang: hanging(text)})
+}
+
+// Hanging adds a line of which the parts after the first are indented by so many columns.
+func (p *Page) Hanging(columns int, format string, args ...any) {
+	p.lines = append(p.lines, line{text: fmt.Sprintf(format, args...), hang: columns})
+}
+
+// Command adds a line that people copy into a shell. It does not wrap.
+func (p *Page) Command(format string, args ...any) {
+	p.lines = append(p.lines, line{text: fmt.Sprintf(format, args...), kind: commandLine})
+}
+
+// Script adds a line of a shell script, as it is.
+func (p *Page) Script(format string, args ...any) {
+	p.lines = append(p.lines, line{text: fmt.Sprintf(format, args...), kind: scriptLine})
 }
 
 // Section adds a heading, after an empty line unless it is the first.
@@ -76,13 +96,13 @@ func (p *Page) Fields(fields ...Field) {
 	}
 	for _, f := range fields {
 		if f.Value != "" {
-			p.Line("  %s%s  %s", Faint.In(f.Name), spaces(widest-width(f.Name)), f.Value)
+			p.Hanging(widest+4, "  %s%s  %s", Faint.In(f.Name), spaces(widest-width(f.Name)), f.Value)
 		}
 	}
 }
 
-// Table adds rows under headers, in columns. Trailing empty columns take no
-// room.
+// Table adds rows under headers, in columns. Trailing empty columns take no room. On a terminal,
+// columns are shortened so that a row takes one line, unless the page is wide.
 func (p *Page) Table(indent int, headers []string, rows [][]string) {
 	styled := make([]string, len(headers))
 	for i, h := range headers {
@@ -92,25 +112,21 @@ func (p *Page) Table(indent int, headers []string, rows [][]string) {
 	if len(headers) > 0 {
 		all = append([][]string{styled}, rows...)
 	}
-	var widths []int
-	for _, row := range all {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], width(cell))
-		}
+	columns := measure(headers, all)
+	if p.width >= minWidth && !p.wide {
+		fit(columns, p.width-indent)
 	}
-	for _, row := range all {
+	for _, cells := range all {
 		var b strings.Builder
 		b.WriteString(spaces(indent))
-		for i, cell := range row {
+		for i, cell := range cells {
+			cell = shortened(cell, columns[i].width)
 			b.WriteString(cell)
-			if i < len(row)-1 {
-				b.WriteString(spaces(widths[i] - width(cell) + 3))
+			if i < len(cells)-1 {
+				b.WriteString(spaces(columns[i].width - width(cell) + columnGap))
 			}
 		}
-		p.Line("%s", strings.TrimRight(b.String(), " "))
+		p.lines = append(p.lines, line{text: strings.TrimRight(b.String(), " "), kind: tableRow})
 	}
 }
 
@@ -135,9 +151,11 @@ func (p *Page) Path(indent int, path verdict.Path) {
 // the direction of the text around it, as one that is not known.
 func (p *Page) encode(colour bool) []byte {
 	var b strings.Builder
-	for _, line := range p.lines {
-		b.WriteString(resolve(line, colour))
-		b.WriteByte('\n')
+	for _, l := range p.lines {
+		for _, text := range p.fitted(l) {
+			b.WriteString(resolve(text, colour))
+			b.WriteByte('\n')
+		}
 	}
 	return []byte(b.String())
 }
@@ -153,24 +171,13 @@ func resolve(line string, colour bool) string {
 		case isStyle && colour:
 			b.WriteString(code)
 		case isStyle:
-		case unicode.IsControl(r), unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
+		case unreadable(r):
 			b.WriteRune(unicode.ReplacementChar)
 		default:
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
-}
-
-// width counts the characters that a terminal shows.
-func width(text string) int {
-	n := 0
-	for _, r := range text {
-		if _, isStyle := ansi[r]; !isStyle {
-			n++
-		}
-	}
-	return n
 }
 
 func spaces(n int) string { return strings.Repeat(" ", max(0, n)) }

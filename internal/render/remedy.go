@@ -39,7 +39,7 @@ func (p *Page) Remedy(r verdict.Remedy, request func(*Page, []verdict.Change)) {
 		case first.Path != "":
 			p.patch(same)
 		case first.Op == verdict.Remove:
-			p.Line("kubectl delete %s", kubectlTarget(first))
+			p.Script("kubectl delete %s", kubectlTarget(first))
 		default:
 			p.manifest(first)
 		}
@@ -48,7 +48,7 @@ func (p *Page) Remedy(r verdict.Remedy, request func(*Page, []verdict.Change)) {
 
 // Comment adds a line that a shell ignores.
 func (p *Page) Comment(format string, args ...any) {
-	p.Line("# %s", fmt.Sprintf(format, args...))
+	p.Script("# %s", fmt.Sprintf(format, args...))
 }
 
 // sameTarget splits changes into those that one command makes: of fields of one object, or of
@@ -85,7 +85,7 @@ func (p *Page) gate(c verdict.Change) {
 
 // patch adds the command for changes of fields of one object.
 func (p *Page) patch(same []verdict.Change) {
-	p.Line("kubectl patch %s --type=json -p %s", kubectlTarget(same[0]), JSONPatch(same))
+	p.Script("kubectl patch %s --type=json -p %s", kubectlTarget(same[0]), JSONPatch(same))
 }
 
 // manifest adds the command that creates an object. A Binding can only be created, and not be
@@ -103,11 +103,11 @@ func (p *Page) manifest(c verdict.Change) {
 		text = []byte(oneLine(c.Value))
 	}
 	p.Comment("%s", c.Object)
-	p.Line("kubectl %s -f - <<'EOF'", verb)
+	p.Script("kubectl %s -f - <<'EOF'", verb)
 	for line := range strings.Lines(strings.TrimSuffix(string(text), "\n") + "\n") {
-		p.Line("%s", strings.TrimSuffix(line, "\n"))
+		p.Script("%s", strings.TrimSuffix(line, "\n"))
 	}
-	p.Line("EOF")
+	p.Script("EOF")
 }
 
 // byHand adds changes that no command can make as comments.

@@ -4,15 +4,12 @@
 package render
 
 import (
-	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // Format is an output format, as written after -o.
@@ -59,6 +56,16 @@ type Text interface {
 	Text(*Page)
 }
 
+// DocumentVersion is the apiVersion of the documents that commands write. Within a version, fields
+// and values are only added.
+const DocumentVersion = "output.node-authorizer.io/v1alpha1"
+
+// Document is a result with a JSON and a YAML form: an object with at least one field.
+type Document interface {
+	// DocumentKind is the kind of the document, in CamelCase. It has a schema in docs/schemas.
+	DocumentKind() string
+}
+
 // Drawing is a result that can be drawn.
 type Drawing interface {
 	Drawing() *Graph
@@ -87,12 +94,17 @@ type Options struct {
 	Format Format
 	// Colour adds ANSI colours to text.
 	Colour bool
+	// Width is the number of columns of the terminal to which text is fitted; 0 fits nothing.
+	Width int
+	// Program puts the program's name as the user writes it into text for people, except into
+	// scripts; nil leaves texts as they are.
+	Program func(string) string
 }
 
 // Write writes the result to w in the format asked for. Names that come from a
 // cluster cannot smuggle control characters into text.
 func Write(w io.Writer, result any, o Options) error {
-	if asJSON, ok := jsonOf(result, o.Format); ok {
+	if asJSON := jsonOf(result, o.Format); asJSON != nil {
 		return writeJSON(w, asJSON, o.Format)
 	}
 	encoded, err := encode(result, o)
@@ -110,23 +122,26 @@ func writeError(err error) error {
 	return nil
 }
 
-// jsonOf returns what is written as JSON in a format that is JSON.
-func jsonOf(result any, f Format) (any, bool) {
+// jsonOf returns what writes the result as compact JSON, or nil for formats that are not JSON, and for
+// results without such a form.
+func jsonOf(result any, f Format) func(io.Writer) error {
 	switch f {
 	case JSON:
-		return result, true
+		if d, ok := result.(Document); ok {
+			return func(w io.Writer) error { return documentJSON(w, d) }
+		}
 	case SARIF:
 		if f, ok := result.(Findings); ok {
-			return f.SARIF(), true
+			return func(w io.Writer) error { return encodeJSON(w, f.SARIF()) }
 		}
 	}
-	return nil, false
+	return nil
 }
 
-// writeJSON writes nothing if the value cannot be encoded.
-func writeJSON(w io.Writer, value any, f Format) error {
+// writeJSON writes indented JSON, and nothing if the result cannot be encoded.
+func writeJSON(w io.Writer, encode func(io.Writer) error, f Format) error {
 	to := newIndenter(w)
-	if err := encodeJSON(to, value); err != nil {
+	if err := encode(to); err != nil {
 		return fmt.Errorf("writing the result as %s: %w", f, err)
 	}
 	return writeError(to.flush())
@@ -135,11 +150,9 @@ func writeJSON(w io.Writer, value any, f Format) error {
 func encode(result any, o Options) ([]byte, error) {
 	switch o.Format {
 	case YAML:
-		var asJSON bytes.Buffer
-		if err := encodeJSON(&asJSON, result); err != nil {
-			return nil, err
+		if d, ok := result.(Document); ok {
+			return documentYAML(d)
 		}
-		return yaml.JSONToYAML(asJSON.Bytes())
 	case JUnit:
 		if t, ok := result.(Tests); ok {
 			encoded, err := xml.MarshalIndent(t.JUnit(), "", "  ")
@@ -155,7 +168,7 @@ func encode(result any, o Options) ([]byte, error) {
 		}
 	case Table, Wide:
 		if t, ok := result.(Text); ok {
-			page := &Page{wide: o.Format == Wide}
+			page := &Page{wide: o.Format == Wide, width: o.Width, program: o.Program}
 			t.Text(page)
 			return page.encode(o.Colour), nil
 		}

@@ -14,6 +14,8 @@ type sample struct {
 	Path verdict.Path `json:"path"`
 }
 
+func (s sample) DocumentKind() string { return "Sample" }
+
 func (s sample) Text(p *Page) {
 	p.Section("Sample %s", s.Name)
 	p.Fields(Field{"decision", Good.In("Allow")}, Field{"empty", ""}, Field{"by", "Node"})
@@ -100,6 +102,45 @@ func TestJSONAndYAMLHoldTheSame(t *testing.T) {
 		}
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("%s lacks %s:\n%s", format, want, got.String())
+		}
+	}
+}
+
+func TestDocumentsBeginWithTheirVersionAndKind(t *testing.T) {
+	for format, want := range map[Format]string{
+		JSON: "{\n  \"apiVersion\": \"output.node-authorizer.io/v1alpha1\",\n  \"kind\": \"Sample\",\n  \"name\": ",
+		YAML: "apiVersion: output.node-authorizer.io/v1alpha1\nkind: Sample\nname: ",
+	} {
+		var got bytes.Buffer
+		if err := Write(&got, newSample(), Options{Format: format}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(got.String(), want) {
+			t.Errorf("want the beginning %s, got\n%s", want, got.String())
+		}
+	}
+}
+
+// listed has no fields of an object.
+type listed []string
+
+func (listed) DocumentKind() string { return "Listed" }
+
+// nothing has no fields.
+type nothing struct{}
+
+func (nothing) DocumentKind() string { return "Nothing" }
+
+func TestWhatHasNoKindIsNoDocument(t *testing.T) {
+	for rule, result := range map[string]any{
+		"without a kind": struct{ A int }{1}, "an array": listed{"a"}, "an empty array": listed{}, "null": listed(nil),
+		"no fields": nothing{},
+	} {
+		for _, format := range []Format{JSON, YAML} {
+			var got bytes.Buffer
+			if err := Write(&got, result, Options{Format: format}); err == nil || got.Len() > 0 {
+				t.Errorf("%s: was written as %s: %s", rule, format, got.String())
+			}
 		}
 	}
 }

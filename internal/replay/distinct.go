@@ -8,9 +8,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// distinct is the key of an entry of a report: the user, the request and the answer.
+// distinct identifies an entry of a report, but for the node: the user, the request and
+// the answer.
 type distinct struct {
-	node, user, groups                      string
+	user, groups                            string
 	standing                                Standing
 	verb, group, resource, sub, space, name string
 	selectors                               selectors
@@ -32,10 +33,10 @@ type answerKey struct {
 // selectors are the selectors of a request in canonical form.
 type selectors struct{ fields, labels string }
 
-func (o *outcome) distinct(node, by string) distinct {
+func (o *outcome) distinct(by string) distinct {
 	d, q := o.detail, &o.detail.asked
 	key := distinct{
-		node: node, user: q.User, groups: d.groups, standing: o.by.standing,
+		user: q.User, groups: d.groups, standing: o.by.standing,
 		verb: q.Verb, group: q.Group, resource: q.Resource, sub: q.Subresource,
 		space: q.Namespace, name: q.Name, selectors: d.selectors, by: by, answerKey: d.answer.key(),
 	}
@@ -46,6 +47,34 @@ func (o *outcome) distinct(node, by string) distinct {
 		key.name = d.written.Name
 	}
 	return key
+}
+
+func (d *distinct) hash() rank {
+	r := rankOf(
+		d.user, d.groups, string(d.standing), d.verb, d.group, d.resource, d.sub, d.space, d.name,
+		d.selectors.fields, d.selectors.labels, d.by,
+		d.evaluators, d.answerKey.by, string(d.code), string(d.caveat), string(d.unexamined),
+	)
+	r[0] >>= 1
+	if d.caveat != "" {
+		r[0] |= caveatBit
+	}
+	return r
+}
+
+// hashes keeps the hashes of frequent requests.
+type hashes map[distinct]rank
+
+func (h hashes) of(d distinct) rank {
+	if r, known := h[d]; known {
+		return r
+	}
+	if len(h) >= 2*MaxDistinct {
+		clear(h)
+	}
+	r := d.hash()
+	h[d] = r
+	return r
 }
 
 // key returns the answer without its texts.

@@ -15,4 +15,8 @@
 // The evaluators answer from one state of the cluster, which may differ from the state at
 // the time of the log. Refusals that could be caused by deleted objects are marked. Writes
 // are counted as not examined if the log lacks what a rule reads.
+//
+// A report does not depend on the order of the log, so parts of a log can be evaluated apart:
+// [RunPart] returns a [Partial], and a [Merger] joins those of all parts to the report of the
+// whole log.
 package replay

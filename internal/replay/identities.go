@@ -2,11 +2,9 @@ package replay
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
-
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"time"
 )
 
 // identityKey identifies a nonconforming kubelet.
@@ -15,38 +13,68 @@ type identityKey struct {
 	standing Standing
 }
 
+func (k identityKey) rank() rank { return rankOf(k.user, string(k.standing)) }
+
+// identity is what the log shows about a nonconforming kubelet.
 type identity struct {
-	Identity
-	nodes map[string]struct{}
+	groups      []string // of the first request
+	agents      []string
+	count       int
+	first, last time.Time
+	// acted is how many requests show the node for which they were made.
+	acted int
 }
 
 // seen is what the log shows about a node.
 type seen struct {
 	conforms bool
 	actors   []string
+	// requests is how many requests show something about the node.
+	requests int
 }
 
 // address is a user with the source address of its requests.
 type address struct{ user, source string }
 
+func (a address) rank() rank { return rankOf(a.user, a.source) }
+
+// behind is the node behind an address; empty if there were several nodes.
+type behind struct {
+	node  string
+	known bool
+}
+
+// pairKey is an identity and a node for which it acted.
+type pairKey struct {
+	identity identityKey
+	node     string
+}
+
+func (k pairKey) rank() rank { return rankOf(k.identity.user, string(k.identity.standing), k.node) }
+
 // identities collects the kubelets of a log and the nodes for which they act.
 type identities struct {
-	all   map[identityKey]*identity
-	nodes map[string]*seen
-	// at has the node behind each address of a user that names no node; empty if there
-	// were several nodes.
-	at map[address]string
-	// pairs counts pairs of an identity and a node; notTold counts requests beyond the
-	// bounds.
-	pairs, notTold int
+	all   *smallest[identityKey, identity]
+	nodes *smallest[string, seen]
+	// at has the node behind each address of a user that names no node.
+	at    *smallest[address, behind]
+	pairs *smallest[pairKey, int]
+	// requests are those of nonconforming kubelets; shown are those that show something
+	// about a node.
+	requests, shown int
 }
 
 func newIdentities() *identities {
-	return &identities{all: map[identityKey]*identity{}, nodes: map[string]*seen{}, at: map[address]string{}}
+	return &identities{
+		all:   newSmallest[identityKey, identity](MaxIdentities, identityKey.rank, nil),
+		nodes: newSmallest[string, seen](MaxNodes, func(name string) rank { return rankOf(name) }, nil),
+		at:    newSmallest[address, behind](MaxNodes, address.rank, nil),
+		pairs: newSmallest[pairKey, int](MaxNodes, pairKey.rank, nil),
+	}
 }
 
-// add records who made a request, and returns the node for which it was made.
-func (ids *identities) add(o *outcome) string {
+// add records who made a request, and returns where it comes from.
+func (ids *identities) add(o *outcome) place {
 	switch o.by.standing {
 	case Conforming:
 		// An impersonated request does not show that the node itself conforms.
@@ -55,149 +83,99 @@ func (ids *identities) add(o *outcome) string {
 				n.conforms = true
 			}
 		}
-		return o.by.node
+		return place{Node: o.by.node}
 	case Bootstrapping:
-		return ""
+		return place{}
 	}
-	id := ids.identity(o)
-	node := o.by.node
-	if node == "" {
-		node = ids.behind(o, id)
+	d := o.detail
+	key := identityKey{o.by.name, o.by.standing}
+	ids.identity(key, o)
+	if acted := cmp.Or(d.acted, o.by.node); acted != "" && !o.by.impersonated {
+		ids.pair(key, acted)
 	}
-	if acted := cmp.Or(o.detail.acted, o.by.node); id != nil && acted != "" && !o.by.impersonated {
-		ids.pair(id, acted)
+	switch {
+	case o.by.node != "":
+		return place{Node: o.by.node}
+	case d.acted != "":
+		ids.evidence(address{o.by.name, d.source}, d.acted)
+		return place{Node: d.acted}
 	}
-	return node
+	return place{User: o.by.name, Standing: o.by.standing, Source: d.source}
 }
 
+// node returns what is known about a node; nil beyond the bound.
 func (ids *identities) node(name string) *seen {
-	n := ids.nodes[name]
+	ids.shown++
+	n := ids.nodes.find(name)
 	if n == nil {
-		if len(ids.nodes) >= MaxNodes {
-			ids.notTold++
-			return nil
-		}
-		n = new(seen)
-		ids.nodes[strings.Clone(name)] = n
+		n = ids.nodes.get(strings.Clone(name))
+	}
+	if n != nil {
+		n.requests++
 	}
 	return n
 }
 
-func (ids *identities) identity(o *outcome) *identity {
-	key := identityKey{o.by.name, o.by.standing}
-	id := ids.all[key]
-	if id == nil {
-		if len(ids.all) >= MaxIdentities {
-			ids.notTold++
-			return nil
-		}
-		id = &identity{nodes: map[string]struct{}{}}
-		id.Username, id.Standing, id.Why = o.by.name, o.by.standing, o.by.standing.Why()
-		id.Groups, id.First, id.Last = slices.Clone(o.detail.asked.Groups), o.at, o.at
-		ids.all[key] = id
+func (ids *identities) identity(key identityKey, o *outcome) {
+	ids.requests++
+	if id := ids.all.get(key); id != nil {
+		id.add(identity{groups: o.detail.asked.Groups, count: 1, first: o.at, last: o.at})
+		id.agents = bounded(id.agents, o.detail.agent, maxAgents)
 	}
-	id.Count++
-	if o.at.Before(id.First) {
-		id.First = o.at
-	}
-	if o.at.After(id.Last) {
-		id.Last = o.at
-	}
-	if len(id.UserAgents) < maxAgents && o.detail.agent != "" && !slices.Contains(id.UserAgents, o.detail.agent) {
-		id.UserAgents = append(id.UserAgents, o.detail.agent)
-	}
-	return id
 }
 
-// behind returns the node behind a user that names no node: the node of the request itself,
-// or else the only node for which requests came from the same address, or else the only node
-// of the user.
-func (ids *identities) behind(o *outcome, id *identity) string {
-	at := address{o.by.name, o.detail.source}
-	known, found := ids.at[at]
-	switch {
-	case o.detail.acted != "":
-		switch {
-		case o.detail.source == "" || found && known == o.detail.acted:
-		case found:
-			ids.at[at] = ""
-		case len(ids.at) < MaxNodes:
-			ids.at[at] = o.detail.acted
-		}
-		return o.detail.acted
-	case found:
-		return known
+// add adds the requests of another part of the log.
+func (id *identity) add(other identity) {
+	if id.count == 0 {
+		id.groups, id.first, id.last = slices.Clone(other.groups), other.first, other.last
 	}
-	if id != nil && len(id.nodes) == 1 && id.MoreNodes == 0 {
-		for name := range id.nodes {
-			return name
-		}
+	if c := other.first.Compare(id.first); c < 0 || c == 0 && slices.Compare(other.groups, id.groups) < 0 {
+		id.first, id.groups = other.first, slices.Clone(other.groups)
 	}
-	return ""
+	id.last = later(id.last, other.last)
+	id.count += other.count
+	id.acted += other.acted
+	for _, agent := range other.agents {
+		id.agents = bounded(id.agents, agent, maxAgents)
+	}
+}
+
+// evidence records a request that shows the node behind an address.
+func (ids *identities) evidence(at address, node string) {
+	if at.source == "" {
+		return
+	}
+	if b := ids.at.get(at); b != nil {
+		b.add(behind{node, true})
+	}
+}
+
+func (b *behind) add(other behind) {
+	if b.known && b.node != other.node {
+		other.node = ""
+	}
+	b.node, b.known = other.node, true
 }
 
 // pair records that an identity acts for a node.
-func (ids *identities) pair(id *identity, name string) {
-	n := ids.node(name)
-	if n == nil {
-		return
+func (ids *identities) pair(key identityKey, name string) {
+	if id := ids.all.find(key); id != nil {
+		id.acted++
 	}
-	if len(n.actors) < maxActors && !slices.Contains(n.actors, id.Username) {
-		n.actors = append(n.actors, id.Username)
+	if n := ids.node(name); n != nil {
+		n.actors = bounded(n.actors, key.user, maxActors)
 	}
-	if _, known := id.nodes[name]; known {
-		return
+	if count := ids.pairs.get(pairKey{key, name}); count != nil {
+		*count++
 	}
-	if ids.pairs >= MaxNodes {
-		id.MoreNodes++
-		return
-	}
-	ids.pairs++
-	id.nodes[name] = struct{}{}
 }
 
-// list returns the nonconforming kubelets, the most frequent first; it is never nil.
-func (ids *identities) list() []Identity {
-	list := make([]Identity, 0, len(ids.all))
-	for _, id := range ids.all {
-		id.Nodes = slices.AppendSeq([]string{}, maps.Keys(id.nodes))
-		slices.Sort(id.Nodes)
-		slices.Sort(id.UserAgents)
-		if id.UserAgents == nil {
-			id.UserAgents = []string{}
-		}
-		if id.Groups == nil {
-			id.Groups = []string{}
-		}
-		list = append(list, id.Identity)
+// bounded adds a text to a sorted list. If the list is full, it keeps the first.
+func bounded(list []string, text string, most int) []string {
+	at, found := slices.BinarySearch(list, text)
+	if found || text == "" || at == most {
+		return list
 	}
-	slices.SortFunc(list, func(a, b Identity) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Username, b.Username), cmp.Compare(a.Standing, b.Standing))
-	})
-	return list
-}
-
-// summary compares the nodes of the log with those of the state.
-func (ids *identities) summary(state *source.State) Nodes {
-	n := Nodes{NeverConforming: []NeverConforming{}, Silent: []string{}, NotInState: []string{}, NotTold: ids.notTold}
-	for _, name := range slices.Sorted(maps.Keys(ids.nodes)) {
-		s := ids.nodes[name]
-		inState := state.HasNode(name)
-		if !inState {
-			n.NotInState = append(n.NotInState, name)
-		}
-		switch {
-		case s.conforms:
-			n.Conforming++
-		default:
-			slices.Sort(s.actors)
-			n.NeverConforming = append(n.NeverConforming, NeverConforming{Name: name, Identities: s.actors, InState: inState})
-		}
-	}
-	for _, name := range state.NodeNames() {
-		if ids.nodes[name] == nil {
-			n.Silent = append(n.Silent, name)
-		}
-	}
-	return n
+	list = slices.Insert(list, at, strings.Clone(text))
+	return list[:min(len(list), most)]
 }

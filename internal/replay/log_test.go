@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,12 @@ func (l *auditLog) add(e entry) {
 		}
 		return text
 	}
-	at := time.Date(2026, 1, 31, 12, 0, l.made, 0, time.UTC).Format("2006-01-02T15:04:05.000000Z")
+	// All stages of a request have the time at which it was received.
+	second, err := strconv.Atoi(e.id)
+	if err != nil {
+		second = l.made
+	}
+	at := time.Date(2026, 1, 31, 12, 0, second, 0, time.UTC).Format("2006-01-02T15:04:05.000000Z")
 	event := map[string]any{
 		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": or(e.stage, "ResponseComplete"), "auditID": or(e.id, fmt.Sprint(l.made)),
 		"requestURI": e.uri, "verb": e.verb, "userAgent": or(e.agent, agent), "sourceIPs": []string{or(e.source, "10.0.0.1")},

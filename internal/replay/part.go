@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"hash/maphash"
 	"strings"
 	"time"
 
@@ -13,10 +12,10 @@ import (
 // each event.
 type outcome struct {
 	by who
-	// key is the same for the stages of one request.
-	key uint64
-	// last is true for the last stage of a request. long is true for a long-running
-	// request, which also has the stage ResponseStarted.
+	// key is the same for the stages of a long-running request; other requests have one
+	// stage.
+	key stageKey
+	// last is true for the last stage of a request.
 	last, long bool
 	logged     answered
 	// examined is true for a write that NodeRestriction examined.
@@ -48,9 +47,12 @@ type part struct {
 	outcomes    []outcome
 	first, last time.Time
 	answered    bool
-	hash        maphash.Hash
-	paths       paths
-	object      auditlog.Object // of the current event
+}
+
+// worker is what one worker uses for all of its events.
+type worker struct {
+	paths  paths
+	object auditlog.Object // of the current event
 }
 
 func (p *part) clear() {
@@ -59,7 +61,7 @@ func (p *part) clear() {
 }
 
 // add evaluates an event if it belongs to a kubelet.
-func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
+func (ev *Evaluators) add(ctx context.Context, p *part, w *worker, e *auditlog.Event) {
 	if at := e.Received; !at.IsZero() {
 		if p.first.IsZero() || at.Before(p.first) {
 			p.first = at
@@ -72,11 +74,11 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 		return
 	}
 	p.answered = true
-	p.paths.correct(e, &p.object)
+	w.paths.correct(e, &w.object)
 	o := outcome{last: e.Last(), long: takesLong(e), at: e.Received, logged: answerOf(e)}
 	if o.logged == answeredUnknown {
 		if strings.HasPrefix(e.UserAgent, kubeletAgent) {
-			o.key = p.keyOf(e)
+			o.setKey(e)
 			p.outcomes = append(p.outcomes, o)
 		}
 		return
@@ -85,9 +87,10 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 	if !isKubelet {
 		return
 	}
-	o.by, o.key = by, p.keyOf(e)
+	o.by = by
+	o.setKey(e)
 	var asked request
-	p.paths.requestOf(e, &asked)
+	w.paths.requestOf(e, &asked)
 	if ev.Extra {
 		asked.Extra = e.Extra(userOf(e))
 	}
@@ -113,15 +116,10 @@ func (ev *Evaluators) detailOf(e *auditlog.Event, by who, result answer, asked r
 	return d
 }
 
-// keyOf returns a key of the request. The audit id alone is not enough, because clients may
-// choose it.
-func (p *part) keyOf(e *auditlog.Event) uint64 {
-	p.hash.Reset()
-	for _, text := range [...]string{e.AuditID, e.User.Name, e.Verb, e.RequestURI} {
-		_, _ = p.hash.WriteString(text) // never fails
-		_ = p.hash.WriteByte(0)
+func (o *outcome) setKey(e *auditlog.Event) {
+	if o.long {
+		o.key = stageKeyOf(e)
 	}
-	return p.hash.Sum64()
 }
 
 // evaluate asks the evaluators, unless the request was not decided at the time.

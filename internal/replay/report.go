@@ -6,9 +6,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Report is the report of a log. Its JSON form is stable: fields may be added, but are
-// neither renamed nor removed.
+// Kind is the kind of the document in which the report of a log is written.
+const Kind = "AuditReport"
+
+// Report is the report of a log.
 type Report struct {
+	// Totals count requests, and what was read.
 	Totals Totals `json:"totals"`
 	// WouldBeRefused are requests that were allowed and that the evaluators refuse. Each
 	// is listed once, with a count. Those without a caveat come first, then the most
@@ -23,7 +26,8 @@ type Report struct {
 	More *More `json:"more,omitempty"`
 	// Nonconforming are kubelets that do not authenticate as their node.
 	Nonconforming []Identity `json:"nonconforming"`
-	Nodes         Nodes      `json:"nodes"`
+	// Nodes says which nodes conform.
+	Nodes Nodes `json:"nodes"`
 	// NotExamined counts writes of nodes that NodeRestriction could not examine.
 	NotExamined []NotExamined `json:"notExamined,omitempty"`
 	// LeftOut are bindings of the state that the evaluators ignored.
@@ -32,12 +36,16 @@ type Report struct {
 	onlyReceived bool
 }
 
+// DocumentKind implements [render.Document].
+func (*Report) DocumentKind() string { return Kind }
+
 // OnlyReceived reports whether the log has no responses: its audit policy omits the stages
 // that have them, so nothing could be examined.
 func (r *Report) OnlyReceived() bool { return r.onlyReceived }
 
 // Totals count requests of kubelets, each once, and what was read.
 type Totals struct {
+	// Files, Lines and Events are how much of the log was read.
 	Files  int `json:"files"`
 	Lines  int `json:"lines"`
 	Events int `json:"events"`
@@ -46,12 +54,14 @@ type Totals struct {
 	BrokenLines     int `json:"brokenLines,omitempty"`
 	UnfinishedLines int `json:"unfinishedLines,omitempty"`
 	// First and Last are the times of the first and the last request of any user in the
-	// log; null in an empty log. Duration is the time between them.
+	// log; null in an empty log. Duration is the time between them,
+	// such as 1h30m5s.
 	First    *time.Time `json:"first"`
 	Last     *time.Time `json:"last"`
 	Duration string     `json:"duration"`
 
-	// Requests is the sum of the next three.
+	// Requests is how many requests of kubelets the log has: the sum of Conforming, Bootstrapping and
+	// Nonconforming, which have these standings.
 	Requests      int `json:"requests"`
 	Conforming    int `json:"conforming"`
 	Bootstrapping int `json:"bootstrapping"`
@@ -62,8 +72,8 @@ type Totals struct {
 	// kubelet. They are not among Requests.
 	Unauthenticated int `json:"unauthenticated,omitempty"`
 
-	// Requests is also the sum of these: allowed, refused, and not decided because the
-	// request was throttled or failed before.
+	// Requests is also the sum of Allowed, Refused and Unanswered, which were not decided because
+	// the request was throttled or failed before.
 	Allowed    int `json:"allowed"`
 	Refused    int `json:"refused"`
 	Unanswered int `json:"unanswered,omitempty"`
@@ -110,12 +120,15 @@ const (
 // they are those that admission sees, so that a created object has a name.
 type Refusal struct {
 	// Node is the node of the kubelet that made the request; empty if unknown.
-	Node     string   `json:"node,omitempty"`
+	Node string `json:"node,omitempty"`
+	// Identity is the username of the kubelet, and Standing says whether it is that of its node.
 	Identity string   `json:"identity"`
 	Standing Standing `json:"standing"`
 	// Groups are the groups of Identity, sorted.
 	Groups []string `json:"groups,omitempty"`
 
+	// Verb, Group, Resource, Subresource, Namespace and Name are those of the request; empty ones are
+	// left out.
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
 	Resource    string `json:"resource,omitempty"`
@@ -129,27 +142,32 @@ type Refusal struct {
 	// Path is the path of a request without a resource.
 	Path string `json:"path,omitempty"`
 
-	// By is who refuses. In Refused it is who refused according to the log:
+	// By is who refuses. In the list refused it is who refused according to the log:
 	// "authorization" or "admission".
 	By string `json:"by,omitempty"`
-	// Code and Message are the evaluators' reason. In Refused they are empty where
+	// Code and Message are the evaluators' reason. In the list refused they are empty where
 	// the evaluators allow the request.
 	Code    verdict.Code `json:"code,omitempty"`
 	Message string       `json:"message,omitempty"`
-	Hint    string       `json:"hint,omitempty"`
-	Caveat  Caveat       `json:"caveat,omitempty"`
+	// Hint says what would have to change for another answer.
+	Hint string `json:"hint,omitempty"`
+	// Caveat is why the refusal may be caused by objects that no longer exist.
+	Caveat Caveat `json:"caveat,omitempty"`
 	// AsNode is, for a kubelet that does not conform, the answer of the evaluators to the
 	// node's own user: "allow", "refuse" or "undecided"; empty if the node is unknown.
-	// NodeRestriction is not asked.
+	// NodeRestriction is not asked. It is "undetermined" in a merged report if only the parts
+	// together show the node.
 	AsNode string `json:"asNode,omitempty"`
-	// Evaluators is, in Refused, the answer of the evaluators: "allow", "refuse" or
+	// Evaluators is, in the list refused, the answer of the evaluators: "allow", "refuse" or
 	// "undecided".
 	Evaluators string `json:"evaluators,omitempty"`
-	// Reason is, in Refused, the reason in the log.
+	// Reason is, in the list refused, the reason in the log.
 	Reason string `json:"reason,omitempty"`
 	// Error is why the evaluators could not decide.
 	Error string `json:"error,omitempty"`
 
+	// Count is how many such requests there are, First the time of the first one, and Last that of the
+	// last one.
 	Count int       `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
@@ -157,6 +175,7 @@ type Refusal struct {
 
 // More counts the requests beyond the bounds of the lists.
 type More struct {
+	// WouldBeRefused, Refused and Undecided are what the lists of these names lack.
 	WouldBeRefused []Remainder `json:"wouldBeRefused,omitempty"`
 	Refused        []Remainder `json:"refused,omitempty"`
 	Undecided      []Remainder `json:"undecided,omitempty"`
@@ -165,6 +184,8 @@ type More struct {
 // Remainder counts requests beyond the bound of a list. One without node and resource counts
 // those beyond the bound of the remainders.
 type Remainder struct {
+	// Node, Group, Resource, Subresource and Code are those of the requests, and Count is how many
+	// there are.
 	Node        string       `json:"node,omitempty"`
 	Group       string       `json:"group,omitempty"`
 	Resource    string       `json:"resource,omitempty"`
@@ -175,6 +196,7 @@ type Remainder struct {
 
 // Identity is a user of a kubelet that does not authenticate as its node.
 type Identity struct {
+	// Username and Groups are those in the log. Why says in words what Standing does.
 	Username string   `json:"username"`
 	Groups   []string `json:"groups"`
 	Standing Standing `json:"standing"`
@@ -182,11 +204,13 @@ type Identity struct {
 	// Nodes are the nodes for which it acted; MoreNodes counts those beyond the bound.
 	Nodes     []string `json:"nodes"`
 	MoreNodes int      `json:"moreNodes,omitempty"`
-	// UserAgents are the first few user agents that it used.
-	UserAgents []string  `json:"userAgents"`
-	Count      int       `json:"count"`
-	First      time.Time `json:"first"`
-	Last       time.Time `json:"last"`
+	// UserAgents are a few of the user agents that it used.
+	UserAgents []string `json:"userAgents"`
+	// Count is how many requests it made, First when it made the first one, and Last when the last
+	// one.
+	Count int       `json:"count"`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
 }
 
 // Nodes says which nodes of the log and of the state conform.
@@ -206,20 +230,24 @@ type Nodes struct {
 
 // NeverConforming is a node that others act for.
 type NeverConforming struct {
+	// Name is the name of the node.
 	Name string `json:"name"`
 	// Identities are the users that act for it.
 	Identities []string `json:"identities"`
-	InState    bool     `json:"inState"`
+	// InState is true if the state has the node.
+	InState bool `json:"inState"`
 }
 
 // NotExamined counts writes of one kind that were not examined for one reason.
 type NotExamined struct {
-	Verb        string     `json:"verb"`
-	Group       string     `json:"group,omitempty"`
-	Resource    string     `json:"resource"`
-	Subresource string     `json:"subresource,omitempty"`
-	Why         Unexamined `json:"why"`
-	Count       int        `json:"count"`
+	// Verb, Group, Resource and Subresource are those of the writes.
+	Verb        string `json:"verb"`
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	// Why says what was missing. Count is how many writes there are.
+	Why   Unexamined `json:"why"`
+	Count int        `json:"count"`
 }
 
 // Clean reports whether the log shows no obstacle to Node authorization: every request was

@@ -2,76 +2,180 @@ package replay
 
 import (
 	"strings"
+	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 )
 
-// maxOpen is the number of requests with one missing stage that are remembered at least. At
-// most twice as many are remembered.
-const maxOpen = 1 << 18
+const (
+	// maxOpen is the number of requests with one missing stage that are remembered at
+	// least. At most twice as many are remembered.
+	maxOpen = 1 << 18
+	// maxOpenDetailed is the same for requests that a report lists, which need more memory.
+	maxOpenDetailed = 1 << 14
+)
 
-// stages remembers requests of which one of two stages was counted, so that the other stage
-// is not counted too. Either stage may be read first, because files may come in any order.
-// If there are too many, the oldest requests are forgotten and may be counted twice.
-type stages struct {
-	recent, older map[uint64]balance
-	// forgotStart and forgotEnd are true after a request was forgotten whose end, or
-	// whose start, may still be read.
-	forgotStart, forgotEnd bool
+// stageKey is the same for the stages of one request, in every process.
+type stageKey = rank
+
+// stageKeyOf returns the key of a request. The audit id alone is not enough, because clients
+// may choose it. All stages of a request have the time at which it was received.
+func stageKeyOf(e *auditlog.Event) stageKey {
+	return rankOf(e.AuditID, e.User.Name, e.Verb, e.RequestURI, e.Received.UTC().Format(time.RFC3339Nano))
+}
+
+// stages joins the two stages of long-running requests that have a response. A request counts
+// with its start. An end without a start is pending: E is what it adds to the report, unless
+// its start is read later. Files may come in any order.
+//
+// If too many requests lack a stage, the oldest ends are counted, and the oldest starts are
+// forgotten. Their other stage may then count too.
+type stages[E any] struct {
+	recent, older generation[E]
+	// most and mostDetailed are the bounds of a generation.
+	most, mostDetailed int
+	// count counts an end that is no longer pending.
+	count func(E)
+	// detailed reports whether an end needs much memory; nil for never.
+	detailed func(E) bool
+	// forgotStarts and forgotEnds are how many starts and ends were forgotten.
+	forgotStarts, forgotEnds int
 	// doubtful is the number of requests that may have been counted twice.
 	doubtful int
 }
 
-// balance is the number of starts minus the number of ends that were read. Several requests
-// may have the same key, because clients may choose the audit id.
-type balance int32
+// generation is the requests that were read in one stretch of the log. Several requests may
+// have the same key, because clients may choose the audit id.
+type generation[E any] struct {
+	starts map[stageKey]int
+	ends   map[stageKey]E
+	// more has the other ends of a key.
+	more     map[stageKey][]E
+	size     int
+	detailed int
+}
 
-func newStages() *stages { return &stages{recent: map[uint64]balance{}} }
+func newGeneration[E any]() generation[E] {
+	return generation[E]{starts: map[stageKey]int{}, ends: map[stageKey]E{}, more: map[stageKey][]E{}}
+}
 
-// counted reports whether the request was counted before, and records that it is counted
-// now. Long-running requests have two stages with a response; last marks the second.
-func (s *stages) counted(key uint64, last, long bool) bool {
-	step := balance(1)
-	if last {
-		step = -1
+func newStages[E any](count func(E), detailed func(E) bool) *stages[E] {
+	return &stages[E]{
+		recent: newGeneration[E](), older: newGeneration[E](), count: count, detailed: detailed,
+		most: maxOpen, mostDetailed: maxOpenDetailed,
 	}
-	for _, open := range []map[uint64]balance{s.recent, s.older} {
-		was, found := open[key]
-		if !found {
-			continue
-		}
-		matches := was > 0 == last
-		if !matches && last && !long {
-			return false
-		}
-		if open[key] = was + step; was+step == 0 {
-			delete(open, key)
-		}
-		return matches
+}
+
+// start records the first stage of a request. If its end is pending, that is dropped.
+func (s *stages[E]) start(key stageKey) {
+	if s.recent.dropEnd(key) || s.older.dropEnd(key) {
+		return
 	}
-	if last && !long {
-		return false
-	}
-	if last && s.forgotStart || !last && s.forgotEnd {
+	if s.forgotEnds > 0 {
 		s.doubtful++
 	}
-	if len(s.recent) >= maxOpen {
-		s.forget()
-	}
-	s.recent[key] = step
-	return false
+	s.makeRoom()
+	s.recent.starts[key]++
+	s.recent.size++
 }
 
-// forget drops the older half.
-func (s *stages) forget() {
-	for _, open := range s.older {
-		s.forgotStart = s.forgotStart || open > 0
-		s.forgotEnd = s.forgotEnd || open < 0
+// end records the last stage of a request.
+func (s *stages[E]) end(key stageKey, e E) {
+	if s.recent.dropStart(key) || s.older.dropStart(key) {
+		return
 	}
-	s.recent, s.older = map[uint64]balance{}, s.recent
+	if s.forgotStarts > 0 {
+		s.doubtful++
+	}
+	s.makeRoom()
+	g := &s.recent
+	if _, found := g.ends[key]; found {
+		g.more[key] = append(g.more[key], e)
+	} else {
+		g.ends[key] = e
+	}
+	g.size++
+	if s.detailed != nil && s.detailed(e) {
+		g.detailed++
+	}
 }
 
-// takesLong reports whether kube-apiserver logs the stage ResponseStarted for a request.
+func (s *stages[E]) makeRoom() {
+	if s.recent.size < s.most && s.recent.detailed < s.mostDetailed {
+		return
+	}
+	for _, n := range s.older.starts {
+		s.forgotStarts += n
+	}
+	s.older.eachEnd(func(_ stageKey, e E) {
+		s.forgotEnds++
+		s.count(e)
+	})
+	s.recent, s.older = newGeneration[E](), s.recent
+}
+
+// eachEnd calls f for every pending end.
+func (s *stages[E]) eachEnd(f func(stageKey, E)) {
+	s.older.eachEnd(f)
+	s.recent.eachEnd(f)
+}
+
+// eachStart calls f for every start without an end, n times if there are n of one key.
+func (s *stages[E]) eachStart(f func(stageKey)) {
+	for _, g := range []generation[E]{s.older, s.recent} {
+		for key, n := range g.starts {
+			for range n {
+				f(key)
+			}
+		}
+	}
+}
+
+func (g *generation[E]) eachEnd(f func(stageKey, E)) {
+	for key, e := range g.ends {
+		f(key, e)
+	}
+	for key, more := range g.more {
+		for _, e := range more {
+			f(key, e)
+		}
+	}
+}
+
+func (g *generation[E]) dropStart(key stageKey) bool {
+	n := g.starts[key]
+	switch n {
+	case 0:
+		return false
+	case 1:
+		delete(g.starts, key)
+	default:
+		g.starts[key] = n - 1
+	}
+	g.size--
+	return true
+}
+
+func (g *generation[E]) dropEnd(key stageKey) bool {
+	if _, found := g.ends[key]; !found {
+		return false
+	}
+	g.size--
+	more := g.more[key]
+	switch len(more) {
+	case 0:
+		delete(g.ends, key)
+		return true
+	case 1:
+		delete(g.more, key)
+	default:
+		g.more[key] = more[:len(more)-1]
+	}
+	return true
+}
+
+// takesLong reports whether kube-apiserver logs two stages with a response for a request.
+// Requests of other kinds have one, which is ResponseStarted if authentication failed.
 func takesLong(e *auditlog.Event) bool {
 	switch e.Verb {
 	case "watch", "proxy":

@@ -144,8 +144,11 @@ func (r Refusal) wouldRow(wide bool) []string {
 		code += "*"
 	}
 	why := r.Message
-	if r.AsNode == saysAllow {
+	switch r.AsNode {
+	case saysAllow:
 		why += "; allowed to the node's own user"
+	case saysUndetermined:
+		why += "; undetermined for the node's own user"
 	}
 	return r.row(render.Bad.In(code), why, wide)
 }

@@ -95,6 +95,17 @@ type Result struct {
 	Message    Message           `json:"message"`
 	Locations  []Location        `json:"locations,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
+	// Suppressions is nil if no result of the run is suppressed, and empty for the others if
+	// some are.
+	Suppressions []Suppression `json:"suppressions,omitzero"`
+}
+
+// Suppression is why a result does not count.
+type Suppression struct {
+	// Kind is external: it is not in the file of the result.
+	Kind          string `json:"kind"`
+	Status        string `json:"status"`
+	Justification string `json:"justification"`
 }
 
 // Location is where a result is.

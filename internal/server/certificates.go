@@ -48,7 +48,6 @@ type certificateFiles struct {
 	// names are the allowed common names of callers; empty: any.
 	names []string
 	// wait is how long to wait for files that are missing at start.
-	// wait is how long files are waited for that are not there at start.
 	wait time.Duration
 }
 
@@ -210,9 +209,9 @@ func (c *certificates) use(files contents) error {
 	if files.err != nil {
 		return files.err
 	}
-	pair, err := tls.X509KeyPair(files.certificate, files.key)
+	pair, err := parsePair(files.certificate, files.key)
 	if err != nil {
-		return fmt.Errorf("use %s %s with %s %s: %w; give a certificate and its key in PEM form",
+		return fmt.Errorf("use %s %s with %s %s: %w",
 			c.files.field("certificateFile"), c.files.certificate, c.files.field("keyFile"), c.files.key, err)
 	}
 	next := &identity{expires: pair.Leaf.NotAfter, tls: &tls.Config{
@@ -242,6 +241,15 @@ func (c *certificates) use(files contents) error {
 		c.observer.CertificateExpires(c.files.authorities, first.NotAfter)
 	}
 	return nil
+}
+
+// parsePair returns a certificate with its key. Errors contain nothing of the key.
+func parsePair(certificate, key []byte) (tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return pair, fmt.Errorf("%w; give a certificate and its key in PEM form", err)
+	}
+	return pair, nil
 }
 
 // state is a readiness check: handshakes can work. Its note says what is wrong with changed files.

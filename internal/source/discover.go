@@ -156,5 +156,22 @@ func ExplainFailure(ctx context.Context, host, doing string, err error) error {
 
 // missingReason explains why a resource could not be read, and what to do.
 func missingReason(verb string, resource schema.GroupResource, err error) string {
-	return fmt.Sprintf("not allowed to %s: %v; bind a cluster role with the verbs list and watch on %s to the user", verb, err, resource)
+	return fmt.Sprintf("%s%s: %v%s%s to the user", notAllowed, verb, err, bindRole, resource)
+}
+
+// The parts of a reason of the form of [missingReason].
+const (
+	notAllowed = "not allowed to "
+	bindRole   = "; bind a cluster role with the verbs list and watch on "
+)
+
+// Refusal is the part of the reason for a resource that the user may not list that is not about
+// this resource only: "not allowed to list them (pods is forbidden …)". It is empty for other reasons.
+func (m Missing) Refusal() string {
+	rest, found := strings.CutPrefix(m.Reason, notAllowed+"list: ")
+	cause, _, hasRemedy := strings.Cut(rest, bindRole)
+	if !found || !hasRemedy {
+		return ""
+	}
+	return notAllowed + "list them (" + cause + ")"
 }

@@ -59,8 +59,13 @@ func TestPlaceholderOfTheAuthorityIsRefused(t *testing.T) {
 
 func TestKustomizeBuildsEachFolder(t *testing.T) {
 	for folder, want := range map[string][]string{
+		"audit":               {"Job", "Namespace", "PersistentVolumeClaim"},
+		"audit/merge":         {"Job"},
 		"rbac":                {"ClusterRole"},
 		"chain":               {"ClusterRole"},
+		"reader":              {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+		"reader/secrets":      {"ClusterRole", "ClusterRoleBinding"},
+		"reader/openshift":    {"Role", "RoleBinding"},
 		"static-pod":          {"ClusterRole", "ClusterRoleBinding"},
 		"static-pod/webhooks": {"MutatingWebhookConfiguration"},
 		"service": {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,12 +37,12 @@ func (r *release) writeArchives() error {
 		if err != nil {
 			return err
 		}
-		write, extension := writeTarball, ".tar.gz"
-		if b.os == "windows" {
-			write, extension = writeZip, ".zip"
+		write, extension, files := writeTarball, ".tar.gz", slices.Concat([]entry{{b.program(), 0o755, program}}, shared, r.manuals)
+		if b.os == "windows" { // which has no manual pages
+			write, extension, files = writeZip, ".zip", files[:len(files)-len(r.manuals)]
 		}
 		var archive bytes.Buffer
-		if err := write(&archive, append([]entry{{b.program(), 0o755, program}}, shared...), r.time); err != nil {
+		if err := write(&archive, files, r.time); err != nil {
 			return err
 		}
 		name := r.fileName(b.platform, extension)

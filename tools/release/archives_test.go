@@ -76,7 +76,8 @@ func unpackedArchive(t *testing.T, p platform) (files []entry, dir string) {
 	}
 	dir = t.TempDir()
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(dir, f.name), f.content, os.FileMode(f.mode)); err != nil {
+		path := filepath.Join(dir, f.name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, f.content, os.FileMode(f.mode))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,6 +87,10 @@ func unpackedArchive(t *testing.T, p platform) (files []entry, dir string) {
 func TestArchives(t *testing.T) {
 	for _, p := range built.platforms {
 		files, _ := unpackedArchive(t, p)
+		if pages := manualPages(files); p.os != "windows" {
+			checkManuals(t, p, pages)
+			files = files[:len(files)-len(pages)]
+		}
 		var names []string
 		for _, f := range files {
 			names = append(names, f.name)

@@ -12,8 +12,8 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// writePackages writes packages for Debian and for distributions with RPM. They have the program, and
-// the link that makes it a plugin of kubectl.
+// writePackages writes packages for Debian and for distributions with RPM. They have the program, the
+// link that makes it a plugin of kubectl, and the manual pages.
 func (r *release) writePackages() error {
 	for _, b := range r.binaries {
 		if b.os != "linux" {
@@ -53,7 +53,7 @@ func (r *release) packageContents(b binary) files.Contents {
 	attributes := func(mode os.FileMode) *files.ContentFileInfo {
 		return &files.ContentFileInfo{Owner: "root", Group: "root", Mode: mode, MTime: r.time}
 	}
-	return files.Contents{
+	contents := files.Contents{
 		{Source: b.path, Destination: "/usr/bin/" + programName, FileInfo: attributes(0o755)},
 		{Source: programName, Destination: "/usr/bin/kubectl-node_authorizer", Type: files.TypeSymlink, FileInfo: attributes(0o777)},
 		{
@@ -61,4 +61,17 @@ func (r *release) packageContents(b binary) files.Contents {
 			FileInfo: attributes(0o644),
 		},
 	}
+	for _, path := range r.packagedManuals {
+		contents = append(contents, &files.Content{
+			Source: path, Destination: manualPath(filepath.Base(path)), FileInfo: attributes(0o644),
+		})
+	}
+	// The page that kubectl's plugin is looked up by.
+	return append(contents, &files.Content{
+		Source: programName + ".1.gz", Destination: manualPath("kubectl-node_authorizer.1.gz"), Type: files.TypeSymlink,
+		FileInfo: attributes(0o777),
+	})
 }
+
+// manualPath is where a package has a manual page.
+func manualPath(name string) string { return "/usr/share/man/man1/" + name }

@@ -22,6 +22,16 @@ func (p packaged) check(t *testing.T, name string, of platform) {
 		"/usr/bin/node-authorizer":                 string(files[0].content),
 		"/usr/bin/kubectl-node_authorizer":         "node-authorizer",
 		"/usr/share/doc/node-authorizer/copyright": string(files[1].content),
+
+		"/usr/share/man/man1/kubectl-node_authorizer.1.gz": "node-authorizer.1.gz",
+	}
+	for _, page := range manualPages(files) {
+		path := "/usr/share/" + page.name + ".gz"
+		content, err := io.ReadAll(gunzip(t, []byte(p[path])))
+		if err != nil || !bytes.Equal(content, page.content) {
+			t.Errorf("%s: %s is not the page of the archive: %v", name, path, err)
+		}
+		want[path] = p[path]
 	}
 	for path, content := range want {
 		if p[path] != content {

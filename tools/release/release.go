@@ -36,6 +36,9 @@ type release struct {
 
 	// binaries are the programs that were built.
 	binaries []binary
+	// manuals are the manual pages, and packagedManuals the paths of the compressed ones.
+	manuals         []entry
+	packagedManuals []string
 	// archives are the names of their archives, in the same order.
 	archives []string
 }
@@ -77,6 +80,7 @@ func (r *release) build(ctx context.Context) error {
 	}{
 		{"notes", r.writeNotes},
 		{"programs", func() error { return r.buildPrograms(ctx, work) }},
+		{"manual pages", func() error { return r.writeManuals(ctx, work) }},
 		{"archives", r.writeArchives},
 		{"bills of materials", r.writeBills},
 		{"packages", r.writePackages},

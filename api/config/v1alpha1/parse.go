@@ -131,6 +131,13 @@ func (d *decoder) decode(n *yaml.Node, into reflect.Value, path string) {
 		return // the default
 	}
 	switch target := into.Addr().Interface().(type) {
+	case *Day: // YAML has dates without quotes
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Tag != "!!timestamp" {
+			d.refuse(n, path, "a day such as 2027-01-31")
+			return
+		}
+		*target = Day(n.Value)
+		return
 	case *metav1.Duration:
 		d.duration(n, target, path)
 		return

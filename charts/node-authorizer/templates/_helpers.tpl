@@ -31,6 +31,30 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.certificates.existingSecret | default (printf "%s-tls" (include "node-authorizer.fullname" .)) -}}
 {{- end -}}
 
+{{/*
+Fails if a duration in a config is out of its range, which a schema cannot express. Takes the root,
+the name of the values with the config, and the config.
+*/}}
+{{- define "node-authorizer.checkDurations" -}}
+{{- $root := index . 0 -}}
+{{- $owner := index . 1 -}}
+{{- $config := index . 2 -}}
+{{- $start := toDate "2006-01-02" "2000-01-01" -}}
+{{- range $field, $range := $root.Files.Get "files/durations.yaml" | fromYaml -}}
+{{- $value := $config -}}
+{{- range $name := splitList "." $field -}}
+{{- $value = ternary $value dict (kindIs "map" $value) -}}
+{{- $value = get $value $name -}}
+{{- end -}}
+{{- if $value -}}
+{{- $end := mustDateModify $value $start -}}
+{{- if or ($end.Before (mustDateModify (first $range) $start)) ($end.After (mustDateModify (last $range) $start)) -}}
+{{- fail (printf "%s.config.%s: want a duration from %s to %s, got %s" $owner $field (first $range) (last $range) $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The server's config file: what the chart needs, under what the user sets. */}}
 {{- define "node-authorizer.config" -}}
 {{- $tls := "/etc/node-authorizer/tls" -}}
@@ -57,6 +81,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- $_ := set $config "iam" (dict "file" "/etc/node-authorizer/config/mappings.yaml") -}}
 {{- end -}}
+{{- include "node-authorizer.checkDurations" (list . "server" .Values.server.config) -}}
 {{- toYaml (mustMergeOverwrite $config (deepCopy .Values.server.config)) -}}
 {{- end -}}
 
@@ -183,6 +208,7 @@ app.kubernetes.io/component: bootstrap
 {{- if not (dig "bootstrap" "attestor" "" $given) -}}
 {{- fail "bootstrap.config.bootstrap.attestor is required: say how machines prove what they are, such as aws" -}}
 {{- end -}}
+{{- include "node-authorizer.checkDurations" (list . "bootstrap" $given) -}}
 {{- toYaml (mustMergeOverwrite $config $given) -}}
 {{- end -}}
 

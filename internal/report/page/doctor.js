@@ -88,6 +88,34 @@ const groups = severities.map(([severity, , state, title]) => {
   ]);
   return part;
 });
+
+/** Findings that do not count, with the reason. */
+const suppressed = data.suppressed ?? [];
+const knownGroup = () => {
+  if (suppressed.length === 0) return null;
+  const part = section('known', `Known findings, which do not count (${thousands(suppressed.length)})`);
+  add(part, [
+    withMore(
+      el('div', { class: 'entries' }),
+      suppressed,
+      (f) => {
+        const element = findingEntry(f, 'No');
+        add(element, [
+          el('p', {}, el('strong', {}, 'Accepted: '), f.reason, f.expires && ` (until ${f.expires})`),
+        ]);
+        entries.push({
+          element,
+          text: [f.code, f.message, f.reason, f.subject, placeText(f.place)].join(' '),
+          group: part,
+        });
+        return element;
+      },
+      'finding',
+    ),
+  ]);
+  return part;
+};
+
 const probeOutcomes = {
   holds: ['No', 'holds'],
   doesNotHold: ['Certain', 'does not hold'],
@@ -138,6 +166,7 @@ page.show(
         ? `${count(summary.undetermined, 'check')} of ${thousands(summary.checks)} could not be made: what ${summary.undetermined === 1 ? 'it' : 'they'} would find is not known.`
         : `All ${count(made, 'check')} were made.`,
       summary.leftOut > 0 && `${count(summary.leftOut, 'check')} left out (--checks).`,
+      suppressed.length > 0 && `${count(suppressed.length, 'known finding')} not counted (--baseline).`,
     ].filter(Boolean),
     { origin: data.origin },
   ),
@@ -148,8 +177,9 @@ page.show(
     summary.undetermined > 0 && ['Unknown', summary.undetermined, 'not checked'],
     ['No', made, made === 1 ? 'check made' : 'checks made'],
   ]),
-  data.findings.length > 0 && searchField(entries, 'finding', 'code, object, file …'),
+  data.findings.length + suppressed.length > 0 && searchField(entries, 'finding', 'code, object, file …'),
   groups,
+  knownGroup(),
   roles.length > 0 &&
     section(
       'roles',

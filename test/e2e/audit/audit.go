@@ -55,6 +55,9 @@ func (l *Log) APIServerArgs() []string {
 	return []string{"--audit-policy-file=" + l.policy, "--audit-log-path=" + l.path}
 }
 
+// Path returns the path of the log.
+func (l *Log) Path() string { return l.path }
+
 // Size returns the current length of the log, an offset for Events. It is 0 if the log
 // does not exist.
 func (l *Log) Size() int64 {

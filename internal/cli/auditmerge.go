@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/filetext"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/replay"
+)
+
+func newAuditMerge(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "merge REPORT...",
+		Short: "Merge the partial reports of the parts of an audit log",
+		Long: `Merges partial reports, as audit --partial writes them, to the report of the whole
+log. The result is that of one run over all files.
+
+It is an error if a part is missing or given twice, or if parts were evaluated
+with another state, other options or another version of the program. REPORT may be
+a pattern such as 'reports/*.json'.
+
+Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is or
+would be refused or a kubelet does not conform, 2 the reports cannot be merged, or the
+log has something that gives 2 with audit.`,
+		Example: `  node-authorizer audit merge 'reports/part-*.json'
+
+  # Each control plane node reads its own log
+  node-authorizer audit --from cluster.snapshot --partial $HOSTNAME.json /var/log/kubernetes/audit*.log*
+  node-authorizer audit merge *.json -o json`,
+		Args: someReports,
+	}
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		paths, err := auditlog.Expand(args)
+		if err != nil {
+			return err
+		}
+		merger := replay.NewMerger()
+		for _, path := range paths {
+			if err := a.mergeFile(merger, path); err != nil {
+				return err
+			}
+		}
+		report, read, err := merger.Report()
+		if err != nil {
+			return err
+		}
+		return a.writeAudit(report, read, format)
+	}
+	return cmd
+}
+
+func someReports(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("REPORT is missing: name the partial reports of all parts, as audit --partial writes them")
+	}
+	return nil
+}
+
+func (a *app) mergeFile(merger *replay.Merger, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read a partial report: %w", err)
+	}
+	text, err := filetext.New(file)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	part, err := replay.ReadPartial(text, path, programVersion())
+	if err = errors.Join(err, text.Close()); err != nil {
+		return err
+	}
+	return merger.Add(part)
+}

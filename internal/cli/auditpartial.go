@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
+
+// completionIndex is the environment variable with the index of a pod of an Indexed Job.
+const completionIndex = "JOB_COMPLETION_INDEX"
+
+// partialFlags are the flags of a partial report.
+type partialFlags struct {
+	state *stateFlags
+	keep  *bool
+	// into is the file or folder of the partial report; empty for a report.
+	into string
+	part string
+}
+
+func addPartial(cmd *cobra.Command, state *stateFlags, keep *bool) *partialFlags {
+	f := &partialFlags{state: state, keep: keep}
+	cmd.Flags().StringVar(&f.into, "partial", "",
+		"write a partial report for audit merge to this file, or into this folder, - for stdout; requires --from")
+	must(cmd.MarkFlagFilename("partial"))
+	cmd.Flags().StringVar(&f.part, "part", "",
+		"with --partial, read only one part of the files: INDEX/COUNT, with indexes from 0, "+
+			"or COUNT alone for the index in "+completionIndex)
+	completeNothing(cmd, "part")
+	return f
+}
+
+// partRequest is a partial report to write.
+type partRequest struct {
+	// path is empty for a report of all files.
+	path       string
+	share      *replay.Share
+	evaluation replay.Evaluation
+}
+
+// choose returns the files to read, and what to write.
+func (f *partialFlags) choose(cmd *cobra.Command, paths []string) ([]auditlog.File, []string, partRequest, error) {
+	if err := f.check(cmd); err != nil {
+		return nil, nil, partRequest{}, err
+	}
+	paths, err := auditlog.Expand(paths)
+	if err != nil {
+		return nil, nil, partRequest{}, err
+	}
+	index, count, err := f.index()
+	if err != nil {
+		return nil, nil, partRequest{}, err
+	}
+	if count > 0 {
+		if slices.Contains(paths, auditlog.Stdin) {
+			return nil, nil, partRequest{}, usagef("--part divides files, and stdin is not one")
+		}
+		slices.Sort(paths) // the order of the arguments does not matter
+	}
+	files, leftOut, err := auditlog.Files(paths)
+	if err != nil || f.into == "" {
+		return files, leftOut, partRequest{}, err
+	}
+	request := partRequest{path: f.into}
+	if count > 0 {
+		whole := partialFiles(files)
+		request.share = &replay.Share{Index: index, Count: count, Whole: replay.DigestFiles(whole), WholeFiles: len(whole)}
+		files = auditlog.Share(files, index, count)
+	}
+	if info, err := os.Stat(f.into); err == nil && info.IsDir() {
+		if request.share == nil {
+			return nil, nil, request, usagef("--partial %s is a folder: name a file in it, or choose a part with --part", f.into)
+		}
+		request.path = filepath.Join(f.into, fmt.Sprintf("part-%05d-of-%05d.json", index, count))
+	}
+	request.evaluation, err = f.evaluation()
+	return files, leftOut, request, err
+}
+
+func (f *partialFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.into == "" && f.part == "":
+		return nil
+	case f.into == "":
+		return usagef("--part needs --partial FILE: the report of one part says nothing about the others")
+	case cmd.Flags().Changed("output"):
+		return usagef("-o has no effect with --partial: audit merge has it")
+	case len(f.state.from) == 0:
+		return usagef("--partial needs --from: parts that read the cluster at different times cannot be merged; " +
+			"take a snapshot with node-authorizer snapshot, and use it for all parts")
+	case f.state.readsStdin():
+		return usagef("--partial cannot use --from -: put the state into a file, to be used for all parts")
+	}
+	return nil
+}
+
+// index returns the part to read; count is 0 for all files.
+func (f *partialFlags) index() (index, count int, err error) {
+	if f.part == "" {
+		return 0, 0, nil
+	}
+	first, second, both := strings.Cut(f.part, "/")
+	if !both {
+		first, second = os.Getenv(completionIndex), first
+		if first == "" {
+			return 0, 0, usagef("--part %s: want INDEX/COUNT, because %s is not set", f.part, completionIndex)
+		}
+	}
+	index, indexErr := strconv.Atoi(first)
+	count, countErr := strconv.Atoi(second)
+	switch {
+	case indexErr != nil || countErr != nil || count < 1 || count > auditlog.MaxShares:
+		return 0, 0, usagef("--part: want INDEX/COUNT, such as 0/12, with a count of 1 to %d, got %s/%s", auditlog.MaxShares, first, second)
+	case index < 0 || index >= count:
+		return 0, 0, usagef("--part: there is no index %d in %d parts: they are 0 to %d", index, count, count-1)
+	}
+	return index, count, nil
+}
+
+// evaluation returns what the answers depend on, but for the features, which the state may
+// decide.
+func (f *partialFlags) evaluation() (replay.Evaluation, error) {
+	e := replay.Evaluation{Program: programVersion(), KeepSystemNodeBinding: *f.keep}
+	var err error
+	if e.State, err = digest(f.state.from...); err == nil && f.state.authorization != "" {
+		e.AuthorizationConfig, err = digest(f.state.authorization)
+	}
+	return e, err
+}
+
+// programVersion returns the version with the revision that it was built from.
+func programVersion() string {
+	v := currentVersion()
+	return strings.TrimSuffix(v.Version+" "+v.Revision, " ")
+}
+
+// digest returns the digest of the contents of files and folders.
+func digest(paths ...string) (string, error) {
+	sum := sha256.New()
+	for _, root := range paths {
+		root, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			return "", fmt.Errorf("read the state: %w", err)
+		}
+		err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if hidden := strings.HasPrefix(entry.Name(), ".") && path != root; hidden {
+				if entry.IsDir() {
+					return filepath.SkipDir
+				}
+				return nil
+			}
+			return digestFile(sum, path)
+		})
+		if err != nil {
+			return "", fmt.Errorf("read the state: %w", err)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// digestFile adds the content of a file, also of one behind a link; not that of a folder.
+func digestFile(to hash.Hash, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || info.IsDir() {
+		return err
+	}
+	content := sha256.New()
+	if _, err := io.Copy(content, file); err != nil {
+		return err
+	}
+	_, err = to.Write(content.Sum(nil))
+	return err
+}
+
+// featuresText names the version of Kubernetes and the feature gates that are on.
+func featuresText(features kubeversion.Features) string {
+	text := features.Minor().String()
+	for _, gate := range kubeversion.Gates() {
+		if features.Enabled(gate) {
+			text += " " + string(gate)
+		}
+	}
+	return text
+}
+
+func partialFiles(files []auditlog.File) []replay.PartialFile {
+	all := make([]replay.PartialFile, len(files))
+	for i, f := range files {
+		all[i] = replay.PartialFile{Name: f.Name(), Size: f.Size}
+	}
+	return all
+}
+
+// auditPart evaluates a part of a log and writes its partial report.
+func (a *app) auditPart(ctx context.Context, s *session, files []auditlog.File, request partRequest, left []string) error {
+	part, read, err := a.replayPart(ctx, s, files)
+	if err != nil {
+		return err
+	}
+	part.LeftOut, part.Evaluation, part.Share = left, request.evaluation, request.share
+	a.warnLines(read)
+	write := func(w io.Writer) error { return part.Write(w) }
+	if request.path == "-" {
+		return write(a.out)
+	}
+	if err := writeFile(request.path, write); err != nil {
+		return fmt.Errorf("write %s: %w", request.path, err)
+	}
+	var which string
+	if s := part.Share; s != nil {
+		which = fmt.Sprintf("part %d of %d: ", s.Index, s.Count)
+	}
+	a.printLine("", fmt.Sprintf("%s%s, %s, %s to %s; run audit merge on all parts", which,
+		render.Count(read.Files, "file"), render.Count(read.Lines, "line"), render.Count(read.Events, "event"), request.path))
+	return nil
+}
+
+func (a *app) replayPart(ctx context.Context, s *session, files []auditlog.File) (*replay.Partial, auditlog.Summary, error) {
+	progress := newProgress(a.streams)
+	defer progress.done()
+	begins := make([]string, 0, len(files))
+	opts := auditlog.Options{Stdin: a.in, Progress: progress.lines(), Opened: func(_ auditlog.File, first []byte) {
+		if len(first) == 0 {
+			begins = append(begins, "")
+			return
+		}
+		sum := sha256.Sum256(first)
+		begins = append(begins, hex.EncodeToString(sum[:]))
+	}}
+	part, read, err := replay.RunPart(ctx, files, s.replayEvaluators(), opts)
+	if err != nil {
+		return nil, read, err
+	}
+	part.Files = partialFiles(files)
+	for i := range part.Files {
+		part.Files[i].Begins = begins[i]
+	}
+	return part, read, nil
+}

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// canIList is what a user may do, as rules.
+type canIList struct {
+	// Identity is the user.
+	Identity identity `json:"identity"`
+	// Namespace is the namespace of the question; empty for all.
+	Namespace string `json:"namespace,omitempty"`
+	// Rules are those of the authorizers, in the order in which they are asked.
+	Rules []listedRule `json:"rules"`
+	// NotListed are authorizers that are asked too and have no list of rules, such as webhooks.
+	NotListed []string `json:"notListed,omitempty"`
+	// Missing is the missing state, because of which there may be more rules.
+	Missing []missing `json:"missing,omitempty"`
+	// State is the cluster state that was asked.
+	State stateInfo `json:"state"`
+}
+
+// listedRule is a rule in the form of a rule of RBAC, with what it depends on.
+type listedRule struct {
+	// Authorizer is the authorizer that has the rule. Verbs are what the rule allows; * for all.
+	Authorizer string   `json:"authorizer"`
+	Verbs      []string `json:"verbs"`
+	// APIGroups, Resources, ResourceNames and NonResourceURLs are what it allows that with, as in a
+	// rule of RBAC: the core group is empty, and without ResourceNames all names are meant.
+	APIGroups       []string `json:"apiGroups,omitempty"`
+	Resources       []string `json:"resources,omitempty"`
+	ResourceNames   []string `json:"resourceNames,omitempty"`
+	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
+	// Namespace is the namespace in which the rule applies; empty for all.
+	Namespace string `json:"namespace,omitempty"`
+	// FieldSelector is one that a request must have.
+	FieldSelector string `json:"fieldSelector,omitempty"`
+	// Condition is that of a rule of the Node authorizer, in words.
+	Condition string `json:"condition,omitempty"`
+	// RelatedObjects counts the objects of a rule for objects that are related to the node. A
+	// request must name one of them.
+	RelatedObjects int `json:"relatedObjects,omitempty"`
+	// Restrictions are what NodeRestriction requires of what the node writes.
+	Restrictions []noderestriction.Condition `json:"restrictions,omitempty"`
+	// Binding and Role grant a rule of RBAC to Subject.
+	Binding *rbac.Ref `json:"binding,omitempty"`
+	Role    *rbac.Ref `json:"role,omitempty"`
+	Subject string    `json:"subject,omitempty"`
+	// OwnName are the resources of a rule of RBAC of which NodeRestriction lets the node write
+	// only objects with its own name.
+	OwnName []string `json:"ownName,omitempty"`
+
+	// writes is true for a rule of RBAC that allows writes of objects.
+	writes bool
+}
+
+// appliesIn reports whether a rule for one namespace, or for all, applies in a namespace.
+func appliesIn(namespace, of string) bool { return namespace == "" || of == "" || of == namespace }
+
+// listArgs accepts no arguments beside --list, and no flag of a question about one request.
+func listArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unexpected argument %q: --list is not about one request", args[0])
+	}
+	for _, flag := range []string{"subresource", "field-selector", "all-namespaces", "quiet"} {
+		if cmd.Flags().Changed(flag) {
+			return usagef("--list and --%s exclude each other", flag)
+		}
+	}
+	return nil
+}
+
+// listRules prints what a user may do.
+func (a *app) listRules(cmd *cobra.Command, ask *askFlags, format render.Format) error {
+	if err := ask.identity.check(); err != nil {
+		return err
+	}
+	s, err := ask.state.load(cmd)
+	if err != nil {
+		return err
+	}
+	who, err := s.identity(ask.identity)
+	if err != nil {
+		return err
+	}
+	result, err := s.rulesOf(who, ask.state.namespace)
+	if err != nil {
+		return err
+	}
+	a.warnMissing(result.Missing, listIncomplete)
+	return a.write(result, format)
+}
+
+// rulesOf lists the rules of each authorizer for a user: those that apply in a namespace and to
+// objects without a namespace, or all.
+func (s *session) rulesOf(who identity, namespace string) (canIList, error) {
+	result := canIList{Identity: who, Namespace: namespace, Rules: []listedRule{}, State: s.info()}
+	if err := s.readRules(who); err != nil {
+		return result, err
+	}
+	names := s.Chain.Names()
+	if s.configured == "" && !slices.Contains(names, chain.NameRBAC) {
+		names = append(slices.Clone(names), chain.NameRBAC) // the state has no roles and bindings
+	}
+	for _, name := range names {
+		rules, listed, err := s.rulesBy(name, who, namespace)
+		if err != nil {
+			return result, err
+		}
+		result.Rules = append(result.Rules, rules...)
+		if !listed {
+			result.NotListed = append(result.NotListed, name)
+		}
+	}
+	result.Missing = s.missingRules(who)
+	return result, s.State.ReadErr()
+}
+
+// readRules reads what the rules depend on, if the cluster is read in parts.
+func (s *session) readRules(who identity) error {
+	switch {
+	case !s.State.Partial():
+		return nil
+	case who.Node != "":
+		return s.readReach(who.Node)
+	}
+	return s.State.Read(source.Part{Kinds: source.RBACKinds()})
+}
+
+// missingRules is what could not be read, or files lack, and could give the user more rights.
+func (s *session) missingRules(who identity) []missing {
+	if who.Node != "" {
+		return append(s.missingForReach(), s.lacking(s.LackingForNode(who.Node))...)
+	}
+	var all []missing
+	for _, m := range s.State.Missing() {
+		if m.Kind&source.RBACKinds() != 0 {
+			all = append(all, newMissing(m))
+		}
+	}
+	return append(all, s.lacking(s.LackingForUser(who.User, who.Groups))...)
+}
+
+// rulesBy returns the rules of one authorizer. Listed is false if it has no list of rules.
+func (s *session) rulesBy(name string, who identity, namespace string) (rules []listedRule, listed bool, err error) {
+	switch name {
+	case chain.NameMasters:
+		if slices.Contains(who.Groups, chain.NameMasters) {
+			rules = everything(name)
+		}
+	case chain.NameAlwaysAllow:
+		rules = everything(name)
+	case chain.NameAlwaysDeny:
+	case chain.NameNode:
+		rules = s.nodeRules(who, namespace)
+	case chain.NameRBAC:
+		rules, err = s.rbacRules(who, namespace)
+	default:
+		return nil, false, nil
+	}
+	return rules, true, err
+}
+
+// everything are the rules that allow all requests.
+func everything(authorizer string) []listedRule {
+	all := []string{"*"}
+	return []listedRule{
+		{Authorizer: authorizer, Verbs: all, APIGroups: all, Resources: all},
+		{Authorizer: authorizer, Verbs: all, NonResourceURLs: all},
+	}
+}
+
+// nodeRules are the rules of the Node authorizer that NodeRestriction lets pass: for objects that
+// are related to the node, with their number, and then the others.
+func (s *session) nodeRules(who identity, namespace string) []listedRule {
+	if who.Node == "" {
+		return nil
+	}
+	said, limits := s.Node.Reach(who.Node), &writeLimits{session: s, who: who}
+	elsewhere := func(g nodeauthz.Grant) bool { return !appliesIn(namespace, g.Namespace) }
+	rules := relatedRules(slices.DeleteFunc(said.Related, elsewhere), limits)
+	for _, g := range slices.DeleteFunc(said.Standing, elsewhere) {
+		for _, left := range limits.standing(g) {
+			rule := newNodeRule(left.Grant, permission{Verbs: left.Verbs, Subresource: left.Subresource, Conditions: left.Conditions})
+			if rule.Condition = left.Rule; left.OwnName {
+				rule.Condition += ", its own only"
+			}
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// relatedRules joins the grants for objects of one resource that allow the same.
+func relatedRules(grants []nodeauthz.Grant, limits *writeLimits) []listedRule {
+	var rules []listedRule
+	index := map[string]int{}
+	for _, g := range grants {
+		for _, p := range limits.permissions(g) {
+			of := g
+			of.Namespace, of.Name = "", ""
+			rule := newNodeRule(of, p)
+			rule.Condition = g.Rule
+			key, err := json.Marshal(rule)
+			if err != nil {
+				key = []byte(g.Resource)
+			}
+			i, known := index[string(key)]
+			if !known {
+				i = len(rules)
+				index[string(key)] = i
+				rules = append(rules, rule)
+			}
+			rules[i].RelatedObjects++
+		}
+	}
+	return rules
+}
+
+func newNodeRule(g nodeauthz.Grant, p permission) listedRule {
+	resource := g.Resource
+	if p.Subresource != "" {
+		resource += "/" + p.Subresource
+	}
+	rule := listedRule{
+		Authorizer: chain.NameNode, Verbs: p.Verbs, APIGroups: []string{g.Group}, Resources: []string{resource},
+		Namespace: g.Namespace, FieldSelector: g.FieldSelector, Restrictions: p.Conditions,
+	}
+	if g.Name != "" {
+		rule.ResourceNames = []string{g.Name}
+	}
+	return rule
+}
+
+// rbacRules are the rules that bindings give to the user.
+func (s *session) rbacRules(who identity, namespace string) ([]listedRule, error) {
+	if !s.State.RBACLoaded() {
+		return nil, nil
+	}
+	grants, err := s.rbacGrants(who, filter{})
+	if err != nil {
+		return nil, err
+	}
+	var rules []listedRule
+	for _, g := range grants {
+		if !appliesIn(namespace, g.Namespace) {
+			continue
+		}
+		rules = append(rules, listedRule{
+			Authorizer: chain.NameRBAC, Verbs: g.Rule.Verbs, APIGroups: g.Rule.APIGroups, Resources: g.Rule.Resources,
+			ResourceNames: g.Rule.ResourceNames, NonResourceURLs: g.Rule.NonResourceURLs, Namespace: g.Namespace,
+			Binding: &g.Binding, Role: &g.Role, Subject: g.Subject, OwnName: g.OwnName, writes: g.writes(),
+		})
+	}
+	return rules, nil
+}

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Without a completion, a shell offers the files of the folder.
+func TestEachFlagCompletesToWhatItTakes(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			_, completes := cmd.GetFlagCompletionFunc(f.Name)
+			_, file := f.Annotations[cobra.BashCompFilenameExt]
+			if f.NoOptDefVal == "" && !completes && !file {
+				t.Errorf("%s --%s (%s): register a completion, or mark the flag as a file", cmd.CommandPath(), f.Name, f.Usage)
+			}
+		})
+		for _, inner := range cmd.Commands() {
+			check(inner)
+		}
+	}
+	check((&app{}).root(binaryName))
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/doctor"
+)
+
+// knownFlags are the flags of doctor about findings that do not count.
+type knownFlags struct {
+	baseline, write string
+	show            bool
+
+	// file is the content of the baseline; nil without one.
+	file *doctor.Baseline
+}
+
+func (k *knownFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&k.baseline, "baseline", "", "file with findings that do not count: known ones, and suppressions with reasons")
+	flags.StringVar(
+		&k.write, "write-baseline", "",
+		"write the findings to this file, with the suppressions of --baseline, and do not count them",
+	)
+	flags.BoolVar(&k.show, "show-known", false, "show the findings that do not count too")
+	for _, name := range []string{"baseline", "write-baseline"} {
+		must(cmd.MarkFlagFilename(name, "yaml", "yml", "json"))
+	}
+}
+
+func (k *knownFlags) given() bool { return k.baseline != "" || k.write != "" || k.show }
+
+// read reads the baseline.
+func (k *knownFlags) read() error {
+	if k.baseline == "" {
+		return nil
+	}
+	text, err := os.ReadFile(k.baseline)
+	if err != nil {
+		return fmt.Errorf("reading the baseline: %w; --write-baseline writes one", err)
+	}
+	k.file = &doctor.Baseline{Path: k.baseline}
+	parsed, lines, err := v1alpha1.ParseDoctorBaseline(text)
+	var problems v1alpha1.Problems
+	if errors.As(err, &problems) {
+		return fmt.Errorf("the baseline is not valid: %s", strings.Join(configProblems(k.baseline, problems), "\n"))
+	}
+	if err != nil {
+		return err
+	}
+	k.file.DoctorBaseline, k.file.Lines = *parsed, lines
+	return nil
+}
+
+// apply moves the findings that do not count, and writes the baseline.
+func (k *knownFlags) apply(a *app, report *doctor.Report, now time.Time) error {
+	report.ShowKnown = k.show
+	file := k.file
+	if k.write != "" {
+		next := &doctor.Baseline{Path: k.write, DoctorBaseline: *doctor.NewBaseline(report, file, now)}
+		if err := writeBaseline(next); err != nil {
+			return err
+		}
+		file = next
+	}
+	if file == nil {
+		return nil
+	}
+	report.Apply(file, now)
+	for _, note := range report.Baseline.Notes() {
+		a.warn("%s", note)
+	}
+	return nil
+}
+
+const baselineHeader = `# Findings of node-authorizer doctor that do not count (--baseline). The list findings is written by
+# --write-baseline; write suppressions by hand, each with code, object and reason.
+`
+
+func writeBaseline(b *doctor.Baseline) error {
+	text, err := yaml.Marshal(&b.DoctorBaseline)
+	if err != nil {
+		return fmt.Errorf("encoding the baseline: %w", err)
+	}
+	text = append([]byte(baselineHeader), text...)
+	if _, b.Lines, err = v1alpha1.ParseDoctorBaseline(text); err != nil {
+		return fmt.Errorf("writing the baseline: %w", err)
+	}
+	if err := os.WriteFile(b.Path, text, 0o644); err != nil {
+		return fmt.Errorf("writing the baseline: %w", err)
+	}
+	return nil
+}

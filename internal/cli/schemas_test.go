@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/typeschema"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+const (
+	modulePath    = "github.com/node-authorizer/node-authorizer"
+	schemasFolder = "../../docs/schemas/v1alpha1"
+	schemasURL    = "https://raw.githubusercontent.com/node-authorizer/node-authorizer/main/docs/schemas/v1alpha1/"
+)
+
+// documented is a document with the commands that write it.
+type documented struct {
+	result   render.Document
+	commands []string
+	says     string
+}
+
+// documents are all documents. A command that has -o json is in the row of each document that it writes.
+func documents() []documented {
+	return []documented{
+		{canIResult{}, []string{"can-i"}, "Whether a user may do something, with the reason."},
+		{canIList{}, []string{"can-i"}, "What a user may do, as rules."},
+		{explainResult{}, []string{"explain"}, "Why a user may do something or not: the answer of each authorizer and of NodeRestriction."},
+		{reachResult{}, []string{"reach"}, "What a node's credential can read, write and request tokens for."},
+		{whoCanResult{}, []string{"who-can"}, "The nodes that may do something."},
+		{attackPathsResult{}, []string{"attack-paths"}, "What the holder of one node or credential can come to own."},
+		{attackPathsResults{}, []string{"attack-paths"}, "What the holders of several nodes or credentials can come to own."},
+		{attackPathsClasses{}, []string{"attack-paths"}, "Which nodes lead to cluster-admin, for all nodes of a cluster."},
+		{&diffResult{}, []string{"diff"}, "What nodes and service accounts reach in one state of a cluster and not in another."},
+		{&doctor.Report{}, []string{"doctor"}, "What the doctor found, and which checks could be made."},
+		{&doctor.Plan{}, []string{"doctor"}, "The steps by which a cluster moves to Node authorization, with their status."},
+		{&replay.Report{}, []string{"audit", "audit merge"}, "Which requests of an audit log would be refused, and which kubelets do not conform."},
+		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
+		{versionResult{}, []string{"version"}, "The version of the program."},
+	}
+}
+
+// writeGolden writes or compares a file that a test makes.
+func writeGolden(t *testing.T, file string, made []byte) {
+	t.Helper()
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, made, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, made) {
+		t.Errorf("%s is not what the program says (%v): write it with UPDATE_GOLDEN=1 go test ./internal/cli -run %s", file, err, t.Name())
+	}
+}
+
+func generator(t *testing.T) *typeschema.Generator {
+	t.Helper()
+	comments, err := typeschema.Read(repository, modulePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &typeschema.Generator{
+		Source: comments,
+		Enums: map[reflect.Type][]string{
+			reflect.TypeFor[verdict.Decision]():      {"Allow", "Deny", "NoOpinion"},
+			reflect.TypeFor[attackpaths.Certainty](): {"No", "Possible", "Certain"},
+		},
+		// Files of techniques add codes.
+		Open:       map[reflect.Type]string{reflect.TypeFor[attackpaths.Code](): "^[A-Z][A-Za-z0-9]*$"},
+		FieldEnums: fieldEnums(),
+		FieldTexts: kubernetesFields(),
+		TypeTexts: map[string]string{
+			modulePath + "/verdict.Decision": "Allow grants the request. Deny refuses it, whatever later authorizers say. " +
+				"NoOpinion leaves it to later authorizers; if none allows it, it is refused.",
+			modulePath + "/attackpaths.Certainty": "No is not reached. Certain is reached. " +
+				"Possible depends on something that the state does not show.",
+			"k8s.io/api/rbac/v1.PolicyRule": "A rule of a role, as in the role itself.",
+			"k8s.io/api/core/v1.Taint":      "A taint of a node, as in spec.taints.",
+		},
+		Nullable: map[string]bool{modulePath + "/internal/cli.reachResult.RBAC": true},
+	}
+}
+
+// TestSchemas compares the schemas with the types. UPDATE_GOLDEN=1 writes them.
+func TestSchemas(t *testing.T) {
+	g := generator(t)
+	for _, d := range documents() {
+		kind := d.result.DocumentKind()
+		made, err := g.Schema(typeschema.Document{
+			ID: schemasURL + kind + ".json", Description: d.says, APIVersion: render.DocumentVersion, Kind: kind,
+			Type: reflect.TypeOf(d.result),
+		})
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		writeGolden(t, filepath.Join(schemasFolder, kind+".json"), made)
+	}
+}
+
+// fieldEnums are the values of fields of the type string.
+func fieldEnums() map[string][]string {
+	const cli, log = "/internal/cli.", "/internal/replay.Refusal."
+	actions, evaluated := []string{source.Added, source.Replaced, source.Removed}, []string{"allow", "refuse", "undecided"}
+	values := map[string][]string{
+		cli + "answer.Answer":           {yes, no, unknown},
+		cli + "diffResult.Verdict":      {diffWidened, diffNotWidened, diffUndecided},
+		cli + "diffChange.Action":       actions,
+		cli + "diffPlace.Action":        actions,
+		cli + "diffRow.StartKind":       {attackpaths.Node, attackpaths.ServiceAccount},
+		cli + "diffRow.Kind":            holdingKinds(),
+		"/attackpaths.Count.Kind":       holdingKinds(),
+		log + "AsNode":                  evaluated,
+		log + "Evaluators":              evaluated,
+		"/noderestriction.Condition.Of": {"object", "oldObject", "name", "namespace"},
+		"/internal/doctor.Step.ID":      {"record", "authorize", "identify", "watch", "withdraw", "restrict", "clean-up"},
+	}
+	of := map[string][]string{}
+	for field, all := range values {
+		of[modulePath+field] = all
+	}
+	return of
+}
+
+func holdingKinds() []string {
+	return []string{
+		attackpaths.ClusterAdmin, attackpaths.Node, attackpaths.Pod, attackpaths.ServiceAccount, attackpaths.User, attackpaths.Group,
+		attackpaths.Secret, attackpaths.Namespace,
+	}
+}
+
+// kubernetesFields describe fields of Kubernetes' types.
+func kubernetesFields() map[string]string {
+	texts := map[string]string{}
+	for of, fields := range map[reflect.Type]map[string]string{
+		reflect.TypeFor[rbacv1.PolicyRule](): {
+			"Verbs": "The verbs that the rule allows; * for all.", "APIGroups": "API groups of Resources; \"\" is the core group, * all.",
+			"Resources":       "Resources, with a subresource after a slash; * for all.",
+			"ResourceNames":   "The only names that the rule is for; absent for all.",
+			"NonResourceURLs": "Paths of requests without a resource; * at the end of one stands for any rest.",
+		},
+		reflect.TypeFor[corev1.Taint](): {
+			"Key": "The key of the taint.", "Value": "The value of the taint.",
+			"Effect":    "What happens to pods that do not tolerate it: NoSchedule, PreferNoSchedule or NoExecute.",
+			"TimeAdded": "When the taint was added.",
+		},
+	} {
+		for field, text := range fields {
+			texts[of.PkgPath()+"."+of.Name()+"."+field] = text
+		}
+	}
+	return texts
+}

@@ -1,0 +1,265 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// collector adds outcomes to sums, in the order of the log.
+type collector struct {
+	ctx context.Context
+	ev  *Evaluators
+	*sums
+	hashes hashes
+	stages *stages[pendingEnd]
+	// plain has the outcomes of pending ends without a detail, which are the same for all
+	// requests of a node.
+	plain map[plainEnd]*outcome
+}
+
+// pendingEnd is the last stage of a request whose first was not read.
+type pendingEnd struct {
+	outcome *outcome // its time is not that of the end
+	at      time.Time
+}
+
+type plainEnd struct {
+	by       who
+	logged   answered
+	examined bool
+}
+
+func newCollector(ctx context.Context, ev *Evaluators) *collector {
+	c := &collector{ctx: ctx, ev: ev, sums: newSums(), hashes: hashes{}, plain: map[plainEnd]*outcome{}}
+	c.stages = newStages(c.addEnd, func(end pendingEnd) bool { return end.outcome.detail != nil })
+	return c
+}
+
+// merge adds a part of the log.
+func (c *collector) merge(p *part) {
+	c.saw(p.first, p.last, p.answered)
+	for i := range p.outcomes {
+		switch o := &p.outcomes[i]; {
+		case !o.long:
+			c.add(o)
+		case o.last:
+			c.stages.end(o.key, c.pending(o))
+		default:
+			c.stages.start(o.key)
+			c.add(o)
+		}
+	}
+	p.clear()
+}
+
+// pending returns the end of a request for the time until its start is read.
+func (c *collector) pending(o *outcome) pendingEnd {
+	kept := *o
+	kept.key = stageKey{}
+	if o.detail != nil {
+		return pendingEnd{&kept, o.at}
+	}
+	key := plainEnd{o.by, o.logged, o.examined}
+	known := c.plain[key]
+	if known == nil {
+		if len(c.plain) >= MaxNodes {
+			clear(c.plain)
+		}
+		known = &kept
+		c.plain[key] = known
+	}
+	return pendingEnd{known, o.at}
+}
+
+func (c *collector) addEnd(end pendingEnd) {
+	o := *end.outcome
+	o.at = end.at
+	c.add(&o)
+}
+
+func (c *collector) add(o *outcome) {
+	t := &c.totals
+	if o.logged == answeredUnknown {
+		t.Unauthenticated++
+		return
+	}
+	t.count(o)
+	from := c.ids.add(o)
+	switch o.logged {
+	case answeredAllowed:
+		t.Allowed++
+		c.addAllowed(o, from)
+	case answeredRefused:
+		t.Refused++
+		c.addRefused(o, from)
+	default:
+		t.Unanswered++
+	}
+}
+
+func (t *Totals) count(o *outcome) {
+	t.Requests++
+	switch {
+	case o.by.standing == Conforming:
+		t.Conforming++
+	case o.by.standing == Bootstrapping:
+		t.Bootstrapping++
+	default:
+		t.Nonconforming++
+	}
+	if o.by.impersonated {
+		t.Impersonated++
+	}
+}
+
+func (c *collector) addAllowed(o *outcome, from place) {
+	if o.examined {
+		c.totals.Writes++
+	}
+	d := o.detail
+	if d == nil {
+		return
+	}
+	switch {
+	case d.answer.unexamined != "":
+		c.totals.Writes++
+		c.totals.NotExamined++
+		c.unexamined[NotExamined{
+			Verb: d.asked.Verb, Group: d.written.Group, Resource: d.written.Resource, Subresource: d.written.Subresource,
+			Why: d.answer.unexamined,
+		}]++
+	case d.answer.err != nil:
+		key := c.key(o, from, "")
+		if known := c.undecided.find(key); known != nil {
+			c.undecided.again(known, o.at, o.says)
+			return
+		}
+		l := o.listed(key, c.undecided.accepts(key))
+		l.Refusal.Error = d.answer.err.Error()
+		c.undecided.add(l)
+	case d.answer.refusedBy != "":
+		c.addWouldBe(o, from)
+	}
+}
+
+func (c *collector) key(o *outcome, from place, by string) listedKey {
+	return listedKey{c.hashes.of(o.distinct(by)), from}
+}
+
+func (c *collector) addWouldBe(o *outcome, from place) {
+	d := o.detail
+	key := c.key(o, from, d.answer.refusedBy)
+	for _, t := range []*tally{c.would, c.undecided} {
+		if known := t.find(key); known != nil {
+			t.again(known, o.at, o.says)
+			return
+		}
+	}
+	accepted := c.would.accepts(key)
+	l := o.listed(key, accepted)
+	r := &l.Refusal
+	r.By, r.Code, r.Caveat = d.answer.refusedBy, d.answer.code, d.answer.caveat
+	if d.answer.reason.Code != "" {
+		r.Message, r.Hint = d.answer.reason.Message, d.answer.reason.Hint
+	} else if accepted || c.ev.Missing != nil {
+		reason, unsure := c.ev.explain(c.ctx, &d.asked)
+		r.Code, r.Message, r.Hint = cmp.Or(reason.Code, r.Code), reason.Message, reason.Hint
+		if unsure != "" {
+			r.Error = unsure
+			c.undecided.add(l)
+			return
+		}
+	}
+	c.would.add(l)
+}
+
+// addRefused adds a refusal of the log with the answer of the evaluators.
+func (c *collector) addRefused(o *outcome, from place) {
+	d := o.detail
+	key := c.key(o, from, d.refusedBy)
+	if known := c.refused.find(key); known != nil {
+		c.refused.again(known, o.at, o.says)
+		return
+	}
+	accepted := c.refused.accepts(key)
+	l := o.listed(key, accepted)
+	r := &l.Refusal
+	r.By, r.Reason, r.Evaluators = d.refusedBy, d.reason, saysAllow
+	switch {
+	case d.answer.err != nil:
+		r.Evaluators, r.Error = saysUndecided, d.answer.err.Error()
+	case d.answer.unexamined != "":
+		r.Evaluators, r.Error = saysUndecided, string(d.answer.unexamined)
+	case d.answer.refusedBy != "":
+		r.Evaluators, r.Code, r.Caveat = saysRefuse, d.answer.code, d.answer.caveat
+		reason, unsure := d.answer.reason, ""
+		if reason.Code == "" && accepted {
+			reason, unsure = c.ev.explain(c.ctx, &d.asked)
+		}
+		r.Code, r.Message, r.Hint = cmp.Or(reason.Code, r.Code), reason.Message, reason.Hint
+		if unsure != "" {
+			r.Evaluators, r.Error = saysUndecided, unsure
+		}
+	}
+	c.refused.add(l)
+}
+
+// says returns the texts of a request for its entry. What explains an answer is the same for
+// all requests of the entry.
+func (o *outcome) says(l *Listed) texts {
+	d, t := o.detail, l.texts()
+	if d.answer.reason.Code != "" {
+		t.message, t.hint = d.answer.reason.Message, d.answer.reason.Hint
+	}
+	if d.answer.err != nil {
+		t.err = d.answer.err.Error()
+	}
+	t.reason = d.reason
+	return t
+}
+
+// listed returns an entry for a request.
+func (o *outcome) listed(key listedKey, accepted bool) *Listed {
+	d, q := o.detail, &o.detail.asked
+	l := &Listed{Request: key.request, Place: key.place, Plain: d.answer.plainCode(), Sampled: o.at}
+	l.Refusal = Refusal{
+		Node: key.place.Node, Identity: q.User, Standing: o.by.standing, Groups: slices.Sorted(slices.Values(q.Groups)),
+		Verb: q.Verb, Group: q.Group, Resource: q.Resource, Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
+		Path: q.Path, FieldSelector: d.selectors.fields, LabelSelector: d.selectors.labels, Count: 1, First: o.at, Last: o.at,
+	}
+	if q.ResourceRequest && (d.answer.refusedBy == ByNodeRestriction && o.logged == answeredAllowed || d.refusedBy == ByAdmission) {
+		l.Refusal.Name = d.written.Name
+	}
+	if accepted && !o.by.standing.conforms() {
+		l.asked = q
+	}
+	return l
+}
+
+// plainCode is the code of a refusal before it is explained.
+func (a *answer) plainCode() verdict.Code {
+	if a.err != nil || a.unexamined != "" {
+		return ""
+	}
+	return a.code
+}
+
+// report makes the report of the whole log.
+func (c *collector) report(read auditlog.Summary) *Report {
+	c.stages.eachEnd(func(_ stageKey, end pendingEnd) { c.addEnd(end) })
+	c.addRead(read, c.stages.doubtful)
+	return c.sums.report(nodesOf(c.ev.State.NodeNames()), c.asNode)
+}
+
+// asNode returns the answer to a request of the user of a node.
+func (c *collector) asNode(l *Listed, node string) string {
+	if l.asked == nil {
+		return ""
+	}
+	return c.ev.asNode(c.ctx, l.asked, node)
+}

@@ -1,0 +1,179 @@
+package replay
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// nodes are the names of the nodes of a state.
+type nodes map[string]bool
+
+func nodesOf(names []string) nodes {
+	all := nodes{}
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
+}
+
+// report makes the report of a log. AsNode returns the answer to an entry's request of the
+// user of a node; empty if it does not matter.
+func (s *sums) report(state nodes, asNode func(*Listed, string) string) *Report {
+	at := s.ids.resolver()
+	r := &Report{
+		Totals: s.totals, WouldBeRefused: s.would.list(at, asNode), Refused: s.refused.list(at, nil),
+		Nonconforming: s.ids.list(), Nodes: s.ids.summary(state), NotExamined: s.notExamined(),
+	}
+	if s.undecided.total > 0 {
+		r.Undecided = s.undecided.list(at, nil)
+	}
+	more := More{WouldBeRefused: s.would.rest.list(at), Refused: s.refused.rest.list(at), Undecided: s.undecided.rest.list(at)}
+	if len(more.WouldBeRefused)+len(more.Refused)+len(more.Undecided) > 0 {
+		r.More = &more
+	}
+	t := &r.Totals
+	t.WouldBeRefused, t.NotInState, t.Undecided = s.would.total, s.would.caveats, s.undecided.total
+	if !s.first.IsZero() {
+		first, last := s.first.UTC(), s.last.UTC()
+		t.First, t.Last = &first, &last
+	}
+	t.Duration = s.last.Sub(s.first).String()
+	r.onlyReceived = t.Events > 0 && !s.answered
+	return r
+}
+
+func (s *sums) notExamined() []NotExamined {
+	var all []NotExamined
+	for kind, n := range s.unexamined {
+		kind.Count = n
+		all = append(all, kind)
+	}
+	slices.SortFunc(all, func(a, b NotExamined) int {
+		return cmp.Or(
+			cmp.Compare(b.Count, a.Count), strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource),
+			strings.Compare(a.Subresource, b.Subresource), strings.Compare(a.Verb, b.Verb), cmp.Compare(a.Why, b.Why),
+		)
+	})
+	return all
+}
+
+// resolver finds the node of a request that does not show it: the only node for which the
+// same user acted from the same address, or else the only node of the user.
+type resolver struct {
+	ids *identities
+	// only has the node of each user that acted for one.
+	only map[identityKey]string
+}
+
+func (ids *identities) resolver() *resolver {
+	r := &resolver{ids: ids, only: map[identityKey]string{}}
+	for key, n := range ids.pairs.kept {
+		if id := ids.all.find(key.identity); id != nil && id.acted == *n {
+			r.only[key.identity] = key.node
+		}
+	}
+	return r
+}
+
+func (r *resolver) node(p place) string {
+	if p.User == "" {
+		return p.Node
+	}
+	if b := r.ids.at.find(address{p.User, p.Source}); b != nil {
+		return b.node
+	}
+	return r.only[identityKey{p.User, p.Standing}]
+}
+
+// list returns the entries in order, with their nodes; it is never nil.
+func (t *tally) list(at *resolver, asNode func(*Listed, string) string) []Refusal {
+	merged := make(map[listedKey]*Listed, len(t.entries.kept))
+	for _, l := range t.entries.kept {
+		entry := *l
+		entry.Refusal.Node = at.node(l.Place)
+		key := listedKey{l.Request, place{Node: entry.Refusal.Node}}
+		if known := merged[key]; known != nil {
+			known.merge(&entry)
+			continue
+		}
+		merged[key] = &entry
+	}
+	all := make([]Refusal, 0, len(merged))
+	for _, l := range merged {
+		r := l.Refusal
+		r.AsNode = ""
+		if asNode != nil && r.Node != "" && !r.Standing.conforms() {
+			r.AsNode = asNode(l, r.Node)
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, compareRefusals)
+	return all
+}
+
+// list returns the counts with their nodes, sorted.
+func (r *remainders) list(at *resolver) []Remainder {
+	merged := map[Remainder]int{}
+	for k, n := range r.kinds.kept {
+		merged[Remainder{Node: at.node(k.place), Group: k.group, Resource: k.resource, Subresource: k.sub, Code: k.code}] += *n
+	}
+	for code, n := range r.beyond {
+		merged[Remainder{Code: code}] += n
+	}
+	var all []Remainder
+	for kind, n := range merged {
+		kind.Count = n
+		all = append(all, kind)
+	}
+	slices.SortFunc(all, compareRemainders)
+	return all
+}
+
+// list returns the nonconforming kubelets, the most frequent first; it is never nil.
+func (ids *identities) list() []Identity {
+	nodes, told := map[identityKey][]string{}, map[identityKey]int{}
+	for key, n := range ids.pairs.kept {
+		nodes[key.identity] = append(nodes[key.identity], key.node)
+		told[key.identity] += *n
+	}
+	list := make([]Identity, 0, len(ids.all.kept))
+	for key, id := range ids.all.kept {
+		list = append(list, Identity{
+			Username: key.user, Standing: key.standing, Why: key.standing.Why(), Groups: append([]string{}, id.groups...),
+			Nodes: append([]string{}, slices.Sorted(slices.Values(nodes[key]))...), MoreNodes: id.acted - told[key],
+			UserAgents: append([]string{}, id.agents...), Count: id.count, First: id.first, Last: id.last,
+		})
+	}
+	slices.SortFunc(list, func(a, b Identity) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Username, b.Username), cmp.Compare(a.Standing, b.Standing))
+	})
+	return list
+}
+
+// summary compares the nodes of the log with those of the state.
+func (ids *identities) summary(state nodes) Nodes {
+	n := Nodes{NeverConforming: []NeverConforming{}, Silent: []string{}, NotInState: []string{}, NotTold: ids.requests + ids.shown}
+	for _, id := range ids.all.kept {
+		n.NotTold -= id.count
+	}
+	for _, name := range slices.Sorted(maps.Keys(ids.nodes.kept)) {
+		s := ids.nodes.kept[name]
+		n.NotTold -= s.requests
+		if !state[name] {
+			n.NotInState = append(n.NotInState, name)
+		}
+		if s.conforms {
+			n.Conforming++
+			continue
+		}
+		n.NeverConforming = append(n.NeverConforming, NeverConforming{Name: name, Identities: s.actors, InState: state[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(state)) {
+		if ids.nodes.kept[name] == nil {
+			n.Silent = append(n.Silent, name)
+		}
+	}
+	return n
+}

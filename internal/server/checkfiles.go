@@ -1,0 +1,185 @@
+package server
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/apiserver"
+	"github.com/node-authorizer/node-authorizer/internal/mappings"
+)
+
+// FileProblem is something wrong with a file that a configuration names. Messages contain nothing of
+// keys and tokens.
+type FileProblem struct {
+	v1alpha1.Problem
+	// Warning is true if the server works with the file.
+	Warning bool
+	// Missing is true if the file, or one that it names, does not exist.
+	Missing bool
+}
+
+// CheckFiles reads the files that a valid configuration names, with the functions that the server
+// reads them with, and returns what is wrong with them at a time. Without a warning, the server does
+// not start, does not become ready, or refuses those for whom the file is.
+func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProblem {
+	c := &fileCheck{now: now}
+	if needsCluster(config) {
+		c.kubeconfig(config.Cluster.Kubeconfig)
+	}
+	w, b := &config.Webhook, &config.Bootstrap
+	if w.Address != "" {
+		c.endpoint(&certificateFiles{
+			section: "webhook", certificate: w.CertificateFile, key: w.KeyFile, authorities: w.ClientCAFile,
+		})
+	}
+	if b.Address != "" {
+		c.endpoint(&certificateFiles{
+			section: "bootstrap", certificate: b.CertificateFile, key: b.KeyFile, authorities: b.ClientCAFile,
+		})
+		if b.Attestor == v1alpha1.AWSAttestor && b.AWS.CertificatesFile != "" {
+			c.certificatesOfAWS(b.AWS.CertificatesFile)
+		}
+	}
+	if decides(config) && config.Authorization.Mode == v1alpha1.ChainMode {
+		c.chain(config.Authorization.ConfigFile)
+	}
+	if w.Answers(v1alpha1.ServeAuthentication) && slices.Contains(config.IAM.Sources, v1alpha1.FileSource) {
+		c.mappings(&config.IAM)
+	}
+	return c.found
+}
+
+// fileCheck collects what is wrong with files.
+type fileCheck struct {
+	now   time.Time
+	found []FileProblem
+	// exposed are the files with secrets that were already reported.
+	exposed []string
+}
+
+func (c *fileCheck) wrong(field, format string, args ...any) {
+	c.found = append(c.found, FileProblem{Problem: v1alpha1.Problem{Field: field, Message: fmt.Sprintf(format, args...)}})
+}
+
+func (c *fileCheck) warn(field, format string, args ...any) {
+	c.wrong(field, format, args...)
+	c.found[len(c.found)-1].Warning = true
+}
+
+// unusable reports why a file cannot be used.
+func (c *fileCheck) unusable(field string, err error) {
+	c.wrong(field, "%v", err)
+	c.found[len(c.found)-1].Missing = isMissing(err)
+}
+
+// isMissing also recognizes errors of libraries that wrap only the text.
+func isMissing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), syscall.ENOENT.Error())
+}
+
+// read returns nil if a file cannot be read.
+func (c *fileCheck) read(field, path string) []byte {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		c.unusable(field, err)
+		return nil
+	}
+	return append([]byte{}, text...)
+}
+
+// secret warns if everybody on the host may read or replace a file with a secret.
+func (c *fileCheck) secret(field, path string) {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" || slices.Contains(c.exposed, path) {
+		return
+	}
+	if mode := info.Mode().Perm(); mode&0o006 != 0 {
+		c.exposed = append(c.exposed, path)
+		c.warn(field, "%s has the mode %04o, so that every user of the host can read or replace it: "+
+			"take these permissions away with chmod o-rw", path, mode)
+	}
+}
+
+func (c *fileCheck) kubeconfig(path string) {
+	const field = "cluster.kubeconfig"
+	if path == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		c.warn(field, "empty, and this is not a pod: the service account that the server uses is not checked")
+		return
+	}
+	found, err := apiserver.Inspect(path)
+	if err != nil {
+		c.unusable(field, shortError{err, "read " + field + ": "})
+		return
+	}
+	if path == "" {
+		return // the kubelet keeps the files of a pod's service account
+	}
+	for _, file := range found.SecretFiles {
+		c.secret(field, file)
+	}
+	if found.ClientCertificate != nil {
+		c.validity(field, path+": the client certificate", found.ClientCertificate)
+	}
+	if len(found.Authorities) > 0 {
+		c.authorities(field, path+": the certificate authority", found.Authorities, x509.ExtKeyUsageServerAuth)
+	}
+}
+
+// shortError is an error without the beginning of its text.
+type shortError struct {
+	error
+	prefix string
+}
+
+func (e shortError) Error() string { return strings.TrimPrefix(e.error.Error(), e.prefix) }
+func (e shortError) Unwrap() error { return e.error }
+
+func (c *fileCheck) chain(path string) {
+	const field = "authorization.configFile"
+	_, err := chain.Load(path)
+	var problems chain.Problems
+	switch {
+	case err == nil:
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			c.unusable(field, fmt.Errorf("%s: %w", path, p))
+		}
+	default:
+		c.unusable(field, err)
+	}
+}
+
+func (c *fileCheck) mappings(config *v1alpha1.IAM) {
+	const field = "iam.file"
+	text, err := mappings.ReadFile(config.File)
+	if err != nil {
+		c.unusable(field, err)
+		return
+	}
+	parsed, findings := iam.ParseFile(text, config.File)
+	rules := iam.Rules{Partition: config.Partition, RolePaths: iam.PathPolicy(config.RolePaths), Reserved: reserved(config)}
+	findings = append(findings, parsed.Check(rules)...)
+	finding.Sort(findings)
+	for _, f := range findings {
+		if !f.Severity.AtLeast(finding.Warning) {
+			continue
+		}
+		c.warn(field, "%v: %s [%s]; %s", f.Place, f.Message, f.Code, f.Remedy)
+	}
+	if len(parsed.Broken) > 0 {
+		c.wrong(field, "%s: the server cannot read %s, and does not become ready: correct the file",
+			config.File, strings.Join(parsed.Broken, ", "))
+	}
+}
