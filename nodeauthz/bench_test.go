@@ -53,9 +53,8 @@ func BenchmarkMessage(b *testing.B) {
 	for i := range pods {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("pod-%d-%d", i/replicas, i)}}
 		pod.Spec.NodeName = fmt.Sprint("node-", i%nodes)
-		pod.Spec.Volumes = []corev1.Volume{{
-			Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: fmt.Sprint("secret-", i/replicas)}},
-		}}
+		secret := &corev1.SecretVolumeSource{SecretName: fmt.Sprint("secret-", i/replicas)}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: secret}}}
 		g.SetPod(pod)
 	}
 	a := nodeauthz.New(g, kubeversion.For(kubeversion.Latest))

@@ -11,7 +11,8 @@ import (
 func Validate(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	var errs field.ErrorList
 	if (spec.ResourceAttributes == nil) == (spec.NonResourceAttributes == nil) {
-		errs = append(errs, field.Invalid(specPath(), field.OmitValueType{}, "set exactly one of resourceAttributes and nonResourceAttributes"))
+		errs = append(errs,
+			field.Invalid(specPath(), field.OmitValueType{}, "set exactly one of resourceAttributes and nonResourceAttributes"))
 	}
 	if spec.User == "" && len(spec.Groups) == 0 {
 		errs = append(errs, field.Required(specPath().Child("user"), "set user, groups or both"))
