@@ -79,12 +79,16 @@ func withExamples(t *testing.T) string {
 	return dir
 }
 
-// printed runs a command as it would be typed.
+// printed runs a command as it would be typed on the terminal of the recording.
 func printed(t *testing.T, command string) string {
 	t.Helper()
 	var out, stderr bytes.Buffer
-	if status := Main(strings.Fields(command), strings.NewReader(""), &out, &stderr); status == 2 {
-		t.Fatalf("%s: %s", command, &stderr)
+	a := &app{streams: newStreams(strings.NewReader(""), &out, &stderr)}
+	a.width = recording.Columns
+	root := a.root(binaryName)
+	root.SetArgs(strings.Fields(command)[1:])
+	if err := root.ExecuteContext(t.Context()); err != nil || a.status == statusUndecided {
+		t.Fatalf("%s: %v\n%s", command, err, &stderr)
 	}
 	return out.String()
 }

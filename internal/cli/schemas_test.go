@@ -46,7 +46,11 @@ func documents() []documented {
 		{&diffResult{}, []string{"diff"}, "What nodes and service accounts reach in one state of a cluster and not in another."},
 		{&doctor.Report{}, []string{"doctor"}, "What the doctor found, and which checks could be made."},
 		{&doctor.Plan{}, []string{"doctor"}, "The steps by which a cluster moves to Node authorization, with their status."},
-		{&replay.Report{}, []string{"audit", "audit merge"}, "Which requests of an audit log would be refused, and which kubelets do not conform."},
+		{
+			&replay.Report{},
+			[]string{"audit", "audit merge"},
+			"Which requests of an audit log would be refused, and which kubelets do not conform.",
+		},
 		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
 		{versionResult{}, []string{"version"}, "The version of the program."},
 	}

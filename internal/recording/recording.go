@@ -98,13 +98,15 @@ func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.text, form
 
 func (p *picture) head(title string) {
 	width, height := Columns*charWidth+2*margin, bar+Rows*lineHeight+margin
-	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" xml:space="preserve" role="img" aria-labelledby="title">`+"\n", width, height)
+	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" xml:space="preserve" `, width, height)
+	p.printf(`role="img" aria-labelledby="title">` + "\n")
 	p.printf("<title id=\"title\">%s</title>\n<style>\n%s", html.EscapeString(title), style)
 	begin := 0.0
 	for i := range p.scenes {
 		begin = p.keyframes(i, begin)
 	}
-	p.printf("@media (prefers-reduced-motion: reduce) {\n  * { animation: none !important }\n  #scene%d, #output%d { opacity: 1 }\n  #typed%d { opacity: 0 }\n}\n",
+	p.printf("@media (prefers-reduced-motion: reduce) {\n  * { animation: none !important }\n"+
+		"  #scene%d, #output%d { opacity: 1 }\n  #typed%d { opacity: 0 }\n}\n",
 		p.still, p.still, p.still)
 	p.printf("</style>\n<rect width=\"%g\" height=\"%g\" rx=\"8\" fill=\"#14181d\"/>\n", width, height)
 	for i, color := range []string{"#e0645c", "#dfb24c", "#62b866"} {
@@ -112,7 +114,11 @@ func (p *picture) head(title string) {
 	}
 }
 
-const style = `text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #c9d1d9; white-space: pre }
+const style = `text {
+  font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  fill: #c9d1d9;
+  white-space: pre
+}
 .comment { fill: #8b98a5 }
 .command { fill: #ffffff; font-weight: 600 }
 .scene, .output { opacity: 0 }

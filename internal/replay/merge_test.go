@@ -69,7 +69,9 @@ func randomLog(random *rand.Rand, requests int) []string {
 			e = e.by("system:bootstrap:abcdef", "system:bootstrappers")
 		case 4:
 			e = e.by(pick("someone", "system:anonymous"))
-			e.agent = pick(agent, "kubelet/v1.36.0", "kubelet/v1.35.0", "kubectl/v1.36.0", "kubelet/v1.34.0", "kubelet/v1.33.1", "kubelet/v1.33")
+			e.agent = pick(
+				agent, "kubelet/v1.36.0", "kubelet/v1.35.0", "kubectl/v1.36.0", "kubelet/v1.34.0", "kubelet/v1.33.1", "kubelet/v1.33",
+			)
 		default:
 			e = e.node(node)
 		}

@@ -149,6 +149,9 @@ func TestWhatIsNoPartialReportIsRefused(t *testing.T) {
 		"an index that does not exist": {
 			replaced(`"index":0,"count":1`, `"index":1,"count":1`), "part 1 of 1 does not exist",
 		},
+		"too many parts": {
+			replaced(`"index":0,"count":1`, `"index":0,"count":10001`), "part 0 of 10001: there can be 10000 parts",
+		},
 		"an end of an unknown kind": {
 			replaced(`"open":{`, `"open":{"ends":[{"key":"`+strings.Repeat("0", 32)+`","at":"2026-01-31T12:00:00Z","of":0}]`),
 			"open.ends[0].of: there is no kind 0",

@@ -237,6 +237,9 @@ func (p *Partial) check() error {
 	if s := p.Share; s != nil && (s.Count < 1 || s.Index < 0 || s.Index >= s.Count) {
 		return fmt.Errorf("part %d of %d does not exist", s.Index, s.Count)
 	}
+	if s := p.Share; s != nil && s.Count > auditlog.MaxShares {
+		return fmt.Errorf("part %d of %d: there can be %d parts", s.Index, s.Count, auditlog.MaxShares)
+	}
 	for i, end := range p.Open.Ends {
 		if end.Of < 0 || end.Of >= len(p.Open.Kinds) {
 			return fmt.Errorf("open.ends[%d].of: there is no kind %d", i, end.Of)

@@ -18,7 +18,8 @@ import (
 // space for the state of a large cluster. Processor time has no limit.
 func TestServersHaveALimitOfMemory(t *testing.T) {
 	chart := rendered(t,
-		image+"bootstrap: {enabled: true, config: {bootstrap: {attestor: alwaysallow}}, certificates: {names: [join.example.com]}}")
+		image+"bootstrap: {enabled: true, config: {bootstrap: {attestor: alwaysallow, acceptAlwaysAllow: true}}, "+
+			"certificates: {names: [join.example.com]}}")
 	for name, c := range map[string]struct {
 		pod  *corev1.PodSpec
 		want string

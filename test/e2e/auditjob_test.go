@@ -69,7 +69,8 @@ func TestAuditJobMakesTheReportOfOneRun(t *testing.T) {
 	if err := server.Build(t.Context(), "../..", v.program); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shop.as(t, "web-1").CoreV1().Secrets("payments").Get(t.Context(), "nothing", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+	_, err := shop.as(t, "web-1").CoreV1().Secrets("payments").Get(t.Context(), "nothing", metav1.GetOptions{})
+	if !apierrors.IsForbidden(err) {
 		t.Fatalf("a secret of no pod: %v", err)
 	}
 	divideLog(t, filepath.Join(v.input, "logs", "cp-1"))
@@ -105,7 +106,8 @@ func TestAuditJobMakesTheReportOfOneRun(t *testing.T) {
 	if len(exits) != 1 {
 		t.Fatalf("%d pods merged", len(exits))
 	}
-	whole := exec.CommandContext(t.Context(), v.program, "audit", "--from", snapshot, "-o", "json", filepath.Join(v.input, "logs/*/audit*.log*"))
+	logs := filepath.Join(v.input, "logs/*/audit*.log*")
+	whole := exec.CommandContext(t.Context(), v.program, "audit", "--from", snapshot, "-o", "json", logs)
 	var want bytes.Buffer
 	whole.Stdout = &want
 	exit := new(exec.ExitError)

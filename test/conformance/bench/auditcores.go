@@ -55,16 +55,18 @@ func (b *bench) auditCores(state *source.State, l fileCluster) (table, []target,
 					return t, nil, err
 				}
 			}
-			b.log("audit: %s: round %d: %s and %s lines a second", name, i+1, thousands(runs[0].rate), thousands(runs[1].rate))
+			b.log("audit: %s: round %d: %s and %s lines a second", name, i+1,
+				thousands(runs[0].rate), thousands(runs[1].rate))
 			one, all, ratios = append(one, runs[0].rate), append(all, runs[1].rate), append(ratios, runs[1].rate/runs[0].rate)
 			each, costs = append(each, float64(lines)/runs[1].processor), append(costs, runs[1].processor/runs[0].processor)
 		}
 		ratio := median(ratios)
-		t.add(name, times(ratio), thousands(median(one)), thousands(median(all)), thousands(median(each)), times(median(costs)))
+		t.add(name, times(ratio), thousands(median(one)), thousands(median(all)),
+			thousands(median(each)), times(median(costs)))
 		want := 0.8 * float64(cores)
 		targets = append(targets, target{
-			what: fmt.Sprintf("`audit` of many files, %s, %d cores to one", name, cores), want: "at least " + times(want), got: times(ratio),
-			missedBy: want / ratio, why: whyAuditCores,
+			what: fmt.Sprintf("`audit` of many files, %s, %d cores to one", name, cores), want: "at least " + times(want),
+			got: times(ratio), missedBy: want / ratio, why: whyAuditCores,
 		})
 	}
 	return t, targets, nil
