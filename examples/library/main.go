@@ -3,7 +3,7 @@
 //
 //	go run ./examples/library examples/shop.snapshot pay-1 secrets payments/card-processor
 //
-// The snapshot is in the form of `node-authorizer snapshot -o json`: one object a
+// The snapshot is in the form of `node-authorizer snapshot --format json`: one object a
 // line, compressed with gzip.
 package main
 

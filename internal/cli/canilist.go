@@ -132,9 +132,11 @@ func (s *session) readRules(who identity) error {
 	case !s.State.Partial():
 		return nil
 	case who.Node != "":
-		return s.readReach(who.Node)
+		if err := s.readReach(who.Node); err != nil {
+			return err
+		}
 	}
-	return s.State.Read(source.Part{Kinds: source.RBACKinds()})
+	return s.ReadUser(who.User, who.Groups)
 }
 
 // missingRules is what could not be read, or files lack, and could give the user more rights.

@@ -5,11 +5,12 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
 // nodesNear returns the nodes of [session.knownNodes]. Of a cluster that is read in parts, it
 // returns only the named node if that is known; if it is not, nodes without a Node object are left
-// out, unless there is no other or the user may not list nodes.
+// out, unless there is no other or the user may not list nodes. Of a snapshot, none is left out.
 func (s *session) nodesNear(name string) ([]string, error) {
 	if !s.State.Partial() {
 		return s.knownNodes(), nil
@@ -25,6 +26,9 @@ func (s *session) nodesNear(name string) ([]string, error) {
 			return []string{name}, nil
 		}
 	}
+	if s.State.OfFile() {
+		return s.nodesOfFile()
+	}
 	names, readable, err := s.State.ListNodeNames()
 	if err != nil {
 		return nil, err
@@ -37,6 +41,35 @@ func (s *session) nodesNear(name string) ([]string, error) {
 	known := append(names, s.State.Graph.Nodes()...)
 	slices.Sort(known)
 	return slices.Compact(known), nil
+}
+
+// nodesOfFile returns the nodes of [session.knownNodes] of a snapshot that is read in parts.
+func (s *session) nodesOfFile() ([]string, error) {
+	names, err := s.State.NodesOfFile()
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// readWhoCan reads of a snapshot what the answers of who-can depend on, and returns the nodes. Everything
+// is read unless the question is about reading one object of a snapshot of a cluster: other answers
+// depend on more objects of each node.
+func (s *session) readWhoCan(q question) ([]string, error) {
+	if !s.State.OfFile() {
+		return s.knownNodes(), nil
+	}
+	kind, related := nodeauthz.KindOf(q.Group, q.Resource)
+	reads := slices.Contains([]string{"get", "list", "watch"}, q.Verb)
+	if !s.State.Complete() || !reads || !related || q.Name == "" {
+		if err := s.State.ReadAll(); err != nil {
+			return nil, err
+		}
+		return s.knownNodes(), nil
+	}
+	req := q.request(identity{})
+	if err := s.ReadForAllNodes(req, kind); err != nil {
+		return nil, err
+	}
+	return s.nodesOfFile()
 }
 
 // namingNodes are the kinds of objects that name a node.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -128,13 +129,16 @@ func TestPartsAnswerAsTheWhole(t *testing.T) {
 			if q.object != "" {
 				counts["token: "+answer]++
 			}
+			if answer == yes && strings.Contains(want, string(chain.CodeBindingAllows)) {
+				counts["role: "+answer]++
+			}
 			if sameCount(got) != sameCount(want) {
 				t.Fatalf("cluster %d without %v: %s\nby parts: %s\nwhole: %s", seed, refused, q, got, want)
 			}
 		}
 	}
-	for _, answer := range []string{yes, no, unknown, "error", "token: " + yes, "token: " + no} {
-		if least := tried / 2; counts[answer] < least && !strings.HasPrefix(answer, "token") || counts[answer] == 0 {
+	for _, answer := range []string{yes, no, unknown, "error", "role: " + yes, "token: " + yes, "token: " + no} {
+		if least := tried / 3; counts[answer] < least && !strings.HasPrefix(answer, "token") || counts[answer] == 0 {
 			t.Errorf("only %d answers are %q: %v", counts[answer], answer, counts)
 		}
 	}

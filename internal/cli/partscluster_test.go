@@ -12,7 +12,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -246,36 +245,6 @@ func (c *partsCluster) persistentVolume(name string) *corev1.PersistentVolume {
 		volume.Spec.CSI.NodeStageSecretRef = &corev1.SecretReference{Namespace: c.namespace(), Name: c.secret()}
 	}
 	return volume
-}
-
-func (c *partsCluster) addRBAC() {
-	rule := func() rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{
-			APIGroups: []string{"*"}, Resources: []string{c.pick("secrets", "pods", "*", "configmaps", "nodes")},
-			Verbs: []string{c.pick("get", "list", "*", "request-serviceaccounts-token-audience")},
-		}
-	}
-	subject := func() []rbacv1.Subject {
-		return []rbacv1.Subject{
-			{Kind: "Group", APIGroup: rbacv1.GroupName, Name: c.pick("system:nodes", "system:authenticated", "others")},
-			{Kind: "User", APIGroup: rbacv1.GroupName, Name: c.pick("ada", "system:node:n0")},
-		}
-	}
-	const group = "/apis/rbac.authorization.k8s.io/v1/"
-	for i := range c.IntN(3) {
-		name, namespace := fmt.Sprintf("r%d", i), c.namespace()
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.pick("r0", "r1", "gone")}
-		c.put(group+"clusterroles/"+name, &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{rule()}})
-		if c.chance(3) {
-			c.put(group+"clusterrolebindings/"+name,
-				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref, Subjects: subject()})
-		}
-		meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-		c.put(group+"namespaces/"+namespace+"/roles/"+name, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule()}})
-		ref.Kind = c.pick("Role", "ClusterRole")
-		c.put(group+"namespaces/"+namespace+"/rolebindings/"+name,
-			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject()})
-	}
 }
 
 // text returns a result as indented JSON.

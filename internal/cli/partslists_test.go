@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -20,9 +19,15 @@ func TestQuestionsReadWhatTheyDependOn(t *testing.T) {
 		podsOfShop = "/api/v1/namespaces/shop/pods?limit=500"
 		volumes    = "/api/v1/persistentvolumes?limit=500"
 	)
+	const group = "/apis/rbac.authorization.k8s.io/v1/"
 	rbac := []string{
-		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?limit=500", "/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=500",
-		"/apis/rbac.authorization.k8s.io/v1/rolebindings?limit=500", "/apis/rbac.authorization.k8s.io/v1/roles?limit=500",
+		group + "clusterrolebindings?limit=500", group + "clusterroles?fieldSelector=metadata.name%3Dview",
+		group + "namespaces/shop/rolebindings?limit=500", group + "namespaces/shop/roles?fieldSelector=metadata.name%3Dconfig",
+	}
+	// A cluster-scoped request has no role bindings. One of each other kind shows whether the user may list it.
+	rbacOfCluster := []string{
+		group + "clusterrolebindings?limit=500", group + "clusterroles?fieldSelector=metadata.name%3Dview",
+		group + "rolebindings?limit=1", group + "roles?limit=1",
 	}
 	c := exampleCluster(t)
 	for _, test := range []struct {
@@ -31,8 +36,7 @@ func TestQuestionsReadWhatTheyDependOn(t *testing.T) {
 		as     identityFlags
 		answer string
 		lists  []string
-		refuse string
-		rbac   bool
+		rbac   []string
 	}{
 		{
 			rule: "a secret that a pod names: pods of the node", ask: "get secrets/db", answer: yes,
@@ -40,7 +44,7 @@ func TestQuestionsReadWhatTheyDependOn(t *testing.T) {
 		},
 		{
 			rule: "a secret that nothing names: also all volumes, and pods of its namespace", ask: "get secrets/none", answer: no,
-			lists: []string{anyRole, node, podsOnNode, podsOfShop, volumes}, rbac: true,
+			lists: []string{anyRole, node, podsOnNode, podsOfShop, volumes}, rbac: rbac,
 		},
 		{
 			rule: "a secret of a volume: also all volumes", ask: "get secrets/ceph", answer: yes,
@@ -51,7 +55,7 @@ func TestQuestionsReadWhatTheyDependOn(t *testing.T) {
 			lists: []string{
 				anyRole, node, podsOnNode, podsOfShop, volumes, "/api/v1/namespaces/pay/pods?fieldSelector=spec.nodeName%3Dn0",
 				"/api/v1/namespaces/pay/pods?limit=500",
-			}, rbac: true,
+			}, rbac: rbac,
 		},
 		{
 			rule: "a volume: the volume, and pods of the node in the namespace of its claim", ask: "get persistentvolumes/v0", answer: yes,
@@ -59,19 +63,29 @@ func TestQuestionsReadWhatTheyDependOn(t *testing.T) {
 		},
 		{
 			rule: "a config map that nothing names: pods of its namespace, no volumes", ask: "get configmaps/none", answer: no,
-			lists: []string{anyRole, node, podsOnNode, podsOfShop}, rbac: true,
+			lists: []string{anyRole, node, podsOnNode, podsOfShop}, rbac: rbac,
 		},
 		{
 			rule: "a pod: the pod", ask: "get pods/api", answer: yes,
 			lists: []string{anyRole, node, "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dapi"},
 		},
 		{
-			rule: "a pod of another node: the pod", ask: "get pods/far", answer: no, rbac: true,
+			rule: "a pod of another node: the pod", ask: "get pods/far", answer: no, rbac: rbac,
 			lists: []string{anyRole, node, "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dfar"},
 		},
 		{rule: "what every node may: nothing", ask: "get services/x", answer: yes, lists: []string{anyRole, node}},
-		{rule: "what no node may: roles", ask: "get deployments.apps/x", answer: no, lists: []string{anyRole, node}, rbac: true},
-		{rule: "a user: roles", ask: "get secrets/db", as: identityFlags{user: "ada"}, answer: no, lists: []string{anyRole}, rbac: true},
+		{rule: "what no node may: roles", ask: "get deployments.apps/x", answer: no, lists: []string{anyRole, node}, rbac: rbac},
+		{
+			rule: "a cluster-scoped object that no node may read: no role bindings", ask: "get csinodes/n1", answer: no,
+			lists: []string{anyRole, node}, rbac: rbacOfCluster,
+		},
+		{
+			rule: "a user: the roles that are bound to the user", ask: "get secrets/db", as: identityFlags{user: "ada"}, answer: no,
+			lists: []string{anyRole}, rbac: []string{
+				group + "clusterrolebindings?limit=500", group + "namespaces/shop/rolebindings?limit=500",
+				group + "clusterroles?fieldSelector=metadata.name%3Dedit", group + "roles?limit=1",
+			},
+		},
 		{
 			rule: "a token: the pods that use the account", ask: "create serviceaccounts/default token", answer: yes,
 			lists: []string{anyRole, node, podsOnNode},
@@ -91,11 +105,7 @@ func TestQuestionsReadWhatTheyDependOn(t *testing.T) {
 				q.who.node = "n0"
 			}
 			said, answer := c.partsSession().answered(t, q)
-			want := test.lists
-			if test.rbac {
-				want = append(slices.Clone(want), rbac...)
-			}
-			slices.Sort(want)
+			want := slices.Sorted(slices.Values(append(slices.Clone(test.lists), test.rbac...)))
 			if got := c.lists(); answer != test.answer || !slices.Equal(got, want) {
 				t.Errorf("lists\n%s\nwant\n%s\nanswer %s, want %s: %s",
 					strings.Join(got, "\n"), strings.Join(want, "\n"), answer, test.answer, said)
@@ -134,7 +144,11 @@ func exampleCluster(t *testing.T) *partsCluster {
 	}
 	volume("v0", "shop", "c0", "ceph")
 	volume("v1", "pay", "c1", "far")
-	c.put("/apis/rbac.authorization.k8s.io/v1/clusterroles/r0", &rbacv1.ClusterRole{})
+	c.bind("ClusterRole", "", "view", "system:nodes")
+	c.bind("ClusterRole", "", "unused", "others")
+	c.bind("ClusterRole", "shop", "edit", "ada")
+	c.bind("Role", "shop", "config", "system:nodes")
+	c.bind("Role", "pay", "config", "system:nodes")
 	return c
 }
 
@@ -153,10 +167,11 @@ func TestReachReadsOneNode(t *testing.T) {
 		"/api/v1/serviceaccounts?limit=1",
 		"/apis/certificates.k8s.io/v1/podcertificaterequests?fieldSelector=spec.nodeName%3Dn0",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?limit=500",
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles?fieldSelector=metadata.name%3Dview",
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1",
-		"/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=500",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/pay/roles?fieldSelector=metadata.name%3Dconfig",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles?fieldSelector=metadata.name%3Dconfig",
 		"/apis/rbac.authorization.k8s.io/v1/rolebindings?limit=500",
-		"/apis/rbac.authorization.k8s.io/v1/roles?limit=500",
 		"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dn0",
 		"/apis/storage.k8s.io/v1/csidrivers?limit=500",
 		"/apis/storage.k8s.io/v1/volumeattachments?limit=500",

@@ -140,8 +140,9 @@ the state could not be read.`,
 		if err != nil {
 			return err
 		}
-		state.inventory = *inTotal || len(state.from) > 0 && !cmd.Flags().Changed("in-total")
-		state.parts = !state.inventory || len(*kinds) > 0 || state.namespace != ""
+		narrowed := len(*kinds) > 0 || state.namespace != ""
+		state.inventory = *inTotal || len(state.from) > 0 && !cmd.Flags().Changed("in-total") && !narrowed
+		state.parts = !state.inventory || narrowed
 		s, err := state.load(cmd)
 		if err != nil {
 			return err
@@ -183,7 +184,7 @@ func (s *session) reached(node string, only filter) (reachResult, error) {
 	result := reachResult{
 		Node: node, Objects: []reachedObject{}, Standing: []standingGrant{},
 		Missing: append(s.missingForReach(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
-		inParts: s.State.Partial(),
+		inParts: s.State.Partial() && !s.State.OfFile(),
 	}
 	limits := &writeLimits{session: s, who: newIdentity(nodeidentity.User(node))}
 	for _, g := range said.Standing {

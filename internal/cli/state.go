@@ -30,6 +30,8 @@ type stateFlags struct {
 	inventory bool
 	// parts reads of a cluster only what the answer depends on, unless the state is changed.
 	parts bool
+	// partsOfFiles does so of a snapshot only.
+	partsOfFiles bool
 	// places notes where objects are in files.
 	places  bool
 	changes changeFlags
@@ -196,6 +198,7 @@ func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	if len(f.from) > 0 {
 		return source.LoadFiles(ctx, f.from, source.FileOptions{
 			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory, Places: f.places,
+			Parts: (f.parts || f.partsOfFiles) && !f.changes.given(),
 		})
 	}
 	config, err := f.connection.config()

@@ -83,6 +83,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		Args: questionArgs,
 	}
 	state, flags := addState(a, cmd), addQuestion(cmd)
+	state.partsOfFiles = true
 	state.completeAsked(cmd)
 	state.addBehaviour(cmd)
 	state.addChanges(cmd)

@@ -15,7 +15,10 @@ import (
 
 // whoCan answers the question for every node of the state, as can-i does for one.
 func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) {
-	known := s.knownNodes()
+	known, err := s.readWhoCan(q)
+	if err != nil {
+		return whoCanResult{}, err
+	}
 	if len(known) == 0 {
 		return whoCanResult{}, fmt.Errorf(
 			"%s names no nodes to ask about: add Node objects, or pods with spec.nodeName, with --from", s.State.Origin,

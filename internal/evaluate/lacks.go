@@ -31,11 +31,13 @@ type Lack struct {
 // authorizer allowed: the objects that could relate the requested object to the node, if the
 // Node authorizer found no path, and the roles, if RBAC was to be asked.
 func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC bool) []Lack {
-	switch {
-	case e.State.Complete() && !e.State.Changed():
+	if e.State.Partial() {
+		if unread := e.lackingParts(req, asksRBAC); len(unread) > 0 || !e.State.OfFile() {
+			return unread
+		}
+	}
+	if e.State.Complete() && !e.State.Changed() {
 		return nil
-	case e.State.Partial():
-		return e.lackingParts(req, asksRBAC)
 	}
 	var all []Lack
 	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && code == nodeauthz.NoPathToObject {
@@ -50,11 +52,13 @@ func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC boo
 
 // LackingForNode returns what the files do not hold and could extend the reach of a node.
 func (e *Evaluator) LackingForNode(node string) []Lack {
-	switch {
-	case e.State.Complete() && !e.State.Changed():
+	if e.State.Partial() {
+		if unread := notRead(e.NodeParts(node)); len(unread) > 0 || !e.State.OfFile() {
+			return unread
+		}
+	}
+	if e.State.Complete() && !e.State.Changed() {
 		return nil
-	case e.State.Partial():
-		return notRead(e.NodeParts(node))
 	}
 	return append(gaps(e.State.NodeGaps(node)), e.LackingForUser(nodeidentity.User(node))...)
 }
@@ -64,8 +68,8 @@ func (e *Evaluator) LackingForUser(user string, groups []string) []Lack {
 	switch {
 	case e.State.Complete() && !e.State.Changed():
 		return nil
-	case e.State.Partial():
-		return notRead([]source.Part{allRBAC()})
+	case e.State.Partial() && !e.State.OfFile():
+		return notRead(e.grantParts(user, groups))
 	}
 	_, err := e.State.RBAC.Grants(user, groups)
 	return e.lackingRoles(e.unknown(unresolvedIn(err)))
@@ -133,7 +137,7 @@ func (e *Evaluator) nodeGapsForPaths(nodes []string) []source.Gap {
 // node: the resources that could not be read, and what the files do not hold.
 func (e *Evaluator) MissingForKind(node string, kind graph.Kind) ([]source.Missing, []Lack) {
 	on := source.KindsAbout(kind)
-	if e.State.Partial() {
+	if e.State.Partial() && !e.State.OfFile() {
 		return unread(e.State, on), notRead(slices.DeleteFunc([]source.Part{{Kinds: on}}, e.State.HasRead))
 	}
 	var lacks []Lack
@@ -203,7 +207,7 @@ func unresolvedIn(err error) []rbac.Unresolved {
 // lackingForWrite returns what the files do not hold and could change a refusal by
 // NodeRestriction: objects that it looked up, or their uids.
 func (e *Evaluator) lackingForWrite(req *noderestriction.Request, answer noderestriction.Answer) []Lack {
-	if answer.Decision == verdict.Allow || e.State.Complete() || e.State.Partial() {
+	if answer.Decision == verdict.Allow || e.State.Complete() || e.State.Partial() && !e.State.OfFile() {
 		return nil // look-ups read the objects of a partial state
 	}
 	lack := func(resource, what string) []Lack {

@@ -42,13 +42,11 @@ func (e *Evaluator) readingParts(all chain.Chain) chain.Chain {
 		case chain.NameNode:
 			reading[i] = partsReader{a, e.readRelated}
 		case chain.NameRBAC:
-			reading[i] = partsReader{a, func(*access.Request) error { return e.State.Read(allRBAC()) }}
+			reading[i] = partsReader{a, e.readBound}
 		}
 	}
 	return reading
 }
-
-func allRBAC() source.Part { return source.Part{Kinds: source.RBACKinds()} }
 
 // readRelated reads what the Node authorizer's answer to a request depends on, with the
 // paths in its reason. Whatever was read, a refusal names the kinds that the user may not list.
@@ -155,6 +153,27 @@ func (q *relationQuestion) podsUsingClaims(node string) []source.Part {
 	return parts
 }
 
+// ReadForAllNodes reads what the Node authorizer's answers about an object depend on, for every node.
+func (e *Evaluator) ReadForAllNodes(req *access.Request, kind graph.Kind) error {
+	q := relationQuestion{Evaluator: e, req: req, kind: kind}
+	stages := []stage{q.pods}
+	switch {
+	case source.NamesItsNode(kind):
+		stages = []stage{q.object}
+	case kind == graph.PersistentVolume:
+		stages = []stage{q.object, q.podsOfClaims}
+	case kind == graph.Secret:
+		stages = []stage{q.pods, q.volumes, q.podsOfClaims}
+	}
+	for _, stage := range stages {
+		parts, _ := stage()
+		if err := e.State.Read(parts...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // found ends the question if there is a path: what has been read has all paths.
 func (q *relationQuestion) found() ([]source.Part, bool) {
 	return nil, q.Node.Decide(q.req).Decision == verdict.Allow
@@ -170,7 +189,7 @@ func (q *relationQuestion) foundInPod() ([]source.Part, bool) {
 // NodeParts returns unread parts of the cluster that the reach of a node depends on. When they
 // have been read, there may be more.
 func (e *Evaluator) NodeParts(node string) []source.Part {
-	parts := []source.Part{allRBAC()}
+	parts := e.grantParts(nodeidentity.User(node))
 	for _, kind := range graph.Kinds() {
 		parts = append(parts, e.partsOf(node, kind)...)
 	}
@@ -236,8 +255,8 @@ func (e *Evaluator) lackingParts(req *access.Request, asksRBAC bool) []Lack {
 	if nodeidentity.Of(req.User, req.Groups).IsNode {
 		parts = e.unreadParts(req)
 	}
-	if asksRBAC && !e.State.HasRead(allRBAC()) {
-		parts = append(parts, allRBAC())
+	if asksRBAC {
+		parts = append(parts, e.boundParts(req)...)
 	}
 	return notRead(parts)
 }

@@ -89,7 +89,7 @@ func (r *reader) read(file File) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, text.file.Close()) }()
+	defer func() { err = errors.Join(err, text.Close()) }()
 	r.file, r.text = file, text.file
 	return splitDocuments(file.Name, text, r.document)
 }

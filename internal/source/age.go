@@ -43,6 +43,14 @@ const (
 	ServiceAccounts        Kinds = 1 << kindServiceAccount
 )
 
+// The kinds that the RBAC authorizer reads.
+const (
+	ClusterRoles        Kinds = 1 << kindClusterRole
+	ClusterRoleBindings Kinds = 1 << kindClusterRoleBinding
+	Roles               Kinds = 1 << kindRole
+	RoleBindings        Kinds = 1 << kindRoleBinding
+)
+
 // KindsAbout returns the kinds that relations of nodes to objects of a kind come
 // from.
 func KindsAbout(about graph.Kind) Kinds {

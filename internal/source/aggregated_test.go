@@ -69,7 +69,7 @@ func TestAggregatedRolesOfFiles(t *testing.T) {
 				t.Errorf("warnings are %q", s.Warnings())
 			}
 			// A snapshot of these files gives the same answers.
-			again := mustLoad(t, "roles.snapshot", string(snapshot(t, s)))
+			again := mustLoad(t, "roles.snapshot", string(takeSnapshot(t, s)))
 			if may(again, "get") != tc.gets || may(again, "delete") != tc.all || warned(again) != tc.warns {
 				t.Errorf("from the snapshot: may get: %t, may delete: %t, warnings %q", may(again, "get"), may(again, "delete"),
 					again.Warnings())
@@ -82,7 +82,7 @@ func TestAggregatedRolesOfFiles(t *testing.T) {
 // update them.
 func TestAggregatedRolesOfAClusterAreNotCompared(t *testing.T) {
 	state := list(t, fullCluster(t), LiveOptions{Retain: true})
-	for _, s := range []*State{state, mustLoad(t, "cluster.snapshot", string(bytes.Clone(snapshot(t, state))))} {
+	for _, s := range []*State{state, mustLoad(t, "cluster.snapshot", string(bytes.Clone(takeSnapshot(t, state))))} {
 		for _, line := range s.Warnings() {
 			if strings.Contains(line, "aggregationRule") {
 				t.Errorf("warns %q", line)

@@ -63,7 +63,12 @@ func newClient(cfg *rest.Config) (*client, error) {
 	if c.http, err = rest.HTTPClientFor(cfg); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", cfg.Host, err)
 	}
-	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, c.http); err != nil {
+	forDiscovery := *c.http
+	if forDiscovery.Transport == nil {
+		forDiscovery.Transport = http.DefaultTransport
+	}
+	forDiscovery.Transport = compactDiscovery{forDiscovery.Transport}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, &forDiscovery); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", cfg.Host, err)
 	}
 	return c, nil

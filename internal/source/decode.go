@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,21 +70,13 @@ func kindAndGroup(d *manifest.Document) string {
 
 // object adds an object of a kept kind.
 func (c *content) object(d *manifest.Document, k kind, opts FileOptions) error {
-	s := newShape(k, opts.inventory())
-	if err := d.Decode(s); err != nil {
+	o, err := decodeObject(k, opts.inventory(), d.Decode)
+	switch {
+	case errors.Is(err, errNoName):
+		return d.Fail(err)
+	case err != nil:
 		return err
 	}
-	o := s.object()
-	if o.GetName() == "" {
-		return d.Fail(errNoName)
-	}
-	switch namespaced := k.describe().namespaced; {
-	case !namespaced:
-		o.SetNamespace("")
-	case o.GetNamespace() == "":
-		o.SetNamespace("default")
-	}
-	trim(o, opts.inventory())
 	out := object{kind: k, api: o, position: d.Position()}
 	if opts.Retain {
 		encoded, err := encode(k, o)
@@ -94,4 +87,24 @@ func (c *content) object(d *manifest.Document, k kind, opts FileOptions) error {
 	}
 	c.objects = append(c.objects, out)
 	return nil
+}
+
+// decodeObject decodes and trims an object.
+func decodeObject(k kind, forInventory bool, decode func(any) error) (apiObject, error) {
+	s := newShape(k, forInventory)
+	if err := decode(s); err != nil {
+		return nil, err
+	}
+	o := s.object()
+	if o.GetName() == "" {
+		return nil, errNoName
+	}
+	switch namespaced := k.describe().namespaced; {
+	case !namespaced:
+		o.SetNamespace("")
+	case o.GetNamespace() == "":
+		o.SetNamespace("default")
+	}
+	trim(o, forInventory)
+	return o, nil
 }

@@ -15,7 +15,8 @@
 // that an absent object is not taken for an answer. The state of a cluster, or of a
 // snapshot of one, is complete ([State.Complete]).
 //
-// A snapshot ([WriteSnapshot]) holds the trimmed objects in one gzip-compressed file.
+// A snapshot ([WriteSnapshot]) holds the trimmed objects in one file, in the binary form of package
+// snapshot or as lines of JSON.
 // It contains no secret or config map data, no environment values, no managed fields,
 // and no annotations except the one that marks mirror pods.
 package source

@@ -50,6 +50,7 @@ func (s *State) fileGaps(node string, kind graph.Kind, namespace, name string) [
 	if s.Complete() {
 		return nil
 	}
+	s.readForGaps(node, kind, namespace, name)
 	if k, ok := namesItsNode(kind); ok {
 		if s.holds(k, namespace, name) {
 			return nil
@@ -79,6 +80,7 @@ func (s *State) NodeGaps(node string) []Gap {
 	if s.Complete() {
 		return gaps
 	}
+	s.readForGaps(node, graph.Node, "", "")
 	if !s.HasPods(node) {
 		gaps = append(gaps, podsGap(node))
 	}
@@ -86,7 +88,7 @@ func (s *State) NodeGaps(node string) []Gap {
 	gaps = append(gaps, s.unnamedClaims(node, "")...)
 	var absent []string
 	for _, k := range []kind{kindVolumeAttachment, kindResourceSlice, kindPodCertificateRequest} {
-		if s.Counts()[k.String()] == 0 {
+		if !s.hasAny(k) {
 			absent = append(absent, k.describe().groupResource().String())
 		}
 	}
@@ -95,6 +97,27 @@ func (s *State) NodeGaps(node string) []Gap {
 		gaps = append(gaps, Gap{Resource: schema.GroupResource{Resource: all}, Lacks: "any " + strings.ReplaceAll(all, ",", ", ")})
 	}
 	return gaps
+}
+
+// readForGaps reads what the gaps of a node depend on, if the state is partial. ReadErr keeps the
+// error.
+func (s *State) readForGaps(node string, of graph.Kind, namespace, name string) {
+	if s.parts == nil {
+		return
+	}
+	if k, ok := namesItsNode(of); ok {
+		s.lookUp(k, namespace, name)
+		return
+	}
+	_ = s.Read(Part{Kinds: Pods, Node: node}, Part{Kinds: PersistentVolumes})
+}
+
+// hasAny reports whether the source of the state has objects of a kind.
+func (s *State) hasAny(k kind) bool {
+	if s.OfFile() {
+		return s.parts.file.counts[k] > 0
+	}
+	return s.Counts()[k.String()] > 0
 }
 
 func podsGap(node string) Gap {
@@ -136,6 +159,7 @@ func (s *State) unboundClaims(node, volume string) []Gap {
 	var gaps []Gap
 	for _, ref := range s.Graph.UnboundClaims(node) {
 		claim := ref.From
+		s.lookUp(kindPersistentVolumeClaim, claim.Namespace, claim.Name)
 		s.mu.RLock()
 		bound := s.objects.claims[keyOf(claim.Namespace, claim.Name)].record
 		_, known := s.objects.volumes[keyOf("", bound)]

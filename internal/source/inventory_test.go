@@ -90,7 +90,7 @@ func TestSnapshotsWithoutInventory(t *testing.T) {
 	if len(s.Missing()) != 8 {
 		t.Errorf("missing are %v", s.Missing())
 	}
-	written := decompressAll(t, snapshot(t, s))
+	written := decompressAll(t, takeSnapshot(t, s))
 	if !strings.Contains(written, "snapshot.node-authorizer.io/v1alpha1") || strings.Contains(written, "missing") {
 		t.Errorf("the snapshot of the snapshot is %s", written)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/snapshot"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -23,6 +24,9 @@ type FileOptions struct {
 	Retain bool
 	// Inventory makes [State].Inventory, for attack paths. Retain implies it.
 	Inventory bool
+	// Parts reads only the parts that are asked for, as [Open] does, if the only file is a snapshot in
+	// binary form. It has no effect with Retain, Inventory and Places.
+	Parts bool
 	// Places notes where the objects of manifests are, for [State.Place].
 	Places bool
 }
@@ -45,6 +49,7 @@ func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, e
 		return nil, err
 	}
 	l := newLoader(opts)
+	l.inParts = opts.Parts && len(files) == 1 && !opts.inventory() && !opts.Places
 	for _, file := range files {
 		if err := l.load(ctx, file); err != nil {
 			return nil, err
@@ -64,6 +69,8 @@ type loader struct {
 	headers []*snapshotHeader
 	plain   bool // whether a file without snapshot header was among them
 	kept    int
+	// inParts leaves the objects of a snapshot in binary form to [State.Read].
+	inParts bool
 }
 
 func newLoader(opts FileOptions) *loader {
@@ -85,6 +92,13 @@ func (l *loader) load(ctx context.Context, file manifest.File) error {
 		Decode: func(into *content, d *manifest.Document) error { return into.decode(d, l.opts) },
 		Apply:  func(c *content) error { return l.apply(file.Name, c, expected) },
 		Reset:  (*content).reset,
+		Snapshot: func(f *snapshot.File) error {
+			b := &binaryLoader{loader: l, ctx: ctx, name: file.Name, expected: expected}
+			if l.inParts {
+				return b.open(f)
+			}
+			return b.load(f)
+		},
 		Progress: func(stored int64) {
 			if l.opts.Progress != nil {
 				l.opts.Progress(manifest.Progress{Source: file.Name, Done: stored, Total: file.Size, Objects: l.kept})

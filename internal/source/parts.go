@@ -23,6 +23,8 @@ type parts struct {
 	lister *lister
 	served *discovered
 	done   func()
+	// file is set if the parts are of a snapshot.
+	file *partialFile
 
 	mu   sync.Mutex
 	read [kindCount]map[Part]struct{}
@@ -51,19 +53,31 @@ func Open(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*State, erro
 		return nil, err
 	}
 	l := &lister{client: c, state: d.state(c.host), report: reporter(opts.Progress)}
-	p := &parts{ctx: ctx, lister: l, served: d, done: opts.ReadDone}
-	if p.done == nil {
-		p.done = func() {}
-	}
-	for k := range p.read {
-		p.read[k] = map[Part]struct{}{}
+	p := newParts(ctx)
+	p.lister, p.served = l, d
+	if opts.ReadDone != nil {
+		p.done = opts.ReadDone
 	}
 	l.state.parts, l.state.facts.complete = p, false
 	return l.state, nil
 }
 
-// Partial reports whether the State reads only the parts of a cluster that are asked for.
+func newParts(ctx context.Context) *parts {
+	p := &parts{ctx: ctx, done: func() {}}
+	for k := range p.read {
+		p.read[k] = map[Part]struct{}{}
+	}
+	return p
+}
+
+// Partial reports whether the State reads only the parts of a cluster or a snapshot that are asked
+// for.
 func (s *State) Partial() bool { return s.parts != nil }
+
+// OfFile reports whether the State is partial and of a snapshot. Unlike that of a cluster, it has the
+// facts of the whole: [State.Missing], [State.Complete], and all roles and bindings. [State.Gaps]
+// reads what it depends on.
+func (s *State) OfFile() bool { return s.parts != nil && s.parts.file != nil }
 
 // HasRead reports whether a part has been read, or could not be read because the user may not
 // list it. It is true for each part of a State that is not partial.

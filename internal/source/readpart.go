@@ -21,6 +21,13 @@ func (p *parts) fetch(k kind, part Part) {
 }
 
 func (p *parts) tryFetch(ctx context.Context, k kind, part Part) error {
+	if p.file != nil {
+		if err := p.file.fetch(k, part); err != nil {
+			return err
+		}
+		p.markRead(k, part)
+		return nil
+	}
 	version, how, _ := p.served.serves(k)
 	if how != served || part == (Part{Kinds: part.Kinds}) || len(validation.IsPathSegmentName(part.Namespace)) > 0 {
 		return p.fetchAll(ctx, k)
@@ -156,9 +163,10 @@ func (s *State) inPart(k kind, part Part, key objectKey) bool {
 }
 
 // Probe asks for one object of each of the kinds of which nothing was read, so that
-// [State.Missing] has those that the user may not list. It does nothing if the State is not partial.
+// [State.Missing] has those that the user may not list. It does nothing if the State is not partial,
+// or of a snapshot, which says so.
 func (s *State) Probe(kinds Kinds) error {
-	if s.parts == nil {
+	if s.parts == nil || s.OfFile() {
 		return nil
 	}
 	for k := range kindCount {

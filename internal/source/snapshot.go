@@ -2,10 +2,7 @@ package source
 
 import (
 	"cmp"
-	"compress/gzip"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -54,9 +51,8 @@ type snapshotMissing struct {
 
 // header adds the header of a snapshot.
 func (c *content) header(d *manifest.Document) error {
-	if d.Kind != snapshotKind || (d.Version() != snapshotVersion && d.Version() != oldSnapshotVersion) {
-		return d.Fail(fmt.Errorf("apiVersion %s is not known to this version of node-authorizer, which reads %s/%s; use a newer one",
-			d.APIVersion, snapshotGroup, snapshotVersion))
+	if err := knownSnapshot(d.APIVersion, d.Kind); err != nil {
+		return d.Fail(err)
 	}
 	var header snapshotHeader
 	if err := d.Decode(&header); err != nil {
@@ -64,6 +60,15 @@ func (c *content) header(d *manifest.Document) error {
 	}
 	c.headers = append(c.headers, &header)
 	return nil
+}
+
+// knownSnapshot returns an error for headers of later versions.
+func knownSnapshot(apiVersion, kind string) error {
+	if kind == snapshotKind && (apiVersion == snapshotGroup+"/"+snapshotVersion || apiVersion == snapshotGroup+"/"+oldSnapshotVersion) {
+		return nil
+	}
+	return fmt.Errorf("apiVersion %s is not known to this version of node-authorizer, which reads %s/%s; use a newer one",
+		apiVersion, snapshotGroup, snapshotVersion)
 }
 
 // expectation compares the object counts in the headers of a file with its objects.
@@ -86,6 +91,8 @@ func (e *expectation) add(h *snapshotHeader) {
 }
 
 func (e *expectation) count(k kind) { e.found[k]++ }
+
+func (e *expectation) countAll(k kind, n int) { e.found[k] += n }
 
 // check returns an error if the file holds fewer objects than its headers state.
 func (e *expectation) check() error {
@@ -152,71 +159,4 @@ func encode(k kind, o apiObject) ([]byte, error) {
 		return nil, fmt.Errorf("encode %s %s: %w", k, displayName(o), err)
 	}
 	return text, nil
-}
-
-// WriteSnapshot writes the state as one gzip-compressed file that [LoadFiles] reads.
-// The state must have been read with the option to retain objects. The same state
-// gives the same bytes. The format is gzip, because every system has tools to read
-// it.
-func WriteSnapshot(w io.Writer, s *State) error {
-	if s.retained == nil {
-		return errors.New("write snapshot: the state was read without retaining objects")
-	}
-	compressed := gzip.NewWriter(w)
-	if err := writeObjects(compressed, s); err != nil {
-		return fmt.Errorf("write snapshot: %w", err)
-	}
-	if err := compressed.Close(); err != nil {
-		return fmt.Errorf("write snapshot: %w", err)
-	}
-	return nil
-}
-
-// writeObjects writes the header and each object on a line of its own.
-func writeObjects(w io.Writer, s *State) error {
-	version := snapshotVersion
-	if s.facts.oldSnapshot {
-		version = oldSnapshotVersion
-	}
-	header := snapshotHeader{
-		APIVersion:        snapshotGroup + "/" + version,
-		Kind:              snapshotKind,
-		KubernetesVersion: s.ServerVersion,
-		Cluster:           s.fromCluster,
-		Complete:          s.Complete() && !s.fromCluster,
-		RBACReadable:      s.RBACLoaded(),
-		Objects:           map[string]int{},
-		Resources:         s.Resources,
-	}
-	for _, m := range s.Missing() {
-		if s.facts.oldSnapshot && m.forInventory {
-			continue // the version says so
-		}
-		header.Missing = append(header.Missing, snapshotMissing{m.Resource.Group, m.Resource.Resource, m.Reason})
-	}
-	var objects [kindCount][]retainedObject
-	for k := range kindCount {
-		if s.facts.oldSnapshot && k.describe().inventory {
-			continue
-		}
-		objects[k] = s.retained.sorted(k)
-		if n := len(objects[k]); n > 0 {
-			header.Objects[k.String()] = n
-		}
-	}
-	text, err := json.Marshal(&header, json.Deterministic(true))
-	if err != nil {
-		return fmt.Errorf("encode header: %w", err)
-	}
-	if _, err := w.Write(append(text, '\n')); err != nil {
-		return err
-	}
-	for k := range kindCount {
-		for _, o := range objects[k] {
-			if _, err := w.Write(append(o.encoded, '\n')); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-func snapshot(t *testing.T, s *State) []byte {
+func takeSnapshot(t *testing.T, s *State) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteSnapshot(&b, s); err != nil {
+	if err := WriteSnapshot(&b, s, JSONSnapshot); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -56,7 +56,7 @@ func fullCluster(t *testing.T) *stubServer {
 // A state that is read from a snapshot gives the same answers, and the same snapshot.
 func TestSnapshotRoundTrip(t *testing.T) {
 	state := list(t, fullCluster(t), LiveOptions{Retain: true})
-	first := snapshot(t, state)
+	first := takeSnapshot(t, state)
 	again := mustLoad(t, "a.snapshot", string(first))
 	if got, want := answers(again), answers(state); got != want {
 		t.Errorf("answers from the snapshot\n%s\nanswers from the cluster\n%s", got, want)
@@ -64,7 +64,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if !slices.EqualFunc(again.Resources, state.Resources, func(a, b APIResource) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
 		t.Errorf("resources are %v, want %v", again.Resources, state.Resources)
 	}
-	if second := snapshot(t, again); !bytes.Equal(first, second) {
+	if second := takeSnapshot(t, again); !bytes.Equal(first, second) {
 		t.Errorf("the snapshot of a snapshot differs:\n%s\n%s", decompressAll(t, first), decompressAll(t, second))
 	}
 }
@@ -78,11 +78,11 @@ func TestSnapshotIsDeterministic(t *testing.T) {
 		docs = append(docs,
 			fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"w%d","labels":{"a":"1","b":"2","c":"3"}}}`, i))
 	}
-	first := snapshot(t, mustLoad(t, "a.json", strings.Join(docs, "\n")))
+	first := takeSnapshot(t, mustLoad(t, "a.json", strings.Join(docs, "\n")))
 	slices.Reverse(docs)
 	replaced := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p0","namespace":"n0"},"spec":{"nodeName":"an earlier one"}}`
 	docs = append([]string{replaced}, docs...)
-	if second := snapshot(t, mustLoad(t, "a.json", strings.Join(docs, "\n"))); !bytes.Equal(first, second) {
+	if second := takeSnapshot(t, mustLoad(t, "a.json", strings.Join(docs, "\n"))); !bytes.Equal(first, second) {
 		t.Errorf("snapshots differ:\n%s\n%s", decompressAll(t, first), decompressAll(t, second))
 	}
 }
@@ -90,7 +90,7 @@ func TestSnapshotIsDeterministic(t *testing.T) {
 func TestSnapshotFormat(t *testing.T) {
 	state := mustLoad(t, "a.yaml", read(t, "testdata/forms/shop.yaml"))
 	state.markMissing(kindResourceSlice, "not allowed")
-	got := decompressAll(t, snapshot(t, state))
+	got := decompressAll(t, takeSnapshot(t, state))
 	golden := "testdata/snapshot.golden"
 	if update {
 		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
@@ -105,7 +105,7 @@ func TestSnapshotFormat(t *testing.T) {
 // A snapshot holds no secret and no unneeded data: each string of these objects that
 // must not be in it contains the word SENTINEL.
 func TestSnapshotHoldsNothingSecret(t *testing.T) {
-	text := decompressAll(t, snapshot(t, mustLoad(t, "nasty.yaml", read(t, "testdata/nasty.yaml"))))
+	text := decompressAll(t, takeSnapshot(t, mustLoad(t, "nasty.yaml", read(t, "testdata/nasty.yaml"))))
 	if i := strings.Index(text, "SENTINEL"); i >= 0 {
 		t.Errorf("the snapshot contains %s", text[max(0, i-100):min(len(text), i+100)])
 	}
@@ -120,7 +120,7 @@ func TestSnapshotHoldsNothingSecret(t *testing.T) {
 
 func TestSnapshotFromACluster(t *testing.T) {
 	s := fullCluster(t)
-	text := decompressAll(t, snapshot(t, list(t, s, LiveOptions{Retain: true})))
+	text := decompressAll(t, takeSnapshot(t, list(t, s, LiveOptions{Retain: true})))
 	for _, secret := range []string{"sentinel", "«annotation»", "managedFields", "env[].value»", "env[].name»"} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the snapshot contains %q", secret)
@@ -157,7 +157,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jo}]
 	if !allows(files) {
 		t.Error("manifests: the aggregated role is not filled")
 	}
-	if !allows(mustLoad(t, "a.snapshot", string(snapshot(t, files)))) {
+	if !allows(mustLoad(t, "a.snapshot", string(takeSnapshot(t, files)))) {
 		t.Error("snapshot of manifests: the aggregated role is not filled")
 	}
 	stub := newStub(t)
@@ -179,7 +179,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jo}]
 	if allows(live) {
 		t.Error("cluster: the aggregated role is filled, although the controller has not done it")
 	}
-	taken := snapshot(t, live)
+	taken := takeSnapshot(t, live)
 	if allows(mustLoad(t, "a.snapshot", string(taken))) {
 		t.Error("snapshot of a cluster: the aggregated role is filled")
 	}
@@ -201,7 +201,7 @@ func TestSnapshotNeedsRetainedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteSnapshot(io.Discard, s); err == nil {
+	if err := WriteSnapshot(io.Discard, s, BinarySnapshot); err == nil {
 		t.Error("a snapshot without objects was written")
 	}
 }
@@ -212,9 +212,11 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left
 
 func TestSnapshotReportsWriteErrors(t *testing.T) {
 	s := mustLoad(t, "a.yaml", read(t, "testdata/forms/shop.yaml"))
-	err := WriteSnapshot(fullDisk{}, s)
-	if err == nil || err.Error() != "write snapshot: no space left" {
-		t.Errorf("error is %v", err)
+	for _, form := range []SnapshotForm{BinarySnapshot, JSONSnapshot} {
+		err := WriteSnapshot(fullDisk{}, s, form)
+		if err == nil || err.Error() != "write snapshot: no space left" {
+			t.Errorf("form %d: error is %v", form, err)
+		}
 	}
 }
 

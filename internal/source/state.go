@@ -107,7 +107,7 @@ func newState() *State {
 // RBACLoaded reports whether roles and bindings were read: the state has some, or all
 // four kinds were readable and the cluster has none.
 func (s *State) RBACLoaded() bool {
-	if s.parts != nil && s.parts.hasRBAC() {
+	if s.parts != nil && !s.OfFile() && s.parts.hasRBAC() {
 		return true
 	}
 	if s.overlay != nil && s.overlay.withoutRBAC {

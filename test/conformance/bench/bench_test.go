@@ -69,7 +69,7 @@ func TestEverySectionRunsAndIsInTheDocument(t *testing.T) {
 	for name, text := range map[string]string{"output": printed.String(), "document": string(written)} {
 		for _, title := range []string{
 			"## Requests", "## Populating, and the memory it takes", "## The worst case", "## Requests while pods change",
-			"## A large cluster from a file", "## Throughput of `review`", "## Serving",
+			"## A large cluster from a file", "## Answers from a snapshot", "## Throughput of `review`", "## Serving",
 			"## A question about one node", "## Lease renewals",
 			"## Signed documents", "## Joins", "## Audit logs", "## Authentications", "## Doctor", "## Attack paths",
 			"## Comparing attack paths",

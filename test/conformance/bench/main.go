@@ -110,6 +110,7 @@ var parts = []part{
 	{"worst", (*bench).worst},
 	{"concurrent", (*bench).concurrent},
 	{"files", (*bench).files},
+	{"snapshots", (*bench).snapshots},
 	{"reviews", (*bench).reviews},
 	{"serving", (*bench).serving},
 	{"onenode", (*bench).oneNode},

@@ -1,0 +1,44 @@
+package cli
+
+import "testing"
+
+// TestRestrictedUsersGetNoOtherAnswer puts random questions as users who may list kinds in some
+// namespaces only: what they may not list makes an answer unknown, and never another one.
+func TestRestrictedUsersGetNoOtherAnswer(t *testing.T) {
+	counts, tried := map[string]int{}, clusters(t, 150)
+	for seed := range tried {
+		c := newPartsCluster(t, uint64(seed))
+		whole := c.wholeSession()
+		readable := c.refuseInNamespaces()
+		for range 30 {
+			q := c.question()
+			_, want := whole.answered(t, q)
+			got, answer := c.partsSession().answered(t, q)
+			counts[answer]++
+			if answer != want && answer != unknown && answer != "error" {
+				t.Fatalf("cluster %d with only %v: %s\nthe answer is %s to the user, %s to others: %s",
+					seed, readable, q, answer, want, got)
+			}
+		}
+	}
+	for _, answer := range []string{yes, no, unknown} {
+		if counts[answer] < tried/2 {
+			t.Errorf("only %d answers are %q: %v", counts[answer], answer, counts)
+		}
+	}
+}
+
+// refuseInNamespaces makes some kinds unreadable, but for the objects of one namespace. It returns
+// the namespace of each.
+func (c *partsCluster) refuseInNamespaces() map[string]string {
+	readable := map[string]string{}
+	for range 1 + c.IntN(3) {
+		readable[c.pick("pods", "pods", "pods", "serviceaccounts", "persistentvolumeclaims", "persistentvolumes",
+			"roles", "rolebindings", "clusterroles", "clusterrolebindings")] = c.pick(c.namespace(), "none")
+	}
+	c.forbid(func(resource, namespace string) bool {
+		only, restricted := readable[resource]
+		return restricted && namespace != only
+	})
+	return readable
+}
