@@ -210,6 +210,7 @@ func (g *Graph) newVertex(kind Kind, namespaceName, name string) *vertex {
 	v := &vertex{id: g.vertices.id(kind, namespaceName, name), namespace: ns, name: name}
 	if kind == Node {
 		v.members.Store(&memberSet{sole: v, live: 1})
+		g.addNode(v)
 	}
 	g.vertices.insert(v)
 	g.kinds[kind]++
@@ -225,6 +226,9 @@ func (g *Graph) dropUnnamed(v *vertex) {
 
 func (g *Graph) drop(v *vertex) {
 	g.vertices.remove(v)
+	if v.kind() == Node {
+		g.removeNode(v)
+	}
 	g.kinds[v.kind()]--
 	if v.namespace.refs--; v.namespace.refs == 0 {
 		delete(g.namespaces, v.namespace.name)

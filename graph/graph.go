@@ -25,6 +25,7 @@ type Graph struct {
 	mu         sync.RWMutex // guards changes, and everything below
 	entries    *entryNames
 	namespaces map[string]*namespace
+	nodes      []*vertex
 	kinds      [kindCount]int // vertices by kind
 	links      int
 	scratch    references

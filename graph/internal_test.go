@@ -44,6 +44,9 @@ func TestEmptiedGraphKeepsNothing(t *testing.T) {
 			t.Errorf("the table has %d buckets and %d vertices", n, g.vertices.live)
 		}
 		g.vertices.each(func(v *vertex) { t.Errorf("%v is left", v.object()) })
+		if len(g.nodes) != 0 {
+			t.Errorf("%d nodes are left", len(g.nodes))
+		}
 		if len(g.namespaces) != 0 {
 			t.Errorf("%d namespaces are left", len(g.namespaces))
 		}
@@ -117,7 +120,7 @@ func TestSetOfNodesShrinks(t *testing.T) {
 				t.Fatalf("with %d left, one of them is missing", len(nodes)-i-1)
 			}
 		}
-		if set := secret.members.Load(); set != nil && len(set.slots) > max(minMemberSlots, 8*set.live) {
+		if set := secret.members.Load(); set != nil && len(set.slots) > max(minMemberSlots, 8*int(set.live)) {
 			t.Fatalf("the set for %d nodes has %d slots", set.live, len(set.slots))
 		}
 	}

@@ -13,8 +13,8 @@ type memberSet struct {
 	sole   *vertex // the only member; there are no slots then
 	slots  []atomic.Pointer[vertex]
 	counts []uint32 // writer only
-	live   int      // members
-	used   int      // slots that are not empty: members and tombstones
+	live   uint32   // members
+	used   uint32   // slots that are not empty: members and tombstones
 }
 
 const minMemberSlots = 4
@@ -61,8 +61,8 @@ func (s *memberSet) add(node *vertex) (*memberSet, bool) {
 				s.counts[free] = 1
 				s.slots[free].Store(node)
 				s.live++
-			case 4*(s.used+1) > 3*len(s.slots):
-				s = s.resized(slotsFor(s.live + 1))
+			case 4*(int(s.used)+1) > 3*len(s.slots):
+				s = s.resized(slotsFor(int(s.live) + 1))
 				s.put(node, 1)
 			default:
 				s.put(node, 1)
@@ -103,10 +103,10 @@ func (s *memberSet) remove(node *vertex) bool {
 
 // shrink returns a smaller set when s is nearly empty, else s.
 func (s *memberSet) shrink() *memberSet {
-	if len(s.slots) <= minMemberSlots || 8*s.live > len(s.slots) {
+	if len(s.slots) <= minMemberSlots || 8*int(s.live) > len(s.slots) {
 		return s
 	}
-	return s.resized(slotsFor(s.live))
+	return s.resized(slotsFor(int(s.live)))
 }
 
 func (s *memberSet) resized(slots int) *memberSet {

@@ -67,23 +67,30 @@ func (g *Graph) firstReferences(v *vertex, limit int) []link {
 	return first
 }
 
+// compareReferences compares no more than is needed: each part is in memory of its own.
 func (g *Graph) compareReferences(a, b link) int {
-	return cmp.Or(
-		cmp.Compare(rank(a.other), rank(b.other)),
-		strings.Compare(a.other.namespace.name, b.other.namespace.name),
-		strings.Compare(a.other.name, b.other.name),
-		cmp.Compare(a.place.field(), b.place.field()),
-		strings.Compare(g.entries.names[a.place.entry()].name, g.entries.names[b.place.entry()].name),
-	)
+	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.other.namespace.name, b.other.namespace.name); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.other.name, b.other.name); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.place.field(), b.place.field()); c != 0 {
+		return c
+	}
+	return strings.Compare(g.entries.names[a.place.entry()].name, g.entries.names[b.place.entry()].name)
 }
 
-// rank orders holders: pods, which are on a node, before volumes that nodes
+// rank orders links back to holders: pods, which are on a node, before volumes that nodes
 // reach, before volumes that none reaches.
-func rank(holder *vertex) int {
+func rank(back link) int {
 	switch {
-	case holder.kind() == Pod:
+	case back.place.field().ofPod():
 		return 0
-	case holder.nodeCount() > 0:
+	case back.other.nodeCount() > 0:
 		return 1
 	}
 	return 2
@@ -111,20 +118,6 @@ func (g *Graph) NodesReaching(kind Kind, namespace, name string) []string {
 	}
 	nodes := make([]string, 0, v.nodeCount())
 	v.eachNode(func(node *vertex) { nodes = append(nodes, node.name) })
-	slices.Sort(nodes)
-	return nodes
-}
-
-// Nodes returns the names of all nodes with relations, sorted.
-func (g *Graph) Nodes() []string {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	nodes := make([]string, 0, g.kinds[Node])
-	g.vertices.each(func(v *vertex) {
-		if v.kind() == Node {
-			nodes = append(nodes, v.name)
-		}
-	})
 	slices.Sort(nodes)
 	return nodes
 }

@@ -32,7 +32,7 @@ const (
 	fieldResourceClaims
 	fieldResourceClaimStatuses
 	fieldExtendedResourceClaim
-	fieldClaimRef
+	fieldClaimRef // this and all that follow are fields of persistent volumes
 	fieldPVAzureFile
 	fieldPVCephFS
 	fieldPVCinder
@@ -46,6 +46,9 @@ const (
 	fieldPVNodeExpand
 	fieldCount
 )
+
+// ofPod reports whether the field is one of pods, through which an object is related to a node.
+func (f field) ofPod() bool { return f < fieldClaimRef }
 
 // fieldPaths has each field as a path; * stands for the name of the list entry.
 var fieldPaths = [fieldCount]string{

@@ -20,10 +20,7 @@ func (g *Graph) UnboundClaims(node string) []verdict.Edge {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	var unbound []verdict.Edge
-	g.eachTarget(node, func(pod *vertex, i int, claim *vertex) {
-		if claim.kind() != PersistentVolumeClaim {
-			return
-		}
+	g.eachClaim(node, func(pod *vertex, i int, claim *vertex) {
 		bound := false
 		eachVolume(claim, func(*vertex) { bound = true })
 		if !bound {
@@ -55,9 +52,9 @@ func (g *Graph) Objects(node string, kind Kind) []verdict.Object {
 	return slices.Compact(objects)
 }
 
-// eachTarget visits the objects that the pods on the node name: the i-th link of the
-// pod leads to the target. The caller holds g.mu.
-func (g *Graph) eachTarget(node string, visit func(pod *vertex, i int, target *vertex)) {
+// eachClaim visits the persistent volume claims that the pods on the node name: the i-th link of
+// the pod leads to the claim. The caller holds g.mu.
+func (g *Graph) eachClaim(node string, visit func(pod *vertex, i int, claim *vertex)) {
 	n := g.vertices.find(Node, "", node)
 	if n == nil {
 		return
@@ -67,8 +64,12 @@ func (g *Graph) eachTarget(node string, visit func(pod *vertex, i int, target *v
 		if pod.kind() != Pod {
 			continue
 		}
-		for i := 1; i < len(pod.links); i++ { // the first leads to the node
-			visit(pod, i, pod.links[i].other)
+		for i := range pod.links {
+			// The field says enough: most links lead elsewhere, and reading their vertices takes longest.
+			switch l := &pod.links[i]; l.place.field() {
+			case fieldVolumeClaim, fieldVolumeEphemeral:
+				visit(pod, i, l.other)
+			}
 		}
 	}
 }

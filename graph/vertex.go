@@ -24,7 +24,7 @@ type vertex struct {
 	members   atomic.Pointer[memberSet]
 	links     []link // guarded by Graph.mu, as is count
 	id        vertexID
-	count     uint32 // links behind the one member of members
+	count     uint32 // links behind the one member of members; of a node, its position in Graph.nodes
 }
 
 // vertexID holds the kind of a vertex in its low bits, and in the other bits a part
@@ -145,5 +145,5 @@ func (v *vertex) nodeCount() int {
 	case set.sole != nil:
 		return 1
 	}
-	return set.live
+	return int(set.live)
 }

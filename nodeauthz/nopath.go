@@ -2,6 +2,7 @@ package nodeauthz
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
@@ -20,15 +21,22 @@ func pathMessage(path verdict.Path) string {
 }
 
 // relation describes how the first object of a path is related to the pod at its end.
-func relation(path verdict.Path) string {
-	verb, used := "referenced by", ""
-	if path[0].From.Kind == graph.PersistentVolume.String() {
-		verb = "bound to"
+func relation(path verdict.Path) string { return string(appendRelation(make([]byte, 0, 256), path)) }
+
+func appendRelation(b []byte, path verdict.Path) []byte {
+	first := path[0]
+	b = first.From.AppendTo(b)
+	if first.From.Kind == graph.PersistentVolume.String() {
+		b = append(b, " is bound to "...)
+	} else {
+		b = append(b, " is referenced by "...)
 	}
-	if pod := path[len(path)-1].From; pod != path[0].To {
-		used = ", used by " + pod.String()
+	b = first.To.AppendTo(b)
+	b = append(append(append(b, " ("...), first.Field...), ')')
+	if pod := path[len(path)-1].From; pod != first.To {
+		b = pod.AppendTo(append(b, ", used by "...))
 	}
-	return path[0].From.String() + " is " + verb + " " + path[0].To.String() + " (" + path[0].Field + ")" + used
+	return b
 }
 
 // noPath describes which references to the object exist instead.
@@ -77,12 +85,26 @@ func elsewhere(object verdict.Object, path verdict.Path, nodes int, node string)
 		return fmt.Sprintf("%s is referenced by %s, but no pod on any node uses its %s", object, path[0].To, last.To)
 	case len(path) == 1:
 		return fmt.Sprintf("%s is on %s, not on node %s", object, last.To, node)
-	case nodes == 1:
-		return relation(path) + " on " + last.To.String() + ", not on node " + node
-	case nodes == 2:
-		return fmt.Sprintf("%s on %s and reachable from one more node, but not from node %s", relation(path), last.To, node)
 	}
-	return fmt.Sprintf("%s on %s and reachable from %d more nodes, but not from node %s", relation(path), last.To, nodes-1, node)
+	return onOthers(path, nodes, node)
+}
+
+// onOthers says on which nodes an object is that is not on the node. Most refusals have this
+// message, so it is made in one piece.
+func onOthers(path verdict.Path, nodes int, node string) string {
+	b := make([]byte, 0, 384)
+	b = append(appendRelation(b, path), " on "...)
+	b = path[len(path)-1].To.AppendTo(b)
+	switch nodes {
+	case 1:
+		b = append(b, ", not on node "...)
+	case 2:
+		b = append(b, " and reachable from one more node, but not from node "...)
+	default:
+		b = strconv.AppendInt(append(b, " and reachable from "...), int64(nodes-1), 10)
+		b = append(b, " more nodes, but not from node "...)
+	}
+	return string(append(b, node...))
 }
 
 // wayToObject describes what would give a node access to an object.

@@ -14,11 +14,15 @@ type Object struct {
 
 // String returns the object in the form that people use: "secret shop/db", "node
 // worker-1".
-func (o Object) String() string {
-	if o.Namespace == "" {
-		return lower(o.Kind) + " " + o.Name
+func (o Object) String() string { return string(o.AppendTo(make([]byte, 0, 128))) }
+
+// AppendTo appends the text of String to b.
+func (o Object) AppendTo(b []byte) []byte {
+	b = append(append(b, lower(o.Kind)...), ' ')
+	if o.Namespace != "" {
+		b = append(append(b, o.Namespace...), '/')
 	}
-	return lower(o.Kind) + " " + o.Namespace + "/" + o.Name
+	return append(b, o.Name...)
 }
 
 // lower avoids an allocation for the most frequent kinds.

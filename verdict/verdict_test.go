@@ -126,3 +126,11 @@ func TestReasonAsJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestObjectAsAppendedText(t *testing.T) {
+	for _, object := range []verdict.Object{node, pod, claim, secret, {}} {
+		if got, want := string(object.AppendTo([]byte("to "))), "to "+object.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -54,22 +54,22 @@ func newMissing(m source.Missing) missing {
 func (s *session) lacking(all []evaluate.Lack) []missing {
 	found := make([]missing, len(all))
 	for i, l := range all {
-		found[i] = missing{
-			Resource: l.Resource.String(), Lacks: l.String(), get: l.Resource.String(),
-			Reason: fmt.Sprintf(
-				"the input lacks %s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", l, l.Resource,
-			),
-		}
-		if l.RolesAndBindings {
-			found[i].get = ""
-			found[i].Reason = fmt.Sprintf(
-				"%s has no roles and bindings: add what kubectl get "+
-					"clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml prints with --from, or use a snapshot",
-				s.State.Origin,
-			)
+		found[i] = missing{Resource: l.Resource.String(), Lacks: l.String(), Reason: s.lackingReason(l)}
+		if !l.RolesAndBindings {
+			found[i].get = l.Resource.String()
 		}
 	}
 	return found
+}
+
+func (s *session) lackingReason(l evaluate.Lack) string {
+	if l.RolesAndBindings {
+		return s.State.Origin + " has no roles and bindings: add what kubectl get " +
+			"clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml prints with --from, or use a snapshot"
+	}
+	return fmt.Sprintf(
+		"the input lacks %s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", l, l.Resource,
+	)
 }
 
 // unreadNames returns the names of the resources that could not be read.

@@ -226,7 +226,11 @@ func (f *stateFlags) defaultNamespace() string {
 // knownNodes returns the nodes that have a Node object or that other objects are related to,
 // sorted.
 func (s *session) knownNodes() []string {
-	nodes := append(s.State.NodeNames(), s.State.Graph.Nodes()...)
+	named, related := s.State.NodeNames(), s.State.Graph.Nodes()
+	if slices.Equal(named, related) {
+		return named
+	}
+	nodes := append(named, related...)
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
 }

@@ -3,41 +3,61 @@ package render
 import (
 	"bytes"
 	"fmt"
+	"io"
 
 	"sigs.k8s.io/yaml"
 )
 
-// objectStart is how [encodeJSON] begins an object with fields.
-const objectStart = "{\n"
+// objectStart is how an object with fields begins in compact JSON.
+const objectStart = `{"`
 
-// fields encodes the fields of a document: an object without the first brace.
-func fields(d Document) ([]byte, error) {
-	encoded, err := encodeJSON(d)
-	if err != nil {
-		return nil, err
+// documentJSON writes the version and the kind of the document before its fields.
+func documentJSON(w io.Writer, d Document) error {
+	return encodeJSON(&headed{to: w, document: d}, d)
+}
+
+// headed adds the first two fields to an object.
+type headed struct {
+	to       io.Writer
+	document Document
+	begun    bool
+}
+
+// Write implements io.Writer. The first text has the beginning of the object.
+func (h *headed) Write(text []byte) (int, error) {
+	if h.begun {
+		return h.to.Write(text)
 	}
+	h.begun = true
+	fields, err := fieldsOf(h.document, text)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Fprintf(h.to, `{"apiVersion":%q,"kind":%q,`, DocumentVersion, h.document.DocumentKind()); err != nil {
+		return 0, err
+	}
+	_, err = h.to.Write(fields)
+	return len(text), err
+}
+
+// fieldsOf returns an encoded document without its first brace.
+func fieldsOf(d Document, encoded []byte) ([]byte, error) {
 	if !bytes.HasPrefix(encoded, []byte(objectStart)) {
 		return nil, fmt.Errorf("a %T is no object with fields", d)
 	}
-	return encoded[len(objectStart):], nil
-}
-
-func documentJSON(d Document) ([]byte, error) {
-	rest, err := fields(d)
-	if err != nil {
-		return nil, err
-	}
-	header := fmt.Sprintf("%s  \"apiVersion\": %q,\n  \"kind\": %q,\n", objectStart, DocumentVersion, d.DocumentKind())
-	return append([]byte(header), rest...), nil
+	return encoded[1:], nil
 }
 
 // documentYAML sorts the fields after the first two by name.
 func documentYAML(d Document) ([]byte, error) {
-	rest, err := fields(d)
-	if err != nil {
+	var encoded bytes.Buffer
+	if err := encodeJSON(&encoded, d); err != nil {
 		return nil, err
 	}
-	sorted, err := yaml.JSONToYAML(append([]byte(objectStart), rest...))
+	if _, err := fieldsOf(d, encoded.Bytes()); err != nil {
+		return nil, err
+	}
+	sorted, err := yaml.JSONToYAML(encoded.Bytes())
 	if err != nil {
 		return nil, err
 	}

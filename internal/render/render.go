@@ -4,7 +4,6 @@
 package render
 
 import (
-	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -105,29 +104,54 @@ type Options struct {
 // Write writes the result to w in the format asked for. Names that come from a
 // cluster cannot smuggle control characters into text.
 func Write(w io.Writer, result any, o Options) error {
+	if asJSON := jsonOf(result, o.Format); asJSON != nil {
+		return writeJSON(w, asJSON, o.Format)
+	}
 	encoded, err := encode(result, o)
 	if err != nil {
 		return fmt.Errorf("writing the result as %s: %w", o.Format, err)
 	}
-	if _, err := w.Write(encoded); err != nil {
+	_, err = w.Write(encoded)
+	return writeError(err)
+}
+
+func writeError(err error) error {
+	if err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
 }
 
-func encode(result any, o Options) ([]byte, error) {
-	switch o.Format {
+// jsonOf returns what writes the result as compact JSON, or nil for formats that are not JSON, and for
+// results without such a form.
+func jsonOf(result any, f Format) func(io.Writer) error {
+	switch f {
 	case JSON:
 		if d, ok := result.(Document); ok {
-			return documentJSON(d)
-		}
-	case YAML:
-		if d, ok := result.(Document); ok {
-			return documentYAML(d)
+			return func(w io.Writer) error { return documentJSON(w, d) }
 		}
 	case SARIF:
 		if f, ok := result.(Findings); ok {
-			return encodeJSON(f.SARIF())
+			return func(w io.Writer) error { return encodeJSON(w, f.SARIF()) }
+		}
+	}
+	return nil
+}
+
+// writeJSON writes indented JSON, and nothing if the result cannot be encoded.
+func writeJSON(w io.Writer, encode func(io.Writer) error, f Format) error {
+	to := newIndenter(w)
+	if err := encode(to); err != nil {
+		return fmt.Errorf("writing the result as %s: %w", f, err)
+	}
+	return writeError(to.flush())
+}
+
+func encode(result any, o Options) ([]byte, error) {
+	switch o.Format {
+	case YAML:
+		if d, ok := result.(Document); ok {
+			return documentYAML(d)
 		}
 	case JUnit:
 		if t, ok := result.(Tests); ok {
@@ -152,13 +176,9 @@ func encode(result any, o Options) ([]byte, error) {
 	return nil, fmt.Errorf("a %T has no such form", result)
 }
 
-func encodeJSON(result any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+// encodeJSON writes compact JSON.
+func encodeJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(result); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return e.Encode(value)
 }

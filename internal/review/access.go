@@ -42,7 +42,7 @@ func DecodeAccessReview(document []byte) (*AccessReview, error) {
 		return nil, err
 	}
 	var review accessReview
-	decodeErr := json.Unmarshal(document, &review, asKubernetes(), boundedRequirements())
+	decodeErr := json.Unmarshal(document, &review, accessOptions)
 	if review.Kind != accessReviewKind || review.APIVersion != accessReviewVersion {
 		switch header, ok := readHeader(document); {
 		case ok && header.Kind == accessReviewKind && header.APIVersion == accessReviewBeta:
@@ -62,6 +62,9 @@ func DecodeAccessReview(document []byte) (*AccessReview, error) {
 const maxRequirements = 10_000
 
 var errTooManyRequirements = fmt.Errorf("more than %d requirements", maxRequirements)
+
+// accessOptions are made once, because they note how each type is decoded.
+var accessOptions = json.JoinOptions(asKubernetes(), boundedRequirements())
 
 func boundedRequirements() json.Options {
 	return json.WithUnmarshalers(json.JoinUnmarshalers(
@@ -103,7 +106,7 @@ type betaAccessReview struct {
 
 func decodeBeta(document []byte) (*AccessReview, error) {
 	var review betaAccessReview
-	if err := json.Unmarshal(document, &review, asKubernetes(), boundedRequirements()); err != nil {
+	if err := json.Unmarshal(document, &review, accessOptions); err != nil {
 		return nil, badjson.Explain(err)
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec(review.Spec)

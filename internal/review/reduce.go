@@ -124,7 +124,7 @@ func (p *pairing) decode(text []byte, into any, field string, ofOld bool) {
 	if p.err != nil || len(text) == 0 {
 		return
 	}
-	err := json.Unmarshal(text, into, asKubernetes(), boundedQuantities())
+	err := json.Unmarshal(text, into, quantityOptions)
 	if err == nil {
 		return
 	}
@@ -201,6 +201,9 @@ func eachMember(d *jsontext.Decoder, see func(name string) error) error {
 const maxQuantity = 64
 
 var errQuantityTooLong = fmt.Errorf("the quantity is longer than %d bytes", maxQuantity)
+
+// quantityOptions are made once, because they note how each type is decoded.
+var quantityOptions = json.JoinOptions(asKubernetes(), boundedQuantities())
 
 func boundedQuantities() json.Options {
 	return json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, q *resource.Quantity) error {

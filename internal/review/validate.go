@@ -9,19 +9,22 @@ import (
 
 // Validate returns all errors for which kube-apiserver refuses a review's spec.
 func Validate(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
-	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if (spec.ResourceAttributes == nil) == (spec.NonResourceAttributes == nil) {
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "set exactly one of resourceAttributes and nonResourceAttributes"))
+		errs = append(errs,
+			field.Invalid(specPath(), field.OmitValueType{}, "set exactly one of resourceAttributes and nonResourceAttributes"))
 	}
 	if spec.User == "" && len(spec.Groups) == 0 {
-		errs = append(errs, field.Required(path.Child("user"), "set user, groups or both"))
+		errs = append(errs, field.Required(specPath().Child("user"), "set user, groups or both"))
 	}
-	if spec.ResourceAttributes != nil {
-		errs = append(errs, validateSelectors(spec.ResourceAttributes, path.Child("resourceAttributes"))...)
+	if in := spec.ResourceAttributes; in != nil && (in.FieldSelector != nil || in.LabelSelector != nil) {
+		errs = append(errs, validateSelectors(in, specPath().Child("resourceAttributes"))...)
 	}
 	return errs
 }
+
+// specPath allocates, so that it is called only where the path may be used.
+func specPath() *field.Path { return field.NewPath("spec") }
 
 // validateSelectors accepts unknown operators: clients may be newer, and Attributes drops
 // what it cannot use.
