@@ -39,8 +39,8 @@ type reachResult struct {
 	State stateInfo `json:"state"`
 
 	narrowed bool
-	// inParts is true if only a part of a cluster was read.
-	inParts bool
+	// inParts is true if only a part of a cluster was read, isLarge if the files have many pods.
+	inParts, isLarge bool
 }
 
 // reachTotal counts objects of one kind in one namespace.
@@ -104,7 +104,8 @@ conditions that what is written has to meet.
 
 The line "in total" says what the node leads to in the end, through everything that it can
 read and act as; attack-paths shows the way. Of a cluster, reach reads only what concerns
-the node; --in-total reads all of it, for this line.
+the node, and of files with more than 20,000 pods it follows no paths: --in-total reads and
+follows all, for this line.
 
 What files lack is named, and the list is marked incomplete.
 
@@ -133,7 +134,7 @@ the state could not be read.`,
 	kinds := cmd.Flags().StringSlice("kind", nil, "show only objects of this type: secrets, cm, pv …; can be repeated")
 	must(cmd.RegisterFlagCompletionFunc("kind", complete(resources.Offline().Names)))
 	inTotal := cmd.Flags().Bool("in-total", false,
-		"also say what the node leads to in the end; of a cluster, this reads all objects (default: with --from, --with, --without)")
+		"also say what the node leads to in the end; of a cluster, this reads all objects (default: of files with up to 20,000 pods)")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
@@ -142,6 +143,9 @@ the state could not be read.`,
 		}
 		narrowed := len(*kinds) > 0 || state.namespace != ""
 		state.inventory = *inTotal || len(state.from) > 0 && !cmd.Flags().Changed("in-total") && !narrowed
+		if !*inTotal {
+			state.partsAbove = maxSmall
+		}
 		state.parts = !state.inventory || narrowed
 		s, err := state.load(cmd)
 		if err != nil {
@@ -159,13 +163,24 @@ the state could not be read.`,
 		if err != nil {
 			return err
 		}
-		if cmd.Flags().Changed("in-total") && !*inTotal {
-			result.AttackPaths = nil
+		asked := *inTotal || !cmd.Flags().Changed("in-total") && s.isSmall()
+		if asked && !only.narrows() && s.State.Inventory != nil {
+			if result.AttackPaths, err = s.attackPathsTotal(node); err != nil {
+				return err
+			}
 		}
 		a.warnMissing(result.Missing, listIncomplete)
 		return a.write(result, format)
 	}
 	return cmd
+}
+
+// maxSmall is the number of pods up to which reach follows attack paths without being asked to: in
+// less than half a second.
+const maxSmall = 20_000
+
+func (s *session) isSmall() bool {
+	return !s.State.Partial() && s.State.Graph.Stats().Vertices[graph.Pod] <= maxSmall
 }
 
 func (s *session) reach(node string, only filter) (reachResult, error) {
@@ -184,7 +199,7 @@ func (s *session) reached(node string, only filter) (reachResult, error) {
 	result := reachResult{
 		Node: node, Objects: []reachedObject{}, Standing: []standingGrant{},
 		Missing: append(s.missingForReach(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
-		inParts: s.State.Partial() && !s.State.OfFile(),
+		inParts: s.State.Partial() && !s.State.OfFile(), isLarge: !s.isSmall(),
 	}
 	limits := &writeLimits{session: s, who: newIdentity(nodeidentity.User(node))}
 	for _, g := range said.Standing {
@@ -217,12 +232,7 @@ func (s *session) reached(node string, only filter) (reachResult, error) {
 		}
 		result.RBAC = grants
 	}
-	if only.narrows() || s.State.Inventory == nil {
-		return result, nil
-	}
-	var err error
-	result.AttackPaths, err = s.attackPathsTotal(node)
-	return result, err
+	return result, nil
 }
 
 // add joins consecutive grants for the same object.

@@ -30,6 +30,8 @@ func (r reachResult) Text(p *render.Page) {
 		fields = append(fields, render.Field{Name: "in total", Value: r.AttackPaths.text(r.Node)})
 	case r.inParts && !r.narrowed:
 		fields = append(fields, render.Field{Name: "in total", Value: render.Faint.In("use --in-total, which reads the whole cluster")})
+	case r.isLarge && !r.narrowed:
+		fields = append(fields, render.Field{Name: "in total", Value: render.Faint.In("use --in-total, which takes some seconds")})
 	}
 	p.Fields(fields...)
 	r.totalsText(p)

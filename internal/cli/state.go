@@ -32,6 +32,8 @@ type stateFlags struct {
 	parts bool
 	// partsOfFiles does so of a snapshot only.
 	partsOfFiles bool
+	// partsAbove does so of a snapshot with more pods than that.
+	partsAbove int
 	// places notes where objects are in files.
 	places  bool
 	changes changeFlags
@@ -192,13 +194,21 @@ func (f *stateFlags) features(state *source.State) (kubeversion.Features, error)
 	return features, nil
 }
 
+// partsAboveOf is partsAbove, or 0 if the state is changed.
+func (f *stateFlags) partsAboveOf() int {
+	if f.changes.given() {
+		return 0
+	}
+	return f.partsAbove
+}
+
 func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	progress := newProgress(f.app.streams)
 	defer progress.done()
 	if len(f.from) > 0 {
 		return source.LoadFiles(ctx, f.from, source.FileOptions{
 			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory, Places: f.places,
-			Parts: (f.parts || f.partsOfFiles) && !f.changes.given(),
+			Parts: (f.parts || f.partsOfFiles) && !f.changes.given(), PartsAbove: f.partsAboveOf(),
 		})
 	}
 	config, err := f.connection.config()

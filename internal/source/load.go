@@ -27,6 +27,9 @@ type FileOptions struct {
 	// Parts reads only the parts that are asked for, as [Open] does, if the only file is a snapshot in
 	// binary form. It has no effect with Retain, Inventory and Places.
 	Parts bool
+	// PartsAbove, if not 0, reads such a snapshot in parts and makes no inventory if it has more pods
+	// than that.
+	PartsAbove int
 	// Places notes where the objects of manifests are, for [State.Place].
 	Places bool
 }
@@ -49,7 +52,9 @@ func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, e
 		return nil, err
 	}
 	l := newLoader(opts)
-	l.inParts = opts.Parts && len(files) == 1 && !opts.inventory() && !opts.Places
+	alone := len(files) == 1 && !opts.Retain && !opts.Places
+	l.inParts = alone && opts.Parts && !opts.Inventory
+	l.mayBeInParts = alone && opts.PartsAbove > 0
 	for _, file := range files {
 		if err := l.load(ctx, file); err != nil {
 			return nil, err
@@ -71,6 +76,8 @@ type loader struct {
 	kept    int
 	// inParts leaves the objects of a snapshot in binary form to [State.Read].
 	inParts bool
+	// mayBeInParts does so if the snapshot has many pods.
+	mayBeInParts bool
 }
 
 func newLoader(opts FileOptions) *loader {
@@ -94,7 +101,7 @@ func (l *loader) load(ctx context.Context, file manifest.File) error {
 		Reset:  (*content).reset,
 		Snapshot: func(f *snapshot.File) error {
 			b := &binaryLoader{loader: l, ctx: ctx, name: file.Name, expected: expected}
-			if l.inParts {
+			if l.inParts || l.mayBeInParts && b.isLarge(f) {
 				return b.open(f)
 			}
 			return b.load(f)

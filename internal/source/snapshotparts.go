@@ -32,6 +32,17 @@ func readInParts(k kind) bool {
 	return false
 }
 
+// isLarge reports whether a file has so many pods that no inventory is made of it.
+func (b *binaryLoader) isLarge(f *snapshot.File) bool {
+	for _, s := range f.Sections {
+		if s.Kind == kindPod.String() && s.Objects > b.opts.PartsAbove {
+			b.opts.Inventory, b.state.Inventory = false, nil
+			return true
+		}
+	}
+	return false
+}
+
 // open reads the header of a file, and the objects of kinds that are not read in parts.
 func (b *binaryLoader) open(f *snapshot.File) error {
 	if err := b.header(f); err != nil {

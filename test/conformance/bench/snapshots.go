@@ -79,7 +79,7 @@ func (l fileCluster) snapshotQuestions() []snapshotQuestion {
 		{"`explain` of one node, refused", ask("explain", "--node", other)},
 		{"`reach` of one node, secrets", []string{"reach", node, "--kind", "secrets"}},
 		{"`who-can` get a secret", ask("who-can")},
-		{"`reach` of one node, in total", []string{"reach", node}},
+		{"`reach` of one node, in total", []string{"reach", node, "--in-total"}},
 	}
 }
 
