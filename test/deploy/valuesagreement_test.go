@@ -45,14 +45,13 @@ func newVerdicts(t *testing.T) *verdicts {
 	return v
 }
 
-// of returns why Helm refuses values, and what the server says about the config that they give without
-// that refusal.
-func (v *verdicts) of(owner string, values map[string]any) (helm error, config v1alpha1.Problems) {
+// of returns what the server says about the config that values give, and why Helm refuses them.
+func (v *verdicts) of(owner string, values map[string]any) (config v1alpha1.Problems, helm error) {
 	v.t.Helper()
 	_, helm = v.render(v.strict, values)
 	files, err := v.render(v.lenient, values)
 	if err != nil {
-		return helm, v1alpha1.Problems{{Message: err.Error()}}
+		return v1alpha1.Problems{{Message: err.Error()}}, helm
 	}
 	name := map[string]string{"server": "configmap.yaml", "bootstrap": "bootstrap.yaml"}[owner]
 	document, _, _ := strings.Cut(files["node-authorizer/templates/"+name], "\n---")
@@ -62,7 +61,7 @@ func (v *verdicts) of(owner string, values map[string]any) (helm error, config v
 	}
 	_, err = v1alpha1.Parse([]byte(rendered.Data["config.yaml"]))
 	errors.As(err, &config)
-	return helm, config
+	return config, helm
 }
 
 func (v *verdicts) render(c *chart.Chart, values map[string]any) (map[string]string, error) {
@@ -258,7 +257,7 @@ func (v *verdicts) compare(owner, text string, seen map[string]int, changes ...c
 		described = append(described, fmt.Sprintf("%s=%#v", strings.Join(c.path, "."), c.value))
 		null = null || strings.Contains(fmt.Sprint(c.value), "<nil>")
 	}
-	helm, problems := v.of(owner, values)
+	problems, helm := v.of(owner, values)
 	if len(changes) == 0 && (helm != nil || len(problems) > 0) {
 		v.t.Fatalf("%s: the unchanged values are refused: %v, %v", owner, helm, problems)
 	}
