@@ -48,7 +48,7 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 		p.Line("")
 		p.Line("  Then %s still certainly reach it, and %s possibly. A path that remains:",
 			render.Count(a.Left.Certain, "node"), render.Thousands(a.Left.Possible))
-		p.Table(4, nil, stepRows(a.Remaining))
+		p.Steps(4, stepRows(a.Remaining))
 	}
 }
 

@@ -34,7 +34,7 @@ func (r attackPathsResult) Text(p *render.Page) {
 	for _, x := range shown {
 		p.Line("")
 		p.Line("%s %s", render.Strong.In(holdingText(x.Holding)), styleOf(x.Certainty).In(strings.ToLower(x.Certainty.String())))
-		p.Table(2, nil, stepRows(x.Path))
+		p.Steps(2, stepRows(x.Path))
 	}
 	if more := len(r.Reached) - len(shown); more > 0 {
 		p.Line("")
@@ -50,8 +50,8 @@ func (r attackPathsResult) outcome() string {
 }
 
 // stepRows are the steps of a path, one in a row.
-func stepRows(path []attackpaths.Step) [][]string {
-	var rows [][]string
+func stepRows(path []attackpaths.Step) [][4]string {
+	var rows [][4]string
 	for i, step := range path {
 		because := step.Because
 		if step.GrantedBy != nil {
@@ -60,7 +60,7 @@ func stepRows(path []attackpaths.Step) [][]string {
 		if step.DependsOn != "" {
 			because += render.Unsure.In("; depends on " + step.DependsOn)
 		}
-		rows = append(rows, []string{
+		rows = append(rows, [4]string{
 			fmt.Sprintf("%d.", i+1), string(step.Technique),
 			holdingText(step.From) + " → " + holdingText(step.To), render.Faint.In(because),
 		})
@@ -164,7 +164,7 @@ func (r attackPathsClasses) Text(p *render.Page) {
 		}
 		p.Line("")
 		p.Line("%s, as from %s:", render.Strong.In(render.Count(len(c.Nodes), "node")+" → cluster-admin"), c.Nodes[0])
-		p.Table(2, nil, stepRows(c.Path))
+		p.Steps(2, stepRows(c.Path))
 	}
 	if r.WhatToChange != nil {
 		r.adviceText(p)

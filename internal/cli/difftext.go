@@ -154,7 +154,7 @@ func (r *diffRow) text(p *render.Page) {
 			rows[i][3] += " " + render.Strong.In("["+place+"]")
 		}
 	}
-	p.Table(4, nil, rows)
+	p.Steps(4, rows)
 }
 
 // placeText names the changed objects that decide about a step: roles and bindings, or else a

@@ -176,10 +176,7 @@ type column struct {
 
 // fit reduces the widths of columns until they need no more than so many, as far as possible.
 func fit(columns []column, most int) {
-	total := columnGap * (len(columns) - 1)
-	for _, c := range columns {
-		total += c.width
-	}
+	total := tableWidth(columns)
 	for _, pass := range []struct {
 		least       int
 		text, names bool
@@ -199,6 +196,15 @@ func fit(columns []column, most int) {
 			total--
 		}
 	}
+}
+
+// tableWidth returns the width of a row of all columns.
+func tableWidth(columns []column) int {
+	total := columnGap * (len(columns) - 1)
+	for _, c := range columns {
+		total += c.width
+	}
+	return total
 }
 
 // isNumber reports whether a cell is a number.

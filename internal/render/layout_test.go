@@ -143,6 +143,47 @@ a   日本語日本語日…
 	}
 }
 
+func TestStepsAreNeverShortened(t *testing.T) {
+	steps := [][4]string{
+		{"1.", "PodToken", "node web-1 → serviceaccount shop/api", "pod shop/api-1 runs on web-1 and mounts a token"},
+		{"10.", "EscalateRole", "serviceaccount shop/api → cluster-admin", "may add any rule to a role"},
+	}
+	oneLine := `
+  1.    PodToken       node web-1 → serviceaccount shop/api      pod shop/api-1 runs on web-1 and mounts a token
+  10.   EscalateRole   serviceaccount shop/api → cluster-admin   may add any rule to a role
+`
+	for _, tc := range []struct {
+		rule string
+		o    Options
+		want string
+	}{
+		{"without a width, each is one line", Options{}, oneLine},
+		{"wide output has one line for each", Options{Width: 60, Format: Wide}, oneLine},
+		{"steps that fit are one line each", Options{Width: 113}, oneLine},
+		{"why stands below each where one does not fit", Options{Width: 62}, `
+  1.    PodToken       node web-1 → serviceaccount shop/api
+        pod shop/api-1 runs on web-1 and mounts a token
+  10.   EscalateRole   serviceaccount shop/api → cluster-admin
+        may add any rule to a role
+`},
+		{"both wrap on a narrow terminal", Options{Width: 48}, `
+  1.    PodToken       node web-1 →
+                       serviceaccount shop/api
+        pod shop/api-1 runs on web-1 and mounts
+        a token
+  10.   EscalateRole   serviceaccount shop/api →
+                       cluster-admin
+        may add any rule to a role
+`},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			if got := lay(t, tc.o, func(p *Page) { p.Steps(2, steps) }); got != tc.want {
+				t.Errorf("got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestColumnsAlignByWhatATerminalShows(t *testing.T) {
 	got := lay(t, Options{}, func(p *Page) { p.Table(0, nil, [][]string{{"日本", "x"}, {"e\u0301", "y"}, {"a", "z"}}) })
 	if want := "\n日本   x\ne\u0301      y\na      z\n"; got != want {

@@ -130,6 +130,27 @@ func (p *Page) Table(indent int, headers []string, rows [][]string) {
 	}
 }
 
+// Steps adds steps, each a number, a name, what it leads to and why. Where rows do not fit the
+// terminal, they are not shortened: why stands in lines of its own below each step.
+func (p *Page) Steps(indent int, steps [][4]string) {
+	rows := make([][]string, len(steps))
+	for i := range steps {
+		rows[i] = steps[i][:]
+	}
+	columns := measure(nil, rows)
+	if p.width < minWidth || p.wide || indent+tableWidth(columns) <= p.width {
+		p.Table(indent, nil, rows)
+		return
+	}
+	text := indent + columns[0].width + columnGap
+	target := text + columns[1].width + columnGap
+	for _, step := range steps {
+		number, name := step[0]+spaces(columns[0].width-width(step[0])), step[1]+spaces(columns[1].width-width(step[1]))
+		p.Hanging(target, "%s%s%s%s%s%s", spaces(indent), number, spaces(columnGap), name, spaces(columnGap), step[2])
+		p.Hanging(text, "%s%s", spaces(text), step[3])
+	}
+}
+
 // Path adds a path, one object a line, each with the field that leads to it.
 func (p *Page) Path(indent int, path verdict.Path) {
 	if len(path) == 0 {
