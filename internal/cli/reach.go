@@ -163,8 +163,9 @@ the state could not be read.`,
 		if err != nil {
 			return err
 		}
-		asked := *inTotal || !cmd.Flags().Changed("in-total") && s.isSmall()
-		if asked && !only.narrows() && s.State.Inventory != nil {
+		unasked := !cmd.Flags().Changed("in-total")
+		result.isLarge = unasked && !s.isSmall()
+		if (*inTotal || unasked && s.isSmall()) && !only.narrows() && s.State.Inventory != nil {
 			if result.AttackPaths, err = s.attackPathsTotal(node); err != nil {
 				return err
 			}
@@ -199,7 +200,7 @@ func (s *session) reached(node string, only filter) (reachResult, error) {
 	result := reachResult{
 		Node: node, Objects: []reachedObject{}, Standing: []standingGrant{},
 		Missing: append(s.missingForReach(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
-		inParts: s.State.Partial() && !s.State.OfFile(), isLarge: !s.isSmall(),
+		inParts: s.State.Partial() && !s.State.OfFile(),
 	}
 	limits := &writeLimits{session: s, who: newIdentity(nodeidentity.User(node))}
 	for _, g := range said.Standing {
