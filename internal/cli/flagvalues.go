@@ -32,7 +32,7 @@ var flagValues = map[string]string{
 	"feature": valueName, "feature-gates": "GATES", "field-selector": "SELECTOR", "filename": valueFile,
 	"format": "FORM", "from": valueFile, "group": "GROUP", "interval": valueDuration, "kind": "TYPE", "kubeapi-ca": valueFile,
 	"kubeapi-url": valueURL,
-	"kubeconfig": valueFile, "kubernetes-version": "VERSION", "listen": valueAddress, "max-paths": valueNumber,
+	"kubeconfig":  valueFile, "kubernetes-version": "VERSION", "listen": valueAddress, "max-paths": valueNumber,
 	"metrics-address": valueAddress, "namespace": valueNamespace, "node": valueNode, "node-name": valueName, "node-naming": "RULE",
 	"node-url": valueURL, "old-object": valueFile, "output": "FORMAT",
 	"part": "INDEX/COUNT", "partial": valueFile, "password": valueText, "profile": valueName, "proxy-url": valueURL,
