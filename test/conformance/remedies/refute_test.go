@@ -90,7 +90,8 @@ func (c testCase) refute(e *evaluate.Evaluator, r request, remedy verdict.Remedy
 
 // others are requests for the same in other forms: for the object with the node's name, in the
 // namespace of leases, without a namespace, for objects on the node, and without any change of
-// the stored object. Another name is another thing for a deletion, and for an update of a node.
+// the stored object. Another name is another thing for a deletion, for an update of a node, and for a
+// token: it is of another service account, whose pods may be on the node.
 func (c testCase) others(r request) map[string]request {
 	c.Helper()
 	node := strings.TrimPrefix(r.access.User, nodeidentity.UserPrefix)
@@ -112,7 +113,8 @@ func (c testCase) others(r request) map[string]request {
 	if r.write != nil && r.access.Verb == "update" && reflect.TypeOf(r.write.Object) == reflect.TypeOf(r.write.OldObject) {
 		change(", without a change", func(_ *access.Request, w *evaluate.Write) { w.Object = w.OldObject })
 	}
-	otherThing := strings.HasPrefix(r.access.Verb, "delete") || r.access.Resource == "nodes" && r.access.Verb != "create"
+	otherThing := strings.HasPrefix(r.access.Verb, "delete") || r.access.Resource == "nodes" && r.access.Verb != "create" ||
+		r.access.Resource == "serviceaccounts"
 	if !otherThing && r.access.Resource != "pods" {
 		change(", with the node's name", func(a *access.Request, _ *evaluate.Write) { a.Name = node })
 		change(", with the node's name among leases", func(a *access.Request, _ *evaluate.Write) {
