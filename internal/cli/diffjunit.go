@@ -1,38 +1,12 @@
 package cli
 
 import (
-	"encoding/xml"
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/junit"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
-
-// The structs below are the part of JUnit's XML that build servers read.
-
-type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
-type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	File    string        `xml:"file,attr,omitempty"`
-	Line    int           `xml:"line,attr,omitempty"`
-	Failure *junitProblem `xml:"failure,omitempty"`
-	Error   *junitProblem `xml:"error,omitempty"`
-}
-
-type junitProblem struct {
-	Message string `xml:"message,attr"`
-	Type    string `xml:"type,attr"`
-	Text    string `xml:",chardata"`
-}
 
 // junitKinds are the kinds of holdings, in the order of rows.
 var junitKinds = []string{
@@ -43,29 +17,24 @@ var junitKinds = []string{
 // JUnit has a test case for each row that widens, which fails, and one for each kind of holdings for
 // which nothing does. What could not be read is an error of a case of its own.
 func (r *diffResult) JUnit() any {
-	s := junitSuite{Name: "node-authorizer diff"}
+	s := junit.Suite{Name: "node-authorizer diff"}
 	for _, start := range [...]string{attackpaths.Node, attackpaths.ServiceAccount} {
 		for _, kind := range junitKinds {
-			s.addKind(r, start, kind)
+			r.junitCases(&s, start, kind)
 		}
 	}
-	complete := junitCase{Class: "node-authorizer.diff", Name: "everything that paths depend on could be read"}
+	complete := junit.Case{Class: "node-authorizer.diff", Name: "everything that paths depend on could be read"}
 	if r.Verdict == diffUndecided {
-		s.Errors++
-		complete.Error = &junitProblem{Message: "more may widen than is seen", Type: diffUndecided}
+		complete.Error = &junit.Problem{Message: "more may widen than is seen", Type: diffUndecided}
 		for _, m := range r.Missing {
 			complete.Error.Text += render.Printable(m.line()) + "\n"
 		}
 	}
-	s.Cases = append(s.Cases, complete)
-	s.Tests = len(s.Cases)
-	return struct {
-		XMLName xml.Name `xml:"testsuites"`
-		Suite   junitSuite
-	}{Suite: s}
+	s.Add(complete)
+	return junit.Suites{Suite: s}
 }
 
-func (s *junitSuite) addKind(r *diffResult, start, kind string) {
+func (r *diffResult) junitCases(s *junit.Suite, start, kind string) {
 	class, what := "node-authorizer.diff."+start, nounOf(kind)
 	if kind == attackpaths.ClusterAdmin {
 		what = "cluster-admin"
@@ -77,10 +46,9 @@ func (s *junitSuite) addKind(r *diffResult, start, kind string) {
 			continue
 		}
 		found = true
-		s.Failures++
-		c := junitCase{
+		c := junit.Case{
 			Class: class, Name: render.Printable(fmt.Sprintf("%s → %s", holdingList(row.Starts, start, false), row.reachedText(false))),
-			Failure: &junitProblem{
+			Failure: &junit.Problem{
 				Message: fmt.Sprintf("%s → %s", row.Before, row.After), Type: diffWidened, Text: render.Printable(row.sentence()),
 			},
 		}
@@ -89,9 +57,9 @@ func (s *junitSuite) addKind(r *diffResult, start, kind string) {
 				c.File, c.Line = render.Printable(p.File), p.Line
 			}
 		}
-		s.Cases = append(s.Cases, c)
+		s.Add(c)
 	}
 	if !found {
-		s.Cases = append(s.Cases, junitCase{Class: class, Name: fmt.Sprintf("no %s comes to reach more: %s", nounOf(start), what)})
+		s.Add(junit.Case{Class: class, Name: fmt.Sprintf("no %s comes to reach more: %s", nounOf(start), what)})
 	}
 }

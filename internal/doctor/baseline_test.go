@@ -10,6 +10,7 @@ import (
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/junit"
 )
 
 func suppression(object, subject string, expires configv1alpha1.Day) configv1alpha1.Suppression {
@@ -170,9 +171,9 @@ func TestJUnitOfTheDoctor(t *testing.T) {
 			[]string{"passed", "passed"},
 			"suppressed (a lab): error: a.yaml:3",
 		},
-		"what could not be checked is skipped": {
+		"what could not be checked is an error, so that nobody takes it for checked": {
 			Undetermined, finding.Error, false,
-			[]string{"failure", "skipped"},
+			[]string{"failure", "error"},
 			"not checked: flags: not given",
 		},
 		"a finding counts more than what is open": {
@@ -193,14 +194,14 @@ func TestJUnitOfTheDoctor(t *testing.T) {
 				Suppressions: []configv1alpha1.Suppression{suppression("*", "", "")},
 			}}, someDay)
 		}
-		suite := r.JUnit().(junitSuites).Suite
+		suite := r.JUnit().(junit.Suites).Suite
 		var got []string
 		for _, c := range suite.Cases {
 			switch {
 			case c.Failure != nil:
 				got = append(got, "failure")
-			case c.Skipped != nil:
-				got = append(got, "skipped")
+			case c.Error != nil:
+				got = append(got, "error")
 			default:
 				got = append(got, "passed")
 			}

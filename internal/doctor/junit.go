@@ -1,70 +1,27 @@
 package doctor
 
 import (
-	"encoding/xml"
 	"fmt"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/junit"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// The structs below are the part of JUnit's XML that build servers read.
-
-type junitSuites struct {
-	XMLName xml.Name `xml:"testsuites"`
-	Suite   junitSuite
-}
-
-type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
-type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	File    string        `xml:"file,attr,omitempty"`
-	Line    int           `xml:"line,attr,omitempty"`
-	Failure *junitFailure `xml:"failure,omitempty"`
-	Skipped *junitSkipped `xml:"skipped,omitempty"`
-	Out     string        `xml:"system-out,omitempty"`
-}
-
-type junitFailure struct {
-	Message string `xml:"message,attr"`
-	Type    string `xml:"type,attr"`
-	Text    string `xml:",chardata"`
-}
-
-type junitSkipped struct {
-	Message string `xml:"message,attr"`
-}
-
 // JUnit has a test case for each check. It fails if the check has a finding that fails the run, and is
-// skipped if the check could not be made and has none. Other findings, the suppressed ones and the
-// remedies are in its output.
+// an error if it has none and could not be made. Other findings, the suppressed ones and the remedies are in
+// its output.
 func (r *Report) JUnit() any {
-	s := junitSuite{Name: "node-authorizer doctor", Tests: len(r.Checks)}
+	s := junit.Suite{Name: "node-authorizer doctor"}
 	for i := range r.Checks {
-		c := r.junitCase(&r.Checks[i])
-		if c.Failure != nil {
-			s.Failures++
-		}
-		if c.Skipped != nil {
-			s.Skipped++
-		}
-		s.Cases = append(s.Cases, c)
+		s.Add(r.junitCase(&r.Checks[i]))
 	}
-	return junitSuites{Suite: s}
+	return junit.Suites{Suite: s}
 }
 
-func (r *Report) junitCase(check *CheckResult) junitCase {
-	c := junitCase{Class: "node-authorizer.doctor", Name: string(check.ID) + ": " + check.Title}
+func (r *Report) junitCase(check *CheckResult) junit.Case {
+	c := junit.Case{Class: "node-authorizer.doctor", Name: string(check.ID) + ": " + check.Title}
 	var failures, out strings.Builder
 	failed := 0
 	for _, f := range r.Findings {
@@ -91,28 +48,29 @@ func (r *Report) junitCase(check *CheckResult) junitCase {
 			junitLine(&out, s.Finding)
 		}
 	}
-	lacks := junitLacks(check, &out)
-	switch {
-	case failed > 0:
-		c.Failure = &junitFailure{Message: render.Count(failed, "finding"), Type: "finding", Text: failures.String()}
-	case lacks != "":
-		c.Skipped = &junitSkipped{Message: "could not be checked: " + lacks}
+	if check.Status != Made {
+		c.Error = junitLacks(check)
+	}
+	if failed > 0 {
+		c.Failure = &junit.Problem{Message: render.Count(failed, "finding"), Type: "finding", Text: failures.String()}
+		if c.Error != nil { // readers expect only one of the two
+			out.WriteString(c.Error.Text)
+			c.Error = nil
+		}
 	}
 	c.Out = out.String()
 	return c
 }
 
-// junitLacks returns what a check lacks in one line, and writes how to provide it.
-func junitLacks(check *CheckResult, out *strings.Builder) string {
-	if check.Status == Made {
-		return ""
-	}
+// junitLacks says what a check lacks, and how to provide it.
+func junitLacks(check *CheckResult) *junit.Problem {
 	var lacks []string
+	var provide strings.Builder
 	for _, m := range check.Missing {
 		lacks = append(lacks, render.Printable(m.Resource+": "+m.Reason))
-		fmt.Fprintf(out, "not checked: %s\n", render.Printable(m.String()))
+		fmt.Fprintf(&provide, "not checked: %s\n", render.Printable(m.String()))
 	}
-	return strings.Join(lacks, "; ")
+	return &junit.Problem{Message: "could not be checked: " + strings.Join(lacks, "; "), Type: string(check.Status), Text: provide.String()}
 }
 
 func junitLine(into *strings.Builder, f finding.Finding) {

@@ -1,0 +1,53 @@
+// Package junit has the part of JUnit's XML that build servers read.
+//
+// Source: https://github.com/testmoapp/junitxml
+package junit
+
+import "encoding/xml"
+
+// Suites is a whole file.
+type Suites struct {
+	XMLName xml.Name `xml:"testsuites"`
+	Suite   Suite
+}
+
+// Suite has the cases of one command.
+type Suite struct {
+	XMLName  xml.Name `xml:"testsuite"`
+	Name     string   `xml:"name,attr"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Errors   int      `xml:"errors,attr"`
+	Cases    []Case   `xml:"testcase"`
+}
+
+// Case is passed if it has neither a failure nor an error.
+type Case struct {
+	Class string `xml:"classname,attr"`
+	Name  string `xml:"name,attr"`
+	File  string `xml:"file,attr,omitempty"`
+	Line  int    `xml:"line,attr,omitempty"`
+	// Failure is what was found. Error is why it could not be checked.
+	Failure *Problem `xml:"failure,omitempty"`
+	Error   *Problem `xml:"error,omitempty"`
+	Out     string   `xml:"system-out,omitempty"`
+}
+
+// Problem is a failure or an error.
+type Problem struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// Add adds a case, and counts it.
+func (s *Suite) Add(c Case) {
+	s.Tests++
+	if c.Failure != nil {
+		s.Failures++
+	}
+	if c.Error != nil {
+		s.Errors++
+	}
+	s.Cases = append(s.Cases, c)
+}
