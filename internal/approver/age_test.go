@@ -36,6 +36,12 @@ func TestNothingIsDecidedFromStaleCopies(t *testing.T) {
 			s.start(approver.Options{Observer: reported, Clock: now, MaxStaleness: limit})
 			s.put(requestPath("young"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
 			s.await("young", "Approved ClientCertificateApproved")
+			// The approver wrote the binding before it approved. The watch delivers it some time
+			// later, and makes the copy fresh then.
+			s.until("the binding is delivered", func() bool {
+				entry, exists := s.known.Get("aws-i-1")
+				return exists && entry.Status.Binding != nil
+			})
 
 			elapsed.Store(int64(limit + time.Second))
 			for source, send := range update {
@@ -52,9 +58,11 @@ func TestNothingIsDecidedFromStaleCopies(t *testing.T) {
 				t.Errorf("decided from a stale copy: %+v, reported %v", conditions, reported.of("old"))
 			}
 
-			update[silent]()
-			s.until("its watch delivers an event", func() bool {
+			s.until("every watch delivers events", func() bool {
 				elapsed.Add(int64(time.Second))
+				for _, send := range update {
+					send()
+				}
 				return len(s.request("old").Status.Conditions) > 0
 			})
 			s.await("old", "Approved ClientCertificateApproved")

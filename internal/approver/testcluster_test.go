@@ -36,6 +36,8 @@ type testCluster struct {
 	api    *fakeapiserver.Server
 	client kubernetes.Interface
 	ledger *ledger.Client
+	// known is the copy that the approver started last decides from.
+	known *ledger.Cache
 }
 
 func newTestCluster(t *testing.T, opts fakeapiserver.Options) *testCluster {
@@ -60,7 +62,7 @@ func newTestCluster(t *testing.T, opts fakeapiserver.Options) *testCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testCluster{t, api, client, entries}
+	return &testCluster{t: t, api: api, client: client, ledger: entries}
 }
 
 // start runs an approver until the test ends or the returned function is called.
@@ -69,6 +71,7 @@ func (s *testCluster) start(opts approver.Options) (stop func()) {
 	known := ledger.NewCache(s.ledger)
 	known.LimitAge(opts.MaxStaleness, opts.Clock)
 	opts.Client, opts.Ledger, opts.Known = s.client, s.ledger, known
+	s.known = known
 	c, err := approver.New(opts)
 	if err != nil {
 		s.t.Fatal(err)

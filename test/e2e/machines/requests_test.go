@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -59,10 +60,18 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// submit creates the request.
+// submit creates the request. kube-apiserver refuses a token until its watch of Secrets has
+// delivered it, and a kubelet tries again.
 func submit(t *testing.T, config *rest.Config, r request, key *ecdsa.PrivateKey) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
-	created, err := create(t, config, r, key)
+	var created *certificatesv1.CertificateSigningRequest
+	var err error
+	eventually(t, "kube-apiserver accepts the credential", func(context.Context) error {
+		if created, err = create(t, config, r, key); apierrors.IsUnauthorized(err) {
+			return err
+		}
+		return nil
+	})
 	orFatal(t, err)
 	return created
 }

@@ -1,6 +1,8 @@
 package machines
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,9 +35,13 @@ func TestRevokedMachines(t *testing.T) {
 		if ids := tokensOf(t, blue, m); len(ids) != 0 {
 			t.Errorf("it has the tokens %v", ids)
 		}
-		if _, err := create(t, withToken(blue, given), clientRequest(m.NodeName()), newKey(t)); !apierrors.IsUnauthorized(err) {
-			t.Errorf("its token is accepted: %v", err)
-		}
+		eventually(t, "kube-apiserver refuses the token", func(context.Context) error {
+			_, err := create(t, withToken(blue, given), clientRequest(m.NodeName()), newKey(t))
+			if apierrors.IsUnauthorized(err) {
+				return nil
+			}
+			return fmt.Errorf("it answers %v", err)
+		})
 		notAgain(t, m)
 	})
 	t.Run("and may join again when its entry is deleted", func(t *testing.T) {
