@@ -1,8 +1,8 @@
 package scopewebhooks
 
 import (
-	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -17,16 +17,8 @@ type document struct{ strings.Builder }
 
 func (d *document) line(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
 
-// quoted writes a string as YAML, in double quotes.
-func quoted(text string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(text); err != nil {
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
+// quoted writes a string as YAML, in double quotes. All escapes of Go are YAML's too.
+func quoted(text string) string { return strconv.QuoteToASCII(text) }
 
 // Authorization writes an AuthorizationConfiguration with the webhook before Node and RBAC.
 func Authorization(o *Options) (string, error) {
