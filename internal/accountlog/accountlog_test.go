@@ -107,8 +107,10 @@ func TestPodsOnNodes(t *testing.T) {
 		{"somebody as a node", pod("patch", `"username":"ada"`, "status", `,"impersonatedUser":{`+node+`}`), nil},
 		{"bound", pod("create", scheduler, "binding", `,"requestObject":{"target":{"kind":"Node","name":"a"}}`), web},
 		{"bound, without the object", pod("create", scheduler, "binding", ""), nil},
-		{"the pod of a token", event(`"verb":"get","user":{"username":"` + account + `",` + onNode + `}`),
-			[]accountlog.PodOnNode{{Namespace: "kube-system", Name: "agent-1", Node: "a"}}},
+		{
+			"the pod of a token", event(`"verb":"get","user":{"username":"` + account + `",` + onNode + `}`),
+			[]accountlog.PodOnNode{{Namespace: "kube-system", Name: "agent-1", Node: "a"}},
+		},
 	} {
 		if _, pods := read(t, tc.event); !slices.Equal(pods, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.rule, pods, tc.want)

@@ -147,8 +147,12 @@ func (s *Suggestion) rules(m *manifest) {
 
 func anywhereFields(r *v1alpha1.AnywhereRule) []field {
 	return []field{
-		{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"nonResourceURLs", r.NonResourceURLs}, {"resourceNames", r.ResourceNames},
-		{"verbs", r.Verbs}, {"namespaces", r.Namespaces},
+		{"apiGroups", r.APIGroups},
+		{"resources", r.Resources},
+		{"nonResourceURLs", r.NonResourceURLs},
+		{"resourceNames", r.ResourceNames},
+		{"verbs", r.Verbs},
+		{"namespaces", r.Namespaces},
 	}
 }
 

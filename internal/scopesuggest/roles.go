@@ -12,7 +12,10 @@ var readVerbs = []string{"get", "list", "watch"}
 
 // namedLikeNodes are resources whose objects have the names of nodes, with their group.
 var namedLikeNodes = []group{
-	{resource: "nodes"}, {resource: "nodes/status"}, {resource: "nodes/proxy"}, {resource: "nodes/finalizers"},
+	{resource: "nodes"},
+	{resource: "nodes/status"},
+	{resource: "nodes/proxy"},
+	{resource: "nodes/finalizers"},
 	{apiGroup: "storage.k8s.io", resource: "csinodes"},
 }
 

@@ -59,28 +59,32 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 	}{
 		{
 			"the name was always the node's",
-			[]*accountlog.Request{request("a", "patch", "", "nodes/status", "", "a"), request("b", "patch", "", "nodes/status", "", "b")}, nil,
+			[]*accountlog.Request{request("a", "patch", "", "nodes/status", "", "a"), request("b", "patch", "", "nodes/status", "", "b")},
+			nil,
 			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
 				{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
 			}},
 		},
 		{
 			"the name was once another node's",
-			[]*accountlog.Request{request("a", "get", "x", "things", "", "a"), request("a", "get", "x", "things", "", "b")}, nil,
+			[]*accountlog.Request{request("a", "get", "x", "things", "", "a"), request("a", "get", "x", "things", "", "b")},
+			nil,
 			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
 				{APIGroups: []string{"x"}, Resources: []string{"things"}, ResourceNames: nil, Verbs: []string{"get"}},
 			}},
 		},
 		{
 			"a created object had the name of the node",
-			[]*accountlog.Request{created(request("a", "create", "x", "things", "", ""), "a")}, nil,
+			[]*accountlog.Request{created(request("a", "create", "x", "things", "", ""), "a")},
+			nil,
 			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
 				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}},
 			}},
 		},
 		{
 			"the log does not show the name of a created object",
-			[]*accountlog.Request{request("a", "create", "x", "things", "n", "")}, nil,
+			[]*accountlog.Request{request("a", "create", "x", "things", "n", "")},
+			nil,
 			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
 				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}, Namespaces: []string{"n"}},
 			}},
@@ -89,37 +93,44 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			"lists always selected the node",
 			[]*accountlog.Request{
 				selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), selecting("spec.nodeName", request("b", "list", "", "pods", "", "")),
-			}, nil,
+			},
+			nil,
 			v1alpha1.NodeScopeSpec{SelectsNode: []v1alpha1.SelectedRule{
 				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}, Field: "spec.nodeName"},
 			}},
 		},
 		{
 			"a list once selected nothing",
-			[]*accountlog.Request{selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), request("b", "list", "", "pods", "", "")}, nil,
+			[]*accountlog.Request{selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), request("b", "list", "", "pods", "", "")},
+			nil,
 			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
 				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 			}},
 		},
 		{
 			"the pod was on the node by the state, and by the log",
-			[]*accountlog.Request{pod("a", "api"), pod("b", "gone")}, []accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "b"}},
+			[]*accountlog.Request{pod("a", "api"), pod("b", "gone")},
+			[]accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "b"}},
 			v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{{Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}},
 		},
 		{
 			"nothing shows the pod on the node",
-			[]*accountlog.Request{pod("a", "api"), pod("b", "gone")}, []accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "a"}},
+			[]*accountlog.Request{pod("a", "api"), pod("b", "gone")},
+			[]accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "a"}},
 			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
 				{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}, Namespaces: []string{"shop"}},
 			}},
 		},
 		{
 			"the node may do it",
-			[]*accountlog.Request{request("a", "list", "", "services", "", "")}, nil, v1alpha1.NodeScopeSpec{AsNode: true},
+			[]*accountlog.Request{request("a", "list", "", "services", "", "")},
+			nil,
+			v1alpha1.NodeScopeSpec{AsNode: true},
 		},
 		{
 			"few names that stay",
-			[]*accountlog.Request{request("a", "get", "", "configmaps", "n", "y"), request("b", "get", "", "configmaps", "n", "x")}, nil,
+			[]*accountlog.Request{request("a", "get", "", "configmaps", "n", "y"), request("b", "get", "", "configmaps", "n", "x")},
+			nil,
 			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{{
 				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"x", "y"}, Verbs: []string{"get"},
 				Namespaces: []string{"n"},
@@ -127,7 +138,8 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 		},
 		{
 			"verbs of one resource join",
-			[]*accountlog.Request{request("a", "patch", "", "nodes", "", "a"), request("a", "get", "", "nodes", "", "a")}, nil,
+			[]*accountlog.Request{request("a", "patch", "", "nodes", "", "a"), request("a", "get", "", "nodes", "", "a")},
+			nil,
 			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
 				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}},
 			}},
