@@ -15,6 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
 	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/typeschema"
@@ -54,6 +55,7 @@ func documents() []documented {
 			"Which requests of an audit log would be refused, and which kubelets do not conform.",
 		},
 		{&scopesuggest.Suggestion{}, []string{"scope suggest"}, "A NodeScope for a service account, with the evidence for each rule."},
+		{&scopecheck.Report{}, []string{"scope check"}, "Which requests of an audit log NodeScopes would have refused."},
 		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
 		{versionResult{}, []string{"version"}, "The version of the program."},
 	}

@@ -141,7 +141,9 @@ func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name strin
 	}
 	if len(files) == 0 {
 		a.warn("no audit log was given: the suggestion is a guess from what roles grant")
-		return scopesuggest.FromRoles(namespace, name, grants), nil
+		guessed := scopesuggest.FromRoles(namespace, name, grants)
+		a.reportInvalid(guessed)
+		return guessed, nil
 	}
 	collector := scopesuggest.NewCollector(scopesuggest.InState(s.Evaluator), grants)
 	log := &accountlog.Log{
@@ -172,7 +174,16 @@ func (a *app) readAccounts(cmd *cobra.Command, log *accountlog.Log, files []audi
 	return nil
 }
 
+// reportInvalid reports why the API server would not accept a suggestion.
+func (a *app) reportInvalid(s *scopesuggest.Suggestion) {
+	for _, why := range s.Invalid {
+		a.failure("the suggested NodeScope is not valid: %s", why)
+		a.status = statusUndecided
+	}
+}
+
 func (a *app) reportSuggestion(s *scopesuggest.Suggestion, user string) {
+	a.reportInvalid(s)
 	switch {
 	case s.Requests == 0:
 		a.failure("the logs have no request of %s: check whether the audit policy records them, and give a longer log", user)

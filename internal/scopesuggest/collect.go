@@ -120,6 +120,7 @@ type Collector struct {
 	refused     Unscoped
 	other       Unscoped // impersonated
 	asItsNode   counter
+	asItsNodes  map[string]bool
 	count       counter
 	beyond      int
 	first, last time.Time
@@ -129,7 +130,7 @@ type Collector struct {
 func NewCollector(node Node, grants []rbac.Grant) *Collector {
 	return &Collector{
 		node: node, grants: grants, groups: map[group]*evidence{}, pods: map[accountlog.PodOnNode]bool{}, nodes: map[string]bool{},
-		used: map[string][]int{}, usedBy: map[int]map[group]bool{},
+		asItsNodes: map[string]bool{}, used: map[string][]int{}, usedBy: map[int]map[group]bool{},
 	}
 }
 
@@ -208,6 +209,9 @@ func (c *Collector) impersonation(r *accountlog.Request) {
 	}
 	if r.Node != "" && r.Impersonates == "system:node:"+r.Node {
 		c.asItsNode.add(r.Begun)
+		if len(c.asItsNodes) < maxNodes {
+			c.asItsNodes[r.Node] = true
+		}
 		return
 	}
 	c.other.add(r)

@@ -76,6 +76,9 @@ func (s *Suggestion) introduction(m *manifest) {
 		}
 	}
 	m.comment("", "It observes. Check what it would refuse with node-authorizer scope check before you set mode: Enforce.")
+	for _, why := range s.Invalid {
+		m.comment("", "The API server would not accept it: %s.", why)
+	}
 	for _, note := range s.Notes {
 		m.comment("", "Note: %s.", note)
 	}

@@ -35,6 +35,7 @@ func FromRoles(namespace, name string, grants []rbac.Grant) *Suggestion {
 		}
 	}
 	s.addRules(all, grants)
+	s.validate()
 	return s
 }
 

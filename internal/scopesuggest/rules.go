@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -19,6 +21,8 @@ type joined struct {
 	ruled
 	verbs []string
 	paths []string
+	// more are further resources.
+	more []string
 }
 
 // addRules adds the rules of all groups to the scope, in order, with their evidence.
@@ -44,9 +48,37 @@ func (s *Suggestion) addRules(all []ruled, grants []rbac.Grant) {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), compareGroups(a.group, b.group), slices.Compare(a.namespaces, b.namespaces),
 			slices.Compare(a.names, b.names), strings.Compare(a.guess, b.guess))
 	})
-	for _, j := range ordered {
+	for _, j := range fitting(ordered) {
 		s.addRule(j, grants)
 	}
+}
+
+// fitting joins the resources of rules that are otherwise the same, if there are more rules of a kind
+// than a NodeScope may have.
+func fitting(ordered []*joined) []*joined {
+	var kinds [anywhere + 1]int
+	for _, j := range ordered {
+		kinds[j.kind]++
+	}
+	same := map[string]*joined{}
+	var fit []*joined
+	for _, j := range ordered {
+		if kinds[j.kind] <= nodescope.MaxListed || j.kind == asNode || len(j.paths) > 0 {
+			fit = append(fit, j)
+			continue
+		}
+		key := fmt.Sprintf("%d %q %q %q %q %q", j.kind, j.apiGroup, j.verbs, j.namespaces, j.names, j.field)
+		if with := same[key]; with != nil && len(with.more) < nodescope.MaxListed-1 {
+			with.more = append(with.more, j.resource)
+			with.count += j.count
+			maps.Copy(with.nodes, j.nodes)
+			maps.Copy(with.grants, j.grants)
+			continue
+		}
+		same[key] = j
+		fit = append(fit, j)
+	}
+	return fit
 }
 
 func (j *joined) join(r ruled) {
@@ -69,7 +101,7 @@ func (j *joined) join(r ruled) {
 
 // addRule adds a rule to the scope.
 func (s *Suggestion) addRule(j *joined, grants []rbac.Grant) {
-	spec, groups, resources := &s.Scope.Spec, []string{j.apiGroup}, []string{j.resource}
+	spec, groups, resources := &s.Scope.Spec, []string{j.apiGroup}, append([]string{j.resource}, j.more...)
 	place := ""
 	switch j.kind {
 	case named:
@@ -104,6 +136,14 @@ func (s *Suggestion) addRule(j *joined, grants []rbac.Grant) {
 	slices.Sort(e.GrantedBy)
 	e.GrantedBy = slices.Compact(e.GrantedBy)
 	s.Evidence = append(s.Evidence, e)
+}
+
+// validate notes what keeps the scope from being accepted.
+func (s *Suggestion) validate() {
+	object := &v1alpha1.NodeScope{ObjectMeta: metav1.ObjectMeta{Name: s.Scope.Metadata.Name}, Spec: s.Scope.Spec}
+	for _, err := range nodescope.Validate(object) {
+		s.Invalid = append(s.Invalid, err.Error())
+	}
 }
 
 // rights adds the rights that the log does not show, and the wildcards of which it shows a part.

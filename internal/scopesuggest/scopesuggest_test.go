@@ -1,6 +1,7 @@
 package scopesuggest_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -174,6 +175,9 @@ func sameManifest(t *testing.T, s *scopesuggest.Suggestion) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.Manifest())
 	}
+	if len(s.Invalid) > 0 {
+		t.Errorf("not valid: %v", s.Invalid)
+	}
 	if len(scopes) != 1 || scopes[0].Name != s.Scope.Metadata.Name || !reflect.DeepEqual(scopes[0].Spec, s.Scope.Spec) {
 		t.Errorf("the manifest is\n%s", s.Manifest())
 	}
@@ -274,6 +278,41 @@ func TestGuessesFromRoles(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	sameManifest(t, s)
+}
+
+// TestMoreResourcesThanRules: a NodeScope has 64 rules of a kind at most.
+func TestMoreResourcesThanRules(t *testing.T) {
+	c := scopesuggest.NewCollector(knows{}, nil)
+	for i := range 500 {
+		c.Request(request("a", "list", "x", fmt.Sprintf("things%d", i), "", ""))
+	}
+	s := c.Suggest("kube-system", "agent")
+	sameManifest(t, s)
+	n := 0
+	for _, r := range s.Scope.Spec.Anywhere {
+		n += len(r.Resources)
+	}
+	if n != 500 || len(s.Evidence) != len(s.Scope.Spec.Anywhere) {
+		t.Errorf("%d resources, %d rules, %d reasons", n, len(s.Scope.Spec.Anywhere), len(s.Evidence))
+	}
+	for i := range 5000 {
+		c.Request(request("a", "get", fmt.Sprintf("g%d.x", i), "things", "", "a"))
+	}
+	if s := c.Suggest("kube-system", "agent"); len(s.Invalid) == 0 || !strings.Contains(s.Manifest(), "would not accept") {
+		t.Error("more rules than a NodeScope may have, and nothing says so")
+	}
+}
+
+func TestAnAccountThatActsAsItsNode(t *testing.T) {
+	c := scopesuggest.NewCollector(knows{}, nil)
+	r := request("a", "get", "", "nodes", "", "a")
+	r.Impersonates, r.Constraint = "system:node:a", "impersonate:associated-node"
+	c.Request(r)
+	s := c.Suggest("kube-system", "agent")
+	sameManifest(t, s)
+	if !s.Scope.Spec.AsNode || len(s.Evidence) != 1 || s.Evidence[0].Count != 1 {
+		t.Errorf("got %+v", s)
+	}
 }
 
 func TestNamesOfScopes(t *testing.T) {

@@ -47,6 +47,8 @@ type Suggestion struct {
 	AsItsNode int `json:"asItsNode"`
 	// Notes say what the suggestion does not take into account.
 	Notes []string `json:"notes"`
+	// Invalid says why an API server would not accept the scope: it has more rules than it may have.
+	Invalid []string `json:"invalid,omitempty"`
 }
 
 // Basis is what a suggestion is derived from.
@@ -157,8 +159,15 @@ func (c *Collector) Suggest(namespace, name string) *Suggestion {
 		all = append(all, c.ruleFor(e))
 	}
 	s.addRules(all, c.grants)
+	if s.AsItsNode > 0 && !s.Scope.Spec.AsNode {
+		s.Scope.Spec.AsNode = true
+		s.Evidence = append([]Evidence{{
+			Rule: "asNode", Count: s.AsItsNode, Nodes: len(c.asItsNodes), Example: "impersonate:associated-node", GrantedBy: []string{},
+		}}, s.Evidence...)
+	}
 	s.rights(c)
 	c.notes(s)
+	s.validate()
 	return s
 }
 
