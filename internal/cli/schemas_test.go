@@ -16,6 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
 	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
+	"github.com/node-authorizer/node-authorizer/internal/scopepolicies"
 	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/typeschema"
@@ -56,6 +57,11 @@ func documents() []documented {
 		},
 		{&scopesuggest.Suggestion{}, []string{"scope suggest"}, "A NodeScope for a service account, with the evidence for each rule."},
 		{&scopecheck.Report{}, []string{"scope check"}, "Which requests of an audit log NodeScopes would have refused."},
+		{
+			&scopepolicies.Policies{},
+			[]string{"scope admission-policy"},
+			"ValidatingAdmissionPolicies that enforce NodeScopes, and what they do not enforce.",
+		},
 		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
 		{versionResult{}, []string{"version"}, "The version of the program."},
 	}

@@ -24,7 +24,7 @@ func newScope(a *app) *cobra.Command {
 		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newScopeSuggest(a), newScopeCheck(a), newScopeAuthorizationConfig(a))
+	cmd.AddCommand(newScopeSuggest(a), newScopeCheck(a), newScopeAuthorizationConfig(a), newScopeAdmissionPolicy(a))
 	return cmd
 }
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/scopecel"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 const (
-	accountPrefix = "system:serviceaccount:"
 	// maxExpression is the largest size of a list in a match condition, in bytes. The parser of CEL
 	// refuses expressions of more than 100,000 characters.
 	maxExpression = 60_000
@@ -62,9 +62,9 @@ func newSelector(scopes []*v1alpha1.NodeScope) selector {
 // selection is the most exact one that the limits allow.
 func (s selector) selection() Selection {
 	switch {
-	case len(list(s.users))+len(list(s.namespaces)) <= maxExpression:
+	case len(scopecel.List(s.users))+len(scopecel.List(s.namespaces)) <= maxExpression:
 		return ByAccount
-	case len(list(s.every)) <= maxExpression:
+	case len(scopecel.List(s.every)) <= maxExpression:
 		return ByNamespace
 	}
 	return AllAccounts
@@ -73,50 +73,13 @@ func (s selector) selection() Selection {
 // expression is true for the users of the accounts, and false for users that are not service
 // accounts.
 func (s selector) expression(user string) string {
-	prefix := fmt.Sprintf("%s.startsWith('%s')", user, accountPrefix)
-	inNamespaces := func(namespaces []string) string {
-		return fmt.Sprintf("%s && %s.split(':')[2] in %s", prefix, user, list(namespaces))
-	}
 	switch s.selection() {
 	case ByNamespace:
-		return inNamespaces(s.every)
+		return scopecel.InNamespaces(user, s.every)
 	case AllAccounts:
-		return prefix
+		return fmt.Sprintf("%s.startsWith('%s')", user, scopecel.AccountPrefix)
 	}
-	switch {
-	case len(s.namespaces) == 0:
-		return fmt.Sprintf("%s in %s", user, list(s.users))
-	case len(s.users) == 0:
-		return inNamespaces(s.namespaces)
-	}
-	return fmt.Sprintf("%s in %s || (%s)", user, list(s.users), inNamespaces(s.namespaces))
-}
-
-// list writes strings as a list of CEL.
-func list(all []string) string {
-	quoted := make([]string, len(all))
-	for i, text := range all {
-		quoted[i] = literal(text)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
-}
-
-// literal writes a string of CEL.
-func literal(text string) string {
-	var b strings.Builder
-	b.WriteByte('\'')
-	for _, r := range text {
-		switch {
-		case r == '\'' || r == '\\':
-			b.WriteString(`\` + string(r))
-		case r < ' ' || r > '~':
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('\'')
-	return b.String()
+	return scopecel.Accounts(user, s.users, s.namespaces)
 }
 
 // conditions are the match conditions of both webhooks, all of which must be true.
@@ -128,7 +91,7 @@ func (o *Options) conditions(v variables) []condition {
 		name = "nodes-and-their-tokens"
 		alternatives := []string{
 			fmt.Sprintf("%s.startsWith('%s')", v.user, nodeidentity.UserPrefix),
-			fmt.Sprintf("%s%s in %s", v.guard, literal(nodeidentity.ExtraNode), v.extra),
+			fmt.Sprintf("%s%s in %s", v.guard, scopecel.Literal(nodeidentity.ExtraNode), v.extra),
 		}
 		if len(o.Scopes) > 0 {
 			alternatives = append(alternatives, concerned)
@@ -142,7 +105,7 @@ func (o *Options) conditions(v variables) []condition {
 	if len(o.ServerUsers) > 0 {
 		users := slices.Clone(o.ServerUsers)
 		slices.Sort(users)
-		all = append(all, condition{"not-the-server-itself", fmt.Sprintf("!(%s in %s)", v.user, list(slices.Compact(users)))})
+		all = append(all, condition{"not-the-server-itself", fmt.Sprintf("!(%s in %s)", v.user, scopecel.List(slices.Compact(users)))})
 	}
 	return all
 }
