@@ -169,17 +169,21 @@ func TestAPIServerRefuses(t *testing.T) {
 		resource   schema.GroupVersionResource
 		spec, want string
 	}{
-		"no subjects":                  {scopes, "subjects: []\nmode: Enforce", "spec.subjects: "},
-		"no mode":                      {scopes, "subjects: [{namespace: a}]", "spec.mode: Required"},
-		"another mode":                 {scopes, "subjects: [{namespace: a}]\nmode: Audit", `spec.mode: Unsupported value: "Audit"`},
-		"a user as subject":            {scopes, "subjects: [{namespace: a, name: 'system:x'}]\nmode: Enforce", "spec.subjects[0].name: "},
-		"another effect":               {scopes, agent + "otherwise: Refuse", `spec.otherwise: Unsupported value: "Refuse"`},
-		"get with a selector":          {scopes, selects("list, get"), "spec.selectsNode[0].verbs[1]: " + verbs},
-		"any verb with selector":       {scopes, selects("'*'"), "spec.selectsNode[0].verbs[0]: " + verbs},
-		"no verb":                      {scopes, selects(""), "spec.selectsNode[0].verbs: "},
-		"a verb twice":                 {scopes, selects("list, list"), "spec.selectsNode[0].verbs[1]: Duplicate"},
-		"no field":                     {scopes, strings.Replace(selects("list"), "field: spec.nodeName, ", "", 1), "spec.selectsNode[0].field: Required"},
-		"a selector as field":          {scopes, strings.Replace(selects("list"), "spec.nodeName", "spec.nodeName=a", 1), "spec.selectsNode[0].field: "},
+		"no subjects":            {scopes, "subjects: []\nmode: Enforce", "spec.subjects: "},
+		"no mode":                {scopes, "subjects: [{namespace: a}]", "spec.mode: Required"},
+		"another mode":           {scopes, "subjects: [{namespace: a}]\nmode: Audit", `spec.mode: Unsupported value: "Audit"`},
+		"a user as subject":      {scopes, "subjects: [{namespace: a, name: 'system:x'}]\nmode: Enforce", "spec.subjects[0].name: "},
+		"another effect":         {scopes, agent + "otherwise: Refuse", `spec.otherwise: Unsupported value: "Refuse"`},
+		"get with a selector":    {scopes, selects("list, get"), "spec.selectsNode[0].verbs[1]: " + verbs},
+		"any verb with selector": {scopes, selects("'*'"), "spec.selectsNode[0].verbs[0]: " + verbs},
+		"no verb":                {scopes, selects(""), "spec.selectsNode[0].verbs: "},
+		"a verb twice":           {scopes, selects("list, list"), "spec.selectsNode[0].verbs[1]: Duplicate"},
+		"no field": {
+			scopes, strings.Replace(selects("list"), "field: spec.nodeName, ", "", 1), "spec.selectsNode[0].field: Required",
+		},
+		"a selector as field": {
+			scopes, strings.Replace(selects("list"), "spec.nodeName", "spec.nodeName=a", 1), "spec.selectsNode[0].field: ",
+		},
 		"nodes as pods":                {scopes, onNode("nodes"), "spec.podsOnNode[0].resources[0]: " + pods},
 		"every resource as pods":       {scopes, onNode("podtemplates, '*/status'"), "spec.podsOnNode[0].resources[0]: " + pods},
 		"pods of another group":        {scopes, onNode("podsandmore"), "spec.podsOnNode[0].resources[0]: " + pods},
@@ -196,14 +200,22 @@ func TestAPIServerRefuses(t *testing.T) {
 		"resources without a group": {scopes, anywhere("resources: [a]"), "spec.anywhere[0].apiGroups: required with resources"},
 		"a group without resources": {scopes, anywhere("apiGroups: [a]"), "spec.anywhere[0].resources: required with apiGroups"},
 		"neither":                   {scopes, anywhere("namespaces: [a]"), "spec.anywhere[0]: " + either},
-		"both":                      {scopes, anywhere("apiGroups: [a], resources: [a], nonResourceURLs: [/a]"), "spec.anywhere[0]: " + either},
-		"names of paths":            {scopes, anywhere("resourceNames: [a], nonResourceURLs: [/a]"), "spec.anywhere[0].resourceNames: paths have no names"},
-		"namespaces of paths":       {scopes, anywhere("namespaces: [a], nonResourceURLs: [/a]"), "spec.anywhere[0].namespaces: paths have no namespaces"},
-		"a path without a slash":    {scopes, anywhere("nonResourceURLs: [/a, b]"), "spec.anywhere[0].nonResourceURLs[1]: " + path},
-		"a star in a path":          {scopes, anywhere("nonResourceURLs: [/a/*/b]"), "spec.anywhere[0].nonResourceURLs[0]: " + star},
-		"two stars":                 {scopes, anywhere("nonResourceURLs: [/a/**]"), "spec.anywhere[0].nonResourceURLs[0]: " + star},
-		"a path with a space":       {scopes, anywhere("nonResourceURLs: ['/a b']"), "spec.anywhere[0].nonResourceURLs[0]: "},
-		"a long name":               {scopes, anywhere("apiGroups: [''], resources: [" + strings.Repeat("a", 254) + "]"), "spec.anywhere[0].resources[0]: Too long"},
+		"both": {
+			scopes, anywhere("apiGroups: [a], resources: [a], nonResourceURLs: [/a]"), "spec.anywhere[0]: " + either,
+		},
+		"names of paths": {
+			scopes, anywhere("resourceNames: [a], nonResourceURLs: [/a]"), "spec.anywhere[0].resourceNames: paths have no names",
+		},
+		"namespaces of paths": {
+			scopes, anywhere("namespaces: [a], nonResourceURLs: [/a]"), "spec.anywhere[0].namespaces: paths have no namespaces",
+		},
+		"a path without a slash": {scopes, anywhere("nonResourceURLs: [/a, b]"), "spec.anywhere[0].nonResourceURLs[1]: " + path},
+		"a star in a path":       {scopes, anywhere("nonResourceURLs: [/a/*/b]"), "spec.anywhere[0].nonResourceURLs[0]: " + star},
+		"two stars":              {scopes, anywhere("nonResourceURLs: [/a/**]"), "spec.anywhere[0].nonResourceURLs[0]: " + star},
+		"a path with a space":    {scopes, anywhere("nonResourceURLs: ['/a b']"), "spec.anywhere[0].nonResourceURLs[0]: "},
+		"a long name": {
+			scopes, anywhere("apiGroups: [''], resources: [" + strings.Repeat("a", 254) + "]"), "spec.anywhere[0].resources[0]: Too long",
+		},
 		"too many rules": {
 			scopes, agent + "anywhere: [" + strings.Repeat("{verbs: [get], nonResourceURLs: [/a]},", 65) + "]", "spec.anywhere: Too many",
 		},
@@ -220,11 +232,19 @@ func TestAPIServerRefuses(t *testing.T) {
 		},
 		"a long reason": {quarantines, "node: a\nreason: " + strings.Repeat("a", 1025), "spec.reason: Too long"},
 		"a duration":    {quarantines, "node: a\nexpirationTime: 2h", "spec.expirationTime: "},
-		"an exception for resources without a group": {quarantines, allow("resources: [a]"), "spec.allow[0].apiGroups: required with resources"},
-		"an exception for a group":                   {quarantines, allow("apiGroups: [a]"), "spec.allow[0].resources: required with apiGroups"},
-		"an exception for both":                      {quarantines, allow("apiGroups: [a], resources: [a], nonResourceURLs: [/a]"), "spec.allow[0]: " + either},
-		"an exception for everything":                {quarantines, "node: a\nallow: [{verbs: ['*']}]", "spec.allow[0]: " + either},
-		"an exception for half a path":               {quarantines, allow("nonResourceURLs: [healthz]"), "spec.allow[0].nonResourceURLs[0]: " + path},
+		"an exception for resources without a group": {
+			quarantines, allow("resources: [a]"), "spec.allow[0].apiGroups: required with resources",
+		},
+		"an exception for a group": {
+			quarantines, allow("apiGroups: [a]"), "spec.allow[0].resources: required with apiGroups",
+		},
+		"an exception for both": {
+			quarantines, allow("apiGroups: [a], resources: [a], nonResourceURLs: [/a]"), "spec.allow[0]: " + either,
+		},
+		"an exception for everything": {quarantines, "node: a\nallow: [{verbs: ['*']}]", "spec.allow[0]: " + either},
+		"an exception for half a path": {
+			quarantines, allow("nonResourceURLs: [healthz]"), "spec.allow[0].nonResourceURLs[0]: " + path,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tryCreate(t, c.resource, c.spec)
