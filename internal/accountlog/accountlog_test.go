@@ -64,9 +64,13 @@ func TestRequestsOfAccounts(t *testing.T) {
 		{"two nodes", user(account, `"extra":{"authentication.kubernetes.io/node-name":["a","b"]}`), "  false"},
 		{"another account", user(account+"2", onNode), ""},
 		{"a node", user("system:node:a", ""), ""},
-		{"refused", user(account, onNode) + `,"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}`, "a  true"},
+		{
+			"refused", user(account, onNode) + `,"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}`,
+			"a  true",
+		},
 		{"refused, without annotations", user(account, onNode) + `,"responseStatus":{"code":403}`, "a  true"},
-		{"refused by admission", user(account, onNode) + `,"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"allow"}`, "a  false"},
+		{"refused by admission", user(account, onNode) +
+			`,"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"allow"}`, "a  false"},
 		{"as another user", user(account, onNode) + `,"impersonatedUser":{"username":"ada"}`, "a ada false"},
 		{"impersonated", user("ada", "") + fmt.Sprintf(`,"impersonatedUser":{"username":%q,%s}`, account, onNode), "a  false"},
 		{"impersonated without a node", user("ada", onNode) + fmt.Sprintf(`,"impersonatedUser":{"username":%q}`, account), "  false"},

@@ -129,7 +129,9 @@ func (f *auditLogFlag) choose(a *app, state *stateFlags) ([]auditlog.File, error
 }
 
 // suggestScope reads the logs and makes the suggestion.
-func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name string, files []auditlog.File) (*scopesuggest.Suggestion, error) {
+func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name string, files []auditlog.File) (*scopesuggest.Suggestion,
+	error,
+) {
 	if err := s.requireRBAC(); err != nil {
 		return nil, err
 	}

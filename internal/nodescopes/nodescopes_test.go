@@ -22,7 +22,8 @@ func TestRead(t *testing.T) {
 	scope := func(name, spec string) string {
 		return header + "metadata: {name: " + name + "}\nspec: {" + spec + "}\n---\n"
 	}
-	scopes, err := read(t, scope("b", "mode: Observe, asNode: true")+"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n"+scope("a", ""))
+	scopes, err := read(t, scope("b", "mode: Observe, asNode: true")+"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n"+scope("a",
+		""))
 	if err != nil || len(scopes) != 2 || scopes[0].Name != "a" || scopes[1].Name != "b" || !scopes[1].Spec.AsNode {
 		t.Fatalf("%v, %v", scopes, err)
 	}
@@ -41,7 +42,8 @@ func TestRead(t *testing.T) {
 
 func TestList(t *testing.T) {
 	answer, status := `{"apiVersion":"policy.node-authorizer.io/v1alpha1","kind":"NodeScopeList","metadata":{},"items":[
-		{"metadata":{"name":"b"},"spec":{"subjects":[],"mode":"Enforce"}},{"metadata":{"name":"a"},"spec":{"subjects":[],"mode":"Observe"}}]}`, 200
+		{"metadata":{"name":"b"},"spec":{"subjects":[],"mode":"Enforce"}},
+		{"metadata":{"name":"a"},"spec":{"subjects":[],"mode":"Observe"}}]}`, 200
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis/policy.node-authorizer.io/v1alpha1/nodescopes" {
 			t.Errorf("asked for %s", r.URL)
@@ -57,7 +59,8 @@ func TestList(t *testing.T) {
 		t.Fatalf("%v, %v", scopes, err)
 	}
 	answer, status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`, 404
-	if _, err := nodescopes.List(t.Context(), config); err == nil || !strings.Contains(err.Error(), "install the CustomResourceDefinition") {
+	if _, err := nodescopes.List(t.Context(), config); err == nil || !strings.Contains(err.Error(),
+		"install the CustomResourceDefinition") {
 		t.Errorf("a cluster without the resource: %v", err)
 	}
 }

@@ -7,27 +7,18 @@ package scopecheck
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/accountlog"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
-	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/nodescope"
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Bounds of a report.
@@ -132,7 +123,8 @@ func compile(objects []*v1alpha1.NodeScope) (*atomic.Pointer[nodescope.Policy], 
 	}
 	policy, excess := nodescope.NewPolicy(scopes)
 	for _, s := range excess {
-		problems = append(problems, fmt.Errorf("NodeScope %s: more than %d scopes are about one of its accounts", s.Name(), nodescope.MaxScopes))
+		problems = append(problems, fmt.Errorf("NodeScope %s: more than %d scopes are about one of its accounts", s.Name(),
+			nodescope.MaxScopes))
 	}
 	pointer := &atomic.Pointer[nodescope.Policy]{}
 	pointer.Store(policy)
@@ -206,7 +198,10 @@ func authorized(r *accountlog.Request) []*access.Request {
 		return []*access.Request{&r.Request}
 	}
 	user := nodeidentity.ServiceAccountUser(r.AccountNamespace, r.AccountName)
-	req := &access.Request{User: user, ResourceRequest: true, Verb: cmp.Or(r.Constraint, "impersonate"), Resource: "users", Name: r.Impersonates}
+	req := &access.Request{
+		User: user, ResourceRequest: true, Verb: cmp.Or(r.Constraint, "impersonate"), Resource: "users",
+		Name: r.Impersonates,
+	}
 	if r.Node != "" {
 		req.Extra = map[string][]string{nodeidentity.ExtraNode: {r.Node}}
 	}
@@ -222,89 +217,6 @@ func authorized(r *accountlog.Request) []*access.Request {
 		req.Group = "authentication.k8s.io"
 	}
 	return []*access.Request{req}
-}
-
-// admit decides what authorization leaves to admission: the name of a created object, and what
-// NodeRestriction says of a write as the node.
-func (c *Checker) admit(r *accountlog.Request, asked *access.Request, answer nodescope.Answer) bool {
-	operation := operationOf(asked.Verb)
-	if operation == "" || !asked.ResourceRequest || r.Node == "" || r.Impersonates != "" {
-		return true
-	}
-	key := findingKey{r.AccountNamespace + "/" + r.AccountName, Finding{
-		Outcome: Undecided, Scope: answer.Scope, Rule: answer.Rule, Request: describe(asked, false),
-	}}
-	write := &noderestriction.Request{
-		User: asked.User, Groups: asked.Groups, Extra: asked.Extra, Operation: operation, Group: asked.Group, Version: asked.Version,
-		Resource: asked.Resource, Subresource: asked.Subresource, Namespace: asked.Namespace, Name: cmp.Or(asked.Name, r.CreatedName),
-	}
-	if admitted := c.names.Admit(context.Background(), write); admitted.Refused() {
-		key.Code, key.Scope, key.Rule = admitted.Code, admitted.Scope, admitted.Rule
-		key.Outcome = Refused
-		if admitted.Code == nodescope.ScopeNameNotNode && write.Name == "" {
-			key.Outcome, key.Why = Undecided, "the log does not show the name of the created object"
-		}
-		c.find(key, r, asked)
-		return false
-	}
-	if answer.Uses&nodescope.UsesNodeAuthorizer == 0 || c.evaluator.Node.DecideAs(r.Node, asked).Decision != verdict.Allow {
-		return true // asNode does not let it pass
-	}
-	if other := c.others.Decide(asked); !other.Refused() {
-		if admitted := c.others.Admit(context.Background(), write); !admitted.Refused() {
-			return true
-		}
-	}
-	user, groups := nodeidentity.User(r.Node)
-	asNode := *write
-	asNode.User, asNode.Groups, asNode.Extra = user, groups, nil
-	_, conditions := c.evaluator.Restriction.Consider(context.Background(), &asNode, noderestriction.Open{
-		Object: operation != noderestriction.Delete, OldObject: operation != noderestriction.Create, Name: write.Name == "",
-	})
-	if len(conditions) == 0 {
-		return true
-	}
-	key.Code, key.Why = nodescope.ScopeNotAsNode, "NodeRestriction decides by the object, which is not taken from the log"
-	c.find(key, r, asked)
-	return false
-}
-
-// dependsOnPod reports whether a refused request passes if the pod that it names is on the node.
-func (c *Checker) dependsOnPod(asked *access.Request, pod accountlog.PodOnNode) bool {
-	if asked.Group != "" || asked.Resource != "pods" || pod.Name == "" || pod.Namespace == "" || pod.Node == "" {
-		return false
-	}
-	g := graph.New()
-	g.SetPod(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Spec: corev1.PodSpec{NodeName: pod.Node},
-	})
-	node := nodeauthz.New(g, c.evaluator.Features)
-	answer := nodescope.New(c.policy, g, node, nil).Decide(asked)
-	return !answer.Refused()
-}
-
-// unknownObject says why the Node authorizer cannot be asked about a request; empty if it can.
-func (c *Checker) unknownObject(asked *access.Request, answer nodescope.Answer) string {
-	if answer.Uses&nodescope.UsesNodeAuthorizer == 0 || answer.NodeCode != nodeauthz.NoPathToObject {
-		return ""
-	}
-	kind, known := nodeauthz.KindOf(asked.Group, asked.Resource)
-	if known && c.evaluator.State.Graph.Has(kind, asked.Namespace, asked.Name) {
-		return ""
-	}
-	return "the state has no pod that needs the object: the node may have had one"
-}
-
-func operationOf(verb string) noderestriction.Operation {
-	switch verb {
-	case "create":
-		return noderestriction.Create
-	case "update", "patch":
-		return noderestriction.Update
-	case "delete":
-		return noderestriction.Delete
-	}
-	return ""
 }
 
 func (c *Checker) find(key findingKey, r *accountlog.Request, asked *access.Request) {
@@ -352,91 +264,6 @@ func (c *counts) count(r *accountlog.Request) {
 		c.nodes[r.Node] = true
 	}
 }
-
-// Report returns the report of what was decided. Subjects are those of the scopes.
-func (c *Checker) Report() *Report {
-	r := &Report{
-		Requests: c.requests.requests(), Passed: c.passed.requests(), AlreadyRefused: c.already.requests(), MoreRefusals: c.more.requests(),
-		Accounts: []Account{}, Silent: []string{},
-	}
-	if !c.first.IsZero() {
-		first, last := c.first.UTC(), c.last.UTC()
-		r.First, r.Last = &first, &last
-	}
-	r.Passed += c.settle()
-	accounts := map[string][]Finding{}
-	for key, n := range c.findings {
-		f := key.Finding
-		f.Count, f.Nodes, f.Example = n.requests(), len(n.nodes), n.example
-		if f.Outcome == Refused {
-			r.WouldBeRefused += f.Count
-		} else {
-			r.Undecided += f.Count
-		}
-		accounts[key.account] = append(accounts[key.account], f)
-	}
-	r.Undecided += r.MoreRefusals
-	for account, findings := range accounts {
-		slices.SortFunc(findings, compareFindings)
-		r.Accounts = append(r.Accounts, Account{account, findings})
-	}
-	slices.SortFunc(r.Accounts, func(a, b Account) int { return strings.Compare(a.Account, b.Account) })
-	r.Silent = c.silent()
-	return r
-}
-
-// settle decides what waits for the whole log, and returns how many requests pass.
-func (c *Checker) settle() (passed int) {
-	keys := make([]waiting, 0, len(c.waiting))
-	for key := range c.waiting {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b waiting) int {
-		return cmp.Or(strings.Compare(a.pod.Namespace, b.pod.Namespace), strings.Compare(a.pod.Name, b.pod.Name),
-			strings.Compare(a.pod.Node, b.pod.Node), compareFindings(a.Finding, b.Finding))
-	})
-	for _, key := range keys {
-		n := c.waiting[key]
-		if c.pods[key.pod] {
-			passed += n.requests()
-			continue
-		}
-		key.Outcome = key.otherwise
-		found := c.findings[key.findingKey]
-		if found == nil {
-			c.findings[key.findingKey] = n
-			continue
-		}
-		found.begun, found.ended = found.begun+n.begun, found.ended+n.ended
-		for node := range n.nodes {
-			found.nodes[node] = true
-		}
-	}
-	c.waiting = map[waiting]*counts{}
-	return passed
-}
-
-// silent are the subjects of which the log has nothing.
-func (c *Checker) silent() []string {
-	all := []string{}
-	for _, s := range c.policy.Load().Scopes() {
-		for _, subject := range s.Subjects() {
-			name := subject.Namespace + "/" + cmp.Or(subject.Name, "*")
-			seen := c.seen[name]
-			for account := range c.seen {
-				seen = seen || subject.Name == "" && strings.HasPrefix(account, subject.Namespace+"/")
-			}
-			if !seen {
-				all = append(all, name)
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// Complete reports whether every request was decided.
-func (r *Report) Complete() bool { return r.Undecided == 0 && r.Requests > 0 }
 
 // describe says what is requested, with the object or without.
 func describe(req *access.Request, object bool) string {

@@ -23,8 +23,10 @@ import (
 
 const state = `{apiVersion: v1, kind: List, items: [
 {apiVersion: v1, kind: Node, metadata: {name: a}},
-{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}, spec: {nodeName: a, containers: [{name: c, image: i, envFrom: [{secretRef: {name: db}}]}]}},
-{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: shop}, spec: {nodeName: b, containers: [{name: c, image: i, envFrom: [{secretRef: {name: key}}]}]}}]}`
+{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop},
+  spec: {nodeName: a, containers: [{name: c, image: i, envFrom: [{secretRef: {name: db}}]}]}},
+{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: shop},
+  spec: {nodeName: b, containers: [{name: c, image: i, envFrom: [{secretRef: {name: key}}]}]}}]}`
 
 func checker(t *testing.T, spec string) *scopecheck.Checker {
 	t.Helper()
@@ -37,7 +39,8 @@ func checker(t *testing.T, spec string) *scopecheck.Checker {
 		t.Fatal(err)
 	}
 	scope := &v1alpha1.NodeScope{}
-	if err := yaml.UnmarshalStrict([]byte("{metadata: {name: s}, spec: {subjects: [{namespace: team, name: agent}], mode: Observe, "+spec+"}}"), scope); err != nil {
+	text := "{metadata: {name: s}, spec: {subjects: [{namespace: team, name: agent}], mode: Observe, " + spec + "}}"
+	if err := yaml.UnmarshalStrict([]byte(text), scope); err != nil {
 		t.Fatal(err)
 	}
 	c, err := scopecheck.New(e, []*v1alpha1.NodeScope{scope})
@@ -110,11 +113,20 @@ func TestOutcomes(t *testing.T) {
 		},
 		{"a pod on the node", pods, asked("a", "delete pods shop/web"), nil, "passed"},
 		{"a pod on another node", pods, asked("a", "delete pods shop/other"), nil, "Refused ScopePodNotOnNode"},
-		{"a pod on another node, in the log on this", pods, asked("a", "delete pods shop/other"), &accountlog.PodOnNode{Namespace: "shop", Name: "other", Node: "a"}, "passed"},
-		{"a pod that nothing shows", pods, asked("a", "delete pods shop/gone"), nil, "Undecided ScopePodNotOnNode"},
-		{"a pod that the log shows", pods, asked("a", "delete pods shop/gone"), &accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "a"}, "passed"},
 		{
-			"a pod that the log shows elsewhere", pods, asked("a", "delete pods shop/gone"), &accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "b"},
+			"a pod on another node, in the log on this", pods, asked("a", "delete pods shop/other"),
+			&accountlog.PodOnNode{Namespace: "shop", Name: "other", Node: "a"}, "passed",
+		},
+		{"a pod that nothing shows", pods, asked("a", "delete pods shop/gone"), nil, "Undecided ScopePodNotOnNode"},
+		{"a pod that the log shows", pods, asked("a", "delete pods shop/gone"), &accountlog.PodOnNode{
+			Namespace: "shop", Name: "gone",
+			Node: "a",
+		}, "passed"},
+		{
+			"a pod that the log shows elsewhere", pods, asked("a", "delete pods shop/gone"), &accountlog.PodOnNode{
+				Namespace: "shop",
+				Name:      "gone", Node: "b",
+			},
 			"Undecided ScopePodNotOnNode",
 		},
 		{"a verb that the rule lacks, of a pod that nothing shows", pods, asked("a", "patch pods shop/gone"), nil, "Refused ScopeNoRule"},
@@ -123,13 +135,20 @@ func TestOutcomes(t *testing.T) {
 		{"a secret that no pod names", "asNode: true", asked("a", "get secrets shop/gone"), nil, "Undecided ScopeNotAsNode"},
 		{"a write whose object decides", "asNode: true", asked("a", "patch nodes/status a"), nil, "Undecided ScopeNotAsNode"},
 		{
-			"unless another rule lets it pass", "asNode: true, namedAsNode: [{apiGroups: [\"\"], resources: [nodes/status], verbs: [patch]}]",
+			"unless another rule lets it pass",
+			"asNode: true, namedAsNode: [{apiGroups: [\"\"], resources: [nodes/status], verbs: [patch]}]",
 			asked("a", "patch nodes/status a"), nil, "passed",
 		},
-		{"and not because of otherwise", "asNode: true, otherwise: Allow", asked("a", "patch nodes/status a"), nil, "Undecided ScopeNotAsNode"},
+		{
+			"and not because of otherwise", "asNode: true, otherwise: Allow", asked("a", "patch nodes/status a"), nil,
+			"Undecided ScopeNotAsNode",
+		},
 		{"a write that asNode does not name", "asNode: true, otherwise: Allow", asked("a", "patch things.x a"), nil, "passed"},
 		{"impersonation", named, impersonating, nil, "Refused ScopeNoRule"},
-		{"impersonation that a rule names", "anywhere: [{apiGroups: [\"\"], resources: [users], verbs: [impersonate]}]", impersonating, nil, "passed"},
+		{
+			"impersonation that a rule names", "anywhere: [{apiGroups: [\"\"], resources: [users], verbs: [impersonate]}]", impersonating,
+			nil, "passed",
+		},
 		{"as its own node", "asNode: true", associated, nil, "passed"},
 		{"as its own node, without asNode", named, associated, nil, "Refused ScopeNoRule"},
 	} {
@@ -156,7 +175,10 @@ func TestOutcomes(t *testing.T) {
 
 func TestTheOrderOfTheLogDoesNotMatter(t *testing.T) {
 	var requests []*accountlog.Request
-	for _, text := range []string{"delete pods shop/gone", "delete pods shop/other", "delete pods shop/web", "get secrets shop/key", "delete pods x/y"} {
+	for _, text := range []string{
+		"delete pods shop/gone", "delete pods shop/other", "delete pods shop/web", "get secrets shop/key",
+		"delete pods x/y",
+	} {
 		requests = append(requests, asked("a", text))
 	}
 	report := func(order []int) *scopecheck.Report {

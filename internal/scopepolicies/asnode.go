@@ -74,7 +74,8 @@ var asNodeRules = []asNodeRule{
 		passes: []string{newNode + " == variables.node"}, open: "whether the pod of a certificate request is on the node",
 	},
 	{group: "certificates.k8s.io", resource: "certificatesigningrequests", operations: creates, passes: []string{
-		"!(object.?spec.?signerName.orValue('') in ['kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving'])",
+		"!(object.?spec.?signerName.orValue('') in " +
+			"['kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving'])",
 	}},
 	{group: "authentication.k8s.io", resource: "tokenreviews", operations: creates},
 	{group: "authorization.k8s.io", resource: "subjectaccessreviews", operations: creates},
@@ -96,8 +97,8 @@ var mirrorPod = []string{
 	"size(object.?metadata.?ownerReferences.orValue([])) == 1",
 	"object.metadata.ownerReferences.all(o, o.apiVersion == 'v1' && o.kind == 'Node' && o.name == variables.node && " +
 		"o.uid == variables.nodeUID && o.?controller.orValue(false) && !o.?blockOwnerDeletion.orValue(false))",
-	"object.?spec.orValue({}).all(k, k in ['nodeName', 'containers', 'initContainers', 'volumes', 'hostNetwork', 'hostPID', 'hostIPC', 'dnsPolicy', " +
-		"'restartPolicy', 'schedulerName', 'securityContext', 'terminationGracePeriodSeconds', 'tolerations', 'priority', " +
+	"object.?spec.orValue({}).all(k, k in ['nodeName', 'containers', 'initContainers', 'volumes', 'hostNetwork', 'hostPID', 'hostIPC', " +
+		"'dnsPolicy', 'restartPolicy', 'schedulerName', 'securityContext', 'terminationGracePeriodSeconds', 'tolerations', 'priority', " +
 		"'priorityClassName', 'enableServiceLinks', 'preemptionPolicy'])",
 	"object.?spec.?volumes.orValue([]).all(v, v.all(k, k in ['name', 'hostPath', 'emptyDir']))",
 	"(object.?spec.?containers.orValue([]) + object.?spec.?initContainers.orValue([])).all(c, !has(c.envFrom) && " +

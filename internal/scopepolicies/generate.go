@@ -190,7 +190,8 @@ func validations(scope *v1alpha1.NodeScope, rules []expressed) []registrationv1.
 		{
 			Expression: "variables.node == '' || " + "(" + decides + ")", Reason: &forbidden,
 			Message: about + ": no rule lets the token of a node make this write",
-			MessageExpression: scopecel.Literal(about+": no rule lets a token of node ") + " + variables.node + ' ' + request.operation + ' ' + " +
+			MessageExpression: scopecel.Literal(about+": no rule lets a token of node ") +
+				" + variables.node + ' ' + request.operation + ' ' + " +
 				"variables.resource + ' ' + variables.namespace + '/' + variables.name",
 		},
 	}

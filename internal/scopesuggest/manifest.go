@@ -138,7 +138,10 @@ func (s *Suggestion) rules(m *manifest) {
 	section("selectsNode", len(spec.SelectsNode), func(i int) []field {
 		r := spec.SelectsNode[i]
 		return []field{
-			{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}, {"field", []string{r.Field}},
+			{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}, {
+				"field",
+				[]string{r.Field},
+			},
 		}
 	})
 	section("podsOnNode", len(spec.PodsOnNode), func(i int) []field {

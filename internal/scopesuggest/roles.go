@@ -41,7 +41,10 @@ func FromRoles(namespace, name string, grants []rbac.Grant) *Suggestion {
 
 // guess chooses the rule for a right from its meaning.
 func guess(right Right, verb string, grant int) ruled {
-	r := ruled{kind: anywhere, group: group{verb: verb}, grants: map[int]bool{grant: true}, guess: "granted, and nothing shows a tighter rule"}
+	r := ruled{
+		kind: anywhere, group: group{verb: verb}, grants: map[int]bool{grant: true},
+		guess: "granted, and nothing shows a tighter rule",
+	}
 	if right.NonResourceURL != "" {
 		r.path = right.NonResourceURL
 		return r

@@ -93,7 +93,8 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 		{
 			"lists always selected the node",
 			[]*accountlog.Request{
-				selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), selecting("spec.nodeName", request("b", "list", "", "pods", "", "")),
+				selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), selecting("spec.nodeName", request("b", "list",
+					"", "pods", "", "")),
 			},
 			nil,
 			v1alpha1.NodeScopeSpec{SelectsNode: []v1alpha1.SelectedRule{
@@ -102,7 +103,8 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 		},
 		{
 			"a list once selected nothing",
-			[]*accountlog.Request{selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), request("b", "list", "", "pods", "", "")},
+			[]*accountlog.Request{selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), request("b", "list", "", "pods",
+				"", "")},
 			nil,
 			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
 				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
@@ -145,7 +147,12 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}},
 			}},
 		},
-		{"a token without a node is no evidence", []*accountlog.Request{request("", "get", "", "nodes", "", "a")}, nil, v1alpha1.NodeScopeSpec{}},
+		{
+			"a token without a node is no evidence",
+			[]*accountlog.Request{request("", "get", "", "nodes", "", "a")},
+			nil,
+			v1alpha1.NodeScopeSpec{},
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			tc.want.Subjects = []v1alpha1.Subject{{Namespace: "kube-system", Name: "agent"}}
@@ -269,12 +276,16 @@ func TestTextOfTheLogStaysInItsComment(t *testing.T) {
 
 func TestGuessesFromRoles(t *testing.T) {
 	rules := rbacv1.PolicyRule{
-		APIGroups: []string{""}, Resources: []string{"nodes", "pods", "serviceaccounts/token", "services"}, Verbs: []string{"get", "patch", "create"},
+		APIGroups: []string{""}, Resources: []string{"nodes", "pods", "serviceaccounts/token", "services"}, Verbs: []string{
+			"get",
+			"patch", "create",
+		},
 	}
 	s := scopesuggest.FromRoles("kube-system", "agent", []rbac.Grant{grant(rules, "")})
 	spec := s.Scope.Spec
 	if s.Basis != scopesuggest.Roles || len(s.Notes) == 0 || !spec.AsNode || len(spec.NamedAsNode) != 1 || len(spec.PodsOnNode) != 1 ||
-		!slices.Equal(spec.NamedAsNode[0].Verbs, []string{"create", "patch"}) || !slices.Equal(spec.PodsOnNode[0].Verbs, []string{"patch"}) {
+		!slices.Equal(spec.NamedAsNode[0].Verbs, []string{"create", "patch"}) || !slices.Equal(spec.PodsOnNode[0].Verbs,
+		[]string{"patch"}) {
 		t.Errorf("got %+v", s)
 	}
 	sameManifest(t, s)

@@ -134,7 +134,8 @@ func scopeName(namespace, name string) string {
 // newSuggestion returns one without rules.
 func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 	return &Suggestion{
-		Account: namespace + "/" + name, Basis: basis, Evidence: []Evidence{}, NeverUsed: []Right{}, Wildcards: []Wildcard{}, Notes: []string{},
+		Account: namespace + "/" + name, Basis: basis, Evidence: []Evidence{}, NeverUsed: []Right{}, Wildcards: []Wildcard{},
+		Notes: []string{},
 		Scope: Scope{
 			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.NodeScopeKind, Metadata: Metadata{scopeName(namespace, name)},
 			Spec: v1alpha1.NodeScopeSpec{

@@ -125,14 +125,18 @@ func admissionSender(t *testing.T, o *scopewebhooks.Options) sender {
 	for i := range webhook.MatchConditions {
 		accessors = append(accessors, (*matchconditions.MatchCondition)(&webhook.MatchConditions[i]))
 	}
-	compiled := compiler.CompileCondition(accessors, plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions)
+	compiled := compiler.CompileCondition(accessors, plugincel.OptionalVariableDeclarations{HasAuthorizer: true},
+		environment.NewExpressions)
 	if errs := compiled.CompilationErrors(); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	matcher := matchconditions.NewMatcher(compiled, webhook.FailurePolicy, "webhook", "validating", webhook.Name)
 	return func(name string, groups []string, extra map[string][]string) bool {
 		resource := schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-		attributes := admission.NewAttributesRecord(&corev1.Node{}, &corev1.Node{}, schema.GroupVersionKind{Version: "v1", Kind: "Node"}, "", "a",
+		attributes := admission.NewAttributesRecord(&corev1.Node{}, &corev1.Node{}, schema.GroupVersionKind{
+			Version: "v1",
+			Kind:    "Node",
+		}, "", "a",
 			resource, "", admission.Update, nil, false, &user.DefaultInfo{Name: name, Groups: groups, Extra: extra})
 		result := matcher.Match(t.Context(), &admission.VersionedAttributes{Attributes: attributes}, nil, nil)
 		if result.Error != nil {
@@ -144,7 +148,8 @@ func admissionSender(t *testing.T, o *scopewebhooks.Options) sender {
 
 func TestOnlyTheAccountsConcernedAreSent(t *testing.T) {
 	scopes := []*v1alpha1.NodeScope{
-		scope("cilium", v1alpha1.Subject{Namespace: "kube-system", Name: "cilium"}), scope("storage", v1alpha1.Subject{Namespace: "storage"}),
+		scope("cilium", v1alpha1.Subject{Namespace: "kube-system", Name: "cilium"}), scope("storage",
+			v1alpha1.Subject{Namespace: "storage"}),
 	}
 	onNode := map[string][]string{"authentication.kubernetes.io/node-name": {"a"}}
 	unbound := map[string][]string{"authentication.kubernetes.io/credential-id": {"JTI=1"}}
@@ -250,7 +255,10 @@ func TestCachesAndVersions(t *testing.T) {
 
 func TestFailurePolicies(t *testing.T) {
 	for policy, want := range map[scopewebhooks.FailurePolicy][2]string{
-		scopewebhooks.Deny: {"failurePolicy: Deny", "failurePolicy: Fail"}, scopewebhooks.NoOpinion: {"failurePolicy: NoOpinion", "failurePolicy: Ignore"},
+		scopewebhooks.Deny: {"failurePolicy: Deny", "failurePolicy: Fail"}, scopewebhooks.NoOpinion: {
+			"failurePolicy: NoOpinion",
+			"failurePolicy: Ignore",
+		},
 	} {
 		o := options(t, true)
 		o.FailurePolicy = policy
@@ -295,7 +303,8 @@ func BenchmarkMatchConditions(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	matcher, _ := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(), decoded.Authorizers[0].Webhook.MatchConditions)
+	matcher, _ := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(),
+		decoded.Authorizers[0].Webhook.MatchConditions)
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "system:serviceaccount:x:y"}}
 	for b.Loop() {
 		if sent, err := matcher.Eval(b.Context(), review); sent || err != nil {
