@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
@@ -54,8 +55,26 @@ func authorizerOf(scope *nodescope.Scope, g *graph.Graph) *nodescope.Authorizer 
 	current, _ := nodescope.NewPolicy([]*nodescope.Scope{scope})
 	var policy atomic.Pointer[nodescope.Policy]
 	policy.Store(current)
-	return nodescope.New(&policy, g, nodeauthz.New(g, kubeversion.For(kubeversion.Latest)), nil)
+	features := kubeversion.For(kubeversion.Latest)
+	restriction := noderestriction.New(noState{}, nil, features)
+	return nodescope.New(&policy, g, nodeauthz.New(g, features), restriction)
 }
+
+// noState is a state without objects: what NodeRestriction says about writes to Node objects does not
+// depend on any.
+type noState struct{}
+
+func (noState) Pod(_, _ string) (*corev1.Pod, bool)                       { return nil, false }
+func (noState) Node(_ string) (*corev1.Node, bool)                        { return nil, false }
+func (noState) ServiceAccount(_, _ string) (*corev1.ServiceAccount, bool) { return nil, false }
+func (noState) PersistentVolume(_ string) (*corev1.PersistentVolume, bool) {
+	return nil, false
+}
+
+func (noState) PersistentVolumeClaim(_, _ string) (*corev1.PersistentVolumeClaim, bool) {
+	return nil, false
+}
+func (noState) CSIDriver(_ string) (*storagev1.CSIDriver, bool) { return nil, false }
 
 func pod(namespace, name, node string) *corev1.Pod {
 	return &corev1.Pod{
