@@ -1,4 +1,4 @@
-// Package scopes_test keeps the NodeScopes of this folder true: each must let pass what its agent asks,
+// Package scopes_test keeps the NodeScopes of the folder scopes true: each must let pass what its agent asks,
 // and refuse the same about another node.
 package scopes_test
 
@@ -25,6 +25,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
+
+// folder has the files.
+const folder = "../../scopes"
 
 // agent is what the files of one agent say.
 type agent struct {
@@ -97,13 +100,13 @@ type notNeeded struct {
 // readAgents reads all agents, by name.
 func readAgents(t *testing.T) []*agent {
 	t.Helper()
-	paths, err := filepath.Glob("*.yaml")
+	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("there are no scopes: %v", err)
 	}
 	var agents []*agent
 	for _, path := range paths {
-		agents = append(agents, readAgent(t, strings.TrimSuffix(path, ".yaml")))
+		agents = append(agents, readAgent(t, strings.TrimSuffix(filepath.Base(path), ".yaml")))
 	}
 	return agents
 }
@@ -111,10 +114,10 @@ func readAgents(t *testing.T) []*agent {
 func readAgent(t *testing.T, name string) *agent {
 	t.Helper()
 	a := &agent{name: name, scope: &v1alpha1.NodeScope{}, day: &day{}, policy: rbac.NewPolicy()}
-	a.comment = readStrict(t, name+".yaml", a.scope)
-	readStrict(t, filepath.Join("requests", name+".yaml"), a.day)
-	objects := readObjects(t, filepath.Join("rbac", name+".yaml"))
-	a.addRoles(append(objects, readObjects(t, filepath.Join("rbac", "kubernetes.yaml"))...))
+	a.comment = readStrict(t, filepath.Join(folder, name+".yaml"), a.scope)
+	readStrict(t, filepath.Join(folder, "requests", name+".yaml"), a.day)
+	objects := readObjects(t, filepath.Join(folder, "rbac", name+".yaml"))
+	a.addRoles(append(objects, readObjects(t, filepath.Join(folder, "rbac", "kubernetes.yaml"))...))
 	a.rights = a.rightsOf(objects)
 	for _, object := range objects {
 		if w, ok := object.(*appsv1.DaemonSet); ok {

@@ -2,6 +2,7 @@ package scopes_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func TestScopesCanBeApplied(t *testing.T) {
 
 func TestFactsNameTheAccount(t *testing.T) {
 	forEachAgent(t, func(t *testing.T, a *agent) {
-		if !hasAccount(readObjects(t, "rbac/"+a.name+".yaml"), a.day.Account) {
+		if !hasAccount(readObjects(t, filepath.Join(folder, "rbac", a.name+".yaml")), a.day.Account) {
 			t.Errorf("there is no service account %v", a.day.Account)
 		}
 		for _, w := range a.workloads {
@@ -125,7 +126,7 @@ func TestTokensWithoutNodeAreRefused(t *testing.T) {
 	})
 }
 
-// TestObserveChangesNoAnswer: the scopes as they are in this folder refuse nothing.
+// TestObserveChangesNoAnswer: the scopes as they are in the folder refuse nothing.
 func TestObserveChangesNoAnswer(t *testing.T) {
 	forEachAgent(t, func(t *testing.T, a *agent) {
 		compiled, errs := nodescope.Compile(a.scope)
