@@ -2,10 +2,14 @@ package scopes_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
@@ -150,4 +154,47 @@ func describe(r *dayRequest) string {
 		resource += "." + r.Group
 	}
 	return strings.Join(strings.Fields(fmt.Sprint(r.Verb, " ", resource, " ", r.Namespace, " ", r.Name, r.Creates, r.Path, " ", r.Field)), " ")
+}
+
+// TestScopesFitTheSchema: the API server accepts them.
+func TestScopesFitTheSchema(t *testing.T) {
+	var definition apiextensions
+	readInto(t, "../../api/policy/v1alpha1/nodescopes.yaml", &definition)
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("nodescope.json", definition.Spec.Versions[0].Schema.OpenAPIV3Schema); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("nodescope.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forEachAgent(t, func(t *testing.T, a *agent) {
+		var object any
+		readInto(t, filepath.Join(folder, a.name+".yaml"), &object)
+		if err := schema.Validate(object); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// apiextensions has the schema of a CustomResourceDefinition.
+type apiextensions struct {
+	Spec struct {
+		Versions []struct {
+			Schema struct {
+				OpenAPIV3Schema any `json:"openAPIV3Schema"`
+			} `json:"schema"`
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
+func readInto(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
 }
