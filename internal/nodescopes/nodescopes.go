@@ -24,16 +24,19 @@ import (
 const maxDepth = 100
 
 // Read reads the NodeScopes of files and folders of manifests, sorted by name. Objects of other
-// kinds are passed over. A field that NodeScopes do not have is an error, and so is a name that
+// kinds, and documents that are no objects, are passed over. A field that NodeScopes do not have is an error, and so is a name that
 // occurs twice.
 func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*v1alpha1.NodeScope, error) {
 	var scopes []*v1alpha1.NodeScope
 	places := map[string]string{}
 	wanted := func(apiVersion, kind string, _ []byte) bool {
 		group, _, _ := strings.Cut(apiVersion, "/")
-		return group == v1alpha1.Group && kind == v1alpha1.NodeScopeKind
+		return kind == "" || group == v1alpha1.Group && kind == v1alpha1.NodeScopeKind
 	}
 	origin, err := manifest.Read(ctx, paths, manifest.Options{Stdin: stdin, Wanted: wanted}, func(d *manifest.Document) error {
+		if d.Kind == "" {
+			return nil // not an object, such as the values of a chart
+		}
 		scope, err := decode(d)
 		if err != nil {
 			return err

@@ -22,7 +22,8 @@ func TestRead(t *testing.T) {
 	scope := func(name, spec string) string {
 		return header + "metadata: {name: " + name + "}\nspec: {" + spec + "}\n---\n"
 	}
-	scopes, err := read(t, scope("b", "mode: Observe, asNode: true")+"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n"+scope("a",
+	scopes, err := read(t, scope("b",
+		"mode: Observe, asNode: true")+"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\nvalues: []\n---\n"+scope("a",
 		""))
 	if err != nil || len(scopes) != 2 || scopes[0].Name != "a" || scopes[1].Name != "b" || !scopes[1].Spec.AsNode {
 		t.Fatalf("%v, %v", scopes, err)
