@@ -110,7 +110,7 @@ func pageOf(objects, size int) io.Reader {
 
 func TestAPageIsReadObjectByObject(t *testing.T) {
 	into := newKept()
-	const objects, size = 100, 1 << 20
+	const objects, size = 20, 1 << 20
 	meta, err := readPage(pageOf(objects, size), into.put)
 	if err != nil || meta.ResourceVersion != "7" || meta.Continue != "next" {
 		t.Fatalf("got %+v, %v", meta, err)
