@@ -2,11 +2,13 @@ package evaluate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -103,6 +105,9 @@ func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refuse
 		return decision.Opinion{}, false, nil
 	}
 	if err := e.scopeUndecided(req, &answer); err != nil {
+		if !e.enforced(req.User) {
+			return decision.Opinion{}, false, nil
+		}
 		return failClosed(codeOf(err)), false, err
 	}
 	if !answer.Refused() {
@@ -131,6 +136,12 @@ func (e *Evaluator) scopesKnown(user string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// enforced reports whether a NodeScope can refuse requests of a user. One in the mode Observe changes no
+// answer, even if it could not be evaluated.
+func (e *Evaluator) enforced(user string) bool {
+	return slices.ContainsFunc(e.Scopes.Policy().Of(user), func(s *nodescope.Scope) bool { return s.Mode() == policyv1alpha1.Enforce })
 }
 
 func refusalOf(req *access.Request, answer nodescope.Answer) *decision.ScopeRefusal {

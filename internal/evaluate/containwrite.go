@@ -73,7 +73,7 @@ func (e *Evaluator) scopeWrite(
 		return Admission{}, false
 	}
 	if a, undecided := e.scopeWriteUndecided(req, asked, &answer); undecided {
-		return a, true
+		return a, e.enforced(req.User)
 	}
 	if !answer.Refused() {
 		return Admission{}, false
