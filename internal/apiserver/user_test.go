@@ -21,12 +21,14 @@ func TestUsersOfCredentials(t *testing.T) {
 	}{
 		{"none", rest.Config{}, nil},
 		{
-			"a certificate", rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: certificate, KeyData: key}},
+			"a certificate",
+			rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: certificate, KeyData: key}},
 			[]string{"node-authorizer"},
 		},
 		{"a token of a service account", rest.Config{BearerToken: token(`{"iss":"cluster","sub":"` + account + `"}`)}, []string{account}},
 		{
-			"both", rest.Config{
+			"both",
+			rest.Config{
 				BearerToken: token(`{"sub":"` + account + `"}`), TLSClientConfig: rest.TLSClientConfig{CertData: certificate, KeyData: key},
 			},
 			[]string{"node-authorizer", account},

@@ -20,8 +20,8 @@ const (
 	Expired verdict.Code = "Expired"
 )
 
-// codes are all codes, in the order in which they are reported.
-func codes() []verdict.Code {
+// Codes are all codes.
+func Codes() []verdict.Code {
 	return []verdict.Code{Accepted, Invalid, TooLarge, LimitExceeded, Expired}
 }
 
