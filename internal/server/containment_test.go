@@ -316,3 +316,41 @@ func (s *testServer) admitAs(user, token, operation, resource, name string) *adm
 	s.exchange(admitPath, review, &answer)
 	return answer.Response
 }
+
+// TestOldNodeScopesDecideNothing: a Quarantine that was written since is not known.
+func TestOldNodeScopesDecideNothing(t *testing.T) {
+	t.Parallel()
+	inBothModes(t, func(t *testing.T, configure func(*v1alpha1.ServerConfiguration), rbac bool) {
+		api := agentShop(t)
+		api.set("nodescopes", fmt.Sprintf(agentScope, "Enforce"))
+		s := newTestServer(t, api, func(c *v1alpha1.ServerConfiguration) {
+			configure(c)
+			c.Cluster.MaxStaleness = metav1.Duration{Duration: time.Second}
+		})
+		s.ready()
+		s.expect(rbac, agent, "a", "delete", "pods", "web", "no opinion")
+		api.stop()
+		eventually(t, "the copies are too old", func() bool {
+			_, body := s.readiness()
+			return strings.Contains(body, "[-]nodescopes failed: the copy of nodescopes.policy.node-authorizer.io is ") &&
+				strings.Contains(body, "[-]quarantines failed: ")
+		})
+		for user, token := range map[string]string{agent: "a", "system:serviceaccount:shop:web": "", "system:node:a": ""} {
+			if got := s.askAs(user, token, "delete", "services", "web"); got != nil {
+				t.Errorf("%s: %+v", user, got)
+			}
+		}
+		if got := s.admitAs(agent, "a", "CREATE", "nodes", "a"); got.Allowed || got.Result.Code != 500 {
+			t.Errorf("a write: %+v", got)
+		}
+		for _, endpoint := range []string{"authorize", "admit"} {
+			if got := s.metric(`node_authorizer_stale_answers_total{endpoint="` + endpoint + `"}`); got == "" {
+				t.Errorf("stale answers of %s are not counted", endpoint)
+			}
+		}
+		api.start()
+		eventually(t, "the copies are current again", func() bool {
+			return outcome(s.askAs(agent, "b", "delete", "pods", "web")) == "denied"
+		})
+	})
+}
