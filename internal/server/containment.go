@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -27,6 +28,7 @@ type contained struct {
 	nodes *nodeCount
 	// users returns the names of the server's own user, as far as they are known.
 	users func() []string
+	now   func() time.Time
 }
 
 // newContained returns the follower for a valid configuration.
@@ -36,7 +38,7 @@ func newContained(
 	if !config.Containment.Enabled() {
 		return nil, nil
 	}
-	c := &contained{config: &config.Containment, users: opts.users}
+	c := &contained{config: &config.Containment, users: opts.users, now: opts.now}
 	var err error
 	limit := c.config.MaxQuarantinedNodes
 	if c.config.Quarantines == v1alpha1.Enabled && strings.HasSuffix(string(limit), "%") {
@@ -48,7 +50,7 @@ func newContained(
 		Cluster:    cluster,
 		NodeScopes: c.config.NodeScopes == v1alpha1.Enabled, Quarantines: c.config.Quarantines == v1alpha1.Enabled,
 		MaxQuarantinedNodes: c.maxNodes, MaxStaleness: config.Cluster.MaxStaleness.Duration,
-		Observer: newContainmentLog(opts.Logger),
+		Observer: newContainmentLog(opts.Logger), Now: opts.now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("containment: %w", err)
@@ -109,7 +111,7 @@ func (c *contained) options() evaluate.Containment {
 	if c == nil {
 		return evaluate.Containment{}
 	}
-	o := evaluate.Containment{Self: c.self}
+	o := evaluate.Containment{Self: c.self, Now: c.now}
 	if c.config.NodeScopes == v1alpha1.Enabled {
 		o.Scopes, o.ScopesKnown = c.live.Policy(), c.live.NodeScopesFresh
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -323,34 +324,48 @@ func TestOldNodeScopesDecideNothing(t *testing.T) {
 	inBothModes(t, func(t *testing.T, configure func(*v1alpha1.ServerConfiguration), rbac bool) {
 		api := agentShop(t)
 		api.set("nodescopes", fmt.Sprintf(agentScope, "Enforce"))
-		s := newTestServer(t, api, func(c *v1alpha1.ServerConfiguration) {
-			configure(c)
-			c.Cluster.MaxStaleness = metav1.Duration{Duration: time.Second}
+		began, passed := time.Now(), atomic.Int64{}
+		s := startTestServer(t, api.URL, configure, func(o *Options) {
+			o.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 		})
 		s.ready()
 		s.expect(rbac, agent, "a", "delete", "pods", "web", "no opinion")
 		api.stop()
-		eventually(t, "the copies are too old", func() bool {
-			_, body := s.readiness()
-			return strings.Contains(body, "[-]nodescopes failed: the copy of nodescopes.policy.node-authorizer.io is ") &&
-				strings.Contains(body, "[-]quarantines failed: ")
-		})
+		passed.Store(int64(time.Hour))
+		status, body := s.readiness()
+		if status != 503 || !strings.Contains(body, "[-]nodescopes failed: the copy of nodescopes.policy.node-authorizer.io is ") ||
+			!strings.Contains(body, "[-]quarantines failed: ") {
+			t.Errorf("readyz: %d %s", status, body)
+		}
 		for user, token := range map[string]string{agent: "a", "system:serviceaccount:shop:web": "", "system:node:a": ""} {
 			if got := s.askAs(user, token, "delete", "services", "web"); got != nil {
 				t.Errorf("%s: %+v", user, got)
 			}
 		}
+		s.expect(rbac, "alice", "", "delete", "services", "web", "no opinion")
 		if got := s.admitAs(agent, "a", "CREATE", "nodes", "a"); got.Allowed || got.Result.Code != 500 {
 			t.Errorf("a write: %+v", got)
 		}
-		for _, endpoint := range []string{"authorize", "admit"} {
-			if got := s.metric(`node_authorizer_stale_answers_total{endpoint="` + endpoint + `"}`); got == "" {
-				t.Errorf("stale answers of %s are not counted", endpoint)
+		for endpoint, want := range map[string]string{"authorize": "3", "admit": "1"} {
+			if got := s.metric(`node_authorizer_stale_answers_total{endpoint="` + endpoint + `"}`); got != want {
+				t.Errorf("%s stale answers of %s are counted, want %s", got, endpoint, want)
 			}
 		}
-		api.start()
-		eventually(t, "the copies are current again", func() bool {
-			return outcome(s.askAs(agent, "b", "delete", "pods", "web")) == "denied"
-		})
 	})
+}
+
+// TestQuarantinesEndByTheClock: without an event, and without a compilation.
+func TestQuarantinesEndByTheClock(t *testing.T) {
+	t.Parallel()
+	api := shop(t)
+	began, passed := time.Now(), atomic.Int64{}
+	api.set("quarantines", fmt.Sprintf(`{"metadata": {"name": "node-a"}, "spec": {"node": "a", "expirationTime": %q}}`,
+		began.Add(time.Minute).UTC().Format(time.RFC3339)))
+	s := startTestServer(t, api.URL, containing, func(o *Options) {
+		o.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	})
+	s.ready()
+	s.expect(false, "system:node:a", "", "get", "nodes", "a", "denied")
+	passed.Store(int64(time.Minute))
+	s.expect(false, "system:node:a", "", "get", "nodes", "a", "allowed")
 }
