@@ -43,7 +43,8 @@ func inBothModes(t *testing.T, test func(t *testing.T, configure func(*v1alpha1.
 				if c.Authorization.Mode = mode; mode == v1alpha1.ChainMode {
 					c.Authorization.ConfigFile = filepath.Join(t.TempDir(), "authorization.yaml")
 					write(t, c.Authorization.ConfigFile, []byte(`{"apiVersion": "apiserver.config.k8s.io/v1",
-						"kind": "AuthorizationConfiguration", "authorizers": [{"type": "Node", "name": "node"}, {"type": "RBAC", "name": "rbac"}]}`))
+						"kind": "AuthorizationConfiguration",
+						"authorizers": [{"type": "Node", "name": "node"}, {"type": "RBAC", "name": "rbac"}]}`))
 				}
 			}, mode == v1alpha1.ChainMode)
 		})
@@ -239,7 +240,8 @@ func TestObservingOnlyCountsAndLogs(t *testing.T) {
 				t.Errorf("%s is counted as %q", code, got)
 			}
 		}
-		if log := s.log.String(); strings.Count(log, "request would be refused") != 2 || !strings.Contains(log, "NodeScope agent would refuse") {
+		log := s.log.String()
+		if strings.Count(log, "request would be refused") != 2 || !strings.Contains(log, "NodeScope agent would refuse") {
 			t.Errorf("the log is\n%s", log)
 		}
 	})
@@ -309,9 +311,10 @@ func (s *testServer) admitAs(user, token, operation, resource, name string) *adm
 	if token != "" {
 		extra = fmt.Sprintf(`{%q: [%q]}`, nodeidentity.ExtraNode, token)
 	}
-	review := json.RawMessage(fmt.Sprintf(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u1",
-		"kind": {"version": "v1", "kind": "Node"}, "resource": {"version": "v1", "resource": %q}, "operation": %q,
-		"userInfo": {"username": %q, "groups": [], "extra": %s}, "object": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q}}}}`,
+	review := json.RawMessage(fmt.Sprintf(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+		"uid": "u1", "kind": {"version": "v1", "kind": "Node"}, "resource": {"version": "v1", "resource": %q}, "operation": %q,
+		"userInfo": {"username": %q, "groups": [], "extra": %s}, 
+		"object": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q}}}}`,
 		resource, operation, user, extra, name))
 	var answer admissionv1.AdmissionReview
 	s.exchange(admitPath, review, &answer)

@@ -61,7 +61,8 @@ func TestNodesAreCountedPageByPage(t *testing.T) {
 			body := strings.Replace(pages[r.URL.Query().Get("continue")], "{",
 				`{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", `, 1)
 			return &http.Response{
-				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(body)),
 			}, nil
 		})
 	})
