@@ -82,7 +82,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, at *place) {
 
 // hasStatus lists the resources whose status is a subresource.
 func hasStatus(resource string) bool {
-	return slices.Contains([]string{"certificatesigningrequests", "nodeattestations", "nodes"}, resource)
+	return slices.Contains([]string{"certificatesigningrequests", "nodeattestations", "nodes", "nodescopes", "quarantines"}, resource)
 }
 
 func (s *Server) create(w http.ResponseWriter, at *place, sent Object) {
