@@ -23,6 +23,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/quarantine"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -160,9 +162,18 @@ func (r Result) Reason() string {
 		switch {
 		case o.Authorizer == r.DecidedBy:
 			return o.Authorizer + ": " + o.Message
-		case o.Message != "" && o.Code != CodeNotPrivileged:
+		case o.Message != "" && !silent(o.Code):
 			said = append(said, o.Authorizer+": "+o.Message)
 		}
 	}
 	return strings.Join(said, "; ")
+}
+
+// silent reports whether a code says only that an authorizer is not concerned.
+func silent(code verdict.Code) bool {
+	switch code {
+	case CodeNotPrivileged, nodescope.NotInScope, nodescope.ScopePassed, quarantine.NotQuarantined:
+		return true
+	}
+	return false
 }

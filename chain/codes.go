@@ -30,9 +30,12 @@ const (
 )
 
 // Names of the authorizers that are not webhooks: their types in an API server's
-// configuration. Webhooks have their configured names.
+// configuration. Webhooks have their configured names. An API server asks the authorizers of
+// Quarantines and of NodeScopes through a webhook.
 const (
 	NameMasters     = "system:masters"
+	NameQuarantine  = "Quarantine"
+	NameNodeScope   = "NodeScope"
 	NameNode        = "Node"
 	NameRBAC        = "RBAC"
 	NameAlwaysAllow = "AlwaysAllow"

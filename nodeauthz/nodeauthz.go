@@ -49,6 +49,12 @@ func (a *Authorizer) Decide(req *access.Request) Answer {
 	return Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}
 }
 
+// DecideAs decides a request as if the named node had made it, whoever the user is.
+func (a *Authorizer) DecideAs(node string, req *access.Request) Answer {
+	decision, code, e, r := a.decideFor(node, req)
+	return Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}
+}
+
 // decide is Decide with results in registers: for requests without a graph look-up,
 // copying an Answer takes as long as everything else.
 func (a *Authorizer) decide(req *access.Request) (verdict.Decision, verdict.Code, string, *entry, *rule) {
@@ -58,19 +64,25 @@ func (a *Authorizer) decide(req *access.Request) (verdict.Decision, verdict.Code
 		return verdict.NoOpinion, NotANode, "", nil, nil
 	case identity.Name == "":
 		return verdict.NoOpinion, UnnamedNode, "", nil, nil
-	case !req.ResourceRequest:
-		return verdict.NoOpinion, NoRuleForResource, identity.Name, nil, nil
+	}
+	decision, code, e, r := a.decideFor(identity.Name, req)
+	return decision, code, identity.Name, e, r
+}
+
+func (a *Authorizer) decideFor(node string, req *access.Request) (verdict.Decision, verdict.Code, *entry, *rule) {
+	if !req.ResourceRequest {
+		return verdict.NoOpinion, NoRuleForResource, nil, nil
 	}
 	e := a.table.find(req.Group, req.Resource)
 	if e == nil {
-		return verdict.NoOpinion, NoRuleForResource, identity.Name, nil, nil
+		return verdict.NoOpinion, NoRuleForResource, nil, nil
 	}
 	r, code := e.match(req.Subresource, verb(req.Verb))
 	if r == nil {
-		return verdict.NoOpinion, code, identity.Name, e, nil
+		return verdict.NoOpinion, code, e, nil
 	}
-	decision, code := a.check(e.resource, r.condition, identity.Name, req)
-	return decision, code, identity.Name, e, r
+	decision, code := a.check(e.resource, r.condition, node, req)
+	return decision, code, e, r
 }
 
 // check evaluates a rule's condition.

@@ -6,6 +6,9 @@
 // A user with the prefix and the group but an empty node name is a node that cannot
 // be named.
 //
+// [TokenNode] and [ServiceAccount] do the same for service accounts whose tokens are bound to a
+// pod: they return the node and the account.
+//
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/node/
 package nodeidentity
 

@@ -21,6 +21,22 @@ const (
 	Connect Operation = "CONNECT"
 )
 
+// Verbs returns the verbs with which requests of the operation are authorized. An API server uses
+// the HTTP method's for a connection to a subresource.
+func (o Operation) Verbs() []string {
+	switch o {
+	case Create:
+		return []string{"create"}
+	case Update:
+		return []string{"update", "patch"}
+	case Delete:
+		return []string{"delete", "deletecollection"}
+	case Connect:
+		return []string{"create", "get", "update", "patch", "delete"}
+	}
+	return nil
+}
+
 // Request is one write, with the attributes of an AdmissionReview.
 type Request struct {
 	// User, UID, Groups and Extra identify the user.

@@ -43,6 +43,22 @@ type Opinion struct {
 	// Stale is true for a refusal that the API server may already hold the reason to turn
 	// into an Allow.
 	Stale bool
+	// FailClosed is true beside an error if no opinion would not do as an answer: a later authorizer
+	// could allow what a NodeScope or a Quarantine, which could not be evaluated, may refuse.
+	FailClosed bool
+	// Scope is set if a NodeScope refuses the request, or would in the mode Enforce.
+	Scope *ScopeRefusal
+}
+
+// ScopeRefusal is what a NodeScope refuses, or would refuse if it were enforced.
+type ScopeRefusal struct {
+	// Account is the user, Scope the NodeScope and Code the reason.
+	Account, Scope string
+	Code           verdict.Code
+	// Enforced is true in the mode Enforce.
+	Enforced bool
+	// Message says why at length. It may name the NodeScope's rules.
+	Message func() string
 }
 
 // Authorize puts one request to an authorizer. An error means that the question

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -17,14 +18,40 @@ type Admission struct {
 	noderestriction.Answer
 	// TooOld is set if the state is too old for the answer.
 	TooOld error
+	// Contained is set if the NodeScopes or the Quarantines could not be evaluated. Nothing else of
+	// the Admission counts then.
+	Contained error
+	// Scope is set if a NodeScope refuses the write, or would in the mode Enforce.
+	Scope *decision.ScopeRefusal
 	// Unread are the resources that could not be read and could change a refusal.
 	Unread []source.Missing
 	// Lacks are what the files do not hold and could change a refusal.
 	Lacks []Lack
 }
 
-// Admit evaluates a write by NodeRestriction.
+// Admit evaluates a write by the Quarantines, the NodeScopes and NodeRestriction.
 func (e *Evaluator) Admit(ctx context.Context, req *noderestriction.Request) Admission {
+	contained, decided := e.containWrite(ctx, req)
+	if decided {
+		return contained
+	}
+	a := e.admitNode(ctx, req)
+	a.Scope = contained.Scope
+	return a
+}
+
+// Reads reports which objects of a write Admit reads. Req needs no objects.
+func (e *Evaluator) Reads(req *noderestriction.Request) (object, oldObject bool) {
+	object, oldObject = e.Restriction.Reads(req)
+	if e.Scopes == nil {
+		return object, oldObject
+	}
+	scoped, scopedOld := e.Scopes.Reads(req)
+	return object || scoped, oldObject || scopedOld
+}
+
+// admitNode evaluates a write by NodeRestriction alone.
+func (e *Evaluator) admitNode(ctx context.Context, req *noderestriction.Request) Admission {
 	fresh := e.ages.Fresh()
 	a := Admission{Answer: e.Restriction.Decide(ctx, req)}
 	// If the state was dropped or became too old during an access review, an allow may

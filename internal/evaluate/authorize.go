@@ -17,8 +17,12 @@ import (
 // change a refusal, the error is an [*UnreadError], a [*LackError], or the error of a state
 // that is too old.
 func (e *Evaluator) AuthorizeNode(_ context.Context, req *access.Request) (decision.Opinion, error) {
+	contained, refused, err := e.contain(req)
+	if refused || err != nil {
+		return contained, err
+	}
 	answer := e.Node.Decide(req)
-	opinion := decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node}
+	opinion := decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Scope: contained.Scope}
 	if answer.Code == nodeauthz.NotANode {
 		return opinion, nil
 	}
@@ -41,8 +45,14 @@ func (e *Evaluator) AuthorizeNode(_ context.Context, req *access.Request) (decis
 // and those of authorizers that failed. An authorizer whose state is too old has no opinion,
 // like one that failed.
 func (e *Evaluator) Authorize(ctx context.Context, req *access.Request) (decision.Opinion, error) {
+	contained, refused, err := e.contain(req)
+	if refused || err != nil {
+		return contained, err
+	}
 	result, old, err := e.ask(ctx, req)
-	return e.opinion(req, result, old, err)
+	opinion, err := e.opinion(req, result, old, err)
+	opinion.Scope = contained.Scope
+	return opinion, err
 }
 
 // Review predicts the answer of an API server; Authorize gives the answer to one. If a
@@ -50,6 +60,9 @@ func (e *Evaluator) Authorize(ctx context.Context, req *access.Request) (decisio
 // the webhook may answer the API server's own call. Errors that the API server would have
 // too are in EvaluationError.
 func (e *Evaluator) Review(ctx context.Context, req *access.Request) (decision.Opinion, error) {
+	if contained, refused, err := e.contain(req); refused || err != nil {
+		return contained, err
+	}
 	result, old, _ := e.ask(ctx, req) // the opinions hold the errors
 	if why := result.Doubt(); why != "" {
 		return decision.Opinion{Decision: verdict.NoOpinion}, errors.New(why)
@@ -109,10 +122,11 @@ func (e *Evaluator) inFull(req *access.Request, result chain.Result) string {
 	return result.Reason()
 }
 
-// ask asks the authorizers until one decides from a state that is not too old. The error
+// ask asks the authorizers after those of [Evaluator.contain] until one decides from a state that is not too old. The error
 // old joins the errors of authorizers whose state is too old.
 func (e *Evaluator) ask(ctx context.Context, req *access.Request) (result chain.Result, old, err error) {
-	rest, failed := e.Chain.Brief(ctx, req)
+	after := e.Chain[e.first:]
+	rest, failed := after.Brief(ctx, req)
 	if e.ages.Fresh() {
 		return rest, nil, failed
 	}
@@ -135,7 +149,7 @@ func (e *Evaluator) ask(ctx context.Context, req *access.Request) (result chain.
 			break
 		}
 		result.Decision, result.DecidedBy = verdict.NoOpinion, ""
-		rest, failed = e.Chain[len(result.Opinions):].Brief(ctx, req)
+		rest, failed = after[len(result.Opinions):].Brief(ctx, req)
 	}
 	if result.Decision != verdict.NoOpinion {
 		err = nil

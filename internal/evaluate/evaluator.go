@@ -10,6 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
 // Options describe the cluster. Only Features is required.
@@ -24,6 +25,8 @@ type Options struct {
 	Access noderestriction.Authorizer
 	// Ages says which part of the state is too old; nil means that none ever is.
 	Ages Ages
+	// Containment has the NodeScopes and Quarantines that come before all authorizers.
+	Containment Containment
 }
 
 // Evaluator answers from one state by the rules of one version. It is safe for
@@ -39,6 +42,12 @@ type Evaluator struct {
 	Chain chain.Chain
 	// Restriction is NodeRestriction.
 	Restriction *noderestriction.Restriction
+	// Scopes is the authorizer of NodeScopes; nil if answers do not depend on them.
+	Scopes *nodescope.Authorizer
+
+	containment Containment
+	// first is the number of authorizers in Chain that are of Quarantines and NodeScopes.
+	first int
 
 	configured bool
 	// mayAskRBAC is true if RBAC is among the authorizers, or would be if the state had
@@ -67,7 +76,10 @@ func New(ctx context.Context, state *source.State, opts Options) (*Evaluator, er
 	if e.Chain, err = e.authorizers(ctx, opts.Authorizers); err != nil {
 		return nil, err
 	}
-	e.Chain = e.readingParts(e.Chain)
+	e.containment = opts.Containment
+	links := e.links(&e.containment)
+	e.first = len(links)
+	e.Chain = append(links, e.readingParts(e.Chain)...)
 	e.mayAskRBAC = !e.configured || slices.Contains(e.Chain.Names(), chain.NameRBAC)
 	return e, nil
 }

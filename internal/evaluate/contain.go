@@ -1,0 +1,166 @@
+package evaluate
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/quarantine"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Containment has the NodeScopes and the Quarantines of a cluster. Each is nil if the answers do not
+// depend on it.
+type Containment struct {
+	// Scopes is the current policy. ScopesKnown returns an error if it has not been read yet or is too
+	// old; nil means that it never is.
+	Scopes      *atomic.Pointer[nodescope.Policy]
+	ScopesKnown func() error
+	// Quarantines returns the current set, or an error if it has not been read yet or is too old.
+	Quarantines func() (*quarantine.Set, error)
+	// Now is the time by which Quarantines end; nil means time.Now.
+	Now func() time.Time
+}
+
+// links returns the authorizers of Quarantines and NodeScopes, which come before all others.
+func (e *Evaluator) links(c *Containment) chain.Chain {
+	var links chain.Chain
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Quarantines != nil {
+		links = append(links, chain.Quarantine(c.Quarantines, c.Now))
+	}
+	if c.Scopes != nil {
+		e.Scopes = nodescope.New(c.Scopes, e.State.Graph, e.Node, e.Restriction)
+		links = append(links, chain.NodeScope(e.Scopes))
+	}
+	return links
+}
+
+// contain asks the Quarantines and the NodeScopes. If they refuse, refused is true and the opinion is
+// the answer. If they cannot be evaluated, the error is the answer, and the opinion fails closed.
+// Otherwise the opinion has at most what a NodeScope observes.
+func (e *Evaluator) contain(req *access.Request) (opinion decision.Opinion, refused bool, err error) {
+	c := &e.containment
+	if c.Quarantines != nil && mayBeQuarantined(req) {
+		set, err := c.Quarantines()
+		if err != nil {
+			return failClosed(decision.NotSynced), false, err
+		}
+		if a := set.Decide(req, c.Now()); a.Decision == verdict.Deny {
+			return quarantinedOpinion(a), true, nil
+		}
+	}
+	if e.Scopes == nil {
+		return decision.Opinion{}, false, nil
+	}
+	return e.scope(req)
+}
+
+// mayBeQuarantined reports whether a user can be subject to a Quarantine. Others get their answer even
+// before the Quarantines have been read, so that an API server and the server never wait for each
+// other.
+func mayBeQuarantined(req *access.Request) bool {
+	return len(req.Extra) > 0 || strings.HasPrefix(req.User, nodeidentity.UserPrefix)
+}
+
+func quarantinedOpinion(a quarantine.Answer) decision.Opinion {
+	return decision.Opinion{
+		Decision: verdict.Deny, Code: a.Code, Node: a.Node, Authorizer: chain.NameQuarantine,
+		Reason: chain.NameQuarantine + ": " + quarantine.Summary(a.Code),
+		Detail: func() string { return quarantine.Summary(a.Code) + " by Quarantine " + a.Quarantine },
+	}
+}
+
+func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refused bool, err error) {
+	if known := e.containment.ScopesKnown; known != nil {
+		if _, _, isAccount := nodeidentity.ServiceAccount(req.User); isAccount {
+			if err := known(); err != nil {
+				return failClosed(decision.NotSynced), false, err
+			}
+		}
+	}
+	answer := e.Scopes.Decide(req)
+	if answer.Code == nodescope.NotInScope {
+		return decision.Opinion{}, false, nil
+	}
+	if err := e.scopeUndecided(req, &answer); err != nil {
+		return failClosed(codeOf(err)), false, err
+	}
+	if !answer.Refused() {
+		return decision.Opinion{}, false, nil
+	}
+	opinion = decision.Opinion{Node: answer.Node, Scope: refusalOf(req, answer)}
+	if answer.Decision != verdict.Deny {
+		return opinion, false, nil
+	}
+	opinion.Decision, opinion.Code, opinion.Authorizer = verdict.Deny, answer.Code, chain.NameNodeScope
+	opinion.Reason = chain.NameNodeScope + ": " + nodescope.Summary(answer.Code)
+	opinion.Detail = opinion.Scope.Message
+	opinion.Stale = answer.Code == nodescope.ScopePodNotOnNode || answer.Code == nodescope.ScopeNotAsNode
+	return opinion, true, nil
+}
+
+func refusalOf(req *access.Request, answer nodescope.Answer) *decision.ScopeRefusal {
+	return &decision.ScopeRefusal{
+		Account: req.User, Scope: answer.Scope, Code: answer.Code, Enforced: answer.Decision == verdict.Deny,
+		Message: func() string { return nodescope.Reason(req, &answer).Message },
+	}
+}
+
+// scopeUndecided returns an error if the answer depends on state that is too old, or if it is a refusal
+// that missing state could change.
+func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer) error {
+	on := scopeReads(req, answer)
+	if on == 0 {
+		return nil
+	}
+	if !e.ages.Fresh() {
+		if err := e.ages.TooOld(on); err != nil {
+			return err
+		}
+	}
+	if !answer.Refused() {
+		return nil
+	}
+	_ = e.State.Probe(on) // the state keeps the error
+	if missing := unread(e.State, on); len(missing) > 0 {
+		return &UnreadError{missing}
+	}
+	return nil
+}
+
+// scopeReads returns the kinds that the answer of a NodeScope depends on.
+func scopeReads(req *access.Request, answer *nodescope.Answer) source.Kinds {
+	var on source.Kinds
+	if answer.Uses&nodescope.UsesPods != 0 {
+		on |= source.Pods
+	}
+	if answer.Uses&nodescope.UsesNodeAuthorizer != 0 {
+		on |= authorizationReads(answer.NodeCode, req)
+	}
+	if answer.Uses&nodescope.UsesNodeRestriction != 0 {
+		on |= source.Pods | source.Nodes
+	}
+	return on
+}
+
+func failClosed(code verdict.Code) decision.Opinion {
+	return decision.Opinion{Decision: verdict.NoOpinion, Code: code, FailClosed: true}
+}
+
+// codeOf returns the code of an error of state that is missing or too old.
+func codeOf(err error) verdict.Code {
+	if unread := new(UnreadError); errors.As(err, &unread) {
+		return decision.NotSynced
+	}
+	return decision.StateTooOld
+}

@@ -1,0 +1,128 @@
+package evaluate
+
+import (
+	"context"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/quarantine"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// containWrite asks the Quarantines and the NodeScopes about a write. If they do not refuse it, decided
+// is false, and the Admission has at most what a NodeScope observes.
+func (e *Evaluator) containWrite(ctx context.Context, req *noderestriction.Request) (a Admission, decided bool) {
+	c := &e.containment
+	asked := requestOf(req)
+	if c.Quarantines != nil && mayBeQuarantined(asked) {
+		set, err := c.Quarantines()
+		if err != nil {
+			return Admission{Contained: err}, true
+		}
+		if answer := quarantinedWrite(set, asked, req.Operation, c); answer.Decision == verdict.Deny {
+			return refusedWrite(answer.Node, answer.Code, quarantine.Summary(answer.Code), false), true
+		}
+	}
+	if e.Scopes == nil {
+		return Admission{}, false
+	}
+	return e.scopeWrite(ctx, req, asked)
+}
+
+// requestOf returns a write as a request without a verb.
+func requestOf(req *noderestriction.Request) *access.Request {
+	return &access.Request{
+		User: req.User, UID: req.UID, Groups: req.Groups, Extra: req.Extra, ResourceRequest: true, Group: req.Group,
+		Version: req.Version, Resource: req.Resource, Subresource: req.Subresource, Namespace: req.Namespace, Name: req.Name,
+	}
+}
+
+// quarantinedWrite decides a write with each verb that it may have been authorized with. Authorization has
+// decided by the one that it was.
+func quarantinedWrite(
+	set *quarantine.Set, asked *access.Request, operation noderestriction.Operation, c *Containment,
+) (answer quarantine.Answer) {
+	now := c.Now()
+	for _, asked.Verb = range operation.Verbs() {
+		if answer = set.Decide(asked, now); answer.Decision != verdict.Deny {
+			break
+		}
+	}
+	return answer
+}
+
+func (e *Evaluator) scopeWrite(
+	ctx context.Context, req *noderestriction.Request, asked *access.Request,
+) (a Admission, decided bool) {
+	if known := e.containment.ScopesKnown; known != nil {
+		if _, _, isAccount := nodeidentity.ServiceAccount(req.User); isAccount {
+			if err := known(); err != nil {
+				return Admission{Contained: err}, true
+			}
+		}
+	}
+	answer := e.Scopes.Admit(ctx, req)
+	if answer.Code == nodescope.NotInScope {
+		return Admission{}, false
+	}
+	if a, undecided := e.scopeWriteUndecided(req, asked, &answer); undecided {
+		return a, true
+	}
+	if !answer.Refused() {
+		return Admission{}, false
+	}
+	asked.Verb = "write"
+	refusal := refusalOf(asked, answer.Answer)
+	if answer.Decision != verdict.Deny {
+		return Admission{Scope: refusal}, false
+	}
+	stale := answer.Code == nodescope.ScopePodNotOnNode || answer.Restriction != nil && answer.Restriction.Stale
+	a = refusedWrite(answer.Node, answer.Code, nodescope.Summary(answer.Code), stale)
+	a.Rule, a.Scope = answer.Scope+" "+answer.Rule, refusal
+	return a, true
+}
+
+// scopeWriteUndecided returns why a write cannot be decided: state that is too old or missing, or an
+// error of NodeRestriction.
+func (e *Evaluator) scopeWriteUndecided(
+	req *noderestriction.Request, asked *access.Request, answer *nodescope.Admission,
+) (a Admission, undecided bool) {
+	if !e.ages.Fresh() {
+		on := scopeReads(asked, &answer.Answer)
+		if answer.Uses&nodescope.UsesNodeRestriction != 0 {
+			on |= checkedKinds(req)
+		}
+		if err := e.ages.TooOld(on); err != nil {
+			return Admission{TooOld: err}, true
+		}
+	}
+	if answer.Decision != verdict.Deny {
+		return Admission{}, false
+	}
+	if answer.Restriction != nil && answer.Restriction.Err != nil {
+		return Admission{Contained: answer.Restriction.Err}, true
+	}
+	var on source.Kinds
+	if answer.Restriction != nil {
+		on = admissionReads(req, answer.Restriction.Code)
+	}
+	on |= scopeReads(asked, &answer.Answer)
+	_ = e.State.Probe(on) // the state keeps the error
+	if missing := unread(e.State, on); len(missing) > 0 {
+		return Admission{Unread: missing}, true
+	}
+	return Admission{}, false
+}
+
+func refusedWrite(node string, code verdict.Code, message string, stale bool) Admission {
+	return Admission{Answer: noderestriction.Answer{
+		Decision: verdict.Deny, Code: code, Node: node, Status: http.StatusForbidden, StatusReason: metav1.StatusReasonForbidden,
+		Reason: verdict.Reason{Code: code, Message: message}, Stale: stale,
+	}}
+}

@@ -1,0 +1,84 @@
+package nodescope
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// kind is a kind of rules of a NodeScope.
+type kind uint8
+
+const (
+	asNode kind = iota
+	namedAsNode
+	selectsNode
+	podsOnNode
+	anywhere
+)
+
+// Uses are the parts of the state that an answer depends on.
+type Uses uint8
+
+const (
+	// UsesPods: the pods and their nodes.
+	UsesPods Uses = 1 << iota
+	// UsesNodeAuthorizer: the graph, as far as the Node authorizer reads it for [Answer.NodeCode].
+	UsesNodeAuthorizer
+	// UsesNodeRestriction: the state, as far as NodeRestriction reads it for [Answer.Restriction].
+	UsesNodeRestriction
+)
+
+// kindInfo is what all rules of a kind have in common.
+type kindInfo struct {
+	// field is the field of spec that has the rules.
+	field string
+	// requires says what a request must be, beside what the rule names.
+	requires string
+	// refused is the code for requests that a rule names and that are not so.
+	refused verdict.Code
+	// uses is the state that the rules depend on.
+	uses Uses
+	// hint says what to do about a refusal.
+	hint string
+}
+
+// kinds has every kind of rules. Authorizer.check and Authorizer.admits decide by kind.
+var kinds = [...]kindInfo{
+	asNode: {
+		field: "asNode", requires: "allowed to the node itself by the Node authorizer and NodeRestriction",
+		refused: ScopeNotAsNode, uses: UsesNodeAuthorizer,
+		hint: "ask can-i about the node itself, which says why it may not",
+	},
+	namedAsNode: {
+		field: "namedAsNode", requires: "about the object with the name of the node",
+		refused: ScopeNameNotNode,
+		hint:    "read and write the object of the token's own node, one by one, by name",
+	},
+	selectsNode: {
+		field: "selectsNode", requires: "limited to the node by a field selector",
+		refused: ScopeSelectorRequired,
+		hint:    "add the field selector; API servers before 1.32 do not send selectors to authorizers",
+	},
+	podsOnNode: {
+		field: "podsOnNode", requires: "about a single pod on the node, by name",
+		refused: ScopePodNotOnNode, uses: UsesPods,
+		hint: "ask about pods on the token's own node, one by one, by name",
+	},
+	anywhere: {field: "anywhere", requires: "anything"},
+}
+
+// rule is one rule of a scope.
+type rule struct {
+	kind kind
+	// name is the place in spec: "namedAsNode[0]".
+	name string
+	// names are the requests that the rule is about, as in RBAC. It is empty for asNode.
+	names rbacv1.PolicyRule
+	// namespaces of requests; empty for all.
+	namespaces []string
+	// field of the selector, for selectsNode.
+	field string
+}
+
+func (r *rule) info() *kindInfo { return &kinds[r.kind] }
