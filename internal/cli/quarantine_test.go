@@ -17,6 +17,7 @@ import (
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // startContained starts a writable API server, as startCluster does, with the resources that commands
@@ -29,7 +30,8 @@ import (
 //	broken    requests fail whose method and path contain its text,
 //	forbidden requests are forbidden whose method and path contain its text,
 //	follower  each Quarantine that is read gets this status, as if a server followed it,
-//	review    SubjectAccessReviews of nodes are answered with this status.
+//	review    SubjectAccessReviews of nodes and of tokens on a node are answered with this status,
+//	review-accounts and those of tokens, with this one.
 func startContained(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: contained FILE [VERSION [RESOURCE...]]")
@@ -106,8 +108,17 @@ func (c *contained) follow(path, status string) {
 }
 
 func (c *contained) review(spec, status map[string]any) {
-	if user, _ := spec["user"].(string); strings.HasPrefix(user, "system:node:") {
-		_ = yaml.Unmarshal([]byte(c.file("review")), &status)
+	extra, _ := spec["extra"].(map[string]any)
+	user, _ := spec["user"].(string)
+	answer := ""
+	if strings.HasPrefix(user, nodeidentity.UserPrefix) || extra[nodeidentity.ExtraNode] != nil {
+		answer = c.file("review")
+	}
+	if forAccounts := c.file("review-accounts"); forAccounts != "" && extra[nodeidentity.ExtraNode] != nil {
+		answer = forAccounts
+	}
+	if err := yaml.Unmarshal([]byte(answer), &status); err != nil {
+		panic(err)
 	}
 }
 

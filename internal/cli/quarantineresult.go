@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,12 +129,7 @@ func secretsOf(ctx context.Context, a *app, of *connection, node string) (count 
 
 // drains reports whether the kubelet may follow its pods and write the status of its node.
 func (r *quarantineResult) drains() bool {
-	for _, word := range r.Allow {
-		if word == allowDrain {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.Allow, allowDrain)
 }
 
 // open describes what the Quarantine does not end.
@@ -149,14 +145,14 @@ func (r *quarantineResult) open() []string {
 	}
 	lines = append(lines,
 		"Tokens that are bound to no pod, and credentials of others that were read on the node, are not refused.",
-		"What runs on the machine goes on, and the kubelet's own port still answers: stop the machine, or cut off its network.",
+		"What runs on the machine runs on, and the kubelet's own port answers: stop the machine, or cut off its network.",
 	)
 	if r.drains() {
 		return append(lines, "The node stays Ready, because its kubelet may write its status: cordon it.")
 	}
 	return append(lines,
-		"Within a minute the node counts as unreachable. Some minutes later its pods are started elsewhere, "+
-			"and those on the machine still run.")
+		"By default, the node counts as unreachable within a minute, and its pods are started elsewhere after five more. "+
+			"Those on the machine still run.")
 }
 
 // next lists what else to do.
@@ -180,7 +176,7 @@ func (r *quarantineResult) next() []nextStep {
 	}
 }
 
-// secretsText says how many secrets the node could read.
+// text says how many secrets the node could read.
 func (c *secretCount) text() string {
 	switch {
 	case c.Count == nil:

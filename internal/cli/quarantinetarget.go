@@ -3,7 +3,6 @@ package cli
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/quarantine"
 )
 
 // quarantineTarget is what is cut off: a node or a credential.
@@ -85,15 +85,14 @@ func nodeTarget(name string) (quarantineTarget, error) {
 	return quarantineTarget{Node: name}, nil
 }
 
-// credentialID matches the ids that API servers give to certificates and to tokens (KEP-4193).
-var credentialID = regexp.MustCompile(`^(X509SHA256=[0-9a-f]{64}|JTI=[0-9a-zA-Z-]{1,128})$`)
-
 func credentialTarget(id string) (quarantineTarget, error) {
-	if !credentialID.MatchString(id) {
-		return quarantineTarget{}, usagef("%.253q is not the id of a credential: want X509SHA256= and 64 hexadecimal digits in lower case, "+
-			"or JTI= and the id of a token; audit logs have it as authentication.kubernetes.io/credential-id", id)
+	target := quarantineTarget{Credential: id}
+	errs := quarantine.Validate(&policyv1alpha1.Quarantine{Spec: policyv1alpha1.QuarantineSpec{Credential: id}})
+	if len(errs) > 0 {
+		return target, usagef("%.253q is not the id of a credential: it %s; audit logs have it as %s",
+			id, errs[0].Detail, nodeidentity.ExtraCredential)
 	}
-	return quarantineTarget{Credential: id}, nil
+	return target, nil
 }
 
 // isCertificate reports whether the target is a client certificate.

@@ -14,6 +14,7 @@ import (
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // quarantinePoll is the time between two looks at whether a Quarantine takes effect.
@@ -88,45 +89,83 @@ func acceptance(q *policyv1alpha1.Quarantine, now time.Time) effect {
 	return effect{no, condition.Reason + ": " + condition.Message}
 }
 
-// refused asks the API server whether it refuses what a Quarantine is about. The question is one that
-// every node is allowed, and that no word of --allow lets through.
+// quarantineProbe is a question about the credentials that a Quarantine cuts off.
+type quarantineProbe struct {
+	// of says whose requests the question stands for.
+	of   string
+	code verdict.Code
+	spec authorizationv1.SubjectAccessReviewSpec
+}
+
+// probeName is the name of a node, and of a service account, that does not exist.
+const probeName = "node-authorizer-probe"
+
+// probesOf returns questions about what every node may do, and what no word of --allow lets through.
+func probesOf(object *policyv1alpha1.Quarantine) []quarantineProbe {
+	attributes := &authorizationv1.ResourceAttributes{Version: "v1", Resource: "services", Verb: "list"}
+	ask := func(user string, groups []string, key, value string) authorizationv1.SubjectAccessReviewSpec {
+		spec := authorizationv1.SubjectAccessReviewSpec{
+			User: user, Groups: append(groups, "system:authenticated"), ResourceAttributes: attributes,
+		}
+		if key != "" {
+			spec.Extra = map[string]authorizationv1.ExtraValue{key: {value}}
+		}
+		return spec
+	}
+	node, credential := object.Spec.Node, object.Spec.Credential
+	if node == "" {
+		user, groups := nodeidentity.User(probeName)
+		return []quarantineProbe{{
+			"a node with the credential", policyv1alpha1.CredentialQuarantined,
+			ask(user, groups, nodeidentity.ExtraCredential, credential),
+		}}
+	}
+	user, groups := nodeidentity.User(node)
+	account := nodeidentity.ServiceAccountUser(metav1.NamespaceSystem, probeName)
+	return []quarantineProbe{
+		{"the node", policyv1alpha1.NodeQuarantined, ask(user, groups, "", "")},
+		{
+			"service accounts on it", policyv1alpha1.NodeQuarantined,
+			ask(account, []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"}, nodeidentity.ExtraNode, node),
+		},
+	}
+}
+
+// refused asks the API server whether it refuses what a Quarantine is about.
 func (c *quarantineClient) refused(ctx context.Context, object *policyv1alpha1.Quarantine) effect {
-	review, err := c.cluster.AuthorizationV1().SubjectAccessReviews().Create(ctx, probeOf(object), metav1.CreateOptions{})
+	var refused []string
+	inDoubt := effect{}
+	for _, p := range probesOf(object) {
+		switch answer := c.ask(ctx, p); answer.Answer {
+		case yes:
+			refused = append(refused, p.of)
+		case no:
+			return answer
+		default:
+			inDoubt = answer
+		}
+	}
+	if inDoubt.Answer != "" {
+		return inDoubt
+	}
+	return effect{yes, strings.Join(refused, ", and ")}
+}
+
+// ask asks one question. A denial with the code is the Quarantine's.
+func (c *quarantineClient) ask(ctx context.Context, p quarantineProbe) effect {
+	review, err := c.cluster.AuthorizationV1().SubjectAccessReviews().Create(
+		ctx, &authorizationv1.SubjectAccessReview{Spec: p.spec}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		return effect{unknown, "it could not be asked: " + oneLine(err).Error()}
 	}
-	code := policyv1alpha1.NodeQuarantined
-	if object.Spec.Node == "" {
-		code = policyv1alpha1.CredentialQuarantined
-	}
 	switch status := &review.Status; {
-	case strings.Contains(status.Reason, string(code)) && !status.Allowed:
-		return effect{yes, string(code)}
-	case status.Allowed:
-		return effect{no, "it allows requests: it does not ask node-authorizer before it allows them, or it uses an earlier answer; the " +
-			"webhook has to come before the authorizers Node and RBAC in the AuthorizationConfiguration of every API server"}
-	default:
-		return effect{unknown, fmt.Sprintf("it refuses requests for another reason: %q", status.Reason+status.EvaluationError)}
+	case status.Denied && strings.Contains(status.Reason, string(p.code)):
+		return effect{yes, p.of}
+	case status.Denied:
+		return effect{unknown, fmt.Sprintf("it denies requests of %s for another reason: %q", p.of, status.Reason+status.EvaluationError)}
 	}
+	return effect{no, "it does not deny requests of " + p.of + ": it does not ask node-authorizer first, or uses an earlier answer; in the " +
+		"AuthorizationConfiguration of every API server, the webhook has to come before Node and RBAC, and its match conditions let " +
+		"these requests pass"}
 }
-
-// probeNode is the name of a node that does not exist, with which is asked about a credential.
-const probeNode = "node-authorizer-probe"
-
-// probeOf returns the question whether a quarantined node, or a node with a quarantined credential, may
-// list services.
-func probeOf(object *policyv1alpha1.Quarantine) *authorizationv1.SubjectAccessReview {
-	node, extra := object.Spec.Node, map[string]authorizationv1.ExtraValue(nil)
-	if node == "" {
-		node = probeNode
-		extra = map[string]authorizationv1.ExtraValue{credentialIDKey: {object.Spec.Credential}}
-	}
-	user, groups := nodeidentity.User(node)
-	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user, Groups: append(groups, "system:authenticated"), Extra: extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Version: "v1", Resource: "services", Verb: "list"},
-	}}
-}
-
-// credentialIDKey is the extra value with the id of a credential (KEP-4193).
-const credentialIDKey = "authentication.kubernetes.io/credential-id"
