@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/resources"
 )
 
 func newRelease(a *app) *cobra.Command {
@@ -30,7 +32,7 @@ Exit status: 0 released, 2 there is no such Quarantine, or not all were deleted.
 		Args: oneTarget("node/NAME, credential/ID or the name of a Quarantine"),
 	}
 	connection := addConnection(cmd)
-	cmd.ValidArgsFunction = completeTarget(connection)
+	cmd.ValidArgsFunction = completeReleased(connection)
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -56,6 +58,23 @@ Exit status: 0 released, 2 there is no such Quarantine, or not all were deleted.
 		return err
 	}
 	return cmd
+}
+
+// completeReleased offers what completeTarget does, and the names of Quarantines.
+func completeReleased(connection *connection) cobra.CompletionFunc {
+	targets := completeTarget(connection)
+	of := resources.Resource{
+		Name: policyv1alpha1.QuarantineResource, Group: policyv1alpha1.Group, Kind: policyv1alpha1.QuarantineKind,
+		Versions: []string{policyv1alpha1.Version},
+	}
+	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		words, directive := targets(cmd, args, text)
+		if len(args) > 0 || strings.Contains(text, "/") {
+			return words, directive
+		}
+		named := (&stateFlags{connection: connection}).names(cmd.Context(), of, "", text)
+		return append(beginningWith(text, words), named...), directive
+	}
 }
 
 // parseReleased reads a target, or the name of a Quarantine.
