@@ -84,7 +84,10 @@ func TestAdmit(t *testing.T) {
 		{"a create without an object", write("CREATE ciliumnodes.cilium.io"), nodescope.ScopeNameNotNode, "namedAsNode[0]"},
 		{"an update of another node's", write("UPDATE ciliumnodes.cilium.io b"), nodescope.ScopeNameNotNode, "namedAsNode[0]"},
 		{"one of a collection that is deleted", write("DELETE ciliumnodes.cilium.io b"), nodescope.ScopeNameNotNode, "namedAsNode[0]"},
-		{"as the node: its own lease", write("CREATE leases.coordination.k8s.io kube-node-lease/a", lease("a")), nodescope.ScopePassed, "asNode"},
+		{
+			"as the node: its own lease", write("CREATE leases.coordination.k8s.io kube-node-lease/a", lease("a")),
+			nodescope.ScopePassed, "asNode",
+		},
 		{
 			"as the node: another node's lease", write("CREATE leases.coordination.k8s.io kube-node-lease/b", lease("b")),
 			nodescope.ScopeNotAsNode, "asNode",
@@ -92,7 +95,10 @@ func TestAdmit(t *testing.T) {
 		{"as the node: its own Node", write("UPDATE nodes a", node("a"), node("a")), nodescope.ScopePassed, "asNode"},
 		{"as the node: its taints", write("UPDATE nodes a", node("a", tainted), node("a")), nodescope.ScopeNotAsNode, "asNode"},
 		{"as the node: reserved labels", write("UPDATE nodes a", node("a", labelled), node("a")), nodescope.ScopeNotAsNode, "asNode"},
-		{"as the node: spec through status", write("UPDATE nodes/status a", node("a", tainted), node("a")), nodescope.ScopeNotAsNode, "asNode"},
+		{
+			"as the node: spec through status", write("UPDATE nodes/status a", node("a", tainted), node("a")),
+			nodescope.ScopeNotAsNode, "asNode",
+		},
 		{"as the node: another Node", write("UPDATE nodes/status b", node("b"), node("b")), nodescope.ScopeNotAsNode, "asNode"},
 		{"a connection to a pod on the node", write("CONNECT pods/exec shop/on-a"), nodescope.ScopePassed, "podsOnNode[0]"},
 		{"a connection to a pod elsewhere", write("CONNECT pods/exec shop/on-b"), nodescope.ScopePodNotOnNode, "podsOnNode[0]"},

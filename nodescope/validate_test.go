@@ -63,7 +63,8 @@ func TestValidate(t *testing.T) {
 		{"no field", func(s *v1alpha1.NodeScopeSpec) { s.SelectsNode[0].Field = "" }, "spec.selectsNode[0].field: Required value"},
 		{
 			"not a pod",
-			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[0].Resources[0] = "podtemplates" }, "spec.podsOnNode[0].resources[0]: Invalid value",
+			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[0].Resources[0] = "podtemplates" },
+			"spec.podsOnNode[0].resources[0]: Invalid value",
 		},
 		{
 			"everything as a pod",

@@ -114,7 +114,8 @@ func TestDecide(t *testing.T) {
 		{"a rule for accounts", []*v1alpha1.Quarantine{ofNode("a", allowing(ofAgents))}, pod("a"), quarantine.QuarantinePassed},
 		{
 			"a rule for accounts is not for the node",
-			[]*v1alpha1.Quarantine{ofNode("a", allowing(ofAgents))}, kubelet("a"), quarantine.NodeQuarantined,
+			[]*v1alpha1.Quarantine{ofNode("a", allowing(ofAgents))},
+			kubelet("a"), quarantine.NodeQuarantined,
 		},
 		{
 			"a request must pass every one",
@@ -212,14 +213,16 @@ func TestValidate(t *testing.T) {
 		{"a node's name", func(q *v1alpha1.Quarantine) { q.Spec.Node = "system:node:a" }, "spec.node: Invalid value"},
 		{
 			"a credential in upper case",
-			func(q *v1alpha1.Quarantine) { q.Spec.Node, q.Spec.Credential = "", strings.ToUpper(certificate) }, "spec.credential: Invalid value",
+			func(q *v1alpha1.Quarantine) { q.Spec.Node, q.Spec.Credential = "", strings.ToUpper(certificate) },
+			"spec.credential: Invalid value",
 		},
 		{"a rule", changed(func(*v1alpha1.QuarantineRule) {}), ""},
 		{"no verbs", changed(func(r *v1alpha1.QuarantineRule) { r.Verbs = nil }), "spec.allow[1].verbs: Required value"},
 		{"no groups", changed(func(r *v1alpha1.QuarantineRule) { r.APIGroups = nil }), "spec.allow[1]: Required value"},
 		{"a path too", changed(func(r *v1alpha1.QuarantineRule) { r.NonResourceURLs = []string{"/x"} }), "spec.allow[1]: Invalid value"},
 		{
-			"an account without namespace", changed(func(r *v1alpha1.QuarantineRule) { r.ServiceAccounts = []v1alpha1.Subject{{Name: "x"}} }),
+			"an account without namespace",
+			changed(func(r *v1alpha1.QuarantineRule) { r.ServiceAccounts = []v1alpha1.Subject{{Name: "x"}} }),
 			"spec.allow[1].serviceAccounts[0].namespace: Required value",
 		},
 		{
