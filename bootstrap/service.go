@@ -97,7 +97,8 @@ func New(opts Options) (*Service, error) {
 	return &Service{
 		attestor: opts.Attestor, ledger: opts.Ledger, known: opts.Known, client: opts.Client,
 		keys: newKeyring(key, opts.Clock), ttl: opts.TokenTTL, policy: opts.Reattestation,
-		verifyRegistration: opts.VerifyRegistration, quarantines: opts.Quarantines, limits: newLimits(opts.Limits), locks: newMachineLocks(),
+		verifyRegistration: opts.VerifyRegistration, quarantines: opts.Quarantines,
+		limits: newLimits(opts.Limits), locks: newMachineLocks(),
 		timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
 	}, nil
 }

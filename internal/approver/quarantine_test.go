@@ -74,7 +74,8 @@ func requestsByKind(t *testing.T) map[string]*certificatesv1.CertificateSigningR
 
 func approvals() map[string]string {
 	return map[string]string{
-		"client": "Approved ClientCertificateApproved", "renewal": "Approved RenewalApproved", "serving": "Approved ServingCertificateApproved",
+		"client": "Approved ClientCertificateApproved", "renewal": "Approved RenewalApproved",
+		"serving": "Approved ServingCertificateApproved",
 	}
 }
 

@@ -98,7 +98,8 @@ func (r quarantinesResult) Text(p *render.Page) {
 	for i := range r.Quarantines {
 		q := &r.Quarantines[i]
 		rows = append(rows, []string{
-			q.Quarantine, q.quarantineTarget.String(), q.Since.UTC().Format(time.RFC3339), untilText(q.Until), q.Reason, q.Accepted.short(p.Wide()),
+			q.Quarantine, q.quarantineTarget.String(), q.Since.UTC().Format(time.RFC3339), untilText(q.Until), q.Reason,
+			q.Accepted.short(p.Wide()),
 		})
 	}
 	p.Table(0, []string{"NAME", "CUTS OFF", "SINCE", "UNTIL", "REASON", "ACCEPTED"}, rows)

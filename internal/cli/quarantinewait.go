@@ -165,7 +165,7 @@ func (c *quarantineClient) ask(ctx context.Context, p quarantineProbe) effect {
 	case status.Denied:
 		return effect{unknown, fmt.Sprintf("it denies requests of %s for another reason: %q", p.of, status.Reason+status.EvaluationError)}
 	}
-	return effect{no, "it does not deny requests of " + p.of + ": it does not ask node-authorizer first, or uses an earlier answer; in the " +
-		"AuthorizationConfiguration of every API server, the webhook has to come before Node and RBAC, and its match conditions let " +
+	return effect{no, "it does not deny requests of " + p.of + ": it does not ask node-authorizer first, or uses an earlier answer; in " +
+		"the AuthorizationConfiguration of every API server, the webhook has to come before Node and RBAC, and its match conditions let " +
 		"these requests pass"}
 }
