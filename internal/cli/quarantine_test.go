@@ -15,9 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/quarantine"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // startContained starts a writable API server, as startCluster does, with the resources that commands
@@ -196,4 +199,107 @@ func TestRulesOfAQuarantineAreNamed(t *testing.T) {
 	if words, others := allowed(spec); !slices.Equal(words, []string{allowLook}) || others != len(allowances("worker-1")[allowDrain]) {
 		t.Errorf("after a change, words %v and %d rules", words, others)
 	}
+}
+
+// The questions for the API server are refused by the Quarantine that they are about, with all that
+// --allow can let through.
+func TestQuarantinesRefuseTheProbes(t *testing.T) {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	for _, target := range []quarantineTarget{{Node: "worker-1"}, {Credential: "JTI=1"}} {
+		object := &policyv1alpha1.Quarantine{Spec: policyv1alpha1.QuarantineSpec{Node: target.Node, Credential: target.Credential}}
+		if target.Node != "" {
+			var err error
+			if object.Spec.Allow, err = allowRules(allowWords(), target); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set, _ := quarantine.NewSet([]*policyv1alpha1.Quarantine{object}, 1, now)
+		for _, p := range probesOf(object) {
+			req := &access.Request{
+				User: p.spec.User, Groups: p.spec.Groups, Verb: p.spec.ResourceAttributes.Verb, ResourceRequest: true,
+				Version: p.spec.ResourceAttributes.Version, Resource: p.spec.ResourceAttributes.Resource, Extra: map[string][]string{},
+			}
+			for key, values := range p.spec.Extra {
+				req.Extra[key] = values
+			}
+			if answer := set.Decide(req, now); answer.Decision != verdict.Deny || answer.Code != p.code {
+				t.Errorf("%s, %s: %+v", target, p.of, answer)
+			}
+			if other, _ := quarantine.NewSet(nil, 1, now); other.Decide(req, now).Decision == verdict.Deny {
+				t.Errorf("%s, %s: refused without a Quarantine", target, p.of)
+			}
+			if quarantine.Summary(p.code) == "" {
+				t.Errorf("%s has no sentence, by which a denial is known", p.code)
+			}
+		}
+	}
+}
+
+// TestWhatAllowLetsThrough puts requests of a kubelet to Quarantines with each word of --allow.
+func TestWhatAllowLetsThrough(t *testing.T) {
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	for _, tc := range []struct {
+		request string // VERB GROUP/RESOURCE[/SUBRESOURCE] NAMESPACE/NAME
+		passes  []string
+	}{
+		{"list /pods /", []string{allowDrain}},
+		{"watch /pods /", []string{allowDrain}},
+		{"get /pods shop/api", []string{allowDrain}},
+		{"delete /pods shop/api", []string{allowDrain}},
+		{"patch /pods/status shop/api", []string{allowDrain}},
+		{"get /nodes /worker-1", []string{allowDrain}},
+		{"patch /nodes/status /worker-1", []string{allowDrain}},
+		{"update coordination.k8s.io/leases kube-node-lease/worker-1", []string{allowDrain}},
+		{"create authentication.k8s.io/tokenreviews /", []string{allowLook}},
+		{"create authorization.k8s.io/subjectaccessreviews /", []string{allowLook}},
+
+		{"create /pods shop/", nil},
+		{"update /pods/status shop/api", nil},
+		{"create /pods/eviction shop/api", nil},
+		{"get /nodes /worker-2", nil},
+		{"list /nodes /", nil},
+		{"patch /nodes /worker-1", nil},
+		{"patch /nodes/status /worker-2", nil},
+		{"update coordination.k8s.io/leases kube-node-lease/worker-2", nil},
+		{"update coordination.k8s.io/leases kube-system/worker-1", nil},
+		{"get /secrets shop/db", nil},
+		{"create /serviceaccounts/token shop/api", nil},
+		{"create certificates.k8s.io/certificatesigningrequests /", nil},
+		{"create authentication.k8s.io/selfsubjectreviews /", nil},
+	} {
+		for _, word := range allowWords() {
+			object := &policyv1alpha1.Quarantine{Spec: policyv1alpha1.QuarantineSpec{Node: "worker-1"}}
+			var err error
+			if object.Spec.Allow, err = allowRules([]string{word}, quarantineTarget{Node: "worker-1"}); err != nil {
+				t.Fatal(err)
+			}
+			if errs := quarantine.Validate(object); len(errs) > 0 {
+				t.Fatalf("--allow %s: %v", word, errs)
+			}
+			set, _ := quarantine.NewSet([]*policyv1alpha1.Quarantine{object}, 1, now)
+			for user, mayPass := range map[string]bool{
+				"system:node:worker-1": true, "system:serviceaccount:kube-system:agent": false,
+			} {
+				req := resourceRequest(t, user, tc.request)
+				if !mayPass {
+					req.Extra = map[string][]string{nodeidentity.ExtraNode: {"worker-1"}}
+				}
+				want := mayPass && slices.Contains(tc.passes, word)
+				if got := set.Decide(req, now).Decision != verdict.Deny; got != want {
+					t.Errorf("--allow %s lets %s %s: %v, want %v", word, user, tc.request, got, want)
+				}
+			}
+		}
+	}
+}
+
+// resourceRequest reads VERB GROUP/RESOURCE[/SUBRESOURCE] NAMESPACE/NAME.
+func resourceRequest(t *testing.T, user, text string) *access.Request {
+	t.Helper()
+	words := strings.Fields(text)
+	req := &access.Request{User: user, Verb: words[0], ResourceRequest: true, Version: "v1"}
+	req.Group, req.Resource, _ = strings.Cut(words[1], "/")
+	req.Resource, req.Subresource, _ = strings.Cut(req.Resource, "/")
+	req.Namespace, req.Name, _ = strings.Cut(words[2], "/")
+	return req
 }

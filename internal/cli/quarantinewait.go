@@ -14,6 +14,7 @@ import (
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/quarantine"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -100,7 +101,7 @@ type quarantineProbe struct {
 // probeName is the name of a node, and of a service account, that does not exist.
 const probeName = "node-authorizer-probe"
 
-// probesOf returns questions about what every node may do, and what no word of --allow lets through.
+// probesOf returns questions that the Quarantine refuses, whatever words of --allow it has.
 func probesOf(object *policyv1alpha1.Quarantine) []quarantineProbe {
 	attributes := &authorizationv1.ResourceAttributes{Version: "v1", Resource: "services", Verb: "list"}
 	ask := func(user string, groups []string, key, value string) authorizationv1.SubjectAccessReviewSpec {
@@ -116,16 +117,16 @@ func probesOf(object *policyv1alpha1.Quarantine) []quarantineProbe {
 	if node == "" {
 		user, groups := nodeidentity.User(probeName)
 		return []quarantineProbe{{
-			"a node with the credential", policyv1alpha1.CredentialQuarantined,
+			"a node with the credential", quarantine.CredentialQuarantined,
 			ask(user, groups, nodeidentity.ExtraCredential, credential),
 		}}
 	}
 	user, groups := nodeidentity.User(node)
 	account := nodeidentity.ServiceAccountUser(metav1.NamespaceSystem, probeName)
 	return []quarantineProbe{
-		{"the node", policyv1alpha1.NodeQuarantined, ask(user, groups, "", "")},
+		{"the node", quarantine.NodeQuarantined, ask(user, groups, "", "")},
 		{
-			"service accounts on it", policyv1alpha1.NodeQuarantined,
+			"service accounts on it", quarantine.NodeQuarantined,
 			ask(account, []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"}, nodeidentity.ExtraNode, node),
 		},
 	}
@@ -151,7 +152,7 @@ func (c *quarantineClient) refused(ctx context.Context, object *policyv1alpha1.Q
 	return effect{yes, strings.Join(refused, ", and ")}
 }
 
-// ask asks one question. A denial with the code is the Quarantine's.
+// ask asks one question. A denial with the sentence of the code is the Quarantine's.
 func (c *quarantineClient) ask(ctx context.Context, p quarantineProbe) effect {
 	review, err := c.cluster.AuthorizationV1().SubjectAccessReviews().Create(
 		ctx, &authorizationv1.SubjectAccessReview{Spec: p.spec}, metav1.CreateOptions{},
@@ -160,7 +161,7 @@ func (c *quarantineClient) ask(ctx context.Context, p quarantineProbe) effect {
 		return effect{unknown, "it could not be asked: " + oneLine(err).Error()}
 	}
 	switch status := &review.Status; {
-	case status.Denied && strings.Contains(status.Reason, string(p.code)):
+	case status.Denied && strings.Contains(status.Reason, quarantine.Summary(p.code)):
 		return effect{yes, p.of}
 	case status.Denied:
 		return effect{unknown, fmt.Sprintf("it denies requests of %s for another reason: %q", p.of, status.Reason+status.EvaluationError)}
