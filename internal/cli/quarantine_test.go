@@ -32,7 +32,7 @@ import (
 //
 //	broken    requests fail whose method and path contain its text,
 //	forbidden requests are forbidden whose method and path contain its text,
-//	follower  each Quarantine that is read gets this status, as if a server followed it,
+//	follower  each Quarantine that is read gets this status of its generation, as if a server followed it,
 //	review    SubjectAccessReviews of nodes and of tokens on a node are answered with this status,
 //	review-accounts and those of tokens, with this one.
 func startContained(ts *testscript.TestScript, neg bool, args []string) {
@@ -105,6 +105,7 @@ func (c *contained) follow(path, status string) {
 	if err := yaml.Unmarshal([]byte(status), &q.Status); err != nil {
 		panic(err)
 	}
+	q.Status.ObservedGeneration = q.Generation
 	if err := c.server.Put(path, q); err != nil {
 		panic(err)
 	}

@@ -18,7 +18,8 @@ func (s *Server) kindOf(at *place) string {
 		"nodes": "Node", "secrets": "Secret", "leases": "Lease", "configmaps": "ConfigMap", "pods": "Pod",
 		"events": "Event", "iamidentitymappings": "IAMIdentityMapping",
 		"clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding", "roles": "Role", "rolebindings": "RoleBinding",
-		"mutatingwebhookconfigurations": "MutatingWebhookConfiguration", "nodescopes": "NodeScope", "quarantines": "Quarantine",
+		"mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
+		"nodescopes":                    "NodeScope", "quarantines": "Quarantine",
 	}[at.resource]
 }
 
