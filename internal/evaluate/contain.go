@@ -32,15 +32,15 @@ type Containment struct {
 // links returns the authorizers of Quarantines and NodeScopes, which come before all others.
 func (e *Evaluator) links(c *Containment) chain.Chain {
 	var links chain.Chain
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Quarantines != nil {
-		links = append(links, chain.Quarantine(c.Quarantines, c.Now))
+		links = append(links, quarantineLink{chain.Quarantine(c.Quarantines, c.Now)})
 	}
 	if c.Scopes != nil {
 		e.Scopes = nodescope.New(c.Scopes, e.State.Graph, e.Node, e.Restriction)
-		links = append(links, chain.NodeScope(e.Scopes))
+		links = append(links, scopeLink{chain.NodeScope(e.Scopes), e})
+	}
+	if !e.ofAuthorization() {
+		return nil
 	}
 	return links
 }
@@ -50,6 +50,9 @@ func (e *Evaluator) links(c *Containment) chain.Chain {
 // Otherwise the opinion has at most what a NodeScope observes.
 func (e *Evaluator) contain(req *access.Request) (opinion decision.Opinion, refused bool, err error) {
 	c := &e.containment
+	if !e.ofAuthorization() {
+		return decision.Opinion{}, false, nil
+	}
 	if c.Quarantines != nil && mayBeQuarantined(req) {
 		set, err := c.Quarantines()
 		if err != nil {
@@ -81,14 +84,13 @@ func quarantinedOpinion(a quarantine.Answer) decision.Opinion {
 }
 
 func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refused bool, err error) {
-	if known := e.containment.ScopesKnown; known != nil {
-		if _, _, isAccount := nodeidentity.ServiceAccount(req.User); isAccount {
-			if err := known(); err != nil {
-				return failClosed(decision.NotSynced), false, err
-			}
-		}
+	if err := e.scopesKnown(req); err != nil {
+		return failClosed(decision.NotSynced), false, err
 	}
-	answer := e.Scopes.Decide(req)
+	answer, err := e.decideScopes(req)
+	if err != nil {
+		return failClosed(decision.NotSynced), false, err
+	}
 	if answer.Code == nodescope.NotInScope {
 		return decision.Opinion{}, false, nil
 	}
@@ -117,7 +119,7 @@ func refusalOf(req *access.Request, answer nodescope.Answer) *decision.ScopeRefu
 }
 
 // scopeUndecided returns an error if the answer depends on state that is too old, or if it is a refusal
-// that missing state could change.
+// that missing state could change. What a NodeScope observes changes no answer.
 func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer) error {
 	on := scopeReads(req, answer)
 	if on == 0 {
@@ -128,12 +130,15 @@ func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer
 			return err
 		}
 	}
-	if !answer.Refused() {
+	if answer.Decision != verdict.Deny {
 		return nil
 	}
 	_ = e.State.Probe(on) // the state keeps the error
 	if missing := unread(e.State, on); len(missing) > 0 {
 		return &UnreadError{missing}
+	}
+	if lacks := e.scopeLacks(req, answer); len(lacks) > 0 {
+		return &LackError{lacks}
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/quarantine"
@@ -60,12 +59,8 @@ func quarantinedWrite(
 func (e *Evaluator) scopeWrite(
 	ctx context.Context, req *noderestriction.Request, asked *access.Request,
 ) (a Admission, decided bool) {
-	if known := e.containment.ScopesKnown; known != nil {
-		if _, _, isAccount := nodeidentity.ServiceAccount(req.User); isAccount {
-			if err := known(); err != nil {
-				return Admission{Contained: err}, true
-			}
-		}
+	if err := e.scopesKnown(asked); err != nil {
+		return Admission{Contained: err}, true
 	}
 	answer := e.Scopes.Admit(ctx, req)
 	if answer.Code == nodescope.NotInScope {
@@ -116,6 +111,9 @@ func (e *Evaluator) scopeWriteUndecided(
 	_ = e.State.Probe(on) // the state keeps the error
 	if missing := unread(e.State, on); len(missing) > 0 {
 		return Admission{Unread: missing}, true
+	}
+	if lacks := e.scopeLacks(asked, &answer.Answer); len(lacks) > 0 {
+		return Admission{Lacks: lacks}, true
 	}
 	return Admission{}, false
 }
