@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -45,12 +46,30 @@ func (e *Evaluator) links(c *Containment) chain.Chain {
 	return links
 }
 
+// join puts the authorizers of Quarantines and NodeScopes before the others. To predict an API server,
+// that of system:masters comes first: it asks no authorizer about members of it.
+func (e *Evaluator) join(links, rest chain.Chain) chain.Chain {
+	e.mastersFirst = e.stored != nil && len(links) > 0 && len(rest) > 0 && rest[0].Name() == chain.NameMasters
+	if e.mastersFirst {
+		return slices.Concat(rest[:1], links, rest[1:])
+	}
+	return slices.Concat(links, rest)
+}
+
+// others returns the authorizers after those of [Evaluator.contain], and that of system:masters.
+func (e *Evaluator) others() chain.Chain {
+	if e.mastersFirst {
+		return slices.Concat(e.Chain[:1], e.Chain[1+e.first:])
+	}
+	return e.Chain[e.first:]
+}
+
 // contain asks the Quarantines and the NodeScopes. If they refuse, refused is true and the opinion is
 // the answer. If they cannot be evaluated, the error is the answer, and the opinion fails closed.
 // Otherwise the opinion has at most what a NodeScope observes.
 func (e *Evaluator) contain(req *access.Request) (opinion decision.Opinion, refused bool, err error) {
 	c := &e.containment
-	if !e.ofAuthorization() {
+	if !e.ofAuthorization() || e.stored != nil && slices.Contains(req.Groups, chain.NameMasters) {
 		return decision.Opinion{}, false, nil
 	}
 	if c.Quarantines != nil && mayBeQuarantined(req) {

@@ -51,8 +51,10 @@ type Evaluator struct {
 	containment Containment
 	// stored is nil unless the containment is that of the state.
 	stored *stored
-	// first is the number of authorizers in Chain that are of Quarantines and NodeScopes.
-	first int
+	// first is the number of authorizers in Chain that are of Quarantines and NodeScopes. They come after
+	// that of system:masters if mastersFirst is set.
+	first        int
+	mastersFirst bool
 
 	configured bool
 	// mayAskRBAC is true if RBAC is among the authorizers, or would be if the state had
@@ -90,7 +92,7 @@ func New(ctx context.Context, state *source.State, opts Options) (*Evaluator, er
 	}
 	links := e.links(&e.containment)
 	e.first = len(links)
-	e.Chain = append(links, e.readingParts(e.Chain)...)
+	e.Chain = e.join(links, e.readingParts(e.Chain))
 	e.mayAskRBAC = !e.configured || slices.Contains(e.Chain.Names(), chain.NameRBAC)
 	return e, nil
 }

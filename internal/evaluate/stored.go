@@ -165,5 +165,31 @@ func (e *Evaluator) Unasked(req *access.Request) string {
 	return ""
 }
 
+// QuarantineOf returns the name of the state's Quarantine of a node; empty if there is none, and if the
+// configured authorizers do not include it.
+func (e *Evaluator) QuarantineOf(node string) string {
+	if e.containment.Quarantines == nil || !e.ofAuthorization() {
+		return ""
+	}
+	set, err := e.containment.Quarantines()
+	if err != nil {
+		return ""
+	}
+	if q, found := set.Node(node, e.containment.Now()); found {
+		return q.Name
+	}
+	return ""
+}
+
+// Passing returns what the NodeScopes of the state let a user do with a token of a node, and whether any
+// is about the user. Node is empty for a token without one.
+func (e *Evaluator) Passing(user, node string) (passing []nodescope.Passing, scoped bool) {
+	if e.Scopes == nil || !e.ofAuthorization() {
+		return nil, false
+	}
+	policy := e.Scopes.Policy()
+	return policy.Passing(user, node), len(policy.Of(user)) > 0
+}
+
 // ofAuthorization reports whether authorization asks Quarantines and NodeScopes. Admission always does.
 func (e *Evaluator) ofAuthorization() bool { return e.stored == nil || !e.stored.unasked }

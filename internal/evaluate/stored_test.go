@@ -19,8 +19,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// contained are pods on two nodes, an account that may get pods and nodes, and what limits it.
-const contained = `
+// storedObjects are pods on two nodes, an account that may get pods and nodes, and what limits it.
+const storedObjects = `
 apiVersion: v1
 kind: Pod
 metadata: {namespace: shop, name: here}
@@ -80,6 +80,11 @@ func nodeGets(node, name string) *access.Request {
 	return &access.Request{User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "nodes", Name: name}
 }
 
+func inMasters(req *access.Request) *access.Request {
+	req.Groups = append(req.Groups, chain.NameMasters)
+	return req
+}
+
 // now is the time of the evaluators below.
 var now = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
@@ -119,6 +124,7 @@ func TestStoredContainmentDecides(t *testing.T) {
 		{
 			"a scope that observes", strings.Replace(scope, "Enforce", "Observe", 1), agentGets("nodes", "", "a", "a"), verdict.Allow, "",
 		},
+		{"a member of system:masters", scope, inMasters(agentGets("nodes", "", "a", "a")), verdict.Allow, ""},
 		{"a quarantined node", quarantined(""), nodeGets("a", "a"), verdict.Deny, quarantine.NodeQuarantined},
 		{"another node", quarantined(""), nodeGets("b", "b"), verdict.Allow, ""},
 		{"a token on a quarantined node", quarantined(""), agentGets("nodes", "", "b", "a"), verdict.Deny, quarantine.NodeQuarantined},
@@ -127,7 +133,7 @@ func TestStoredContainmentDecides(t *testing.T) {
 		{"a broken quarantine", quarantined(", credential: x"), nodeGets("a", "a"), verdict.Allow, ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			e := withStored(t, contained+tc.objects, nil)
+			e := withStored(t, storedObjects+tc.objects, nil)
 			result, err := e.Chain.Explain(t.Context(), tc.req)
 			if err != nil || result.Doubt() != "" || result.Decision != tc.decision || tc.code != "" && evaluate.Main(result).Code != tc.code {
 				t.Errorf("the chain says %s, %+v, %v", result.Decision, evaluate.Main(result), err)
@@ -142,7 +148,7 @@ func TestStoredContainmentDecides(t *testing.T) {
 
 func TestWarningsAboutStoredContainment(t *testing.T) {
 	broken := strings.Replace(scope, "resources: [pods]", "resources: []", 1)
-	e := withStored(t, contained+broken+quarantined(", credential: x"), nil)
+	e := withStored(t, storedObjects+broken+quarantined(", credential: x"), nil)
 	got := strings.Join(e.Warnings(), "\n")
 	for _, want := range []string{
 		"NodeScope agent is not valid: spec.podsOnNode[0].resources", "its accounts are refused", "Quarantine q is not valid: ",
@@ -156,7 +162,7 @@ func TestWarningsAboutStoredContainment(t *testing.T) {
 
 // A pod that the files do not have may be on the node.
 func TestStoredScopesWithFilesThatLackThePod(t *testing.T) {
-	e := withStored(t, contained+scope, nil)
+	e := withStored(t, storedObjects+scope, nil)
 	req := agentGets("pods", "shop", "unknown", "a")
 	result, err := e.Chain.Explain(t.Context(), req)
 	if lack := new(evaluate.LackError); !errors.As(err, &lack) || !strings.Contains(result.Doubt(), "the input lacks pod shop/unknown") {
@@ -172,7 +178,7 @@ func TestUnreadContainment(t *testing.T) {
 	unread := func(resource string) string {
 		missing := fmt.Sprintf(`{"group":"policy.node-authorizer.io","resource":%q,"reason":"not allowed"}`, resource)
 		return `{"apiVersion":"snapshot.node-authorizer.io/v1alpha2","kind":"Snapshot","cluster":true,"rbacReadable":true,` +
-			`"containment":true,"missing":[` + missing + `]}` + "\n---\n" + contained
+			`"containment":true,"missing":[` + missing + `]}` + "\n---\n" + storedObjects
 	}
 	ann := &access.Request{User: "ann", ResourceRequest: true, Verb: "get", Resource: "nodes", Name: "a"}
 	for _, tc := range []struct {
@@ -217,7 +223,7 @@ func TestConfiguredAuthorizersReplaceStoredContainment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := withStored(t, contained+scope+quarantined(""), configured)
+	e := withStored(t, storedObjects+scope+quarantined(""), configured)
 	for want, req := range map[string]*access.Request{
 		"NodeScope agent": agentGets("nodes", "", "a", "b"), "Quarantine q": nodeGets("a", "a"),
 	} {
@@ -244,7 +250,7 @@ func TestConfiguredAuthorizersReplaceStoredContainment(t *testing.T) {
 func TestObservedScopesOverUnreadState(t *testing.T) {
 	header := `{"apiVersion":"snapshot.node-authorizer.io/v1alpha2","kind":"Snapshot","cluster":true,"rbacReadable":true,` +
 		`"containment":true,"missing":[{"resource":"pods","reason":"not allowed"}]}` + "\n---\n"
-	objects := header + contained + strings.Replace(scope, "Enforce", "Observe", 1)
+	objects := header + storedObjects + strings.Replace(scope, "Enforce", "Observe", 1)
 	req := agentGets("pods", "shop", "there", "a")
 	if opinion, err := withStored(t, objects, nil).Authorize(t.Context(), req); err != nil || opinion.Decision != verdict.Allow {
 		t.Errorf("Authorize says %+v, %v", opinion, err)
