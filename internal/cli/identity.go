@@ -31,10 +31,12 @@ func addIdentity(cmd *cobra.Command) *identityFlags {
 	)
 	cmd.Flags().StringArrayVar(&f.groups, "as-group", nil, "a group of that user; can be repeated")
 	cmd.Flags().StringVar(
-		&f.tokenNode, "token-node", "", "the node that the token of the service account of --as is bound to; NodeScopes and Quarantines decide by it",
+		&f.tokenNode, "token-node", "",
+		"the node that the token of the service account of --as is bound to; NodeScopes and Quarantines decide by it",
 	)
 	cmd.Flags().StringVar(
-		&f.pod, "pod", "", "ask about the token of this pod, NAMESPACE/NAME: its service account, bound to its node; instead of --as and --token-node",
+		&f.pod, "pod", "",
+		"ask about the token of this pod, NAMESPACE/NAME: its service account, bound to its node; instead of --as and --token-node",
 	)
 	return f
 }
