@@ -29,7 +29,10 @@ func TestAnAuthorizerThatOnlyRefusesFails(t *testing.T) {
 		fails    bool
 		doubt    string
 	}{
-		{"a later allow is in doubt", verdict.Allow, verdict.NoOpinion, true, "authorizer scope: broken; then would then allow the request"},
+		{
+			"a later allow is in doubt", verdict.Allow, verdict.NoOpinion, true,
+			"authorizer scope: broken; then would then allow the request",
+		},
 		{"a later denial counts", verdict.Deny, verdict.Deny, false, ""},
 		{"no opinion is still a refusal", verdict.NoOpinion, verdict.NoOpinion, true, ""},
 	} {
