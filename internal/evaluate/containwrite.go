@@ -21,8 +21,11 @@ func (e *Evaluator) containWrite(ctx context.Context, req *noderestriction.Reque
 	asked := requestOf(req)
 	if c.Quarantines != nil && mayBeQuarantined(asked) {
 		set, err := c.Quarantines()
-		if err != nil {
+		if err != nil && !c.Self(req.User) {
 			return Admission{Contained: err}, true
+		}
+		if err != nil {
+			set = nil
 		}
 		if answer := quarantinedWrite(set, asked, req.Operation, c); answer.Decision == verdict.Deny {
 			return refusedWrite(answer.Node, answer.Code, quarantine.Summary(answer.Code), false), true
@@ -59,15 +62,18 @@ func quarantinedWrite(
 func (e *Evaluator) scopeWrite(
 	ctx context.Context, req *noderestriction.Request, asked *access.Request,
 ) (a Admission, decided bool) {
-	if err := e.scopesKnown(asked); err != nil {
+	switch known, err := e.scopesKnown(req.User); {
+	case err != nil:
 		return Admission{Contained: err}, true
+	case !known:
+		return Admission{}, false
 	}
 	answer := e.Scopes.Admit(ctx, req)
 	if answer.Code == nodescope.NotInScope {
 		return Admission{}, false
 	}
 	if a, undecided := e.scopeWriteUndecided(req, asked, &answer); undecided {
-		return a, true
+		return a, e.enforced(req.User)
 	}
 	if !answer.Refused() {
 		return Admission{}, false

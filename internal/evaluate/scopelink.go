@@ -37,29 +37,17 @@ type scopeLink struct {
 
 // Authorize implements chain.Authorizer.
 func (l scopeLink) Authorize(ctx context.Context, req *access.Request, detail chain.Detail) (chain.Opinion, error) {
-	if err := l.scopesKnown(req); err != nil {
-		return chain.Opinion{OnlyRefuses: true}, err
+	if known, err := l.scopesKnown(req.User); err != nil || !known {
+		return chain.Opinion{OnlyRefuses: true, Decision: verdict.NoOpinion}, err
 	}
 	answer, err := l.decideScopes(req)
-	if err == nil {
+	if err == nil && l.enforced(req.User) {
 		err = l.scopeUndecided(req, &answer)
 	}
 	if err != nil {
 		return chain.Opinion{OnlyRefuses: true}, err
 	}
 	return l.Authorizer.Authorize(ctx, req, detail)
-}
-
-// scopesKnown returns an error if the NodeScopes about an account are not known.
-func (e *Evaluator) scopesKnown(req *access.Request) error {
-	known := e.containment.ScopesKnown
-	if known == nil {
-		return nil
-	}
-	if _, _, isAccount := nodeidentity.ServiceAccount(req.User); !isAccount {
-		return nil
-	}
-	return known()
 }
 
 // decideScopes asks the NodeScopes. Of a cluster that is read in parts, it first reads what the answer
