@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
 	"github.com/node-authorizer/node-authorizer/internal/containment"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
@@ -119,6 +120,15 @@ func (c *contained) options() evaluate.Containment {
 		o.Quarantines = func() (*quarantine.Set, error) { return c.live.Quarantines().Load(), c.live.QuarantinesFresh() }
 	}
 	return o
+}
+
+// quarantined finds quarantined nodes and credentials for other parts of the server; nil if Quarantines are
+// not followed.
+func (c *contained) quarantined() approver.Quarantines {
+	if c == nil || c.config.Quarantines != v1alpha1.Enabled {
+		return nil
+	}
+	return c.live
 }
 
 // self reports whether a user is the server's own.

@@ -81,12 +81,12 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	}
 	shared := newSharedEC2(&config.IAM.EC2, opts.aws, s.measures.EC2Request)
 	if config.Webhook.Answers(v1alpha1.ServeAuthentication) {
-		s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies, shared)
+		s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies, shared, s.contained)
 		if err != nil {
 			return nil, err
 		}
 	}
-	if s.join, err = newJoin(config, opts, cluster, s.measures, s.refusals, shared); err != nil {
+	if s.join, err = newJoin(config, opts, cluster, s.measures, s.refusals, shared, s.contained); err != nil {
 		return nil, err
 	}
 	if ages := s.ages(); len(ages) > 0 {
