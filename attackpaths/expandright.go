@@ -184,7 +184,11 @@ func (b *builder) requestsTokens(v vertex, k key) {
 	for _, name := range b.accounts[k.namespace] {
 		if k.name == "" || k.name == name {
 			b.step(TokenRequest, v, b.accountVertex(k.namespace, name), -1, guards)
-			b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
+			if b.scopeOf(k.namespace, name) != nil {
+				b.requestsScopedToken(v, k.namespace, name, guards)
+			} else {
+				b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
+			}
 		}
 	}
 }
@@ -204,6 +208,11 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 	b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
 	for _, name := range missing {
 		b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
+		if b.scopeOf(namespace, name) != nil { // its tokens without a node are something else
+			for _, of := range [...]string{"", name} {
+				b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, b.rightVertex(createToken, namespace, of))
+			}
+		}
 	}
 }
 
@@ -216,6 +225,9 @@ func (b *builder) missingAccounts(namespace string) []string {
 
 // newAccount is a service account with a token that may be bound to any node.
 func (b *builder) newAccount(namespace, name string) vertex {
+	if a := b.scopeOf(namespace, name); a != nil {
+		return b.tokenVertex(a, b.fact(everyNodeUser, ""), 0)
+	}
 	if b.associates() {
 		return b.associatedVertex(namespace, name, b.fact(everyNodeUser, ""))
 	}

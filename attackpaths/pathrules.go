@@ -21,6 +21,10 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 		}
 		return
 	}
+	if p.isScopedAccount(k) && how.join < 0 && how.edge.arg >= 0 && how.edge.row == 0 {
+		p.addScopedRules(how.edge.arg, target)
+		return
+	}
 	// Rights that count together are not vertices of their own.
 	if x := p.identityOf(v); x != nil && (how.join >= 0 || how.edge.row != 0) {
 		for _, subject := range x.subjects {
@@ -32,7 +36,9 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 }
 
 func (p *pathChanges) identityOf(v vertex) *identity {
-	if k := p.keys[v]; k.kind == isAssociated {
+	if k := p.keys[v]; k.kind == isAssociated && p.isScopedAccount(k) {
+		return &identity{vertex: v, subjects: p.scoped[userOfAccount(k.namespace, k.name)].subjects}
+	} else if k.kind == isAssociated {
 		return &identity{vertex: v, subjects: p.subjectsOfIdentity(k)}
 	}
 	return p.who[v]
@@ -72,6 +78,22 @@ func (p *pathChanges) addRules(role int32, keep func(*rbacv1.PolicyRule) bool) {
 			p.add(changeKey{kind: RemoveRule, object: objectOf(r), rule: p.objects.placeOf(role, i)})
 		}
 	}
+}
+
+// addScopedRules adds the rules because of which a binding gives a right to an account in scopes.
+func (p *pathChanges) addScopedRules(binding int32, target key) {
+	bound := p.bindings[binding]
+	role, ok := p.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
+	if !ok {
+		return
+	}
+	p.addRules(role, func(rule *rbacv1.PolicyRule) bool {
+		if target.kind == isCustom {
+			return len(p.requests[target.role].grantedBy(rule)) > 0
+		}
+		rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, bound.Binding.Namespace != "", p.cluster.Features.Minor() < 35)
+		return slices.ContainsFunc(rights, func(g granted) bool { return g.right == right(target.variant) })
+	})
 }
 
 // gives reports whether a rule of a role that is held may give what the role leads to.
