@@ -143,7 +143,8 @@ func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object strin
 		for _, e := range g.out[v] {
 			k := g.keys[e.to]
 			covers := limit{namespace: k.namespace, name: k.name}.covers(in, object)
-			if k.kind != isRight || right(k.variant) != r.place || !covers {
+			owns := k.kind == isClusterAdmin
+			if !owns && (k.kind != isRight || right(k.variant) != r.place || !covers) {
 				continue
 			}
 			if certainty = max(certainty, Possible); e.dependsOn == 0 {

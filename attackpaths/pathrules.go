@@ -21,9 +21,12 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 		}
 		return
 	}
-	if p.isScopedAccount(k) && how.join < 0 && how.edge.arg >= 0 && how.edge.row == 0 {
+	if p.isScopedAccount(k) && how.join < 0 && how.edge.arg >= 0 && (how.edge.row == 0 || target.kind == isClusterAdmin) {
 		p.addScopedRules(how.edge.arg, target)
 		return
+	}
+	if p.isScopedAccount(k) && target.kind == isRole && k.kind != isServiceAccount {
+		p.addHeld(k, target.role)
 	}
 	// Rights that count together are not vertices of their own.
 	if x := p.identityOf(v); x != nil && (how.join >= 0 || how.edge.row != 0) {
@@ -88,12 +91,26 @@ func (p *pathChanges) addScopedRules(binding int32, target key) {
 		return
 	}
 	p.addRules(role, func(rule *rbacv1.PolicyRule) bool {
-		if target.kind == isCustom {
+		switch target.kind {
+		case isClusterAdmin:
+			return grantsEverything(rule)
+		case isCustom:
 			return len(p.requests[target.role].grantedBy(rule)) > 0
 		}
 		rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, bound.Binding.Namespace != "", p.cluster.Features.Minor() < 35)
 		return slices.ContainsFunc(rights, func(g granted) bool { return g.right == right(target.variant) })
 	})
+}
+
+// addHeld adds the bindings because of which an account in scopes holds a role that it binds to others.
+func (p *pathChanges) addHeld(account key, role int32) {
+	for _, subject := range p.scoped[userOfAccount(account.namespace, account.name)].subjects {
+		for _, e := range p.out[subject] {
+			if p.keys[e.to].role == role {
+				p.addBinding(e.arg)
+			}
+		}
+	}
 }
 
 // gives reports whether a rule of a role that is held may give what the role leads to.

@@ -73,8 +73,8 @@ type scopedAccount struct {
 
 // heldRole is a role that a binding gives, in a namespace or everywhere.
 type heldRole struct {
-	role      int32
-	namespace string
+	role, binding int32
+	namespace     string
 }
 
 // Notes are what the graph takes for granted and the state does not show, in plain sentences.
@@ -274,8 +274,7 @@ func (b *builder) expandScoped(v vertex, k key) {
 	if a.whole {
 		for _, h := range a.held {
 			if h.namespace == "" && b.rightsOfRole(h.role).everything {
-				b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
-				return
+				b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), h.binding, "")
 			}
 		}
 	}

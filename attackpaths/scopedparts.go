@@ -58,7 +58,7 @@ func (b *builder) partsOf(a *scopedAccount) {
 	for _, s := range a.subjects {
 		for _, e := range b.out[s] {
 			k := b.keys[e.to]
-			if h := (heldRole{k.role, k.namespace}); k.kind == isRole && !slices.Contains(a.held, h) {
+			if h := (heldRole{k.role, e.arg, k.namespace}); k.kind == isRole && !slices.Contains(a.held, h) {
 				a.held = append(a.held, h)
 			}
 			b.eachGrant(k, func(w what, q asked, name string) {
