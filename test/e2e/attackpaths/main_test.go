@@ -35,8 +35,12 @@ func startAll(ctx context.Context, _ string) error {
 func stopAll() error {
 	var errs []error
 	for _, w := range []*world{newest, emulated, scoped} {
-		if w != nil {
-			errs = append(errs, w.Stop())
+		if w == nil {
+			continue
+		}
+		errs = append(errs, w.Stop())
+		if w.scoper != nil {
+			errs = append(errs, w.scoper.close())
 		}
 	}
 	return errors.Join(errs...)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +31,7 @@ import (
 // scoper is a webhook that decides by NodeScopes alone, before the Node authorizer and RBAC.
 type scoper struct {
 	server *httptest.Server
+	dir    string
 	policy atomic.Pointer[nodescope.Policy]
 	world  *world
 
@@ -44,7 +46,7 @@ func startScoped(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scoper{}
+	s := &scoper{dir: dir}
 	s.server = httptest.NewUnstartedServer(s)
 	config, kubeconfig := filepath.Join(dir, "authorization.yaml"), filepath.Join(dir, "webhook.kubeconfig")
 	w, err := start(ctx, kubeversion.Latest, []string{web1, pay1}, localplane.Options{
@@ -61,10 +63,16 @@ func startScoped(ctx context.Context) (*world, error) {
 		},
 		OnAPIServer: func(_ context.Context, p *localplane.Plane) error { return s.serve(p) },
 	})
-	if w != nil {
-		w.scoper, s.world = s, w
+	if w == nil {
+		return nil, errors.Join(err, s.close())
 	}
+	w.scoper, s.world = s, w
 	return w, err
+}
+
+func (s *scoper) close() error {
+	s.server.Close()
+	return os.RemoveAll(s.dir)
 }
 
 const scopedAuthorization = `
