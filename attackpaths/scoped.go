@@ -271,12 +271,18 @@ func (b *builder) expandScoped(v vertex, k key) {
 		free := edge{to: b.fact(holdsFree, ""), arg: -1, dependsOn: b.condition(dependsOnScopes)}
 		b.out[v] = append(b.out[v], free, edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: free.dependsOn})
 	}
-	if a.whole {
-		for _, h := range a.held {
-			if h.namespace == "" && b.rightsOfRole(h.role).everything {
-				b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), h.binding, "")
-			}
+	if !b.ownsAll(v, a) {
+		b.givesParts(v, k, a, a.others, place{})
+	}
+}
+
+// ownsAll adds the steps to cluster-admin, which owns the rest, and reports whether there is one.
+func (b *builder) ownsAll(v vertex, a *scopedAccount) (owns bool) {
+	for _, h := range a.held {
+		if a.whole && h.namespace == "" && b.rightsOfRole(h.role).everything {
+			b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), h.binding, "")
+			owns = true
 		}
 	}
-	b.givesParts(v, k, a, a.others, place{})
+	return owns
 }
