@@ -10,10 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
+	"github.com/node-authorizer/node-authorizer/internal/scopepolicies"
+	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/typeschema"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -51,7 +55,17 @@ func documents() []documented {
 			[]string{"audit", "audit merge"},
 			"Which requests of an audit log would be refused, and which kubelets do not conform.",
 		},
+		{&scopesuggest.Suggestion{}, []string{"scope suggest"}, "A NodeScope for a service account, with the evidence for each rule."},
+		{&scopecheck.Report{}, []string{"scope check"}, "Which requests of an audit log NodeScopes would have refused."},
+		{
+			&scopepolicies.Policies{},
+			[]string{"scope admission-policy"},
+			"ValidatingAdmissionPolicies that enforce NodeScopes, and what they do not enforce.",
+		},
 		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
+		{quarantineResult{}, []string{"quarantine"}, "What was quarantined, whether that has an effect, and what to do next."},
+		{quarantinesResult{}, []string{"quarantine list"}, "The quarantines of a cluster."},
+		{releaseResult{}, []string{"release"}, "Which quarantines were ended."},
 		{versionResult{}, []string{"version"}, "The version of the program."},
 	}
 }
@@ -123,6 +137,7 @@ func fieldEnums() map[string][]string {
 	actions, evaluated := []string{source.Added, source.Replaced, source.Removed}, []string{"allow", "refuse", "undecided"}
 	values := map[string][]string{
 		cli + "answer.Answer":           {yes, no, unknown},
+		cli + "effect.Answer":           {yes, no, unknown},
 		cli + "diffResult.Verdict":      {diffWidened, diffNotWidened, diffUndecided},
 		cli + "diffChange.Action":       actions,
 		cli + "diffPlace.Action":        actions,
@@ -148,7 +163,7 @@ func holdingKinds() []string {
 	}
 }
 
-// kubernetesFields describe fields of Kubernetes' types.
+// kubernetesFields describe fields of Kubernetes' types, and those of ours whose comments are with others.
 func kubernetesFields() map[string]string {
 	texts := map[string]string{}
 	for of, fields := range map[reflect.Type]map[string]string{
@@ -163,6 +178,8 @@ func kubernetesFields() map[string]string {
 			"Effect":    "What happens to pods that do not tolerate it: NoSchedule, PreferNoSchedule or NoExecute.",
 			"TimeAdded": "When the taint was added.",
 		},
+		reflect.TypeFor[policyv1alpha1.Subject](): {"Namespace": "The namespace of the service account."},
+		reflect.TypeFor[policyv1alpha1.PodRule](): {"Verbs": "The verbs, as in RBAC."},
 	} {
 		for field, text := range fields {
 			texts[of.PkgPath()+"."+of.Name()+"."+field] = text
