@@ -251,9 +251,20 @@ func (b *builder) impersonatesAccounts(v vertex, k key) {
 	}
 }
 
+// podsOf are the pods that a right is about.
+func (b *builder) podsOf(k key) []int32 {
+	if k.name == "" {
+		return b.podsIn[k.namespace]
+	}
+	if v, ok := b.index[key{kind: isPod, namespace: k.namespace, name: k.name}]; ok {
+		return []int32{int32(v - b.firstPod)}
+	}
+	return nil
+}
+
 // eachPod adds a step to the pods that a right is about.
 func (b *builder) eachPod(code Code, v vertex, k key, dependsOn string, keep func(*inventory.Pod) bool) {
-	for _, i := range b.podsIn[k.namespace] {
+	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && keep(p) {
 			b.step(code, v, b.podVertex(i), -1, dependsOn)
 		}
@@ -268,7 +279,7 @@ func (b *builder) createsPods(v vertex, namespace string, r right) {
 // whole pod.
 func (b *builder) changesPods(v vertex, k key) {
 	guards := b.guardsOf(patchPods, k.namespace)
-	for _, i := range b.podsIn[k.namespace] {
+	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; !p.Mirror && (k.name == "" || k.name == p.Name.Name) {
 			b.together(PodUpdate, b.podVertex(i), guards, v, b.admits(p))
 		}
@@ -305,7 +316,7 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 // addsContainers gives the pods to which a container can be added, and their nodes where the
 // container may be privileged.
 func (b *builder) addsContainers(v vertex, k key) {
-	for _, i := range b.podsIn[k.namespace] {
+	for _, i := range b.podsOf(k) {
 		p := b.pods[i]
 		if p.Mirror || p.Node == "" && !p.Planned || (k.name != "" && k.name != p.Name.Name) {
 			continue
