@@ -140,7 +140,7 @@ func (q *question) ask(s *Scope) (verdict.Code, *rule) {
 		switch named, passes := q.check(r); {
 		case passes:
 			return ScopePassed, r
-		case named && refuses == nil:
+		case named && (refuses == nil || refuses.kind == asNode): // the others say more
 			refuses = r
 		}
 	}

@@ -57,7 +57,7 @@ func validateNamed(r *v1alpha1.NamedRule, at *field.Path) field.ErrorList {
 func validateSelected(r *v1alpha1.SelectedRule, at *field.Path) field.ErrorList {
 	errs := slices.Concat(texts(at.Child("apiGroups"), r.APIGroups, anyText), texts(at.Child("resources"), r.Resources, required),
 		texts(at.Child("verbs"), r.Verbs, required), texts(at.Child("namespaces"), r.Namespaces, optional),
-		texts(at.Child("field"), []string{r.Field}, required))
+		text(at.Child("field"), r.Field))
 	for i, verb := range r.Verbs {
 		errs = append(errs, oneOf(at.Child("verbs").Index(i), verb, "list", "watch", "deletecollection")...)
 	}
@@ -118,15 +118,22 @@ func texts(at *field.Path, list []string, d demand) field.ErrorList {
 	if len(list) == 0 && d != optional {
 		return field.ErrorList{field.Required(at, "name at least one")}
 	}
-	return listed(at, list, func(text *string, at *field.Path) field.ErrorList {
-		switch {
-		case *text == "" && d != anyText:
-			return field.ErrorList{field.Required(at, "must not be empty")}
-		case len(*text) > MaxText:
-			return field.ErrorList{field.TooLong(at, "", MaxText)}
+	return listed(at, list, func(value *string, at *field.Path) field.ErrorList {
+		if *value == "" && d == anyText {
+			return nil
 		}
-		return nil
+		return text(at, *value)
 	})
+}
+
+func text(at *field.Path, value string) field.ErrorList {
+	switch {
+	case value == "":
+		return field.ErrorList{field.Required(at, "must not be empty")}
+	case len(value) > MaxText:
+		return field.ErrorList{field.TooLong(at, "", MaxText)}
+	}
+	return nil
 }
 
 func oneOf[T ~string](at *field.Path, value T, known ...T) field.ErrorList {

@@ -54,8 +54,12 @@ func validateRule(r *v1alpha1.QuarantineRule, at *field.Path) field.ErrorList {
 		name   string
 		values []string
 	}{
-		{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"resourceNames", r.ResourceNames}, {"verbs", r.Verbs},
-		{"nonResourceURLs", r.NonResourceURLs}, {"namespaces", r.Namespaces},
+		{"apiGroups", r.APIGroups},
+		{"resources", r.Resources},
+		{"resourceNames", r.ResourceNames},
+		{"verbs", r.Verbs},
+		{"nonResourceURLs", r.NonResourceURLs},
+		{"namespaces", r.Namespaces},
 	} {
 		errs = append(errs, bounded(at.Child(list.name), list.values)...)
 	}

@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	"regexp"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/crdtest"
 )
 
 func TestUsersOfTokens(t *testing.T) {
@@ -18,7 +20,7 @@ func TestUsersOfTokens(t *testing.T) {
 }
 
 func TestTokenIDsAreThoseOfTheSchema(t *testing.T) {
-	pattern := regexp.MustCompile(manifest(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["tokenID"].Pattern)
+	pattern := regexp.MustCompile(crdtest.Read(t, "nodeattestations.yaml").Schema().At(t, "spec", "tokenID").Pattern)
 	for _, id := range []string{"abc123", "000000", "zzzzzz", "", "abc12", "abc1234", "abc-12", "ABC123", "abc12\n", "äbc12"} {
 		if got, want := IsTokenID(id), pattern.MatchString(id); got != want {
 			t.Errorf("%q: %v, by the schema %v", id, got, want)

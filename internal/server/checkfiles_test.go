@@ -276,3 +276,21 @@ func TestFilesThatAreNotUsedAreNotChecked(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// A server that reads mappings from a file needs no API server, unless it follows quarantines.
+func TestQuarantinesNeedTheCluster(t *testing.T) {
+	f := newCheckedFiles(t)
+	f.config.Bootstrap.Address = ""
+	f.config.Webhook.Serves = []v1alpha1.Served{v1alpha1.ServeAuthentication}
+	f.config.Authorization.Mode = v1alpha1.NodeMode
+	if err := os.Remove(f.config.Cluster.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if got := CheckFiles(f.config, time.Now()); len(got) > 0 {
+		t.Errorf("without quarantines: got %+v", got)
+	}
+	f.config.Containment.Quarantines = v1alpha1.Enabled
+	if got := CheckFiles(f.config, time.Now()); len(got) != 1 || got[0].Field != "cluster.kubeconfig" || !got[0].Missing {
+		t.Errorf("with quarantines: got %+v", got)
+	}
+}

@@ -104,7 +104,7 @@ func decides(config *v1alpha1.ServerConfiguration) bool {
 
 // needsCluster reports whether a server sends requests to an API server.
 func needsCluster(config *v1alpha1.ServerConfiguration) bool {
-	return decides(config) || config.Bootstrap.Address != "" || config.Approver.Enabled ||
+	return decides(config) || config.Bootstrap.Address != "" || config.Approver.Enabled || config.Containment.Enabled() ||
 		config.Webhook.Answers(v1alpha1.ServeAuthentication) && mappingsInCluster(&config.IAM)
 }
 

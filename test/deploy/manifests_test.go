@@ -75,6 +75,10 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 		"service/webhooks":     {"MutatingWebhookConfiguration"},
 		"iam/rbac":             {"Role", "RoleBinding"},
 		"iam/identitymappings": {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"},
+		"containment": {
+			"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "CustomResourceDefinition", "Role", "RoleBinding",
+		},
+		"containment/bootstrap": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
 		"bootstrap/cluster": {
 			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding",
 			"CustomResourceDefinition", "Role", "Role",

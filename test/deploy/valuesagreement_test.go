@@ -185,8 +185,10 @@ func TestValuesAgreeWithTheConfig(t *testing.T) {
 		values   string
 		sections []string
 	}{
-		"server":    {serverValues, []string{"cluster", "webhook", "iam", "metrics", "authorization", "admission", "log", "shutdown"}},
-		"bootstrap": {bootstrapValues, []string{"cluster", "bootstrap", "approver", "log", "shutdown"}},
+		"server": {serverValues, []string{
+			"cluster", "webhook", "iam", "metrics", "authorization", "admission", "containment", "log", "shutdown",
+		}},
+		"bootstrap": {bootstrapValues, []string{"cluster", "bootstrap", "approver", "containment", "log", "shutdown"}},
 	} {
 		v.compare(owner, c.values, seen)
 		for _, e := range inexpressible {

@@ -13,6 +13,7 @@ var pool = map[reflect.Kind][]any{
 		"v1.34.4-eks-113cf36", "1.x", "kube-system", "Kube", "a b", " a", "https://sts.eu-west-1.amazonaws.com",
 		"http://sts", "http://127.0.0.1:1",
 		"sts", "InstanceID", "{{.InstanceID}}", "{{.Nothing", 1, true,
+		"Enabled", "Disabled", "10%", "0%", "100%", "101%", "7", "07", 0, -1, 999999, 1000000, 1.5,
 		[]any{},
 		map[string]any{},
 		nil,

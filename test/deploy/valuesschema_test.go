@@ -22,7 +22,7 @@ import (
 
 // The sections of the config file that the chart's values contain.
 var configSections = []string{
-	"admission", "approver", "authorization", "bootstrap", "cluster", "iam", "log", "metrics", "shutdown", "webhook",
+	"admission", "approver", "authorization", "bootstrap", "cluster", "containment", "iam", "log", "metrics", "shutdown", "webhook",
 }
 
 const durationPattern = `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
@@ -122,6 +122,8 @@ func (s *schemaOfConfig) of(of reflect.Type, field string) map[string]any {
 	switch {
 	case of == reflect.TypeFor[metav1.Duration]():
 		return s.duration(field)
+	case of == reflect.TypeFor[v1alpha1.NodeLimit]():
+		return s.nodeLimit(field)
 	case of.Kind() == reflect.Struct:
 		properties := map[string]any{}
 		for i := range of.NumField() {
@@ -186,6 +188,22 @@ func choices(problem string) []string {
 		return strings.Split(found[1], " or ")
 	}
 	return nil
+}
+
+var limitForm = regexp.MustCompile(`^want a number of nodes from ([0-9]+) to ([0-9]+), or a percentage`)
+
+// nodeLimit is a number with or without quotes, or a percentage.
+func (s *schemaOfConfig) nodeLimit(field string) map[string]any {
+	found := limitForm.FindStringSubmatch(s.problem(field, -1))
+	if found == nil {
+		s.t.Fatalf("%s: no range in %q", field, s.problem(field, -1))
+	}
+	least, _ := strconv.Atoi(found[1])
+	most, _ := strconv.Atoi(found[2])
+	return map[string]any{"anyOf": []any{
+		map[string]any{"type": "integer", "minimum": least, "maximum": most},
+		map[string]any{"type": "string", "pattern": `^([1-9][0-9]{0,5}|([1-9][0-9]?|100)%)$`},
+	}}
 }
 
 func (s *schemaOfConfig) list(of reflect.Type, field string) map[string]any {

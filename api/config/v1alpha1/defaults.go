@@ -52,6 +52,7 @@ func Defaults() *ServerConfiguration {
 			FreshnessWait: milliseconds(250),
 			AccessReviews: AccessReviews{AllowedTTL: seconds(10), DeniedTTL: seconds(10)},
 		},
+		Containment: Containment{NodeScopes: Disabled, Quarantines: Disabled, MaxQuarantinedNodes: "10%"},
 		IAM: IAM{
 			Partition: "aws", Sources: []MappingSource{ConfigMapSource},
 			ConfigMap: ConfigMapName{Namespace: "kube-system", Name: "aws-auth"},

@@ -177,6 +177,21 @@ admission:
     allowedTTL: 10s
     deniedTTL: 10s
 
+# The custom resources NodeScope and Quarantine (policy.node-authorizer.io), which limit
+# what credentials on a node may do. The API server must have their definitions, and
+# the server the right to read them.
+containment:
+  # Whether /authorize and /admit hold service accounts to the node of their pod, as
+  # NodeScopes say: Disabled or Enabled.
+  nodeScopes: Disabled
+  # Whether nodes and credentials with a Quarantine are refused by everything that the
+  # server does: webhooks, bootstrap and approver. Disabled or Enabled. Enable it for all
+  # servers of a cluster.
+  quarantines: Disabled
+  # How many nodes can be quarantined at the same time: a number, or a percentage of all
+  # nodes, rounded down. One always can. The oldest quarantines count.
+  maxQuarantinedNodes: "10%"
+
 # How /authenticate turns AWS IAM bearer tokens into users, with Authentication in
 # webhook.serves.
 iam:

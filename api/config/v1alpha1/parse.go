@@ -138,6 +138,13 @@ func (d *decoder) decode(n *yaml.Node, into reflect.Value, path string) {
 		}
 		*target = Day(n.Value)
 		return
+	case *NodeLimit: // a number needs no quotes
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Tag != "!!int" {
+			d.refuse(n, path, nodeLimitForm)
+			return
+		}
+		*target = NodeLimit(n.Value)
+		return
 	case *metav1.Duration:
 		d.duration(n, target, path)
 		return

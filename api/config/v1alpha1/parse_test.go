@@ -114,6 +114,7 @@ approver:
 metrics: {address: ""}
 authorization: {mode: Chain, configFile: chain.yaml, freshnessWait: 1s}
 admission: {freshnessWait: 0s, accessReviews: {allowedTTL: 1m30s, deniedTTL: 0s}}
+containment: {nodeScopes: Enabled, quarantines: Enabled, maxQuarantinedNodes: 3}
 iam:
   clusterID: shop
   partition: aws-us-gov
@@ -172,6 +173,7 @@ shutdown: {delay: 5s, timeout: 1m}
 		},
 		Authorization: Authorization{Mode: ChainMode, ConfigFile: "chain.yaml", FreshnessWait: seconds(1)},
 		Admission:     Admission{AccessReviews: AccessReviews{AllowedTTL: seconds(90)}},
+		Containment:   Containment{NodeScopes: Enabled, Quarantines: Enabled, MaxQuarantinedNodes: "3"},
 		IAM: IAM{
 			ClusterID: "shop", Partition: "aws-us-gov", Region: "us-gov-west-1", Audiences: []string{"https://kubernetes.default.svc"},
 			Sources: []MappingSource{IdentityMappingSource, FileSource, ConfigMapSource}, File: "mappings.yaml",

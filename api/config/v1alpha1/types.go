@@ -20,6 +20,7 @@ type ServerConfiguration struct {
 	Metrics       Metrics       `json:"metrics"`
 	Authorization Authorization `json:"authorization"`
 	Admission     Admission     `json:"admission"`
+	Containment   Containment   `json:"containment"`
 	IAM           IAM           `json:"iam"`
 	Log           Log           `json:"log"`
 	Shutdown      Shutdown      `json:"shutdown"`

@@ -46,6 +46,7 @@ func Validate(c *ServerConfiguration) Problems {
 	v.duration("admission.freshnessWait", c.Admission.FreshnessWait, 0, maxFreshness)
 	v.duration("admission.accessReviews.allowedTTL", c.Admission.AccessReviews.AllowedTTL, 0, maxReviewTTL)
 	v.duration("admission.accessReviews.deniedTTL", c.Admission.AccessReviews.DeniedTTL, 0, maxReviewTTL)
+	v.containment(c)
 	v.log(&c.Log)
 	v.duration("shutdown.delay", c.Shutdown.Delay, 0, maxDelay)
 	v.duration("shutdown.timeout", c.Shutdown.Timeout, time.Second, maxShutdown)

@@ -97,6 +97,14 @@ the name of the values with the config, and the config.
 {{- end -}}
 {{- end -}}
 
+{{/* True if a config enables one of the fields of containment. Takes the config and the fields. */}}
+{{- define "node-authorizer.contained" -}}
+{{- $containment := (first .).containment | default dict -}}
+{{- range $field := rest . -}}
+{{- if eq (get $containment $field) "Enabled" -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Whom the server's rights are given to. */}}
 {{- define "node-authorizer.subject" -}}
 {{- if .Values.rbac.user -}}

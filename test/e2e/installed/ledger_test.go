@@ -70,15 +70,29 @@ func createEntry(t *testing.T, provider, instance, node string) *unstructured.Un
 	return created
 }
 
-func TestCustomResourceIsServed(t *testing.T) {
+func TestCustomResourcesAreServed(t *testing.T) {
+	for _, name := range []string{
+		"nodeattestations.node-authorizer.io", "nodescopes.policy.node-authorizer.io", "quarantines.policy.node-authorizer.io",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := conditionsOfDefinition(t, name)
+			if got["Established"] != "True" || got["NamesAccepted"] != "True" || got["NonStructuralSchema"] == "True" {
+				t.Errorf("conditions are %v", got)
+			}
+		})
+	}
+}
+
+// conditionsOfDefinition returns the conditions of a CustomResourceDefinition by type.
+func conditionsOfDefinition(t *testing.T, name string) map[string]string {
+	t.Helper()
 	client, err := dynamic.NewForConfig(plane.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	resource, err := client.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-	}).
-		Get(t.Context(), "nodeattestations.node-authorizer.io", metav1.GetOptions{})
+	}).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,21 +105,19 @@ func TestCustomResourceIsServed(t *testing.T) {
 		condition := c.(map[string]any)
 		got[condition["type"].(string)] = condition["status"].(string)
 	}
-	if got["Established"] != "True" || got["NamesAccepted"] != "True" || got["NonStructuralSchema"] == "True" {
-		t.Errorf("conditions are %v", got)
-	}
+	return got
 }
 
-// table returns the output of `kubectl get nodeattestations`, with or without the columns
-// of -o wide.
-func table(t *testing.T, wide bool) string {
+// table returns the output of `kubectl get` for a resource of the cluster, with or without the
+// columns of -o wide.
+func table(t *testing.T, resource schema.GroupVersionResource, wide bool) string {
 	t.Helper()
 	client, err := rest.HTTPClientFor(plane.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-		plane.Server()+"/apis/"+v1alpha1.GroupVersion().String()+"/"+v1alpha1.Resource, http.NoBody)
+		plane.Server()+"/apis/"+resource.GroupVersion().String()+"/"+resource.Resource, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +200,8 @@ func TestLedgerColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "testdata/get-nodeattestations.golden", table(t, false))
-	golden(t, "testdata/get-nodeattestations-wide.golden", table(t, true))
+	golden(t, "testdata/get-nodeattestations.golden", table(t, attestations, false))
+	golden(t, "testdata/get-nodeattestations-wide.golden", table(t, attestations, true))
 }
 
 // condition is a condition of an entry.

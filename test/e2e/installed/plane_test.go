@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,11 @@ var files = []string{
 	"approver/bindings.yaml", "daemonset.yaml",
 }
 
+// containmentFiles are the files that `kubectl apply -k deploy/containment` applies.
+var containmentFiles = []string{
+	"../containment/nodescopes.yaml", "../containment/quarantines.yaml", "../containment/role.yaml",
+}
+
 // plane is shared by the tests. It has no nodes and no approver.
 var plane *localplane.Plane
 
@@ -65,7 +71,7 @@ func install(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range files {
+	for _, file := range slices.Concat(files, containmentFiles) {
 		if err := apply(ctx, dir, file); err != nil {
 			return fmt.Errorf("apply %s: %w", file, err)
 		}
