@@ -196,6 +196,10 @@ conformance-minors: ## Compare with every supported Kubernetes minor; writes doc
 executor: ## Carry out all attack paths of 200 random clusters on a real control plane.
 	cd test/e2e && ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m -run TestRandomClusters ./attackpaths
 
+.PHONY: containment
+containment: ## Put ten million random requests to NodeScopes and Quarantines: nothing is allowed that was refused before.
+	CONTAINMENT_REQUESTS=10000000 go test -count=1 -v -timeout 30m -run TestNothingIsAllowedThatWasRefusedBefore ./internal/evaluate
+
 .PHONY: attack-matrix
 attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/attack-matrix.md.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .

@@ -70,6 +70,7 @@ func boundedRequirements() json.Options {
 	return json.WithUnmarshalers(json.JoinUnmarshalers(
 		json.UnmarshalFromFunc(readRequirements[metav1.FieldSelectorRequirement]),
 		json.UnmarshalFromFunc(readRequirements[metav1.LabelSelectorRequirement]),
+		json.UnmarshalFromFunc(readExtra),
 	))
 }
 

@@ -44,7 +44,8 @@ func TestServersThatCanUseContainment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			parse(t, head+c.server+"containment: {quarantines: Enabled}\n")
 			_, err := Parse([]byte(head + c.server + "containment: {nodeScopes: Enabled}\n"))
-			if c.withScopes != (err == nil) || err != nil && !strings.Contains(err.Error(), "containment.nodeScopes: Enabled has no effect") {
+			const want = "containment.nodeScopes: Enabled has no effect"
+			if c.withScopes != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -9,7 +9,8 @@ func (v *validation) containment(c *ServerConfiguration) {
 		v.wrong("containment.nodeScopes",
 			"Enabled has no effect, because webhook.serves has neither Authorization nor Admission: add one of them, or write Disabled")
 	}
-	if limit := string(c.Containment.MaxQuarantinedNodes); !regexp.MustCompile(`^([1-9][0-9]{0,5}|([1-9][0-9]?|100)%)$`).MatchString(limit) {
+	form := regexp.MustCompile(`^([1-9][0-9]{0,5}|([1-9][0-9]?|100)%)$`)
+	if limit := string(c.Containment.MaxQuarantinedNodes); !form.MatchString(limit) {
 		v.wrong("containment.maxQuarantinedNodes", "want %s%s", nodeLimitForm, given(limit))
 	}
 }

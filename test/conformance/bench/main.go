@@ -114,6 +114,7 @@ var parts = []part{
 	{"reviews", (*bench).reviews},
 	{"serving", (*bench).serving},
 	{"onenode", (*bench).oneNode},
+	{"containment", (*bench).containment},
 	{"leases", (*bench).leases},
 	{"documents", (*bench).documents},
 	{"joins", (*bench).joins},

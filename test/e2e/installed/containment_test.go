@@ -1,7 +1,6 @@
 package installed
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,11 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/quarantine"
 )
 
 var (
@@ -117,11 +118,33 @@ allow:
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := tryCreate(t, c.resource, c.spec); err != nil {
-				t.Error(err)
+			created, err := tryCreate(t, c.resource, c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if errs := validated(t, created); len(errs) > 0 {
+				t.Errorf("the servers refuse it: %v", errs)
 			}
 		})
 	}
+}
+
+// validated returns what the servers find wrong with an object.
+func validated(t *testing.T, object *unstructured.Unstructured) field.ErrorList {
+	t.Helper()
+	if object.GetKind() == policyv1alpha1.NodeScopeKind {
+		return nodescope.Validate(decoded[policyv1alpha1.NodeScope](t, object))
+	}
+	return quarantine.Validate(decoded[policyv1alpha1.Quarantine](t, object))
+}
+
+func decoded[T any](t *testing.T, object *unstructured.Unstructured) *T {
+	t.Helper()
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
+		t.Fatal(err)
+	}
+	return into
 }
 
 func TestAPIServerRefuses(t *testing.T) {
@@ -146,17 +169,21 @@ func TestAPIServerRefuses(t *testing.T) {
 		resource   schema.GroupVersionResource
 		spec, want string
 	}{
-		"no subjects":                  {scopes, "subjects: []\nmode: Enforce", "spec.subjects: "},
-		"no mode":                      {scopes, "subjects: [{namespace: a}]", "spec.mode: Required"},
-		"another mode":                 {scopes, "subjects: [{namespace: a}]\nmode: Audit", `spec.mode: Unsupported value: "Audit"`},
-		"a user as subject":            {scopes, "subjects: [{namespace: a, name: 'system:x'}]\nmode: Enforce", "spec.subjects[0].name: "},
-		"another effect":               {scopes, agent + "otherwise: Refuse", `spec.otherwise: Unsupported value: "Refuse"`},
-		"get with a selector":          {scopes, selects("list, get"), "spec.selectsNode[0].verbs[1]: " + verbs},
-		"any verb with selector":       {scopes, selects("'*'"), "spec.selectsNode[0].verbs[0]: " + verbs},
-		"no verb":                      {scopes, selects(""), "spec.selectsNode[0].verbs: "},
-		"a verb twice":                 {scopes, selects("list, list"), "spec.selectsNode[0].verbs[1]: Duplicate"},
-		"no field":                     {scopes, strings.Replace(selects("list"), "field: spec.nodeName, ", "", 1), "spec.selectsNode[0].field: Required"},
-		"a selector as field":          {scopes, strings.Replace(selects("list"), "spec.nodeName", "spec.nodeName=a", 1), "spec.selectsNode[0].field: "},
+		"no subjects":            {scopes, "subjects: []\nmode: Enforce", "spec.subjects: "},
+		"no mode":                {scopes, "subjects: [{namespace: a}]", "spec.mode: Required"},
+		"another mode":           {scopes, "subjects: [{namespace: a}]\nmode: Audit", `spec.mode: Unsupported value: "Audit"`},
+		"a user as subject":      {scopes, "subjects: [{namespace: a, name: 'system:x'}]\nmode: Enforce", "spec.subjects[0].name: "},
+		"another effect":         {scopes, agent + "otherwise: Refuse", `spec.otherwise: Unsupported value: "Refuse"`},
+		"get with a selector":    {scopes, selects("list, get"), "spec.selectsNode[0].verbs[1]: " + verbs},
+		"any verb with selector": {scopes, selects("'*'"), "spec.selectsNode[0].verbs[0]: " + verbs},
+		"no verb":                {scopes, selects(""), "spec.selectsNode[0].verbs: "},
+		"a verb twice":           {scopes, selects("list, list"), "spec.selectsNode[0].verbs[1]: Duplicate"},
+		"no field": {
+			scopes, strings.Replace(selects("list"), "field: spec.nodeName, ", "", 1), "spec.selectsNode[0].field: Required",
+		},
+		"a selector as field": {
+			scopes, strings.Replace(selects("list"), "spec.nodeName", "spec.nodeName=a", 1), "spec.selectsNode[0].field: ",
+		},
 		"nodes as pods":                {scopes, onNode("nodes"), "spec.podsOnNode[0].resources[0]: " + pods},
 		"every resource as pods":       {scopes, onNode("podtemplates, '*/status'"), "spec.podsOnNode[0].resources[0]: " + pods},
 		"pods of another group":        {scopes, onNode("podsandmore"), "spec.podsOnNode[0].resources[0]: " + pods},
@@ -173,14 +200,22 @@ func TestAPIServerRefuses(t *testing.T) {
 		"resources without a group": {scopes, anywhere("resources: [a]"), "spec.anywhere[0].apiGroups: required with resources"},
 		"a group without resources": {scopes, anywhere("apiGroups: [a]"), "spec.anywhere[0].resources: required with apiGroups"},
 		"neither":                   {scopes, anywhere("namespaces: [a]"), "spec.anywhere[0]: " + either},
-		"both":                      {scopes, anywhere("apiGroups: [a], resources: [a], nonResourceURLs: [/a]"), "spec.anywhere[0]: " + either},
-		"names of paths":            {scopes, anywhere("resourceNames: [a], nonResourceURLs: [/a]"), "spec.anywhere[0].resourceNames: paths have no names"},
-		"namespaces of paths":       {scopes, anywhere("namespaces: [a], nonResourceURLs: [/a]"), "spec.anywhere[0].namespaces: paths have no namespaces"},
-		"a path without a slash":    {scopes, anywhere("nonResourceURLs: [/a, b]"), "spec.anywhere[0].nonResourceURLs[1]: " + path},
-		"a star in a path":          {scopes, anywhere("nonResourceURLs: [/a/*/b]"), "spec.anywhere[0].nonResourceURLs[0]: " + star},
-		"two stars":                 {scopes, anywhere("nonResourceURLs: [/a/**]"), "spec.anywhere[0].nonResourceURLs[0]: " + star},
-		"a path with a space":       {scopes, anywhere("nonResourceURLs: ['/a b']"), "spec.anywhere[0].nonResourceURLs[0]: "},
-		"a long name":               {scopes, anywhere("apiGroups: [''], resources: [" + strings.Repeat("a", 254) + "]"), "spec.anywhere[0].resources[0]: Too long"},
+		"both": {
+			scopes, anywhere("apiGroups: [a], resources: [a], nonResourceURLs: [/a]"), "spec.anywhere[0]: " + either,
+		},
+		"names of paths": {
+			scopes, anywhere("resourceNames: [a], nonResourceURLs: [/a]"), "spec.anywhere[0].resourceNames: paths have no names",
+		},
+		"namespaces of paths": {
+			scopes, anywhere("namespaces: [a], nonResourceURLs: [/a]"), "spec.anywhere[0].namespaces: paths have no namespaces",
+		},
+		"a path without a slash": {scopes, anywhere("nonResourceURLs: [/a, b]"), "spec.anywhere[0].nonResourceURLs[1]: " + path},
+		"a star in a path":       {scopes, anywhere("nonResourceURLs: [/a/*/b]"), "spec.anywhere[0].nonResourceURLs[0]: " + star},
+		"two stars":              {scopes, anywhere("nonResourceURLs: [/a/**]"), "spec.anywhere[0].nonResourceURLs[0]: " + star},
+		"a path with a space":    {scopes, anywhere("nonResourceURLs: ['/a b']"), "spec.anywhere[0].nonResourceURLs[0]: "},
+		"a long name": {
+			scopes, anywhere("apiGroups: [''], resources: [" + strings.Repeat("a", 254) + "]"), "spec.anywhere[0].resources[0]: Too long",
+		},
 		"too many rules": {
 			scopes, agent + "anywhere: [" + strings.Repeat("{verbs: [get], nonResourceURLs: [/a]},", 65) + "]", "spec.anywhere: Too many",
 		},
@@ -197,11 +232,19 @@ func TestAPIServerRefuses(t *testing.T) {
 		},
 		"a long reason": {quarantines, "node: a\nreason: " + strings.Repeat("a", 1025), "spec.reason: Too long"},
 		"a duration":    {quarantines, "node: a\nexpirationTime: 2h", "spec.expirationTime: "},
-		"an exception for resources without a group": {quarantines, allow("resources: [a]"), "spec.allow[0].apiGroups: required with resources"},
-		"an exception for a group":                   {quarantines, allow("apiGroups: [a]"), "spec.allow[0].resources: required with apiGroups"},
-		"an exception for both":                      {quarantines, allow("apiGroups: [a], resources: [a], nonResourceURLs: [/a]"), "spec.allow[0]: " + either},
-		"an exception for everything":                {quarantines, "node: a\nallow: [{verbs: ['*']}]", "spec.allow[0]: " + either},
-		"an exception for half a path":               {quarantines, allow("nonResourceURLs: [healthz]"), "spec.allow[0].nonResourceURLs[0]: " + path},
+		"an exception for resources without a group": {
+			quarantines, allow("resources: [a]"), "spec.allow[0].apiGroups: required with resources",
+		},
+		"an exception for a group": {
+			quarantines, allow("apiGroups: [a]"), "spec.allow[0].resources: required with apiGroups",
+		},
+		"an exception for both": {
+			quarantines, allow("apiGroups: [a], resources: [a], nonResourceURLs: [/a]"), "spec.allow[0]: " + either,
+		},
+		"an exception for everything": {quarantines, "node: a\nallow: [{verbs: ['*']}]", "spec.allow[0]: " + either},
+		"an exception for half a path": {
+			quarantines, allow("nonResourceURLs: [healthz]"), "spec.allow[0].nonResourceURLs[0]: " + path,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tryCreate(t, c.resource, c.spec)
@@ -228,149 +271,8 @@ func TestScopesDenyByDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var scope policyv1alpha1.NodeScope
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(created.Object, &scope); err != nil {
-		t.Fatal(err)
-	}
+	scope := decoded[policyv1alpha1.NodeScope](t, created)
 	if scope.Spec.TokensWithoutNode != policyv1alpha1.Deny || scope.Spec.Otherwise != policyv1alpha1.Deny {
 		t.Errorf("the spec is %+v", scope.Spec)
-	}
-}
-
-// createContained creates an object. The test deletes it.
-func createContained(t *testing.T, resource schema.GroupVersionResource, name, spec string) *unstructured.Unstructured {
-	t.Helper()
-	created, err := containment(t, resource).Create(t.Context(), withSpec(t, resource, name, spec), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := containment(t, resource).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	return created
-}
-
-func TestQuarantineStaysThatOfItsNodeOrCredential(t *testing.T) {
-	const (
-		token, fixed = "credential: JTI=7f7c1f5e-7f5e-4a43-9c67-0d33a5c5c4a1", "cannot be changed: make another quarantine"
-		otherToken   = "credential: JTI=7f7c1f5e-7f5e-4a43-9c67-0d33a5c5c4a2"
-	)
-	for name, c := range map[string]struct {
-		before, after string
-		want          []string
-	}{
-		"another node":         {"node: worker-1", "node: worker-2", []string{"spec.node"}},
-		"another credential":   {token, otherToken, []string{"spec.credential"}},
-		"a node's credential":  {"node: worker-1", token, []string{"spec.node", "spec.credential"}},
-		"a credential's node":  {token, "node: worker-1", []string{"spec.node", "spec.credential"}},
-		"another reason":       {"node: worker-1", "node: worker-1\nreason: why", nil},
-		"a longer time":        {token, token + "\nexpirationTime: '2030-01-01T00:00:00Z'", nil},
-		"an exception as well": {"node: worker-1", "node: worker-1\nallow: [{verbs: [get], nonResourceURLs: [/a]}]", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			object := createContained(t, quarantines, "changed", c.before)
-			object.Object["spec"] = withSpec(t, quarantines, "changed", c.after).Object["spec"]
-			_, err := containment(t, quarantines).Update(t.Context(), object, metav1.UpdateOptions{})
-			if c.want == nil {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			got := problems(err)
-			if len(got) != len(c.want) {
-				t.Fatalf("the mistakes are %q", got)
-			}
-			for i, field := range c.want {
-				if !strings.HasPrefix(got[i], field+": ") || !strings.HasSuffix(got[i], fixed) {
-					t.Errorf("the mistakes are %q, want one of %s", got, field)
-				}
-			}
-		})
-	}
-}
-
-// accepted is a status with the condition Accepted.
-func accepted(status, reason, message string) map[string]any {
-	return map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{
-		"type": policyv1alpha1.ConditionAccepted, "status": status, "reason": reason, "message": message,
-		"observedGeneration": int64(1), "lastTransitionTime": "2026-03-01T12:00:04Z",
-	}}}
-}
-
-func TestContainmentColumns(t *testing.T) {
-	for _, c := range []struct {
-		resource   schema.GroupVersionResource
-		name, spec string
-		status     map[string]any
-	}{
-		{scopes, "agent", agent, accepted("True", "Accepted", "")},
-		{scopes, "monitoring", "subjects: [{namespace: monitoring}, {namespace: logging, name: fluent-bit}]\nmode: Observe", nil},
-		{scopes, "newer", agent, accepted("False", "InvalidScope", "spec.anywhere[0].verbs: unknown")},
-		{
-			quarantines, "worker-1", "node: worker-1\nreason: a key was copied\nexpirationTime: '2030-01-01T00:00:00Z'",
-			accepted("True", "Accepted", ""),
-		},
-		{quarantines, "worker-2", "node: worker-2", accepted("False", "TooManyNodes", "one node of 9 can be quarantined")},
-		{quarantines, "token", "credential: JTI=7f7c1f5e-7f5e-4a43-9c67-0d33a5c5c4a1", nil},
-	} {
-		object := createContained(t, c.resource, c.name, c.spec)
-		if c.status == nil {
-			continue
-		}
-		object.Object["status"] = c.status
-		if _, err := containment(t, c.resource).UpdateStatus(t.Context(), object,
-			metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, resource := range map[string]schema.GroupVersionResource{"get-nodescopes": scopes, "get-quarantines": quarantines} {
-		golden(t, "testdata/"+name+".golden", table(t, resource, false))
-		golden(t, "testdata/"+name+"-wide.golden", table(t, resource, true))
-	}
-}
-
-// TestServerWritesOnlyTheStatus: whoever takes over a server can end no quarantine and change no scope.
-func TestServerWritesOnlyTheStatus(t *testing.T) {
-	config := rest.CopyConfig(plane.AdminConfig())
-	config.Impersonate.UserName = "node-authorizer"
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for resource, spec := range map[schema.GroupVersionResource]string{scopes: agent, quarantines: "node: worker-1"} {
-		t.Run(resource.Resource, func(t *testing.T) {
-			object := createContained(t, resource, "written", spec)
-			server := client.Resource(resource)
-			ctx, dry := t.Context(), []string{metav1.DryRunAll}
-			if _, err := server.List(ctx, metav1.ListOptions{}); err != nil {
-				t.Error(err)
-			}
-			object.Object["status"] = accepted("True", "Accepted", "")
-			changed := map[schema.GroupVersionResource]string{scopes: "mode", quarantines: "node"}[resource]
-			object.Object["spec"].(map[string]any)[changed] = "another"
-			written, err := server.UpdateStatus(ctx, object, metav1.UpdateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, _, err := unstructured.NestedString(written.Object, "spec", changed); err != nil || got == "another" {
-				t.Error("the spec can be changed through the status")
-			}
-			_, err = server.Update(ctx, written, metav1.UpdateOptions{DryRun: dry})
-			for verb, err := range map[string]error{
-				"update": err,
-				"delete": server.Delete(ctx, "written", metav1.DeleteOptions{DryRun: dry}),
-				"create": func() error {
-					_, err := server.Create(ctx, withSpec(t, resource, "created", spec), metav1.CreateOptions{DryRun: dry})
-					return err
-				}(),
-			} {
-				if !apierrors.IsForbidden(err) {
-					t.Errorf("%s: %v", verb, err)
-				}
-			}
-		})
 	}
 }
