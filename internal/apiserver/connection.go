@@ -49,6 +49,8 @@ type Connection struct {
 
 	// current is the transport of the next request. It is never nil.
 	current atomic.Pointer[link]
+	// users are the names of the user with the current credentials; see Users.
+	users atomic.Pointer[[]string]
 	// reloading is held while the files are read.
 	reloading     sync.Mutex
 	seen, applied contents
@@ -78,7 +80,7 @@ func Open(opts Options) (*Connection, error) {
 		return nil, err
 	}
 	c.seen, c.applied = found, found
-	c.current.Store(first)
+	c.use(first, found.config)
 	c.config = &rest.Config{
 		Host: first.base.String(), UserAgent: opts.UserAgent, WarningHandler: rest.NoWarnings{}, Transport: c,
 	}
@@ -145,11 +147,18 @@ func (c *Connection) apply(found, was *contents) error {
 	if next.base.Path != old.base.Path {
 		return fmt.Errorf("the API server's address changed from %s to %s: start the server again to use another path", old.base, next.base)
 	}
-	c.current.Store(next)
+	c.use(next, found.config)
 	if keep == nil {
 		old.retire()
 	}
 	return nil
+}
+
+// use makes a link the current one.
+func (c *Connection) use(l *link, config *rest.Config) {
+	users := usersOf(config)
+	c.users.Store(&users)
+	c.current.Store(l)
 }
 
 // baseOf returns the address of the API server of a config.

@@ -2,14 +2,17 @@ package evaluate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/quarantine"
@@ -25,6 +28,10 @@ type Containment struct {
 	ScopesKnown func() error
 	// Quarantines returns the current set, or an error if it has not been read yet or is too old.
 	Quarantines func() (*quarantine.Set, error)
+	// Self reports whether a user is the one with which the state is read. Its requests are decided
+	// without NodeScopes and Quarantines while these are not known, so that an API server and the
+	// server never wait for each other. Nil means that nobody is.
+	Self func(user string) bool
 	// Now is the time by which Quarantines end; nil means time.Now.
 	Now func() time.Time
 }
@@ -34,6 +41,9 @@ func (e *Evaluator) links(c *Containment) chain.Chain {
 	var links chain.Chain
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Self == nil {
+		c.Self = func(string) bool { return false }
 	}
 	if c.Quarantines != nil {
 		links = append(links, chain.Quarantine(c.Quarantines, c.Now))
@@ -52,8 +62,11 @@ func (e *Evaluator) contain(req *access.Request) (opinion decision.Opinion, refu
 	c := &e.containment
 	if c.Quarantines != nil && mayBeQuarantined(req) {
 		set, err := c.Quarantines()
+		if err != nil && !c.Self(req.User) {
+			return failClosed(codeOf(err)), false, err
+		}
 		if err != nil {
-			return failClosed(decision.NotSynced), false, err
+			set = nil
 		}
 		if a := set.Decide(req, c.Now()); a.Decision == verdict.Deny {
 			return quarantinedOpinion(a), true, nil
@@ -81,18 +94,20 @@ func quarantinedOpinion(a quarantine.Answer) decision.Opinion {
 }
 
 func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refused bool, err error) {
-	if known := e.containment.ScopesKnown; known != nil {
-		if _, _, isAccount := nodeidentity.ServiceAccount(req.User); isAccount {
-			if err := known(); err != nil {
-				return failClosed(decision.NotSynced), false, err
-			}
-		}
+	switch known, err := e.scopesKnown(req.User); {
+	case err != nil:
+		return failClosed(codeOf(err)), false, err
+	case !known:
+		return decision.Opinion{}, false, nil
 	}
 	answer := e.Scopes.Decide(req)
 	if answer.Code == nodescope.NotInScope {
 		return decision.Opinion{}, false, nil
 	}
 	if err := e.scopeUndecided(req, &answer); err != nil {
+		if !e.enforced(req.User) {
+			return decision.Opinion{}, false, nil
+		}
 		return failClosed(codeOf(err)), false, err
 	}
 	if !answer.Refused() {
@@ -107,6 +122,26 @@ func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refuse
 	opinion.Detail = opinion.Scope.Message
 	opinion.Stale = answer.Code == nodescope.ScopePodNotOnNode || answer.Code == nodescope.ScopeNotAsNode
 	return opinion, true, nil
+}
+
+// scopesKnown reports whether the NodeScopes may be asked about a user. The error means that they would
+// have to be, and are not known.
+func (e *Evaluator) scopesKnown(user string) (bool, error) {
+	c := &e.containment
+	if _, _, isAccount := nodeidentity.ServiceAccount(user); !isAccount || c.ScopesKnown == nil {
+		return true, nil
+	}
+	err := c.ScopesKnown()
+	if err != nil && c.Self(user) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// enforced reports whether a NodeScope can refuse requests of a user. One in the mode Observe changes no
+// answer, even if it could not be evaluated.
+func (e *Evaluator) enforced(user string) bool {
+	return slices.ContainsFunc(e.Scopes.Policy().Of(user), func(s *nodescope.Scope) bool { return s.Mode() == policyv1alpha1.Enforce })
 }
 
 func refusalOf(req *access.Request, answer nodescope.Answer) *decision.ScopeRefusal {
@@ -159,8 +194,15 @@ func failClosed(code verdict.Code) decision.Opinion {
 
 // codeOf returns the code of an error of state that is missing or too old.
 func codeOf(err error) verdict.Code {
-	if unread := new(UnreadError); errors.As(err, &unread) {
-		return decision.NotSynced
+	if IsTooOld(err) {
+		return decision.StateTooOld
 	}
-	return decision.StateTooOld
+	return decision.NotSynced
+}
+
+// IsTooOld reports whether an error says that state, NodeScopes or Quarantines are too old.
+func IsTooOld(err error) bool {
+	_, state := errors.AsType[*source.AgeError](err)
+	_, copied := errors.AsType[*staleness.Error](err)
+	return state || copied
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,8 +54,8 @@ func (c *contained) TooOld(on source.Kinds) error {
 }
 
 // newContained has a scope about kube-system/agent, with which it may do what it likes with pods of its
-// node. Missing is the resource that could not be read.
-func newContained(t *testing.T, mode v1alpha1.Mode, missing string) *contained {
+// node. Missing is the resource that could not be read, and self are the server's own users.
+func newContained(t *testing.T, mode v1alpha1.Mode, missing string, self ...string) *contained {
 	t.Helper()
 	text := strings.Replace(fmt.Sprintf(header, missing), "\n ", " ", 1) + objects + agentRights
 	text = strings.NewReplacer(`"ClusterRole": 1`, `"ClusterRole": 2`, `"ClusterRoleBinding": 1`, `"ClusterRoleBinding": 2`).Replace(text)
@@ -79,6 +80,7 @@ func newContained(t *testing.T, mode v1alpha1.Mode, missing string) *contained {
 		Containment: evaluate.Containment{
 			Scopes: &c.policy, ScopesKnown: func() error { return c.scopesUnknown },
 			Quarantines: func() (*quarantine.Set, error) { return c.set, c.unknown },
+			Self:        func(user string) bool { return slices.Contains(self, user) },
 		},
 	})
 	if err != nil {

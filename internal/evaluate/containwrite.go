@@ -8,7 +8,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/quarantine"
@@ -22,8 +21,11 @@ func (e *Evaluator) containWrite(ctx context.Context, req *noderestriction.Reque
 	asked := requestOf(req)
 	if c.Quarantines != nil && mayBeQuarantined(asked) {
 		set, err := c.Quarantines()
-		if err != nil {
+		if err != nil && !c.Self(req.User) {
 			return Admission{Contained: err}, true
+		}
+		if err != nil {
+			set = nil
 		}
 		if answer := quarantinedWrite(set, asked, req.Operation, c); answer.Decision == verdict.Deny {
 			return refusedWrite(answer.Node, answer.Code, quarantine.Summary(answer.Code), false), true
@@ -60,19 +62,18 @@ func quarantinedWrite(
 func (e *Evaluator) scopeWrite(
 	ctx context.Context, req *noderestriction.Request, asked *access.Request,
 ) (a Admission, decided bool) {
-	if known := e.containment.ScopesKnown; known != nil {
-		if _, _, isAccount := nodeidentity.ServiceAccount(req.User); isAccount {
-			if err := known(); err != nil {
-				return Admission{Contained: err}, true
-			}
-		}
+	switch known, err := e.scopesKnown(req.User); {
+	case err != nil:
+		return Admission{Contained: err}, true
+	case !known:
+		return Admission{}, false
 	}
 	answer := e.Scopes.Admit(ctx, req)
 	if answer.Code == nodescope.NotInScope {
 		return Admission{}, false
 	}
 	if a, undecided := e.scopeWriteUndecided(req, asked, &answer); undecided {
-		return a, true
+		return a, e.enforced(req.User)
 	}
 	if !answer.Refused() {
 		return Admission{}, false

@@ -41,6 +41,7 @@ func (s *Server) Put(path string, object any) error {
 			meta[fixed] = was
 		}
 	}
+	countSpec(at, found, put)
 	s.store(at, "MODIFIED", put)
 	return nil
 }

@@ -19,6 +19,7 @@ func (s *Server) kindOf(at *place) string {
 		"events": "Event", "iamidentitymappings": "IAMIdentityMapping",
 		"clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding", "roles": "Role", "rolebindings": "RoleBinding",
 		"mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
+		"nodescopes":                    "NodeScope", "quarantines": "Quarantine",
 	}[at.resource]
 }
 

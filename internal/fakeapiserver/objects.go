@@ -82,7 +82,24 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request, at *place) {
 
 // hasStatus lists the resources whose status is a subresource.
 func hasStatus(resource string) bool {
-	return slices.Contains([]string{"certificatesigningrequests", "nodeattestations", "nodes"}, resource)
+	return slices.Contains([]string{"certificatesigningrequests", "nodeattestations", "nodes"}, resource) || hasGeneration(resource)
+}
+
+// hasGeneration lists the resources whose generation counts the changes of the spec.
+func hasGeneration(resource string) bool {
+	return resource == "nodescopes" || resource == "quarantines"
+}
+
+// countSpec sets the generation of an object that replaces another one.
+func countSpec(at *place, was, is Object) {
+	if !hasGeneration(at.resource) {
+		return
+	}
+	generation, _ := part(was, "metadata")["generation"].(float64)
+	if !reflect.DeepEqual(was["spec"], is["spec"]) {
+		generation++
+	}
+	metadata(is)["generation"] = generation
 }
 
 func (s *Server) create(w http.ResponseWriter, at *place, sent Object) {
@@ -202,6 +219,7 @@ func merge(at *place, found, sent Object) Object {
 		}
 	}
 	next["metadata"] = meta
+	countSpec(at, found, next)
 	return next
 }
 

@@ -26,6 +26,7 @@ func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related
 		if !complete {
 			return decision.Opinion{
 				Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: opinion.Node, Authorizer: opinion.Authorizer,
+				FailClosed: opinion.Decision == verdict.Deny, // later authorizers must not decide instead
 			}, nodeauthz.ErrNotSynced
 		}
 		if limit <= 0 {
@@ -39,14 +40,15 @@ func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related
 	}
 }
 
-// relationKey identifies a missing relation, for requests of one node.
-type relationKey struct{ verb, group, resource, subresource, namespace, name string }
+// relationKey identifies a missing relation, for requests of one user of a node: the node itself, or a
+// service account whose token is bound to the node.
+type relationKey struct{ user, verb, group, resource, subresource, namespace, name string }
 
 func accessQuestion(req *access.Request, related func(*access.Request) bool, asked uint64) *question {
 	kept := *req
 	kept.Groups, kept.FieldSelector = slices.Clone(req.Groups), slices.Clone(req.FieldSelector)
 	return &question{
-		key:   relationKey{req.Verb, req.Group, req.Resource, req.Subresource, req.Namespace, req.Name},
+		key:   relationKey{req.User, req.Verb, req.Group, req.Resource, req.Subresource, req.Namespace, req.Name},
 		probe: func() bool { return related(&kept) },
 		asked: asked,
 	}

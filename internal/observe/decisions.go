@@ -14,6 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -47,6 +48,9 @@ func (m *Metrics) Authorize(next decision.Authorize) decision.Authorize {
 			resource = resourceLabel(req.Group, req.Resource)
 		}
 		m.decisions.WithLabelValues(typeAuthorize, outcome, string(opinion.Code), resource).Inc()
+		if opinion.Scope != nil {
+			m.ScopeRefused(opinion.Scope)
+		}
 		return opinion, err
 	}
 }
@@ -61,6 +65,9 @@ func (m *Metrics) Admit(next decision.Admit) decision.Admit {
 			outcome = outcomeError
 		}
 		m.decisions.WithLabelValues(typeAdmit, outcome, string(answer.Code), resourceLabel(req.Group, req.Resource)).Inc()
+		if answer.Decision == verdict.Deny && nodescope.Summary(answer.Code) != "" {
+			m.ScopeRefused(&decision.ScopeRefusal{Account: req.User, Code: answer.Code, Enforced: true})
+		}
 		return answer
 	}
 }

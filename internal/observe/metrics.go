@@ -29,6 +29,7 @@ type Metrics struct {
 	certificateUntil *metrics.GaugeVec
 	certificateFails *metrics.Counter
 	build            *metrics.GaugeVec
+	scopes           *scopeRefusals
 	joins
 	authentications
 }
@@ -58,6 +59,7 @@ func NewMetrics() *Metrics {
 		certificateFails: counter("certificate_reload_errors_total", "Changed certificate files that could not be loaded."),
 		build: gauges("build_info", "The running version; always 1.",
 			"version", "commit", "go_version", "kubernetes_version"),
+		scopes:          newScopeRefusals(),
 		joins:           newJoins(),
 		authentications: newAuthentications(),
 	}
@@ -65,7 +67,7 @@ func NewMetrics() *Metrics {
 	m.registry.MustRegister(m.authentications.all()...)
 	m.registry.MustRegister(
 		m.decisions, m.requests, m.duration, m.inFlight, m.bodyErrors, m.waits, m.waitSeconds,
-		m.accessReviews, m.tooOld, m.notLogged, m.certificateUntil, m.certificateFails, m.build,
+		m.accessReviews, m.tooOld, m.notLogged, m.certificateUntil, m.certificateFails, m.build, m.scopes.counts,
 	)
 	m.registry.RawMustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -61,6 +61,9 @@ const (
 func (r *Refusals) Authorize(next decision.Authorize) decision.Authorize {
 	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)
+		if scope := opinion.Scope; scope != nil && !scope.Enforced && r.allowsObserved(req.User) {
+			r.logObserved(accessRequest(req, new(line).add("type", typeAuthorize).identity("", req.User)), scope)
+		}
 		if err == nil && (opinion.Decision == verdict.Allow || opinion.Code == nodeauthz.NotANode) {
 			return opinion, err
 		}
@@ -133,13 +136,7 @@ func (l *line) identity(node, user string) *line {
 }
 
 func accessLine(req *access.Request, opinion *decision.Opinion) *line {
-	l := new(line).add("type", typeAuthorize).identity(opinion.Node, req.User).add("verb", req.Verb)
-	if req.ResourceRequest {
-		l.add("resource", qualified(req.Group, req.Resource, req.Subresource)).
-			add("namespace", req.Namespace).add("name", req.Name)
-	} else {
-		l.add("path", req.Path)
-	}
+	l := accessRequest(req, new(line).add("type", typeAuthorize).identity(opinion.Node, req.User))
 	reason := opinion.Reason
 	if opinion.Detail != nil {
 		reason = opinion.Detail()
@@ -147,10 +144,23 @@ func accessLine(req *access.Request, opinion *decision.Opinion) *line {
 	return l.add("code", string(opinion.Code)).add("authorizer", opinion.Authorizer).add("reason", reason)
 }
 
+// accessRequest adds what is asked for.
+func accessRequest(req *access.Request, l *line) *line {
+	if l.add("verb", req.Verb); !req.ResourceRequest {
+		return l.add("path", req.Path)
+	}
+	return l.add("resource", qualified(req.Group, req.Resource, req.Subresource)).
+		add("namespace", req.Namespace).add("name", req.Name)
+}
+
+// admissionRequest adds the write.
+func admissionRequest(req *noderestriction.Request, l *line) *line {
+	return l.add("verb", strings.ToLower(string(req.Operation))).
+		add("resource", qualified(req.Group, req.Resource, req.Subresource)).add("namespace", req.Namespace).add("name", req.Name)
+}
+
 func admissionLine(req *noderestriction.Request, answer *noderestriction.Answer) *line {
-	return new(line).add("type", typeAdmit).identity(answer.Node, req.User).
-		add("verb", strings.ToLower(string(req.Operation))).
-		add("resource", qualified(req.Group, req.Resource, req.Subresource)).add("namespace", req.Namespace).add("name", req.Name).
+	return admissionRequest(req, new(line).add("type", typeAdmit).identity(answer.Node, req.User)).
 		add("code", string(answer.Code)).add("rule", answer.Rule).add("reason", answer.Reason.Message)
 }
 

@@ -32,7 +32,7 @@ func (m *Metrics) WatchAges(ages []staleness.Aged) {
 	m.registry.CustomMustRegister(&ageCollector{
 		ages: ages,
 		age: desc("source_age_seconds",
-			"Time since a source of mappings, or a source that joins depend on, last confirmed its copy."),
+			"Time since a source of mappings or joins, or of NodeScopes and Quarantines, last confirmed its copy."),
 		stale: desc("source_stale",
 			"1 if that is longer than cluster.maxStaleness, so that answers that depend on the source are errors."),
 	})

@@ -33,8 +33,9 @@ func apiKinds() map[string]map[string]string {
 	return map[string]map[string]string{
 		"v1": {
 			"pods": "Pod", "nodes": "Node", "persistentvolumes": "PersistentVolume",
-			"persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount",
+			"persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount", "events": "Event",
 		},
+		"policy.node-authorizer.io/v1alpha1": {"nodescopes": "NodeScope", "quarantines": "Quarantine"},
 		"storage.k8s.io/v1":  {"volumeattachments": "VolumeAttachment", "csidrivers": "CSIDriver"},
 		"resource.k8s.io/v1": {"resourceslices": "ResourceSlice"},
 		"rbac.authorization.k8s.io/v1": {

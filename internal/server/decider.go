@@ -10,7 +10,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // decider answers the webhooks with the opinions of an evaluator. Its errors are for operators.
@@ -18,6 +20,8 @@ type decider struct {
 	*evaluate.Evaluator
 	// tooOld counts answers of an endpoint that are errors because the state is too old.
 	tooOld func(endpoint string)
+	// observed is called for each write that a NodeScope in the mode Observe would refuse.
+	observed func(*noderestriction.Request, *decision.ScopeRefusal)
 }
 
 // authorize wraps the evaluator of the configured mode.
@@ -37,11 +41,28 @@ func (d *decider) authorize(next decision.Authorize) decision.Authorize {
 	}
 }
 
-// admit evaluates a write with NodeRestriction. A refusal that could depend on stale or unreadable
+// related reports whether a missing relation, because of which a request was refused, is there now.
+func (d *decider) related(req *access.Request) bool {
+	if _, _, account := nodeidentity.ServiceAccount(req.User); account && d.Scopes != nil {
+		answer := d.Scopes.Decide(req)
+		return answer.Decision != verdict.Deny
+	}
+	return d.Node.Decide(req).Decision == verdict.Allow
+}
+
+// admit evaluates a write with Quarantines, NodeScopes and NodeRestriction. A refusal that could depend on stale or unreadable
 // state is an error.
 func (d *decider) admit(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 	a := d.Admit(ctx, req)
+	if a.Scope != nil && !a.Scope.Enforced {
+		d.observed(req, a.Scope)
+	}
 	switch {
+	case a.Contained != nil && evaluate.IsTooOld(a.Contained):
+		d.tooOld(endpointOf(admitPath))
+		return undecided(a.Node, decision.StateTooOld, "what this depends on is too old", a.Contained)
+	case a.Contained != nil:
+		return notReady(a.Node, "what this depends on is not known yet", a.Contained)
 	case a.TooOld != nil:
 		d.tooOld(endpointOf(admitPath))
 		return undecided(a.Node, decision.StateTooOld, "the state of the cluster that this depends on is too old", a.TooOld)

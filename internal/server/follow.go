@@ -8,14 +8,14 @@ import (
 
 	"k8s.io/client-go/discovery"
 
-	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/verdict"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
 const versionInterval = time.Minute
@@ -88,11 +88,10 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 	if w.chain != nil {
 		authorize = d.Authorize
 	}
-	related := func(req *access.Request) bool { return d.Node.Decide(req).Decision == verdict.Allow }
 	w.answers.Store(w.answersOf(features.Minor(),
-		waiter.Authorize(w.config.Authorization.FreshnessWait.Duration, d.authorize(authorize), related),
+		waiter.Authorize(w.config.Authorization.FreshnessWait.Duration, d.authorize(authorize), d.related),
 		waiter.Admit(w.config.Admission.FreshnessWait.Duration, d.admit),
-		d.Restriction.Reads,
+		d.Reads,
 	))
 	w.metrics.Build(observe.Build{Version: w.opts.Version, Commit: w.opts.Commit, KubernetesVersion: features.Minor().String()})
 	w.logger.Info("deciding", "rules", features.Minor().String())
@@ -101,12 +100,19 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 // decider returns the evaluators for one version.
 func (w *webhooks) decider(ctx context.Context, live *source.Live, features kubeversion.Features) (*decider, error) {
 	evaluator, err := evaluate.New(ctx, live.State(), evaluate.Options{
-		Features: features, Authorizers: w.chain, Access: w.reviews, Ages: live,
+		Features: features, Authorizers: w.chain, Access: w.reviews, Ages: live, Containment: w.contained.options(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("authorization.configFile: %w", err)
 	}
-	return &decider{Evaluator: evaluator, tooOld: w.metrics.TooOld}, nil
+	return &decider{Evaluator: evaluator, tooOld: w.metrics.TooOld, observed: w.writeObserved}, nil
+}
+
+// writeObserved counts and logs a write that a NodeScope in the mode Observe would refuse. Nothing makes
+// such a write wait, so that it is evaluated once.
+func (w *webhooks) writeObserved(req *noderestriction.Request, scope *decision.ScopeRefusal) {
+	w.metrics.ScopeRefused(scope)
+	w.refusals.WriteObserved(req, scope)
 }
 
 func (w *webhooks) asksRBAC() bool { return w.chain != nil && w.chain.Asks(chain.NameRBAC) }

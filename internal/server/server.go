@@ -24,6 +24,8 @@ type Options struct {
 
 	// aws is the transport for requests to AWS; nil means the default.
 	aws http.RoundTripper
+	// users returns the names of the server's own user; nil means those in its credentials.
+	users func() []string
 }
 
 // Server is a server. New returns one that listens; Run serves.
@@ -33,6 +35,8 @@ type Server struct {
 	refusals *observe.Refusals
 	// connection is nil if no part sends requests to an API server.
 	connection *apiserver.Connection
+	// contained is nil if the configuration enables neither NodeScopes nor Quarantines.
+	contained *contained
 	// webhooks, authentication and join are nil if the configuration does not enable
 	// them.
 	webhooks       *webhooks
@@ -52,6 +56,14 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 		}
 		cluster = s.connection.Config()
 	}
+	if s.connection != nil {
+		if opts.users == nil {
+			opts.users = s.connection.Users
+		}
+		if s.contained, err = newContained(config, opts, cluster, s.measures); err != nil {
+			return nil, err
+		}
+	}
 	s.refusals = observe.NewRefusals(opts.Logger, observe.RefusalOptions{
 		Verbosity: int(config.Log.Refusals.Verbosity),
 		PerSecond: float64(config.Log.Refusals.PerSecond),
@@ -60,7 +72,7 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	})
 	bodies := webhook.NewQueue()
 	if decides(config) {
-		if s.webhooks, err = newWebhooks(config, opts, cluster, s.measures, s.refusals, bodies); err != nil {
+		if s.webhooks, err = newWebhooks(config, opts, cluster, s.measures, s.refusals, bodies, s.contained); err != nil {
 			return nil, err
 		}
 	}
@@ -84,9 +96,10 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// ages returns the ages of the copies that the webhook for tokens and the service for machines use.
+// ages returns the ages of NodeScopes and Quarantines, and of the copies that the webhook for tokens and
+// the service for machines use.
 func (s *Server) ages() []staleness.Aged {
-	var all []staleness.Aged
+	all := s.contained.ages()
 	if s.authentication != nil {
 		all = append(all, s.authentication.mappings.Ages()...)
 	}
@@ -104,7 +117,7 @@ func decides(config *v1alpha1.ServerConfiguration) bool {
 
 // needsCluster reports whether a server sends requests to an API server.
 func needsCluster(config *v1alpha1.ServerConfiguration) bool {
-	return decides(config) || config.Bootstrap.Address != "" || config.Approver.Enabled || config.Containment.Enabled() ||
+	return decides(config) || config.Containment.Enabled() || config.Bootstrap.Address != "" || config.Approver.Enabled || config.Containment.Enabled() ||
 		config.Webhook.Answers(v1alpha1.ServeAuthentication) && mappingsInCluster(&config.IAM)
 }
 
@@ -132,6 +145,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if ages := s.ages(); len(ages) > 0 {
 		background.Go(func() { logAges(following, s.logger, ages) })
 	}
+	if s.contained != nil {
+		background.Go(func() { s.contained.follow(following) })
+	}
 	if s.webhooks != nil {
 		s.webhooks.warnOfOpenAccess()
 		s.webhooks.addTo(&p)
@@ -147,6 +163,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.join.addTo(&p, s.bootstrap)
 		background.Go(func() { s.join.follow(following) })
 	}
+	s.contained.addTo(&p, s.join != nil)
 	if s.join != nil && s.join.approver != nil {
 		// Release the lease at the beginning of the shutdown.
 		approving, resign := context.WithCancel(ctx)

@@ -51,6 +51,30 @@ func admitBeforeCluster(_ context.Context, req *noderestriction.Request) noderes
 	return notReady(identity.Name, "the server has not reached the API server of the cluster yet", errClusterUnknown)
 }
 
+// authorizeBefore wraps the answers of before. A request that a NodeScope or a Quarantine may refuse must
+// not be decided by later authorizers.
+func (c *contained) authorizeBefore(next decision.Authorize) decision.Authorize {
+	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
+		if chain.Privileged(req) || !c.concerns(req.User, req.Extra) {
+			return next(ctx, req)
+		}
+		return decision.Opinion{
+			Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: nodeidentity.Of(req.User, req.Groups).Name, FailClosed: true,
+		}, errClusterUnknown
+	}
+}
+
+// admitBefore does the same for writes.
+func (c *contained) admitBefore(next decision.Admit) decision.Admit {
+	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
+		if !c.concerns(req.User, req.Extra) {
+			return next(ctx, req)
+		}
+		return notReady(nodeidentity.Of(req.User, req.Groups).Name, "the server has not reached the API server of the cluster yet",
+			errClusterUnknown)
+	}
+}
+
 // notReady is the answer to a write if the state is incomplete: clients retry.
 func notReady(node, message string, err error) noderestriction.Answer {
 	return undecided(node, decision.NotSynced, message, err)

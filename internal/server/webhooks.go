@@ -37,6 +37,8 @@ type webhooks struct {
 	metrics  *observe.Metrics
 	refusals *observe.Refusals
 	bodies   *webhook.Queue
+	// contained is nil if the answers do not depend on NodeScopes and Quarantines.
+	contained *contained
 	// askVersion is the interval between requests for the version of the API server. The
 	// rules change when it is upgraded.
 	askVersion time.Duration
@@ -59,10 +61,10 @@ type answers struct {
 // cluster.
 func newWebhooks(
 	config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config,
-	metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue,
+	metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue, contained *contained,
 ) (*webhooks, error) {
 	w := &webhooks{
-		config: config, opts: opts, logger: opts.Logger, cluster: cluster,
+		config: config, opts: opts, logger: opts.Logger, cluster: cluster, contained: contained,
 		metrics: metrics, refusals: refusals, bodies: bodies, askVersion: versionInterval,
 	}
 	var err error
@@ -78,7 +80,7 @@ func newWebhooks(
 	if w.chain != nil {
 		before = chainBeforeCluster
 	}
-	w.answers.Store(w.answersOf(0, before, admitBeforeCluster, readsNothing))
+	w.answers.Store(w.answersOf(0, contained.authorizeBefore(before), contained.admitBefore(admitBeforeCluster), readsNothing))
 	return w, nil
 }
 

@@ -49,7 +49,9 @@ func (o Options) withDefaults() Options {
 }
 
 // Authorize returns the handler that answers SubjectAccessReviews of v1 and v1beta1, each in
-// its own version.
+// its own version. A request that could not be decided, and about which no later authorizer must
+// decide instead, has no answer, but an HTTP error: kube-apiserver then applies the failure policy
+// of the webhook.
 func Authorize(authorize decision.Authorize, opts Options) http.Handler {
 	opts.MaxBodyBytes = min(opts.withDefaults().MaxBodyBytes, review.MaxAccessReview)
 	return newEndpoint(opts, func(body []byte) (answer, error) {
@@ -57,20 +59,37 @@ func Authorize(authorize decision.Authorize, opts Options) http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context) ([]byte, error) { return asked.Answer(ctx, reviewed(authorize)), nil }, nil
+		return func(ctx context.Context) ([]byte, error) {
+			failed := false
+			document := asked.Answer(ctx, reviewed(authorize, &failed))
+			if failed {
+				return nil, notDecided()
+			}
+			return document, nil
+		}, nil
 	})
 }
 
-// reviewed adapts an evaluator to reviews: an error is not a decision.
-func reviewed(authorize decision.Authorize) review.Authorize {
+// reviewed adapts an evaluator to reviews: an error is not a decision. It sets failed if the answer
+// must not be used.
+func reviewed(authorize decision.Authorize, failed *bool) review.Authorize {
 	return func(ctx context.Context, req *access.Request) review.AccessAnswer {
 		opinion, err := authorize(ctx, req)
 		if err != nil {
+			*failed = opinion.FailClosed
 			return review.AccessAnswer{Decision: verdict.NoOpinion, Reason: opinion.Reason, EvaluationError: err.Error()}
 		}
 		return review.AccessAnswer{
 			Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError,
 		}
+	}
+}
+
+// notDecided is the rejection of a review that could not be decided. Without a time for a retry,
+// kube-apiserver applies the failure policy at once.
+func notDecided() *rejection {
+	return &rejection{
+		status: http.StatusServiceUnavailable, message: "the request could not be decided; the log of node-authorizer says why",
 	}
 }
 

@@ -1,0 +1,16 @@
+// Package containment follows the custom resources NodeScope and Quarantine, and publishes what
+// the servers enforce: a [nodescope.Policy] and a [quarantine.Set].
+//
+// A NodeScope whose new generation is not valid keeps its last valid one in use. If it never had
+// one, it refuses the requests of its accounts, provided that it says Enforce. A quarantine that
+// is not valid keeps its last valid generation too. What has never been read, or is older than
+// it may be, is an error for those who ask, see [Live.Fresh].
+//
+// Whoever may create these objects can create many, large and broken ones. Lists are read object
+// by object, only small specs are kept, the sizes of all specs have a bound, and the oldest
+// objects count first. A flood of changes is compiled in batches; a single change takes effect
+// at once.
+//
+// The server also says what became of each object, in a status condition and, if it is broken,
+// in an Event. All replicas compute the same, and the first one writes it.
+package containment

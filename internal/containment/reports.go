@@ -1,0 +1,113 @@
+package containment
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Observer is notified of changes. Calls about the same resource are sequential.
+type Observer interface {
+	// ContainmentChanged reports that what became of objects has changed.
+	ContainmentChanged(Change)
+	// ContainmentUnreachable reports once that a resource cannot be read or followed, and with nil
+	// that it can be again.
+	ContainmentUnreachable(resource string, err error)
+	// ContainmentWriteFailed reports that a status or an Event could not be written.
+	ContainmentWriteFailed(err error)
+}
+
+// Change is a change of a resource.
+type Change struct {
+	// Resource is its name: "nodescopes".
+	Resource string
+	// Objects are the numbers of all objects by what became of them.
+	Objects map[verdict.Code]int
+	// Changed are the objects that are new or have another result, Gone the names of those that
+	// were deleted. Both have at most [MaxReported] entries; More is the number of the others.
+	Changed []Object
+	Gone    []string
+	More    int
+}
+
+// Object is what became of an object.
+type Object struct {
+	Name       string
+	Generation int64
+	Code       verdict.Code
+	Message    string
+	// Target is what a quarantine cuts off, and Reason why; both may be empty.
+	Target, Reason string
+}
+
+// MaxReported is the maximum number of objects that are reported in one change.
+const MaxReported = 50
+
+// reports compare what became of objects with what was reported.
+type reports struct {
+	resource string
+	observer Observer
+
+	mu    sync.Mutex
+	known map[string]outcome
+	by    map[verdict.Code]int
+	began bool
+}
+
+func newReports(resource string, observer Observer) *reports {
+	return &reports{resource: resource, observer: observer}
+}
+
+// counts returns the numbers of objects by what became of them.
+func (r *reports) counts() map[verdict.Code]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.by)
+}
+
+// changed reports what has changed, and returns the outcomes of objects that are broken since then.
+func (r *reports) changed(outcomes []outcome) (broken []outcome) {
+	change := Change{Resource: r.resource, Objects: map[verdict.Code]int{}}
+	known := make(map[string]outcome, len(outcomes))
+	for _, o := range outcomes {
+		change.Objects[o.Code]++
+		known[o.Name] = o
+		if was, ok := r.known[o.Name]; ok && o.same(&was) {
+			continue
+		}
+		if o.broken() {
+			broken = append(broken, o)
+		}
+		if len(change.Changed) == MaxReported {
+			change.More++
+			continue
+		}
+		change.Changed = append(change.Changed, Object{o.Name, o.Generation, o.Code, o.Message, o.target, clipped(o.reason)})
+	}
+	for name := range r.known {
+		if _, ok := known[name]; ok {
+			continue
+		}
+		if len(change.Gone) == MaxReported {
+			change.More++
+			continue
+		}
+		change.Gone = append(change.Gone, name)
+	}
+	r.mu.Lock()
+	first := !r.began
+	r.known, r.by, r.began = known, change.Objects, true
+	r.mu.Unlock()
+	if first || len(change.Changed) > 0 || len(change.Gone) > 0 {
+		r.observer.ContainmentChanged(change)
+	}
+	return broken
+}
+
+// unobserved is the default Observer.
+type unobserved struct{}
+
+func (unobserved) ContainmentChanged(Change)            {}
+func (unobserved) ContainmentUnreachable(string, error) {}
+func (unobserved) ContainmentWriteFailed(error)         {}

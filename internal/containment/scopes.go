@@ -1,0 +1,150 @@
+package containment
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// scopes compiles NodeScopes. Only one goroutine compiles.
+type scopes struct {
+	policy *atomic.Pointer[nodescope.Policy]
+	// known are the NodeScopes that exist, by UID.
+	known map[types.UID]*scope
+}
+
+// scope is a NodeScope. It is compiled again only if its spec changes.
+type scope struct {
+	spec string
+	// use is in use; nil if nothing is.
+	use *nodescope.Scope
+	// valid is the last valid generation; nil if there was none.
+	valid   *nodescope.Scope
+	code    verdict.Code
+	message string
+}
+
+func newScopes() *scopes {
+	s := &scopes{policy: new(atomic.Pointer[nodescope.Policy]), known: map[types.UID]*scope{}}
+	s.policy.Store(new(nodescope.Policy))
+	return s
+}
+
+// compile implements compiler.
+func (s *scopes) compile(objects []ranked, _ time.Time) []outcome {
+	known, outcomes := make(map[types.UID]*scope, len(objects)), make([]outcome, 0, len(objects))
+	var use []*nodescope.Scope
+	for _, o := range objects {
+		next := s.read(&o)
+		known[o.UID] = next
+		if next.use != nil {
+			use = append(use, next.use)
+		}
+		outcomes = append(outcomes, outcome{object: o.object, Code: next.code, Message: next.message})
+	}
+	s.known = known
+	policy, excess := nodescope.NewPolicy(use)
+	s.policy.Store(policy)
+	s.place(outcomes, excess)
+	return outcomes
+}
+
+// place says which valid NodeScopes do not count for all of their accounts.
+func (s *scopes) place(outcomes []outcome, excess []*nodescope.Scope) {
+	exceeds := make(map[*nodescope.Scope]bool, len(excess))
+	for _, e := range excess {
+		exceeds[e] = true
+	}
+	for i := range outcomes {
+		if o := &outcomes[i]; o.Code == Accepted && exceeds[s.known[o.UID].use] {
+			o.Code = LimitExceeded
+			o.Message = fmt.Sprintf("an account has more than %d NodeScopes, and the oldest ones count", nodescope.MaxScopes)
+		}
+	}
+}
+
+// due implements compiler.
+func (*scopes) due(time.Time) bool { return false }
+
+func (s *scopes) read(o *ranked) *scope {
+	was := s.known[o.UID]
+	if was == nil {
+		was = &scope{}
+	}
+	switch {
+	case o.exceeds:
+		return &scope{code: LimitExceeded, message: exceedsMessage}
+	case o.tooLarge():
+		return &scope{use: was.valid, valid: was.valid, code: TooLarge, message: tooLargeMessage(o, lastValidScope)}
+	case o.spec == nil: // it is being read again
+		return &scope{use: was.use, valid: was.valid, code: LimitExceeded, message: exceedsMessage}
+	case was.use != nil && was.spec == string(o.spec):
+		return was
+	}
+	next := compileScope(o.object)
+	if next.valid == nil && was.valid != nil {
+		next.use, next.valid = was.valid, was.valid
+	}
+	return next
+}
+
+func compileScope(o *object) *scope {
+	next := &scope{spec: string(o.spec), code: Accepted, message: "the servers use this generation"}
+	as := &v1alpha1.NodeScope{ObjectMeta: o.ObjectMeta}
+	err := json.Unmarshal(o.spec, &as.Spec, asKubernetes())
+	if err == nil {
+		compiled, errs := nodescope.Compile(as)
+		if len(errs) == 0 {
+			next.use, next.valid = compiled, compiled
+			return next
+		}
+		err = errs.ToAggregate()
+	} else {
+		as.Spec = readableSpec(o.spec)
+		err = fmt.Errorf("spec: %w", badjson.Explain(err))
+	}
+	next.use = nodescope.Broken(as)
+	next.code, next.message = Invalid, clipped(fmt.Sprintf("%v; %s", err, lastValidScope))
+	return next
+}
+
+// readableSpec returns the subjects and the mode of a spec of which other parts cannot be decoded.
+// What cannot be decoded stays empty.
+func readableSpec(text []byte) v1alpha1.NodeScopeSpec {
+	var subjects struct {
+		Subjects []jsontext.Value `json:"subjects"`
+	}
+	var mode struct {
+		Mode v1alpha1.Mode `json:"mode"`
+	}
+	_ = json.Unmarshal(text, &subjects, asKubernetes())
+	_ = json.Unmarshal(text, &mode, asKubernetes())
+	spec := v1alpha1.NodeScopeSpec{Mode: mode.Mode}
+	for _, text := range subjects.Subjects {
+		var s v1alpha1.Subject
+		if json.Unmarshal(text, &s, asKubernetes()) == nil {
+			spec.Subjects = append(spec.Subjects, s)
+		}
+	}
+	return spec
+}
+
+const (
+	exceedsMessage = "there are too many objects, or their specs are too large together, and the oldest ones count"
+	lastValidScope = "the servers use the last valid generation that they have read; a server that has read none refuses the " +
+		"accounts, if the mode is Enforce"
+	lastValidQuarantine = "the servers use the last valid generation that they have read, if there is one"
+)
+
+func tooLargeMessage(o *ranked, consequence string) string {
+	return fmt.Sprintf("the spec has %d bytes as JSON, and at most %d are read; %s", o.size, maxSpec, consequence)
+}

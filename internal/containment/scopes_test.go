@@ -1,0 +1,161 @@
+package containment_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/containment"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+)
+
+// agentScope is a NodeScope about the account kube-system/agent.
+func agentScope(mode v1alpha1.Mode, anywhere ...string) *v1alpha1.NodeScope {
+	scope := &v1alpha1.NodeScope{Spec: v1alpha1.NodeScopeSpec{
+		Subjects: []v1alpha1.Subject{{Namespace: "kube-system", Name: "agent"}}, Mode: mode,
+	}}
+	for _, resource := range anywhere {
+		scope.Spec.Anywhere = append(scope.Spec.Anywhere, v1alpha1.AnywhereRule{
+			APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get"},
+		})
+	}
+	return scope
+}
+
+// inUse lists what the scopes about an account let pass: "NAME RULE RESOURCES"; a broken scope lets
+// nothing pass.
+func inUse(live *containment.Live, account string) string {
+	user := nodeidentity.ServiceAccountUser("kube-system", account)
+	policy := live.Policy().Load()
+	var all []string
+	for _, scope := range policy.Of(user) {
+		all = append(all, scope.Name())
+	}
+	for _, p := range policy.Passing(user, "worker-1") {
+		all = append(all, fmt.Sprint(p.Rule, p.Resources))
+	}
+	return strings.Join(all, " ")
+}
+
+func expectInUse(t *testing.T, live *containment.Live, account, want string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("in use for %s is %q", account, want), func() bool { return inUse(live, account) == want })
+}
+
+func TestTheLastValidGenerationStaysInUse(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.put(scopePath("agent"), agentScope(v1alpha1.Enforce, "pods"))
+	live, _ := follow(t, c, containment.Options{})
+	expectInUse(t, live, "agent", "agent anywhere[0][pods]")
+	c.expectStatus(scopePath("agent"), "Accepted 1")
+	for i, broken := range []any{
+		map[string]any{"subjects": []any{}, "mode": "Enforce"},
+		map[string]any{"subjects": "all", "mode": "Observe"},
+		"nothing",
+		nil,
+		map[string]any{"mode": strings.Repeat("x", 100<<10)},
+	} {
+		c.put(scopePath("agent"), map[string]any{"spec": broken})
+		code := "Invalid"
+		if i == 4 {
+			code = "TooLarge"
+		}
+		c.expectStatus(scopePath("agent"), fmt.Sprint(code, " ", i+2))
+		if got := inUse(live, "agent"); got != "agent anywhere[0][pods]" {
+			t.Errorf("%.50v: in use is %q", broken, got)
+		}
+	}
+	c.put(scopePath("agent"), agentScope(v1alpha1.Enforce, "nodes"))
+	expectInUse(t, live, "agent", "agent anywhere[0][nodes]")
+	c.expectStatus(scopePath("agent"), "Accepted 7")
+	// Another object of the same name has no valid generation.
+	c.Remove(scopePath("agent"))
+	expectInUse(t, live, "agent", "")
+	c.put(scopePath("agent"), map[string]any{"spec": map[string]any{"mode": "Enforce"}})
+	c.expectStatus(scopePath("agent"), "Invalid 1")
+	if got := inUse(live, "agent"); got != "" {
+		t.Errorf("in use is %q", got)
+	}
+}
+
+func TestAScopeThatNeverWasValid(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	subjects := []any{map[string]any{"namespace": "kube-system", "name": "agent"}, "worse", map[string]any{
+		"namespace": "kube-system", "name": "other",
+	}}
+	for name, mode := range map[string]string{"enforced": "Enforce", "observed": "Observe", "neither": "Off"} {
+		c.put(scopePath(name), map[string]any{"spec": map[string]any{"subjects": subjects, "mode": mode}})
+	}
+	c.put(scopePath("good"), agentScope(v1alpha1.Observe, "pods"))
+	live, observer := follow(t, c, containment.Options{})
+	expectCounts(t, live, "nodescopes", "Accepted 1, Invalid 3")
+	expectInUse(t, live, "other", "enforced")
+	expectInUse(t, live, "agent", "enforced good anywhere[0][pods]")
+	if !has(observer.all(), "enforced", containment.Invalid) || !has(observer.all(), "good", containment.Accepted) {
+		t.Errorf("the changes are %+v", observer.all())
+	}
+	c.put(scopePath("enforced"), agentScope(v1alpha1.Enforce, "nodes"))
+	expectInUse(t, live, "other", "")
+}
+
+func TestAScopeThatIsTooLargeIsNotInUse(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	large := agentScope(v1alpha1.Enforce, "pods")
+	large.Spec.Anywhere[0].ResourceNames = []string{strings.Repeat("x", 1<<20)}
+	c.put(scopePath("large"), large)
+	live, _ := follow(t, c, containment.Options{})
+	expectCounts(t, live, "nodescopes", "TooLarge 1")
+	expectInUse(t, live, "agent", "")
+	c.expectStatus(scopePath("large"), "TooLarge 1")
+	eventually(t, "there is an event", func() bool { return len(c.events()) == 1 })
+	if event := c.events()[0]; event.Reason != "TooLarge" || event.InvolvedObject.Kind != v1alpha1.NodeScopeKind {
+		t.Errorf("the event is %+v", event)
+	}
+}
+
+func TestTheOldestScopesOfAnAccountCount(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for i := range nodescope.MaxScopes + 1 {
+		scope := agentScope(v1alpha1.Observe, "pods")
+		scope.ObjectMeta = age(i)
+		c.put(scopePath(fmt.Sprintf("s-%03d", nodescope.MaxScopes-i)), scope)
+	}
+	live, _ := follow(t, c, containment.Options{})
+	expectCounts(t, live, "nodescopes", fmt.Sprintf("Accepted %d, LimitExceeded 1", nodescope.MaxScopes))
+	c.expectStatus(scopePath("s-000"), "LimitExceeded 1")
+	c.Remove(scopePath("s-001"))
+	expectCounts(t, live, "nodescopes", fmt.Sprintf("Accepted %d", nodescope.MaxScopes))
+}
+
+// TestSpecsForWhichThereIsRoomAgainAreRead: the specs of the youngest objects are dropped, and read again
+// when older objects are gone.
+func TestSpecsForWhichThereIsRoomAgainAreRead(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	const objects, kept, filling = 300, 8 << 20 / (60 << 10), 60<<10 - 170
+	for i := range objects {
+		q := &v1alpha1.Quarantine{ObjectMeta: age(objects - i)} // the oldest comes last
+		q.Spec.Node, q.Spec.Reason = fmt.Sprintf("worker-%03d", objects-i), strings.Repeat("x", filling)
+		c.put(quarantinePath(q.Spec.Node), q)
+	}
+	live, _ := follow(t, c, containment.Options{})
+	synced(t, live)
+	first := live.QuarantinedNodes()
+	if first < kept || first > kept+5 {
+		t.Fatalf("%d nodes are quarantined, want about %d", first, kept)
+	}
+	if quarantined(live, "worker-001") == "" || quarantined(live, fmt.Sprintf("worker-%03d", objects)) != "" {
+		t.Error("not the oldest objects count")
+	}
+	for i := range objects - 50 {
+		c.Remove(quarantinePath(fmt.Sprintf("worker-%03d", i+1)))
+	}
+	eventually(t, "the others are in use", func() bool { return live.QuarantinedNodes() == 50 })
+	expectQuarantine(t, live, fmt.Sprintf("worker-%03d", objects), fmt.Sprintf("worker-%03d", objects))
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/containment"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/quarantine"
+)
+
+// contained follows NodeScopes and Quarantines, for all parts of the server. It is nil if the
+// configuration enables neither.
+type contained struct {
+	config *v1alpha1.Containment
+	live   *containment.Live
+	// nodes is nil if the limit of quarantined nodes does not depend on their number.
+	nodes *nodeCount
+	// users returns the names of the server's own user, as far as they are known.
+	users func() []string
+}
+
+// newContained returns the follower for a valid configuration.
+func newContained(
+	config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics,
+) (*contained, error) {
+	if !config.Containment.Enabled() {
+		return nil, nil
+	}
+	c := &contained{config: &config.Containment, users: opts.users}
+	var err error
+	limit := c.config.MaxQuarantinedNodes
+	if c.config.Quarantines == v1alpha1.Enabled && strings.HasSuffix(string(limit), "%") {
+		if c.nodes, err = newNodeCount(cluster, opts.Logger); err != nil {
+			return nil, err
+		}
+	}
+	c.live, err = containment.New(containment.Options{
+		Cluster:    cluster,
+		NodeScopes: c.config.NodeScopes == v1alpha1.Enabled, Quarantines: c.config.Quarantines == v1alpha1.Enabled,
+		MaxQuarantinedNodes: c.maxNodes, MaxStaleness: config.Cluster.MaxStaleness.Duration,
+		Observer: newContainmentLog(opts.Logger),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("containment: %w", err)
+	}
+	metrics.WatchContainment(c.live)
+	return c, nil
+}
+
+// maxNodes returns how many nodes may be quarantined; false if that is not known yet.
+func (c *contained) maxNodes() (int, bool) {
+	if c.nodes == nil {
+		return c.config.MaxQuarantinedNodes.Of(0), true
+	}
+	nodes, known := c.nodes.get()
+	return c.config.MaxQuarantinedNodes.Of(nodes), known
+}
+
+// follow follows both resources, and counts the nodes, until the context ends.
+func (c *contained) follow(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	if c.nodes != nil {
+		running.Go(func() { c.nodes.follow(ctx) })
+	}
+	c.live.Run(ctx)
+}
+
+// ages returns the ages of the copies.
+func (c *contained) ages() []staleness.Aged {
+	if c == nil {
+		return nil
+	}
+	return c.live.Ages()
+}
+
+// addTo adds the readiness checks to the parts that the listeners serve.
+func (c *contained) addTo(p *parts, joins bool) {
+	if c == nil {
+		return
+	}
+	if c.config.NodeScopes == v1alpha1.Enabled {
+		p.ready = append(p.ready, check{"nodescopes", c.scopesReady})
+	}
+	if c.config.Quarantines != v1alpha1.Enabled {
+		return
+	}
+	if p.ready = append(p.ready, check{"quarantines", c.quarantinesReady}); joins {
+		p.joinReady = append(p.joinReady, check{"join-quarantines", c.quarantinesReady})
+	}
+}
+
+func (c *contained) scopesReady() (string, error) { return "", c.live.NodeScopesFresh() }
+
+func (c *contained) quarantinesReady() (string, error) { return "", c.live.QuarantinesFresh() }
+
+// options are what an evaluator asks before all authorizers.
+func (c *contained) options() evaluate.Containment {
+	if c == nil {
+		return evaluate.Containment{}
+	}
+	o := evaluate.Containment{Self: c.self}
+	if c.config.NodeScopes == v1alpha1.Enabled {
+		o.Scopes, o.ScopesKnown = c.live.Policy(), c.live.NodeScopesFresh
+	}
+	if c.config.Quarantines == v1alpha1.Enabled {
+		o.Quarantines = func() (*quarantine.Set, error) { return c.live.Quarantines().Load(), c.live.QuarantinesFresh() }
+	}
+	return o
+}
+
+// self reports whether a user is the server's own.
+func (c *contained) self(user string) bool { return slices.Contains(c.users(), user) }
+
+// concerns reports whether a NodeScope or a Quarantine may refuse the requests of a user, so that they
+// cannot be decided before these are known.
+func (c *contained) concerns(user string, extra map[string][]string) bool {
+	if c == nil || c.self(user) {
+		return false
+	}
+	_, _, account := nodeidentity.ServiceAccount(user)
+	quarantined := len(extra) > 0 || strings.HasPrefix(user, nodeidentity.UserPrefix)
+	return account && c.config.NodeScopes == v1alpha1.Enabled || quarantined && c.config.Quarantines == v1alpha1.Enabled
+}
