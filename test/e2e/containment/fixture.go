@@ -113,6 +113,8 @@ func podObject(namespace, name, account, node string) object {
 	}
 	if node != "" {
 		spec["nodeName"] = node
+		// No test may end the pod by a taint.
+		spec["tolerations"] = []any{object{"operator": "Exists"}}
 	}
 	return object{"metadata": meta(namespace, name), "spec": spec}
 }
