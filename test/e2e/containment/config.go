@@ -28,7 +28,7 @@ authorizers:
 func webhookConfig(url string) (string, error) {
 	return fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
+kind: MutatingWebhookConfiguration
 metadata: {name: node-authorizer-containment}
 webhooks:
 - name: containment.node-authorizer.io

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/test/e2e/testmain"
 )
 
@@ -45,4 +46,11 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// enforceScope applies a NodeScope until the test ends.
+func enforceScope(t *testing.T, name string, spec v1alpha1.NodeScopeSpec) {
+	t.Helper()
+	must(t, plane.put(t.Context(), scopesPath, v1alpha1.NodeScopeKind, name, spec))
+	t.Cleanup(func() { must(t, plane.drop(context.Background(), scopesPath+"/"+name)) })
 }
