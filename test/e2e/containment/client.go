@@ -52,6 +52,8 @@ type answer struct {
 	status int
 	// body is empty for watches and connections.
 	body []byte
+	// headers are those that say something about the answer.
+	headers string
 }
 
 // refused reports whether authorization or admission refused the request.
@@ -103,7 +105,7 @@ func (c *client) do(ctx context.Context, r request) (answer, error) {
 		return answer{}, fmt.Errorf("send %s: %w", r, err)
 	}
 	defer response.Body.Close()
-	a := answer{status: response.StatusCode}
+	a := answer{status: response.StatusCode, headers: fmt.Sprint(response.Header["Content-Type"], response.Header["Warning"])}
 	if a.status == http.StatusSwitchingProtocols || a.status == http.StatusOK && strings.Contains(r.path, "watch=true") {
 		return a, nil
 	}

@@ -72,13 +72,14 @@ func expect(t *testing.T, sent request, r *row, answers map[mode]answer, refused
 		t.Errorf("%s %s: %s without a scope: %s", r.rule, sent, r.verb, answers[none])
 		return
 	}
-	if answers[observe].status != answers[none].status {
-		t.Errorf("%s %s: %s in the mode Observe, and %s without a scope", r.rule, sent, answers[observe], answers[none])
+	if difference := answers[observe].differs(answers[none]); difference != "" {
+		t.Errorf("%s %s: in the mode Observe, and without a scope: %s", r.rule, sent, difference)
 	}
-	switch enforced := answers[enforce]; {
-	case refused && !enforced.refused():
-		t.Errorf("%s %s: %s in the mode Enforce, want a refusal", r.rule, sent, enforced)
-	case !refused && enforced.status != answers[none].status:
-		t.Errorf("%s %s: %s in the mode Enforce, and %s without a scope", r.rule, sent, enforced, answers[none])
+	if refused {
+		if !answers[enforce].refused() {
+			t.Errorf("%s %s: %s in the mode Enforce, want a refusal", r.rule, sent, answers[enforce])
+		}
+	} else if difference := answers[enforce].differs(answers[none]); difference != "" {
+		t.Errorf("%s %s: in the mode Enforce, and without a scope: %s", r.rule, sent, difference)
 	}
 }
