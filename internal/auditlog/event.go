@@ -33,6 +33,8 @@ type Event struct {
 	// Impersonated is the impersonated user; nil for most requests.
 	Impersonated *User  `json:"impersonatedUser"`
 	UserAgent    string `json:"userAgent"`
+	// Authentication says how the user was impersonated.
+	Authentication Authentication `json:"authenticationMetadata"`
 	// Object is the requested object; nil for requests without a resource.
 	Object *Object `json:"objectRef"`
 	Status Status  `json:"responseStatus"`
@@ -52,6 +54,13 @@ type User struct {
 	UID    string   `json:"uid"`
 	Groups []string `json:"groups"`
 	Extra  span     `json:"extra"`
+}
+
+// Authentication is what API servers since 1.35 log about the authentication of a request.
+type Authentication struct {
+	// ImpersonationConstraint is the verb of the constrained impersonation that allowed to
+	// impersonate, such as impersonate:associated-node; empty without such a constraint.
+	ImpersonationConstraint string `json:"impersonationConstraint"`
 }
 
 // Object is the object of a request. For a create, the API server takes the name and the

@@ -33,7 +33,7 @@ const (
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newCanI, newExplain, newReach, newAttackPaths, newDiff, newWhoCan,
-		newReview, newAudit, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke,
+		newReview, newAudit, newScope, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke,
 		newConfig, newCompletion, newVersion, newMan,
 	}
 }

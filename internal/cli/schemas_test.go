@@ -10,10 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
+	"github.com/node-authorizer/node-authorizer/internal/scopepolicies"
+	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/typeschema"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -50,6 +54,13 @@ func documents() []documented {
 			&replay.Report{},
 			[]string{"audit", "audit merge"},
 			"Which requests of an audit log would be refused, and which kubelets do not conform.",
+		},
+		{&scopesuggest.Suggestion{}, []string{"scope suggest"}, "A NodeScope for a service account, with the evidence for each rule."},
+		{&scopecheck.Report{}, []string{"scope check"}, "Which requests of an audit log NodeScopes would have refused."},
+		{
+			&scopepolicies.Policies{},
+			[]string{"scope admission-policy"},
+			"ValidatingAdmissionPolicies that enforce NodeScopes, and what they do not enforce.",
 		},
 		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
 		{versionResult{}, []string{"version"}, "The version of the program."},
@@ -148,7 +159,7 @@ func holdingKinds() []string {
 	}
 }
 
-// kubernetesFields describe fields of Kubernetes' types.
+// kubernetesFields describe fields of Kubernetes' types, and those of ours whose comments are with others.
 func kubernetesFields() map[string]string {
 	texts := map[string]string{}
 	for of, fields := range map[reflect.Type]map[string]string{
@@ -163,6 +174,8 @@ func kubernetesFields() map[string]string {
 			"Effect":    "What happens to pods that do not tolerate it: NoSchedule, PreferNoSchedule or NoExecute.",
 			"TimeAdded": "When the taint was added.",
 		},
+		reflect.TypeFor[policyv1alpha1.Subject](): {"Namespace": "The namespace of the service account."},
+		reflect.TypeFor[policyv1alpha1.PodRule](): {"Verbs": "The verbs, as in RBAC."},
 	} {
 		for field, text := range fields {
 			texts[of.PkgPath()+"."+of.Name()+"."+field] = text

@@ -24,6 +24,13 @@ func TestWhatAgentsMayWriteIntoTheirNode(t *testing.T) {
 		{"virt-handler", "cordons another node", "", foreign, func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
 		{"virt-handler", "a restricted label", "", own, label(restricted), true},
 		{"virt-handler", "takes a taint", "", own, func(n *corev1.Node) { n.Spec.Taints = nil }, true},
+		{"calico-node", "its addresses", "status", own, func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, "projectcalico.org/IPv4Address", "192.0.2.1/24")
+		}, false},
+		{"calico-node", "the addresses of another node", "status", foreign, func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, "projectcalico.org/IPv4Address", "192.0.2.1/24")
+		}, true},
+		{"calico-node", "a restricted label", "status", own, label(restricted), true},
 		{"node-problem-detector", "a condition", "status", own, func(n *corev1.Node) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: "KernelDeadlock", Status: corev1.ConditionFalse}}
 		}, false},

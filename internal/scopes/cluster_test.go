@@ -34,12 +34,32 @@ func fill(text, node string) string {
 // aboutNode reports whether a text names something on a node.
 func aboutNode(text string) bool { return fill(text, own) != fill(text, foreign) }
 
+// namedOn gives a request the name of an object of its resource that is on a node, or is the node.
+func namedOn(req access.Request, node string) access.Request {
+	switch req.Resource {
+	case "pods":
+		req.Namespace, req.Name = appNamespace, fill("POD", node)
+	case "configmaps":
+		req.Namespace, req.Name = appNamespace, settings(node)
+	default:
+		req.Name = node
+	}
+	return req
+}
+
+// settings is the name of the config map of the application's pod on a node.
+func settings(node string) string { return "settings-" + node }
+
 // authorizer returns the authorizer of a scope over the cluster. It enforces the scope.
 func (a *agent) authorizer(t *testing.T, scope *v1alpha1.NodeScope) *nodescope.Authorizer {
 	t.Helper()
 	g := graph.New()
 	for _, node := range []string{own, foreign} {
-		g.SetPod(pod(appNamespace, fill("POD", node), node))
+		app := pod(appNamespace, fill("POD", node), node)
+		app.Spec.Volumes = []corev1.Volume{{Name: "settings", VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: settings(node)}},
+		}}}
+		g.SetPod(app)
 		g.SetPod(pod(a.day.Account.Namespace, fill("AGENT", node), node))
 	}
 	scope = scope.DeepCopy()
@@ -56,25 +76,32 @@ func authorizerOf(scope *nodescope.Scope, g *graph.Graph) *nodescope.Authorizer 
 	var policy atomic.Pointer[nodescope.Policy]
 	policy.Store(current)
 	features := kubeversion.For(kubeversion.Latest)
-	restriction := noderestriction.New(noState{}, nil, features)
+	restriction := noderestriction.New(state{}, nil, features)
 	return nodescope.New(&policy, g, nodeauthz.New(g, features), restriction)
 }
 
-// noState is a state without objects: what NodeRestriction says about writes to Node objects does not
-// depend on any.
-type noState struct{}
+// state has the application's pods for NodeRestriction. What it says about writes to Node objects depends on
+// no state.
+type state struct{}
 
-func (noState) Pod(_, _ string) (*corev1.Pod, bool)                       { return nil, false }
-func (noState) Node(_ string) (*corev1.Node, bool)                        { return nil, false }
-func (noState) ServiceAccount(_, _ string) (*corev1.ServiceAccount, bool) { return nil, false }
-func (noState) PersistentVolume(_ string) (*corev1.PersistentVolume, bool) {
+func (state) Pod(namespace, name string) (*corev1.Pod, bool) {
+	for _, node := range []string{own, foreign} {
+		if namespace == appNamespace && name == fill("POD", node) {
+			return pod(namespace, name, node), true
+		}
+	}
+	return nil, false
+}
+func (state) Node(_ string) (*corev1.Node, bool)                        { return nil, false }
+func (state) ServiceAccount(_, _ string) (*corev1.ServiceAccount, bool) { return nil, false }
+func (state) PersistentVolume(_ string) (*corev1.PersistentVolume, bool) {
 	return nil, false
 }
 
-func (noState) PersistentVolumeClaim(_, _ string) (*corev1.PersistentVolumeClaim, bool) {
+func (state) PersistentVolumeClaim(_, _ string) (*corev1.PersistentVolumeClaim, bool) {
 	return nil, false
 }
-func (noState) CSIDriver(_ string) (*storagev1.CSIDriver, bool) { return nil, false }
+func (state) CSIDriver(_ string) (*storagev1.CSIDriver, bool) { return nil, false }
 
 func pod(namespace, name, node string) *corev1.Pod {
 	return &corev1.Pod{

@@ -85,46 +85,58 @@ func (a *agent) passing(t *testing.T) (limited, open []string) {
 	return limited, open
 }
 
-// passingAsNode divides the rights that the node has too: those that it has for itself, and those that it has
-// for all.
+// passingAsNode divides the rights that the node has too, and that no other rule names: those that it has for
+// itself, and those that it has for all.
 func (a *agent) passingAsNode(t *testing.T) (limited, open []string) {
 	t.Helper()
-	authorizer := a.authorizer(t, a.scope)
+	only := a.scope.DeepCopy()
+	only.Spec.Anywhere = nil
+	asNode, whole := a.authorizer(t, only), a.authorizer(t, a.scope)
+	var mine, all verbsOf
 	for _, r := range a.rights {
-		var own, all []string
 		for asked := range each(r.rule.APIGroups, r.rule.Resources, r.rule.Verbs, []string{r.namespace}) {
-			switch {
-			case !a.passesAsNode(authorizer, asked):
-			case a.passesForOther(authorizer, asked):
-				all = append(all, asked.Verb)
-			default:
-				own = append(own, asked.Verb)
+			switch resource := strings.TrimSuffix(asked.Resource+"/"+asked.Subresource, "/"); {
+			case !a.passesAsNode(asNode, asked):
+			case !a.passesForOther(whole, asked):
+				mine.add(resource, asked.Verb)
+			case a.passesForOther(asNode, asked):
+				all.add(resource, asked.Verb)
 			}
 		}
-		if len(own) > 0 {
-			limited = append(limited, line(distinct(own), r.rule.Resources, nil, "of its name, as the node may"))
-		}
-		if len(all) > 0 {
-			open = append(open, line(distinct(all), r.rule.Resources, nil, "as the node may"))
-		}
 	}
-	return limited, open
+	return mine.lines("of it, as the node may"), all.lines("as the node may")
 }
 
 func (a *agent) passesForOther(authorizer *nodescope.Authorizer, asked access.Request) bool {
-	asked.Name = foreign
-	answer := authorizer.Decide(a.tokenOf(own, asked))
+	answer := authorizer.Decide(a.tokenOf(own, namedOn(asked, foreign)))
 	return !answer.Refused()
 }
 
-func distinct(list []string) []string {
-	var once []string
-	for _, s := range list {
-		if !slices.Contains(once, s) {
-			once = append(once, s)
-		}
+// verbsOf has the verbs of resources, in the order in which they were added.
+type verbsOf []resourceVerbs
+
+type resourceVerbs struct {
+	resource string
+	verbs    []string
+}
+
+func (v *verbsOf) add(resource, verb string) {
+	i := slices.IndexFunc(*v, func(r resourceVerbs) bool { return r.resource == resource })
+	if i < 0 {
+		i = len(*v)
+		*v = append(*v, resourceVerbs{resource: resource})
 	}
-	return once
+	if r := &(*v)[i]; !slices.Contains(r.verbs, verb) {
+		r.verbs = append(r.verbs, verb)
+	}
+}
+
+func (v *verbsOf) lines(more string) []string {
+	var lines []string
+	for _, r := range *v {
+		lines = append(lines, line(r.verbs, []string{r.resource}, nil, more))
+	}
+	return lines
 }
 
 // line describes one rule; verbs that write are bold.

@@ -170,7 +170,7 @@ func TestWhatIsNotNeededIsRefused(t *testing.T) {
 				if !granted {
 					t.Errorf("%s: the release has no such right", explain(&asked))
 				}
-				if answer := authorizer.Decide(a.tokenOf(own, asked)); answer.Decision != verdict.Deny {
+				if answer := authorizer.Decide(a.tokenOf(own, namedOn(asked, own))); answer.Decision != verdict.Deny {
 					t.Errorf("%s: it passes by %s", explain(&asked), answer.Rule)
 				}
 			}
@@ -180,8 +180,7 @@ func TestWhatIsNotNeededIsRefused(t *testing.T) {
 
 // passesAsNode reports whether an action about the node passes because the node itself may do it.
 func (a *agent) passesAsNode(authorizer *nodescope.Authorizer, asked access.Request) bool {
-	asked.Name = own
-	answer := authorizer.Decide(a.tokenOf(own, asked))
+	answer := authorizer.Decide(a.tokenOf(own, namedOn(asked, own)))
 	return !answer.Refused() && answer.Rule == "asNode"
 }
 

@@ -1,7 +1,6 @@
 package scopes_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,7 +115,7 @@ func TestTheSameAboutAnotherNodeIsRefused(t *testing.T) {
 	})
 }
 
-// TestTokensWithoutNodeAreRefused: a token that is bound to no pod, and a token of another account.
+// TestTokensWithoutNodeAreRefused puts the requests with a token that is bound to no pod.
 func TestTokensWithoutNodeAreRefused(t *testing.T) {
 	forEachAgent(t, func(t *testing.T, a *agent) {
 		authorizer := a.authorizer(t, a.scope)
@@ -153,7 +152,8 @@ func describe(r *dayRequest) string {
 	if r.Group != "" {
 		resource += "." + r.Group
 	}
-	return strings.Join(strings.Fields(fmt.Sprint(r.Verb, " ", resource, " ", r.Namespace, " ", r.Name, r.Creates, r.Path, " ", r.Field)), " ")
+	words := []string{r.Verb, resource, r.Namespace, r.Name, r.Creates, r.Path, r.Field}
+	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), " ")
 }
 
 // TestScopesFitTheSchema: the API server accepts them.

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/scopepolicies"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+)
+
+func newScopeAdmissionPolicy(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "admission-policy",
+		Short: "Print ValidatingAdmissionPolicies that enforce NodeScopes as far as admission can",
+		Long: `Prints a ValidatingAdmissionPolicy with its binding for each NodeScope, for clusters
+whose API server cannot be configured: EKS, GKE, AKS. It needs no server of ours and
+Kubernetes 1.30.
+
+Policies see writes only. They enforce which tokens may write, objects with the name of
+the node, pods whose node the written object shows, what the Node authorizer and
+NodeRestriction let a node write, and what no rule names. They see no reads, and not
+the pod of an eviction or of an exec. What they do not enforce is in comments, on
+stderr, and with -o json in cannotExpress. Where they enforce, they let pass
+nothing that the NodeScope refuses; about labels of nodes and mirror pods they are
+stricter.
+
+A scope in mode Observe gets a binding that audits, and one in mode Enforce one that
+denies, unless --mode says otherwise.
+
+Exit status: 0 printed, 2 the scopes could not be read, or are not valid.`,
+		Example: `  node-authorizer scope admission-policy -f scopes/ | kubectl apply -f -
+
+  # Warn first
+  node-authorizer scope admission-policy -f cilium.yaml --mode Warn
+
+  # What the policies do not enforce
+  node-authorizer scope admission-policy -f scopes/ -o json | jq '.policies[] | {scope, cannotExpress}'`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	scopes := addScopes(a, cmd)
+	modes := []string{string(registrationv1.Audit), string(registrationv1.Warn), string(registrationv1.Deny)}
+	mode := cmd.Flags().String("mode", "", "what happens to refused writes: Audit, Warn or Deny (default: by the mode of the scope)")
+	must(cmd.RegisterFlagCompletionFunc("mode", complete(func() []string { return modes })))
+	output := addFormat(cmd, manifestFormat, render.JSON, render.YAML)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		if *mode != "" && !slices.Contains(modes, *mode) {
+			return usagef("--mode %q: want Audit, Warn or Deny%s", *mode, didYouMean(*mode, modes))
+		}
+		objects, _, err := scopes.load(cmd)
+		if err != nil {
+			return err
+		}
+		return a.writePolicies(objects, registrationv1.ValidationAction(*mode), format)
+	}
+	return cmd
+}
+
+func (a *app) writePolicies(scopes []*v1alpha1.NodeScope, action registrationv1.ValidationAction, format render.Format) error {
+	if len(scopes) == 0 {
+		return errors.New("the cluster has no NodeScopes: name manifests of scopes with -f")
+	}
+	var policies []*scopepolicies.Policy
+	var problems []error
+	for _, s := range scopes {
+		for _, err := range nodescope.Validate(s) {
+			problems = append(problems, fmt.Errorf("NodeScope %s: %w", s.Name, err))
+		}
+		policies = append(policies, scopepolicies.Generate(s, action))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	written, err := scopepolicies.Write(policies)
+	if err != nil {
+		return err
+	}
+	for _, p := range policies {
+		a.warn("NodeScope %s: the policy does not enforce %s", p.Scope, limits(p.CannotExpress))
+	}
+	if format == manifestFormat {
+		return a.print(written.Manifest)
+	}
+	return a.write(written, format)
+}
+
+// limits writes limits as one line.
+func limits(all []scopepolicies.Limit) string {
+	texts := make([]string, len(all))
+	for i, l := range all {
+		texts[i] = l.Why
+		if l.Rule != "" {
+			texts[i] = l.Rule + ": " + l.Why
+		}
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/scopewebhooks"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
+
+const (
+	authorizationFormat render.Format = "authorization-configuration"
+	webhookFormat       render.Format = "webhook-configuration"
+)
+
+func newScopeAuthorizationConfig(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "authorization-config",
+		Short: "Print the configuration with which kube-apiserver asks this server about scoped accounts",
+		Long: `Prints an AuthorizationConfiguration for kube-apiserver: a webhook before Node and
+RBAC, with match conditions that send only the accounts of the NodeScopes at hand, and
+with --quarantines also all nodes and all tokens that are bound to a node. Answers are
+not cached, so that a quarantine takes effect at once. With -o webhook-configuration it
+prints the ValidatingWebhookConfiguration for what only admission sees: the names and
+content of objects that are written.
+
+The accounts are listed by name as long as the API server's limits allow, else by
+namespace, else as all service accounts. The server has no opinion about others.
+Print it again when scopes get other subjects.
+
+With --failure-policy Deny, the default, requests that are sent are refused while the
+server does not answer; with NoOpinion they are not scoped then. Comments in the
+output say what an outage means. The server's own users are never sent.
+
+Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to send.`,
+		Example: `  node-authorizer scope authorization-config -f scopes/ > authorization.yaml
+
+  # Quarantines too, for the scopes of a cluster
+  node-authorizer scope authorization-config --quarantines
+
+  # The part for admission
+  node-authorizer scope authorization-config -f scopes/ -o webhook-configuration`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	scopes := addScopes(a, cmd)
+	o := &scopewebhooks.Options{}
+	cmd.Flags().BoolVar(&o.Quarantines, "quarantines", false, "send all nodes and all tokens that are bound to a node, for quarantines")
+	policies := []string{string(scopewebhooks.Deny), string(scopewebhooks.NoOpinion)}
+	policy := cmd.Flags().String("failure-policy", policies[0],
+		"what happens to requests while the server does not answer: Deny or NoOpinion")
+	must(cmd.RegisterFlagCompletionFunc("failure-policy", complete(func() []string { return policies })))
+	cmd.Flags().StringArrayVar(&o.ServerUsers, "server-user", []string{"system:serviceaccount:node-authorizer:node-authorizer"},
+		"a user as which the server itself asks the API server, which is never sent; can be repeated")
+	cmd.Flags().StringVar(&o.Kubeconfig, "webhook-kubeconfig", "/etc/kubernetes/node-authorizer/apiserver/authorize.kubeconfig",
+		"the kubeconfig, on the API server's machine, with the address of the server's /authorize")
+	must(cmd.MarkFlagFilename("webhook-kubeconfig"))
+	cmd.Flags().StringVar(&o.URL, "admit-url", "https://127.0.0.1:10270/admit", "the address of the server's /admit")
+	completeNothing(cmd, "server-user", "admit-url")
+	version := addMinor(cmd)
+	output := addFormat(cmd, authorizationFormat, webhookFormat)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(policies, *policy) {
+			return usagef("--failure-policy %q: want %s or %s%s", *policy, policies[0], policies[1], didYouMean(*policy, policies))
+		}
+		o.FailurePolicy = scopewebhooks.FailurePolicy(*policy)
+		return a.scopeWebhooks(cmd, scopes, o, *version, format)
+	}
+	return cmd
+}
+
+// scopeWebhooks prints a configuration.
+func (a *app) scopeWebhooks(cmd *cobra.Command, f *scopeFlags, o *scopewebhooks.Options, version string, format render.Format) (err error) {
+	if version != "" {
+		if o.Minor, err = kubeversion.Parse(version); err != nil {
+			return &usageError{fmt.Errorf("--kubernetes-version: %w", err)}
+		}
+	}
+	scopes, config, err := f.load(cmd)
+	if err != nil {
+		return err
+	}
+	o.Scopes = scopes
+	if o.Minor == 0 {
+		if o.Minor, err = serverMinor(config); err != nil {
+			return err
+		}
+	}
+	write := scopewebhooks.Authorization
+	if format == webhookFormat {
+		write = scopewebhooks.Admission
+	}
+	text, err := write(o)
+	if err != nil {
+		return err
+	}
+	if o.FailurePolicy == scopewebhooks.Deny && o.OnlyObserves() {
+		a.warn("all NodeScopes observe, but while the server does not answer their accounts are refused: " +
+			"--failure-policy NoOpinion does not refuse them")
+	}
+	return a.print(text)
+}

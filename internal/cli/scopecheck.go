@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/accountlog"
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+func newScopeCheck(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check FILE... --audit FILE",
+		Short: "Show which requests of an audit log NodeScopes would have refused",
+		Long: `Puts the requests of audit logs to the NodeScopes of manifests and says which they
+would have refused, whatever their mode: by account, rule and code, with a count and
+an example. FILE is a file or a folder of manifests, or - for stdin.
+
+What runs on which node comes from the state (--from) and from the log itself: the
+pods whose tokens are used, those whose status their node wrote, and those that were
+bound. A request that would be refused only because neither shows its pod, or what
+needs its object, is undecided. So is a write that only asNode lets pass and whose
+object NodeRestriction would have to see.
+
+Requests that were refused at the time are counted, and not decided.
+
+Exit status: 0 nothing would have been refused, 1 something would have been, 2 a
+request is undecided, the logs have none of the accounts, or a line could not be read.`,
+		Example: `  node-authorizer scope check scopes/ --audit '/var/log/kubernetes/audit*.log*' --from cluster.snapshot
+
+  # What would be refused how often
+  node-authorizer scope check cilium.yaml --audit audit.log -o json | jq -r '.accounts[].findings[] | [.count, .code, .request] | @tsv'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("FILE is missing: name manifests of NodeScopes, or - for stdin")
+			}
+			return nil
+		},
+	}
+	state := &stateFlags{app: a, connection: &connection{}}
+	cmd.Flags().StringArrayVar(&state.from, "from", nil,
+		"read the state from a file or folder of manifests, a snapshot, or - for stdin; can be repeated")
+	must(cmd.MarkFlagFilename("from"))
+	state.addBehaviour(cmd)
+	logs := addAuditLogs(cmd)
+	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		if err := state.check(cmd); err != nil {
+			return err
+		}
+		if slices.Contains(args, stdinName) && (slices.Contains(logs.paths, stdinName) || state.readsStdin()) {
+			return usagef("standard input (-) is given twice, but can be read only once")
+		}
+		files, err := logs.choose(a, state)
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			return usagef("--audit is missing: name the files of an audit log, or - for stdin")
+		}
+		return a.checkScopes(cmd, state, args, files, format)
+	}
+	return cmd
+}
+
+func (a *app) checkScopes(cmd *cobra.Command, state *stateFlags, paths []string, files []auditlog.File, format render.Format) error {
+	scopes, err := nodescopes.Read(cmd.Context(), paths, a.in)
+	if err != nil {
+		return err
+	}
+	evaluator, err := state.withoutCluster(cmd)
+	if err != nil {
+		return err
+	}
+	checker, err := scopecheck.New(evaluator, scopes)
+	if err != nil {
+		return err
+	}
+	log := &accountlog.Log{Concerns: checker.Concerns, Request: checker.Request, Pod: checker.Pod}
+	if err := a.readAccounts(cmd, log, files); err != nil {
+		return err
+	}
+	report := checker.Report()
+	if err := a.write(report, format); err != nil {
+		return err
+	}
+	if report.Requests == 0 {
+		a.failure("the logs have no request of the accounts of the scopes: check whether the audit policy records them")
+	}
+	switch {
+	case a.status == statusUndecided || !report.Complete():
+		a.status = statusUndecided
+	case report.WouldBeRefused > 0:
+		a.status = statusDenied
+	}
+	return nil
+}
+
+// withoutCluster makes the evaluator of the files of --from, and of an empty state without these.
+func (f *stateFlags) withoutCluster(cmd *cobra.Command) (*evaluate.Evaluator, error) {
+	if len(f.from) > 0 {
+		s, err := f.load(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return s.Evaluator, nil
+	}
+	empty := strings.NewReader("{apiVersion: v1, kind: List, items: []}")
+	state, err := source.LoadFiles(cmd.Context(), []string{stdinName}, source.FileOptions{Stdin: empty})
+	if err != nil {
+		return nil, err
+	}
+	features, err := f.features(state)
+	if err != nil {
+		return nil, err
+	}
+	return evaluate.New(cmd.Context(), state, evaluate.Options{Features: features})
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/internal/accountlog"
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+func newScopeSuggest(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "suggest --serviceaccount NAMESPACE/NAME",
+		Short: "Suggest a NodeScope for a service account, from its roles and from audit logs",
+		Long: `Writes a NodeScope for a service account, in mode Observe. It reads what roles
+grant the account and, from audit logs, what the account requested from which node,
+and chooses for each resource and verb the tightest rule that fits all requests:
+objects with the node's name, lists that select the node, pods on the node, what
+the node itself may do, else anywhere. Each rule has a comment with the evidence.
+Rights of roles that the log does not show are listed.
+
+The node of a request is that of its token: Kubernetes 1.30 and later log it for
+tokens that are bound to a pod. Requests of other tokens are counted and named; an
+enforced scope refuses them. Without --audit there is only what roles grant: writes of
+nodes and pods are limited to the node, and everything else is allowed anywhere.
+
+Pods count as being on a node if the state or the log shows it. A log should have
+at least one rollout of the agent, and the time of its rarest task.
+
+Exit status: 0 written, 2 the logs have no request of the account, something of the
+logs or of the roles could not be read, or bad usage.`,
+		Example: `  node-authorizer scope suggest --serviceaccount kube-system/cilium --audit '/var/log/kubernetes/audit*.log*'
+
+  # From files only
+  node-authorizer scope suggest --serviceaccount kube-system/cilium --from cluster.snapshot --audit audit.log > cilium.yaml
+
+  # The rights that were never used
+  node-authorizer scope suggest --serviceaccount kube-system/cilium --audit audit.log -o json | jq '.neverUsed'`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	state := addState(a, cmd)
+	state.addBehaviour(cmd)
+	account := cmd.Flags().String("serviceaccount", "", "the service account, as NAMESPACE/NAME")
+	must(cmd.RegisterFlagCompletionFunc("serviceaccount", state.accountNames))
+	logs := addAuditLogs(cmd)
+	output := addFormat(cmd, manifestFormat, render.JSON, render.YAML)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		namespace, name, ok := strings.Cut(*account, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return usagef("--serviceaccount %q: want NAMESPACE/NAME, such as kube-system/cilium", *account)
+		}
+		files, err := logs.choose(a, state)
+		if err != nil {
+			return err
+		}
+		s, err := state.load(cmd)
+		if err != nil {
+			return err
+		}
+		suggestion, err := a.suggestScope(cmd, s, namespace, name, files)
+		if err != nil {
+			return err
+		}
+		if format == manifestFormat {
+			return a.print(suggestion.Manifest())
+		}
+		return a.write(suggestion, format)
+	}
+	return cmd
+}
+
+// accountNames completes to NAMESPACE/NAME of service accounts.
+func (f *stateFlags) accountNames(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	begin := accountUser + strings.Replace(text, "/", ":", 1)
+	users, directive := f.userNames(cmd, args, begin)
+	var names []string
+	for _, user := range users {
+		if rest, ok := strings.CutPrefix(user, accountUser); ok {
+			names = append(names, strings.Replace(rest, ":", "/", 1))
+		}
+	}
+	return names, directive
+}
+
+// auditLogFlag names audit logs.
+type auditLogFlag struct{ paths []string }
+
+func addAuditLogs(cmd *cobra.Command) *auditLogFlag {
+	f := &auditLogFlag{}
+	cmd.Flags().StringArrayVar(&f.paths, "audit", nil, "a file of an audit log, or a pattern of files, or - for stdin; can be repeated")
+	must(cmd.MarkFlagFilename("audit"))
+	return f
+}
+
+// choose returns the files in the order of the log; none without the flag.
+func (f *auditLogFlag) choose(a *app, state *stateFlags) ([]auditlog.File, error) {
+	if len(f.paths) == 0 {
+		return nil, nil
+	}
+	if slices.Contains(f.paths, auditlog.Stdin) && state.readsStdin() {
+		return nil, usagef("--from - and --audit - both want stdin: put one of them into a file")
+	}
+	paths, err := matched(f.paths)
+	if err != nil {
+		return nil, err
+	}
+	files, leftOut, err := auditlog.Files(paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range leftOut {
+		a.warn("%s", line)
+	}
+	return files, nil
+}
+
+// suggestScope reads the logs and makes the suggestion.
+func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name string, files []auditlog.File) (*scopesuggest.Suggestion,
+	error,
+) {
+	if err := s.requireRBAC(); err != nil {
+		return nil, err
+	}
+	user := nodeidentity.ServiceAccountUser(namespace, name)
+	grants, unresolved := s.State.RBAC.Grants(user, withImpliedGroups(user, nil))
+	if unresolved != nil {
+		a.failure("not all roles of the account could be read, and the suggestion lacks what they grant: %v", unresolved)
+		a.status = statusUndecided
+	}
+	if len(files) == 0 {
+		a.warn("no audit log was given: the suggestion is a guess from what roles grant")
+		guessed := scopesuggest.FromRoles(namespace, name, grants)
+		a.reportInvalid(guessed)
+		return guessed, nil
+	}
+	collector := scopesuggest.NewCollector(scopesuggest.InState(s.Evaluator), grants)
+	log := &accountlog.Log{
+		Concerns: func(ns, n string) bool { return ns == namespace && n == name },
+		Request:  collector.Request, Pod: collector.Pod,
+	}
+	if err := a.readAccounts(cmd, log, files); err != nil {
+		return nil, err
+	}
+	suggestion := collector.Suggest(namespace, name)
+	a.reportSuggestion(suggestion, user)
+	return suggestion, nil
+}
+
+// readAccounts reads audit logs, and reports lines that could not be read.
+func (a *app) readAccounts(cmd *cobra.Command, log *accountlog.Log, files []auditlog.File) error {
+	log.Reader = func() func(*auditlog.Event, *access.Request) { return replay.NewRequestReader().Read }
+	progress := newProgress(a.streams)
+	read, err := log.Read(cmd.Context(), files, auditlog.Options{Stdin: a.in, Progress: progress.lines()})
+	progress.done()
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	a.warnLines(read)
+	if len(read.Broken) > 0 {
+		a.status = statusUndecided
+	}
+	return nil
+}
+
+// reportInvalid reports why the API server would not accept a suggestion.
+func (a *app) reportInvalid(s *scopesuggest.Suggestion) {
+	for _, why := range s.Invalid {
+		a.failure("the suggested NodeScope is not valid: %s", why)
+		a.status = statusUndecided
+	}
+}
+
+func (a *app) reportSuggestion(s *scopesuggest.Suggestion, user string) {
+	a.reportInvalid(s)
+	switch {
+	case s.Requests == 0:
+		a.failure("the logs have no request of %s: check whether the audit policy records them, and give a longer log", user)
+		a.status = statusUndecided
+	case len(s.Scope.Spec.Anywhere)+len(s.Evidence) == 0:
+		a.failure("no token of %s names its node in the logs: they are tokens without a pod, or the API server is older than 1.30", user)
+		a.status = statusUndecided
+	case s.WithoutNode.Count > 0:
+		a.warn("%s with tokens that name no node; enforced, the scope refuses these", render.Count(s.WithoutNode.Count, "request"))
+	}
+}
+
+// matched returns the files of patterns; a path without stars as it is.
+func matched(patterns []string) ([]string, error) {
+	var paths []string
+	for _, pattern := range patterns {
+		if !strings.ContainsAny(pattern, "*?[") {
+			paths = append(paths, pattern)
+			continue
+		}
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, usagef("--audit %q: %v", pattern, err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("read the audit log: no file matches %s", pattern)
+		}
+		paths = append(paths, found...)
+	}
+	return paths, nil
+}

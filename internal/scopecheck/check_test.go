@@ -1,0 +1,214 @@
+package scopecheck_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/accountlog"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+const state = `{apiVersion: v1, kind: List, items: [
+{apiVersion: v1, kind: Node, metadata: {name: a}},
+{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop},
+  spec: {nodeName: a, containers: [{name: c, image: i, envFrom: [{secretRef: {name: db}}]}]}},
+{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: shop},
+  spec: {nodeName: b, containers: [{name: c, image: i, envFrom: [{secretRef: {name: key}}]}]}}]}`
+
+func checker(t *testing.T, spec string) *scopecheck.Checker {
+	t.Helper()
+	loaded, err := source.LoadFiles(t.Context(), []string{"-"}, source.FileOptions{Stdin: strings.NewReader(state)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := evaluate.New(t.Context(), loaded, evaluate.Options{Features: kubeversion.For(kubeversion.Latest)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := &v1alpha1.NodeScope{}
+	text := "{metadata: {name: s}, spec: {subjects: [{namespace: team, name: agent}], mode: Observe, " + spec + "}}"
+	if err := yaml.UnmarshalStrict([]byte(text), scope); err != nil {
+		t.Fatal(err)
+	}
+	c, err := scopecheck.New(e, []*v1alpha1.NodeScope{scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// asked is a request: "get pods/status shop/web" with the token of a node.
+func asked(node, text string) *accountlog.Request {
+	parts := strings.Fields(text)
+	r := &accountlog.Request{AccountNamespace: "team", AccountName: "agent", Node: node}
+	r.Request = access.Request{User: nodeidentity.ServiceAccountUser("team", "agent"), Verb: parts[0], ResourceRequest: true}
+	if node != "" {
+		r.Extra = map[string][]string{nodeidentity.ExtraNode: {node}}
+	}
+	resource, sub, _ := strings.Cut(parts[1], "/")
+	r.Resource, r.Group, _ = strings.Cut(resource, ".")
+	r.Subresource = sub
+	if len(parts) > 2 {
+		namespace, name, both := strings.Cut(parts[2], "/")
+		if !both {
+			namespace, name = "", parts[2]
+		}
+		r.Request.Namespace, r.Request.Name = namespace, name
+	}
+	return r
+}
+
+func creating(r *accountlog.Request, name string) *accountlog.Request {
+	r.CreatedName = name
+	return r
+}
+
+func selecting(r *accountlog.Request, node string) *accountlog.Request {
+	r.FieldSelector = fields.Requirements{{Field: "spec.nodeName", Operator: selection.Equals, Value: node}}
+	return r
+}
+
+func TestOutcomes(t *testing.T) {
+	const pods = "podsOnNode: [{resources: [pods], verbs: [delete]}]"
+	const named = "namedAsNode: [{apiGroups: [x], resources: [things], verbs: [create, get]}]"
+	impersonating := asked("a", "get nodes a")
+	impersonating.Impersonates = "ada"
+	associated := asked("a", "get nodes a")
+	associated.Impersonates, associated.Constraint = "system:node:a", "impersonate:associated-node"
+	for _, tc := range []struct {
+		rule, spec string
+		request    *accountlog.Request
+		inLog      *accountlog.PodOnNode
+		want       string
+	}{
+		{"the node's name", named, asked("a", "get things.x a"), nil, "passed"},
+		{"another name", named, asked("a", "get things.x b"), nil, "Refused ScopeNameNotNode"},
+		{"a created object with the node's name", named, creating(asked("a", "create things.x"), "a"), nil, "passed"},
+		{"with another name", named, creating(asked("a", "create things.x"), "b"), nil, "Refused ScopeNameNotNode"},
+		{"with a name that the log lacks", named, asked("a", "create things.x"), nil, "Undecided ScopeNameNotNode"},
+		{"no rule", named, asked("a", "get services shop/x"), nil, "Refused ScopeNoRule"},
+		{"otherwise", "otherwise: Allow", asked("a", "get services shop/x"), nil, "passed"},
+		{"no node", named, asked("", "get things.x a"), nil, "Refused ScopeTokenWithoutNode"},
+		{"no node, which passes", "tokensWithoutNode: Allow", asked("", "get things.x a"), nil, "passed"},
+		{
+			"a selector", "selectsNode: [{apiGroups: [\"\"], resources: [pods], verbs: [list], field: spec.nodeName}]",
+			selecting(asked("a", "list pods"), "a"), nil, "passed",
+		},
+		{
+			"the selector of another node", "selectsNode: [{apiGroups: [\"\"], resources: [pods], verbs: [list], field: spec.nodeName}]",
+			selecting(asked("a", "list pods"), "b"), nil, "Refused ScopeSelectorRequired",
+		},
+		{"a pod on the node", pods, asked("a", "delete pods shop/web"), nil, "passed"},
+		{"a pod on another node", pods, asked("a", "delete pods shop/other"), nil, "Refused ScopePodNotOnNode"},
+		{
+			"a pod on another node, in the log on this", pods, asked("a", "delete pods shop/other"),
+			&accountlog.PodOnNode{Namespace: "shop", Name: "other", Node: "a"}, "passed",
+		},
+		{"a pod that nothing shows", pods, asked("a", "delete pods shop/gone"), nil, "Undecided ScopePodNotOnNode"},
+		{"a pod that the log shows", pods, asked("a", "delete pods shop/gone"), &accountlog.PodOnNode{
+			Namespace: "shop", Name: "gone",
+			Node: "a",
+		}, "passed"},
+		{
+			"a pod that the log shows elsewhere", pods, asked("a", "delete pods shop/gone"), &accountlog.PodOnNode{
+				Namespace: "shop",
+				Name:      "gone", Node: "b",
+			},
+			"Undecided ScopePodNotOnNode",
+		},
+		{"a verb that the rule lacks, of a pod that nothing shows", pods, asked("a", "patch pods shop/gone"), nil, "Refused ScopeNoRule"},
+		{"a secret of the node", "asNode: true", asked("a", "get secrets shop/db"), nil, "passed"},
+		{"a secret of another node", "asNode: true", asked("a", "get secrets shop/key"), nil, "Refused ScopeNotAsNode"},
+		{"a secret that no pod names", "asNode: true", asked("a", "get secrets shop/gone"), nil, "Undecided ScopeNotAsNode"},
+		{"a write whose object decides", "asNode: true", asked("a", "patch nodes/status a"), nil, "Undecided ScopeNotAsNode"},
+		{
+			"unless another rule lets it pass",
+			"asNode: true, namedAsNode: [{apiGroups: [\"\"], resources: [nodes/status], verbs: [patch]}]",
+			asked("a", "patch nodes/status a"), nil, "passed",
+		},
+		{
+			"and not because of otherwise", "asNode: true, otherwise: Allow", asked("a", "patch nodes/status a"), nil,
+			"Undecided ScopeNotAsNode",
+		},
+		{"a write that asNode does not name", "asNode: true, otherwise: Allow", asked("a", "patch things.x a"), nil, "passed"},
+		{"impersonation", named, impersonating, nil, "Refused ScopeNoRule"},
+		{
+			"impersonation that a rule names", "anywhere: [{apiGroups: [\"\"], resources: [users], verbs: [impersonate]}]", impersonating,
+			nil, "passed",
+		},
+		{"as its own node", "asNode: true", associated, nil, "passed"},
+		{"as its own node, without asNode", named, associated, nil, "Refused ScopeNoRule"},
+	} {
+		c := checker(t, tc.spec)
+		c.Request(tc.request)
+		if tc.inLog != nil {
+			c.Pod(*tc.inLog)
+		}
+		r := c.Report()
+		got := "passed"
+		for _, a := range r.Accounts {
+			for _, f := range a.Findings {
+				got = fmt.Sprint(f.Outcome, " ", f.Code)
+				if (f.Outcome == scopecheck.Undecided) != (f.Why != "") {
+					t.Errorf("%s: undecided because of %q", tc.rule, f.Why)
+				}
+			}
+		}
+		if sum := r.Passed + r.WouldBeRefused + r.Undecided; got != tc.want || sum != 1 || (got == "passed") != (r.Passed == 1) {
+			t.Errorf("%s: %s, want %s (%+v)", tc.rule, got, tc.want, r)
+		}
+	}
+}
+
+func TestTheOrderOfTheLogDoesNotMatter(t *testing.T) {
+	var requests []*accountlog.Request
+	for _, text := range []string{
+		"delete pods shop/gone", "delete pods shop/other", "delete pods shop/web", "get secrets shop/key",
+		"delete pods x/y",
+	} {
+		requests = append(requests, asked("a", text))
+	}
+	report := func(order []int) *scopecheck.Report {
+		c := checker(t, "asNode: true, podsOnNode: [{resources: [pods], verbs: [delete]}]")
+		for _, i := range order {
+			c.Request(requests[i])
+			c.Pod(accountlog.PodOnNode{Namespace: "x", Name: "y", Node: "a"})
+		}
+		return c.Report()
+	}
+	want := report([]int{0, 1, 2, 3, 4})
+	for range 20 {
+		if got := report(rand.Perm(len(requests))); !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestWhatWasRefusedIsNotDecided(t *testing.T) {
+	c := checker(t, "otherwise: Deny")
+	r := asked("a", "get things.x a")
+	r.Refused = true
+	c.Request(r)
+	if report := c.Report(); report.AlreadyRefused != 1 || report.Requests != 0 || report.Complete() {
+		t.Errorf("got %+v", report)
+	}
+}
+
+func TestSilentSubjects(t *testing.T) {
+	if silent := checker(t, "otherwise: Deny").Report().Silent; !reflect.DeepEqual(silent, []string{"team/agent"}) {
+		t.Errorf("got %v", silent)
+	}
+}

@@ -1,0 +1,246 @@
+package scopesuggest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/internal/accountlog"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// Bounds of what is kept of a log. What exceeds them is counted, and makes rules looser.
+const (
+	maxGroups   = 5000
+	maxPods     = 500_000 // pods of the log, and pods that one group names
+	maxNodes    = 50_000
+	maxExamples = 5
+	maxNames    = 5
+	maxSpaces   = 3
+	maxUsed     = 200_000
+)
+
+// Node says what a node may do in the state.
+type Node interface {
+	// AsNode reports whether the Node authorizer allows the request if the node sends it, and
+	// NodeRestriction does not refuse it whatever its object is.
+	AsNode(req *access.Request, node string) bool
+	// OnNode reports whether a pod is on the node.
+	OnNode(namespace, pod, node string) bool
+}
+
+// group is the requests with one verb for one resource, or for one path.
+type group struct {
+	verb, apiGroup, resource, path string // the resource with its subresource
+}
+
+// evidence is what the log has about a group.
+type evidence struct {
+	group
+	count      counter
+	nodes      map[string]bool
+	namespaces names
+	named      names
+	unnamed    bool // a request without a name
+	otherName  bool // a request for a name other than the node's
+	notAsNode  bool
+	notOnNode  bool
+	fields     []string // that require the node in all requests; nil before the first
+	pods       map[accountlog.PodOnNode]bool
+	example    string
+	grants     map[int]bool
+}
+
+// counter counts requests of which a log may have two stages.
+type counter struct{ begun, ended int }
+
+func (c *counter) add(begun bool) {
+	if begun {
+		c.begun++
+	} else {
+		c.ended++
+	}
+}
+
+func (c *counter) requests() int { return max(c.begun, c.ended) }
+
+// names are a few distinct strings.
+type names struct {
+	all  []string
+	more bool
+}
+
+func (n *names) add(name string, limit int) {
+	switch {
+	case n.more || slices.Contains(n.all, name):
+	case len(n.all) == limit:
+		n.more = true
+	default:
+		n.all = append(n.all, name)
+	}
+}
+
+// Unscoped are requests that a scope cannot attribute to a node, or that were refused.
+type Unscoped struct {
+	// Count is the number of requests.
+	Count int `json:"count"`
+	// Examples are some of them, with the user agent.
+	Examples []string `json:"examples,omitempty"`
+
+	counter counter
+}
+
+func (u *Unscoped) add(r *accountlog.Request) {
+	u.counter.add(r.Begun)
+	u.Count = u.counter.requests()
+	example := describe(r)
+	if r.UserAgent != "" {
+		example += " by " + r.UserAgent
+	}
+	if len(u.Examples) < maxExamples && !slices.Contains(u.Examples, example) {
+		u.Examples = append(u.Examples, example)
+	}
+}
+
+// Collector collects the evidence about one account.
+type Collector struct {
+	node   Node
+	grants []rbac.Grant
+
+	groups      map[group]*evidence
+	pods        map[accountlog.PodOnNode]bool
+	nodes       map[string]bool
+	used        map[string][]int // the grants of a request, by its key
+	usedBy      map[int]map[group]bool
+	withoutNode Unscoped
+	refused     Unscoped
+	other       Unscoped // impersonated
+	asItsNode   counter
+	asItsNodes  map[string]bool
+	count       counter
+	beyond      int
+	first, last time.Time
+}
+
+// NewCollector returns a collector for an account with these grants.
+func NewCollector(node Node, grants []rbac.Grant) *Collector {
+	return &Collector{
+		node: node, grants: grants, groups: map[group]*evidence{}, pods: map[accountlog.PodOnNode]bool{}, nodes: map[string]bool{},
+		asItsNodes: map[string]bool{}, used: map[string][]int{}, usedBy: map[int]map[group]bool{},
+	}
+}
+
+// Pod adds a pod that a log shows on a node.
+func (c *Collector) Pod(pod accountlog.PodOnNode) {
+	if len(c.pods) < maxPods {
+		c.pods[pod] = true
+	}
+}
+
+// Request adds a request of the account.
+func (c *Collector) Request(r *accountlog.Request) {
+	c.time(r.At)
+	switch {
+	case r.Refused:
+		c.refused.add(r)
+		return
+	case r.Impersonates != "":
+		c.impersonation(r)
+		return
+	}
+	c.count.add(r.Begun)
+	grants := c.grantsOf(r)
+	if r.Node == "" {
+		c.withoutNode.add(r)
+		return
+	}
+	if len(c.nodes) < maxNodes {
+		c.nodes[r.Node] = true
+	}
+	g := groupOf(&r.Request)
+	e := c.groups[g]
+	if e == nil {
+		if len(c.groups) == maxGroups {
+			c.beyond++
+			return
+		}
+		e = &evidence{
+			group: g, nodes: map[string]bool{}, pods: map[accountlog.PodOnNode]bool{}, example: describe(r) + " from " + r.Node,
+			grants: map[int]bool{},
+		}
+		c.groups[g] = e
+	}
+	for _, i := range grants {
+		e.grants[i] = true
+	}
+	e.add(r, c.node)
+}
+
+func (c *Collector) time(at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	if c.first.IsZero() || at.Before(c.first) {
+		c.first = at
+	}
+	if at.After(c.last) {
+		c.last = at
+	}
+}
+
+// impersonation adds a request that the account made as another user.
+func (c *Collector) impersonation(r *accountlog.Request) {
+	verbs := []string{"impersonate"}
+	if r.Constraint != "" {
+		verbs = []string{r.Constraint, strings.Replace(r.Constraint, "impersonate:", "impersonate-on:", 1) + ":" + r.Verb}
+	}
+	for i := range c.grants {
+		for _, right := range rightsOf(c.grants[i]) {
+			for _, v := range verbs {
+				if right.NonResourceURL == "" && slices.Contains(right.Verbs, v) {
+					c.use(i, group{verb: v, apiGroup: right.rule.APIGroups[0], resource: right.rule.Resources[0]})
+				}
+			}
+		}
+	}
+	if r.Node != "" && r.Impersonates == "system:node:"+r.Node {
+		c.asItsNode.add(r.Begun)
+		if len(c.asItsNodes) < maxNodes {
+			c.asItsNodes[r.Node] = true
+		}
+		return
+	}
+	c.other.add(r)
+}
+
+// grantsOf returns the grants that allow a request, and notes that they are used.
+func (c *Collector) grantsOf(r *accountlog.Request) []int {
+	key := r.Key()
+	if known, ok := c.used[key]; ok {
+		return known
+	}
+	var all []int
+	for i := range c.grants {
+		g := &c.grants[i]
+		scope := g.Binding.Namespace
+		if scope != "" && scope != r.Request.Namespace || !rbac.RuleAllows(g.Rule, &r.Request) {
+			continue
+		}
+		all = append(all, i)
+		c.use(i, groupOf(&r.Request))
+	}
+	if len(c.used) < maxUsed {
+		c.used[key] = all
+	}
+	return all
+}
+
+func (c *Collector) use(grant int, what group) {
+	if c.usedBy[grant] == nil {
+		c.usedBy[grant] = map[group]bool{}
+	}
+	if len(c.usedBy[grant]) < maxGroups {
+		c.usedBy[grant][what] = true
+	}
+}

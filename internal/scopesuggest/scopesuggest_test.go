@@ -1,0 +1,334 @@
+package scopesuggest_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/accountlog"
+	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
+	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// knows is a state in which the node may read services, and pod shop/api is on node a.
+type knows struct{}
+
+func (knows) AsNode(r *access.Request, _ string) bool { return r.Resource == "services" }
+func (knows) OnNode(namespace, pod, node string) bool {
+	return namespace == "shop" && pod == "api" && node == "a"
+}
+
+func request(node, verb, apiGroup, resource, namespace, name string) *accountlog.Request {
+	resource, sub, _ := strings.Cut(resource, "/")
+	return &accountlog.Request{
+		Request: access.Request{
+			Verb: verb, ResourceRequest: true, Group: apiGroup, Resource: resource, Subresource: sub, Namespace: namespace, Name: name,
+		},
+		AccountNamespace: "kube-system", AccountName: "agent", Node: node,
+	}
+}
+
+func selecting(field string, r *accountlog.Request) *accountlog.Request {
+	r.FieldSelector = fields.Requirements{{Field: field, Operator: selection.Equals, Value: r.Node}}
+	return r
+}
+
+func created(r *accountlog.Request, name string) *accountlog.Request {
+	r.CreatedName = name
+	return r
+}
+
+func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
+	pod := func(node, name string) *accountlog.Request {
+		return request(node, "patch", "", "pods/status", "shop", name)
+	}
+	for _, tc := range []struct {
+		rule     string
+		requests []*accountlog.Request
+		pods     []accountlog.PodOnNode
+		want     v1alpha1.NodeScopeSpec
+	}{
+		{
+			"the name was always the node's",
+			[]*accountlog.Request{request("a", "patch", "", "nodes/status", "", "a"), request("b", "patch", "", "nodes/status", "", "b")},
+			nil,
+			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
+				{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+			}},
+		},
+		{
+			"the name was once another node's",
+			[]*accountlog.Request{request("a", "get", "x", "things", "", "a"), request("a", "get", "x", "things", "", "b")},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, ResourceNames: nil, Verbs: []string{"get"}},
+			}},
+		},
+		{
+			"a created object had the name of the node",
+			[]*accountlog.Request{created(request("a", "create", "x", "things", "", ""), "a")},
+			nil,
+			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}},
+			}},
+		},
+		{
+			"the log does not show the name of a created object",
+			[]*accountlog.Request{request("a", "create", "x", "things", "n", "")},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}, Namespaces: []string{"n"}},
+			}},
+		},
+		{
+			"lists always selected the node",
+			[]*accountlog.Request{
+				selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), selecting("spec.nodeName", request("b", "list",
+					"", "pods", "", "")),
+			},
+			nil,
+			v1alpha1.NodeScopeSpec{SelectsNode: []v1alpha1.SelectedRule{
+				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}, Field: "spec.nodeName"},
+			}},
+		},
+		{
+			"a list once selected nothing",
+			[]*accountlog.Request{selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), request("b", "list", "", "pods",
+				"", "")},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
+				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+			}},
+		},
+		{
+			"the pod was on the node by the state, and by the log",
+			[]*accountlog.Request{pod("a", "api"), pod("b", "gone")},
+			[]accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "b"}},
+			v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{{Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}},
+		},
+		{
+			"nothing shows the pod on the node",
+			[]*accountlog.Request{pod("a", "api"), pod("b", "gone")},
+			[]accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "a"}},
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
+				{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}, Namespaces: []string{"shop"}},
+			}},
+		},
+		{
+			"the node may do it",
+			[]*accountlog.Request{request("a", "list", "", "services", "", "")},
+			nil,
+			v1alpha1.NodeScopeSpec{AsNode: true},
+		},
+		{
+			"few names that stay",
+			[]*accountlog.Request{request("a", "get", "", "configmaps", "n", "y"), request("b", "get", "", "configmaps", "n", "x")},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{{
+				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"x", "y"}, Verbs: []string{"get"},
+				Namespaces: []string{"n"},
+			}}},
+		},
+		{
+			"verbs of one resource join",
+			[]*accountlog.Request{request("a", "patch", "", "nodes", "", "a"), request("a", "get", "", "nodes", "", "a")},
+			nil,
+			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
+				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}},
+			}},
+		},
+		{
+			"a token without a node is no evidence",
+			[]*accountlog.Request{request("", "get", "", "nodes", "", "a")},
+			nil,
+			v1alpha1.NodeScopeSpec{},
+		},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			tc.want.Subjects = []v1alpha1.Subject{{Namespace: "kube-system", Name: "agent"}}
+			tc.want.Mode, tc.want.TokensWithoutNode, tc.want.Otherwise = v1alpha1.Observe, v1alpha1.Deny, v1alpha1.Deny
+			for range 5 { // the order does not matter
+				c := scopesuggest.NewCollector(knows{}, nil)
+				for _, i := range rand.Perm(len(tc.requests)) {
+					c.Request(tc.requests[i])
+				}
+				for _, p := range tc.pods {
+					c.Pod(p)
+				}
+				s := c.Suggest("kube-system", "agent")
+				if !reflect.DeepEqual(s.Scope.Spec, tc.want) {
+					t.Fatalf("got  %+v\nwant %+v", s.Scope.Spec, tc.want)
+				}
+				sameManifest(t, s)
+			}
+		})
+	}
+}
+
+// sameManifest reads the manifest of a suggestion, and compares it with the suggestion.
+func sameManifest(t *testing.T, s *scopesuggest.Suggestion) {
+	t.Helper()
+	scopes, err := nodescopes.Read(t.Context(), []string{"-"}, strings.NewReader(s.Manifest()))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.Manifest())
+	}
+	if len(s.Invalid) > 0 {
+		t.Errorf("not valid: %v", s.Invalid)
+	}
+	if len(scopes) != 1 || scopes[0].Name != s.Scope.Metadata.Name || !reflect.DeepEqual(scopes[0].Spec, s.Scope.Spec) {
+		t.Errorf("the manifest is\n%s", s.Manifest())
+	}
+}
+
+func TestWhatIsCountedApart(t *testing.T) {
+	c := scopesuggest.NewCollector(knows{}, nil)
+	refused, impersonating, asNode := request("a", "list", "", "secrets", "", ""), request("a", "get", "", "nodes", "", "b"),
+		request("a", "get", "", "nodes", "", "a")
+	refused.Refused = true
+	impersonating.Impersonates = "ada"
+	asNode.Impersonates, asNode.Constraint = "system:node:a", "impersonate:associated-node"
+	begun, ended := request("a", "watch", "", "services", "", ""), request("a", "watch", "", "services", "", "")
+	begun.Begun = true
+	for _, r := range []*accountlog.Request{refused, impersonating, asNode, begun, ended, request("", "get", "", "nodes", "", "a")} {
+		c.Request(r)
+	}
+	s := c.Suggest("kube-system", "agent")
+	got := []int{s.Refused.Count, s.Impersonating.Count, s.AsItsNode, s.WithoutNode.Count, s.Evidence[0].Count}
+	if want := []int{1, 1, 1, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("refused, impersonating, as its node, without a node, watches: %v, want %v", got, want)
+	}
+	for _, example := range []string{"list secrets", "as ada", "tokens that name no node"} {
+		if !strings.Contains(s.Manifest(), example) {
+			t.Errorf("no %q in\n%s", example, s.Manifest())
+		}
+	}
+}
+
+func grant(rule rbacv1.PolicyRule, namespace string) rbac.Grant {
+	return rbac.Grant{
+		Binding: rbac.Ref{Kind: "RoleBinding", Namespace: namespace, Name: "b"}, Role: rbac.Ref{Kind: "ClusterRole", Name: "r"},
+		Subject: rbacv1.Subject{Kind: "ServiceAccount", Name: "agent"}, Rule: &rule,
+	}
+}
+
+func TestRightsThatWereNeverUsed(t *testing.T) {
+	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	}
+	for _, tc := range []struct {
+		rule   string
+		grant  rbac.Grant
+		used   *accountlog.Request
+		unused []string
+		wild   []string
+	}{
+		{"a verb", grant(rule("", "pods", "get", "list"), ""), request("a", "get", "", "pods", "n", "p"), []string{"list"}, nil},
+		{"another group", grant(rule("x", "pods", "get"), ""), request("a", "get", "", "pods", "n", "p"), []string{"get"}, nil},
+		{"a subresource", grant(rule("", "pods", "get"), ""), request("a", "get", "", "pods/log", "n", "p"), []string{"get"}, nil},
+		{"another namespace", grant(rule("", "pods", "get"), "m"), request("a", "get", "", "pods", "n", "p"), []string{"get"}, nil},
+		{"the namespace", grant(rule("", "pods", "get"), "n"), request("a", "get", "", "pods", "n", "p"), nil, nil},
+		{"a star that was used", grant(rule("*", "*", "*"), ""), request("a", "get", "x", "pods", "n", "p"), nil, []string{"get pods.x"}},
+		{"a star that was not", grant(rule("y", "*", "*"), ""), request("a", "get", "x", "pods", "n", "p"), []string{"*"}, nil},
+	} {
+		c := scopesuggest.NewCollector(knows{}, []rbac.Grant{tc.grant})
+		c.Request(tc.used)
+		s := c.Suggest("kube-system", "agent")
+		var unused, wild []string
+		for _, r := range s.NeverUsed {
+			unused = append(unused, r.Verbs...)
+		}
+		for _, w := range s.Wildcards {
+			wild = append(wild, w.Used...)
+		}
+		if !slices.Equal(unused, tc.unused) || !slices.Equal(wild, tc.wild) {
+			t.Errorf("%s: unused %v, want %v; of stars %v, want %v", tc.rule, unused, tc.unused, wild, tc.wild)
+		}
+	}
+}
+
+// TestTextOfTheLogStaysInItsComment: names and user agents are an attacker's.
+func TestTextOfTheLogStaysInItsComment(t *testing.T) {
+	c := scopesuggest.NewCollector(knows{}, nil)
+	evil := "x\n  otherwise: Allow\r\u2028\u0085# "
+	r := request("a", "get", "", "things", evil, evil)
+	without := request("", "get", "", "things", evil, evil)
+	without.UserAgent = evil
+	c.Request(r)
+	c.Request(without)
+	s := c.Suggest("kube-system", "agent")
+	sameManifest(t, s)
+	for line := range strings.Lines(s.Manifest()) {
+		if strings.HasPrefix(line, "  otherwise") && line != "  otherwise: Deny\n" {
+			t.Errorf("line %q", line)
+		}
+	}
+}
+
+func TestGuessesFromRoles(t *testing.T) {
+	rules := rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"nodes", "pods", "serviceaccounts/token", "services"}, Verbs: []string{
+			"get",
+			"patch", "create",
+		},
+	}
+	s := scopesuggest.FromRoles("kube-system", "agent", []rbac.Grant{grant(rules, "")})
+	spec := s.Scope.Spec
+	if s.Basis != scopesuggest.Roles || len(s.Notes) == 0 || !spec.AsNode || len(spec.NamedAsNode) != 1 || len(spec.PodsOnNode) != 1 ||
+		!slices.Equal(spec.NamedAsNode[0].Verbs, []string{"create", "patch"}) || !slices.Equal(spec.PodsOnNode[0].Verbs,
+		[]string{"patch"}) {
+		t.Errorf("got %+v", s)
+	}
+	sameManifest(t, s)
+}
+
+// TestMoreResourcesThanRules: a NodeScope has 64 rules of a kind at most.
+func TestMoreResourcesThanRules(t *testing.T) {
+	c := scopesuggest.NewCollector(knows{}, nil)
+	for i := range 500 {
+		c.Request(request("a", "list", "x", fmt.Sprintf("things%d", i), "", ""))
+	}
+	s := c.Suggest("kube-system", "agent")
+	sameManifest(t, s)
+	n := 0
+	for _, r := range s.Scope.Spec.Anywhere {
+		n += len(r.Resources)
+	}
+	if n != 500 || len(s.Evidence) != len(s.Scope.Spec.Anywhere) {
+		t.Errorf("%d resources, %d rules, %d reasons", n, len(s.Scope.Spec.Anywhere), len(s.Evidence))
+	}
+	for i := range 5000 {
+		c.Request(request("a", "get", fmt.Sprintf("g%d.x", i), "things", "", "a"))
+	}
+	if s := c.Suggest("kube-system", "agent"); len(s.Invalid) == 0 || !strings.Contains(s.Manifest(), "would not accept") {
+		t.Error("more rules than a NodeScope may have, and nothing says so")
+	}
+}
+
+func TestAnAccountThatActsAsItsNode(t *testing.T) {
+	c := scopesuggest.NewCollector(knows{}, nil)
+	r := request("a", "get", "", "nodes", "", "a")
+	r.Impersonates, r.Constraint = "system:node:a", "impersonate:associated-node"
+	c.Request(r)
+	s := c.Suggest("kube-system", "agent")
+	sameManifest(t, s)
+	if !s.Scope.Spec.AsNode || len(s.Evidence) != 1 || s.Evidence[0].Count != 1 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestNamesOfScopes(t *testing.T) {
+	long := scopesuggest.FromRoles(strings.Repeat("n", 63), strings.Repeat("a", 253), nil).Scope.Metadata.Name
+	if len(long) > 253 || scopesuggest.FromRoles(strings.Repeat("n", 63), strings.Repeat("a", 252)+"b", nil).Scope.Metadata.Name == long {
+		t.Errorf("the name is %s", long)
+	}
+}

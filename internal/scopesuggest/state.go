@@ -1,0 +1,65 @@
+package scopesuggest
+
+import (
+	"context"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// InState answers from a state what a node may do in it.
+func InState(e *evaluate.Evaluator) Node { return state{e} }
+
+type state struct{ *evaluate.Evaluator }
+
+// OnNode implements Node.
+func (s state) OnNode(namespace, pod, node string) bool {
+	return s.State.Graph.HasPath(node, graph.Pod, namespace, pod)
+}
+
+// AsNode implements Node. A write whose object NodeRestriction would have to see is not allowed,
+// but for tokens: a token that is not bound to a pod of the node is refused in any case.
+func (s state) AsNode(req *access.Request, node string) bool {
+	as := *req
+	as.User, as.Groups = nodeidentity.User(node)
+	as.UID, as.Extra = "", nil
+	if s.Node.Decide(&as).Decision != verdict.Allow {
+		return false
+	}
+	operation, written := operationOf(req)
+	if !written {
+		return true
+	}
+	write := &noderestriction.Request{
+		User: as.User, Groups: as.Groups, Operation: operation, Group: req.Group, Version: req.Version, Resource: req.Resource,
+		Subresource: req.Subresource, Namespace: req.Namespace, Name: req.Name,
+	}
+	answer, conditions := s.Restriction.Consider(context.Background(), write, noderestriction.Open{
+		Object: operation != noderestriction.Delete, OldObject: operation != noderestriction.Create,
+		Name: req.Name == "", Namespace: false,
+	})
+	if len(conditions) > 0 {
+		return req.Group == "" && req.Resource == "serviceaccounts" && req.Subresource == "token"
+	}
+	return answer.Decision == verdict.Allow
+}
+
+// operationOf is the operation of a write that admission sees.
+func operationOf(req *access.Request) (operation noderestriction.Operation, written bool) {
+	if !req.ResourceRequest {
+		return "", false
+	}
+	switch req.Verb {
+	case "create":
+		return noderestriction.Create, true
+	case "update", "patch":
+		return noderestriction.Update, true
+	case "delete", "deletecollection":
+		return noderestriction.Delete, true
+	}
+	return "", false
+}

@@ -1,0 +1,278 @@
+package scopesuggest
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// Suggestion is a NodeScope for an account, and why.
+type Suggestion struct {
+	// Account is the service account, as NAMESPACE/NAME.
+	Account string `json:"account"`
+	// Basis is AuditLog if the rules fit requests of a log, and Roles if there was none, so that they
+	// are guesses from what roles grant.
+	Basis Basis `json:"basis"`
+	// Requests is the number of requests of the account that were not refused, and Nodes that of the
+	// nodes from which they came.
+	Requests int `json:"requests"`
+	Nodes    int `json:"nodes"`
+	// First and Last are the times of the first and last request; absent without requests.
+	First *time.Time `json:"first,omitempty"`
+	Last  *time.Time `json:"last,omitempty"`
+	// Scope is the NodeScope.
+	Scope Scope `json:"scope"`
+	// Evidence is why the scope has each of its rules, in their order.
+	Evidence []Evidence `json:"evidence"`
+	// NeverUsed are the rights that roles grant and that the log does not show.
+	NeverUsed []Right `json:"neverUsed"`
+	// Wildcards are the rights for everything of a kind, with what was used of them.
+	Wildcards []Wildcard `json:"wildcards"`
+	// WithoutNode are requests with tokens that name no node. Enforced, the scope refuses them.
+	WithoutNode Unscoped `json:"withoutNode"`
+	// Refused are requests that the authorizers refused. They are no evidence.
+	Refused Unscoped `json:"refused"`
+	// Impersonating are requests that the account made as another user, whose scope counts.
+	Impersonating Unscoped `json:"impersonating"`
+	// AsItsNode is the number of requests that the account made as its own node.
+	AsItsNode int `json:"asItsNode"`
+	// Notes say what the suggestion does not take into account.
+	Notes []string `json:"notes"`
+	// Invalid says why an API server would not accept the scope: it has more rules than it may have.
+	Invalid []string `json:"invalid,omitempty"`
+}
+
+// Basis is what a suggestion is derived from.
+type Basis string
+
+// The bases.
+const (
+	AuditLog Basis = "AuditLog"
+	Roles    Basis = "Roles"
+)
+
+// Scope is a NodeScope as it is applied.
+type Scope struct {
+	// APIVersion and Kind are those of NodeScopes.
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Metadata has the name.
+	Metadata Metadata `json:"metadata"`
+	// Spec is the spec of the NodeScope.
+	Spec v1alpha1.NodeScopeSpec `json:"spec"`
+}
+
+// Metadata is the metadata of a suggested NodeScope.
+type Metadata struct {
+	// Name is the name of the NodeScope.
+	Name string `json:"name"`
+}
+
+// Evidence is why the scope has a rule.
+type Evidence struct {
+	// Rule is the rule in the spec: "namedAsNode[0]", or "asNode".
+	Rule string `json:"rule"`
+	// Count is the number of requests that the rule lets pass, and Nodes that of their nodes.
+	Count int `json:"count"`
+	Nodes int `json:"nodes"`
+	// Example is the first of the requests; empty without a log.
+	Example string `json:"example,omitempty"`
+	// Guess is why the rule was chosen without a log; empty with one.
+	Guess string `json:"guess,omitempty"`
+	// GrantedBy are the roles that grant them; empty if none does now.
+	GrantedBy []string `json:"grantedBy"`
+}
+
+// Right is a right that a role grants.
+type Right struct {
+	// GrantedBy is the role, and Binding the binding that gives it to the account.
+	GrantedBy string `json:"grantedBy"`
+	Binding   string `json:"binding"`
+	// Namespace is that of the binding; empty for the whole cluster.
+	Namespace string `json:"namespace,omitempty"`
+	// Verbs are the verbs, for Resource, which has its group after a dot, or for NonResourceURL.
+	Verbs          []string `json:"verbs"`
+	Resource       string   `json:"resource,omitempty"`
+	NonResourceURL string   `json:"nonResourceURL,omitempty"`
+	// ResourceNames are the only names that the right is for; absent for all.
+	ResourceNames []string `json:"resourceNames,omitempty"`
+
+	rule rbacv1.PolicyRule // with all verbs
+}
+
+// Wildcard is a right with a star that was used.
+type Wildcard struct {
+	Right
+	// Used are the verbs and resources that were used of it.
+	Used []string `json:"used"`
+}
+
+// DocumentKind is the kind of the suggestion as a document.
+func (*Suggestion) DocumentKind() string { return "ScopeSuggestion" }
+
+// scopeName is a valid name of an object for an account.
+func scopeName(namespace, name string) string {
+	const longest = 253
+	joined := namespace + "." + name
+	if len(joined) <= longest {
+		return joined
+	}
+	sum := sha256.Sum256([]byte(joined))
+	hash := hex.EncodeToString(sum[:8])
+	return strings.TrimRight(joined[:longest-len(hash)-1], ".-") + "-" + hash
+}
+
+// newSuggestion returns one without rules.
+func newSuggestion(namespace, name string, basis Basis) *Suggestion {
+	return &Suggestion{
+		Account: namespace + "/" + name, Basis: basis, Evidence: []Evidence{}, NeverUsed: []Right{}, Wildcards: []Wildcard{},
+		Notes: []string{},
+		Scope: Scope{
+			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.NodeScopeKind, Metadata: Metadata{scopeName(namespace, name)},
+			Spec: v1alpha1.NodeScopeSpec{
+				Subjects: []v1alpha1.Subject{{Namespace: namespace, Name: name}}, Mode: v1alpha1.Observe,
+				TokensWithoutNode: v1alpha1.Deny, Otherwise: v1alpha1.Deny,
+			},
+		},
+	}
+}
+
+// Suggest returns the NodeScope that fits what was collected.
+func (c *Collector) Suggest(namespace, name string) *Suggestion {
+	s := newSuggestion(namespace, name, AuditLog)
+	s.Requests, s.Nodes = c.count.requests(), len(c.nodes)
+	if !c.first.IsZero() {
+		first, last := c.first.UTC(), c.last.UTC()
+		s.First, s.Last = &first, &last
+	}
+	s.WithoutNode, s.Refused, s.Impersonating, s.AsItsNode = c.withoutNode, c.refused, c.other, c.asItsNode.requests()
+	var all []ruled
+	for _, e := range c.groups {
+		all = append(all, c.ruleFor(e))
+	}
+	s.addRules(all, c.grants)
+	if s.AsItsNode > 0 && !s.Scope.Spec.AsNode {
+		s.Scope.Spec.AsNode = true
+		s.Evidence = append([]Evidence{{
+			Rule: "asNode", Count: s.AsItsNode, Nodes: len(c.asItsNodes), Example: "impersonate:associated-node", GrantedBy: []string{},
+		}}, s.Evidence...)
+	}
+	s.rights(c)
+	c.notes(s)
+	s.validate()
+	return s
+}
+
+func (c *Collector) notes(s *Suggestion) {
+	if len(c.groups) == 0 {
+		s.Notes = append(s.Notes, "the logs have no request of a token of this account that names a node, so that there are no rules")
+	}
+	if c.beyond > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf(
+			"the account asked for more than %d kinds of requests: %d requests of further kinds are not in the rules", maxGroups, c.beyond))
+	}
+	if len(c.pods) == maxPods {
+		s.Notes = append(s.Notes, fmt.Sprintf("only the first %d pods of the logs are known", maxPods))
+	}
+}
+
+// kind is a kind of rules, the tightest first.
+type kind int
+
+const (
+	named kind = iota
+	selected
+	onNode
+	asNode
+	anywhere
+)
+
+// ruled is a group with the rule that it gets.
+type ruled struct {
+	kind
+	group
+	field      string
+	namespaces []string
+	names      []string
+	count      int
+	nodes      map[string]bool
+	example    string
+	grants     map[int]bool
+	// guess says why the rule was chosen without a log.
+	guess string
+}
+
+// ruleFor chooses the tightest rule that fits all requests of a group.
+func (c *Collector) ruleFor(e *evidence) ruled {
+	r := ruled{group: e.group, count: e.count.requests(), nodes: e.nodes, example: e.example, grants: e.grants}
+	several := slices.Contains([]string{"list", "watch", "deletecollection"}, e.verb)
+	switch {
+	case e.path != "":
+		r.kind = anywhere
+		return r
+	case !e.otherName:
+		r.kind, r.namespaces = named, e.inNamespaces(1)
+	case several && len(e.fields) > 0:
+		r.kind, r.field, r.namespaces = selected, e.fields[0], e.inNamespaces(1)
+		if slices.Contains(e.fields, "spec.nodeName") {
+			r.field = "spec.nodeName"
+		}
+	case c.allOnNode(e):
+		r.kind = onNode
+	case !e.notAsNode:
+		r.kind = asNode
+	default:
+		r.kind, r.namespaces = anywhere, e.inNamespaces(maxSpaces)
+		r.names = c.fixedNames(e)
+	}
+	return r
+}
+
+// fixedNames are the names of all requests of a group, if they are few and may stay: those of nodes and
+// pods do not.
+func (c *Collector) fixedNames(e *evidence) []string {
+	resource, _, _ := strings.Cut(e.resource, "/")
+	if e.unnamed || e.named.more || e.apiGroup == "" && (resource == "pods" || resource == "nodes") ||
+		slices.ContainsFunc(e.named.all, func(name string) bool { return c.nodes[name] }) {
+		return nil
+	}
+	return slices.Sorted(slices.Values(e.named.all))
+}
+
+// inNamespaces are the namespaces of all requests; nil if there are more, and if some had none.
+func (e *evidence) inNamespaces(most int) []string {
+	if e.namespaces.more || len(e.namespaces.all) > most || slices.Contains(e.namespaces.all, "") {
+		return nil
+	}
+	return slices.Sorted(slices.Values(e.namespaces.all))
+}
+
+// allOnNode reports whether all pods that a group asked for were on the node of the token.
+func (c *Collector) allOnNode(e *evidence) bool {
+	resource, _, _ := strings.Cut(e.resource, "/")
+	if e.apiGroup != "" || resource != "pods" || e.notOnNode || e.unnamed {
+		return false
+	}
+	for pod := range e.pods {
+		if !c.pods[pod] {
+			return false
+		}
+	}
+	return true
+}
+
+func grantText(g rbac.Grant) string { return g.Role.String() }
+
+func compareGroups(a, b group) int {
+	return cmp.Or(strings.Compare(a.apiGroup, b.apiGroup), strings.Compare(a.resource, b.resource), strings.Compare(a.path, b.path),
+		strings.Compare(a.verb, b.verb))
+}
