@@ -24,7 +24,7 @@ func newScopeAuthorizationConfig(a *app) *cobra.Command {
 RBAC, with match conditions that send only the accounts of the NodeScopes at hand, and
 with --quarantines also all nodes and all tokens that are bound to a node. Answers are
 not cached, so that a quarantine takes effect at once. With -o webhook-configuration it
-prints the ValidatingWebhookConfiguration for what only admission sees: the names and
+prints the MutatingWebhookConfiguration for what only admission sees: the names and
 content of objects that are written.
 
 The accounts are listed by name as long as the API server's limits allow, else by

@@ -1,6 +1,6 @@
 // Package scopewebhooks writes the configuration with which an API server asks this server about
 // the accounts of NodeScopes, and about quarantines: an AuthorizationConfiguration and a
-// ValidatingWebhookConfiguration.
+// MutatingWebhookConfiguration.
 //
 // Match conditions send only the requests concerned. They are expressions in CEL, which an API
 // server evaluates for every request, and which have a largest size. [Options.Selection] says how

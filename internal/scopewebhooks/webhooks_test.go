@@ -109,7 +109,7 @@ func admissionSender(t *testing.T, o *scopewebhooks.Options) sender {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var webhooks registrationv1.ValidatingWebhookConfiguration
+	var webhooks registrationv1.MutatingWebhookConfiguration
 	if err := yaml.UnmarshalStrict([]byte(strings.Replace(text, "caBundle: CA_BUNDLE", "caBundle: Q0E=", 1)), &webhooks); err != nil {
 		t.Fatal(err)
 	}

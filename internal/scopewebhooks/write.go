@@ -119,7 +119,8 @@ func (o *Options) cache(d *document) {
 	d.line("    unauthorizedTTL: 1ms")
 }
 
-// Admission writes a ValidatingWebhookConfiguration for the server's /admit.
+// Admission writes a MutatingWebhookConfiguration for the server's /admit. Of a request for a token, a
+// validating webhook sees the audiences that the API server has filled in, which no pod names.
 func Admission(o *Options) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err
@@ -135,7 +136,8 @@ func Admission(o *Options) (string, error) {
 		d.line("# %s", line)
 	}
 	d.line("apiVersion: admissionregistration.k8s.io/v1")
-	d.line("kind: ValidatingWebhookConfiguration")
+	d.line("# Nothing is changed, but only mutating webhooks see objects as they were sent, before defaults are filled in.")
+	d.line("kind: MutatingWebhookConfiguration")
 	d.line("metadata:")
 	d.line("  name: node-authorizer-containment")
 	d.line("  labels:")
@@ -161,6 +163,8 @@ func Admission(o *Options) (string, error) {
 		d.line("    expression: %s", quoted(c.expression))
 	}
 	d.line("  matchPolicy: Exact")
+	d.line("  # Call it again when a later webhook changes the object.")
+	d.line("  reinvocationPolicy: IfNeeded")
 	d.line("  rules:")
 	d.line(`  - apiGroups: ["*"]`)
 	d.line(`    apiVersions: ["*"]`)
