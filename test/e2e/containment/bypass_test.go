@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	bypassNamespace = "bypass"
-	leasesPath      = "/apis/coordination.k8s.io/v1/namespaces/" + bypassNamespace + "/leases"
-	podsOfApp       = "/api/v1/namespaces/" + appNamespace + "/pods"
+	leasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + bypassNamespace + "/leases"
+	podsOfApp  = "/api/v1/namespaces/" + appNamespace + "/pods"
 )
 
 // bypassScope is the scope of the account held. Its roles give it everything.

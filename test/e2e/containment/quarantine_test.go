@@ -103,13 +103,19 @@ func expectAll(t *testing.T, all []credential, refused bool) {
 	}
 }
 
-// startQuarantine writes a Quarantine until the test ends, and does not wait for its effect.
-func startQuarantine(t *testing.T, name string, spec object) {
+// startQuarantine writes a Quarantine, and does not wait for its effect. When the test ends, it removes the Quarantine
+// and waits until the credentials are not refused any more.
+func startQuarantine(t *testing.T, name string, spec object, held ...credential) {
 	t.Helper()
 	must(t, plane.admin.must(t.Context(), post(quarantinesPath, object{
 		"apiVersion": "policy.node-authorizer.io/v1alpha1", "kind": v1alpha1.QuarantineKind, "metadata": meta("", name), "spec": spec,
 	}), nil))
-	t.Cleanup(func() { endQuarantine(t, name) })
+	t.Cleanup(func() {
+		endQuarantine(t, name)
+		for _, c := range held {
+			must(t, busyUntil(context.Background(), c, false))
+		}
+	})
 }
 
 func endQuarantine(t *testing.T, name string) {
@@ -136,7 +142,7 @@ func TestQuarantineTakesEffectEverywhere(t *testing.T) {
 	for i := range repetitions(t) {
 		name := fmt.Sprint("everywhere-", i)
 		began := time.Now()
-		startQuarantine(t, name, object{"node": nodeA, "reason": "a test"})
+		startQuarantine(t, name, object{"node": nodeA, "reason": "a test"}, held...)
 		awaitAll(t, held, true)
 		slowest = max(slowest, time.Since(began))
 		expectAll(t, held, true)
@@ -159,7 +165,7 @@ func TestQuarantineWithExceptions(t *testing.T) {
 			"apiGroups": []any{""}, "resources": []any{"services"}, "verbs": []any{"list"},
 			"serviceAccounts": []any{object{"namespace": "kube-system", "name": "quarantined"}},
 		},
-	}})
+	}}, held...)
 	for i := range held {
 		allowed := held[i]
 		refused := held[i]
@@ -182,7 +188,7 @@ func TestQuarantineOfOneCredential(t *testing.T) {
 		}
 	}
 	must(t, token[0].must(t.Context(), post("/apis/authentication.k8s.io/v1/selfsubjectreviews", object{}), &review))
-	startQuarantine(t, "credential", object{"credential": review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"][0]})
+	startQuarantine(t, "credential", object{"credential": review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"][0]}, token...)
 	awaitAll(t, token, true)
 	expectAll(t, append(held[:2:2], held[4:]...), false)
 }
@@ -190,9 +196,9 @@ func TestQuarantineOfOneCredential(t *testing.T) {
 // Not more nodes than the server's configuration allows are quarantined at once: here half of them.
 func TestNeverTheWholeCluster(t *testing.T) {
 	held, free := credentials(t, nodeA), credentials(t, nodeB)
-	startQuarantine(t, "limit-a", object{"node": nodeA})
+	startQuarantine(t, "limit-a", object{"node": nodeA}, held...)
 	awaitAll(t, held, true)
-	startQuarantine(t, "limit-b", object{"node": nodeB})
+	startQuarantine(t, "limit-b", object{"node": nodeB}, free...)
 	must(t, await.Until(t.Context(), "the second Quarantine is not accepted", func(ctx context.Context) error {
 		c, err := plane.condition(ctx, quarantinesPath+"/limit-b")
 		if err == nil && c.Status != "False" {
@@ -206,7 +212,7 @@ func TestNeverTheWholeCluster(t *testing.T) {
 
 func TestQuarantineExpires(t *testing.T) {
 	held := credentials(t, nodeA)
-	startQuarantine(t, "expires", object{"node": nodeA, "expirationTime": time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)})
+	startQuarantine(t, "expires", object{"node": nodeA, "expirationTime": time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)}, held...)
 	awaitAll(t, held, true)
 	awaitAll(t, held, false)
 	if _, err := plane.condition(t.Context(), quarantinesPath+"/expires"); err != nil {
@@ -217,7 +223,7 @@ func TestQuarantineExpires(t *testing.T) {
 // While a Quarantine stands, no restart of anything lets a single request pass.
 func TestQuarantineSurvivesRestarts(t *testing.T) {
 	held, free := credentials(t, nodeA), credentials(t, nodeB)
-	startQuarantine(t, "restarts", object{"node": nodeA})
+	startQuarantine(t, "restarts", object{"node": nodeA}, held...)
 	awaitAll(t, held, true)
 	for _, restart := range []struct {
 		what string

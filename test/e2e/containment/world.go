@@ -206,7 +206,7 @@ func (w *world) writeAPIServerFiles(p *localplane.Plane, i int) error {
 	admission := w.apiServerFile(i, "admission.kubeconfig")
 	users := fmt.Sprintf("apiVersion: v1\nkind: Config\nusers:\n- name: %s\n  user: {client-certificate: %s, client-key: %s}\n",
 		w.admission.Address(), certificate, key)
-	authorization, err := authorizationConfig(authorize)
+	authorization, err := w.authorizationConfig(authorize)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (w *world) applyWebhook(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := webhookConfig("https://" + w.admission.Address() + "/admit")
+	text, err := w.webhookConfig("https://" + w.admission.Address() + "/admit")
 	if err != nil {
 		return err
 	}
