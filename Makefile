@@ -208,6 +208,11 @@ attack-matrix: ## Attack two control planes with a stolen kubelet certificate; w
 containment-matrix: ## Try each rule of the NodeScopes in scopes on a real control plane; writes docs/containment-matrix.md.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestMatrix ./containment
 
+.PHONY: containment-campaign
+containment-campaign: ## Measure 100 Quarantines on two API servers, and flood both with 10,000 objects of each kind; prints the times.
+	cd test/e2e && QUARANTINE_REPETITIONS=100 CONTAINMENT_FLOOD=10000 go test -count=1 -v -timeout 60m \
+		-run 'TestQuarantineTakesEffectEverywhere|TestFlood' ./containment
+
 .PHONY: bench
 bench: build ## Measure side by side with the in-tree authorizer; writes docs/benchmarks.md.
 	cd test/conformance && go run ./bench -out $(CURDIR)/docs/benchmarks.md

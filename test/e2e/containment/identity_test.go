@@ -35,7 +35,8 @@ func TestIdentities(t *testing.T) {
 	}
 	secrets := "/api/v1/namespaces/" + bypassNamespace + "/secrets"
 	must(t, plane.create(ctx, secrets, object{"metadata": meta(bypassNamespace, "of-token")}))
-	toNothing, toNode := bound(nil), bound(object{"kind": "Node", "apiVersion": "v1", "name": nodeA, "uid": uidOf(t, "/api/v1/nodes/"+nodeA)})
+	toNothing := bound(nil)
+	toNode := bound(object{"kind": "Node", "apiVersion": "v1", "name": nodeA, "uid": uidOf(t, "/api/v1/nodes/"+nodeA)})
 	toSecret := bound(object{"kind": "Secret", "apiVersion": "v1", "name": "of-token", "uid": uidOf(t, secrets+"/of-token")})
 	impersonator := agentOf(t, bypassNamespace, "impersonator", nodeA)
 	must(t, plane.grant(ctx, bypassNamespace, "impersonator", rule("", "serviceaccounts", "impersonate")))
@@ -106,8 +107,9 @@ func TestIdentities(t *testing.T) {
 	})
 	// RBAC lets the account impersonate everybody, with any extra values. No rule of the scope names that.
 	for name, c := range map[string]*client{
-		"itself on another node": as(onA, identityUser, nodeB), "an account without a scope": as(onA, "system:serviceaccount:kube-system:default", ""),
-		"another node": as(onA, "system:node:"+nodeB, ""), "the own node": as(onA, "system:node:"+nodeA, ""),
+		"itself on another node":     as(onA, identityUser, nodeB),
+		"an account without a scope": as(onA, "system:serviceaccount:kube-system:default", ""),
+		"another node":               as(onA, "system:node:"+nodeB, ""), "the own node": as(onA, "system:node:"+nodeA, ""),
 		"masters": onA.with(http.Header{"Impersonate-User": {"admin"}, "Impersonate-Group": {"system:masters"}}),
 	} {
 		t.Run("the account impersonates "+name, func(t *testing.T) {
@@ -182,8 +184,10 @@ func TestAsNode(t *testing.T) {
 		{"as its node, the node", impersonating(nodeA), get("/api/v1/nodes/" + nodeA), true},
 		{"as its node, a secret of a pod of the node", impersonating(nodeA), get(secretsOf + nodeA), true},
 		{"as its node, a secret of a pod of another node", impersonating(nodeA), get(secretsOf + nodeB), false},
-		{"as its node, what it may not impersonate it for", impersonating(nodeA),
-			get("/api/v1/namespaces/" + appNamespace + "/configmaps/of-" + nodeA), false},
+		{
+			"as its node, what it may not impersonate it for", impersonating(nodeA),
+			get("/api/v1/namespaces/" + appNamespace + "/configmaps/of-" + nodeA), false,
+		},
 		{"as another node", impersonating(nodeB), get("/api/v1/nodes/" + nodeB), false},
 	}
 	must(t, until(ctx, onA, get("/api/v1/nodes/"+nodeB), false))

@@ -54,8 +54,8 @@ func (w *world) observed(t *testing.T) (sum float64) {
 	must(t, err)
 	for line := range strings.Lines(text) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
-		if strings.HasPrefix(series, "node_authorizer_nodescope_refusals_total{") && strings.Contains(series, `account="bypass/observed"`) &&
-			strings.Contains(series, `mode="Observe"`) {
+		if strings.HasPrefix(series, "node_authorizer_nodescope_refusals_total{") &&
+			strings.Contains(series, `account="bypass/observed"`) && strings.Contains(series, `mode="Observe"`) {
 			number, err := strconv.ParseFloat(value, 64)
 			must(t, err)
 			sum += number

@@ -26,6 +26,11 @@ var nodeRights = []struct {
 	{"", "configmaps", []string{"get", "list", "watch"}, ofVolume},
 	{"", "serviceaccounts/token", []string{"create"}, func(string) target { return target{appNamespace, "app", ""} }},
 	{"coordination.k8s.io", "leases", []string{"get", "create", "update", "patch", "delete"}, named("kube-node-lease")},
+	{"", "endpoints", []string{"get"}, nil},
+	{"", "services", []string{"get", "list", "watch"}, nil},
+	{"storage.k8s.io", "csidrivers", []string{"get", "list", "watch"}, nil},
+	{"authentication.k8s.io", "tokenreviews", []string{"create"}, nil},
+	{"authorization.k8s.io", "subjectaccessreviews", []string{"create"}, nil},
 	{"", "events", []string{"create", "update", "patch"}, nil},
 	{"events.k8s.io", "events", []string{"create", "update", "patch"}, nil},
 	{"storage.k8s.io", "csinodes", []string{"get", "create", "update", "patch", "delete"}, named("")},
@@ -49,7 +54,7 @@ func (p *prober) asNode(ctx context.Context) error {
 	for _, r := range nodeRights {
 		for _, verb := range r.verbs {
 			given, granted := p.agent.granted(r.group, r.resource, verb)
-			if !granted || given.namespace != "" || p.named(r.group, r.resource, verb) {
+			if !granted || given.namespace != "" || len(given.rule.ResourceNames) > 0 || p.named(r.group, r.resource, verb, false) {
 				continue
 			}
 			about := r.about
@@ -70,7 +75,7 @@ func (p *prober) unnamed(ctx context.Context) error {
 		for _, group := range given.rule.APIGroups {
 			for _, resource := range given.rule.Resources {
 				for _, verb := range verbs {
-					if strings.Contains(group+resource, "*") || !names(given.rule.Verbs, verb) || p.named(group, resource, verb) ||
+					if strings.Contains(group+resource, "*") || !names(given.rule.Verbs, verb) || p.named(group, resource, verb, true) ||
 						p.agent.scope.Spec.AsNode && isNodeRight(group, resource, verb) || p.made(group, resource, verb) {
 						continue
 					}
@@ -108,8 +113,9 @@ func isNodeRight(group, resource, verb string) bool {
 	return false
 }
 
-// named reports whether a rule of the scope names a right.
-func (p *prober) named(group, resource, verb string) bool {
+// named reports whether a rule of the scope names a right. Rules about objects with certain names count if limited
+// is true.
+func (p *prober) named(group, resource, verb string, limited bool) bool {
 	spec := &p.agent.scope.Spec
 	matches := func(groups, resources, verbs []string) bool {
 		return names(groups, group) && namesResource(resources, resource) && names(verbs, verb)
@@ -117,5 +123,7 @@ func (p *prober) named(group, resource, verb string) bool {
 	return slices.ContainsFunc(spec.NamedAsNode, func(r v1alpha1.NamedRule) bool { return matches(r.APIGroups, r.Resources, r.Verbs) }) ||
 		slices.ContainsFunc(spec.SelectsNode, func(r v1alpha1.SelectedRule) bool { return matches(r.APIGroups, r.Resources, r.Verbs) }) ||
 		slices.ContainsFunc(spec.PodsOnNode, func(r v1alpha1.PodRule) bool { return matches([]string{""}, r.Resources, r.Verbs) }) ||
-		slices.ContainsFunc(spec.Anywhere, func(r v1alpha1.AnywhereRule) bool { return matches(r.APIGroups, r.Resources, r.Verbs) })
+		slices.ContainsFunc(spec.Anywhere, func(r v1alpha1.AnywhereRule) bool {
+			return matches(r.APIGroups, r.Resources, r.Verbs) && (limited || len(r.ResourceNames) == 0)
+		})
 }

@@ -29,7 +29,7 @@ type credential struct {
 func credentials(t *testing.T, node string) (all []credential) {
 	t.Helper()
 	ctx := t.Context()
-	certificate, key, err := plane.ClientCertificate("node-"+node+"-"+t.Name()[len("Test"):len("Test")+4], "system:node:"+node, "system:nodes")
+	certificate, key, err := plane.ClientCertificate("of-"+node, "system:node:"+node, "system:nodes")
 	must(t, err)
 	config := plane.tokenConfig("")
 	config.CertFile, config.KeyFile = certificate, key
@@ -152,8 +152,9 @@ func TestQuarantineTakesEffectEverywhere(t *testing.T) {
 		awaitAll(t, held, false)
 		slowestRelease = max(slowestRelease, time.Since(began))
 	}
-	t.Logf("measured: of %d quarantines, each on %d credentials of a node on two API servers, the slowest took effect on all of them %s after "+
-		"the write began, and the slowest release %s", repetitions(t), len(held)/2, slowest.Round(time.Millisecond), slowestRelease.Round(time.Millisecond))
+	t.Logf("measured: of %d quarantines, each on %d credentials of a node on two API servers, the slowest took effect on all of them "+
+		"%s after the write began, and the slowest release %s", repetitions(t), len(held)/2, slowest.Round(time.Millisecond),
+		slowestRelease.Round(time.Millisecond))
 }
 
 // What a person needs to look and drain stays allowed, if the Quarantine says so, and nothing else.
@@ -188,7 +189,8 @@ func TestQuarantineOfOneCredential(t *testing.T) {
 		}
 	}
 	must(t, token[0].must(t.Context(), post("/apis/authentication.k8s.io/v1/selfsubjectreviews", object{}), &review))
-	startQuarantine(t, "credential", object{"credential": review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"][0]}, token...)
+	id := review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"][0]
+	startQuarantine(t, "credential", object{"credential": id}, token...)
 	awaitAll(t, token, true)
 	expectAll(t, append(held[:2:2], held[4:]...), false)
 }
@@ -212,7 +214,8 @@ func TestNeverTheWholeCluster(t *testing.T) {
 
 func TestQuarantineExpires(t *testing.T) {
 	held := credentials(t, nodeA)
-	startQuarantine(t, "expires", object{"node": nodeA, "expirationTime": time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)}, held...)
+	end := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)
+	startQuarantine(t, "expires", object{"node": nodeA, "expirationTime": end}, held...)
 	awaitAll(t, held, true)
 	awaitAll(t, held, false)
 	if _, err := plane.condition(t.Context(), quarantinesPath+"/expires"); err != nil {
