@@ -221,16 +221,20 @@ const (
 
 // put applies an object of the servers and waits until they have accepted this generation of it.
 func (w *world) put(ctx context.Context, path, kind, name string, spec any) error {
+	if err := w.applyPolicy(ctx, path, kind, name, spec); err != nil {
+		return err
+	}
+	return w.awaitAccepted(ctx, path+"/"+name)
+}
+
+func (w *world) applyPolicy(ctx context.Context, path, kind, name string, spec any) error {
 	body := object{
 		"apiVersion": "policy.node-authorizer.io/v1alpha1", "kind": kind, "metadata": meta("", name), "spec": spec,
 	}
 	apply := request{
 		method: http.MethodPatch, path: path + "/" + name + "?fieldManager=test&force=true", contentType: applyPatch, body: body,
 	}
-	if err := w.admin.must(ctx, apply, nil); err != nil {
-		return err
-	}
-	return w.awaitAccepted(ctx, path+"/"+name)
+	return w.admin.must(ctx, apply, nil)
 }
 
 func (w *world) awaitAccepted(ctx context.Context, path string) error {

@@ -145,11 +145,16 @@ func (w *world) setMode(ctx context.Context, all []*matrix, m mode) error {
 		}
 		spec := x.agent.scope.Spec
 		spec.Mode = v1alpha1.Mode(m)
-		if err := w.put(ctx, scopesPath, v1alpha1.NodeScopeKind, x.agent.scope.Name, spec); err != nil {
+		if err := w.applyPolicy(ctx, scopesPath, v1alpha1.NodeScopeKind, x.agent.scope.Name, spec); err != nil {
 			return err
 		}
 	}
 	for _, x := range all {
+		if m != none {
+			if err := w.awaitAccepted(ctx, scopesPath+"/"+x.agent.scope.Name); err != nil {
+				return err
+			}
+		}
 		c, r := x.canary()
 		if err := until(ctx, c, r, m == enforce); err != nil {
 			return fmt.Errorf("%s in the mode %q: %w", x.agent.name, m, err)
