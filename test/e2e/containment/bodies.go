@@ -13,7 +13,7 @@ func (p *prober) created(ctx context.Context, r resource, t target, node string)
 	}
 	namespace := ""
 	if r.namespaced {
-		namespace = first(t.namespace, appNamespace)
+		namespace = inNamespace(t.namespace)
 	}
 	o := object{"metadata": meta(namespace, name)}
 	main, subresource, _ := strings.Cut(r.name, "/")

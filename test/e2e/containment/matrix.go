@@ -121,7 +121,7 @@ func (w *world) ownObjects(ctx context.Context, a *agent, served map[[2]string]r
 				for _, node := range []string{nodeA, nodeB} {
 					namespace := ""
 					if r.namespaced {
-						namespace = first(strings.Join(rule.Namespaces, ""), appNamespace)
+						namespace = inNamespace(strings.Join(rule.Namespaces, ""))
 					}
 					if err := w.create(ctx, r.path(namespace), p.created(ctx, r, target{namespace, node, ""}, node)); err != nil {
 						return err

@@ -182,7 +182,7 @@ func (p *prober) probe(
 func (p *prober) request(ctx context.Context, r resource, verb string, t target, node string) (request, error) {
 	_, subresource, _ := strings.Cut(r.name, "/")
 	collection := r.path(t.namespace)
-	one := r.path(first(t.namespace, appNamespace)) + "/" + t.name
+	one := r.path(inNamespace(t.namespace)) + "/" + t.name
 	if subresource != "" {
 		one += "/" + subresource
 	}
@@ -204,7 +204,7 @@ func (p *prober) request(ctx context.Context, r resource, verb string, t target,
 		if subresource != "" {
 			return post(one+"?"+dry, p.created(ctx, r, t, node)), nil
 		}
-		return post(r.path(first(t.namespace, appNamespace))+"?"+dry, p.created(ctx, r, t, node)), nil
+		return post(r.path(inNamespace(t.namespace))+"?"+dry, p.created(ctx, r, t, node)), nil
 	case "update":
 		current, err := p.current(ctx, r, t, one)
 		return put(one+"?"+dry, current), err
@@ -213,16 +213,17 @@ func (p *prober) request(ctx context.Context, r resource, verb string, t target,
 	case "delete":
 		return remove(one + "?" + dry), nil
 	case "deletecollection":
-		return remove(query(r.path(first(t.namespace, appNamespace)), dry)), nil
+		return remove(query(r.path(inNamespace(t.namespace)), dry)), nil
 	}
 	return request{}, fmt.Errorf("there is no request for the verb %s", verb)
 }
 
-func first(a, b string) string {
-	if a != "" {
-		return a
+// inNamespace returns a namespace; without one, that of the pods of users.
+func inNamespace(name string) string {
+	if name != "" {
+		return name
 	}
-	return b
+	return appNamespace
 }
 
 // current returns the stored object; if there is none, one that could be created with its name.

@@ -37,8 +37,6 @@ type world struct {
 	dir, program string
 	// accounts are those that have been made.
 	accounts map[string]bool
-	// named counts what needs a unique name.
-	named int
 }
 
 func startWorld(ctx context.Context, dir string) (*world, error) {
