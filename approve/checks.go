@@ -8,6 +8,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -184,6 +185,28 @@ var checks = []check{
 				return denied("NodeAttestation %s, which names bootstrap token %s, is being deleted", s.Entry.Name, s.claim.TokenID)
 			case s.Entry.Spec.TokenID != s.claim.TokenID:
 				return denied("NodeAttestation %s names another bootstrap token now", s.Entry.Name)
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal, Serving}, code: policyv1alpha1.NodeQuarantined,
+		rule:  "the node is not quarantined",
+		facts: true,
+		test: func(s *subject) *failure {
+			if s.NodeQuarantine != "" {
+				return denied("Quarantine %s cuts off node %s", s.NodeQuarantine, s.node())
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal, Serving}, code: policyv1alpha1.CredentialQuarantined,
+		rule:  "the credential with which the request was made is not quarantined",
+		facts: true,
+		test: func(s *subject) *failure {
+			if s.CredentialQuarantine != "" {
+				return denied("Quarantine %s cuts off the credential with which the request was made", s.CredentialQuarantine)
 			}
 			return nil
 		},

@@ -25,7 +25,7 @@ const (
 )
 
 // Reasons for denials, in addition to the codes AttestationRevoked and NameTaken of the
-// ledger.
+// ledger, and NodeQuarantined and CredentialQuarantined of quarantines.
 const (
 	WrongSigner               verdict.Code = "WrongSigner"
 	CSRMalformed              verdict.Code = "CSRMalformed"

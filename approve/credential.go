@@ -42,6 +42,12 @@ func CredentialOf(csr *certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
+// CredentialsOf returns the ids of all credentials that the API server names for a request. There
+// is more than one only if the requester was impersonated.
+func CredentialsOf(csr *certificatesv1.CertificateSigningRequest) []string {
+	return csr.Spec.Extra[credentialKey]
+}
+
 // credentialOfAnother returns a failure if the certificate with which the request was made
 // belongs, or may belong, to another machine; nil if it is the node's own as far as is known.
 // Two machines can have one name in succession, and a certificate of the first is valid until

@@ -89,6 +89,11 @@ func (s *subject) basis() string {
 }
 
 func (s *subject) answer(outcome Outcome, code verdict.Code, message string) Answer {
+	return Answer{Outcome: outcome, Code: code, Kind: s.claim.Kind, Node: s.node(), Message: cut(message, mostMessage)}
+}
+
+// node returns the name of the node that the request is for, for messages; empty if it is not known.
+func (s *subject) node() string {
 	node := s.claim.Node
 	if s.claim.Kind == Client && s.Entry != nil {
 		node = s.Entry.Spec.NodeName
@@ -96,7 +101,7 @@ func (s *subject) answer(outcome Outcome, code verdict.Code, message string) Ans
 	if node != "" {
 		node = printable(node)
 	}
-	return Answer{Outcome: outcome, Code: code, Kind: s.claim.Kind, Node: node, Message: cut(message, mostMessage)}
+	return node
 }
 
 // Rule is one check that requests of a kind have to pass.

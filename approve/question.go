@@ -32,6 +32,12 @@ type Question struct {
 	// certificate with which the request was made. It is used for Renewal and Serving
 	// requests, to find the owner of the certificate.
 	Others []*v1alpha1.NodeAttestation
+	// NodeQuarantine is the name of the Quarantine that cuts off the node; empty if none does.
+	// For a Client request the node is that of Entry.
+	NodeQuarantine string
+	// CredentialQuarantine is the name of the Quarantine that cuts off the credential with
+	// which the request was made; empty if none does.
+	CredentialQuarantine string
 	// Used contains the UIDs of those Entries, except Entry, of whose token a request was
 	// approved, even if the entry does not say so.
 	Used map[types.UID]bool

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -41,6 +42,8 @@ var summaries = map[verdict.Code]string{
 	BootstrapUnavailable:        "the request could not be decided, try again",
 	v1alpha1.AttestationRevoked: "the machine was revoked",
 	v1alpha1.NameTaken:          "another machine has this node name",
+
+	policyv1alpha1.NodeQuarantined: "the node is quarantined",
 }
 
 // notAccepted is the line for codes of attestors.

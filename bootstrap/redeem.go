@@ -54,6 +54,9 @@ func (s *Service) Redeem(ctx context.Context, req *attest.Request, id *attest.Id
 	if entry, ok := s.known.Get(r.name); ok && entry.Phase() == v1alpha1.Revoked {
 		return nil, revoked(entry)
 	}
+	if err := r.checkQuarantine(); err != nil {
+		return nil, err
+	}
 	if err := r.checkRegistration(ctx); err != nil {
 		return nil, err
 	}

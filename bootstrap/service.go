@@ -31,7 +31,10 @@ type Options struct {
 	Reattestation Policy
 	// VerifyRegistration refuses names of nodes that exist.
 	VerifyRegistration bool
-	Limits             Limits
+	// Quarantines are those whose machines get no token; nil: none are followed. While they
+	// cannot be found, requests fail.
+	Quarantines Quarantines
+	Limits      Limits
 	// Timeout limits the time of a request, including its body; 0: 15 seconds.
 	Timeout time.Duration
 	// Clock returns the current time; nil: time.Now.
@@ -51,6 +54,7 @@ type Service struct {
 	policy   Policy
 	// verifyRegistration is Options.VerifyRegistration.
 	verifyRegistration bool
+	quarantines        Quarantines
 	limits             *limits
 	locks              *machineLocks
 	timeout            time.Duration
@@ -93,7 +97,8 @@ func New(opts Options) (*Service, error) {
 	return &Service{
 		attestor: opts.Attestor, ledger: opts.Ledger, known: opts.Known, client: opts.Client,
 		keys: newKeyring(key, opts.Clock), ttl: opts.TokenTTL, policy: opts.Reattestation,
-		verifyRegistration: opts.VerifyRegistration, limits: newLimits(opts.Limits), locks: newMachineLocks(),
+		verifyRegistration: opts.VerifyRegistration, quarantines: opts.Quarantines,
+		limits: newLimits(opts.Limits), locks: newMachineLocks(),
 		timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
 	}, nil
 }

@@ -58,6 +58,9 @@ type Options struct {
 	// of all VPCs may. The VPC is checked if the session is checked, or if the private DNS
 	// name is used in the name of a node, whatever the SessionCheck.
 	VPCs []string
+	// Quarantines are those whose nodes are not authenticated; nil: none are followed. While
+	// they cannot be found, the authentication of a node is an error.
+	Quarantines Quarantines
 	// Reserved are the names that mappings cannot give. [DefaultReserved] is what
 	// Kubernetes needs.
 	Reserved Reserved
@@ -131,6 +134,9 @@ func (a *Authenticator) user(ctx context.Context, who *principal, mapping Mappin
 	}
 	if refusal := a.checkNames(username, groups, who); refusal != nil {
 		return nil, refusal
+	}
+	if err := a.checkQuarantine(who, username); err != nil {
+		return nil, err
 	}
 	extra := []string{who.ARN, who.canonical, who.session, who.AccessKeyID, who.id, who.id}
 	return &User{

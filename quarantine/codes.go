@@ -1,6 +1,9 @@
 package quarantine
 
-import "github.com/node-authorizer/node-authorizer/verdict"
+import (
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
 
 // The codes of answers. See docs/reasons.md.
 const (
@@ -9,8 +12,8 @@ const (
 	QuarantinePassed verdict.Code = "QuarantinePassed"
 
 	// Refused.
-	NodeQuarantined       verdict.Code = "NodeQuarantined"
-	CredentialQuarantined verdict.Code = "CredentialQuarantined"
+	NodeQuarantined       = v1alpha1.NodeQuarantined
+	CredentialQuarantined = v1alpha1.CredentialQuarantined
 )
 
 // Summary returns one fixed sentence for each code. It names no object and may be shown to the

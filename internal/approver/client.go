@@ -33,7 +33,10 @@ func (c *Controller) decideClient(ctx context.Context, csr *certificatesv1.Certi
 			return approve.Answer{}, err
 		}
 	}
-	answer := approve.Decide(q)
+	answer, err := c.answer(q)
+	if err != nil {
+		return answer, err
+	}
 	if answer.Outcome == approve.Approve {
 		if err := c.bind(ctx, q); err != nil {
 			return answer, err

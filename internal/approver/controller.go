@@ -27,6 +27,10 @@ type Options struct {
 	// Known caches the same ledger. The caller runs it, after New.
 	Known *ledger.Cache
 
+	// Quarantines are those whose nodes and credentials get no certificates; nil: none are
+	// followed. While they cannot be found, no request that needs facts is decided.
+	Quarantines Quarantines
+
 	// UnattestedNodes and ServingAddresses are the options of package approve; empty
 	// means the strict ones.
 	UnattestedNodes  string

@@ -29,6 +29,9 @@ func (c *Controller) decide(ctx context.Context, name string) error {
 		return fmt.Errorf("decide %s %s: %w", kindRequest, name, err)
 	}
 	answer, err := c.readAndDecide(ctx, known)
+	if isTooOld(err) {
+		c.opts.Observer.TooOld()
+	}
 	event := Event{
 		Request: name, Kind: known.claim.Kind, Outcome: answer.Outcome, Code: answer.Code, Message: answer.Message,
 		Node: answer.Node, Waited: c.opts.Clock().Sub(known.CreationTimestamp.Time), Err: err,

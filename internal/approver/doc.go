@@ -13,6 +13,7 @@
 //     the issued certificate are parsed once, when the request changes.
 //   - A request is approved or denied by an update under its resource version. The decisions of
 //     other approvers are not changed.
+//   - Whether the node or the credential is quarantined is looked up last.
 //   - A failed look-up or update is retried with backoff. It is never a reason to deny.
 //
 // Of all approvers of a cluster, one leads, by a Lease. That saves work; the guarantees above do

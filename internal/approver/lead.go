@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // queue holds the names of objects to process, each once. Failed objects are retried later.
@@ -127,6 +126,5 @@ func (c *Controller) work(ctx context.Context, q queue, process func(context.Con
 // expected reports whether an error needs no log line: another client was faster, this approver
 // was faster than the cache, or the cache is too old, which is reported once for all requests.
 func expected(err error) bool {
-	_, tooOld := errors.AsType[*staleness.Error](err)
-	return tooOld || apierrors.IsConflict(err) || errors.Is(err, errBehind)
+	return isTooOld(err) || apierrors.IsConflict(err) || errors.Is(err, errBehind)
 }

@@ -26,7 +26,10 @@ func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.Certifi
 	if object, exists, err := c.nodes.GetStore().GetByKey(claim.Node); err == nil && exists {
 		q.NodeAddresses = object.(*corev1.Node).Status.Addresses
 	}
-	answer := approve.Decide(q)
+	answer, err := c.answer(q)
+	if err != nil {
+		return approve.Answer{}, err
+	}
 	if answer.Code == approve.AnotherMachinesCredential {
 		// The entry may not have the certificate yet, and the other entry may be deleted.
 		if err := c.readCredentials(q.Entries); err != nil {
@@ -35,7 +38,9 @@ func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.Certifi
 		if q.Others, err = c.readAgain(ctx, q.Others); err != nil {
 			return approve.Answer{}, err
 		}
-		answer = approve.Decide(q)
+		if answer, err = c.answer(q); err != nil {
+			return approve.Answer{}, err
+		}
 	}
 	if claim.Kind != approve.Serving || answer.Outcome != approve.Approve {
 		return answer, nil
@@ -44,7 +49,7 @@ func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.Certifi
 	if q.SelfNodeServer, err = c.maySelfNodeServer(ctx, csr); err != nil {
 		return approve.Answer{}, err
 	}
-	return approve.Decide(q), nil
+	return c.answer(q)
 }
 
 // entriesOf returns the ledger's entries of a node. The entry that counts is read from the API

@@ -33,7 +33,8 @@ const (
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newCanI, newExplain, newReach, newAttackPaths, newDiff, newWhoCan,
-		newReview, newAudit, newScope, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke,
+		newReview, newAudit, newScope, newDoctor, newSnapshot, newServer, newClient, newToken,
+		newRevoke, newQuarantine, newRelease,
 		newConfig, newCompletion, newVersion, newMan,
 	}
 }

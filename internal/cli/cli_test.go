@@ -65,9 +65,10 @@ func TestScripts(t *testing.T) {
 
 			"sts": startSTS,
 
-			"cluster": startCluster,
-			"object":  showObject,
-			"probed":  startProbed,
+			"cluster":   startCluster,
+			"object":    showObject,
+			"contained": startContained,
+			"probed":    startProbed,
 		},
 	})
 }

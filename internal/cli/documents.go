@@ -13,4 +13,7 @@ func (attackPathsResults) DocumentKind() string { return "AttackPathsList" }
 func (attackPathsClasses) DocumentKind() string { return "AttackPathsOfNodes" }
 func (*diffResult) DocumentKind() string        { return "Diff" }
 func (revokeResult) DocumentKind() string       { return "Revocation" }
+func (quarantineResult) DocumentKind() string   { return "QuarantineResult" }
+func (quarantinesResult) DocumentKind() string  { return "Quarantines" }
+func (releaseResult) DocumentKind() string      { return "Release" }
 func (versionResult) DocumentKind() string      { return "Version" }

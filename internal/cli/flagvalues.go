@@ -23,7 +23,7 @@ const (
 var flagValues = map[string]string{
 	"snapshot output": valueFile, "attack-paths to": "HOLDING",
 
-	"account": "NUMBER", "add": valueFile, "as": "USER", "as-group": "GROUP", "audit-report": valueFile,
+	"account": "NUMBER", "add": valueFile, "allow": "WORDS", "as": "USER", "as-group": "GROUP", "audit-report": valueFile,
 	"authorization-config": valueFile, "authorization-timeout": valueDuration, "authorizer": valueName,
 	"certificate-authority": valueFile, "certificate-ttl": valueDuration, "checks": "CHECKS", "client-certificate": valueFile,
 	"client-common-name": valueName, "client-key": valueFile, "cluster": valueName, "cluster-id": "ID", "cluster-name": valueName,
@@ -31,11 +31,13 @@ var flagValues = map[string]string{
 	"baseline": valueFile, "write-baseline": valueFile, "failure-policy": "POLICY", "server-user": "USER",
 	"webhook-kubeconfig": valueFile, "admit-url": valueURL, "serviceaccount": "NAMESPACE/NAME", "audit": valueFile, "mode": "MODE",
 	"feature": valueName, "feature-gates": "GATES", "field-selector": "SELECTOR", "filename": valueFile,
-	"format": "FORM", "from": valueFile, "group": "GROUP", "interval": valueDuration, "kind": "TYPE", "kubeapi-ca": valueFile,
+	"for": valueDuration, "format": "FORM", "from": valueFile, "group": "GROUP", "interval": valueDuration, "kind": "TYPE",
+	"kubeapi-ca":  valueFile,
 	"kubeapi-url": valueURL,
 	"kubeconfig":  valueFile, "kubernetes-version": "VERSION", "listen": valueAddress, "max-paths": valueNumber,
 	"metrics-address": valueAddress, "namespace": valueNamespace, "node": valueNode, "node-name": valueName, "node-naming": "RULE",
 	"node-url": valueURL, "old-object": valueFile, "output": "FORMAT",
+	"pod": "NAMESPACE/NAME", "token-node": valueNode,
 	"part": "INDEX/COUNT", "partial": valueFile, "password": valueText, "profile": valueName, "proxy-url": valueURL,
 	"reason": valueText, "region": "REGION", "request-timeout": valueDuration, "role": "ARN", "server": valueURL,
 	"session-name": valueName, "subresource": valueName, "techniques": valueFile, "timeout": valueDuration, "tls-cert": valueFile,

@@ -31,8 +31,8 @@ NodeAttestations as Revoked, so that the bootstrap service refuses them and the
 approver denies their certificate requests, and deletes their bootstrap tokens.
 
 It does not end certificates that were issued: those are valid until they expire,
-and the command says when that is and how to cut the machine off before. To let
-the machine join again, delete its NodeAttestation.
+and the command says when that is. To cut the machine off before, quarantine its node
+(node-authorizer quarantine). To let the machine join again, delete its NodeAttestation.
 
 It can be run again. The ledger is written first, so that an interrupted run
 leaves nothing that could still be turned into a certificate.
@@ -296,6 +296,8 @@ func (r revokeResult) Text(p *render.Page) {
 	for _, line := range r.remains() {
 		p.Line("  %s", line)
 	}
+	p.Line("  To cut off whoever has a certificate of the node now:")
+	p.Command("    node-authorizer quarantine node/%s", r.Node)
 	p.Section("To let a machine join again")
 	p.Command("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
 	if r.last() != nil {
@@ -323,8 +325,7 @@ func (r revokeResult) last() *metav1.Time {
 	return last
 }
 
-// remains describes how long certificates of the machines are valid, and how to end that
-// earlier.
+// remains describes how long certificates of the machines are valid, and what does not end that.
 func (r revokeResult) remains() []string {
 	last := r.last()
 	if last == nil {
@@ -335,9 +336,8 @@ func (r revokeResult) remains() []string {
 	}
 	return []string{
 		"The last client certificate of node " + r.Node + " that is known is valid until " + last.UTC().Format(time.RFC3339) + ".",
-		"Until then, whoever has its key is the node. To cut it off before: stop the machine;",
-		"refuse user system:node:" + r.Node + " in an authorization webhook that is asked first;",
-		"or replace the cluster's client certificate authority. kubectl delete node " + r.Node,
-		"takes its pods away, and with them the secrets that it may read, but it can register again.",
+		"Until then, whoever has its key is the node. kubectl delete node " + r.Node + " takes its pods away,",
+		"and with them the secrets that it may read, but it can register again. Without quarantines, stop the",
+		"machine, or replace the cluster's client certificate authority.",
 	}
 }

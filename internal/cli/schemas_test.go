@@ -63,6 +63,9 @@ func documents() []documented {
 			"ValidatingAdmissionPolicies that enforce NodeScopes, and what they do not enforce.",
 		},
 		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
+		{quarantineResult{}, []string{"quarantine"}, "What was quarantined, whether that has an effect, and what to do next."},
+		{quarantinesResult{}, []string{"quarantine list"}, "The quarantines of a cluster."},
+		{releaseResult{}, []string{"release"}, "Which quarantines were ended."},
 		{versionResult{}, []string{"version"}, "The version of the program."},
 	}
 }
@@ -134,6 +137,7 @@ func fieldEnums() map[string][]string {
 	actions, evaluated := []string{source.Added, source.Replaced, source.Removed}, []string{"allow", "refuse", "undecided"}
 	values := map[string][]string{
 		cli + "answer.Answer":           {yes, no, unknown},
+		cli + "effect.Answer":           {yes, no, unknown},
 		cli + "diffResult.Verdict":      {diffWidened, diffNotWidened, diffUndecided},
 		cli + "diffChange.Action":       actions,
 		cli + "diffPlace.Action":        actions,

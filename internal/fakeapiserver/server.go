@@ -54,6 +54,8 @@ type Options struct {
 	// Review, if set, answers them instead. A status other than 201 is returned as an
 	// error.
 	Review func(spec map[string]any) (allowed bool, status int)
+	// ReviewStatus, if set, adds to the status of their answers, which it can change.
+	ReviewStatus func(spec, status map[string]any)
 	// Resources, if set, are those that discovery lists and that can be used: kinds by
 	// GROUP/VERSION and resource. Without it there is no discovery, and any resource can
 	// be used.
@@ -218,7 +220,11 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, metav1.StatusReasonUnknown, "failed for the test")
 		return
 	}
-	review["status"] = Object{"allowed": allowed}
+	answer := Object{"allowed": allowed}
+	if s.opts.ReviewStatus != nil {
+		s.opts.ReviewStatus(part(review, "spec"), answer)
+	}
+	review["status"] = answer
 	reply(w, http.StatusCreated, review)
 }
 

@@ -298,6 +298,8 @@ func everything(t *testing.T) *observe.Metrics {
 	age := staleness.New("nodes", time.Minute, nil)
 	age.MarkCurrent()
 	m.WatchAges([]staleness.Aged{age})
+	m.ScopeRefused(&decision.ScopeRefusal{Account: "system:serviceaccount:kube-system:cilium", Code: "ScopeNoRule"})
+	m.WatchContainment(stubContainment{})
 	m.TooOld(observe.EndpointApprover)
 	notFound := m.HTTP("authorize", http.NotFoundHandler())
 	notFound.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))

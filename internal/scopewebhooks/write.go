@@ -119,8 +119,7 @@ func (o *Options) cache(d *document) {
 	d.line("    unauthorizedTTL: 1ms")
 }
 
-// Admission writes a MutatingWebhookConfiguration for the server's /admit. Of a request for a token, a
-// validating webhook sees the audiences that the API server has filled in, which no pod names.
+// Admission writes a MutatingWebhookConfiguration for the server's /admit.
 func Admission(o *Options) (string, error) {
 	if err := o.check(); err != nil {
 		return "", err
@@ -131,12 +130,13 @@ func Admission(o *Options) (string, error) {
 	}
 	d := &document{}
 	d.line("# What only admission sees of a write: the name of a created object, and its content.")
+	d.line("# It is a mutating webhook although it changes nothing: only these get objects as the agent sent them,")
+	d.line("# before defaults are filled in, and NodeRestriction decides about these.")
 	d.line("# Replace CA_BUNDLE with the authority of the server's certificate: base64 -w0 ca.crt")
 	for _, line := range o.sends() {
 		d.line("# %s", line)
 	}
 	d.line("apiVersion: admissionregistration.k8s.io/v1")
-	d.line("# Nothing is changed, but only mutating webhooks see objects as they were sent, before defaults are filled in.")
 	d.line("kind: MutatingWebhookConfiguration")
 	d.line("metadata:")
 	d.line("  name: node-authorizer-containment")

@@ -36,8 +36,8 @@ func apiKinds() map[string]map[string]string {
 			"persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount", "events": "Event",
 		},
 		"policy.node-authorizer.io/v1alpha1": {"nodescopes": "NodeScope", "quarantines": "Quarantine"},
-		"storage.k8s.io/v1":  {"volumeattachments": "VolumeAttachment", "csidrivers": "CSIDriver"},
-		"resource.k8s.io/v1": {"resourceslices": "ResourceSlice"},
+		"storage.k8s.io/v1":                  {"volumeattachments": "VolumeAttachment", "csidrivers": "CSIDriver"},
+		"resource.k8s.io/v1":                 {"resourceslices": "ResourceSlice"},
 		"rbac.authorization.k8s.io/v1": {
 			"roles": "Role", "rolebindings": "RoleBinding",
 			"clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding",

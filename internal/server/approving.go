@@ -19,6 +19,7 @@ func newApprover(j *join) (*approver.Controller, error) {
 	}
 	return approver.New(approver.Options{
 		Client: j.client, Ledger: j.ledger, Known: j.known,
+		Quarantines:     j.contained.quarantined(),
 		UnattestedNodes: string(a.UnattestedNodes), ServingAddresses: string(a.ServingAddresses),
 		// Servers on one host, concurrent or in succession, have different identities.
 		Identity:       host + "_" + rand.Text(),

@@ -34,7 +34,7 @@ type authentication struct {
 // until follow has read the mappings. The cluster is nil if no mappings are in it.
 func newAuthentication(
 	config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config,
-	metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue, shared *sharedEC2,
+	metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue, shared *sharedEC2, contained *contained,
 ) (*authentication, error) {
 	c := &config.IAM
 	r := &authentication{
@@ -51,7 +51,7 @@ func newAuthentication(
 	authenticator := iam.NewAuthenticator(iam.Options{
 		Verifier: verifier, Mappings: r.mappings, Instances: r.instances,
 		Partition: c.Partition, SessionCheck: iam.SessionCheck(c.SessionCheck), SessionCheckExempt: c.SessionCheckExemptRoles,
-		VPCs: c.EC2.VPCs, Reserved: reserved(c),
+		VPCs: c.EC2.VPCs, Quarantines: contained.quarantined(), Reserved: reserved(c),
 	})
 	options := webhookOptions(config, metrics, bodies, authenticatePath)
 	options.Unasked = func(refusal *iam.Refusal) { metrics.Unasked(refusal); refusals.Unasked(refusal) }

@@ -16,6 +16,7 @@ func newBootstrap(j *join) (*bootstrap.Service, error) {
 		TokenTTL:           b.Token.TTL.Duration,
 		Reattestation:      bootstrap.Policy(b.Reattestation),
 		VerifyRegistration: b.VerifyRegistration,
+		Quarantines:        j.contained.quarantined(),
 		Limits: bootstrap.Limits{
 			PerSecond: float64(b.RateLimit.PerSecond), Burst: int(b.RateLimit.Burst),
 			PerSourcePerSecond: float64(b.RateLimit.PerSource.PerSecond), PerSourceBurst: int(b.RateLimit.PerSource.Burst),

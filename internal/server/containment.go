@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
 	"github.com/node-authorizer/node-authorizer/internal/containment"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
@@ -27,6 +29,7 @@ type contained struct {
 	nodes *nodeCount
 	// users returns the names of the server's own user, as far as they are known.
 	users func() []string
+	now   func() time.Time
 }
 
 // newContained returns the follower for a valid configuration.
@@ -36,7 +39,7 @@ func newContained(
 	if !config.Containment.Enabled() {
 		return nil, nil
 	}
-	c := &contained{config: &config.Containment, users: opts.users}
+	c := &contained{config: &config.Containment, users: opts.users, now: opts.now}
 	var err error
 	limit := c.config.MaxQuarantinedNodes
 	if c.config.Quarantines == v1alpha1.Enabled && strings.HasSuffix(string(limit), "%") {
@@ -48,7 +51,7 @@ func newContained(
 		Cluster:    cluster,
 		NodeScopes: c.config.NodeScopes == v1alpha1.Enabled, Quarantines: c.config.Quarantines == v1alpha1.Enabled,
 		MaxQuarantinedNodes: c.maxNodes, MaxStaleness: config.Cluster.MaxStaleness.Duration,
-		Observer: newContainmentLog(opts.Logger),
+		Observer: newContainmentLog(opts.Logger), Now: opts.now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("containment: %w", err)
@@ -109,7 +112,7 @@ func (c *contained) options() evaluate.Containment {
 	if c == nil {
 		return evaluate.Containment{}
 	}
-	o := evaluate.Containment{Self: c.self}
+	o := evaluate.Containment{Self: c.self, Now: c.now}
 	if c.config.NodeScopes == v1alpha1.Enabled {
 		o.Scopes, o.ScopesKnown = c.live.Policy(), c.live.NodeScopesFresh
 	}
@@ -117,6 +120,15 @@ func (c *contained) options() evaluate.Containment {
 		o.Quarantines = func() (*quarantine.Set, error) { return c.live.Quarantines().Load(), c.live.QuarantinesFresh() }
 	}
 	return o
+}
+
+// quarantined finds quarantined nodes and credentials for other parts of the server; nil if Quarantines are
+// not followed.
+func (c *contained) quarantined() approver.Quarantines {
+	if c == nil || c.config.Quarantines != v1alpha1.Enabled {
+		return nil
+	}
+	return c.live
 }
 
 // self reports whether a user is the server's own.

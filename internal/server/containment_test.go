@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,7 +43,8 @@ func inBothModes(t *testing.T, test func(t *testing.T, configure func(*v1alpha1.
 				if c.Authorization.Mode = mode; mode == v1alpha1.ChainMode {
 					c.Authorization.ConfigFile = filepath.Join(t.TempDir(), "authorization.yaml")
 					write(t, c.Authorization.ConfigFile, []byte(`{"apiVersion": "apiserver.config.k8s.io/v1",
-						"kind": "AuthorizationConfiguration", "authorizers": [{"type": "Node", "name": "node"}, {"type": "RBAC", "name": "rbac"}]}`))
+						"kind": "AuthorizationConfiguration",
+						"authorizers": [{"type": "Node", "name": "node"}, {"type": "RBAC", "name": "rbac"}]}`))
 				}
 			}, mode == v1alpha1.ChainMode)
 		})
@@ -238,7 +240,8 @@ func TestObservingOnlyCountsAndLogs(t *testing.T) {
 				t.Errorf("%s is counted as %q", code, got)
 			}
 		}
-		if log := s.log.String(); strings.Count(log, "request would be refused") != 2 || !strings.Contains(log, "NodeScope agent would refuse") {
+		log := s.log.String()
+		if strings.Count(log, "request would be refused") != 2 || !strings.Contains(log, "NodeScope agent would refuse") {
 			t.Errorf("the log is\n%s", log)
 		}
 	})
@@ -308,11 +311,64 @@ func (s *testServer) admitAs(user, token, operation, resource, name string) *adm
 	if token != "" {
 		extra = fmt.Sprintf(`{%q: [%q]}`, nodeidentity.ExtraNode, token)
 	}
-	review := json.RawMessage(fmt.Sprintf(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u1",
-		"kind": {"version": "v1", "kind": "Node"}, "resource": {"version": "v1", "resource": %q}, "operation": %q,
-		"userInfo": {"username": %q, "groups": [], "extra": %s}, "object": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q}}}}`,
+	review := json.RawMessage(fmt.Sprintf(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+		"uid": "u1", "kind": {"version": "v1", "kind": "Node"}, "resource": {"version": "v1", "resource": %q}, "operation": %q,
+		"userInfo": {"username": %q, "groups": [], "extra": %s}, 
+		"object": {"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q}}}}`,
 		resource, operation, user, extra, name))
 	var answer admissionv1.AdmissionReview
 	s.exchange(admitPath, review, &answer)
 	return answer.Response
+}
+
+// TestOldNodeScopesDecideNothing: a Quarantine that was written since is not known.
+func TestOldNodeScopesDecideNothing(t *testing.T) {
+	t.Parallel()
+	inBothModes(t, func(t *testing.T, configure func(*v1alpha1.ServerConfiguration), rbac bool) {
+		api := agentShop(t)
+		api.set("nodescopes", fmt.Sprintf(agentScope, "Enforce"))
+		began, passed := time.Now(), atomic.Int64{}
+		s := startTestServer(t, api.URL, configure, func(o *Options) {
+			o.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+		})
+		s.ready()
+		s.expect(rbac, agent, "a", "delete", "pods", "web", "no opinion")
+		api.stop()
+		passed.Store(int64(time.Hour))
+		status, body := s.readiness()
+		if status != 503 || !strings.Contains(body, "[-]nodescopes failed: the copy of nodescopes.policy.node-authorizer.io is ") ||
+			!strings.Contains(body, "[-]quarantines failed: ") {
+			t.Errorf("readyz: %d %s", status, body)
+		}
+		for user, token := range map[string]string{agent: "a", "system:serviceaccount:shop:web": "", "system:node:a": ""} {
+			if got := s.askAs(user, token, "delete", "services", "web"); got != nil {
+				t.Errorf("%s: %+v", user, got)
+			}
+		}
+		s.expect(rbac, "alice", "", "delete", "services", "web", "no opinion")
+		if got := s.admitAs(agent, "a", "CREATE", "nodes", "a"); got.Allowed || got.Result.Code != 500 {
+			t.Errorf("a write: %+v", got)
+		}
+		for endpoint, want := range map[string]string{"authorize": "3", "admit": "1"} {
+			if got := s.metric(`node_authorizer_stale_answers_total{endpoint="` + endpoint + `"}`); got != want {
+				t.Errorf("%s stale answers of %s are counted, want %s", got, endpoint, want)
+			}
+		}
+	})
+}
+
+// TestQuarantinesEndByTheClock: without an event, and without a compilation.
+func TestQuarantinesEndByTheClock(t *testing.T) {
+	t.Parallel()
+	api := shop(t)
+	began, passed := time.Now(), atomic.Int64{}
+	api.set("quarantines", fmt.Sprintf(`{"metadata": {"name": "node-a"}, "spec": {"node": "a", "expirationTime": %q}}`,
+		began.Add(time.Minute).UTC().Format(time.RFC3339)))
+	s := startTestServer(t, api.URL, containing, func(o *Options) {
+		o.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	})
+	s.ready()
+	s.expect(false, "system:node:a", "", "get", "nodes", "a", "denied")
+	passed.Store(int64(time.Minute))
+	s.expect(false, "system:node:a", "", "get", "nodes", "a", "allowed")
 }

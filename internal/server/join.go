@@ -33,6 +33,8 @@ type join struct {
 	attestor *pendingAttestor
 	service  *bootstrap.Service
 	key      *tokenKey
+	// contained is nil if nothing is quarantined.
+	contained *contained
 	// approver is nil if this server does not approve.
 	approver *approver.Controller
 }
@@ -40,14 +42,14 @@ type join struct {
 // newJoin returns the parts that the configuration enables; nil if there are none.
 func newJoin(
 	config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config,
-	metrics *observe.Metrics, refusals *observe.Refusals, shared *sharedEC2,
+	metrics *observe.Metrics, refusals *observe.Refusals, shared *sharedEC2, contained *contained,
 ) (*join, error) {
 	if config.Bootstrap.Address == "" && !config.Approver.Enabled {
 		return nil, nil
 	}
 	j := &join{
 		config: config, version: opts.Version, logger: opts.Logger,
-		observer: joinObserver{metrics, refusals}, reach: &reach{},
+		observer: joinObserver{metrics, refusals}, reach: &reach{}, contained: contained,
 	}
 	cluster = rest.CopyConfig(cluster)
 	cluster.QPS = -1 // only the API server limits

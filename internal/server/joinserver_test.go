@@ -42,6 +42,8 @@ type requests struct {
 	mu   sync.Mutex
 	seen map[string]int // by verb and path, without names
 	down bool
+	// forbidden is the end of paths that may not be read; empty for none.
+	forbidden string
 }
 
 func (r *requests) fault(request *http.Request) fakeapiserver.Fault {
@@ -49,6 +51,9 @@ func (r *requests) fault(request *http.Request) fakeapiserver.Fault {
 	defer r.mu.Unlock()
 	if r.down {
 		return fakeapiserver.Unavailable
+	}
+	if r.forbidden != "" && strings.HasSuffix(request.URL.Path, r.forbidden) {
+		return fakeapiserver.Forbidden
 	}
 	names := regexp.MustCompile(`/(bootstrap-token-\w+|worker-\w+|alwaysallow-[\w-]+|csr-\w+)`)
 	path := names.ReplaceAllString(request.URL.Path, "/NAME")
@@ -63,6 +68,12 @@ func (r *requests) outage(down bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down = down
+}
+
+func (r *requests) forbid(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forbidden = path
 }
 
 func (r *requests) count(request string) int {
@@ -85,7 +96,14 @@ func (r *requests) all() []string {
 // newJoinServer starts a server with the attestor alwaysallow that requires client certificates.
 func newJoinServer(t *testing.T, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options)) *joinServer {
 	t.Helper()
-	asked := &requests{}
+	return newJoinServerIn(t, &requests{}, configure, options...)
+}
+
+// newJoinServerIn does so in a cluster whose requests are recorded, and may fail from the beginning.
+func newJoinServerIn(
+	t *testing.T, asked *requests, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options),
+) *joinServer {
+	t.Helper()
 	cluster := fakeapiserver.New(fakeapiserver.Options{Fault: asked.fault, Allow: allowed("selfnodeserver")})
 	t.Cleanup(cluster.Close)
 	s := &joinServer{cluster: cluster, asked: asked}

@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // nodeCount counts the nodes of the cluster from time to time. Every part of a server may need the

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -26,6 +27,8 @@ type Options struct {
 	aws http.RoundTripper
 	// users returns the names of the server's own user; nil means those in its credentials.
 	users func() []string
+	// now is the clock of NodeScopes and Quarantines; nil means time.Now.
+	now func() time.Time
 }
 
 // Server is a server. New returns one that listens; Run serves.
@@ -78,12 +81,12 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	}
 	shared := newSharedEC2(&config.IAM.EC2, opts.aws, s.measures.EC2Request)
 	if config.Webhook.Answers(v1alpha1.ServeAuthentication) {
-		s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies, shared)
+		s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies, shared, s.contained)
 		if err != nil {
 			return nil, err
 		}
 	}
-	if s.join, err = newJoin(config, opts, cluster, s.measures, s.refusals, shared); err != nil {
+	if s.join, err = newJoin(config, opts, cluster, s.measures, s.refusals, shared, s.contained); err != nil {
 		return nil, err
 	}
 	if ages := s.ages(); len(ages) > 0 {
@@ -117,7 +120,7 @@ func decides(config *v1alpha1.ServerConfiguration) bool {
 
 // needsCluster reports whether a server sends requests to an API server.
 func needsCluster(config *v1alpha1.ServerConfiguration) bool {
-	return decides(config) || config.Containment.Enabled() || config.Bootstrap.Address != "" || config.Approver.Enabled || config.Containment.Enabled() ||
+	return decides(config) || config.Bootstrap.Address != "" || config.Approver.Enabled || config.Containment.Enabled() ||
 		config.Webhook.Answers(v1alpha1.ServeAuthentication) && mappingsInCluster(&config.IAM)
 }
 

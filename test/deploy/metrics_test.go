@@ -29,6 +29,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/containment"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -94,6 +95,8 @@ func served(t *testing.T) map[string]family {
 	age.MarkCurrent()
 	m.WatchAges([]staleness.Aged{age})
 	m.TooOld(observe.EndpointApprover)
+	m.ScopeRefused(&decision.ScopeRefusal{Code: "ScopeNoRule"})
+	m.WatchContainment(containmentStats{})
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(),
 		httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
 
@@ -140,3 +143,12 @@ func ofAPIServers(t *testing.T) map[string]family {
 	maps.DeleteFunc(found, func(name string, _ family) bool { return !strings.HasPrefix(name, "apiserver_") })
 	return found
 }
+
+// containmentStats says what follows NodeScopes.
+type containmentStats struct{}
+
+func (containmentStats) Stats() []containment.Stats {
+	return []containment.Stats{{Resource: "nodescopes", LastChange: time.Now()}}
+}
+
+func (containmentStats) QuarantinedNodes() int { return 0 }

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+)
+
+// quarantineClient reads and writes Quarantines, and what commands about them need to know of the
+// cluster.
+type quarantineClient struct {
+	*gentype.ClientWithList[*policyv1alpha1.Quarantine, *policyv1alpha1.QuarantineList]
+	cluster kubernetes.Interface
+}
+
+func newQuarantineClient(config *rest.Config) (*quarantineClient, error) {
+	cluster, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+	}
+	scheme := runtime.NewScheme()
+	if err := policyv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the types of quarantines: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	gv := policyv1alpha1.GroupVersion()
+	config.GroupVersion, config.APIPath = &gv, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+	}
+	return &quarantineClient{gentype.NewClientWithList(
+		policyv1alpha1.QuarantineResource, client, runtime.NewParameterCodec(scheme), "",
+		func() *policyv1alpha1.Quarantine { return &policyv1alpha1.Quarantine{} },
+		func() *policyv1alpha1.QuarantineList { return &policyv1alpha1.QuarantineList{} },
+	), cluster}, nil
+}
+
+// all lists the Quarantines, sorted by name as the API server does.
+func (c *quarantineClient) all(ctx context.Context) ([]policyv1alpha1.Quarantine, error) {
+	list, err := c.List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf(
+			"the cluster does not know quarantines: install the CustomResourceDefinition, or check which cluster you asked: %w", err,
+		)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list quarantines: %w", err)
+	}
+	return list.Items, nil
+}

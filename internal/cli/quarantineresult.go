@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/graph"
+)
+
+// quarantineResult is what was quarantined, whether that has an effect, and what to do next.
+type quarantineResult struct {
+	// Quarantine is the name of the Quarantine.
+	Quarantine string `json:"quarantine"`
+	quarantineTarget
+	// DryRun is true if nothing was changed.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Written says what was done with the Quarantine, or would be.
+	Written written `json:"written"`
+	// Reason is its reason.
+	Reason string `json:"reason,omitempty"`
+	// Until is when it ends by itself; null if it does not.
+	Until *metav1.Time `json:"until"`
+	// Allow are the words of --allow for what is not refused, and OtherRules counts the rules that no
+	// word stands for.
+	Allow      []string `json:"allow"`
+	OtherRules int      `json:"otherRules,omitempty"`
+	// Accepted is whether the servers accept the Quarantine, and Refused whether the API server that
+	// was asked refuses what it is about; both are omitted after a dry run.
+	Accepted *effect `json:"accepted,omitempty"`
+	Refused  *effect `json:"refused,omitempty"`
+	// Secrets counts the secrets that the node's credential could read; omitted for credentials.
+	Secrets *secretCount `json:"secrets,omitempty"`
+	// Open is what the Quarantine does not end.
+	Open []string `json:"open"`
+	// Next is what else to do.
+	Next []nextStep `json:"next"`
+}
+
+// secretCount counts the secrets that a node could read.
+type secretCount struct {
+	// Count is how many reach lists; null if they could not be counted.
+	Count *int `json:"count"`
+	// Incomplete says why there may be more, or why they could not be counted.
+	Incomplete string `json:"incomplete,omitempty"`
+}
+
+// nextStep is one thing to do.
+type nextStep struct {
+	// Do says what, and Command is the command line for it.
+	Do      string `json:"do"`
+	Command string `json:"command"`
+}
+
+func newQuarantineResult(object *policyv1alpha1.Quarantine, did written, dryRun bool) *quarantineResult {
+	words, others := allowed(&object.Spec)
+	if words == nil {
+		words = []string{}
+	}
+	r := &quarantineResult{
+		Quarantine: object.Name, quarantineTarget: targetOf(object), DryRun: dryRun, Written: did,
+		Reason: object.Spec.Reason, Until: object.Spec.ExpirationTime, Allow: words, OtherRules: others,
+	}
+	r.Open, r.Next = r.open(), r.next()
+	return r
+}
+
+// status is the exit status.
+func (r *quarantineResult) status() int {
+	switch {
+	case r.DryRun:
+		return statusAllowed
+	case r.Accepted.Answer == no || r.Refused.Answer == no:
+		return statusDenied
+	case r.Accepted.Answer == yes && r.Refused.Answer == yes:
+		return statusAllowed
+	}
+	return statusUndecided
+}
+
+// countTime bounds how long secrets are counted.
+const countTime = 20 * time.Second
+
+// countSecrets counts the secrets that the command reach lists for the node.
+func (r *quarantineResult) countSecrets(ctx context.Context, a *app, of *connection) {
+	ctx, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	r.Secrets = &secretCount{}
+	count, incomplete, err := secretsOf(ctx, a, of, r.Node)
+	if err != nil {
+		r.Secrets.Incomplete = oneLine(err).Error()
+		return
+	}
+	r.Secrets.Count = &count
+	if incomplete {
+		r.Secrets.Incomplete = "not everything could be read"
+	}
+}
+
+func secretsOf(ctx context.Context, a *app, of *connection, node string) (count int, incomplete bool, err error) {
+	flags := &stateFlags{app: a, connection: of, parts: true}
+	state, err := flags.readState(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	s, err := flags.newSession(ctx, state, nil)
+	if err != nil {
+		return 0, false, err
+	}
+	only, err := s.newFilter([]string{"secrets"}, "")
+	if err != nil {
+		return 0, false, err
+	}
+	reached, err := s.reach(node, only)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, o := range reached.Objects {
+		if o.Kind == graph.Secret.String() {
+			count++
+		}
+	}
+	return count, len(reached.Missing) > 0, nil
+}
+
+// drains reports whether the kubelet may follow its pods and write the status of its node.
+func (r *quarantineResult) drains() bool {
+	return slices.Contains(r.Allow, allowDrain)
+}
+
+// open describes what the Quarantine does not end.
+func (r *quarantineResult) open() []string {
+	lines := []string{
+		"Watches, logs and execs that are open run on until they end.",
+		"Members of the group system:masters are not refused: no authorizer is asked about them.",
+	}
+	if r.Node == "" {
+		return append(lines,
+			"Other credentials of the same user are not refused.",
+			"API servers name certificates since Kubernetes 1.32, and tokens since 1.30: one that is older does not refuse them.")
+	}
+	lines = append(lines,
+		"Tokens that are bound to no pod, and credentials of others that were read on the node, are not refused.",
+		"What runs on the machine runs on, and the kubelet's own port answers: stop the machine, or cut off its network.",
+	)
+	if r.drains() {
+		return append(lines, "The node stays Ready, because its kubelet may write its status: cordon it.")
+	}
+	return append(lines,
+		"By default, the node counts as unreachable within a minute, and its pods are started elsewhere after five more. "+
+			"Those on the machine still run.")
+}
+
+// next lists what else to do.
+func (r *quarantineResult) next() []nextStep {
+	if r.Node == "" {
+		return []nextStep{{"End it", "node-authorizer release " + r.String()}}
+	}
+	pods := nextStep{
+		"Delete its pods; the kubelet cannot say that they have ended, so force it when the machine is stopped",
+		"kubectl delete pods --all-namespaces --field-selector spec.nodeName=" + r.Node,
+	}
+	if r.drains() {
+		pods = nextStep{"Delete its pods", "kubectl drain " + r.Node + " --ignore-daemonsets --delete-emptydir-data"}
+	}
+	return []nextStep{
+		{"Keep new pods away from the node", "kubectl cordon " + r.Node},
+		pods,
+		{"Rotate the secrets that its pods use", "node-authorizer reach " + r.Node + " --kind secrets"},
+		{"Keep the machine from joining again for good", "node-authorizer revoke " + r.Node},
+		{"End it", "node-authorizer release " + r.String()},
+	}
+}
+
+// text says how many secrets the node could read.
+func (c *secretCount) text() string {
+	switch {
+	case c.Count == nil:
+		return "not known how many it could read: " + c.Incomplete
+	case c.Incomplete != "":
+		return fmt.Sprintf("it could read %d at least: %s", *c.Count, c.Incomplete)
+	}
+	return fmt.Sprintf("it could read %d", *c.Count)
+}
