@@ -82,8 +82,11 @@ func (g *Graph) Notes() []string {
 	if g.enforced == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf(
-		"%d NodeScope(s) are taken as enforced: that kube-apiserver asks about them is not visible here", g.enforced)}
+	scopes := "1 NodeScope counts"
+	if g.enforced > 1 {
+		scopes = fmt.Sprintf("%d NodeScopes count", g.enforced)
+	}
+	return []string{scopes + " as enforced: the state does not show whether kube-apiserver asks about NodeScopes"}
 }
 
 // collectScopes finds out whether scopes are enforced.

@@ -22,6 +22,9 @@ func (s *session) attackCluster(f *attackPathsFlags) *attackpaths.Cluster {
 		Audiences: s.audiencesOfPod, EKS: strings.Contains(s.State.ServerVersion, "-eks-"), Serves: s.serves(),
 		Custom: f.custom, Policies: admissionpolicy.New(),
 	}
+	if s.Scopes != nil {
+		c.NodeScopes = s.Scopes.Policy()
+	}
 	for _, start := range f.starts {
 		if start.Kind == attackpaths.User {
 			c.Users = append(c.Users, attackpaths.Identity{Name: start.Name, Groups: f.groups})

@@ -215,6 +215,9 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		return err
 	}
 	a.noteGaps(g.Gaps())
+	for _, line := range g.Notes() {
+		a.printLine("note: ", line)
+	}
 	if f.allNodes {
 		return a.attackPathsOfNodes(s, g, f, format)
 	}
