@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,20 +38,38 @@ type Containment struct {
 // links returns the authorizers of Quarantines and NodeScopes, which come before all others.
 func (e *Evaluator) links(c *Containment) chain.Chain {
 	var links chain.Chain
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Self == nil {
 		c.Self = func(string) bool { return false }
 	}
 	if c.Quarantines != nil {
-		links = append(links, chain.Quarantine(c.Quarantines, c.Now))
+		links = append(links, quarantineLink{chain.Quarantine(c.Quarantines, c.Now)})
 	}
 	if c.Scopes != nil {
 		e.Scopes = nodescope.New(c.Scopes, e.State.Graph, e.Node, e.Restriction)
-		links = append(links, chain.NodeScope(e.Scopes))
+		links = append(links, scopeLink{chain.NodeScope(e.Scopes), e})
+	}
+	if !e.ofAuthorization() {
+		return nil
 	}
 	return links
+}
+
+// join puts the authorizers of Quarantines and NodeScopes before the others. To predict an API server,
+// that of system:masters comes first: it asks no authorizer about members of it.
+func (e *Evaluator) join(links, rest chain.Chain) chain.Chain {
+	e.mastersFirst = e.stored != nil && len(links) > 0 && len(rest) > 0 && rest[0].Name() == chain.NameMasters
+	if e.mastersFirst {
+		return slices.Concat(rest[:1], links, rest[1:])
+	}
+	return slices.Concat(links, rest)
+}
+
+// others returns the authorizers after those of [Evaluator.contain], and that of system:masters.
+func (e *Evaluator) others() chain.Chain {
+	if e.mastersFirst {
+		return slices.Concat(e.Chain[:1], e.Chain[1+e.first:])
+	}
+	return e.Chain[e.first:]
 }
 
 // contain asks the Quarantines and the NodeScopes. If they refuse, refused is true and the opinion is
@@ -58,6 +77,9 @@ func (e *Evaluator) links(c *Containment) chain.Chain {
 // Otherwise the opinion has at most what a NodeScope observes.
 func (e *Evaluator) contain(req *access.Request) (opinion decision.Opinion, refused bool, err error) {
 	c := &e.containment
+	if !e.ofAuthorization() || e.stored != nil && slices.Contains(req.Groups, chain.NameMasters) {
+		return decision.Opinion{}, false, nil
+	}
 	if c.Quarantines != nil && mayBeQuarantined(req) {
 		set, err := c.Quarantines()
 		if err != nil && !c.Self(req.User) {
@@ -98,14 +120,17 @@ func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refuse
 	case !known:
 		return decision.Opinion{}, false, nil
 	}
-	answer := e.Scopes.Decide(req)
+	answer, err := e.decideScopes(req)
+	if err != nil {
+		return failClosed(codeOf(err)), false, err
+	}
 	if answer.Code == nodescope.NotInScope {
 		return decision.Opinion{}, false, nil
 	}
-	if err := e.scopeUndecided(scopeReads(req, &answer, answer.EnforcedUses), answer.Decision == verdict.Deny); err != nil {
+	if err := e.scopeUndecided(req, &answer); err != nil {
 		return failClosed(codeOf(err)), false, err
 	}
-	if !answer.Refused() || answer.Decision != verdict.Deny && e.scopeUndecided(scopeReads(req, &answer, answer.Uses), true) != nil {
+	if !answer.Refused() || e.observedUndecided(req, &answer, scopeReads(req, &answer, answer.Uses)) {
 		return decision.Opinion{}, false, nil
 	}
 	opinion = decision.Opinion{Node: answer.Node, Scope: refusalOf(req, answer)}
@@ -142,7 +167,17 @@ func refusalOf(req *access.Request, answer nodescope.Answer) *decision.ScopeRefu
 
 // scopeUndecided returns an error if the answer depends on state that is too old, or if it is a refusal
 // that missing state could change. What a NodeScope in the mode Observe depends on changes no answer.
-func (e *Evaluator) scopeUndecided(on source.Kinds, refused bool) error {
+func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer) error {
+	return e.scopesUndecided(req, answer, scopeReads(req, answer, answer.EnforcedUses), answer.Decision == verdict.Deny)
+}
+
+// observedUndecided reports whether it is not decided that a NodeScope in the mode Observe would refuse.
+func (e *Evaluator) observedUndecided(req *access.Request, answer *nodescope.Answer, on source.Kinds) bool {
+	return answer.Decision != verdict.Deny && e.scopesUndecided(req, answer, on, true) != nil
+}
+
+// scopesUndecided is scopeUndecided for the kinds on which a part of the answer depends.
+func (e *Evaluator) scopesUndecided(req *access.Request, answer *nodescope.Answer, on source.Kinds, refused bool) error {
 	if on == 0 {
 		return nil
 	}
@@ -157,6 +192,9 @@ func (e *Evaluator) scopeUndecided(on source.Kinds, refused bool) error {
 	_ = e.State.Probe(on) // the state keeps the error
 	if missing := unread(e.State, on); len(missing) > 0 {
 		return &UnreadError{missing}
+	}
+	if lacks := e.scopeLacks(req, answer); len(lacks) > 0 {
+		return &LackError{lacks}
 	}
 	return nil
 }

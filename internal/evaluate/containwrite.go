@@ -75,7 +75,7 @@ func (e *Evaluator) scopeWrite(
 	if a, undecided := e.scopeWriteUndecided(req, asked, &answer); undecided {
 		return a, true
 	}
-	if !answer.Refused() || answer.Decision != verdict.Deny && e.scopeUndecided(writeReads(req, asked, &answer, answer.Uses), true) != nil {
+	if !answer.Refused() || e.observedUndecided(asked, &answer.Answer, writeReads(req, asked, &answer, answer.Uses)) {
 		return Admission{}, false
 	}
 	asked.Verb = "write"
@@ -113,6 +113,9 @@ func (e *Evaluator) scopeWriteUndecided(
 	_ = e.State.Probe(on) // the state keeps the error
 	if missing := unread(e.State, on); len(missing) > 0 {
 		return Admission{Unread: missing}, true
+	}
+	if lacks := e.scopeLacks(asked, &answer.Answer); len(lacks) > 0 {
+		return Admission{Lacks: lacks}, true
 	}
 	return Admission{}, false
 }
