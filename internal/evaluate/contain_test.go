@@ -16,7 +16,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -276,35 +275,6 @@ func TestWritesOfScopedAccounts(t *testing.T) {
 		create.Operation, create.Resource, create.Namespace = noderestriction.Create, "nodes", ""
 		if object, _ := c.Reads(create); !object {
 			t.Errorf("%s: the object of a new node is not read", mode)
-		}
-	}
-}
-
-// TestCreatesWithoutANameAreDecoded: an object of a kind that nothing reads is not decoded, because an error of
-// the webhook would refuse the write, even in the mode Observe.
-func TestCreatesWithoutANameAreDecoded(t *testing.T) {
-	const document = `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "1", "operation": "CREATE",
-		"kind": {"group": %[1]q, "version": "v1", "kind": %[2]q}, "resource": {"group": %[1]q, "version": "v1", "resource": %[3]q},
-		"userInfo": {"username": "system:serviceaccount:kube-system:agent", "extra": {"authentication.kubernetes.io/node-name": ["a"]}},
-		"object": {"kind": %[2]q, "metadata": {"generateName": "x-"}, "spec": {"user": "u"}}}}`
-	for _, mode := range []v1alpha1.Mode{v1alpha1.Enforce, v1alpha1.Observe} {
-		c := newContained(t, mode, "")
-		for _, of := range [][3]string{
-			{"authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews"},
-			{"authentication.k8s.io", "TokenReview", "tokenreviews"},
-			{"", "Event", "events"},
-			{"example.com", "Report", "reports"},
-		} {
-			asked, err := review.DecodeAdmission(fmt.Appendf(nil, document, of[0], of[1], of[2]), c.Reads)
-			if err != nil {
-				t.Errorf("%s, %s: %v", mode, of[2], err)
-				continue
-			}
-			got := c.Admit(t.Context(), asked.Request())
-			passes := mode == v1alpha1.Observe || of[0] != "example.com"
-			if (got.Decision == verdict.Allow) != passes {
-				t.Errorf("%s, %s: %+v", mode, of[2], got.Answer)
-			}
 		}
 	}
 }

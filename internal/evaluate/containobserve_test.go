@@ -1,11 +1,13 @@
 package evaluate_test
 
 import (
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/nodescope"
@@ -50,7 +52,8 @@ func TestObservingChangesNoAnswerOfAnotherScope(t *testing.T) {
 					t.Errorf("%s: %+v, %v", mode, got, err)
 				}
 			}
-			if got := c.Admit(t.Context(), write); got.Decision != verdict.Allow || got.TooOld != nil || len(got.Unread) > 0 || got.Scope != nil {
+			got := c.Admit(t.Context(), write)
+			if got.Decision != verdict.Allow || got.TooOld != nil || len(got.Unread) > 0 || got.Scope != nil {
 				t.Errorf("the write: %+v", got)
 			}
 			if tc.tooOld == 0 {
@@ -67,5 +70,34 @@ func TestObservingChangesNoAnswerOfAnotherScope(t *testing.T) {
 				t.Errorf("the write, if both enforce: %+v", got)
 			}
 		})
+	}
+}
+
+// TestCreatesWithoutANameAreDecoded: an object of a kind that nothing reads is not decoded, because an error of
+// the webhook would refuse the write, even in the mode Observe.
+func TestCreatesWithoutANameAreDecoded(t *testing.T) {
+	const document = `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "1", "operation": "CREATE",
+		"kind": {"group": %[1]q, "version": "v1", "kind": %[2]q}, "resource": {"group": %[1]q, "version": "v1", "resource": %[3]q},
+		"userInfo": {"username": "system:serviceaccount:kube-system:agent", "extra": {"authentication.kubernetes.io/node-name": ["a"]}},
+		"object": {"kind": %[2]q, "metadata": {"generateName": "x-"}, "spec": {"user": "u"}}}}`
+	for _, mode := range []v1alpha1.Mode{v1alpha1.Enforce, v1alpha1.Observe} {
+		c := newContained(t, mode, "")
+		for _, of := range [][3]string{
+			{"authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews"},
+			{"authentication.k8s.io", "TokenReview", "tokenreviews"},
+			{"", "Event", "events"},
+			{"example.com", "Report", "reports"},
+		} {
+			asked, err := review.DecodeAdmission(fmt.Appendf(nil, document, of[0], of[1], of[2]), c.Reads)
+			if err != nil {
+				t.Errorf("%s, %s: %v", mode, of[2], err)
+				continue
+			}
+			got := c.Admit(t.Context(), asked.Request())
+			passes := mode == v1alpha1.Observe || of[0] != "example.com"
+			if (got.Decision == verdict.Allow) != passes {
+				t.Errorf("%s, %s: %+v", mode, of[2], got.Answer)
+			}
+		}
 	}
 }

@@ -121,7 +121,9 @@ func (e *Evaluator) scopeWriteUndecided(
 }
 
 // writeReads returns the kinds of a part of the state on which the answer to a write depends.
-func writeReads(req *noderestriction.Request, asked *access.Request, answer *nodescope.Admission, uses nodescope.Uses) source.Kinds {
+func writeReads(
+	req *noderestriction.Request, asked *access.Request, answer *nodescope.Admission, uses nodescope.Uses,
+) source.Kinds {
 	on := scopeReads(asked, &answer.Answer, uses)
 	if uses&nodescope.UsesNodeRestriction != 0 {
 		on |= checkedKinds(req)
