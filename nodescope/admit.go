@@ -35,7 +35,8 @@ func (a *Authorizer) Admit(ctx context.Context, req *noderestriction.Request) Ad
 }
 
 // Reads reports which objects of a write Admit reads, so that a caller need not decode the others.
-// Req needs no objects.
+// Req needs no objects. An object is not read for its name: API servers send the name of a new object with
+// the write, and a generated one is never that of the node.
 func (a *Authorizer) Reads(req *noderestriction.Request) (object, oldObject bool) {
 	account, namespace := a.policy.Load().of(req.User)
 	if len(account)+len(namespace) == 0 {
@@ -48,7 +49,7 @@ func (a *Authorizer) Reads(req *noderestriction.Request) (object, oldObject bool
 	if a.restriction != nil && (haveAsNode(account) || haveAsNode(namespace)) {
 		object, oldObject = a.restriction.Reads(writtenByNode(node, req))
 	}
-	return object || req.Operation == noderestriction.Create && req.Name == "", oldObject
+	return object, oldObject
 }
 
 func haveAsNode(scopes []*Scope) bool {

@@ -51,8 +51,10 @@ type Answer struct {
 	Rule string `json:"rule,omitempty"`
 	// NodeCode is the answer of the Node authorizer for the node itself, if it was asked.
 	NodeCode verdict.Code `json:"nodeCode,omitempty"`
-	// Uses is the state that the answer depends on, a pass included.
-	Uses Uses `json:"-"`
+	// Uses is the state that the answer depends on, a pass included, and EnforcedUses the part of it that
+	// scopes in the mode Enforce depend on, so that the decision does.
+	Uses         Uses `json:"-"`
+	EnforcedUses Uses `json:"-"`
 
 	rule *rule
 }
@@ -85,8 +87,9 @@ type question struct {
 	// write is the write that admission asks about; nil in authorization.
 	write *write
 
-	uses     Uses
-	nodeCode verdict.Code
+	// uses is the state that the scopes depend on that were asked, and enforced that of those that enforce.
+	uses, enforced Uses
+	nodeCode       verdict.Code
 }
 
 // decide asks all scopes. The first one that refuses in the mode Enforce decides; otherwise the first
@@ -95,7 +98,7 @@ func (q *question) decide(lists ...[]*Scope) Answer {
 	answer := Answer{Decision: verdict.NoOpinion, Code: ScopePassed, Node: q.node}
 	for _, scopes := range lists {
 		for _, s := range scopes {
-			code, r := q.ask(s)
+			code, r := q.askNoting(s)
 			if code != ScopePassed && s.mode == v1alpha1.Enforce {
 				answer.set(verdict.Deny, code, s, r)
 				return q.complete(answer)
@@ -109,8 +112,20 @@ func (q *question) decide(lists ...[]*Scope) Answer {
 }
 
 func (q *question) complete(answer Answer) Answer {
-	answer.Uses, answer.NodeCode = q.uses, q.nodeCode
+	answer.Uses, answer.EnforcedUses, answer.NodeCode = q.uses, q.enforced, q.nodeCode
 	return answer
+}
+
+// askNoting asks one scope, and notes what its answer depends on if it enforces.
+func (q *question) askNoting(s *Scope) (verdict.Code, *rule) {
+	before := q.uses
+	q.uses = 0
+	code, r := q.ask(s)
+	if s.mode == v1alpha1.Enforce {
+		q.enforced |= q.uses
+	}
+	q.uses |= before
+	return code, r
 }
 
 func (a *Answer) set(decision verdict.Decision, code verdict.Code, s *Scope, r *rule) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -129,12 +128,9 @@ func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refuse
 		return decision.Opinion{}, false, nil
 	}
 	if err := e.scopeUndecided(req, &answer); err != nil {
-		if !e.enforced(req.User) {
-			return decision.Opinion{}, false, nil
-		}
 		return failClosed(codeOf(err)), false, err
 	}
-	if !answer.Refused() {
+	if !answer.Refused() || e.observedUndecided(req, &answer, scopeReads(req, &answer, answer.Uses)) {
 		return decision.Opinion{}, false, nil
 	}
 	opinion = decision.Opinion{Node: answer.Node, Scope: refusalOf(req, answer)}
@@ -162,12 +158,6 @@ func (e *Evaluator) scopesKnown(user string) (bool, error) {
 	return err == nil, err
 }
 
-// enforced reports whether a NodeScope can refuse requests of a user. One in the mode Observe changes no
-// answer, even if it could not be evaluated.
-func (e *Evaluator) enforced(user string) bool {
-	return slices.ContainsFunc(e.Scopes.Policy().Of(user), func(s *nodescope.Scope) bool { return s.Mode() == policyv1alpha1.Enforce })
-}
-
 func refusalOf(req *access.Request, answer nodescope.Answer) *decision.ScopeRefusal {
 	return &decision.ScopeRefusal{
 		Account: req.User, Scope: answer.Scope, Code: answer.Code, Enforced: answer.Decision == verdict.Deny,
@@ -176,9 +166,18 @@ func refusalOf(req *access.Request, answer nodescope.Answer) *decision.ScopeRefu
 }
 
 // scopeUndecided returns an error if the answer depends on state that is too old, or if it is a refusal
-// that missing state could change. What a NodeScope observes changes no answer.
+// that missing state could change. What a NodeScope in the mode Observe depends on changes no answer.
 func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer) error {
-	on := scopeReads(req, answer)
+	return e.scopesUndecided(req, answer, scopeReads(req, answer, answer.EnforcedUses), answer.Decision == verdict.Deny)
+}
+
+// observedUndecided reports whether it is not decided that a NodeScope in the mode Observe would refuse.
+func (e *Evaluator) observedUndecided(req *access.Request, answer *nodescope.Answer, on source.Kinds) bool {
+	return answer.Decision != verdict.Deny && e.scopesUndecided(req, answer, on, true) != nil
+}
+
+// scopesUndecided is scopeUndecided for the kinds on which a part of the answer depends.
+func (e *Evaluator) scopesUndecided(req *access.Request, answer *nodescope.Answer, on source.Kinds, refused bool) error {
 	if on == 0 {
 		return nil
 	}
@@ -187,7 +186,7 @@ func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer
 			return err
 		}
 	}
-	if answer.Decision != verdict.Deny {
+	if !refused {
 		return nil
 	}
 	_ = e.State.Probe(on) // the state keeps the error
@@ -200,16 +199,16 @@ func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer
 	return nil
 }
 
-// scopeReads returns the kinds that the answer of a NodeScope depends on.
-func scopeReads(req *access.Request, answer *nodescope.Answer) source.Kinds {
+// scopeReads returns the kinds of a part of the state on which the answer of NodeScopes depends.
+func scopeReads(req *access.Request, answer *nodescope.Answer, uses nodescope.Uses) source.Kinds {
 	var on source.Kinds
-	if answer.Uses&nodescope.UsesPods != 0 {
+	if uses&nodescope.UsesPods != 0 {
 		on |= source.Pods
 	}
-	if answer.Uses&nodescope.UsesNodeAuthorizer != 0 {
+	if uses&nodescope.UsesNodeAuthorizer != 0 {
 		on |= authorizationReads(answer.NodeCode, req)
 	}
-	if answer.Uses&nodescope.UsesNodeRestriction != 0 {
+	if uses&nodescope.UsesNodeRestriction != 0 {
 		on |= source.Pods | source.Nodes
 	}
 	return on

@@ -73,9 +73,9 @@ func (e *Evaluator) scopeWrite(
 		return Admission{}, false
 	}
 	if a, undecided := e.scopeWriteUndecided(req, asked, &answer); undecided {
-		return a, e.enforced(req.User)
+		return a, true
 	}
-	if !answer.Refused() {
+	if !answer.Refused() || e.observedUndecided(asked, &answer.Answer, writeReads(req, asked, &answer, answer.Uses)) {
 		return Admission{}, false
 	}
 	asked.Verb = "write"
@@ -95,11 +95,7 @@ func (e *Evaluator) scopeWriteUndecided(
 	req *noderestriction.Request, asked *access.Request, answer *nodescope.Admission,
 ) (a Admission, undecided bool) {
 	if !e.ages.Fresh() {
-		on := scopeReads(asked, &answer.Answer)
-		if answer.Uses&nodescope.UsesNodeRestriction != 0 {
-			on |= checkedKinds(req)
-		}
-		if err := e.ages.TooOld(on); err != nil {
+		if err := e.ages.TooOld(writeReads(req, asked, answer, answer.EnforcedUses)); err != nil {
 			return Admission{TooOld: err}, true
 		}
 	}
@@ -113,7 +109,7 @@ func (e *Evaluator) scopeWriteUndecided(
 	if answer.Restriction != nil {
 		on = admissionReads(req, answer.Restriction.Code)
 	}
-	on |= scopeReads(asked, &answer.Answer)
+	on |= scopeReads(asked, &answer.Answer, answer.EnforcedUses)
 	_ = e.State.Probe(on) // the state keeps the error
 	if missing := unread(e.State, on); len(missing) > 0 {
 		return Admission{Unread: missing}, true
@@ -122,6 +118,17 @@ func (e *Evaluator) scopeWriteUndecided(
 		return Admission{Lacks: lacks}, true
 	}
 	return Admission{}, false
+}
+
+// writeReads returns the kinds of a part of the state on which the answer to a write depends.
+func writeReads(
+	req *noderestriction.Request, asked *access.Request, answer *nodescope.Admission, uses nodescope.Uses,
+) source.Kinds {
+	on := scopeReads(asked, &answer.Answer, uses)
+	if uses&nodescope.UsesNodeRestriction != 0 {
+		on |= checkedKinds(req)
+	}
+	return on
 }
 
 func refusedWrite(node string, code verdict.Code, message string, stale bool) Admission {

@@ -1,7 +1,6 @@
 package review
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -27,13 +26,17 @@ const (
 )
 
 // MaxAccessReview is the maximum size in bytes of a SubjectAccessReview from an API server.
-// Its content comes from a URL and headers of at most 1 MiB. Reviews that users write may be
-// larger.
-const MaxAccessReview = 4 << 20
+// Its content comes from a URL and headers of at most 1 MiB. A requirement of a label selector
+// of two characters becomes 32. Reviews that users write may be larger.
+const MaxAccessReview = 20 << 20
 
 // DecodeAccessReview decodes a SubjectAccessReview of authorization.k8s.io/v1 or v1beta1, as
 // [Decode] does. It refuses documents larger than [MaxAccessReview] or nested deeper than
 // [MaxDepth].
+//
+// Whoever sends a request chooses its selectors, so that these are never an error: an API server
+// may let other authorizers decide instead. An invalid selector is dropped, and so are
+// requirements beyond a limit, which only makes the request broader.
 func DecodeAccessReview(document []byte) (*AccessReview, error) {
 	if len(document) > MaxAccessReview {
 		return nil, fmt.Errorf("larger than %d bytes", MaxAccessReview)
@@ -57,11 +60,8 @@ func DecodeAccessReview(document []byte) (*AccessReview, error) {
 	return checkedAccessReview(accessReviewVersion, &review.Spec)
 }
 
-// maxRequirements is the maximum number of requirements of a selector. API servers send at
-// most what fits into a URL.
+// maxRequirements is the maximum number of requirements of a selector that are read.
 const maxRequirements = 10_000
-
-var errTooManyRequirements = fmt.Errorf("more than %d requirements", maxRequirements)
 
 // accessOptions are made once, because they note how each type is decoded.
 var accessOptions = json.JoinOptions(asKubernetes(), boundedRequirements())
@@ -76,15 +76,11 @@ func boundedRequirements() json.Options {
 
 func readRequirements[R any](d *jsontext.Decoder, into *[]R) error {
 	*into = nil
-	var tooMany error
-	err := eachEntry(d, func(r *R) {
+	return eachEntry(d, func(r *R) {
 		if len(*into) < maxRequirements {
 			*into = append(*into, *r)
-		} else {
-			tooMany = errTooManyRequirements
 		}
 	})
-	return cmp.Or(err, tooMany)
 }
 
 // accessReview omits the fields that do not affect the answer.
@@ -115,6 +111,7 @@ func decodeBeta(document []byte) (*AccessReview, error) {
 }
 
 func checkedAccessReview(apiVersion string, spec *authorizationv1.SubjectAccessReviewSpec) (*AccessReview, error) {
+	dropInvalidSelectors(spec.ResourceAttributes)
 	if errs := Validate(spec); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}

@@ -123,7 +123,7 @@ func TestAccessReviewsThatCannotBeRead(t *testing.T) {
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","spec":{"groups":["g"],"nonResourceAttributes":{}}}`,
 			"spec.user: Required value",
 		},
-		{"too large", `{"a":"` + strings.Repeat("x", MaxAccessReview) + `"}`, "larger than 4194304 bytes"},
+		{"too large", `{"a":"` + strings.Repeat("x", MaxAccessReview) + `"}`, "larger than 20971520 bytes"},
 		{"too deep", nested(MaxDepth + 1), "nested more than 256 deep"},
 		{"the maximum depth, but not a review", nested(MaxDepth), `kind ""`},
 		{"deep and broken", `{"a":` + strings.Repeat("[", 1<<20), "nested more than 256 deep"},

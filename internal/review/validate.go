@@ -29,24 +29,43 @@ func specPath() *field.Path { return field.NewPath("spec") }
 // validateSelectors accepts unknown operators: clients may be newer, and Attributes drops
 // what it cannot use.
 func validateSelectors(in *authorizationv1.ResourceAttributes, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if s := in.FieldSelector; s != nil {
-		at := path.Child("fieldSelector")
-		errs = append(errs, validateForm(at, s.RawSelector, len(s.Requirements))...)
-		options := validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
-		errs = append(errs, each(s.Requirements, at, func(r metav1.FieldSelectorRequirement, at *field.Path) field.ErrorList {
+	return append(validateFields(in.FieldSelector, path.Child("fieldSelector")),
+		validateLabels(in.LabelSelector, path.Child("labelSelector"))...)
+}
+
+func validateFields(s *authorizationv1.FieldSelectorAttributes, at *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	options := validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
+	return append(validateForm(at, s.RawSelector, len(s.Requirements)),
+		each(s.Requirements, at, func(r metav1.FieldSelectorRequirement, at *field.Path) field.ErrorList {
 			return validation.ValidateFieldSelectorRequirement(r, options, at)
 		})...)
+}
+
+func validateLabels(s *authorizationv1.LabelSelectorAttributes, at *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
 	}
-	if s := in.LabelSelector; s != nil {
-		at := path.Child("labelSelector")
-		errs = append(errs, validateForm(at, s.RawSelector, len(s.Requirements))...)
-		options := validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
-		errs = append(errs, each(s.Requirements, at, func(r metav1.LabelSelectorRequirement, at *field.Path) field.ErrorList {
+	options := validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
+	return append(validateForm(at, s.RawSelector, len(s.Requirements)),
+		each(s.Requirements, at, func(r metav1.LabelSelectorRequirement, at *field.Path) field.ErrorList {
 			return validation.ValidateLabelSelectorRequirement(r, options, at)
 		})...)
+}
+
+// dropInvalidSelectors keeps the selectors that are valid.
+func dropInvalidSelectors(in *authorizationv1.ResourceAttributes) {
+	if in == nil || in.FieldSelector == nil && in.LabelSelector == nil {
+		return
 	}
-	return errs
+	if len(validateFields(in.FieldSelector, nil)) > 0 {
+		in.FieldSelector = nil
+	}
+	if len(validateLabels(in.LabelSelector, nil)) > 0 {
+		in.LabelSelector = nil
+	}
 }
 
 func validateForm(at *field.Path, raw string, requirements int) field.ErrorList {

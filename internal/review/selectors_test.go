@@ -1,0 +1,48 @@
+package review
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const aboutSelectors = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"u",` +
+	`"resourceAttributes":{"verb":"list","resource":"secrets",%s}}}`
+
+// TestSelectorsMakeNoReviewInvalid: whoever sends a request chooses its selectors. If one of them were an error,
+// an API server whose failure policy is NoOpinion would not apply the answer.
+func TestSelectorsMakeNoReviewInvalid(t *testing.T) {
+	many := func(text string, n int) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
+	const inURL = 1 << 20 // the longest URL that an API server reads
+	for _, tc := range []struct {
+		rule, selector string
+		fields, labels int
+	}{
+		{"a field without a name", `"fieldSelector":{"requirements":[{"key":"","operator":"In","values":["b"]}]}`, 0, 0},
+		{"no requirement", `"fieldSelector":{},"labelSelector":{"requirements":[]}`, 0, 0},
+		{"an invalid label", `"labelSelector":{"requirements":[{"key":"-","operator":"In","values":["-"]}]}`, 0, 0},
+		{
+			"one of both is invalid",
+			`"fieldSelector":{"requirements":[{"key":"a","operator":"In","values":["b"]}]},"labelSelector":{}`, 1, 0,
+		},
+		{
+			"as many fields as fit into a URL",
+			`"fieldSelector":{"requirements":[` + many(`{"key":"a","operator":"In","values":["b"]}`, inURL/len("a=b,")) + `]}`,
+			maxRequirements, 0,
+		},
+		{
+			"as many labels as fit into a URL",
+			`"labelSelector":{"requirements":[` + many(`{"key":"a","operator":"Exists"}`, inURL/len("a,")) + `]}`, 0, maxRequirements,
+		},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			r, err := DecodeAccessReview(fmt.Appendf(nil, aboutSelectors, tc.selector))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if req, _ := Attributes(&r.Spec); len(req.FieldSelector) != tc.fields || len(req.LabelSelector) != tc.labels {
+				t.Errorf("%d and %d requirements", len(req.FieldSelector), len(req.LabelSelector))
+			}
+		})
+	}
+}
