@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
@@ -58,6 +59,10 @@ func newEvaluator(t *testing.T, scope *v1alpha1.NodeScope) *evaluator {
 	}
 	declared := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for _, v := range policy.Spec.Variables {
+		// The compiler takes reserved words, and the API server refuses them.
+		if escaped, ok := apiservercel.Escape(v.Name); !ok || escaped != v.Name {
+			t.Fatalf("the variable %q is not an identifier of CEL", v.Name)
+		}
 		result := compiler.CompileAndStoreVariable(&expression{v.Name, v.Expression, []*cel.Type{cel.AnyType, cel.DynType}}, declared,
 			environment.NewExpressions)
 		if result.Error != nil {

@@ -149,7 +149,7 @@ func variables(rules []expressed) []registrationv1.Variable {
 			Name:       "resource",
 			Expression: "request.resource.resource + (variables.subresource == '' ? '' : '/' + variables.subresource)",
 		},
-		{Name: "namespace", Expression: "has(request.namespace) ? request.namespace : ''"},
+		{Name: "objectNamespace", Expression: "has(request.namespace) ? request.namespace : ''"},
 		{
 			Name: "name",
 			Expression: "has(request.name) && request.name != '' ? request.name : " +
@@ -196,7 +196,7 @@ func validations(scope *v1alpha1.NodeScope, rules []expressed) []registrationv1.
 			Message: about + ": no rule lets the token of a node make this write",
 			MessageExpression: scopecel.Literal(about+": ") + " + " + refusing(rules) + " + " +
 				scopecel.Literal(" a token of node ") + " + variables.node + ': ' + request.operation + ' ' + variables.resource + ' ' + " +
-				"(variables.namespace == '' ? '' : variables.namespace + '/') + variables.name",
+				"(variables.objectNamespace == '' ? '' : variables.objectNamespace + '/') + variables.name",
 		},
 	}
 }
