@@ -73,6 +73,9 @@ type Opinion struct {
 	// The Decision is then that of the API server. It is false if an authorizer could
 	// not be reached.
 	Repeatable bool `json:"-"`
+	// OnlyRefuses is true for an authorizer that never allows. If it fails, a later allow is not an answer,
+	// because this authorizer might have refused; a refusal by the others is.
+	OnlyRefuses bool `json:"-"`
 }
 
 // Result is the answer of a chain to a request.
@@ -94,14 +97,17 @@ type Chain []Authorizer
 
 // Decide returns the decision without reasons, and the name of the authorizer that
 // decided. The error joins those of the authorizers that failed; the decision is then
-// NoOpinion.
+// NoOpinion. It is an error too if an authorizer that only refuses failed and a later one allows.
 func (c Chain) Decide(ctx context.Context, req *access.Request) (decision verdict.Decision, by string, err error) {
 	var failed []error
+	blind := false
 	for _, a := range c {
 		opinion, err := a.Authorize(ctx, req, DecisionOnly)
 		switch {
 		case err != nil:
-			failed = append(failed, failure(a, err))
+			failed, blind = append(failed, failure(a, err)), blind || opinion.OnlyRefuses
+		case blind && opinion.Decision == verdict.Allow:
+			return verdict.NoOpinion, "", errors.Join(failed...)
 		case opinion.Decision != verdict.NoOpinion:
 			return opinion.Decision, a.Name(), nil
 		}
@@ -125,14 +131,19 @@ func (c Chain) Explain(ctx context.Context, req *access.Request) (Result, error)
 func (c Chain) authorize(ctx context.Context, req *access.Request, detail func(Authorizer) Detail) (Result, error) {
 	result := Result{Decision: verdict.NoOpinion, Opinions: make([]Opinion, 0, len(c))}
 	var failed []error
+	blind := false
 	for i, a := range c {
 		opinion, err := a.Authorize(ctx, req, detail(a))
 		opinion.Authorizer = a.Name()
 		if err != nil {
 			opinion.Decision, opinion.Error = verdict.NoOpinion, err.Error()
-			failed = append(failed, failure(a, err))
+			failed, blind = append(failed, failure(a, err)), blind || opinion.OnlyRefuses
 		}
 		result.Opinions = append(result.Opinions, opinion)
+		if blind && opinion.Decision == verdict.Allow {
+			result.NotAsked = c[i+1:].Names()
+			return result, errors.Join(failed...)
+		}
 		if opinion.Decision != verdict.NoOpinion {
 			result.Decision, result.DecidedBy = opinion.Decision, a.Name()
 			result.NotAsked = c[i+1:].Names()

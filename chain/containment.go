@@ -20,7 +20,7 @@ func (nodeScope) Name() string { return NameNodeScope }
 
 func (n nodeScope) Authorize(_ context.Context, req *access.Request, detail Detail) (Opinion, error) {
 	answer := n.authorizer.Decide(req)
-	opinion := Opinion{Decision: answer.Decision}
+	opinion := Opinion{Decision: answer.Decision, OnlyRefuses: true}
 	switch detail {
 	case DecisionOnly:
 	case Brief:
@@ -54,10 +54,10 @@ func (quarantined) Name() string { return NameQuarantine }
 func (q quarantined) Authorize(_ context.Context, req *access.Request, detail Detail) (Opinion, error) {
 	set, err := q.current()
 	if err != nil {
-		return Opinion{Decision: verdict.NoOpinion}, err
+		return Opinion{Decision: verdict.NoOpinion, OnlyRefuses: true}, err
 	}
 	answer := set.Decide(req, q.now())
-	opinion := Opinion{Decision: answer.Decision}
+	opinion := Opinion{Decision: answer.Decision, OnlyRefuses: true}
 	if detail != DecisionOnly {
 		opinion.Reason = verdict.Reason{Code: answer.Code, Message: quarantine.Summary(answer.Code)}
 	}

@@ -39,20 +39,32 @@ func isWebhook(a Authorizer) bool {
 
 // Doubt explains why an answer is uncertain: it names the failed authorizers that
 // could have changed it. It is empty if there are none. RBAC, which only allows,
-// cannot change an allow; and a repeatable failure is decided in every API server by
-// the same failure policy.
+// cannot change an allow; an authorizer that only refuses cannot change a refusal; and a
+// repeatable failure is decided in every API server by the same failure policy.
 func (r Result) Doubt() string {
 	var failed []string
+	by := r.allowedBy()
 	for _, o := range r.Opinions {
-		if o.Error == "" || o.Repeatable || o.Authorizer == NameRBAC && r.Decision == verdict.Allow {
+		if o.Error == "" || o.Repeatable || o.Authorizer == NameRBAC && by != "" || o.OnlyRefuses && by == "" {
 			continue
 		}
 		failed = append(failed, o.Failure())
 	}
-	if len(failed) > 0 && r.Decision == verdict.Allow {
-		failed = append(failed, fmt.Sprintf("%s would then allow the request", r.DecidedBy))
+	if len(failed) > 0 && by != "" {
+		failed = append(failed, fmt.Sprintf("%s would then allow the request", by))
 	}
 	return strings.Join(failed, "; ")
+}
+
+// allowedBy returns the authorizer that allows, even if that is not the decision because one that only
+// refuses failed; empty if none does.
+func (r Result) allowedBy() string {
+	for _, o := range r.Opinions {
+		if o.Decision == verdict.Allow {
+			return o.Authorizer
+		}
+	}
+	return ""
 }
 
 // Failure describes which authorizer failed, and why.

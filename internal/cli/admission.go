@@ -19,6 +19,9 @@ const nameRestriction = "NodeRestriction"
 func (s *session) admit(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 	a := s.Admit(ctx, req)
 	answer := a.Answer
+	if a.Contained != nil {
+		return notContained(a.Contained)
+	}
 	answer.Reason = undecidedReason(answer)
 	if len(a.Unread) > 0 {
 		answer.Status, answer.StatusReason = http.StatusInternalServerError, ""
@@ -28,6 +31,14 @@ func (s *session) admit(ctx context.Context, req *noderestriction.Request) noder
 		answer.Reason.Message += "; not decided: " + (&evaluate.LackError{Lacks: a.Lacks}).Error()
 	}
 	return answer
+}
+
+// notContained is the answer to a write that NodeScopes or Quarantines could refuse, which are not known.
+func notContained(err error) noderestriction.Answer {
+	return noderestriction.Answer{
+		Decision: verdict.Deny, Code: codeEvaluationFailed, Status: http.StatusInternalServerError,
+		Reason: verdict.Reason{Code: codeEvaluationFailed, Message: "could not decide: " + err.Error()},
+	}
 }
 
 func resourceNames(all []missing) []string {

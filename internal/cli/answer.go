@@ -46,6 +46,8 @@ type answer struct {
 	Reason remediedReason `json:"reason"`
 	// Missing is the missing state that could change the answer.
 	Missing []missing `json:"missing,omitempty"`
+	// Notes are what the answer assumes of kube-apiserver because of NodeScopes and Quarantines.
+	Notes []string `json:"notes,omitempty"`
 	// State is the cluster state that was asked.
 	State stateInfo `json:"state"`
 }
@@ -119,14 +121,23 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 		Answer: no, Identity: who, Request: q, Decision: result.Decision, DecidedBy: result.DecidedBy,
 		Reason: remediedReason{Reason: evaluate.Main(result).Reason}, State: s.info(),
 	}
+	a.Notes = s.containmentNotes(req, result)
+	if s.contained(result) {
+		a.Reason.Hint = hintFor(who, a.Reason.Reason)
+		return a, result
+	}
 	var lacks []evaluate.Lack
-	if result.Decision != verdict.Allow {
+	inDoubt := allowedInDoubt(result)
+	switch {
+	case inDoubt:
+		a.Missing = unreadable(s.UnreadContainment(req))
+	case result.Decision != verdict.Allow:
 		a.Missing, lacks = s.missingFor(req, evaluate.Main(result).Code, s.asksRBAC(result))
 		a.Missing = append(a.Missing, s.lacking(lacks)...)
 	}
 	why := result.Doubt()
 	switch {
-	case why != "" && !s.needsRBAC(result):
+	case why != "" && (inDoubt || !s.needsRBAC(result)):
 		a.undecided(verdict.Reason{Code: codeEvaluationFailed, Message: why})
 	case len(lacks) > 0:
 		a.undecided(s.lackReason(lacks, who))
@@ -220,8 +231,11 @@ func (a answer) line() string {
 	case a.Reason.Message != "":
 		line += ": " + a.Reason.Message
 	}
-	if names := unreadNames(a.Missing); len(names) > 0 {
+	if names := unreadNames(a.Missing); len(names) > 0 && !strings.Contains(line, "could not read "+strings.Join(names, ", ")) {
 		line += "; but could not read " + strings.Join(names, ", ")
+	}
+	for _, note := range a.Notes {
+		line += "; " + note
 	}
 	return line
 }

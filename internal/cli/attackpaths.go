@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
 // attackPathsResult is what is reached from one start.
@@ -258,8 +259,15 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 }
 
 // missingForPaths is what could not be read, or files lack, and could lengthen paths through nodes.
+// NodeScopes and Quarantines only take rights away.
 func (s *session) missingForPaths(nodes ...string) []missing {
-	return append(s.allMissing(), s.lacking(s.LackingForPaths(nodes...))...)
+	var unread []missing
+	for _, m := range s.State.Missing() {
+		if m.Kind&source.ContainmentKinds() == 0 {
+			unread = append(unread, newMissing(m))
+		}
+	}
+	return append(unread, s.lacking(s.LackingForPaths(nodes...))...)
 }
 
 // nodesOf are the nodes that a result has, the start included.

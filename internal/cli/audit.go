@@ -36,6 +36,10 @@ grow with the log.
 With --partial it writes a partial report, and audit merge joins those of all parts:
 a long log is divided between machines with --part.
 
+Quarantines of the state refuse requests of their nodes and credentials, as if
+kube-apiserver asked node-authorizer about them; a warning says so. With
+--authorization-config they are left out.
+
 Bindings of the ClusterRole system:node to the group system:nodes are left out, as
 they will be when the move to Node authorization is done; with
 --keep-system-node-binding they count. With --authorization-config the authorizers
@@ -119,6 +123,9 @@ func (a *app) prepareAudit(s *session, keep bool) ([]string, error) {
 		return nil, err
 	}
 	a.warnMissing(s.allMissing(), requestsDepend)
+	if s.configured == "" && len(s.State.Quarantines()) > 0 {
+		a.warn("%s has Quarantines, which refuse requests of the log too: this %s", s.State.Origin, assumption(chain.NameQuarantine))
+	}
 	if keep {
 		return nil, nil
 	}
@@ -183,7 +190,7 @@ func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*r
 }
 
 func (s *session) replayEvaluators() *replay.Evaluators {
-	evaluators := &replay.Evaluators{Evaluator: s.Evaluator, Extra: s.configured != ""}
+	evaluators := &replay.Evaluators{Evaluator: s.Evaluator, Extra: s.configured != "" || len(s.State.Quarantines()) > 0}
 	if len(s.State.Missing()) > 0 || !s.State.Complete() {
 		evaluators.Missing = s.missingForAudit
 	}

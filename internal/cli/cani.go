@@ -27,9 +27,17 @@ that is written to, decide. The answer is "yes, if …" where the rest depends o
 object; the JSON form lists the conditions, and explain decides with the object. Asked
 without a name, it is "yes, of the name …" where only the node's own name passes.
 
+If the state has NodeScopes or Quarantines, they are asked before all others, as if
+kube-apiserver asked node-authorizer about them; an answer that rests on this says so.
+They decide about a service account by the node of its token: name it with --token-node,
+or a pod with --pod. With --authorization-config they are left out, because the webhooks
+of that file answer. If they may exist and cannot be read, a yes about a service account
+or a node is unknown.
+
 With --list it prints the rules for the node or user instead: those of the Node
 authorizer, as far as NodeRestriction lets them pass, and those of RBAC. Of objects that
 are related to the node it counts how many there are; reach lists them, with the paths.
+Below the rules it prints what the NodeScopes of a service account let pass.
 
 Files may lack what the answer depends on: the volume of a claim, roles and bindings.
 The answer is then unknown, and names it. A snapshot holds everything.
@@ -47,6 +55,9 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 
   # May it mint tokens for a service account?
   node-authorizer can-i create serviceaccounts/api --subresource token -n shop --node worker-1
+
+  # May the token of this pod read the secret?
+  node-authorizer can-i get secrets/db -n shop --pod kube-system/agent-x7k2p
 
   # What may it do?
   node-authorizer can-i --list --node worker-1
@@ -103,6 +114,8 @@ func addAsk(a *app, cmd *cobra.Command) *askFlags {
 	f.state.parts = true
 	f.state.completeAsked(cmd)
 	must(cmd.RegisterFlagCompletionFunc("node", f.state.nodeNames))
+	must(cmd.RegisterFlagCompletionFunc("token-node", f.state.nodeNames))
+	must(cmd.RegisterFlagCompletionFunc("pod", cobra.NoFileCompletions))
 	must(cmd.RegisterFlagCompletionFunc("as", f.state.userNames))
 	must(cmd.RegisterFlagCompletionFunc("as-group", f.state.groupNames))
 	f.state.addBehaviour(cmd)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -22,6 +24,12 @@ type canIList struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Rules are those of the authorizers, in the order in which they are asked.
 	Rules []listedRule `json:"rules"`
+	// Scoped is true if NodeScopes are about the service account. A request must pass each of them, with one
+	// of the rules in Scopes, before a rule of the authorizers counts.
+	Scoped bool                `json:"scoped,omitempty"`
+	Scopes []nodescope.Passing `json:"scopes,omitempty"`
+	// Quarantine refuses the requests of the node, or of the token's node, but for those that it excepts.
+	Quarantine string `json:"quarantine,omitempty"`
 	// NotListed are authorizers that are asked too and have no list of rules, such as webhooks.
 	NotListed []string `json:"notListed,omitempty"`
 	// Missing is the missing state, because of which there may be more rules.
@@ -122,6 +130,8 @@ func (s *session) rulesOf(who identity, namespace string) (canIList, error) {
 			result.NotListed = append(result.NotListed, name)
 		}
 	}
+	result.Scopes, result.Scoped = s.Passing(who.User, who.TokenNode)
+	result.Quarantine = s.QuarantineOf(cmp.Or(who.Node, who.TokenNode))
 	result.Missing = s.missingRules(who)
 	return result, s.State.ReadErr()
 }
@@ -150,6 +160,7 @@ func (s *session) missingRules(who identity) []missing {
 			all = append(all, newMissing(m))
 		}
 	}
+	all = append(all, unreadable(s.UnreadContainment(question{}.request(who)))...)
 	return append(all, s.lacking(s.LackingForUser(who.User, who.Groups))...)
 }
 
@@ -163,6 +174,8 @@ func (s *session) rulesBy(name string, who identity, namespace string) (rules []
 	case chain.NameAlwaysAllow:
 		rules = everything(name)
 	case chain.NameAlwaysDeny:
+	case chain.NameQuarantine, chain.NameNodeScope:
+		return nil, s.configured == "", nil // they only refuse; a webhook may have their name
 	case chain.NameNode:
 		rules = s.nodeRules(who, namespace)
 	case chain.NameRBAC:

@@ -20,6 +20,7 @@ func (r canIList) Text(p *render.Page) {
 		}
 		p.Table(0, []string{"RESOURCE OR URL", "VERBS", "NAMES", "BECAUSE"}, rows)
 	}
+	r.scopesText(p)
 	if notes := r.notes(); len(notes) > 0 {
 		p.Line("")
 		for _, note := range notes {
@@ -40,6 +41,9 @@ func (r canIList) notes() []string {
 	}
 	if r.Identity.Node != "" && slices.ContainsFunc(r.Rules, func(rule listedRule) bool { return rule.writes }) {
 		notes = append(notes, "What rules of RBAC let the node write has to pass "+nameRestriction+" too: ask can-i about the request.")
+	}
+	if r.Quarantine != "" {
+		notes = append(notes, render.Unsure.In(quarantinedText(r.Quarantine)))
 	}
 	for _, name := range r.NotListed {
 		notes = append(notes, render.Unsure.In(

@@ -53,6 +53,9 @@ Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
   # May worker-1 change its Node object from this to that?
   node-authorizer explain update nodes/worker-1 --node worker-1 --old-object this.yaml -f that.yaml
 
+  # Why may an agent's token of worker-1 not change worker-2?
+  node-authorizer explain patch nodes/worker-2 --as system:serviceaccount:kube-system:agent --token-node worker-1
+
   # What would have to change?
   node-authorizer explain get secrets/db -n shop --node worker-1 --fix
 
@@ -109,6 +112,8 @@ func (r explainResult) Text(p *render.Page) {
 	p.Fields(
 		render.Field{Name: "node", Value: r.Identity.Node},
 		render.Field{Name: "user", Value: r.Identity.User},
+		render.Field{Name: "token of pod", Value: r.Identity.Pod},
+		render.Field{Name: "token of node", Value: r.Identity.TokenNode},
 		render.Field{Name: "groups", Value: strings.Join(r.Identity.Groups, ", ")},
 	)
 	p.Section("Question")
@@ -144,6 +149,9 @@ func (r explainResult) Text(p *render.Page) {
 		p.Line("  see what %s decides with %s", nameRestriction, strings.Join(r.Admission.Needs, " and "))
 	}
 	missingText(p, r.Missing)
+	for _, note := range r.Notes {
+		p.Line("  %s", render.Unsure.In(note))
+	}
 	if r.Reason.Hint != "" {
 		p.Section("Hint")
 		p.Line("  %s", r.Reason.Hint)

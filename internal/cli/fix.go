@@ -129,6 +129,7 @@ func (r repeat) command(q question, who identity, changes []verdict.Change) stri
 		for _, group := range req.Groups {
 			add("--as-group", group)
 		}
+		add("--token-node", who.TokenNode)
 	}
 	words := strings.Fields(r.path)
 	for _, arg := range append(args, r.flags...) {

@@ -37,6 +37,7 @@ var flagValues = map[string]string{
 	"kubeconfig":  valueFile, "kubernetes-version": "VERSION", "listen": valueAddress, "max-paths": valueNumber,
 	"metrics-address": valueAddress, "namespace": valueNamespace, "node": valueNode, "node-name": valueName, "node-naming": "RULE",
 	"node-url": valueURL, "old-object": valueFile, "output": "FORMAT",
+	"pod": "NAMESPACE/NAME", "token-node": valueNode,
 	"part": "INDEX/COUNT", "partial": valueFile, "password": valueText, "profile": valueName, "proxy-url": valueURL,
 	"reason": valueText, "region": "REGION", "request-timeout": valueDuration, "role": "ARN", "server": valueURL,
 	"session-name": valueName, "subresource": valueName, "techniques": valueFile, "timeout": valueDuration, "tls-cert": valueFile,

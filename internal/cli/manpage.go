@@ -155,6 +155,7 @@ func (r *roff) seeAlso(topics []*topic) {
 	for _, t := range topics {
 		names = append(names, `\fB`+roffCode(t.pageName())+`\fR(1)`)
 	}
+	r.macro("ad l") // the names are long and cannot be broken
 	r.line(strings.Join(names, ", "))
 }
 

@@ -45,7 +45,7 @@ func TestManualPage(t *testing.T) {
 // TestManualPagesAreRegular checks the language of all pages: known macros, in an order that renderers
 // do not warn of, and nothing that a renderer would take for a macro or an escape.
 func TestManualPagesAreRegular(t *testing.T) {
-	macro := regexp.MustCompile(`^\.(TH( "[^"\\]*"){5}|SH "[A-Z :,-]+"|PP|TP|RS 4|RE|nf|fi|nh)$`)
+	macro := regexp.MustCompile(`^\.(TH( "[^"\\]*"){5}|SH "[A-Z :,-]+"|PP|TP|RS 4|RE|nf|fi|nh|ad l)$`)
 	plain := regexp.MustCompile(`^(?:[^\\]|\\(?:[-e&]|f[BIR]|\((?:dq|aq|ga|ha|ti)|\[u[0-9A-F]{4,6}\]))*$`)
 	pages, commands := manualPages(t), 0
 	for name, page := range pages {

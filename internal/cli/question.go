@@ -181,7 +181,7 @@ func (q question) request(who identity) *access.Request {
 		version = ""
 	}
 	return &access.Request{
-		User: who.User, Groups: who.Groups,
+		User: who.User, Groups: who.Groups, Extra: who.extra(),
 		Verb: q.Verb, Group: q.Group, Version: version, Resource: q.Resource, Subresource: q.Subresource,
 		Namespace: q.Namespace, Name: q.Name, FieldSelector: q.selector,
 		ResourceRequest: q.URL == "", Path: q.URL,

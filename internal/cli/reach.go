@@ -20,6 +20,8 @@ import (
 type reachResult struct {
 	// Node is the name of the node.
 	Node string `json:"node"`
+	// Quarantine refuses the requests of the node, but for those that it excepts; empty if there is none.
+	Quarantine string `json:"quarantine,omitempty"`
 	// Totals count the objects by namespace and kind. Those without a namespace come
 	// first.
 	Totals []reachTotal `json:"totals"`
@@ -198,7 +200,7 @@ func (s *session) reach(node string, only filter) (reachResult, error) {
 func (s *session) reached(node string, only filter) (reachResult, error) {
 	said := s.Node.Reach(node)
 	result := reachResult{
-		Node: node, Objects: []reachedObject{}, Standing: []standingGrant{},
+		Node: node, Quarantine: s.QuarantineOf(node), Objects: []reachedObject{}, Standing: []standingGrant{},
 		Missing: append(s.missingForReach(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
 		inParts: s.State.Partial() && !s.State.OfFile(),
 	}

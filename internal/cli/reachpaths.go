@@ -5,6 +5,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
 // reachPaths is what the node leads to in the end, by all attack paths.
@@ -49,11 +50,12 @@ func (s *session) missingForInventory() []missing {
 	return all
 }
 
-// missingForReach is what could not be read and the Node authorizer needs.
+// missingForReach is what could not be read and the answers about a node need: NodeScopes are about
+// accounts only.
 func (s *session) missingForReach() []missing {
 	var all []missing
 	for _, m := range s.State.Missing() {
-		if !m.ForInventory() {
+		if !m.ForInventory() && m.Kind&source.NodeScopes == 0 {
 			all = append(all, newMissing(m))
 		}
 	}

@@ -34,6 +34,9 @@ func (r reachResult) Text(p *render.Page) {
 		fields = append(fields, render.Field{Name: "in total", Value: render.Faint.In("use --in-total, which takes some seconds")})
 	}
 	p.Fields(fields...)
+	if r.Quarantine != "" {
+		p.Line("  %s", render.Unsure.In(quarantinedText(r.Quarantine)))
+	}
 	r.totalsText(p)
 	for _, group := range r.byKind() {
 		group.text(p)

@@ -39,6 +39,10 @@ AdmissionReviews are put to NodeRestriction. What only authorizers can say, such
 as whether a node may request tokens for an audience that its pod does not use, it
 asks the Node authorizer and RBAC, or the authorizers of --authorization-config.
 
+NodeScopes and Quarantines of the state are asked first, as by a server that enforces
+them; the extra values in a document say which node a token is bound to. With
+--authorization-config they decide AdmissionReviews only.
+
 A refusal that could rest on what --from lacks is marked: the SubjectAccessReview has
 an evaluationError, and the message of the AdmissionReview says what is lacking.
 
@@ -103,7 +107,7 @@ func (a *app) review(ctx context.Context, s *session, documents io.Reader, name 
 	if s.configured != "" {
 		authorize = s.allAuthorizers
 	}
-	total, err := review.Stream(ctx, review.Evaluators{Authorize: authorize, Admit: s.admit, Reads: s.Restriction.Reads}, documents, a.out)
+	total, err := review.Stream(ctx, review.Evaluators{Authorize: authorize, Admit: s.admit, Reads: s.Reads}, documents, a.out)
 	if err != nil {
 		if document := new(review.DocumentError); errors.As(err, &document) {
 			return fmt.Errorf("%s: %w", name, err)

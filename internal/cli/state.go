@@ -145,6 +145,9 @@ func (f *stateFlags) newSession(ctx context.Context, state *source.State, config
 	if err := state.ReadErr(); err != nil {
 		return nil, err
 	}
+	for _, line := range evaluator.Warnings() {
+		f.app.warn("%s", line)
+	}
 	return &session{Evaluator: evaluator, configured: f.authorization, names: newNames(state), namespace: f.defaultNamespace()}, nil
 }
 

@@ -30,6 +30,10 @@ type whoCanResult struct {
 	Undecided []string `json:"undecided,omitempty"`
 	// NodesAsked is the number of nodes in the state.
 	NodesAsked int `json:"nodesAsked"`
+	// Quarantined is the number of nodes that a Quarantine refuses, and Notes are what this assumes of
+	// kube-apiserver.
+	Quarantined int      `json:"quarantined,omitempty"`
+	Notes       []string `json:"notes,omitempty"`
 	// Why is the reason, if no node can and the reason is the same for all.
 	Why *verdict.Reason `json:"why,omitempty"`
 	// Missing is the missing state, because of which nodes may be missing.
@@ -69,7 +73,8 @@ Arguments are those of can-i, and a node is listed if can-i says yes of it. With
 a name, the question is about every object of the type: nodes that may do it to some
 objects only, by name, are listed apart. A node that may write only what has its own
 name, such as its Node, is listed, and the answer says so. What files lack makes nodes
-undecided, and is named.
+undecided, and is named. A quarantined node is not listed, unless its Quarantine excepts
+the request; this assumes that kube-apiserver asks node-authorizer about Quarantines.
 
 Without -n the question is about one namespace only, and the answer says which; -A asks
 about all of them.

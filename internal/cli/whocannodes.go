@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -62,11 +64,15 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	who := newIdentity(nodeidentity.User(node))
 	req := w.question.request(who)
 	decision, by, err := w.Chain.Decide(ctx, req)
-	if err != nil {
-		return fmt.Errorf("deciding about node %s: %w", node, err)
-	}
 	a := answer{Answer: yes, Identity: who}
-	if decision != verdict.Allow {
+	switch unread := w.UnreadContainment(req); {
+	case err != nil && len(unread) > 0:
+		a = w.notContained(ctx, who, req, unread)
+	case err != nil:
+		return fmt.Errorf("deciding about node %s: %w", node, err)
+	case decision == verdict.Deny:
+		a = w.quarantined(ctx, who, req, by)
+	case decision != verdict.Allow:
 		a = w.notAllowed(who, req)
 	}
 	admission, err := w.admission(ctx, who, w.question, writtenObjects{}, a.Answer)
@@ -84,8 +90,39 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	default:
 		w.refuse(a, req)
 	}
-	w.addSome(who, req)
+	if decision != verdict.Deny {
+		w.addSome(who, req)
+	}
 	return nil
+}
+
+// quarantined returns the answer to a request that a Quarantine refuses: the authorizers of who-can are
+// not configured, so that none but that denies.
+func (w *whoCanSearch) quarantined(ctx context.Context, who identity, req *access.Request, by string) answer {
+	said, _ := w.Chain.Brief(ctx, req) // it was decided without an error
+	reason := evaluate.Main(said).Reason
+	if note := assumption(by); note != "" {
+		w.result.note(note)
+		reason.Message += "; " + note
+	}
+	return answer{Answer: no, Identity: who, Reason: remediedReason{Reason: reason}}
+}
+
+// notContained returns the answer to a request of a node of which it is not known whether it is
+// quarantined: it is unknown, unless the others refuse.
+func (w *whoCanSearch) notContained(ctx context.Context, who identity, req *access.Request, unread []source.Missing) answer {
+	if said, _ := w.Chain.Brief(ctx, req); said.Doubt() == "" { // the opinions hold the errors
+		return w.notAllowed(who, req)
+	}
+	return answer{Answer: unknown, Identity: who, Missing: unreadable(unread)}
+}
+
+// note adds a note without duplicates.
+func (r *whoCanResult) note(note string) {
+	r.Quarantined++
+	if !slices.Contains(r.Notes, note) {
+		r.Notes = append(r.Notes, note)
+	}
 }
 
 // notAllowed returns the answer to a request that no authorizer allows, as can-i does.

@@ -23,6 +23,9 @@ func (r whoCanResult) Text(p *render.Page) {
 	if r.Why != nil {
 		p.Line("  %s", r.Why.Message)
 	}
+	if r.Quarantined > 0 && len(r.Nodes) > 0 {
+		p.Line("  %s are refused because of Quarantines; this %s", render.Count(r.Quarantined, "node"), strings.Join(r.Notes, ", "))
+	}
 	if n := len(r.Undecided); n > 0 {
 		p.Line("%s about %s: %s", render.Unsure.In("could not decide"), render.Count(n, "node"), some(r.Undecided, p.Wide()))
 	}

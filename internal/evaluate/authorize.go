@@ -125,7 +125,7 @@ func (e *Evaluator) inFull(req *access.Request, result chain.Result) string {
 // ask asks the authorizers after those of [Evaluator.contain] until one decides from a state that is not too old. The error
 // old joins the errors of authorizers whose state is too old.
 func (e *Evaluator) ask(ctx context.Context, req *access.Request) (result chain.Result, old, err error) {
-	after := e.Chain[e.first:]
+	after := e.others()
 	rest, failed := after.Brief(ctx, req)
 	if e.ages.Fresh() {
 		return rest, nil, failed

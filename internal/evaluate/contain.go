@@ -39,20 +39,38 @@ type Containment struct {
 // links returns the authorizers of Quarantines and NodeScopes, which come before all others.
 func (e *Evaluator) links(c *Containment) chain.Chain {
 	var links chain.Chain
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Self == nil {
 		c.Self = func(string) bool { return false }
 	}
 	if c.Quarantines != nil {
-		links = append(links, chain.Quarantine(c.Quarantines, c.Now))
+		links = append(links, quarantineLink{chain.Quarantine(c.Quarantines, c.Now)})
 	}
 	if c.Scopes != nil {
 		e.Scopes = nodescope.New(c.Scopes, e.State.Graph, e.Node, e.Restriction)
-		links = append(links, chain.NodeScope(e.Scopes))
+		links = append(links, scopeLink{chain.NodeScope(e.Scopes), e})
+	}
+	if !e.ofAuthorization() {
+		return nil
 	}
 	return links
+}
+
+// join puts the authorizers of Quarantines and NodeScopes before the others. To predict an API server,
+// that of system:masters comes first: it asks no authorizer about members of it.
+func (e *Evaluator) join(links, rest chain.Chain) chain.Chain {
+	e.mastersFirst = e.stored != nil && len(links) > 0 && len(rest) > 0 && rest[0].Name() == chain.NameMasters
+	if e.mastersFirst {
+		return slices.Concat(rest[:1], links, rest[1:])
+	}
+	return slices.Concat(links, rest)
+}
+
+// others returns the authorizers after those of [Evaluator.contain], and that of system:masters.
+func (e *Evaluator) others() chain.Chain {
+	if e.mastersFirst {
+		return slices.Concat(e.Chain[:1], e.Chain[1+e.first:])
+	}
+	return e.Chain[e.first:]
 }
 
 // contain asks the Quarantines and the NodeScopes. If they refuse, refused is true and the opinion is
@@ -60,6 +78,9 @@ func (e *Evaluator) links(c *Containment) chain.Chain {
 // Otherwise the opinion has at most what a NodeScope observes.
 func (e *Evaluator) contain(req *access.Request) (opinion decision.Opinion, refused bool, err error) {
 	c := &e.containment
+	if !e.ofAuthorization() || e.stored != nil && slices.Contains(req.Groups, chain.NameMasters) {
+		return decision.Opinion{}, false, nil
+	}
 	if c.Quarantines != nil && mayBeQuarantined(req) {
 		set, err := c.Quarantines()
 		if err != nil && !c.Self(req.User) {
@@ -100,7 +121,10 @@ func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refuse
 	case !known:
 		return decision.Opinion{}, false, nil
 	}
-	answer := e.Scopes.Decide(req)
+	answer, err := e.decideScopes(req)
+	if err != nil {
+		return failClosed(codeOf(err)), false, err
+	}
 	if answer.Code == nodescope.NotInScope {
 		return decision.Opinion{}, false, nil
 	}
@@ -152,7 +176,7 @@ func refusalOf(req *access.Request, answer nodescope.Answer) *decision.ScopeRefu
 }
 
 // scopeUndecided returns an error if the answer depends on state that is too old, or if it is a refusal
-// that missing state could change.
+// that missing state could change. What a NodeScope observes changes no answer.
 func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer) error {
 	on := scopeReads(req, answer)
 	if on == 0 {
@@ -163,12 +187,15 @@ func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer
 			return err
 		}
 	}
-	if !answer.Refused() {
+	if answer.Decision != verdict.Deny {
 		return nil
 	}
 	_ = e.State.Probe(on) // the state keeps the error
 	if missing := unread(e.State, on); len(missing) > 0 {
 		return &UnreadError{missing}
+	}
+	if lacks := e.scopeLacks(req, answer); len(lacks) > 0 {
+		return &LackError{lacks}
 	}
 	return nil
 }

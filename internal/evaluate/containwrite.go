@@ -118,6 +118,9 @@ func (e *Evaluator) scopeWriteUndecided(
 	if missing := unread(e.State, on); len(missing) > 0 {
 		return Admission{Unread: missing}, true
 	}
+	if lacks := e.scopeLacks(asked, &answer.Answer); len(lacks) > 0 {
+		return Admission{Lacks: lacks}, true
+	}
 	return Admission{}, false
 }
 

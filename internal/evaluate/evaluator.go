@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -25,7 +26,9 @@ type Options struct {
 	Access noderestriction.Authorizer
 	// Ages says which part of the state is too old; nil means that none ever is.
 	Ages Ages
-	// Containment has the NodeScopes and Quarantines that come before all authorizers.
+	// Containment has the NodeScopes and Quarantines that come before all authorizers. If it has neither,
+	// those of the state count, as if the API server asked a server that enforces them; with
+	// Authorizers, in admission only. Quarantines then end by Now, and their number has no limit.
 	Containment Containment
 }
 
@@ -46,8 +49,12 @@ type Evaluator struct {
 	Scopes *nodescope.Authorizer
 
 	containment Containment
-	// first is the number of authorizers in Chain that are of Quarantines and NodeScopes.
-	first int
+	// stored is nil unless the containment is that of the state.
+	stored *stored
+	// first is the number of authorizers in Chain that are of Quarantines and NodeScopes. They come after
+	// that of system:masters if mastersFirst is set.
+	first        int
+	mastersFirst bool
 
 	configured bool
 	// mayAskRBAC is true if RBAC is among the authorizers, or would be if the state had
@@ -77,9 +84,15 @@ func New(ctx context.Context, state *source.State, opts Options) (*Evaluator, er
 		return nil, err
 	}
 	e.containment = opts.Containment
+	if e.containment.Now == nil {
+		e.containment.Now = time.Now
+	}
+	if e.containment.Scopes == nil && e.containment.Quarantines == nil {
+		e.containment = e.useStored(e.containment)
+	}
 	links := e.links(&e.containment)
 	e.first = len(links)
-	e.Chain = append(links, e.readingParts(e.Chain)...)
+	e.Chain = e.join(links, e.readingParts(e.Chain))
 	e.mayAskRBAC = !e.configured || slices.Contains(e.Chain.Names(), chain.NameRBAC)
 	return e, nil
 }

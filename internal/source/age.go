@@ -78,11 +78,11 @@ func (on Kinds) Resources() []schema.GroupResource {
 func AllKinds() Kinds { return 1<<kindCount - 1 }
 
 // NodeKinds returns the kinds that node authorization needs: all but those that only an inventory
-// needs.
+// needs, and NodeScopes and Quarantines.
 func NodeKinds() Kinds {
 	var on Kinds
 	for k := range kindCount {
-		if !k.describe().inventory {
+		if !k.describe().inventory && !k.describe().containment {
 			on |= 1 << k
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -38,6 +39,8 @@ func newAPIObject(k kind) apiObject {
 		return &corev1.Namespace{}
 	case kindNode:
 		return &corev1.Node{}
+	case kindNodeScope:
+		return &policyv1alpha1.NodeScope{}
 	case kindPersistentVolume:
 		return &corev1.PersistentVolume{}
 	case kindPersistentVolumeClaim:
@@ -46,6 +49,8 @@ func newAPIObject(k kind) apiObject {
 		return &corev1.Pod{}
 	case kindPodCertificateRequest:
 		return &certificatesv1.PodCertificateRequest{}
+	case kindQuarantine:
+		return &policyv1alpha1.Quarantine{}
 	case kindResourceSlice:
 		return &resourcev1.ResourceSlice{}
 	case kindRole:
@@ -109,6 +114,10 @@ func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err e
 		s.objects.claims[key] = stamped[string]{o.Spec.VolumeName, version}
 	case *corev1.ServiceAccount:
 		s.objects.accounts[key] = stamped[types.UID]{o.UID, version}
+	case *policyv1alpha1.NodeScope:
+		s.objects.scopes[key] = stamped[*policyv1alpha1.NodeScope]{o, version}
+	case *policyv1alpha1.Quarantine:
+		s.objects.quarantines[key] = stamped[*policyv1alpha1.Quarantine]{o, version}
 	case *storagev1.CSIDriver:
 		s.objects.drivers[key] = stamped[[]storagev1.TokenRequest]{o.Spec.TokenRequests, version}
 	default:

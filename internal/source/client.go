@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
 // client reads the kept kinds from an API server.
@@ -50,7 +52,7 @@ func newClient(cfg *rest.Config) (*client, error) {
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
 		resourcev1.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme,
-		certificatesv1.AddToScheme, certificatesv1beta1.AddToScheme,
+		certificatesv1.AddToScheme, certificatesv1beta1.AddToScheme, policyv1alpha1.AddToScheme,
 	} {
 		if err := add(c.scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)

@@ -124,6 +124,9 @@ func (d *discovered) serves(k kind) (version string, how serving, reason string)
 
 // liveVersions are the versions of a kind for which there are API types.
 func liveVersions(k kind) []string {
+	if k.describe().containment {
+		return k.describe().versions
+	}
 	return slices.DeleteFunc(slices.Clone(k.describe().versions), func(v string) bool { return strings.Contains(v, "alpha") })
 }
 

@@ -8,6 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
@@ -22,10 +23,12 @@ const (
 	kindMutatingWebhookConfiguration
 	kindNamespace
 	kindNode
+	kindNodeScope
 	kindPersistentVolume
 	kindPersistentVolumeClaim
 	kindPod
 	kindPodCertificateRequest
+	kindQuarantine
 	kindResourceSlice
 	kindRole
 	kindRoleBinding
@@ -54,6 +57,8 @@ type kindInfo struct {
 	rbac bool
 	// inventory is true for kinds that only an inventory needs.
 	inventory bool
+	// containment is true for NodeScopes and Quarantines. [Watch] does not read them.
+	containment bool
 }
 
 // kinds is a table and never changes.
@@ -69,6 +74,10 @@ var kinds = [kindCount]kindInfo{
 	},
 	kindNamespace: {name: "Namespace", resource: "namespaces", versions: []string{"v1"}, inventory: true},
 	kindNode:      {name: "Node", resource: "nodes", versions: []string{"v1"}},
+	kindNodeScope: {
+		name: policyv1alpha1.NodeScopeKind, group: policyv1alpha1.Group, resource: policyv1alpha1.NodeScopeResource,
+		versions: []string{policyv1alpha1.Version}, containment: true,
+	},
 	kindPersistentVolume: {
 		name: "PersistentVolume", resource: "persistentvolumes", versions: []string{"v1"},
 		relates: []graph.Kind{graph.Secret, graph.PersistentVolume},
@@ -86,6 +95,10 @@ var kinds = [kindCount]kindInfo{
 	kindPodCertificateRequest: {
 		name: "PodCertificateRequest", group: certificatesv1.GroupName, resource: "podcertificaterequests", namespaced: true,
 		versions: []string{"v1", "v1beta1", "v1alpha1"}, relates: []graph.Kind{graph.PodCertificateRequest},
+	},
+	kindQuarantine: {
+		name: policyv1alpha1.QuarantineKind, group: policyv1alpha1.Group, resource: policyv1alpha1.QuarantineResource,
+		versions: []string{policyv1alpha1.Version}, containment: true,
 	},
 	kindResourceSlice: {
 		name: "ResourceSlice", group: resourcev1.GroupName, resource: "resourceslices",

@@ -201,6 +201,7 @@ func (l *loader) applyHeader(file string, h *snapshotHeader) error {
 			s.missInventory(file)
 		}
 	}
+	s.missContainment(file, h)
 	s.facts.complete = s.facts.complete || h.Cluster || h.Complete
 	if h.RBACReadable {
 		s.facts.rbacRead = 1<<kindCount - 1

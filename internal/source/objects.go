@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
@@ -38,6 +39,9 @@ type objects struct {
 	claims   map[objectKey]stamped[string] // the volume's name
 	accounts map[objectKey]stamped[types.UID]
 	drivers  map[objectKey]stamped[[]storagev1.TokenRequest]
+	// scopes and quarantines are kept whole. They are few.
+	scopes      map[objectKey]stamped[*policyv1alpha1.NodeScope]
+	quarantines map[objectKey]stamped[*policyv1alpha1.Quarantine]
 	// unnamedClaims has the node of each pod with a resource claim from a template
 	// whose name is not in the pod's status.
 	unnamedClaims map[objectKey]interned
@@ -82,6 +86,8 @@ func newObjects() objects {
 		claims:        map[objectKey]stamped[string]{},
 		accounts:      map[objectKey]stamped[types.UID]{},
 		drivers:       map[objectKey]stamped[[]storagev1.TokenRequest]{},
+		scopes:        map[objectKey]stamped[*policyv1alpha1.NodeScope]{},
+		quarantines:   map[objectKey]stamped[*policyv1alpha1.Quarantine]{},
 		seed:          maphash.MakeSeed(),
 		unnamedClaims: map[objectKey]interned{},
 	}
@@ -134,6 +140,10 @@ func (o *objects) table(k kind) table {
 		return records[stamped[types.UID]](o.accounts)
 	case kindCSIDriver:
 		return records[stamped[[]storagev1.TokenRequest]](o.drivers)
+	case kindNodeScope:
+		return records[stamped[*policyv1alpha1.NodeScope]](o.scopes)
+	case kindQuarantine:
+		return records[stamped[*policyv1alpha1.Quarantine]](o.quarantines)
 	default:
 		return records[stamp](o.others[k])
 	}

@@ -42,7 +42,8 @@ type parts struct {
 // Look-ups of objects by name read the object first. All else shows only what has been read:
 // before the absence of an object counts, call [State.Read] with a part that the object would be
 // in, or [State.HasRead]. Such a State is not [State.Complete]. What the user may not list is
-// in [State.Missing], as in a State of [List], once a part of it is read.
+// in [State.Missing], as in a State of [List], once a part of it is read. NodeScopes and Quarantines are
+// read whole at once: they are few, and every answer about an account depends on them.
 func Open(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*State, error) {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -59,6 +60,9 @@ func Open(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*State, erro
 		p.done = opts.ReadDone
 	}
 	l.state.parts, l.state.facts.complete = p, false
+	if err := l.state.Read(Part{Kinds: ContainmentKinds()}); err != nil {
+		return nil, err
+	}
 	return l.state, nil
 }
 

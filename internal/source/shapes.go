@@ -29,6 +29,10 @@ func newShape(k kind, forInventory bool) shape {
 		return &persistentVolumeClaimShape{}
 	case kindNode:
 		return &nodeShape{}
+	case kindNodeScope:
+		return &nodeScopeShape{}
+	case kindQuarantine:
+		return &quarantineShape{}
 	case kindServiceAccount:
 		return &serviceAccountShape{}
 	case kindCSIDriver:

@@ -35,6 +35,9 @@ type snapshotHeader struct {
 	// RBACReadable is true when roles and bindings could be read, even if there
 	// are none.
 	RBACReadable bool `json:"rbacReadable"`
+	// Containment is true when NodeScopes and Quarantines are included, even if there are none. Snapshots
+	// of older versions do not have them.
+	Containment bool `json:"containment,omitzero"`
 	// Objects counts the objects that follow, by kind.
 	Objects map[string]int `json:"objects"`
 	// Missing is what could not be read.

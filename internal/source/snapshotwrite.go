@@ -89,6 +89,7 @@ func (s *State) snapshotHeader(objects *snapshotObjects) ([]byte, error) {
 		Cluster:           s.fromCluster,
 		Complete:          s.Complete() && !s.fromCluster,
 		RBACReadable:      s.RBACLoaded(),
+		Containment:       true,
 		Objects:           map[string]int{},
 		Resources:         s.Resources,
 	}

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
 // stubServer is an API server that serves the kept kinds from memory: discovery,
@@ -92,7 +94,7 @@ func newStubStore(t *testing.T) *stubServer {
 	s.changed = sync.NewCond(&s.mu)
 	for k := range kindCount {
 		info := k.describe()
-		s.serve(schema.GroupVersion{Group: info.group, Version: "v1"}, k)
+		s.serve(schema.GroupVersion{Group: info.group, Version: info.versions[0]}, k)
 	}
 	s.serveResource("v1", metav1.APIResource{Name: "secrets", Kind: "Secret", Namespaced: true})
 	return s
@@ -394,6 +396,11 @@ func (s *stubServer) list(w http.ResponseWriter, r *http.Request, gv string, inf
 	}
 	if info.Name == "secrets" {
 		s.t.Error("the data of secrets was requested")
+	}
+	if parseGV(gv).Group == policyv1alpha1.Group { // custom resources have no protobuf
+		list["kind"], list["apiVersion"] = info.Kind+"List", gv
+		s.write(w, http.StatusOK, list)
+		return
 	}
 	s.writeProtobuf(w, list, parseGV(gv).WithKind(info.Kind+"List"))
 }

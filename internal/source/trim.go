@@ -8,6 +8,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
 // trim drops, in place, all fields of an object that are not kept. Files, live
@@ -52,6 +54,8 @@ func trim(o apiObject, forInventory bool) {
 			ObjectMeta: named(&o.ObjectMeta),
 			Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: o.Spec.NodeName},
 		}
+	case *policyv1alpha1.NodeScope, *policyv1alpha1.Quarantine:
+		trimContainment(o)
 	case *corev1.Namespace, *corev1.Secret, *admissionv1.ValidatingWebhookConfiguration, *admissionv1.MutatingWebhookConfiguration,
 		*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
 		trimInventory(o)

@@ -74,7 +74,7 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 		epoch: newEpoch(ctx), ages: staleness.NewDeadlines(int(kindCount), opts.now()),
 	}
 	for k := range kindCount {
-		if (!opts.WithoutRBAC || !k.describe().rbac) && !k.describe().inventory {
+		if (!opts.WithoutRBAC || !k.describe().rbac) && !k.describe().inventory && !k.describe().containment {
 			l.pending[k] = nil
 			l.statuses[k] = &kindStatus{Watched: Watched{Resource: k.describe().groupResource()}}
 		}

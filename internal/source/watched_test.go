@@ -36,7 +36,7 @@ func TestResourcesReportTheirSyncState(t *testing.T) {
 	} {
 		eventually(t, name, func() bool { return statusOf(t, live, name).Following == want })
 	}
-	if all := live.Resources(); len(all) != int(kindCount)-bits.OnesCount32(uint32(inventoryKinds())) ||
+	if all := live.Resources(); len(all) != bits.OnesCount32(uint32(NodeKinds())) ||
 		!slices.IsSortedFunc(all, func(a, b Watched) int {
 			return slices.Compare([]byte(a.Resource.String()), []byte(b.Resource.String()))
 		}) {

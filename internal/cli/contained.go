@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// assumption returns what an answer of an authorizer assumes of kube-apiserver; empty for others than
+// those of NodeScopes and Quarantines.
+func assumption(authorizer string) string {
+	switch authorizer {
+	case chain.NameNodeScope:
+		return "assumes that kube-apiserver asks node-authorizer about NodeScopes"
+	case chain.NameQuarantine:
+		return "assumes that kube-apiserver asks node-authorizer about Quarantines"
+	}
+	return ""
+}
+
+// contained reports whether a NodeScope or a Quarantine of the state refuses. No other authorizer can
+// change that.
+func (s *session) contained(result chain.Result) bool {
+	return s.configured == "" && result.Decision == verdict.Deny && assumption(result.DecidedBy) != ""
+}
+
+// allowedInDoubt reports whether an authorizer allows after one that only refuses failed.
+func allowedInDoubt(result chain.Result) bool {
+	return result.Decision != verdict.Allow &&
+		slices.ContainsFunc(result.Opinions, func(o chain.Opinion) bool { return o.Decision == verdict.Allow })
+}
+
+// containmentNotes returns what the answer to a request assumes because of NodeScopes and Quarantines.
+func (s *session) containmentNotes(req *access.Request, result chain.Result) []string {
+	if s.contained(result) {
+		return []string{assumption(result.DecidedBy)}
+	}
+	refuses := s.Unasked(req)
+	switch {
+	case refuses == "" || result.Decision != verdict.Allow:
+		return nil
+	case s.asksWebhook():
+		return []string{fmt.Sprintf("%s refuses this; %s says whether a webhook is asked, and its answer counts", refuses, s.configured)}
+	}
+	return []string{fmt.Sprintf("%s refuses this, but %s asks no webhook about it", refuses, s.configured)}
+}
+
+// asksWebhook reports whether a webhook is among the configured authorizers.
+func (s *session) asksWebhook() bool {
+	known := []string{chain.NameMasters, chain.NameNode, chain.NameRBAC, chain.NameAlwaysAllow, chain.NameAlwaysDeny}
+	return slices.ContainsFunc(s.Chain.Names(), func(name string) bool { return !slices.Contains(known, name) })
+}
+
+// hintFor says how to name the node of a token, if the question names none.
+func hintFor(who identity, reason verdict.Reason) string {
+	if reason.Code == nodescope.ScopeTokenWithoutNode && who.TokenNode == "" {
+		return "to ask about the token of a pod, add --token-node NODE, or name the pod with --pod NAMESPACE/NAME; " + reason.Hint
+	}
+	return reason.Hint
+}
+
+// quarantinedText says what a Quarantine of a node means for a list of what it may do.
+func quarantinedText(name string) string {
+	return "Quarantine " + name + " refuses these requests, but for those that it excepts; this " + assumption(chain.NameQuarantine) + "."
+}
+
+// scopesText writes what the NodeScopes of a service account let pass.
+func (r canIList) scopesText(p *render.Page) {
+	if !r.Scoped {
+		return
+	}
+	p.Section("NodeScopes")
+	switch {
+	case len(r.Scopes) == 0 && r.Identity.TokenNode == "":
+		p.Line("  they let pass nothing of a token without a node: name one with --token-node or --pod")
+	case len(r.Scopes) == 0:
+		p.Line("  they let pass nothing")
+	default:
+		p.Line("  Of each NodeScope, a request has to be named by one of its rules.")
+		var rows [][]string
+		for i := range r.Scopes {
+			rows = append(rows, passingRow(&r.Scopes[i]))
+		}
+		p.Table(2, []string{"NODESCOPE", "RULE", "RESOURCE OR URL", "VERBS", "PASSES"}, rows)
+	}
+	p.Line("  %s", render.Unsure.In("this "+assumption(chain.NameNodeScope)))
+}
+
+func passingRow(pass *nodescope.Passing) []string {
+	names := listedRule{APIGroups: pass.APIGroups, Resources: pass.Resources, NonResourceURLs: pass.NonResourceURLs}
+	requires := pass.Requires
+	switch {
+	case pass.Name != "":
+		requires = "of the name " + pass.Name
+	case pass.FieldSelector != "":
+		requires = "where " + pass.FieldSelector
+	case len(pass.ResourceNames) > 0:
+		requires = "of the names " + strings.Join(pass.ResourceNames, ", ")
+	}
+	if len(pass.Namespaces) > 0 {
+		requires += ", in " + and(pass.Namespaces)
+	}
+	scope := pass.Scope
+	if pass.Mode == v1alpha1.Observe {
+		scope += " (observes only)"
+	}
+	return []string{scope, pass.Rule, names.target(), strings.Join(pass.Verbs, ","), requires}
+}
