@@ -260,7 +260,10 @@ func TestMessagesNameScopeAndRule(t *testing.T) {
 			"NodeScope s: asNode, podsOnNode[0] refuses a token of node a: DELETE pods shop/other",
 		},
 		{things, write("CREATE others.x b", thing("b")), "NodeScope s: no rule names the request of a token of node a: CREATE others b"},
-		{"otherwise: Deny", write("CREATE others.x b", thing("b")), "NodeScope s: no rule names the request of a token of node a: CREATE others b"},
+		{
+			"otherwise: Deny", write("CREATE others.x b", thing("b")),
+			"NodeScope s: no rule names the request of a token of node a: CREATE others b",
+		},
 	} {
 		if passes, got := newEvaluator(t, scopeOf(t, tc.spec)).decide(t, tc.write); passes || got != tc.want {
 			t.Errorf("got %v %q, want %q", passes, got, tc.want)

@@ -50,15 +50,26 @@ func newScopeCluster(t *testing.T) *scopeCluster {
 		failOn(t, err)
 	}
 	for _, p := range []struct{ name, account, node string }{
-		{"on-a", "agent", "a"}, {"on-b", "agent", "b"}, {"pending", "agent", ""}, {"other", "other", "a"},
-		{"audit", "audit", "a"}, {"warn", "warn", "a"}, {"deny", "deny", "a"},
+		{"on-a", "agent", "a"},
+		{"on-b", "agent", "b"},
+		{"pending", "agent", ""},
+		{"other", "other", "a"},
+		{"audit", "audit", "a"},
+		{"warn", "warn", "a"},
+		{"deny", "deny", "a"},
 	} {
 		c.createPod(t, p.name, p.account, p.node)
 	}
 	for _, of := range []struct{ token, account, pod string }{
-		{"a", "agent", "on-a"}, {"b", "agent", "on-b"}, {"pending", "agent", "pending"}, {"unbound", "agent", ""},
-		{"other", "other", "other"}, {"other-unbound", "other", ""},
-		{"audit", "audit", "audit"}, {"warn", "warn", "warn"}, {"deny", "deny", "deny"},
+		{"a", "agent", "on-a"},
+		{"b", "agent", "on-b"},
+		{"pending", "agent", "pending"},
+		{"unbound", "agent", ""},
+		{"other", "other", "other"},
+		{"other-unbound", "other", ""},
+		{"audit", "audit", "audit"},
+		{"warn", "warn", "warn"},
+		{"deny", "deny", "deny"},
 	} {
 		c.createToken(t, of.token, of.account, of.pod)
 	}
