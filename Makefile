@@ -134,13 +134,13 @@ test-localplane:
 
 .PHONY: test-e2e
 test-e2e:
-	cd test/e2e && go test -p 1 -timeout 15m $$(go list ./... | grep -vE '/(stale|policies|probes)$$')
+	cd test/e2e && go test -p 1 -timeout 15m $$(go list ./... | grep -vE '/(stale|policies|probes|containment)$$')
 
 # These tests have no kubelets and mostly wait, so they run beside the others.
 .PHONY: test-apiservers
 test-apiservers: ## Run the tests on real control planes without nodes.
 	$(PLANE) build
-	cd test/e2e && go test -p 1 -timeout 15m ./stale ./policies ./probes
+	cd test/e2e && go test -p 1 -timeout 15m ./stale ./policies ./probes ./containment
 
 DIST := dist
 # PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.
@@ -203,6 +203,15 @@ containment: ## Put ten million random requests to NodeScopes and Quarantines: n
 .PHONY: attack-matrix
 attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/attack-matrix.md.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .
+
+.PHONY: containment-matrix
+containment-matrix: ## Try each rule of the NodeScopes in scopes on a real control plane; writes docs/containment-matrix.md.
+	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestMatrix ./containment
+
+.PHONY: containment-campaign
+containment-campaign: ## Measure 100 Quarantines on two API servers, and flood both with 10,000 objects of each kind; prints the times.
+	cd test/e2e && QUARANTINE_REPETITIONS=100 CONTAINMENT_FLOOD=10000 go test -count=1 -v -timeout 60m \
+		-run 'TestQuarantineTakesEffectEverywhere|TestFlood' ./containment
 
 .PHONY: bench
 bench: build ## Measure side by side with the in-tree authorizer; writes docs/benchmarks.md.

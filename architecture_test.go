@@ -107,7 +107,7 @@ func TestEveryPackageIsInTheTable(t *testing.T) {
 // in the tree (attest/aws imports attest), and few others.
 func TestImportsRunDownward(t *testing.T) {
 	sideways := map[[2]string]bool{
-		{"nodeauthz", "rbac"}: true, {"chain", "nodescope"}: true, {"chain", "quarantine"}: true,
+		{"nodeauthz", "rbac"}: true, {"chain", "nodescope"}: true, {"chain", "quarantine"}: true, {"attackpaths", "nodescope"}: true,
 	}
 	layers := layers(t)
 	for _, p := range goList(t, "./...") {

@@ -273,7 +273,8 @@ func (g *Graph) counts(start vertex, certain *closure, of []vertex) map[string]C
 func (g *Graph) counted(v, start vertex) bool {
 	k := g.keys[v]
 	credential := k.kind == isNodeUser || k.kind == isUser && strings.HasPrefix(k.name, nodeidentity.UserPrefix)
-	repeated := k.kind == isNamespace && k.variant != 0 || k.kind == isAssociated || g.alsoImpersonated[v]
+	repeated := k.kind == isNamespace && k.variant != 0 || k.kind == isAssociated || g.alsoImpersonated[v] ||
+		k.kind == isServiceAccount && k.variant != scopedHolding && g.scoped[userOfAccount(k.namespace, k.name)] != nil
 	return int(k.kind) < len(holdingKinds) && k.kind != isPod && !credential && !repeated && v != start
 }
 

@@ -57,17 +57,23 @@ type builder struct {
 	// groups are every group that bindings name, and ofGroups the sides of their rights.
 	groups   []vertex
 	ofGroups *sides
+	// rulesOf are the scopes of accounts whose parts were not combined yet.
+	rulesOf map[*scopedAccount][]scopeRules
+	// customKinds are the requests of custom techniques as kinds of requests.
+	customKinds []*requestKind
 }
 
 func newBuilder(c *Cluster) *builder {
 	return &builder{
-		Graph:   &Graph{index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}},
+		Graph: &Graph{
+			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[[2]vertex]string{},
+		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
 		roleRights: map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
-		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},
+		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{}, rulesOf: map[*scopedAccount][]scopeRules{},
 	}
 }
 
@@ -76,6 +82,7 @@ func (b *builder) build() {
 	b.collect()
 	b.reserve()
 	b.collectCustom()
+	b.collectScopes()
 	b.vertex(key{kind: isClusterAdmin})
 	b.startImpersonation()
 	for _, n := range b.nodes {
@@ -83,7 +90,7 @@ func (b *builder) build() {
 	}
 	for _, ns := range b.namespaces {
 		for _, name := range b.accounts[ns] {
-			b.starts = append(b.starts, b.vertex(key{kind: isServiceAccount, namespace: ns, name: name}))
+			b.starts = append(b.starts, b.startVertex(ns, name))
 		}
 		for _, s := range b.secrets[ns] {
 			b.vertex(key{kind: isSecret, namespace: ns, name: s.Name.Name})
@@ -99,7 +106,11 @@ func (b *builder) build() {
 		b.vertex(key{kind: isUser, variant: given, name: u.Name})
 	}
 	for _, user := range b.subjectsOf("User") {
-		b.vertex(userKey(user))
+		if k := userKey(user); k.kind == isServiceAccount {
+			b.startVertex(k.namespace, k.name)
+		} else {
+			b.vertex(k)
+		}
 	}
 	for _, group := range b.subjectsOf("Group") {
 		b.vertex(key{kind: isGroup, name: group})
@@ -262,12 +273,18 @@ func (b *builder) implies(from, to vertex) { b.impliesBy(from, to, -1) }
 
 // impliesBy is implies for a right that a binding gives.
 func (b *builder) impliesBy(from, to vertex, binding int32) {
+	if to == none {
+		return
+	}
 	b.out[from] = append(b.out[from], edge{to: to, arg: binding})
 }
 
 // step adds an edge that is a step of a technique. Arg is what it is because of; dependsOn is
-// what else decides, empty if nothing does.
+// what else decides, empty if nothing does. No vertex is one that nothing can be done with.
 func (b *builder) step(code Code, from, to vertex, arg int32, dependsOn string) {
+	if to == none {
+		return
+	}
 	b.out[from] = append(b.out[from], edge{to: to, arg: arg, row: rowOf(code), dependsOn: b.condition(dependsOn)})
 }
 
@@ -288,6 +305,9 @@ func (b *builder) togetherBy(code Code, to vertex, binding int32, dependsOn stri
 
 // join adds an edge that needs several vertices, of which some may be none.
 func (b *builder) join(e edge, from ...vertex) {
+	if e.to == none {
+		return
+	}
 	slices.Sort(from)
 	from = slices.Compact(slices.DeleteFunc(from, func(v vertex) bool { return v == none }))
 	if len(from) == 1 {
@@ -335,6 +355,8 @@ func (b *builder) expand(v vertex, k key) {
 		b.expandServiceAccount(v, k)
 	case isAssociated:
 		b.expandAssociated(v, k)
+	case isScoped:
+		b.expandScoped(v, k)
 	case isUser:
 		b.expandUser(v, k)
 	case isGroup:

@@ -6,6 +6,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -32,6 +33,9 @@ type Cluster struct {
 	Serves func(group, resource string) bool
 	// Custom are techniques that the user adds.
 	Custom []CustomTechnique
+	// NodeScopes are the scopes that kube-apiserver is taken to ask about; nil for none. Those in the
+	// mode Observe do not count.
+	NodeScopes *nodescope.Policy
 	// Policies evaluates admission policies; nil leaves them undecided.
 	Policies PolicyEvaluator
 }

@@ -168,7 +168,7 @@ func (f *pathFinder) objectsOfVertex(v vertex) []Holding {
 		if i := int(v - f.side.firstPod); i >= 0 && i < len(f.side.pods) {
 			all = append(all, usedPod(f.side.pods[i]))
 		}
-	case isNode, isServiceAccount, isSecret, isNamespace:
+	case isNode, isServiceAccount, isAssociated, isSecret, isNamespace:
 		h, _ := k.holding()
 		all = append(all, h)
 	case isNodeUser:

@@ -26,6 +26,12 @@ func (b *builder) collectCustom() {
 	for i := range b.custom {
 		t := &b.custom[i]
 		b.requests = append(b.requests, splitRequests(t, int32(i))...)
+		for j := len(b.customKinds); j < len(b.requests); j++ {
+			r := &b.requests[j]
+			b.customKinds = append(b.customKinds, &requestKind{
+				group: r.APIGroup, resource: r.Resource, subresource: r.Subresource, namespaced: !r.ClusterScoped,
+			})
+		}
 		b.findGaps(t)
 	}
 }
@@ -134,7 +140,11 @@ func (b *builder) expandCustom(v vertex, k key) {
 	case customGives:
 		i, _ := strconv.Atoi(k.name)
 		for _, to := range b.matching(b.custom[k.role].Gives[i], k.namespace) {
-			b.implies(v, b.vertex(to))
+			if to.kind == isServiceAccount {
+				b.implies(v, b.startVertex(to.namespace, to.name))
+			} else {
+				b.implies(v, b.vertex(to))
+			}
 		}
 	}
 }

@@ -100,7 +100,9 @@ func (g *Graph) broughtByPod(pod int32, possible bool) []vertex {
 	}
 	take := func(from vertex) {
 		for _, e := range g.out[from] {
-			if k := g.keys[e.to].kind; brought(e) && (k == isServiceAccount || k == isSecret) {
+			k := g.keys[e.to]
+			isToken := k.kind == isAssociated && g.isScopedAccount(k)
+			if brought(e) && (k.kind == isServiceAccount || k.kind == isSecret || isToken) {
 				all = append(all, e.to)
 			}
 		}

@@ -17,6 +17,11 @@
 // the cluster's objects do not show, such as a webhook; the step names it. A holding is certain
 // if a path of certain steps leads to it.
 //
+// [Cluster].NodeScopes limits the tokens of service accounts (package nodescope). A scope counts in the
+// mode Enforce; that kube-apiserver asks about it is taken for granted, as [Graph.Notes] says. What is
+// held of an account is a token of one node then, or a credential without a node. Quarantines do not
+// count: what they cut off had been reached before.
+//
 // [Compare] says what nodes and service accounts reach in one state of a cluster and not in another.
 //
 // [WhatToChange] finds bindings, rules, mounts and Pod Security labels to change so that nodes no

@@ -70,6 +70,14 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 		dependsOn = ""
 	}
 	dependsOn = allOf(bound(p), dependsOn)
+	if a := b.scopeOf(p.Namespace, p.ServiceAccount); a != nil {
+		node := b.fact(everyNodeUser, "")
+		if p.Node != "" {
+			node = b.nodeUserVertex(p.Node)
+		}
+		b.step(code, from, b.tokenVertex(a, node, 0), i, dependsOn)
+		return
+	}
 	b.step(code, from, b.templateOf(p).account, i, dependsOn)
 	if code == PodToken && p.Node != "" {
 		b.associatedWith(code, from, p.Namespace, p.ServiceAccount, p.Node, i, dependsOn)
@@ -91,7 +99,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
 	for _, i := range b.podsOn[node] {
 		if p := b.pods[i]; b.mintsOnNode(node, p) {
-			b.step(TokenOfPodOnNode, v, b.templateOf(p).account, i, b.guardsOf(createToken, p.Namespace))
+			b.step(TokenOfPodOnNode, v, b.tokenOfPod(p, node), i, b.guardsOf(createToken, p.Namespace))
 		}
 	}
 	for _, o := range b.objects.secretsOn(node) {
@@ -101,6 +109,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	// NodeRestriction looks only at those of the kubelets' signers.
 	b.implies(v, b.fact(clientRequests, ""))
 	b.implies(v, b.rightVertex(readSigningRequests, "", ""))
+	b.holdsFreeIdentity(v)
 	anonymously := edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: b.condition(dependsOnAnonymous)}
 	b.out[v] = append(b.out[v], anonymously)
 	b.inGroups(v, k, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
@@ -127,11 +136,20 @@ func (b *builder) mints(p *inventory.Pod) bool {
 }
 
 func (b *builder) expandServiceAccount(v vertex, k key) {
+	if k.variant == scopedHolding {
+		return
+	}
+	if k.variant == scopedStart {
+		b.expandScopedStart(v, k)
+		return
+	}
 	b.actsAs(v, k)
-	if k.variant != impersonated {
+	if a := b.scopeOf(k.namespace, k.name); a != nil {
+		b.holdsAccount(v, a)
+	} else if k.variant != impersonated {
 		b.mayBeAssociated(v, k)
 	}
-	b.implies(v, b.fact(holdsIdentity, ""))
+	b.holds(v)
 	b.inGroups(v, k, b.subjectsOfIdentity(k))
 }
 
@@ -162,7 +180,7 @@ func (b *builder) expandUser(v vertex, k key) {
 		b.implies(v, b.vertex(key{kind: isNodeUser, name: k.name}))
 		return
 	}
-	b.implies(v, b.fact(holdsIdentity, ""))
+	b.holds(v)
 	b.inGroups(v, k, b.subjects(k.name, anybody, groups...))
 }
 
@@ -172,7 +190,7 @@ func (b *builder) expandGroup(v vertex, k key) {
 		b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
 		return
 	}
-	b.implies(v, b.fact(holdsIdentity, ""))
+	b.holds(v)
 	b.inGroups(v, k, b.subjects("", anybody, k.name, authenticated))
 }
 
@@ -267,7 +285,8 @@ func (b *builder) bootstrapGroups() []string {
 func (b *builder) expandPod(v vertex) {
 	i := int32(v - b.firstPod)
 	p := b.pods[i]
-	if b.mounted(PodToken, v, p, i); !hasToken(p) {
+	b.mounted(PodToken, v, p, i)
+	if a := b.scopeOf(p.Namespace, p.ServiceAccount); !hasToken(p) || a != nil && a.nothing {
 		b.anonymously(v)
 	}
 	for _, secret := range b.templateOf(p).secrets {
@@ -283,6 +302,11 @@ func (b *builder) expandPod(v vertex) {
 
 func (b *builder) podVertex(i int32) vertex { return b.firstPod + vertex(i) }
 
+// accountVertex is a service account with a credential that need not have a node; none if NodeScopes
+// refuse everything to it.
 func (b *builder) accountVertex(namespace, name string) vertex {
+	if a := b.scopeOf(namespace, name); a != nil && !a.unbound {
+		return none
+	}
 	return b.vertex(key{kind: isServiceAccount, namespace: namespace, name: name})
 }

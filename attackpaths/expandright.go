@@ -184,7 +184,11 @@ func (b *builder) requestsTokens(v vertex, k key) {
 	for _, name := range b.accounts[k.namespace] {
 		if k.name == "" || k.name == name {
 			b.step(TokenRequest, v, b.accountVertex(k.namespace, name), -1, guards)
-			b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
+			if b.scopeOf(k.namespace, name) != nil {
+				b.requestsScopedToken(v, k.namespace, name, guards)
+			} else {
+				b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
+			}
 		}
 	}
 }
@@ -204,6 +208,11 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 	b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
 	for _, name := range missing {
 		b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
+		if b.scopeOf(namespace, name) != nil { // its tokens without a node are something else
+			for _, of := range [...]string{"", name} {
+				b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, b.rightVertex(createToken, namespace, of))
+			}
+		}
 	}
 }
 
@@ -216,6 +225,9 @@ func (b *builder) missingAccounts(namespace string) []string {
 
 // newAccount is a service account with a token that may be bound to any node.
 func (b *builder) newAccount(namespace, name string) vertex {
+	if a := b.scopeOf(namespace, name); a != nil {
+		return b.tokenVertex(a, b.fact(everyNodeUser, ""), 0)
+	}
 	if b.associates() {
 		return b.associatedVertex(namespace, name, b.fact(everyNodeUser, ""))
 	}
@@ -239,9 +251,20 @@ func (b *builder) impersonatesAccounts(v vertex, k key) {
 	}
 }
 
+// podsOf are the pods that a right is about.
+func (b *builder) podsOf(k key) []int32 {
+	if k.name == "" {
+		return b.podsIn[k.namespace]
+	}
+	if v, ok := b.index[key{kind: isPod, namespace: k.namespace, name: k.name}]; ok {
+		return []int32{int32(v - b.firstPod)}
+	}
+	return nil
+}
+
 // eachPod adds a step to the pods that a right is about.
 func (b *builder) eachPod(code Code, v vertex, k key, dependsOn string, keep func(*inventory.Pod) bool) {
-	for _, i := range b.podsIn[k.namespace] {
+	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && keep(p) {
 			b.step(code, v, b.podVertex(i), -1, dependsOn)
 		}
@@ -256,7 +279,7 @@ func (b *builder) createsPods(v vertex, namespace string, r right) {
 // whole pod.
 func (b *builder) changesPods(v vertex, k key) {
 	guards := b.guardsOf(patchPods, k.namespace)
-	for _, i := range b.podsIn[k.namespace] {
+	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; !p.Mirror && (k.name == "" || k.name == p.Name.Name) {
 			b.together(PodUpdate, b.podVertex(i), guards, v, b.admits(p))
 		}
@@ -293,7 +316,7 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 // addsContainers gives the pods to which a container can be added, and their nodes where the
 // container may be privileged.
 func (b *builder) addsContainers(v vertex, k key) {
-	for _, i := range b.podsIn[k.namespace] {
+	for _, i := range b.podsOf(k) {
 		p := b.pods[i]
 		if p.Mirror || p.Node == "" && !p.Planned || (k.name != "" && k.name != p.Name.Name) {
 			continue

@@ -1,6 +1,8 @@
 package attackpaths
 
 import (
+	"slices"
+
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -102,3 +104,61 @@ func (g PolicyGuards) ChangedRole(w inventory.Write, role rbac.RoleRules) bool {
 
 // Bound are the nodes of the pods that were placed.
 func (p *Placing) Bound() map[inventory.Name]string { return p.bound }
+
+// Right is a kind of request that techniques need.
+type Right struct {
+	Verbs                        []string
+	Group, Resource, Subresource string
+	Namespaced                   bool
+	place                        right
+}
+
+// Rights are those that an account in NodeScopes may have on its own, without constrained impersonation.
+func Rights(c *Cluster) []Right {
+	var all []Right
+	for r := range rightCount {
+		k := requestKinds[r]
+		verbs := slices.Clone(k.verbs)
+		if (r == execPods || r == attachPods) && c.Features.Minor() < 35 {
+			verbs = append(verbs, "get")
+		}
+		if r.mode() == 0 {
+			all = append(all, Right{verbs, k.group, k.resource, k.subresource, k.namespaced, r})
+		}
+	}
+	return all
+}
+
+// Nameless reports whether a request with a verb has no name.
+func (r Right) Nameless(verb string) (nameless, named bool) {
+	without, with := requestKinds[r.place].byName([]string{verb})
+	return len(without) > 0, len(with) > 0
+}
+
+// TokenHas says whether the token of an account on a node has a right for an object. The empty node
+// stands for a node that no cluster has.
+func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object string) Certainty {
+	certainty := No
+	note := func(v vertex) {
+		for _, e := range g.out[v] {
+			k := g.keys[e.to]
+			covers := limit{namespace: k.namespace, name: k.name}.covers(in, object)
+			owns := k.kind == isClusterAdmin
+			if !owns && (k.kind != isRight || right(k.variant) != r.place || !covers) {
+				continue
+			}
+			if certainty = max(certainty, Possible); e.dependsOn == 0 {
+				certainty = Certain
+			}
+		}
+	}
+	if v, ok := g.index[key{kind: isScoped, namespace: namespace, name: name}]; ok {
+		note(v)
+	}
+	if user, ok := g.index[key{kind: isNodeUser, name: nodeUserPrefix + node}]; ok {
+		if v, ok := g.index[key{kind: isAssociated, namespace: namespace, name: name, role: int32(user)}]; ok {
+			note(v)
+		}
+	}
+	return certainty
+}

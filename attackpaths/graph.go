@@ -33,6 +33,8 @@ const (
 	// isAssociated is a service account with a token that is associated with a node: its role is
 	// the vertex of the node's credential, or of each node's.
 	isAssociated
+	// isScoped is what each token of a service account in NodeScopes may do, whatever its node.
+	isScoped
 	// isSubject is a user or group that bindings name.
 	isSubject
 	// isRole is a role that is held in a scope.
@@ -119,6 +121,13 @@ type Graph struct {
 	// alsoImpersonated are identities that have another vertex for who only impersonates them.
 	alsoImpersonated map[vertex]bool
 
+	// scoped are the accounts that enforced scopes are about, by user, as far as they were looked up;
+	// nil for others. enforced is how many scopes there are.
+	scoped   map[string]*scopedAccount
+	enforced int
+	// passedBy are the rules of scopes that let pass what an edge stands for, by its ends.
+	passedBy map[[2]vertex]string
+
 	// solvers are those that are not in use.
 	solvers  sync.Pool
 	custom   []CustomTechnique
@@ -142,7 +151,8 @@ func New(c *Cluster) (*Graph, error) {
 func (g *Graph) find(h Holding) (vertex, error) {
 	kinds := map[string][]key{
 		// A node's user is its credential unless it is given without the group of nodes.
-		User: {{kind: isUser, variant: given}, {kind: isNodeUser}, {kind: isUser}},
+		User:           {{kind: isUser, variant: given}, {kind: isNodeUser}, {kind: isUser}},
+		ServiceAccount: {{kind: isServiceAccount, variant: scopedStart}},
 	}[h.Kind]
 	for kind, name := range holdingKinds {
 		if name == h.Kind && h.Kind != User {

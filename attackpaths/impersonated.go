@@ -16,8 +16,11 @@ import "slices"
 // Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation.
 
 // asImpersonated is the vertex of an identity, or of several, as which the attacker acts by
-// impersonation.
+// impersonation; none if it may do nothing.
 func (b *builder) asImpersonated(k key) vertex {
+	if k.kind == isServiceAccount && b.denied(userOfAccount(k.namespace, k.name)) {
+		return none
+	}
 	if k.variant = 0; b.needsCredential(k) {
 		k.variant = impersonated
 	}
@@ -49,6 +52,9 @@ func (b *builder) impersonatedFact(name, namespace string) vertex {
 func (b *builder) memberOf(fact, member key) vertex {
 	if fact.variant == impersonated {
 		return b.asImpersonated(member)
+	}
+	if member.kind == isServiceAccount {
+		return b.accountVertex(member.namespace, member.name)
 	}
 	return b.vertex(member)
 }

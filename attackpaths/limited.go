@@ -11,6 +11,9 @@ import (
 // limited is the vertex of an identity, or of each identity that a fact leads to, as far as a
 // request is covered; false if it can do nothing.
 func (b *builder) limited(m mode, of vertex, l limit) (vertex, bool) {
+	if of == none {
+		return none, false
+	}
 	k := key{kind: isLimited, variant: uint8(l.request), mode: m, namespace: l.namespace, name: l.name, role: int32(of)}
 	if v, ok := b.index[k]; ok {
 		return v, true
@@ -73,7 +76,10 @@ func (b *builder) limitedNodeEdges(node string, l limit) []edge {
 	case createToken:
 		for _, i := range b.podsOn[node] {
 			if p := b.pods[i]; b.mintsOnNode(node, p) && l.covers(p.Namespace, p.ServiceAccount) {
-				to := b.accountVertex(p.Namespace, p.ServiceAccount)
+				to := b.tokenOfPod(p, node)
+				if to == none {
+					continue
+				}
 				guards := b.condition(b.guardsOf(createToken, p.Namespace))
 				edges = append(edges, edge{to: to, arg: i, row: rowOf(TokenOfPodOnNode), dependsOn: guards})
 			}
@@ -229,7 +235,7 @@ func (b *builder) associates() bool { return b.modes[associatedNode] }
 
 // associatedWith adds a step to an account with a token that is associated with a node.
 func (b *builder) associatedWith(code Code, from vertex, namespace, name, node string, arg int32, dependsOn string) {
-	if b.associates() {
+	if b.associates() && b.scopeOf(namespace, name) == nil {
 		user := b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + node})
 		b.step(code, from, b.associatedVertex(namespace, name, user), arg, dependsOn)
 	}
@@ -237,13 +243,19 @@ func (b *builder) associatedWith(code Code, from vertex, namespace, name, node s
 
 // associatedWithAny adds a step to an account with a token that is associated with any node.
 func (b *builder) associatedWithAny(code Code, from vertex, namespace, name, dependsOn string) {
-	if b.associates() {
+	if a := b.scopeOf(namespace, name); a != nil {
+		b.step(code, from, b.tokenVertex(a, b.fact(everyNodeUser, ""), 0), -1, dependsOn)
+	} else if b.associates() {
 		b.step(code, from, b.associatedVertex(namespace, name, b.fact(everyNodeUser, "")), -1, dependsOn)
 	}
 }
 
 // expandAssociated gives the account.
 func (b *builder) expandAssociated(v vertex, k key) {
+	if a := b.scopeOf(k.namespace, k.name); a != nil {
+		b.expandToken(v, k, a)
+		return
+	}
 	b.implies(v, b.accountVertex(k.namespace, k.name))
 	b.associations = append(b.associations, v)
 }

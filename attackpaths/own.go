@@ -23,6 +23,8 @@ type identity struct {
 	alone bool
 	// impersonated is true for an identity of which no credential is held: it cannot impersonate.
 	impersonated bool
+	// scoped is set for a token of a service account in NodeScopes: its rights are what these let pass.
+	scoped *scopedAccount
 }
 
 // ownKey is a right that counts together with others of the same identity. The empty name is
@@ -162,6 +164,19 @@ func (c *combiner) combine(code Code, to vertex, dependsOn string, rights []held
 	if given != (c.who.vertex == none) && c.who.kind != isAssociated {
 		return // the same step is there for no identity
 	}
+	c.add(code, to, dependsOn, rights, from)
+}
+
+// add adds a step of the identity.
+func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, from []vertex) {
+	switch {
+	case to == none:
+		return
+	case c.who.vertex == none && c.enforced > 0:
+		from = append(from, c.fact(holdsFree, ""))
+	case c.who.scoped != nil && slices.ContainsFunc(rights, func(h held) bool { return h.through != none }):
+		dependsOn = allOf(dependsOn, dependsOnScopes)
+	}
 	id := binary.AppendVarint(nil, int64(rowOf(code)))
 	id = binary.AppendVarint(id, int64(c.condition(dependsOn)))
 	for _, v := range append([]vertex{to}, from...) {
@@ -177,6 +192,9 @@ func (c *combiner) combine(code Code, to vertex, dependsOn string, rights []held
 // bindingOf finds the binding that gives the identity one of its rights, the last first; -1 if none
 // does.
 func (c *combiner) bindingOf(rights []held) int32 {
+	if c.who.scoped != nil {
+		return c.who.scoped.bindingOf(rights)
+	}
 	for _, h := range slices.Backward(rights) {
 		if h.through != none || h.on.mode != 0 {
 			continue
@@ -207,6 +225,7 @@ func (b *builder) grants(role key, k ownKey) bool {
 func (c *combiner) run() {
 	c.bind()
 	c.escalate()
+	c.passOn()
 	c.certificates()
 	if !c.who.impersonated {
 		c.impersonate()
@@ -218,6 +237,14 @@ func (c *combiner) run() {
 func (b *builder) combineAssociated(seen map[string]bool) {
 	for _, v := range b.associations {
 		subjects := b.subjectsOfIdentity(b.keys[v])
+		if a := b.scopeOfKey(b.keys[v]); a != nil {
+			if a.associates {
+				who := &identity{vertex: v, kind: isAssociated, subjects: subjects, scoped: a}
+				who.rights, who.on = a.associatedRights()
+				(&combiner{b, who, seen}).associated()
+			}
+			continue
+		}
 		who := &identity{vertex: v, kind: isAssociated, subjects: subjects, rights: b.rightsOfSubjects(subjects)}
 		who.on = b.onRightsOfSubjects(subjects)
 		(&combiner{b, who, seen}).associated()
@@ -336,6 +363,7 @@ func (c *combiner) escalateWith(e, u held) {
 
 // impersonate: groups can be impersonated together with a user or service account only.
 func (c *combiner) impersonate() {
+	c.impersonateOnNodes()
 	for _, g := range c.have(impersonateGroups) {
 		for _, u := range c.have(impersonateUsers) {
 			// The API server takes the name of a service account for that account, which needs another right.
@@ -344,7 +372,9 @@ func (c *combiner) impersonate() {
 			}
 		}
 		for _, u := range c.have(impersonateServiceAccounts) {
-			c.impersonateGroup(u, g)
+			if !c.deniesAll(u) {
+				c.impersonateGroup(u, g)
+			}
 		}
 	}
 }

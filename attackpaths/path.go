@@ -107,6 +107,11 @@ func (s *solver) before(how via, at map[vertex]position) position {
 	}
 	from := s.joins[how.join].from
 	main := from[0]
+	for _, v := range from {
+		if k := s.keys[v]; k.kind == isFact && k.name == holdsFree {
+			return at[v] // the identity that a role is bound to acts
+		}
+	}
 	for _, v := range from[1:] {
 		a, b := s.keys[main].actor(), s.keys[v].actor()
 		if (b && !a) || (a == b && s.cost[v] > s.cost[main]) {
@@ -119,7 +124,7 @@ func (s *solver) before(how via, at map[vertex]position) position {
 // actor reports whether a vertex is something that makes requests.
 func (k key) actor() bool {
 	switch k.kind {
-	case isServiceAccount, isAssociated, isUser, isGroup, isNodeUser, isNamespace:
+	case isServiceAccount, isAssociated, isScoped, isUser, isGroup, isNodeUser, isNamespace:
 		return true
 	}
 	return false
@@ -135,6 +140,9 @@ func (s *solver) step(how via, p position, to vertex, at map[vertex]position) St
 	step.Because = s.because(how, to)
 	if others := s.others(how, p, at); others != "" {
 		step.Because += "; with " + others
+	}
+	if text := s.scopeText(how, to); text != "" {
+		step.Because += "; " + text
 	}
 	binding := p.binding
 	if !e.row.ofPod() && e.arg >= 0 {
@@ -233,6 +241,9 @@ func (s *solver) because(how via, to vertex) string {
 	case BindRole:
 		return "may bind " + s.roles[target.role].Role.String() + scopeText(target.namespace)
 	case EscalateRole:
+		if int(target.role) != len(s.roles)-1 {
+			return "may add the rules of " + s.roles[target.role].Role.String() + " to a role" + scopeText(target.namespace)
+		}
 		return "may add any rule to a role that it holds" + scopeText(target.namespace)
 	case Impersonate:
 		return "may impersonate users or service accounts, and groups"

@@ -157,7 +157,7 @@ func (p *pathChanges) addMount(e edge, to vertex) {
 // addMountsOnNode adds the mounts because of which a node's credential may read a secret.
 func (p *pathChanges) addMountsOnNode(credential, secret vertex) {
 	k := p.keys[credential]
-	if k.kind == isLimited {
+	if k.kind == isLimited || k.kind == isAssociated {
 		k = p.keys[k.role]
 	}
 	for _, i := range p.podsOn[strings.TrimPrefix(k.name, nodeidentity.UserPrefix)] {

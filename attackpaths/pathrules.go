@@ -21,6 +21,13 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 		}
 		return
 	}
+	if p.isScopedAccount(k) && how.join < 0 && how.edge.arg >= 0 && (how.edge.row == 0 || target.kind == isClusterAdmin) {
+		p.addScopedRules(how.edge.arg, target)
+		return
+	}
+	if p.isScopedAccount(k) && target.kind == isRole && k.kind != isServiceAccount {
+		p.addHeld(k, target.role)
+	}
 	// Rights that count together are not vertices of their own.
 	if x := p.identityOf(v); x != nil && (how.join >= 0 || how.edge.row != 0) {
 		for _, subject := range x.subjects {
@@ -32,7 +39,9 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 }
 
 func (p *pathChanges) identityOf(v vertex) *identity {
-	if k := p.keys[v]; k.kind == isAssociated {
+	if k := p.keys[v]; k.kind == isAssociated && p.isScopedAccount(k) {
+		return &identity{vertex: v, subjects: p.scoped[userOfAccount(k.namespace, k.name)].subjects}
+	} else if k.kind == isAssociated {
 		return &identity{vertex: v, subjects: p.subjectsOfIdentity(k)}
 	}
 	return p.who[v]
@@ -70,6 +79,36 @@ func (p *pathChanges) addRules(role int32, keep func(*rbacv1.PolicyRule) bool) {
 	for i := range p.objects.roles[role].Rules {
 		if keep(&p.objects.roles[role].Rules[i]) {
 			p.add(changeKey{kind: RemoveRule, object: objectOf(r), rule: p.objects.placeOf(role, i)})
+		}
+	}
+}
+
+// addScopedRules adds the rules because of which a binding gives a right to an account in scopes.
+func (p *pathChanges) addScopedRules(binding int32, target key) {
+	bound := p.bindings[binding]
+	role, ok := p.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
+	if !ok {
+		return
+	}
+	p.addRules(role, func(rule *rbacv1.PolicyRule) bool {
+		switch target.kind {
+		case isClusterAdmin:
+			return grantsEverything(rule)
+		case isCustom:
+			return len(p.requests[target.role].grantedBy(rule)) > 0
+		}
+		rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, bound.Binding.Namespace != "", p.cluster.Features.Minor() < 35)
+		return slices.ContainsFunc(rights, func(g granted) bool { return g.right == right(target.variant) })
+	})
+}
+
+// addHeld adds the bindings because of which an account in scopes holds a role that it binds to others.
+func (p *pathChanges) addHeld(account key, role int32) {
+	for _, subject := range p.scoped[userOfAccount(account.namespace, account.name)].subjects {
+		for _, e := range p.out[subject] {
+			if p.keys[e.to].role == role {
+				p.addBinding(e.arg)
+			}
 		}
 	}
 }

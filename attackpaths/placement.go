@@ -39,7 +39,23 @@ func (b *builder) stealPods() {
 			v = b.movableTo(n, byPlacement, sets)
 			classes[class] = v
 		}
-		b.implies(b.vertex(key{kind: isNode, name: n.Name}), v)
+		from := b.vertex(key{kind: isNode, name: n.Name})
+		b.implies(from, v)
+		for _, p := range byPlacement {
+			if p.scoped && p.placement.Allows(n, noderestriction.OwnLabel) {
+				b.movedTo(from, n, p)
+			}
+		}
+	}
+}
+
+// movedTo adds the accounts in scopes that pods bring: their tokens are of the node.
+func (b *builder) movedTo(from vertex, n *inventory.Node, all *placed) {
+	for _, i := range all.pods {
+		p := b.pods[i]
+		if a := b.scopeOf(p.Namespace, p.ServiceAccount); a != nil && slices.Contains(p.Audiences, "") {
+			b.step(StealPods, from, b.tokenVertex(a, b.nodeUserVertex(n.Name), 0), i, dependsOnPlacement)
+		}
 	}
 }
 
@@ -47,6 +63,8 @@ func (b *builder) stealPods() {
 type placed struct {
 	placement inventory.Placement
 	pods      []int32
+	// scoped is true if a pod has an account in scopes.
+	scoped bool
 	// vertex leads to what the pods bring; none until a node may get them.
 	vertex vertex
 }
@@ -62,6 +80,9 @@ func (b *builder) byPlacement(pods []int32) []*placed {
 			all = append(all, index[p])
 		}
 		index[p].pods = append(index[p].pods, i)
+		if pod := b.pods[i]; b.scopeOf(pod.Namespace, pod.ServiceAccount) != nil {
+			index[p].scoped = true
+		}
 	}
 	return all
 }
@@ -143,7 +164,7 @@ func stolenWith(p *inventory.Pod) stolen {
 // moved adds what a pod brings.
 func (b *builder) moved(v vertex, i int32) {
 	p := b.pods[i]
-	if p.ServiceAccount != "" && slices.Contains(p.Audiences, "") {
+	if p.ServiceAccount != "" && slices.Contains(p.Audiences, "") && b.scopeOf(p.Namespace, p.ServiceAccount) == nil {
 		b.step(StealPods, v, b.templateOf(p).account, i, dependsOnPlacement)
 	}
 	for _, secret := range b.templateOf(p).secrets {

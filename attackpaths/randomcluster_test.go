@@ -9,12 +9,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
 	"github.com/node-authorizer/node-authorizer/internal/randomcluster"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
 // randomCluster is a random cluster as the engine reads it.
 type randomCluster struct {
 	*randomcluster.Cluster
 	custom []attackpaths.CustomTechnique
+	// policy are the NodeScopes; nil for none.
+	policy *nodescope.Policy
 }
 
 func newRandomCluster(seed uint64) *randomCluster {
@@ -44,6 +47,7 @@ func (rc *randomCluster) cluster(t *testing.T, objects []runtime.Object) *attack
 	t.Helper()
 	c := newCluster()
 	c.Features, c.EKS, c.Custom, c.Policies = rc.Features, rc.EKS, rc.custom, admissionpolicy.New()
+	c.NodeScopes = rc.policy
 	c.Audiences = func(_, pod string) (audiences []string, restricted bool) {
 		switch pod {
 		case "p1":

@@ -2,6 +2,9 @@ package attackpaths
 
 import (
 	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -95,6 +98,9 @@ func (r *reducer) has(k key) bool {
 // needsBinding reports whether a binding gives something that leads to cluster-admin, or names
 // someone who is there because it does.
 func (r *reducer) needsBinding(bound rbac.BoundRole) bool {
+	if r.enforced > 0 && slices.ContainsFunc(bound.Subjects, r.mayBeScoped) {
+		return true
+	}
 	if role, ok := r.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]; ok {
 		for variant := anybody; variant <= ownOfOthers; variant++ {
 			if r.has(key{kind: isRole, variant: variant, namespace: bound.Binding.Namespace, role: role}) {
@@ -110,7 +116,7 @@ func (r *reducer) needsBinding(bound rbac.BoundRole) bool {
 		namespace, name, isAccount := accountOfUser(user)
 		switch {
 		case !ok:
-		case isAccount && r.has(key{kind: isServiceAccount, namespace: namespace, name: name}),
+		case isAccount && r.hasAccount(namespace, name),
 			user != "" && r.has(key{kind: isUser, name: user}),
 			user != "" && r.has(key{kind: isFact, name: userWithGroups, namespace: user}),
 			group != "" && r.has(key{kind: isGroup, name: group}):
@@ -118,6 +124,20 @@ func (r *reducer) needsBinding(bound rbac.BoundRole) bool {
 		}
 	}
 	return false
+}
+
+// mayBeScoped reports whether a subject may be a service account in NodeScopes: its roles are not
+// vertices.
+func (r *reducer) mayBeScoped(s rbacv1.Subject) bool {
+	user, group, ok := principal(s)
+	namespace, name, isAccount := accountOfUser(user)
+	return ok && (isAccount && r.scopeOf(namespace, name) != nil || group == authenticated ||
+		group == allServiceAccounts || strings.HasPrefix(group, allServiceAccounts+":"))
+}
+
+// hasAccount reports whether a service account may lead to cluster-admin.
+func (r *reducer) hasAccount(namespace, name string) bool {
+	return r.scopeOf(namespace, name) != nil || r.has(key{kind: isServiceAccount, namespace: namespace, name: name})
 }
 
 // combinedRole reports whether a role has rights that count together with others: these are not
@@ -148,7 +168,7 @@ func (r *reducer) accounts(bindings []rbac.BoundRole) []inventory.Name {
 	for _, namespace := range r.namespaces {
 		for _, name := range r.builder.accounts[namespace] {
 			n := inventory.Name{Namespace: namespace, Name: name}
-			if named[n] || r.has(key{kind: isServiceAccount, namespace: namespace, name: name}) {
+			if named[n] || r.hasAccount(namespace, name) {
 				all = append(all, n)
 			}
 		}
@@ -199,7 +219,7 @@ func (r *reducer) pods(templates map[templateKey]bool) []*inventory.Pod {
 
 // brings reports whether what a pod names leads to cluster-admin.
 func (r *reducer) brings(p *inventory.Pod) bool {
-	return p.ControlPlane != "" || r.has(key{kind: isServiceAccount, namespace: p.Namespace, name: p.ServiceAccount}) ||
+	return p.ControlPlane != "" || p.ServiceAccount != "" && r.hasAccount(p.Namespace, p.ServiceAccount) ||
 		slices.ContainsFunc(p.Secrets, func(s string) bool { return r.has(key{kind: isSecret, namespace: p.Namespace, name: s}) })
 }
 

@@ -55,6 +55,8 @@ func (s *solver) holderOf(subject vertex) vertex {
 	switch k := s.keys[subject]; {
 	case k.kind == isLimited:
 		return vertex(k.role)
+	case s.isScopedAccount(k):
+		return subject
 	case s.via[subject].from != none:
 		return s.via[subject].from
 	}
@@ -86,6 +88,9 @@ func (s *solver) grantTo(how via, binding int32) (grant, bool) {
 // subjectsIn are the subjects of an identity that a binding names.
 func (s *solver) subjectsIn(identity vertex, binding int32) []vertex {
 	k := s.keys[identity]
+	if s.isScopedAccount(k) {
+		return s.scopedSubjects(k, binding)
+	}
 	if k.kind == isAssociated {
 		identity = s.index[key{kind: isServiceAccount, namespace: k.namespace, name: k.name}]
 	}

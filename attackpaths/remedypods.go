@@ -187,7 +187,7 @@ func (t *template) replacePods(p *inventory.Pod) {
 // secretOnNodeRemedy takes a secret from all pods because of which a node may read it.
 func (s *solver) secretOnNodeRemedy(credential vertex, secret key) *verdict.Remedy {
 	k := s.keys[credential]
-	if k.kind == isLimited {
+	if k.kind == isLimited || k.kind == isAssociated {
 		k = s.keys[k.role]
 	}
 	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)

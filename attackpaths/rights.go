@@ -65,6 +65,7 @@ const (
 	impersonateServiceAccounts
 	impersonateUsers
 	impersonateGroups
+	impersonateNodeNames
 	impersonateAssociatedNode
 	impersonateArbitraryNodes
 	impersonateAccountsOnly
@@ -100,6 +101,10 @@ const (
 	admis = "admissionregistration.k8s.io"
 	authn = authenticationv1.GroupName
 )
+
+// nodeNameKey is the extra value that has the node of a token.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
+const nodeNameKey = "authentication.kubernetes.io/node-name"
 
 var (
 	create = []string{"create"}
@@ -159,6 +164,7 @@ var requestKinds = [rightCount]requestKind{
 	updateRoles:               {verbs: write, group: rbacG, resource: "roles", namespaced: true},
 	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},
 	impersonateGroups:         {verbs: []string{"impersonate"}, resource: "groups"},
+	impersonateNodeNames:      {verbs: []string{"impersonate"}, group: authn, resource: "userextras", subresource: nodeNameKey},
 	impersonateAssociatedNode: {verbs: []string{"impersonate:associated-node"}, group: authn, resource: "nodes"},
 	impersonateArbitraryNodes: {verbs: []string{"impersonate:arbitrary-node"}, group: authn, resource: "nodes"},
 	impersonateAccountsOnly: {

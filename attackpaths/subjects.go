@@ -114,13 +114,16 @@ func (b *builder) subjectsOf(kind string) []string {
 
 // expandRole gives the rights that a role grants.
 func (b *builder) expandRole(v vertex, k key) {
-	if k.variant == ownOfOthers {
+	if k.variant == ownOfOthers || k.variant == ownFree {
 		return // it is a part of the role
+	}
+	if k.variant == own {
+		v = b.heldFree(v, k)
 	}
 	rights := b.rightsOfRole(k.role)
 	if rights.everything && k.namespace == "" { // cluster-admin owns the rest
 		admin := b.vertex(key{kind: isClusterAdmin})
-		if k.variant == own {
+		if k.variant == own && b.enforced == 0 {
 			b.implies(v, admin) // the step that gives the role is the last one
 		} else {
 			b.step(Masters, v, admin, -1, "")
@@ -152,6 +155,17 @@ func (b *builder) expandRole(v vertex, k key) {
 	if k.variant == own && !rights.everything {
 		b.addOwnOnRights(v, k)
 	}
+}
+
+// heldFree is a role that the attacker can bind to an identity that no scope limits.
+func (b *builder) heldFree(v vertex, k key) vertex {
+	if b.enforced == 0 {
+		return v
+	}
+	k.variant = ownFree
+	free := b.vertex(k)
+	b.together("", free, "", v, b.fact(holdsFree, ""))
+	return free
 }
 
 // heldByOthers is a role that the attacker can bind to an identity that is not a node.

@@ -12,7 +12,7 @@ import (
 
 // expandTogether adds a user together with every group; the empty name is a user without rights.
 func (b *builder) expandTogether(v vertex, k key) {
-	b.implies(v, b.fact(holdsIdentity, ""))
+	b.holds(v)
 	var subjects []vertex
 	if user := k.namespace; user != "" {
 		subjects = b.subjects(user, anybody)
@@ -45,7 +45,7 @@ func (b *builder) expandEveryIdentity(v vertex, k key) {
 // countsWithGroups reports whether a user that is no node has a right that counts together with one
 // of a group.
 func (b *builder) countsWithGroups(user string) bool {
-	if strings.HasPrefix(user, nodeidentity.UserPrefix) {
+	if strings.HasPrefix(user, nodeidentity.UserPrefix) || b.denied(user) {
 		return false
 	}
 	if b.ofGroups == nil {
@@ -101,6 +101,8 @@ func (r right) sideOfPair() (pair, side int) {
 		return 4, 0
 	case createSigningRequests:
 		return 4, 1
+	case impersonateNodeNames:
+		return 6, 0
 	}
 	return constrainedPair, 0
 }

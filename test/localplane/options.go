@@ -51,9 +51,12 @@ type Options struct {
 	// Authorization defaults to InTree. It is unused with AuthorizationConfig.
 	Authorization Authorization
 	// AuthorizationConfig is the path of an AuthorizationConfiguration file for
-	// kube-apiserver, which may have webhooks. NodeRestriction is disabled then.
+	// kube-apiserver, which may have webhooks. NodeRestriction is disabled then, unless the next
+	// option is set.
 	// kube-controller-manager and kube-scheduler need RBAC in it. Prepare may write it.
 	AuthorizationConfig string
+	// NodeRestriction keeps the admission plugin enabled with AuthorizationConfig.
+	NodeRestriction bool
 
 	// ExtraArgs are appended to the arguments of a component. If a flag is repeated, the
 	// last one counts.
@@ -133,7 +136,11 @@ func (o Options) programs() []string {
 func (o Options) authorizationArgs() []string {
 	switch {
 	case o.AuthorizationConfig != "":
-		return []string{"--authorization-config=" + o.AuthorizationConfig, "--disable-admission-plugins=NodeRestriction"}
+		plugins := "--disable-admission-plugins=NodeRestriction"
+		if o.NodeRestriction {
+			plugins = "--enable-admission-plugins=NodeRestriction"
+		}
+		return []string{"--authorization-config=" + o.AuthorizationConfig, plugins}
 	case o.Authorization == RBACOnly:
 		return []string{"--authorization-mode=RBAC", "--disable-admission-plugins=NodeRestriction"}
 	default:

@@ -25,6 +25,8 @@ type actor struct {
 	// bare is true for the user of a node that is impersonated without the group of nodes. It is
 	// no node then.
 	bare bool
+	// node is that of the token, where NodeScopes matter.
+	node string
 }
 
 // executor carries out paths from one start with what it has got.
@@ -157,7 +159,7 @@ func (e *executor) own(ctx context.Context, a *actor) error {
 		return err
 	}
 	known := func(other *actor) bool {
-		return other.holding == a.holding && other.bare == a.bare && (!other.impersonated || a.impersonated)
+		return other.holding == a.holding && other.bare == a.bare && other.node == a.node && (!other.impersonated || a.impersonated)
 	}
 	if slices.ContainsFunc(e.actors, known) {
 		return nil
@@ -171,7 +173,7 @@ func (e *executor) ownToken(ctx context.Context, h holding, token string) error 
 	if err != nil {
 		return err
 	}
-	return e.own(ctx, &actor{holding: h, client: c})
+	return e.own(ctx, &actor{holding: h, client: c, node: e.nodeOfToken(token)})
 }
 
 // ownNode adds root on a node, with its credential.

@@ -10,8 +10,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/testmain"
 )
 
-// The tests share a control plane of the newest minor, and one that emulates 1.34.
-var newest, emulated *world
+// The tests share a control plane of the newest minor, one that emulates 1.34, and one that asks about
+// NodeScopes.
+var newest, emulated, scoped *world
 
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m, 10*time.Minute, startAll, stopAll)) }
 
@@ -24,14 +25,22 @@ func startAll(ctx context.Context, _ string) error {
 		func(ctx context.Context) (err error) {
 			emulated, err = startEmulated(ctx, 34)
 			return err
+		},
+		func(ctx context.Context) (err error) {
+			scoped, err = startScoped(ctx)
+			return err
 		})
 }
 
 func stopAll() error {
 	var errs []error
-	for _, w := range []*world{newest, emulated} {
-		if w != nil {
-			errs = append(errs, w.Stop())
+	for _, w := range []*world{newest, emulated, scoped} {
+		if w == nil {
+			continue
+		}
+		errs = append(errs, w.Stop())
+		if w.scoper != nil {
+			errs = append(errs, w.scoper.close())
 		}
 	}
 	return errors.Join(errs...)

@@ -33,7 +33,31 @@ func (e *executor) tokenRequest(ctx context.Context, s step) error {
 	if err := asked.into(&token); err != nil {
 		return err
 	}
+	if e.policy() != nil {
+		return e.ownTokens(ctx, a, s.To, token.Status.Token)
+	}
 	return e.ownToken(ctx, s.To, token.Status.Token)
+}
+
+// ownTokens adds the tokens of an account that NodeScopes let be used: one without a node, and one bound
+// to each node.
+func (e *executor) ownTokens(ctx context.Context, a *actor, h holding, unbound string) error {
+	last := e.ownToken(ctx, h, unbound)
+	owned := last == nil
+	for _, o := range e.list(ctx, nodes) {
+		var token authenticationv1.TokenRequest
+		bound := map[string]any{"spec": map[string]any{
+			"boundObjectRef": map[string]any{"kind": "Node", "apiVersion": "v1", "name": o.name(), "uid": o.metadata()["uid"]},
+		}}
+		if last = a.post(ctx, serviceAccounts.at(h.Namespace, h.Name, "token"), bound).into(&token); last == nil {
+			last = e.ownToken(ctx, h, token.Status.Token)
+		}
+		owned = owned || last == nil
+	}
+	if owned {
+		return nil
+	}
+	return last
 }
 
 // makeAccount makes the service account of a step; another path may have made it.
@@ -220,9 +244,11 @@ func (e *executor) impersonate(ctx context.Context, s step) error {
 		owned := false
 		for _, headers := range e.headersFor(ctx, a, s.To) {
 			bare := strings.HasPrefix(s.To.Name, "system:node:") && len(headers["Impersonate-Group"]) == 0
-			last = e.own(ctx, &actor{holding: s.To, client: a.with(headers), impersonated: true, bare: bare})
+			last = e.own(ctx, &actor{
+				holding: s.To, client: a.with(headers), impersonated: true, bare: bare, node: strings.Join(headers[nodeNameHeader], ""),
+			})
 			owned = owned || last == nil
-			if owned && !strings.HasPrefix(s.To.Name, "system:node:") {
+			if owned && !strings.HasPrefix(s.To.Name, "system:node:") && e.policy() == nil {
 				return nil
 			}
 		}
@@ -232,6 +258,9 @@ func (e *executor) impersonate(ctx context.Context, s step) error {
 	}
 	return last
 }
+
+// nodeNameHeader impersonates the node of a token.
+const nodeNameHeader = "Impersonate-Extra-Authentication.kubernetes.io%2fnode-Name"
 
 // headersFor are the headers with which an identity may be impersonated.
 func (e *executor) headersFor(ctx context.Context, a *actor, h holding) []http.Header {
@@ -244,7 +273,15 @@ func (e *executor) headersFor(ctx context.Context, a *actor, h holding) []http.H
 	}
 	switch {
 	case h.Kind == attackpaths.ServiceAccount:
-		return []http.Header{as(accountUser(h))}
+		all := []http.Header{as(accountUser(h))}
+		if e.policy() != nil {
+			for _, o := range e.list(ctx, nodes) {
+				on := as(accountUser(h))
+				on[nodeNameHeader] = []string{o.name()}
+				all = append(all, on)
+			}
+		}
+		return all
 	case h.Kind == attackpaths.User && strings.HasPrefix(h.Name, "system:node:"):
 		return []http.Header{as(h.Name, "system:nodes"), as(h.Name)}
 	case h.Kind == attackpaths.User:

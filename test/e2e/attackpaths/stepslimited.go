@@ -31,7 +31,7 @@ func (e *executor) beginning(s step) []*actor {
 	}
 	all = append(all, e.actor(s.From))
 	for _, a := range e.actors { // a path does not say whether a node's user is in the group of nodes
-		if a.bare && a.holding == s.From && !slices.Contains(all, a) {
+		if (a.bare || a.node != "") && a.holding == s.From && !slices.Contains(all, a) {
 			all = append(all, a)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +108,14 @@ func boundTo(p *corev1.Pod) map[string]any {
 	}}
 }
 
+// nodeName is the node of a credential: a node's own, or a token's.
+func (a *actor) nodeName() string {
+	if name, ok := strings.CutPrefix(a.holding.Name, "system:node:"); ok {
+		return name
+	}
+	return a.node
+}
+
 // tokenOfPodOnNode requests a token with the node's credential, for a pod on the node.
 func (e *executor) tokenOfPodOnNode(ctx context.Context, s step) error {
 	a := s.as
@@ -116,7 +125,7 @@ func (e *executor) tokenOfPodOnNode(ctx context.Context, s step) error {
 	last := answer{err: fmt.Errorf("no pod on the node has the account")}
 	for i := range e.pods {
 		p := &e.pods[i]
-		if "system:node:"+p.Spec.NodeName != a.holding.Name || p.Namespace != s.To.Namespace || p.Spec.ServiceAccountName != s.To.Name {
+		if p.Spec.NodeName != a.nodeName() || p.Namespace != s.To.Namespace || p.Spec.ServiceAccountName != s.To.Name {
 			continue
 		}
 		var token authenticationv1.TokenRequest

@@ -58,7 +58,7 @@ func (e *executor) take(ctx context.Context, s step) error {
 // mayText is the text of a step that a right makes possible: verb, resource, subresource, and
 // either a name or a scope.
 var mayText = regexp.MustCompile(
-	`^may (\S+) ([a-z]+)(?:/([a-z]+))?(?: (\S+))?(?: in (?:namespace (\S+)|the whole cluster))?(?:; with .*)?$`)
+	`^may (\S+) ([a-z]+)(?:/([a-z]+))?(?: (\S+))?(?: in (?:namespace (\S+)|the whole cluster))?(?:; .*)?$`)
 
 // may is the resource and subresource of the right that makes a step possible.
 func (s step) may() (resource, subresource string) {

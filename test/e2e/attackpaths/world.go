@@ -35,7 +35,9 @@ type world struct {
 	applied map[string]bool
 	// hasPolicies is true if the last case has admission policies.
 	hasPolicies bool
-	counter     atomic.Int64
+	// scoper decides by NodeScopes; nil for an API server that does not ask.
+	scoper  *scoper
+	counter atomic.Int64
 }
 
 // startWorld starts a control plane with hollow nodes. The garbage collector does not run,
@@ -116,7 +118,7 @@ func (w *world) graph(ctx context.Context, eks bool, users ...attackpaths.Identi
 	}
 	return attackpaths.New(&attackpaths.Cluster{
 		Inventory: state.Inventory, Relations: state.Graph, RBAC: state.RBAC, Features: evaluator.Features, Users: users, EKS: eks,
-		Policies: admissionpolicy.New(),
+		Policies: admissionpolicy.New(), NodeScopes: w.policy(),
 		Audiences: func(namespace, name string) ([]string, bool) {
 			pod, ok := state.Pod(namespace, name)
 			if !ok {

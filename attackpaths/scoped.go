@@ -1,0 +1,288 @@
+package attackpaths
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+)
+
+// NodeScopes that are enforced limit what a service account may do with a token of one node. For each
+// account in such a scope there are these vertices:
+//
+//   - a token of the account on a node (isAssociated), with the rights that need this node,
+//   - what each of these tokens may do, whatever its node (isScoped),
+//   - the account with a credential that has no node (isServiceAccount), if all scopes let these pass:
+//     they have everything that RBAC grants,
+//   - the account as a start, and the account as a holding (variants of isServiceAccount).
+//
+// What a scope lets through is the part that its rules and RBAC's have in common, as vertices of rights.
+// A role that the attacker binds counts for identities that no scope limits, and possibly for others.
+// Rules that an account holds by RBAC may be bound to others, because the API server compares rules with
+// rules then, and asks no authorizer.
+
+// Variants of service accounts that scopes limit.
+const (
+	// scopedStart is some token of the account.
+	scopedStart = impersonatedNode + 1 + iota
+	// scopedHolding is that a token of the account is held. It leads nowhere.
+	scopedHolding
+)
+
+// ownFree is the variant of a role that the attacker can bind to an identity that no scope limits.
+const ownFree = scopedHolding + 1
+
+// Facts about scopes.
+const (
+	// holdsFree is that an identity is held that no scope limits.
+	holdsFree = "an identity that no NodeScope limits"
+	// nodeNamed is a node of some name, which need not exist; the namespace is the name, empty for any.
+	nodeNamed = "a node named"
+)
+
+// What else decides.
+const (
+	dependsOnScopes = "whether the NodeScopes of the account let through what a role that is bound to it allows, " +
+		"or the API server answers anonymous requests"
+	dependsOnNodeName = "whether an object with the name of the node has the effect"
+	dependsOnSelector = "which objects the field selector selects"
+	dependsOnAsNode   = "whether the Node authorizer and NodeRestriction allow it to the node"
+)
+
+// scopedAccount is a service account in NodeScopes that are enforced.
+type scopedAccount struct {
+	namespace, name string
+	// scopes are the names of the scopes, the oldest first.
+	scopes []string
+	// unbound is true if all scopes let pass what a credential without a node may do.
+	unbound bool
+	// nothing is true if a scope lets nothing pass with a token of a node.
+	nothing bool
+	// whole is true if all scopes let everything pass with a token of a node.
+	whole bool
+	// perNode are the parts that depend on the node, and others the rest.
+	perNode, others []part
+	// associates is true if all scopes let the account impersonate its node.
+	associates bool
+	// held are the roles that bindings give to the account.
+	held     []heldRole
+	subjects []vertex
+}
+
+// heldRole is a role that a binding gives, in a namespace or everywhere.
+type heldRole struct {
+	role, binding int32
+	namespace     string
+}
+
+// Notes are what the graph takes for granted and the state does not show, in plain sentences.
+func (g *Graph) Notes() []string {
+	if g.enforced == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf(
+		"%d NodeScope(s) are taken as enforced: that kube-apiserver asks about them is not visible here", g.enforced)}
+}
+
+// collectScopes finds out whether scopes are enforced.
+func (b *builder) collectScopes() {
+	b.scoped = map[string]*scopedAccount{}
+	if b.cluster.NodeScopes == nil {
+		return
+	}
+	for _, s := range b.cluster.NodeScopes.Scopes() {
+		if s.Mode() == v1alpha1.Enforce {
+			b.enforced++
+		}
+	}
+}
+
+// scopeOf is what enforced scopes say about an account; nil if none is about it.
+func (b *builder) scopeOf(namespace, name string) *scopedAccount {
+	if b.enforced == 0 {
+		return nil
+	}
+	user := userOfAccount(namespace, name)
+	a, ok := b.scoped[user]
+	if !ok {
+		a = b.readScopes(namespace, name)
+		b.scoped[user] = a
+	}
+	return a
+}
+
+func (b *builder) scopeOfKey(k key) *scopedAccount {
+	switch k.kind {
+	case isServiceAccount, isAssociated, isScoped:
+		return b.scopeOf(k.namespace, k.name)
+	}
+	return nil
+}
+
+// denied reports whether scopes refuse everything to a user without a node.
+func (b *builder) denied(user string) bool {
+	namespace, name, ok := accountOfUser(user)
+	if !ok {
+		return false
+	}
+	a := b.scopeOf(namespace, name)
+	return a != nil && !a.unbound
+}
+
+func (b *builder) readScopes(namespace, name string) *scopedAccount {
+	user := userOfAccount(namespace, name)
+	var enforced []*nodescope.Scope
+	for _, s := range b.cluster.NodeScopes.Of(user) {
+		if s.Mode() == v1alpha1.Enforce {
+			enforced = append(enforced, s)
+		}
+	}
+	if len(enforced) == 0 {
+		return nil
+	}
+	a := &scopedAccount{namespace: namespace, name: name, unbound: true, associates: true, whole: true}
+	onNode, without := b.cluster.NodeScopes.Passing(user, "n"), b.cluster.NodeScopes.Passing(user, "")
+	var scopes []scopeRules
+	for _, s := range enforced {
+		a.scopes = append(a.scopes, s.Name())
+		ofScope := func(p nodescope.Passing) bool { return p.Scope == s.Name() }
+		a.unbound = a.unbound && slices.ContainsFunc(without, ofScope)
+		a.nothing = a.nothing || !slices.ContainsFunc(onNode, ofScope)
+		r := newScopeRules(s.Name(), onNode)
+		a.associates, a.whole = a.associates && (r.asNode || r.otherwise), a.whole && r.letsAll()
+		scopes = append(scopes, r)
+	}
+	a.whole = a.whole && !a.nothing
+	b.rulesOf[a] = scopes
+	return a
+}
+
+// title names the scopes of an account.
+func (a *scopedAccount) title() string {
+	if len(a.scopes) == 1 {
+		return "NodeScope " + a.scopes[0]
+	}
+	return "NodeScopes " + strings.Join(a.scopes, ", ")
+}
+
+// startVertex is an account as a start, or as what a custom technique gives.
+func (b *builder) startVertex(namespace, name string) vertex {
+	k := key{kind: isServiceAccount, namespace: namespace, name: name}
+	if b.scopeOf(namespace, name) != nil {
+		k.variant = scopedStart
+	}
+	return b.vertex(k)
+}
+
+// tokenVertex is a token of an account on a node; none if it may do nothing. The node is the vertex of
+// its credential, of each node's, or of a name.
+func (b *builder) tokenVertex(a *scopedAccount, node vertex, variant uint8) vertex {
+	if a.nothing {
+		return none
+	}
+	return b.vertex(key{kind: isAssociated, variant: variant, namespace: a.namespace, name: a.name, role: int32(node)})
+}
+
+// holdsAccount notes that an account in scopes is held.
+func (b *builder) holdsAccount(v vertex, a *scopedAccount) {
+	b.implies(v, b.vertex(key{kind: isServiceAccount, variant: scopedHolding, namespace: a.namespace, name: a.name}))
+}
+
+// holds notes that an identity is held that no scope limits, and that is no node.
+func (b *builder) holds(v vertex) {
+	b.implies(v, b.fact(holdsIdentity, ""))
+	b.holdsFreeIdentity(v)
+}
+
+func (b *builder) holdsFreeIdentity(v vertex) {
+	if b.enforced > 0 {
+		b.implies(v, b.fact(holdsFree, ""))
+	}
+}
+
+// expandScopedStart gives what each token of an account has, and what its tokens on the nodes of pods
+// may have.
+func (b *builder) expandScopedStart(v vertex, k key) {
+	a := b.scopeOf(k.namespace, k.name)
+	b.partsOf(a)
+	b.holdsAccount(v, a)
+	if a.unbound {
+		b.implies(v, b.accountVertex(k.namespace, k.name))
+	}
+	if a.nothing {
+		b.anonymously(v)
+		return
+	}
+	b.implies(v, b.scopedVertex(a, 0))
+	if len(a.perNode) == 0 && !b.associates() {
+		return
+	}
+	for _, i := range b.podsIn[k.namespace] {
+		if p := b.pods[i]; p.ServiceAccount == k.name && p.Node != "" && hasToken(p) {
+			to := b.tokenVertex(a, b.nodeUserVertex(p.Node), 0)
+			b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(dependsOnAssociation)})
+		}
+	}
+}
+
+// expandToken gives what a token on a node may do.
+func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
+	b.partsOf(a)
+	b.holdsAccount(v, a)
+	if k.variant != impersonated {
+		b.associations = append(b.associations, v)
+	}
+	b.implies(v, b.scopedVertex(a, k.variant))
+	if len(a.perNode) == 0 {
+		return
+	}
+	switch node := b.keys[k.role]; {
+	case node.kind == isNodeUser:
+		b.expandTokenOnNode(v, k, a, node.name[len(nodeUserPrefix):])
+	case node.name == everyNodeUser:
+		for _, n := range b.nodes {
+			b.implies(v, b.tokenVertex(a, b.nodeUserVertex(n.Name), k.variant))
+		}
+	default:
+		if node.namespace == "" {
+			b.implies(v, b.tokenVertex(a, b.fact(everyNodeUser, ""), k.variant))
+		}
+		b.givesParts(v, k, a, a.perNode, place{chosen: true, node: node.namespace})
+	}
+}
+
+func (b *builder) expandTokenOnNode(v vertex, k key, a *scopedAccount, node string) {
+	b.givesParts(v, k, a, a.perNode, place{node: node})
+	b.ownCertificate(v, a, node)
+}
+
+// scopedVertex is what each token of an account may do, whatever its node.
+func (b *builder) scopedVertex(a *scopedAccount, variant uint8) vertex {
+	return b.vertex(key{kind: isScoped, variant: variant, namespace: a.namespace, name: a.name})
+}
+
+func (b *builder) expandScoped(v vertex, k key) {
+	a := b.scopeOf(k.namespace, k.name)
+	b.partsOf(a)
+	if k.variant != impersonated {
+		b.anonymously(v)
+		free := edge{to: b.fact(holdsFree, ""), arg: -1, dependsOn: b.condition(dependsOnScopes)}
+		b.out[v] = append(b.out[v], free, edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: free.dependsOn})
+	}
+	if !b.ownsAll(v, a) {
+		b.givesParts(v, k, a, a.others, place{})
+	}
+}
+
+// ownsAll adds the steps to cluster-admin, which owns the rest, and reports whether there is one.
+func (b *builder) ownsAll(v vertex, a *scopedAccount) (owns bool) {
+	for _, h := range a.held {
+		if a.whole && h.namespace == "" && b.rightsOfRole(h.role).everything {
+			b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), h.binding, "")
+			owns = true
+		}
+	}
+	return owns
+}

@@ -1,0 +1,196 @@
+package attackpaths
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// associatedRights are the rights to impersonate the node of a token. The checks have no node, so that
+// scopes let all of them pass or none.
+func (a *scopedAccount) associatedRights() (rights map[ownKey]bool, on []onRight) {
+	rights = map[ownKey]bool{}
+	for _, p := range a.others {
+		switch {
+		case p.on == associatedNode:
+			on = append(on, onRight{p.on, limit{request: p.request, namespace: p.namespace, name: p.name}})
+		case p.on == 0 && p.custom < 0 && p.right == impersonateAssociatedNode:
+			rights[ownKey{p.right, p.namespace, limit{name: p.name}.rightName()}] = true
+		}
+	}
+	slices.SortFunc(on, onRight.compare)
+	return rights, slices.Compact(on)
+}
+
+// requestsScopedToken gives an account in scopes with a token to who may request it: bound to any node,
+// or before 1.31 to a pod. Who may also create pods chooses a name that no node needs to have.
+// Source: KEP-4193.
+func (b *builder) requestsScopedToken(v vertex, namespace, name, guards string) {
+	a := b.scopeOf(namespace, name)
+	if b.cluster.Features.Minor() >= 31 {
+		b.step(TokenRequest, v, b.tokenVertex(a, b.fact(everyNodeUser, ""), 0), -1, guards)
+	} else {
+		for _, i := range b.podsIn[namespace] {
+			if p := b.pods[i]; p.ServiceAccount == name && p.Node != "" {
+				b.step(TokenRequest, v, b.tokenVertex(a, b.nodeUserVertex(p.Node), 0), -1, guards)
+			}
+		}
+	}
+	if b.partsOf(a); len(a.perNode) > 0 || b.cluster.Features.Minor() < 31 {
+		pods := b.vertex(key{kind: isNamespace, name: namespace})
+		b.together(TokenRequest, b.tokenVertex(a, b.fact(nodeNamed, ""), 0), guards, v, pods)
+	}
+}
+
+// impersonateOnNodes gives accounts in scopes with the name of a node to who may impersonate both.
+func (c *combiner) impersonateOnNodes() {
+	if c.enforced == 0 {
+		return
+	}
+	for _, n := range c.have(impersonateNodeNames) {
+		node := c.fact(nodeNamed, n.name)
+		if n.name != "" && c.has(key{kind: isNode, name: n.name}) {
+			node = c.nodeUserVertex(n.name)
+		}
+		for _, u := range c.have(impersonateServiceAccounts) {
+			for _, ns := range slices.Sorted(maps.Keys(c.accountNames)) {
+				for _, name := range c.accountNames[ns] {
+					if a := c.scopeOf(ns, name); a != nil && u.covers(ns, name) {
+						c.pair(Impersonate, c.tokenVertex(a, node, impersonated), "", u, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+// deniesAll reports whether scopes refuse everything to all accounts that a right lets be impersonated.
+func (c *combiner) deniesAll(u held) bool {
+	return u.namespace != "" && u.name != "" && c.denied(userOfAccount(u.namespace, u.name))
+}
+
+// passOn gives what an account in scopes holds by RBAC to others: the API server lets a requester bind
+// and write rules that it holds, and compares with RBAC alone.
+func (c *combiner) passOn() {
+	if c.who.scoped == nil {
+		return
+	}
+	held := c.who.scoped.held
+	for _, w := range c.have(createClusterRoleBindings, createRoleBindings) {
+		for _, h := range held {
+			for _, ns := range c.scopesOf(w, h) {
+				c.passOnBy(BindRole, h.role, ns, c.newBindingGuards(w.right, ns, h.role), w)
+			}
+		}
+	}
+	for _, w := range c.have(updateClusterRoleBindings, updateRoleBindings) {
+		for _, bound := range c.bindings {
+			ns := bound.Binding.Namespace
+			role, ok := c.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
+			if ok && (ns == "") == (w.right == updateClusterRoleBindings) && w.covers(ns, bound.Binding.Name) && c.holdsRules(role, ns) {
+				c.passOnBy(BindRole, role, ns, c.changedBindingGuards(w.right, bound), w)
+			}
+		}
+	}
+	for _, w := range c.have(updateClusterRoles, updateRoles) {
+		c.passOnRules(w)
+	}
+}
+
+// scopesOf are the namespaces in which an account can bind a role that it holds; the empty one is all.
+func (c *combiner) scopesOf(w held, h heldRole) []string {
+	if w.right == createClusterRoleBindings {
+		if h.namespace == "" {
+			return []string{""}
+		}
+		return nil
+	}
+	return c.scopes(w.namespace, h.namespace)
+}
+
+// passOnRules adds what an account holds to a role that some identity holds.
+func (c *combiner) passOnRules(w held) {
+	everything := int32(len(c.roles) - 1)
+	for _, v := range c.roleVertices {
+		k := c.keys[v]
+		role := c.roles[k.role].Role
+		if k.role == everything || (role.Kind == "ClusterRole") != (w.right == updateClusterRoles) || !w.covers(role.Namespace, role.Name) {
+			continue
+		}
+		for _, h := range c.who.scoped.held {
+			if h.namespace == "" || h.namespace == role.Namespace {
+				c.passOnBy(EscalateRole, h.role, k.namespace, c.changedRoleGuards(w.right, k.role), w, v)
+			}
+		}
+	}
+}
+
+func (c *combiner) passOnBy(code Code, role int32, namespace, guards string, w held, others ...vertex) {
+	from := append([]vertex{c.who.vertex, w.through}, others...)
+	c.add(code, c.ownRole(role, namespace), guards, []held{w}, from)
+}
+
+// holdsRules reports whether RBAC grants to the account every rule of a role in a scope.
+func (c *combiner) holdsRules(role int32, namespace string) bool {
+	var have []rbacv1.PolicyRule
+	for _, h := range c.who.scoped.held {
+		if h.namespace == "" || h.namespace == namespace {
+			have = append(have, c.roles[h.role].Rules...)
+		}
+	}
+	for i := range c.roles[role].Rules {
+		if !coversRule(have, &c.roles[role].Rules[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// coversRule reports whether rules cover each verb, group, resource and name of another.
+func coversRule(have []rbacv1.PolicyRule, rule *rbacv1.PolicyRule) bool {
+	covers := func(verb, group, resource string, name *string, path string) bool {
+		return slices.ContainsFunc(have, func(r rbacv1.PolicyRule) bool {
+			if path != "" {
+				return hasOrAll(r.Verbs, verb) && slices.ContainsFunc(r.NonResourceURLs, func(p string) bool { return pathCovers(p, path) })
+			}
+			named := len(r.ResourceNames) == 0 || name != nil && slices.Contains(r.ResourceNames, *name)
+			return hasOrAll(r.Verbs, verb) && hasOrAll(r.APIGroups, group) && coversResource(r.Resources, resource) && named
+		})
+	}
+	for _, verb := range rule.Verbs {
+		for _, path := range rule.NonResourceURLs {
+			if !covers(verb, "", "", nil, path) {
+				return false
+			}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if len(rule.ResourceNames) == 0 && !covers(verb, group, resource, nil, "") {
+					return false
+				}
+				for i := range rule.ResourceNames {
+					if !covers(verb, group, resource, &rule.ResourceNames[i], "") {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
+}
+
+func hasOrAll(list []string, value string) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, value)
+}
+
+func coversResource(list []string, resource string) bool {
+	_, sub, ok := strings.Cut(resource, "/")
+	return hasOrAll(list, resource) || ok && slices.Contains(list, "*/"+sub)
+}
+
+func pathCovers(pattern, path string) bool {
+	prefix, ok := strings.CutSuffix(pattern, "*")
+	return pattern == path || ok && strings.HasPrefix(path, prefix)
+}

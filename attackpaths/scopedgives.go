@@ -1,0 +1,159 @@
+package attackpaths
+
+import (
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+)
+
+// givesParts adds the edges to what parts lead to, and the rights that count together.
+func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at place) {
+	rights := map[ownKey]bool{}
+	var on []onRight
+	for i := range parts {
+		p := &parts[i]
+		if k.variant == impersonated && p.impersonates(b) {
+			continue
+		}
+		b.instances(p, at, func(l limit, dependsOn string) {
+			switch {
+			case p.on != 0:
+				on = append(on, onRight{p.on, limit{request: p.request, namespace: l.namespace, name: l.name}})
+			case p.custom >= 0:
+				b.givesCustom(v, p, l, dependsOn)
+			case p.needs&needsAsNode != 0:
+				b.givesAsNode(v, p, l, at.node, dependsOn)
+			default:
+				if p.right.mode() == 0 {
+					b.givesRight(v, p, l, dependsOn)
+				}
+				if p.right >= firstOwn {
+					rights[ownKey{p.right, l.namespace, l.rightName()}] = true
+				}
+			}
+		})
+	}
+	if len(rights) > 0 || len(on) > 0 {
+		// What each token may do counts together with what needs the node.
+		if len(parts) > 0 && at.node != "" || at.chosen {
+			for i := range a.others {
+				p := &a.others[i]
+				switch {
+				case k.variant == impersonated && p.impersonates(b), p.custom >= 0:
+				case p.on != 0:
+					on = append(on, onRight{p.on, limit{request: p.request, namespace: p.namespace, name: p.name}})
+				case p.right >= firstOwn:
+					rights[ownKey{p.right, p.namespace, limit{name: p.name}.rightName()}] = true
+				}
+			}
+		}
+		slices.SortFunc(on, onRight.compare)
+		b.identities = append(b.identities, &identity{
+			vertex: v, subjects: a.subjects, rights: rights, on: slices.Compact(on), scoped: a,
+			impersonated: k.variant == impersonated,
+		})
+	}
+}
+
+// impersonates reports whether a part lets others be impersonated.
+func (p *part) impersonates(b *builder) bool {
+	switch {
+	case p.on != 0:
+		return true
+	case p.custom >= 0:
+		return b.requests[p.custom].impersonates
+	}
+	return p.right.impersonates()
+}
+
+// give adds an edge to what a part leads to, and notes the scopes that let it pass.
+func (b *builder) give(v, to vertex, row row, p *part, arg int32, dependsOn string) {
+	if to == none {
+		return
+	}
+	b.out[v] = append(b.out[v], edge{to: to, arg: arg, row: row, dependsOn: b.condition(dependsOn)})
+	b.passedBy[[2]vertex{v, to}] = p.rules
+}
+
+func (b *builder) givesRight(v vertex, p *part, l limit, dependsOn string) {
+	b.give(v, b.rightVertex(p.right, l.namespace, l.rightName()), 0, p, p.binding, dependsOn)
+}
+
+// givesAsNode gives what the Node authorizer allows, as far as RBAC grants it to the account.
+func (b *builder) givesAsNode(v vertex, p *part, l limit, node, dependsOn string) {
+	switch p.right {
+	case readSecrets:
+		for _, o := range b.objects.secretsOn(node) {
+			if l.covers(o.Namespace, o.Name) {
+				b.give(v, b.vertex(key{kind: isSecret, namespace: o.Namespace, name: o.Name}), rowOf(SecretOnNode), p, -1, dependsOn)
+			}
+		}
+	case createToken:
+		for _, i := range b.podsOn[node] {
+			if pod := b.pods[i]; b.mintsOnNode(node, pod) && l.covers(pod.Namespace, pod.ServiceAccount) {
+				guards := allOf(dependsOn, b.guardsOf(createToken, pod.Namespace))
+				b.give(v, b.tokenOfPod(pod, node), rowOf(TokenOfPodOnNode), p, i, guards)
+			}
+		}
+	case createSigningRequests:
+		b.give(v, b.fact(clientRequests, ""), 0, p, p.binding, dependsOn)
+	case readSigningRequests:
+		b.givesRight(v, p, l, dependsOn)
+	}
+}
+
+// tokenOfPod is the account of a pod with a token that its node requests for the pod.
+func (b *builder) tokenOfPod(p *inventory.Pod, node string) vertex {
+	if a := b.scopeOf(p.Namespace, p.ServiceAccount); a != nil {
+		return b.tokenVertex(a, b.nodeUserVertex(node), 0)
+	}
+	return b.templateOf(p).account
+}
+
+// givesCustom gives what a request of a custom technique leads to.
+func (b *builder) givesCustom(v vertex, p *part, l limit, dependsOn string) {
+	r := &b.requests[p.custom]
+	switch {
+	case l.name == unnamed || l.name == r.Name:
+		l.name = ""
+	case l.name != "" && r.Name != "":
+		return // another object
+	}
+	if p.needs&needsAsNode != 0 {
+		dependsOn = allOf(dependsOn, dependsOnAsNode)
+	}
+	if !r.holdsIn(l.namespace) {
+		return
+	}
+	k := key{kind: isCustom, variant: customRight, namespace: l.namespace, name: l.name, role: p.custom}
+	b.give(v, b.vertex(k), 0, p, p.binding, dependsOn)
+}
+
+// ownCertificate gives a node's credential to a token of the node that may have requests for it
+// approved: a request that the account may make as the node is one for the node itself.
+func (b *builder) ownCertificate(v vertex, a *scopedAccount, node string) {
+	asNode, approved := false, false
+	names := []string{""}
+	for _, p := range slices.Concat(a.perNode, a.others) {
+		switch {
+		case p.on != 0 || p.custom >= 0:
+		case p.right == createSigningRequests:
+			asNode = asNode || p.needs&needsAsNode != 0
+		case p.right == autoApprove:
+			approved = true
+		case p.right == readSigningRequests && p.name != "" && p.name != unnamed:
+			names = append(names, p.name)
+		}
+	}
+	if !asNode || !approved {
+		return
+	}
+	for _, name := range names {
+		b.together(ApproveCertificate, b.nodeUserVertex(node), b.guardsOf(createSigningRequests, ""),
+			v, b.rightVertex(readSigningRequests, "", name))
+	}
+}
+
+func (b *builder) nodeUserVertex(node string) vertex {
+	return b.vertex(key{kind: isNodeUser, name: nodeUserPrefix + node})
+}

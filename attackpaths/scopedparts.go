@@ -1,0 +1,208 @@
+package attackpaths
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+const nodeUserPrefix = nodeidentity.UserPrefix
+
+// what is what a part is about: a right, a request of a custom technique, or a right to impersonate for
+// some requests.
+type what struct {
+	right  right
+	custom int32 // -1 for none
+	on     mode
+	// request is that of on.
+	request request
+}
+
+// part is what a binding grants and all scopes let pass.
+type part struct {
+	what
+	pass
+	binding int32
+}
+
+// place is the node of a token. A chosen node need not exist; it has any name if it has none.
+type place struct {
+	node   string
+	chosen bool
+}
+
+// partsOf finds what RBAC grants to an account and its scopes let pass. Subjects of bindings must have
+// been added.
+func (b *builder) partsOf(a *scopedAccount) {
+	scopes, ok := b.rulesOf[a]
+	if !ok {
+		return
+	}
+	delete(b.rulesOf, a)
+	a.subjects = b.subjectsOfIdentity(key{kind: isServiceAccount, namespace: a.namespace, name: a.name})
+	passing := map[asked][]pass{}
+	pick := func(q asked) []pass {
+		all, ok := passing[q]
+		if !ok {
+			all = []pass{{}}
+			for i := range scopes {
+				all = combinePasses(all, b.passes(&scopes[i], q))
+			}
+			passing[q] = all
+		}
+		return all
+	}
+	seen := map[part]bool{}
+	for _, s := range a.subjects {
+		for _, e := range b.out[s] {
+			k := b.keys[e.to]
+			if h := (heldRole{k.role, e.arg, k.namespace}); k.kind == isRole && !slices.Contains(a.held, h) {
+				a.held = append(a.held, h)
+			}
+			b.eachGrant(k, func(w what, q asked, name string) {
+				granted := []pass{{namespace: k.namespace, name: name}}
+				for _, p := range combinePasses(granted, pick(q)) {
+					id := part{what: w, pass: p}
+					if id.rules = ""; seen[id] {
+						continue
+					}
+					seen[id] = true
+					a.add(part{what: w, pass: p, binding: e.arg})
+				}
+			})
+		}
+	}
+}
+
+// add puts a part where it belongs: whoever creates an object chooses its name, so that each token may
+// create one.
+func (a *scopedAccount) add(p part) {
+	if p.needs&^needsNewName == 0 {
+		a.others = append(a.others, p)
+	}
+	if p.needs != 0 && (p.needs != needsNewName || p.namesNewObject()) {
+		a.perNode = append(a.perNode, p)
+	}
+}
+
+// eachGrant calls do for each kind of request that a role grants, verb by verb, with the name of the
+// object or none.
+func (b *builder) eachGrant(role key, do func(w what, q asked, name string)) {
+	rules := b.roles[role.role].Rules
+	each := func(w what, q asked) {
+		if role.namespace != "" && !q.kind.namespaced {
+			return
+		}
+		for i := range rules {
+			for _, name := range coveredNames(&rules[i], q.kind, q.verb, q.mode) {
+				do(w, q, name)
+			}
+		}
+	}
+	for r := range rightCount {
+		kind := &requestKinds[r]
+		for _, verb := range kind.verbs {
+			q := asked{kind: kind, verb: verb}
+			if r == impersonateAssociatedNode {
+				q.mode = associatedNode // the check has no node
+				b.eachGrantOfMode(rules, role, q, func(name string) { do(what{right: r, custom: -1}, q, name) })
+				continue
+			}
+			each(what{right: r, custom: -1}, q)
+		}
+		if (r == execPods || r == attachPods) && b.cluster.Features.Minor() < 35 {
+			each(what{right: r, custom: -1}, asked{kind: kind, verb: "get"})
+		}
+	}
+	for m := range modeCount {
+		if !b.modes[m] {
+			continue
+		}
+		if role.namespace == "" && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return coversWhole(&r, m) }) {
+			do(what{on: m, request: whole, custom: -1}, asked{mode: m}, "")
+		}
+		for q := whole + 1; int(q) < len(requests); q++ {
+			kind := &requestKinds[requests[q].right]
+			each(what{on: m, request: q, custom: -1}, asked{kind: kind, verb: requests[q].verb, mode: m})
+		}
+	}
+	b.eachCustomGrant(role, do)
+}
+
+// eachGrantOfMode is for the right to impersonate the node of a token: its verb has the mode.
+func (b *builder) eachGrantOfMode(rules []rbacv1.PolicyRule, role key, q asked, do func(name string)) {
+	if role.namespace != "" {
+		return
+	}
+	for i := range rules {
+		for _, name := range coveredNames(&rules[i], q.kind, q.verb, 0) {
+			do(name)
+		}
+	}
+}
+
+// eachCustomGrant is eachGrant for custom techniques. The name is that of the only object, or none for
+// the object that the request names.
+func (b *builder) eachCustomGrant(role key, do func(w what, q asked, name string)) {
+	for i := range b.requests {
+		r := &b.requests[i]
+		if !r.holdsIn(role.namespace) {
+			continue
+		}
+		kind := b.customKinds[i]
+		for _, verb := range r.Verbs {
+			single := *r
+			single.Verbs = []string{verb}
+			for j := range b.roles[role.role].Rules {
+				for _, name := range single.grantedBy(&b.roles[role.role].Rules[j]) {
+					do(what{custom: int32(i)}, asked{kind: kind, verb: verb}, name)
+				}
+			}
+		}
+	}
+}
+
+// instances are what a part is with the token of a node: limits, and what else decides.
+func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string)) {
+	l := limit{namespace: p.namespace, name: p.name}
+	dependsOn := ""
+	anyName := at.chosen && at.node == ""
+	if p.needs&needsNewName != 0 && !anyName && p.namesNewObject() {
+		dependsOn = dependsOnNodeName
+	}
+	if p.needs&needsSelector != 0 {
+		dependsOn = allOf(dependsOn, dependsOnSelector)
+	}
+	if p.needs&needsName != 0 && !anyName {
+		named, ok := l.and(limit{name: at.node})
+		if !ok {
+			return
+		}
+		l = named
+	}
+	switch {
+	case p.needs&(needsPod|needsAsNode) != 0 && at.chosen:
+	case p.needs&needsPod != 0:
+		for _, i := range b.podsOn[at.node] {
+			if pod := b.pods[i]; l.covers(pod.Namespace, pod.Name.Name) {
+				do(limit{namespace: pod.Namespace, name: pod.Name.Name}, dependsOn)
+			}
+		}
+	default:
+		do(l, dependsOn)
+	}
+}
+
+// namesNewObject reports whether it matters which name an object has that is created.
+func (p *part) namesNewObject() bool {
+	if p.custom >= 0 {
+		return true
+	}
+	switch p.right {
+	case createSecrets, createConfigMaps, createAccounts:
+		return p.on == 0
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package attackpaths
+
+import (
+	"slices"
+)
+
+// bindingOf finds the binding that gives one of several rights, the last first; -1 if none does.
+func (a *scopedAccount) bindingOf(rights []held) int32 {
+	for _, h := range slices.Backward(rights) {
+		if h.through != none || h.on.mode != 0 {
+			continue
+		}
+		for _, list := range [...][]part{a.others, a.perNode} {
+			for _, p := range list {
+				l := limit{namespace: p.namespace, name: limit{name: p.name}.rightName()}
+				if p.on == 0 && p.custom < 0 && p.right == h.right && l.covers(h.namespace, h.name) {
+					return p.binding
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// scopeText names the scopes that let a step pass, and the node that they limit it to; empty if no scope
+// is about it.
+func (s *solver) scopeText(how via, to vertex) string {
+	if s.enforced == 0 {
+		return ""
+	}
+	if how.join < 0 {
+		return s.scopeTextOf(how.from, to)
+	}
+	for _, v := range s.joins[how.join].from {
+		if text := s.scopeTextOf(v, to); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// scopeTextOf follows a derivation back from a right to the token that has it.
+func (s *solver) scopeTextOf(v, next vertex) string {
+	for v != none {
+		switch k := s.keys[v]; k.kind {
+		case isScoped, isAssociated:
+			a := s.scoped[userOfAccount(k.namespace, k.name)]
+			if a == nil {
+				return ""
+			}
+			text := a.title()
+			if rules := s.passedBy[[2]vertex{v, next}]; rules != "" {
+				text = rules
+			}
+			if node := s.keys[max(0, vertex(k.role))]; k.kind == isAssociated && node.kind == isNodeUser {
+				return text + " lets it pass for node " + node.name[len(nodeUserPrefix):]
+			}
+			return text + " lets it pass"
+		case isRight, isCustom:
+		default:
+			return ""
+		}
+		if s.via[v].join >= 0 {
+			return ""
+		}
+		v, next = s.via[v].from, v
+	}
+	return ""
+}
+
+// scopedSubjects are the subjects of an account in scopes that a binding names.
+func (s *solver) scopedSubjects(k key, binding int32) []vertex {
+	var found []vertex
+	for _, v := range s.scoped[userOfAccount(k.namespace, k.name)].subjects {
+		if slices.ContainsFunc(s.out[v], func(e edge) bool { return e.arg == binding }) {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// isScopedAccount reports whether a vertex is an account that enforced scopes are about.
+func (g *Graph) isScopedAccount(k key) bool {
+	return (k.kind == isScoped || k.kind == isAssociated || k.kind == isServiceAccount) &&
+		g.scoped[userOfAccount(k.namespace, k.name)] != nil
+}

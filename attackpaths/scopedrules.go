@@ -1,0 +1,290 @@
+package attackpaths
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// needs is what a request must be so that a rule of a scope lets it pass.
+type needs uint8
+
+const (
+	// needsName: the object has the name of the node.
+	needsName needs = 1 << iota
+	// needsNewName: the object that is created gets the name of the node.
+	needsNewName
+	// needsPod: the object is a pod on the node.
+	needsPod
+	// needsSelector: the request selects objects by a field that has the name of the node.
+	needsSelector
+	// needsAsNode: the Node authorizer and NodeRestriction allow it to the node.
+	needsAsNode
+)
+
+// pass is a part of a kind of request that rules let pass. The empty namespace and name are all.
+type pass struct {
+	namespace, name string
+	needs           needs
+	// rules are the scopes and their rules, for people.
+	rules string
+}
+
+// and is what two passes have in common.
+func (p pass) and(o pass) (pass, bool) {
+	l, ok := limit{namespace: p.namespace, name: p.name}.and(limit{namespace: o.namespace, name: o.name})
+	rules := p.rules
+	if rules != "" && o.rules != "" {
+		rules += " and "
+	}
+	return pass{l.namespace, l.name, p.needs | o.needs, rules + o.rules}, ok
+}
+
+// combinePasses intersects two lists. Of passes that let the same through, one is kept.
+func combinePasses(some, others []pass) []pass {
+	var all []pass
+	seen := map[pass]bool{}
+	for _, p := range some {
+		for _, o := range others {
+			both, ok := p.and(o)
+			id := both
+			id.rules = ""
+			if ok && !seen[id] {
+				seen[id] = true
+				all = append(all, both)
+			}
+		}
+	}
+	return all
+}
+
+// scopeRules are the rules of one scope.
+type scopeRules struct {
+	scope             string
+	rules             []scopeRule
+	asNode, otherwise bool
+}
+
+type scopeRule struct {
+	rbacv1.PolicyRule
+	// kind is the field of the scope, and name the rule: "anywhere[0]".
+	kind, name string
+	namespaces []string
+	field      string
+}
+
+// The kinds of rules, by the fields of a NodeScope.
+const (
+	ruleNamedAsNode = "namedAsNode"
+	ruleSelectsNode = "selectsNode"
+	rulePodsOnNode  = "podsOnNode"
+	ruleAnywhere    = "anywhere"
+	ruleAsNode      = "asNode"
+	ruleOtherwise   = "otherwise"
+)
+
+// newScopeRules reads what a scope lets pass with a token of the node "n".
+func newScopeRules(scope string, passing []nodescope.Passing) scopeRules {
+	s := scopeRules{scope: scope}
+	for _, p := range passing {
+		if p.Scope != scope {
+			continue
+		}
+		kind, _, _ := strings.Cut(p.Rule, "[")
+		switch kind {
+		case ruleAsNode:
+			s.asNode = true
+		case ruleOtherwise:
+			s.otherwise = true
+		default:
+			s.rules = append(s.rules, scopeRule{
+				PolicyRule: rbacv1.PolicyRule{
+					APIGroups: p.APIGroups, Resources: p.Resources, ResourceNames: p.ResourceNames, Verbs: p.Verbs,
+					NonResourceURLs: p.NonResourceURLs,
+				},
+				kind: kind, name: p.Rule, namespaces: p.Namespaces, field: strings.TrimSuffix(p.FieldSelector, "=n"),
+			})
+		}
+	}
+	return s
+}
+
+// letsAll reports whether the scope lets everything pass with a token of a node.
+func (s *scopeRules) letsAll() bool {
+	limits := slices.ContainsFunc(s.rules, func(r scopeRule) bool { return r.kind != ruleAnywhere })
+	return s.otherwise && !s.asNode && !limits || slices.ContainsFunc(s.rules, func(r scopeRule) bool {
+		return r.kind == ruleAnywhere && len(r.namespaces) == 0 && grantsEverything(&r.PolicyRule)
+	})
+}
+
+// asked is a kind of request, with one verb.
+type asked struct {
+	kind *requestKind
+	verb string
+	// mode is that of an impersonation for which the request is asked about.
+	mode mode
+}
+
+// passes lists what a scope lets pass of a kind of request.
+func (b *builder) passes(s *scopeRules, q asked) []pass {
+	if q.mode == associatedNode {
+		if s.asNode || s.otherwise {
+			return []pass{{rules: s.title(ruleAsNode)}}
+		}
+		return nil
+	}
+	if q.kind == nil {
+		return b.passesWhole(s, q.mode)
+	}
+	var all []pass
+	everywhere, named := s.otherwise, []string{}
+	for i := range s.rules {
+		r := &s.rules[i]
+		covered := r.passes(s.title(r.name), q)
+		all = append(all, covered...)
+		if r.kind != ruleAnywhere && s.otherwise && r.names(q) {
+			everywhere = everywhere && len(r.namespaces) > 0
+			named = append(named, r.namespaces...)
+		}
+	}
+	if s.asNode {
+		if q.mode == 0 && isAskedOfNodes(q) {
+			all = append(all, pass{needs: needsAsNode, rules: s.title(ruleAsNode)})
+		}
+		everywhere = everywhere && !b.namedByNodeAuthorizer(q)
+	}
+	switch {
+	case !everywhere:
+	case len(named) == 0 || !q.kind.namespaced:
+		all = append(all, pass{rules: s.title(ruleOtherwise)})
+	default:
+		for _, ns := range b.namespaces {
+			if !slices.Contains(named, ns) {
+				all = append(all, pass{namespace: ns, rules: s.title(ruleOtherwise)})
+			}
+		}
+	}
+	return all
+}
+
+// passesWhole is passes for every request in a mode of constrained impersonation.
+func (b *builder) passesWhole(s *scopeRules, m mode) []pass {
+	for i := range s.rules {
+		if r := &s.rules[i]; r.kind == ruleAnywhere && len(r.namespaces) == 0 && coversWhole(&r.PolicyRule, m) {
+			return []pass{{rules: s.title(r.name)}}
+		}
+	}
+	for q := whole + 1; int(q) < len(requests); q++ {
+		all := b.passes(s, asked{kind: &requestKinds[requests[q].right], verb: requests[q].verb, mode: m})
+		if !slices.ContainsFunc(all, func(p pass) bool { return p.namespace == "" && p.name == "" && p.needs == 0 }) {
+			return nil
+		}
+	}
+	return []pass{{rules: s.title(ruleOtherwise)}}
+}
+
+// coversWhole reports whether a rule is for every request in a mode.
+func coversWhole(rule *rbacv1.PolicyRule, m mode) bool {
+	return grantsEverything(rule) || coversEveryRequest(rule, m)
+}
+
+func (s *scopeRules) title(rule string) string { return "NodeScope " + s.scope + " (" + rule + ")" }
+
+// names reports whether a rule names a kind of request in some namespace.
+func (r *scopeRule) names(q asked) bool {
+	without := r.PolicyRule
+	without.ResourceNames = nil
+	return (q.kind.namespaced || len(r.namespaces) == 0) && len(coveredNames(&without, q.kind, q.verb, q.mode)) > 0
+}
+
+// passes lists what a rule lets pass.
+func (r *scopeRule) passes(title string, q asked) []pass {
+	if len(r.namespaces) > 0 && !q.kind.namespaced {
+		return nil
+	}
+	var all []pass
+	for _, name := range coveredNames(&r.PolicyRule, q.kind, q.verb, q.mode) {
+		if p, ok := r.limit(pass{name: name, rules: title}, q); ok {
+			all = append(all, p)
+		}
+	}
+	if len(r.namespaces) == 0 {
+		return all
+	}
+	var in []pass
+	for _, p := range all {
+		for _, p.namespace = range r.namespaces {
+			in = append(in, p)
+		}
+	}
+	return in
+}
+
+// limit adds what a rule requires.
+func (r *scopeRule) limit(p pass, q asked) (pass, bool) {
+	nameless, named := q.kind.byName([]string{q.verb})
+	switch r.kind {
+	case ruleNamedAsNode:
+		switch {
+		case q.kind.subresource == "" && q.verb == "create":
+			p.needs |= needsNewName
+		case len(named) > 0:
+			p.needs |= needsName
+		default:
+			return p, false
+		}
+	case ruleSelectsNode:
+		switch {
+		case len(nameless) == 0:
+			return p, false
+		case r.field == metav1.ObjectNameField:
+			p.needs |= needsName
+		default:
+			p.needs |= needsSelector
+		}
+	case rulePodsOnNode:
+		if len(named) == 0 {
+			return p, false
+		}
+		p.needs |= needsPod
+	}
+	return p, true
+}
+
+// isAskedOfNodes reports whether the Node authorizer and NodeRestriction may allow a request that
+// techniques need.
+func isAskedOfNodes(q asked) bool {
+	switch q.kind.group + "/" + q.kind.resource + "/" + q.kind.subresource {
+	case "/secrets/":
+		return slices.Contains(read, q.verb)
+	case "/serviceaccounts/token":
+		return q.verb == "create"
+	case certG + "/certificatesigningrequests/":
+		return q.verb == "create" || slices.Contains(read, q.verb)
+	}
+	return false
+}
+
+// namedByNodeAuthorizer reports whether the Node authorizer has a rule for a request.
+func (b *builder) namedByNodeAuthorizer(q asked) bool {
+	req := &access.Request{
+		ResourceRequest: true, Verb: q.mode.verbOn(q.verb), Group: q.kind.group, Resource: q.kind.resource,
+		Subresource: q.kind.subresource, Name: "name",
+	}
+	if q.kind.namespaced {
+		req.Namespace = "namespace"
+	}
+	answer := nodeauthz.New(b.cluster.Relations, b.cluster.Features).DecideAs("node", req)
+	switch answer.Code {
+	case nodeauthz.NoRuleForResource, nodeauthz.SubresourceNotAllowed, nodeauthz.VerbNotAllowed, nodeauthz.FeatureDisabled:
+		return answer.Decision == verdict.Allow
+	}
+	return true
+}
