@@ -72,7 +72,7 @@ func scopeRequests(c *scopeCluster) []scopeRequest {
 		{"namedAsNode: a deletion", "a", "DELETE", things + "/own-a", "", refusedBy("namedAsNode[0]", "DELETE things own-a")},
 		{"namedAsNode: a collection", "a", "DELETE", things, "", refusedBy("namedAsNode[0]", "DELETE things")},
 		{"selectsNode: pods on the node", "a", "DELETE", teamPods + byNode + "a", "", ""},
-		{"selectsNode: pods on another", "a", "DELETE", teamPods + byNode + "b", "", refusedBy("asNode, selectsNode[0], podsOnNode[0]", "")},
+		{"selectsNode: other pods", "a", "DELETE", teamPods + byNode + "b", "", refusedBy("asNode, selectsNode[0], podsOnNode[0]", "")},
 		{"podsOnNode: a pod on the node", "a", "PATCH", teamPods + "/on-a", labels, ""},
 		{"podsOnNode: a pod on another", "a", "PATCH", teamPods + "/on-b", labels, refusedBy("podsOnNode[0]", "UPDATE pods team/on-b")},
 		{"podsOnNode: a deletion", "a", "DELETE", teamPods + "/on-b", "", refusedBy("asNode, selectsNode[0], podsOnNode[0]", "DELETE")},
