@@ -43,7 +43,7 @@ var asNodeRules = []asNodeRule{
 	{resource: "nodes", operations: updates, passes: nodeStays},
 	{resource: "nodes", subresource: "status", operations: updates, passes: nodeStays},
 	{group: "coordination.k8s.io", resource: "leases", subresource: "*", operations: writes, passes: []string{
-		"variables.namespace == 'kube-node-lease'", ownName,
+		"variables.objectNamespace == 'kube-node-lease'", ownName,
 	}},
 	{group: "storage.k8s.io", resource: "csinodes", operations: writes, passes: nodeOnly},
 	// Nodes may write it only with the feature gate CSIVolumeHealth, which admission does not know.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
@@ -58,6 +59,10 @@ func newEvaluator(t *testing.T, scope *v1alpha1.NodeScope) *evaluator {
 	}
 	declared := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for _, v := range policy.Spec.Variables {
+		// The compiler takes reserved words, and the API server refuses them.
+		if escaped, ok := apiservercel.Escape(v.Name); !ok || escaped != v.Name {
+			t.Fatalf("the variable %q is not an identifier of CEL", v.Name)
+		}
 		result := compiler.CompileAndStoreVariable(&expression{v.Name, v.Expression, []*cel.Type{cel.AnyType, cel.DynType}}, declared,
 			environment.NewExpressions)
 		if result.Error != nil {
@@ -90,6 +95,13 @@ func newEvaluator(t *testing.T, scope *v1alpha1.NodeScope) *evaluator {
 // passes reports whether the API server admits a write. An error in an expression is an error of the test.
 func (e *evaluator) passes(t *testing.T, w *noderestriction.Request) bool {
 	t.Helper()
+	passes, _ := e.decide(t, w)
+	return passes
+}
+
+// decide also returns the message of a refusal.
+func (e *evaluator) decide(t *testing.T, w *noderestriction.Request) (passes bool, message string) {
+	t.Helper()
 	resource := schema.GroupVersionResource{Group: w.Group, Version: "v1", Resource: w.Resource}
 	kind := schema.GroupVersionKind{Group: w.Group, Version: "v1", Kind: "Kind"}
 	attributes := &admission.VersionedAttributes{VersionedKind: kind, Attributes: admission.NewAttributesRecord(
@@ -107,10 +119,10 @@ func (e *evaluator) passes(t *testing.T, w *noderestriction.Request) bool {
 		t.Fatal(matched.Error)
 	}
 	if !matched.Matches {
-		return true
+		return true, ""
 	}
 	request := plugincel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
-	passes := true
+	passes = true
 	for name, all := range map[string]plugincel.ConditionEvaluator{"validation": e.validations, "message": e.messages} {
 		results, _, err := all.ForInput(t.Context(), attributes, request, plugincel.OptionalVariableBindings{}, nil,
 			celconfig.RuntimeCELCostBudget)
@@ -121,8 +133,12 @@ func (e *evaluator) passes(t *testing.T, w *noderestriction.Request) bool {
 			if r.Error != nil {
 				t.Fatalf("%s of %s: %v", name, describe(w), r.Error)
 			}
-			passes = passes && (name != "validation" || r.EvalResult.Value() == true)
+			if name == "message" {
+				message = r.EvalResult.Value().(string)
+			} else {
+				passes = passes && r.EvalResult.Value() == true
+			}
 		}
 	}
-	return passes
+	return passes, message
 }

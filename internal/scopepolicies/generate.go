@@ -48,6 +48,7 @@ func general() []Limit {
 	return []Limit{
 		{Why: "reads (get, list and watch): admission does not see them"},
 		{Why: "writes of admission policies and of webhook configurations: no admission policy sees them"},
+		{Why: "impersonation: admission sees only the user that is impersonated"},
 	}
 }
 
@@ -148,7 +149,7 @@ func variables(rules []expressed) []registrationv1.Variable {
 			Name:       "resource",
 			Expression: "request.resource.resource + (variables.subresource == '' ? '' : '/' + variables.subresource)",
 		},
-		{Name: "namespace", Expression: "has(request.namespace) ? request.namespace : ''"},
+		{Name: "objectNamespace", Expression: "has(request.namespace) ? request.namespace : ''"},
 		{
 			Name: "name",
 			Expression: "has(request.name) && request.name != '' ? request.name : " +
@@ -159,6 +160,9 @@ func variables(rules []expressed) []registrationv1.Variable {
 		list = append(list,
 			registrationv1.Variable{Name: "names_" + identifier(r.rule), Expression: r.named},
 			registrationv1.Variable{Name: "passes_" + identifier(r.rule), Expression: all("variables.names_"+identifier(r.rule), r.passes)})
+	}
+	if len(rules) > 0 {
+		list = append(list, registrationv1.Variable{Name: "naming", Expression: naming(rules)})
 	}
 	return list
 }
@@ -185,14 +189,32 @@ func validations(scope *v1alpha1.NodeScope, rules []expressed) []registrationv1.
 	return []registrationv1.Validation{
 		{
 			Expression: bound, Reason: &forbidden,
-			Message: about + ": the token is bound to no node, or the user has several",
+			Message: about + ": tokensWithoutNode: the token is bound to no node, or the user has several",
 		},
 		{
 			Expression: "variables.node == '' || " + "(" + decides + ")", Reason: &forbidden,
 			Message: about + ": no rule lets the token of a node make this write",
-			MessageExpression: scopecel.Literal(about+": no rule lets a token of node ") +
-				" + variables.node + ' ' + request.operation + ' ' + " +
-				"variables.resource + ' ' + variables.namespace + '/' + variables.name",
+			MessageExpression: scopecel.Literal(about+": ") + " + " + refusing(rules) + " + " +
+				scopecel.Literal(" a token of node ") + " + variables.node + ': ' + request.operation + ' ' + variables.resource + ' ' + " +
+				"(variables.objectNamespace == '' ? '' : variables.objectNamespace + '/') + variables.name",
 		},
 	}
+}
+
+// refusing says which rules name a write and do not let it pass: "namedAsNode[0] refuses".
+func refusing(rules []expressed) string {
+	const none = "no rule names the request of"
+	if len(rules) == 0 {
+		return scopecel.Literal(none)
+	}
+	return "(size(variables.naming) == 0 ? " + scopecel.Literal(none) + " : variables.naming.join(', ') + ' refuses')"
+}
+
+// naming is the list of the rules that name a write.
+func naming(rules []expressed) string {
+	names := make([]string, len(rules))
+	for i, r := range rules {
+		names[i] = "(variables.names_" + identifier(r.rule) + " ? [" + scopecel.Literal(r.rule) + "] : [])"
+	}
+	return strings.Join(names, " + ")
 }

@@ -245,9 +245,36 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestMessagesNameScopeAndRule: a person who reads a refusal finds what to change.
+func TestMessagesNameScopeAndRule(t *testing.T) {
+	const things = "namedAsNode: [{apiGroups: [x], resources: [things], verbs: [create]}], " +
+		"anywhere: [{apiGroups: [x], resources: [things], verbs: [create], namespaces: [n]}]"
+	for _, tc := range []struct {
+		spec  string
+		write *noderestriction.Request
+		want  string
+	}{
+		{things, write("CREATE things.x b", thing("b")), "NodeScope s: namedAsNode[0] refuses a token of node a: CREATE things b"},
+		{
+			"asNode: true, podsOnNode: [{resources: [pods], verbs: [delete]}]", write("DELETE pods shop/other", pod("other", "b")),
+			"NodeScope s: asNode, podsOnNode[0] refuses a token of node a: DELETE pods shop/other",
+		},
+		{things, write("CREATE others.x b", thing("b")), "NodeScope s: no rule names the request of a token of node a: CREATE others b"},
+		{
+			"otherwise: Deny", write("CREATE others.x b", thing("b")),
+			"NodeScope s: no rule names the request of a token of node a: CREATE others b",
+		},
+	} {
+		if passes, got := newEvaluator(t, scopeOf(t, tc.spec)).decide(t, tc.write); passes || got != tc.want {
+			t.Errorf("got %v %q, want %q", passes, got, tc.want)
+		}
+	}
+}
+
 func TestWhatCannotBeExpressed(t *testing.T) {
 	for rule, tc := range map[string]struct{ spec, want string }{
 		"reads":     {"otherwise: Deny", "reads"},
+		"others":    {"otherwise: Deny", "impersonation"},
 		"evictions": {"podsOnNode: [{resources: [pods, pods/eviction], verbs: [create, delete]}]", "podsOnNode[0]: pods/eviction"},
 		"tokens":    {"asNode: true", "asNode: serviceaccounts/token"},
 		"fields":    {"selectsNode: [{apiGroups: [x], resources: [y], verbs: [deletecollection], field: spec.host}]", "spec.host"},

@@ -138,7 +138,7 @@ func (m *match) namespacesMatch() string {
 	if len(m.namespaces) == 0 {
 		return always
 	}
-	return "variables.namespace in " + scopecel.List(m.namespaces)
+	return "variables.objectNamespace in " + scopecel.List(m.namespaces)
 }
 
 // express writes the rules of a scope in CEL, without those that are about no write.

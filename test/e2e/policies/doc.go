@@ -1,3 +1,3 @@
-// Package policies compares on a real control plane what attack paths say that an admission policy
-// decides with what the API server does.
+// Package policies tests admission policies on a real control plane: that attack paths know what the API
+// server decides, and that the policies of NodeScopes refuse what they are for.
 package policies

@@ -23,16 +23,26 @@ import (
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/testmain"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-var plane *localplane.Plane
+var (
+	plane    *localplane.Plane
+	auditLog *audit.Log
+)
 
 func TestMain(m *testing.M) {
-	start := func(ctx context.Context, _ string) (err error) {
-		plane, err = localplane.Start(ctx, localplane.Options{Progress: os.Stderr, WithoutControllers: true, WithoutBootstrapRBAC: true})
+	start := func(ctx context.Context, dir string) (err error) {
+		if auditLog, err = audit.In(dir, "system:serviceaccount:team:audit"); err != nil {
+			return err
+		}
+		plane, err = localplane.Start(ctx, localplane.Options{
+			Progress: os.Stderr, WithoutControllers: true, WithoutBootstrapRBAC: true,
+			ExtraArgs: map[localplane.Component][]string{localplane.APIServer: auditLog.APIServerArgs()},
+		})
 		return err
 	}
 	stop := func() error {
@@ -72,6 +82,7 @@ func apply(t *testing.T, policies []*admissionv1.ValidatingAdmissionPolicy, bind
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(func() { remove(t, client) })
 	// The last policy shows that the API server knows all.
 	last := policies[1].DeepCopy()
 	last.Name = "last"
@@ -94,13 +105,34 @@ func apply(t *testing.T, policies []*admissionv1.ValidatingAdmissionPolicy, bind
 		check(err)
 	}
 	check(await.Until(ctx, "the API server enforces the last policy", func(ctx context.Context) error {
-		_, err := client.CoreV1().ConfigMaps("last").Create(ctx,
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if !apierrors.IsInvalid(err) {
+		if err := probe(ctx, client); !apierrors.IsInvalid(err) {
 			return fmt.Errorf("want a refusal, got %v", err)
 		}
 		return nil
 	}))
+}
+
+// probe is refused by the last policy.
+func probe(ctx context.Context, client kubernetes.Interface) error {
+	_, err := client.CoreV1().ConfigMaps("last").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// remove removes all bindings, and waits until none is enforced: a selector of namespaces selects every
+// object that is in none. They are deleted by name, and "last" comes after the others.
+func remove(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = await.Until(ctx, "the API server enforces no policy", func(ctx context.Context) error { return probe(ctx, client) })
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // asked is a question that attack paths put to a policy, with the answer.
