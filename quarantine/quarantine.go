@@ -6,6 +6,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
@@ -34,14 +35,17 @@ type rule struct {
 	accounts []v1alpha1.Subject
 }
 
-// NewSet returns the set of some Quarantines that are valid. At most maxNodes nodes are quarantined
-// at any time: those whose Quarantines are the oldest, and of two created at the same time, the one
-// whose name comes first. The Quarantines of other nodes are returned as excess. Expired ones at the
-// given time are left out, and count for nothing. The objects must not be changed afterwards.
+// NewSet returns the set of some Quarantines that are valid. Those that hold already, by the condition
+// Accepted in their status, continue to hold. Others begin to hold as long as no more than maxNodes
+// nodes are quarantined: the oldest first, and of two created at the same time, the one whose name comes
+// first. The rest is returned as excess. Expired ones at the given time are left out, and count for
+// nothing. The objects must not be changed afterwards.
+//
+// So a cluster that loses nodes, because somebody stops machines, ends no Quarantine.
 func NewSet(objects []*v1alpha1.Quarantine, maxNodes int, now time.Time) (s *Set, excess []*v1alpha1.Quarantine) {
 	s = &Set{byNode: map[string][]*entry{}, byCredential: map[string][]*entry{}}
 	objects = slices.Clone(objects)
-	slices.SortFunc(objects, older)
+	slices.SortFunc(objects, before)
 	for _, object := range objects {
 		e := newEntry(object)
 		node := object.Spec.Node
@@ -49,13 +53,29 @@ func NewSet(objects []*v1alpha1.Quarantine, maxNodes int, now time.Time) (s *Set
 		case e.ended(now):
 		case node == "":
 			s.byCredential[object.Spec.Credential] = append(s.byCredential[object.Spec.Credential], e)
-		case len(s.byNode[node]) == 0 && len(s.byNode) >= maxNodes:
+		case !holds(object) && len(s.byNode[node]) == 0 && len(s.byNode) >= maxNodes:
 			excess = append(excess, object)
 		default:
 			s.byNode[node] = append(s.byNode[node], e)
 		}
 	}
 	return s, excess
+}
+
+// holds reports whether the servers have accepted a Quarantine.
+func holds(q *v1alpha1.Quarantine) bool {
+	return meta.IsStatusConditionTrue(q.Status.Conditions, v1alpha1.ConditionAccepted)
+}
+
+// before orders Quarantines: those that hold, then by age.
+func before(a, b *v1alpha1.Quarantine) int {
+	switch {
+	case holds(a) && !holds(b):
+		return -1
+	case holds(b) && !holds(a):
+		return 1
+	}
+	return older(a, b)
 }
 
 func older(a, b *v1alpha1.Quarantine) int {

@@ -169,6 +169,29 @@ func TestTheOldestNodesCount(t *testing.T) {
 	}
 }
 
+// TestWhatHoldsContinuesToHold: neither fewer nodes nor older Quarantines end it.
+func TestWhatHoldsContinuesToHold(t *testing.T) {
+	holding := func(q *v1alpha1.Quarantine) {
+		q.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
+	}
+	objects := []*v1alpha1.Quarantine{
+		ofNode("old", created(now.Add(-time.Hour))), ofNode("a", created(now), holding), ofNode("b", created(now), holding),
+		ofNode("ended", holding, until(now)),
+	}
+	set, excess := quarantine.NewSet(objects, 1, now)
+	if len(excess) != 1 || excess[0].Name != "node-old" {
+		t.Errorf("excess: %v", excess)
+	}
+	for name, want := range map[string]bool{"a": true, "b": true, "old": false, "ended": false} {
+		if _, got := set.Node(name, now); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if _, excess := quarantine.NewSet(objects, 3, now); len(excess) != 0 {
+		t.Errorf("with room for three: %v", excess)
+	}
+}
+
 func TestNoSetIsEmpty(t *testing.T) {
 	var set *quarantine.Set
 	if got := set.Decide(kubelet("a"), now); got.Code != quarantine.NotQuarantined || got.Decision != verdict.NoOpinion {

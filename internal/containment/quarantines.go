@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
@@ -39,6 +40,8 @@ type entry struct {
 	use     *v1alpha1.Quarantine
 	code    verdict.Code
 	message string
+	// holds is set if the quarantine was enforced before: the limit does not end it.
+	holds bool
 }
 
 func newQuarantines(maxNodes func() (int, bool)) *quarantines {
@@ -53,8 +56,14 @@ func (q *quarantines) compile(objects []ranked, now time.Time) []outcome {
 	var use []*v1alpha1.Quarantine
 	for _, o := range objects {
 		next := q.read(&o)
+		if was := q.known[o.UID]; was != nil {
+			next.holds = was.holds
+		} else {
+			next.holds = o.status.accepted()
+		}
 		known[o.UID] = next
 		if next.use != nil {
+			next.use = holding(next.use, next.holds)
 			use = append(use, next.use)
 		}
 		outcomes = append(outcomes, outcome{object: o.object, Code: next.code, Message: next.message})
@@ -70,7 +79,22 @@ func (q *quarantines) compile(objects []ranked, now time.Time) []outcome {
 	q.undecided.Store(q.limited && !isKnown)
 	q.set.Store(set)
 	q.place(outcomes, excess, now)
+	if isKnown {
+		for _, o := range outcomes {
+			q.known[o.UID].holds = o.Code == Accepted || q.known[o.UID].holds && o.Code != Expired
+		}
+	}
 	return outcomes
+}
+
+// holding returns the quarantine with a status that says whether it holds, as quarantine.NewSet reads it.
+func holding(use *v1alpha1.Quarantine, holds bool) *v1alpha1.Quarantine {
+	with := *use
+	with.Status = v1alpha1.QuarantineStatus{}
+	if holds {
+		with.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
+	}
+	return &with
 }
 
 // place says which valid quarantines do not hold: those that have ended, and those of too many nodes.
@@ -99,7 +123,7 @@ func (q *quarantines) place(outcomes []outcome, excess []*v1alpha1.Quarantine, n
 			o.Code, o.Message = Expired, "it ended at its expirationTime"
 		case exceeds[is]:
 			o.Code = LimitExceeded
-			o.Message = "too many nodes are quarantined (containment.maxQuarantinedNodes), and the oldest quarantines count"
+			o.Message = "too many nodes are quarantined already (containment.maxQuarantinedNodes)"
 		}
 	}
 }
