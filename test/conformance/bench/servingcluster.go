@@ -31,6 +31,8 @@ type servingCluster struct {
 	plane  *localplane.Plane
 	layout layout
 	client *tls.Config // of the API server and of the servers under test
+	// moreConfig is added to the config files of servers that are started later.
+	moreConfig string
 }
 
 // newServingCluster starts a control plane and fills it.
@@ -154,7 +156,7 @@ func (c *servingCluster) serve(b *bench, name, binary string, args ...string) (*
 	s := &server{address: fmt.Sprintf("127.0.0.1:%d", port)}
 	config := filepath.Join(c.plane.Dir, name+".yaml")
 	text := fmt.Sprintf(serverConfig, c.plane.AdminKubeconfig(), s.address, certFile, keyFile, c.plane.CAFile())
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(text+c.moreConfig), 0o600); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
