@@ -76,8 +76,12 @@ func (*Report) DocumentKind() string { return "ScopeReport" }
 
 // Text writes the report for people.
 func (r *Report) Text(p *render.Page) {
-	p.Section("%s of %s would be refused, %s undecided", render.Thousands(r.WouldBeRefused), render.Count(r.Requests, "request"),
-		render.Thousands(r.Undecided))
+	if r.Requests == 0 {
+		p.Section("Unknown: the logs have no request of these accounts")
+	} else {
+		p.Section("%s of %s would be refused, %s undecided", render.Thousands(r.WouldBeRefused),
+			render.Count(r.Requests, "request"), render.Thousands(r.Undecided))
+	}
 	for _, a := range r.Accounts {
 		p.Section("%s", a.Account)
 		var rows [][]string
@@ -97,7 +101,9 @@ func (r *Report) Text(p *render.Page) {
 		}
 	}
 	if len(r.Silent) > 0 {
-		p.Section("No requests in the log")
+		if r.Requests > 0 {
+			p.Section("No requests in the logs")
+		}
 		for _, s := range r.Silent {
 			p.Line("  %s", s)
 		}
