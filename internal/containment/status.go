@@ -178,7 +178,9 @@ func (w *writer) write(ctx context.Context, name string) {
 	if !conflict {
 		w.attempts[to.uid] = attempt{to.status, w.now()}
 	}
-	if err == nil || conflict && unchanged { // otherwise the change is not known yet, and comes
+	// What is wanted may have changed during the write; then the object is pending again.
+	same := w.wanted[name].version == to.version && w.wanted[name].says(to.status)
+	if same && (err == nil || conflict && unchanged) { // otherwise the change is not known yet, and comes
 		delete(w.pending, name)
 	}
 }
