@@ -7,6 +7,9 @@ SHELL := bash
 BIN := bin/node-authorizer
 PLANE := cd test/localplane && go run ./cmd/localplane
 TOOL := go tool -modfile=tools/go.mod
+# Test processes have small heaps, and by default collect garbage so often that it takes a quarter of
+# their time. The compiler and the linker keep the default, because their heaps are large.
+GOTEST := go test -exec 'env GOGC=400'
 # Without this tag, gRPC links tracing pages that use html/template. It looks methods up by
 # name, so the linker keeps every exported method, and the binary is half as large again.
 TAGS := grpcnotrace
@@ -73,12 +76,12 @@ test-vet:
 
 .PHONY: test-unit
 test-unit:
-	go test ./...
+	$(GOTEST) ./...
 
 .PHONY: test-race
 test-race:
-	go test -race $(RACE)
-	go test -race -run 'TestConcurrentUse|TestAllNodes' ./attackpaths
+	$(GOTEST) -race $(RACE)
+	$(GOTEST) -race -run 'TestConcurrentUse|TestAllNodes' ./attackpaths
 
 .PHONY: test-conformance
 test-conformance:
@@ -86,30 +89,30 @@ test-conformance:
 
 .PHONY: test-differential
 test-differential:
-	cd test/conformance && go test -count=1 -v .
+	cd test/conformance && $(GOTEST) -count=1 -v .
 
 .PHONY: test-generators
 test-generators:
-	cd test/conformance && go test -count=1 ./generate ./minors ./remedies
+	cd test/conformance && $(GOTEST) -count=1 ./generate ./minors ./remedies
 
 .PHONY: test-protocol
 test-protocol:
-	cd test/conformance/minors/protocol && go test ./...
+	cd test/conformance/minors/protocol && $(GOTEST) ./...
 
 .PHONY: test-deploy
 test-deploy:
-	cd test/deploy && go test -count=1 ./...
+	cd test/deploy && $(GOTEST) -count=1 ./...
 
 # The files of a release for one platform. `make release-snapshot` tests those for all.
 .PHONY: test-release
 test-release:
-	cd tools/release && go test -count=1 ./...
+	cd tools/release && $(GOTEST) -count=1 ./...
 
 # Without Chromium these tests do not run, and `make test` says so. Where CI is set, that is an error.
 .PHONY: test-browser
 test-browser:
 ifneq ($(BROWSER)$(CI),)
-	cd test/browser && go test -count=1 ./...
+	cd test/browser && $(GOTEST) -count=1 ./...
 else
 	@echo "NOT RUN: the tests of pages, which need Chromium: apt-get install chromium"
 endif
@@ -130,17 +133,17 @@ test-planes: ## Run the tests on real control planes.
 # One control plane at a time: kubelets use up a user's inotify instances.
 .PHONY: test-localplane
 test-localplane:
-	cd test/localplane && go test -p 1 -timeout 20m ./...
+	cd test/localplane && $(GOTEST) -p 1 -timeout 20m ./...
 
 .PHONY: test-e2e
 test-e2e:
-	cd test/e2e && go test -p 1 -timeout 15m $$(go list ./... | grep -vE '/(stale|policies|probes|containment)$$')
+	cd test/e2e && $(GOTEST) -p 1 -timeout 15m $$(go list ./... | grep -vE '/(stale|policies|probes|containment)$$')
 
 # These tests have no kubelets and mostly wait, so they run beside the others.
 .PHONY: test-apiservers
 test-apiservers: ## Run the tests on real control planes without nodes.
 	$(PLANE) build
-	cd test/e2e && go test -p 1 -timeout 15m ./stale ./policies ./probes ./containment
+	cd test/e2e && $(GOTEST) -p 1 -timeout 15m ./stale ./policies ./probes ./containment
 
 DIST := dist
 # PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.
