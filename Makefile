@@ -195,6 +195,10 @@ conformance: ## Compare over a million decisions with Kubernetes' own.
 conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/kubernetes-versions.md.
 	cd test/conformance && CONFORMANCE=minors go test -count=1 -v -timeout 120m .
 
+.PHONY: attack-paths
+attack-paths: ## Compare attack paths, remedies and advice with exhaustive searches of thousands of random clusters.
+	ATTACKPATHS=full go test -count=1 -v -timeout 60m ./attackpaths
+
 .PHONY: executor
 executor: ## Carry out all attack paths of 200 random clusters on a real control plane.
 	cd test/e2e && ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m -run TestRandomClusters ./attackpaths

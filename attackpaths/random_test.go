@@ -15,9 +15,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
 
-// ATTACKPATHS_CLUSTERS is the number of random clusters of each test, ATTACKPATHS_SEED the seed of
-// the first one. A failure prints the seed of its cluster.
+// ATTACKPATHS=full runs each test on all of its random clusters, otherwise on a third of them.
+// ATTACKPATHS_CLUSTERS is another number of clusters for each test, ATTACKPATHS_SEED the seed of the
+// first one. A failure prints the seed of its cluster.
 const (
+	modeVariable     = "ATTACKPATHS"
 	clustersVariable = "ATTACKPATHS_CLUSTERS"
 	seedVariable     = "ATTACKPATHS_SEED"
 )
@@ -36,11 +38,16 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// eachCluster runs a test on random clusters, with -short on a tenth of them.
+// eachCluster runs a test on random clusters. The given number is that of a full run.
 func eachCluster(t *testing.T, clusters int, do func(t *testing.T, rc *randomCluster)) {
 	t.Helper()
-	if testing.Short() {
+	switch mode := os.Getenv(modeVariable); {
+	case mode != "" && mode != "full":
+		t.Fatalf("%s=%q: want full", modeVariable, mode)
+	case testing.Short():
 		clusters /= 10
+	case mode == "":
+		clusters /= 3
 	}
 	first := number(t, seedVariable, 1)
 	for seed := first; seed < first+number(t, clustersVariable, clusters); seed++ {
