@@ -24,7 +24,8 @@ CLI := github.com/node-authorizer/node-authorizer/internal/cli
 STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 # Every Go module of the repository.
 MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release
-# The packages whose tests run under the race detector too: those with goroutines.
+# The packages whose tests run under the race detector too: those with goroutines. It makes them several
+# times slower, so `make test` runs them with -short: random tests that do not need it have a smaller budget.
 RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/manifest ./internal/source ./internal/staleness ./internal/freshness \
 	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./ledger \
 	./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
@@ -80,7 +81,7 @@ test-unit:
 
 .PHONY: test-race
 test-race:
-	$(GOTEST) -race $(RACE)
+	$(GOTEST) -race -short $(RACE)
 	$(GOTEST) -race -run 'TestConcurrentUse|TestAllNodes' ./attackpaths
 
 .PHONY: test-conformance
@@ -194,6 +195,11 @@ conformance: ## Compare over a million decisions with Kubernetes' own.
 .PHONY: conformance-minors
 conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/kubernetes-versions.md.
 	cd test/conformance && CONFORMANCE=minors go test -count=1 -v -timeout 120m .
+
+.PHONY: race
+race: ## Run the tests of packages with goroutines under the race detector, random tests with their whole budget.
+	$(GOTEST) -race -count=1 -timeout 30m $(RACE)
+	ATTACKPATHS=full $(GOTEST) -race -count=1 -timeout 30m -run 'TestConcurrentUse|TestAllNodes' ./attackpaths
 
 .PHONY: attack-paths
 attack-paths: ## Compare attack paths, remedies and advice with exhaustive searches of thousands of random clusters.

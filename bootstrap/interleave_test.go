@@ -331,8 +331,11 @@ func interleave(t testing.TB, schedule []byte) {
 
 // TestInterleavings runs many schedules, the same in each test run.
 func TestInterleavings(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 4))
-	for range 100 {
+	random, schedules := rand.New(rand.NewPCG(4, 4)), 100
+	if testing.Short() {
+		schedules = 25
+	}
+	for range schedules {
 		schedule := make([]byte, 1+random.IntN(80))
 		for i := range schedule {
 			schedule[i] = byte(random.Uint32())

@@ -15,7 +15,11 @@ func FuzzEvents(f *testing.F) {
 
 // TestHistoriesLeadToTheirState does the same with random sequences and fixed seeds.
 func TestHistoriesLeadToTheirState(t *testing.T) {
-	for seed := range uint64(300) {
+	histories := uint64(300)
+	if testing.Short() {
+		histories = 30
+	}
+	for seed := range histories {
 		random := rand.New(rand.NewPCG(seed, 1))
 		data := make([]byte, 100+random.IntN(1500))
 		for i := range data {

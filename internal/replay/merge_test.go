@@ -196,8 +196,11 @@ func forgetUndetermined(merged, whole *Report) (n int) {
 
 func TestMergedReportIsThatOfOneRun(t *testing.T) {
 	ev := evaluators(t)
-	entries, undetermined := 0, 0
-	for seed := range uint64(20) {
+	entries, undetermined, logs := 0, 0, uint64(20)
+	if testing.Short() {
+		logs = 5
+	}
+	for seed := range logs {
 		random := rand.New(rand.NewPCG(seed, 1))
 		files := split(t, random, randomLog(random, 100+random.IntN(1000)), 1+random.IntN(12))
 		whole, _, err := Run(t.Context(), files, ev, auditlog.Options{})
@@ -236,7 +239,11 @@ func TestMergedReportIsThatOfOneRun(t *testing.T) {
 // The order of files does not matter.
 func TestReportDoesNotDependOnTheOrderOfFiles(t *testing.T) {
 	ev := evaluators(t)
-	for seed := range uint64(8) {
+	logs := uint64(8)
+	if testing.Short() {
+		logs = 2
+	}
+	for seed := range logs {
 		random := rand.New(rand.NewPCG(seed, 2))
 		files := split(t, random, randomLog(random, 800), 8)
 		first, _, err := Run(t.Context(), files, ev, auditlog.Options{})
@@ -268,7 +275,11 @@ func firstDifference(got, want string) string {
 
 func TestReportIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	ev := evaluators(t)
-	for seed := range uint64(6) {
+	logs := uint64(6)
+	if testing.Short() {
+		logs = 2
+	}
+	for seed := range logs {
 		random := rand.New(rand.NewPCG(seed, 5))
 		files := split(t, random, randomLog(random, 1200), 1+random.IntN(20))
 		var want, wantPart string

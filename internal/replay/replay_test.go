@@ -360,6 +360,9 @@ func TestLogWithoutResponsesIsNotComplete(t *testing.T) {
 }
 
 func TestListsAreBoundedAndTheRemainderIsCounted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads two logs of 20,000 requests")
+	}
 	const more = 25
 	var entries []entry
 	for i := range MaxDistinct + more {
@@ -393,6 +396,9 @@ func TestListsAreBoundedAndTheRemainderIsCounted(t *testing.T) {
 }
 
 func TestIdentitiesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a log of 10,000 requests")
+	}
 	var l auditLog
 	for i := range MaxIdentities + 7 {
 		l.add(entry{verb: "get", uri: "/version"}.by(fmt.Sprint("user", i), "system:nodes"))

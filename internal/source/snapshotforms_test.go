@@ -129,12 +129,16 @@ func compareForms(t *testing.T, what string, state *State) {
 
 // Both forms of a snapshot give the same state.
 func TestFormsOfSnapshotsAreEqual(t *testing.T) {
-	for seed := range uint64(4) {
+	templates, clusters := uint64(4), uint64(60)
+	if testing.Short() {
+		templates, clusters = 1, 6
+	}
+	for seed := range templates {
 		s := fullCluster(t)
 		templated(t, s, seed)
 		compareForms(t, fmt.Sprintf("templates %d", seed), list(t, s, LiveOptions{Retain: true}))
 	}
-	for seed := range uint64(60) {
+	for seed := range clusters {
 		var docs bytes.Buffer
 		for _, o := range randomcluster.New(seed).Objects {
 			docs.Write(withKind(t, o))

@@ -164,9 +164,12 @@ func eachTrim(t *testing.T, test func(t *testing.T, k kind, forInventory bool)) 
 
 // Decoding from a file gives the same object as trimming one from a cluster.
 func TestDecodeKeepsWhatTrimKeeps(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
+	random, objects := rand.New(rand.NewPCG(1, 2)), 300
+	if testing.Short() {
+		objects = 30
+	}
 	eachTrim(t, func(t *testing.T, k kind, forInventory bool) {
-		for i := range 300 {
+		for i := range objects {
 			f := filler{rand: random}
 			if i == 0 {
 				f = filler{}
@@ -218,9 +221,12 @@ func decoded(t *testing.T, k kind, text []byte, forInventory bool) []byte {
 // Trimming a trimmed object changes nothing, so that a snapshot can be read and
 // written again.
 func TestTrimIsIdempotent(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
+	random, objects := rand.New(rand.NewPCG(3, 4)), 100
+	if testing.Short() {
+		objects = 10
+	}
 	eachTrim(t, func(t *testing.T, k kind, forInventory bool) {
-		for range 100 {
+		for range objects {
 			o := filler{rand: random}.filled(k)
 			trim(o, forInventory)
 			once, err := encode(k, o)
