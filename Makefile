@@ -8,8 +8,8 @@ BIN := bin/node-authorizer
 PLANE := cd test/localplane && go run ./cmd/localplane
 TOOL := go tool -modfile=tools/go.mod
 # Test processes have small heaps, and by default collect garbage so often that it takes a quarter of
-# their time. The compiler and the linker keep the default, because their heaps are large.
-GOTEST := go test -exec 'env GOGC=400'
+# their time. Those with large heaps keep to the limit. The compiler and the linker keep the default.
+GOTEST := go test -exec 'env GOGC=400 GOMEMLIMIT=2GiB'
 # Without this tag, gRPC links tracing pages that use html/template. It looks methods up by
 # name, so the linker keeps every exported method, and the binary is half as large again.
 TAGS := grpcnotrace

@@ -157,7 +157,8 @@ type child struct {
 // startChild runs one test in a child, on the given processors; without any, on all.
 func startChild(b testing.TB, env, test string, on ...int) *child {
 	c := &child{process: exec.Command(os.Args[0], "-test.run=^"+test+"$")}
-	c.process.Env = append(os.Environ(), env)
+	// The collector's settings are the defaults, whatever those of this process are.
+	c.process.Env = append(os.Environ(), env, "GOGC=100", "GOMEMLIMIT=off")
 	c.process.Stderr = os.Stderr
 	in, err := c.process.StdinPipe()
 	if err != nil {
