@@ -205,6 +205,10 @@ race: ## Run the tests of packages with goroutines under the race detector, rand
 attack-paths: ## Compare attack paths, remedies and advice with exhaustive searches of thousands of random clusters.
 	ATTACKPATHS=full go test -count=1 -v -timeout 60m ./attackpaths
 
+.PHONY: parts
+parts: ## Answer random questions about 150 clusters from the parts that an answer depends on, and from the whole.
+	PARTS_CLUSTERS=150 go test -count=1 -v -timeout 30m -run 'Parts|TestRestrictedUsersGetNoOtherAnswer' ./internal/cli
+
 .PHONY: executor
 executor: ## Carry out all attack paths of 200 random clusters on a real control plane.
 	cd test/e2e && ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m -run TestRandomClusters ./attackpaths

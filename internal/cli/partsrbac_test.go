@@ -119,7 +119,7 @@ func TestManyRolesAreReadAtOnce(t *testing.T) {
 // TestRulesOfPartsAreThoseOfTheWhole lists the rights of users, of nodes among them with groups that
 // nodes do not have.
 func TestRulesOfPartsAreThoseOfTheWhole(t *testing.T) {
-	rules, tried := 0, clusters(t, 100)
+	rules, tried := 0, clusters(t, 35)
 	for seed := range tried {
 		c := newPartsCluster(t, uint64(seed))
 		refused := c.refuse()

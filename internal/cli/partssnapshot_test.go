@@ -85,7 +85,7 @@ func (c *partsCluster) fileSession(path string, parts bool) *session {
 // all kinds could be read or not, and to such that are of manifests: the parts of the binary form give
 // the answers of the whole JSON form, and so does the whole binary form.
 func TestPartsOfSnapshotsAnswerAsTheWhole(t *testing.T) {
-	counts, tried := map[string]int{}, clusters(t, 60)
+	counts, tried := map[string]int{}, clusters(t, 20)
 	for seed := range tried {
 		c := newPartsCluster(t, uint64(seed))
 		refused := c.refuse()
