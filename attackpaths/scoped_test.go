@@ -82,8 +82,9 @@ func TestNodeScopes(t *testing.T) {
 			scopes: []string{execOnNode}, want: all([]string{token}, execOfN1),
 		},
 		{
-			rule:   "podsOnNode: objects that are named like pods on the node, and possibly others",
-			add:    role("agent", "", "agents/cni", "get secrets@") + secret("shop", "web", "Opaque", "") + secret("shop", "db", "Opaque", ""),
+			rule: "podsOnNode: objects that are named like pods on the node, and possibly others",
+			add: role("agent", "", "agents/cni", "get secrets@") + secret("shop", "web", "Opaque", "") +
+				secret("shop", "db", "Opaque", ""),
 			scopes: []string{scope("s", `podsOnNode: [{apiGroups: [""], resources: [secrets], verbs: [get], namespaces: [shop]}]`)},
 			want: []string{
 				token, "Certain Secret shop/web: PodToken SecretRead", "Possible Secret shop/db: PodToken SecretRead",
