@@ -23,14 +23,13 @@ const (
 	serverDir        = "/etc/node-authorizer"
 	bundle           = "CA_BUNDLE"
 
-	nodesOnly = `    - expression: "'system:nodes' in request.groups"
-    - expression: "request.user.startsWith('system:node:')"
-`
+	nodesOnly = `- expression: "'system:nodes' in request.groups"
+    - expression: "request.user.startsWith('system:node:')"`
 )
 
-// nodesAndTokens are the match conditions for Quarantines: nodes, and tokens that are bound to one.
-const nodesAndTokens = `    - expression: "request.user.startsWith('system:node:') || 'authentication.kubernetes.io/node-name' in request.extra"
-`
+// nodesAndTokens is the match condition for Quarantines: nodes, and tokens that are bound to one.
+const nodesAndTokens = `- expression: >-
+        request.user.startsWith('system:node:') || 'authentication.kubernetes.io/node-name' in request.extra`
 
 // copyFiles copies the files of a folder of deploy/static-pod with replacements.
 func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
