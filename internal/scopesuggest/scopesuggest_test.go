@@ -291,6 +291,31 @@ func TestGuessesFromRoles(t *testing.T) {
 	sameManifest(t, s)
 }
 
+// TestCommentsFitALine: only a word that is longer does not.
+func TestCommentsFitALine(t *testing.T) {
+	c := scopesuggest.NewCollector(knows{}, nil)
+	long := strings.Repeat("word ", 60)
+	c.Request(request("a", "get", "", "things", "ns", long))
+	without := request("", "get", "", "things", "ns", "b")
+	without.UserAgent = long
+	c.Request(without)
+	many := make([]rbac.Grant, 20)
+	for i := range many {
+		many[i] = grant(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}}, "")
+		many[i].Role.Name = fmt.Sprintf("role-%d", i)
+	}
+	invalid := c.Suggest("kube-system", "agent")
+	invalid.Invalid, invalid.Notes = []string{long}, []string{long}
+	for _, s := range []*scopesuggest.Suggestion{invalid, scopesuggest.FromRoles("kube-system", "agent", many)} {
+		for line := range strings.Lines(s.Manifest()) {
+			text, comment := strings.CutPrefix(strings.TrimSpace(line), "#")
+			if comment && len(strings.TrimRight(line, "\n")) > 100 && len(strings.Fields(text)) > 1 {
+				t.Errorf("%d characters: %s", len(line), line)
+			}
+		}
+	}
+}
+
 // TestMoreResourcesThanRules: a NodeScope has 64 rules of a kind at most.
 func TestMoreResourcesThanRules(t *testing.T) {
 	c := scopesuggest.NewCollector(knows{}, nil)
