@@ -183,7 +183,7 @@ func (f *follower) apply(ctx context.Context) {
 func (f *follower) readDropped(ctx context.Context, objects []ranked) {
 	read, restored := 0, false
 	for _, o := range objects {
-		if o.exceeds || o.tooLarge() || o.spec != nil {
+		if o.exceeds || !o.dropped() {
 			continue
 		}
 		if read++; read > readAtOnce {
