@@ -19,7 +19,10 @@ func TestWhatIsKeptOfASpecThatIsTooLarge(t *testing.T) {
 			"the mode and the subjects", `{"x":[{}],"subjects":[` + subject + `],"mode":"Enforce","y":7}`,
 			`{"mode":"Enforce","subjects":[` + subject + `]}`, 0,
 		},
-		{"the last of repeated fields, as API servers do", `{"mode":"Enforce","subjects":[7],"subjects":[` + subject + `],"mode":"Observe"}`, "", 0},
+		{
+			"the last of repeated fields, as API servers do",
+			`{"mode":"Enforce","subjects":[7],"subjects":[` + subject + `],"mode":"Observe"}`, "", 0,
+		},
 		{"another case is another field", `{"Mode":"Enforce","subjects":[` + subject + `]}`, "", 0},
 		{"nothing of one that observes", `{"mode":"Observe","subjects":[` + subject + `]}`, "", 0},
 		{"a mode of another type", `{"mode":{"a":1},"subjects":[` + subject + `]}`, "", 0},
