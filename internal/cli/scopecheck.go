@@ -28,7 +28,9 @@ bound. A request that would be refused only because neither shows its pod, or wh
 needs its object, is undecided. So is a write that only asNode lets pass and whose
 object NodeRestriction would have to see.
 
-Requests that were refused at the time are counted, and not decided.
+Requests that were refused at the time are counted, and not decided. Warnings name what
+the scopes leave open, whatever the log shows: tokens that the account may create for
+other nodes, and otherwise: Allow. They do not change the exit status.
 
 Exit status: 0 nothing would have been refused, 1 something would have been, 2 a
 request is undecided, the logs have none of the accounts, or a line could not be read.`,

@@ -123,6 +123,7 @@ func compileScope(o *object) *scope {
 		compiled, errs := nodescope.Compile(as)
 		if len(errs) == 0 {
 			next.use, next.valid = compiled, compiled
+			next.message += leavesOpen(&as.Spec)
 			return next
 		}
 		err = errs.ToAggregate()
@@ -133,6 +134,27 @@ func compileScope(o *object) *scope {
 	next.use = nodescope.Broken(as)
 	next.code, next.message = Invalid, clipped(fmt.Sprintf("%v; %s", err, lastValidScope))
 	return next
+}
+
+// leavesOpen says through what the accounts of an enforced scope leave their node; empty if there is nothing.
+func leavesOpen(spec *v1alpha1.NodeScopeSpec) string {
+	holes := nodescope.Holes(spec)
+	if spec.Mode != v1alpha1.Enforce || len(holes) == 0 {
+		return ""
+	}
+	const named = 3 // of which the messages fit into a condition and an event
+	text := "; but "
+	for i, h := range holes {
+		if i == named {
+			text += fmt.Sprintf("; and %d more", len(holes)-named)
+			break
+		}
+		if i > 0 {
+			text += "; "
+		}
+		text += h.Message
+	}
+	return clipped(text)
 }
 
 // readableSpec returns the subjects and the mode of a spec of which other parts cannot be decoded.

@@ -196,6 +196,46 @@ func TestWhatATooLargeScopeRefusesFollowsIt(t *testing.T) {
 	expectInUse(t, live, "other", "")
 }
 
+// TestTheStatusSaysWhatAScopeLeavesOpen: only of one that enforces, and without another condition.
+func TestTheStatusSaysWhatAScopeLeavesOpen(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	open := func(mode v1alpha1.Mode, otherwise v1alpha1.Effect, resources ...string) *v1alpha1.NodeScope {
+		s := agentScope(mode)
+		s.Spec.Otherwise = otherwise
+		for _, r := range resources {
+			s.Spec.Anywhere = append(s.Spec.Anywhere, v1alpha1.AnywhereRule{
+				APIGroups: []string{""}, Resources: []string{r}, Verbs: []string{"create"},
+			})
+		}
+		return s
+	}
+	many := make([]string, nodescope.MaxListed)
+	for i := range many {
+		many[i] = "serviceaccounts/token"
+	}
+	c.put(scopePath("observes"), open(v1alpha1.Observe, v1alpha1.Allow, "serviceaccounts/token"))
+	c.put(scopePath("held"), open(v1alpha1.Enforce, v1alpha1.Deny, "pods"))
+	c.put(scopePath("open"), open(v1alpha1.Enforce, v1alpha1.Allow, "serviceaccounts/token"))
+	c.put(scopePath("wide-open"), open(v1alpha1.Enforce, v1alpha1.Allow, many...))
+	follow(t, c, containment.Options{})
+	for name, want := range map[string]string{
+		"observes": "the servers use this generation", "held": "the servers use this generation",
+		"open": "the servers use this generation; but anywhere[0] lets the account create tokens, and nothing requires that they " +
+			"are bound to a pod on its node: such a token can name another node; what no rule names is not held to the node",
+	} {
+		eventually(t, name+" says "+want, func() bool { return c.message(scopePath(name)) == want })
+	}
+	c.expectStatus(scopePath("open"), "Accepted 1")
+	eventually(t, "the message is bounded", func() bool {
+		message := c.message(scopePath("wide-open"))
+		return strings.HasSuffix(message, "; and 62 more") && len(message) < 1024
+	})
+	if events := c.events(); len(events) > 0 {
+		t.Errorf("there are events: %v", events)
+	}
+}
+
 func TestTheOldestScopesOfAnAccountCount(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

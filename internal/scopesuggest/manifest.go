@@ -89,6 +89,9 @@ func (s *Suggestion) introduction(m *manifest) {
 	for _, why := range s.Invalid {
 		m.comment("", "The API server would not accept it: %s.", why)
 	}
+	for _, hole := range s.Warnings {
+		m.comment("", "Warning: %s.", hole.Message)
+	}
 	for _, note := range s.Notes {
 		m.comment("", "Note: %s.", note)
 	}

@@ -28,6 +28,11 @@ func (knows) OnNode(namespace, pod, node string) bool {
 	return namespace == "shop" && pod == "api" && node == "a"
 }
 
+// allows lets the node do everything.
+type allows struct{ knows }
+
+func (allows) AsNode(*access.Request, string) bool { return true }
+
 func request(node, verb, apiGroup, resource, namespace, name string) *accountlog.Request {
 	resource, sub, _ := strings.Cut(resource, "/")
 	return &accountlog.Request{
@@ -253,6 +258,25 @@ func TestRightsThatWereNeverUsed(t *testing.T) {
 		if !slices.Equal(unused, tc.unused) || !slices.Equal(wild, tc.wild) {
 			t.Errorf("%s: unused %v, want %v; of stars %v, want %v", tc.rule, unused, tc.unused, wild, tc.wild)
 		}
+	}
+}
+
+// TestTokensThatNoRuleHoldsAreAWarning: requests for tokens that the node itself could not make need a rule for
+// any node.
+func TestTokensThatNoRuleHoldsAreAWarning(t *testing.T) {
+	for node, asNode := range map[scopesuggest.Node]bool{allows{}: true, knows{}: false} {
+		c := scopesuggest.NewCollector(node, nil)
+		c.Request(request("a", "create", "", "serviceaccounts/token", "kube-system", "agent"))
+		s := c.Suggest("kube-system", "agent")
+		sameManifest(t, s)
+		if warned := strings.Contains(s.Manifest(), "# Warning: anywhere[0] lets the account create tokens"); warned == asNode ||
+			(len(s.Warnings) > 0) == asNode {
+			t.Errorf("as the node: %v: %v\n%s", asNode, s.Warnings, s.Manifest())
+		}
+	}
+	star := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
+	if s := scopesuggest.FromRoles("kube-system", "agent", []rbac.Grant{grant(star, "")}); len(s.Warnings) != 1 {
+		t.Errorf("a star: %v", s.Warnings)
 	}
 }
 
