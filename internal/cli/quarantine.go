@@ -28,7 +28,9 @@ bootstrap token, and its AWS role no user. A credential is the id that API serve
 it: X509SHA256=… for a certificate (Kubernetes 1.32), JTI=… for a service account's token.
 
 The command waits until the servers say that they accept the Quarantine, and asks the API
-server whether it refuses the node. It says what stays open, and what else to do.
+server whether it refuses the node. It says what stays open, and what else to do. Tokens
+in secrets of type kubernetes.io/service-account-token are bound to no pod and not
+refused: it names those that the node could read. Of secrets it reads the metadata.
 
 Nothing is let through unless --allow says so. With drain, the kubelet may follow its pods
 and say that they have ended, write the status of its node, and renew its lease: the node
@@ -134,7 +136,7 @@ func (q *quarantining) run(ctx context.Context, args []string) (*quarantineResul
 		q.client.await(ctx, result, object, q.timeout)
 	}
 	if target.Node != "" {
-		result.countSecrets(ctx, q.app, q.connection)
+		q.findSecrets(ctx, result)
 	}
 	return result, nil
 }

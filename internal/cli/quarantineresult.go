@@ -35,6 +35,9 @@ type quarantineResult struct {
 	Refused  *effect `json:"refused,omitempty"`
 	// Secrets counts the secrets that the node's credential could read; omitted for credentials.
 	Secrets *secretCount `json:"secrets,omitempty"`
+	// UnboundTokens are the secrets among them whose tokens the Quarantine does not refuse; omitted if these
+	// could not be counted.
+	UnboundTokens *unboundTokens `json:"unboundTokens,omitempty"`
 	// Open is what the Quarantine does not end.
 	Open []string `json:"open"`
 	// Next is what else to do.
@@ -85,46 +88,51 @@ func (r *quarantineResult) status() int {
 // countTime bounds how long secrets are counted.
 const countTime = 20 * time.Second
 
-// countSecrets counts the secrets that the command reach lists for the node.
-func (r *quarantineResult) countSecrets(ctx context.Context, a *app, of *connection) {
+// findSecrets counts the secrets that the command reach lists for the node, and finds those with tokens that the
+// Quarantine does not refuse.
+func (q *quarantining) findSecrets(ctx context.Context, r *quarantineResult) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 	r.Secrets = &secretCount{}
-	count, incomplete, err := secretsOf(ctx, a, of, r.Node)
+	secrets, incomplete, err := q.secretsOf(ctx, r.Node)
 	if err != nil {
 		r.Secrets.Incomplete = oneLine(err).Error()
 		return
 	}
+	count := len(secrets)
 	r.Secrets.Count = &count
 	if incomplete {
 		r.Secrets.Incomplete = "not everything could be read"
 	}
+	r.UnboundTokens = q.findTokens(ctx, secrets)
+	r.Open, r.Next = r.open(), r.next()
 }
 
-func secretsOf(ctx context.Context, a *app, of *connection, node string) (count int, incomplete bool, err error) {
-	flags := &stateFlags{app: a, connection: of, parts: true}
+// secretsOf returns the secrets that a node could read, sorted.
+func (q *quarantining) secretsOf(ctx context.Context, node string) (secrets []tokenSecret, incomplete bool, err error) {
+	flags := &stateFlags{app: q.app, connection: q.connection, parts: true}
 	state, err := flags.readState(ctx)
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	s, err := flags.newSession(ctx, state, nil)
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	only, err := s.newFilter([]string{"secrets"}, "")
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	reached, err := s.reach(node, only)
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	for _, o := range reached.Objects {
 		if o.Kind == graph.Secret.String() {
-			count++
+			secrets = append(secrets, tokenSecret{Namespace: o.Namespace, Name: o.Name})
 		}
 	}
-	return count, len(reached.Missing) > 0, nil
+	return secrets, len(reached.Missing) > 0, nil
 }
 
 // drains reports whether the kubelet may follow its pods and write the status of its node.
@@ -147,6 +155,7 @@ func (r *quarantineResult) open() []string {
 		"Tokens that are bound to no pod, and credentials of others that were read on the node, are not refused.",
 		"What runs on the machine runs on, and the kubelet's own port answers: stop the machine, or cut off its network.",
 	)
+	lines = append(lines, r.UnboundTokens.open()...)
 	if r.drains() {
 		return append(lines, "The node stays Ready, because its kubelet may write its status: cordon it.")
 	}
@@ -167,13 +176,14 @@ func (r *quarantineResult) next() []nextStep {
 	if r.drains() {
 		pods = nextStep{"Delete its pods", "kubectl drain " + r.Node + " --ignore-daemonsets --delete-emptydir-data"}
 	}
-	return []nextStep{
+	return slices.Concat([]nextStep{
 		{"Keep new pods away from the node", "kubectl cordon " + r.Node},
 		pods,
 		{"Rotate the secrets that its pods use", "node-authorizer reach " + r.Node + " --kind secrets"},
+	}, r.UnboundTokens.steps(), []nextStep{
 		{"Keep the machine from joining again for good", "node-authorizer revoke " + r.Node},
 		{"End it", "node-authorizer release " + r.String()},
-	}
+	})
 }
 
 // text says how many secrets the node could read.
