@@ -38,11 +38,13 @@ func TestHoles(t *testing.T) {
 			{APIGroups: core, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
 		}}, []string{"TokensAnywhere namedAsNode[0]"}},
 		{
-			"what no rule names", v1alpha1.NodeScopeSpec{Otherwise: v1alpha1.Allow},
+			"what no rule names",
+			v1alpha1.NodeScopeSpec{Otherwise: v1alpha1.Allow},
 			[]string{"TokensAnywhere otherwise", "OtherwiseAllowed otherwise"},
 		},
 		{
-			"what no rule names, and tokens as the node", v1alpha1.NodeScopeSpec{AsNode: true, Otherwise: v1alpha1.Allow},
+			"what no rule names, and tokens as the node",
+			v1alpha1.NodeScopeSpec{AsNode: true, Otherwise: v1alpha1.Allow},
 			[]string{"OtherwiseAllowed otherwise"},
 		},
 	} {
@@ -52,7 +54,8 @@ func TestHoles(t *testing.T) {
 				var got []string
 				for _, h := range nodescope.Holes(&tc.spec) {
 					got = append(got, string(h.Code)+" "+h.Rule)
-					if says := strings.Contains(h.Message, "tokensWithoutNode"); h.Code == nodescope.TokensAnywhere && says != (without == v1alpha1.Allow) {
+					says := strings.Contains(h.Message, "tokensWithoutNode")
+					if h.Code == nodescope.TokensAnywhere && says != (without == v1alpha1.Allow) {
 						t.Errorf("%s: %s", without, h.Message)
 					}
 				}
@@ -66,7 +69,9 @@ func TestHoles(t *testing.T) {
 
 func TestRulesThatCreateTokens(t *testing.T) {
 	for resource, want := range map[string]bool{"serviceaccounts/token": true, "*/token": true, "*": true, "serviceaccounts": false} {
-		rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"create"}, ResourceNames: []string{"a"}}
+		rule := rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"create"}, ResourceNames: []string{"a"},
+		}
 		if nodescope.CreatesTokens(&rule) != want {
 			t.Errorf("%s: %v", resource, !want)
 		}

@@ -19,6 +19,12 @@ type quarantineResult struct {
 	quarantineTarget
 	// DryRun is true if nothing was changed.
 	DryRun bool `json:"dryRun,omitempty"`
+	// State is where the state comes from, with --from; omitted for a cluster.
+	State string `json:"state,omitempty"`
+	// CutsOff is what the Quarantine of a node refuses, and Limit whether the servers would accept it; both
+	// only with --from.
+	CutsOff *cutOff          `json:"cutsOff,omitempty"`
+	Limit   *quarantineLimit `json:"limit,omitempty"`
 	// Written says what was done with the Quarantine, or would be.
 	Written written `json:"written"`
 	// Reason is its reason.
@@ -93,8 +99,23 @@ const countTime = 20 * time.Second
 func (q *quarantining) findSecrets(ctx context.Context, r *quarantineResult) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
+	flags := &stateFlags{app: q.app, connection: q.connection, parts: true}
+	state, err := flags.readState(ctx)
+	if err != nil {
+		r.Secrets = &secretCount{Incomplete: oneLine(err).Error()}
+		return
+	}
+	s, err := flags.newSession(ctx, state, nil)
+	if err != nil {
+		r.Secrets = &secretCount{Incomplete: oneLine(err).Error()}
+		return
+	}
+	q.findSecretsIn(ctx, r, s)
+}
+
+func (q *quarantining) findSecretsIn(ctx context.Context, r *quarantineResult, s *session) {
 	r.Secrets = &secretCount{}
-	secrets, incomplete, err := q.secretsOf(ctx, r.Node)
+	secrets, incomplete, err := s.secretsOf(r.Node)
 	if err != nil {
 		r.Secrets.Incomplete = oneLine(err).Error()
 		return
@@ -104,21 +125,16 @@ func (q *quarantining) findSecrets(ctx context.Context, r *quarantineResult) {
 	if incomplete {
 		r.Secrets.Incomplete = "not everything could be read"
 	}
-	r.UnboundTokens = q.findTokens(ctx, secrets)
+	if q.client != nil {
+		r.UnboundTokens = q.findTokens(ctx, secrets)
+	} else {
+		r.UnboundTokens = s.findTokens(secrets)
+	}
 	r.Open, r.Next = r.open(), r.next()
 }
 
 // secretsOf returns the secrets that a node could read, sorted.
-func (q *quarantining) secretsOf(ctx context.Context, node string) (secrets []tokenSecret, incomplete bool, err error) {
-	flags := &stateFlags{app: q.app, connection: q.connection, parts: true}
-	state, err := flags.readState(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	s, err := flags.newSession(ctx, state, nil)
-	if err != nil {
-		return nil, false, err
-	}
+func (s *session) secretsOf(node string) (secrets []tokenSecret, incomplete bool, err error) {
 	only, err := s.newFilter([]string{"secrets"}, "")
 	if err != nil {
 		return nil, false, err

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // unboundTokens are the secrets that the node could read and that hold a token of a service account. Such a
@@ -61,6 +62,28 @@ func (q *quarantining) findTokens(ctx context.Context, secrets []tokenSecret) *u
 		if s.ServiceAccount = secret.Annotations[corev1.ServiceAccountNameKey]; s.ServiceAccount != "" {
 			found.Secrets = append(found.Secrets, s)
 		}
+	}
+	return found
+}
+
+// findTokens is that of a state of files.
+func (s *session) findTokens(secrets []tokenSecret) *unboundTokens {
+	found, known := &unboundTokens{Secrets: []tokenSecret{}}, map[inventory.Name]string{}
+	for _, secret := range s.State.Inventory.Secrets() {
+		known[secret.Name] = secret.ServiceAccount
+	}
+	absent := 0
+	for _, secret := range secrets {
+		account, has := known[inventory.Name{Namespace: secret.Namespace, Name: secret.Name}]
+		if secret.ServiceAccount = account; account != "" {
+			found.Secrets = append(found.Secrets, secret)
+		}
+		if !has {
+			absent++
+		}
+	}
+	if absent > 0 {
+		found.lack(fmt.Sprintf("%s does not have %s", s.State.Origin, render.Count(absent, "secret")))
 	}
 	return found
 }

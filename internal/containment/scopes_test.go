@@ -168,7 +168,8 @@ func TestAScopeThatIsTooLarge(t *testing.T) {
 			if event.Reason != "TooLarge" || event.InvolvedObject.Kind != v1alpha1.NodeScopeKind {
 				t.Errorf("the event is %+v", event)
 			}
-			if said := strings.Contains(event.Message, "not refused"); said != (tc.message != "") || !strings.HasSuffix(event.Message, tc.message) {
+			said := strings.Contains(event.Message, "not refused")
+			if said != (tc.message != "") || !strings.HasSuffix(event.Message, tc.message) {
 				t.Errorf("the event says %q, want %q", event.Message, tc.message)
 			}
 		})

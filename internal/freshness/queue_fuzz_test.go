@@ -115,7 +115,10 @@ func (m *queuesModel) checkEmpty() {
 	m.queues.mu.Lock()
 	defer m.queues.mu.Unlock()
 	qs := m.queues
-	if n := qs.waiting.Load(); n != 0 || qs.taken.all+qs.taken.accounts+len(qs.taken.byAccount) != 0 || len(qs.byNode) > 0 || len(qs.dirty) > 0 || qs.checking {
+	if t := &qs.taken; t.all+t.accounts+len(t.byAccount) != 0 {
+		m.t.Errorf("places that are taken: %+v", t)
+	}
+	if n := qs.waiting.Load(); n != 0 || len(qs.byNode) > 0 || len(qs.dirty) > 0 || qs.checking {
 		m.t.Errorf("left: %d requests, %d queues, %d dirty, checking %v", n, len(qs.byNode), len(qs.dirty), qs.checking)
 	}
 }
