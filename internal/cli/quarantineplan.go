@@ -124,7 +124,8 @@ func cutOffFrom(state *source.State, node string) *cutOff {
 			continue
 		}
 		c.Pods++
-		if account := pod.Namespace + "/" + cmp.Or(pod.ServiceAccount, "default"); !pod.Mirror && !slices.Contains(c.ServiceAccounts, account) {
+		account := pod.Namespace + "/" + cmp.Or(pod.ServiceAccount, "default")
+		if !pod.Mirror && !slices.Contains(c.ServiceAccounts, account) {
 			c.ServiceAccounts = append(c.ServiceAccounts, account)
 		}
 	}

@@ -54,7 +54,8 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 	cmd.Flags().BoolVar(&o.Quarantines, "quarantines", false, "send all nodes and all tokens that are bound to a node, for quarantines")
 	policies := []string{string(scopewebhooks.Deny), string(scopewebhooks.NoOpinion)}
 	policy := cmd.Flags().String("failure-policy", "",
-		"what happens to requests while the server does not answer: Deny or NoOpinion (default: NoOpinion while all scopes observe, else Deny)")
+		"what happens to requests while the server does not answer: Deny or NoOpinion "+
+			"(default: NoOpinion while all scopes observe, else Deny)")
 	must(cmd.RegisterFlagCompletionFunc("failure-policy", complete(func() []string { return policies })))
 	cmd.Flags().StringArrayVar(&o.ServerUsers, "server-user", []string{"system:serviceaccount:node-authorizer:node-authorizer"},
 		"a user as which the server itself asks the API server, which is never sent; can be repeated")

@@ -194,7 +194,8 @@ func TestServiceAccountsTakePartOfThePlaces(t *testing.T) {
 		{
 			"many accounts on many nodes",
 			freshness.Options{MaxTotal: most},
-			func(i int) string { return fmt.Sprint("agent-", i) }, func(i int) string { return fmt.Sprint("node-", i) }, most / 2, 0, most / 2,
+			func(i int) string { return fmt.Sprint("agent-", i) }, func(i int) string { return fmt.Sprint("node-", i) },
+			most / 2, 0, most / 2,
 		},
 		{
 			"one account, with one place",

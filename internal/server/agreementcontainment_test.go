@@ -17,9 +17,11 @@ import (
 // credential. One of the scopes observes, and one is not valid.
 func containedCluster() map[string][]string {
 	cluster := sharedCluster()
-	cluster["nodes"] = append(cluster["nodes"], `{"metadata": {"name": "c", "uid": "uid-c"}}`, `{"metadata": {"name": "d", "uid": "uid-d"}}`)
+	cluster["nodes"] = append(cluster["nodes"],
+		`{"metadata": {"name": "c", "uid": "uid-c"}}`, `{"metadata": {"name": "d", "uid": "uid-d"}}`)
 	cluster["nodescopes"] = []string{
-		`{"metadata": {"name": "agent", "uid": "1"}, "spec": {"mode": "Enforce", "subjects": [{"namespace": "kube-system", "name": "agent"}],
+		`{"metadata": {"name": "agent", "uid": "1"}, "spec": {"mode": "Enforce",
+			"subjects": [{"namespace": "kube-system", "name": "agent"}],
 			"asNode": true, "namedAsNode": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["create", "patch"]}],
 			"selectsNode": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"], "field": "spec.nodeName"}],
 			"podsOnNode": [{"resources": ["pods"], "verbs": ["get", "delete"]}],
@@ -129,7 +131,8 @@ func TestServerAndCommandLineAgreeAboutContainment(t *testing.T) {
 						said, web = containedOutcome(t, answer), answer
 					}
 					if typed := containedOutcome(t, line); typed != said {
-						t.Errorf("%s: %s, and the command line says %s\nserver:       %s\ncommand line: %s", asked[i], said, typed, web, line)
+						t.Errorf("%s: %s, and the command line says %s\nserver:       %s\ncommand line: %s",
+							asked[i], said, typed, web, line)
 					}
 					counts[said]++
 				}
