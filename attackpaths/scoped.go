@@ -47,6 +47,7 @@ const (
 	dependsOnScopes = "whether the NodeScopes of the account let through what a role that is bound to it allows, " +
 		"or the API server answers anonymous requests"
 	dependsOnNodeName = "whether an object with the name of the node has the effect"
+	dependsOnPodName  = "whether a pod on the node has the name of the object"
 	dependsOnSelector = "which objects the field selector selects"
 	dependsOnAsNode   = "whether the Node authorizer and NodeRestriction allow it to the node"
 )

@@ -82,6 +82,26 @@ func TestNodeScopes(t *testing.T) {
 			scopes: []string{execOnNode}, want: all([]string{token}, execOfN1),
 		},
 		{
+			rule: "podsOnNode: objects that are named like pods on the node, and possibly others",
+			add: role("agent", "", "agents/cni", "get secrets@") + secret("shop", "web", "Opaque", "") +
+				secret("shop", "db", "Opaque", ""),
+			scopes: []string{scope("s", `podsOnNode: [{apiGroups: [""], resources: [secrets], verbs: [get], namespaces: [shop]}]`)},
+			want: []string{
+				token, "Certain Secret shop/web: PodToken SecretRead", "Possible Secret shop/db: PodToken SecretRead",
+				"Possible Secret shop/of-db: PodToken SecretRead", "Possible Secret shop/of-web: PodToken SecretRead",
+			},
+		},
+		{
+			rule:   "podsOnNode: an object that is created may have the name of a pod on the node",
+			add:    role("agent", "", "agents/cni", "create daemonsets@apps"),
+			scopes: []string{scope("s", `podsOnNode: [{apiGroups: [apps], resources: [daemonsets], verbs: [create], namespaces: [shop]}]`)},
+			want: []string{
+				token, "Certain Namespace shop: PodToken PodCreate", "Certain Secret shop/of-db: PodToken PodCreate PodCreate",
+				"Certain Secret shop/of-web: PodToken PodCreate PodCreate", "Certain ServiceAccount shop/db: PodToken PodCreate PodCreate",
+				"Certain ServiceAccount shop/web: PodToken PodCreate PodCreate",
+			},
+		},
+		{
 			rule: "namedAsNode: the object of the node", add: role("agent", "", "agents/cni", "create nodes/proxy@"),
 			scopes: []string{scope("s", `namedAsNode: [{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}]`)},
 			want: []string{

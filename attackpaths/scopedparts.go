@@ -182,17 +182,45 @@ func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string
 		}
 		l = named
 	}
+	const ofPods = needsPod | needsPodName | needsNewPodName
 	switch {
-	case p.needs&(needsPod|needsAsNode) != 0 && at.chosen:
-	case p.needs&needsPod != 0:
-		for _, i := range b.podsOn[at.node] {
-			if pod := b.pods[i]; l.covers(pod.Namespace, pod.Name.Name) {
-				do(limit{namespace: pod.Namespace, name: pod.Name.Name}, dependsOn)
-			}
-		}
+	case p.needs&needsAsNode != 0 && at.chosen:
+	case p.needs&ofPods != 0:
+		b.instancesOfPods(p, l, at, dependsOn, do)
 	default:
 		do(l, dependsOn)
 	}
+}
+
+// instancesOfPods are what a part is that pods on the node limit. An object that is named like none of them is
+// possible: a node can create a mirror pod with a name that no pod has.
+func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, do func(l limit, dependsOn string)) {
+	possible, onPods := allOf(dependsOn, dependsOnPodName), dependsOn
+	creates := p.needs&needsNewPodName != 0
+	if creates && p.namesNewObject() {
+		onPods = possible
+	}
+	for _, i := range b.podsAt(at) {
+		pod := b.pods[i]
+		of := limit{namespace: pod.Namespace, name: pod.Name.Name}
+		if creates {
+			of.name = l.name
+		}
+		if l.covers(of.namespace, of.name) {
+			do(of, onPods)
+		}
+	}
+	if p.needs&needsPod == 0 {
+		do(l, possible)
+	}
+}
+
+// podsAt are the pods on the node of a token; none are known of one that need not exist.
+func (b *builder) podsAt(at place) []int32 {
+	if at.chosen {
+		return nil
+	}
+	return b.podsOn[at.node]
 }
 
 // namesNewObject reports whether it matters which name an object has that is created.

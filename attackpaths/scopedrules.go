@@ -27,6 +27,10 @@ const (
 	needsSelector
 	// needsAsNode: the Node authorizer and NodeRestriction allow it to the node.
 	needsAsNode
+	// needsPodName: the object has the namespace and the name of a pod on the node.
+	needsPodName
+	// needsNewPodName: the object that is created gets them.
+	needsNewPodName
 )
 
 // pass is a part of a kind of request that rules let pass. The empty namespace and name are all.
@@ -250,10 +254,25 @@ func (r *scopeRule) limit(p pass, q asked) (pass, bool) {
 			p.needs |= needsSelector
 		}
 	case rulePodsOnNode:
-		if len(named) == 0 {
-			return p, false
-		}
+		return limitToPods(p, q, len(named) > 0)
+	}
+	return p, true
+}
+
+// limitToPods adds what a rule about pods, and about objects that are named like pods, requires.
+func limitToPods(p pass, q asked, named bool) (pass, bool) {
+	isPods := q.kind.group == "" && q.kind.resource == "pods"
+	switch {
+	case isPods && named:
 		p.needs |= needsPod
+	case isPods || !q.kind.namespaced:
+		return p, false
+	case q.kind.subresource == "" && q.verb == "create":
+		p.needs |= needsNewPodName
+	case named:
+		p.needs |= needsPodName
+	default:
+		return p, false
 	}
 	return p, true
 }

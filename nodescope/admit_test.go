@@ -104,6 +104,28 @@ func TestAdmit(t *testing.T) {
 		{"a connection to a pod elsewhere", write("CONNECT pods/exec shop/on-b"), nodescope.ScopePodNotOnNode, "podsOnNode[0]"},
 		{"a pod on the node", write("UPDATE pods shop/on-a"), nodescope.ScopePassed, "podsOnNode[0]"},
 		{"a pod elsewhere", write("UPDATE pods shop/on-b"), nodescope.ScopePodNotOnNode, "podsOnNode[0]"},
+		{
+			"a create of an object that is called like a pod on the node", write("CREATE podstates.example.org shop/on-a"),
+			nodescope.ScopePassed, "podsOnNode[2]",
+		},
+		{
+			"a create of one that is called like a pod elsewhere", write("CREATE podstates.example.org shop/on-b"),
+			nodescope.ScopePodNotOnNode, "podsOnNode[2]",
+		},
+		{
+			"a create of one with a generated name", write("CREATE podstates.example.org shop/", custom("", "on-")),
+			nodescope.ScopePodNotOnNode, "podsOnNode[2]",
+		},
+		{"a create of one without an object", write("CREATE podstates.example.org shop/"), nodescope.ScopePodNotOnNode, "podsOnNode[2]"},
+		{"an update of one", write("UPDATE podstates.example.org/status shop/on-a"), nodescope.ScopePassed, "podsOnNode[2]"},
+		{
+			"an update of one that is called like a pod elsewhere", write("UPDATE podstates.example.org shop/on-b"),
+			nodescope.ScopePodNotOnNode, "podsOnNode[2]",
+		},
+		{
+			"one of a collection that is deleted, called like a pod elsewhere", write("DELETE podstates.example.org shop/on-b"),
+			nodescope.ScopePodNotOnNode, "podsOnNode[2]",
+		},
 		{"what no rule names", write("DELETE namespaces shop"), nodescope.ScopeNoRule, ""},
 		{"a resource that may only be read", write("UPDATE namespaces shop"), nodescope.ScopeNoRule, ""},
 		{"anywhere, by name", write("UPDATE endpoints shop/leader"), nodescope.ScopePassed, "anywhere[1]"},
@@ -145,6 +167,7 @@ func TestReads(t *testing.T) {
 		object, old bool
 	}{
 		{"what NodeRestriction reads", write("UPDATE nodes a"), true, true},
+		{"a new object that is called like a pod", write("CREATE podstates.example.org shop/on-a"), false, false},
 		{"a new object without a name, of a kind without a decoder", write("CREATE ciliumnodes.cilium.io"), false, false},
 		{"a review, which never has a name", write("CREATE subjectaccessreviews.authorization.k8s.io"), false, false},
 		{"a new object whose name is known", write("CREATE ciliumnodes.cilium.io a"), false, false},

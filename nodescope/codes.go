@@ -40,7 +40,7 @@ func Summary(code verdict.Code) string {
 	case ScopeSelectorRequired:
 		return "the account acts for its own node only, and the request has no field selector for this node"
 	case ScopePodNotOnNode:
-		return "the account acts for its own node only, and the pod is not on this node"
+		return "the account acts for its own node only, and the request names no pod on this node"
 	case ScopeInvalid:
 		return "the NodeScope of the account is not valid"
 	}

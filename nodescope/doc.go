@@ -14,7 +14,8 @@
 //   - A request that passes no rule is refused with Deny if the scope's mode is Enforce. In the
 //     mode Observe it gets NoOpinion, and the answer says what would have been refused.
 //   - Of several scopes about an account, a request must pass every one.
-//   - Of a create, an authorizer knows no name. It passes, and Admit decides.
+//   - Of a create, an authorizer knows no name. Where the name decides, it passes, and
+//     Admit decides.
 //
 // The node of a token is in the extra values of its user; see nodeidentity.TokenNode. A request that
 // asks whether a service account may impersonate its own node (KEP-5284) has no node. It passes if the

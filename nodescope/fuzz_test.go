@@ -18,6 +18,8 @@ func FuzzCompile(f *testing.F) {
 	f.Add(string(seed), "patch", "ciliumnodes", "b")
 	f.Add(`{"spec":{"mode":"Enforce","subjects":[{"namespace":"kube-system"}],"otherwise":"Allow"}}`, "get", "pods", "on-a")
 	f.Add(`{"spec":{"mode":"Enforce","subjects":[{"namespace":""}],"asNode":true}}`, "create", "nodes", "")
+	f.Add(`{"spec":{"mode":"Enforce","subjects":[{"namespace":"kube-system"}],"podsOnNode":[{"apiGroups":["","x"],`+
+		`"resources":["pods/*","things"],"verbs":["*"]}]}}`, "create", "things", "")
 	f.Fuzz(func(t *testing.T, document, verb, resource, name string) {
 		var object v1alpha1.NodeScope
 		if json.Unmarshal([]byte(document), &object) != nil {
@@ -41,8 +43,10 @@ func FuzzCompile(f *testing.F) {
 		if explained.Decision == verdict.Allow || explained.Reason.Message == "" {
 			t.Errorf("got %+v", explained)
 		}
-		if admitted := c.Admit(t.Context(), write("UPDATE pods shop/on-b")); admitted.Decision == verdict.Allow {
-			t.Errorf("the write: %+v", admitted)
+		for _, w := range []string{"UPDATE pods shop/on-b", "CREATE things.x shop/on-b"} {
+			if admitted := c.Admit(t.Context(), write(w)); admitted.Decision == verdict.Allow {
+				t.Errorf("%s: %+v", w, admitted)
+			}
 		}
 		policy.Passing(req.User, "a")
 	})

@@ -187,15 +187,18 @@ func (q *question) check(r *rule) (named, passes bool) {
 	if !q.covered(r) {
 		return false, false
 	}
+	if r.info().byName && q.createsUnnamed(r) {
+		return true, true
+	}
 	q.uses |= r.info().uses
 	switch r.kind {
 	case anywhere:
 		return true, true
 	case namedAsNode:
-		return true, q.hasNodeName()
+		return true, q.req.Name == q.node
 	case selectsNode:
 		return true, q.selects(r.field)
-	case podsOnNode:
+	case podsOnNode, namedAsPod:
 		return true, q.req.Name != "" && q.req.Namespace != "" &&
 			q.graph.HasPath(q.node, graph.Pod, q.req.Namespace, q.req.Name)
 	}
@@ -209,11 +212,13 @@ func (q *question) covered(r *rule) bool {
 	return r.covers(q.req)
 }
 
-// hasNodeName reports whether the request names the node. An authorizer does not know the name of an
-// object that is created; admission does.
-func (q *question) hasNodeName() bool {
-	unknown := q.write == nil && q.req.Name == "" && q.req.Verb == "create" && q.req.Subresource == ""
-	return unknown || q.req.Name == q.node
+// createsUnnamed reports whether a request creates an object whose name decides. An authorizer does not
+// know the name; admission does. A pod that is created is not on the node yet, whatever its name.
+func (q *question) createsUnnamed(r *rule) bool {
+	if q.write != nil || q.req.Verb != "create" || q.req.Name != "" || q.req.Subresource != "" {
+		return false
+	}
+	return r.kind != namedAsPod || q.req.Namespace != "" && !isPods(q.req.Group, q.req.Resource)
 }
 
 // selects reports whether a field selector limits the request to the node. Admission does not see the

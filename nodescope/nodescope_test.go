@@ -1,6 +1,7 @@
 package nodescope_test
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -135,6 +136,10 @@ func rules(s *v1alpha1.NodeScopeSpec) {
 	s.PodsOnNode = []v1alpha1.PodRule{
 		{Resources: []string{"pods", "pods/exec"}, Verbs: []string{"get", "create", "patch"}},
 		{Resources: []string{"pods/*"}, Verbs: []string{"delete"}},
+		{
+			APIGroups: []string{"", "example.org"}, Resources: []string{"pods/*", "podstates", "podstates/status"},
+			Verbs: []string{"get", "list", "create", "update", "deletecollection"}, Namespaces: []string{"shop"},
+		},
 	}
 	s.Anywhere = []v1alpha1.AnywhereRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list"}},
@@ -215,6 +220,36 @@ func TestDecide(t *testing.T) {
 		{"a pod by the name of a proxied port", ask("create pods/exec shop/https:on-a:80"), nodescope.ScopePodNotOnNode, "podsOnNode[0]"},
 		{"every subresource", ask("delete pods/ephemeralcontainers shop/on-b"), nodescope.ScopePodNotOnNode, "podsOnNode[1]"},
 		{"another verb", ask("delete pods/exec shop/on-a"), nodescope.ScopePassed, "podsOnNode[1]"},
+		{
+			"an object that is called like a pod on the node",
+			ask("get podstates.example.org shop/on-a"), nodescope.ScopePassed, "podsOnNode[2]",
+		},
+		{
+			"one that is called like a pod on another node",
+			ask("get podstates.example.org shop/on-b"), nodescope.ScopePodNotOnNode, "podsOnNode[2]",
+		},
+		{"one that is called like no pod", ask("get podstates.example.org shop/none"), nodescope.ScopePodNotOnNode, "podsOnNode[2]"},
+		{"one in another namespace than the pod", ask("get podstates.example.org other/on-a"), nodescope.ScopeNoRule, ""},
+		{"one of the core group", ask("update podstates shop/on-a"), nodescope.ScopePassed, "podsOnNode[2]"},
+		{"one of the core group, of another node", ask("update podstates shop/on-b"), nodescope.ScopePodNotOnNode, "podsOnNode[2]"},
+		{"its subresource", ask("update podstates.example.org/status shop/on-a"), nodescope.ScopePassed, "podsOnNode[2]"},
+		{"another subresource of it", ask("update podstates.example.org/scale shop/on-a"), nodescope.ScopeNoRule, ""},
+		{"it in another group", ask("get podstates.example.com shop/on-a"), nodescope.ScopeNoRule, ""},
+		{"all of them", ask("list podstates.example.org shop/"), nodescope.ScopePodNotOnNode, "podsOnNode[2]"},
+		{"all of them, to delete", ask("deletecollection podstates.example.org shop/"), nodescope.ScopePodNotOnNode, "podsOnNode[2]"},
+		{"one of a list, by its name", ask("list podstates.example.org shop/on-a"), nodescope.ScopePassed, "podsOnNode[2]"},
+		{
+			"a create of one, whose name only admission knows", ask("create podstates.example.org shop/"),
+			nodescope.ScopePassed, "podsOnNode[2]",
+		},
+		{
+			"a create of one by a patch, which has a name", ask("create podstates.example.org shop/on-b"),
+			nodescope.ScopePodNotOnNode, "podsOnNode[2]",
+		},
+		{
+			"a create of its subresource without a name", ask("create podstates.example.org/status shop/"),
+			nodescope.ScopePodNotOnNode, "podsOnNode[2]",
+		},
 		{"anywhere", ask("list namespaces"), nodescope.ScopePassed, "anywhere[0]"},
 		{"anywhere, by name", ask("update endpoints shop/leader"), nodescope.ScopePassed, "anywhere[1]"},
 		{"anywhere, by another name", ask("update endpoints shop/other"), nodescope.ScopeNoRule, ""},
@@ -272,6 +307,12 @@ func TestEffects(t *testing.T) {
 	allowRest := func(s *v1alpha1.NodeScopeSpec) { s.Otherwise = v1alpha1.Allow }
 	allowTokens := func(s *v1alpha1.NodeScopeSpec) { s.TokensWithoutNode = v1alpha1.Allow }
 	notAsNode := func(s *v1alpha1.NodeScopeSpec) { s.AsNode = false }
+	onlyNamedAsPod := func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode = s.PodsOnNode[2:] }
+	metrics := func(s *v1alpha1.NodeScopeSpec) {
+		s.PodsOnNode = []v1alpha1.PodRule{
+			{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"pods"}, Verbs: []string{"get", "create"}},
+		}
+	}
 	associated := extra(map[string][]string{nodeidentity.ExtraAssociatedNodeKeys: {nodeidentity.ExtraNode}})
 	for _, tc := range []struct {
 		rule  string
@@ -313,12 +354,73 @@ func TestEffects(t *testing.T) {
 			nodescope.ScopeTokenWithoutNode,
 		},
 		{"no rules", scope(), ask("list namespaces"), nodescope.ScopeNoRule},
+		{
+			"a create of a pod is not about a pod on the node",
+			scope(rules, notAsNode), ask("create pods shop/"), nodescope.ScopePodNotOnNode,
+		},
+		{
+			"nor where other resources are named like pods", scope(rules, notAsNode, onlyNamedAsPod), ask("create pods shop/"),
+			nodescope.ScopePodNotOnNode,
+		},
+		{
+			"pods of another group are objects that are named like pods", scope(metrics), ask("create pods.metrics.k8s.io shop/"),
+			nodescope.ScopePassed,
+		},
+		{"by the pod that they are named like", scope(metrics), ask("get pods.metrics.k8s.io shop/on-a"), nodescope.ScopePassed},
+		{"and by no other", scope(metrics), ask("get pods.metrics.k8s.io shop/on-b"), nodescope.ScopePodNotOnNode},
+		{
+			"objects without a namespace are not named like pods",
+			scope(metrics), ask("get pods.metrics.k8s.io on-a"), nodescope.ScopePodNotOnNode,
+		},
+		{"also if they are created", scope(metrics), ask("create pods.metrics.k8s.io"), nodescope.ScopePodNotOnNode},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			if got := newCluster(t, tc.scope).Decide(tc.req); got.Code != tc.code {
 				t.Errorf("got %s by %q, want %s", got.Code, got.Rule, tc.code)
 			}
 		})
+	}
+}
+
+// TestObjectsFollowThePodThatTheyAreNamedLike: the pod of now decides, not the pod that an object was made for.
+func TestObjectsFollowThePodThatTheyAreNamedLike(t *testing.T) {
+	c := newCluster(t, scope(rules))
+	get := ask("get podstates.example.org shop/on-a")
+	create := write("CREATE podstates.example.org shop/on-a")
+	check := func(when string, code verdict.Code) {
+		t.Helper()
+		if got := c.Decide(get); got.Code != code {
+			t.Errorf("%s: %s", when, got.Code)
+		}
+		if got := c.Admit(t.Context(), create); got.Code != code {
+			t.Errorf("%s, created: %s", when, got.Code)
+		}
+	}
+	pod := c.pods["shop/on-a"]
+	check("the pod is on the node", nodescope.ScopePassed)
+	c.graph.DeletePod("shop", "on-a")
+	check("the pod was deleted", nodescope.ScopePodNotOnNode)
+	moved := pod.DeepCopy()
+	moved.Spec.NodeName = ""
+	c.graph.SetPod(moved)
+	check("a pod of that name has no node yet", nodescope.ScopePodNotOnNode)
+	moved = pod.DeepCopy()
+	moved.Spec.NodeName = "b"
+	c.graph.SetPod(moved)
+	check("a pod of that name is on another node", nodescope.ScopePodNotOnNode)
+	c.graph.SetPod(pod)
+	check("a pod of that name is on the node again", nodescope.ScopePassed)
+}
+
+// TestCreatesOfUnknownNamesDependOnNoPods: state that is too old does not keep them from admission.
+func TestCreatesOfUnknownNamesDependOnNoPods(t *testing.T) {
+	c := newCluster(t, scope(func(s *v1alpha1.NodeScopeSpec) { rules(s); s.AsNode = false }))
+	if got := c.Decide(ask("create podstates.example.org shop/")); got.Uses != 0 {
+		t.Errorf("it uses %b", got.Uses)
+	}
+	got := c.Decide(ask("get podstates.example.org shop/on-a"))
+	if got.Uses != nodescope.UsesPods || got.EnforcedUses != nodescope.UsesPods {
+		t.Errorf("a read uses %b, %b", got.Uses, got.EnforcedUses)
 	}
 }
 
@@ -433,6 +535,7 @@ func TestUsersWithoutScopeCostNoAllocation(t *testing.T) {
 		ask("get pods shop/on-a", func(r *access.Request) { r.User = "system:serviceaccount:kube-system:other" }),
 		ask("get pods shop/on-a", func(r *access.Request) { r.User = "system:node:a" }),
 		ask("get pods shop/on-a"), ask("patch ciliumnodes.cilium.io b"), // nor do those with one
+		ask("get podstates.example.org shop/on-a"),
 	} {
 		if n := testing.AllocsPerRun(100, func() { c.Decide(req) }); n != 0 {
 			t.Errorf("%s %s: %v allocations", req.User, req.Verb, n)
@@ -445,11 +548,15 @@ func TestPassingListsEveryRule(t *testing.T) {
 	var names []string
 	for _, p := range c.Policy().Passing(user, "a") {
 		names = append(names, p.Rule)
+		if p.Rule == "podsOnNode[2]" && (!slices.Contains(p.APIGroups, "example.org") || slices.Contains(p.Resources, "pods/*")) {
+			t.Errorf("got %+v", p)
+		}
 		if p.Rule == "namedAsNode[0]" && p.Name != "a" || p.Rule == "selectsNode[0]" && p.FieldSelector != "spec.node=a" {
 			t.Errorf("got %+v", p)
 		}
 	}
-	want := "asNode namedAsNode[0] namedAsNode[1] selectsNode[0] podsOnNode[0] podsOnNode[1] anywhere[0] anywhere[1] anywhere[2] otherwise"
+	want := "asNode namedAsNode[0] namedAsNode[1] selectsNode[0] podsOnNode[0] podsOnNode[1] podsOnNode[2] " +
+		"anywhere[0] anywhere[1] anywhere[2] otherwise"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("got %s", got)
 	}

@@ -70,7 +70,7 @@ func (r *rule) passing(s *Scope, node string) Passing {
 		p.Name = node
 	case selectsNode:
 		p.FieldSelector = r.field + "=" + node
-	case asNode, podsOnNode, anywhere:
+	case asNode, podsOnNode, namedAsPod, anywhere:
 	}
 	return p
 }

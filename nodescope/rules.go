@@ -14,6 +14,8 @@ const (
 	namedAsNode
 	selectsNode
 	podsOnNode
+	// namedAsPod rules are those of podsOnNode that name other resources than pods.
+	namedAsPod
 	anywhere
 )
 
@@ -39,6 +41,8 @@ type kindInfo struct {
 	refused verdict.Code
 	// uses is the state that the rules depend on.
 	uses Uses
+	// byName is true if the name of the object decides, also of one that is created.
+	byName bool
 	// hint says what to do about a refusal.
 	hint string
 }
@@ -52,8 +56,8 @@ var kinds = [...]kindInfo{
 	},
 	namedAsNode: {
 		field: "namedAsNode", requires: "about the object with the name of the node",
-		refused: ScopeNameNotNode,
-		hint:    "read and write the object of the token's own node, one by one, by name",
+		refused: ScopeNameNotNode, byName: true,
+		hint: "read and write the object of the token's own node, one by one, by name",
 	},
 	selectsNode: {
 		field: "selectsNode", requires: "limited to the node by a field selector",
@@ -64,6 +68,11 @@ var kinds = [...]kindInfo{
 		field: "podsOnNode", requires: "about a single pod on the node, by name",
 		refused: ScopePodNotOnNode, uses: UsesPods,
 		hint: "ask about pods on the token's own node, one by one, by name",
+	},
+	namedAsPod: {
+		field: "podsOnNode", requires: "about a single object with the namespace and the name of a pod on the node",
+		refused: ScopePodNotOnNode, uses: UsesPods, byName: true,
+		hint: "read and write objects that are named like pods on the token's own node, one by one, by name",
 	},
 	anywhere: {field: "anywhere", requires: "anything"},
 }

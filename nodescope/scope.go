@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,8 @@ func Compile(object *v1alpha1.NodeScope) (*Scope, field.ErrorList) {
 		s.add(selectsNode, i, rule{names: resources(r.APIGroups, r.Resources, r.Verbs), namespaces: r.Namespaces, field: r.Field})
 	}
 	for i, r := range spec.PodsOnNode {
-		s.add(podsOnNode, i, rule{names: resources([]string{""}, podResources(r.Resources), r.Verbs), namespaces: r.Namespaces})
+		kind, names := podRule(&r)
+		s.add(kind, i, rule{names: names, namespaces: r.Namespaces})
 	}
 	for i, r := range spec.Anywhere {
 		names := resources(r.APIGroups, r.Resources, r.Verbs)
@@ -100,6 +102,24 @@ func resources(groups, resources, verbs []string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs}
 }
 
+// podRule returns the kind of a rule of podsOnNode, and the requests that it is about.
+func podRule(r *v1alpha1.PodRule) (kind, rbacv1.PolicyRule) {
+	groups, k := r.APIGroups, podsOnNode
+	if len(groups) == 0 {
+		groups = []string{""}
+	}
+	for _, group := range groups {
+		for _, resource := range r.Resources {
+			if main, _, _ := strings.Cut(resource, "/"); !isPods(group, main) {
+				k = namedAsPod
+			}
+		}
+	}
+	return k, resources(groups, podResources(r.Resources), r.Verbs)
+}
+
+func isPods(group, resource string) bool { return group == "" && resource == "pods" }
+
 // allOfPods is what stands for pods and each of their subresources.
 const allOfPods = "pods/*"
 
@@ -111,10 +131,11 @@ var podSubresources = [...]string{
 
 // podResources replaces pods/*, which RBAC does not know.
 func podResources(given []string) []string {
-	if slices.Contains(given, allOfPods) {
-		return podSubresources[:]
+	i := slices.Index(given, allOfPods)
+	if i < 0 {
+		return given
 	}
-	return given
+	return slices.Concat(given[:i], podSubresources[:], given[i+1:])
 }
 
 // covers reports whether the rule is about a request, whatever node it concerns.

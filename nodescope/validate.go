@@ -65,15 +65,32 @@ func validateSelected(r *v1alpha1.SelectedRule, at *field.Path) field.ErrorList 
 }
 
 func validatePods(r *v1alpha1.PodRule, at *field.Path) field.ErrorList {
-	errs := slices.Concat(texts(at.Child("resources"), r.Resources, required), texts(at.Child("verbs"), r.Verbs, required),
+	errs := slices.Concat(listed(at.Child("apiGroups"), r.APIGroups, validatePodGroup),
+		texts(at.Child("resources"), r.Resources, required), texts(at.Child("verbs"), r.Verbs, required),
 		texts(at.Child("namespaces"), r.Namespaces, optional))
 	for i, resource := range r.Resources {
-		if resource != "pods" && !strings.HasPrefix(resource, "pods/") {
-			errs = append(errs, field.Invalid(at.Child("resources").Index(i), cut(resource),
-				"must be pods, pods/*, or a subresource such as pods/status"))
+		of := at.Child("resources").Index(i)
+		switch {
+		case resource == "pods" || resource == allOfPods:
+		case strings.Contains(resource, "*"):
+			errs = append(errs, field.Invalid(of, cut(resource), "must be one resource or subresource, or pods/*"))
+		case len(r.APIGroups) == 0 && !strings.HasPrefix(resource, "pods/"):
+			errs = append(errs, field.Invalid(of, cut(resource),
+				"must be pods, pods/*, or a subresource such as pods/status; others need apiGroups"))
 		}
 	}
 	return errs
+}
+
+// validatePodGroup refuses every group at once: that objects are named like pods is true of single resources.
+func validatePodGroup(group *string, at *field.Path) field.ErrorList {
+	switch {
+	case *group == "":
+		return nil
+	case strings.Contains(*group, "*"):
+		return field.ErrorList{field.Invalid(at, cut(*group), "must be one group")}
+	}
+	return text(at, *group)
 }
 
 // validateAnywhere checks a rule for resources or for paths.

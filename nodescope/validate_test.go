@@ -64,11 +64,37 @@ func TestValidate(t *testing.T) {
 		{
 			"not a pod",
 			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[0].Resources[0] = "podtemplates" },
-			"spec.podsOnNode[0].resources[0]: Invalid value",
+			"spec.podsOnNode[0].resources[0]: Invalid value: \"podtemplates\": must be pods, pods/*, or a subresource",
 		},
 		{
 			"everything as a pod",
 			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[0].Resources[0] = "*" }, "spec.podsOnNode[0].resources[0]: Invalid value",
+		},
+		{
+			"everything called like a pod",
+			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[2].Resources[1] = "*" }, "spec.podsOnNode[2].resources[1]: Invalid value",
+		},
+		{
+			"a subresource of everything called like a pod",
+			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[2].Resources[1] = "*/status" }, "spec.podsOnNode[2].resources[1]: Invalid value",
+		},
+		{
+			"every subresource of what is called like a pod",
+			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[2].Resources[1] = "podstates/*" },
+			"spec.podsOnNode[2].resources[1]: Invalid value",
+		},
+		{
+			"every group",
+			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[2].APIGroups[1] = "*" }, "spec.podsOnNode[2].apiGroups[1]: Invalid value",
+		},
+		{
+			"a long group",
+			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[2].APIGroups[1] = long }, "spec.podsOnNode[2].apiGroups[1]: Too long",
+		},
+		{
+			"too many groups",
+			func(s *v1alpha1.NodeScopeSpec) { s.PodsOnNode[2].APIGroups = make([]string, nodescope.MaxListed+1) },
+			"spec.podsOnNode[2].apiGroups: Too many",
 		},
 		{
 			"a path and a resource", func(s *v1alpha1.NodeScopeSpec) { s.Anywhere[2].Resources = []string{"pods"} },

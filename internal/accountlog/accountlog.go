@@ -46,6 +46,9 @@ func (r *Request) Key() string {
 // PodOnNode is a pod that a log shows on a node.
 type PodOnNode struct{ Namespace, Name, Node string }
 
+// Complete reports whether the pod and its node have names.
+func (p PodOnNode) Complete() bool { return p.Namespace != "" && p.Name != "" && p.Node != "" }
+
 // Log says which requests are read, and receives them in the order of the log.
 type Log struct {
 	// Concerns reports whether the requests of an account are wanted.

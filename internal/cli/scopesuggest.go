@@ -24,15 +24,17 @@ func newScopeSuggest(a *app) *cobra.Command {
 		Long: `Writes a NodeScope for a service account, in mode Observe. It reads what roles
 grant the account and, from audit logs, what the account requested from which node,
 and chooses for each resource and verb the tightest rule that fits all requests:
-objects with the node's name, lists that select the node, pods on the node, what
-the node itself may do, else anywhere. Each rule has a comment with the evidence.
-Rights of roles that the log does not show are listed. Warnings name what the scope
-leaves open, such as tokens that the account may create for other nodes.
+objects with the node's name, lists that select the node, pods on the node and objects
+of other groups that are named like them, what the node itself may do, else anywhere.
+Each rule has a comment with the evidence. Rights of roles that the log does not show
+are listed. Warnings name what the scope leaves open, such as tokens that the account
+may create for other nodes.
 
 The node of a request is that of its token: Kubernetes 1.30 and later log it for
 tokens that are bound to a pod. Requests of other tokens are counted and named; an
 enforced scope refuses them. Without --audit there is only what roles grant: writes of
-nodes and pods are limited to the node, and everything else is allowed anywhere.
+nodes, pods and CiliumEndpoints are limited to the node, and everything else is allowed
+anywhere.
 
 Pods count as being on a node if the state or the log shows it. A log should have
 at least one rollout of the agent, and the time of its rarest task.

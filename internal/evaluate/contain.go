@@ -140,8 +140,14 @@ func (e *Evaluator) scope(req *access.Request) (opinion decision.Opinion, refuse
 	opinion.Decision, opinion.Code, opinion.Authorizer = verdict.Deny, answer.Code, chain.NameNodeScope
 	opinion.Reason = chain.NameNodeScope + ": " + nodescope.Summary(answer.Code)
 	opinion.Detail = opinion.Scope.Message
-	opinion.Stale = answer.Code == nodescope.ScopePodNotOnNode || answer.Code == nodescope.ScopeNotAsNode
+	opinion.Stale = awaitsPod(req, &answer) || answer.Code == nodescope.ScopeNotAsNode
 	return opinion, true, nil
+}
+
+// awaitsPod reports whether a request is refused because no pod of its name is on the node. That can change as
+// long as the watch has not delivered the pod.
+func awaitsPod(req *access.Request, answer *nodescope.Answer) bool {
+	return answer.Code == nodescope.ScopePodNotOnNode && req.Namespace != "" && req.Name != ""
 }
 
 // scopesKnown reports whether the NodeScopes may be asked about a user. The error means that they would

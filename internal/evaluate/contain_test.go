@@ -54,7 +54,8 @@ func (c *contained) TooOld(on source.Kinds) error {
 }
 
 // newContained has a scope about kube-system/agent, with which it may do what it likes with pods of its
-// node. Missing is the resource that could not be read, and self are the server's own users.
+// node, and with CiliumEndpoints that are named like them. Missing is the resource that could not be read,
+// and self are the server's own users.
 func newContained(t *testing.T, mode v1alpha1.Mode, missing string, self ...string) *contained {
 	t.Helper()
 	text := strings.Replace(fmt.Sprintf(header, missing), "\n ", " ", 1) + objects + agentRights
@@ -67,7 +68,10 @@ func newContained(t *testing.T, mode v1alpha1.Mode, missing string, self ...stri
 	scope, errs := nodescope.Compile(&v1alpha1.NodeScope{
 		ObjectMeta: metav1.ObjectMeta{Name: "agent"}, Spec: v1alpha1.NodeScopeSpec{
 			Subjects: []v1alpha1.Subject{{Namespace: "kube-system", Name: "agent"}}, Mode: mode, AsNode: true,
-			PodsOnNode: []v1alpha1.PodRule{{Resources: []string{"pods", "pods/exec"}, Verbs: []string{"*"}}},
+			PodsOnNode: []v1alpha1.PodRule{
+				{Resources: []string{"pods", "pods/exec"}, Verbs: []string{"*"}},
+				{APIGroups: []string{"cilium.io"}, Resources: []string{"ciliumendpoints"}, Verbs: []string{"*"}},
+			},
 		},
 	})
 	if len(errs) > 0 {

@@ -212,6 +212,12 @@ func (p *property) scope(i int) *v1alpha1.NodeScope {
 		s.Spec.PodsOnNode = []v1alpha1.PodRule{{Resources: p.some("pods", "pods/*", "pods/exec"), Verbs: verbs}}
 	}
 	if p.IntN(2) == 0 {
+		s.Spec.PodsOnNode = append(s.Spec.PodsOnNode, v1alpha1.PodRule{
+			APIGroups: p.some("", "coordination.k8s.io", "cilium.io"), Verbs: verbs,
+			Resources: p.some("pods", "pods/*", "secrets", "leases", "ciliumnodes", "ciliumnodes/status", "serviceaccounts/token"),
+		})
+	}
+	if p.IntN(2) == 0 {
 		s.Spec.Anywhere = []v1alpha1.AnywhereRule{
 			{APIGroups: groups, Resources: resources, Verbs: verbs}, {NonResourceURLs: p.some(somePaths...), Verbs: verbs},
 		}

@@ -83,7 +83,7 @@ func (e *Evaluator) scopeWrite(
 	if answer.Decision != verdict.Deny {
 		return Admission{Scope: refusal}, false
 	}
-	stale := answer.Code == nodescope.ScopePodNotOnNode || answer.Restriction != nil && answer.Restriction.Stale
+	stale := awaitsPod(asked, &answer.Answer) || answer.Restriction != nil && answer.Restriction.Stale
 	a = refusedWrite(answer.Node, answer.Code, nodescope.Summary(answer.Code), stale)
 	a.Rule, a.Scope = answer.Scope+" "+answer.Rule, refusal
 	return a, true

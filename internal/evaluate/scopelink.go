@@ -85,7 +85,7 @@ func (e *Evaluator) scopeLacks(req *access.Request, answer *nodescope.Answer) []
 		return nil
 	}
 	switch {
-	case answer.Code == nodescope.ScopePodNotOnNode && req.Name != "":
+	case awaitsPod(req, answer):
 		return gaps(e.State.Gaps(answer.Node, graph.Pod, req.Namespace, req.Name))
 	case answer.Code == nodescope.ScopeNotAsNode && answer.NodeCode == nodeauthz.NoPathToObject:
 		if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok {

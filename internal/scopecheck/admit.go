@@ -34,8 +34,14 @@ func (c *Checker) admit(r *accountlog.Request, asked *access.Request, answer nod
 	if admitted := c.names.Admit(context.Background(), write); admitted.Refused() {
 		key.Code, key.Scope, key.Rule = admitted.Code, admitted.Scope, admitted.Rule
 		key.Outcome = Refused
-		if admitted.Code == nodescope.ScopeNameNotNode && write.Name == "" {
+		named := admitted.Code == nodescope.ScopeNameNotNode || admitted.Code == nodescope.ScopePodNotOnNode
+		pod := accountlog.PodOnNode{Namespace: write.Namespace, Name: write.Name, Node: r.Node}
+		switch {
+		case named && write.Name == "":
 			key.Outcome, key.Why = Undecided, "the log does not show the name of the created object"
+		case admitted.Code == nodescope.ScopePodNotOnNode && c.admitsWith(write, pod):
+			c.waitFor(key, pod, r, asked)
+			return false
 		}
 		c.find(key, r, asked)
 		return false
@@ -63,17 +69,31 @@ func (c *Checker) admit(r *accountlog.Request, asked *access.Request, answer nod
 }
 
 // dependsOnPod reports whether a refused request passes if the pod that it names is on the node.
-func (c *Checker) dependsOnPod(asked *access.Request, pod accountlog.PodOnNode) bool {
-	if asked.Group != "" || asked.Resource != "pods" || pod.Name == "" || pod.Namespace == "" || pod.Node == "" {
+func (c *Checker) dependsOnPod(asked *access.Request, pod accountlog.PodOnNode, answer nodescope.Answer) bool {
+	isPod := asked.Group == "" && asked.Resource == "pods"
+	if !isPod && answer.Uses&nodescope.UsesPods == 0 || !pod.Complete() {
 		return false
 	}
+	with := c.with(pod).Decide(asked)
+	return !with.Refused()
+}
+
+// admitsWith reports whether a refused write passes if the pod whose name its object has is on the node.
+func (c *Checker) admitsWith(write *noderestriction.Request, pod accountlog.PodOnNode) bool {
+	if !pod.Complete() {
+		return false
+	}
+	with := c.with(pod).Admit(context.Background(), write)
+	return !with.Refused()
+}
+
+// with returns an authorizer for a cluster that has only one pod.
+func (c *Checker) with(pod accountlog.PodOnNode) *nodescope.Authorizer {
 	g := graph.New()
 	g.SetPod(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Spec: corev1.PodSpec{NodeName: pod.Node},
 	})
-	node := nodeauthz.New(g, c.evaluator.Features)
-	answer := nodescope.New(c.policy, g, node, nil).Decide(asked)
-	return !answer.Refused()
+	return nodescope.New(c.policy, g, nodeauthz.New(g, c.evaluator.Features), nil)
 }
 
 // unknownObject says why the Node authorizer cannot be asked about a request; empty if it can.

@@ -177,13 +177,8 @@ func (c *Checker) decide(r *accountlog.Request, asked *access.Request) bool {
 	f := Finding{Outcome: Refused, Code: answer.Code, Scope: answer.Scope, Rule: answer.Rule, Request: describe(asked, false)}
 	key := findingKey{r.AccountNamespace + "/" + r.AccountName, f}
 	pod := accountlog.PodOnNode{Namespace: asked.Namespace, Name: asked.Name, Node: r.Node}
-	if c.dependsOnPod(asked, pod) {
-		key.Why = "the state does not show the pod: it may have been on the node"
-		otherwise := Undecided
-		if c.evaluator.State.Graph.Has(graph.Pod, pod.Namespace, pod.Name) {
-			otherwise, key.Why = Refused, ""
-		}
-		c.wait(waiting{key, pod, otherwise}, r, asked)
+	if c.dependsOnPod(asked, pod, answer) {
+		c.waitFor(key, pod, r, asked)
 		return false
 	}
 	if why := c.unknownObject(asked, answer); why != "" {
@@ -231,6 +226,16 @@ func (c *Checker) find(key findingKey, r *accountlog.Request, asked *access.Requ
 		c.findings[key] = found
 	}
 	found.count(r)
+}
+
+// waitFor keeps a finding until the whole log has shown where a pod was.
+func (c *Checker) waitFor(key findingKey, pod accountlog.PodOnNode, r *accountlog.Request, asked *access.Request) {
+	key.Why = "the state does not show the pod: it may have been on the node"
+	otherwise := Undecided
+	if c.evaluator.State.Graph.Has(graph.Pod, pod.Namespace, pod.Name) {
+		otherwise, key.Why = Refused, ""
+	}
+	c.wait(waiting{key, pod, otherwise}, r, asked)
 }
 
 func (c *Checker) wait(key waiting, r *accountlog.Request, asked *access.Request) {

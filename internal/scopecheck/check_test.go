@@ -83,6 +83,7 @@ func selecting(r *accountlog.Request, node string) *accountlog.Request {
 
 func TestOutcomes(t *testing.T) {
 	const pods = "podsOnNode: [{resources: [pods], verbs: [delete]}]"
+	const like = "podsOnNode: [{apiGroups: [x], resources: [things], verbs: [create, patch]}]"
 	const named = "namedAsNode: [{apiGroups: [x], resources: [things], verbs: [create, get]}]"
 	impersonating := asked("a", "get nodes a")
 	impersonating.Impersonates = "ada"
@@ -130,6 +131,36 @@ func TestOutcomes(t *testing.T) {
 			"Undecided ScopePodNotOnNode",
 		},
 		{"a verb that the rule lacks, of a pod that nothing shows", pods, asked("a", "patch pods shop/gone"), nil, "Refused ScopeNoRule"},
+		{"an object named like a pod on the node", like, asked("a", "patch things.x shop/web"), nil, "passed"},
+		{"an object named like a pod on another node", like, asked("a", "patch things.x shop/other"), nil, "Refused ScopePodNotOnNode"},
+		{"an object named like a pod that nothing shows", like, asked("a", "patch things.x shop/gone"), nil, "Undecided ScopePodNotOnNode"},
+		{
+			"an object named like a pod that the log shows", like, asked("a", "patch things.x shop/gone"),
+			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "a"}, "passed",
+		},
+		{"an object without a namespace", like, asked("a", "patch things.x web"), nil, "Refused ScopePodNotOnNode"},
+		{"a created object named like a pod on the node", like, creating(asked("a", "create things.x shop/"), "web"), nil, "passed"},
+		{
+			"a created object named like a pod on another node", like, creating(asked("a", "create things.x shop/"), "other"), nil,
+			"Refused ScopePodNotOnNode",
+		},
+		{
+			"a created object named like a pod that nothing shows", like, creating(asked("a", "create things.x shop/"), "gone"), nil,
+			"Undecided ScopePodNotOnNode",
+		},
+		{
+			"a created object named like a pod that the log shows", like, creating(asked("a", "create things.x shop/"), "gone"),
+			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "a"}, "passed",
+		},
+		{
+			"a created object named like a pod that the log shows elsewhere", like, creating(asked("a", "create things.x shop/"), "gone"),
+			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "b"}, "Undecided ScopePodNotOnNode",
+		},
+		{
+			"a created object whose name the log lacks", like, asked("a", "create things.x shop/"), nil, "Undecided ScopePodNotOnNode",
+		},
+		{"a created object named like a pod that another rule lets pass", like + `, anywhere: [{apiGroups: [x], resources: [things], ` +
+			`verbs: [create]}]`, creating(asked("a", "create things.x shop/"), "other"), nil, "passed"},
 		{"a secret of the node", "asNode: true", asked("a", "get secrets shop/db"), nil, "passed"},
 		{"a secret of another node", "asNode: true", asked("a", "get secrets shop/key"), nil, "Refused ScopeNotAsNode"},
 		{"a secret that no pod names", "asNode: true", asked("a", "get secrets shop/gone"), nil, "Undecided ScopeNotAsNode"},

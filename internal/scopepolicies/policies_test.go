@@ -104,6 +104,8 @@ func scopes(t *testing.T) map[string]*v1alpha1.NodeScope {
 		"podsOnNode: [{resources: [pods, pods/status], verbs: [create, update, patch, delete]}]",
 		"podsOnNode: [{resources: [pods/*], verbs: ['*']}]",
 		"podsOnNode: [{resources: [pods/eviction, pods/exec], verbs: [create]}]",
+		"podsOnNode: [{apiGroups: [y.org], resources: [endpoints, endpoints/status], verbs: [create, update, delete], namespaces: [shop]}]",
+		"podsOnNode: [{apiGroups: ['', y.org], resources: [endpoints, pods/*], verbs: ['*']}]",
 		"anywhere: [{apiGroups: [''], resources: [configmaps, secrets], verbs: [create, update, delete], namespaces: [shop]}]",
 		"anywhere: [{apiGroups: [''], resources: [configmaps], resourceNames: [c], verbs: [create, update]}]",
 		"anywhere: [{nonResourceURLs: [/metrics], verbs: [get]}]",
@@ -129,7 +131,7 @@ func open(limits []scopepolicies.Limit, w *noderestriction.Request) bool {
 			return strings.ContainsRune(",: ",
 				r)
 		}), func(word string) bool {
-			return word == resource
+			return word == resource || word == resource+"."+w.Group
 		})
 	})
 }
@@ -167,6 +169,8 @@ func TestNeverLooserThanTheScope(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	const things = "namedAsNode: [{apiGroups: [x], resources: [things], verbs: [create, update, delete]}]"
 	const evict = "podsOnNode: [{resources: [pods/eviction], verbs: [create]}]"
+	const named = "podsOnNode: [{apiGroups: [y.org], resources: [endpoints], verbs: ['*']}]"
+	const both = "podsOnNode: [{apiGroups: ['', y.org], resources: [pods, endpoints], verbs: ['*']}]"
 	onA := pod("web", "a")
 	for _, tc := range []struct {
 		rule, spec string
@@ -201,6 +205,17 @@ func TestPolicies(t *testing.T) {
 			"a pod on another", "podsOnNode: [{resources: [pods], verbs: [delete]}]", write("DELETE pods shop/other", pod("other", "b")),
 			false,
 		},
+		{"an object that is named like a pod", named, write("CREATE endpoints.y.org shop/web", thing("web")), true},
+		{"a name does not show the node", named, write("UPDATE endpoints.y.org shop/other", thing("other"), thing("other")), true},
+		{"a generated name", named, write("CREATE endpoints.y.org shop/", thing("web-x7k2p")), true},
+		{"a collection of objects that are named like pods", named, write("DELETE endpoints.y.org shop/", thing("web")), false},
+		{"an object that is named like a pod and has no namespace", named, write("CREATE endpoints.y.org web", thing("web")), false},
+		{"another subresource of it", named, write("UPDATE endpoints.y.org/scale shop/web", thing("web"), thing("web")), false},
+		{"it in another group", named, write("CREATE endpoints.z shop/web", thing("web")), false},
+		{"a pod on another, beside objects named like pods", both, write("DELETE pods shop/other", pod("other", "b")), false},
+		{"a pod on the node, beside objects named like pods", both, write("DELETE pods shop/web", onA), true},
+		{"a new pod, beside objects named like pods", both, write("CREATE pods shop/web", onA), false},
+		{"pods of another group", both, write("DELETE pods.y.org shop/other", pod("other", "b")), true},
 		{"an eviction does not show the node", evict, write("CREATE pods/eviction shop/other", &policyv1.Eviction{}), true},
 		{
 			"a collection of pods on the node",
@@ -276,8 +291,16 @@ func TestWhatCannotBeExpressed(t *testing.T) {
 		"reads":     {"otherwise: Deny", "reads"},
 		"others":    {"otherwise: Deny", "impersonation"},
 		"evictions": {"podsOnNode: [{resources: [pods, pods/eviction], verbs: [create, delete]}]", "podsOnNode[0]: pods/eviction"},
-		"tokens":    {"asNode: true", "asNode: serviceaccounts/token"},
-		"fields":    {"selectsNode: [{apiGroups: [x], resources: [y], verbs: [deletecollection], field: spec.host}]", "spec.host"},
+		"names": {
+			"podsOnNode: [{apiGroups: [y.org], resources: [endpoints], verbs: [create]}]",
+			"podsOnNode[0]: endpoints.y.org: the request does not show whether a pod of that name is on the node",
+		},
+		"names beside pods": {
+			"podsOnNode: [{apiGroups: ['', y.org], resources: [pods, endpoints], verbs: [delete]}]",
+			"podsOnNode[0]: endpoints, pods.y.org, endpoints.y.org: the request does not show whether",
+		},
+		"tokens": {"asNode: true", "asNode: serviceaccounts/token"},
+		"fields": {"selectsNode: [{apiGroups: [x], resources: [y], verbs: [deletecollection], field: spec.host}]", "spec.host"},
 	} {
 		policies, err := scopepolicies.Write([]*scopepolicies.Policy{scopepolicies.Generate(scopeOf(t, tc.spec), "")})
 		if err != nil || !strings.Contains(policies.Manifest, tc.want) || len(policies.Policies[0].CannotExpress) == 0 {

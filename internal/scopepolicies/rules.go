@@ -215,29 +215,68 @@ func selectsNode(name string, r *v1alpha1.SelectedRule) expressed {
 
 // podsOnNode: an update and a deletion of a pod show its node, and nothing else does.
 func podsOnNode(name string, r *v1alpha1.PodRule) expressed {
-	resources := r.Resources
-	if slices.Contains(resources, "pods/*") {
-		resources = podSubresources
+	groups := r.APIGroups
+	if len(groups) == 0 {
+		groups = []string{""}
 	}
-	m := match{[]string{""}, resources, r.Verbs, r.Namespaces}
+	resources := r.Resources
+	if i := slices.Index(resources, "pods/*"); i >= 0 {
+		resources = slices.Concat(resources[:i], podSubresources, resources[i+1:])
+	}
+	m := match{groups, resources, r.Verbs, r.Namespaces}
 	e := expressed{rule: name, named: m.named()}
+	if e.named == never {
+		return e
+	}
 	shown := []string{"pods", "pods/status", "pods/ephemeralcontainers", "pods/resize"}
+	core := ""
+	if slices.ContainsFunc(groups, func(group string) bool { return group != "" }) {
+		core = "variables.group == ''"
+	}
+	onNode := all(core, "variables.resource in "+scopecel.List(shown), "request.operation in ['UPDATE', 'DELETE']",
+		"variables.name != ''", oldNode+" == variables.node")
+	var open []string
+	if hidden := hiddenPods(groups, resources, shown); len(hidden) > 0 {
+		open = append(open, all(core, "variables.resource in "+scopecel.List(hidden), "variables.name != ''"))
+		e.cannot = append(e.cannot, strings.Join(hidden, ", ")+": the request does not show the pod's node")
+	}
+	if others := namedAsPods(groups, resources); len(others) > 0 {
+		open = append(open, all("variables.group != '' || variables.resource != 'pods' && !variables.resource.startsWith('pods/')",
+			"variables.name != ''", "variables.objectNamespace != ''"))
+		e.cannot = append(e.cannot, strings.Join(others, ", ")+": the request does not show whether a pod of that name is on the node")
+	}
+	e.passes = all(m.deletion(), one(append([]string{onNode}, open...)...))
+	return e
+}
+
+// hiddenPods are the resources of pods whose requests do not show the node.
+func hiddenPods(groups, resources, shown []string) []string {
+	if !slices.Contains(groups, "") {
+		return nil
+	}
 	var hidden []string
 	for _, resource := range resources {
-		if !slices.Contains(shown, resource) && resource != "pods/log" {
+		if isPods(resource) && !slices.Contains(shown, resource) && resource != "pods/log" {
 			hidden = append(hidden, resource)
 		}
 	}
-	onNode := all("variables.resource in "+scopecel.List(shown), "request.operation in ['UPDATE', 'DELETE']", "variables.name != ''",
-		oldNode+" == variables.node")
-	open := never
-	if len(hidden) > 0 && e.named != never {
-		open = all("variables.resource in "+scopecel.List(hidden), "variables.name != ''")
-		e.cannot = []string{strings.Join(hidden, ", ") + ": the request does not show the pod's node"}
-	}
-	e.passes = all(m.deletion(), one(onNode, open))
-	return e
+	return hidden
 }
+
+// namedAsPods are the resources whose objects must have the name of a pod, with their groups.
+func namedAsPods(groups, resources []string) []string {
+	var others []string
+	for _, group := range groups {
+		for _, resource := range resources {
+			if group != "" || !isPods(resource) {
+				others = append(others, strings.TrimSuffix(resource+"."+group, "."))
+			}
+		}
+	}
+	return others
+}
+
+func isPods(resource string) bool { return resource == "pods" || strings.HasPrefix(resource, "pods/") }
 
 // anywhere: a create has no name when it is authorized, so that a rule with names does not let it pass.
 func anywhere(name string, r *v1alpha1.AnywhereRule) expressed {

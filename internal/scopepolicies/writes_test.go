@@ -173,6 +173,13 @@ func writes() []*noderestriction.Request {
 	}
 	for name, of := range map[string]string{"web": "a", "other": "b", "new": "a"} {
 		p := pod(name, of)
+		for _, resource := range []string{"endpoints.y.org", "endpoints.y.org/status", "endpoints", "pods.y.org"} {
+			all = append(all,
+				write("CREATE "+resource+" shop/"+name, thing(name)), write("UPDATE "+resource+" shop/"+name, thing(name), thing(name)),
+				write("DELETE "+resource+" shop/"+name, thing(name)), write("CREATE "+resource+" shop/", thing(name)),
+				write("DELETE "+resource+" shop/", thing(name)), write("CREATE "+resource+" "+name, thing(name)),
+				write("CREATE "+resource+" n/"+name, thing(name)))
+		}
 		all = append(all,
 			write("CREATE pods shop/"+name, p), write("CREATE pods shop/"+name, pod(name, of, mirror)), write("CREATE pods shop/"+name,
 				pod(name, of, withSecret)),

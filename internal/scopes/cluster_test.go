@@ -37,7 +37,7 @@ func aboutNode(text string) bool { return fill(text, own) != fill(text, foreign)
 // namedOn gives a request the name of an object of its resource that is on a node, or is the node.
 func namedOn(req access.Request, node string) access.Request {
 	switch req.Resource {
-	case "pods":
+	case "pods", "ciliumendpoints":
 		req.Namespace, req.Name = appNamespace, fill("POD", node)
 	case "configmaps":
 		req.Namespace, req.Name = appNamespace, settings(node)

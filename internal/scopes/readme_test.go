@@ -73,7 +73,11 @@ func (a *agent) passing(t *testing.T) (limited, open []string) {
 		limited = append(limited, line(r.Verbs, r.Resources, r.Namespaces, "with the selector `"+r.Field+"`"))
 	}
 	for _, r := range spec.PodsOnNode {
-		limited = append(limited, line(r.Verbs, r.Resources, r.Namespaces, "on it"))
+		of := "on it"
+		if len(r.APIGroups) > 0 {
+			of = "named like pods on it"
+		}
+		limited = append(limited, line(r.Verbs, r.Resources, r.Namespaces, of))
 	}
 	for _, r := range spec.Anywhere {
 		named := ""

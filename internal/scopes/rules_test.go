@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -40,7 +41,7 @@ func (a *agent) requestsOf() []ruled {
 		}
 	}
 	for i, r := range spec.PodsOnNode {
-		for req := range each([]string{""}, r.Resources, r.Verbs, r.Namespaces) {
+		for req := range each(podGroups(&r), r.Resources, r.Verbs, r.Namespaces) {
 			all = append(all, a.pair(fmt.Sprintf("podsOnNode[%d]", i), req, func(req *access.Request, node string) {
 				switch req.Namespace {
 				case a.day.Account.Namespace:
@@ -65,6 +66,14 @@ func (a *agent) requestsOf() []ruled {
 		}
 	}
 	return all
+}
+
+// podGroups are the groups of a rule about pods, and about what is named like them.
+func podGroups(r *v1alpha1.PodRule) []string {
+	if len(r.APIGroups) == 0 {
+		return []string{""}
+	}
+	return r.APIGroups
 }
 
 // pair returns the requests about both nodes. About says what a request about a node has.

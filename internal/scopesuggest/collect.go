@@ -13,7 +13,7 @@ import (
 // Bounds of what is kept of a log. What exceeds them is counted, and makes rules looser.
 const (
 	maxGroups   = 5000
-	maxPods     = 500_000 // pods of the log, and pods that one group names
+	maxPods     = 500_000 // pods of the log, pods that one group names, and names of other objects
 	maxNodes    = 50_000
 	maxExamples = 5
 	maxNames    = 5
@@ -110,6 +110,7 @@ type Collector struct {
 
 	groups      map[group]*evidence
 	pods        map[accountlog.PodOnNode]bool
+	named       int // names of objects that may be those of pods
 	nodes       map[string]bool
 	used        map[string][]int // the grants of a request, by its key
 	usedBy      map[int]map[group]bool
@@ -174,7 +175,7 @@ func (c *Collector) Request(r *accountlog.Request) {
 	for _, i := range grants {
 		e.grants[i] = true
 	}
-	e.add(r, c.node)
+	e.add(r, c)
 }
 
 func (c *Collector) time(at time.Time) {

@@ -6,7 +6,8 @@
 //
 //	namedAsNode  the object always had the name of the token's node
 //	selectsNode  a field selector always required the name of the node
-//	podsOnNode   the pod was always on the node, by the state or the log
+//	podsOnNode   the pod was always on the node, by the state or the log; in other groups, the object always had
+//	             the namespace and the name of such a pod
 //	asNode       the node itself would have been allowed all of them
 //	anywhere     nothing of the above
 //

@@ -12,7 +12,7 @@ import (
 )
 
 // add adds a request to the evidence about its group.
-func (e *evidence) add(r *accountlog.Request, node Node) {
+func (e *evidence) add(r *accountlog.Request, c *Collector) {
 	e.count.add(r.Begun)
 	if len(e.nodes) < maxNodes {
 		e.nodes[r.Node] = true
@@ -22,9 +22,9 @@ func (e *evidence) add(r *accountlog.Request, node Node) {
 	e.otherName = e.otherName || name != r.Node
 	e.unnamed = e.unnamed || r.Request.Name == ""
 	e.named.add(r.Request.Name, maxNames)
-	e.notAsNode = e.notAsNode || !node.AsNode(&r.Request, r.Node)
+	e.notAsNode = e.notAsNode || !c.node.AsNode(&r.Request, r.Node)
 	e.selects(r)
-	e.pod(r, node)
+	e.pod(r, c)
 }
 
 // selects keeps the fields of which all requests require that they have the node's name.
@@ -43,14 +43,28 @@ func (e *evidence) selects(r *accountlog.Request) {
 	e.fields = slices.DeleteFunc(e.fields, func(f string) bool { return !slices.Contains(required, f) })
 }
 
-// pod notes the pod of a request, unless the state shows it on the node.
-func (e *evidence) pod(r *accountlog.Request, node Node) {
+// pod notes the pod that a request names, or whose name its object has, unless the state shows it on the node.
+func (e *evidence) pod(r *accountlog.Request, c *Collector) {
+	if e.notOnNode {
+		return
+	}
 	pod := accountlog.PodOnNode{Namespace: r.Request.Namespace, Name: r.Request.Name, Node: r.Node}
+	isPod := r.Group == "" && r.Resource == "pods"
+	if !isPod {
+		pod.Name = cmp.Or(pod.Name, r.CreatedName)
+	}
 	switch {
-	case e.notOnNode || !r.ResourceRequest || r.Group != "" || r.Resource != "pods":
-	case pod.Name == "" || pod.Namespace == "" || len(e.pods) == maxPods:
+	case !r.ResourceRequest || !isPod && r.Group == "" || !pod.Complete() || len(e.pods) == maxPods || !isPod && c.named == maxPods:
 		e.notOnNode = true
-	case !node.OnNode(pod.Namespace, pod.Name, pod.Node):
+		if !isPod {
+			c.named -= len(e.pods)
+		}
+		e.pods = nil
+	case c.node.OnNode(pod.Namespace, pod.Name, pod.Node) || e.pods[pod]:
+	default:
+		if !isPod {
+			c.named++
+		}
 		e.pods[pod] = true
 	}
 }

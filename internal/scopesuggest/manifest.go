@@ -159,7 +159,7 @@ func (s *Suggestion) rules(m *manifest) {
 	})
 	section("podsOnNode", len(spec.PodsOnNode), func(i int) []field {
 		r := spec.PodsOnNode[i]
-		return []field{{"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}}
+		return []field{{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}}
 	})
 	section("anywhere", len(spec.Anywhere), func(i int) []field { return anywhereFields(&spec.Anywhere[i]) })
 }

@@ -19,12 +19,18 @@ var namedLikeNodes = []group{
 	{apiGroup: "storage.k8s.io", resource: "csinodes"},
 }
 
+// namedLikePods are resources whose objects have the names of pods.
+var namedLikePods = []group{
+	{apiGroup: "cilium.io", resource: "ciliumendpoints"},
+	{apiGroup: "cilium.io", resource: "ciliumendpoints/status"},
+}
+
 // FromRoles returns a NodeScope from what roles grant, without a log. It guesses only for writes whose
 // meaning is known, and allows the rest anywhere.
 func FromRoles(namespace, name string, grants []rbac.Grant) *Suggestion {
 	s := newSuggestion(namespace, name, Roles)
-	s.Notes = append(s.Notes, "without an audit log (--audit), nothing shows what the account needs. Writes of nodes and pods are limited "+
-		"to the token's node; everything else that roles grant is allowed anywhere")
+	s.Notes = append(s.Notes, "without an audit log (--audit), nothing shows what the account needs. Writes of nodes, pods and "+
+		"CiliumEndpoints are limited to the token's node; everything else that roles grant is allowed anywhere")
 	var all []ruled
 	for i, g := range grants {
 		for _, right := range rightsOf(g) {
@@ -60,6 +66,9 @@ func guess(right Right, verb string, grant int) ruled {
 		return r
 	case r.apiGroup == "" && resource == "pods" && (sub != "" || verb != "create") && verb != "deletecollection":
 		r.kind, r.guess = onNode, "a write of a pod"
+		return r
+	case slices.Contains(namedLikePods, group{apiGroup: r.apiGroup, resource: r.resource}) && verb != "deletecollection":
+		r.kind, r.guess = onNode, "a write of an object that has the name of a pod"
 		return r
 	case r.apiGroup == "" && r.resource == "serviceaccounts/token" && verb == "create":
 		r.kind, r.guess, r.namespaces = asNode, "a token, which a node may have for pods that run on it", nil

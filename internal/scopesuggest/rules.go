@@ -116,7 +116,11 @@ func (s *Suggestion) addRule(j *joined, grants []rbac.Grant) {
 		})
 	case onNode:
 		place = fmt.Sprintf("podsOnNode[%d]", len(spec.PodsOnNode))
-		spec.PodsOnNode = append(spec.PodsOnNode, v1alpha1.PodRule{Resources: resources, Verbs: j.verbs, Namespaces: j.namespaces})
+		rule := v1alpha1.PodRule{Resources: resources, Verbs: j.verbs, Namespaces: j.namespaces}
+		if j.apiGroup != "" {
+			rule.APIGroups = groups
+		}
+		spec.PodsOnNode = append(spec.PodsOnNode, rule)
 	case asNode:
 		place, spec.AsNode = "asNode", true
 	case anywhere:

@@ -130,6 +130,55 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			}},
 		},
 		{
+			"the objects of another group were named like pods on the node, by the state and by the log",
+			[]*accountlog.Request{
+				request("a", "patch", "x", "things", "shop", "api"), request("b", "patch", "x", "things", "shop", "gone"),
+				created(request("a", "create", "x", "things", "shop", ""), "api"),
+			},
+			[]accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "b"}},
+			v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create", "patch"}},
+			}},
+		},
+		{
+			"one was named like a pod on another node",
+			[]*accountlog.Request{
+				request("a", "patch", "x", "things", "shop", "api"), request("b", "patch", "x", "things", "shop", "api"),
+			},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{{
+				APIGroups: []string{"x"}, Resources: []string{"things"}, ResourceNames: []string{"api"}, Verbs: []string{"patch"},
+				Namespaces: []string{"shop"},
+			}}},
+		},
+		{
+			"one had no namespace",
+			[]*accountlog.Request{request("a", "get", "x", "things", "", "api")},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, ResourceNames: []string{"api"}, Verbs: []string{"get"}},
+			}},
+		},
+		{
+			"the log does not show the name of one that was created",
+			[]*accountlog.Request{
+				created(request("a", "create", "x", "things", "shop", ""), "api"), request("a", "create", "x", "things", "shop", ""),
+			},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}, Namespaces: []string{"shop"}},
+			}},
+		},
+		{
+			"in the core group a name like a pod's is chance",
+			[]*accountlog.Request{request("a", "get", "", "configmaps", "shop", "api")},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{{
+				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"api"}, Verbs: []string{"get"},
+				Namespaces: []string{"shop"},
+			}}},
+		},
+		{
 			"the node may do it",
 			[]*accountlog.Request{request("a", "list", "", "services", "", "")},
 			nil,
@@ -311,6 +360,17 @@ func TestGuessesFromRoles(t *testing.T) {
 		!slices.Equal(spec.NamedAsNode[0].Verbs, []string{"create", "patch"}) || !slices.Equal(spec.PodsOnNode[0].Verbs,
 		[]string{"patch"}) {
 		t.Errorf("got %+v", s)
+	}
+	sameManifest(t, s)
+
+	named := rbacv1.PolicyRule{
+		APIGroups: []string{"cilium.io"}, Resources: []string{"ciliumendpoints"},
+		Verbs: []string{"get", "create", "delete", "deletecollection"},
+	}
+	s = scopesuggest.FromRoles("kube-system", "agent", []rbac.Grant{grant(named, "")})
+	want := []v1alpha1.PodRule{{APIGroups: named.APIGroups, Resources: named.Resources, Verbs: []string{"create", "delete"}}}
+	if !reflect.DeepEqual(s.Scope.Spec.PodsOnNode, want) {
+		t.Errorf("got %+v", s.Scope.Spec)
 	}
 	sameManifest(t, s)
 }

@@ -259,10 +259,10 @@ func (e *evidence) inNamespaces(most int) []string {
 	return slices.Sorted(slices.Values(e.namespaces.all))
 }
 
-// allOnNode reports whether all pods that a group asked for were on the node of the token.
+// allOnNode reports whether all pods that a group asked for, or whose names its objects have, were on the node
+// of the token.
 func (c *Collector) allOnNode(e *evidence) bool {
-	resource, _, _ := strings.Cut(e.resource, "/")
-	if e.apiGroup != "" || resource != "pods" || e.notOnNode || e.unnamed {
+	if e.notOnNode {
 		return false
 	}
 	for pod := range e.pods {

@@ -81,7 +81,7 @@ func (s *NodeScopeSpec) deepCopy() NodeScopeSpec {
 		}
 	})
 	out.PodsOnNode = copyEach(s.PodsOnNode, func(r PodRule) PodRule {
-		return PodRule{slices.Clone(r.Resources), slices.Clone(r.Verbs), slices.Clone(r.Namespaces)}
+		return PodRule{slices.Clone(r.APIGroups), slices.Clone(r.Resources), slices.Clone(r.Verbs), slices.Clone(r.Namespaces)}
 	})
 	out.Anywhere = copyEach(s.Anywhere, func(r AnywhereRule) AnywhereRule {
 		return AnywhereRule{

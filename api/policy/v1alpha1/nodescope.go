@@ -36,7 +36,7 @@ type NodeScopeSpec struct {
 	NamedAsNode []NamedRule `json:"namedAsNode,omitempty"`
 	// SelectsNode lets pass lists and watches with a field selector that requires the node's name.
 	SelectsNode []SelectedRule `json:"selectsNode,omitempty"`
-	// PodsOnNode lets pass requests for pods that run on the node.
+	// PodsOnNode lets pass requests for pods that run on the node, and for objects that are named like them.
 	PodsOnNode []PodRule `json:"podsOnNode,omitempty"`
 	// Anywhere lets pass requests whatever node they concern.
 	Anywhere []AnywhereRule `json:"anywhere,omitempty"`
@@ -96,9 +96,16 @@ type SelectedRule struct {
 	Field string `json:"field"`
 }
 
-// PodRule matches requests for single pods on the node.
+// PodRule matches requests for single pods on the node, or for single objects that have the namespace and
+// the name of such a pod.
 type PodRule struct {
-	// Resources are pods and subresources of pods, or pods/*.
+	// APIGroups are as in RBAC, but without "*". None means the core group, and that Resources are pods.
+	//
+	// A name limits a node only where no object outlives the pod that it is named like: whoever has the
+	// credential of the node may create a mirror pod with any name that is free.
+	APIGroups []string `json:"apiGroups,omitempty"`
+	// Resources are pods and subresources of pods, or pods/* for all of these. With APIGroups they may be
+	// others too, which are named as in RBAC, but without "*".
 	Resources []string `json:"resources"`
 	Verbs     []string `json:"verbs"`
 	// Namespaces are those of the pods; none means all.

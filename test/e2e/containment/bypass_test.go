@@ -28,6 +28,9 @@ var bypassScope = v1alpha1.NodeScopeSpec{
 	PodsOnNode: []v1alpha1.PodRule{{
 		Resources: []string{"pods", "pods/eviction", "pods/log", "pods/proxy", "pods/status"},
 		Verbs:     []string{"get", "create", "delete", "patch"},
+	}, {
+		// Objects of the core group, which are named like pods for the test.
+		APIGroups: []string{""}, Resources: []string{"limitranges"}, Verbs: []string{"*"},
 	}},
 }
 
@@ -111,6 +114,37 @@ var bypasses = []bypass{
 		"apiVersion": "v1", "kind": "Binding", "metadata": object{"name": appPod(nodeB)}, "target": object{"kind": "Node", "name": nodeA},
 	}), nodescope.ScopeNoRule},
 	{"a new pod on the own node", post(podsOfApp+"?dryRun=All", podObject(appNamespace, "new", "app", nodeA)), nodescope.ScopePodNotOnNode},
+	{
+		"a create with the name of a pod of another node",
+		post(limitsPath+"?dryRun=All", limits(object{"name": appPod(nodeB)})), nodescope.ScopePodNotOnNode,
+	},
+	{"one with the name of no pod", post(limitsPath+"?dryRun=All", limits(object{"name": "none"})), nodescope.ScopePodNotOnNode},
+	{
+		"one with a generated name",
+		post(limitsPath+"?dryRun=All", limits(object{"generateName": appPod(nodeA)})), nodescope.ScopePodNotOnNode,
+	},
+	{
+		"one with the name of the own pod in another namespace",
+		post("/api/v1/namespaces/"+bypassNamespace+"/limitranges?dryRun=All", limits(object{"name": appPod(nodeA)})),
+		nodescope.ScopePodNotOnNode,
+	},
+	{
+		"one by server-side apply", apply(limitsPath+"/"+appPod(nodeB)+"?fieldManager=x&dryRun=All", limits(object{"name": appPod(nodeB)})),
+		nodescope.ScopePodNotOnNode,
+	},
+	{"one whose owner is the own pod", post(limitsPath+"?dryRun=All", limits(object{
+		"name": appPod(nodeB), "ownerReferences": []any{object{"apiVersion": "v1", "kind": "Pod", "name": appPod(nodeA), "uid": "1"}},
+	})), nodescope.ScopePodNotOnNode},
+	{
+		"a deletion of what is named like a pod of another node",
+		remove(limitsPath + "/" + appPod(nodeB) + "?dryRun=All"), nodescope.ScopePodNotOnNode,
+	},
+	{"a deletion of all that are named like pods", remove(limitsPath + "?dryRun=All"), nodescope.ScopePodNotOnNode},
+	{"a list of all that are named like pods", get(limitsPath), nodescope.ScopePodNotOnNode},
+	{
+		"a list by the name of a pod of another node", get(limitsPath + "?fieldSelector=metadata.name%3D" + appPod(nodeB)),
+		nodescope.ScopePodNotOnNode,
+	},
 	{"a token without a node", post(accountPath(bypassNamespace)+"/held/token", object{"spec": object{}}), nodescope.ScopeNoRule},
 	{"the end of the scope", remove(scopesPath + "/held?dryRun=All"), nodescope.ScopeNoRule},
 	{"the end of the webhook", remove("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/" +
@@ -126,6 +160,16 @@ var passes = []request{
 	apply(leasesPath+"/"+nodeA+"?fieldManager=x&dryRun=All", lease(object{"name": nodeA})),
 	remove(podsOfApp + "?dryRun=All&fieldSelector=spec.nodeName%3D" + nodeA),
 	patch("/api/v1/nodes/"+nodeA+"/status?dryRun=All", object{"metadata": object{"annotations": object{"a": "b"}}}),
+	post(limitsPath+"?dryRun=All", limits(object{"name": appPod(nodeA)})),
+	apply(limitsPath+"/"+appPod(nodeA)+"?fieldManager=x&dryRun=All", limits(object{"name": appPod(nodeA)})),
+	get(limitsPath + "?fieldSelector=metadata.name%3D" + appPod(nodeA)),
+}
+
+// limitsPath has objects of the core group, which are named like pods for the test.
+const limitsPath = "/api/v1/namespaces/" + appNamespace + "/limitranges"
+
+func limits(metadata object) object {
+	return object{"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata}
 }
 
 func TestBypasses(t *testing.T) {

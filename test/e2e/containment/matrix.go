@@ -107,25 +107,46 @@ func (w *world) customResources(ctx context.Context, agents []*agent) (map[[2]st
 	return w.served(ctx)
 }
 
-// ownObjects makes an object of each node of the resources that are named as it.
+// ownObjects makes an object of each node of the resources that are named as it, and one of a pod on each node of
+// those that are named like pods.
 func (w *world) ownObjects(ctx context.Context, a *agent, served map[[2]string]resource) error {
+	for _, r := range a.scope.Spec.NamedAsNode {
+		namespace := inNamespace(strings.Join(r.Namespaces, ""))
+		err := w.objectsOfNodes(ctx, a, served, r.APIGroups, r.Resources, func(node string) target { return target{namespace, node, ""} })
+		if err != nil {
+			return err
+		}
+	}
+	for _, r := range a.scope.Spec.PodsOnNode {
+		err := w.objectsOfNodes(ctx, a, served, podGroups(&r), r.Resources, func(node string) target {
+			return target{appNamespace, appPod(node), ""}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// objectsOfNodes makes an object for each node. The core group has what it needs.
+func (w *world) objectsOfNodes(
+	ctx context.Context, a *agent, served map[[2]string]resource, groups, resources []string, of func(node string) target,
+) error {
 	p := &prober{world: w, agent: a}
-	for _, rule := range a.scope.Spec.NamedAsNode {
-		for _, group := range rule.APIGroups {
-			for _, name := range rule.Resources {
-				name, _, _ = strings.Cut(name, "/")
-				r, ok := served[[2]string{group, name}]
-				if !ok || group == "" {
-					continue
+	for _, group := range groups {
+		for _, name := range resources {
+			name, _, _ = strings.Cut(name, "/")
+			r, ok := served[[2]string{group, name}]
+			if !ok || group == "" {
+				continue
+			}
+			for _, node := range []string{nodeA, nodeB} {
+				t := of(node)
+				if !r.namespaced {
+					t.namespace = ""
 				}
-				for _, node := range []string{nodeA, nodeB} {
-					namespace := ""
-					if r.namespaced {
-						namespace = inNamespace(strings.Join(rule.Namespaces, ""))
-					}
-					if err := w.create(ctx, r.path(namespace), p.created(ctx, r, target{namespace, node, ""}, node)); err != nil {
-						return err
-					}
+				if err := w.create(ctx, r.path(t.namespace), p.created(ctx, r, t, node)); err != nil {
+					return err
 				}
 			}
 		}

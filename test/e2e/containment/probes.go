@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
 // probe is a request that a right allows, about the node of the token and about another one.
@@ -61,7 +63,7 @@ func (p *prober) rules(ctx context.Context) error {
 		}
 	}
 	for i, r := range spec.PodsOnNode {
-		named := listed{fmt.Sprintf("podsOnNode[%d]", i), []string{""}, r.Resources, r.Verbs}
+		named := listed{fmt.Sprintf("podsOnNode[%d]", i), podGroups(&r), r.Resources, r.Verbs}
 		err := p.each(ctx, named, true, func(given right, _, node string) target {
 			if in := namespaceOf(r.Namespaces, given, appNamespace); in != appNamespace {
 				return target{in, agentPod(p.agent.account.Name, node), ""}
@@ -73,6 +75,14 @@ func (p *prober) rules(ctx context.Context) error {
 		}
 	}
 	return p.anywhere(ctx)
+}
+
+// podGroups are the groups of a rule about pods, and about what is named like them.
+func podGroups(r *v1alpha1.PodRule) []string {
+	if len(r.APIGroups) == 0 {
+		return []string{""}
+	}
+	return r.APIGroups
 }
 
 func (p *prober) anywhere(ctx context.Context) error {

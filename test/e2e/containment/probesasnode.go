@@ -122,7 +122,7 @@ func (p *prober) named(group, resource, verb string, limited bool) bool {
 	}
 	return slices.ContainsFunc(spec.NamedAsNode, func(r v1alpha1.NamedRule) bool { return matches(r.APIGroups, r.Resources, r.Verbs) }) ||
 		slices.ContainsFunc(spec.SelectsNode, func(r v1alpha1.SelectedRule) bool { return matches(r.APIGroups, r.Resources, r.Verbs) }) ||
-		slices.ContainsFunc(spec.PodsOnNode, func(r v1alpha1.PodRule) bool { return matches([]string{""}, r.Resources, r.Verbs) }) ||
+		slices.ContainsFunc(spec.PodsOnNode, func(r v1alpha1.PodRule) bool { return matches(podGroups(&r), r.Resources, r.Verbs) }) ||
 		slices.ContainsFunc(spec.Anywhere, func(r v1alpha1.AnywhereRule) bool {
 			return matches(r.APIGroups, r.Resources, r.Verbs) && (limited || len(r.ResourceNames) == 0)
 		})

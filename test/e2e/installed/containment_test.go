@@ -95,6 +95,7 @@ selectsNode:
 - {apiGroups: [""], resources: [pods], verbs: [list, watch, deletecollection], field: spec.nodeName}
 podsOnNode:
 - {resources: [pods, pods/status, "pods/*"], verbs: [get, create]}
+- {apiGroups: ["", cilium.io], resources: [ciliumendpoints, ciliumendpoints/status, "pods/*"], verbs: ["*"], namespaces: [shop]}
 anywhere:
 - {apiGroups: [""], resources: [services], verbs: [get], resourceNames: ["system:a b", "*"], namespaces: [default]}
 - {nonResourceURLs: ["*", /metrics, /healthz/*], verbs: [get]}
@@ -150,7 +151,8 @@ func decoded[T any](t *testing.T, object *unstructured.Unstructured) *T {
 func TestAPIServerRefuses(t *testing.T) {
 	const (
 		verbs   = "only list, watch and deletecollection have a field selector: name one of these"
-		pods    = "want pods, a subresource such as pods/status, or pods/*"
+		pods    = "without apiGroups, want pods, a subresource such as pods/status, or pods/*"
+		single  = "want a resource or a subresource, or pods/*"
 		either  = "a rule has either apiGroups and resources, or nonResourceURLs"
 		path    = "a path begins with / or is *"
 		star    = "* stands for the rest of a path, and only at its end"
@@ -162,6 +164,9 @@ func TestAPIServerRefuses(t *testing.T) {
 	}
 	onNode := func(resource string) string {
 		return agent + "podsOnNode: [{resources: [" + resource + "], verbs: [get]}]"
+	}
+	named := func(resources string) string {
+		return agent + "podsOnNode: [{apiGroups: [x.org], resources: [" + resources + "], verbs: [get]}]"
 	}
 	anywhere := func(rule string) string { return agent + "anywhere: [{verbs: [get], " + rule + "}]" }
 	allow := func(rule string) string { return "node: worker-1\nallow: [{verbs: [get], " + rule + "}]" }
@@ -184,9 +189,22 @@ func TestAPIServerRefuses(t *testing.T) {
 		"a selector as field": {
 			scopes, strings.Replace(selects("list"), "spec.nodeName", "spec.nodeName=a", 1), "spec.selectsNode[0].field: ",
 		},
-		"nodes as pods":                {scopes, onNode("nodes"), "spec.podsOnNode[0].resources[0]: " + pods},
-		"every resource as pods":       {scopes, onNode("podtemplates, '*/status'"), "spec.podsOnNode[0].resources[0]: " + pods},
-		"pods of another group":        {scopes, onNode("podsandmore"), "spec.podsOnNode[0].resources[0]: " + pods},
+		"nodes as pods":          {scopes, onNode("nodes"), "spec.podsOnNode[0].resources: " + pods},
+		"nodes beside pods":      {scopes, onNode("pods, nodes"), "spec.podsOnNode[0].resources: " + pods},
+		"every resource as pods": {scopes, onNode("podtemplates, '*/status'"), "spec.podsOnNode[0].resources[1]: "},
+		"every resource named like a pod": {
+			scopes, named("things, '*'"), "spec.podsOnNode[0].resources[1]: ",
+		},
+		"every subresource named like a pod": {
+			scopes, named("pods/*, things/*"), "spec.podsOnNode[0].resources[1]: " + single,
+		},
+		"every group of what is named like a pod": {
+			scopes, strings.Replace(named("things"), "[x.org]", "['*']", 1), "spec.podsOnNode[0].apiGroups[0]: ",
+		},
+		"no group of what is named like a pod": {
+			scopes, strings.Replace(named("things"), "[x.org]", "[]", 1), "spec.podsOnNode[0].apiGroups: ",
+		},
+		"pods of another group":        {scopes, onNode("podsandmore"), "spec.podsOnNode[0].resources: " + pods},
 		"a subresource without a name": {scopes, onNode("pods/"), "spec.podsOnNode[0].resources[0]: "},
 		"a verb in upper case": {
 			scopes, agent + "podsOnNode: [{resources: [pods], verbs: [GET]}]", "spec.podsOnNode[0].verbs[0]: ",

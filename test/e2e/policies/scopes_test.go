@@ -20,7 +20,8 @@ const allKinds = `{metadata: {name: all-kinds}, spec: {mode: Enforce, subjects: 
   asNode: true,
   namedAsNode: [{apiGroups: [x.example], resources: [things], verbs: [get, create, update, patch, delete]}],
   selectsNode: [{apiGroups: [""], resources: [pods], verbs: [list, watch, deletecollection], field: spec.nodeName}],
-  podsOnNode: [{resources: [pods, pods/eviction], verbs: [create, patch, delete]}],
+  podsOnNode: [{resources: [pods, pods/eviction], verbs: [create, patch, delete]},
+    {apiGroups: [""], resources: [limitranges], verbs: [create, delete], namespaces: [team]}],
   anywhere: [{apiGroups: [""], resources: [configmaps], verbs: [create, patch], namespaces: [team]}]}}`
 
 // scopeRequest is a request with a token, and what the API server says.
@@ -33,12 +34,19 @@ type scopeRequest struct {
 const (
 	things   = "/apis/x.example/v1/things"
 	teamPods = "/api/v1/namespaces/team/pods"
-	byNode   = "?fieldSelector=spec.nodeName%3D"
-	noNode   = "NodeScope all-kinds: tokensWithoutNode: the token is bound to no node"
+	// teamLimits are objects of the core group, which are named like pods for the test.
+	teamLimits = "/api/v1/namespaces/team/limitranges"
+
+	byNode = "?fieldSelector=spec.nodeName%3D"
+	noNode = "NodeScope all-kinds: tokensWithoutNode: the token is bound to no node"
 )
 
 func thingBody(meta string) string {
 	return `{"apiVersion": "x.example/v1", "kind": "Thing", "metadata": {` + meta + `}}`
+}
+
+func limits(meta string) string {
+	return `{"apiVersion": "v1", "kind": "LimitRange", "metadata": {` + meta + `}}`
 }
 
 func tokenRequest(bound string) string {
@@ -77,6 +85,9 @@ func scopeRequests(c *scopeCluster) []scopeRequest {
 		{"podsOnNode: a pod on another", "a", "PATCH", teamPods + "/on-b", labels, refusedBy("podsOnNode[0]", "UPDATE pods team/on-b")},
 		{"podsOnNode: a deletion", "a", "DELETE", teamPods + "/on-b", "", refusedBy("asNode, selectsNode[0], podsOnNode[0]", "DELETE")},
 		{"podsOnNode: an eviction is not expressed", "a", "POST", teamPods + "/on-b/eviction", eviction, ""},
+		{"podsOnNode: an object that is named like a pod", "a", "POST", teamLimits, limits(`"name": "on-a"`), ""},
+		{"podsOnNode: the node of the pod of a name is not expressed", "a", "POST", teamLimits, limits(`"name": "on-b"`), ""},
+		{"podsOnNode: nor for a generated name", "a", "POST", teamLimits, limits(`"generateName": "on-a"`), ""},
 		{"anywhere: the namespace", "a", "POST", "/api/v1/namespaces/team/configmaps", config, ""},
 		{"anywhere: another namespace", "a", "POST", "/api/v1/namespaces/default/configmaps", config, none + "CREATE configmaps"},
 		{"asNode: its own status", "a", "PATCH", "/api/v1/nodes/a/status", status, ""},
