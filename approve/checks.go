@@ -195,7 +195,7 @@ var checks = []check{
 		facts: true,
 		test: func(s *subject) *failure {
 			if s.NodeQuarantine != "" {
-				return denied("Quarantine %s cuts off node %s", s.NodeQuarantine, s.node())
+				return denied("node %s is quarantined", s.node())
 			}
 			return nil
 		},
@@ -206,7 +206,7 @@ var checks = []check{
 		facts: true,
 		test: func(s *subject) *failure {
 			if s.CredentialQuarantine != "" {
-				return denied("Quarantine %s cuts off the credential with which the request was made", s.CredentialQuarantine)
+				return denied("the credential with which the request was made is quarantined")
 			}
 			return nil
 		},

@@ -41,12 +41,18 @@ func TestQuarantinedNodesAreNotLeftToOtherApprovers(t *testing.T) {
 	}
 }
 
-// The message names the node of the token's entry, which the request itself does not name.
-func TestADenialNamesTheQuarantine(t *testing.T) {
+// The node reads the message of its own request. It names the node of the token's entry, which the
+// request itself does not name, and nothing of the Quarantine.
+func TestADenialSaysNothingOfTheQuarantine(t *testing.T) {
 	for kind, question := range wellFormed(t) {
 		q := question(t)
-		q.NodeQuarantine = "incident-7"
-		if got, want := approve.Decide(q).Message, "Quarantine incident-7 cuts off node worker-1"; got != want {
+		q.NodeQuarantine = "stolen-kubeconfig"
+		if got, want := approve.Decide(q).Message, "node worker-1 is quarantined"; got != want {
+			t.Errorf("%s: the message is %q, want %q", kind, got, want)
+		}
+		q = question(t)
+		q.CredentialQuarantine = "stolen-kubeconfig"
+		if got, want := approve.Decide(q).Message, "the credential with which the request was made is quarantined"; got != want {
 			t.Errorf("%s: the message is %q, want %q", kind, got, want)
 		}
 	}

@@ -33,7 +33,8 @@ type Question struct {
 	// requests, to find the owner of the certificate.
 	Others []*v1alpha1.NodeAttestation
 	// NodeQuarantine is the name of the Quarantine that cuts off the node; empty if none does.
-	// For a Client request the node is that of Entry.
+	// For a Client request the node is that of Entry. The answer does not have the name: the
+	// requester reads it.
 	NodeQuarantine string
 	// CredentialQuarantine is the name of the Quarantine that cuts off the credential with
 	// which the request was made; empty if none does.

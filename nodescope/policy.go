@@ -85,6 +85,13 @@ func (p *Policy) Of(user string) []*Scope {
 	return both
 }
 
+// About reports whether a scope names the account of a user, and whether one is about all accounts of its
+// namespace.
+func (p *Policy) About(user string) (account, namespace bool) {
+	named, all := p.of(user)
+	return len(named) > 0, len(all) > 0
+}
+
 // of allocates nothing.
 func (p *Policy) of(user string) (account, namespace []*Scope) {
 	if p == nil || len(p.scopes) == 0 {

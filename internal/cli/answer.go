@@ -46,7 +46,8 @@ type answer struct {
 	Reason remediedReason `json:"reason"`
 	// Missing is the missing state that could change the answer.
 	Missing []missing `json:"missing,omitempty"`
-	// Notes are what the answer assumes of kube-apiserver because of NodeScopes and Quarantines.
+	// Notes are what the answer assumes of kube-apiserver because of NodeScopes and Quarantines, and what
+	// only admission checks of a create.
 	Notes []string `json:"notes,omitempty"`
 	// State is the cluster state that was asked.
 	State stateInfo `json:"state"`

@@ -42,9 +42,15 @@ func (s *session) containmentNotes(req *access.Request, result chain.Result) []s
 	if s.contained(result) {
 		return []string{assumption(result.DecidedBy)}
 	}
+	if result.Decision != verdict.Allow {
+		return nil
+	}
+	if scope, node := s.RefusesName(req); scope != "" {
+		return []string{fmt.Sprintf("admission checks the name too: NodeScope %s refuses other names than %s", scope, node)}
+	}
 	refuses := s.Unasked(req)
 	switch {
-	case refuses == "" || result.Decision != verdict.Allow:
+	case refuses == "":
 		return nil
 	case s.asksWebhook():
 		return []string{fmt.Sprintf("%s refuses this; %s says whether a webhook is asked, and its answer counts", refuses, s.configured)}

@@ -166,7 +166,7 @@ func questions(rc *randomcluster.Cluster, cluster, other, log string) [][]string
 			from("scope", "suggest", "--serviceaccount", account, "--audit", log))
 	}
 	scope := filepath.Join("..", "..", "scopes", "cilium.yaml")
-	return append(all, from("scope", "check", scope, "--audit", log), []string{"scope", "admission-policy", "-f", scope})
+	return append(all, from("scope", "check", "-f", scope, "--audit", log), []string{"scope", "admission-policy", "-f", scope})
 }
 
 // TestDocumentsMatchTheirSchemas asks all commands that read files about random clusters.

@@ -28,7 +28,9 @@ bootstrap token, and its AWS role no user. A credential is the id that API serve
 it: X509SHA256=… for a certificate (Kubernetes 1.32), JTI=… for a service account's token.
 
 The command waits until the servers say that they accept the Quarantine, and asks the API
-server whether it refuses the node. It says what stays open, and what else to do.
+server whether it refuses the node. It says what stays open, and what else to do. Tokens
+in secrets of type kubernetes.io/service-account-token are bound to no pod and not
+refused: it names those that the node could read. Of secrets it reads the metadata.
 
 Nothing is let through unless --allow says so. With drain, the kubelet may follow its pods
 and say that they have ended, write the status of its node, and renew its lease: the node
@@ -41,6 +43,9 @@ A node that runs the control plane is refused without --force, and so is a node 
 not exist, and one of which neither could be found out. The certificate of a node that was
 deleted stays valid: quarantine it with --force.
 
+With --dry-run nothing is written, and with --from it answers from files: what would be
+cut off, and whether the default limit of quarantined nodes allows it.
+
 It can be run again. Flags that are given then replace what they were about; a Quarantine
 that has ended begins again.
 
@@ -48,6 +53,7 @@ Exit status: 0 the servers accept it, and the API server that was asked refuses 
 1 one of them does not, 2 one is not known, or nothing was written.`,
 		Example: `  node-authorizer quarantine node/worker-1 --reason "miner found" --allow drain
   node-authorizer quarantine node/worker-1 --dry-run
+  node-authorizer quarantine node/worker-1 --dry-run --from cluster.snapshot
   node-authorizer quarantine credential JTI=11111111-2222-4333-8444-555555555555 --for 2h
   node-authorizer quarantine list
   node-authorizer release node/worker-1`,
@@ -55,8 +61,13 @@ Exit status: 0 the servers accept it, and the API server that was asked refuses 
 	}
 	cmd.AddCommand(newQuarantineList(a))
 	q := &quarantining{app: a, cmd: cmd, connection: addConnection(cmd)}
-	cmd.ValidArgsFunction = completeTarget(q.connection)
+	q.state = &stateFlags{app: a, connection: q.connection, inventory: true}
+	cmd.ValidArgsFunction = completeTarget(q.state)
 	flags := cmd.Flags()
+	flags.StringArrayVar(&q.state.from, "from", nil,
+		"with --dry-run, read the state from a file or folder of manifests, a snapshot, or - for stdin, instead of a cluster; "+
+			"can be repeated")
+	must(cmd.MarkFlagFilename("from"))
 	flags.StringVar(&q.reason, "reason", "", "why, for people; the node does not get to know it")
 	flags.DurationVar(&q.duration, "for", 0, "how long; it ends by itself then (default: until it is released)")
 	flags.StringSliceVar(&q.allow, "allow", nil, "what is not refused: drain, look; can be repeated (default: nothing)")
@@ -89,7 +100,9 @@ type quarantining struct {
 	app        *app
 	cmd        *cobra.Command
 	connection *connection
-	client     *quarantineClient
+	// state has the files of --from.
+	state  *stateFlags
+	client *quarantineClient
 
 	reason            string
 	duration, timeout time.Duration
@@ -108,6 +121,9 @@ func (q *quarantining) run(ctx context.Context, args []string) (*quarantineResul
 	if err != nil {
 		return nil, err
 	}
+	if len(q.state.from) > 0 {
+		return q.plan(ctx, target, rules)
+	}
 	config, err := q.connection.config()
 	if err != nil {
 		return nil, err
@@ -119,11 +135,8 @@ func (q *quarantining) run(ctx context.Context, args []string) (*quarantineResul
 	if err != nil {
 		return nil, err
 	}
-	if err := q.client.check(ctx, target); err != nil {
-		if !q.force {
-			return nil, fmt.Errorf("%w; --force quarantines it in any case", err)
-		}
-		q.app.warn("%v", err)
+	if err := q.orForce(q.client.check(ctx, target)); err != nil {
+		return nil, err
 	}
 	object, did, err := q.write(ctx, all, target, rules)
 	if err != nil {
@@ -134,9 +147,21 @@ func (q *quarantining) run(ctx context.Context, args []string) (*quarantineResul
 		q.client.await(ctx, result, object, q.timeout)
 	}
 	if target.Node != "" {
-		result.countSecrets(ctx, q.app, q.connection)
+		q.findSecrets(ctx, result)
 	}
 	return result, nil
+}
+
+// orForce returns why a target should not be quarantined, or with --force only warns of it.
+func (q *quarantining) orForce(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case !q.force:
+		return fmt.Errorf("%w; --force quarantines it in any case", err)
+	}
+	q.app.warn("%v", err)
+	return nil
 }
 
 func (q *quarantining) checkFlags(target quarantineTarget) ([]policyv1alpha1.QuarantineRule, error) {
@@ -169,7 +194,10 @@ func (q *quarantining) write(
 		ObjectMeta: metav1.ObjectMeta{Name: target.objectName()},
 		Spec:       policyv1alpha1.QuarantineSpec{Node: target.Node, Credential: target.Credential},
 	}
-	if found := quarantinesOf(all, target); len(found) > 0 {
+	if found := quarantinesOf(all, target); len(found) > 0 && q.client == nil {
+		changed, did := q.planUpdate(newest(found), rules)
+		return changed, did, nil
+	} else if len(found) > 0 {
 		return q.update(ctx, newest(found), rules)
 	}
 	if at := slices.IndexFunc(all, func(x policyv1alpha1.Quarantine) bool { return x.Name == object.Name }); at >= 0 {

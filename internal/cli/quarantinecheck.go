@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +30,7 @@ func (c *quarantineClient) check(ctx context.Context, target quarantineTarget) e
 	case err != nil:
 		return fmt.Errorf("find out whether node %s runs the control plane: %w", target.Node, err)
 	case why != "":
-		return fmt.Errorf("node %s runs the control plane, which nobody can change while the node is cut off: %s", target.Node, why)
+		return runsControlPlane(target.Node, why)
 	}
 	return nil
 }
@@ -44,7 +43,7 @@ func (c *quarantineClient) noSuchNode(ctx context.Context, name string) error {
 			known = append(known, list.Items[i].Name)
 		}
 	}
-	return fmt.Errorf("there is no node %q%s; the certificate of a node that was deleted stays valid", name, didYouMean(name, known))
+	return noNode(name, known)
 }
 
 // controlPlaneLabels are the labels of nodes that run the control plane.
@@ -59,10 +58,8 @@ func controlPlaneParts() []string {
 
 // controlPlane returns what shows that a node runs the control plane; empty if nothing does.
 func (c *quarantineClient) controlPlane(ctx context.Context, node *corev1.Node) (string, error) {
-	for _, label := range controlPlaneLabels() {
-		if _, has := node.Labels[label]; has {
-			return "it has the label " + label, nil
-		}
+	if why := labelledControlPlane(node.Labels); why != "" {
+		return why, nil
 	}
 	pods, err := c.cluster.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.Name).String(),
@@ -83,28 +80,38 @@ func isControlPlane(pod *corev1.Pod) bool {
 		return true
 	}
 	_, isMirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	return isMirror && slices.ContainsFunc(controlPlaneParts(), func(part string) bool {
-		return pod.Name == part || strings.HasPrefix(pod.Name, part+"-")
-	})
+	return isMirror && isControlPlanePart(pod.Name)
 }
 
 // checkCredential returns an error if API servers do not name credentials of this kind.
 func (c *quarantineClient) checkCredential(target quarantineTarget) error {
-	what, since := "tokens of service accounts", 30
-	if target.isCertificate() {
-		what, since = "client certificates", 32
-	}
+	what, _ := target.kindOfCredential()
 	served, err := c.cluster.Discovery().ServerVersion()
 	if err != nil {
 		return fmt.Errorf("find out whether the API server names %s: %w", what, err)
 	}
 	minor, err := strconv.Atoi(strings.TrimRight(served.Minor, "+"))
-	switch {
-	case err != nil || served.Major != "1":
+	if err != nil || served.Major != "1" {
 		return fmt.Errorf("find out whether the API server names %s: its version is %s", what, served.GitVersion)
-	case minor < since:
-		return fmt.Errorf("the API server is of Kubernetes %s.%d, and API servers name %s since 1.%d: the credential cannot be told "+
-			"from others of its user; quarantine the node instead", served.Major, minor, what, since)
 	}
-	return nil
+	return target.namedSince(minor)
+}
+
+// kindOfCredential names the credentials of the target's kind, and the minor version since which API servers name
+// them.
+func (t quarantineTarget) kindOfCredential() (what string, since int) {
+	if t.isCertificate() {
+		return "client certificates", 32
+	}
+	return "tokens of service accounts", 30
+}
+
+// namedSince returns an error if API servers of a minor version do not name credentials of the target's kind.
+func (t quarantineTarget) namedSince(minor int) error {
+	what, since := t.kindOfCredential()
+	if minor >= since {
+		return nil
+	}
+	return fmt.Errorf("the API server is of Kubernetes 1.%d, and API servers name %s since 1.%d: the credential cannot be told "+
+		"from others of its user; quarantine the node instead", minor, what, since)
 }

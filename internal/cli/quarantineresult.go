@@ -19,6 +19,12 @@ type quarantineResult struct {
 	quarantineTarget
 	// DryRun is true if nothing was changed.
 	DryRun bool `json:"dryRun,omitempty"`
+	// State is where the state comes from, with --from; omitted for a cluster.
+	State string `json:"state,omitempty"`
+	// CutsOff is what the Quarantine of a node refuses, and Limit whether the servers would accept it; both
+	// only with --from.
+	CutsOff *cutOff          `json:"cutsOff,omitempty"`
+	Limit   *quarantineLimit `json:"limit,omitempty"`
 	// Written says what was done with the Quarantine, or would be.
 	Written written `json:"written"`
 	// Reason is its reason.
@@ -35,6 +41,9 @@ type quarantineResult struct {
 	Refused  *effect `json:"refused,omitempty"`
 	// Secrets counts the secrets that the node's credential could read; omitted for credentials.
 	Secrets *secretCount `json:"secrets,omitempty"`
+	// UnboundTokens are the secrets among them whose tokens the Quarantine does not refuse; omitted if these
+	// could not be counted.
+	UnboundTokens *unboundTokens `json:"unboundTokens,omitempty"`
 	// Open is what the Quarantine does not end.
 	Open []string `json:"open"`
 	// Next is what else to do.
@@ -85,46 +94,61 @@ func (r *quarantineResult) status() int {
 // countTime bounds how long secrets are counted.
 const countTime = 20 * time.Second
 
-// countSecrets counts the secrets that the command reach lists for the node.
-func (r *quarantineResult) countSecrets(ctx context.Context, a *app, of *connection) {
+// findSecrets counts the secrets that the command reach lists for the node, and finds those with tokens that the
+// Quarantine does not refuse.
+func (q *quarantining) findSecrets(ctx context.Context, r *quarantineResult) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
+	flags := &stateFlags{app: q.app, connection: q.connection, parts: true}
+	state, err := flags.readState(ctx)
+	if err != nil {
+		r.Secrets = &secretCount{Incomplete: oneLine(err).Error()}
+		return
+	}
+	s, err := flags.newSession(ctx, state, nil)
+	if err != nil {
+		r.Secrets = &secretCount{Incomplete: oneLine(err).Error()}
+		return
+	}
+	q.findSecretsIn(ctx, r, s)
+}
+
+func (q *quarantining) findSecretsIn(ctx context.Context, r *quarantineResult, s *session) {
 	r.Secrets = &secretCount{}
-	count, incomplete, err := secretsOf(ctx, a, of, r.Node)
+	secrets, incomplete, err := s.secretsOf(r.Node)
 	if err != nil {
 		r.Secrets.Incomplete = oneLine(err).Error()
 		return
 	}
+	count := len(secrets)
 	r.Secrets.Count = &count
 	if incomplete {
 		r.Secrets.Incomplete = "not everything could be read"
 	}
+	if q.client != nil {
+		r.UnboundTokens = q.findTokens(ctx, secrets)
+	} else {
+		r.UnboundTokens = s.findTokens(secrets)
+	}
+	r.Open, r.Next = r.open(), r.next()
 }
 
-func secretsOf(ctx context.Context, a *app, of *connection, node string) (count int, incomplete bool, err error) {
-	flags := &stateFlags{app: a, connection: of, parts: true}
-	state, err := flags.readState(ctx)
-	if err != nil {
-		return 0, false, err
-	}
-	s, err := flags.newSession(ctx, state, nil)
-	if err != nil {
-		return 0, false, err
-	}
+// secretsOf returns the secrets that a node could read, sorted.
+func (s *session) secretsOf(node string) (secrets []tokenSecret, incomplete bool, err error) {
 	only, err := s.newFilter([]string{"secrets"}, "")
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	reached, err := s.reach(node, only)
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	for _, o := range reached.Objects {
 		if o.Kind == graph.Secret.String() {
-			count++
+			secrets = append(secrets, tokenSecret{Namespace: o.Namespace, Name: o.Name})
 		}
 	}
-	return count, len(reached.Missing) > 0, nil
+	return secrets, len(reached.Missing) > 0, nil
 }
 
 // drains reports whether the kubelet may follow its pods and write the status of its node.
@@ -147,6 +171,7 @@ func (r *quarantineResult) open() []string {
 		"Tokens that are bound to no pod, and credentials of others that were read on the node, are not refused.",
 		"What runs on the machine runs on, and the kubelet's own port answers: stop the machine, or cut off its network.",
 	)
+	lines = append(lines, r.UnboundTokens.open()...)
 	if r.drains() {
 		return append(lines, "The node stays Ready, because its kubelet may write its status: cordon it.")
 	}
@@ -167,13 +192,14 @@ func (r *quarantineResult) next() []nextStep {
 	if r.drains() {
 		pods = nextStep{"Delete its pods", "kubectl drain " + r.Node + " --ignore-daemonsets --delete-emptydir-data"}
 	}
-	return []nextStep{
+	return slices.Concat([]nextStep{
 		{"Keep new pods away from the node", "kubectl cordon " + r.Node},
 		pods,
 		{"Rotate the secrets that its pods use", "node-authorizer reach " + r.Node + " --kind secrets"},
+	}, r.UnboundTokens.steps(), []nextStep{
 		{"Keep the machine from joining again for good", "node-authorizer revoke " + r.Node},
 		{"End it", "node-authorizer release " + r.String()},
-	}
+	})
 }
 
 // text says how many secrets the node could read.

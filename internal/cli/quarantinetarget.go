@@ -143,8 +143,7 @@ func oneTarget(what string) cobra.PositionalArgs {
 }
 
 // completeTarget offers KIND/ and then the names of nodes.
-func completeTarget(connection *connection) cobra.CompletionFunc {
-	nodes := &stateFlags{connection: connection}
+func completeTarget(nodes *stateFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		kind, begin, named := strings.Cut(text, "/")
 		switch {

@@ -24,6 +24,9 @@ func (r quarantineResult) Text(p *render.Page) {
 		{Name: "reason", Value: r.Reason},
 		{Name: "until", Value: untilText(r.Until)},
 		{Name: "allowed", Value: r.allowedText()},
+		{Name: "cuts off", Value: r.CutsOff.text()},
+		{Name: "limit", Value: r.Limit.text()},
+		{Name: "state", Value: r.State},
 	}
 	if !r.DryRun {
 		fields = append(fields,

@@ -62,7 +62,7 @@ Exit status: 0 released, 2 there is no such Quarantine, or not all were deleted.
 
 // completeReleased offers what completeTarget does, and the names of Quarantines.
 func completeReleased(connection *connection) cobra.CompletionFunc {
-	targets := completeTarget(connection)
+	targets := completeTarget(&stateFlags{connection: connection})
 	of := resources.Resource{
 		Name: policyv1alpha1.QuarantineResource, Group: policyv1alpha1.Group, Kind: policyv1alpha1.QuarantineKind,
 		Versions: []string{policyv1alpha1.Version},

@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
@@ -31,42 +31,85 @@ func newScope(a *app) *cobra.Command {
 // manifestFormat is the output format of commands that write Kubernetes objects with comments.
 const manifestFormat render.Format = "manifest"
 
-// scopeFlags say where NodeScopes come from.
+// scopeFlags say where NodeScopes come from: from the manifests of -f, else from a cluster's state.
 type scopeFlags struct {
-	app        *app
-	files      []string
-	from       []string
-	connection *connection
+	files []string
+	state *stateFlags
 }
 
+// addScopes adds the flags of commands about NodeScopes that need nothing else of a state.
 func addScopes(a *app, cmd *cobra.Command) *scopeFlags {
-	f := &scopeFlags{app: a}
+	state := addState(a, cmd)
+	state.connection.otherwise = ", or name manifests of NodeScopes with -f"
+	return addScopeFiles(cmd, state)
+}
+
+// addScopeFiles adds -f.
+func addScopeFiles(cmd *cobra.Command, state *stateFlags) *scopeFlags {
+	f := &scopeFlags{state: state}
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil,
-		"read the NodeScopes of a file or folder of manifests, or of - for stdin, instead of a cluster's; can be repeated")
-	cmd.Flags().StringArrayVar(&f.from, "from", nil,
-		"read them from the manifests of a cluster's state, as --from of other commands; can be repeated")
+		"read the NodeScopes of a file or folder of manifests, or of - for stdin, instead of those of the state; can be repeated")
 	must(cmd.MarkFlagFilename("filename"))
-	must(cmd.MarkFlagFilename("from"))
-	f.connection = addConnection(cmd)
-	f.connection.otherwise = ", or name manifests of NodeScopes with -f"
 	return f
+}
+
+// read returns the scopes of -f, sorted by name; nil without -f.
+func (f *scopeFlags) read(ctx context.Context) ([]*v1alpha1.NodeScope, error) {
+	if len(f.files) == 0 {
+		return nil, nil
+	}
+	return nodescopes.Read(ctx, f.files, f.state.app.in)
 }
 
 // load returns the scopes, sorted by name, and the configuration of the cluster; nil without one.
 func (f *scopeFlags) load(cmd *cobra.Command) ([]*v1alpha1.NodeScope, *rest.Config, error) {
-	if paths := slices.Concat(f.files, f.from); len(paths) > 0 {
-		if name, ok := f.connection.given(cmd); ok {
-			return nil, nil, usagef("--%s has no effect with -f and --from, which replace the cluster: remove one of them", name)
+	if err := f.state.check(cmd); err != nil {
+		return nil, nil, err
+	}
+	if len(f.files) > 0 {
+		if len(f.state.from) > 0 {
+			return nil, nil, usagef("--from has no effect with -f, which replaces the NodeScopes of the state: remove one of them")
 		}
-		scopes, err := nodescopes.Read(cmd.Context(), paths, f.app.in)
+		if name, ok := f.state.connection.given(cmd); ok {
+			return nil, nil, usagef("--%s has no effect with -f, which replaces the cluster: remove one of them", name)
+		}
+		scopes, err := f.read(cmd.Context())
 		return scopes, nil, err
 	}
-	config, err := f.connection.config()
+	if len(f.state.from) > 0 {
+		scopes, err := f.state.nodeScopes(cmd.Context())
+		return scopes, nil, err
+	}
+	config, err := f.state.connection.config()
 	if err != nil {
 		return nil, nil, err
 	}
 	scopes, err := nodescopes.List(cmd.Context(), config)
 	return scopes, config, err
+}
+
+// nodeScopes returns the NodeScopes of the files of --from.
+func (f *stateFlags) nodeScopes(ctx context.Context) ([]*v1alpha1.NodeScope, error) {
+	state, err := f.readState(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.app.warnState(state)
+	return scopesOf(state)
+}
+
+// scopesOf returns the NodeScopes of a state, of which there must be some.
+func scopesOf(state *source.State) ([]*v1alpha1.NodeScope, error) {
+	for _, missing := range state.Missing() {
+		if missing.Kind == source.NodeScopes {
+			return nil, fmt.Errorf("%s: the NodeScopes could not be read: %s", state.Origin, missing.Reason)
+		}
+	}
+	scopes := state.NodeScopes()
+	if len(scopes) == 0 {
+		return nil, fmt.Errorf("%s has no NodeScopes: name manifests of scopes with -f", state.Origin)
+	}
+	return scopes, nil
 }
 
 // serverMinor is the version of a cluster; 0 without a cluster, and for versions that are not

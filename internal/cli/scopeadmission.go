@@ -26,7 +26,9 @@ Kubernetes 1.30.
 Policies see writes only. They enforce which tokens may write, objects with the name of
 the node, pods whose node the written object shows, what the Node authorizer and
 NodeRestriction let a node write, and what no rule names. They see no reads, and not
-the pod of an eviction or of an exec. What they do not enforce is in comments, on
+the pod of an eviction or of an exec. Of an impersonated request they see the user and the
+extra values that the requester chose, so that they do not hold an account that may
+impersonate others. What they do not enforce is in comments, on
 stderr, and with -o json in cannotExpress. Where they enforce, they let pass
 nothing that the NodeScope refuses; about labels of nodes and mirror pods they are
 stricter.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -31,9 +32,11 @@ The accounts are listed by name as long as the API server's limits allow, else b
 namespace, else as all service accounts. The server has no opinion about others.
 Print it again when scopes get other subjects.
 
-With --failure-policy Deny, the default, requests that are sent are refused while the
-server does not answer; with NoOpinion they are not scoped then. Comments in the
-output say what an outage means. The server's own users are never sent.
+With --failure-policy Deny, requests that are sent are refused while the server does not
+answer; with NoOpinion they are not scoped then. While all scopes at hand observe, the
+default is NoOpinion, so that an outage changes nothing. As soon as one enforces, and
+with --quarantines, it is Deny: print it again before you set mode: Enforce. Comments in
+the output say what an outage means. The server's own users are never sent.
 
 Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to send.`,
 		Example: `  node-authorizer scope authorization-config -f scopes/ > authorization.yaml
@@ -50,8 +53,9 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 	o := &scopewebhooks.Options{}
 	cmd.Flags().BoolVar(&o.Quarantines, "quarantines", false, "send all nodes and all tokens that are bound to a node, for quarantines")
 	policies := []string{string(scopewebhooks.Deny), string(scopewebhooks.NoOpinion)}
-	policy := cmd.Flags().String("failure-policy", policies[0],
-		"what happens to requests while the server does not answer: Deny or NoOpinion")
+	policy := cmd.Flags().String("failure-policy", "",
+		"what happens to requests while the server does not answer: Deny or NoOpinion "+
+			"(default: NoOpinion while all scopes observe, else Deny)")
 	must(cmd.RegisterFlagCompletionFunc("failure-policy", complete(func() []string { return policies })))
 	cmd.Flags().StringArrayVar(&o.ServerUsers, "server-user", []string{"system:serviceaccount:node-authorizer:node-authorizer"},
 		"a user as which the server itself asks the API server, which is never sent; can be repeated")
@@ -67,7 +71,7 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(policies, *policy) {
+		if *policy != "" && !slices.Contains(policies, *policy) {
 			return usagef("--failure-policy %q: want %s or %s%s", *policy, policies[0], policies[1], didYouMean(*policy, policies))
 		}
 		o.FailurePolicy = scopewebhooks.FailurePolicy(*policy)
@@ -88,6 +92,7 @@ func (a *app) scopeWebhooks(cmd *cobra.Command, f *scopeFlags, o *scopewebhooks.
 		return err
 	}
 	o.Scopes = scopes
+	o.FailurePolicy = cmp.Or(o.FailurePolicy, o.DefaultFailurePolicy())
 	if o.Minor == 0 {
 		if o.Minor, err = serverMinor(config); err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/accountlog"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
-	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -17,11 +16,11 @@ import (
 
 func newScopeCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "check FILE... --audit FILE",
+		Use:   "check -f FILE --audit FILE",
 		Short: "Show which requests of an audit log NodeScopes would have refused",
 		Long: `Puts the requests of audit logs to the NodeScopes of manifests and says which they
 would have refused, whatever their mode: by account, rule and code, with a count and
-an example. FILE is a file or a folder of manifests, or - for stdin.
+an example. The NodeScopes are those of -f, else those of the state of --from.
 
 What runs on which node comes from the state (--from) and from the log itself: the
 pods whose tokens are used, those whose status their node wrote, and those that were
@@ -29,29 +28,28 @@ bound. A request that would be refused only because neither shows its pod, or wh
 needs its object, is undecided. So is a write that only asNode lets pass and whose
 object NodeRestriction would have to see.
 
-Requests that were refused at the time are counted, and not decided.
+Requests that were refused at the time are counted, and not decided. Warnings name what
+the scopes leave open, whatever the log shows: tokens that the account may create for
+other nodes, and otherwise: Allow. They do not change the exit status.
 
 Exit status: 0 nothing would have been refused, 1 something would have been, 2 a
 request is undecided, the logs have none of the accounts, or a line could not be read.`,
-		Example: `  node-authorizer scope check scopes/ --audit '/var/log/kubernetes/audit*.log*' --from cluster.snapshot
+		Example: `  node-authorizer scope check -f scopes/ --audit '/var/log/kubernetes/audit*.log*' --from cluster.snapshot
 
   # What would be refused how often
-  node-authorizer scope check cilium.yaml --audit audit.log -o json | jq -r '.accounts[].findings[] | [.count, .code, .request] | @tsv'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("FILE is missing: name manifests of NodeScopes, or - for stdin")
-			}
-			return nil
-		},
+  node-authorizer scope check -f cilium.yaml --audit audit.log -o json | jq -r '.accounts[].findings[] | [.count, .code, .request] | @tsv'`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := &stateFlags{app: a, connection: &connection{}}
 	cmd.Flags().StringArrayVar(&state.from, "from", nil,
 		"read the state from a file or folder of manifests, a snapshot, or - for stdin; can be repeated")
 	must(cmd.MarkFlagFilename("from"))
+	scopes := addScopeFiles(cmd, state)
 	state.addBehaviour(cmd)
 	logs := addAuditLogs(cmd)
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		format, err := output.parse()
 		if err != nil {
 			return err
@@ -59,7 +57,10 @@ request is undecided, the logs have none of the accounts, or a line could not be
 		if err := state.check(cmd); err != nil {
 			return err
 		}
-		if slices.Contains(args, stdinName) && (slices.Contains(logs.paths, stdinName) || state.readsStdin()) {
+		if len(scopes.files)+len(state.from) == 0 {
+			return usagef("-f is missing: name manifests of NodeScopes, or - for stdin")
+		}
+		if slices.Contains(scopes.files, stdinName) && (slices.Contains(logs.paths, stdinName) || state.readsStdin()) {
 			return usagef("standard input (-) is given twice, but can be read only once")
 		}
 		files, err := logs.choose(a, state)
@@ -69,19 +70,24 @@ request is undecided, the logs have none of the accounts, or a line could not be
 		if len(files) == 0 {
 			return usagef("--audit is missing: name the files of an audit log, or - for stdin")
 		}
-		return a.checkScopes(cmd, state, args, files, format)
+		return a.checkScopes(cmd, scopes, files, format)
 	}
 	return cmd
 }
 
-func (a *app) checkScopes(cmd *cobra.Command, state *stateFlags, paths []string, files []auditlog.File, format render.Format) error {
-	scopes, err := nodescopes.Read(cmd.Context(), paths, a.in)
+func (a *app) checkScopes(cmd *cobra.Command, f *scopeFlags, files []auditlog.File, format render.Format) error {
+	scopes, err := f.read(cmd.Context())
 	if err != nil {
 		return err
 	}
-	evaluator, err := state.withoutCluster(cmd)
+	evaluator, err := f.state.withoutCluster(cmd)
 	if err != nil {
 		return err
+	}
+	if len(f.files) == 0 {
+		if scopes, err = scopesOf(evaluator.State); err != nil {
+			return err
+		}
 	}
 	checker, err := scopecheck.New(evaluator, scopes)
 	if err != nil {

@@ -26,8 +26,9 @@ grant the account and, from audit logs, what the account requested from which no
 and chooses for each resource and verb the tightest rule that fits all requests:
 objects with the node's name, lists that select the node, pods on the node and objects
 of other groups that are named like them, what the node itself may do, else anywhere.
-Each rule has a comment with the evidence.
-Rights of roles that the log does not show are listed.
+Each rule has a comment with the evidence. Rights of roles that the log does not show
+are listed. Warnings name what the scope leaves open, such as tokens that the account
+may create for other nodes.
 
 The node of a request is that of its token: Kubernetes 1.30 and later log it for
 tokens that are bound to a pod. Requests of other tokens are counted and named; an

@@ -34,6 +34,8 @@ type whoCanResult struct {
 	// kube-apiserver.
 	Quarantined int      `json:"quarantined,omitempty"`
 	Notes       []string `json:"notes,omitempty"`
+	// NodeScopes is the number of NodeScopes of the state. Their service accounts are not listed.
+	NodeScopes int `json:"nodeScopes,omitempty"`
 	// Why is the reason, if no node can and the reason is the same for all.
 	Why *verdict.Reason `json:"why,omitempty"`
 	// Missing is the missing state, because of which nodes may be missing.
@@ -75,6 +77,9 @@ objects only, by name, are listed apart. A node that may write only what has its
 name, such as its Node, is listed, and the answer says so. What files lack makes nodes
 undecided, and is named. A quarantined node is not listed, unless its Quarantine excepts
 the request; this assumes that kube-apiserver asks node-authorizer about Quarantines.
+
+Service accounts are not listed, also not those that NodeScopes hold to their node: ask
+can-i about one, with --pod or --token-node.
 
 Without -n the question is about one namespace only, and the answer says which; -A asks
 about all of them.

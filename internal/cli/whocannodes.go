@@ -28,7 +28,9 @@ func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) 
 	}
 	w := &whoCanSearch{
 		session: s, question: q,
-		result: whoCanResult{Request: q, Nodes: []nodeThatCan{}, NodesAsked: len(known), State: s.info()},
+		result: whoCanResult{
+			Request: q, Nodes: []nodeThatCan{}, NodesAsked: len(known), NodeScopes: len(s.State.NodeScopes()), State: s.info(),
+		},
 	}
 	if w.kind, w.related = nodeauthz.KindOf(q.Group, q.Resource); w.related && q.Name != "" {
 		w.paths = s.Node.PathsByNode(w.kind, q.Namespace, q.Name)

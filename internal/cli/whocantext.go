@@ -26,6 +26,9 @@ func (r whoCanResult) Text(p *render.Page) {
 	if r.Quarantined > 0 && len(r.Nodes) > 0 {
 		p.Line("  %s are refused because of Quarantines; this %s", render.Count(r.Quarantined, "node"), strings.Join(r.Notes, ", "))
 	}
+	if r.NodeScopes > 0 {
+		p.Line("  service accounts are not listed: ask can-i --pod about those of %s", render.Count(r.NodeScopes, "NodeScope"))
+	}
 	if n := len(r.Undecided); n > 0 {
 		p.Line("%s about %s: %s", render.Unsure.In("could not decide"), render.Count(n, "node"), some(r.Undecided, p.Wide()))
 	}

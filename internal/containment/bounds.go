@@ -60,11 +60,14 @@ type ranked struct {
 	exceeds bool
 }
 
-// tooLarge reports whether the spec is larger than is ever kept.
+// tooLarge reports whether the spec is larger than is ever kept. Then at most an extract of it is.
 func (r *ranked) tooLarge() bool { return r.size > maxSpec }
 
+// dropped reports whether something of the spec is to be kept, and is not.
+func (o *object) dropped() bool { return o.spec == nil && (o.size <= maxSpec || o.room > 0) }
+
 // rank returns the objects by age. The oldest are within the bounds, up to the first that does not
-// fit. An object that is too large by itself takes up no room. The result depends only on the
+// fit. An object that is too large by itself takes up the room of its extract. The result depends only on the
 // objects, so that all servers agree. A further object never brings another one into the bounds.
 func rank(objects []*object) []ranked {
 	slices.SortFunc(objects, older)
@@ -72,12 +75,12 @@ func rank(objects []*object) []ranked {
 	room, full := maxSpecs, false
 	for i, o := range objects {
 		all[i] = ranked{object: o}
-		if o.size > maxSpec {
+		if o.size > maxSpec && o.room == 0 {
 			continue
 		}
-		full = full || i >= maxObjects || o.size > room
+		full = full || i >= maxObjects || o.room > room
 		if all[i].exceeds = full; !full {
-			room -= o.size
+			room -= o.room
 		}
 	}
 	return all

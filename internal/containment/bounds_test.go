@@ -13,13 +13,26 @@ import (
 )
 
 func sized(n, size int) *object {
-	return &object{
+	room := size
+	if size > maxSpec {
+		room = 0
+	}
+	return keeping(n, size, room)
+}
+
+// keeping is an object of whose spec a part is kept.
+func keeping(n, size, room int) *object {
+	o := &object{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("o-%06d", n), UID: types.UID(fmt.Sprint(n)), ResourceVersion: "1",
 			CreationTimestamp: metav1.NewTime(time.Unix(int64(n), 0)),
 		},
-		spec: make([]byte, min(size, maxSpec+1)), size: size,
+		size: size, room: room,
 	}
+	if size <= maxSpec || room > 0 {
+		o.spec = make([]byte, room)
+	}
+	return o
 }
 
 func within(all []ranked) (names []string) {
@@ -35,18 +48,22 @@ func TestTheOldestObjectsAreWithinTheBounds(t *testing.T) {
 	for _, tc := range []struct {
 		rule    string
 		objects int
-		size    int
+		object  func(n int) *object
 		want    int
 	}{
-		{"as many as fit", maxObjects, 100, maxObjects},
-		{"more than are used", maxObjects + 100, 100, maxObjects},
-		{"specs that use up all bytes", 1000, maxSpec, maxSpecs / maxSpec},
-		{"objects that are too large take no room", 1000, maxSpec + 1, 1000},
+		{"as many as fit", maxObjects, func(n int) *object { return sized(n, 100) }, maxObjects},
+		{"more than are used", maxObjects + 100, func(n int) *object { return sized(n, 100) }, maxObjects},
+		{"specs that use up all bytes", 1000, func(n int) *object { return sized(n, maxSpec) }, maxSpecs / maxSpec},
+		{"objects that are too large take no room", 1000, func(n int) *object { return sized(n, maxSpec+1) }, 1000},
+		{
+			"objects that are too large take the room of what is kept of them", 1000,
+			func(n int) *object { return keeping(n, 1<<20, 32<<10) }, maxSpecs / (32 << 10),
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var objects []*object
 			for i := range tc.objects {
-				objects = append(objects, sized(tc.objects-i, tc.size))
+				objects = append(objects, tc.object(tc.objects-i))
 			}
 			got := within(rank(objects))
 			if len(got) != tc.want || got[0] != "o-000001" || got[len(got)-1] != fmt.Sprintf("o-%06d", tc.want) {
@@ -57,9 +74,19 @@ func TestTheOldestObjectsAreWithinTheBounds(t *testing.T) {
 }
 
 func TestSpecsOutOfBoundsAreDropped(t *testing.T) {
+	t.Run("whole specs", func(t *testing.T) {
+		dropSpecs(t, func(n int) *object { return sized(n, maxSpec) })
+	})
+	t.Run("parts of specs that are too large", func(t *testing.T) {
+		dropSpecs(t, func(n int) *object { return keeping(n, 1<<20, 22<<10) })
+	})
+}
+
+func dropSpecs(t *testing.T, make func(n int) *object) {
+	t.Helper()
 	k := newKept()
 	for i := range 2000 {
-		k.put(sized(2000-i, maxSpec)) // the oldest come last
+		k.put(make(2000 - i)) // the oldest come last
 		if k.bytes > 2*maxSpecs {
 			t.Fatalf("after %d objects, %d bytes are held", i, k.bytes)
 		}
@@ -67,7 +94,7 @@ func TestSpecsOutOfBoundsAreDropped(t *testing.T) {
 	held := 0
 	for _, r := range rank(k.all()) {
 		held += len(r.spec)
-		if !r.exceeds && r.spec == nil {
+		if !r.exceeds && r.dropped() {
 			t.Fatalf("%s is within the bounds, and its spec was dropped", r.Name)
 		}
 	}
@@ -155,7 +182,7 @@ func FuzzReadPage(f *testing.F) {
 			return
 		}
 		for _, r := range rank(into.all()) {
-			if r.tooLarge() != (r.spec == nil) || len(r.spec) > maxSpec {
+			if !r.tooLarge() && r.spec == nil || len(r.spec) > maxSpec || len(r.spec) != r.room {
 				t.Errorf("%s has a spec of %d bytes, and %d are kept", r.Name, r.size, len(r.spec))
 			}
 			newScopes().compile([]ranked{r}, time.Now())

@@ -80,20 +80,35 @@ func age(n int) metav1.ObjectMeta {
 
 // accepted returns the condition of an object, as CODE GENERATION; empty if it has none.
 func (c *cluster) accepted(path string) string {
-	var read v1alpha1.NodeScope
-	var raw struct {
-		Status v1alpha1.NodeScopeStatus `json:"status"`
-	}
-	if found, err := c.Get(path, &raw); err != nil || !found {
+	condition, generation := c.condition(path)
+	if condition == nil {
 		return ""
 	}
-	read.Status = raw.Status
-	for _, condition := range read.Status.Conditions {
+	return fmt.Sprint(condition.Reason, " ", generation)
+}
+
+// message returns the message of the condition of an object; empty if it has none.
+func (c *cluster) message(path string) string {
+	condition, _ := c.condition(path)
+	if condition == nil {
+		return ""
+	}
+	return condition.Message
+}
+
+func (c *cluster) condition(path string) (*metav1.Condition, int64) {
+	var read struct {
+		Status v1alpha1.NodeScopeStatus `json:"status"`
+	}
+	if found, err := c.Get(path, &read); err != nil || !found {
+		return nil, 0
+	}
+	for i, condition := range read.Status.Conditions {
 		if condition.Type == v1alpha1.ConditionAccepted {
-			return fmt.Sprint(condition.Reason, " ", read.Status.ObservedGeneration)
+			return &read.Status.Conditions[i], read.Status.ObservedGeneration
 		}
 	}
-	return ""
+	return nil, 0
 }
 
 func (c *cluster) expectStatus(path, want string) {

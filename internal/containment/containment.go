@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/objectevents"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/quarantine"
@@ -42,7 +43,7 @@ type Live struct {
 	opts        Options
 	rest        rest.Interface
 	parameters  runtime.ParameterCodec
-	events      *events
+	events      *objectevents.Recorder
 	scopes      *scopes
 	quarantines *quarantines
 	// ofScopes and ofQuarantines are nil for what is not followed.
@@ -73,7 +74,7 @@ func New(opts Options) (*Live, error) {
 	if l.rest, l.parameters, err = newREST(config); err != nil {
 		return nil, err
 	}
-	l.events = newEvents(client, &l.opts)
+	l.events = objectevents.New(client, opts.Now, opts.Observer.ContainmentWriteFailed)
 	if opts.NodeScopes {
 		l.ofScopes = l.newFollower(v1alpha1.NodeScopeResource, v1alpha1.NodeScopeKind, l.scopes)
 	}
@@ -87,7 +88,7 @@ func New(opts Options) (*Live, error) {
 func (l *Live) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { l.events.write(ctx) })
+	running.Go(func() { l.events.Run(ctx) })
 	for _, f := range l.followers() {
 		running.Go(func() { f.run(ctx) })
 	}

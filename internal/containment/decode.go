@@ -53,7 +53,10 @@ func decodeObject(text []byte) (*object, error) {
 	}}
 	if o.size = len(in.Spec); o.size <= maxSpec {
 		o.spec = append([]byte{}, in.Spec...) // not nil, even if there is no spec
+	} else {
+		o.spec, o.left = extract(in.Spec)
 	}
+	o.room = len(o.spec)
 	if len(in.Status) <= maxStatus {
 		o.status = decodeStatus(in.Status)
 	}

@@ -8,7 +8,8 @@
 //
 // Whoever may create these objects can create many, large and broken ones. Lists are read object
 // by object, only small specs are kept, the sizes of all specs have a bound, and the oldest
-// objects count first. A flood of changes is compiled in batches; a single change takes effect
+// objects count first. Of a NodeScope that is too large, the subjects and the mode are kept, within
+// the same bound. A flood of changes is compiled in batches; a single change takes effect
 // at once.
 //
 // The server also says what became of each object, in a status condition and, if it is broken,

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/objectevents"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -44,7 +45,7 @@ type follower struct {
 	age            *staleness.Age
 	store          *store
 	writer         *writer
-	events         *events
+	events         *objectevents.Recorder
 	reports        *reports
 	changed        chan struct{}
 	// trouble is why the resource cannot be followed; nil if it can.
@@ -174,7 +175,7 @@ func (f *follower) apply(ctx context.Context) {
 	outcomes := f.compiler.compile(objects, f.opts.Now())
 	f.synced.Store(true)
 	f.writer.want(outcomes)
-	f.events.queue(f.kind, f.reports.changed(outcomes))
+	recordBroken(f.events, f.kind, f.reports.changed(outcomes))
 	f.readDropped(ctx, objects)
 }
 
@@ -182,7 +183,7 @@ func (f *follower) apply(ctx context.Context) {
 func (f *follower) readDropped(ctx context.Context, objects []ranked) {
 	read, restored := 0, false
 	for _, o := range objects {
-		if o.exceeds || o.tooLarge() || o.spec != nil {
+		if o.exceeds || !o.dropped() {
 			continue
 		}
 		if read++; read > readAtOnce {

@@ -14,10 +14,14 @@ type object struct {
 	metav1.TypeMeta
 	// ObjectMeta has the name, UID, resource version, generation and creation time only.
 	metav1.ObjectMeta
-	// spec is the JSON of the spec; nil if it is too large, or if there is no room for it.
+	// spec is the JSON of the spec, or of its extract if it is too large; nil if there is none, or if there
+	// is no room for it.
 	spec []byte
-	// size is the size of the spec in bytes, even if the spec is not kept.
-	size int
+	// size is the size of the whole spec in bytes, and room that of what is to be kept, even if there is no
+	// room for it.
+	size, room int
+	// left is how many subjects of a spec that is too large are not in its extract.
+	left unread
 	// status is the zero value if it is not one that a server writes.
 	status status
 }

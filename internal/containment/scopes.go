@@ -24,7 +24,8 @@ type scopes struct {
 
 // scope is a NodeScope. It is compiled again only if its spec changes.
 type scope struct {
-	spec string
+	// spec is the spec, and extract that of one that is too large; at most one is set.
+	spec, extract string
 	// use is in use; nil if nothing is.
 	use *nodescope.Scope
 	// valid is the last valid generation; nil if there was none.
@@ -84,15 +85,32 @@ func (s *scopes) read(o *ranked) *scope {
 	case o.exceeds:
 		return &scope{code: LimitExceeded, message: exceedsMessage}
 	case o.tooLarge():
-		return &scope{use: was.valid, valid: was.valid, code: TooLarge, message: tooLargeMessage(o, lastValidScope)}
+		return was.large(o)
 	case o.spec == nil: // it is being read again
 		return &scope{use: was.use, valid: was.valid, code: LimitExceeded, message: exceedsMessage}
-	case was.use != nil && was.spec == string(o.spec):
+	case was.use != nil && was.spec != "" && was.spec == string(o.spec):
 		return was
 	}
 	next := compileScope(o.object)
 	if next.valid == nil && was.valid != nil {
 		next.use, next.valid = was.valid, was.valid
+	}
+	return next
+}
+
+// large returns what follows a scope whose new generation is too large: the last valid generation is in use,
+// and else the generation refuses its accounts, if it says Enforce.
+func (s *scope) large(o *ranked) *scope {
+	next := &scope{use: s.valid, valid: s.valid, code: TooLarge, extract: string(o.spec)}
+	next.message = tooLargeMessage(o, lastValidScope) + o.left.String()
+	switch {
+	case s.valid != nil:
+	case o.dropped(): // it is being read again
+		next.use = s.use
+	case s.use != nil && s.extract != "" && s.extract == next.extract:
+		next.use = s.use
+	default:
+		next.use = nodescope.Broken(&v1alpha1.NodeScope{ObjectMeta: o.ObjectMeta, Spec: readableSpec(o.spec)})
 	}
 	return next
 }
@@ -105,6 +123,7 @@ func compileScope(o *object) *scope {
 		compiled, errs := nodescope.Compile(as)
 		if len(errs) == 0 {
 			next.use, next.valid = compiled, compiled
+			next.message += leavesOpen(&as.Spec)
 			return next
 		}
 		err = errs.ToAggregate()
@@ -115,6 +134,27 @@ func compileScope(o *object) *scope {
 	next.use = nodescope.Broken(as)
 	next.code, next.message = Invalid, clipped(fmt.Sprintf("%v; %s", err, lastValidScope))
 	return next
+}
+
+// leavesOpen says through what the accounts of an enforced scope leave their node; empty if there is nothing.
+func leavesOpen(spec *v1alpha1.NodeScopeSpec) string {
+	holes := nodescope.Holes(spec)
+	if spec.Mode != v1alpha1.Enforce || len(holes) == 0 {
+		return ""
+	}
+	const named = 3 // of which the messages fit into a condition and an event
+	text := "; but "
+	for i, h := range holes {
+		if i == named {
+			text += fmt.Sprintf("; and %d more", len(holes)-named)
+			break
+		}
+		if i > 0 {
+			text += "; "
+		}
+		text += h.Message
+	}
+	return clipped(text)
 }
 
 // readableSpec returns the subjects and the mode of a spec of which other parts cannot be decoded.

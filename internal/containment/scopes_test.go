@@ -102,19 +102,138 @@ func TestAScopeThatNeverWasValid(t *testing.T) {
 	expectInUse(t, live, "other", "")
 }
 
-func TestAScopeThatIsTooLargeIsNotInUse(t *testing.T) {
+// largeScope is larger than servers read.
+func largeScope(mode string, subjects ...any) map[string]any {
+	return map[string]any{"spec": map[string]any{
+		"anywhere": []any{map[string]any{"resourceNames": []any{strings.Repeat("x", 1<<20)}}},
+		"mode":     mode, "subjects": subjects,
+	}}
+}
+
+func account(name string) any { return map[string]any{"namespace": "kube-system", "name": name} }
+
+func TestAScopeThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	var many []any
+	for i := range nodescope.MaxListed + 6 {
+		many = append(many, account(fmt.Sprintf("agent-%d", i)))
+	}
+	for _, tc := range []struct {
+		rule  string
+		scope map[string]any
+		// refused are the accounts that are refused, others some that are not.
+		refused, others []string
+		message         string
+	}{
+		{"refuses its accounts if it says Enforce", largeScope("Enforce", account("agent")), []string{"agent"}, []string{"other"}, ""},
+		{"refuses nobody if it does not", largeScope("Observe", account("agent")), nil, []string{"agent"}, ""},
+		{
+			"refuses as many accounts as are read, and says how many are not",
+			largeScope("Enforce", many...),
+			[]string{"agent-0", "agent-63"},
+			[]string{"agent-64", "agent-69"},
+			"subjects that are not read, and whose accounts are not refused: 6",
+		},
+		{
+			"refuses the accounts that can be read",
+			largeScope("Enforce", account(strings.Repeat("a", 100<<10)), "worse", 7, []any{account("inner")}, account("agent")),
+			[]string{"agent"},
+			[]string{"inner"},
+			"subjects that are not read, and whose accounts are not refused: 4",
+		},
+		{
+			"says so if no account can be read", largeScope("Enforce", "all"), nil,
+			[]string{"agent"},
+			"subjects that are not read, and whose accounts are not refused: 1",
+		},
+		{"has subjects that are no list", map[string]any{"spec": map[string]any{
+			"mode": "Enforce", "subjects": strings.Repeat("x", 100<<10),
+		}}, nil, []string{"agent"}, "subjects that are not read, and whose accounts are not refused: all"},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.put(scopePath("large"), tc.scope)
+			live, _ := follow(t, c, containment.Options{})
+			expectCounts(t, live, "nodescopes", "TooLarge 1")
+			for _, name := range tc.refused {
+				expectInUse(t, live, name, "large")
+			}
+			for _, name := range tc.others {
+				expectInUse(t, live, name, "")
+			}
+			c.expectStatus(scopePath("large"), "TooLarge 1")
+			eventually(t, "there is an event", func() bool { return len(c.events()) == 1 })
+			event := c.events()[0]
+			if event.Reason != "TooLarge" || event.InvolvedObject.Kind != v1alpha1.NodeScopeKind {
+				t.Errorf("the event is %+v", event)
+			}
+			said := strings.Contains(event.Message, "not refused")
+			if said != (tc.message != "") || !strings.HasSuffix(event.Message, tc.message) {
+				t.Errorf("the event says %q, want %q", event.Message, tc.message)
+			}
+		})
+	}
+}
+
+// TestWhatATooLargeScopeRefusesFollowsIt: its generations replace each other, and what was valid once stays.
+func TestWhatATooLargeScopeRefusesFollowsIt(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	large := agentScope(v1alpha1.Enforce, "pods")
-	large.Spec.Anywhere[0].ResourceNames = []string{strings.Repeat("x", 1<<20)}
-	c.put(scopePath("large"), large)
+	c.put(scopePath("agent"), largeScope("Enforce", account("agent")))
 	live, _ := follow(t, c, containment.Options{})
-	expectCounts(t, live, "nodescopes", "TooLarge 1")
+	expectInUse(t, live, "agent", "agent")
+	c.put(scopePath("agent"), largeScope("Enforce", account("other")))
+	expectInUse(t, live, "other", "agent")
 	expectInUse(t, live, "agent", "")
-	c.expectStatus(scopePath("large"), "TooLarge 1")
-	eventually(t, "there is an event", func() bool { return len(c.events()) == 1 })
-	if event := c.events()[0]; event.Reason != "TooLarge" || event.InvolvedObject.Kind != v1alpha1.NodeScopeKind {
-		t.Errorf("the event is %+v", event)
+	// The same subjects and mode, and nothing else.
+	c.put(scopePath("agent"), map[string]any{"spec": map[string]any{"mode": "Enforce", "subjects": []any{account("other")}}})
+	c.expectStatus(scopePath("agent"), "Accepted 3")
+	c.put(scopePath("agent"), agentScope(v1alpha1.Enforce, "pods"))
+	expectInUse(t, live, "agent", "agent anywhere[0][pods]")
+	c.put(scopePath("agent"), largeScope("Enforce", account("other")))
+	c.expectStatus(scopePath("agent"), "TooLarge 5")
+	expectInUse(t, live, "agent", "agent anywhere[0][pods]")
+	expectInUse(t, live, "other", "")
+}
+
+// TestTheStatusSaysWhatAScopeLeavesOpen: only of one that enforces, and without another condition.
+func TestTheStatusSaysWhatAScopeLeavesOpen(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	open := func(mode v1alpha1.Mode, otherwise v1alpha1.Effect, resources ...string) *v1alpha1.NodeScope {
+		s := agentScope(mode)
+		s.Spec.Otherwise = otherwise
+		for _, r := range resources {
+			s.Spec.Anywhere = append(s.Spec.Anywhere, v1alpha1.AnywhereRule{
+				APIGroups: []string{""}, Resources: []string{r}, Verbs: []string{"create"},
+			})
+		}
+		return s
+	}
+	many := make([]string, nodescope.MaxListed)
+	for i := range many {
+		many[i] = "serviceaccounts/token"
+	}
+	c.put(scopePath("observes"), open(v1alpha1.Observe, v1alpha1.Allow, "serviceaccounts/token"))
+	c.put(scopePath("held"), open(v1alpha1.Enforce, v1alpha1.Deny, "pods"))
+	c.put(scopePath("open"), open(v1alpha1.Enforce, v1alpha1.Allow, "serviceaccounts/token"))
+	c.put(scopePath("wide-open"), open(v1alpha1.Enforce, v1alpha1.Allow, many...))
+	follow(t, c, containment.Options{})
+	for name, want := range map[string]string{
+		"observes": "the servers use this generation", "held": "the servers use this generation",
+		"open": "the servers use this generation; but anywhere[0] lets the account create tokens, and nothing requires that they " +
+			"are bound to a pod on its node: such a token can name another node; what no rule names is not held to the node",
+	} {
+		eventually(t, name+" says "+want, func() bool { return c.message(scopePath(name)) == want })
+	}
+	c.expectStatus(scopePath("open"), "Accepted 1")
+	eventually(t, "the message is bounded", func() bool {
+		message := c.message(scopePath("wide-open"))
+		return strings.HasSuffix(message, "; and 62 more") && len(message) < 1024
+	})
+	if events := c.events(); len(events) > 0 {
+		t.Errorf("there are events: %v", events)
 	}
 }
 

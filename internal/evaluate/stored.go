@@ -165,6 +165,22 @@ func (e *Evaluator) Unasked(req *access.Request) string {
 	return ""
 }
 
+// RefusesName returns the NodeScope that lets a create pass because an authorizer does not know the name, and
+// that refuses it in admission if the object has another name than the node of the token. Both are empty if there
+// is none.
+func (e *Evaluator) RefusesName(req *access.Request) (scope, node string) {
+	if e.Scopes == nil || !e.ofAuthorization() || req.Verb != "create" || !req.ResourceRequest || req.Name != "" || req.Subresource != "" {
+		return "", ""
+	}
+	other := *req
+	other.Name = ":" // no object and no node has this name
+	answer, err := e.decideScopes(&other)
+	if err != nil || answer.Decision != verdict.Deny || answer.Code != nodescope.ScopeNameNotNode {
+		return "", ""
+	}
+	return answer.Scope, answer.Node
+}
+
 // QuarantineOf returns the name of the state's Quarantine of a node; empty if there is none, and if the
 // configured authorizers do not include it.
 func (e *Evaluator) QuarantineOf(node string) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -158,6 +159,92 @@ func TestTooManyWaitingRequestsAreAnsweredAtOnce(t *testing.T) {
 					"authorize limited": requests - tc.waits + 1 - tc.others,
 					"authorize expired": tc.waits + tc.others + 1,
 				})
+			})
+		})
+	}
+}
+
+// TestServiceAccountsTakePartOfThePlaces: whoever may create SubjectAccessReviews can ask for any account.
+func TestServiceAccountsTakePartOfThePlaces(t *testing.T) {
+	const most = 40
+	for _, tc := range []struct {
+		rule          string
+		opts          freshness.Options
+		account, node func(i int) string
+		waits         int
+		// another are those of 40 requests of another account on the node that may still wait, and own those
+		// of 40 requests of the node itself.
+		another, own int
+	}{
+		{
+			"one account on one node",
+			freshness.Options{MaxPerNode: most},
+			func(int) string { return "agent" }, func(int) string { return "worker" }, most / 4, most / 4, most / 2,
+		},
+		{
+			"many accounts on one node",
+			freshness.Options{MaxPerNode: most},
+			func(i int) string { return fmt.Sprint("agent-", i) }, func(int) string { return "worker" }, most / 2, 0, most / 2,
+		},
+		{
+			"one account on many nodes",
+			freshness.Options{MaxTotal: most},
+			func(int) string { return "agent" }, func(i int) string { return fmt.Sprint("node-", i) }, most / 4, most / 4, most / 2,
+		},
+		{
+			"many accounts on many nodes",
+			freshness.Options{MaxTotal: most},
+			func(i int) string { return fmt.Sprint("agent-", i) }, func(i int) string { return fmt.Sprint("node-", i) },
+			most / 2, 0, most / 2,
+		},
+		{
+			"one account, with one place",
+			freshness.Options{MaxPerNode: 1},
+			func(int) string { return "agent" }, func(int) string { return "worker" }, 1, 0, 0,
+		},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, o := newCluster(), &outcomes{}
+				tc.opts.Waited = o.waited
+				w := freshness.New(c, tc.opts)
+				defer w.Stop()
+				evaluate := w.Authorize(limit, func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
+					opinion, err := c.evaluate(ctx, req)
+					if on := req.Extra[nodeidentity.ExtraNode]; len(on) == 1 {
+						opinion.Node = on[0]
+					}
+					return opinion, err
+				}, c.probe)
+				const requests = 100
+				of := func(account, node string, i int) *access.Request {
+					r := get(node, fmt.Sprint("secret-", i))
+					r.User = "system:serviceaccount:kube-system:" + account
+					r.Extra = map[string][]string{nodeidentity.ExtraNode: {node}}
+					return r
+				}
+				limited := 0
+				var answered []func() int
+				for _, batch := range []struct {
+					requests []*access.Request
+					waits    int
+				}{
+					{times(requests, func(i int) *access.Request { return of(tc.account(i), tc.node(i), i) }), tc.waits},
+					{times(most, func(i int) *access.Request { return of("another", "worker", requests+i) }), tc.another},
+					{times(most, func(i int) *access.Request { return get("worker", fmt.Sprint("own-", i)) }), tc.own},
+				} {
+					answered = append(answered, all(t, evaluate, batch.requests))
+					limited += len(batch.requests) - batch.waits
+					o.want(t, map[string]int{"authorize limited": limited})
+				}
+				for _, wait := range answered {
+					wait()
+				}
+				waits := tc.waits + tc.another + tc.own
+				o.want(t, map[string]int{"authorize expired": waits, "authorize limited": limited})
+				// All places are free again.
+				all(t, evaluate, []*access.Request{of("agent", "worker", 0)})()
+				o.want(t, map[string]int{"authorize expired": waits + 1, "authorize limited": limited})
 			})
 		})
 	}

@@ -32,7 +32,7 @@ func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related
 		if limit <= 0 {
 			return opinion, nil
 		}
-		w.wait(ctx, kindAuthorize, opinion.Node, limit, accessQuestion(req, related, asked), func() bool {
+		w.wait(ctx, kindAuthorize, askerOf(opinion.Node, req.User), limit, accessQuestion(req, related, asked), func() bool {
 			opinion, err = next(ctx, req)
 			return err == nil && opinion.Stale
 		})
@@ -70,7 +70,7 @@ func (w *Waiter) Admit(limit time.Duration, next decision.Admit) decision.Admit 
 		if limit <= 0 {
 			return answer
 		}
-		w.wait(ctx, kindAdmit, answer.Node, limit, &question{asked: asked}, func() bool {
+		w.wait(ctx, kindAdmit, askerOf(answer.Node, req.User), limit, &question{asked: asked}, func() bool {
 			answer = next(ctx, req)
 			return answer.Stale
 		})

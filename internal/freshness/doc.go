@@ -14,7 +14,8 @@
 // that node again. Each different question is probed once, for any number of requests that
 // ask it and of changes that arrived in the meantime. If too many requests of a node wait,
 // for example because it asks for objects that it may not read, its further requests are
-// answered at once.
+// answered at once. Service accounts on nodes, which NodeScopes hold to their node, cannot
+// take all places: half of them are for the nodes.
 //
 // Until the state has been read, a refusal that a lag could explain is an error, not an
 // answer.

@@ -27,6 +27,8 @@ type queues struct {
 
 	mu     sync.Mutex
 	byNode map[string]*queue
+	// taken are the places of all nodes.
+	taken places
 	// dirty holds the nodes that have changes to handle. While it is not empty, one
 	// goroutine probes the questions of these nodes.
 	dirty    map[*queue]struct{}
@@ -36,7 +38,7 @@ type queues struct {
 // queue holds the waiting requests of one node.
 type queue struct {
 	node      string
-	waiting   int
+	taken     places
 	questions map[any]*pendingQuestion
 }
 
@@ -49,21 +51,24 @@ type pendingQuestion struct {
 // waiter is one request that waits.
 type waiter struct {
 	queue *queue
-	key   any
-	wake  chan struct{} // has one element if the evaluator should be asked again
+	// account is the service account that asks; empty for the node itself.
+	account string
+	key     any
+	wake    chan struct{} // has one element if the evaluator should be asked again
 }
 
 func newQueues(maxPerNode, maxTotal int) *queues {
 	return &queues{
 		maxPerNode: maxPerNode, maxTotal: maxTotal,
-		byNode: map[string]*queue{}, dirty: map[*queue]struct{}{},
+		byNode: map[string]*queue{}, dirty: map[*queue]struct{}{}, taken: newPlaces(),
 	}
 }
 
-// enter adds a waiting request. It returns nil if too many wait already. Changes since the
+// enter adds a waiting request of a node, or of a service account on the node. It returns nil if too many wait
+// already. Changes since the
 // question was evaluated have been probed when enter returns, or will be.
-func (qs *queues) enter(node string, q *question) *waiter {
-	t := &waiter{key: q.key, wake: make(chan struct{}, 1)}
+func (qs *queues) enter(node, account string, q *question) *waiter {
+	t := &waiter{key: q.key, account: account, wake: make(chan struct{}, 1)}
 	if t.key == nil {
 		t.key = t
 	}
@@ -80,11 +85,11 @@ func (qs *queues) add(t *waiter, node string, probe func() bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.byNode[node]
-	if int(qs.waiting.Load()) >= qs.maxTotal || q != nil && q.waiting >= qs.maxPerNode {
+	if !qs.taken.allow(t.account, qs.maxTotal) || q != nil && !q.taken.allow(t.account, qs.maxPerNode) {
 		return false
 	}
 	if q == nil {
-		q = &queue{node: node, questions: map[any]*pendingQuestion{}}
+		q = &queue{node: node, questions: map[any]*pendingQuestion{}, taken: newPlaces()}
 		qs.byNode[node] = q
 	}
 	a := q.questions[t.key]
@@ -94,7 +99,8 @@ func (qs *queues) add(t *waiter, node string, probe func() bool) bool {
 	}
 	a.waiters[t] = struct{}{}
 	t.queue = q
-	q.waiting++
+	q.taken.take(t.account, 1)
+	qs.taken.take(t.account, 1)
 	qs.waiting.Add(1)
 	return true
 }
@@ -106,7 +112,8 @@ func (qs *queues) leave(t *waiter) {
 	if delete(a.waiters, t); len(a.waiters) == 0 {
 		delete(q.questions, t.key)
 	}
-	if q.waiting--; q.waiting == 0 {
+	qs.taken.take(t.account, -1)
+	if q.taken.take(t.account, -1); q.taken.all == 0 {
 		delete(qs.byNode, q.node)
 		delete(qs.dirty, q)
 	}

@@ -77,6 +77,9 @@ func (m *queuesModel) step(b byte) {
 
 func nodeNamed(n int) string { return fmt.Sprintf("node-%d", n) }
 
+// accountNamed returns nothing for the node itself.
+func accountNamed(n int) string { return []string{"", "a", "", "b"}[n] }
+
 func (m *queuesModel) enter(about [2]int, probed bool) {
 	q := &question{asked: m.queues.changes.Load()}
 	if probed {
@@ -85,7 +88,7 @@ func (m *queuesModel) enter(about [2]int, probed bool) {
 	if m.isRelated(about) {
 		return // the evaluator would have allowed it
 	}
-	if t := m.queues.enter(nodeNamed(about[0]), q); t != nil {
+	if t := m.queues.enter(nodeNamed(about[0]), accountNamed(about[1]), q); t != nil {
 		m.waiting = append(m.waiting, waitingRequest{t, about, probed})
 	}
 }
@@ -112,6 +115,9 @@ func (m *queuesModel) checkEmpty() {
 	m.queues.mu.Lock()
 	defer m.queues.mu.Unlock()
 	qs := m.queues
+	if t := &qs.taken; t.all+t.accounts+len(t.byAccount) != 0 {
+		m.t.Errorf("places that are taken: %+v", t)
+	}
 	if n := qs.waiting.Load(); n != 0 || len(qs.byNode) > 0 || len(qs.dirty) > 0 || qs.checking {
 		m.t.Errorf("left: %d requests, %d queues, %d dirty, checking %v", n, len(qs.byNode), len(qs.dirty), qs.checking)
 	}

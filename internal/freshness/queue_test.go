@@ -13,7 +13,7 @@ func TestQueuesAreEmptyAfterAllWaits(t *testing.T) {
 		running.Go(func() {
 			for j := range 500 {
 				node := fmt.Sprintf("node-%d", (i+j)%20)
-				waiting := qs.enter(node, &question{key: j % 3, probe: func() bool { return j%2 == 0 }})
+				waiting := qs.enter(node, "", &question{key: j % 3, probe: func() bool { return j%2 == 0 }})
 				qs.changed(node)
 				if waiting != nil {
 					qs.leave(waiting)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Cluster is the state that lags behind the API server, such as that of package source.
@@ -29,7 +31,8 @@ type Options struct {
 	// after it has returned true. Nil means that the state is complete.
 	Synced func() bool
 	// MaxPerNode and MaxTotal limit how many requests of one node and of all nodes may
-	// wait at once. Further requests are answered at once.
+	// wait at once. Further requests are answered at once. Service accounts together have
+	// half of the places, and each a quarter.
 	MaxPerNode, MaxTotal int
 	// Waited, if set, is called after each wait with the kind of question ("authorize",
 	// "admit"), the outcome of the wait and its duration.
@@ -92,15 +95,25 @@ func (w *Waiter) complete() bool {
 	return true
 }
 
+// asker is who asks: a node, or a service account on it.
+type asker struct{ node, account string }
+
+func askerOf(node, user string) asker {
+	if _, _, account := nodeidentity.ServiceAccount(user); account {
+		return asker{node, user}
+	}
+	return asker{node: node}
+}
+
 // wait makes a request of a node wait, at most for the given time. It calls ask whenever the
 // answer may have changed, until ask returns false: the answer is not stale. If the question
 // has a probe, ask is only called after the probe returned true.
-func (w *Waiter) wait(ctx context.Context, kind, node string, limit time.Duration, q *question, ask func() (stale bool)) {
-	if !w.cluster.KnowsNode(node) {
+func (w *Waiter) wait(ctx context.Context, kind string, of asker, limit time.Duration, q *question, ask func() (stale bool)) {
+	if !w.cluster.KnowsNode(of.node) {
 		return
 	}
 	begin := time.Now()
-	t := w.queues.enter(node, q)
+	t := w.queues.enter(of.node, of.account, q)
 	if t == nil {
 		w.opts.Waited(kind, Limited, 0)
 		return

@@ -48,7 +48,7 @@ func (l *Live) readConfigMap(s *source, store cache.Store) {
 		return
 	}
 	read := object.(*corev1.ConfigMap)
-	l.events.queue(read, s.apply(iam.ParseConfigMap(read.Data, s.name, finding.Place{Object: s.name})))
+	record(l.events, read, s.apply(iam.ParseConfigMap(read.Data, s.name, finding.Place{Object: s.name})))
 }
 
 func (l *Live) missing(s *source) finding.Finding {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/objectevents"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
@@ -100,7 +101,7 @@ func (s *Source) Healthy() bool {
 type Live struct {
 	opts    Options
 	sources []*source
-	events  *events
+	events  *objectevents.Recorder
 }
 
 // New returns a Live that follows its sources when Run is called.
@@ -145,7 +146,7 @@ func (l *Live) openConfigMap(s *source) error {
 		return fmt.Errorf("connect to cluster %s: %w", l.opts.Cluster.Host, err)
 	}
 	s.name = "ConfigMap " + l.opts.Namespace + "/" + l.opts.Name
-	l.events = newEvents(client, l.opts)
+	l.events = objectevents.New(client, l.opts.Now, l.opts.Observer.EventFailed)
 	s.follow = func(ctx context.Context, s *source) { l.followConfigMap(ctx, s, client) }
 	return nil
 }
@@ -165,7 +166,7 @@ func (l *Live) Run(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	if l.events != nil {
-		following.Go(func() { l.events.write(ctx) })
+		following.Go(func() { l.events.Run(ctx) })
 	}
 	for _, s := range l.sources {
 		following.Go(func() { s.follow(ctx, s) })

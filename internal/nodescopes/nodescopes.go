@@ -53,7 +53,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*v1alpha1.Nod
 		return nil, fmt.Errorf("read NodeScopes: %w", err)
 	}
 	if len(scopes) == 0 {
-		return nil, fmt.Errorf("%s has no NodeScope (a snapshot never has one): name the manifests of the scopes", origin)
+		return nil, fmt.Errorf("%s has no NodeScope: name the manifests of the scopes; a snapshot is read with --from", origin)
 	}
 	sortByName(scopes)
 	return scopes, nil

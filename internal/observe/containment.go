@@ -2,6 +2,7 @@ package observe
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/component-base/metrics"
@@ -10,10 +11,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/containment"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
-// maxAccounts is the maximum number of accounts with a metric of their own. A NodeScope about a
-// namespace is about any number.
+// maxAccounts is the maximum number of accounts, and namespaces, with a metric of their own.
 const maxAccounts = 200
 
 // otherAccounts stands for all further accounts.
@@ -22,6 +23,9 @@ const otherAccounts = "other"
 // scopeRefusals counts what NodeScopes refuse or, in the mode Observe, would refuse.
 type scopeRefusals struct {
 	counts *metrics.CounterVec
+
+	// policy has the NodeScopes that are enforced; nil without any.
+	policy *atomic.Pointer[nodescope.Policy]
 
 	mu       sync.Mutex
 	accounts map[string]bool
@@ -45,13 +49,21 @@ func (m *Metrics) ScopeRefused(r *decision.ScopeRefusal) {
 	m.scopes.counts.WithLabelValues(m.scopes.account(r.Account), string(r.Code), string(mode)).Inc()
 }
 
-// account returns the label of an account: NAMESPACE/NAME.
+// account returns the label of an account: NAMESPACE/NAME if a NodeScope names it, or NAMESPACE/* if one is
+// about its namespace. Whoever may create SubjectAccessReviews can ask for accounts that do not exist.
 func (s *scopeRefusals) account(user string) string {
 	namespace, name, ok := nodeidentity.ServiceAccount(user)
-	if !ok {
+	if !ok || s.policy == nil {
 		return otherAccounts
 	}
 	account := namespace + "/" + name
+	switch named, all := s.policy.Load().About(user); {
+	case named:
+	case all:
+		account = namespace + "/*"
+	default: // the NodeScope has changed since
+		return otherAccounts
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -68,11 +80,14 @@ func (s *scopeRefusals) account(user string) string {
 type Containment interface {
 	Stats() []containment.Stats
 	QuarantinedNodes() int
+	// Policy has the NodeScopes that are enforced.
+	Policy() *atomic.Pointer[nodescope.Policy]
 }
 
-// WatchContainment exports the numbers of NodeScopes and Quarantines at each scrape. It must not be
-// called twice.
+// WatchContainment exports the numbers of NodeScopes and Quarantines at each scrape. It must be called before
+// requests are counted, and not twice.
 func (m *Metrics) WatchContainment(of Containment) {
+	m.scopes.policy = of.Policy()
 	desc := func(name, help string, labels ...string) *metrics.Desc {
 		return metrics.NewDesc(prefix+name, help, labels, nil, metrics.ALPHA, "")
 	}

@@ -32,6 +32,7 @@ const (
 // Checker decides the requests of a log.
 type Checker struct {
 	evaluator *evaluate.Evaluator
+	objects   []*v1alpha1.NodeScope
 	policy    *atomic.Pointer[nodescope.Policy]
 	// scopes decides with the state; names does without NodeRestriction, for the names of created
 	// objects; others has the rules other than asNode.
@@ -85,7 +86,7 @@ func (c *counter) requests() int { return max(c.begun, c.ended) }
 // not valid in the scopes.
 func New(e *evaluate.Evaluator, scopes []*v1alpha1.NodeScope) (*Checker, error) {
 	c := &Checker{
-		evaluator: e, pods: map[accountlog.PodOnNode]bool{},
+		evaluator: e, objects: scopes, pods: map[accountlog.PodOnNode]bool{},
 		waiting: map[waiting]*counts{}, findings: map[findingKey]*counts{}, seen: map[string]bool{},
 	}
 	policy, err := compile(scopes)

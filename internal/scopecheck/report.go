@@ -27,6 +27,8 @@ type Report struct {
 	// Accounts are the accounts of which something would be refused or is undecided, the most
 	// frequent first.
 	Accounts []Account `json:"accounts"`
+	// Warnings are parts of the scopes through which their accounts leave their node, whatever the log shows.
+	Warnings []Warning `json:"warnings"`
 	// Silent are subjects of scopes of which the log has no request.
 	Silent []string `json:"silent"`
 	// MoreRefusals is the number of requests that are counted above and not among the accounts,
@@ -98,6 +100,12 @@ func (r *Report) Text(p *render.Page) {
 		p.Table(2, []string{"", "CODE", "SCOPE AND RULE", "REQUEST", "COUNT", "NODES", "EXAMPLE"}, rows)
 		for _, why := range a.reasons() {
 			p.Line("  undecided: %s", why)
+		}
+	}
+	if len(r.Warnings) > 0 {
+		p.Section("Warnings")
+		for i := range r.Warnings {
+			p.Line("  %s", render.Unsure.In(r.Warnings[i].text()))
 		}
 	}
 	if len(r.Silent) > 0 {

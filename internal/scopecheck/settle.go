@@ -34,7 +34,7 @@ func (c *Checker) Report() *Report {
 		r.Accounts = append(r.Accounts, Account{account, findings})
 	}
 	slices.SortFunc(r.Accounts, func(a, b Account) int { return strings.Compare(a.Account, b.Account) })
-	r.Silent = c.silent()
+	r.Silent, r.Warnings = c.silent(), c.warnings()
 	return r
 }
 

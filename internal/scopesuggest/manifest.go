@@ -9,19 +9,29 @@ import (
 	"unicode"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// maxComment is the longest line of a comment, in characters.
-const maxComment = 400
+const (
+	// maxComment is the longest comment, in characters.
+	maxComment = 400
+	// columns is the width of the lines of comments.
+	columns = 100
+)
 
 // manifest is YAML that is being written.
 type manifest struct{ strings.Builder }
 
 func (m *manifest) line(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
 
-// comment writes text, which may be of an attacker, as one line.
+// comment writes text, which may be of an attacker. Lines after the first are indented, so that none of them
+// can be taken for another comment.
 func (m *manifest) comment(indent, format string, args ...any) {
-	m.WriteString(indent + "# " + oneLine(fmt.Sprintf(format, args...)) + "\n")
+	text, mark := oneLine(fmt.Sprintf(format, args...)), indent+"# "
+	hang := len(text) - len(strings.TrimLeft(text, " ")) + 2
+	for _, line := range render.Wrap(text, columns-len(mark), hang) {
+		m.WriteString(mark + line + "\n")
+	}
 }
 
 func oneLine(text string) string {
@@ -71,13 +81,16 @@ func (s *Suggestion) introduction(m *manifest) {
 		m.comment("", "NodeScope for the service account %s, from audit logs: %s of %s.", s.Account,
 			count(s.Requests, "request"), count(s.Nodes, "node"))
 		if s.First != nil {
-			m.comment("", "From %s to %s. What the account asks for less often than that is not in it.",
+			m.comment("", "From %s to %s. What the account does less often is not in it.",
 				s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
 		}
 	}
-	m.comment("", "It observes. Check what it would refuse with node-authorizer scope check before you set mode: Enforce.")
+	m.comment("", "It observes. Before you set mode: Enforce, see with node-authorizer scope check what it refuses.")
 	for _, why := range s.Invalid {
 		m.comment("", "The API server would not accept it: %s.", why)
+	}
+	for _, hole := range s.Warnings {
+		m.comment("", "Warning: %s.", hole.Message)
 	}
 	for _, note := range s.Notes {
 		m.comment("", "Note: %s.", note)
@@ -168,13 +181,13 @@ func (s *Suggestion) leftOver(m *manifest) {
 		return
 	}
 	if len(s.NeverUsed) > 0 {
-		m.line("# Rights that roles grant and that the logs do not show. The scope refuses them; better, remove them:")
+		m.comment("", "Rights that the logs do not show. The scope refuses them; better, remove them from the roles:")
 	}
 	for _, r := range s.NeverUsed {
 		m.comment("", "- %s: granted by %s, never used", r.text(), r.GrantedBy)
 	}
 	if len(s.Wildcards) > 0 {
-		m.line("# Rights with a star, and what the logs show of them:")
+		m.comment("", "Rights with a star, and what the logs show of them:")
 	}
 	for _, w := range s.Wildcards {
 		used := w.Used

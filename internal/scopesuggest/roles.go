@@ -29,9 +29,8 @@ var namedLikePods = []group{
 // meaning is known, and allows the rest anywhere.
 func FromRoles(namespace, name string, grants []rbac.Grant) *Suggestion {
 	s := newSuggestion(namespace, name, Roles)
-	s.Notes = append(s.Notes, "there was no audit log: nothing shows what the account needs. Writes of nodes, pods and CiliumEndpoints "+
-		"are limited to the token's node because agents write those of their node; everything else that roles grant is allowed anywhere. "+
-		"Observe it, or give audit logs with --audit")
+	s.Notes = append(s.Notes, "without an audit log (--audit), nothing shows what the account needs. Writes of nodes, pods and "+
+		"CiliumEndpoints are limited to the token's node; everything else that roles grant is allowed anywhere")
 	var all []ruled
 	for i, g := range grants {
 		for _, right := range rightsOf(g) {

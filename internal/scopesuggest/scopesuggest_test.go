@@ -28,6 +28,11 @@ func (knows) OnNode(namespace, pod, node string) bool {
 	return namespace == "shop" && pod == "api" && node == "a"
 }
 
+// allows lets the node do everything.
+type allows struct{ knows }
+
+func (allows) AsNode(*access.Request, string) bool { return true }
+
 func request(node, verb, apiGroup, resource, namespace, name string) *accountlog.Request {
 	resource, sub, _ := strings.Cut(resource, "/")
 	return &accountlog.Request{
@@ -305,6 +310,25 @@ func TestRightsThatWereNeverUsed(t *testing.T) {
 	}
 }
 
+// TestTokensThatNoRuleHoldsAreAWarning: requests for tokens that the node itself could not make need a rule for
+// any node.
+func TestTokensThatNoRuleHoldsAreAWarning(t *testing.T) {
+	for node, asNode := range map[scopesuggest.Node]bool{allows{}: true, knows{}: false} {
+		c := scopesuggest.NewCollector(node, nil)
+		c.Request(request("a", "create", "", "serviceaccounts/token", "kube-system", "agent"))
+		s := c.Suggest("kube-system", "agent")
+		sameManifest(t, s)
+		if warned := strings.Contains(s.Manifest(), "# Warning: anywhere[0] lets the account create tokens"); warned == asNode ||
+			(len(s.Warnings) > 0) == asNode {
+			t.Errorf("as the node: %v: %v\n%s", asNode, s.Warnings, s.Manifest())
+		}
+	}
+	star := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
+	if s := scopesuggest.FromRoles("kube-system", "agent", []rbac.Grant{grant(star, "")}); len(s.Warnings) != 1 {
+		t.Errorf("a star: %v", s.Warnings)
+	}
+}
+
 // TestTextOfTheLogStaysInItsComment: names and user agents are an attacker's.
 func TestTextOfTheLogStaysInItsComment(t *testing.T) {
 	c := scopesuggest.NewCollector(knows{}, nil)
@@ -349,6 +373,31 @@ func TestGuessesFromRoles(t *testing.T) {
 		t.Errorf("got %+v", s.Scope.Spec)
 	}
 	sameManifest(t, s)
+}
+
+// TestCommentsFitALine: only a word that is longer does not.
+func TestCommentsFitALine(t *testing.T) {
+	c := scopesuggest.NewCollector(knows{}, nil)
+	long := strings.Repeat("word ", 60)
+	c.Request(request("a", "get", "", "things", "ns", long))
+	without := request("", "get", "", "things", "ns", "b")
+	without.UserAgent = long
+	c.Request(without)
+	many := make([]rbac.Grant, 20)
+	for i := range many {
+		many[i] = grant(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}}, "")
+		many[i].Role.Name = fmt.Sprintf("role-%d", i)
+	}
+	invalid := c.Suggest("kube-system", "agent")
+	invalid.Invalid, invalid.Notes = []string{long}, []string{long}
+	for _, s := range []*scopesuggest.Suggestion{invalid, scopesuggest.FromRoles("kube-system", "agent", many)} {
+		for line := range strings.Lines(s.Manifest()) {
+			text, comment := strings.CutPrefix(strings.TrimSpace(line), "#")
+			if comment && len(strings.TrimRight(line, "\n")) > 100 && len(strings.Fields(text)) > 1 {
+				t.Errorf("%d characters: %s", len(line), line)
+			}
+		}
+	}
 }
 
 // TestMoreResourcesThanRules: a NodeScope has 64 rules of a kind at most.

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -47,6 +48,8 @@ type Suggestion struct {
 	AsItsNode int `json:"asItsNode"`
 	// Notes say what the suggestion does not take into account.
 	Notes []string `json:"notes"`
+	// Warnings are parts of the scope through which the account leaves its node.
+	Warnings []nodescope.Hole `json:"warnings"`
 	// Invalid says why an API server would not accept the scope: it has more rules than it may have.
 	Invalid []string `json:"invalid,omitempty"`
 }
@@ -135,7 +138,7 @@ func scopeName(namespace, name string) string {
 func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 	return &Suggestion{
 		Account: namespace + "/" + name, Basis: basis, Evidence: []Evidence{}, NeverUsed: []Right{}, Wildcards: []Wildcard{},
-		Notes: []string{},
+		Notes: []string{}, Warnings: []nodescope.Hole{},
 		Scope: Scope{
 			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.NodeScopeKind, Metadata: Metadata{scopeName(namespace, name)},
 			Spec: v1alpha1.NodeScopeSpec{

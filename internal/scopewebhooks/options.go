@@ -27,7 +27,7 @@ type Options struct {
 	// ServerUsers are the users of the server itself. They are never sent: the server could not
 	// start while it has to answer about its own requests.
 	ServerUsers []string
-	// FailurePolicy is Deny or NoOpinion.
+	// FailurePolicy is Deny or NoOpinion. [Options.DefaultFailurePolicy] is the one that fits.
 	FailurePolicy FailurePolicy
 	// Minor is the Kubernetes version of the API server; 0 if it is not known, so that only what
 	// all versions since 1.32 know is used.
@@ -52,6 +52,15 @@ func (o *Options) check() error {
 
 // Selection says how exactly the accounts of the scopes are selected.
 func (o *Options) Selection() Selection { return newSelector(o.Scopes).selection() }
+
+// DefaultFailurePolicy is the failure policy with which an outage changes no more than the scopes do:
+// NoOpinion while nothing refuses, and Deny as soon as one scope enforces, or with quarantines.
+func (o *Options) DefaultFailurePolicy() FailurePolicy {
+	if o.OnlyObserves() {
+		return NoOpinion
+	}
+	return Deny
+}
 
 // OnlyObserves reports whether no scope refuses anything.
 func (o *Options) OnlyObserves() bool {

@@ -270,6 +270,32 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
+func TestTheDefaultFailurePolicyRefusesAsSoonAsSomethingDoes(t *testing.T) {
+	with := func(mode v1alpha1.Mode) *v1alpha1.NodeScope {
+		s := scope("agent", v1alpha1.Subject{Namespace: "kube-system", Name: "agent"})
+		s.Spec.Mode = mode
+		return s
+	}
+	for _, tc := range []struct {
+		rule        string
+		quarantines bool
+		scopes      []*v1alpha1.NodeScope
+		want        scopewebhooks.FailurePolicy
+	}{
+		{"all observe", false, []*v1alpha1.NodeScope{with(v1alpha1.Observe), with(v1alpha1.Observe)}, scopewebhooks.NoOpinion},
+		{"one enforces", false, []*v1alpha1.NodeScope{with(v1alpha1.Observe), with(v1alpha1.Enforce)}, scopewebhooks.Deny},
+		{"an unknown mode", false, []*v1alpha1.NodeScope{with("")}, scopewebhooks.Deny},
+		{"all observe, with quarantines", true, []*v1alpha1.NodeScope{with(v1alpha1.Observe)}, scopewebhooks.Deny},
+		{"only quarantines", true, nil, scopewebhooks.Deny},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			if got := options(t, tc.quarantines, tc.scopes...).DefaultFailurePolicy(); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestNothingToSend(t *testing.T) {
 	o := options(t, false)
 	if _, err := scopewebhooks.Authorization(o); !errors.Is(err, scopewebhooks.ErrNothingToSend) {

@@ -104,7 +104,21 @@ func (o *Options) failure(d *document) {
 		d.line("    # While the server does not answer, nothing is scoped and nothing is quarantined: Node and RBAC decide. Whoever")
 		d.line("    # can stop the server, or cut it off from the API server, is free of both.")
 	}
+	for _, line := range o.observing() {
+		d.line("    # %s", line)
+	}
 	d.line("    failurePolicy: %s", o.FailurePolicy)
+}
+
+// observing says when the failure policy no longer fits.
+func (o *Options) observing() []string {
+	if o.FailurePolicy != NoOpinion || !o.OnlyObserves() {
+		return nil
+	}
+	return []string{
+		"All scopes at hand observe, so an outage changes nothing. Write this again before one enforces: the",
+		"default is Deny then.",
+	}
 }
 
 func (o *Options) cache(d *document) {
@@ -152,6 +166,9 @@ func Admission(o *Options) (string, error) {
 		"Fail":   "Without an answer such a write is refused.",
 		"Ignore": "Without an answer such a write is admitted, whatever the scopes say.",
 	}[failure])
+	for _, line := range o.observing() {
+		d.line("  # %s", line)
+	}
 	d.line("  failurePolicy: %s", failure)
 	d.line("  matchConditions:")
 	v := variables{

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +26,29 @@ type TestedServer struct {
 // mode is Node.
 func Serve(t *testing.T, objects map[string][]string, forbidden []string, authorization string) *TestedServer {
 	t.Helper()
+	return serve(t, objects, forbidden, authorization, withoutWaits)
+}
+
+// ServeContained does the same with NodeScopes and Quarantines.
+func ServeContained(t *testing.T, objects map[string][]string, forbidden []string, authorization string) *TestedServer {
+	t.Helper()
+	s := serve(t, objects, forbidden, authorization, containing)
+	for _, resource := range []string{"nodescopes", "quarantines"} {
+		if slices.Contains(forbidden, resource) {
+			continue
+		}
+		eventually(t, resource+" are read", func() bool {
+			got, err := s.get(s.caller, "/readyz?verbose")
+			return err == nil && strings.Contains(got.body, "[+]"+resource+" ok")
+		})
+	}
+	return s
+}
+
+func serve(
+	t *testing.T, objects map[string][]string, forbidden []string, authorization string, configure func(*v1alpha1.ServerConfiguration),
+) *TestedServer {
+	t.Helper()
 	api := newAPIServer(t)
 	for _, resource := range forbidden {
 		api.forbidden[resource] = true
@@ -39,7 +64,7 @@ func Serve(t *testing.T, objects map[string][]string, forbidden []string, author
 		write(t, tested.AuthorizationConfig, []byte(authorization))
 	}
 	tested.testServer = newTestServer(t, api, func(c *v1alpha1.ServerConfiguration) {
-		withoutWaits(c)
+		configure(c)
 		if authorization != "" {
 			c.Authorization.Mode, c.Authorization.ConfigFile = v1alpha1.ChainMode, tested.AuthorizationConfig
 		}
@@ -54,13 +79,26 @@ func Serve(t *testing.T, objects map[string][]string, forbidden []string, author
 // Review sends a document to the webhook of its kind and returns the answer.
 func (s *TestedServer) Review(document string) string {
 	s.t.Helper()
+	answer, ok := s.TryReview(document)
+	if !ok {
+		s.t.Fatal("there is no answer yet")
+	}
+	return answer
+}
+
+// TryReview does the same. It returns false if the server says that it has no answer yet.
+func (s *TestedServer) TryReview(document string) (answer string, ok bool) {
+	s.t.Helper()
 	path := authorizePath
 	if strings.Contains(document, `"AdmissionReview"`) {
 		path = admitPath
 	}
 	got, err := s.post(s.caller, path, document)
-	if err != nil || got.status != 200 {
+	switch {
+	case err == nil && got.status == http.StatusServiceUnavailable:
+		return "", false
+	case err != nil || got.status != http.StatusOK:
 		s.t.Fatalf("%s: %+v, %v", path, got, err)
 	}
-	return got.body
+	return got.body, true
 }

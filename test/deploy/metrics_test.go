@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -152,3 +154,7 @@ func (containmentStats) Stats() []containment.Stats {
 }
 
 func (containmentStats) QuarantinedNodes() int { return 0 }
+
+func (containmentStats) Policy() *atomic.Pointer[nodescope.Policy] {
+	return new(atomic.Pointer[nodescope.Policy])
+}
