@@ -205,12 +205,28 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 		b.together(PodCreate, all, guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
 	}
 	guards = allOf(guards, b.guardsOf(createToken, namespace))
+	if b.enforced > 0 {
+		b.requestsNewTokens(v, namespace, guards)
+		return
+	}
 	b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
 	for _, name := range missing {
 		b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
-		if b.scopeOf(namespace, name) != nil { // its tokens without a node are something else
-			for _, of := range [...]string{"", name} {
-				b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, b.rightVertex(createToken, namespace, of))
+	}
+}
+
+// requestsNewTokens gives the service accounts that only bindings name where NodeScopes matter: a token without a
+// node is something else, and tokens are bound to nodes since 1.31. Source: KEP-4193.
+func (b *builder) requestsNewTokens(v vertex, namespace, guards string) {
+	for _, name := range b.missingAccounts(namespace) {
+		for _, of := range [...]string{"", name} {
+			token := b.rightVertex(createToken, namespace, of)
+			scoped := b.scopeOf(namespace, name) != nil
+			if scoped {
+				b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, token)
+			}
+			if !scoped || b.cluster.Features.Minor() >= 31 {
+				b.together(TokenRequest, b.newAccount(namespace, name), guards, v, token)
 			}
 		}
 	}

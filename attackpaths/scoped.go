@@ -31,8 +31,14 @@ const (
 	scopedHolding
 )
 
-// ownFree is the variant of a role that the attacker can bind to an identity that no scope limits.
-const ownFree = scopedHolding + 1
+// Variants of roles.
+const (
+	// ownFree is one that the attacker can bind to an identity that no scope limits.
+	ownFree = scopedHolding + 1 + iota
+	// heldInScopes is one that is bound to an account in scopes. The account is the name; the role gives nothing
+	// by itself, and rules that are added to it count as far as the scopes let them pass.
+	heldInScopes
+)
 
 // Facts about scopes.
 const (
@@ -274,10 +280,22 @@ func (b *builder) expandScoped(v vertex, k key) {
 		free := edge{to: b.fact(holdsFree, ""), arg: -1, dependsOn: b.condition(dependsOnScopes)}
 		b.out[v] = append(b.out[v], free, edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: free.dependsOn})
 	}
+	b.holdsRoles(v, a)
 	if !b.ownsAll(v, a) {
 		b.givesParts(v, k, a, a.others, place{})
 	}
 }
+
+// holdsRoles notes the roles that are bound to an account.
+func (b *builder) holdsRoles(v vertex, a *scopedAccount) {
+	condition := b.condition(dependsOnScopes)
+	for _, h := range a.held {
+		to := b.vertex(key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role})
+		b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: condition})
+	}
+}
+
+func (a *scopedAccount) user() string { return userOfAccount(a.namespace, a.name) }
 
 // ownsAll adds the steps to cluster-admin, which owns the rest, and reports whether there is one.
 func (b *builder) ownsAll(v vertex, a *scopedAccount) (owns bool) {

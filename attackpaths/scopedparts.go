@@ -76,13 +76,14 @@ func (b *builder) partsOf(a *scopedAccount) {
 	}
 }
 
-// add puts a part where it belongs: whoever creates an object chooses its name, so that each token may
-// create one.
+// add puts a part where it belongs. Whoever creates an object chooses its name, and whoever selects objects the
+// selector, so that each token may do so.
 func (a *scopedAccount) add(p part) {
-	if p.needs&^needsNewName == 0 {
+	ofNode := p.needs &^ needsSelector
+	if ofNode&^needsNewName == 0 {
 		a.others = append(a.others, p)
 	}
-	if p.needs != 0 && (p.needs != needsNewName || p.namesNewObject()) {
+	if ofNode != 0 && (ofNode != needsNewName || p.namesNewObject()) {
 		a.perNode = append(a.perNode, p)
 	}
 }
