@@ -36,7 +36,7 @@ func (b *builder) expandRight(v vertex, k key) {
 		b.impersonatesAccounts(v, k)
 		return
 	}
-	if requestKinds[r].namespaced && k.namespace == "" {
+	if requestKinds[r].namespaced && k.namespace == "" && k.role == 0 {
 		for _, ns := range b.namespaces {
 			if k.name == "" || b.exists(r, ns, k.name) {
 				b.implies(v, b.rightVertex(r, ns, k.name))
@@ -62,9 +62,9 @@ func (b *builder) expandRight(v vertex, k key) {
 	case patchPods:
 		b.changesPods(v, k)
 	case execPods:
-		b.eachPod(PodExec, v, k, b.guardsOf(r, k.namespace), mayRun)
+		b.startsProcesses(v, k, "")
 	case attachPods:
-		b.eachPod(PodExec, v, k, allOf(dependsOnAttach, b.guardsOf(r, k.namespace)), mayRun)
+		b.startsProcesses(v, k, dependsOnAttach)
 	case addContainers:
 		b.addsContainers(v, k)
 	case proxyNodes:
@@ -269,6 +269,9 @@ func (b *builder) impersonatesAccounts(v vertex, k key) {
 
 // podsOf are the pods that a right is about.
 func (b *builder) podsOf(k key) []int32 {
+	if k.role != 0 {
+		return b.podsOnNode(k)
+	}
 	if k.name == "" {
 		return b.podsIn[k.namespace]
 	}
@@ -278,12 +281,24 @@ func (b *builder) podsOf(k key) []int32 {
 	return nil
 }
 
-// eachPod adds a step to the pods that a right is about.
-func (b *builder) eachPod(code Code, v vertex, k key, dependsOn string, keep func(*inventory.Pod) bool) {
+// startsProcesses gives the pods in which a right lets processes be started.
+func (b *builder) startsProcesses(v vertex, k key, dependsOn string) {
+	guards := b.guardsOfPods(right(k.variant))
 	for _, i := range b.podsOf(k) {
-		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && keep(p) {
-			b.step(code, v, b.podVertex(i), -1, dependsOn)
+		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && mayRun(p) {
+			b.step(PodExec, v, b.podVertex(i), -1, allOf(dependsOn, guards(p.Namespace)))
 		}
+	}
+}
+
+// guardsOfPods is guardsOf for pods of which many are in one namespace after the other.
+func (b *builder) guardsOfPods(r right) func(namespace string) string {
+	last, guards := "", ""
+	return func(namespace string) string {
+		if namespace != last {
+			last, guards = namespace, b.guardsOf(r, namespace)
+		}
+		return guards
 	}
 }
 
@@ -294,10 +309,10 @@ func (b *builder) createsPods(v vertex, namespace string, r right) {
 // changesPods gives the pods whose image a right lets be replaced. Pod Security then looks at the
 // whole pod.
 func (b *builder) changesPods(v vertex, k key) {
-	guards := b.guardsOf(patchPods, k.namespace)
+	guards := b.guardsOfPods(patchPods)
 	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; !p.Mirror && (k.name == "" || k.name == p.Name.Name) {
-			b.together(PodUpdate, b.podVertex(i), guards, v, b.admits(p))
+			b.together(PodUpdate, b.podVertex(i), guards(p.Namespace), v, b.admits(p))
 		}
 	}
 }

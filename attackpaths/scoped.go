@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
@@ -97,7 +98,7 @@ func (g *Graph) Notes() []string {
 
 // collectScopes finds out whether scopes are enforced.
 func (b *builder) collectScopes() {
-	b.scoped = map[string]*scopedAccount{}
+	b.scoped = map[inventory.Name]*scopedAccount{}
 	if b.cluster.NodeScopes == nil {
 		return
 	}
@@ -113,11 +114,11 @@ func (b *builder) scopeOf(namespace, name string) *scopedAccount {
 	if b.enforced == 0 {
 		return nil
 	}
-	user := userOfAccount(namespace, name)
-	a, ok := b.scoped[user]
+	account := inventory.Name{Namespace: namespace, Name: name}
+	a, ok := b.scoped[account]
 	if !ok {
 		a = b.readScopes(namespace, name)
-		b.scoped[user] = a
+		b.scoped[account] = a
 	}
 	return a
 }

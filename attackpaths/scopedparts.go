@@ -207,3 +207,15 @@ func (p *part) namesNewObject() bool {
 	}
 	return false
 }
+
+// podsOnNode are the pods of a node that a right of its tokens is about.
+func (b *builder) podsOnNode(k key) []int32 {
+	var all []int32
+	of := limit{namespace: k.namespace, name: k.name}
+	for _, i := range b.podsOn[b.keys[k.role].name[len(nodeUserPrefix):]] {
+		if p := b.pods[i]; of.covers(p.Namespace, p.Name.Name) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
