@@ -47,6 +47,9 @@ func TestConsider(t *testing.T) {
 				req.Operation, req.Name = o, name
 				open := noderestriction.Open{Object: true, OldObject: true, Name: name == ""}
 				answer, conditions := r.Consider(t.Context(), from("worker-1", req), open)
+				if may := r.MayAllow(t.Context(), from("worker-1", req), open); may != (answer.Decision == verdict.Allow) {
+					t.Errorf("%s %s %q: MayAllow is %t, and Consider decides %s", o, req.Resource, name, may, answer.Decision)
+				}
 				what := strings.TrimSuffix(req.Resource+"/"+req.Subresource, "/")
 				fmt.Fprintf(&text, "%s %s %q: %s %s\n", o, what, name, answer.Decision, answer.Code)
 				for _, c := range conditions {

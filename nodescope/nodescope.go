@@ -249,8 +249,7 @@ func (q *question) checkAsNode() (named, passes bool) {
 	}
 	q.uses |= UsesNodeRestriction
 	open := noderestriction.Open{Object: true, OldObject: true, Name: q.req.Name == ""}
-	considered, _ := q.restriction.Consider(context.Background(), asNodeWrites(q.node, operation, q.req), open)
-	return true, considered.Decision == verdict.Allow
+	return true, q.restriction.MayAllow(context.Background(), asNodeWrites(q.node, operation, q.req), open)
 }
 
 // namesResource reports whether the Node authorizer has a rule for the resource and the verb.

@@ -9,13 +9,15 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// AccessReview is a SubjectAccessReview with its version.
+// AccessReview is the request of a valid SubjectAccessReview, with the version of the review.
 type AccessReview struct {
-	// Spec is valid.
-	Spec authorizationv1.SubjectAccessReviewSpec
+	Request access.Request
+	// Ignored are the parts of the selectors that were dropped.
+	Ignored Ignored
 
 	apiVersion string
 }
@@ -57,7 +59,7 @@ func DecodeAccessReview(document []byte) (*AccessReview, error) {
 	if decodeErr != nil {
 		return nil, badjson.Explain(decodeErr)
 	}
-	return checkedAccessReview(accessReviewVersion, &review.Spec)
+	return checkedAccessReview(accessReviewVersion, &review.Spec.SubjectAccessReviewSpec, review.Spec.Extra)
 }
 
 // maxRequirements is the maximum number of requirements of a selector that are read.
@@ -86,7 +88,11 @@ func readRequirements[R any](d *jsontext.Decoder, into *[]R) error {
 // accessReview omits the fields that do not affect the answer.
 type accessReview struct {
 	metav1.TypeMeta `json:",inline"`
-	Spec            authorizationv1.SubjectAccessReviewSpec `json:"spec"`
+	Spec            struct {
+		authorizationv1.SubjectAccessReviewSpec `json:",inline"`
+		// Extra replaces the field of the same name.
+		Extra extraValues `json:"extra"`
+	} `json:"spec"`
 }
 
 // betaAccessReview differs in one field: groups are called "group".
@@ -96,7 +102,7 @@ type betaAccessReview struct {
 		NonResourceAttributes *authorizationv1.NonResourceAttributes `json:"nonResourceAttributes"`
 		User                  string                                 `json:"user"`
 		Groups                []string                               `json:"group"`
-		Extra                 map[string]authorizationv1.ExtraValue  `json:"extra"`
+		Extra                 extraValues                            `json:"extra"`
 		UID                   string                                 `json:"uid"`
 	} `json:"spec"`
 }
@@ -106,22 +112,30 @@ func decodeBeta(document []byte) (*AccessReview, error) {
 	if err := json.Unmarshal(document, &review, accessOptions); err != nil {
 		return nil, badjson.Explain(err)
 	}
-	spec := authorizationv1.SubjectAccessReviewSpec(review.Spec)
-	return checkedAccessReview(accessReviewBeta, &spec)
+	in := &review.Spec
+	return checkedAccessReview(accessReviewBeta, &authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: in.ResourceAttributes, NonResourceAttributes: in.NonResourceAttributes,
+		User: in.User, Groups: in.Groups, UID: in.UID,
+	}, in.Extra)
 }
 
-func checkedAccessReview(apiVersion string, spec *authorizationv1.SubjectAccessReviewSpec) (*AccessReview, error) {
+func checkedAccessReview(
+	apiVersion string, spec *authorizationv1.SubjectAccessReviewSpec, extra extraValues,
+) (*AccessReview, error) {
 	dropInvalidSelectors(spec.ResourceAttributes)
 	if errs := Validate(spec); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	return &AccessReview{Spec: *spec, apiVersion: apiVersion}, nil
+	r := &AccessReview{apiVersion: apiVersion}
+	r.Request, r.Ignored = Attributes(spec)
+	r.Request.Extra = extra
+	return r, nil
 }
 
 // Answer asks an authorizer and returns the response document: a SubjectAccessReview with
 // only a status, in the version of the request.
 func (r *AccessReview) Answer(ctx context.Context, authorize Authorize) []byte {
-	return encode(&accessAnswer{accessReviewKind, r.apiVersion, accessStatus(Status(ctx, authorize, &r.Spec))})
+	return encode(&accessAnswer{accessReviewKind, r.apiVersion, accessStatus(status(ctx, authorize, &r.Request, r.Ignored))})
 }
 
 // The answer is the same in both versions.

@@ -83,7 +83,13 @@ func Status(
 	ctx context.Context, authorize Authorize, spec *authorizationv1.SubjectAccessReviewSpec,
 ) authorizationv1.SubjectAccessReviewStatus {
 	req, ignored := Attributes(spec)
-	answer := authorize(ctx, &req)
+	return status(ctx, authorize, &req, ignored)
+}
+
+func status(
+	ctx context.Context, authorize Authorize, req *access.Request, ignored Ignored,
+) authorizationv1.SubjectAccessReviewStatus {
+	answer := authorize(ctx, req)
 	if answer.EvaluationError != "" {
 		ignored = append(Ignored{answer.EvaluationError}, ignored...)
 	}

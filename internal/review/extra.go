@@ -2,102 +2,94 @@ package review
 
 import (
 	"bytes"
+	"encoding/binary"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	authorizationv1 "k8s.io/api/authorization/v1"
-
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// extraValues are the extra values of a user. The default decoder takes twice the time, and every review
-// about a service account has some.
-type extraValues = map[string]authorizationv1.ExtraValue
+// extraValues are the extra values of a user. Every review about a service account has some, and the
+// default decoder takes three times as long.
+type extraValues map[string][]string
 
 // plainExtra is decoded by the default decoder.
-type plainExtra map[string]authorizationv1.ExtraValue
+type plainExtra map[string][]string
 
 // readExtra decodes extra values as the default decoder does: the last of repeated names counts.
 func readExtra(d *jsontext.Decoder, into *extraValues) error {
-	if d.PeekKind() != jsontext.KindBeginObject {
-		return json.UnmarshalDecode(d, (*plainExtra)(into)) // null, or an error
-	}
-	if _, err := d.ReadToken(); err != nil {
+	value, err := d.ReadValue() // checks the syntax
+	if err != nil {
 		return err
 	}
-	*into = extraValues{}
-	// Most keys have one value: the lists of these share memory.
-	shared := make([]string, 0, len(knownExtra))
-	for d.PeekKind() != jsontext.KindEndObject {
-		name, err := d.ReadValue()
-		if err != nil {
-			return err
+	if isPlain(value) {
+		if values, ok := splitExtra(string(value)); ok {
+			*into = values
+			return nil
 		}
-		key := knownName(name)
+	}
+	return json.Unmarshal(value, (*plainExtra)(into), asKubernetes())
+}
+
+// isPlain reports whether the strings in a JSON text are as they are written: ASCII without escapes.
+func isPlain(text []byte) bool {
+	if bytes.IndexByte(text, '\\') >= 0 {
+		return false
+	}
+	const word, high = 8, 0x8080808080808080
+	for ; len(text) >= word; text = text[word:] {
+		if binary.LittleEndian.Uint64(text)&high != 0 {
+			return false
+		}
+	}
+	for _, b := range text {
+		if b >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// splitExtra returns parts of a plain text: the names, and the strings of their lists. It returns false for
+// anything but an object with lists of strings that is written without spaces, as programs do.
+func splitExtra(text string) (values extraValues, ok bool) {
+	text, ok = strings.CutPrefix(text, "{")
+	if !ok {
+		return nil, false
+	}
+	values = extraValues{}
+	if text == "}" {
+		return values, true
+	}
+	// API servers send five or six names with one string each: their lists share memory.
+	shared := make([]string, 0, 6)
+	for {
+		var name, value string
+		if name, text, ok = cutString(text); !ok || !strings.HasPrefix(text, ":[") {
+			return nil, false
+		}
+		text = text[len(":"):]
 		from := len(shared)
-		if d.PeekKind() != jsontext.KindBeginArray {
-			var values authorizationv1.ExtraValue
-			if err := json.UnmarshalDecode(d, &values); err != nil { // null, or an error
-				return err
+		for text != "" && text[0] != ']' { // "[" or ","
+			if value, text, ok = cutString(text[1:]); !ok {
+				return nil, false
 			}
-			(*into)[key] = values
-			continue
+			shared = append(shared, value)
 		}
-		if shared, err = appendStrings(d, shared); err != nil {
-			return err
+		values[name] = shared[from:len(shared):len(shared)]
+		if text == "]}" {
+			return values, true
 		}
-		(*into)[key] = shared[from:len(shared):len(shared)]
+		if text, ok = strings.CutPrefix(text, "],"); !ok {
+			return nil, false
+		}
 	}
-	_, err := d.ReadToken()
-	return err
 }
 
-// appendStrings reads a list.
-func appendStrings(d *jsontext.Decoder, to []string) ([]string, error) {
-	if _, err := d.ReadToken(); err != nil {
-		return to, err
+// cutString returns the JSON string at the beginning of a plain text, and the rest.
+func cutString(text string) (value, rest string, ok bool) {
+	if text == "" || text[0] != '"' {
+		return "", "", false
 	}
-	for d.PeekKind() != jsontext.KindEndArray {
-		if d.PeekKind() != jsontext.KindString {
-			var text string
-			if err := json.UnmarshalDecode(d, &text); err != nil { // null, or an error
-				return to, err
-			}
-			to = append(to, text)
-			continue
-		}
-		value, err := d.ReadValue()
-		if err != nil {
-			return to, err
-		}
-		to = append(to, unquoted(value))
-	}
-	_, err := d.ReadToken()
-	return to, err
-}
-
-// knownExtra are the keys that kube-apiserver sets. They need no memory of their own.
-var knownExtra = [...]string{
-	nodeidentity.ExtraNode, nodeidentity.ExtraNodeUID, nodeidentity.ExtraPod, nodeidentity.ExtraPodUID, nodeidentity.ExtraCredential,
-	nodeidentity.ExtraAssociatedNodeKeys,
-}
-
-func knownName(quoted jsontext.Value) string {
-	for _, key := range knownExtra {
-		if len(quoted) == len(key)+2 && string(quoted[1:len(quoted)-1]) == key {
-			return key
-		}
-	}
-	return unquoted(quoted)
-}
-
-// unquoted returns the text of a JSON string.
-func unquoted(quoted jsontext.Value) string {
-	text := quoted[1 : len(quoted)-1]
-	if !bytes.ContainsFunc(text, func(r rune) bool { return r == '\\' || r >= 0x7f }) {
-		return string(text)
-	}
-	var decoded string
-	_ = json.Unmarshal(quoted, &decoded, asKubernetes()) // the decoder has checked the syntax
-	return decoded
+	return strings.Cut(text[1:], `"`)
 }

@@ -13,7 +13,8 @@ func FuzzExtra(f *testing.F) {
 		`{"authentication.kubernetes.io/node-name":["a"],"authentication.kubernetes.io/pod-name":["web"],"other":["x","y"]}`,
 		`null`, `{}`, `[]`, `{"a":null}`, `{"a":[null,"b"]}`, `{"a":[1]}`, `{"a":"b"}`, `{"a":[]}`, `{"a":["x"],"a":["y","z"]}`,
 		`{"a\u0062":["\u0041é"]}`, "{\"a\":[\"\xff\"]}", `{"a":["x"]`, `{"authentication.kubernetes.io/node-name\u0000":["a"]}`, `7`,
-		`{"a":[["x"]]}`, `{"a":["x"],"b":[]}`,
+		`{"a":[["x"]]}`, `{"a":["x"],"b":[]}`, `{"a":["x","y"],"b":["[]{},:"],"":[""]}`, `{"a": ["x"]}`, `{"a":["x" ,"y"]}`, `{"a":["x"] }`, `{}}`,
+		`{"a":["x"],"a":["y"],"b":["1","2","3","4","5","6","7"]}`, `{"a":["x"]}}`, `{"a":["x"],}`, `{"abcdefgh\":["x"]}`, `{"a":["é1234567"]}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -40,7 +40,7 @@ func TestSelectorsMakeNoReviewInvalid(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if req, _ := Attributes(&r.Spec); len(req.FieldSelector) != tc.fields || len(req.LabelSelector) != tc.labels {
+			if req := &r.Request; len(req.FieldSelector) != tc.fields || len(req.LabelSelector) != tc.labels {
 				t.Errorf("%d and %d requirements", len(req.FieldSelector), len(req.LabelSelector))
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,9 +51,12 @@ type Age struct {
 	source string
 	max    time.Duration
 
-	mu sync.Mutex
 	// deadline is until when the copy may be used.
 	deadline *Deadlines
+	// settles is true from when a copy that was too old is confirmed until a check after settled.
+	settles atomic.Bool
+
+	mu sync.Mutex
 	// current is when the source last confirmed the copy; zero if it never did.
 	current time.Time
 	// settled is when a copy that was too old has received the changes that it missed.
@@ -92,6 +96,7 @@ func (a *Age) MarkCurrent() {
 	now := a.deadline.Now()
 	if a.deadline.Passed(0, now) {
 		a.settled = now.Add(settling)
+		a.settles.Store(true) // before the deadline, which Check reads first
 	}
 	a.current, a.cause = now, nil
 	if a.max > 0 {
@@ -118,7 +123,12 @@ func (a *Age) value() time.Duration { return Since(a.deadline.Now(), a.current) 
 
 // Check returns an [*Error] if the copy is too old. A copy that was never made is not too
 // old: its user reports that it is missing.
+//
+// It is called for every request, and takes no lock while the copy is young.
 func (a *Age) Check() error {
+	if a.deadline.Fresh() && !a.settles.Load() {
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch now := a.deadline.Now(); {
@@ -127,6 +137,7 @@ func (a *Age) Check() error {
 	case now.Before(a.settled):
 		return &Error{Source: a.source, Age: a.max, Max: a.max, Cause: errSettling}
 	}
+	a.settles.Store(false)
 	return nil
 }
 

@@ -187,3 +187,30 @@ func TestASilentWatchEnds(t *testing.T) {
 		through.Stop()
 	})
 }
+
+func TestACopyThatWasTooOldSettles(t *testing.T) {
+	now := time.Now()
+	age := staleness.New("Secret a/b", time.Minute, func() time.Time { return now })
+	for round := range 2 {
+		age.MarkCurrent()
+		for _, step := range []struct {
+			rule   string
+			passes time.Duration
+			usable bool
+		}{
+			{"too old", time.Minute + 1, false},
+			{"still too old", time.Second, false},
+			{"its source has answered again", 0, false},
+			{"the changes that were missed may still arrive", time.Second, false},
+			{"settled", time.Second, true},
+			{"young", time.Second, true},
+		} {
+			if now = now.Add(step.passes); step.passes == 0 {
+				age.MarkCurrent()
+			}
+			if err := age.Check(); (err == nil) != step.usable {
+				t.Errorf("round %d, %s: %v", round, step.rule, err)
+			}
+		}
+	}
+}

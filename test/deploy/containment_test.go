@@ -50,11 +50,10 @@ func TestRightsOfContainment(t *testing.T) {
 	for folder, want := range map[string][]string{
 		"containment": {
 			"get nodescopes", "get quarantines", "list nodes", "list nodescopes", "list quarantines",
-			"patch nodescopes/status", "patch quarantines/status", "update nodescopes/status", "update quarantines/status",
-			"watch nodes", "watch nodescopes", "watch quarantines",
+			"update nodescopes/status", "update quarantines/status", "watch nodes", "watch nodescopes", "watch quarantines",
 		},
 		"containment/bootstrap": {
-			"get quarantines", "list nodes", "list quarantines", "patch quarantines/status", "update quarantines/status",
+			"get quarantines", "list nodes", "list quarantines", "update quarantines/status",
 			"watch nodes", "watch quarantines",
 		},
 	} {

@@ -11,6 +11,8 @@
 //   - both planes give the same answers to a stolen kubelet certificate (package
 //     attack, which writes docs/attack-matrix.md),
 //   - RBAC can grant nodes audiences,
+//   - a quarantined node is cut off with the tokens of its pods, and works again after it is
+//     released,
 //   - no kubelet is refused because the server's watches are slower than its own, and
 //   - during each fault nothing is allowed that must be refused, no node is lost
 //     while one server runs, and everything recovers by itself.

@@ -76,6 +76,7 @@ func startOurs(ctx context.Context, dir string) error {
 	oursReplicas, err = webhookcluster.Start(ctx, webhookcluster.Options{
 		Root:          "../..",
 		Replicas:      2,
+		Quarantines:   true,
 		APIServerArgs: log.APIServerArgs(),
 		// A slow machine must not make nodes not ready. The tests check what kubelets report
 		// and whether they renew their leases.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
@@ -119,12 +120,25 @@ func (c *Cluster) prepare(p *localplane.Plane) (err error) {
 
 // serve applies the manifests that users apply, and starts the server.
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane) error {
-	objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", "iam", "rbac", "role.yaml"))
+	client, err := kubernetes.NewForConfig(p.AdminConfig())
 	if err != nil {
 		return err
 	}
-	if err := manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
+	err = await.Until(ctx, "there is the namespace of a role", func(ctx context.Context) error {
+		_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{"iam/rbac/role.yaml", "containment/quarantines.yaml", "containment/role.yaml"} {
+		objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", path))
+		if err != nil {
+			return err
+		}
+		if err := manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
+			return err
+		}
 	}
 	return c.run(ctx, p)
 }

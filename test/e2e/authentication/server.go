@@ -13,7 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// user is the server's user in the cluster. It has only the rights of deploy/iam.
+// user is the server's user in the cluster. It has only the rights of deploy/iam and
+// deploy/containment.
 const user = "node-authorizer"
 
 // config is the config file of a server that only authenticates.
@@ -32,7 +33,9 @@ metrics:
 iam:
   clusterID: %s
   region: %s
-%slog:
+%scontainment:
+  quarantines: Enabled
+log:
   refusals:
     verbosity: 0
 `

@@ -3,8 +3,10 @@ package authentication
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/node-authorizer/node-authorizer/iam/token"
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
@@ -39,6 +42,36 @@ func (c *Cluster) MakeToken(ctx context.Context, instance fakeaws.Instance) (str
 		Credentials: credentials.NewStaticCredentialsProvider(with.AccessKeyID, with.SecretAccessKey, with.Token),
 	})
 	return text, err
+}
+
+// Review asks the server about a token, as kube-apiserver does.
+func (c *Cluster) Review(ctx context.Context, bearer string) (authenticationv1.TokenReviewStatus, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.webhookKubeconfig())
+	if err != nil {
+		return authenticationv1.TokenReviewStatus{}, err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return authenticationv1.TokenReviewStatus{}, err
+	}
+	defer client.CloseIdleConnections()
+	body, err := json.Marshal(&authenticationv1.TokenReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenReview"},
+		Spec:     authenticationv1.TokenReviewSpec{Token: bearer},
+	})
+	if err != nil {
+		return authenticationv1.TokenReviewStatus{}, err
+	}
+	answer, err := server.Post(ctx, client, config.Host, "application/json", body)
+	if err != nil {
+		return authenticationv1.TokenReviewStatus{}, err
+	}
+	if answer.Status != http.StatusOK {
+		return authenticationv1.TokenReviewStatus{}, fmt.Errorf("the server answers %d %s", answer.Status, answer.Body)
+	}
+	var review authenticationv1.TokenReview
+	err = json.Unmarshal([]byte(answer.Body), &review)
+	return review.Status, err
 }
 
 // WhoAmI returns the user as which kube-apiserver authenticates a token.

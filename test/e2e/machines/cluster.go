@@ -28,6 +28,9 @@ import (
 // Name is the name of the cluster, which is a tag of its machines.
 const Name = "blue"
 
+// quarantinesRole is the path from deploy/bootstrap of the rights to follow Quarantines.
+const quarantinesRole = "../containment/bootstrap/role.yaml"
+
 // ServiceUser is the user of the replicas in the cluster.
 const ServiceUser = "system:serviceaccount:kube-system:node-authorizer-bootstrap"
 
@@ -140,11 +143,11 @@ func (c *Cluster) planeOptions() localplane.Options {
 }
 
 // install applies the files of deploy/bootstrap for the cluster, without the DaemonSet,
-// because there is no node for it.
+// because there is no node for it, and those with which the servers follow Quarantines.
 func (c *Cluster) install(ctx context.Context) error {
 	for _, path := range []string{
 		"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml",
-		"approver/bindings.yaml",
+		"approver/bindings.yaml", "../containment/quarantines.yaml", quarantinesRole,
 	} {
 		objects, err := manifests.Read(filepath.Join(c.deploy(), path))
 		if err != nil {

@@ -3,8 +3,8 @@
 //
 // The control plane has the files of deploy/bootstrap: the custom resource, the rights,
 // the admission policy, the config file, and several replicas of "node-authorizer server"
-// with the service account of these files. kube-controller-manager signs, and does not
-// approve.
+// with the service account of these files. The replicas follow Quarantines, with the
+// files of deploy/containment. kube-controller-manager signs, and does not approve.
 //
 // A machine is an instance of a fake of AWS, with a metadata service and its own loopback
 // address, from which it connects to the service. It runs the real "node-authorizer

@@ -105,7 +105,7 @@ func (c *Cluster) AddReplica(ctx context.Context, name string, options ...Replic
 }
 
 // writeConfig writes the config file of deploy/bootstrap with other addresses and
-// folders.
+// folders, and with Quarantines.
 func (r *Replica) writeConfig() error {
 	text, err := os.ReadFile(filepath.Join(r.cluster.deploy(), "config.yaml"))
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *Replica) writeConfig() error {
 		bootstrapAddress, strconv.Quote(r.Address), metricsAddress, strconv.Quote(r.MetricsAddress), certificatesDir, r.Dir(),
 		clusterName, Name+"\n    certificatesFile: "+r.awsCertificates(),
 	).Replace(string(text))
-	config += "cluster:\n  kubeconfig: " + r.Kubeconfig() + "\n"
+	config += "cluster:\n  kubeconfig: " + r.Kubeconfig() + "\ncontainment:\n  quarantines: Enabled\n"
 	return r.WriteConfig(config)
 }
 

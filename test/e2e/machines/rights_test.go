@@ -8,22 +8,26 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/ledger"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
 // TestServiceHasTheRightsThatItNeedsAndNoOthers compares the requests of the replicas to
-// kube-apiserver, in every test before this one, with the rights of deploy/bootstrap.
+// kube-apiserver, in every test before this one, with the rights of deploy/bootstrap and of
+// deploy/containment/bootstrap.
 func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 	m := launch(t, blue)
 	issued(t, blue, certified(t, blue, m), servingRequest(m.NodeName(), m.Address.String()), newKey(t))
 	inPhase(t, blue, m, v1alpha1.Certified)
 	// An expired token is replaced, which updates the entry.
 	TestTokensThatNobodyUsesEnd(t)
+	quarantine(t, policyv1alpha1.QuarantineSpec{Node: m.NodeName()}).end(t)
 
 	events, err := blue.Audit.Events(0)
 	orFatal(t, err)
@@ -72,6 +76,8 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 		case what == "approve signers", what == "write bootstraptokens":
 			// kube-apiserver checks these itself: when an approval is written, and in the
 			// admission policy.
+		case what == "get quarantines", what == "create events":
+			// The service does both only if there are too many Quarantines.
 		case verb == "list" && used["watch "+resource]:
 			// Informers list if kube-apiserver does not support streaming lists.
 		default:
@@ -94,14 +100,18 @@ func right(event *auditv1.Event) string {
 	return event.Verb + " " + resource
 }
 
-// rules returns the rules of the service's roles in deploy/bootstrap.
+// rules returns the rules of the service's roles in deploy.
 func rules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
-	objects, err := manifests.Read(filepath.Join(blue.deploy(), "cluster", "role.yaml"))
-	orFatal(t, err)
+	var objects []*unstructured.Unstructured
+	for _, path := range []string{"cluster/role.yaml", quarantinesRole} {
+		read, err := manifests.Read(filepath.Join(blue.deploy(), path))
+		orFatal(t, err)
+		objects = append(objects, read...)
+	}
 	var all []rbacv1.PolicyRule
 	for _, object := range objects {
-		// A ClusterRole and a Role have the same rules.
+		// A ClusterRole and a Role have the same rules, and a binding has none.
 		var role rbacv1.ClusterRole
 		orFatal(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role))
 		all = append(all, role.Rules...)

@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/faultproxy"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
@@ -23,6 +26,9 @@ type Options struct {
 	Root string
 	// Replicas is the number of servers.
 	Replicas int
+	// Quarantines makes the servers follow NodeScopes and Quarantines, and kube-apiserver send
+	// them also the requests with tokens that are bound to a node.
+	Quarantines bool
 	// APIServerArgs are appended to the arguments of kube-apiserver.
 	APIServerArgs []string
 	// ControllerManagerArgs are appended to those of kube-controller-manager.
@@ -39,7 +45,8 @@ type Cluster struct {
 	// Webhooks is the proxy between kube-apiserver and the servers.
 	Webhooks *faultproxy.Proxy
 
-	root, dir string
+	root, dir   string
+	quarantines bool
 }
 
 // Start builds the server, and starts the plane and the servers.
@@ -48,7 +55,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a cluster with webhooks: %w", err)
 	}
-	c := &Cluster{root: options.Root, dir: dir}
+	c := &Cluster{root: options.Root, dir: dir, quarantines: options.Quarantines}
 	if err := c.start(ctx, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a cluster with webhooks: %w", err), c.Stop())
 	}
@@ -98,9 +105,15 @@ func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
 // serve starts the servers and then applies the webhook configurations, in the documented
 // order.
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane, program string) error {
-	deploy := filepath.Join(c.root, "deploy")
-	for _, path := range []string{filepath.Join(deploy, "rbac", "role.yaml"), filepath.Join(deploy, "static-pod", "rbac.yaml")} {
-		if err := apply(ctx, p, path); err != nil {
+	paths := []string{"rbac/role.yaml", "static-pod/rbac.yaml"}
+	if c.quarantines {
+		paths = append(paths, "containment/nodescopes.yaml", "containment/quarantines.yaml", "containment/role.yaml")
+		if err := defaultNamespace(ctx, p); err != nil {
+			return err
+		}
+	}
+	for _, path := range paths {
+		if err := apply(ctx, p, filepath.Join(c.root, "deploy", path)); err != nil {
 			return err
 		}
 	}
@@ -116,6 +129,18 @@ func (c *Cluster) serve(ctx context.Context, p *localplane.Plane, program string
 		return err
 	}
 	return apply(ctx, p, c.webhooksDir())
+}
+
+// defaultNamespace waits for the namespace of a role in deploy/containment.
+func defaultNamespace(ctx context.Context, p *localplane.Plane) error {
+	client, err := kubernetes.NewForConfig(p.AdminConfig())
+	if err != nil {
+		return err
+	}
+	return await.Until(ctx, "there is the namespace default", func(ctx context.Context) error {
+		_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+		return err
+	})
 }
 
 func apply(ctx context.Context, p *localplane.Plane, path string) error {

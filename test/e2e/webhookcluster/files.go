@@ -15,13 +15,21 @@ import (
 // Texts of deploy/static-pod that this package replaces.
 const (
 	manifestsDir     = "deploy/static-pod"
+	containmentDir   = "../containment/static-pod"
 	webhookAddress   = "127.0.0.1:10270"
 	metricsAddress   = "127.0.0.1:10271"
 	apiServerAddress = "127.0.0.1:6443"
 	apiServerDir     = "/etc/kubernetes/node-authorizer/apiserver"
 	serverDir        = "/etc/node-authorizer"
 	bundle           = "CA_BUNDLE"
+
+	nodesOnly = `- expression: "'system:nodes' in request.groups"
+    - expression: "request.user.startsWith('system:node:')"`
 )
+
+// nodesAndTokens is the match condition for Quarantines: nodes, and tokens that are bound to one.
+const nodesAndTokens = `- expression: >-
+        request.user.startsWith('system:node:') || 'authentication.kubernetes.io/node-name' in request.extra`
 
 // copyFiles copies the files of a folder of deploy/static-pod with replacements.
 func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
@@ -43,8 +51,11 @@ func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
 
 // writeAPIServerFiles writes the files for kube-apiserver's flags.
 func (c *Cluster) writeAPIServerFiles(p *localplane.Plane) error {
-	err := c.copyFiles("apiserver", c.apiServerDir(),
-		strings.NewReplacer(webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()))
+	replace := []string{webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()}
+	if c.quarantines {
+		replace = append(replace, nodesOnly, nodesAndTokens)
+	}
+	err := c.copyFiles("apiserver", c.apiServerDir(), strings.NewReplacer(replace...))
 	if err != nil {
 		return fmt.Errorf("write kube-apiserver's files: %w", err)
 	}
@@ -71,8 +82,12 @@ func (c *Cluster) writeWebhooks(p *localplane.Plane) error {
 
 // writeFiles writes the files of one server, except for its serving certificate.
 func (r *Replica) writeFiles(c *Cluster, p *localplane.Plane) error {
-	err := c.copyFiles("server", r.Dir(), strings.NewReplacer(
-		webhookAddress, r.Address, metricsAddress, r.MetricsAddress, apiServerAddress, r.Watches.Address(), serverDir, r.Dir()))
+	replace := strings.NewReplacer(
+		webhookAddress, r.Address, metricsAddress, r.MetricsAddress, apiServerAddress, r.Watches.Address(), serverDir, r.Dir())
+	err := c.copyFiles("server", r.Dir(), replace)
+	if err == nil && c.quarantines {
+		err = c.copyFiles(containmentDir, r.Dir(), replace) // another config file
+	}
 	if err != nil {
 		return fmt.Errorf("write the files of %s: %w", r.name, err)
 	}
