@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -274,7 +275,7 @@ func (g *Graph) counted(v, start vertex) bool {
 	k := g.keys[v]
 	credential := k.kind == isNodeUser || k.kind == isUser && strings.HasPrefix(k.name, nodeidentity.UserPrefix)
 	repeated := k.kind == isNamespace && k.variant != 0 || k.kind == isAssociated || g.alsoImpersonated[v] ||
-		k.kind == isServiceAccount && k.variant != scopedHolding && g.scoped[userOfAccount(k.namespace, k.name)] != nil
+		k.kind == isServiceAccount && k.variant != scopedHolding && g.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}] != nil
 	return int(k.kind) < len(holdingKinds) && k.kind != isPod && !credential && !repeated && v != start
 }
 

@@ -38,9 +38,11 @@ func (c *comparer) match() {
 		switch k.kind {
 		case isRole:
 			k.role, ok = roles[b.roles[k.role].Role]
-		case isLimited, isAssociated:
-			k.role = int32(b.other[k.role])
-			ok = k.role != int32(none)
+		case isLimited, isAssociated, isRight:
+			if k.kind != isRight || k.role != 0 {
+				k.role = int32(b.other[k.role])
+				ok = k.role != int32(none)
+			}
 		}
 		if !ok {
 			continue

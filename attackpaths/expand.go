@@ -219,7 +219,9 @@ func (b *builder) expandNamespace(v vertex, k key) {
 	}
 	guards := func(use podUse, name string) string { return b.useGuards(k, use, name) }
 	for _, name := range b.accounts[k.name] {
-		b.step(PodCreate, v, b.accountVertex(k.name, name), -1, guards(usesAccount, name))
+		if b.scopeOf(k.name, name) == nil { // the token of a pod has its node
+			b.step(PodCreate, v, b.accountVertex(k.name, name), -1, guards(usesAccount, name))
+		}
 		b.associatedWithAny(PodCreate, v, k.name, name, guards(usesAccount, name))
 	}
 	if k.variant != 0 {

@@ -36,7 +36,7 @@ func (b *builder) expandRight(v vertex, k key) {
 		b.impersonatesAccounts(v, k)
 		return
 	}
-	if requestKinds[r].namespaced && k.namespace == "" {
+	if requestKinds[r].namespaced && k.namespace == "" && k.role == 0 {
 		for _, ns := range b.namespaces {
 			if k.name == "" || b.exists(r, ns, k.name) {
 				b.implies(v, b.rightVertex(r, ns, k.name))
@@ -62,9 +62,9 @@ func (b *builder) expandRight(v vertex, k key) {
 	case patchPods:
 		b.changesPods(v, k)
 	case execPods:
-		b.eachPod(PodExec, v, k, b.guardsOf(r, k.namespace), mayRun)
+		b.startsProcesses(v, k, "")
 	case attachPods:
-		b.eachPod(PodExec, v, k, allOf(dependsOnAttach, b.guardsOf(r, k.namespace)), mayRun)
+		b.startsProcesses(v, k, dependsOnAttach)
 	case addContainers:
 		b.addsContainers(v, k)
 	case proxyNodes:
@@ -205,12 +205,28 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 		b.together(PodCreate, all, guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
 	}
 	guards = allOf(guards, b.guardsOf(createToken, namespace))
+	if b.enforced > 0 {
+		b.requestsNewTokens(v, namespace, guards)
+		return
+	}
 	b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
 	for _, name := range missing {
 		b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
-		if b.scopeOf(namespace, name) != nil { // its tokens without a node are something else
-			for _, of := range [...]string{"", name} {
-				b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, b.rightVertex(createToken, namespace, of))
+	}
+}
+
+// requestsNewTokens gives the service accounts that only bindings name where NodeScopes matter: a token without a
+// node is something else, and tokens are bound to nodes since 1.31. Source: KEP-4193.
+func (b *builder) requestsNewTokens(v vertex, namespace, guards string) {
+	for _, name := range b.missingAccounts(namespace) {
+		for _, of := range [...]string{"", name} {
+			token := b.rightVertex(createToken, namespace, of)
+			scoped := b.scopeOf(namespace, name) != nil
+			if scoped {
+				b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, token)
+			}
+			if !scoped || b.cluster.Features.Minor() >= 31 {
+				b.together(TokenRequest, b.newAccount(namespace, name), guards, v, token)
 			}
 		}
 	}
@@ -253,6 +269,9 @@ func (b *builder) impersonatesAccounts(v vertex, k key) {
 
 // podsOf are the pods that a right is about.
 func (b *builder) podsOf(k key) []int32 {
+	if k.role != 0 {
+		return b.podsOnNode(k)
+	}
 	if k.name == "" {
 		return b.podsIn[k.namespace]
 	}
@@ -262,12 +281,24 @@ func (b *builder) podsOf(k key) []int32 {
 	return nil
 }
 
-// eachPod adds a step to the pods that a right is about.
-func (b *builder) eachPod(code Code, v vertex, k key, dependsOn string, keep func(*inventory.Pod) bool) {
+// startsProcesses gives the pods in which a right lets processes be started.
+func (b *builder) startsProcesses(v vertex, k key, dependsOn string) {
+	guards := b.guardsOfPods(right(k.variant))
 	for _, i := range b.podsOf(k) {
-		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && keep(p) {
-			b.step(code, v, b.podVertex(i), -1, dependsOn)
+		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && mayRun(p) {
+			b.step(PodExec, v, b.podVertex(i), -1, allOf(dependsOn, guards(p.Namespace)))
 		}
+	}
+}
+
+// guardsOfPods is guardsOf for pods of which many are in one namespace after the other.
+func (b *builder) guardsOfPods(r right) func(namespace string) string {
+	last, guards := "", ""
+	return func(namespace string) string {
+		if namespace != last {
+			last, guards = namespace, b.guardsOf(r, namespace)
+		}
+		return guards
 	}
 }
 
@@ -278,10 +309,10 @@ func (b *builder) createsPods(v vertex, namespace string, r right) {
 // changesPods gives the pods whose image a right lets be replaced. Pod Security then looks at the
 // whole pod.
 func (b *builder) changesPods(v vertex, k key) {
-	guards := b.guardsOf(patchPods, k.namespace)
+	guards := b.guardsOfPods(patchPods)
 	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; !p.Mirror && (k.name == "" || k.name == p.Name.Name) {
-			b.together(PodUpdate, b.podVertex(i), guards, v, b.admits(p))
+			b.together(PodUpdate, b.podVertex(i), guards(p.Namespace), v, b.admits(p))
 		}
 	}
 }

@@ -143,6 +143,11 @@ func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object strin
 		for _, e := range g.out[v] {
 			k := g.keys[e.to]
 			covers := limit{namespace: k.namespace, name: k.name}.covers(in, object)
+			if k.kind == isRight && k.role != 0 {
+				covers = covers && slices.ContainsFunc(g.pods, func(p *inventory.Pod) bool {
+					return nodeUserPrefix+p.Node == g.keys[k.role].name && p.Namespace == in && p.Name.Name == object
+				})
+			}
 			owns := k.kind == isClusterAdmin
 			if !owns && (k.kind != isRight || right(k.variant) != r.place || !covers) {
 				continue

@@ -69,7 +69,8 @@ type key struct {
 	mode mode
 	// namespace is the scope of a role or right; empty is the whole cluster.
 	namespace, name string
-	// role is the place of a role in Graph.roles or of what custom techniques add, or a vertex.
+	// role is the place of a role in Graph.roles or of what custom techniques add, or a vertex. Of rights, it is
+	// the credential of the node whose pods the right is about, or 0.
 	role int32
 }
 
@@ -123,9 +124,10 @@ type Graph struct {
 
 	// scoped are the accounts that enforced scopes are about, by user, as far as they were looked up;
 	// nil for others. enforced is how many scopes there are.
-	scoped   map[string]*scopedAccount
+	scoped   map[inventory.Name]*scopedAccount
 	enforced int
-	// passedBy are the rules of scopes that let pass what an edge stands for, by its ends.
+	// passedBy are the rules of scopes that let pass what an edge stands for, by its ends; none for all secrets on
+	// a node.
 	passedBy map[[2]vertex]string
 
 	// solvers are those that are not in use.

@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -69,7 +68,15 @@ func (b *builder) changedRoleGuards(r right, role int32) string {
 
 // containerGuards is guardsOf for a container that is added to a pod.
 func (b *builder) containerGuards(p *inventory.Pod, privileged bool) string {
-	what := fmt.Sprint("privileged ", privileged, " others ", p.Ephemeral)
+	what := "others"
+	switch {
+	case privileged && p.Ephemeral:
+		what = "privileged, others"
+	case privileged:
+		what = "privileged"
+	case !p.Ephemeral:
+		what = "no others"
+	}
 	return b.guardsFor(addContainers, p.Namespace, what, func() []attempt { return b.addedContainer(p.Namespace, privileged, p.Ephemeral) })
 }
 

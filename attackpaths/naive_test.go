@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	podsecurity "k8s.io/pod-security-admission/api"
 
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
@@ -39,6 +40,8 @@ type naive struct {
 	identities []naiveIdentity
 
 	impersonations []impersonation
+	scopes         []*v1alpha1.NodeScope
+	scopedAccounts []inventory.Name
 }
 
 // fact is a holding, a credential of a node, a role that is owned, a right, and so on.
@@ -70,6 +73,8 @@ type naiveIdentity struct {
 	user   string
 	groups []string
 	node   bool
+	// token is set for one of an account in NodeScopes.
+	token *naiveToken
 }
 
 // ask is a set of requests. The attacker needs one of them.
@@ -77,6 +82,8 @@ type ask struct {
 	verbs                    []string
 	group, resource, sub, ns string
 	name                     string
+	// content is true if it matters which name an object has that is created.
+	content bool
 	// unlimited ignores rules with names, limited those without. anyName matches rules with any
 	// names.
 	unlimited, limited, anyName bool
@@ -84,14 +91,15 @@ type ask struct {
 	notEverything bool
 }
 
-func newNaive(c *attackpaths.Cluster) *naive {
-	n := &naive{c: c, facts: map[fact]int{}, rights: map[string]fact{}, policies: attackpaths.NewPolicyGuards(c)}
+func newNaive(c *attackpaths.Cluster, scopes ...*v1alpha1.NodeScope) *naive {
+	n := &naive{scopes: scopes, c: c, facts: map[fact]int{}, rights: map[string]fact{}, policies: attackpaths.NewPolicyGuards(c)}
 	n.universe()
 	n.impersonate()
 	n.withoutRights()
 	n.singleRights()
 	n.togetherRights()
 	n.otherIdentities()
+	n.asNodes()
 	n.customTechniques()
 	return n
 }
@@ -145,6 +153,10 @@ func withGroups(user string) fact { return fact{"user with every group", "", use
 
 // notNode is that an identity is held that is not a node.
 var notNode = fact{kind: "an identity that is not a node"}
+
+// free is that an identity is held that no NodeScope limits. A role that is bound to another counts as far as
+// the scopes let its requests pass.
+var free = fact{kind: "an identity that no NodeScope limits"}
 
 // everythingRole is what escalate makes of any role.
 var everythingRole = rbac.Ref{Kind: "everything"}
@@ -231,13 +243,20 @@ func identityOf(name string) fact {
 // identify lists all identities that an attacker can hold.
 func (n *naive) identify() {
 	done := map[fact]bool{}
-	add := func(f fact, node bool, name string, groups ...string) {
-		if !done[f] {
-			done[f] = true
-			n.identities = append(n.identities, naiveIdentity{f, name, groups, node})
+	addOne := func(i naiveIdentity) {
+		if !done[i.fact] {
+			done[i.fact] = true
+			n.identities = append(n.identities, i)
 		}
 	}
+	add := func(f fact, node bool, name string, groups ...string) {
+		addOne(naiveIdentity{fact: f, user: name, groups: groups, node: node})
+	}
 	ofAccount := func(ns, name string) {
+		if a := (inventory.Name{Namespace: ns, Name: name}); n.isScoped(a) {
+			n.identifyScoped(a, addOne)
+			return
+		}
 		add(fact{attackpaths.ServiceAccount, ns, name}, false, isAccount+ns+":"+name,
 			"system:serviceaccounts", "system:serviceaccounts:"+ns, "system:authenticated")
 	}
@@ -276,14 +295,15 @@ func (n *naive) identify() {
 		}
 	}
 	for u := range n.users {
-		if !strings.HasPrefix(u, "system:node:") {
+		if !strings.HasPrefix(u, "system:node:") && !n.deniedUser(u) {
 			add(withGroups(u), false, u, groups...)
 		}
 	}
 	add(withGroups(""), false, "", groups...)
 	for _, i := range n.identities {
 		n.step(0, false, as(i.fact), i.fact)
-		n.step(0, i.node, notNode, as(i.fact)) // anonymous requests are not a node's either
+		n.step(0, i.node || i.token != nil, notNode, as(i.fact)) // anonymous requests are not a node's either
+		n.step(0, i.token != nil, free, as(i.fact))
 	}
 }
 
@@ -328,7 +348,7 @@ func (n *naive) withoutRights() {
 	for name, s := range n.secrets {
 		of := inventory.Name{Namespace: name.Namespace, Name: s.ServiceAccount}
 		if s.Type == "kubernetes.io/service-account-token" && n.accounts[of] {
-			n.step(1, false, accountOf(of), secretOf(name))
+			n.step(1, false, n.credentialOfAccount(of), secretOf(name))
 		}
 		if id, ok := n.bootstrap(name); ok {
 			for _, to := range append(n.bootstrapGroups(), user("system:bootstrap:"+id)) {
@@ -353,7 +373,7 @@ func (n *naive) stealPod(node inventory.Node, p *inventory.Pod) {
 		return
 	}
 	if slices.Contains(p.Audiences, "") {
-		n.step(1, true, fact{attackpaths.ServiceAccount, p.Namespace, p.ServiceAccount}, nodeHolding(node.Name))
+		n.step(1, true, n.tokenOf(accountOfPod(p), node.Name), nodeHolding(node.Name))
 	}
 	for _, s := range p.Secrets {
 		n.step(1, true, fact{attackpaths.Secret, p.Namespace, s}, nodeHolding(node.Name))
@@ -373,10 +393,16 @@ func (n *naive) mints(p *inventory.Pod) bool {
 }
 
 func (n *naive) pod(p *inventory.Pod) {
-	of := fact{attackpaths.ServiceAccount, p.Namespace, p.ServiceAccount}
+	of := n.tokenOf(accountOfPod(p), p.Node)
 	ours := slices.Contains(p.Audiences, "")
 	if !p.Mirror && len(p.Audiences) > 0 {
-		n.step(1, !ours || p.Node == "", of, podHolding(p))
+		to := []fact{of}
+		if p.Node == "" && n.isScoped(accountOfPod(p)) {
+			to = n.tokensOf(accountOfPod(p))
+		}
+		for _, of := range to {
+			n.step(1, !ours || p.Node == "", of, podHolding(p))
+		}
 	}
 	for _, s := range p.Secrets {
 		n.step(1, p.Node == "", fact{attackpaths.Secret, p.Namespace, s}, podHolding(p))

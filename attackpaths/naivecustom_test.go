@@ -49,7 +49,7 @@ func (n *naive) customScopes(r attackpaths.CustomRequest, same string) []string 
 }
 
 func (n *naive) customRight(r attackpaths.CustomRequest, verb, ns string) fact {
-	a := ask{verbs: verbs(verb), group: r.APIGroup, resource: r.Resource, sub: r.Subresource, ns: ns, name: r.Name}
+	a := ask{verbs: verbs(verb), group: r.APIGroup, resource: r.Resource, sub: r.Subresource, ns: ns, name: r.Name, content: n.enforces()}
 	f := fact{"custom right", "", fmt.Sprint(a)}
 	nameless := verb == "create" && r.Subresource == "" || verb == "deletecollection"
 	if r.Name != "" && !nameless {
@@ -114,7 +114,7 @@ func (n *naive) customGiven(h attackpaths.Holding, same string) []fact {
 	case attackpaths.ServiceAccount:
 		for a := range n.accounts {
 			if in(a.Namespace) && is(h.Name, a.Name) {
-				all = append(all, accountOf(a))
+				all = append(all, n.startOf(a))
 			}
 		}
 	case attackpaths.Secret:

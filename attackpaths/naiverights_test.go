@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -157,8 +158,13 @@ func (n *naive) senders() []fact {
 		all = append(all, as(i.fact))
 	}
 	for _, p := range n.pods {
-		if p.Mirror || p.ServiceAccount == "" || len(p.Audiences) == 0 {
+		if p.Mirror || p.ServiceAccount == "" || len(p.Audiences) == 0 || n.deniedOnNodes(accountOfPod(p)) {
 			all = append(all, podHolding(p))
+		}
+	}
+	for a := range n.accounts {
+		if n.isScoped(a) && n.deniedOnNodes(a) {
+			all = append(all, n.startOf(a))
 		}
 	}
 	return all
@@ -195,11 +201,9 @@ func (n *naive) right(asks ...ask) fact {
 	f := fact{"right", "", key}
 	n.rights[key] = f
 	for _, i := range n.identities {
-		n.static(i.user, i.groups, func(r naiveRole, scope string) {
-			if !(r.everything && scope == "") && r.grants(asks, scope, i.node) {
-				n.step(0, false, f, i.requester(asks))
-			}
-		})
+		if yes := n.has(i, asks); yes > attackpaths.No {
+			n.step(0, yes == attackpaths.Possible, f, i.requester(asks))
+		}
 	}
 	for _, sender := range n.senders() {
 		n.anonymous(func(r naiveRole, scope string) {
@@ -213,15 +217,23 @@ func (n *naive) right(asks ...ask) fact {
 	return f
 }
 
+// toFree is what a role has to be bound to so that it counts.
+func (n *naive) toFree(others ...fact) []fact {
+	if n.enforces() {
+		others = append(others, free)
+	}
+	return others
+}
+
 // stepsOfOwned leads to a right from the roles that the attacker owns.
 func (n *naive) stepsOfOwned(f fact, asks []ask) {
 	n.eachOwned(func(r naiveRole, scope string) {
 		switch {
 		case r.everything && scope == "":
 		case r.grants(asks, scope, true):
-			n.step(0, false, f, owned(r.ref, scope))
+			n.step(0, false, f, n.toFree(owned(r.ref, scope))...)
 		case r.grants(asks, scope, false):
-			n.step(0, false, f, owned(r.ref, scope), notNode)
+			n.step(0, false, f, n.toFree(owned(r.ref, scope), notNode)...)
 		}
 	})
 }
@@ -248,20 +260,15 @@ func (n *naive) together(one, other []ask) fact {
 	n.rights[key] = f
 	n.step(0, false, f, n.ownedRight(one), n.ownedRight(other))
 	for _, i := range n.identities {
-		has := func(asks []ask) (yes bool) {
-			n.static(i.user, i.groups, func(r naiveRole, scope string) {
-				yes = yes || !(r.everything && scope == "") && r.grants(asks, scope, i.node)
-			})
-			return yes
-		}
-		hasOne, hasOther := has(one), has(other)
+		hasOne, hasOther := n.has(i, one), n.has(i, other)
+		possible := hasOne == attackpaths.Possible || hasOther == attackpaths.Possible
 		switch {
-		case hasOne && hasOther:
-			n.step(0, false, f, i.requester(one))
-		case hasOne:
-			n.step(0, false, f, i.requester(one), n.ownedRight(other))
-		case hasOther:
-			n.step(0, false, f, i.requester(one), n.ownedRight(one))
+		case hasOne > 0 && hasOther > 0:
+			n.step(0, possible, f, i.requester(one))
+		case hasOne > 0:
+			n.step(0, possible || i.token != nil, f, i.requester(one), n.ownedRight(other))
+		case hasOther > 0:
+			n.step(0, possible || i.token != nil, f, i.requester(one), n.ownedRight(one))
 		}
 	}
 	n.togetherOfOthers(f, one, other)

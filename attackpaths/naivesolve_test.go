@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 const naiveLimit = 32767
@@ -53,11 +54,7 @@ type found struct {
 // from computes what a start reaches. Ties are credentials of nodes that cost the same through
 // their nodes as in another way.
 func (n *naive) from(start attackpaths.Holding) (all map[attackpaths.Holding]found, ties map[attackpaths.Holding]bool) {
-	f := factOf(start)
-	if name, ok := strings.CutPrefix(start.Name, "system:node:"); ok && start.Kind == attackpaths.User {
-		f = cred(name)
-	}
-	n.id(f)
+	f := n.startFact(start)
 	all, ties = map[attackpaths.Holding]found{}, map[attackpaths.Holding]bool{}
 	certain, possible := n.solve(f, false), n.solve(f, true)
 	for f, id := range n.facts {
@@ -113,6 +110,17 @@ func (n *naive) otherWays(cost map[int]int, node string, certainty attackpaths.C
 		}
 	}
 	return cheapest
+}
+
+// startFact is what the attacker has at a start.
+func (n *naive) startFact(start attackpaths.Holding) fact {
+	if name, ok := strings.CutPrefix(start.Name, "system:node:"); ok && start.Kind == attackpaths.User {
+		return cred(name)
+	}
+	if start.Kind == attackpaths.ServiceAccount {
+		return n.startOf(inventory.Name{Namespace: start.Namespace, Name: start.Name})
+	}
+	return factOf(start)
 }
 
 func factOf(h attackpaths.Holding) fact { return fact{h.Kind, h.Namespace, h.Name} }

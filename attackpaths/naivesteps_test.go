@@ -48,16 +48,31 @@ func (n *naive) singleRights() {
 			n.step(1, false, as(f), n.right(ask{verbs: verbs("impersonate"), resource: "users", name: u}))
 		}
 	}
-	for _, i := range n.identities {
-		if f := i.fact; f.kind == attackpaths.ServiceAccount { // it need not exist
-			n.step(1, false, as(f), n.right(ask{verbs: verbs("impersonate"), resource: "serviceaccounts", ns: f.namespace, name: f.name}))
-			n.createAccount(inventory.Name{Namespace: f.namespace, Name: f.name})
-		}
+	for _, a := range n.namedAccounts() {
+		n.impersonateAccount(a)
 	}
 	if n.c.Features.Enabled(kubeversion.ConstrainedImpersonation) {
 		n.associations()
 	}
 	n.configuration()
+}
+
+// namedAccounts are the service accounts of all identities.
+func (n *naive) namedAccounts() []inventory.Name {
+	all := slices.Clone(n.scopedAccounts)
+	for _, i := range n.identities {
+		if i.fact.kind == attackpaths.ServiceAccount {
+			all = append(all, inventory.Name{Namespace: i.fact.namespace, Name: i.fact.name})
+		}
+	}
+	return all
+}
+
+// impersonateAccount leads to an account that need not exist.
+func (n *naive) impersonateAccount(a inventory.Name) {
+	may := n.right(ask{verbs: verbs("impersonate"), resource: "serviceaccounts", ns: a.Namespace, name: a.Name})
+	n.step(1, false, as(n.credentialOfAccount(a)), may)
+	n.createAccount(a)
 }
 
 // createAccount leads to an account that does not exist.
@@ -68,10 +83,24 @@ func (n *naive) createAccount(a inventory.Name) {
 	create := n.right(ask{verbs: creating, resource: "serviceaccounts", ns: a.Namespace})
 	token := n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: a.Namespace, name: a.Name})
 	guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "", a.Namespace)
-	n.newAccount(a, guarded || n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace), create, token)
+	guarded = guarded || n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace)
+	if !n.isScoped(a) {
+		n.newAccount(a, guarded, create, token)
+		return
+	}
+	n.step(1, guarded, n.credentialOfAccount(a), create, token)
+	if n.c.Features.Minor() >= 31 { // tokens are bound to nodes since then
+		n.newAccount(a, guarded, create, token)
+	}
 }
 
 func (n *naive) newAccount(a inventory.Name, possible bool, from ...fact) {
+	if n.isScoped(a) {
+		for _, token := range n.tokensOf(a) {
+			n.step(1, possible, token, from...)
+		}
+		return
+	}
 	n.step(1, possible, accountOf(a), from...)
 	if n.c.Features.Enabled(kubeversion.ConstrainedImpersonation) {
 		for _, node := range n.nodes {
@@ -84,7 +113,7 @@ func (n *naive) newAccount(a inventory.Name, possible bool, from ...fact) {
 func (n *naive) masters() {
 	for _, i := range n.identities {
 		n.static(i.user, i.groups, func(r naiveRole, scope string) {
-			if r.everything && scope == "" {
+			if r.everything && scope == "" && (i.token == nil || n.ownsAll(i)) {
 				n.step(1, false, clusterAdmin, as(i.fact))
 			}
 		})
@@ -98,7 +127,7 @@ func (n *naive) masters() {
 	}
 	for _, r := range n.roles {
 		if r.everything && r.ref.Kind != "Role" {
-			n.step(0, false, clusterAdmin, owned(r.ref, ""))
+			n.step(0, false, clusterAdmin, n.toFree(owned(r.ref, ""))...)
 		}
 	}
 }
@@ -121,13 +150,28 @@ func (n *naive) rightsOnAccounts(ns string) {
 		if a.Namespace != ns {
 			continue
 		}
-		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), accountOf(a), create, n.right(read...))
-		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", ns), accountOf(a),
-			n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: ns, name: a.Name}))
+		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), n.credentialOfAccount(a), create, n.right(read...))
+		n.requestToken(a, n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: ns, name: a.Name}))
 	}
 	if ns == "kube-system" {
 		for _, g := range n.bootstrapGroups() {
 			n.step(1, true, g, create)
+		}
+	}
+}
+
+// requestToken leads to the tokens of an account: bound to nothing, to a node, or to a pod.
+func (n *naive) requestToken(a inventory.Name, may fact) {
+	guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace)
+	n.step(1, guarded, n.credentialOfAccount(a), may)
+	if !n.isScoped(a) {
+		return
+	}
+	n.step(1, guarded, n.tokenOf(a, chosenNode), may, inNamespace(a.Namespace)) // of a pod that is made on a node that need not exist
+	for _, node := range n.nodes {
+		ofPod := func(p *inventory.Pod) bool { return accountOfPod(p) == a && p.Node == node.Name }
+		if n.c.Features.Minor() >= 31 || slices.ContainsFunc(n.pods, ofPod) {
+			n.step(1, guarded, n.tokenOf(a, node.Name), may)
 		}
 	}
 }
@@ -186,9 +230,8 @@ func (n *naive) usePods(ns string, by inventory.Write, made fact) {
 			n.newAccount(a, n.policies.Pods(by, ns, "account", a.Name), made)
 		}
 	}
-	for _, i := range n.identities {
-		a := inventory.Name{Namespace: i.fact.namespace, Name: i.fact.name}
-		if _, known := n.namespaces[ns]; known && i.fact.kind == attackpaths.ServiceAccount && a.Namespace == ns && !n.accounts[a] {
+	for _, a := range n.namedAccounts() {
+		if _, known := n.namespaces[ns]; known && a.Namespace == ns && !n.accounts[a] {
 			guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "", ns) || n.policies.Pods(by, ns, "account", a.Name)
 			n.newAccount(a, guarded, made, n.right(ask{verbs: creating, resource: "serviceaccounts", ns: ns}))
 		}
@@ -284,6 +327,7 @@ func (n *naive) allNames() []string {
 			all = append(all, rule.ResourceNames...)
 		}
 	}
+	all = append(all, n.namesInScopes()...)
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }
@@ -293,6 +337,17 @@ func (n *naive) togetherRights() {
 	n.escalateRoles()
 	n.impersonateGroups()
 	n.certificates()
+	n.impersonateTokens()
+	n.passOn()
+}
+
+// credentialOfUser is a certificate of a user.
+func (n *naive) credentialOfUser(name string) fact {
+	f := identityOf(name)
+	if f.kind == attackpaths.ServiceAccount {
+		return n.credentialOfAccount(inventory.Name{Namespace: f.namespace, Name: f.name})
+	}
+	return f
 }
 
 func onRoles(verb []string, role rbac.Ref, scope string) []ask {
@@ -317,18 +372,36 @@ func (n *naive) bindRoles() {
 		// With the right to bind any cluster role, the attacker takes one with every right, if it exists.
 		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything && n.hasEverythingRole()
 		create := []ask{{verbs: creating, group: rbacGroup, resource: resource, ns: scope}}
-		guarded := n.asksWebhook(admissionv1.Create, rbacGroup, resource, "", scope) ||
-			n.policies.NewBinding(inventory.Write{Operation: admissionv1.Create, Group: rbacGroup, Resource: resource}, scope, r.ref)
-		n.step(1, guarded, owned(r.ref, scope), n.together(create, bindNew))
+		n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.together(create, bindNew))
 		for _, b := range n.bindings {
 			if of, ok := n.roleOf(b); ok && of.ref == r.ref && b.Binding.Namespace == scope {
 				change := []ask{{verbs: changing, group: rbacGroup, resource: resource, ns: scope, name: b.Binding.Name}}
-				guarded := n.asksWebhook(admissionv1.Update, rbacGroup, resource, "", scope) ||
-					n.policies.ChangedBinding(inventory.Write{Operation: admissionv1.Update, Group: rbacGroup, Resource: resource}, b)
-				n.step(1, guarded, owned(r.ref, scope), n.together(change, bind))
+				n.step(1, n.changedBindingGuarded(b), owned(r.ref, scope), n.together(change, bind))
 			}
 		}
 	})
+}
+
+func (n *naive) newBindingGuarded(role rbac.Ref, ns string) bool {
+	w := inventory.Write{Operation: admissionv1.Create, Group: rbacGroup, Resource: bindingsIn(ns)}
+	return n.asksWebhook(w.Operation, w.Group, w.Resource, "", ns) || n.policies.NewBinding(w, ns, role)
+}
+
+func (n *naive) changedBindingGuarded(b rbac.BoundRole) bool {
+	ns := b.Binding.Namespace
+	w := inventory.Write{Operation: admissionv1.Update, Group: rbacGroup, Resource: bindingsIn(ns)}
+	return n.asksWebhook(w.Operation, w.Group, w.Resource, "", ns) || n.policies.ChangedBinding(w, b)
+}
+
+func (n *naive) changedRoleGuarded(r naiveRole) bool {
+	w := inventory.Write{Operation: admissionv1.Update, Group: rbacGroup, Resource: strings.ToLower(r.ref.Kind) + "s"}
+	return n.asksWebhook(w.Operation, w.Group, w.Resource, "", r.ref.Namespace) ||
+		n.policies.ChangedRole(w, rbac.RoleRules{Role: r.ref, Rules: r.rules})
+}
+
+// heldRole is that an identity holds a role in a scope.
+func heldRole(role rbac.Ref, scope string) fact {
+	return fact{"held role in " + scope, role.Namespace, role.Kind + " " + role.Name}
 }
 
 func (n *naive) hasEverythingRole() bool {
@@ -340,12 +413,17 @@ func (n *naive) escalateRoles() {
 		if r.ref == everythingRole {
 			return
 		}
-		held := fact{"held role in " + scope, r.ref.Namespace, r.ref.Kind + " " + r.ref.Name}
+		held := heldRole(r.ref, scope)
 		n.step(0, false, held, owned(r.ref, scope))
 		for _, i := range n.identities {
 			n.static(i.user, i.groups, func(bound naiveRole, where string) {
-				if bound.ref == r.ref && where == scope {
+				if bound.ref != r.ref || where != scope {
+					return
+				}
+				if i.token == nil {
 					n.step(0, false, held, as(i.fact))
+				} else {
+					n.step(0, true, heldInScopes(r.ref, scope, i.token.account), as(i.fact))
 				}
 			})
 		}
@@ -357,12 +435,11 @@ func (n *naive) escalateRoles() {
 			})
 		}
 		home := r.ref.Namespace // cluster roles are changed in the whole cluster
-		resource := strings.ToLower(r.ref.Kind) + "s"
-		guarded := n.asksWebhook(admissionv1.Update, rbacGroup, resource, "", home) || n.policies.ChangedRole(
-			inventory.Write{Operation: admissionv1.Update, Group: rbacGroup, Resource: resource},
-			rbac.RoleRules{Role: r.ref, Rules: r.rules})
-		n.step(1, guarded, owned(everythingRole, scope), held,
-			n.together(onRoles(verbs("escalate"), r.ref, home), onRoles(changing, r.ref, home)))
+		escalates := n.together(onRoles(verbs("escalate"), r.ref, home), onRoles(changing, r.ref, home))
+		n.step(1, n.changedRoleGuarded(r), owned(everythingRole, scope), held, escalates)
+		for _, a := range n.scopedAccounts {
+			n.step(1, n.changedRoleGuarded(r), owned(everythingRole, scope), heldInScopes(r.ref, scope, a), escalates)
+		}
 	})
 }
 
@@ -375,7 +452,15 @@ func (n *naive) impersonateGroups() {
 		}
 	}
 	for _, ns := range n.sortedNamespaces() {
-		anyIdentity = append(anyIdentity, ask{verbs: impersonate, resource: "serviceaccounts", ns: ns, anyName: true})
+		if !n.enforces() {
+			anyIdentity = append(anyIdentity, ask{verbs: impersonate, resource: "serviceaccounts", ns: ns, anyName: true})
+			continue
+		}
+		for _, name := range append(n.allNames(), anyOtherName) {
+			if !n.deniedWithoutNode(inventory.Name{Namespace: ns, Name: name}) {
+				anyIdentity = append(anyIdentity, ask{verbs: impersonate, resource: "serviceaccounts", ns: ns, name: name})
+			}
+		}
 	}
 	for _, g := range n.allNames() {
 		n.step(1, false, as(group(g)), n.together([]ask{{verbs: impersonate, resource: "groups", name: g, limited: true}}, anyIdentity))
@@ -391,7 +476,7 @@ func (n *naive) impersonateGroups() {
 		if f.kind == attackpaths.ServiceAccount {
 			user = ask{verbs: impersonate, resource: "serviceaccounts", ns: f.namespace, name: f.name}
 		}
-		if !strings.HasPrefix(u, "system:node:") {
+		if !strings.HasPrefix(u, "system:node:") && !n.deniedUser(u) {
 			n.step(1, false, as(withGroups(u)), n.together(everyGroup, []ask{user}))
 		}
 	}
@@ -446,7 +531,7 @@ func (n *naive) certificates() {
 				})
 			}
 			for u := range n.users {
-				n.step(1, way.possible, identityOf(u), signing(client), canBeMade, read)
+				n.step(1, way.possible, n.credentialOfUser(u), signing(client), canBeMade, read)
 			}
 			for _, i := range n.identities {
 				if i.fact == withGroups(i.user) {

@@ -1,8 +1,11 @@
 package attackpaths
 
 import (
+	"slices"
+
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -40,8 +43,16 @@ type templateKey struct {
 func (c *Cluster) objects() *objects {
 	return &objects{
 		nodes: c.Inventory.Nodes(), namespaces: c.Inventory.Namespaces(), pods: c.Inventory.Pods(),
-		accounts: c.Inventory.ServiceAccounts(), secrets: c.Inventory.Secrets(), admission: c.Inventory.Admission(),
+		accounts: c.Inventory.ServiceAccounts(), secrets: c.Inventory.Secrets(), admission: c.admission(),
 		roles: c.RBAC.Roles(), bindings: c.RBAC.Bindings(),
 		secretsOn: func(node string) []verdict.Object { return c.Relations.Objects(node, graph.Secret) },
 	}
+}
+
+// admission are the webhooks and policies that may refuse a step. The webhook of node-authorizer is none of them:
+// it refuses by NodeScopes, which limit the tokens in the graph, and by Quarantines, which do not count.
+func (c *Cluster) admission() []inventory.Admission {
+	return slices.DeleteFunc(c.Inventory.Admission(), func(a inventory.Admission) bool {
+		return a.Kind == "MutatingWebhookConfiguration" && a.Webhook == nodescope.Webhook
+	})
 }

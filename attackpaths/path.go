@@ -216,6 +216,9 @@ func (s *solver) because(how via, to vertex) string {
 	}
 	if how.join < 0 {
 		if from := s.keys[how.from]; from.kind == isRight {
+			if from.role != 0 { // of all pods on a node
+				from.namespace, from.name = target.namespace, target.name
+			}
 			return "may " + from.rightText()
 		}
 	}

@@ -175,6 +175,9 @@ func (p *pathChanges) addNamespace(v, to vertex, e edge) {
 		namespace = k.name
 	case k.kind == isRight && (right(k.variant) == addContainers || right(k.variant) == patchPods):
 		namespace = k.namespace
+		if k.role != 0 { // of all pods on a node
+			namespace = p.keys[to].namespace
+		}
 	}
 	if _, exists := p.labels[namespace]; exists && p.level(namespace) != psa.LevelRestricted {
 		p.add(changeKey{kind: RestrictPods, object: Holding{Kind: Namespace, Name: namespace}})

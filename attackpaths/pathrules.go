@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // addRightsOf adds the rules, and the bindings that the step does not name, that give what a vertex
@@ -40,7 +42,7 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 
 func (p *pathChanges) identityOf(v vertex) *identity {
 	if k := p.keys[v]; k.kind == isAssociated && p.isScopedAccount(k) {
-		return &identity{vertex: v, subjects: p.scoped[userOfAccount(k.namespace, k.name)].subjects}
+		return &identity{vertex: v, subjects: p.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}].subjects}
 	} else if k.kind == isAssociated {
 		return &identity{vertex: v, subjects: p.subjectsOfIdentity(k)}
 	}
@@ -104,7 +106,7 @@ func (p *pathChanges) addScopedRules(binding int32, target key) {
 
 // addHeld adds the bindings because of which an account in scopes holds a role that it binds to others.
 func (p *pathChanges) addHeld(account key, role int32) {
-	for _, subject := range p.scoped[userOfAccount(account.namespace, account.name)].subjects {
+	for _, subject := range p.scoped[inventory.Name{Namespace: account.namespace, Name: account.name}].subjects {
 		for _, e := range p.out[subject] {
 			if p.keys[e.to].role == role {
 				p.addBinding(e.arg)

@@ -71,7 +71,7 @@ func graphOf(t *testing.T, c *attackpaths.Cluster) *attackpaths.Graph {
 
 func TestFromAgreesWithExhaustiveSearch(t *testing.T) {
 	codes, modes := map[attackpaths.Code]int{}, map[string]int{}
-	eachCluster(t, 1200, func(t *testing.T, rc *randomCluster) {
+	eachCluster(t, 1050, func(t *testing.T, rc *randomCluster) {
 		c := rc.cluster(t, rc.Objects)
 		n, g := newNaive(c), graphOf(t, c)
 		for _, start := range rc.starts(n) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
@@ -31,8 +32,14 @@ const (
 	scopedHolding
 )
 
-// ownFree is the variant of a role that the attacker can bind to an identity that no scope limits.
-const ownFree = scopedHolding + 1
+// Variants of roles.
+const (
+	// ownFree is one that the attacker can bind to an identity that no scope limits.
+	ownFree = scopedHolding + 1 + iota
+	// heldInScopes is one that is bound to an account in scopes. The account is the name; the role gives nothing
+	// by itself, and rules that are added to it count as far as the scopes let them pass.
+	heldInScopes
+)
 
 // Facts about scopes.
 const (
@@ -92,7 +99,7 @@ func (g *Graph) Notes() []string {
 
 // collectScopes finds out whether scopes are enforced.
 func (b *builder) collectScopes() {
-	b.scoped = map[string]*scopedAccount{}
+	b.scoped = map[inventory.Name]*scopedAccount{}
 	if b.cluster.NodeScopes == nil {
 		return
 	}
@@ -108,11 +115,11 @@ func (b *builder) scopeOf(namespace, name string) *scopedAccount {
 	if b.enforced == 0 {
 		return nil
 	}
-	user := userOfAccount(namespace, name)
-	a, ok := b.scoped[user]
+	account := inventory.Name{Namespace: namespace, Name: name}
+	a, ok := b.scoped[account]
 	if !ok {
 		a = b.readScopes(namespace, name)
-		b.scoped[user] = a
+		b.scoped[account] = a
 	}
 	return a
 }
@@ -275,10 +282,22 @@ func (b *builder) expandScoped(v vertex, k key) {
 		free := edge{to: b.fact(holdsFree, ""), arg: -1, dependsOn: b.condition(dependsOnScopes)}
 		b.out[v] = append(b.out[v], free, edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: free.dependsOn})
 	}
+	b.holdsRoles(v, a)
 	if !b.ownsAll(v, a) {
 		b.givesParts(v, k, a, a.others, place{})
 	}
 }
+
+// holdsRoles notes the roles that are bound to an account.
+func (b *builder) holdsRoles(v vertex, a *scopedAccount) {
+	condition := b.condition(dependsOnScopes)
+	for _, h := range a.held {
+		to := b.vertex(key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role})
+		b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: condition})
+	}
+}
+
+func (a *scopedAccount) user() string { return userOfAccount(a.namespace, a.name) }
 
 // ownsAll adds the steps to cluster-admin, which owns the rest, and reports whether there is one.
 func (b *builder) ownsAll(v vertex, a *scopedAccount) (owns bool) {

@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -68,7 +69,8 @@ func (c *combiner) impersonateOnNodes() {
 
 // deniesAll reports whether scopes refuse everything to all accounts that a right lets be impersonated.
 func (c *combiner) deniesAll(u held) bool {
-	return u.namespace != "" && u.name != "" && c.denied(userOfAccount(u.namespace, u.name))
+	name := cmp.Or(u.name, "any-other") // which scopes about a whole namespace name too
+	return u.namespace != "" && c.denied(userOfAccount(u.namespace, name))
 }
 
 // passOn gives what an account in scopes holds by RBAC to others: the API server lets a requester bind
@@ -116,6 +118,9 @@ func (c *combiner) passOnRules(w held) {
 	for _, v := range c.roleVertices {
 		k := c.keys[v]
 		role := c.roles[k.role].Role
+		if k.variant == heldInScopes && k.name == c.who.scoped.user() {
+			continue // it has these rules
+		}
 		if k.role == everything || (role.Kind == "ClusterRole") != (w.right == updateClusterRoles) || !w.covers(role.Namespace, role.Name) {
 			continue
 		}

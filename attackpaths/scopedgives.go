@@ -12,7 +12,12 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 	var on []onRight
 	for i := range parts {
 		p := &parts[i]
-		if k.variant == impersonated && p.impersonates(b) {
+		switch {
+		case k.variant == impersonated && p.impersonates(b):
+			continue
+		case at.node != "" && !at.chosen && p.isForPods():
+			of := key{kind: isRight, variant: uint8(p.right), namespace: p.namespace, name: p.name, role: int32(b.nodeUserVertex(at.node))}
+			b.give(v, b.vertex(of), 0, p, p.binding, "")
 			continue
 		}
 		b.instances(p, at, func(l limit, dependsOn string) {
@@ -55,6 +60,12 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 	}
 }
 
+// isForPods reports whether a part is a right on the pods of a node, which is one vertex for all of them.
+func (p *part) isForPods() bool {
+	ofPods := p.right == execPods || p.right == attachPods || p.right == patchPods
+	return p.on == 0 && p.custom < 0 && p.needs == needsPod && ofPods
+}
+
 // impersonates reports whether a part lets others be impersonated.
 func (p *part) impersonates(b *builder) bool {
 	switch {
@@ -72,6 +83,9 @@ func (b *builder) give(v, to vertex, row row, p *part, arg int32, dependsOn stri
 		return
 	}
 	b.out[v] = append(b.out[v], edge{to: to, arg: arg, row: row, dependsOn: b.condition(dependsOn)})
+	if row == rowOf(SecretOnNode) {
+		to = none // for all secrets on the node
+	}
 	b.passedBy[[2]vertex{v, to}] = p.rules
 }
 

@@ -76,13 +76,14 @@ func (b *builder) partsOf(a *scopedAccount) {
 	}
 }
 
-// add puts a part where it belongs: whoever creates an object chooses its name, so that each token may
-// create one.
+// add puts a part where it belongs. Whoever creates an object chooses its name, and whoever selects objects the
+// selector, so that each token may do so.
 func (a *scopedAccount) add(p part) {
-	if p.needs&^needsNewName == 0 {
+	ofNode := p.needs &^ needsSelector
+	if ofNode&^needsNewName == 0 {
 		a.others = append(a.others, p)
 	}
-	if p.needs != 0 && (p.needs != needsNewName || p.namesNewObject()) {
+	if ofNode != 0 && (ofNode != needsNewName || p.namesNewObject()) {
 		a.perNode = append(a.perNode, p)
 	}
 }
@@ -233,4 +234,16 @@ func (p *part) namesNewObject() bool {
 		return p.on == 0
 	}
 	return false
+}
+
+// podsOnNode are the pods of a node that a right of its tokens is about.
+func (b *builder) podsOnNode(k key) []int32 {
+	var all []int32
+	of := limit{namespace: k.namespace, name: k.name}
+	for _, i := range b.podsOn[b.keys[k.role].name[len(nodeUserPrefix):]] {
+		if p := b.pods[i]; of.covers(p.Namespace, p.Name.Name) {
+			all = append(all, i)
+		}
+	}
+	return all
 }

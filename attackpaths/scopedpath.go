@@ -2,6 +2,8 @@ package attackpaths
 
 import (
 	"slices"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // bindingOf finds the binding that gives one of several rights, the last first; -1 if none does.
@@ -44,12 +46,16 @@ func (s *solver) scopeTextOf(v, next vertex) string {
 	for v != none {
 		switch k := s.keys[v]; k.kind {
 		case isScoped, isAssociated:
-			a := s.scoped[userOfAccount(k.namespace, k.name)]
+			a := s.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}]
 			if a == nil {
 				return ""
 			}
 			text := a.title()
-			if rules := s.passedBy[[2]vertex{v, next}]; rules != "" {
+			passed := next
+			if s.keys[next].kind == isSecret {
+				passed = none
+			}
+			if rules := s.passedBy[[2]vertex{v, passed}]; rules != "" {
 				text = rules
 			}
 			if node := s.keys[max(0, vertex(k.role))]; k.kind == isAssociated && node.kind == isNodeUser {
@@ -71,7 +77,7 @@ func (s *solver) scopeTextOf(v, next vertex) string {
 // scopedSubjects are the subjects of an account in scopes that a binding names.
 func (s *solver) scopedSubjects(k key, binding int32) []vertex {
 	var found []vertex
-	for _, v := range s.scoped[userOfAccount(k.namespace, k.name)].subjects {
+	for _, v := range s.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}].subjects {
 		if slices.ContainsFunc(s.out[v], func(e edge) bool { return e.arg == binding }) {
 			found = append(found, v)
 		}
@@ -82,5 +88,5 @@ func (s *solver) scopedSubjects(k key, binding int32) []vertex {
 // isScopedAccount reports whether a vertex is an account that enforced scopes are about.
 func (g *Graph) isScopedAccount(k key) bool {
 	return (k.kind == isScoped || k.kind == isAssociated || k.kind == isServiceAccount) &&
-		g.scoped[userOfAccount(k.namespace, k.name)] != nil
+		g.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}] != nil
 }

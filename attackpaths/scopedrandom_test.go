@@ -51,7 +51,7 @@ func (rc *randomCluster) scopes(c *attackpaths.Cluster, mode v1alpha1.Mode) []*v
 			}
 		}
 		if len(s.Spec.Subjects) == 0 || rc.chance(3) {
-			s.Spec.Subjects = append(s.Spec.Subjects, v1alpha1.Subject{Namespace: "a"})
+			s.Spec.Subjects = append(s.Spec.Subjects, v1alpha1.Subject{Namespace: pick(rc, []string{"a", "b", "kube-system"})})
 		}
 		var namespaces []string
 		if rc.chance(3) {
@@ -65,7 +65,7 @@ func (rc *randomCluster) scopes(c *attackpaths.Cluster, mode v1alpha1.Mode) []*v
 		}
 		if rc.chance(2) {
 			s.Spec.SelectsNode = append(s.Spec.SelectsNode, v1alpha1.SelectedRule{
-				APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: rc.some([]string{"list", "watch"}),
+				APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: rc.some([]string{"list", "watch", "deletecollection"}),
 				Namespaces: namespaces, Field: pick(rc, []string{"metadata.name", "spec.nodeName"}),
 			})
 		}

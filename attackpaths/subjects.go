@@ -114,8 +114,8 @@ func (b *builder) subjectsOf(kind string) []string {
 
 // expandRole gives the rights that a role grants.
 func (b *builder) expandRole(v vertex, k key) {
-	if k.variant == ownOfOthers || k.variant == ownFree {
-		return // it is a part of the role
+	if k.variant == ownOfOthers || k.variant == ownFree || k.variant == heldInScopes {
+		return // it is a part of the role, or of a token
 	}
 	if k.variant == own {
 		v = b.heldFree(v, k)

@@ -11,6 +11,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
+// Webhook is the name of the mutating webhook that asks node-authorizer about writes of scoped accounts, and with
+// Quarantines about those of nodes. "node-authorizer scope authorization-config" writes it.
+const Webhook = "containment.node-authorizer.io"
+
 // Admission is the result of Admit.
 type Admission struct {
 	Answer

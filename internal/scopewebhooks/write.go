@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
 // uncached is the first minor version whose API server can be told not to cache a webhook's
@@ -157,7 +158,7 @@ func Admission(o *Options) (string, error) {
 	d.line("  labels:")
 	d.line("    app.kubernetes.io/name: node-authorizer")
 	d.line("webhooks:")
-	d.line("- name: containment.node-authorizer.io")
+	d.line("- name: %s", nodescope.Webhook)
 	d.line("  admissionReviewVersions: [v1]")
 	d.line("  clientConfig:")
 	d.line("    url: %s", quoted(o.URL))

@@ -80,6 +80,9 @@ func (b *bench) paths() (section, error) {
 			if err := b.pathsTargets(&s, l, file, got); err != nil {
 				return s, err
 			}
+			if err := b.pathsScopes(&s, l, file); err != nil {
+				return s, err
+			}
 		}
 	}
 	last := len(sizes) - 1

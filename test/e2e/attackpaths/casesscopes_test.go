@@ -10,9 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
 // scopedCase is a case with NodeScopes for the account shop/web, whose pod shop/agent runs on web-1.
@@ -27,24 +25,26 @@ type scopedCase struct {
 // asksAbout are the requests with which the executor asks who it is and what it may do.
 const asksAbout = `{apiGroups: [authentication.k8s.io, authorization.k8s.io], resources: ["*"], verbs: [create]}`
 
-// compiled makes the scopes of a case.
-func (c scopedCase) compiled(t *testing.T) *nodescope.Policy {
+// specs are the specs of the scopes of a case.
+func (c scopedCase) specs(t *testing.T) []map[string]any {
 	t.Helper()
-	var all []*nodescope.Scope
-	for i, spec := range c.scopes {
-		object := &v1alpha1.NodeScope{}
-		text := fmt.Sprintf("metadata: {name: scope-%d}\nspec: {subjects: [{namespace: shop, name: web}], mode: Enforce, %s}", i, spec)
-		if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+	var all []map[string]any
+	for _, text := range c.scopes {
+		var spec map[string]any
+		if err := yaml.Unmarshal([]byte("{subjects: [{namespace: shop, name: web}], mode: Enforce, "+text+"}"), &spec); err != nil {
 			t.Fatal(err)
 		}
-		s, errs := nodescope.Compile(object)
-		if len(errs) > 0 {
-			t.Fatal(errs.ToAggregate())
-		}
-		all = append(all, s)
+		all = append(all, spec)
 	}
-	policy, _ := nodescope.NewPolicy(all)
-	return policy
+	return all
+}
+
+// enforce replaces the scopes of the scoped world.
+func enforce(t *testing.T, specs []map[string]any) {
+	t.Helper()
+	if err := scoped.enforce(context.WithoutCancel(t.Context()), specs); err != nil {
+		t.Fatal(err)
+	}
 }
 
 var (
@@ -189,14 +189,14 @@ func TestNodeScopes(t *testing.T) {
 	for _, c := range scopedCases {
 		t.Run(c.rule, func(t *testing.T) {
 			ctx := t.Context()
-			t.Cleanup(func() { scoped.enforce(nil) })
+			t.Cleanup(func() { enforce(t, nil) })
 			free := c.testCase
 			free.want = c.without
-			scoped.enforce(nil)
+			enforce(t, nil)
 			free.run(t, scoped)
 			before := scoped.reach(t, c.start, nil, false)
 
-			scoped.enforce(c.compiled(t))
+			enforce(t, c.specs(t))
 			c.run(t, scoped)
 			after := scoped.reach(t, c.start, nil, false)
 			for _, r := range before.Reached {
@@ -220,7 +220,7 @@ func TestNodeScopes(t *testing.T) {
 // from all other nodes, so that the pods it wants come to its own.
 func TestCordonAndLure(t *testing.T) {
 	ctx := t.Context()
-	t.Cleanup(func() { scoped.enforce(nil) })
+	t.Cleanup(func() { enforce(t, nil) })
 	objects, err := decode(everyCase + withAgent + roleOf("r", "", "shop/web", "patch nodes@"))
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestCordonAndLure(t *testing.T) {
 		return a.patch(ctx, nodes.at("", node), mergePatch, map[string]any{"spec": map[string]any{"unschedulable": on}})
 	}
 	for _, enforced := range []bool{false, true} {
-		scoped.enforce(nil)
+		enforce(t, nil)
 		if err := scoped.reset(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func TestCordonAndLure(t *testing.T) {
 			t.Fatal(err)
 		}
 		if enforced {
-			scoped.enforce(scope.compiled(t))
+			enforce(t, scope.specs(t))
 		}
 		e, err := scoped.newExecutor(ctx, podAgent, nil)
 		if err != nil {

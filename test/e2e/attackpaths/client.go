@@ -58,6 +58,8 @@ type answer struct {
 	status  int
 	body    []byte
 	err     error
+	// other is a request for the same that was refused before; nil for none.
+	other *answer
 }
 
 // refused reports whether authentication, authorization or admission refused the request.
@@ -88,7 +90,11 @@ func (a answer) String() string {
 	if json.Unmarshal(a.body, &status) == nil && status.Message != "" {
 		text = status.Message
 	}
-	return fmt.Sprintf("%s: %d %s", a.request, a.status, text[:min(len(text), 400)])
+	text = fmt.Sprintf("%s: %d %s", a.request, a.status, text[:min(len(text), 400)])
+	if a.other != nil {
+		text += "; " + a.other.String()
+	}
+	return text
 }
 
 // into decodes a success.
@@ -106,6 +112,7 @@ func (a answer) into(object any) error {
 const (
 	mergePatch     = "application/merge-patch+json"
 	strategicPatch = "application/strategic-merge-patch+json"
+	applyPatch     = "application/apply-patch+yaml"
 )
 
 func (c *client) get(ctx context.Context, path string) answer {

@@ -16,7 +16,7 @@ var newest, emulated, scoped *world
 
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m, 10*time.Minute, startAll, stopAll)) }
 
-func startAll(ctx context.Context, _ string) error {
+func startAll(ctx context.Context, dir string) error {
 	return testmain.StartAll(ctx,
 		func(ctx context.Context) (err error) {
 			newest, err = startWorld(ctx)
@@ -27,7 +27,7 @@ func startAll(ctx context.Context, _ string) error {
 			return err
 		},
 		func(ctx context.Context) (err error) {
-			scoped, err = startScoped(ctx)
+			scoped, err = startScoped(ctx, dir)
 			return err
 		})
 }
@@ -35,12 +35,8 @@ func startAll(ctx context.Context, _ string) error {
 func stopAll() error {
 	var errs []error
 	for _, w := range []*world{newest, emulated, scoped} {
-		if w == nil {
-			continue
-		}
-		errs = append(errs, w.Stop())
-		if w.scoper != nil {
-			errs = append(errs, w.scoper.close())
+		if w != nil {
+			errs = append(errs, w.Stop())
 		}
 	}
 	return errors.Join(errs...)

@@ -2,191 +2,154 @@ package attackpaths
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-
-	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
-	reviewpkg "github.com/node-authorizer/node-authorizer/internal/review"
-	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
-	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
+	"github.com/node-authorizer/node-authorizer/test/e2e/containmentserver"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// scoper is a webhook that decides by NodeScopes alone, before the Node authorizer and RBAC.
-type scoper struct {
-	server *httptest.Server
-	dir    string
-	policy atomic.Pointer[nodescope.Policy]
-	world  *world
+// nodeScopes are the objects that the server enforces.
+var nodeScopes = resource{"policy.node-authorizer.io", "v1alpha1", "nodescopes", false}
 
-	mu sync.Mutex
-	// authorizer is over the state of the cluster when it was read last.
-	authorizer *nodescope.Authorizer
-}
+// scopedAccounts are the accounts about which the API server asks: those of cases, and that of barriers.
+const scopedAccounts = `
+apiVersion: policy.node-authorizer.io/v1alpha1
+kind: NodeScope
+metadata: {name: accounts}
+spec: {mode: Enforce, subjects: [{namespace: shop}, {namespace: default, name: barrier}]}
+`
 
-// startScoped starts a control plane whose API server asks a scoper.
-func startScoped(ctx context.Context) (*world, error) {
-	dir, err := os.MkdirTemp("", "node-authorizer-scopes-")
-	if err != nil {
+// startScoped starts a control plane whose API server asks node-authorizer about NodeScopes, before the Node
+// authorizer and RBAC and in admission.
+func startScoped(ctx context.Context, dir string) (*world, error) {
+	setup := &containmentserver.Setup{Root: "../../..", Dir: dir, Scopes: []string{filepath.Join(dir, "accounts.yaml")}}
+	if err := os.WriteFile(setup.Scopes[0], []byte(scopedAccounts), 0o600); err != nil {
 		return nil, err
 	}
-	s := &scoper{dir: dir}
-	s.server = httptest.NewUnstartedServer(s)
-	config, kubeconfig := filepath.Join(dir, "authorization.yaml"), filepath.Join(dir, "webhook.kubeconfig")
+	if err := setup.Build(ctx); err != nil {
+		return nil, err
+	}
+	const apiServer = "apiserver"
+	var beside *server.Server
 	w, err := start(ctx, kubeversion.Latest, []string{web1, pay1}, localplane.Options{
-		AuthorizationConfig: config, NodeRestriction: true,
+		AuthorizationConfig: setup.AuthorizationConfig(apiServer), NodeRestriction: true,
 		ExtraArgs: map[localplane.Component][]string{
+			localplane.APIServer:         setup.Args(apiServer),
 			localplane.ControllerManager: {"--controllers=*,-garbage-collector-controller,-namespace-controller"},
 		},
-		Prepare: func(p *localplane.Plane) error {
-			text := fmt.Sprintf(scopedKubeconfig, s.server.Listener.Addr(), p.CAFile())
-			if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		Prepare: func(p *localplane.Plane) (err error) {
+			if beside, err = server.New(p, "node-authorizer", filepath.Join(dir, "server")); err != nil {
 				return err
 			}
-			return os.WriteFile(config, []byte(fmt.Sprintf(scopedAuthorization, kubeconfig)), 0o600)
+			return setup.WriteFiles(p, apiServer, beside.Address, beside.Address)
 		},
-		OnAPIServer: func(_ context.Context, p *localplane.Plane) error { return s.serve(p) },
+		OnAPIServer: func(ctx context.Context, p *localplane.Plane) error {
+			if err := setup.Install(ctx, p); err != nil {
+				return err
+			}
+			if err := setup.Run(ctx, p, beside, p.Server()); err != nil {
+				return err
+			}
+			return setup.ApplyWebhook(ctx, p, beside.Address)
+		},
 	})
 	if w == nil {
-		return nil, errors.Join(err, s.close())
+		return nil, err
 	}
-	w.scoper, s.world = s, w
-	return w, err
+	w.scopes = true
+	return w, errors.Join(err, w.enforce(ctx, nil))
 }
 
-func (s *scoper) close() error {
-	s.server.Close()
-	return os.RemoveAll(s.dir)
-}
-
-const scopedAuthorization = `
-apiVersion: apiserver.config.k8s.io/v1
-kind: AuthorizationConfiguration
-authorizers:
-- type: Webhook
-  name: scopes
-  webhook:
-    timeout: 10s
-    authorizedTTL: 1ms
-    unauthorizedTTL: 1ms
-    subjectAccessReviewVersion: v1
-    matchConditionSubjectAccessReviewVersion: v1
-    failurePolicy: Deny
-    connectionInfo: {type: KubeConfigFile, kubeConfigFile: %s}
-    matchConditions:
-    - expression: "request.user.startsWith('system:serviceaccount:shop:')"
-- {type: Node, name: node}
-- {type: RBAC, name: rbac}
-`
-
-const scopedKubeconfig = `
-apiVersion: v1
-kind: Config
-clusters:
-- name: webhook
-  cluster: {server: "https://%s/authorize", certificate-authority: %q}
-users: [{name: kube-apiserver, user: {}}]
-contexts:
-- name: webhook
-  context: {cluster: webhook, user: kube-apiserver}
-current-context: webhook
-`
-
-func (s *scoper) serve(p *localplane.Plane) error {
-	certFile, keyFile, err := p.ServingCertificate("webhook")
-	if err != nil {
+// enforce replaces all NodeScopes by those with the specs, and waits until the server uses them. It learns of
+// NodeScopes in the order of their changes, and the barrier is the last.
+func (w *world) enforce(ctx context.Context, specs []map[string]any) error {
+	for _, o := range w.list(ctx, nodeScopes) {
+		if o.name() != barrierScope {
+			if err := w.admin.delete(ctx, o.path, nil).failure(); err != nil {
+				return fmt.Errorf("remove a NodeScope: %w", err)
+			}
+		}
+	}
+	for i, spec := range specs {
+		if err := w.putScope(ctx, fmt.Sprint("scope-", i), spec); err != nil {
+			return err
+		}
+	}
+	if err := w.putScope(ctx, barrierScope, w.barrierSpec()); err != nil {
 		return err
 	}
-	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if err != nil {
-		return err
+	w.enforced = len(specs)
+	get := func(ctx context.Context, path string, into any) error { return w.admin.get(ctx, path).into(into) }
+	for _, o := range w.list(ctx, nodeScopes) {
+		if err := containmentserver.AwaitAccepted(ctx, get, o.path); err != nil {
+			return err
+		}
 	}
-	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	s.server.StartTLS()
 	return nil
 }
 
-// read reads the cluster, which the scopes' rules about pods and nodes depend on.
-func (s *scoper) read(ctx context.Context) (*nodescope.Authorizer, error) {
-	state, err := source.List(ctx, s.world.AdminConfig(), source.LiveOptions{Inventory: true})
-	if err != nil {
-		return nil, err
+func (w *world) putScope(ctx context.Context, name string, spec map[string]any) error {
+	body := map[string]any{
+		"apiVersion": nodeScopes.group + "/" + nodeScopes.version, "kind": "NodeScope", "metadata": map[string]any{"name": name}, "spec": spec,
 	}
-	evaluator, err := evaluate.New(ctx, state, evaluate.Options{Features: kubeversion.For(s.world.minor)})
-	if err != nil {
-		return nil, err
+	path := nodeScopes.at("", name) + "?fieldManager=test&force=true"
+	if err := w.admin.patch(ctx, path, applyPatch, body).failure(); err != nil {
+		return fmt.Errorf("write a NodeScope: %w", err)
 	}
-	node := nodeauthz.New(state.Graph, evaluator.Features)
-	return nodescope.New(&s.policy, state.Graph, node, evaluator.Restriction), nil
+	return nil
 }
 
-// decide reads the cluster again before it refuses what depends on it.
-func (s *scoper) decide(ctx context.Context, req *access.Request) (nodescope.Explanation, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.authorizer != nil {
-		answer := s.authorizer.Explain(req)
-		if answer.Decision != verdict.Deny || answer.Uses == 0 {
-			return answer, nil
-		}
+const barrierScope = "barrier"
+
+// barrierSpec is a spec that is new each time. It lets the account of barriers get pods on the node of its token.
+func (w *world) barrierSpec() map[string]any {
+	account := func(name string) map[string]any { return map[string]any{"namespace": "default", "name": name} }
+	return map[string]any{
+		"mode":     "Enforce",
+		"subjects": []any{account("barrier"), account(fmt.Sprint("barrier-", w.counter.Add(1)))},
+		"podsOnNode": []any{
+			map[string]any{"resources": []any{"pods"}, "verbs": []any{"get"}},
+		},
 	}
-	authorizer, err := s.read(ctx)
-	if err != nil {
-		return nodescope.Explanation{}, err
-	}
-	s.authorizer = authorizer
-	return authorizer.Explain(req), nil
 }
 
-func (s *scoper) ServeHTTP(out http.ResponseWriter, in *http.Request) {
-	var review authorizationv1.SubjectAccessReview
-	if err := json.NewDecoder(in.Body).Decode(&review); err != nil {
-		http.Error(out, err.Error(), http.StatusBadRequest)
-		return
-	}
-	review.Status = authorizationv1.SubjectAccessReviewStatus{}
-	if policy := s.policy.Load(); policy != nil {
-		req, _ := reviewpkg.Attributes(&review.Spec)
-		answer, err := s.decide(in.Context(), &req)
-		if err != nil {
-			http.Error(out, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		review.Status.Denied, review.Status.Reason = answer.Decision == verdict.Deny, answer.Reason.Message
-	}
-	out.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(out).Encode(&review)
-}
-
-func (w *world) enforce(policy *nodescope.Policy) {
-	w.scoper.mu.Lock()
-	defer w.scoper.mu.Unlock()
-	w.scoper.authorizer = nil
-	w.scoper.policy.Store(policy)
-}
-
-// policy is what is enforced.
-func (w *world) policy() *nodescope.Policy {
-	if w.scoper == nil {
+// settleServer waits until the server knows the pod of a barrier, and so every pod that was made or removed
+// before it.
+func (w *world) settleServer(ctx context.Context, barrier string) error {
+	if !w.scopes {
 		return nil
 	}
-	return w.scoper.policy.Load()
+	review := map[string]any{"spec": map[string]any{
+		"user":  "system:serviceaccount:default:barrier",
+		"extra": map[string]any{"authentication.kubernetes.io/node-name": []string{barrier}},
+		"resourceAttributes": map[string]any{
+			"verb": "get", "version": "v1", "resource": "pods", "namespace": "default", "name": barrier,
+		},
+	}}
+	return await.Until(ctx, "the server knows the last pod", func(ctx context.Context) error {
+		var got struct {
+			Status struct {
+				Denied bool
+				Reason string
+			}
+		}
+		if err := w.admin.post(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review).into(&got); err != nil {
+			return err
+		}
+		if got.Status.Denied {
+			return errors.New(got.Status.Reason)
+		}
+		return nil
+	})
 }
 
 // nodeOfToken is the node of a token where scopes matter; empty if it has none.
@@ -195,7 +158,7 @@ func (w *world) nodeOfToken(token string) string {
 		Kubernetes struct{ Node struct{ Name string } } `json:"kubernetes.io"`
 	}
 	parts := strings.Split(token, ".")
-	if w.policy() == nil || len(parts) != 3 {
+	if w.enforced == 0 || len(parts) != 3 {
 		return ""
 	}
 	if text, err := base64.RawURLEncoding.DecodeString(parts[1]); err != nil || json.Unmarshal(text, &claims) != nil {

@@ -61,6 +61,9 @@ func (w *world) settle(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := w.settleServer(ctx, name); err != nil {
+		return err
+	}
 	var group errgroup.Group
 	for _, o := range made {
 		group.Go(func() error { return w.admin.delete(ctx, o.path, immediately).failure() })

@@ -36,10 +36,13 @@ func connect(ctx context.Context, a *actor, h holding, subresource string) answe
 	if subresource == "exec" {
 		path += "&command=id"
 	}
-	if got := a.spdy(ctx, path); !got.refused() {
-		return got
+	one := a.spdy(ctx, path)
+	if !one.refused() {
+		return one
 	}
-	return a.websocket(ctx, path)
+	other := a.websocket(ctx, path)
+	other.other = &one
+	return other
 }
 
 // addContainer adds a container to a running pod.

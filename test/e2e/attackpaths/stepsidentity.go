@@ -3,6 +3,7 @@ package attackpaths
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -33,7 +34,7 @@ func (e *executor) tokenRequest(ctx context.Context, s step) error {
 	if err := asked.into(&token); err != nil {
 		return err
 	}
-	if e.policy() != nil {
+	if e.enforced > 0 {
 		return e.ownTokens(ctx, a, s.To, token.Status.Token)
 	}
 	return e.ownToken(ctx, s.To, token.Status.Token)
@@ -236,7 +237,7 @@ func (e *executor) impersonate(ctx context.Context, s step) error {
 	if s.Impersonates != nil {
 		return e.impersonateLimited(ctx, s)
 	}
-	last := error(errNoActor)
+	var errs []error
 	for _, a := range e.acting(s) {
 		if a.impersonated {
 			continue // a request impersonates once
@@ -244,11 +245,11 @@ func (e *executor) impersonate(ctx context.Context, s step) error {
 		owned := false
 		for _, headers := range e.headersFor(ctx, a, s.To) {
 			bare := strings.HasPrefix(s.To.Name, "system:node:") && len(headers["Impersonate-Group"]) == 0
-			last = e.own(ctx, &actor{
+			err := e.own(ctx, &actor{
 				holding: s.To, client: a.with(headers), impersonated: true, bare: bare, node: strings.Join(headers[nodeNameHeader], ""),
 			})
-			owned = owned || last == nil
-			if owned && !strings.HasPrefix(s.To.Name, "system:node:") && e.policy() == nil {
+			errs, owned = append(errs, err), owned || err == nil
+			if owned && !strings.HasPrefix(s.To.Name, "system:node:") && e.enforced == 0 {
 				return nil
 			}
 		}
@@ -256,7 +257,10 @@ func (e *executor) impersonate(ctx context.Context, s step) error {
 			return nil
 		}
 	}
-	return last
+	if len(errs) == 0 {
+		return errNoActor
+	}
+	return errors.Join(errs...)
 }
 
 // nodeNameHeader impersonates the node of a token.
@@ -274,7 +278,7 @@ func (e *executor) headersFor(ctx context.Context, a *actor, h holding) []http.H
 	switch {
 	case h.Kind == attackpaths.ServiceAccount:
 		all := []http.Header{as(accountUser(h))}
-		if e.policy() != nil {
+		if e.enforced > 0 {
 			for _, o := range e.list(ctx, nodes) {
 				on := as(accountUser(h))
 				on[nodeNameHeader] = []string{o.name()}

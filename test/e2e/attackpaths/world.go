@@ -14,6 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -35,9 +36,10 @@ type world struct {
 	applied map[string]bool
 	// hasPolicies is true if the last case has admission policies.
 	hasPolicies bool
-	// scoper decides by NodeScopes; nil for an API server that does not ask.
-	scoper  *scoper
-	counter atomic.Int64
+	// scopes is true if the API server asks about NodeScopes, and enforced the number of those of the case.
+	scopes   bool
+	enforced int
+	counter  atomic.Int64
 }
 
 // startWorld starts a control plane with hollow nodes. The garbage collector does not run,
@@ -116,9 +118,13 @@ func (w *world) graph(ctx context.Context, eks bool, users ...attackpaths.Identi
 	for _, r := range state.Resources {
 		served[[2]string{r.Group, r.Name}] = true
 	}
+	var policy *nodescope.Policy
+	if evaluator.Scopes != nil {
+		policy = evaluator.Scopes.Policy()
+	}
 	return attackpaths.New(&attackpaths.Cluster{
 		Inventory: state.Inventory, Relations: state.Graph, RBAC: state.RBAC, Features: evaluator.Features, Users: users, EKS: eks,
-		Policies: admissionpolicy.New(), NodeScopes: w.policy(),
+		Policies: admissionpolicy.New(), NodeScopes: policy,
 		Audiences: func(namespace, name string) ([]string, bool) {
 			pod, ok := state.Pod(namespace, name)
 			if !ok {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
+	"github.com/node-authorizer/node-authorizer/test/e2e/containmentserver"
 )
 
 // The nodes. Tokens of nodeA act, for nodeA or for nodeB.
@@ -215,8 +216,8 @@ func words(text string) []any {
 }
 
 const (
-	scopesPath      = "/apis/policy.node-authorizer.io/v1alpha1/nodescopes"
-	quarantinesPath = "/apis/policy.node-authorizer.io/v1alpha1/quarantines"
+	scopesPath      = containmentserver.NodeScopes
+	quarantinesPath = containmentserver.Quarantines
 )
 
 // put applies an object of the servers and waits until they have accepted this generation of it.
@@ -238,36 +239,17 @@ func (w *world) applyPolicy(ctx context.Context, path, kind, name string, spec a
 }
 
 func (w *world) awaitAccepted(ctx context.Context, path string) error {
-	return await.Until(ctx, path+" is accepted", func(ctx context.Context) error {
-		c, err := w.condition(ctx, path)
-		if err == nil && c.Status != "True" {
-			err = fmt.Errorf("its condition is %+v", c)
-		}
-		return err
-	})
-}
-
-// condition is the condition Accepted.
-type condition struct {
-	Status, Reason, Message string
+	return containmentserver.AwaitAccepted(ctx, w.object, path)
 }
 
 // condition returns the condition of the current generation of an object; empty if there is none.
-func (w *world) condition(ctx context.Context, path string) (condition, error) {
-	var o struct {
-		Metadata struct{ Generation int64 }
-		Status   struct {
-			ObservedGeneration int64
-			Conditions         []condition
-		}
-	}
-	if err := w.admin.must(ctx, get(path), &o); err != nil {
-		return condition{}, err
-	}
-	if o.Status.ObservedGeneration != o.Metadata.Generation || len(o.Status.Conditions) != 1 {
-		return condition{}, nil
-	}
-	return o.Status.Conditions[0], nil
+func (w *world) condition(ctx context.Context, path string) (containmentserver.Condition, error) {
+	return containmentserver.ConditionOf(ctx, w.object, path)
+}
+
+// object gets an object.
+func (w *world) object(ctx context.Context, path string, into any) error {
+	return w.admin.must(ctx, get(path), into)
 }
 
 // drop deletes an object.

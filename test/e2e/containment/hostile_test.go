@@ -128,7 +128,7 @@ func (w *world) writeUnchecked(ctx context.Context, path string, o object) error
 // fails for a request refuses the request.
 func TestBrokenMatchConditions(t *testing.T) {
 	g := guard(t)
-	path := plane.apiServerFile(0, "authorization.yaml")
+	path := plane.setup.AuthorizationConfig(apiServers[0])
 	text, err := os.ReadFile(path)
 	must(t, err)
 	const first = "    matchConditions:\n"
