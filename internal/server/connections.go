@@ -63,6 +63,8 @@ type guard struct {
 	logged time.Time
 	// lingering are the connections that linger.
 	lingering sync.WaitGroup
+	// unused is how many connections are open and have had no request yet.
+	unused atomic.Int64
 }
 
 // newGuard returns a guard; plain means connections without TLS.
@@ -107,6 +109,7 @@ func (g *guard) admit(conn net.Conn) net.Conn {
 		conn.Close()
 		return nil
 	}
+	g.unused.Add(1)
 	return c
 }
 
@@ -194,8 +197,8 @@ type guardedConn struct {
 	// shaken is true after the handshake, computing while the connection holds a slot for
 	// it.
 	shaken, computing atomic.Bool
-	// written is true if something has been written.
-	written atomic.Bool
+	// written is true if something has been written, used if there was a request or the connection is closed.
+	written, used atomic.Bool
 	// closed is closed with the connection, once. The connection may linger after that.
 	closed chan struct{}
 	once   sync.Once
@@ -306,6 +309,7 @@ func (c *guardedConn) limitBytes() {
 // begin counts a request. It reports whether the request is the last one on this connection.
 func (c *guardedConn) begin() (last bool) {
 	c.inFlight.Add(1)
+	c.use()
 	c.changeRequests(1)
 	if c.known.Load() || c.requests.Add(1) < c.guard.limits.requests {
 		return false
@@ -315,6 +319,21 @@ func (c *guardedConn) begin() (last bool) {
 		c.left.Store(0)
 	}
 	return true
+}
+
+// use is called with the first request, and at the end.
+func (c *guardedConn) use() {
+	if c.used.CompareAndSwap(false, true) {
+		c.guard.unused.Add(-1)
+	}
+}
+
+// end tells those who wait for the connection that it is closed.
+func (c *guardedConn) end() {
+	c.once.Do(func() {
+		close(c.closed)
+		c.use()
+	})
 }
 
 // finish is called when the handler of a request has ended.

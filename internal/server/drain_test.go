@@ -83,6 +83,33 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// A connection in HTTP/2 counts as idle before its first request. A shutdown does not close it until that has come.
+func TestTheFirstRequestOfANewConnectionIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newTestListeners(t, nil)
+	s.sleep = func(time.Duration) {}
+	e := s.listeners.webhook
+	e.firstRequests = time.Hour
+	s.serve(parts{})
+	conn := s.dialPort("webhooks", "h2")
+	send(t, conn, http2Preface+http2Settings)
+	if _, err := io.ReadFull(conn, make([]byte, len(http2Settings))); err != nil { // the server's settings: the connection is idle
+		t.Fatal(err)
+	}
+	s.stop()
+	eventually(t, "the listener is closed", func() bool {
+		_, err := net.Dial("tcp", e.listener.Addr().String())
+		return err != nil
+	})
+	send(t, conn, request2+frame(frameData, 1, 5))
+	if got, err := ending(conn); err != nil || !strings.Contains(got, "client certificate is required") {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := s.ended(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Callers send requests continuously, in HTTP/2 as API servers do. During the delay all requests are
 // answered; afterwards accepted requests are answered, and others cannot connect.
 func TestNoRequestIsLostInADrain(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // endpoint is a listener with its server.
@@ -18,6 +19,10 @@ type endpoint struct {
 	server   *http.Server
 	// certificates is nil for plain HTTP.
 	certificates *certificates
+	// notAccepting is closed when no connection is accepted any more.
+	notAccepting chan struct{}
+	// firstRequests limits how long a shutdown waits for the first requests of new connections.
+	firstRequests time.Duration
 }
 
 // limits are the limits of connections.
@@ -84,6 +89,9 @@ func machineLimits(timeout time.Duration, body int64) limits {
 	}
 }
 
+// firstRequestTime is the firstRequests of all endpoints.
+const firstRequestTime = time.Second
+
 // opening are the parameters of an endpoint.
 type opening struct {
 	// name describes what is served: "metrics".
@@ -103,7 +111,7 @@ func (o *opening) open() (*endpoint, error) {
 		return nil, nil
 	}
 	section := o.name
-	e := &endpoint{name: o.name, server: &http.Server{
+	e := &endpoint{name: o.name, notAccepting: make(chan struct{}), firstRequests: firstRequestTime, server: &http.Server{
 		ReadHeaderTimeout: o.limits.header,
 		ReadTimeout:       o.limits.read,
 		WriteTimeout:      o.limits.write,
@@ -137,10 +145,21 @@ func (o *opening) open() (*endpoint, error) {
 
 // serve answers until the server is closed.
 func (e *endpoint) serve() error {
+	defer close(e.notAccepting)
 	if e.certificates == nil {
 		return e.server.Serve(e.listener)
 	}
 	return e.server.ServeTLS(e.listener, "", "")
+}
+
+// shutdown stops accepting connections, and completes the requests in flight. [http.Server.Shutdown] alone would
+// close connections in HTTP/2 on which the first request is just being sent.
+func (e *endpoint) shutdown(ctx context.Context) error {
+	_ = e.listener.Close() // an error means that it is closed
+	<-e.notAccepting
+	used := func(context.Context) (bool, error) { return e.listener.(guardedListener).guard.unused.Load() == 0, nil }
+	_ = wait.PollUntilContextTimeout(ctx, time.Millisecond, e.firstRequests, true, used)
+	return e.server.Shutdown(ctx)
 }
 
 // lingered waits until callers had time to read their last answers, or until the context ends. It is

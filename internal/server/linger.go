@@ -20,7 +20,7 @@ const (
 // too. Time and bytes are limited, and the connection counts until then.
 func (c *guardedConn) Close() error {
 	c.computed()
-	c.once.Do(func() { close(c.closed) })
+	c.end()
 	if c.linger() {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c *guardedConn) linger() bool {
 // abort closes the connection at once.
 func (c *guardedConn) abort() error {
 	c.computed()
-	c.once.Do(func() { close(c.closed) })
+	c.end()
 	c.guard.mu.Lock()
 	c.aborted = true
 	c.guard.remove(c)

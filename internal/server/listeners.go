@@ -204,7 +204,7 @@ func (s *listeners) drain() {
 	var draining sync.WaitGroup
 	for _, e := range s.endpoints() {
 		draining.Go(func() {
-			if err := e.server.Shutdown(ctx); err != nil {
+			if err := e.shutdown(ctx); err != nil {
 				s.logger.Error(err, "requests in flight are cut off: give them more time with shutdown.timeout",
 					"address", e.listener.Addr().String())
 				e.server.Close()
