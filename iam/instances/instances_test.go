@@ -332,6 +332,18 @@ func TestProfileOfAnotherAccountIsAnError(t *testing.T) {
 	}
 }
 
+// awaited is a context that says when its end is awaited for the first time, which is after the question was asked.
+type awaited struct {
+	context.Context
+	begun chan struct{}
+	once  sync.Once
+}
+
+func (a *awaited) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.begun) })
+	return a.Context.Done()
+}
+
 func TestCanceledCallerDoesNotFailOthers(t *testing.T) {
 	s := newFixture(t)
 	node, of := s.node(), s.instances(t, nil)
@@ -342,11 +354,13 @@ func TestCanceledCallerDoesNotFailOthers(t *testing.T) {
 		_, err := of.Instance(impatient, node.ID, false)
 		gaveUp <- err
 	}()
+	joined := &awaited{Context: t.Context(), begun: make(chan struct{})}
 	go func() {
-		_, err := of.Instance(t.Context(), node.ID, false)
+		_, err := of.Instance(joined, node.ID, false)
 		patient <- err
 	}()
 	until(t, func() bool { return s.EC2.Requests() == 1 })
+	<-joined.begun
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
 		t.Errorf("the canceled caller: %v", err)
