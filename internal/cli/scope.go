@@ -107,7 +107,7 @@ func scopesOf(state *source.State) ([]*v1alpha1.NodeScope, error) {
 	}
 	scopes := state.NodeScopes()
 	if len(scopes) == 0 {
-		return nil, fmt.Errorf("%s has no NodeScopes: name manifests of scopes with -f", state.Origin)
+		return nil, nodescopes.None(state.Origin, "name manifests of scopes with -f")
 	}
 	return scopes, nil
 }

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopewebhooks"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -43,6 +45,9 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 
   # Quarantines too, for the scopes of a cluster
   node-authorizer scope authorization-config --quarantines
+
+  # Quarantines alone, for a cluster that is being made
+  node-authorizer scope authorization-config --quarantines -f /dev/null
 
   # The part for admission
   node-authorizer scope authorization-config -f scopes/ -o webhook-configuration`,
@@ -88,7 +93,7 @@ func (a *app) scopeWebhooks(cmd *cobra.Command, f *scopeFlags, o *scopewebhooks.
 		}
 	}
 	scopes, config, err := f.load(cmd)
-	if err != nil {
+	if _, none := errors.AsType[*nodescopes.NoneError](err); err != nil && !(none && o.Quarantines) {
 		return err
 	}
 	o.Scopes = scopes

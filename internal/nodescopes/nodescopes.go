@@ -23,9 +23,19 @@ import (
 // maxDepth is the depth of the JSON of an object, with the managed fields that a cluster adds.
 const maxDepth = 100
 
-// Read reads the NodeScopes of files and folders of manifests, sorted by name. Objects of other
-// kinds, and documents that are no objects, are passed over. A field that NodeScopes do not have is an error, and so is a name that
-// occurs twice.
+// NoneError means that something was read and has no NodeScopes.
+type NoneError struct{ message string }
+
+// None returns the error about what has no NodeScopes.
+func None(origin, remedy string) *NoneError {
+	return &NoneError{origin + " has no NodeScopes: " + remedy}
+}
+
+func (e *NoneError) Error() string { return e.message }
+
+// Read reads the NodeScopes of files and folders of manifests, sorted by name; a [*NoneError] if they
+// have none. Objects of other kinds, and documents that are no objects, are passed over. A field that
+// NodeScopes do not have is an error, and so is a name that occurs twice.
 func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*v1alpha1.NodeScope, error) {
 	var scopes []*v1alpha1.NodeScope
 	places := map[string]string{}
@@ -53,7 +63,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*v1alpha1.Nod
 		return nil, fmt.Errorf("read NodeScopes: %w", err)
 	}
 	if len(scopes) == 0 {
-		return nil, fmt.Errorf("%s has no NodeScope: name the manifests of the scopes; a snapshot is read with --from", origin)
+		return nil, None(origin, "name the manifests of the scopes; a snapshot is read with --from")
 	}
 	sortByName(scopes)
 	return scopes, nil
