@@ -25,7 +25,12 @@ func (n *naive) asNodes() {
 		for _, p := range n.pods {
 			token := request{"create", "", "serviceaccounts", "token", p.Namespace, p.ServiceAccount}
 			if p.Node == i.token.node && n.mints(p) && asTheNode(token) {
-				n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), n.tokenOf(accountOfPod(p), p.Node), as(i.fact))
+				n.step(
+					1,
+					n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace),
+					n.tokenOf(accountOfPod(p), p.Node),
+					as(i.fact),
+				)
 			}
 		}
 		if asTheNode(request{verb: "create", group: certificatesGroup, resource: "certificatesigningrequests"}) {
@@ -126,7 +131,13 @@ func (n *naive) passOn() {
 				if where != "" && where != ns || r.ref.Namespace != "" && r.ref.Namespace != ns {
 					continue
 				}
-				n.passOnBy(i, []ask{{verbs: creating, group: rbacGroup, resource: bindingsIn(ns), ns: ns}}, n.newBindingGuarded(r.ref, ns), r, ns)
+				n.passOnBy(
+					i,
+					[]ask{{verbs: creating, group: rbacGroup, resource: bindingsIn(ns), ns: ns}},
+					n.newBindingGuarded(r.ref, ns),
+					r,
+					ns,
+				)
 			}
 			n.passOnRules(i, r, where)
 		})

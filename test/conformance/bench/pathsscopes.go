@@ -110,8 +110,11 @@ func (b *bench) pathsScopes(s *section, l pathsCluster, file string) error {
 		}
 	}
 	t := table{
-		caption: fmt.Sprintf("**Making the graph with NodeScopes of three agents, %s nodes,** processor time.", thousands(float64(l.nodes))),
-		header:  []string{"without", "with", "ratio"},
+		caption: fmt.Sprintf(
+			"**Making the graph with NodeScopes of three agents, %s nodes,** processor time.",
+			thousands(float64(l.nodes)),
+		),
+		header: []string{"without", "with", "ratio"},
 	}
 	t.add(nanoseconds(median(without)), nanoseconds(median(with)), spreadOf(ratios).String())
 	s.tables = append(s.tables, t)

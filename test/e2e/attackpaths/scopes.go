@@ -99,7 +99,8 @@ func (w *world) enforce(ctx context.Context, specs []map[string]any) error {
 
 func (w *world) putScope(ctx context.Context, name string, spec map[string]any) error {
 	body := map[string]any{
-		"apiVersion": nodeScopes.group + "/" + nodeScopes.version, "kind": "NodeScope", "metadata": map[string]any{"name": name}, "spec": spec,
+		"apiVersion": nodeScopes.group + "/" + nodeScopes.version, "kind": "NodeScope",
+		"metadata": map[string]any{"name": name}, "spec": spec,
 	}
 	path := nodeScopes.at("", name) + "?fieldManager=test&force=true"
 	if err := w.admin.patch(ctx, path, applyPatch, body).failure(); err != nil {
