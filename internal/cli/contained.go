@@ -45,8 +45,8 @@ func (s *session) containmentNotes(req *access.Request, result chain.Result) []s
 	if result.Decision != verdict.Allow {
 		return nil
 	}
-	if scope, node := s.RefusesName(req); scope != "" {
-		return []string{fmt.Sprintf("admission checks the name too: NodeScope %s refuses other names than %s", scope, node)}
+	if scope, except := s.RefusesNames(req); scope != "" {
+		return []string{fmt.Sprintf("admission checks the name too: NodeScope %s refuses other names than %s", scope, except)}
 	}
 	refuses := s.Unasked(req)
 	switch {

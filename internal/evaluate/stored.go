@@ -165,20 +165,25 @@ func (e *Evaluator) Unasked(req *access.Request) string {
 	return ""
 }
 
-// RefusesName returns the NodeScope that lets a create pass because an authorizer does not know the name, and
-// that refuses it in admission if the object has another name than the node of the token. Both are empty if there
-// is none.
-func (e *Evaluator) RefusesName(req *access.Request) (scope, node string) {
+// RefusesNames returns the NodeScope that lets a create pass because an authorizer does not know the name, and the
+// names that it does not refuse in admission. Both are empty if there is none.
+func (e *Evaluator) RefusesNames(req *access.Request) (scope, except string) {
 	if e.Scopes == nil || !e.ofAuthorization() || req.Verb != "create" || !req.ResourceRequest || req.Name != "" || req.Subresource != "" {
 		return "", ""
 	}
 	other := *req
-	other.Name = ":" // no object and no node has this name
-	answer, err := e.decideScopes(&other)
-	if err != nil || answer.Decision != verdict.Deny || answer.Code != nodescope.ScopeNameNotNode {
+	other.Name = ":" // no object has this name, so that the answer depends on no state
+	answer := e.Scopes.Decide(&other)
+	if answer.Decision != verdict.Deny {
 		return "", ""
 	}
-	return answer.Scope, answer.Node
+	switch answer.Code {
+	case nodescope.ScopeNameNotNode:
+		return answer.Scope, answer.Node
+	case nodescope.ScopePodNotOnNode:
+		return answer.Scope, "those of pods on " + answer.Node
+	}
+	return "", ""
 }
 
 // QuarantineOf returns the name of the state's Quarantine of a node; empty if there is none, and if the
