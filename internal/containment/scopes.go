@@ -136,17 +136,17 @@ func compileScope(o *object) *scope {
 	return next
 }
 
-// leavesOpen says through what the accounts of an enforced scope leave their node; empty if there is nothing.
+// leavesOpen says what does not hold the accounts of an enforced scope to their node; empty if there is nothing.
 func leavesOpen(spec *v1alpha1.NodeScopeSpec) string {
-	holes := nodescope.Holes(spec)
-	if spec.Mode != v1alpha1.Enforce || len(holes) == 0 {
+	warnings := nodescope.Warnings(spec)
+	if spec.Mode != v1alpha1.Enforce || len(warnings) == 0 {
 		return ""
 	}
 	const named = 3 // of which the messages fit into a condition and an event
 	text := "; but "
-	for i, h := range holes {
+	for i, h := range warnings {
 		if i == named {
-			text += fmt.Sprintf("; and %d more", len(holes)-named)
+			text += fmt.Sprintf("; and %d more", len(warnings)-named)
 			break
 		}
 		if i > 0 {

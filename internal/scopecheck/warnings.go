@@ -9,13 +9,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
-// Warning is a part of a NodeScope through which its accounts leave their node.
+// Warning is about a part of a NodeScope that does not hold its accounts to their node.
 type Warning struct {
 	// Scope is the NodeScope.
 	Scope string `json:"scope"`
-	nodescope.Hole
-	// Accounts are the accounts that may create tokens by their roles, as NAMESPACE/NAME; absent for other
-	// holes, if the state has no roles, and if the scope is about all accounts of a namespace.
+	nodescope.Warning
+	// Accounts are the accounts that may create tokens by their roles, as NAMESPACE/NAME; absent in other
+	// warnings, if the state has no roles, and if the scope is about all accounts of a namespace.
 	Accounts []string `json:"accounts,omitempty"`
 }
 
@@ -31,13 +31,13 @@ func (w *Warning) text() string {
 	return text
 }
 
-// warnings returns the holes of the scopes. A hole for tokens is none if roles let no account create any.
+// warnings returns the warnings about the scopes. That about tokens is left out if roles let no account create any.
 func (c *Checker) warnings() []Warning {
 	warnings := []Warning{}
 	for _, s := range c.objects {
-		for _, hole := range nodescope.Holes(&s.Spec) {
-			w := Warning{Scope: s.Name, Hole: hole}
-			if hole.Code == nodescope.TokensAnywhere {
+		for _, of := range nodescope.Warnings(&s.Spec) {
+			w := Warning{Scope: s.Name, Warning: of}
+			if of.Code == nodescope.TokensAnywhere {
 				known := false
 				if w.Accounts, known = c.creatorsOfTokens(s); known && len(w.Accounts) == 0 {
 					continue

@@ -89,8 +89,8 @@ func (s *Suggestion) introduction(m *manifest) {
 	for _, why := range s.Invalid {
 		m.comment("", "The API server would not accept it: %s.", why)
 	}
-	for _, hole := range s.Warnings {
-		m.comment("", "Warning: %s.", hole.Message)
+	for _, w := range s.Warnings {
+		m.comment("", "Warning: %s.", w.Message)
 	}
 	for _, note := range s.Notes {
 		m.comment("", "Note: %s.", note)

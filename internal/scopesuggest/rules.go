@@ -144,7 +144,7 @@ func (s *Suggestion) addRule(j *joined, grants []rbac.Grant) {
 
 // validate notes what keeps the scope from being accepted, and what it leaves open.
 func (s *Suggestion) validate() {
-	s.Warnings = append(s.Warnings, nodescope.Holes(&s.Scope.Spec)...)
+	s.Warnings = append(s.Warnings, nodescope.Warnings(&s.Scope.Spec)...)
 	object := &v1alpha1.NodeScope{ObjectMeta: metav1.ObjectMeta{Name: s.Scope.Metadata.Name}, Spec: s.Scope.Spec}
 	for _, err := range nodescope.Validate(object) {
 		s.Invalid = append(s.Invalid, err.Error())

@@ -49,7 +49,7 @@ type Suggestion struct {
 	// Notes say what the suggestion does not take into account.
 	Notes []string `json:"notes"`
 	// Warnings are parts of the scope through which the account leaves its node.
-	Warnings []nodescope.Hole `json:"warnings"`
+	Warnings []nodescope.Warning `json:"warnings"`
 	// Invalid says why an API server would not accept the scope: it has more rules than it may have.
 	Invalid []string `json:"invalid,omitempty"`
 }
@@ -138,7 +138,7 @@ func scopeName(namespace, name string) string {
 func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 	return &Suggestion{
 		Account: namespace + "/" + name, Basis: basis, Evidence: []Evidence{}, NeverUsed: []Right{}, Wildcards: []Wildcard{},
-		Notes: []string{}, Warnings: []nodescope.Hole{},
+		Notes: []string{}, Warnings: []nodescope.Warning{},
 		Scope: Scope{
 			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.NodeScopeKind, Metadata: Metadata{scopeName(namespace, name)},
 			Spec: v1alpha1.NodeScopeSpec{

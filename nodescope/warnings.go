@@ -10,37 +10,37 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Hole is a part of a valid NodeScope through which its accounts leave their node.
-type Hole struct {
-	// Code says what kind of hole it is.
-	Code HoleCode `json:"code"`
-	// Rule is the rule that leaves it: "anywhere[0]", or "otherwise".
+// Warning is about a part of a valid NodeScope that does not hold its accounts to their node.
+type Warning struct {
+	// Code is the kind of warning.
+	Code WarningCode `json:"code"`
+	// Rule is the rule that it is about: "anywhere[0]", or "otherwise".
 	Rule string `json:"rule"`
 	// Message says what passes.
 	Message string `json:"message"`
 }
 
-// HoleCode is a kind of hole.
-type HoleCode string
+// WarningCode is a kind of warning.
+type WarningCode string
 
 const (
 	// TokensAnywhere: the account may create tokens, and nothing compares them with the node. It matters
 	// only for accounts to which RBAC allows it.
-	TokensAnywhere HoleCode = "TokensAnywhere"
+	TokensAnywhere WarningCode = "TokensAnywhere"
 	// OtherwiseAllowed: what no rule names passes.
-	OtherwiseAllowed HoleCode = "OtherwiseAllowed"
+	OtherwiseAllowed WarningCode = "OtherwiseAllowed"
 )
 
-// Holes returns the holes of a NodeScope, whatever its mode.
-func Holes(spec *v1alpha1.NodeScopeSpec) []Hole {
-	var holes []Hole
+// Warnings returns the warnings about a NodeScope, whatever its mode.
+func Warnings(spec *v1alpha1.NodeScopeSpec) []Warning {
+	var warnings []Warning
 	tokens := func(rule string) {
 		message := rule + " lets the account create tokens, and nothing requires that they are bound to a pod on its node: " +
 			"such a token can name another node"
 		if spec.TokensWithoutNode == v1alpha1.Allow {
 			message += ", or none, and tokensWithoutNode lets that pass"
 		}
-		holes = append(holes, Hole{TokensAnywhere, rule, message})
+		warnings = append(warnings, Warning{TokensAnywhere, rule, message})
 	}
 	for i, r := range spec.NamedAsNode {
 		if createsTokens(resources(r.APIGroups, r.Resources, r.Verbs)) {
@@ -53,12 +53,12 @@ func Holes(spec *v1alpha1.NodeScopeSpec) []Hole {
 		}
 	}
 	if spec.Otherwise != v1alpha1.Allow {
-		return holes
+		return warnings
 	}
-	if len(holes) == 0 && !spec.AsNode { // asNode names tokens, and refuses those of other nodes
+	if len(warnings) == 0 && !spec.AsNode { // asNode names tokens, and refuses those of other nodes
 		tokens("otherwise")
 	}
-	return append(holes, Hole{OtherwiseAllowed, "otherwise", "what no rule names is not held to the node"})
+	return append(warnings, Warning{OtherwiseAllowed, "otherwise", "what no rule names is not held to the node"})
 }
 
 // CreatesTokens reports whether a rule of a role lets create tokens of a service account, of any name.

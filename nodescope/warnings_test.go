@@ -52,7 +52,7 @@ func TestHoles(t *testing.T) {
 			for _, without := range []v1alpha1.Effect{v1alpha1.Deny, v1alpha1.Allow} {
 				tc.spec.TokensWithoutNode = without
 				var got []string
-				for _, h := range nodescope.Holes(&tc.spec) {
+				for _, h := range nodescope.Warnings(&tc.spec) {
 					got = append(got, string(h.Code)+" "+h.Rule)
 					says := strings.Contains(h.Message, "tokensWithoutNode")
 					if h.Code == nodescope.TokensAnywhere && says != (without == v1alpha1.Allow) {
