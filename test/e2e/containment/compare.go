@@ -50,7 +50,7 @@ func stable(body []byte) string {
 }
 
 // generated are names that API servers generate.
-var generated = regexp.MustCompile(`"(node-a|node|kube-api-access)-?[bcdfghjklmnpqrstvwxz2456789]{5}"`)
+var generated = regexp.MustCompile(`"(node-a|web-node-a|node|kube-api-access)-?[bcdfghjklmnpqrstvwxz2456789]{5}"`)
 
 func withoutVolatile(value any) any {
 	switch v := value.(type) {
