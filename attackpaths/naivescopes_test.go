@@ -190,7 +190,10 @@ func (n *naive) tokenMay(i naiveIdentity, q request, content bool) level {
 		return attackpaths.No
 	case i.token.passes(n, q, naiveWay{}):
 		return attackpaths.Certain
-	case created && i.token.passes(n, q, naiveWay{named: true}):
+	case created && slices.ContainsFunc(
+		[]naiveWay{{named: true}, {namedLikePod: true}, {named: true, namedLikePod: true}},
+		func(way naiveWay) bool { return i.token.passes(n, q, way) },
+	):
 		sensitive := content || q.group == "" && slices.Contains([]string{"secrets", "configmaps", "serviceaccounts"}, q.resource)
 		if sensitive && i.token.node != chosenNode {
 			return attackpaths.Possible
@@ -198,14 +201,18 @@ func (n *naive) tokenMay(i naiveIdentity, q request, content bool) level {
 		return attackpaths.Certain
 	case slices.Contains([]string{"list", "watch", "deletecollection"}, q.verb) && i.token.passes(n, q, naiveWay{selects: true}):
 		return attackpaths.Possible
+	case i.token.passes(n, q, naiveWay{selects: true, named: created, mirrors: true}):
+		return attackpaths.Possible
 	}
 	return attackpaths.No
 }
 
 // naiveWay is what a request is beside its attributes.
 type naiveWay struct {
-	// named: the object that is created has the name of the node.
-	named bool
+	// named: the object that is created has the name of the node. namedLikePod: it has that of a pod on it.
+	named, namedLikePod bool
+	// mirrors: the node has made a mirror pod with the name of the object.
+	mirrors bool
 	// selects: the field selector requires the node's name in spec.nodeName.
 	selects bool
 	// asNode counts what the node itself may write: NodeRestriction limits the content.
@@ -236,15 +243,16 @@ func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request,
 		}
 	}
 	for _, r := range s.PodsOnNode {
-		resources := slices.Clone(r.Resources)
-		if slices.Contains(resources, "pods/*") && q.resource == "pods" {
+		groups, resources := r.APIGroups, slices.Clone(r.Resources)
+		if len(groups) == 0 {
+			groups = []string{""}
+		}
+		isPods := q.group == "" && q.resource == "pods"
+		if slices.Contains(resources, "pods/*") && isPods {
 			resources = []string{"*"}
 		}
-		if covers(q, []string{""}, resources, r.Verbs, nil, r.Namespaces) {
-			named = true
-			if slices.ContainsFunc(n.pods, func(p *inventory.Pod) bool {
-				return p.Node == t.node && p.Namespace == q.ns && p.Name.Name == q.name
-			}) {
+		if covers(q, groups, resources, r.Verbs, nil, r.Namespaces) {
+			if named = true; t.passesPods(n, q, way, isPods) {
 				return true
 			}
 		}
@@ -262,6 +270,21 @@ func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request,
 		named = named || about
 	}
 	return !named && s.Otherwise == v1alpha1.Allow
+}
+
+// passesPods reports whether a request is about a pod on the node, or about an object that is named like one.
+func (t *naiveToken) passesPods(n *naive, q request, way naiveWay, isPods bool) bool {
+	created := q.verb == "create" && q.sub == ""
+	if !isPods && way.mirrors && q.ns != "" && (created || q.name != "") {
+		return true
+	}
+	return slices.ContainsFunc(n.pods, func(p *inventory.Pod) bool {
+		name := p.Name.Name == q.name
+		if created {
+			name = !isPods && way.namedLikePod && (!way.named || p.Name.Name == t.node)
+		}
+		return p.Node == t.node && p.Namespace == q.ns && name
+	})
 }
 
 // asNode asks the Node authorizer, and says whether it has a rule for the resource and the verb. Of what it

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -31,6 +32,12 @@ func (n *naive) asNodes() {
 					n.tokenOf(accountOfPod(p), p.Node),
 					as(i.fact),
 				)
+			}
+		}
+		// Volumes refer to secrets that need not be known otherwise.
+		for _, s := range n.c.Relations.Objects(i.token.node, graph.Secret) {
+			if asTheNode(request{verb: "get", resource: "secrets", ns: s.Namespace, name: s.Name}) {
+				n.step(1, false, fact{attackpaths.Secret, s.Namespace, s.Name}, as(i.fact))
 			}
 		}
 		if asTheNode(request{verb: "create", group: certificatesGroup, resource: "certificatesigningrequests"}) {

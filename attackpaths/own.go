@@ -16,6 +16,8 @@ type identity struct {
 	kind     vertexKind // set for isAssociated
 	subjects []vertex
 	rights   map[ownKey]bool
+	// conditions are what else decides whether the identity has a right, for those of which that is not certain.
+	conditions map[ownKey]string
 	// on are the rights to impersonate others for some requests only.
 	on []onRight
 	// alone is true for an identity that is impersonated for some requests only: the rights that
@@ -176,6 +178,11 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 		from = append(from, c.fact(holdsFree, ""))
 	case c.who.scoped != nil && slices.ContainsFunc(rights, func(h held) bool { return h.through != none }):
 		dependsOn = allOf(dependsOn, dependsOnScopes)
+	}
+	for _, h := range rights {
+		if h.through == none {
+			dependsOn = allOf(dependsOn, c.who.conditions[h.ownKey])
+		}
 	}
 	id := binary.AppendVarint(nil, int64(rowOf(code)))
 	id = binary.AppendVarint(id, int64(c.condition(dependsOn)))

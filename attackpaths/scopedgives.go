@@ -8,7 +8,15 @@ import (
 
 // givesParts adds the edges to what parts lead to, and the rights that count together.
 func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at place) {
-	rights := map[ownKey]bool{}
+	rights, conditions := map[ownKey]bool{}, map[ownKey]string{}
+	has := func(r ownKey, dependsOn string) {
+		if dependsOn == "" {
+			delete(conditions, r)
+		} else if !rights[r] {
+			conditions[r] = dependsOn
+		}
+		rights[r] = true
+	}
 	var on []onRight
 	for i := range parts {
 		p := &parts[i]
@@ -33,7 +41,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 					b.givesRight(v, p, l, dependsOn)
 				}
 				if p.right >= firstOwn {
-					rights[ownKey{p.right, l.namespace, l.rightName()}] = true
+					has(ownKey{p.right, l.namespace, l.rightName()}, dependsOn)
 				}
 			}
 		})
@@ -48,13 +56,17 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 				case p.on != 0:
 					on = append(on, onRight{p.on, limit{request: p.request, namespace: p.namespace, name: p.name}})
 				case p.right >= firstOwn:
-					rights[ownKey{p.right, p.namespace, limit{name: p.name}.rightName()}] = true
+					dependsOn := ""
+					if p.needs&(needsPodName|needsNewPodName) != 0 {
+						dependsOn = dependsOnPodName
+					}
+					has(ownKey{p.right, p.namespace, limit{name: p.name}.rightName()}, dependsOn)
 				}
 			}
 		}
 		slices.SortFunc(on, onRight.compare)
 		b.identities = append(b.identities, &identity{
-			vertex: v, subjects: a.subjects, rights: rights, on: slices.Compact(on), scoped: a,
+			vertex: v, subjects: a.subjects, rights: rights, conditions: conditions, on: slices.Compact(on), scoped: a,
 			impersonated: k.variant == impersonated,
 		})
 	}

@@ -80,7 +80,7 @@ func (b *builder) partsOf(a *scopedAccount) {
 // selector, so that each token may do so.
 func (a *scopedAccount) add(p part) {
 	ofNode := p.needs &^ needsSelector
-	if ofNode&^needsNewName == 0 {
+	if ofNode&^(needsNewName|needsPodName|needsNewPodName) == 0 { // any node can create a mirror pod
 		a.others = append(a.others, p)
 	}
 	if ofNode != 0 && (ofNode != needsNewName || p.namesNewObject()) {
@@ -204,6 +204,9 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 	for _, i := range b.podsAt(at) {
 		pod := b.pods[i]
 		of := limit{namespace: pod.Namespace, name: pod.Name.Name}
+		if p.needs&needsNewName != 0 && of.name != at.node {
+			continue // the new object needs both names
+		}
 		if creates {
 			of.name = l.name
 		}
@@ -216,9 +219,9 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 	}
 }
 
-// podsAt are the pods on the node of a token; none are known of one that need not exist.
+// podsAt are the pods on the node of a token; none are known of one that need not exist, or that is not known.
 func (b *builder) podsAt(at place) []int32 {
-	if at.chosen {
+	if at.chosen || at.node == "" {
 		return nil
 	}
 	return b.podsOn[at.node]
