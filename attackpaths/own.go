@@ -70,7 +70,7 @@ func (b *builder) combineRights() {
 				x.rights = b.rightsOfSubjects(x.subjects)
 				x.on = b.onRightsOfSubjects(x.subjects)
 			}
-			if len(x.rights) > 0 || len(x.on) > 0 {
+			if x.combines() {
 				(&combiner{b, x, seen}).run()
 			}
 		}
@@ -81,6 +81,12 @@ func (b *builder) combineRights() {
 			return
 		}
 	}
+}
+
+// combines reports whether the identity has something that may count together with what the attacker can give to
+// it: a right, or in scopes a role that it can pass on.
+func (x *identity) combines() bool {
+	return len(x.rights) > 0 || len(x.on) > 0 || x.scoped != nil && len(x.scoped.held) > 0
 }
 
 // rightsOfSubjects collects the rights that roles bound to the subjects grant.

@@ -46,7 +46,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			}
 		})
 	}
-	if len(rights) > 0 || len(on) > 0 {
+	if len(rights) > 0 || len(on) > 0 || len(a.held) > 0 {
 		// What each token may do counts together with what needs the node.
 		if len(parts) > 0 && at.node != "" || at.chosen {
 			for i := range a.others {
