@@ -56,11 +56,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 				case p.on != 0:
 					on = append(on, onRight{p.on, limit{request: p.request, namespace: p.namespace, name: p.name}})
 				case p.right >= firstOwn:
-					dependsOn := ""
-					if p.needs&(needsPodName|needsNewPodName) != 0 {
-						dependsOn = dependsOnPodName
-					}
-					has(ownKey{p.right, p.namespace, limit{name: p.name}.rightName()}, dependsOn)
+					has(ownKey{p.right, p.namespace, limit{name: p.name}.rightName()}, p.conditionOnAnyNode())
 				}
 			}
 		}
@@ -70,6 +66,14 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			impersonated: k.variant == impersonated,
 		})
 	}
+}
+
+// conditionOnAnyNode is what decides whether each token has a right, whatever its node.
+func (p *part) conditionOnAnyNode() string {
+	if p.needs&(needsPodName|needsNewPodName) != 0 {
+		return dependsOnPodName
+	}
+	return ""
 }
 
 // isForPods reports whether a part is a right on the pods of a node, which is one vertex for all of them.

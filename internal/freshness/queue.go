@@ -64,9 +64,9 @@ func newQueues(maxPerNode, maxTotal int) *queues {
 	}
 }
 
-// enter adds a waiting request of a node, or of a service account on the node. It returns nil if too many wait
-// already. Changes since the
-// question was evaluated have been probed when enter returns, or will be.
+// enter adds a waiting request of a node, or of a service account on the node. It returns nil if too
+// many wait already. Changes since the question was evaluated have been probed when enter returns, or
+// will be.
 func (qs *queues) enter(node, account string, q *question) *waiter {
 	t := &waiter{key: q.key, account: account, wake: make(chan struct{}, 1)}
 	if t.key == nil {
