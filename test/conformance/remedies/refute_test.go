@@ -88,10 +88,11 @@ func (c testCase) refute(e *evaluate.Evaluator, r request, remedy verdict.Remedy
 	}
 }
 
-// others are requests for the same in other forms: for the object with the node's name, in the
-// namespace of leases, without a namespace, for objects on the node, and without any change of
-// the stored object. Another name is another thing for a deletion, for an update of a node, and for a
-// token: it is of another service account, whose pods may be on the node.
+// others are requests for the same in other forms: for the object with the node's name, for a lease
+// in the namespace of nodes' leases, without a namespace, for objects on the node, and without any
+// change of the stored object. Another name is another thing for a deletion, for an update of a node,
+// and for a token: it is of another service account, whose pods may be on the node. Another namespace
+// is another thing for all but leases: a request for a pod's certificate would be about another pod.
 func (c testCase) others(r request) map[string]request {
 	c.Helper()
 	node := strings.TrimPrefix(r.access.User, nodeidentity.UserPrefix)
@@ -117,7 +118,9 @@ func (c testCase) others(r request) map[string]request {
 		r.access.Resource == "serviceaccounts"
 	if !otherThing && r.access.Resource != "pods" {
 		change(", with the node's name", func(a *access.Request, _ *evaluate.Write) { a.Name = node })
-		change(", with the node's name among leases", func(a *access.Request, _ *evaluate.Write) {
+	}
+	if !otherThing && r.access.Resource == "leases" {
+		change(", with the node's name in the namespace of leases", func(a *access.Request, _ *evaluate.Write) {
 			a.Namespace, a.Name = "kube-node-lease", node
 		})
 	}
