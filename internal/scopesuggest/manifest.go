@@ -95,7 +95,7 @@ func (s *Suggestion) introduction(m *manifest) {
 	for _, note := range s.Notes {
 		m.comment("", "Note: %s", sentence(note))
 	}
-	s.unscoped(m, "", "Refused, and no evidence", &s.Refused)
+	s.unscoped(m, "", "Refused at the time, and in no rule", &s.Refused)
 	s.unscoped(m, "", "As other users, whose scopes count", &s.Impersonating)
 	if s.AsItsNode > 0 {
 		m.comment("", "As its own node (impersonate:associated-node): %s, about which the Node authorizer decides.",
