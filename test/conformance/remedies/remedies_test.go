@@ -34,6 +34,9 @@ const atMost = 5
 // perWorld is how many refusals of one cluster are tested.
 const perWorld = 100
 
+// found are seeds of clusters in which a remedy, or this test, was wrong once.
+var found = []uint64{3793, 16341818469097610602}
+
 // tally counts the refusals of each authorizer by code, with and without changes.
 type tally struct{ changed, none map[string]int }
 
@@ -64,6 +67,9 @@ func TestRemediesChangeTheAnswer(t *testing.T) {
 	codes := refusalCodes(t)
 	tested := func(code string) bool { return count.changed[code]+count.none[code] > 0 }
 	allTested := func() bool { return !slices.ContainsFunc(codes, func(code string) bool { return !tested(code) }) }
+	for _, seed := range found {
+		examine(t, seed, count)
+	}
 	for i := uint64(0); !t.Failed(); i++ {
 		n := uint64(count.total())
 		if n >= want && (allTested() || n >= atMost*want) {
