@@ -203,6 +203,10 @@ conformance: ## Compare over a million decisions with Kubernetes' own.
 conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/kubernetes-versions.md.
 	cd test/conformance && CONFORMANCE=minors go test -count=1 -v -timeout 120m .
 
+.PHONY: remedies
+remedies: ## Carry out the remedies of a million random refusals, from a new seed; prints the seed.
+	cd test/conformance && REMEDIES_REFUSALS=1000000 REMEDIES_SEED=$$((RANDOM << 30)) go test -count=1 -v -timeout 120m ./remedies
+
 .PHONY: race
 race: ## Run the tests of packages with goroutines under the race detector, random tests with their whole budget.
 	$(GOTEST) -race -count=1 -timeout 30m $(RACE)
