@@ -62,19 +62,23 @@ func TestTheOldestRequestGivesWay(t *testing.T) {
 			before: func(i int) *access.Request { return get("worker", fmt.Sprint("none-", i)) }, want: verdict.Allow,
 		},
 		{
-			rule: "to a request of any node, if all places are taken", opts: freshness.Options{MaxTotal: most}, req: get("worker", "db"),
+			rule: "to a request of any node, if all places are taken",
+			opts: freshness.Options{MaxTotal: most}, req: get("worker", "db"),
 			before: func(i int) *access.Request { return get(fmt.Sprint("node-", i), "none") }, want: verdict.Allow,
 		},
 		{
-			rule: "to a request of the same account", opts: freshness.Options{MaxPerNode: most}, req: accountOn("worker", "agent", "db"),
+			rule: "to a request of the same account",
+			opts: freshness.Options{MaxPerNode: most}, req: accountOn("worker", "agent", "db"),
 			before: func(i int) *access.Request { return accountOn("worker", "agent", fmt.Sprint("none-", i)) }, want: verdict.Allow,
 		},
 		{
-			rule: "to a request of another account", opts: freshness.Options{MaxPerNode: most}, req: accountOn("worker", "agent", "db"),
+			rule: "to a request of another account",
+			opts: freshness.Options{MaxPerNode: most}, req: accountOn("worker", "agent", "db"),
 			before: func(i int) *access.Request { return accountOn("worker", fmt.Sprint("some-", i), "none") }, want: verdict.Allow,
 		},
 		{
-			rule: "to a request of any account on any node", opts: freshness.Options{MaxTotal: most}, req: accountOn("worker", "agent", "db"),
+			rule: "to a request of any account on any node",
+			opts: freshness.Options{MaxTotal: most}, req: accountOn("worker", "agent", "db"),
 			before: func(i int) *access.Request { return accountOn(fmt.Sprint("node-", i), fmt.Sprint("some-", i), "none") },
 			want:   verdict.Allow,
 		},
@@ -84,11 +88,13 @@ func TestTheOldestRequestGivesWay(t *testing.T) {
 			after: func(i int) *access.Request { return get("worker", fmt.Sprint("none-", i)) },
 		},
 		{
-			rule: "and no longer", opts: freshness.Options{MaxPerNode: most}, req: get("worker", "db"), later: most, want: verdict.NoOpinion,
+			rule: "and no longer",
+			opts: freshness.Options{MaxPerNode: most}, req: get("worker", "db"), later: most, want: verdict.NoOpinion,
 			after: func(i int) *access.Request { return get("worker", fmt.Sprint("none-", i)) },
 		},
 		{
-			rule: "no node to accounts", opts: freshness.Options{MaxPerNode: most}, req: get("worker", "db"), later: flood, want: verdict.Allow,
+			rule: "no node to accounts",
+			opts: freshness.Options{MaxPerNode: most}, req: get("worker", "db"), later: flood, want: verdict.Allow,
 			after: func(i int) *access.Request { return accountOn("worker", fmt.Sprint("some-", i), "none") },
 		},
 		{
