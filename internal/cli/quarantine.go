@@ -54,7 +54,7 @@ Exit status: 0 the servers accept it, and the API server that was asked refuses 
 		Example: `  node-authorizer quarantine node/worker-1 --reason "miner found" --allow drain
   node-authorizer quarantine node/worker-1 --dry-run
   node-authorizer quarantine node/worker-1 --dry-run --from cluster.snapshot
-  node-authorizer quarantine credential JTI=11111111-2222-4333-8444-555555555555 --for 2h
+  node-authorizer quarantine credential/JTI=11111111-2222-4333-8444-555555555555 --for 2h
   node-authorizer quarantine list
   node-authorizer release node/worker-1`,
 		Args: oneTarget("node/NAME or credential/ID"),

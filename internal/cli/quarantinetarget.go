@@ -71,11 +71,24 @@ func parseTarget(args []string) (quarantineTarget, error) {
 	case !ok && known != "":
 		return quarantineTarget{}, usagef("the name of the %s is missing", known)
 	case !ok || known == "":
-		return quarantineTarget{}, usagef("%q is not node/NAME or credential/ID", args[0])
+		return quarantineTarget{}, usagef("%q is not node/NAME or credential/ID%s", args[0], meant(args[0]))
 	case known == targetNode:
 		return nodeTarget(nodeName(name))
 	}
 	return credentialTarget(name)
+}
+
+// meant guesses what a text without a kind stands for.
+func meant(text string) string {
+	switch {
+	case strings.Contains(text, "/"):
+		return ""
+	case strings.HasPrefix(text, "X509SHA256=") || strings.HasPrefix(text, "JTI="):
+		return "; did you mean credential/" + text + "?"
+	case didYouMean(text, []string{"list"}) != "":
+		return "; did you mean quarantine list?"
+	}
+	return "; did you mean node/" + text + "?"
 }
 
 func nodeTarget(name string) (quarantineTarget, error) {

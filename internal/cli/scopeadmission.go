@@ -27,11 +27,10 @@ Policies see writes only. They enforce which tokens may write, objects with the 
 the node, pods whose node the written object shows, what the Node authorizer and
 NodeRestriction let a node write, and what no rule names. They see no reads, and not
 the pod of an eviction or of an exec. Of an impersonated request they see the user and the
-extra values that the requester chose, so that they do not hold an account that may
-impersonate others. What they do not enforce is in comments, on
-stderr, and with -o json in cannotExpress. Where they enforce, they let pass
-nothing that the NodeScope refuses; about labels of nodes and mirror pods they are
-stricter.
+extra values that the requester chose, so they do not hold an account that may impersonate
+others. What they do not enforce is in comments, on stderr, and with -o json in
+cannotExpress. What they enforce is never weaker than the NodeScope; about labels of nodes
+and mirror pods it is stricter.
 
 A scope in mode Observe gets a binding that audits, and one in mode Enforce one that
 denies, unless --mode says otherwise.

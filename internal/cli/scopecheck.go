@@ -24,7 +24,7 @@ an example. The NodeScopes are those of -f, else those of the state of --from.
 
 What runs on which node comes from the state (--from) and from the log itself: the
 pods whose tokens are used, those whose status their node wrote, and those that were
-bound. A request that would be refused only because neither shows its pod, or what
+bound. Without --from much may be undecided. A request that would be refused only because neither shows its pod, or what
 needs its object, is undecided. So is a write that only asNode lets pass and whose
 object NodeRestriction would have to see.
 
@@ -103,6 +103,9 @@ func (a *app) checkScopes(cmd *cobra.Command, f *scopeFlags, files []auditlog.Fi
 	}
 	if report.Requests == 0 {
 		a.failure("the logs have no request of the accounts of the scopes: check whether the audit policy records them")
+	}
+	if report.Undecided > 0 && len(f.state.from) == 0 {
+		a.warn("only the log shows what runs on which node: give the objects of the cluster with --from, best a snapshot")
 	}
 	switch {
 	case a.status == statusUndecided || !report.Complete():

@@ -39,8 +39,9 @@ anywhere.
 Pods count as being on a node if the state or the log shows it. A log should have
 at least one rollout of the agent, and the time of its rarest task.
 
-Exit status: 0 written, 2 the logs have no request of the account, something of the
-logs or of the roles could not be read, or bad usage.`,
+Exit status: 0 written, 2 the service account does not exist, neither the state nor the
+logs show whether it does, the logs have no request of it, something of the logs or of
+the roles could not be read, or bad usage.`,
 		Example: `  node-authorizer scope suggest --serviceaccount kube-system/cilium --audit '/var/log/kubernetes/audit*.log*'
 
   # From files only
@@ -147,6 +148,7 @@ func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name strin
 	if len(files) == 0 {
 		a.warn("no audit log was given: the suggestion is a guess from what roles grant")
 		guessed := scopesuggest.FromRoles(namespace, name, grants)
+		a.reportAccount(s, guessed, namespace, name)
 		a.reportInvalid(guessed)
 		return guessed, nil
 	}
@@ -159,6 +161,7 @@ func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name strin
 		return nil, err
 	}
 	suggestion := collector.Suggest(namespace, name)
+	a.reportAccount(s, suggestion, namespace, name)
 	a.reportSuggestion(suggestion, user)
 	return suggestion, nil
 }

@@ -177,6 +177,18 @@ func (e *Evaluator) scopeUndecided(req *access.Request, answer *nodescope.Answer
 	return e.scopesUndecided(req, answer, scopeReads(req, answer, answer.EnforcedUses), answer.Decision == verdict.Deny)
 }
 
+// LackingForScopes returns what the files do not hold and could make enforced NodeScopes let a request pass.
+func (e *Evaluator) LackingForScopes(req *access.Request) []Lack {
+	answer, err := e.decideScopes(req)
+	if err != nil || answer.Code == nodescope.NotInScope {
+		return nil
+	}
+	if lack, ok := errors.AsType[*LackError](e.scopeUndecided(req, &answer)); ok {
+		return lack.Lacks
+	}
+	return nil
+}
+
 // observedUndecided reports whether it is not decided that a NodeScope in the mode Observe would refuse.
 func (e *Evaluator) observedUndecided(req *access.Request, answer *nodescope.Answer, on source.Kinds) bool {
 	return answer.Decision != verdict.Deny && e.scopesUndecided(req, answer, on, true) != nil

@@ -23,8 +23,8 @@ func (unchanging) OnChange(func(string)) func() { return func() {} }
 func (unchanging) KnowsNode(string) bool        { return true }
 
 // BenchmarkUnderAttack measures the cost of a node that asks for objects that it may not
-// read, while its maximum number of requests waits. It measures its next request, which is
-// answered at once, a change that concerns another node, and a change that concerns this
+// read, while its maximum number of requests waits. It measures its next request, to which the
+// oldest gives way, a change that concerns another node, and a change that concerns this
 // node, up to the last probe of its questions.
 func BenchmarkUnderAttack(b *testing.B) {
 	node := nodeauthz.New(graph.New(), kubeversion.For(kubeversion.Latest))
@@ -51,23 +51,25 @@ func BenchmarkUnderAttack(b *testing.B) {
 	for i := range DefaultMaxPerNode {
 		waiting.Go(func() { _, _ = authorize(ctx, request(i)) })
 	}
-	for w.queues.waiting.Load() < DefaultMaxPerNode {
+	for w.authorize.waiting.Load() < DefaultMaxPerNode {
 		runtime.Gosched()
 	}
 	b.Run("request", func(b *testing.B) {
-		limited := request(-1)
-		for b.Loop() {
-			_, _ = authorize(ctx, limited)
+		related := func(*access.Request) bool { probes <- struct{}{}; return false }
+		for i := 0; b.Loop(); i++ {
+			req := request(-1 - i)
+			node.Decide(req)
+			w.authorize.enter("worker", "", accessQuestion(req, related, w.authorize.changes.Load()))
 		}
 	})
 	b.Run("change-of-another-node", func(b *testing.B) {
 		for b.Loop() {
-			w.queues.changed("other")
+			w.authorize.changed("other")
 		}
 	})
 	b.Run("change-of-the-node", func(b *testing.B) {
 		for b.Loop() {
-			w.queues.changed("worker")
+			w.authorize.changed("worker")
 			for range DefaultMaxPerNode {
 				<-probes
 			}

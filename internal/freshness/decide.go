@@ -18,7 +18,7 @@ import (
 // the evaluator is asked again.
 func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related func(*access.Request) bool) decision.Authorize {
 	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
-		complete, asked := w.complete(), w.queues.changes.Load()
+		complete, asked := w.complete(), w.authorize.changes.Load()
 		opinion, err := next(ctx, req)
 		if err != nil || !opinion.Stale {
 			return opinion, err
@@ -59,7 +59,7 @@ func accessQuestion(req *access.Request, related func(*access.Request) bool, ask
 // after each change that concerns the node.
 func (w *Waiter) Admit(limit time.Duration, next decision.Admit) decision.Admit {
 	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
-		complete, asked := w.complete(), w.queues.changes.Load()
+		complete, asked := w.complete(), w.admit.changes.Load()
 		answer := next(ctx, req)
 		if !answer.Stale {
 			return answer

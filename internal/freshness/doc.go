@@ -13,9 +13,9 @@
 // the state reports which node a change concerns, and one goroutine probes the questions of
 // that node again. Each different question is probed once, for any number of requests that
 // ask it and of changes that arrived in the meantime. If too many requests of a node wait,
-// for example because it asks for objects that it may not read, its further requests are
-// answered at once. Service accounts on nodes, which NodeScopes hold to their node, cannot
-// take all places: half of them are for the nodes.
+// for example because it asks for objects that it may not read, the oldest is answered and
+// a new one takes its place. Service accounts on nodes, which NodeScopes hold to their node,
+// cannot take all places: half of them are for the nodes.
 //
 // Until the state has been read, a refusal that a lag could explain is an error, not an
 // answer.

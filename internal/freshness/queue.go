@@ -28,7 +28,7 @@ type queues struct {
 	mu     sync.Mutex
 	byNode map[string]*queue
 	// taken are the places of all nodes.
-	taken places
+	taken *places
 	// dirty holds the nodes that have changes to handle. While it is not empty, one
 	// goroutine probes the questions of these nodes.
 	dirty    map[*queue]struct{}
@@ -38,7 +38,7 @@ type queues struct {
 // queue holds the waiting requests of one node.
 type queue struct {
 	node      string
-	taken     places
+	taken     *places
 	questions map[any]*pendingQuestion
 }
 
@@ -55,6 +55,9 @@ type waiter struct {
 	account string
 	key     any
 	wake    chan struct{} // has one element if the evaluator should be asked again
+	gaveWay chan struct{} // is closed when another request takes the place
+	// leave frees the places. It is nil when they are free.
+	leave func()
 }
 
 func newQueues(maxPerNode, maxTotal int) *queues {
@@ -64,30 +67,29 @@ func newQueues(maxPerNode, maxTotal int) *queues {
 	}
 }
 
-// enter adds a waiting request of a node, or of a service account on the node. It returns nil if too
-// many wait already. Changes since the question was evaluated have been probed when enter returns, or
+// enter adds a waiting request of a node, or of a service account on the node. If too many wait already,
+// the oldest gives way. Changes since the question was evaluated have been probed when enter returns, or
 // will be.
 func (qs *queues) enter(node, account string, q *question) *waiter {
-	t := &waiter{key: q.key, account: account, wake: make(chan struct{}, 1)}
+	t := &waiter{key: q.key, account: account, wake: make(chan struct{}, 1), gaveWay: make(chan struct{})}
 	if t.key == nil {
 		t.key = t
 	}
-	if !qs.add(t, node, q.probe) {
-		return nil
-	}
+	qs.add(t, node, q.probe)
 	if qs.changes.Load() != q.asked && (q.probe == nil || q.probe()) {
 		t.notify()
 	}
 	return t
 }
 
-func (qs *queues) add(t *waiter, node string, probe func() bool) bool {
+func (qs *queues) add(t *waiter, node string, probe func() bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	q := qs.byNode[node]
-	if !qs.taken.allow(t.account, qs.maxTotal) || q != nil && !q.taken.allow(t.account, qs.maxPerNode) {
-		return false
+	if q := qs.byNode[node]; q != nil {
+		qs.makePlace(q.taken.givesWay(t.account, qs.maxPerNode))
 	}
+	qs.makePlace(qs.taken.givesWay(t.account, qs.maxTotal))
+	q := qs.byNode[node]
 	if q == nil {
 		q = &queue{node: node, questions: map[any]*pendingQuestion{}, taken: newPlaces()}
 		qs.byNode[node] = q
@@ -99,21 +101,35 @@ func (qs *queues) add(t *waiter, node string, probe func() bool) bool {
 	}
 	a.waiters[t] = struct{}{}
 	t.queue = q
-	q.taken.take(t.account, 1)
-	qs.taken.take(t.account, 1)
+	ofNode, ofAll := q.taken.take(t), qs.taken.take(t)
+	t.leave = func() { ofNode(); ofAll() }
 	qs.waiting.Add(1)
-	return true
+}
+
+// makePlace ends the wait of a request, if it is not nil.
+func (qs *queues) makePlace(oldest *waiter) {
+	if oldest != nil {
+		qs.remove(oldest)
+		close(oldest.gaveWay)
+	}
 }
 
 func (qs *queues) leave(t *waiter) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
+	if t.leave != nil {
+		qs.remove(t)
+	}
+}
+
+func (qs *queues) remove(t *waiter) {
 	q, a := t.queue, t.queue.questions[t.key]
 	if delete(a.waiters, t); len(a.waiters) == 0 {
 		delete(q.questions, t.key)
 	}
-	qs.taken.take(t.account, -1)
-	if q.taken.take(t.account, -1); q.taken.all == 0 {
+	t.leave()
+	t.leave = nil
+	if q.taken.all.Len() == 0 {
 		delete(qs.byNode, q.node)
 		delete(qs.dirty, q)
 	}

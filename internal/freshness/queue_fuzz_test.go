@@ -2,14 +2,15 @@ package freshness
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 )
 
 // FuzzQueues adds requests, changes their answers and removes them in any order. Requests
-// whose answer has changed are woken, the limits hold, and the queues are empty when all
-// requests are gone.
+// whose answer has changed are woken, the limits hold, the oldest requests give way, and the
+// queues are empty when all requests are gone.
 func FuzzQueues(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03"))
 	f.Add([]byte("\x00\x00\x00\x00\x00\x01\x02\x40\x41\x80\x81\xc0"))
@@ -19,13 +20,13 @@ func FuzzQueues(f *testing.F) {
 			return
 		}
 		synctest.Test(t, func(t *testing.T) {
-			const perNode, total = 3, 5
-			m := &queuesModel{t: t, queues: newQueues(perNode, total)}
+			m := &queuesModel{t: t, queues: newQueues(fuzzedPerNode, fuzzedTotal)}
 			for _, step := range steps {
 				m.step(step)
-				if waiting := m.queues.waiting.Load(); int(waiting) != len(m.waiting) || waiting > total {
-					t.Fatalf("%d requests wait, want %d, at most %d", waiting, len(m.waiting), total)
+				if waiting := m.queues.waiting.Load(); int(waiting) != len(m.waiting) || waiting > fuzzedTotal {
+					t.Fatalf("%d requests wait, want %d, at most %d", waiting, len(m.waiting), fuzzedTotal)
 				}
+				m.checkGaveWay()
 			}
 			synctest.Wait()
 			m.checkWoken()
@@ -38,11 +39,14 @@ func FuzzQueues(f *testing.F) {
 	})
 }
 
+const fuzzedPerNode, fuzzedTotal = 3, 5
+
 // queuesModel is the expected state of queues.
 type queuesModel struct {
-	t       *testing.T
-	queues  *queues
-	waiting []waitingRequest
+	t      *testing.T
+	queues *queues
+	// waiting are in the order in which they came, and gone have given way.
+	waiting, gone []waitingRequest
 	// related holds the questions, by node and number, whose answer has changed.
 	related sync.Map
 }
@@ -88,9 +92,60 @@ func (m *queuesModel) enter(about [2]int, probed bool) {
 	if m.isRelated(about) {
 		return // the evaluator would have allowed it
 	}
-	if t := m.queues.enter(nodeNamed(about[0]), accountNamed(about[1]), q); t != nil {
-		m.waiting = append(m.waiting, waitingRequest{t, about, probed})
+	m.makePlace(fuzzedPerNode, about, func(w waitingRequest) bool { return w.question[0] == about[0] })
+	m.makePlace(fuzzedTotal, about, func(waitingRequest) bool { return true })
+	t := m.queues.enter(nodeNamed(about[0]), accountNamed(about[1]), q)
+	m.waiting = append(m.waiting, waitingRequest{t, about, probed})
+}
+
+// makePlace removes the oldest request within the narrowest bound that a new one would exceed.
+func (m *queuesModel) makePlace(most int, about [2]int, concerns func(waitingRequest) bool) {
+	account := accountNamed(about[1])
+	within := []func(waitingRequest) bool{concerns}
+	bounds := []int{most}
+	if account != "" {
+		of := func(w waitingRequest) string { return accountNamed(w.question[1]) }
+		within = []func(waitingRequest) bool{
+			func(w waitingRequest) bool { return concerns(w) && of(w) == account },
+			func(w waitingRequest) bool { return concerns(w) && of(w) != "" },
+			concerns,
+		}
+		bounds = []int{max(1, most/4), max(1, most/2), most}
 	}
+	for i, in := range within {
+		var found []int
+		for j, w := range m.waiting {
+			if in(w) {
+				found = append(found, j)
+			}
+		}
+		if len(found) >= bounds[i] {
+			m.gone = append(m.gone, m.waiting[found[0]])
+			m.waiting = slices.Delete(m.waiting, found[0], found[0]+1)
+			return
+		}
+	}
+}
+
+func (m *queuesModel) checkGaveWay() {
+	gaveWay := func(w waitingRequest) bool {
+		select {
+		case <-w.waiter.gaveWay:
+			return true
+		default:
+			return false
+		}
+	}
+	if slices.ContainsFunc(m.waiting, gaveWay) {
+		m.t.Fatal("a request gave way that is not the oldest")
+	}
+	for _, w := range m.gone {
+		if !gaveWay(w) {
+			m.t.Fatalf("the request about %v did not give way", w.question)
+		}
+		m.queues.leave(w.waiter) // as its wait does
+	}
+	m.gone = nil
 }
 
 func (m *queuesModel) isRelated(about [2]int) bool {
@@ -100,7 +155,7 @@ func (m *queuesModel) isRelated(about [2]int) bool {
 
 func (m *queuesModel) leave(i int) {
 	m.queues.leave(m.waiting[i].waiter)
-	m.waiting = append(m.waiting[:i], m.waiting[i+1:]...)
+	m.waiting = slices.Delete(m.waiting, i, i+1)
 }
 
 func (m *queuesModel) checkWoken() {
@@ -115,8 +170,8 @@ func (m *queuesModel) checkEmpty() {
 	m.queues.mu.Lock()
 	defer m.queues.mu.Unlock()
 	qs := m.queues
-	if t := &qs.taken; t.all+t.accounts+len(t.byAccount) != 0 {
-		m.t.Errorf("places that are taken: %+v", t)
+	if t := qs.taken; t.all.Len()+t.accounts.Len()+len(t.byAccount) != 0 {
+		m.t.Errorf("places that are taken: %d of all, %d of accounts, %v", t.all.Len(), t.accounts.Len(), t.byAccount)
 	}
 	if n := qs.waiting.Load(); n != 0 || len(qs.byNode) > 0 || len(qs.dirty) > 0 || qs.checking {
 		m.t.Errorf("left: %d requests, %d queues, %d dirty, checking %v", n, len(qs.byNode), len(qs.dirty), qs.checking)

@@ -15,9 +15,7 @@ func TestQueuesAreEmptyAfterAllWaits(t *testing.T) {
 				node := fmt.Sprintf("node-%d", (i+j)%20)
 				waiting := qs.enter(node, "", &question{key: j % 3, probe: func() bool { return j%2 == 0 }})
 				qs.changed(node)
-				if waiting != nil {
-					qs.leave(waiting)
-				}
+				qs.leave(waiting)
 			}
 		})
 	}

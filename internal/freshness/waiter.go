@@ -31,8 +31,8 @@ type Options struct {
 	// after it has returned true. Nil means that the state is complete.
 	Synced func() bool
 	// MaxPerNode and MaxTotal limit how many requests of one node and of all nodes may
-	// wait at once. Further requests are answered at once. Service accounts together have
-	// half of the places, and each a quarter.
+	// wait at once, of each kind. The oldest is answered when there are more. Service accounts
+	// together have half of the places, and each a quarter.
 	MaxPerNode, MaxTotal int
 	// Waited, if set, is called after each wait with the kind of question ("authorize",
 	// "admit"), the outcome of the wait and its duration.
@@ -47,7 +47,7 @@ const (
 	Expired = "expired"
 	// Canceled: the request's context ended.
 	Canceled = "canceled"
-	// Limited: too many requests of the node wait; this one did not.
+	// Limited: too many requests wait; as the oldest of them, this one gave way to a new one.
 	Limited = "limited"
 )
 
@@ -64,7 +64,9 @@ type Waiter struct {
 	opts    Options
 	synced  atomic.Bool // opts.Synced has returned true
 	stop    func()
-	queues  *queues
+	// Access reviews and admission have places of their own: whoever may create SubjectAccessReviews can
+	// cause any number of the former, for any node.
+	authorize, admit *queues
 }
 
 // New returns a Waiter that follows the cluster's changes until it is stopped.
@@ -74,8 +76,14 @@ func New(cluster Cluster, opts Options) *Waiter {
 	if opts.Waited == nil {
 		opts.Waited = func(string, string, time.Duration) {}
 	}
-	w := &Waiter{cluster: cluster, opts: opts, queues: newQueues(opts.MaxPerNode, opts.MaxTotal)}
-	w.stop = cluster.OnChange(w.queues.changed)
+	w := &Waiter{
+		cluster: cluster, opts: opts,
+		authorize: newQueues(opts.MaxPerNode, opts.MaxTotal), admit: newQueues(opts.MaxPerNode, opts.MaxTotal),
+	}
+	w.stop = cluster.OnChange(func(node string) {
+		w.authorize.changed(node)
+		w.admit.changed(node)
+	})
 	return w
 }
 
@@ -112,27 +120,35 @@ func (w *Waiter) wait(ctx context.Context, kind string, of asker, limit time.Dur
 	if !w.cluster.KnowsNode(of.node) {
 		return
 	}
-	begin := time.Now()
-	t := w.queues.enter(of.node, of.account, q)
-	if t == nil {
-		w.opts.Waited(kind, Limited, 0)
-		return
+	queues := w.authorize
+	if kind == kindAdmit {
+		queues = w.admit
 	}
-	defer w.queues.leave(t)
+	begin := time.Now()
+	t := queues.enter(of.node, of.account, q)
+	defer queues.leave(t)
+	w.opts.Waited(kind, t.await(ctx, limit, ask), time.Since(begin))
+}
+
+// await waits until ask returns false or the wait ends, and returns its outcome.
+func (t *waiter) await(ctx context.Context, limit time.Duration, ask func() (stale bool)) (outcome string) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	outcome := ""
-	for outcome == "" {
+	for {
 		select {
 		case <-t.wake:
 			if !ask() {
-				outcome = Arrived
+				return Arrived
 			}
+		case <-t.gaveWay:
+			if len(t.wake) > 0 && !ask() { // a change came before
+				return Arrived
+			}
+			return Limited
 		case <-timer.C:
-			outcome = Expired
+			return Expired
 		case <-ctx.Done():
-			outcome = Canceled
+			return Canceled
 		}
 	}
-	w.opts.Waited(kind, outcome, time.Since(begin))
 }

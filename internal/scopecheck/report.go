@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -93,7 +94,7 @@ func (r *Report) Text(p *render.Page) {
 				outcome = render.Unsure.In("undecided")
 			}
 			rows = append(rows, []string{
-				outcome, string(f.Code), cmp.Or(f.Scope, "-") + " " + cmp.Or(f.Rule, "no rule"), f.Request, render.Thousands(f.Count),
+				outcome, string(f.Code), f.where(), f.Request, render.Thousands(f.Count),
 				render.Thousands(f.Nodes), f.Example,
 			})
 		}
@@ -119,6 +120,15 @@ func (r *Report) Text(p *render.Page) {
 	if r.MoreRefusals > 0 {
 		p.Line("%s of further kinds are counted only", render.Count(r.MoreRefusals, "request"))
 	}
+}
+
+// where names the scope and the part of it that does not let the request pass.
+func (f *Finding) where() string {
+	rule := cmp.Or(f.Rule, "no rule")
+	if f.Code == nodescope.ScopeTokenWithoutNode {
+		rule = "tokensWithoutNode"
+	}
+	return cmp.Or(f.Scope, "-") + " " + rule
 }
 
 func (a *Account) reasons() []string {

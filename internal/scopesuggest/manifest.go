@@ -93,14 +93,22 @@ func (s *Suggestion) introduction(m *manifest) {
 		m.comment("", "Warning: %s.", w.Message)
 	}
 	for _, note := range s.Notes {
-		m.comment("", "Note: %s.", note)
+		m.comment("", "Note: %s", sentence(note))
 	}
-	s.unscoped(m, "", "Refused, and no evidence", &s.Refused)
+	s.unscoped(m, "", "Refused at the time, and in no rule", &s.Refused)
 	s.unscoped(m, "", "As other users, whose scopes count", &s.Impersonating)
 	if s.AsItsNode > 0 {
 		m.comment("", "As its own node (impersonate:associated-node): %s, about which the Node authorizer decides.",
 			count(s.AsItsNode, "request"))
 	}
+}
+
+// sentence ends a note, which may be a question.
+func sentence(note string) string {
+	if strings.HasSuffix(note, "?") {
+		return note
+	}
+	return note + "."
 }
 
 func (s *Suggestion) unscoped(m *manifest, indent, what string, u *Unscoped) {

@@ -20,6 +20,9 @@ import (
 type Suggestion struct {
 	// Account is the service account, as NAMESPACE/NAME.
 	Account string `json:"account"`
+	// AccountExists says whether the service account was among those that were read. It is Unknown if these
+	// could not be read, or files hold none at all.
+	AccountExists Existence `json:"accountExists"`
 	// Basis is AuditLog if the rules fit requests of a log, and Roles if there was none, so that they
 	// are guesses from what roles grant.
 	Basis Basis `json:"basis"`
@@ -61,6 +64,16 @@ type Basis string
 const (
 	AuditLog Basis = "AuditLog"
 	Roles    Basis = "Roles"
+)
+
+// Existence says whether an account exists.
+type Existence string
+
+// The answers.
+const (
+	Yes     Existence = "Yes"
+	No      Existence = "No"
+	Unknown Existence = "Unknown"
 )
 
 // Scope is a NodeScope as it is applied.

@@ -101,24 +101,27 @@ func (o *Options) failure(d *document) {
 			d.line("    # Because of quarantines this includes all nodes and all pods: the whole cluster depends on the server. Run")
 			d.line("    # it beside each API server, not as a pod that the nodes have to start.")
 		}
-	} else {
+	} else if o.Quarantines {
 		d.line("    # While the server does not answer, nothing is scoped and nothing is quarantined: Node and RBAC decide. Whoever")
 		d.line("    # can stop the server, or cut it off from the API server, is free of both.")
+	} else {
+		d.line("    # While the server does not answer, nothing is scoped: Node and RBAC decide. Whoever can stop the server, or cut")
+		d.line("    # it off from the API server, is free of the scopes.")
 	}
-	for _, line := range o.observing() {
+	for _, line := range o.observing("Deny") {
 		d.line("    # %s", line)
 	}
 	d.line("    failurePolicy: %s", o.FailurePolicy)
 }
 
-// observing says when the failure policy no longer fits.
-func (o *Options) observing() []string {
+// observing says when the failure policy no longer fits, and what it is by default then.
+func (o *Options) observing(then string) []string {
 	if o.FailurePolicy != NoOpinion || !o.OnlyObserves() {
 		return nil
 	}
 	return []string{
 		"All scopes at hand observe, so an outage changes nothing. Write this again before one enforces: the",
-		"default is Deny then.",
+		"default is " + then + " then.",
 	}
 }
 
@@ -167,7 +170,7 @@ func Admission(o *Options) (string, error) {
 		"Fail":   "Without an answer such a write is refused.",
 		"Ignore": "Without an answer such a write is admitted, whatever the scopes say.",
 	}[failure])
-	for _, line := range o.observing() {
+	for _, line := range o.observing("Fail") {
 		d.line("  # %s", line)
 	}
 	d.line("  failurePolicy: %s", failure)

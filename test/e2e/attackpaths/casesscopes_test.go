@@ -47,6 +47,23 @@ func enforce(t *testing.T, specs []map[string]any) {
 	}
 }
 
+// withToken returns an executor that starts from a pod and has requested a token of an account for it.
+func withToken(t *testing.T, start, account holding) *executor {
+	t.Helper()
+	e, err := scoped.newExecutor(t.Context(), start, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, err := e.pod(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.requestToken(t.Context(), account, pod); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 var (
 	// twoDBs are pods of other accounts on both nodes.
 	twoDBs     = account("shop", "far") + podOf("shop", "near-1", web1, "db") + podOf("shop", "far-1", pay1, "far")
@@ -243,17 +260,7 @@ func TestCordonAndLure(t *testing.T) {
 		if enforced {
 			enforce(t, scope.specs(t))
 		}
-		e, err := scoped.newExecutor(ctx, podAgent, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pod, err := e.pod(podAgent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.requestToken(ctx, accountWeb, pod); err != nil {
-			t.Fatal(err)
-		}
+		e := withToken(t, podAgent, accountWeb)
 		other := cordon(e, pay1, true)
 		if enforced {
 			if !other.refused() || !strings.Contains(string(other.body), "NodeScope") {

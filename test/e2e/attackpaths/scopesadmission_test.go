@@ -32,17 +32,7 @@ func TestNamesOfNewObjects(t *testing.T) {
 	if i < 0 || result.Reached[i].Certainty != attackpaths.Possible {
 		t.Errorf("the account shop/db is not possible in %v", scoped.certain(result))
 	}
-	e, err := scoped.newExecutor(ctx, podAgent, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod, err := e.pod(podAgent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.requestToken(ctx, accountWeb, pod); err != nil {
-		t.Fatal(err)
-	}
+	e := withToken(t, podAgent, accountWeb)
 	create := func(name string) answer {
 		return e.actor(accountWeb).post(ctx, secrets.in("shop"), named(name))
 	}
