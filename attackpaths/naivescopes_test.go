@@ -199,7 +199,7 @@ func (n *naive) tokenMay(i naiveIdentity, q request, content bool) level {
 			return attackpaths.Possible
 		}
 		return attackpaths.Certain
-	case slices.Contains([]string{"list", "watch", "deletecollection"}, q.verb) && i.token.passes(n, q, naiveWay{selects: true}):
+	case slices.Contains([]string{"list", "watch", deletingAll}, q.verb) && i.token.passes(n, q, naiveWay{selects: true}):
 		return attackpaths.Possible
 	case i.token.passes(n, q, naiveWay{selects: true, named: created, mirrors: true}):
 		return attackpaths.Possible
@@ -225,7 +225,8 @@ func (t *naiveToken) passes(n *naive, q request, way naiveWay) bool {
 }
 
 func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request, way naiveWay) bool {
-	named := false
+	named, selected := false, q.name
+	q = q.seen()
 	is := func(name string) bool { return name != "" && (name == t.node || t.node == chosenNode) }
 	for _, r := range s.NamedAsNode {
 		if covers(q, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces) {
@@ -237,7 +238,7 @@ func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request,
 	for _, r := range s.SelectsNode {
 		if covers(q, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces) {
 			named = true
-			if r.Field == "metadata.name" && is(q.name) || r.Field == "spec.nodeName" && way.selects {
+			if r.Field == "metadata.name" && is(selected) || r.Field == "spec.nodeName" && way.selects {
 				return true
 			}
 		}
