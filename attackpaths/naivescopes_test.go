@@ -201,7 +201,7 @@ func (n *naive) tokenMay(i naiveIdentity, q request, content bool) level {
 		return attackpaths.Certain
 	case slices.Contains([]string{"list", "watch", deletingAll}, q.verb) && i.token.passes(n, q, naiveWay{selects: true}):
 		return attackpaths.Possible
-	case i.token.passes(n, q, naiveWay{selects: true, named: created, mirrors: true}):
+	case i.token.passes(n, q, naiveWay{selects: true, named: created, mirrors: true, ofNodes: content}):
 		return attackpaths.Possible
 	}
 	return attackpaths.No
@@ -217,6 +217,8 @@ type naiveWay struct {
 	selects bool
 	// asNode counts what the node itself may write: NodeRestriction limits the content.
 	asNode bool
+	// ofNodes counts what the Node authorizer has rules for.
+	ofNodes bool
 }
 
 // passes reports whether all scopes let a request pass.
@@ -265,7 +267,7 @@ func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request,
 	}
 	if s.AsNode {
 		allowed, about := t.asNode(n, q)
-		if allowed && (way.asNode || q.verb != "create") {
+		if allowed && (way.asNode || q.verb != "create") || way.ofNodes && about && n.isNode(t.node) {
 			return true
 		}
 		named = named || about
@@ -303,6 +305,10 @@ func (t *naiveToken) asNode(n *naive, q request) (allowed, about bool) {
 	counts := q.group == "" && (q.resource == "secrets" && q.sub == "" || q.resource == "serviceaccounts" && q.sub == "token") ||
 		q.group == certificatesGroup && q.resource == "certificatesigningrequests" && q.sub == ""
 	return answer.Decision == verdict.Allow && counts && t.node != someNode && t.node != chosenNode, about
+}
+
+func (n *naive) isNode(name string) bool {
+	return slices.ContainsFunc(n.nodes, func(o inventory.Node) bool { return o.Name == name })
 }
 
 // covers reports whether a rule of a scope is about a request.

@@ -59,6 +59,13 @@ func TestWhatScopesLeave(t *testing.T) {
 			scopes: []string{scope("s")}, to: group, want: attackpaths.Certain,
 		},
 		{
+			rule: "a group is impersonated with an account that has the name of a pod on the node", start: agentPod,
+			add: role("agent", "", "agents/cni", "impersonate groups@", "impersonate serviceaccounts@") + role("g", "", "group g", "get secrets@"),
+			scopes: []string{scope("s", `podsOnNode: [{apiGroups: [""], resources: [serviceaccounts], verbs: [impersonate]}]`,
+				`anywhere: [{apiGroups: [""], resources: [groups], verbs: [impersonate]}]`)},
+			to: group, want: attackpaths.Certain,
+		},
+		{
 			rule: "tokens of new accounts are bound to nodes since 1.31", minor: 31,
 			add: role("agent", "", "agents/new", "get secrets@") +
 				role("maker", "agents", "other/free", "create serviceaccounts@", "create serviceaccounts/token@"),
@@ -77,7 +84,8 @@ func TestWhatScopesLeave(t *testing.T) {
 			if c.minor > 0 {
 				cluster.Features = kubeversion.For(c.minor)
 			}
-			cluster.NodeScopes = policyOf(t, readScopes(t, c.scopes...)...)
+			scopes := readScopes(t, c.scopes...)
+			cluster.NodeScopes = policyOf(t, scopes...)
 			if c.start == (attackpaths.Holding{}) {
 				c.start = attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "other", Name: "free"}
 			}
@@ -89,6 +97,7 @@ func TestWhatScopesLeave(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%s is %s, want %s: %v", c.to, got, c.want, lines(result))
 			}
+			compareWithSearch(t, newNaive(cluster, scopes...), result)
 		})
 	}
 }

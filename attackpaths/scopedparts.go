@@ -158,7 +158,7 @@ func (b *builder) eachCustomGrant(role key, do func(w what, q asked, name string
 			single.Verbs = []string{verb}
 			for j := range b.roles[role.role].Rules {
 				for _, name := range single.grantedBy(&b.roles[role.role].Rules[j]) {
-					do(what{custom: int32(i)}, asked{kind: kind, verb: verb}, name)
+					do(what{custom: int32(i)}, asked{kind: kind, verb: verb, custom: true}, name)
 				}
 			}
 		}
