@@ -267,7 +267,7 @@ func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request,
 	}
 	if s.AsNode {
 		allowed, about := t.asNode(n, q)
-		if allowed && (way.asNode || q.verb != "create") || way.ofNodes && about && n.isNode(t.node) {
+		if allowed && (way.asNode || q.verb != "create") || way.ofNodes && about && t.node != someNode {
 			return true
 		}
 		named = named || about
@@ -304,7 +304,7 @@ func (t *naiveToken) asNode(n *naive, q request) (allowed, about bool) {
 	}
 	counts := q.group == "" && (q.resource == "secrets" && q.sub == "" || q.resource == "serviceaccounts" && q.sub == "token") ||
 		q.group == certificatesGroup && q.resource == "certificatesigningrequests" && q.sub == ""
-	return answer.Decision == verdict.Allow && counts && t.node != someNode && t.node != chosenNode, about
+	return answer.Decision == verdict.Allow && counts && t.node != someNode, about
 }
 
 func (n *naive) isNode(name string) bool {

@@ -129,8 +129,8 @@ func (b *builder) givesAsNode(v vertex, p *part, l limit, node vertex, dependsOn
 	}
 }
 
-// givesOfNode gives what the credential of a node has by a technique. Its vertex is older than those of tokens on
-// the node, so that it has its edges.
+// givesOfNode gives what the credential of a node has by a technique: nothing if the node need not exist. Its vertex
+// is older than those of tokens on the node, so that it has its edges.
 func (b *builder) givesOfNode(v vertex, p *part, node vertex, row row, dependsOn string, covers func(edge) bool) {
 	for _, e := range b.out[node] {
 		if e.row == row && covers(e) {

@@ -15,6 +15,8 @@ func TestWhatScopesLeave(t *testing.T) {
 	const (
 		ofNamespace = "metadata: {name: s}\nspec:\n  subjects: [{namespace: agents}]\n  mode: Enforce\n"
 		roles       = "@rbac.authorization.k8s.io"
+		// certificates is the group of requests for certificates.
+		certificates = "@certificates.k8s.io"
 	)
 	for _, c := range []struct {
 		rule, add string
@@ -64,6 +66,17 @@ func TestWhatScopesLeave(t *testing.T) {
 			scopes: []string{scope("s", `podsOnNode: [{apiGroups: [""], resources: [serviceaccounts], verbs: [impersonate]}]`,
 				`anywhere: [{apiGroups: [""], resources: [groups], verbs: [impersonate]}]`)},
 			to: group, want: attackpaths.Certain,
+		},
+		{
+			rule: "asNode: a node that need not exist may request certificates",
+			add: role("agent", "", "agents/cni", "create certificatesigningrequests"+certificates) +
+				role("as", "agents", "other/free", "impersonate serviceaccounts@") +
+				role("approver", "", "other/free",
+					"impersonate userextras/authentication.kubernetes.io/node-name@authentication.k8s.io x",
+					"approve signers"+certificates, "update certificatesigningrequests/approval"+certificates,
+					"get certificatesigningrequests"+certificates),
+			scopes: []string{scope("s", "asNode: true")},
+			to:     attackpaths.Holding{Kind: attackpaths.ClusterAdmin}, want: attackpaths.Certain,
 		},
 		{
 			rule: "tokens of new accounts are bound to nodes since 1.31", minor: 31,

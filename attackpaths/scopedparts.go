@@ -184,11 +184,9 @@ func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string
 		l = named
 	}
 	const ofPods = needsPod | needsPodName | needsNewPodName
-	switch {
-	case p.needs&needsAsNode != 0 && at.chosen:
-	case p.needs&ofPods != 0:
+	if p.needs&ofPods != 0 {
 		b.instancesOfPods(p, l, at, dependsOn, do)
-	default:
+	} else {
 		do(l, dependsOn)
 	}
 }
