@@ -9,7 +9,8 @@ PLANE := cd test/localplane && go run ./cmd/localplane
 TOOL := go tool -modfile=tools/go.mod
 # Test processes have small heaps, and by default collect garbage so often that it takes a quarter of
 # their time. Those with large heaps keep to the limit. The compiler and the linker keep the default.
-GOTEST := go test -exec 'env GOGC=400 GOMEMLIMIT=2GiB'
+# test-vet runs the whole of go vet once.
+GOTEST := go test -vet=off -exec 'env GOGC=400 GOMEMLIMIT=2GiB'
 # Without this tag, gRPC links tracing pages that use html/template. It looks methods up by
 # name, so the linker keeps every exported method, and the binary is half as large again.
 TAGS := grpcnotrace
@@ -24,11 +25,15 @@ CLI := github.com/node-authorizer/node-authorizer/internal/cli
 STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 # Every Go module of the repository.
 MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release
-# The packages whose tests run under the race detector too: those with goroutines. It makes them several
-# times slower, so `make test` runs them with -short: random tests that do not need it have a smaller budget.
+# The packages with goroutines, whose tests run under the race detector. It makes them several times slower,
+# so `make test` runs them with -short: random tests that do not need it have a smaller budget.
 RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/manifest ./internal/source ./internal/staleness ./internal/freshness \
 	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./ledger \
 	./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
+# Packages of these whose tests run without the race detector too: -short leaves some of them out.
+SLOW := ./internal/server ./internal/replay
+# End-to-end tests that run beside the others.
+BESIDE := stale policies probes containment attackpaths mapped
 FUZZTIME ?= 30s
 
 # Everything else that tests need is built from Go modules.
@@ -58,7 +63,7 @@ down: ## Stop the control plane that `make up` started.
 
 .PHONY: test
 test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
-	$(MAKE) -k -j3 test-code test-planes test-apiservers
+	+$(MAKE) -k -j3 test-code test-planes test-planes-beside
 	@echo "all tests passed$(without-browser)"
 
 # `test` runs three groups in parallel: one uses the processors, the others mostly wait.
@@ -68,7 +73,7 @@ each = failed=; for step in $(1); do $(MAKE) $$step || failed="$$failed $$step";
 
 .PHONY: test-code
 test-code: ## Run the tests that need no control plane.
-	@$(call each,test-vet test-unit test-race test-conformance test-deploy test-browser test-release)
+	@+$(call each,test-vet test-unit test-race test-conformance test-deploy test-browser test-release)
 
 .PHONY: test-vet
 test-vet:
@@ -77,16 +82,16 @@ test-vet:
 
 .PHONY: test-unit
 test-unit:
-	$(GOTEST) ./...
+	$(GOTEST) -p 4 $$(go list ./... | grep -vxFf <(go list $(RACE))) $(SLOW)
 
 .PHONY: test-race
 test-race:
-	$(GOTEST) -race -short $(RACE)
+	$(GOTEST) -p 4 -race -short $(RACE)
 	$(GOTEST) -race -run 'TestConcurrentUse|TestAllNodes' ./attackpaths
 
 .PHONY: test-conformance
 test-conformance:
-	@$(call each,test-differential test-generators test-protocol)
+	@+$(call each,test-differential test-generators test-protocol)
 
 .PHONY: test-differential
 test-differential:
@@ -126,25 +131,27 @@ screenshots: ## Write the pictures of pages in docs/images. Needs Chromium.
 recording: ## Record docs/images/recording.svg, the picture in the README, again.
 	UPDATE_GOLDEN=1 go test -count=1 -run TestRecording ./internal/cli
 
-.PHONY: test-planes
-test-planes: ## Run the tests on real control planes.
+.PHONY: plane-binaries
+plane-binaries:
 	$(PLANE) build
-	@$(call each,test-localplane test-e2e)
 
-# One control plane at a time: kubelets use up a user's inotify instances.
+.PHONY: test-planes
+test-planes: plane-binaries ## Run the tests on real control planes.
+	@+$(call each,test-localplane test-e2e)
+
+# One package at a time in each group: control planes and kubelets use up a user's inotify instances.
 .PHONY: test-localplane
 test-localplane:
 	cd test/localplane && $(GOTEST) -p 1 -timeout 20m ./...
 
 .PHONY: test-e2e
 test-e2e:
-	cd test/e2e && $(GOTEST) -p 1 -timeout 15m $$(go list ./... | grep -vE '/(stale|policies|probes|containment)$$')
+	cd test/e2e && $(GOTEST) -p 1 -timeout 15m $$(go list ./... | grep -vE '/($(subst $() $(),|,$(BESIDE)))$$')
 
-# These tests have no kubelets and mostly wait, so they run beside the others.
-.PHONY: test-apiservers
-test-apiservers: ## Run the tests on real control planes without nodes.
-	$(PLANE) build
-	cd test/e2e && $(GOTEST) -p 1 -timeout 15m ./stale ./policies ./probes ./containment
+# These tests have few kubelets and mostly wait, so they run beside the others.
+.PHONY: test-planes-beside
+test-planes-beside: plane-binaries ## Run the tests on real control planes that run beside the others.
+	cd test/e2e && $(GOTEST) -p 1 -timeout 15m $(addprefix ./,$(BESIDE))
 
 DIST := dist
 # PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.
@@ -195,6 +202,10 @@ conformance: ## Compare over a million decisions with Kubernetes' own.
 .PHONY: conformance-minors
 conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/kubernetes-versions.md.
 	cd test/conformance && CONFORMANCE=minors go test -count=1 -v -timeout 120m .
+
+.PHONY: remedies
+remedies: ## Carry out the remedies of a million random refusals, from a new seed; prints the seed.
+	cd test/conformance && REMEDIES_REFUSALS=1000000 REMEDIES_SEED=$$((RANDOM << 30)) go test -count=1 -v -timeout 120m ./remedies
 
 .PHONY: race
 race: ## Run the tests of packages with goroutines under the race detector, random tests with their whole budget.

@@ -24,8 +24,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// refusals is how many random refusals are tested: REMEDIES_REFUSALS, or this. The first half
-// comes from fixed seeds, the rest from REMEDIES_SEED, or a random seed.
+// refusals is how many random refusals are tested: REMEDIES_REFUSALS, or this. Each cluster has a
+// seed; REMEDIES_SEED is that of the first one, and the next one has the next seed.
 const refusals = 10_000
 
 // atMost is how many times as many refusals are tested, at most, until there was one of each code.
@@ -33,6 +33,9 @@ const atMost = 5
 
 // perWorld is how many refusals of one cluster are tested.
 const perWorld = 100
+
+// found are seeds of clusters in which a remedy, or this test, was wrong once.
+var found = []uint64{3793, 16341818469097610602}
 
 // tally counts the refusals of each authorizer by code, with and without changes.
 type tally struct{ changed, none map[string]int }
@@ -57,23 +60,21 @@ func (c *tally) total() (n int) {
 // TestRemediesChangeTheAnswer applies the remedies of random refusals. Either the answer is an
 // allow then, or the remedy says that there is none, and no right and no feature gate refutes it.
 func TestRemediesChangeTheAnswer(t *testing.T) {
-	want, seed := fromEnv(t, "REMEDIES_REFUSALS", refusals), fromEnv(t, "REMEDIES_SEED", rand.Uint64())
-	t.Logf("REMEDIES_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	want, first := fromEnv(t, "REMEDIES_REFUSALS", refusals), fromEnv(t, "REMEDIES_SEED", 0)
+	t.Logf("REMEDIES_SEED=%d", first)
 	count := &tally{map[string]int{}, map[string]int{}}
 	codes := refusalCodes(t)
 	tested := func(code string) bool { return count.changed[code]+count.none[code] > 0 }
 	allTested := func() bool { return !slices.ContainsFunc(codes, func(code string) bool { return !tested(code) }) }
-	for i := uint64(0); !t.Failed(); i++ {
+	for _, seed := range found {
+		examine(t, seed, count)
+	}
+	for seed := first; !t.Failed(); seed++ {
 		n := uint64(count.total())
 		if n >= want && (allTested() || n >= atMost*want) {
 			break
 		}
-		of := i
-		if n >= want/2 {
-			of = random.Uint64()
-		}
-		examine(t, of, count)
+		examine(t, seed, count)
 	}
 	for _, what := range []struct {
 		says   string
