@@ -216,8 +216,9 @@ func (n *naive) allows(i naiveIdentity, q request) (yes bool) {
 
 // on returns what a requester needs for a request as the identity that it impersonates.
 func (n *naive) on(w impersonation, q request) ([]fact, bool) {
+	q = q.seen()
 	asks := []ask{{
-		verbs: verbs("impersonate-on:" + w.mode + ":" + q.verb), group: q.group, resource: q.resource, sub: q.sub, ns: q.ns, name: q.seen().name,
+		verbs: verbs("impersonate-on:" + w.mode + ":" + q.verb), group: q.group, resource: q.resource, sub: q.sub, ns: q.ns, name: q.name,
 	}}
 	return n.orOwned(w, n.hasStatic(w.requester, asks), n.canBeOwned(asks), func() fact { return n.ownedRight(asks) })
 }

@@ -21,7 +21,7 @@ func TestCustomTechniquesInScopes(t *testing.T) {
 		r.Name = name
 		return r
 	}
-	ofNodes := func(verb string) attackpaths.CustomRequest {
+	nodes := func(verb string) attackpaths.CustomRequest {
 		return attackpaths.CustomRequest{Verbs: []string{verb}, Resource: "nodes", ClusterScoped: true}
 	}
 	cases := []struct {
@@ -36,16 +36,19 @@ func TestCustomTechniquesInScopes(t *testing.T) {
 			scope: "selectsNode: [" + operator + "[deletecollection], field: spec.nodeName}]", want: []string{token, possible},
 		},
 		{
-			rule: "selectsNode: so does a token of a node that is not known", request: stores("deletecollection"), start: agentAccount,
-			scope: "selectsNode: [" + operator + "[deletecollection], field: spec.nodeName}]", want: []string{"Possible User alice: Widget"},
+			rule:  "selectsNode: so does a token of a node that is not known",
+			start: agentAccount, request: stores("deletecollection"),
+			scope: "selectsNode: [" + operator + "[deletecollection], field: spec.nodeName}]",
+			want:  []string{"Possible User alice: Widget"},
 		},
 		{
 			rule: "selectsNode: a deletecollection by name possibly deletes the object of the node", request: stores("deletecollection"),
 			scope: "selectsNode: [" + operator + "[deletecollection], field: metadata.name}]", want: []string{token, possible},
 		},
 		{
-			rule: "selectsNode: a deletecollection by name deletes the object of the node", request: named(stores("deletecollection"), "n1"),
-			scope: "selectsNode: [" + operator + "[deletecollection], field: metadata.name}]", want: []string{token, certain},
+			rule:    "selectsNode: a deletecollection by name deletes the object of the node",
+			request: named(stores("deletecollection"), "n1"),
+			scope:   "selectsNode: [" + operator + "[deletecollection], field: metadata.name}]", want: []string{token, certain},
 		},
 		{
 			rule: "selectsNode: a deletecollection by name deletes no other object", request: named(stores("deletecollection"), "n2"),
@@ -60,7 +63,8 @@ func TestCustomTechniquesInScopes(t *testing.T) {
 			request: attackpaths.CustomRequest{
 				Verbs: []string{"deletecollection"}, APIGroup: operatorGroup, Resource: "widgets",
 			},
-			scope: "podsOnNode: [{apiGroups: [operator.example.com], resources: [widgets], verbs: [deletecollection]}]", want: []string{token},
+			scope: "podsOnNode: [{apiGroups: [operator.example.com], resources: [widgets], verbs: [deletecollection]}]",
+			want:  []string{token},
 		},
 		{
 			rule: "anywhere: a deletecollection has none of the names", request: named(stores("deletecollection"), "w1"),
@@ -71,11 +75,11 @@ func TestCustomTechniquesInScopes(t *testing.T) {
 			scope: "anywhere: [" + operator + "[deletecollection]}]", want: []string{token, certain},
 		},
 		{
-			rule: "asNode: what the Node authorizer may allow to the node", request: ofNodes("patch"), scope: "asNode: true",
+			rule: "asNode: what the Node authorizer may allow to the node", request: nodes("patch"), scope: "asNode: true",
 			want: []string{token, possible},
 		},
 		{
-			rule: "asNode: what the Node authorizer allows to no node", request: ofNodes("deletecollection"), scope: "asNode: true",
+			rule: "asNode: what the Node authorizer allows to no node", request: nodes("deletecollection"), scope: "asNode: true",
 			want: []string{token},
 		},
 		{

@@ -62,7 +62,8 @@ func TestWhatScopesLeave(t *testing.T) {
 		},
 		{
 			rule: "a group is impersonated with an account that has the name of a pod on the node", start: agentPod,
-			add: role("agent", "", "agents/cni", "impersonate groups@", "impersonate serviceaccounts@") + role("g", "", "group g", "get secrets@"),
+			add: role("agent", "", "agents/cni", "impersonate groups@", "impersonate serviceaccounts@") +
+				role("g", "", "group g", "get secrets@"),
 			scopes: []string{scope("s", `podsOnNode: [{apiGroups: [""], resources: [serviceaccounts], verbs: [impersonate]}]`,
 				`anywhere: [{apiGroups: [""], resources: [groups], verbs: [impersonate]}]`)},
 			to: group, want: attackpaths.Certain,
