@@ -66,7 +66,7 @@ type builder struct {
 func newBuilder(c *Cluster) *builder {
 	return &builder{
 		Graph: &Graph{
-			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[[2]vertex]string{},
+			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[passing]string{},
 		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},

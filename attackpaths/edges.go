@@ -40,9 +40,11 @@ func (b *builder) reserve() {
 	b.keys, b.out, b.joinsOf = make([]key, 0, n), make([][]edge, 0, n), make([][]int32, 0, n)
 }
 
-// templateVertices are the vertices of what the pods of a template name.
+// templateVertices are the vertices of what the pods of a template name. They are looked up once for all its pods.
 type templateVertices struct {
 	account vertex // none if they have none
+	// scoped is what scopes say about the account; nil if none is about it.
+	scoped  *scopedAccount
 	secrets []vertex
 }
 
@@ -54,7 +56,7 @@ func (b *builder) templateOf(p *inventory.Pod) *templateVertices {
 	}
 	t = &templateVertices{account: none}
 	if p.ServiceAccount != "" {
-		t.account = b.accountVertex(p.Namespace, p.ServiceAccount)
+		t.account, t.scoped = b.accountVertex(p.Namespace, p.ServiceAccount), b.scopeOf(p.Namespace, p.ServiceAccount)
 	}
 	for _, name := range p.Secrets {
 		t.secrets = append(t.secrets, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}))

@@ -70,15 +70,16 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 		dependsOn = ""
 	}
 	dependsOn = allOf(bound(p), dependsOn)
-	if a := b.scopeOf(p.Namespace, p.ServiceAccount); a != nil {
+	t := b.templateOf(p)
+	if t.scoped != nil {
 		node := b.fact(everyNodeUser, "")
 		if p.Node != "" {
 			node = b.nodeUserVertex(p.Node)
 		}
-		b.step(code, from, b.tokenVertex(a, node, 0), i, dependsOn)
+		b.step(code, from, b.tokenVertex(t.scoped, node, 0), i, dependsOn)
 		return
 	}
-	b.step(code, from, b.templateOf(p).account, i, dependsOn)
+	b.step(code, from, t.account, i, dependsOn)
 	if code == PodToken && p.Node != "" {
 		b.associatedWith(code, from, p.Namespace, p.ServiceAccount, p.Node, i, dependsOn)
 	}
@@ -288,10 +289,11 @@ func (b *builder) expandPod(v vertex) {
 	i := int32(v - b.firstPod)
 	p := b.pods[i]
 	b.mounted(PodToken, v, p, i)
-	if a := b.scopeOf(p.Namespace, p.ServiceAccount); !hasToken(p) || a != nil && a.nothing {
+	t := b.templateOf(p)
+	if !hasToken(p) || t.scoped != nil && t.scoped.nothing {
 		b.anonymously(v)
 	}
-	for _, secret := range b.templateOf(p).secrets {
+	for _, secret := range t.secrets {
 		b.step(PodSecret, v, secret, i, bound(p))
 	}
 	if len(p.Escapes) > 0 && p.Node != "" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Costs returns how many steps the cheapest derivation of each holding has that From reports.
@@ -33,6 +34,19 @@ func (g *Graph) Edges() int {
 		n += len(g.out[v]) + len(g.joinsOf[v])
 	}
 	return n
+}
+
+// SecretsListed makes the graph of a cluster, and counts how often the secrets of each node are listed.
+func SecretsListed(c *Cluster) map[string]int {
+	b, listed := newBuilder(c), map[string]int{}
+	b.objects = c.objects()
+	list := b.objects.secretsOn
+	b.objects.secretsOn = func(node string) []verdict.Object {
+		listed[node]++
+		return list(node)
+	}
+	b.build()
+	return listed
 }
 
 // PolicyGuards says whether admission policies guard the writes of an attacker.

@@ -126,9 +126,8 @@ type Graph struct {
 	// nil for others. enforced is how many scopes there are.
 	scoped   map[inventory.Name]*scopedAccount
 	enforced int
-	// passedBy are the rules of scopes that let pass what an edge stands for, by its ends; none for all secrets on
-	// a node.
-	passedBy map[[2]vertex]string
+	// passedBy are the rules of scopes that let pass what an edge stands for.
+	passedBy map[passing]string
 
 	// solvers are those that are not in use.
 	solvers  sync.Pool

@@ -82,7 +82,7 @@ type ask struct {
 	verbs                    []string
 	group, resource, sub, ns string
 	name                     string
-	// content is true if it matters which name an object has that is created.
+	// content is true for custom techniques in scopes: it matters which name an object has that is created.
 	content bool
 	// unlimited ignores rules with names, limited those without. anyName matches rules with any
 	// names.

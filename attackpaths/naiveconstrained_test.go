@@ -159,8 +159,18 @@ func (n *naive) canBeOwned(asks []ask) (yes bool) {
 	return yes
 }
 
-// request is a single request.
+// request is a single request. The name of a deletecollection is in a field selector alone.
 type request struct{ verb, group, resource, sub, ns, name string }
+
+const deletingAll = "deletecollection"
+
+// seen is the request as authorizers see it, without a selector.
+func (q request) seen() request {
+	if q.verb == deletingAll {
+		q.name = ""
+	}
+	return q
+}
 
 // requests lists single requests of which the attacker needs one.
 func (n *naive) requests(asks []ask) []request {
@@ -197,7 +207,7 @@ func (n *naive) allows(i naiveIdentity, q request) (yes bool) {
 		yes = yes || (scope == "" || scope == q.ns) && slices.ContainsFunc(r.rules, func(rule rbacv1.PolicyRule) bool {
 			return rbac.RuleAllows(&rule, &access.Request{
 				Verb: q.verb, ResourceRequest: true, Group: q.group, Resource: q.resource, Subresource: q.sub,
-				Namespace: q.ns, Name: q.name,
+				Namespace: q.ns, Name: q.seen().name,
 			})
 		})
 	})
@@ -206,6 +216,7 @@ func (n *naive) allows(i naiveIdentity, q request) (yes bool) {
 
 // on returns what a requester needs for a request as the identity that it impersonates.
 func (n *naive) on(w impersonation, q request) ([]fact, bool) {
+	q = q.seen()
 	asks := []ask{{
 		verbs: verbs("impersonate-on:" + w.mode + ":" + q.verb), group: q.group, resource: q.resource, sub: q.sub, ns: q.ns, name: q.name,
 	}}

@@ -51,7 +51,7 @@ func (n *naive) customScopes(r attackpaths.CustomRequest, same string) []string 
 func (n *naive) customRight(r attackpaths.CustomRequest, verb, ns string) fact {
 	a := ask{verbs: verbs(verb), group: r.APIGroup, resource: r.Resource, sub: r.Subresource, ns: ns, name: r.Name, content: n.enforces()}
 	f := fact{"custom right", "", fmt.Sprint(a)}
-	nameless := verb == "create" && r.Subresource == "" || verb == "deletecollection"
+	nameless := verb == "create" && r.Subresource == ""
 	if r.Name != "" && !nameless {
 		n.step(0, false, f, n.right(a))
 		return f

@@ -33,7 +33,7 @@ func (a ask) grants(rule *rbacv1.PolicyRule, scope string, node bool) bool {
 		case len(rule.ResourceNames) == 0:
 		case a.nameless(verb) && slices.Contains(rule.ResourceNames, ""):
 			name = "" // the rule is for requests without a name
-		case a.unlimited:
+		case a.unlimited || verb == deletingAll:
 			continue
 		case a.anyName:
 			name = rule.ResourceNames[0]

@@ -199,9 +199,9 @@ func (n *naive) tokenMay(i naiveIdentity, q request, content bool) level {
 			return attackpaths.Possible
 		}
 		return attackpaths.Certain
-	case slices.Contains([]string{"list", "watch", "deletecollection"}, q.verb) && i.token.passes(n, q, naiveWay{selects: true}):
+	case slices.Contains([]string{"list", "watch", deletingAll}, q.verb) && i.token.passes(n, q, naiveWay{selects: true}):
 		return attackpaths.Possible
-	case i.token.passes(n, q, naiveWay{selects: true, named: created, mirrors: true}):
+	case i.token.passes(n, q, naiveWay{selects: true, named: created, mirrors: true, ofNodes: content}):
 		return attackpaths.Possible
 	}
 	return attackpaths.No
@@ -217,6 +217,8 @@ type naiveWay struct {
 	selects bool
 	// asNode counts what the node itself may write: NodeRestriction limits the content.
 	asNode bool
+	// ofNodes counts what the Node authorizer has rules for.
+	ofNodes bool
 }
 
 // passes reports whether all scopes let a request pass.
@@ -225,7 +227,8 @@ func (t *naiveToken) passes(n *naive, q request, way naiveWay) bool {
 }
 
 func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request, way naiveWay) bool {
-	named := false
+	named, selected := false, q.name
+	q = q.seen()
 	is := func(name string) bool { return name != "" && (name == t.node || t.node == chosenNode) }
 	for _, r := range s.NamedAsNode {
 		if covers(q, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces) {
@@ -237,7 +240,7 @@ func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request,
 	for _, r := range s.SelectsNode {
 		if covers(q, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces) {
 			named = true
-			if r.Field == "metadata.name" && is(q.name) || r.Field == "spec.nodeName" && way.selects {
+			if r.Field == "metadata.name" && is(selected) || r.Field == "spec.nodeName" && way.selects {
 				return true
 			}
 		}
@@ -264,7 +267,7 @@ func (t *naiveToken) passesScope(n *naive, s *v1alpha1.NodeScopeSpec, q request,
 	}
 	if s.AsNode {
 		allowed, about := t.asNode(n, q)
-		if allowed && (way.asNode || q.verb != "create") {
+		if allowed && (way.asNode || q.verb != "create") || way.ofNodes && about && t.node != someNode {
 			return true
 		}
 		named = named || about
@@ -301,7 +304,11 @@ func (t *naiveToken) asNode(n *naive, q request) (allowed, about bool) {
 	}
 	counts := q.group == "" && (q.resource == "secrets" && q.sub == "" || q.resource == "serviceaccounts" && q.sub == "token") ||
 		q.group == certificatesGroup && q.resource == "certificatesigningrequests" && q.sub == ""
-	return answer.Decision == verdict.Allow && counts && t.node != someNode && t.node != chosenNode, about
+	return answer.Decision == verdict.Allow && counts && t.node != someNode, about
+}
+
+func (n *naive) isNode(name string) bool {
+	return slices.ContainsFunc(n.nodes, func(o inventory.Node) bool { return o.Name == name })
 }
 
 // covers reports whether a rule of a scope is about a request.

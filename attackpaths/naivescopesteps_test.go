@@ -56,7 +56,7 @@ func (n *naive) ownCertificate(i naiveIdentity) {
 	made := n.guarded(admissionv1.Create, certificatesGroup, "certificatesigningrequests", "", "")
 	for _, name := range append(n.allNames(), anyOtherName) {
 		read := n.right(ask{verbs: reading, group: certificatesGroup, resource: "certificatesigningrequests", name: name})
-		if slices.ContainsFunc(n.nodes, func(o inventory.Node) bool { return o.Name == i.token.node }) {
+		if n.isNode(i.token.node) {
 			n.step(1, made, cred(i.token.node), as(i.fact), read)
 		}
 	}
@@ -74,10 +74,14 @@ func (n *naive) namesInScopes() []string {
 			all = append(all, r.ResourceNames...)
 		}
 	}
+	if !n.enforces() {
+		return all
+	}
 	for _, node := range n.nodes {
-		if n.enforces() {
-			all = append(all, node.Name)
-		}
+		all = append(all, node.Name)
+	}
+	for _, p := range n.pods {
+		all = append(all, p.Name.Name)
 	}
 	return all
 }

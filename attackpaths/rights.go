@@ -266,14 +266,14 @@ func rightOf(r right, rule *rbacv1.PolicyRule, websocketExec bool) []granted {
 }
 
 // byName separates the verbs of requests that have no name from those that have one. A list
-// or watch has one if it selects an object by its name.
+// or watch has one if it selects an object by its name; a deletecollection has none even then.
 func (k *requestKind) byName(verbs []string) (nameless, named []string) {
 	for _, verb := range verbs {
-		create := verb == "create" && k.subresource == ""
-		if create || verb == "list" || verb == "watch" || k.unnamed {
+		never := verb == "create" && k.subresource == "" || verb == "deletecollection" || k.unnamed
+		if never || verb == "list" || verb == "watch" {
 			nameless = append(nameless, verb)
 		}
-		if !create && !k.unnamed {
+		if !never {
 			named = append(named, verb)
 		}
 	}

@@ -1,6 +1,7 @@
 package attackpaths_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -329,5 +330,16 @@ func TestNodeScopesThatAreBroken(t *testing.T) {
 	cluster.NodeScopes, _ = nodescope.NewPolicy([]*nodescope.Scope{broken})
 	if got := lines(from(t, graphOf(t, cluster), agentPod)); len(got) > 0 {
 		t.Errorf("reached %v", got)
+	}
+}
+
+// TestTokensShareWhatTheirNodeReads counts how often the secrets of a node are listed: also for tokens that may read
+// them as the node.
+func TestTokensShareWhatTheirNodeReads(t *testing.T) {
+	cluster := newCluster()
+	parse(t, cluster, scopedBase()+role("agent", "", "agents/cni", "get secrets@"))
+	cluster.NodeScopes = policyOf(t, readScopes(t, scope("s", "asNode: true"))...)
+	if got, want := attackpaths.SecretsListed(cluster), map[string]int{"n1": 1, "n2": 1}; !maps.Equal(got, want) {
+		t.Errorf("listed %v, want %v", got, want)
 	}
 }

@@ -24,8 +24,8 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 		case k.variant == impersonated && p.impersonates(b):
 			continue
 		case at.node != "" && !at.chosen && p.isForPods():
-			of := key{kind: isRight, variant: uint8(p.right), namespace: p.namespace, name: p.name, role: int32(b.nodeUserVertex(at.node))}
-			b.give(v, b.vertex(of), 0, p, p.binding, "")
+			of := key{kind: isRight, variant: uint8(p.right), namespace: p.namespace, name: p.name, role: k.role}
+			b.give(v, b.vertex(of), p, "")
 			continue
 		}
 		b.instances(p, at, func(l limit, dependsOn string) {
@@ -35,7 +35,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			case p.custom >= 0:
 				b.givesCustom(v, p, l, dependsOn)
 			case p.needs&needsAsNode != 0:
-				b.givesAsNode(v, p, l, at.node, dependsOn)
+				b.givesAsNode(v, p, l, vertex(k.role), dependsOn)
 			default:
 				if p.right.mode() == 0 {
 					b.givesRight(v, p, l, dependsOn)
@@ -93,51 +93,61 @@ func (p *part) impersonates(b *builder) bool {
 	return p.right.impersonates()
 }
 
+// passing is an edge of a token that scopes let pass: its ends, or for all that the node's credential has by a
+// technique only the first and the technique.
+type passing struct {
+	from, to vertex
+	row      row
+}
+
 // give adds an edge to what a part leads to, and notes the scopes that let it pass.
-func (b *builder) give(v, to vertex, row row, p *part, arg int32, dependsOn string) {
-	if to == none {
-		return
-	}
-	b.out[v] = append(b.out[v], edge{to: to, arg: arg, row: row, dependsOn: b.condition(dependsOn)})
-	if row == rowOf(SecretOnNode) {
-		to = none // for all secrets on the node
-	}
-	b.passedBy[[2]vertex{v, to}] = p.rules
+func (b *builder) give(v, to vertex, p *part, dependsOn string) {
+	b.out[v] = append(b.out[v], edge{to: to, arg: p.binding, dependsOn: b.condition(dependsOn)})
+	b.passedBy[passing{from: v, to: to}] = p.rules
 }
 
 func (b *builder) givesRight(v vertex, p *part, l limit, dependsOn string) {
-	b.give(v, b.rightVertex(p.right, l.namespace, l.rightName()), 0, p, p.binding, dependsOn)
+	b.give(v, b.rightVertex(p.right, l.namespace, l.rightName()), p, dependsOn)
 }
 
-// givesAsNode gives what the Node authorizer allows, as far as RBAC grants it to the account.
-func (b *builder) givesAsNode(v vertex, p *part, l limit, node, dependsOn string) {
+// givesAsNode gives what the Node authorizer allows to the credential of a node, as far as RBAC grants it to the
+// account.
+func (b *builder) givesAsNode(v vertex, p *part, l limit, node vertex, dependsOn string) {
 	switch p.right {
 	case readSecrets:
-		for _, o := range b.objects.secretsOn(node) {
-			if l.covers(o.Namespace, o.Name) {
-				b.give(v, b.vertex(key{kind: isSecret, namespace: o.Namespace, name: o.Name}), rowOf(SecretOnNode), p, -1, dependsOn)
-			}
-		}
+		b.givesOfNode(v, p, node, rowOf(SecretOnNode), dependsOn, func(e edge) bool {
+			return l.covers(b.keys[e.to].namespace, b.keys[e.to].name)
+		})
 	case createToken:
-		for _, i := range b.podsOn[node] {
-			if pod := b.pods[i]; b.mintsOnNode(node, pod) && l.covers(pod.Namespace, pod.ServiceAccount) {
-				guards := allOf(dependsOn, b.guardsOf(createToken, pod.Namespace))
-				b.give(v, b.tokenOfPod(pod, node), rowOf(TokenOfPodOnNode), p, i, guards)
-			}
-		}
+		b.givesOfNode(v, p, node, rowOf(TokenOfPodOnNode), dependsOn, func(e edge) bool {
+			return l.covers(b.pods[e.arg].Namespace, b.pods[e.arg].ServiceAccount)
+		})
 	case createSigningRequests:
-		b.give(v, b.fact(clientRequests, ""), 0, p, p.binding, dependsOn)
+		b.give(v, b.fact(clientRequests, ""), p, dependsOn)
 	case readSigningRequests:
 		b.givesRight(v, p, l, dependsOn)
 	}
 }
 
+// givesOfNode gives what the credential of a node has by a technique: nothing if the node need not exist. Its vertex
+// is older than those of tokens on the node, so that it has its edges.
+func (b *builder) givesOfNode(v vertex, p *part, node vertex, row row, dependsOn string, covers func(edge) bool) {
+	for _, e := range b.out[node] {
+		if e.row == row && covers(e) {
+			e.dependsOn = b.condition(allOf(dependsOn, b.conditions[e.dependsOn]))
+			b.out[v] = append(b.out[v], e)
+		}
+	}
+	b.passedBy[passing{v, none, row}] = p.rules
+}
+
 // tokenOfPod is the account of a pod with a token that its node requests for the pod.
 func (b *builder) tokenOfPod(p *inventory.Pod, node string) vertex {
-	if a := b.scopeOf(p.Namespace, p.ServiceAccount); a != nil {
-		return b.tokenVertex(a, b.nodeUserVertex(node), 0)
+	t := b.templateOf(p)
+	if t.scoped != nil {
+		return b.tokenVertex(t.scoped, b.nodeUserVertex(node), 0)
 	}
-	return b.templateOf(p).account
+	return t.account
 }
 
 // givesCustom gives what a request of a custom technique leads to.
@@ -156,7 +166,7 @@ func (b *builder) givesCustom(v vertex, p *part, l limit, dependsOn string) {
 		return
 	}
 	k := key{kind: isCustom, variant: customRight, namespace: l.namespace, name: l.name, role: p.custom}
-	b.give(v, b.vertex(k), 0, p, p.binding, dependsOn)
+	b.give(v, b.vertex(k), p, dependsOn)
 }
 
 // ownCertificate gives a node's credential to a token of the node that may have requests for it

@@ -15,6 +15,8 @@ func TestWhatScopesLeave(t *testing.T) {
 	const (
 		ofNamespace = "metadata: {name: s}\nspec:\n  subjects: [{namespace: agents}]\n  mode: Enforce\n"
 		roles       = "@rbac.authorization.k8s.io"
+		// certificates is the group of requests for certificates.
+		certificates = "@certificates.k8s.io"
 	)
 	for _, c := range []struct {
 		rule, add string
@@ -59,6 +61,25 @@ func TestWhatScopesLeave(t *testing.T) {
 			scopes: []string{scope("s")}, to: group, want: attackpaths.Certain,
 		},
 		{
+			rule: "a group is impersonated with an account that has the name of a pod on the node", start: agentPod,
+			add: role("agent", "", "agents/cni", "impersonate groups@", "impersonate serviceaccounts@") +
+				role("g", "", "group g", "get secrets@"),
+			scopes: []string{scope("s", `podsOnNode: [{apiGroups: [""], resources: [serviceaccounts], verbs: [impersonate]}]`,
+				`anywhere: [{apiGroups: [""], resources: [groups], verbs: [impersonate]}]`)},
+			to: group, want: attackpaths.Certain,
+		},
+		{
+			rule: "asNode: a node that need not exist may request certificates",
+			add: role("agent", "", "agents/cni", "create certificatesigningrequests"+certificates) +
+				role("as", "agents", "other/free", "impersonate serviceaccounts@") +
+				role("approver", "", "other/free",
+					"impersonate userextras/authentication.kubernetes.io/node-name@authentication.k8s.io x",
+					"approve signers"+certificates, "update certificatesigningrequests/approval"+certificates,
+					"get certificatesigningrequests"+certificates),
+			scopes: []string{scope("s", "asNode: true")},
+			to:     attackpaths.Holding{Kind: attackpaths.ClusterAdmin}, want: attackpaths.Certain,
+		},
+		{
 			rule: "tokens of new accounts are bound to nodes since 1.31", minor: 31,
 			add: role("agent", "", "agents/new", "get secrets@") +
 				role("maker", "agents", "other/free", "create serviceaccounts@", "create serviceaccounts/token@"),
@@ -77,7 +98,8 @@ func TestWhatScopesLeave(t *testing.T) {
 			if c.minor > 0 {
 				cluster.Features = kubeversion.For(c.minor)
 			}
-			cluster.NodeScopes = policyOf(t, readScopes(t, c.scopes...)...)
+			scopes := readScopes(t, c.scopes...)
+			cluster.NodeScopes = policyOf(t, scopes...)
 			if c.start == (attackpaths.Holding{}) {
 				c.start = attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "other", Name: "free"}
 			}
@@ -89,6 +111,7 @@ func TestWhatScopesLeave(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%s is %s, want %s: %v", c.to, got, c.want, lines(result))
 			}
+			compareWithSearch(t, newNaive(cluster, scopes...), result)
 		})
 	}
 }

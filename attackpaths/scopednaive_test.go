@@ -100,12 +100,7 @@ func TestFromAgreesWithExhaustiveSearchInScopes(t *testing.T) {
 		n, g := newNaive(c, scopes...), graphOf(t, c)
 		for _, start := range rc.starts(n) {
 			result := from(t, g, start)
-			all, _ := n.from(start)
-			want := map[attackpaths.Holding]attackpaths.Certainty{}
-			for h, f := range all {
-				want[h] = f.certainty
-			}
-			compareOutside(t, n, start, result.Reached, want)
+			compareWithSearch(t, n, result)
 			for _, r := range result.Reached {
 				reached++
 				if strings.Contains(pathText(r.Path), "NodeScope") {
@@ -120,6 +115,17 @@ func TestFromAgreesWithExhaustiveSearchInScopes(t *testing.T) {
 	if t.Logf("%d holdings, %d of them through scopes", reached, byScopes); byScopes == 0 {
 		t.Error("nothing is reached through scopes")
 	}
+}
+
+// compareWithSearch compares a result with that of the exhaustive search.
+func compareWithSearch(t *testing.T, n *naive, result attackpaths.Result) {
+	t.Helper()
+	all, _ := n.from(result.Start)
+	want := map[attackpaths.Holding]attackpaths.Certainty{}
+	for h, f := range all {
+		want[h] = f.certainty
+	}
+	compareOutside(t, n, result.Start, result.Reached, want)
 }
 
 // compareOutside compares what is more certain than cluster-admin. The credential of a node that is reached

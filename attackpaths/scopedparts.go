@@ -158,7 +158,7 @@ func (b *builder) eachCustomGrant(role key, do func(w what, q asked, name string
 			single.Verbs = []string{verb}
 			for j := range b.roles[role.role].Rules {
 				for _, name := range single.grantedBy(&b.roles[role.role].Rules[j]) {
-					do(what{custom: int32(i)}, asked{kind: kind, verb: verb}, name)
+					do(what{custom: int32(i)}, asked{kind: kind, verb: verb, custom: true}, name)
 				}
 			}
 		}
@@ -184,11 +184,9 @@ func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string
 		l = named
 	}
 	const ofPods = needsPod | needsPodName | needsNewPodName
-	switch {
-	case p.needs&needsAsNode != 0 && at.chosen:
-	case p.needs&ofPods != 0:
+	if p.needs&ofPods != 0 {
 		b.instancesOfPods(p, l, at, dependsOn, do)
-	default:
+	} else {
 		do(l, dependsOn)
 	}
 }

@@ -31,10 +31,13 @@ func (s *solver) scopeText(how via, to vertex) string {
 		return ""
 	}
 	if how.join < 0 {
-		return s.scopeTextOf(how.from, to)
+		if row := how.edge.row; row == rowOf(SecretOnNode) || row == rowOf(TokenOfPodOnNode) {
+			return s.scopeTextOf(how.from, passing{how.from, none, row})
+		}
+		return s.scopeTextOf(how.from, passing{from: how.from, to: to})
 	}
 	for _, v := range s.joins[how.join].from {
-		if text := s.scopeTextOf(v, to); text != "" {
+		if text := s.scopeTextOf(v, passing{from: v, to: to}); text != "" {
 			return text
 		}
 	}
@@ -42,7 +45,7 @@ func (s *solver) scopeText(how via, to vertex) string {
 }
 
 // scopeTextOf follows a derivation back from a right to the token that has it.
-func (s *solver) scopeTextOf(v, next vertex) string {
+func (s *solver) scopeTextOf(v vertex, by passing) string {
 	for v != none {
 		switch k := s.keys[v]; k.kind {
 		case isScoped, isAssociated:
@@ -51,11 +54,7 @@ func (s *solver) scopeTextOf(v, next vertex) string {
 				return ""
 			}
 			text := a.title()
-			passed := next
-			if s.keys[next].kind == isSecret {
-				passed = none
-			}
-			if rules := s.passedBy[[2]vertex{v, passed}]; rules != "" {
+			if rules := s.passedBy[by]; rules != "" {
 				text = rules
 			}
 			if node := s.keys[max(0, vertex(k.role))]; k.kind == isAssociated && node.kind == isNodeUser {
@@ -69,7 +68,8 @@ func (s *solver) scopeTextOf(v, next vertex) string {
 		if s.via[v].join >= 0 {
 			return ""
 		}
-		v, next = s.via[v].from, v
+		from := s.via[v].from
+		v, by = from, passing{from: from, to: v}
 	}
 	return ""
 }

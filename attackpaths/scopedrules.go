@@ -134,6 +134,8 @@ type asked struct {
 	verb string
 	// mode is that of an impersonation for which the request is asked about.
 	mode mode
+	// custom is true for a request of a custom technique.
+	custom bool
 }
 
 // passes lists what a scope lets pass of a kind of request.
@@ -159,10 +161,11 @@ func (b *builder) passes(s *scopeRules, q asked) []pass {
 		}
 	}
 	if s.asNode {
-		if q.mode == 0 && isAskedOfNodes(q) {
+		ofNodes := b.namedByNodeAuthorizer(q)
+		if q.mode == 0 && (isAskedOfNodes(q) || q.custom && ofNodes) {
 			all = append(all, pass{needs: needsAsNode, rules: s.title(ruleAsNode)})
 		}
-		everywhere = everywhere && !b.namedByNodeAuthorizer(q)
+		everywhere = everywhere && !ofNodes
 	}
 	switch {
 	case !everywhere:
@@ -278,7 +281,7 @@ func limitToPods(p pass, q asked, named bool) (pass, bool) {
 }
 
 // isAskedOfNodes reports whether the Node authorizer and NodeRestriction may allow a request that
-// techniques need.
+// the techniques of the table need.
 func isAskedOfNodes(q asked) bool {
 	switch q.kind.group + "/" + q.kind.resource + "/" + q.kind.subresource {
 	case "/secrets/":
