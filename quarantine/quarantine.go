@@ -113,6 +113,9 @@ func (s *Set) Len() (nodes, credentials int) {
 	return len(s.byNode), len(s.byCredential)
 }
 
+// Empty reports whether the set has no Quarantine, so that it refuses nothing.
+func (s *Set) Empty() bool { return s == nil || len(s.byNode)+len(s.byCredential) == 0 }
+
 // Node returns the oldest Quarantine of a node that holds at a time.
 func (s *Set) Node(name string, now time.Time) (*v1alpha1.Quarantine, bool) {
 	if s == nil {
@@ -151,7 +154,7 @@ type Answer struct {
 
 // Decide decides one request at a time.
 func (s *Set) Decide(req *access.Request, now time.Time) Answer {
-	if s == nil || len(s.byNode)+len(s.byCredential) == 0 {
+	if s.Empty() {
 		return Answer{Decision: verdict.NoOpinion, Code: NotQuarantined}
 	}
 	answer := Answer{Decision: verdict.NoOpinion, Code: NotQuarantined}

@@ -203,6 +203,9 @@ func TestNoSetIsEmpty(t *testing.T) {
 	if _, found := set.Credential(certificate, now); found {
 		t.Error("a credential is quarantined")
 	}
+	if some, _ := quarantine.NewSet([]*v1alpha1.Quarantine{ofNode("a")}, 1, now); some.Empty() || !set.Empty() {
+		t.Error("a set with a Quarantine is empty, or one without is not")
+	}
 }
 
 func TestDecideDoesNotAllocate(t *testing.T) {

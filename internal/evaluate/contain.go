@@ -88,8 +88,10 @@ func (e *Evaluator) contain(req *access.Request) (opinion decision.Opinion, refu
 		if err != nil {
 			set = nil
 		}
-		if a := set.Decide(req, c.Now()); a.Decision == verdict.Deny {
-			return quarantinedOpinion(a), true, nil
+		if !set.Empty() { // usually it is, and reading the clock takes as long as most decisions
+			if a := set.Decide(req, c.Now()); a.Decision == verdict.Deny {
+				return quarantinedOpinion(a), true, nil
+			}
 		}
 	}
 	if e.Scopes == nil {

@@ -56,7 +56,7 @@ func (c *contained) TooOld(on source.Kinds) error {
 // newContained has a scope about kube-system/agent, with which it may do what it likes with pods of its
 // node, and with CiliumEndpoints that are named like them. Missing is the resource that could not be read,
 // and self are the server's own users.
-func newContained(t *testing.T, mode v1alpha1.Mode, missing string, self ...string) *contained {
+func newContained(t testing.TB, mode v1alpha1.Mode, missing string, self ...string) *contained {
 	t.Helper()
 	text := strings.Replace(fmt.Sprintf(header, missing), "\n ", " ", 1) + objects + agentRights
 	text = strings.NewReplacer(`"ClusterRole": 1`, `"ClusterRole": 2`, `"ClusterRoleBinding": 1`, `"ClusterRoleBinding": 2`).Replace(text)

@@ -32,6 +32,16 @@ const (
 // of two characters becomes 32. Reviews that users write may be larger.
 const MaxAccessReview = 20 << 20
 
+// AccessDecoder decodes SubjectAccessReviews as [DecodeAccessReview] does, and keeps extra values of users, so that
+// requests may share them. It is safe for concurrent use.
+type AccessDecoder struct {
+	// extra is nil if none are kept.
+	extra *extraCache
+}
+
+// NewAccessDecoder returns a decoder that keeps extra values.
+func NewAccessDecoder() *AccessDecoder { return &AccessDecoder{newExtraCache()} }
+
 // DecodeAccessReview decodes a SubjectAccessReview of authorization.k8s.io/v1 or v1beta1, as
 // [Decode] does. It refuses documents larger than [MaxAccessReview] or nested deeper than
 // [MaxDepth].
@@ -40,6 +50,19 @@ const MaxAccessReview = 20 << 20
 // may let other authorizers decide instead. An invalid selector is dropped, and so are
 // requirements beyond a limit, which only makes the request broader.
 func DecodeAccessReview(document []byte) (*AccessReview, error) {
+	return new(AccessDecoder).Decode(document)
+}
+
+// Decode decodes a review. The extra values of its request must not be changed.
+func (d *AccessDecoder) Decode(document []byte) (*AccessReview, error) {
+	if r := decodePlain(document, d.extra); r != nil {
+		return checkedAccessReview(r.APIVersion, &r.Spec.SubjectAccessReviewSpec, r.Spec.Extra)
+	}
+	return decodeAny(document)
+}
+
+// decodeAny decodes a review that may be written in any way.
+func decodeAny(document []byte) (*AccessReview, error) {
 	if len(document) > MaxAccessReview {
 		return nil, fmt.Errorf("larger than %d bytes", MaxAccessReview)
 	}
@@ -72,7 +95,6 @@ func boundedRequirements() json.Options {
 	return json.WithUnmarshalers(json.JoinUnmarshalers(
 		json.UnmarshalFromFunc(readRequirements[metav1.FieldSelectorRequirement]),
 		json.UnmarshalFromFunc(readRequirements[metav1.LabelSelectorRequirement]),
-		json.UnmarshalFromFunc(readExtra),
 	))
 }
 
@@ -88,11 +110,13 @@ func readRequirements[R any](d *jsontext.Decoder, into *[]R) error {
 // accessReview omits the fields that do not affect the answer.
 type accessReview struct {
 	metav1.TypeMeta `json:",inline"`
-	Spec            struct {
-		authorizationv1.SubjectAccessReviewSpec `json:",inline"`
-		// Extra replaces the field of the same name.
-		Extra extraValues `json:"extra"`
-	} `json:"spec"`
+	Spec            accessSpec `json:"spec"`
+}
+
+type accessSpec struct {
+	authorizationv1.SubjectAccessReviewSpec `json:",inline"`
+	// Extra replaces the field of the same name.
+	Extra map[string][]string `json:"extra"`
 }
 
 // betaAccessReview differs in one field: groups are called "group".
@@ -102,7 +126,7 @@ type betaAccessReview struct {
 		NonResourceAttributes *authorizationv1.NonResourceAttributes `json:"nonResourceAttributes"`
 		User                  string                                 `json:"user"`
 		Groups                []string                               `json:"group"`
-		Extra                 extraValues                            `json:"extra"`
+		Extra                 map[string][]string                    `json:"extra"`
 		UID                   string                                 `json:"uid"`
 	} `json:"spec"`
 }
@@ -120,7 +144,7 @@ func decodeBeta(document []byte) (*AccessReview, error) {
 }
 
 func checkedAccessReview(
-	apiVersion string, spec *authorizationv1.SubjectAccessReviewSpec, extra extraValues,
+	apiVersion string, spec *authorizationv1.SubjectAccessReviewSpec, extra map[string][]string,
 ) (*AccessReview, error) {
 	dropInvalidSelectors(spec.ResourceAttributes)
 	if errs := Validate(spec); len(errs) > 0 {

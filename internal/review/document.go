@@ -24,8 +24,8 @@ type AccessAnswer struct {
 	EvaluationError string
 }
 
-// Authorize authorizes a request. It must be safe for concurrent use and must not keep the
-// request.
+// Authorize authorizes a request. It must be safe for concurrent use, and must neither keep the
+// request nor change it: requests of a user may share its extra values.
 type Authorize func(ctx context.Context, req *access.Request) AccessAnswer
 
 // kindError means that a document is of another kind than expected.

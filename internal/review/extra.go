@@ -1,95 +1,90 @@
 package review
 
 import (
-	"bytes"
-	"encoding/binary"
+	"hash/maphash"
 	"strings"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"sync/atomic"
 )
 
-// extraValues are the extra values of a user. Every review about a service account has some, and the
-// default decoder takes three times as long.
-type extraValues map[string][]string
-
-// plainExtra is decoded by the default decoder.
-type plainExtra map[string][]string
-
-// readExtra decodes extra values as the default decoder does: the last of repeated names counts.
-func readExtra(d *jsontext.Decoder, into *extraValues) error {
-	value, err := d.ReadValue() // checks the syntax
-	if err != nil {
-		return err
+// readExtra reads the extra values of a user. It fails if one of them contains what ends an object. What begins with an
+// object that is known is that object, whatever follows.
+func readExtra(p *plainText, known *extraCache) map[string][]string {
+	_, rest, found := strings.Cut(p.rest, "]}")
+	text := p.rest[:len(p.rest)-len(rest)]
+	if p.rest = rest; !found {
+		p.must(false)
+		return nil
 	}
-	if isPlain(value) {
-		if values, ok := splitExtra(string(value)); ok {
-			*into = values
-			return nil
-		}
+	if values := known.get(text); values != nil {
+		return values
 	}
-	return json.Unmarshal(value, (*plainExtra)(into), asKubernetes())
+	text = strings.Clone(text) // it may be kept for longer than the review
+	values := splitExtra(text)
+	p.must(values != nil)
+	known.put(text, values)
+	return values
 }
 
-// isPlain reports whether the strings in a JSON text are as they are written: ASCII without escapes.
-func isPlain(text []byte) bool {
-	if bytes.IndexByte(text, '\\') >= 0 {
-		return false
+// splitExtra returns the parts of a text; nil for one that is not plain. Lists share memory: API servers send
+// five or six names with one value each.
+func splitExtra(text string) map[string][]string {
+	p, values, all := plainText{rest: text}, map[string][]string{}, make([]string, 0, 6)
+	p.object(func(name string) {
+		from := len(all)
+		all = p.texts(all)
+		values[name] = all[from:len(all):len(all)]
+	})
+	if p.failed || p.rest != "" {
+		return nil
 	}
-	const word, high = 8, 0x8080808080808080
-	for ; len(text) >= word; text = text[word:] {
-		if binary.LittleEndian.Uint64(text)&high != 0 {
-			return false
-		}
-	}
-	for _, b := range text {
-		if b >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return values
 }
 
-// splitExtra returns parts of a plain text: the names, and the strings of their lists. It returns false for
-// anything but an object with lists of strings that is written without spaces, as programs do.
-func splitExtra(text string) (values extraValues, ok bool) {
-	text, ok = strings.CutPrefix(text, "{")
-	if !ok {
-		return nil, false
+// extraCache keeps extra values that were decoded, by their text. A user sends the same ones with each request, as
+// long as a token is valid. To decode them takes as long as to decode the rest of a review.
+//
+// Each text belongs in one slot, and replaces the text that is there. So reading takes no lock, nothing expires, and
+// no text keeps others out for long. Whoever finds values has sent the text that they were decoded from.
+type extraCache struct {
+	seed  maphash.Seed
+	slots [extraSlots]atomic.Pointer[keptExtra]
+}
+
+// keptExtra is never changed.
+type keptExtra struct {
+	text   string
+	values map[string][]string
+}
+
+const (
+	// extraSlots is the number of tokens that are kept at most. Each takes about a kilobyte, and never more than three.
+	extraSlots = 8192
+	// maxKeptExtra is the maximum size of a text that is kept, in bytes, and maxKeptStrings the maximum number of its
+	// names and values.
+	maxKeptExtra   = 1 << 10
+	maxKeptStrings = 16
+)
+
+func newExtraCache() *extraCache { return &extraCache{seed: maphash.MakeSeed()} }
+
+// get returns nil for values that are not kept. A nil cache keeps none.
+func (c *extraCache) get(text string) map[string][]string {
+	if c == nil || len(text) > maxKeptExtra {
+		return nil
 	}
-	values = extraValues{}
-	if text == "}" {
-		return values, true
+	if kept := c.slot(text).Load(); kept != nil && kept.text == text {
+		return kept.values
 	}
-	// API servers send five or six names with one string each: their lists share memory.
-	shared := make([]string, 0, 6)
-	for {
-		var name, value string
-		if name, text, ok = cutString(text); !ok || !strings.HasPrefix(text, ":[") {
-			return nil, false
-		}
-		text = text[len(":"):]
-		from := len(shared)
-		for text != "" && text[0] != ']' { // "[" or ","
-			if value, text, ok = cutString(text[1:]); !ok {
-				return nil, false
-			}
-			shared = append(shared, value)
-		}
-		values[name] = shared[from:len(shared):len(shared)]
-		if text == "]}" {
-			return values, true
-		}
-		if text, ok = strings.CutPrefix(text, "],"); !ok {
-			return nil, false
-		}
+	return nil
+}
+
+// put keeps the values of a text, unless they are larger than those that API servers send.
+func (c *extraCache) put(text string, values map[string][]string) {
+	if c != nil && values != nil && len(text) <= maxKeptExtra && strings.Count(text, `"`) <= 2*maxKeptStrings {
+		c.slot(text).Store(&keptExtra{text, values})
 	}
 }
 
-// cutString returns the JSON string at the beginning of a plain text, and the rest.
-func cutString(text string) (value, rest string, ok bool) {
-	if text == "" || text[0] != '"' {
-		return "", "", false
-	}
-	return strings.Cut(text[1:], `"`)
+func (c *extraCache) slot(text string) *atomic.Pointer[keptExtra] {
+	return &c.slots[maphash.String(c.seed, text)%extraSlots]
 }

@@ -1,39 +1,97 @@
 package review
 
 import (
-	"reflect"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 
-	"github.com/go-json-experiment/json"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// FuzzExtra compares the decoder of extra values with the default one.
-func FuzzExtra(f *testing.F) {
-	for _, seed := range []string{
-		`{"authentication.kubernetes.io/node-name":["a"],"authentication.kubernetes.io/pod-name":["web"],"other":["x","y"]}`,
-		`null`, `{}`, `[]`, `{"a":null}`, `{"a":[null,"b"]}`, `{"a":[1]}`, `{"a":"b"}`, `{"a":[]}`, `{"a":["x"],"a":["y","z"]}`,
-		`{"a\u0062":["\u0041é"]}`, "{\"a\":[\"\xff\"]}", `{"a":["x"]`, `{"authentication.kubernetes.io/node-name\u0000":["a"]}`, `7`,
-		`{"a":[["x"]]}`, `{"a":["x"],"b":[]}`,
-		`{"a":["x","y"],"b":["[]{},:"],"":[""]}`, `{"a": ["x"]}`, `{"a":["x" ,"y"]}`, `{"a":["x"] }`, `{}}`,
-		`{"a":["x"],"a":["y"],"b":["1","2","3","4","5","6","7"]}`, `{"a":["x"]}}`, `{"a":["x"],}`,
-		`{"abcdefgh\":["x"]}`, `{"a":["é1234567"]}`,
-	} {
-		f.Add([]byte(seed))
+// accountOn returns a review of an account with a token of a node.
+func accountOn(node string) []byte {
+	return []byte(reviewOf(strings.Replace(accountSpec, "worker-1", node, 1)))
+}
+
+func TestNoReviewGetsTheExtraValuesOfAnother(t *testing.T) {
+	decoder := NewAccessDecoder()
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			for i := range extraSlots { // of which many belong in the same slot
+				node := fmt.Sprintf("worker-%d", i)
+				r, err := decoder.Decode(accountOn(node))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got, _ := nodeidentity.TokenNode(r.Request.Extra); got != node || len(r.Request.Extra) != 5 {
+					t.Errorf("the extra values of a token of %s are %v", node, r.Request.Extra)
+					return
+				}
+			}
+		})
 	}
-	f.Fuzz(func(t *testing.T, document []byte) {
-		var got struct {
-			Extra extraValues `json:"extra"`
+	running.Wait()
+}
+
+func TestExtraValuesAreKept(t *testing.T) {
+	cache := newExtraCache()
+	document := accountOn("worker-1")
+	first := decodePlain(document, cache).Spec.Extra
+	clear(document) // nothing that is kept may be in the memory of the document
+	values := cache.get(strings.TrimPrefix(tokenExtra, `"extra":`))
+	if got := values[nodeidentity.ExtraNode]; len(got) != 1 || got[0] != "worker-1" {
+		t.Fatalf("kept are %v of %v", values, first)
+	}
+	if n := testing.AllocsPerRun(100, func() { cache.get(strings.TrimPrefix(tokenExtra, `"extra":`)) }); n != 0 {
+		t.Errorf("finding them takes %v allocations", n)
+	}
+}
+
+// TestKeptExtraValuesAreSmall: users may send access reviews with any extra values to an API server.
+func TestKeptExtraValuesAreSmall(t *testing.T) {
+	for what, extra := range map[string]string{
+		"a long value": `{"a":["` + strings.Repeat("x", maxKeptExtra) + `"]}`,
+		"many names":   `{` + strings.Repeat(`"a":[],`, maxKeptStrings) + `"b":[]}`,
+		"many values":  `{"a":[` + strings.Repeat(`"",`, maxKeptStrings) + `""]}`,
+	} {
+		cache := newExtraCache()
+		if r := decodePlain([]byte(reviewOf(getSecret+`"user":"u","extra":`+extra)), cache); r == nil {
+			t.Errorf("%s is not decoded", what)
 		}
-		var want struct {
-			Extra plainExtra `json:"extra"`
+		if cache.get(extra) != nil {
+			t.Errorf("%s is kept", what)
 		}
-		text := append(append([]byte(`{"extra":`), document...), '}')
-		gotErr, wantErr := json.Unmarshal(text, &got, accessOptions), json.Unmarshal(text, &want, asKubernetes())
-		if (gotErr == nil) != (wantErr == nil) {
-			t.Fatalf("got %v, want %v", gotErr, wantErr)
+	}
+}
+
+func TestTheMemoryOfKeptExtraValuesIsBounded(t *testing.T) {
+	cache := newExtraCache()
+	before := heap()
+	for i := range 2 * extraSlots {
+		names := make([]string, maxKeptStrings)
+		for j := range names {
+			names[j] = fmt.Sprintf(`"%d-%d":[]`, i, j)
 		}
-		if wantErr == nil && !reflect.DeepEqual(got.Extra, extraValues(want.Extra)) {
-			t.Errorf("got %#v, want %#v", got.Extra, want.Extra)
+		text := "{" + strings.Join(names, ",")
+		text = text[:len(text)-len(`":[]`)] + strings.Repeat("x", maxKeptExtra-len(text)-1) + `":[]}`
+		cache.put(text, splitExtra(text))
+		if cache.get(text) == nil {
+			t.Fatal("not kept")
 		}
-	})
+	}
+	if got := heap() - before; got > extraSlots*3<<10 {
+		t.Errorf("%d values take %d bytes", extraSlots, got)
+	}
+	runtime.KeepAlive(cache)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -54,8 +54,9 @@ func (o Options) withDefaults() Options {
 // of the webhook.
 func Authorize(authorize decision.Authorize, opts Options) http.Handler {
 	opts.MaxBodyBytes = min(opts.withDefaults().MaxBodyBytes, review.MaxAccessReview)
+	decoder := review.NewAccessDecoder()
 	return newEndpoint(opts, func(body []byte) (answer, error) {
-		asked, err := review.DecodeAccessReview(body)
+		asked, err := decoder.Decode(body)
 		if err != nil {
 			return nil, err
 		}
