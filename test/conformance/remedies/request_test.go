@@ -38,7 +38,8 @@ func newQuestion(q *generate.Request) request {
 		"create": noderestriction.Create, "update": noderestriction.Update, "patch": noderestriction.Update,
 		"delete": noderestriction.Delete, "deletecollection": noderestriction.Delete,
 	}
-	connects := slices.Contains([]string{"exec", "attach", "portforward", "proxy"}, q.Subresource)
+	connects := slices.Contains([]string{"pods", "services", "nodes"}, q.Resource) && q.Group == "" &&
+		slices.Contains([]string{"exec", "attach", "portforward", "proxy"}, q.Subresource)
 	if operation := operations[q.Verb]; operation != "" && q.ResourceRequest() && !connects {
 		r.write = &evaluate.Write{
 			Request: noderestriction.Request{
