@@ -72,7 +72,7 @@ func (b *bench) servedContainment() (t table, targets []target, err error) {
 }
 
 const servedContainmentMissed = "A review of an account has the extra values of its token, and is twice as long as one of " +
-	"a node: decoding it is most of the difference."
+	"a node: to send, receive and decode it takes longer."
 
 // createScopes installs the custom resources and creates the NodeScopes.
 func (c *servingCluster) createScopes(b *bench) error {
