@@ -437,8 +437,8 @@ func TestTheRegionMayBeKnownLater(t *testing.T) { // sets the environment of the
 	if got := s.user(token); got != "503" {
 		t.Errorf("before the region is known, a node is %s", got)
 	}
-	t.Setenv("AWS_REGION", "eu-west-1")
 	setCredentials(t, s.cloud.User(account, "node-authorizer"))
+	t.Setenv("AWS_REGION", "eu-west-1") // last: the server reads all of them as soon as it is set
 	s.ready()
 	if got, want := s.user(token), "system:node:"+worker.PrivateDNSName; got != want {
 		t.Errorf("afterwards got %s, want %s", got, want)

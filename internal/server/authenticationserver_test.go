@@ -69,6 +69,10 @@ func newAuthenticationServer(
 			t.Fatal(problems)
 		}
 	}, func(o *Options) { o.aws = front.Transport() })
+	if s.server.authentication.config.IAM.Region != "" {
+		// The tests set other credentials in the environment, to make tokens.
+		eventually(t, "the server has its credentials", func() bool { return s.server.authentication.instances.made.Load() != nil })
+	}
 	t.Cleanup(func() {
 		for _, token := range s.tokens {
 			if strings.Contains(s.log.String(), token) {
