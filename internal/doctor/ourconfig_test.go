@@ -51,7 +51,8 @@ func TestOurConfigDefinesWhichTokensAreAccepted(t *testing.T) {
 		{
 			"an item of a list", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n" +
 				"- {apiVersion: config.node-authorizer.io/v1alpha1, kind: ServerConfiguration, iam: {clusterID: shop}, " +
-				"webhook: {serves: [Authentication], certificateFile: a, keyFile: b, clientCAFile: c}}\n" + tokensFor("blue"),
+				"webhook: {serves: [Authentication], certificateFile: a, keyFile: b, clientCAFile: c, allowedClientNames: [d]}}\n" +
+				tokensFor("blue"),
 			[]string{"error ClusterIDMismatch blue"},
 		},
 		{"a server that authenticates nobody", readFile(t, "../../deploy/static-pod/server/config.yaml") + tokensFor("blue"), nil},

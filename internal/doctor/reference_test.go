@@ -9,7 +9,7 @@ import (
 
 // ours configures node-authorizer as the cluster's authenticator.
 const ours = "---\napiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\n" +
-	"webhook: {serves: [Authentication], certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n" +
+	"webhook: {serves: [Authentication], certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt, allowedClientNames: [a]}\n" +
 	"iam: {clusterID: blue, partition: aws}\n"
 
 // TestEntriesThatCannotBeUsed predicts for nodes whose role has an unusable entry:

@@ -11,14 +11,27 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
 // callers decides who may call the webhooks.
 type callers struct {
 	certificates *certificates
-	// names are the allowed common names; empty: all.
+	allowed      allowedNames
+}
+
+// allowedNames are the common names that a caller's certificate may have.
+type allowedNames struct {
+	any   bool
 	names []string
 }
+
+func allowedNamesOf(w *v1alpha1.Webhook) allowedNames {
+	return allowedNames{any: w.ClientAuthentication == v1alpha1.AnyClientCertificate, names: w.AllowedClientNames}
+}
+
+func (a *allowedNames) contain(name string) bool { return a.any || slices.Contains(a.names, name) }
 
 // only admits callers with a certificate of a current authority and an allowed name.
 func (c *callers) only(next http.Handler) http.Handler {
@@ -44,7 +57,7 @@ func (c *callers) check(r *http.Request) (status int, message string) {
 	case err != nil:
 		return http.StatusUnauthorized, "a client certificate is required: set client-certificate and client-key in the kubeconfig " +
 			"with which the API server calls this webhook"
-	case len(c.names) > 0 && !slices.Contains(c.names, name):
+	case !c.allowed.contain(name):
 		return http.StatusForbidden, fmt.Sprintf("%s may not call this webhook: add the common name to webhook.allowedClientNames "+
 			"of the server, or call it with another certificate", strconv.Quote(name))
 	}

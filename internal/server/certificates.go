@@ -45,19 +45,14 @@ type certificateFiles struct {
 	// inHandshake makes the handshake fail if the caller's certificate is not signed by the
 	// authorities. Without it, callers get an HTTP answer.
 	inHandshake bool
-	// names are the allowed common names of callers; empty: any.
-	names []string
+	// allowed are the names of callers whose connections are not limited.
+	allowed allowedNames
 	// wait is how long to wait for files that are missing at start.
 	wait time.Duration
 }
 
 // field returns the full name of a field: "webhook.keyFile".
 func (f *certificateFiles) field(name string) string { return f.section + "." + name }
-
-// mayCall reports whether the name in a certificate is allowed.
-func (f *certificateFiles) mayCall(shown *x509.Certificate) bool {
-	return len(f.names) == 0 || slices.Contains(f.names, shown.Subject.CommonName)
-}
 
 // certificateObserver exports the state of certificates.
 type certificateObserver interface {
@@ -124,7 +119,7 @@ func (c *certificates) tlsConfig() *tls.Config {
 					return err
 				}
 			}
-			known := len(state.PeerCertificates) > 0 && c.files.mayCall(state.PeerCertificates[0])
+			known := len(state.PeerCertificates) > 0 && c.files.allowed.contain(state.PeerCertificates[0].Subject.CommonName)
 			conn.identified(c.files.inHandshake && (identity.callers == nil || known))
 			return nil
 		}

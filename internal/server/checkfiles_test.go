@@ -57,6 +57,7 @@ func newCheckedFiles(t *testing.T) *checkedFiles {
 	c.Cluster.Kubeconfig = path("kubeconfig")
 	w, b := &c.Webhook, &c.Bootstrap
 	w.Address, w.CertificateFile, w.KeyFile, w.ClientCAFile = "127.0.0.1:0", path("tls.crt"), path("tls.key"), path("ca.crt")
+	w.AllowedClientNames = []string{"kube-apiserver"}
 	w.Serves = []v1alpha1.Served{v1alpha1.ServeAuthorization, v1alpha1.ServeAuthentication}
 	b.Address, b.ClientCAFile = "127.0.0.1:0", path("machines-ca.crt")
 	b.CertificateFile, b.KeyFile = path("machines.crt"), path("machines.key")

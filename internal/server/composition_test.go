@@ -370,18 +370,27 @@ func TestErrorsOfNewNameTheField(t *testing.T) {
 	}
 }
 
-func TestCallersThatAreNotAuthenticatedAreLogged(t *testing.T) {
+func TestOpenAccessIsLogged(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, shop(t), func(c *v1alpha1.ServerConfiguration) {
-		c.Webhook.ClientAuthentication, c.Webhook.ClientCAFile = v1alpha1.NoClientAuthentication, ""
-	})
-	s.caller = s.testListeners.caller(nil)
-	s.ready()
-	if !s.askNode("a", "get", "secrets", "db").Allowed {
-		t.Error("refused")
-	}
-	if !strings.Contains(s.log.String(), "callers are not authenticated") {
-		t.Error("the log does not warn")
+	for how, want := range map[v1alpha1.ClientAuthentication]string{
+		v1alpha1.AnyClientCertificate:   "everybody with a certificate of webhook.clientCAFile can ask about every node",
+		v1alpha1.NoClientAuthentication: "callers are not authenticated",
+	} {
+		t.Run(string(how), func(t *testing.T) {
+			s := newTestServer(t, shop(t), func(c *v1alpha1.ServerConfiguration) {
+				c.Webhook.ClientAuthentication, c.Webhook.AllowedClientNames = how, nil
+				if how == v1alpha1.NoClientAuthentication {
+					c.Webhook.ClientCAFile = ""
+				}
+			})
+			s.ready()
+			if !s.askNode("a", "get", "secrets", "db").Allowed {
+				t.Error("refused")
+			}
+			if !strings.Contains(s.log.String(), want) {
+				t.Error("the log does not warn")
+			}
+		})
 	}
 }
 

@@ -280,9 +280,7 @@ func TestACertificateAloneDoesNotAuthenticate(t *testing.T) {
 // same limits as no certificate.
 func TestConnectionsWithADisallowedNameAreLimited(t *testing.T) {
 	t.Parallel()
-	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
-		c.Webhook.AllowedClientNames = []string{"kube-apiserver"}
-	})
+	s := newTestListeners(t, nil)
 	g := guardOf(s.listeners.webhook)
 	s.serve(parts{})
 	conn := s.dial(s.listeners.webhook, s.callers.client("system:node:a"), "http/1.1")

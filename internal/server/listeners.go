@@ -60,7 +60,7 @@ func newListeners(config *v1alpha1.ServerConfiguration, logger logr.Logger, obse
 		name: "webhooks", address: w.Address, limits: apiServerLimits(),
 		files: &certificateFiles{
 			section: "webhook", certificate: w.CertificateFile, key: w.KeyFile, authorities: w.ClientCAFile, inHandshake: true,
-			names: w.AllowedClientNames,
+			allowed: allowedNamesOf(w),
 		},
 	})
 	if err == nil {
@@ -154,7 +154,7 @@ func (s *listeners) handle(p parts) {
 }
 
 func (s *listeners) handleWebhooks(mux *http.ServeMux, p parts) {
-	allowed := &callers{certificates: s.webhook.certificates, names: s.config.Webhook.AllowedClientNames}
+	allowed := &callers{certificates: s.webhook.certificates, allowed: allowedNamesOf(&s.config.Webhook)}
 	for path, handler := range p.webhooks {
 		handler = allowed.only(handler)
 		if p.observe != nil {

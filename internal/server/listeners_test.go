@@ -110,6 +110,7 @@ func newTestListeners(t *testing.T, configure func(*v1alpha1.ServerConfiguration
 	config.Webhook.Address, config.Metrics.Address = "127.0.0.1:0", ""
 	w := &config.Webhook
 	w.CertificateFile, w.KeyFile, w.ClientCAFile = s.certificate, s.key, s.authorities
+	w.AllowedClientNames = []string{"kube-apiserver"}
 	if configure != nil {
 		configure(config)
 	}
@@ -212,9 +213,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 
 func TestCallersNeedACertificate(t *testing.T) {
 	t.Parallel()
-	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
-		c.Webhook.AllowedClientNames = []string{"kube-apiserver"}
-	}).serve(parts{})
+	s := newTestListeners(t, nil).serve(parts{})
 	none := s.caller(nil)
 	for _, tc := range []struct {
 		rule    string
@@ -286,13 +285,36 @@ func TestHandshakesRefuseBadCertificates(t *testing.T) {
 	}
 }
 
-func TestAnybodyMayCallWithoutClientAuthentication(t *testing.T) {
+// TestWhoMayCall puts a question without a certificate, and with one of the authority that names a node.
+func TestWhoMayCall(t *testing.T) {
 	t.Parallel()
-	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
-		c.Webhook.ClientAuthentication, c.Webhook.ClientCAFile = v1alpha1.NoClientAuthentication, ""
-	}).serve(parts{})
-	if got, err := s.post(s.caller(nil), "/authorize", "question"); err != nil || got.status != 200 {
-		t.Errorf("got %+v, %v", got, err)
+	for _, tc := range []struct {
+		rule                string
+		how                 v1alpha1.ClientAuthentication
+		names               []string
+		nobody, named, node int // the statuses of answers
+	}{
+		{"who is named", v1alpha1.ClientCertificateRequired, []string{"kube-apiserver"}, 401, 200, 403},
+		{"nobody is named", v1alpha1.ClientCertificateRequired, nil, 401, 403, 403},
+		{"every certificate", v1alpha1.AnyClientCertificate, nil, 401, 200, 200},
+		{"everybody", v1alpha1.NoClientAuthentication, nil, 200, 200, 200},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
+				c.Webhook.ClientAuthentication, c.Webhook.AllowedClientNames = tc.how, tc.names
+				if tc.how == v1alpha1.NoClientAuthentication {
+					c.Webhook.ClientCAFile = ""
+				}
+			}).serve(parts{})
+			for _, caller := range []struct {
+				certificate *tls.Certificate
+				want        int
+			}{{nil, tc.nobody}, {s.callers.client("kube-apiserver"), tc.named}, {s.callers.client("system:node:a"), tc.node}} {
+				if got, err := s.post(s.caller(caller.certificate), "/authorize", "question"); err != nil || got.status != caller.want {
+					t.Errorf("got %+v, %v; want %d", got, err, caller.want)
+				}
+			}
+		})
 	}
 }
 

@@ -104,9 +104,9 @@ func (w *webhooks) warnOfOpenAccess() {
 	case w.config.Webhook.ClientAuthentication == v1alpha1.NoClientAuthentication:
 		w.logger.Info("callers are not authenticated: everybody who can connect learns which objects are in use on which node; " +
 			"set webhook.clientAuthentication to Required")
-	case len(w.config.Webhook.AllowedClientNames) == 0:
-		w.logger.Info("every certificate of the authorities in webhook.clientCAFile may call; " +
-			"if they sign others than the API server's, set webhook.allowedClientNames")
+	case w.config.Webhook.ClientAuthentication == v1alpha1.AnyClientCertificate:
+		w.logger.Info("everybody with a certificate of webhook.clientCAFile can ask about every node; if these authorities sign others " +
+			"than API servers' certificates, set webhook.clientAuthentication to Required, and webhook.allowedClientNames")
 	}
 }
 

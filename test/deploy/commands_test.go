@@ -83,7 +83,7 @@ func TestCommandsThatMakeCertificates(t *testing.T) {
 		hosts            []string
 	}{
 		{"tls", "node-authorizer", x509.ExtKeyUsageServerAuth, []string{"127.0.0.1", "node-authorizer.node-authorizer.svc"}},
-		{"apiserver-client", "kube-apiserver", x509.ExtKeyUsageClientAuth, []string{""}},
+		{"apiserver-client", callerName, x509.ExtKeyUsageClientAuth, []string{""}},
 	} {
 		pair, err := tls.LoadX509KeyPair(h.path("pki/"+c.name+".crt"), h.path("pki/"+c.name+".key"))
 		if err != nil {

@@ -54,9 +54,12 @@ func TestYAMLInThePagesIsValid(t *testing.T) {
 		case "AuthorizationConfiguration":
 			authorization(t, b.text)
 		case "ServerConfiguration":
-			if _, err := v1alpha1.Parse([]byte(b.text)); err != nil {
+			config, err := v1alpha1.Parse([]byte(b.text))
+			if err != nil {
 				t.Errorf("%s: %v", b.page, err)
+				continue
 			}
+			checkCallers(t, config)
 		}
 	}
 	if seen == 0 {

@@ -5,7 +5,7 @@ import "reflect"
 // pool has values of each kind, valid and not.
 var pool = map[reflect.Kind][]any{
 	reflect.String: {
-		"", "!", "Node", "Chain", "Required", "None", "aws", "aws-cn", "aws-us-gov", "alwaysallow", "text", "json",
+		"", "!", "Node", "Chain", "Required", "AnyCertificate", "None", "aws", "aws-cn", "aws-us-gov", "alwaysallow", "text", "json",
 		"Exact", "MatchName",
 		"Instance", "InstanceProfile", "Never", "Always", "NodeAbsent", "Deny", "Leave", "Approve", "Ledger", "LedgerAndNode",
 		"eu-west-1", "EU", ":8443", ":8081", "host", "127.0.0.1:65535", ":65536", "[::1]:00080", "::1:80", "1.37",

@@ -66,7 +66,7 @@ func minors() string {
 const fullConfig = `
 apiVersion: config.node-authorizer.io/v1alpha1
 kind: ServerConfiguration
-webhook: {serves: [Authorization, Admission, Authentication], certificateFile: a, keyFile: b, clientCAFile: c}
+webhook: {serves: [Authorization, Admission, Authentication], certificateFile: a, keyFile: b, clientCAFile: c, allowedClientNames: [d]}
 bootstrap: {address: ":10443", certificateFile: a, keyFile: b, clientCAFile: c, attestor: aws, aws: {clusterName: shop}}
 approver: {enabled: true}
 authorization: {mode: Chain, configFile: d}
@@ -176,8 +176,8 @@ func (s *schemaOfConfig) text(field string) map[string]any {
 // values decide.
 func filledInByTheChart(field string) bool {
 	return slices.Contains([]string{
-		"webhook.clientCAFile", "bootstrap.clientCommonName", "authorization.configFile", "iam.file", "iam.clusterID",
-		"bootstrap.aws.clusterName",
+		"webhook.clientCAFile", "webhook.allowedClientNames", "bootstrap.clientCommonName", "authorization.configFile", "iam.file",
+		"iam.clusterID", "bootstrap.aws.clusterName",
 	}, field)
 }
 
@@ -217,7 +217,7 @@ func (s *schemaOfConfig) list(of reflect.Type, field string) map[string]any {
 			item["minLength"] = 1
 		}
 	}
-	if s.problem(field, []string{}) != "" {
+	if s.problem(field, []string{}) != "" && !filledInByTheChart(field) {
 		schema["minItems"] = 1
 	}
 	schema["items"] = item
@@ -257,10 +257,12 @@ func conditions(section string) map[string]any {
 	both := func(schemas ...map[string]any) map[string]any { return map[string]any{"allOf": schemas} }
 	switch section {
 	case "webhook":
-		none := when(given("clientAuthentication", is("None")), both(
-			given("clientCAFile", is("")), given("allowedClientNames", map[string]any{"maxItems": 0})))
+		none := when(given("clientAuthentication", is("None")), given("clientCAFile", is("")))
 		none["else"] = map[string]any{"properties": map[string]any{"clientCAFile": map[string]any{"minLength": 1}}}
-		return none
+		unnamed := when(given("clientAuthentication", map[string]any{"enum": []string{"AnyCertificate", "None"}}),
+			given("allowedClientNames", map[string]any{"maxItems": 0}))
+		unnamed["else"] = map[string]any{"properties": map[string]any{"allowedClientNames": map[string]any{"minItems": 1}}}
+		return both(none, unnamed)
 	case "iam":
 		return when(given("sessionCheck", is("None")), map[string]any{
 			"properties": map[string]any{"sessionCheckExemptRoles": map[string]any{"maxItems": 0}},

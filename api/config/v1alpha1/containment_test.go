@@ -27,7 +27,7 @@ func TestEachResourceIsEnabledAlone(t *testing.T) {
 // part of a server.
 func TestServersThatCanUseContainment(t *testing.T) {
 	const (
-		webhook = "webhook: {certificateFile: c, keyFile: k, clientCAFile: ca, serves: "
+		webhook = "webhook: {certificateFile: c, keyFile: k, clientCAFile: ca, allowedClientNames: [kube-apiserver], serves: "
 		machine = `webhook: {address: ""}` + "\n" +
 			`bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: aws, aws: {clusterName: shop}}` + "\n"
 	)

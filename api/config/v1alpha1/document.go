@@ -39,15 +39,19 @@ webhook:
   # clientCAFile are read again when they change.
   certificateFile: ""
   keyFile: ""
-  # Whether callers must show a client certificate: Required or None. With None
-  # every caller that can connect learns which objects are in use on which node.
+  # The certificate that callers must show.
+  # Required: one that clientCAFile signed, with a name of allowedClientNames.
+  # AnyCertificate: any that clientCAFile signed. A cluster's authority also signs those
+  # of its kubelets, and each could then ask about every node.
+  # None: callers need no certificate.
+  # Every caller learns which objects are in use on which node.
   clientAuthentication: Required
   # Required, unless clientAuthentication is None: path of the certificates of the
   # authorities that sign those of callers, PEM.
   clientCAFile: ""
-  # Common names that a caller's certificate may have: [kube-apiserver]
-  # With none, any certificate of the authorities is accepted. Set the API server's
-  # if they sign others too: a cluster's authority signs those of its nodes.
+  # Required, unless clientAuthentication is AnyCertificate or None: the common names
+  # that a caller's certificate may have, [kube-apiserver]. This prints that of a file:
+  # openssl x509 -noout -subject -in FILE
   allowedClientNames: []
   # The largest request body that is read, up to 40 MiB. An admission review can
   # hold the old and the new object.

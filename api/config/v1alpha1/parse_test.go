@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,13 +17,16 @@ import (
 const head = "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
 
 // minimal is the shortest valid file.
-const minimal = head + "webhook: {certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n"
+const minimal = head + "webhook: {certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt, allowedClientNames: [kube-apiserver]}\n"
 
 // filled returns Document with the required fields of webhook, which come first.
 func filled() string {
 	file := Document
-	for field, value := range map[string]string{"certificateFile": "tls.crt", "keyFile": "tls.key", "clientCAFile": "ca.crt"} {
-		file = strings.Replace(file, field+`: ""`, field+": "+value, 1)
+	for empty, value := range map[string]string{
+		`certificateFile: ""`: "certificateFile: tls.crt", `keyFile: ""`: "keyFile: tls.key", `clientCAFile: ""`: "clientCAFile: ca.crt",
+		"allowedClientNames: []": "allowedClientNames: [kube-apiserver]",
+	} {
+		file = strings.Replace(file, empty, value, 1)
 	}
 	return file
 }
@@ -221,8 +225,49 @@ func TestListReplacesTheDefault(t *testing.T) {
 	}
 }
 
-func TestClientsNeedNoCertificateWithoutAuthentication(t *testing.T) {
-	parse(t, head+"webhook: {certificateFile: c, keyFile: k, clientAuthentication: None}")
+// TestWhoMayCallIsSaid: no set of callers follows from a field that is missing.
+func TestWhoMayCallIsSaid(t *testing.T) {
+	const (
+		authorities, names = "clientCAFile: ca", "allowedClientNames: [kube-apiserver]"
+		required, anyName  = "clientAuthentication: Required", "clientAuthentication: AnyCertificate"
+		none, noNames      = "clientAuthentication: None", "allowedClientNames: []"
+		join               = `address: ""`
+	)
+	for _, tc := range []struct {
+		rule    string
+		webhook []string
+		wrong   []string // the fields
+	}{
+		{"names are required", []string{authorities}, []string{"webhook.allowedClientNames"}},
+		{"an empty list names nobody", []string{authorities, noNames}, []string{"webhook.allowedClientNames"}},
+		{"also with the default written down", []string{authorities, required}, []string{"webhook.allowedClientNames"}},
+		{"a server of tokens needs them too", []string{authorities, "serves: [Authentication]"}, []string{"webhook.allowedClientNames"}},
+		{"names", []string{authorities, names}, nil},
+		{"any certificate", []string{authorities, anyName}, nil},
+		{"any certificate, and no names", []string{authorities, anyName, noNames}, nil},
+		{"any certificate, and names", []string{authorities, anyName, names}, []string{"webhook.allowedClientNames"}},
+		{"any certificate of no authority", []string{anyName}, []string{"webhook.clientCAFile"}},
+		{"no certificate", []string{none}, nil},
+		{"no certificate, and names", []string{none, names}, []string{"webhook.allowedClientNames"}},
+		{"no certificate, and authorities", []string{none, authorities}, []string{"webhook.clientCAFile"}},
+		{"no webhooks have no callers", []string{join}, nil},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			_, err := Parse([]byte(head + "webhook: {certificateFile: c, keyFile: k, " + strings.Join(tc.webhook, ", ") +
+				"}\napprover: {enabled: true}\n"))
+			var problems Problems
+			errors.As(err, &problems)
+			var wrong []string
+			for _, p := range problems {
+				if strings.HasPrefix(p.Field, "webhook.") {
+					wrong = append(wrong, p.Field)
+				}
+			}
+			if !slices.Equal(wrong, tc.wrong) {
+				t.Errorf("got %v, want problems in %v", err, tc.wrong)
+			}
+		})
+	}
 }
 
 func TestEachPartCanRunAlone(t *testing.T) {
@@ -231,8 +276,8 @@ func TestEachPartCanRunAlone(t *testing.T) {
 		"webhooks":     minimal,
 		"bootstrap":    head + `webhook: {address: ""}` + "\n" + machines,
 		"the approver": head + `webhook: {address: ""}` + "\napprover: {enabled: true}\n",
-		"authentication": head + "webhook: {serves: [Authentication], certificateFile: c, keyFile: k, clientCAFile: " +
-			"ca}\niam: {clusterID: shop}\n",
+		"authentication": head + "webhook: {serves: [Authentication], certificateFile: c, keyFile: k, clientCAFile: ca, " +
+			"allowedClientNames: [kube-apiserver]}\niam: {clusterID: shop}\n",
 		"all together": minimal + machines + "approver: {enabled: true}\n",
 		"sections not in use": head + `webhook: {address: "", certificateFile: c}` + "\n" + machines +
 			"approver: {unattestedNodes: Never}\n",

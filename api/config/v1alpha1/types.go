@@ -51,25 +51,27 @@ type Webhook struct {
 	// reloaded when they change.
 	CertificateFile string `json:"certificateFile"`
 	KeyFile         string `json:"keyFile"`
-	// ClientAuthentication is whether callers must have a certificate.
+	// ClientAuthentication says which certificate callers must have.
 	ClientAuthentication ClientAuthentication `json:"clientAuthentication"`
 	// ClientCAFile is the path of a PEM file with the authorities of the callers'
 	// certificates.
 	ClientCAFile string `json:"clientCAFile"`
-	// AllowedClientNames are common names. If there are none, all certificates of the
-	// authorities are accepted.
+	// AllowedClientNames are the common names of callers, with ClientCertificateRequired.
 	AllowedClientNames []string `json:"allowedClientNames"`
 	// MaxBodyBytes is the maximum size of a request.
 	MaxBodyBytes int64 `json:"maxBodyBytes"`
 }
 
-// ClientAuthentication is whether callers of the webhooks must have a client certificate.
+// ClientAuthentication says which client certificate callers of the webhooks must have.
 type ClientAuthentication string
 
 // The ways to authenticate callers.
 const (
-	// ClientCertificateRequired refuses callers without a certificate.
+	// ClientCertificateRequired accepts certificates of the authorities that have one of the
+	// allowed names.
 	ClientCertificateRequired ClientAuthentication = "Required"
+	// AnyClientCertificate accepts all certificates of the authorities, whatever their name.
+	AnyClientCertificate ClientAuthentication = "AnyCertificate"
 	// NoClientAuthentication accepts all callers.
 	NoClientAuthentication ClientAuthentication = "None"
 )

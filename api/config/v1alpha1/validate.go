@@ -93,24 +93,42 @@ func (v *validation) webhook(w *Webhook) {
 	v.address("webhook.address", w.Address)
 	v.required("webhook.certificateFile", w.CertificateFile, "the path of the server's certificate")
 	v.required("webhook.keyFile", w.KeyFile, "the path of the server's key")
+	v.callers(w)
+	v.number("webhook.maxBodyBytes", w.MaxBodyBytes, minBodyBytes, maxBodyBytes)
+}
+
+// callers checks that the configuration says who may call.
+func (v *validation) callers(w *Webhook) {
+	const (
+		field, authorities, names = "webhook.clientAuthentication", "webhook.clientCAFile", "webhook.allowedClientNames"
+		signers                   = "the path of the authorities that sign the certificates of callers, or set " + field + " to None"
+	)
+	named := len(w.AllowedClientNames) > 0
+	unused := func(other string, given bool) {
+		if given {
+			v.wrong(other, "has no effect with %s: %s: remove it, or set that to %s", field, w.ClientAuthentication,
+				ClientCertificateRequired)
+		}
+	}
 	switch w.ClientAuthentication {
 	case ClientCertificateRequired:
-		v.required("webhook.clientCAFile", w.ClientCAFile,
-			"the path of the authorities that sign the certificates of callers, or set webhook.clientAuthentication to None")
+		v.required(authorities, w.ClientCAFile, signers)
+		if !named {
+			v.wrong(names, "required: write the common name of kube-apiserver's client certificate, such as [kube-apiserver]: "+
+				"openssl x509 -noout -subject -in FILE prints that of the client-certificate in its kubeconfig for this webhook; "+
+				"with %s: %s, everybody with a certificate of %s can ask about every node", field, AnyClientCertificate, authorities)
+		}
+	case AnyClientCertificate:
+		v.required(authorities, w.ClientCAFile, signers)
+		unused(names, named)
 	case NoClientAuthentication:
-		const remedy = "has no effect with webhook.clientAuthentication: None: remove it, or require certificates"
-		if w.ClientCAFile != "" {
-			v.wrong("webhook.clientCAFile", remedy)
-		}
-		if len(w.AllowedClientNames) > 0 {
-			v.wrong("webhook.allowedClientNames", remedy)
-		}
+		unused(authorities, w.ClientCAFile != "")
+		unused(names, named)
 	default:
-		v.choice("webhook.clientAuthentication", string(w.ClientAuthentication), string(ClientCertificateRequired),
+		v.choice(field, string(w.ClientAuthentication), string(ClientCertificateRequired), string(AnyClientCertificate),
 			string(NoClientAuthentication))
 	}
-	v.list("webhook.allowedClientNames", w.AllowedClientNames, nil, "the common name of a caller's certificate")
-	v.number("webhook.maxBodyBytes", w.MaxBodyBytes, minBodyBytes, maxBodyBytes)
+	v.list(names, w.AllowedClientNames, nil, "the common name of a caller's certificate")
 }
 
 // somethingToDo checks that the server would serve something.

@@ -190,7 +190,7 @@ func apiServerOf(p *localplane.Plane) (*server, error) {
 const serverConfig = `apiVersion: config.node-authorizer.io/v1alpha1
 kind: ServerConfiguration
 cluster: {kubeconfig: %q}
-webhook: {address: %q, certificateFile: %q, keyFile: %q, clientCAFile: %q}
+webhook: {address: %q, certificateFile: %q, keyFile: %q, clientCAFile: %q, allowedClientNames: [bench]}
 metrics: {address: ""}
 authorization: {freshnessWait: 0s}
 admission: {freshnessWait: 0s}

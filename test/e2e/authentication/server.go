@@ -27,6 +27,7 @@ webhook:
   certificateFile: %s
   keyFile: %s
   clientCAFile: %s
+  allowedClientNames: [kube-apiserver]
   serves: [Authentication]
 metrics:
   address: %q
