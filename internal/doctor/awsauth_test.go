@@ -529,10 +529,11 @@ func FuzzExamine(f *testing.F) {
 	f.Add([]byte(awsAuthText(roleEntry("teams/node", `"{{ AccountID }}"`, masters), "- rolearn: [\n")))
 	f.Add([]byte("clusterID: a\nserver: {mapRoles: [{rolearn: 'arn:aws:iam::1:role/', username: x}]}\n"))
 	f.Add([]byte(leftBinding))
+	f.Add([]byte("kind: C\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := Read(t.Context(), []string{"-"}, ReadOptions{Stdin: bytes.NewReader(text)})
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "stdin") {
+			if !strings.HasPrefix(strings.TrimPrefix(err.Error(), "file "), "stdin") {
 				t.Errorf("an error without a place: %v", err)
 			}
 			return

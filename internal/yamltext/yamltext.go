@@ -20,6 +20,8 @@ type Text struct {
 	// lines maps each line in YAML's count to the line in an editor's count; nil if
 	// these are the same.
 	lines []int
+	// last is the last line, 0 if it is not known. YAML's count goes beyond it for a null at the end.
+	last int
 }
 
 // Error is a mistake in a text, with its line, from 1.
@@ -35,7 +37,7 @@ func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Pro
 // before it.
 func Parse(text []byte) (*Text, *Error) {
 	documents, err := decode(text)
-	t := &Text{Documents: documents, lines: editorLines(text)}
+	t := &Text{Documents: documents, lines: editorLines(text), last: bytes.Count(text, []byte("\n")) + 1}
 	if err != nil {
 		return t, Locate(text, parses)
 	}
@@ -45,12 +47,12 @@ func Parse(text []byte) (*Text, *Error) {
 // After returns the line of text that follows the first document; 0 if nothing
 // follows, or if the first document cannot be parsed.
 func After(text []byte) int {
-	documents, err := decode(text)
+	t, err := Parse(text)
 	switch {
-	case len(documents) > 1:
-		return documents[1].Line
-	case len(documents) == 1 && err != nil:
-		return Locate(text, parses).Line
+	case len(t.Documents) > 1:
+		return t.Line(t.Documents[1])
+	case len(t.Documents) == 1 && err != nil:
+		return err.Line
 	}
 	return 0
 }
@@ -78,10 +80,14 @@ func parses(text []byte) error {
 
 // Line returns the line of a node, from 1, as editors count.
 func (t *Text) Line(node *yaml.Node) int {
-	if node.Line < len(t.lines) {
-		return t.lines[node.Line]
+	line := node.Line
+	if line < len(t.lines) {
+		line = t.lines[line]
 	}
-	return node.Line
+	if t.last > 0 {
+		line = min(line, t.last)
+	}
+	return line
 }
 
 // Find returns the value at a path of names and numbers, or the nearest enclosing

@@ -162,6 +162,7 @@ func TestLinesAreThoseOfEditors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"", "a: b\n", "a: \"b\nc: d", "a: [b\n---\nc: {d: e", "- a\n b", "a: *b\r\nc: d\u2028e: f", "\ufeffa: b\n\x00",
+		"---", "a: b\r---\rc: d",
 	} {
 		f.Add([]byte(text))
 	}
