@@ -23,12 +23,19 @@ func newScopeSuggest(a *app) *cobra.Command {
 		Short: "Suggest a NodeScope for a service account, from its roles and from audit logs",
 		Long: `Writes a NodeScope for a service account, in mode Observe. It reads what roles
 grant the account and, from audit logs, what the account requested from which node,
-and chooses for each resource and verb the tightest rule that fits all requests:
-objects with the node's name, lists that select the node, pods on the node and objects
-of other groups that are named like them, what the node itself may do, else anywhere.
+and chooses for each resource and verb the tightest rules that fit what is about the
+node of the token: objects with the node's name, lists that select the node, pods on the
+node and objects of other groups that are named like them, what the node itself may do.
 Each rule has a comment with the evidence. Rights of roles that the log does not show
 are listed. Warnings name what the scope leaves open, such as tokens that the account
 may create for other nodes.
+
+What an attacker requested must not become a rule. So if some requests with a verb and a
+resource are about a node, the own or another, those that are not about the own node are
+outliers. The scope refuses them, and lists them with counts, times, objects and the nodes
+of their tokens, for a person to decide. --accept-outliers writes rules in anywhere for
+all of them. Where no request shows a node, as with lists of everything, there is a rule
+in anywhere too. Its comment says that it is not about the own node.
 
 The node of a request is that of its token: Kubernetes 1.30 and later log it for
 tokens that are bound to a pod. Requests of other tokens are counted and named; an
@@ -39,13 +46,16 @@ anywhere.
 Pods count as being on a node if the state or the log shows it. A log should have
 at least one rollout of the agent, and the time of its rarest task.
 
-Exit status: 0 written, 2 the service account does not exist, neither the state nor the
+Exit status: 0 written, 1 written, and the log has outliers, 2 the service account does not exist, neither the state nor the
 logs show whether it does, the logs have no request of it, something of the logs or of
 the roles could not be read, or bad usage.`,
 		Example: `  node-authorizer scope suggest --serviceaccount kube-system/cilium --audit '/var/log/kubernetes/audit*.log*'
 
   # From files only
   node-authorizer scope suggest --serviceaccount kube-system/cilium --from cluster.snapshot --audit audit.log > cilium.yaml
+
+  # Who asked for what about other nodes
+  node-authorizer scope suggest --serviceaccount kube-system/cilium --audit audit.log -o json | jq -c '.outliers[]'
 
   # The rights that were never used
   node-authorizer scope suggest --serviceaccount kube-system/cilium --audit audit.log -o json | jq '.neverUsed'`,
@@ -57,11 +67,16 @@ the roles could not be read, or bad usage.`,
 	account := cmd.Flags().String("serviceaccount", "", "the service account, as NAMESPACE/NAME")
 	must(cmd.RegisterFlagCompletionFunc("serviceaccount", state.accountNames))
 	logs := addAuditLogs(cmd)
+	accept := cmd.Flags().Bool("accept-outliers", false,
+		"write rules in anywhere for requests that are not about the node of their token; requires --audit")
 	output := addFormat(cmd, manifestFormat, render.JSON, render.YAML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		format, err := output.parse()
 		if err != nil {
 			return err
+		}
+		if *accept && len(logs.paths) == 0 {
+			return usagef("--accept-outliers has no effect without --audit: only a log has outliers")
 		}
 		namespace, name, ok := strings.Cut(*account, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -75,7 +90,7 @@ the roles could not be read, or bad usage.`,
 		if err != nil {
 			return err
 		}
-		suggestion, err := a.suggestScope(cmd, s, namespace, name, files)
+		suggestion, err := a.suggestScope(cmd, s, namespace, name, files, *accept)
 		if err != nil {
 			return err
 		}
@@ -133,9 +148,8 @@ func (f *auditLogFlag) choose(a *app, state *stateFlags) ([]auditlog.File, error
 }
 
 // suggestScope reads the logs and makes the suggestion.
-func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name string, files []auditlog.File) (*scopesuggest.Suggestion,
-	error,
-) {
+func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name string, files []auditlog.File, acceptOutliers bool,
+) (*scopesuggest.Suggestion, error) {
 	if err := s.requireRBAC(); err != nil {
 		return nil, err
 	}
@@ -160,7 +174,7 @@ func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name strin
 	if err := a.readAccounts(cmd, log, files); err != nil {
 		return nil, err
 	}
-	suggestion := collector.Suggest(namespace, name)
+	suggestion := collector.Suggest(namespace, name, acceptOutliers)
 	a.reportAccount(s, suggestion, namespace, name)
 	a.reportSuggestion(suggestion, user)
 	return suggestion, nil
@@ -196,11 +210,16 @@ func (a *app) reportSuggestion(s *scopesuggest.Suggestion, user string) {
 	case s.Requests == 0:
 		a.failure("the logs have no request of %s: check whether the audit policy records them, and give a longer log", user)
 		a.status = statusUndecided
-	case len(s.Scope.Spec.Anywhere)+len(s.Evidence) == 0:
+	case s.Nodes+s.AsItsNode == 0:
 		a.failure("no token of %s names its node in the logs: they are tokens without a pod, or the API server is older than 1.30", user)
 		a.status = statusUndecided
 	case s.WithoutNode.Count > 0:
 		a.warn("%s with tokens that name no node; enforced, the scope refuses these", render.Count(s.WithoutNode.Count, "request"))
+	}
+	if n := s.OutlierRequests(); n > 0 {
+		a.warn("%s not about the node of the token: the scope refuses and lists such outliers; find out who sent them, "+
+			"or let all of them pass with --accept-outliers", render.Count(n, "request"))
+		a.status = max(a.status, statusDenied)
 	}
 }
 

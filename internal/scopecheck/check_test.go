@@ -28,7 +28,7 @@ const state = `{apiVersion: v1, kind: List, items: [
 {apiVersion: v1, kind: Pod, metadata: {name: other, namespace: shop},
   spec: {nodeName: b, containers: [{name: c, image: i, envFrom: [{secretRef: {name: key}}]}]}}]}`
 
-func checker(t *testing.T, spec string) *scopecheck.Checker {
+func evaluator(t *testing.T) *evaluate.Evaluator {
 	t.Helper()
 	loaded, err := source.LoadFiles(t.Context(), []string{"-"}, source.FileOptions{Stdin: strings.NewReader(state)})
 	if err != nil {
@@ -38,12 +38,17 @@ func checker(t *testing.T, spec string) *scopecheck.Checker {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+func checker(t *testing.T, spec string) *scopecheck.Checker {
+	t.Helper()
 	scope := &v1alpha1.NodeScope{}
 	text := "{metadata: {name: s}, spec: {subjects: [{namespace: team, name: agent}], mode: Observe, " + spec + "}}"
 	if err := yaml.UnmarshalStrict([]byte(text), scope); err != nil {
 		t.Fatal(err)
 	}
-	c, err := scopecheck.New(e, []*v1alpha1.NodeScope{scope})
+	c, err := scopecheck.New(evaluator(t), []*v1alpha1.NodeScope{scope})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,15 +10,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Bounds of what is kept of a log. What exceeds them is counted, and makes rules looser.
+// Bounds of what is kept of a log. What exceeds them is counted.
 const (
 	maxGroups   = 5000
-	maxPods     = 500_000 // pods of the log, pods that one group names, and names of other objects
+	maxPods     = 500_000 // pods of the log, and requests that may turn out to be about one of them
 	maxNodes    = 50_000
 	maxExamples = 5
 	maxNames    = 5
 	maxSpaces   = 3
 	maxUsed     = 200_000
+	// maxKept is how many requests that are not about the own node are told apart, and maxKeptOfGroup how
+	// many of one group.
+	maxKept        = 200_000
+	maxKeptOfGroup = 10_000
 )
 
 // Node says what a node may do in the state.
@@ -26,30 +30,15 @@ type Node interface {
 	// AsNode reports whether the Node authorizer allows the request if the node sends it, and
 	// NodeRestriction does not refuse it whatever its object is.
 	AsNode(req *access.Request, node string) bool
-	// OnNode reports whether a pod is on the node.
-	OnNode(namespace, pod, node string) bool
+	// NodeOf returns the node of a pod; empty if the state does not show it.
+	NodeOf(namespace, pod string) string
+	// IsNode reports whether there is a node of that name.
+	IsNode(name string) bool
 }
 
 // group is the requests with one verb for one resource, or for one path.
 type group struct {
 	verb, apiGroup, resource, path string // the resource with its subresource
-}
-
-// evidence is what the log has about a group.
-type evidence struct {
-	group
-	count      counter
-	nodes      map[string]bool
-	namespaces names
-	named      names
-	unnamed    bool // a request without a name
-	otherName  bool // a request for a name other than the node's
-	notAsNode  bool
-	notOnNode  bool
-	fields     []string // that require the node in all requests; nil before the first
-	pods       map[accountlog.PodOnNode]bool
-	example    string
-	grants     map[int]bool
 }
 
 // counter counts requests of which a log may have two stages.
@@ -94,7 +83,11 @@ type Unscoped struct {
 func (u *Unscoped) add(r *accountlog.Request) {
 	u.counter.add(r.Begun)
 	u.Count = u.counter.requests()
-	example := describe(r)
+	g, o := groupOf(&r.Request), objectOf(r)
+	example := g.describe(&o)
+	if r.Impersonates != "" {
+		example += " as " + r.Impersonates
+	}
 	if r.UserAgent != "" {
 		example += " by " + r.UserAgent
 	}
@@ -110,7 +103,9 @@ type Collector struct {
 
 	groups      map[group]*evidence
 	pods        map[accountlog.PodOnNode]bool
-	named       int // names of objects that may be those of pods
+	located     map[accountlog.PodOnNode]string // a node of each pod, which has no node as a key; set by Suggest
+	kept        int                             // requests of all groups that are not about the own node, and are told apart
+	undecided   int                             // those that a later line of the log may show to be about a pod on the node
 	nodes       map[string]bool
 	used        map[string][]int // the grants of a request, by its key
 	usedBy      map[int]map[group]bool
@@ -120,6 +115,7 @@ type Collector struct {
 	asItsNode   counter
 	asItsNodes  map[string]bool
 	count       counter
+	order       int // of requests in the log
 	beyond      int
 	first, last time.Time
 }
@@ -166,16 +162,13 @@ func (c *Collector) Request(r *accountlog.Request) {
 			c.beyond++
 			return
 		}
-		e = &evidence{
-			group: g, nodes: map[string]bool{}, pods: map[accountlog.PodOnNode]bool{}, example: describe(r) + " from " + r.Node,
-			grants: map[int]bool{},
-		}
+		e = &evidence{group: g, own: map[forms]*sum{}, others: map[object]*tally{}, grants: map[int]bool{}}
 		c.groups[g] = e
 	}
 	for _, i := range grants {
 		e.grants[i] = true
 	}
-	e.add(r, c)
+	c.add(e, r)
 }
 
 func (c *Collector) time(at time.Time) {

@@ -1,15 +1,18 @@
 // Package scopesuggest derives a NodeScope for a service account from what its roles grant and what
 // it requested according to audit logs.
 //
-// Requests are grouped by verb and resource. Each group gets the tightest rule that fits all of its
-// requests. The rules, from tight to loose:
+// Requests are grouped by verb and resource. Those that one of these rules fits are about the own node, and
+// the group gets the rule that fits most of them, the tightest of several, and more if that leaves some out:
 //
-//	namedAsNode  the object always had the name of the token's node
-//	selectsNode  a field selector always required the name of the node
-//	podsOnNode   the pod was always on the node, by the state or the log; in other groups, the object always had
-//	             the namespace and the name of such a pod
-//	asNode       the node itself would have been allowed all of them
-//	anywhere     nothing of the above
+//	namedAsNode  the object has the name of the token's node
+//	selectsNode  a field selector requires the name of the node
+//	podsOnNode   the pod is on the node, by the state or the log; in other groups, the object has the
+//	             namespace and the name of such a pod
+//	asNode       the node itself would be allowed the request
+//
+// The log may have an attack. So if something in a group is about a node, the own or another, what is not about
+// the own node is an outlier. The scope refuses outliers unless a person accepts them. Then they get a rule in
+// anywhere, and so does a group in which nothing shows a node.
 //
 // Without a log there is no such evidence. Then writes of well-known objects get the rule that they
 // have by their meaning, and everything else that is granted is allowed anywhere.

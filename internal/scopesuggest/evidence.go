@@ -4,68 +4,181 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/accountlog"
 )
 
-// add adds a request to the evidence about its group.
-func (e *evidence) add(r *accountlog.Request, c *Collector) {
-	e.count.add(r.Begun)
-	if len(e.nodes) < maxNodes {
-		e.nodes[r.Node] = true
-	}
-	e.namespaces.add(r.Request.Namespace, maxSpaces)
-	name := cmp.Or(r.Request.Name, r.CreatedName)
-	e.otherName = e.otherName || name != r.Node
-	e.unnamed = e.unnamed || r.Request.Name == ""
-	e.named.add(r.Request.Name, maxNames)
-	e.notAsNode = e.notAsNode || !c.node.AsNode(&r.Request, r.Node)
-	e.selects(r)
-	e.pod(r, c)
+// evidence is what the log has about a group.
+type evidence struct {
+	group
+	// own are the requests about the own node, by the rules that fit them.
+	own map[forms]*sum
+	// others are the other requests, and those that a later line may show to be about a pod on the node.
+	others map[object]*tally
+	kept   int // of others, those that no later line changes
+	// beyond are the others that exceed the bounds. otherNode is true if one of them is about another node.
+	beyond    sum
+	otherNode bool
+	grants    map[int]bool
 }
 
-// selects keeps the fields of which all requests require that they have the node's name.
-func (e *evidence) selects(r *accountlog.Request) {
-	required := []string{}
-	for _, f := range r.FieldSelector {
-		if f.Value == r.Node && (f.Operator == selection.Equals || f.Operator == selection.DoubleEquals) {
+// forms are the rules that hold an account to its node and fit a request. A request that one fits is about
+// the own node.
+type forms struct {
+	named, onNode, asNode bool
+	// fields are the fields of a selector that require the node's name, sorted and joined by commas.
+	fields string
+}
+
+// object is what requests of a group are about, and from which node they come.
+type object struct {
+	node, namespace, name, selector string
+	// unnamed is true if authorizers do not see the name: that of a created object.
+	unnamed bool
+	// forms fit the requests whatever the rest of the log shows.
+	forms forms
+	// isPod is true if the requests are about the node also if the log shows the pod there.
+	isPod bool
+}
+
+// tally counts the same requests.
+type tally struct {
+	counter
+	first, last time.Time
+	order       int // of the first of them in the log
+}
+
+// sum is what several requests have in common.
+type sum struct {
+	counter
+	nodes      map[string]bool
+	namespaces names
+	named      names
+	unnamed    bool
+	example    object
+	order      int // that of the example
+}
+
+// add adds a request to the evidence about its group.
+func (c *Collector) add(e *evidence, r *accountlog.Request) {
+	o := objectOf(r)
+	c.fit(&o, r)
+	one := &tally{first: r.At, last: r.At, order: c.order}
+	one.add(r.Begun)
+	c.order++
+	known := e.others[o]
+	switch {
+	case known != nil:
+		known.merge(one)
+	case o.isPod && c.undecided < maxPods:
+		c.undecided++
+		e.others[o] = one
+	case o.forms != forms{}:
+		e.addOwn(&o, one)
+	case c.kept < maxKept && e.kept < maxKeptOfGroup:
+		c.kept, e.kept = c.kept+1, e.kept+1
+		e.others[o] = one
+	default:
+		e.beyond.add(&o, one)
+		e.otherNode = e.otherNode || c.otherNode(e.group, &o) != ""
+	}
+}
+
+func (e *evidence) addOwn(o *object, t *tally) {
+	if e.own[o.forms] == nil {
+		e.own[o.forms] = &sum{}
+	}
+	e.own[o.forms].add(o, t)
+}
+
+// fit finds the rules that fit a request.
+func (c *Collector) fit(o *object, r *accountlog.Request) {
+	if !r.ResourceRequest {
+		return
+	}
+	o.forms.named = o.name == r.Node
+	o.forms.asNode = c.node.AsNode(&r.Request, r.Node)
+	if slices.Contains([]string{"list", "watch", "deletecollection"}, r.Verb) {
+		o.forms.fields = selecting(r.FieldSelector, r.Node)
+	}
+	pod := accountlog.PodOnNode{Namespace: o.namespace, Name: o.name, Node: o.node}
+	if r.Group == "" && (r.Resource != "pods" || o.unnamed) || !pod.Complete() {
+		return
+	}
+	o.forms.onNode = c.pods[pod] || c.node.NodeOf(pod.Namespace, pod.Name) == pod.Node
+	o.isPod = !o.forms.onNode
+}
+
+// selecting returns the fields that a selector requires to have a value.
+func selecting(selector fields.Requirements, value string) string {
+	var required []string
+	for _, f := range selector {
+		if f.Value == value && (f.Operator == selection.Equals || f.Operator == selection.DoubleEquals) {
 			required = append(required, f.Field)
 		}
 	}
-	if e.fields == nil {
-		slices.Sort(required)
-		e.fields = slices.Compact(required)
-		return
-	}
-	e.fields = slices.DeleteFunc(e.fields, func(f string) bool { return !slices.Contains(required, f) })
+	slices.Sort(required)
+	return strings.Join(slices.Compact(required), ",")
 }
 
-// pod notes the pod that a request names, or whose name its object has, unless the state shows it on the node.
-func (e *evidence) pod(r *accountlog.Request, c *Collector) {
-	if e.notOnNode {
+func (t *tally) merge(with *tally) {
+	t.begun, t.ended = t.begun+with.begun, t.ended+with.ended
+	if !with.first.IsZero() && (t.first.IsZero() || with.first.Before(t.first)) {
+		t.first = with.first
+	}
+	if with.last.After(t.last) {
+		t.last = with.last
+	}
+	t.order = min(t.order, with.order)
+}
+
+func (s *sum) add(o *object, t *tally) {
+	s.count(t.counter, o, t.order)
+	s.node(o.node)
+	s.namespaces.add(o.namespace, maxSpaces)
+	s.named.add(o.name, maxNames)
+	s.unnamed = s.unnamed || o.unnamed
+}
+
+func (s *sum) merge(with *sum) {
+	if with.requests() == 0 {
 		return
 	}
-	pod := accountlog.PodOnNode{Namespace: r.Request.Namespace, Name: r.Request.Name, Node: r.Node}
-	isPod := r.Group == "" && r.Resource == "pods"
-	if !isPod {
-		pod.Name = cmp.Or(pod.Name, r.CreatedName)
+	s.count(with.counter, &with.example, with.order)
+	for node := range with.nodes {
+		s.node(node)
 	}
-	switch {
-	case !r.ResourceRequest || !isPod && r.Group == "" || !pod.Complete() || len(e.pods) == maxPods || !isPod && c.named == maxPods:
-		e.notOnNode = true
-		if !isPod {
-			c.named -= len(e.pods)
-		}
-		e.pods = nil
-	case c.node.OnNode(pod.Namespace, pod.Name, pod.Node) || e.pods[pod]:
-	default:
-		if !isPod {
-			c.named++
-		}
-		e.pods[pod] = true
+	s.namespaces.merge(with.namespaces, maxSpaces)
+	s.named.merge(with.named, maxNames)
+	s.unnamed = s.unnamed || with.unnamed
+}
+
+// count adds requests, of which the first is an example.
+func (s *sum) count(n counter, first *object, order int) {
+	if s.requests() == 0 || order < s.order {
+		s.example, s.order = *first, order
+	}
+	s.begun, s.ended = s.begun+n.begun, s.ended+n.ended
+}
+
+func (s *sum) node(name string) {
+	if s.nodes == nil {
+		s.nodes = map[string]bool{}
+	}
+	if len(s.nodes) < maxNodes {
+		s.nodes[name] = true
+	}
+}
+
+func (n *names) merge(with names, limit int) {
+	n.more = n.more || with.more
+	for _, name := range with.all {
+		n.add(name, limit)
 	}
 }
 
@@ -78,6 +191,23 @@ func groupOf(r *access.Request) group {
 		resource += "/" + r.Subresource
 	}
 	return group{verb: r.Verb, apiGroup: r.Group, resource: resource}
+}
+
+// objectOf returns what a request is about. The name of a request that is not about a resource is its path.
+func objectOf(r *accountlog.Request) object {
+	if !r.ResourceRequest {
+		return object{node: r.Node, name: r.Path}
+	}
+	o := object{
+		node: r.Node, namespace: r.Request.Namespace, name: cmp.Or(r.Request.Name, r.CreatedName), unnamed: r.Request.Name == "",
+	}
+	terms := make([]string, len(r.FieldSelector))
+	for i, f := range r.FieldSelector {
+		terms[i] = f.Field + string(f.Operator) + fields.EscapeValue(f.Value)
+	}
+	slices.Sort(terms)
+	o.selector = strings.Join(terms, ",")
+	return o
 }
 
 // discoveryPath joins the paths by which clients learn which resources a server has.
@@ -101,26 +231,22 @@ func words(g group) string {
 	return g.verb + " " + g.resource + "." + g.apiGroup
 }
 
-// describe describes a request: "patch nodes/status worker-1".
-func describe(r *accountlog.Request) string {
-	text := words(groupOf(&r.Request))
-	if !r.ResourceRequest {
-		return r.Verb + " " + r.Path
+// describe describes requests for an object: "patch nodes/status worker-1".
+func (g group) describe(o *object) string {
+	if g.path != "" {
+		return g.verb + " " + o.name
 	}
-	name := cmp.Or(r.Request.Name, r.CreatedName)
+	text := words(g)
 	switch {
-	case r.Request.Namespace != "" && name != "":
-		text += " " + r.Request.Namespace + "/" + name
-	case r.Request.Namespace != "":
-		text += " in " + r.Request.Namespace
-	case name != "":
-		text += " " + name
+	case o.namespace != "" && o.name != "":
+		text += " " + o.namespace + "/" + o.name
+	case o.namespace != "":
+		text += " in " + o.namespace
+	case o.name != "":
+		text += " " + o.name
 	}
-	if selector := r.FieldSelector; len(selector) > 0 {
-		text += " with " + selector[0].Field + string(selector[0].Operator) + selector[0].Value
-	}
-	if r.Impersonates != "" {
-		text += " as " + r.Impersonates
+	if o.selector != "" {
+		text += " with " + o.selector
 	}
 	return text
 }

@@ -79,7 +79,7 @@ func (s *Suggestion) introduction(m *manifest) {
 		m.comment("", "NodeScope for the service account %s, from its roles only.", s.Account)
 	} else {
 		m.comment("", "NodeScope for the service account %s, from audit logs: %s of %s.", s.Account,
-			count(s.Requests, "request"), count(s.Nodes, "node"))
+			render.Count(s.Requests, "request"), render.Count(s.Nodes, "node"))
 		if s.First != nil {
 			m.comment("", "From %s to %s. What the account does less often is not in it.",
 				s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
@@ -95,11 +95,12 @@ func (s *Suggestion) introduction(m *manifest) {
 	for _, note := range s.Notes {
 		m.comment("", "Note: %s", sentence(note))
 	}
+	s.outliers(m)
 	s.unscoped(m, "", "Refused at the time, and in no rule", &s.Refused)
 	s.unscoped(m, "", "As other users, whose scopes count", &s.Impersonating)
 	if s.AsItsNode > 0 {
 		m.comment("", "As its own node (impersonate:associated-node): %s, about which the Node authorizer decides.",
-			count(s.AsItsNode, "request"))
+			render.Count(s.AsItsNode, "request"))
 	}
 }
 
@@ -115,22 +116,91 @@ func (s *Suggestion) unscoped(m *manifest, indent, what string, u *Unscoped) {
 	if u.Count == 0 {
 		return
 	}
-	m.comment(indent, "%s: %s, such as", what, count(u.Count, "request"))
+	m.comment(indent, "%s: %s, such as", what, render.Count(u.Count, "request"))
 	for _, example := range u.Examples {
 		m.comment(indent, "  %s", example)
 	}
 }
 
+// maxListed is how many outliers with one verb and resource a manifest lists.
+const maxListed = 10
+
+// outliers writes the requests that the scope refuses because they are not about the node of their token.
+func (s *Suggestion) outliers(m *manifest) {
+	all := s.OutlierRequests()
+	if all == 0 {
+		return
+	}
+	m.comment("", "Outliers, which the scope refuses: %s not about the node of the token. Find out who sent this: an attacker, "+
+		"or an agent that needs more than its node. --accept-outliers writes rules in anywhere for all of it.",
+		render.Count(all, "request"))
+	for rest := s.Outliers; len(rest) > 0; {
+		alike := 1
+		for alike < len(rest) && rest[alike].Request == rest[0].Request {
+			alike++
+		}
+		besides := "never about the own node"
+		if n := rest[0].OwnNode; n > 0 {
+			besides = "besides " + render.Count(n, "request") + " about the own node"
+		}
+		m.comment("", "- %s, %s:", rest[0].Request, besides)
+		listed := min(alike, maxListed)
+		for i := range rest[:listed] {
+			m.comment("", "    %s", rest[i].line())
+		}
+		if alike > listed {
+			m.comment("", "    %s of other objects or nodes: see -o json", render.Count(requests(rest[listed:alike]), "request"))
+		}
+		rest = rest[alike:]
+	}
+	if s.MoreOutliers > 0 {
+		m.comment("", "- %s that are counted only", render.Count(s.MoreOutliers, "request"))
+	}
+}
+
+// line describes an outlier with its count and times.
+func (o *Outlier) line() string {
+	text := fmt.Sprintf("%s: %s", render.Count(o.Count, "request"), o.text)
+	if o.OtherNode != "" && o.OtherNode != o.Name {
+		text += ", about " + o.OtherNode
+	}
+	if o.First == nil {
+		return text
+	}
+	text += ", " + o.First.Format(time.RFC3339)
+	if !o.Last.Equal(*o.First) {
+		text += " to " + o.Last.Format(time.RFC3339)
+	}
+	return text
+}
+
+// OutlierRequests returns the number of requests that are outliers.
+func (s *Suggestion) OutlierRequests() int { return requests(s.Outliers) + s.MoreOutliers }
+
+func requests(all []Outlier) int {
+	n := 0
+	for i := range all {
+		n += all[i].Count
+	}
+	return n
+}
+
 // evidence writes why the scope has a rule.
 func (s *Suggestion) evidence(m *manifest, indent, rule string) {
-	for _, e := range s.Evidence {
+	for i, e := range s.Evidence {
 		switch {
 		case e.Rule != rule:
 			continue
 		case s.Basis == Roles:
 			m.comment(indent, "%s", e.Guess)
+		case strings.HasPrefix(rule, "anywhere"):
+			m.comment(indent, "not about the own node: %s from %s of %s, such as: %s", render.Count(e.Count, "request"),
+				render.Thousands(e.Nodes), render.Count(s.Nodes, "node"), e.Example)
 		default:
-			m.comment(indent, "%s from %s, such as: %s", count(e.Count, "request"), count(e.Nodes, "node"), e.Example)
+			m.comment(indent, "%s from %s, such as: %s", render.Count(e.Count, "request"), render.Count(e.Nodes, "node"), e.Example)
+		}
+		if next := i + 1; next < len(s.Evidence) && s.Evidence[next].Rule == rule && slices.Equal(e.GrantedBy, s.Evidence[next].GrantedBy) {
+			continue
 		}
 		if len(e.GrantedBy) > 0 {
 			m.comment(indent, "granted by %s", strings.Join(e.GrantedBy, ", "))
@@ -258,11 +328,4 @@ func scalar(text string) string {
 		return text
 	}
 	return strconv.QuoteToASCII(text) // all its escapes are YAML's too
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

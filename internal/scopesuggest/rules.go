@@ -23,12 +23,14 @@ type joined struct {
 	paths []string
 	// more are further resources.
 	more []string
+	// parts are the groups whose evidence is told apart: those in anywhere that a log shows.
+	parts []ruled
 }
 
 // addRules adds the rules of all groups to the scope, in order, with their evidence.
 func (s *Suggestion) addRules(all []ruled, grants []rbac.Grant) {
 	rules := map[string]*joined{}
-	slices.SortFunc(all, func(a, b ruled) int { return cmp.Or(cmp.Compare(a.kind, b.kind), compareGroups(a.group, b.group)) })
+	slices.SortStableFunc(all, func(a, b ruled) int { return cmp.Or(cmp.Compare(a.kind, b.kind), compareGroups(a.group, b.group)) })
 	for _, r := range all {
 		key := strings.Join([]string{
 			fmt.Sprint(r.kind), r.apiGroup, r.resource, r.field, strings.Join(r.namespaces, ","), strings.Join(r.names, ","), r.guess,
@@ -45,8 +47,8 @@ func (s *Suggestion) addRules(all []ruled, grants []rbac.Grant) {
 		j.join(r)
 	}
 	ordered := slices.SortedFunc(maps.Values(rules), func(a, b *joined) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), compareGroups(a.group, b.group), slices.Compare(a.namespaces, b.namespaces),
-			slices.Compare(a.names, b.names), strings.Compare(a.guess, b.guess))
+		return cmp.Or(cmp.Compare(a.kind, b.kind), compareGroups(a.group, b.group), strings.Compare(a.field, b.field),
+			slices.Compare(a.namespaces, b.namespaces), slices.Compare(a.names, b.names), strings.Compare(a.guess, b.guess))
 	})
 	for _, j := range fitting(ordered) {
 		s.addRule(j, grants)
@@ -70,6 +72,7 @@ func fitting(ordered []*joined) []*joined {
 		key := fmt.Sprintf("%d %q %q %q %q %q", j.kind, j.apiGroup, j.verbs, j.namespaces, j.names, j.field)
 		if with := same[key]; with != nil && len(with.more) < nodescope.MaxListed-1 {
 			with.more = append(with.more, j.resource)
+			with.parts = append(with.parts, j.parts...)
 			with.count += j.count
 			maps.Copy(with.nodes, j.nodes)
 			maps.Copy(with.grants, j.grants)
@@ -94,6 +97,9 @@ func (j *joined) join(r ruled) {
 	slices.Sort(j.verbs)
 	slices.Sort(j.paths)
 	j.paths = slices.Compact(j.paths)
+	if r.kind == anywhere && r.guess == "" && r.path == "" {
+		j.parts = append(j.parts, r)
+	}
 	j.count += r.count
 	maps.Copy(j.nodes, r.nodes)
 	maps.Copy(j.grants, r.grants)
@@ -133,13 +139,18 @@ func (s *Suggestion) addRule(j *joined, grants []rbac.Grant) {
 		}
 		spec.Anywhere = append(spec.Anywhere, rule)
 	}
-	e := Evidence{Rule: place, Count: j.count, Nodes: len(j.nodes), Example: j.example, Guess: j.guess, GrantedBy: []string{}}
-	for i := range j.grants {
-		e.GrantedBy = append(e.GrantedBy, grantText(grants[i]))
+	if len(j.parts) == 0 {
+		j.parts = []ruled{j.ruled}
 	}
-	slices.Sort(e.GrantedBy)
-	e.GrantedBy = slices.Compact(e.GrantedBy)
-	s.Evidence = append(s.Evidence, e)
+	for _, r := range j.parts {
+		e := Evidence{Rule: place, Count: r.count, Nodes: len(r.nodes), Example: r.example, Guess: r.guess, GrantedBy: []string{}}
+		for i := range r.grants {
+			e.GrantedBy = append(e.GrantedBy, grantText(grants[i]))
+		}
+		slices.Sort(e.GrantedBy)
+		e.GrantedBy = slices.Compact(e.GrantedBy)
+		s.Evidence = append(s.Evidence, e)
+	}
 }
 
 // validate notes what keeps the scope from being accepted, and what it leaves open.

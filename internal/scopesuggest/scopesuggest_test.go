@@ -24,8 +24,12 @@ import (
 type knows struct{}
 
 func (knows) AsNode(r *access.Request, _ string) bool { return r.Resource == "services" }
-func (knows) OnNode(namespace, pod, node string) bool {
-	return namespace == "shop" && pod == "api" && node == "a"
+func (knows) IsNode(name string) bool                 { return name == "c" }
+func (knows) NodeOf(namespace, pod string) string {
+	if namespace == "shop" && pod == "api" {
+		return "a"
+	}
+	return ""
 }
 
 // allows lets the node do everything.
@@ -44,7 +48,11 @@ func request(node, verb, apiGroup, resource, namespace, name string) *accountlog
 }
 
 func selecting(field string, r *accountlog.Request) *accountlog.Request {
-	r.FieldSelector = fields.Requirements{{Field: field, Operator: selection.Equals, Value: r.Node}}
+	return selectingNode(field, r.Node, r)
+}
+
+func selectingNode(field, node string, r *accountlog.Request) *accountlog.Request {
+	r.FieldSelector = fields.Requirements{{Field: field, Operator: selection.Equals, Value: node}}
 	return r
 }
 
@@ -53,7 +61,7 @@ func created(r *accountlog.Request, name string) *accountlog.Request {
 	return r
 }
 
-func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
+func TestTheTightestRuleForTheOwnNode(t *testing.T) {
 	pod := func(node, name string) *accountlog.Request {
 		return request(node, "patch", "", "pods/status", "shop", name)
 	}
@@ -62,6 +70,7 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 		requests []*accountlog.Request
 		pods     []accountlog.PodOnNode
 		want     v1alpha1.NodeScopeSpec
+		outliers []string // the objects, and the other node that they show
 	}{
 		{
 			"the name was always the node's",
@@ -70,14 +79,73 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
 				{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
 			}},
+			nil,
 		},
 		{
 			"the name was once another node's",
 			[]*accountlog.Request{request("a", "get", "x", "things", "", "a"), request("a", "get", "x", "things", "", "b")},
 			nil,
-			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
-				{APIGroups: []string{"x"}, Resources: []string{"things"}, ResourceNames: nil, Verbs: []string{"get"}},
+			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"get"}},
 			}},
+			[]string{"b from a"},
+		},
+		{
+			"the name was always another node's, which the state has",
+			[]*accountlog.Request{request("a", "get", "x", "things", "", "c")},
+			nil,
+			v1alpha1.NodeScopeSpec{},
+			[]string{"c from a about c"},
+		},
+		{
+			"the name was always another node's, which the log has",
+			[]*accountlog.Request{request("a", "get", "x", "things", "", "b"), request("b", "list", "", "services", "", "")},
+			nil,
+			v1alpha1.NodeScopeSpec{AsNode: true},
+			[]string{"b from a about b"},
+		},
+		{
+			"a Node is about another node, whether this is known or not",
+			[]*accountlog.Request{request("a", "patch", "", "nodes/status", "", "gone")},
+			nil,
+			v1alpha1.NodeScopeSpec{},
+			[]string{"gone from a about gone"},
+		},
+		{
+			"lists of other nodes",
+			[]*accountlog.Request{selectingNode("spec.nodeName", "c", request("a", "list", "", "pods", "", ""))},
+			nil,
+			v1alpha1.NodeScopeSpec{},
+			[]string{"spec.nodeName=c from a about c"},
+		},
+		{
+			"pods on another node, by the state and by the log",
+			[]*accountlog.Request{pod("b", "api"), pod("b", "gone")},
+			[]accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "d"}},
+			v1alpha1.NodeScopeSpec{},
+			[]string{"shop/api from b about a", "shop/gone from b about d"},
+		},
+		{
+			"pods of which nothing shows the node",
+			[]*accountlog.Request{pod("b", "gone")},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
+				{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}, Namespaces: []string{"shop"}},
+			}},
+			nil,
+		},
+		{
+			"two rules, if none fits all that is about the own node",
+			[]*accountlog.Request{
+				request("a", "list", "", "services", "", ""), selecting("spec.x", request("a", "list", "x", "things", "", "")),
+				selecting("spec.y", request("a", "list", "x", "things", "", "")), request("a", "list", "x", "things", "", ""),
+			},
+			nil,
+			v1alpha1.NodeScopeSpec{AsNode: true, SelectsNode: []v1alpha1.SelectedRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"list"}, Field: "spec.x"},
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"list"}, Field: "spec.y"},
+			}},
+			[]string{" from a"},
 		},
 		{
 			"a created object had the name of the node",
@@ -86,6 +154,7 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
 				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}},
 			}},
+			nil,
 		},
 		{
 			"the log does not show the name of a created object",
@@ -94,6 +163,7 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
 				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}, Namespaces: []string{"n"}},
 			}},
+			nil,
 		},
 		{
 			"lists always selected the node",
@@ -105,29 +175,31 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			v1alpha1.NodeScopeSpec{SelectsNode: []v1alpha1.SelectedRule{
 				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}, Field: "spec.nodeName"},
 			}},
+			nil,
 		},
 		{
 			"a list once selected nothing",
 			[]*accountlog.Request{selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), request("b", "list", "", "pods",
 				"", "")},
 			nil,
-			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
-				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+			v1alpha1.NodeScopeSpec{SelectsNode: []v1alpha1.SelectedRule{
+				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}, Field: "spec.nodeName"},
 			}},
+			[]string{" from b"},
 		},
 		{
 			"the pod was on the node by the state, and by the log",
 			[]*accountlog.Request{pod("a", "api"), pod("b", "gone")},
 			[]accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "b"}},
 			v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{{Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}},
+			nil,
 		},
 		{
 			"nothing shows the pod on the node",
 			[]*accountlog.Request{pod("a", "api"), pod("b", "gone")},
 			[]accountlog.PodOnNode{{Namespace: "shop", Name: "gone", Node: "a"}},
-			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
-				{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}, Namespaces: []string{"shop"}},
-			}},
+			v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{{Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}},
+			[]string{"shop/gone from b about a"},
 		},
 		{
 			"the objects of another group were named like pods on the node, by the state and by the log",
@@ -139,6 +211,7 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{
 				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create", "patch"}},
 			}},
+			nil,
 		},
 		{
 			"one was named like a pod on another node",
@@ -146,10 +219,10 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 				request("a", "patch", "x", "things", "shop", "api"), request("b", "patch", "x", "things", "shop", "api"),
 			},
 			nil,
-			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{{
-				APIGroups: []string{"x"}, Resources: []string{"things"}, ResourceNames: []string{"api"}, Verbs: []string{"patch"},
-				Namespaces: []string{"shop"},
-			}}},
+			v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"patch"}},
+			}},
+			[]string{"shop/api from b about a"},
 		},
 		{
 			"one had no namespace",
@@ -158,6 +231,7 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
 				{APIGroups: []string{"x"}, Resources: []string{"things"}, ResourceNames: []string{"api"}, Verbs: []string{"get"}},
 			}},
+			nil,
 		},
 		{
 			"the log does not show the name of one that was created",
@@ -165,9 +239,10 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 				created(request("a", "create", "x", "things", "shop", ""), "api"), request("a", "create", "x", "things", "shop", ""),
 			},
 			nil,
-			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
-				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}, Namespaces: []string{"shop"}},
+			v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"create"}},
 			}},
+			[]string{"shop/ from a"},
 		},
 		{
 			"in the core group a name like a pod's is chance",
@@ -177,12 +252,14 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"api"}, Verbs: []string{"get"},
 				Namespaces: []string{"shop"},
 			}}},
+			nil,
 		},
 		{
 			"the node may do it",
 			[]*accountlog.Request{request("a", "list", "", "services", "", "")},
 			nil,
 			v1alpha1.NodeScopeSpec{AsNode: true},
+			nil,
 		},
 		{
 			"few names that stay",
@@ -192,6 +269,7 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 				APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"x", "y"}, Verbs: []string{"get"},
 				Namespaces: []string{"n"},
 			}}},
+			nil,
 		},
 		{
 			"verbs of one resource join",
@@ -200,12 +278,14 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
 				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}},
 			}},
+			nil,
 		},
 		{
 			"a token without a node is no evidence",
 			[]*accountlog.Request{request("", "get", "", "nodes", "", "a")},
 			nil,
 			v1alpha1.NodeScopeSpec{},
+			nil,
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -219,14 +299,37 @@ func TestTheTightestRuleThatFitsAllRequests(t *testing.T) {
 				for _, p := range tc.pods {
 					c.Pod(p)
 				}
-				s := c.Suggest("kube-system", "agent")
+				s := c.Suggest("kube-system", "agent", false)
 				if !reflect.DeepEqual(s.Scope.Spec, tc.want) {
 					t.Fatalf("got  %+v\nwant %+v", s.Scope.Spec, tc.want)
 				}
+				if got := outliers(s); !slices.Equal(got, tc.outliers) || s.OutlierRequests() != len(tc.outliers) {
+					t.Errorf("outliers %q, want %q", got, tc.outliers)
+				}
 				sameManifest(t, s)
+				if accepted := c.Suggest("kube-system", "agent", true); accepted.OutlierRequests() > 0 ||
+					len(tc.outliers) > 0 != (len(accepted.Scope.Spec.Anywhere) > len(s.Scope.Spec.Anywhere)) {
+					t.Errorf("accepted: outliers %q, rules %+v", outliers(accepted), accepted.Scope.Spec.Anywhere)
+				}
 			}
 		})
 	}
+}
+
+// outliers are the objects of outliers, their nodes, and those that they are about.
+func outliers(s *scopesuggest.Suggestion) []string {
+	var all []string
+	for _, o := range s.Outliers {
+		text := o.Name + o.FieldSelector + " from " + o.Node
+		if o.Namespace != "" {
+			text = o.Namespace + "/" + text
+		}
+		if o.OtherNode != "" {
+			text += " about " + o.OtherNode
+		}
+		all = append(all, text)
+	}
+	return all
 }
 
 // sameManifest reads the manifest of a suggestion, and compares it with the suggestion.
@@ -256,7 +359,7 @@ func TestWhatIsCountedApart(t *testing.T) {
 	for _, r := range []*accountlog.Request{refused, impersonating, asNode, begun, ended, request("", "get", "", "nodes", "", "a")} {
 		c.Request(r)
 	}
-	s := c.Suggest("kube-system", "agent")
+	s := c.Suggest("kube-system", "agent", false)
 	got := []int{s.Refused.Count, s.Impersonating.Count, s.AsItsNode, s.WithoutNode.Count, s.Evidence[0].Count}
 	if want := []int{1, 1, 1, 1, 1}; !slices.Equal(got, want) {
 		t.Errorf("refused, impersonating, as its node, without a node, watches: %v, want %v", got, want)
@@ -296,7 +399,7 @@ func TestRightsThatWereNeverUsed(t *testing.T) {
 	} {
 		c := scopesuggest.NewCollector(knows{}, []rbac.Grant{tc.grant})
 		c.Request(tc.used)
-		s := c.Suggest("kube-system", "agent")
+		s := c.Suggest("kube-system", "agent", false)
 		var unused, wild []string
 		for _, r := range s.NeverUsed {
 			unused = append(unused, r.Verbs...)
@@ -316,7 +419,7 @@ func TestTokensThatNoRuleHoldsAreAWarning(t *testing.T) {
 	for node, asNode := range map[scopesuggest.Node]bool{allows{}: true, knows{}: false} {
 		c := scopesuggest.NewCollector(node, nil)
 		c.Request(request("a", "create", "", "serviceaccounts/token", "kube-system", "agent"))
-		s := c.Suggest("kube-system", "agent")
+		s := c.Suggest("kube-system", "agent", false)
 		sameManifest(t, s)
 		if warned := strings.Contains(s.Manifest(), "# Warning: anywhere[0] lets the account create tokens"); warned == asNode ||
 			(len(s.Warnings) > 0) == asNode {
@@ -338,7 +441,7 @@ func TestTextOfTheLogStaysInItsComment(t *testing.T) {
 	without.UserAgent = evil
 	c.Request(r)
 	c.Request(without)
-	s := c.Suggest("kube-system", "agent")
+	s := c.Suggest("kube-system", "agent", false)
 	sameManifest(t, s)
 	for line := range strings.Lines(s.Manifest()) {
 		if strings.HasPrefix(line, "  otherwise") && line != "  otherwise: Deny\n" {
@@ -388,7 +491,7 @@ func TestCommentsFitALine(t *testing.T) {
 		many[i] = grant(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}}, "")
 		many[i].Role.Name = fmt.Sprintf("role-%d", i)
 	}
-	invalid := c.Suggest("kube-system", "agent")
+	invalid := c.Suggest("kube-system", "agent", false)
 	invalid.Invalid, invalid.Notes = []string{long}, []string{long}
 	for _, s := range []*scopesuggest.Suggestion{invalid, scopesuggest.FromRoles("kube-system", "agent", many)} {
 		for line := range strings.Lines(s.Manifest()) {
@@ -406,20 +509,42 @@ func TestMoreResourcesThanRules(t *testing.T) {
 	for i := range 500 {
 		c.Request(request("a", "list", "x", fmt.Sprintf("things%d", i), "", ""))
 	}
-	s := c.Suggest("kube-system", "agent")
+	s := c.Suggest("kube-system", "agent", false)
 	sameManifest(t, s)
 	n := 0
 	for _, r := range s.Scope.Spec.Anywhere {
 		n += len(r.Resources)
 	}
-	if n != 500 || len(s.Evidence) != len(s.Scope.Spec.Anywhere) {
+	if n != 500 || len(s.Evidence) != 500 {
 		t.Errorf("%d resources, %d rules, %d reasons", n, len(s.Scope.Spec.Anywhere), len(s.Evidence))
 	}
 	for i := range 5000 {
 		c.Request(request("a", "get", fmt.Sprintf("g%d.x", i), "things", "", "a"))
 	}
-	if s := c.Suggest("kube-system", "agent"); len(s.Invalid) == 0 || !strings.Contains(s.Manifest(), "would not accept") {
+	if s := c.Suggest("kube-system", "agent", false); len(s.Invalid) == 0 || !strings.Contains(s.Manifest(), "would not accept") {
 		t.Error("more rules than a NodeScope may have, and nothing says so")
+	}
+}
+
+// TestMoreOutliersThanAreKept: what is not told apart still counts.
+func TestMoreOutliersThanAreKept(t *testing.T) {
+	const many = 10_050
+	c := scopesuggest.NewCollector(knows{}, nil)
+	for i := range many {
+		c.Request(request("a", "get", "x", "things", "", fmt.Sprint("thing-", i)))
+	}
+	if s := c.Suggest("kube-system", "agent", false); s.OutlierRequests() > 0 || len(s.Evidence) != 1 || s.Evidence[0].Count != many {
+		t.Errorf("nothing shows a node: %d outliers, evidence %+v", s.OutlierRequests(), s.Evidence)
+	}
+	c.Request(request("a", "get", "x", "things", "", "a"))
+	s := c.Suggest("kube-system", "agent", false)
+	if len(s.Outliers) >= many || s.OutlierRequests() != many || len(s.Scope.Spec.Anywhere) > 0 {
+		t.Errorf("%d outliers of %d requests, rules %+v", len(s.Outliers), s.OutlierRequests(), s.Scope.Spec)
+	}
+	for _, line := range []string{"#     9,990 requests of other objects or nodes: see -o json\n", "# - 50 requests that are counted only\n"} {
+		if !strings.Contains(s.Manifest(), line) {
+			t.Errorf("no %q in\n%s", line, s.Manifest())
+		}
 	}
 }
 
@@ -428,7 +553,7 @@ func TestAnAccountThatActsAsItsNode(t *testing.T) {
 	r := request("a", "get", "", "nodes", "", "a")
 	r.Impersonates, r.Constraint = "system:node:a", "impersonate:associated-node"
 	c.Request(r)
-	s := c.Suggest("kube-system", "agent")
+	s := c.Suggest("kube-system", "agent", false)
 	sameManifest(t, s)
 	if !s.Scope.Spec.AsNode || len(s.Evidence) != 1 || s.Evidence[0].Count != 1 {
 		t.Errorf("got %+v", s)

@@ -16,10 +16,17 @@ func InState(e *evaluate.Evaluator) Node { return state{e} }
 
 type state struct{ *evaluate.Evaluator }
 
-// OnNode implements Node.
-func (s state) OnNode(namespace, pod, node string) bool {
-	return s.State.Graph.HasPath(node, graph.Pod, namespace, pod)
+// NodeOf implements Node.
+func (s state) NodeOf(namespace, pod string) string {
+	nodes := s.State.Graph.NodesReaching(graph.Pod, namespace, pod)
+	if len(nodes) == 0 {
+		return ""
+	}
+	return nodes[0]
 }
+
+// IsNode implements Node.
+func (s state) IsNode(name string) bool { return s.State.KnowsNode(name) }
 
 // AsNode implements Node. A write whose object NodeRestriction would have to see is not allowed,
 // but for tokens: a token that is not bound to a pod of the node is refused in any case.

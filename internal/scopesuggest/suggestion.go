@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,8 +34,16 @@ type Suggestion struct {
 	Last  *time.Time `json:"last,omitempty"`
 	// Scope is the NodeScope.
 	Scope Scope `json:"scope"`
-	// Evidence is why the scope has each of its rules, in their order.
+	// Evidence is why the scope has each of its rules, in their order. A rule in anywhere has an entry for each
+	// verb, and for each of its resource names.
 	Evidence []Evidence `json:"evidence"`
+	// Outliers are the requests of the log that the scope refuses, because they are not about the node of their
+	// token, and some requests with their verb and resource are about a node, the own or another. With
+	// --accept-outliers they have rules in anywhere, and there are none. They are sorted by verb and resource,
+	// the rarest first.
+	Outliers []Outlier `json:"outliers"`
+	// MoreOutliers is the number of further outliers, which are counted only.
+	MoreOutliers int `json:"moreOutliers,omitempty"`
 	// NeverUsed are the rights that roles grant and that the log does not show.
 	NeverUsed []Right `json:"neverUsed"`
 	// Wildcards are the rights for everything of a kind, with what was used of them.
@@ -97,7 +104,7 @@ type Metadata struct {
 type Evidence struct {
 	// Rule is the rule in the spec: "namedAsNode[0]", or "asNode".
 	Rule string `json:"rule"`
-	// Count is the number of requests that the rule lets pass, and Nodes that of their nodes.
+	// Count is the number of requests that need the rule, and Nodes that of their nodes.
 	Count int `json:"count"`
 	Nodes int `json:"nodes"`
 	// Example is the first of the requests; empty without a log.
@@ -106,6 +113,29 @@ type Evidence struct {
 	Guess string `json:"guess,omitempty"`
 	// GrantedBy are the roles that grant them; empty if none does now.
 	GrantedBy []string `json:"grantedBy"`
+}
+
+// Outlier is requests with one verb for one object from one node that the scope refuses.
+type Outlier struct {
+	// Request is the verb and the resource: "patch nodes".
+	Request string `json:"request"`
+	// Namespace, Name and FieldSelector are the object or the selection; absent if the requests have none.
+	Namespace     string `json:"namespace,omitempty"`
+	Name          string `json:"name,omitempty"`
+	FieldSelector string `json:"fieldSelector,omitempty"`
+	// Node is the node of the token that sent them.
+	Node string `json:"node"`
+	// OtherNode is the node that they are about, by their names, the state or the log; absent if none of these
+	// shows one.
+	OtherNode string `json:"otherNode,omitempty"`
+	// Count is the number of requests, and First and Last are their times; absent if the log has none.
+	Count int        `json:"count"`
+	First *time.Time `json:"first,omitempty"`
+	Last  *time.Time `json:"last,omitempty"`
+	// OwnNode is the number of requests with the same verb and resource that were about their own node.
+	OwnNode int `json:"ownNode"`
+
+	text string
 }
 
 // Right is a right that a role grants.
@@ -150,8 +180,8 @@ func scopeName(namespace, name string) string {
 // newSuggestion returns one without rules.
 func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 	return &Suggestion{
-		Account: namespace + "/" + name, Basis: basis, Evidence: []Evidence{}, NeverUsed: []Right{}, Wildcards: []Wildcard{},
-		Notes: []string{}, Warnings: []nodescope.Warning{},
+		Account: namespace + "/" + name, Basis: basis, Evidence: []Evidence{}, Outliers: []Outlier{},
+		NeverUsed: []Right{}, Wildcards: []Wildcard{}, Notes: []string{}, Warnings: []nodescope.Warning{},
 		Scope: Scope{
 			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.NodeScopeKind, Metadata: Metadata{scopeName(namespace, name)},
 			Spec: v1alpha1.NodeScopeSpec{
@@ -162,8 +192,8 @@ func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 	}
 }
 
-// Suggest returns the NodeScope that fits what was collected.
-func (c *Collector) Suggest(namespace, name string) *Suggestion {
+// Suggest returns the NodeScope that fits what was collected. Outliers get rules only if they are accepted.
+func (c *Collector) Suggest(namespace, name string, acceptOutliers bool) *Suggestion {
 	s := newSuggestion(namespace, name, AuditLog)
 	s.Requests, s.Nodes = c.count.requests(), len(c.nodes)
 	if !c.first.IsZero() {
@@ -171,11 +201,7 @@ func (c *Collector) Suggest(namespace, name string) *Suggestion {
 		s.First, s.Last = &first, &last
 	}
 	s.WithoutNode, s.Refused, s.Impersonating, s.AsItsNode = c.withoutNode, c.refused, c.other, c.asItsNode.requests()
-	var all []ruled
-	for _, e := range c.groups {
-		all = append(all, c.ruleFor(e))
-	}
-	s.addRules(all, c.grants)
+	s.addRules(c.choose(s, acceptOutliers), c.grants)
 	if s.AsItsNode > 0 && !s.Scope.Spec.AsNode {
 		s.Scope.Spec.AsNode = true
 		s.Evidence = append([]Evidence{{
@@ -199,91 +225,6 @@ func (c *Collector) notes(s *Suggestion) {
 	if len(c.pods) == maxPods {
 		s.Notes = append(s.Notes, fmt.Sprintf("only the first %d pods of the logs are known", maxPods))
 	}
-}
-
-// kind is a kind of rules, the tightest first.
-type kind int
-
-const (
-	named kind = iota
-	selected
-	onNode
-	asNode
-	anywhere
-)
-
-// ruled is a group with the rule that it gets.
-type ruled struct {
-	kind
-	group
-	field      string
-	namespaces []string
-	names      []string
-	count      int
-	nodes      map[string]bool
-	example    string
-	grants     map[int]bool
-	// guess says why the rule was chosen without a log.
-	guess string
-}
-
-// ruleFor chooses the tightest rule that fits all requests of a group.
-func (c *Collector) ruleFor(e *evidence) ruled {
-	r := ruled{group: e.group, count: e.count.requests(), nodes: e.nodes, example: e.example, grants: e.grants}
-	several := slices.Contains([]string{"list", "watch", "deletecollection"}, e.verb)
-	switch {
-	case e.path != "":
-		r.kind = anywhere
-		return r
-	case !e.otherName:
-		r.kind, r.namespaces = named, e.inNamespaces(1)
-	case several && len(e.fields) > 0:
-		r.kind, r.field, r.namespaces = selected, e.fields[0], e.inNamespaces(1)
-		if slices.Contains(e.fields, "spec.nodeName") {
-			r.field = "spec.nodeName"
-		}
-	case c.allOnNode(e):
-		r.kind = onNode
-	case !e.notAsNode:
-		r.kind = asNode
-	default:
-		r.kind, r.namespaces = anywhere, e.inNamespaces(maxSpaces)
-		r.names = c.fixedNames(e)
-	}
-	return r
-}
-
-// fixedNames are the names of all requests of a group, if they are few and may stay: those of nodes and
-// pods do not.
-func (c *Collector) fixedNames(e *evidence) []string {
-	resource, _, _ := strings.Cut(e.resource, "/")
-	if e.unnamed || e.named.more || e.apiGroup == "" && (resource == "pods" || resource == "nodes") ||
-		slices.ContainsFunc(e.named.all, func(name string) bool { return c.nodes[name] }) {
-		return nil
-	}
-	return slices.Sorted(slices.Values(e.named.all))
-}
-
-// inNamespaces are the namespaces of all requests; nil if there are more, and if some had none.
-func (e *evidence) inNamespaces(most int) []string {
-	if e.namespaces.more || len(e.namespaces.all) > most || slices.Contains(e.namespaces.all, "") {
-		return nil
-	}
-	return slices.Sorted(slices.Values(e.namespaces.all))
-}
-
-// allOnNode reports whether all pods that a group asked for, or whose names its objects have, were on the node
-// of the token.
-func (c *Collector) allOnNode(e *evidence) bool {
-	if e.notOnNode {
-		return false
-	}
-	for pod := range e.pods {
-		if !c.pods[pod] {
-			return false
-		}
-	}
-	return true
 }
 
 func grantText(g rbac.Grant) string { return g.Role.String() }
