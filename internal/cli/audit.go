@@ -34,7 +34,9 @@ pattern such as 'audit*.log*'. They are read as a stream on all cores: memory do
 grow with the log.
 
 With --partial it writes a partial report, and audit merge joins those of all parts:
-a long log is divided between machines with --part.
+a long log is divided between machines with --part, and the folder --partial, which is
+made if there is none, has a file for each part. A file that is the report of other
+logs, or was made with another state, is not overwritten.
 
 Quarantines of the state refuse requests of their nodes and credentials, as if
 kube-apiserver asked node-authorizer about them; a warning says so. With
@@ -57,7 +59,7 @@ node.`,
   node-authorizer audit --from cluster.snapshot audit.log
 
   # The first of 12 parts of a long log
-  node-authorizer audit --from cluster.snapshot --partial reports/ --part 0/12 '/logs/audit*.log*'
+  node-authorizer audit --from cluster.snapshot --partial reports --part 0/12 '/logs/audit*.log*'
 
   # How often which node would be refused what
   node-authorizer audit audit.log -o json | jq -r '.wouldBeRefused[] | [.node, .resource, .code, .count] | @tsv'`,

@@ -46,7 +46,11 @@ log has something that gives 2 with audit.`,
 		}
 		merger := replay.NewMerger()
 		for _, path := range paths {
-			if err := a.mergeFile(merger, path); err != nil {
+			part, err := readPartial(path)
+			if err != nil {
+				return err
+			}
+			if err := merger.Add(part); err != nil {
 				return err
 			}
 		}
@@ -66,18 +70,15 @@ func someReports(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) mergeFile(merger *replay.Merger, path string) error {
+func readPartial(path string) (*replay.Partial, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("read a partial report: %w", err)
+		return nil, fmt.Errorf("read a partial report: %w", err)
 	}
 	text, err := filetext.New(file)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	part, err := replay.ReadPartial(text, path, programVersion())
-	if err = errors.Join(err, text.Close()); err != nil {
-		return err
-	}
-	return merger.Add(part)
+	return part, errors.Join(err, text.Close())
 }

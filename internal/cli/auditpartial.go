@@ -29,7 +29,7 @@ const completionIndex = "JOB_COMPLETION_INDEX"
 type partialFlags struct {
 	state *stateFlags
 	keep  *bool
-	// into is the file or folder of the partial report; empty for a report.
+	// into is the file of the partial report, or the folder of those of all parts; empty for a report.
 	into string
 	part string
 }
@@ -37,7 +37,7 @@ type partialFlags struct {
 func addPartial(cmd *cobra.Command, state *stateFlags, keep *bool) *partialFlags {
 	f := &partialFlags{state: state, keep: keep}
 	cmd.Flags().StringVar(&f.into, "partial", "",
-		"write a partial report for audit merge to this file, or into this folder, - for stdout; requires --from")
+		"write a partial report for audit merge to this file, or with --part into this folder, - for stdout; requires --from")
 	must(cmd.MarkFlagFilename("partial"))
 	cmd.Flags().StringVar(&f.part, "part", "",
 		"with --partial, read only one part of the files: INDEX/COUNT, with indexes from 0, "+
@@ -83,10 +83,15 @@ func (f *partialFlags) choose(cmd *cobra.Command, paths []string) ([]auditlog.Fi
 		request.share = &replay.Share{Index: index, Count: count, Whole: replay.DigestFiles(whole), WholeFiles: len(whole)}
 		files = auditlog.Share(files, index, count)
 	}
-	if info, err := os.Stat(f.into); err == nil && info.IsDir() {
-		if request.share == nil {
-			return nil, nil, request, usagef("--partial %s is a folder: name a file in it, or choose a part with --part", f.into)
-		}
+	info, err := os.Stat(f.into)
+	isDir := err == nil && info.IsDir()
+	switch {
+	case f.into == "-":
+	case request.share == nil && isDir:
+		return nil, nil, request, usagef("--partial %s is a folder: name a file in it, or choose a part with --part", f.into)
+	case request.share != nil && err == nil && !isDir:
+		return nil, nil, request, usagef("--partial %s is a file: with --part, name a folder for all parts", f.into)
+	case request.share != nil:
 		request.path = filepath.Join(f.into, fmt.Sprintf("part-%05d-of-%05d.json", index, count))
 	}
 	request.evaluation, err = f.evaluation()
@@ -217,6 +222,10 @@ func partialFiles(files []auditlog.File) []replay.PartialFile {
 
 // auditPart evaluates a part of a log and writes its partial report.
 func (a *app) auditPart(ctx context.Context, s *session, files []auditlog.File, request partRequest, left []string) error {
+	planned := &replay.Partial{Evaluation: request.evaluation, Share: request.share, Files: partialFiles(files)}
+	if err := mayReplace(request.path, planned); err != nil {
+		return err
+	}
 	part, read, err := a.replayPart(ctx, s, files)
 	if err != nil {
 		return err
@@ -227,6 +236,14 @@ func (a *app) auditPart(ctx context.Context, s *session, files []auditlog.File, 
 	if request.path == "-" {
 		return write(a.out)
 	}
+	if err := mayReplace(request.path, part); err != nil {
+		return err
+	}
+	if request.share != nil {
+		if err := os.MkdirAll(filepath.Dir(request.path), 0o777); err != nil {
+			return fmt.Errorf("make the folder of --partial: %w", err)
+		}
+	}
 	if err := writeFile(request.path, write); err != nil {
 		return fmt.Errorf("write %s: %w", request.path, err)
 	}
@@ -236,6 +253,23 @@ func (a *app) auditPart(ctx context.Context, s *session, files []auditlog.File, 
 	}
 	a.printLine("", fmt.Sprintf("%s%s, %s, %s to %s; run audit merge on all parts", which,
 		render.Count(read.Files, "file"), render.Count(read.Lines, "line"), render.Count(read.Events, "event"), request.path))
+	return nil
+}
+
+// mayReplace returns an error if a file is there that is not a report of the same part: it may be all that is
+// known about other logs.
+func mayReplace(path string, with *replay.Partial) error {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil // no file, or a pipe
+	}
+	old, err := readPartial(path)
+	if err != nil {
+		return fmt.Errorf("--partial does not overwrite %s: remove it, or name another file or folder: %w", path, err)
+	}
+	if differ := old.InputsDiffer(with); differ != "" {
+		return fmt.Errorf("--partial does not overwrite %s, because it is another report: they differ in %s; "+
+			"remove it, or name another file or folder", path, differ)
+	}
 	return nil
 }
 

@@ -257,6 +257,24 @@ func DigestFiles(files []PartialFile) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
+// InputsDiffer says in what the inputs of two partial reports differ; empty if both are the same part of the same
+// log. What files begin with does not count if one report does not have it.
+func (p *Partial) InputsDiffer(other *Partial) string {
+	sameShare := p.Share == other.Share || p.Share != nil && other.Share != nil && *p.Share == *other.Share
+	if differ := p.Evaluation.differences(other.Evaluation); differ != "" {
+		return differ
+	}
+	if !sameShare || DigestFiles(p.Files) != DigestFiles(other.Files) {
+		return "the names or sizes of the files of the log"
+	}
+	for i, f := range p.Files {
+		if begins := other.Files[i].Begins; f.Begins != begins && f.Begins != "" && begins != "" {
+			return "what the files of the log begin with"
+		}
+	}
+	return ""
+}
+
 // differences names the fields in which two evaluations differ.
 func (e Evaluation) differences(other Evaluation) string {
 	var named []string
