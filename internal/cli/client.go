@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,7 @@ reached but had no answer in time.`,
 		if err := fromEnvironment(cmd, joiningVariables()); err != nil {
 			return err
 		}
-		return a.join(cmd.Context(), &j)
+		return withFlag(cmd, a.join(cmd.Context(), &j))
 	}
 	return cmd
 }
@@ -102,9 +103,12 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
 	)))
 	must(cmd.RegisterFlagCompletionFunc("node-naming", cobra.FixedCompletions(
-		[]string{"PrivateDNSName", "InstanceID", "ResourceName"}, cobra.ShellCompDirectiveNoFileComp,
+		namings(), cobra.ShellCompDirectiveNoFileComp,
 	)))
 }
+
+// namings are the values of --node-naming: the rules by which a machine knows its own name.
+func namings() []string { return []string{"PrivateDNSName", "InstanceID", "ResourceName"} }
 
 // joiningVariables returns the environment variable of each flag.
 func joiningVariables() map[string]string {
@@ -188,6 +192,10 @@ const (
 func newCollector(ctx context.Context, attestor, naming string) (attest.Collector, error) {
 	switch attestor {
 	case attestorAWS:
+		if naming != "" && !slices.Contains(namings(), naming) {
+			return nil, usagef("--node-naming %q: want %s; for a template, give the name itself with --node-name", naming,
+				strings.Join(namings(), ", "))
+		}
 		collector, err := aws.NewCollector(ctx, aws.CollectorOptions{Naming: naming})
 		if err != nil {
 			return nil, err

@@ -199,7 +199,7 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	switch account := e.options.Account; {
 	case !slices.Contains(failOns(), e.failOn):
 		return usagef("--fail-on %q: want error, warning, info or never%s", e.failOn, didYouMean(e.failOn, failOns()))
-	case account != "" && (len(account) != 12 || strings.Trim(account, "0123456789") != ""):
+	case cmd.Flags().Changed("account") && (len(account) != 12 || strings.Trim(account, "0123456789") != ""):
 		return usagef("--account %q: an account has 12 digits", account)
 	case len(e.add) > 0 && len(e.state.from) > 0:
 		return usagef("--add adds files to a cluster, and --from replaces the cluster: use --from for the file")

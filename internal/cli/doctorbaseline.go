@@ -51,7 +51,7 @@ func (k *knownFlags) read() error {
 	}
 	text, err := os.ReadFile(k.baseline)
 	if err != nil {
-		return fmt.Errorf("reading the baseline: %w; --write-baseline writes one", err)
+		return fmt.Errorf("reading the baseline: %w", err)
 	}
 	k.file = &doctor.Baseline{Path: k.baseline}
 	parsed, lines, err := v1alpha1.ParseDoctorBaseline(text)
