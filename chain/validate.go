@@ -3,6 +3,7 @@ package chain
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -161,6 +162,11 @@ func readKubeconfig(path string) (*rest.Config, error) {
 		return nil, errors.New("the kubeconfig names no cluster in its current context: put the webhook's address there")
 	}
 	if err != nil {
+		if text, failed := os.ReadFile(path); failed == nil {
+			if _, failed = clientcmd.Load(text); failed != nil { // whose error may quote the file
+				return nil, errors.New("the file is not a kubeconfig")
+			}
+		}
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	if _, err := rest.TLSConfigFor(connection); err != nil {

@@ -55,7 +55,7 @@ type Options struct {
 	// take [LastTry].
 	Timeout time.Duration
 	// Report is called with one line that says why a try failed and when the next one
-	// follows; may be nil.
+	// follows, and, where the reason was the same several times, with one that counts them; may be nil.
 	Report func(line string)
 }
 
@@ -162,6 +162,8 @@ func (c *client) redeem(ctx context.Context) (name string, granted token, err er
 	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, c.Timeout+LastTry)
 	defer cancel()
+	told := progress{report: c.Report}
+	defer told.end()
 	var last *retryable
 	for tries := 1; ; tries++ {
 		name, granted, failed := c.try(limited)
@@ -184,7 +186,7 @@ func (c *client) redeem(ctx context.Context) (name string, granted token, err er
 			return "", "", finalError(last, time.Since(start), tries)
 		}
 		wait := min(c.pause(again.after), left)
-		c.Report(fmt.Sprintf("%v; trying again in %s", again, wait.Round(time.Millisecond)))
+		told.failed(again, wait, left)
 		c.service.closeConnections()
 		if err := sleep(ctx, wait); err != nil {
 			return "", "", err

@@ -77,11 +77,58 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 				if took < DefaultInterval || took > 2*DefaultInterval {
 					t.Errorf("took %s for two waits of %s at most", took, DefaultInterval)
 				}
-				if len(m.lines) != 2 || !strings.Contains(m.lines[0], "; trying again in ") {
+				if len(m.lines) != 2 || !strings.Contains(m.lines[0], "; trying again in ") ||
+					!strings.HasPrefix(m.lines[1], "the same once more in ") {
 					t.Errorf("reported %q", m.lines)
 				}
 			})
 		})
+	}
+}
+
+// A reason is reported when it changes, and then how often it was the same.
+func TestAReasonIsReportedOnce(t *testing.T) {
+	busy, unavailable := status(429, "TooManyRequests: x"), status(503, "BootstrapUnavailable: x")
+	for rule, test := range map[string]struct {
+		handler http.Handler
+		want    []string
+	}{
+		"one reason until the end": {
+			sequence(busy), []string{"^the bootstrap service answered TooManyRequests: x; trying again in", "^the same [0-9]+ more times in [23]"},
+		},
+		"a reason that changes": {
+			sequence(busy, busy, busy, unavailable, grant),
+			[]string{"TooManyRequests", "^the same 2 more times in [0-9.]+s$", "BootstrapUnavailable.*, for at most 2[0-9.]+s$"},
+		},
+		"reasons in turn": {sequence(busy, unavailable, busy, grant), []string{"TooMany", "Unavailable", "TooMany"}},
+		"no server":       {nil, []string{"^ask the bootstrap service: ", "^the same [0-9]+ more times in [23]"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			redeemed(t, test.handler, func(m *machine, _ time.Duration, _ error) {
+				if len(m.lines) != len(test.want) {
+					t.Fatalf("reported %q, want %q", m.lines, test.want)
+				}
+				for i, want := range test.want {
+					if !regexp.MustCompile(want).MatchString(m.lines[i]) {
+						t.Errorf("reported %q, want %q", m.lines[i], want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Connections that end have another local port each time, which is no other reason.
+func TestTheLocalPortIsNoOtherReason(t *testing.T) {
+	var lines []string
+	p := progress{report: func(line string) { lines = append(lines, line) }}
+	for port := range 3 {
+		p.failed(fmt.Errorf("read tcp 10.0.0.7:%d->10.0.0.1:443: connection reset by peer", 40000+port), time.Second, time.Minute)
+	}
+	p.failed(errors.New("read tcp 10.0.0.7:40000->10.0.0.2:443: connection reset by peer"), time.Second, time.Minute)
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "read tcp 10.0.0.7:40000->10.0.0.1:443: connection reset by peer; trying") ||
+		!strings.HasPrefix(lines[1], "the same 2 more times in ") || !strings.Contains(lines[2], "10.0.0.2") {
+		t.Errorf("reported %q", lines)
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 )
 
@@ -89,6 +88,8 @@ Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
 		SilenceUsage:  true,
 		Args:          noCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		PersistentPreRunE: checkFlagValues,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(a.in)
@@ -103,14 +104,6 @@ Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
 	}
 	a.invoked = asInvoked(name, root)
 	return root
-}
-
-// flagError is the error for flags that cannot be read. That of a duration says what one is: people try days.
-func flagError(_ *cobra.Command, err error) error {
-	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok && invalid.GetFlag().Value.Type() == "duration" {
-		return usagef("--%s %q: want a number with a unit, such as 90s, 30m or 48h", invalid.GetFlag().Name, invalid.GetValue())
-	}
-	return &usageError{err}
 }
 
 // noCommand accepts no arguments: an argument that is not a command is a usage error.

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 	"github.com/node-authorizer/node-authorizer/bootstrap/client"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/server"
 )
 
 // Exit statuses of client. It also uses statusAllowed for success, and statusUndecided for
@@ -39,7 +43,8 @@ file exists.
 
 What can pass is tried again until --timeout, and once more then: a service that cannot
 be reached or is busy, an instance that the cloud's API does not know yet, a node of the
-same name that is being removed. Other refusals are final. The file has mode 0600 and
+same name that is being removed. Each reason is logged once, and then how often it was the
+same. Other refusals are final. The file has mode 0600 and
 appears whole or not at all.
 
 Each flag is also taken from the environment, where it is not given: AUTHORIZER,
@@ -61,7 +66,7 @@ reached but had no answer in time.`,
 		if err := fromEnvironment(cmd, joiningVariables()); err != nil {
 			return err
 		}
-		return a.join(cmd.Context(), &j)
+		return withFlag(cmd, a.join(cmd.Context(), &j))
 	}
 	return cmd
 }
@@ -98,9 +103,12 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
 	)))
 	must(cmd.RegisterFlagCompletionFunc("node-naming", cobra.FixedCompletions(
-		[]string{"PrivateDNSName", "InstanceID", "ResourceName"}, cobra.ShellCompDirectiveNoFileComp,
+		namings(), cobra.ShellCompDirectiveNoFileComp,
 	)))
 }
+
+// namings are the values of --node-naming: the rules by which a machine knows its own name.
+func namings() []string { return []string{"PrivateDNSName", "InstanceID", "ResourceName"} }
 
 // joiningVariables returns the environment variable of each flag.
 func joiningVariables() map[string]string {
@@ -114,18 +122,15 @@ func joiningVariables() map[string]string {
 
 // join runs the client and prints the result.
 func (a *app) join(ctx context.Context, j *joining) error {
-	for _, required := range []struct{ flag, value string }{
-		{"--node-url URL", j.ServiceURL}, {"--kubeapi-url URL", j.APIServerURL}, {"--tls-client-ca FILE", j.ServiceCAFile},
-	} {
-		if required.value == "" {
-			return usagef("%s is missing", required.flag)
-		}
+	if err := j.checkRequired(); err != nil {
+		return err
 	}
 	var err error
 	if j.Collector, err = newCollector(ctx, j.attestor, j.naming); err != nil {
 		return err
 	}
-	j.Report = func(line string) { a.printLine("", line) }
+	logger := server.NewLogger(v1alpha1.Log{}, a.errOut)
+	j.Report = func(line string) { logger.Info(line) }
 	result, err := client.Run(ctx, j.Options)
 	switch {
 	case err != nil:
@@ -136,6 +141,25 @@ func (a *app) join(ctx context.Context, j *joining) error {
 		fmt.Fprintln(a.out, render.Printable(fmt.Sprintf("wrote %s for node %s", j.Kubeconfig, result.NodeName)))
 	}
 	return nil
+}
+
+// checkRequired names all flags without which no machine can join.
+func (j *joining) checkRequired() error {
+	var lacks []string
+	for _, required := range []struct{ flag, value string }{
+		{"--node-url URL", j.ServiceURL}, {"--kubeapi-url URL", j.APIServerURL}, {"--tls-client-ca FILE", j.ServiceCAFile},
+	} {
+		if required.value == "" {
+			lacks = append(lacks, required.flag)
+		}
+	}
+	switch len(lacks) {
+	case 0:
+		return nil
+	case 1:
+		return usagef("%s is missing", lacks[0])
+	}
+	return usagef("%s are missing", strings.Join(lacks, ", "))
 }
 
 // notJoined sets the exit status of errors that have a specific one.
@@ -168,6 +192,10 @@ const (
 func newCollector(ctx context.Context, attestor, naming string) (attest.Collector, error) {
 	switch attestor {
 	case attestorAWS:
+		if naming != "" && !slices.Contains(namings(), naming) {
+			return nil, usagef("--node-naming %q: want %s; for a template, give the name itself with --node-name", naming,
+				strings.Join(namings(), ", "))
+		}
 		collector, err := aws.NewCollector(ctx, aws.CollectorOptions{Naming: naming})
 		if err != nil {
 			return nil, err

@@ -3,12 +3,15 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
 // connection holds kubectl's connection flags.
@@ -72,10 +75,42 @@ func (c *connection) config() (*rest.Config, error) {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, fmt.Errorf("no cluster is configured: set KUBECONFIG or --kubeconfig%s", c.otherwise)
 	case err != nil:
-		return nil, fmt.Errorf("reading the kubeconfig: %w; check the connection flags%s", oneLine(err), c.otherwise)
+		return nil, fmt.Errorf("%w%s", c.unusable(err), c.otherwise)
 	}
 	config.WarningHandler = rest.NoWarnings{}
 	return config, nil
+}
+
+// unusable says which kubeconfig is none, or else why those that were read give no connection. The parser's
+// own error is left out, because it may quote the file.
+func (c *connection) unusable(err error) error {
+	var files []string
+	for _, path := range c.files() {
+		text, failed := os.ReadFile(path)
+		if failed != nil {
+			continue
+		}
+		files = append(files, path)
+		if _, failed := clientcmd.Load(text); failed == nil {
+			continue
+		}
+		if _, syntax := yamltext.Parse(text); syntax != nil {
+			return fmt.Errorf("%s is not a kubeconfig: line %d is not valid YAML; correct it", path, syntax.Line)
+		}
+		return fmt.Errorf("%s is not a kubeconfig, as kubectl config view prints one, with apiVersion v1 and kind Config; correct it", path)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("no cluster can be connected to: %w; check the connection flags", oneLine(err))
+	}
+	return fmt.Errorf("kubeconfig %s: %w; check it and the connection flags", strings.Join(files, ", "), oneLine(err))
+}
+
+// files returns the paths of the kubeconfigs that are read, which may not exist.
+func (c *connection) files() []string {
+	if c.rules.ExplicitPath != "" {
+		return []string{c.rules.ExplicitPath}
+	}
+	return c.rules.GetLoadingPrecedence()
 }
 
 // namespace returns the namespace of the kubeconfig's context, or else "default".

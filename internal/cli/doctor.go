@@ -70,7 +70,8 @@ NodeRestriction without disruption, in order, each with what shows whether it is
 
 --baseline names a file with findings that do not count: those that were there when
 --write-baseline wrote it, and suppressions that people add, each with a reason. They are
-counted apart and shown with --show-known. A check that could not be made stays so.
+counted apart and shown with --show-known. A check that could not be made stays so, and
+a baseline is not written then: --allow-undetermined writes one that lists such checks.
 
 Exit status: 0 no finding is as severe as --fail-on, and every check could be made,
 1 a finding is, 2 none is, and a check could not be made. With --plan: 0 all steps are
@@ -89,8 +90,8 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
   node-authorizer doctor --from manifests/ --checks mappings,bindings -o sarif > doctor.sarif
 
   # Fail only for what is new
-  node-authorizer doctor --from manifests/ --write-baseline doctor-baseline.yaml
-  node-authorizer doctor --from manifests/ --baseline doctor-baseline.yaml
+  node-authorizer doctor --from manifests/ --checks mappings,bindings --write-baseline doctor-baseline.yaml
+  node-authorizer doctor --from manifests/ --checks mappings,bindings --baseline doctor-baseline.yaml
 
   # A cluster whose API servers read their authorizers from a file
   node-authorizer doctor --add authorization.yaml
@@ -144,7 +145,10 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 		if err := e.known.apply(a, report, time.Now()); err != nil {
 			return err
 		}
-		return a.report(report, e.failOn, format)
+		if err := a.report(report, e.failOn, format); err != nil {
+			return err
+		}
+		return e.known.refused(report)
 	}
 	return cmd
 }
@@ -195,7 +199,7 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	switch account := e.options.Account; {
 	case !slices.Contains(failOns(), e.failOn):
 		return usagef("--fail-on %q: want error, warning, info or never%s", e.failOn, didYouMean(e.failOn, failOns()))
-	case account != "" && (len(account) != 12 || strings.Trim(account, "0123456789") != ""):
+	case cmd.Flags().Changed("account") && (len(account) != 12 || strings.Trim(account, "0123456789") != ""):
 		return usagef("--account %q: an account has 12 digits", account)
 	case len(e.add) > 0 && len(e.state.from) > 0:
 		return usagef("--add adds files to a cluster, and --from replaces the cluster: use --from for the file")
@@ -205,6 +209,8 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 		return usagef("--fail-on has no effect with --plan, which fails while there are steps to do: remove one of them")
 	case e.plan && e.known.given():
 		return usagef("--baseline, --write-baseline and --show-known have no effect with --plan, whose steps are not findings: remove them")
+	case e.known.allowUndetermined && e.known.write == "":
+		return usagef("--allow-undetermined has no effect without --write-baseline: remove it")
 	case e.plan && (format == render.SARIF || format == render.JUnit || format == render.HTML):
 		return usagef("-o %s is for findings, and --plan prints steps: use table, wide, json or yaml", format)
 	}

@@ -18,6 +18,8 @@ import (
 type knownFlags struct {
 	baseline, write string
 	show            bool
+	// allowUndetermined is true if a baseline may lack what checks that could not be made would find.
+	allowUndetermined bool
 
 	// file is the content of the baseline; nil without one.
 	file *doctor.Baseline
@@ -29,6 +31,10 @@ func (k *knownFlags) add(cmd *cobra.Command) {
 	flags.StringVar(
 		&k.write, "write-baseline", "",
 		"write the findings to this file, with the suppressions of --baseline, and do not count them",
+	)
+	flags.BoolVar(
+		&k.allowUndetermined, "allow-undetermined", false,
+		"write the baseline although checks could not be made: it lists them, and what they find later is new",
 	)
 	flags.BoolVar(&k.show, "show-known", false, "show the findings that do not count too")
 	for _, name := range []string{"baseline", "write-baseline"} {
@@ -45,7 +51,7 @@ func (k *knownFlags) read() error {
 	}
 	text, err := os.ReadFile(k.baseline)
 	if err != nil {
-		return fmt.Errorf("reading the baseline: %w; --write-baseline writes one", err)
+		return fmt.Errorf("reading the baseline: %w", err)
 	}
 	k.file = &doctor.Baseline{Path: k.baseline}
 	parsed, lines, err := v1alpha1.ParseDoctorBaseline(text)
@@ -64,7 +70,7 @@ func (k *knownFlags) read() error {
 func (k *knownFlags) apply(a *app, report *doctor.Report, now time.Time) error {
 	report.ShowKnown = k.show
 	file := k.file
-	if k.write != "" {
+	if k.writes(report) {
 		next := &doctor.Baseline{Path: k.write, DoctorBaseline: *doctor.NewBaseline(report, file, now)}
 		if err := writeBaseline(next); err != nil {
 			return err
@@ -81,8 +87,28 @@ func (k *knownFlags) apply(a *app, report *doctor.Report, now time.Time) error {
 	return nil
 }
 
-const baselineHeader = `# Findings of node-authorizer doctor that do not count (--baseline). The list findings is written by
-# --write-baseline; write suppressions by hand, each with code, object and reason.
+// refused returns why no baseline was written, if none was: it would not have what checks find that could
+// not be made. The report says what they lack.
+func (k *knownFlags) refused(report *doctor.Report) error {
+	if k.write == "" || k.writes(report) {
+		return nil
+	}
+	var names []string
+	for _, c := range report.Undetermined() {
+		names = append(names, string(c.ID))
+	}
+	return fmt.Errorf("%s was not written, because it would not have what these checks find, which could not be made: %s; "+
+		"provide what the report says that they lack, or leave them out by naming the others in --checks, "+
+		"or add --allow-undetermined: the file then lists them, and what they find later is new", k.write, strings.Join(names, ", "))
+}
+
+// writes reports whether a baseline is written.
+func (k *knownFlags) writes(report *doctor.Report) bool {
+	return k.write != "" && (k.allowUndetermined || len(report.Undetermined()) == 0)
+}
+
+const baselineHeader = `# Findings of node-authorizer doctor that do not count (--baseline). The lists findings and undetermined
+# are written by --write-baseline; write suppressions by hand, each with code, object and reason.
 `
 
 func writeBaseline(b *doctor.Baseline) error {

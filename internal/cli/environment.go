@@ -17,6 +17,9 @@ func fromEnvironment(cmd *cobra.Command, names map[string]string) error {
 			continue
 		}
 		if err := cmd.Flags().Set(flag, value); err != nil {
+			return usagef("%s in the environment: %w", names[flag], flagError(cmd, err))
+		}
+		if err := checkFlagValue(cmd, cmd.Flags().Lookup(flag)); err != nil {
 			return usagef("%s in the environment: %w", names[flag], err)
 		}
 	}

@@ -77,7 +77,7 @@ func (a *app) readObject(path string) (*objectText, error) {
 	} else {
 		file, err := os.Open(path)
 		if err != nil {
-			return nil, fmt.Errorf("reading the object: %w; give a file, or - for stdin", err)
+			return nil, fmt.Errorf("reading the object: %w", err)
 		}
 		defer file.Close()
 		in = file

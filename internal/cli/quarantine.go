@@ -117,7 +117,7 @@ func (q *quarantining) run(ctx context.Context, args []string) (*quarantineResul
 	if err != nil {
 		return nil, err
 	}
-	rules, err := q.checkFlags(target)
+	rules, err := allowRules(q.allow, target)
 	if err != nil {
 		return nil, err
 	}
@@ -162,16 +162,6 @@ func (q *quarantining) orForce(err error) error {
 	}
 	q.app.warn("%v", err)
 	return nil
-}
-
-func (q *quarantining) checkFlags(target quarantineTarget) ([]policyv1alpha1.QuarantineRule, error) {
-	if q.cmd.Flags().Changed("for") && q.duration < time.Second {
-		return nil, usagef("--for %s: want at least a second", q.duration)
-	}
-	if q.timeout < 0 {
-		return nil, usagef("--timeout %s: want a time to wait", q.timeout)
-	}
-	return allowRules(q.allow, target)
 }
 
 // written says what was done with a Quarantine.

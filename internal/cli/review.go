@@ -97,7 +97,7 @@ func (a *app) openDocuments(path string) (io.ReadCloser, string, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, "", fmt.Errorf("reading the documents: %w; give a file, or - for stdin", err)
+		return nil, "", fmt.Errorf("reading the documents: %w", err)
 	}
 	return file, path, nil
 }

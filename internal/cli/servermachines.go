@@ -139,7 +139,7 @@ func (m *machineFlags) configuration(cmd *cobra.Command) (*v1alpha1.ServerConfig
 	if b.Attestor == "" {
 		return nil, usagef("--config FILE or --authorizer NAME is missing")
 	}
-	if b.Token.TTL.Duration <= 0 {
+	if b.Token.TTL.Duration == 0 {
 		m.warnings = append(m.warnings, fmt.Sprintf(
 			"--token-ttl=%s: tokens without an expiration are not supported; they expire after %s", b.Token.TTL.Duration, m.defaultTTL,
 		))

@@ -52,7 +52,7 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 			return usagef("the output file is missing: add -o FILE, or -o - for stdout")
 		}
 		if !slices.Contains(forms, *form) {
-			return usagef("unknown format %q: use %s", *form, strings.Join(forms, " or "))
+			return usagef("--format %q: want %s", *form, strings.Join(forms, " or "))
 		}
 		s, err := state.load(cmd)
 		if err != nil {

@@ -1,13 +1,16 @@
 package doctor
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -104,40 +107,34 @@ func (r *AuditedRefusal) persists() bool { return r.Last.Sub(r.First) >= 10*time
 // auditKind is the kind of the audit's report.
 const auditKind = "AuditReport"
 
-// ReadAudit parses the output of "node-authorizer audit -o json". That of version 0.1.0 has neither
-// apiVersion nor kind.
+// ReadAudit parses the output of "node-authorizer audit -o json".
 func ReadAudit(text []byte) (*Audit, error) {
 	var shape struct {
-		APIVersion     string          `json:"apiVersion"`
-		Kind           string          `json:"kind"`
-		Totals         json.RawMessage `json:"totals"`
-		WouldBeRefused json.RawMessage `json:"wouldBeRefused"`
-		Nodes          json.RawMessage `json:"nodes"`
+		APIVersion     string         `json:"apiVersion"`
+		Kind           string         `json:"kind"`
+		Totals         jsontext.Value `json:"totals"`
+		WouldBeRefused jsontext.Value `json:"wouldBeRefused"`
+		Nodes          jsontext.Value `json:"nodes"`
 	}
-	var audit Audit
-	if err := errors.Join(json.Unmarshal(text, &shape), json.Unmarshal(text, &audit)); err != nil {
-		return nil, fmt.Errorf("not a report in JSON, as \"node-authorizer audit -o json\" writes it: %w", err)
+	if err := json.Unmarshal(text, &shape); err != nil {
+		return nil, notAReport(err)
 	}
-	if got, want := named(shape.APIVersion, shape.Kind), named(render.DocumentVersion, auditKind); got != "" && got != want {
-		return nil, fmt.Errorf("%s: want %s, which \"node-authorizer audit -o json\" of this version writes", got, want)
+	if shape.APIVersion != render.DocumentVersion || shape.Kind != auditKind {
+		return nil, fmt.Errorf("apiVersion %q, kind %q: want %s, %s, which \"node-authorizer audit -o json\" writes",
+			shape.APIVersion, shape.Kind, render.DocumentVersion, auditKind)
 	}
 	if shape.Totals == nil || shape.WouldBeRefused == nil || shape.Nodes == nil {
 		return nil, errors.New("no totals, wouldBeRefused and nodes in it: want what \"node-authorizer audit -o json\" writes")
 	}
+	var audit Audit
+	if err := json.Unmarshal(text, &audit); err != nil {
+		return nil, notAReport(err)
+	}
 	return &audit, nil
 }
 
-// named returns the version and the kind of a document, or what it lacks of them; empty without both.
-func named(apiVersion, kind string) string {
-	switch {
-	case apiVersion == "" && kind == "":
-		return ""
-	case apiVersion == "":
-		return kind + " without apiVersion"
-	case kind == "":
-		return apiVersion + " without kind"
-	}
-	return apiVersion + " " + kind
+func notAReport(err error) error {
+	return fmt.Errorf("not a report as \"node-authorizer audit -o json\" writes it: %w", badjson.Explain(err))
 }
 
 // span returns the duration of the log.

@@ -42,6 +42,9 @@ type BaselineResult struct {
 	// have such findings.
 	Unused []SuppressionPlace `json:"unused,omitempty"`
 	Gone   int                `json:"gone,omitempty"`
+	// NowMade are the checks that could not be made when the file was written, and were made now: all
+	// that they find is new.
+	NowMade []CheckID `json:"nowMade,omitempty"`
 }
 
 // SuppressionPlace is a suppression with its place.
@@ -123,6 +126,16 @@ func (r *Report) unneeded(b *Baseline, used []bool, known map[configv1alpha1.Kno
 			r.Baseline.Gone++
 		}
 	}
+	for _, c := range r.Checks {
+		if c.Status == Made && slices.ContainsFunc(b.Undetermined, isCheck(c.ID)) {
+			r.Baseline.NowMade = append(r.Baseline.NowMade, c.ID)
+		}
+	}
+}
+
+// isCheck returns whether an entry of a file is about a check.
+func isCheck(id CheckID) func(configv1alpha1.UndeterminedCheck) bool {
+	return func(u configv1alpha1.UndeterminedCheck) bool { return u.Check == string(id) }
 }
 
 // whole reports whether all checks were made.
@@ -163,7 +176,7 @@ func matchesPattern(pattern, text string) bool {
 
 // NewBaseline returns a baseline with the findings of a report that suppressions do not match, and the
 // suppressions of a former one, which can be nil. If a check was not made, it keeps what the former
-// one knows, because the check could have it.
+// one knows, because the check could have it, and names the check.
 func NewBaseline(r *Report, former *Baseline, now time.Time) *configv1alpha1.DoctorBaseline {
 	next := &configv1alpha1.DoctorBaseline{
 		TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.APIVersion, Kind: configv1alpha1.DoctorBaselineKind},
@@ -187,7 +200,25 @@ func NewBaseline(r *Report, former *Baseline, now time.Time) *configv1alpha1.Doc
 			cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Message, b.Message))
 	})
 	next.Findings = slices.Compact(next.Findings)
+	next.Undetermined = r.undeterminedNow(former)
 	return next
+}
+
+// undeterminedNow returns the checks that could not be made, and those of a former file that were left out.
+func (r *Report) undeterminedNow(former *Baseline) []configv1alpha1.UndeterminedCheck {
+	var list []configv1alpha1.UndeterminedCheck
+	for _, c := range r.Undetermined() {
+		list = append(list, configv1alpha1.UndeterminedCheck{Check: string(c.ID), Lacks: c.lacks()})
+	}
+	if former == nil {
+		return list
+	}
+	for _, u := range former.Undetermined {
+		if !slices.ContainsFunc(r.Checks, func(c CheckResult) bool { return string(c.ID) == u.Check }) {
+			list = append(list, u)
+		}
+	}
+	return list
 }
 
 // Notes returns what a person should change in the file.
@@ -204,6 +235,10 @@ func (b *BaselineResult) Notes() []string {
 	if b.Gone > 0 {
 		notes = append(notes, fmt.Sprintf("%s: known findings that are gone: %d; write the file again with --write-baseline",
 			b.File, b.Gone))
+	}
+	for _, id := range b.NowMade {
+		notes = append(notes, fmt.Sprintf("%s: the check %s could not be made when the baseline was written, and was made now: "+
+			"its findings count as new; fix them, or write the file again with --write-baseline", b.File, id))
 	}
 	return notes
 }

@@ -125,6 +125,33 @@ func TestABaselineBesideAnUndeterminedCheck(t *testing.T) {
 	}
 }
 
+// What the file says of a check that could not be made suppresses nothing.
+func TestAnUndeterminedCheckInABaselineSuppressesNothing(t *testing.T) {
+	blind := reportOf(Undetermined)
+	blind.Findings = []finding.Finding{}
+	b := &Baseline{DoctorBaseline: *NewBaseline(blind, nil, someDay)}
+	if got := b.Undetermined; len(got) != 1 || got[0].Check != "admission" || !slices.Equal(got[0].Lacks, []string{"flags"}) {
+		t.Fatalf("the file names %+v", got)
+	}
+	r := reportOf(Made)
+	r.Apply(b, someDay)
+	if len(r.Findings) != 2 || len(r.Suppressed) != 0 || !slices.Equal(r.Baseline.NowMade, []CheckID{CheckAdmission}) {
+		t.Errorf("what counts is %+v, %+v", r.Findings, r.Baseline)
+	}
+	if next := NewBaseline(r, b, someDay); len(next.Undetermined) != 0 {
+		t.Errorf("the next names %+v, which was made", next.Undetermined)
+	}
+	r.Checks = r.Checks[:1] // --checks leaves it out
+	if next := NewBaseline(r, b, someDay); len(next.Undetermined) != 1 {
+		t.Errorf("the next names %+v: the check that was left out is still open", next.Undetermined)
+	}
+	still := reportOf(Undetermined)
+	still.Apply(b, someDay)
+	if len(still.Findings) != 2 || len(still.Baseline.NowMade) != 0 {
+		t.Errorf("while it is open, what counts is %+v, %+v", still.Findings, still.Baseline)
+	}
+}
+
 func TestSuppressedFindingsInSARIF(t *testing.T) {
 	r := reportOf(Made)
 	r.Apply(&Baseline{DoctorBaseline: configv1alpha1.DoctorBaseline{

@@ -56,6 +56,15 @@ type CheckResult struct {
 	Missing []Missing `json:"missing,omitempty"`
 }
 
+// lacks returns the names of the resources that the check lacks, each once.
+func (c *CheckResult) lacks() []string {
+	var names []string
+	for _, m := range c.Missing {
+		names = append(names, m.Resource)
+	}
+	return slices.Compact(names)
+}
+
 // Missing is something that a check needs and that could not be read, was not given or
 // is incomplete.
 type Missing struct {

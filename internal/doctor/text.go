@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -109,11 +108,7 @@ func (r *Report) undeterminedText(p *render.Page) {
 	p.Section("%s", render.Unsure.In("Not checked"))
 	var rows [][]string
 	for _, c := range list {
-		var lacks []string
-		for _, m := range c.Missing {
-			lacks = append(lacks, m.Resource)
-		}
-		rows = append(rows, []string{string(c.ID), c.Title, strings.Join(slices.Compact(lacks), ", ")})
+		rows = append(rows, []string{string(c.ID), c.Title, strings.Join(c.lacks(), ", ")})
 	}
 	p.Table(2, []string{"CHECK", "ABOUT", "LACKS"}, rows)
 	p.Section("What they lack")

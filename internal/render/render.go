@@ -34,7 +34,7 @@ func ParseFormat(text string, fit []Format) (Format, error) {
 	if f := Format(text); slices.Contains(fit, f) {
 		return f, nil
 	}
-	return "", fmt.Errorf("output format %q: want %s", text, List(fit))
+	return "", fmt.Errorf("--output %q: want %s", text, List(fit))
 }
 
 // List writes formats as people enumerate them: "table, json or yaml".

@@ -21,6 +21,9 @@ type DoctorBaseline struct {
 	Suppressions []Suppression `json:"suppressions,omitempty"`
 	// Findings are written by the doctor (--write-baseline).
 	Findings []KnownFinding `json:"findings,omitempty"`
+	// Undetermined are the checks that could not be made when the file was written (--allow-undetermined).
+	// They suppress nothing: what such a check finds later is new.
+	Undetermined []UndeterminedCheck `json:"undetermined,omitempty"`
 }
 
 // Suppression suppresses the findings of a code about some objects.
@@ -57,6 +60,14 @@ type KnownFinding struct {
 	Object  string `json:"object,omitempty"`
 	Subject string `json:"subject,omitempty"`
 	Message string `json:"message"`
+}
+
+// UndeterminedCheck is a check that could not be made.
+type UndeterminedCheck struct {
+	// Check is its name, as in --checks.
+	Check string `json:"check"`
+	// Lacks are the resources that it lacked, as in kubectl.
+	Lacks []string `json:"lacks,omitempty"`
 }
 
 // ParseDoctorBaseline reads a file with findings of the doctor, YAML or JSON, and validates it. The
@@ -106,6 +117,9 @@ func (v *baselineValidation) baseline(b *DoctorBaseline) {
 		v.findingCode(field+".code", f.Code)
 		v.required(field+".severity", f.Severity, "the severity of the finding, or write the file again with --write-baseline")
 		v.required(field+".message", f.Message, "the message of the finding, or write the file again with --write-baseline")
+	}
+	for i, u := range b.Undetermined {
+		v.required(elementPath("undetermined", i)+".check", u.Check, "the name of a check, as in --checks")
 	}
 }
 

@@ -20,12 +20,15 @@ func TestParseDoctorBaseline(t *testing.T) {
 - {code: AnonymousAccess, object: "*", subject: "system:*", reason: known, expires: "2027-02-01"}
 findings:
 - {code: NoNodeRole, severity: warning, object: a.yaml, message: none}
+undetermined:
+- {check: bindings, lacks: [clusterroles]}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(lines) != 2 || lines[0] != 4 || lines[1] != 8 || got.Suppressions[0].Expires != "2027-01-31" ||
-		got.Suppressions[1].Subject != "system:*" || got.Findings[0].Message != "none" {
+		got.Suppressions[1].Subject != "system:*" || got.Findings[0].Message != "none" ||
+		got.Undetermined[0].Check != "bindings" || got.Undetermined[0].Lacks[0] != "clusterroles" {
 		t.Errorf("got %+v, %v", got, lines)
 	}
 }
@@ -58,6 +61,9 @@ func TestMistakesInABaseline(t *testing.T) {
 		"a finding without message": {
 			baselineHead + "findings:\n- {code: NoNodeRole, severity: error}\n", "findings[0].message: required",
 		},
+		"an undetermined check without name": {
+			baselineHead + "undetermined:\n- {lacks: [pods]}\n", "undetermined[0].check: required",
+		},
 	} {
 		_, _, err := v1alpha1.ParseDoctorBaseline([]byte(tc.text))
 		var problems v1alpha1.Problems
@@ -77,6 +83,7 @@ func TestADayPassesAtItsEndInUTC(t *testing.T) {
 
 func FuzzParseDoctorBaseline(f *testing.F) {
 	f.Add(baselineHead + "suppressions:\n- {code: NoNodeRole, object: a, reason: a, expires: 2027-01-31}\n")
+	f.Add(baselineHead + "undetermined:\n- {check: bindings, lacks: [pods]}\n")
 	f.Add(baselineHead + "findings: [{code: A, \"\": 1}]\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		got, lines, err := v1alpha1.ParseDoctorBaseline([]byte(text))
