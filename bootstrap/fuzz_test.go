@@ -19,6 +19,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("worker-1", "application/json", `{"Document":"TUlJQg=="}`)
 	f.Add("Worker_1", "application/json; charset=utf-8", `{"Document":1,"document":2}`)
 	f.Add("..", "", `{`)
+	f.Add("0", "", "") // without evidence, as kops' node-authorizer asks
 	f.Add("a%2fb", "text/plain", "{\"\xff\":[[[[]]]]}")
 	w := newTestCluster(f)
 	var seen []byte
@@ -50,7 +51,7 @@ func FuzzRequests(f *testing.F) {
 			t.Errorf("status %d: %s, %v", answer.Code, answer.Body, err)
 		}
 		var object map[string]any
-		if seen != nil && (string(seen) != body || json.Unmarshal(seen, &object) != nil || object == nil) {
+		if seen != nil && (string(seen) != body || body != "" && (json.Unmarshal(seen, &object) != nil || object == nil)) {
 			t.Errorf("the attestor saw %q of %q", seen, body)
 		}
 	})

@@ -1,9 +1,10 @@
 // Package nodeauthz is the Node authorizer: it decides what a kubelet may read
 // and write, from a table of rules over the relations in a graph.
 //
-// Create an [Authorizer] with [New] for a graph that you fill. [Authorizer.Decide]
-// decides a request, and [Authorizer.Explain] adds the reason. The Authorizer also
-// implements authorizer.Authorizer of k8s.io/apiserver.
+// Create an [Authorizer] with [New] for a graph that you fill, or that informers of
+// client-go fill (package nodestate). [Authorizer.Decide] decides a request, and
+// [Authorizer.Explain] adds the reason. The Authorizer also implements
+// authorizer.Authorizer of k8s.io/apiserver.
 //
 // Its decisions are those of the Node authorizer in kube-apiserver, for every
 // supported minor version and set of feature gates:

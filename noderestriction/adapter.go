@@ -77,6 +77,9 @@ func (a Answer) error(attrs admission.Attributes) error {
 	if a.Decision == verdict.Allow {
 		return nil
 	}
+	if errors.Is(a.Err, ErrNotSynced) {
+		return ErrNotSynced
+	}
 	err := fmt.Errorf("%s: %s", a.Code, a.Reason.Message)
 	switch a.Status {
 	case statusForbidden:

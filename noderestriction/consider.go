@@ -57,6 +57,7 @@ func (r *Restriction) consider(ctx context.Context, req *Request, open Open, con
 		return answer
 	}
 	q := &question{Restriction: r, ctx: ctx, req: req, node: node}
+	synced := r.synced()
 	var found []Condition
 	for i := range rule.checks {
 		c := &rule.checks[i]
@@ -65,7 +66,7 @@ func (r *Restriction) consider(ctx context.Context, req *Request, open Open, con
 		case unknown != 0 && conditions != nil:
 			found = append(found, Condition{Requires: c.says, Of: unknown.names(), OwnName: c.ownName})
 		case refusal != nil:
-			return refusal.answer(node, c.title)
+			return refusal.settled(synced).answer(node, c.title)
 		}
 	}
 	if conditions != nil {

@@ -3,7 +3,8 @@
 // name.
 //
 // Create a [Restriction] with [New] and call [Restriction.Decide] for each write, or
-// use its [Plugin] in an API server that is built on k8s.io/apiserver.
+// use its [Plugin] in an API server that is built on k8s.io/apiserver. Package
+// nodestate has a [State] over informers of client-go.
 //
 // Its decisions are those of the NodeRestriction admission plugin in
 // kube-apiserver, for every supported minor version and set of feature gates:

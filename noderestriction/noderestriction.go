@@ -2,6 +2,7 @@ package noderestriction
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,13 +19,18 @@ type Restriction struct {
 	authorizer Authorizer
 	features   kubeversion.Features
 	table      ruleTable
+	syncing    Syncing // nil if the state does not implement it
 }
+
+// ErrNotSynced is the error of an answer that depends on objects which have not been read yet.
+var ErrNotSynced = errors.New("the state of the cluster has not synced yet: retry")
 
 // New returns the restriction over a state, with the behaviour of the given version
 // and gates. The authorizer decides about audiences and signers that a pod does not
 // use; nil grants none.
 func New(state State, authorizer Authorizer, features kubeversion.Features) *Restriction {
-	return &Restriction{state: state, authorizer: authorizer, features: features, table: newRuleTable(features)}
+	syncing, _ := state.(Syncing)
+	return &Restriction{state: state, authorizer: authorizer, features: features, table: newRuleTable(features), syncing: syncing}
 }
 
 // Answer is the result of Decide.
@@ -49,8 +55,8 @@ type Answer struct {
 	// cause.
 	Stale bool `json:"stale,omitempty"`
 	// Err is the error if a refusal is due to a missing answer: the driver of a
-	// volume could not be found, or an authorizer failed. It is for logs, not for the
-	// node.
+	// volume could not be found, an authorizer failed, or the state has not synced. It
+	// is for logs, not for the node.
 	Err error `json:"-"`
 }
 
@@ -61,13 +67,17 @@ func (r *Restriction) Decide(ctx context.Context, req *Request) Answer {
 		return answer
 	}
 	q := &question{Restriction: r, ctx: ctx, req: req, node: node}
+	synced := r.synced()
 	for i := range rule.checks {
 		if refusal := rule.checks[i].holds(q); refusal != nil {
-			return refusal.answer(node, rule.checks[i].title)
+			return refusal.settled(synced).answer(node, rule.checks[i].title)
 		}
 	}
 	return allow(RestrictionsMet, node, rule.title)
 }
+
+// synced must be called before the state is read: what is read earlier may be missing.
+func (r *Restriction) synced() bool { return r.syncing == nil || r.syncing.HasSynced() }
 
 // find returns the rule of a request and the requesting node, or the answer to a
 // request without a rule.

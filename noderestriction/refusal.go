@@ -84,6 +84,14 @@ func (r *refusal) because(err error) *refusal {
 	return r
 }
 
+// settled returns an error in place of a refusal that a missing object could cause, if the state has not synced.
+func (r *refusal) settled(synced bool) *refusal {
+	if synced || !r.stale {
+		return r
+	}
+	return forbid(r.code, "%v", ErrNotSynced).withStatus(statusInternalError).because(ErrNotSynced).lagging(true)
+}
+
 func (r *refusal) answer(node, rule string) Answer {
 	return Answer{
 		Decision: verdict.Deny, Code: r.code, Node: node, Rule: rule, Status: r.status, StatusReason: statusReason(r.status),

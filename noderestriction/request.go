@@ -106,6 +106,13 @@ type ResourceSlices interface {
 	ResourceSliceNode(name string) (node string, ok bool)
 }
 
+// Syncing reports whether all objects of the cluster have been read. A [State] may implement it too: until
+// HasSynced returns true, a refusal that a missing object could cause is an error, with status 500 and
+// [ErrNotSynced].
+type Syncing interface {
+	HasSynced() bool
+}
+
 // Authorizer asks the cluster's authorizers whether a node may have a token or a
 // certificate that its pod does not request: the request's Resource is the audience,
 // or the signer's name with colons for slashes, and its Name that of the service

@@ -30,7 +30,7 @@ func failure(code string) string {
 }
 
 // someToken returns a token that passes all checks before the request to STS.
-func someToken(t *testing.T) string {
+func someToken(t testing.TB) string {
 	t.Helper()
 	return makeToken(t, fakeaws.Credentials{
 		AccessKeyID: "ASIAEXAMPLE000000000", SecretAccessKey: "secret", Token: "IQoJb3JpZ2luX2Vj+/" + strings.Repeat("t", 300) + "=",

@@ -2,6 +2,7 @@ package sts_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/sts"
@@ -19,9 +20,15 @@ func FuzzAnswer(f *testing.F) {
 			f.Add(status, body)
 		}
 	}
+	token, hosts, made := someToken(f), newHosts(f, "aws"), time.Now()
 	f.Fuzz(func(t *testing.T, status int, body string) {
-		verifier := newVerifier(t, func(o *sts.Options) { o.Transport = answering(status, body) })
-		caller, err := verifier.Verify(t.Context(), someToken(t))
+		verifier, err := sts.New(sts.Options{
+			ClusterID: "blue", Hosts: hosts, Transport: answering(status, body), Now: func() time.Time { return made },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller, err := verifier.Verify(t.Context(), token)
 		if (caller == nil) == (err == nil) {
 			t.Fatalf("%+v and %v", caller, err)
 		}

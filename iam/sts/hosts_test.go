@@ -17,7 +17,7 @@ import (
 
 var _ iam.Hosts = (*sts.Hosts)(nil)
 
-func newHosts(t *testing.T, partition string, extra ...sts.ExtraHost) *sts.Hosts {
+func newHosts(t testing.TB, partition string, extra ...sts.ExtraHost) *sts.Hosts {
 	t.Helper()
 	hosts, err := sts.NewHosts(t.Context(), partition, extra)
 	if err != nil {

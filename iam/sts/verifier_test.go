@@ -65,7 +65,7 @@ func newVerifier(t *testing.T, change func(*sts.Options)) *sts.Verifier {
 }
 
 // use sets the credentials in the environment.
-func use(t *testing.T, c fakeaws.Credentials) {
+func use(t testing.TB, c fakeaws.Credentials) {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": c.AccessKeyID, "AWS_SECRET_ACCESS_KEY": c.SecretAccessKey, "AWS_SESSION_TOKEN": c.Token,
@@ -76,7 +76,7 @@ func use(t *testing.T, c fakeaws.Credentials) {
 	}
 }
 
-func makeToken(t *testing.T, c fakeaws.Credentials, cluster, region string) string {
+func makeToken(t testing.TB, c fakeaws.Credentials, cluster, region string) string {
 	t.Helper()
 	use(t, c)
 	text, _, err := token.Make(t.Context(), token.Options{ClusterID: cluster, Region: region})

@@ -1,8 +1,7 @@
 package doctor
 
 import (
-	"os"
-	"path/filepath"
+	"bytes"
 	"testing"
 )
 
@@ -21,11 +20,7 @@ func FuzzAccessEntries(f *testing.F) {
 	))
 	f.Add([]byte("data:\n  mapRoles: |\n    - {rolearn: 'arn:aws:iam::111122223333:role/x', username: a, groups: b}\n  accessEntry: x\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		path := filepath.Join(t.TempDir(), "entries.yaml")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c, err := Read(t.Context(), []string{path}, ReadOptions{})
+		c, err := Read(t.Context(), []string{"-"}, ReadOptions{Stdin: bytes.NewReader(text)})
 		if err != nil {
 			return
 		}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -28,6 +29,9 @@ type authenticatorConfig struct {
 func (r *reader) configText(at finding.Place, name string, text []byte, line int) error {
 	var c authenticatorConfig
 	if err := yaml.Unmarshal(text, &c); err != nil {
+		if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("%s: a %s cannot stand here", typed.Field, typed.Value)
+		}
 		return fmt.Errorf("not valid YAML: %w", err)
 	}
 	if c.ClusterID != "" {
@@ -72,7 +76,10 @@ func (r *reader) plainFile(d *manifest.Document) error {
 			return nil
 		}
 	}
-	return r.configText(finding.Place{File: d.File(), Line: line}, d.File(), text, line)
+	if err := r.configText(finding.Place{File: d.File(), Line: line}, d.File(), text, line); err != nil {
+		return d.Fail(err)
+	}
+	return nil
 }
 
 // dataAlone reads the data section of aws-auth, copied without apiVersion and kind. It returns

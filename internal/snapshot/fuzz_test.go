@@ -41,11 +41,12 @@ func FuzzFrames(f *testing.F) {
 	}
 	block.add(&split, key{"n", "a"}, 0, names)
 	f.Add(names.encoded(), appendSized(nil, split.shape), block.encoded(), uint16(1), 1, "n", "a")
+	c, err := newCompressor()
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, names, shapes, block []byte, rows uint16, text int, namespace, name string) {
-		c, err := newCompressor()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c.body = nil
 		s := newSectionWriter(c, "Pod")
 		add := func(raw []byte) frame {
 			at, err := c.add(raw)

@@ -23,9 +23,14 @@ type workflow struct {
 		RunsOn      string            `json:"runs-on"`
 		Timeout     int               `json:"timeout-minutes"`
 		Permissions map[string]string `json:"permissions"`
-		Strategy    any               `json:"strategy"`
+		Strategy    workflowStrategy  `json:"strategy"`
 		Steps       []workflowStep    `json:"steps"`
 	} `json:"jobs"`
+}
+
+type workflowStrategy struct {
+	FailFast *bool               `json:"fail-fast"`
+	Matrix   map[string][]string `json:"matrix"`
 }
 
 type workflowStep struct {
@@ -66,21 +71,64 @@ func TestWorkflows(t *testing.T) {
 				t.Errorf("%s: job %s has no time limit", path, name)
 			}
 			for _, s := range job.Steps {
-				checkStep(t, path, makefile, s)
+				if s.Uses == "" {
+					runs(t, path, makefile, s, job.Strategy)
+				} else {
+					checkStep(t, path, s)
+				}
 			}
 		}
 	}
 }
 
-func checkStep(t *testing.T, path, makefile string, s workflowStep) {
+// runs returns the targets of the Makefile that a step runs.
+func runs(t *testing.T, path, makefile string, s workflowStep, strategy workflowStrategy) (targets []string) {
 	t.Helper()
-	if s.Uses == "" {
-		target := regexp.MustCompile(`^make ([a-z-]+)( [A-Z]+=\w+)*$`).FindStringSubmatch(s.Run)
-		if target == nil || !strings.Contains(makefile, "\n"+target[1]+":") {
-			t.Errorf("%s: %q is no target of the Makefile", path, s.Run)
+	commands := []string{s.Run}
+	if s.Run == "make ${{ matrix.target }}" {
+		commands = nil
+		for _, target := range strategy.Matrix["target"] {
+			commands = append(commands, "make "+target)
 		}
-		return
 	}
+	for _, command := range commands {
+		target := regexp.MustCompile(`^make ([a-z-]+)( [A-Z]+=\w+)*$`).FindStringSubmatch(command)
+		if target == nil || !strings.Contains(makefile, "\n"+target[1]+":") {
+			t.Errorf("%s: %q is no target of the Makefile", path, command)
+			continue
+		}
+		targets = append(targets, target[1])
+	}
+	return targets
+}
+
+// TestCampaignsRunEveryNight compares the workflow with the targets that CONTRIBUTING.md says run random tests
+// with a large budget.
+func TestCampaignsRunEveryNight(t *testing.T) {
+	sentence := regexp.MustCompile("(?s)`make attack-paths`.* run them with a large one").FindString(read(t, root, "CONTRIBUTING.md"))
+	var want []string
+	for _, name := range regexp.MustCompile("`(?:make )?([a-z-]+)`").FindAllStringSubmatch(sentence, -1) {
+		want = append(want, name[1])
+	}
+	path := filepath.Join(root, ".github/workflows/nightly.yml")
+	var w workflow
+	strictly(t, path, &w)
+	var got []string
+	for _, job := range w.Jobs {
+		for _, s := range job.Steps {
+			if s.Uses == "" {
+				got = append(got, runs(t, path, read(t, root, "Makefile"), s, job.Strategy)...)
+			}
+		}
+	}
+	slices.Sort(want)
+	if slices.Sort(got); !slices.Equal(got, want) || len(want) == 0 {
+		t.Errorf("each night runs %q, CONTRIBUTING.md has %q", got, want)
+	}
+}
+
+func checkStep(t *testing.T, path string, s workflowStep) {
+	t.Helper()
 	if strings.HasPrefix(s.Uses, "actions/checkout@") && s.With["persist-credentials"] != false {
 		t.Errorf("%s: the checkout keeps credentials", path)
 	}
