@@ -130,7 +130,7 @@ func newOracle(t *testing.T, c *attackpaths.Cluster, scopes []*v1alpha1.NodeScop
 	authorizer := func(current *nodescope.Policy) *nodescope.Authorizer {
 		var policy atomic.Pointer[nodescope.Policy]
 		policy.Store(current)
-		return nodescope.New(&policy, c.Relations, nodeauthz.New(c.Relations, c.Features), nil)
+		return nodescope.New(&policy, nil, c.Relations, nodeauthz.New(c.Relations, c.Features), nil)
 	}
 	return oracle{c, authorizer(c.NodeScopes), authorizer(policyOf(t, anyName...))}
 }

@@ -16,6 +16,7 @@ const (
 	ScopeNameNotNode        verdict.Code = "ScopeNameNotNode"
 	ScopeSelectorRequired   verdict.Code = "ScopeSelectorRequired"
 	ScopePodNotOnNode       verdict.Code = "ScopePodNotOnNode"
+	ScopeAggregatedAPI      verdict.Code = "ScopeAggregatedAPI"
 	ScopeInvalid            verdict.Code = "ScopeInvalid"
 )
 
@@ -41,6 +42,8 @@ func Summary(code verdict.Code) string {
 		return "the account acts for its own node only, and the request has no field selector for this node"
 	case ScopePodNotOnNode:
 		return "the account acts for its own node only, and the request names no pod on this node"
+	case ScopeAggregatedAPI:
+		return "the account acts for its own node only, and another API server serves this, where only a name in the path limits a request"
 	case ScopeInvalid:
 		return "the NodeScope of the account is not valid"
 	}

@@ -16,10 +16,12 @@
 //   - Of several scopes about an account, a request must pass every one.
 //   - Of a create, an authorizer knows no name. Where the name decides, it passes, and
 //     Admit decides.
+//   - Of versions of groups that kube-apiserver passes on to other API servers ([Aggregation]), nobody asks
+//     Admit, and selectors may be ignored. There, only what the path of a request shows lets it pass.
 //
 // The node of a token is in the extra values of its user; see nodeidentity.TokenNode. A request that
 // asks whether a service account may impersonate its own node (KEP-5284) has no node. It passes if the
 // scope has asNode, because the API server authorizes the request itself as the node.
 //
-// Decide allocates nothing for users that are in no scope, and takes no lock.
+// Decide allocates nothing for users that are in no scope, and takes no lock of its own.
 package nodescope

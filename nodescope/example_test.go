@@ -35,7 +35,7 @@ func Example() {
 	current, _ := nodescope.NewPolicy([]*nodescope.Scope{scope})
 	policy.Store(current)
 	g := graph.New()
-	a := nodescope.New(&policy, g, nodeauthz.New(g, kubeversion.For(kubeversion.Latest)), nil)
+	a := nodescope.New(&policy, nil, g, nodeauthz.New(g, kubeversion.For(kubeversion.Latest)), nil)
 
 	for _, name := range []string{"worker-1", "worker-2"} {
 		answer := a.Decide(&access.Request{

@@ -65,6 +65,10 @@ func refused(req *access.Request, answer *Answer) string {
 	case ScopeNoRule:
 		return what + ": no rule names this"
 	}
+	if answer.Code == ScopeAggregatedAPI {
+		return what + fmt.Sprintf(": rule %s would let it pass, but another API server serves %s, which neither asks admission "+
+			"nor need obey selectors", answer.Rule, groupVersion(req))
+	}
 	what += fmt.Sprintf(": rule %s lets pass only what is %s; the token is bound to node %s",
 		answer.Rule, answer.rule.info().requires, answer.Node)
 	if answer.rule.kind == selectsNode {
@@ -83,10 +87,19 @@ func hint(answer *Answer) string {
 			"or set tokensWithoutNode to Allow"
 	case ScopeInvalid:
 		return "correct the NodeScope: its condition Accepted says what is not valid"
+	case ScopeAggregatedAPI:
+		return "read and write single objects by name; what the agent needs beyond that goes into anywhere, which does not hold it to its node"
 	case ScopeNoRule:
 		return "if the agent needs this, add a rule to the NodeScope"
 	}
 	return answer.rule.info().hint
+}
+
+func groupVersion(req *access.Request) string {
+	if req.Version == "" || req.Version == "*" {
+		return req.Group
+	}
+	return req.Group + "/" + req.Version
 }
 
 // described says what is requested: "get secrets shop/db".

@@ -1,6 +1,7 @@
 package nodescope
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 
@@ -18,17 +19,24 @@ import (
 // Authorizer decides by the current policy. It is safe for concurrent use.
 type Authorizer struct {
 	policy      *atomic.Pointer[Policy]
+	aggregation func() *Aggregation
 	graph       *graph.Graph
 	node        *nodeauthz.Authorizer
 	restriction *noderestriction.Restriction
 }
 
 // New returns an authorizer over the graph that the Node authorizer uses. The policy may be replaced at
-// any time; a nil policy has no scopes.
+// any time; a nil policy has no scopes. Aggregation is called for each request that depends on it; nil means that
+// kube-apiserver passes no requests on to other API servers.
 func New(
-	policy *atomic.Pointer[Policy], g *graph.Graph, node *nodeauthz.Authorizer, restriction *noderestriction.Restriction,
+	policy *atomic.Pointer[Policy], aggregation func() *Aggregation, g *graph.Graph, node *nodeauthz.Authorizer,
+	restriction *noderestriction.Restriction,
 ) *Authorizer {
-	return &Authorizer{policy: policy, graph: g, node: node, restriction: restriction}
+	if aggregation == nil {
+		none := &Aggregation{Complete: true}
+		aggregation = func() *Aggregation { return none }
+	}
+	return &Authorizer{policy: policy, aggregation: aggregation, graph: g, node: node, restriction: restriction}
 }
 
 // Policy returns the current policy; nil if there is none.
@@ -149,17 +157,28 @@ func (q *question) ask(s *Scope) (verdict.Code, *rule) {
 	case q.node == "":
 		return ScopeTokenWithoutNode, nil
 	}
-	var refuses *rule
+	var refuses, relies *rule
+	server := unasked
 	for i := range s.rules {
 		r := &s.rules[i]
 		switch named, passes := q.check(r); {
+		case passes && q.write == nil && r.reliesOnServer(q.req):
+			if server = q.servedBy(); server == kubeAPIServer {
+				return ScopePassed, r
+			}
+			relies = cmp.Or(relies, r)
 		case passes:
+			q.uses &^= UsesAPIServices // it passes whichever server serves it
 			return ScopePassed, r
 		case named && (refuses == nil || refuses.kind == asNode): // the others say more
 			refuses = r
 		}
 	}
 	switch {
+	case server == extension:
+		return ScopeAggregatedAPI, relies
+	case server == unknownServer:
+		return ScopePassed, relies
 	case refuses != nil:
 		return refuses.info().refused, refuses
 	case s.otherwise == v1alpha1.Allow:

@@ -33,12 +33,14 @@ type cluster struct {
 	graph  *graph.Graph
 	pods   map[string]*corev1.Pod
 	policy atomic.Pointer[nodescope.Policy]
+	// aggregation has no aggregated APIs, unless a test sets it.
+	aggregation nodescope.Aggregation
 	*nodescope.Authorizer
 }
 
 func newCluster(t testing.TB, scopes ...*v1alpha1.NodeScope) *cluster {
 	t.Helper()
-	c := &cluster{graph: graph.New(), pods: map[string]*corev1.Pod{}}
+	c := &cluster{graph: graph.New(), pods: map[string]*corev1.Pod{}, aggregation: nodescope.Aggregation{Complete: true}}
 	for _, node := range []string{"a", "b"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "on-" + node, UID: "uid-of-" + "pod"}}
 		pod.Spec.NodeName, pod.Spec.ServiceAccountName = node, "web"
@@ -50,7 +52,8 @@ func newCluster(t testing.TB, scopes ...*v1alpha1.NodeScope) *cluster {
 	}
 	c.set(t, scopes...)
 	features := kubeversion.For(kubeversion.Latest)
-	c.Authorizer = nodescope.New(&c.policy, c.graph, nodeauthz.New(c.graph, features), noderestriction.New(c, nil, features))
+	c.Authorizer = nodescope.New(&c.policy, func() *nodescope.Aggregation { return &c.aggregation }, c.graph,
+		nodeauthz.New(c.graph, features), noderestriction.New(c, nil, features))
 	return c
 }
 
@@ -415,7 +418,7 @@ func TestObjectsFollowThePodThatTheyAreNamedLike(t *testing.T) {
 // TestCreatesOfUnknownNamesDependOnNoPods: state that is too old does not keep them from admission.
 func TestCreatesOfUnknownNamesDependOnNoPods(t *testing.T) {
 	c := newCluster(t, scope(func(s *v1alpha1.NodeScopeSpec) { rules(s); s.AsNode = false }))
-	if got := c.Decide(ask("create podstates.example.org shop/")); got.Uses != 0 {
+	if got := c.Decide(ask("create podstates.example.org shop/")); got.Uses != nodescope.UsesAPIServices {
 		t.Errorf("it uses %b", got.Uses)
 	}
 	got := c.Decide(ask("get podstates.example.org shop/on-a"))

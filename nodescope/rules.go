@@ -3,6 +3,7 @@ package nodescope
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -29,6 +30,9 @@ const (
 	UsesNodeAuthorizer
 	// UsesNodeRestriction: the state, as far as NodeRestriction reads it for [Answer.Restriction].
 	UsesNodeRestriction
+	// UsesAPIServices: whether another API server serves what is requested. Where that is not known, [Authorizer.Decide]
+	// takes it that none does.
+	UsesAPIServices
 )
 
 // kindInfo is what all rules of a kind have in common.
@@ -88,6 +92,29 @@ type rule struct {
 	namespaces []string
 	// field of the selector, for selectsNode.
 	field string
+}
+
+// reliesOnServer reports whether more than the path of a request has to limit it to what the rule lets pass: admission,
+// which kube-apiserver runs for what it serves itself, or a selector. What a node may do is about objects that
+// kube-apiserver serves.
+func (r *rule) reliesOnServer(req *access.Request) bool {
+	if !req.ResourceRequest {
+		return false
+	}
+	switch r.kind {
+	case asNode:
+		return true
+	case anywhere:
+		return len(r.names.ResourceNames) > 0 && (req.Verb == "list" || req.Verb == "watch")
+	case namedAsNode, selectsNode, podsOnNode, namedAsPod:
+	}
+	switch req.Verb {
+	case "create":
+		return req.Name == "" && req.Subresource == ""
+	case "list", "watch", "deletecollection":
+		return true
+	}
+	return false
 }
 
 func (r *rule) info() *kindInfo { return &kinds[r.kind] }

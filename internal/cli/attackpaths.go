@@ -262,7 +262,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 }
 
 // missingForPaths is what could not be read, or files lack, and could lengthen paths through nodes.
-// NodeScopes and Quarantines only take rights away.
+// NodeScopes and Quarantines only take rights away, and APIServices are about these.
 func (s *session) missingForPaths(nodes ...string) []missing {
 	var unread []missing
 	for _, m := range s.State.Missing() {

@@ -170,6 +170,9 @@ func (r *quarantineResult) open() []string {
 	lines = append(lines,
 		"Tokens that are bound to no pod, and credentials of others that were read on the node, are not refused.",
 		"What runs on the machine runs on, and the kubelet's own port answers: stop the machine, or cut off its network.",
+		"Bootstrap tokens that kubeadm left on its disk make a node of another name, which is not quarantined: delete them.",
+		"API servers accept the token of a deleted pod for some ten seconds more: do not end the Quarantine before that.",
+		"On AWS, an entry of aws-auth with the ARN of a session does not replace an older one for the role: change that one.",
 	)
 	lines = append(lines, r.UnboundTokens.open()...)
 	if r.drains() {
@@ -197,6 +200,14 @@ func (r *quarantineResult) next() []nextStep {
 		pods,
 		{"Rotate the secrets that its pods use", "node-authorizer reach " + r.Node + " --kind secrets"},
 	}, r.UnboundTokens.steps(), []nextStep{
+		{
+			"Delete all bootstrap tokens; nodes that join later need new ones",
+			"kubectl delete secrets --namespace kube-system --field-selector type=bootstrap.kubernetes.io/token",
+		},
+		{
+			"Look for nodes that joined with one of them since, and quarantine these too",
+			"kubectl get nodes --sort-by .metadata.creationTimestamp",
+		},
 		{"Keep the machine from joining again for good", "node-authorizer revoke " + r.Node},
 		{"End it", "node-authorizer release " + r.String()},
 	})

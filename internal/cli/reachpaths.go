@@ -50,12 +50,12 @@ func (s *session) missingForInventory() []missing {
 	return all
 }
 
-// missingForReach is what could not be read and the answers about a node need: NodeScopes are about
-// accounts only.
+// missingForReach is what could not be read and the answers about a node need: NodeScopes, and the APIServices that they
+// depend on, are about accounts only.
 func (s *session) missingForReach() []missing {
 	var all []missing
 	for _, m := range s.State.Missing() {
-		if !m.ForInventory() && m.Kind&source.NodeScopes == 0 {
+		if !m.ForInventory() && m.Kind&(source.NodeScopes|source.APIServices) == 0 {
 			all = append(all, newMissing(m))
 		}
 	}

@@ -111,6 +111,7 @@ func (c *readersCluster) apply(t *testing.T, document string) {
 // allResources are all resources of Kubernetes, and those that commands read besides.
 func allResources() map[string]map[string]string {
 	all := map[string]map[string]string{
+		"apiregistration.k8s.io/v1":         {"apiservices": "APIService"},
 		"iamauthenticator.k8s.aws/v1alpha1": {"iamidentitymappings": "IAMIdentityMapping"},
 		policyv1alpha1.GroupVersion().String(): {
 			policyv1alpha1.NodeScopeResource:  policyv1alpha1.NodeScopeKind,

@@ -26,7 +26,9 @@ What runs on which node comes from the state (--from) and from the log itself: t
 pods whose tokens are used, those whose status their node wrote, and those that were
 bound. Without --from much may be undecided. A request that would be refused only
 because neither shows its pod, or what needs its object, is undecided. So is a write
-that only asNode lets pass and whose object NodeRestriction would have to see.
+that only asNode lets pass and whose object NodeRestriction would have to see, and a
+create or list of custom resources if the state does not have their APIService, which
+says whether another API server serves them: there it would be refused.
 
 Requests that were refused at the time are counted, and not decided. Warnings name what
 the scopes leave open, whatever the log shows: tokens that the account may create for

@@ -45,7 +45,7 @@ func (e *Evaluator) links(c *Containment) chain.Chain {
 		links = append(links, quarantineLink{chain.Quarantine(c.Quarantines, c.Now)})
 	}
 	if c.Scopes != nil {
-		e.Scopes = nodescope.New(c.Scopes, e.State.Graph, e.Node, e.Restriction)
+		e.Scopes = nodescope.New(c.Scopes, e.State.Aggregation, e.State.Graph, e.Node, e.Restriction)
 		links = append(links, scopeLink{chain.NodeScope(e.Scopes), e})
 	}
 	if !e.ofAuthorization() {
@@ -207,9 +207,10 @@ func (e *Evaluator) scopesUndecided(req *access.Request, answer *nodescope.Answe
 		}
 	}
 	if !refused {
-		return nil
+		return e.serverUnknown(req, on)
 	}
-	_ = e.State.Probe(on) // the state keeps the error
+	on &^= source.APIServices // another server only makes NodeScopes refuse more
+	_ = e.State.Probe(on)     // the state keeps the error
 	if missing := unread(e.State, on); len(missing) > 0 {
 		return &UnreadError{missing}
 	}
@@ -219,11 +220,28 @@ func (e *Evaluator) scopesUndecided(req *access.Request, answer *nodescope.Answe
 	return nil
 }
 
+// serverUnknown returns an error if it decides about a request which server serves its version, and that is not known.
+func (e *Evaluator) serverUnknown(req *access.Request, on source.Kinds) error {
+	if on&source.APIServices == 0 {
+		return nil
+	}
+	if _, known := e.State.Aggregation().Of(req.Group, req.Version); known {
+		return nil
+	}
+	if missing := unread(e.State, source.APIServices); len(missing) > 0 {
+		return &UnreadError{missing}
+	}
+	return &LackError{[]Lack{{Gap: e.State.APIServiceGap(req.Group, req.Version)}}}
+}
+
 // scopeReads returns the kinds of a part of the state on which the answer of NodeScopes depends.
 func scopeReads(req *access.Request, answer *nodescope.Answer, uses nodescope.Uses) source.Kinds {
 	var on source.Kinds
 	if uses&nodescope.UsesPods != 0 {
 		on |= source.Pods
+	}
+	if uses&nodescope.UsesAPIServices != 0 {
+		on |= source.APIServices
 	}
 	if uses&nodescope.UsesNodeAuthorizer != 0 {
 		on |= authorizationReads(answer.NodeCode, req)

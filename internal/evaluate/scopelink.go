@@ -61,6 +61,11 @@ func (e *Evaluator) decideScopes(req *access.Request) (nodescope.Answer, error) 
 				return answer, err
 			}
 		}
+		if next&nodescope.UsesAPIServices != 0 {
+			if err := e.State.Read(source.Part{Kinds: source.APIServices}); err != nil {
+				return answer, err
+			}
+		}
 		if next&nodescope.UsesNodeAuthorizer != 0 {
 			if err := e.readRelated(ofNode(answer.Node, req)); err != nil {
 				return answer, err

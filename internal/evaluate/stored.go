@@ -33,7 +33,7 @@ type stored struct {
 // useStored makes the Containment of the state's own NodeScopes and Quarantines. It is empty if there are
 // none, and all could be read.
 func (e *Evaluator) useStored(c Containment) Containment {
-	missing := unread(e.State, source.ContainmentKinds())
+	missing := unread(e.State, source.NodeScopes|source.Quarantines)
 	scopes, quarantines := e.State.NodeScopes(), e.State.Quarantines()
 	if len(missing)+len(scopes)+len(quarantines) == 0 {
 		return c

@@ -40,7 +40,9 @@ func (c *Checker) admit(r *accountlog.Request, asked *access.Request, answer nod
 		case named && write.Name == "":
 			key.Outcome, key.Why = Undecided, "the log does not show the name of the created object"
 		case admitted.Code == nodescope.ScopePodNotOnNode && c.admitsWith(write, pod):
-			c.waitFor(key, pod, r, asked)
+			if c.servedAsKnown(r, asked, answer) {
+				c.waitFor(key, pod, r, asked)
+			}
 			return false
 		}
 		c.find(key, r, asked)
@@ -93,7 +95,7 @@ func (c *Checker) with(pod accountlog.PodOnNode) *nodescope.Authorizer {
 	g.SetPod(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Spec: corev1.PodSpec{NodeName: pod.Node},
 	})
-	return nodescope.New(c.policy, g, nodeauthz.New(g, c.evaluator.Features), nil)
+	return nodescope.New(c.policy, c.evaluator.State.Aggregation, g, nodeauthz.New(g, c.evaluator.Features), nil)
 }
 
 // unknownObject says why the Node authorizer cannot be asked about a request; empty if it can.

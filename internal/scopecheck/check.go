@@ -103,9 +103,9 @@ func New(e *evaluate.Evaluator, scopes []*v1alpha1.NodeScope) (*Checker, error) 
 		return nil, err
 	}
 	c.policy = policy
-	c.scopes = nodescope.New(policy, e.State.Graph, e.Node, e.Restriction)
-	c.names = nodescope.New(policy, e.State.Graph, e.Node, nil)
-	c.others = nodescope.New(withoutAsNode, e.State.Graph, e.Node, nil)
+	c.scopes = nodescope.New(policy, e.State.Aggregation, e.State.Graph, e.Node, e.Restriction)
+	c.names = nodescope.New(policy, e.State.Aggregation, e.State.Graph, e.Node, nil)
+	c.others = nodescope.New(withoutAsNode, e.State.Aggregation, e.State.Graph, e.Node, nil)
 	return c, nil
 }
 
@@ -172,7 +172,7 @@ func (c *Checker) Request(r *accountlog.Request) {
 func (c *Checker) decide(r *accountlog.Request, asked *access.Request) bool {
 	answer := c.scopes.Decide(asked)
 	if !answer.Refused() {
-		return c.admit(r, asked, answer)
+		return c.admit(r, asked, answer) && c.servedAsKnown(r, asked, answer)
 	}
 	f := Finding{Outcome: Refused, Code: answer.Code, Scope: answer.Scope, Rule: answer.Rule, Request: describe(asked, false)}
 	key := findingKey{r.AccountNamespace + "/" + r.AccountName, f}
@@ -185,6 +185,21 @@ func (c *Checker) decide(r *accountlog.Request, asked *access.Request) bool {
 		key.Outcome, key.Why = Undecided, why
 	}
 	c.find(key, r, asked)
+	return false
+}
+
+// servedAsKnown reports whether a request that passes does so whichever server serves its version, or which one does is known.
+func (c *Checker) servedAsKnown(r *accountlog.Request, asked *access.Request, answer nodescope.Answer) bool {
+	if answer.Uses&nodescope.UsesAPIServices == 0 {
+		return true
+	}
+	if _, known := c.evaluator.State.Aggregation().Of(asked.Group, asked.Version); known {
+		return true
+	}
+	c.find(findingKey{r.AccountNamespace + "/" + r.AccountName, Finding{
+		Outcome: Undecided, Code: nodescope.ScopeAggregatedAPI, Scope: answer.Scope, Rule: answer.Rule,
+		Request: describe(asked, false), Why: "whether another API server serves this is not known: add what kubectl get apiservices -o yaml prints with --from",
+	}}, r, asked)
 	return false
 }
 

@@ -23,6 +23,8 @@ import (
 
 const state = `{apiVersion: v1, kind: List, items: [
 {apiVersion: v1, kind: Node, metadata: {name: a}},
+{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.x}, spec: {group: x, version: v1}},
+{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.extended}, spec: {group: extended, version: v1, service: {}}},
 {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop},
   spec: {nodeName: a, containers: [{name: c, image: i, envFrom: [{secretRef: {name: db}}]}]}},
 {apiVersion: v1, kind: Pod, metadata: {name: other, namespace: shop},
@@ -105,6 +107,32 @@ func TestOutcomes(t *testing.T) {
 		{"a created object with the node's name", named, creating(asked("a", "create things.x"), "a"), nil, "passed"},
 		{"with another name", named, creating(asked("a", "create things.x"), "b"), nil, "Refused ScopeNameNotNode"},
 		{"with a name that the log lacks", named, asked("a", "create things.x"), nil, "Undecided ScopeNameNotNode"},
+		{
+			"a created object of another API server", strings.ReplaceAll(named, "[x]", "[extended]"),
+			creating(asked("a", "create things.extended"), "a"), nil, "Refused ScopeAggregatedAPI",
+		},
+		{
+			"a single object of another API server", strings.ReplaceAll(named, "[x]", "[extended]"),
+			asked("a", "get things.extended a"), nil, "passed",
+		},
+		{
+			"a created object of a server that is not known", strings.ReplaceAll(named, "[x]", "[other]"),
+			creating(asked("a", "create things.other"), "a"), nil, "Undecided ScopeAggregatedAPI",
+		},
+		{
+			"with another name, which no server lets pass", strings.ReplaceAll(named, "[x]", "[other]"),
+			creating(asked("a", "create things.other"), "b"), nil, "Refused ScopeNameNotNode",
+		},
+		{
+			"a created object of a server that is not known, named like a pod that the log shows", strings.ReplaceAll(like, "[x]", "[other]"),
+			creating(asked("a", "create things.other shop/"), "gone"),
+			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "a"}, "Undecided ScopeAggregatedAPI",
+		},
+		{
+			"a server that is not known, and does not matter",
+			strings.ReplaceAll(named, "[x]", "[other]") + ", anywhere: [{apiGroups: [other], resources: [things], verbs: [create]}]",
+			creating(asked("a", "create things.other"), "a"), nil, "passed",
+		},
 		{"no rule", named, asked("a", "get services shop/x"), nil, "Refused ScopeNoRule"},
 		{"otherwise", "otherwise: Allow", asked("a", "get services shop/x"), nil, "passed"},
 		{"no node", named, asked("", "get things.x a"), nil, "Refused ScopeTokenWithoutNode"},

@@ -48,6 +48,7 @@ func general() []Limit {
 	return []Limit{
 		{Why: "reads (get, list and watch): admission does not see them"},
 		{Why: "writes of admission policies and of webhook configurations: no admission policy sees them"},
+		{Why: "writes to what other API servers serve (APIServices): kube-apiserver runs no admission for these"},
 		{Why: "impersonation: admission sees only the user that is impersonated"},
 	}
 }

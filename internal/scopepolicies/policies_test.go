@@ -74,7 +74,7 @@ func admits(t *testing.T, e *evaluate.Evaluator, scope *v1alpha1.NodeScope, w *n
 	policy, _ := nodescope.NewPolicy([]*nodescope.Scope{compiled})
 	var pointer atomic.Pointer[nodescope.Policy]
 	pointer.Store(policy)
-	answer := nodescope.New(&pointer, e.State.Graph, e.Node, e.Restriction).Admit(t.Context(), w)
+	answer := nodescope.New(&pointer, nil, e.State.Graph, e.Node, e.Restriction).Admit(t.Context(), w)
 	return !answer.Refused()
 }
 

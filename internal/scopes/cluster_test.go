@@ -77,7 +77,7 @@ func authorizerOf(scope *nodescope.Scope, g *graph.Graph) *nodescope.Authorizer 
 	policy.Store(current)
 	features := kubeversion.For(kubeversion.Latest)
 	restriction := noderestriction.New(state{}, nil, features)
-	return nodescope.New(&policy, g, nodeauthz.New(g, features), restriction)
+	return nodescope.New(&policy, nil, g, nodeauthz.New(g, features), restriction)
 }
 
 // state has the application's pods for NodeRestriction. What it says about writes to Node objects depends on

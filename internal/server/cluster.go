@@ -55,7 +55,7 @@ func (w *webhooks) connect(ctx context.Context) *source.Live {
 	reported := ""
 	for ctx.Err() == nil {
 		live, err := source.Watch(ctx, w.cluster, source.LiveOptions{
-			WithoutRBAC: !w.asksRBAC(), MissingChanged: w.missingChanged,
+			WithoutRBAC: !w.asksRBAC(), APIServices: w.config.Containment.NodeScopes == v1alpha1.Enabled, MissingChanged: w.missingChanged,
 			MaxStaleness: w.config.Cluster.MaxStaleness.Duration, StaleChanged: w.staleChanged, Reset: w.stateReset,
 		})
 		if err == nil {

@@ -27,6 +27,8 @@ type apiObject interface {
 // newAPIObject returns an empty object of the kind.
 func newAPIObject(k kind) apiObject {
 	switch k {
+	case kindAPIService:
+		return &apiService{}
 	case kindClusterRole:
 		return &rbacv1.ClusterRole{}
 	case kindClusterRoleBinding:
@@ -114,6 +116,9 @@ func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err e
 		s.objects.claims[key] = stamped[string]{o.Spec.VolumeName, version}
 	case *corev1.ServiceAccount:
 		s.objects.accounts[key] = stamped[types.UID]{o.UID, version}
+	case *apiService:
+		s.objects.apiServices[key] = stamped[apiServiceSpec]{o.Spec, version}
+		s.aggregation.Store(nil)
 	case *policyv1alpha1.NodeScope:
 		s.objects.scopes[key] = stamped[*policyv1alpha1.NodeScope]{o, version}
 	case *policyv1alpha1.Quarantine:
@@ -185,8 +190,11 @@ func (s *State) remove(k kind, namespace, name string) {
 	if s.Inventory != nil {
 		s.Inventory.Delete(k.String(), namespace, name)
 	}
-	if k == kindPod {
+	switch k {
+	case kindPod:
 		delete(s.objects.unnamedClaims, keyOf(namespace, name))
+	case kindAPIService:
+		s.aggregation.Store(nil)
 	}
 }
 

@@ -53,6 +53,7 @@ func newClient(cfg *rest.Config) (*client, error) {
 		admissionv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
 		resourcev1.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme,
 		certificatesv1.AddToScheme, certificatesv1beta1.AddToScheme, policyv1alpha1.AddToScheme,
+		addAPIServices,
 	} {
 		if err := add(c.scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)
@@ -117,6 +118,9 @@ func (c *client) rest(gv schema.GroupVersion) (rest.Interface, error) {
 	cfg := rest.CopyConfig(c.config)
 	cfg.GroupVersion = &gv
 	cfg.NegotiatedSerializer = c.codecs.WithoutConversion()
+	if gv == apiServiceVersion {
+		cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON // the only form of our type
+	}
 	if cfg.APIPath = "/apis"; gv.Group == "" {
 		cfg.APIPath = "/api"
 	}

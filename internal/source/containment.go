@@ -16,10 +16,10 @@ const (
 	Quarantines Kinds = 1 << kindQuarantine
 )
 
-// ContainmentKinds returns NodeScopes and Quarantines. They are custom resources: if a cluster does not
-// serve them, there are none. They only take rights away, so that an allow is in doubt if they could not
-// be read.
-func ContainmentKinds() Kinds { return NodeScopes | Quarantines }
+// ContainmentKinds returns NodeScopes and Quarantines, which are custom resources: if a cluster does not
+// serve them, there are none. With them come APIServices, where NodeScopes let less pass. All of them only take
+// rights away, so that an allow is in doubt if they could not be read.
+func ContainmentKinds() Kinds { return NodeScopes | Quarantines | APIServices }
 
 // NodeScopes returns the NodeScopes by name: metadata.name, metadata.creationTimestamp and spec. They
 // must not be changed. A State of [Watch] has none.
@@ -52,11 +52,12 @@ func (s *State) missContainment(file string, h *snapshotHeader) {
 	if h.Containment {
 		return
 	}
-	for k := range kindCount {
+	serves := func(k kind) bool {
 		info := k.describe()
-		if info.containment && slices.ContainsFunc(h.Resources, func(r APIResource) bool {
-			return r.Group == info.group && r.Name == info.resource
-		}) {
+		return slices.ContainsFunc(h.Resources, func(r APIResource) bool { return r.Group == info.group && r.Name == info.resource })
+	}
+	for k := range kindCount {
+		if k.describe().containment && serves(k) && (k != kindAPIService || serves(kindNodeScope)) {
 			s.markMissing(k, "the snapshot "+file+" is of an older version, which does not have them; take it again")
 		}
 	}

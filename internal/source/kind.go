@@ -17,7 +17,8 @@ import (
 type kind uint8
 
 const (
-	kindCSIDriver kind = iota
+	kindAPIService kind = iota
+	kindCSIDriver
 	kindClusterRole
 	kindClusterRoleBinding
 	kindMutatingWebhookConfiguration
@@ -57,12 +58,17 @@ type kindInfo struct {
 	rbac bool
 	// inventory is true for kinds that only an inventory needs.
 	inventory bool
-	// containment is true for NodeScopes and Quarantines. [Watch] does not read them.
+	// containment is true for NodeScopes and Quarantines, and for what only answers by NodeScopes depend on. [Watch]
+	// does not read them, but for APIServices if it is asked to.
 	containment bool
 }
 
 // kinds is a table and never changes.
 var kinds = [kindCount]kindInfo{
+	kindAPIService: {
+		name: "APIService", group: apiServiceVersion.Group, resource: "apiservices",
+		versions: []string{apiServiceVersion.Version, "v1beta1"}, containment: true,
+	},
 	kindClusterRole: {name: "ClusterRole", group: rbacv1.GroupName, resource: "clusterroles", versions: []string{"v1"}, rbac: true},
 	kindClusterRoleBinding: {
 		name: "ClusterRoleBinding", group: rbacv1.GroupName, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true,

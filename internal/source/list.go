@@ -44,6 +44,8 @@ type LiveOptions struct {
 	// WithoutRBAC makes [Watch] skip roles and bindings, for callers that do not use
 	// the RBAC authorizer. They need no right to read them.
 	WithoutRBAC bool
+	// APIServices makes [Watch] follow them, for [State.Aggregation].
+	APIServices bool
 	// MaxStaleness is the age beyond which the state of a kind counts as unknown
 	// to [Live.TooOld]. 0 is no limit; the state is then never compared with the
 	// cluster.

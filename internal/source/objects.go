@@ -33,12 +33,13 @@ func keyOf(namespace, objectName string) objectKey {
 // pods and volumes may have hundreds of thousands of entries, so they hold small
 // records.
 type objects struct {
-	pods     map[objectKey]podRecord
-	volumes  map[objectKey]volumeRecord
-	nodes    map[objectKey]stamped[NodeInfo]
-	claims   map[objectKey]stamped[string] // the volume's name
-	accounts map[objectKey]stamped[types.UID]
-	drivers  map[objectKey]stamped[[]storagev1.TokenRequest]
+	pods        map[objectKey]podRecord
+	volumes     map[objectKey]volumeRecord
+	nodes       map[objectKey]stamped[NodeInfo]
+	claims      map[objectKey]stamped[string] // the volume's name
+	accounts    map[objectKey]stamped[types.UID]
+	drivers     map[objectKey]stamped[[]storagev1.TokenRequest]
+	apiServices map[objectKey]stamped[apiServiceSpec]
 	// scopes and quarantines are kept whole. They are few.
 	scopes      map[objectKey]stamped[*policyv1alpha1.NodeScope]
 	quarantines map[objectKey]stamped[*policyv1alpha1.Quarantine]
@@ -86,6 +87,7 @@ func newObjects() objects {
 		claims:        map[objectKey]stamped[string]{},
 		accounts:      map[objectKey]stamped[types.UID]{},
 		drivers:       map[objectKey]stamped[[]storagev1.TokenRequest]{},
+		apiServices:   map[objectKey]stamped[apiServiceSpec]{},
 		scopes:        map[objectKey]stamped[*policyv1alpha1.NodeScope]{},
 		quarantines:   map[objectKey]stamped[*policyv1alpha1.Quarantine]{},
 		seed:          maphash.MakeSeed(),
@@ -140,6 +142,8 @@ func (o *objects) table(k kind) table {
 		return records[stamped[types.UID]](o.accounts)
 	case kindCSIDriver:
 		return records[stamped[[]storagev1.TokenRequest]](o.drivers)
+	case kindAPIService:
+		return records[stamped[apiServiceSpec]](o.apiServices)
 	case kindNodeScope:
 		return records[stamped[*policyv1alpha1.NodeScope]](o.scopes)
 	case kindQuarantine:

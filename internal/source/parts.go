@@ -60,7 +60,7 @@ func Open(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*State, erro
 		p.done = opts.ReadDone
 	}
 	l.state.parts, l.state.facts.complete = p, false
-	if err := l.state.Read(Part{Kinds: ContainmentKinds()}); err != nil {
+	if err := l.state.Read(Part{Kinds: NodeScopes | Quarantines}); err != nil {
 		return nil, err
 	}
 	return l.state, nil

@@ -21,6 +21,8 @@ func newShape(k kind, forInventory bool) shape {
 		return s
 	}
 	switch k {
+	case kindAPIService:
+		return &apiServiceShape{}
 	case kindPod:
 		return &podShape{}
 	case kindPersistentVolume:

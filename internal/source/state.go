@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -38,6 +40,9 @@ type State struct {
 	// Origin says where the state is from, for people: "cluster
 	// https://10.0.0.1:6443", "file cluster.yaml and 2 more".
 	Origin string
+
+	// aggregation is nil if it has to be made from the objects again.
+	aggregation atomic.Pointer[nodescope.Aggregation]
 
 	mu      sync.RWMutex
 	objects objects
@@ -182,6 +187,7 @@ func (s *State) markMissing(k kind, reason string) (Missing, bool) {
 	defer s.mu.Unlock()
 	_, known := s.facts.missing[k]
 	s.facts.missing[k] = m
+	s.aggregation.Store(nil)
 	return m, !known
 }
 
@@ -191,5 +197,6 @@ func (s *State) clearMissing(k kind) (Missing, bool) {
 	defer s.mu.Unlock()
 	m, known := s.facts.missing[k]
 	delete(s.facts.missing, k)
+	s.aggregation.Store(nil)
 	return m, known
 }

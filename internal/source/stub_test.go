@@ -397,7 +397,8 @@ func (s *stubServer) list(w http.ResponseWriter, r *http.Request, gv string, inf
 	if info.Name == "secrets" {
 		s.t.Error("the data of secrets was requested")
 	}
-	if parseGV(gv).Group == policyv1alpha1.Group { // custom resources have no protobuf
+	// Custom resources have no protobuf.
+	if parseGV(gv).Group == policyv1alpha1.Group || !strings.Contains(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
 		list["kind"], list["apiVersion"] = info.Kind+"List", gv
 		s.write(w, http.StatusOK, list)
 		return

@@ -54,6 +54,8 @@ func trim(o apiObject, forInventory bool) {
 			ObjectMeta: named(&o.ObjectMeta),
 			Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: o.Spec.NodeName},
 		}
+	case *apiService:
+		*o = apiService{ObjectMeta: named(&o.ObjectMeta), Spec: o.Spec}
 	case *policyv1alpha1.NodeScope, *policyv1alpha1.Quarantine:
 		trimContainment(o)
 	case *corev1.Namespace, *corev1.Secret, *admissionv1.ValidatingWebhookConfiguration, *admissionv1.MutatingWebhookConfiguration,

@@ -74,7 +74,7 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 		epoch: newEpoch(ctx), ages: staleness.NewDeadlines(int(kindCount), opts.now()),
 	}
 	for k := range kindCount {
-		if (!opts.WithoutRBAC || !k.describe().rbac) && !k.describe().inventory && !k.describe().containment {
+		if opts.follows(k) {
 			l.pending[k] = nil
 			l.statuses[k] = &kindStatus{Watched: Watched{Resource: k.describe().groupResource()}}
 		}
@@ -87,6 +87,18 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 		l.wg.Go(func() { l.watchClusterUID(ctx) })
 	}
 	return l, nil
+}
+
+// follows reports whether [Watch] reads a kind.
+func (o LiveOptions) follows(k kind) bool {
+	switch info := k.describe(); {
+	case k == kindAPIService:
+		return o.APIServices
+	case info.rbac:
+		return !o.WithoutRBAC
+	default:
+		return !info.inventory && !info.containment
+	}
 }
 
 // State returns the state, which keeps changing. Until [Live.Synced] it is

@@ -49,8 +49,8 @@ func TestConfigurationOfContainment(t *testing.T) {
 func TestRightsOfContainment(t *testing.T) {
 	for folder, want := range map[string][]string{
 		"containment": {
-			"get nodescopes", "get quarantines", "list nodes", "list nodescopes", "list quarantines",
-			"update nodescopes/status", "update quarantines/status", "watch nodes", "watch nodescopes", "watch quarantines",
+			"get nodescopes", "get quarantines", "list apiservices", "list nodes", "list nodescopes", "list quarantines",
+			"update nodescopes/status", "update quarantines/status", "watch apiservices", "watch nodes", "watch nodescopes", "watch quarantines",
 		},
 		"containment/bootstrap": {
 			"get quarantines", "list nodes", "list quarantines", "update quarantines/status",

@@ -101,7 +101,7 @@ func change(answers map[mode]answer) string {
 func codeOf(a answer) verdict.Code {
 	for _, code := range []verdict.Code{
 		nodescope.ScopeTokenWithoutNode, nodescope.ScopeNoRule, nodescope.ScopeNotAsNode, nodescope.ScopeNameNotNode,
-		nodescope.ScopeSelectorRequired, nodescope.ScopePodNotOnNode,
+		nodescope.ScopeSelectorRequired, nodescope.ScopePodNotOnNode, nodescope.ScopeAggregatedAPI,
 	} {
 		if strings.Contains(a.message(), nodescope.Summary(code)) {
 			return code
