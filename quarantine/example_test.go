@@ -13,7 +13,7 @@ import (
 // A quarantined node is cut off together with the tokens of its pods.
 func Example() {
 	now := time.Now()
-	set, _ := quarantine.NewSet([]*v1alpha1.Quarantine{{Spec: v1alpha1.QuarantineSpec{Node: "worker-1"}}}, 1, now)
+	set, _ := quarantine.NewSet([]*v1alpha1.Quarantine{{Spec: v1alpha1.QuarantineSpec{Node: "worker-1"}}}, quarantine.Limit{Nodes: 1}, now)
 	user, groups := nodeidentity.User("worker-1")
 	fmt.Println(set.Decide(&access.Request{User: user, Groups: groups, Verb: "get", Path: "/healthz"}, now).Code)
 	for _, node := range []string{"worker-1", "worker-2"} {

@@ -1,12 +1,12 @@
 package quarantine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
@@ -35,54 +35,65 @@ type rule struct {
 	accounts []v1alpha1.Subject
 }
 
-// NewSet returns the set of some Quarantines that are valid. Those that hold already, by the condition
-// Accepted in their status, continue to hold. Others begin to hold as long as no more than maxNodes
-// nodes are quarantined: the oldest first, and of two created at the same time, the one whose name comes
-// first. The rest is returned as excess. Expired ones at the given time are left out, and count for
-// nothing. The objects must not be changed afterwards.
+// Limit limits how many nodes are quarantined at the same time.
+type Limit struct {
+	// Nodes is how many nodes may be quarantined.
+	Nodes int
+	// Kept is how many may stay quarantined, if the servers have accepted their Quarantines. Less than Nodes means
+	// Nodes. A greater number keeps Quarantines in force although the cluster has lost nodes.
+	Kept int
+}
+
+// NewSet returns the set of some Quarantines that are valid. Which of them are in force depends only on the
+// objects, the limit and the time, so that servers that know the same objects agree: first those that the servers
+// have accepted, by the condition Accepted in their status, up to limit.Kept nodes; then the others, up to
+// limit.Nodes. In both, the oldest come first; of two created at the same time, the one whose name comes first.
+// The rest is returned as excess. Expired ones at the given time are left out, and count for nothing. The objects
+// must not be changed afterwards.
 //
-// So a cluster that loses nodes, because somebody stops machines, ends no Quarantine.
-func NewSet(objects []*v1alpha1.Quarantine, maxNodes int, now time.Time) (s *Set, excess []*v1alpha1.Quarantine) {
+// Conditions that say the result do not change it.
+func NewSet(objects []*v1alpha1.Quarantine, limit Limit, now time.Time) (s *Set, excess []*v1alpha1.Quarantine) {
 	s = &Set{byNode: map[string][]*entry{}, byCredential: map[string][]*entry{}}
-	objects = slices.Clone(objects)
-	slices.SortFunc(objects, before)
+	objects = slices.DeleteFunc(slices.Clone(objects), func(q *v1alpha1.Quarantine) bool {
+		end := q.Spec.ExpirationTime
+		return end != nil && !now.Before(end.Time)
+	})
+	slices.SortFunc(objects, older)
+	nodes := limit.choose(objects)
 	for _, object := range objects {
-		e := newEntry(object)
-		node := object.Spec.Node
-		switch {
-		case e.ended(now):
+		switch node, credential := object.Spec.Node, object.Spec.Credential; {
 		case node == "":
-			s.byCredential[object.Spec.Credential] = append(s.byCredential[object.Spec.Credential], e)
-		case !holds(object) && len(s.byNode[node]) == 0 && len(s.byNode) >= maxNodes:
-			excess = append(excess, object)
+			s.byCredential[credential] = append(s.byCredential[credential], newEntry(object))
+		case nodes[node]:
+			s.byNode[node] = append(s.byNode[node], newEntry(object))
 		default:
-			s.byNode[node] = append(s.byNode[node], e)
+			excess = append(excess, object)
 		}
 	}
 	return s, excess
 }
 
-// holds reports whether the servers have accepted a Quarantine.
-func holds(q *v1alpha1.Quarantine) bool {
-	return meta.IsStatusConditionTrue(q.Status.Conditions, v1alpha1.ConditionAccepted)
-}
-
-// before orders Quarantines: those that hold, then by age.
-func before(a, b *v1alpha1.Quarantine) int {
-	switch {
-	case holds(a) && !holds(b):
-		return -1
-	case holds(b) && !holds(a):
-		return 1
+// choose returns the nodes that are quarantined, of objects by age that have not expired.
+func (l Limit) choose(objects []*v1alpha1.Quarantine) map[string]bool {
+	nodes := map[string]bool{}
+	for _, pass := range []struct {
+		accepted bool
+		room     int
+	}{{true, max(l.Nodes, l.Kept)}, {false, l.Nodes}} {
+		for _, object := range objects {
+			if node := object.Spec.Node; node != "" && object.Accepted() == pass.accepted && len(nodes) < pass.room {
+				nodes[node] = true
+			}
+		}
 	}
-	return older(a, b)
+	return nodes
 }
 
 func older(a, b *v1alpha1.Quarantine) int {
-	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Or(
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name),
+		strings.Compare(string(a.UID), string(b.UID)),
+	)
 }
 
 func newEntry(object *v1alpha1.Quarantine) *entry {

@@ -2,6 +2,8 @@ package quarantine_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,7 +121,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"a request must pass every one",
-			[]*v1alpha1.Quarantine{ofNode("a", allowing(pods)), ofNode("a", func(q *v1alpha1.Quarantine) { q.Name = "second" })},
+			[]*v1alpha1.Quarantine{ofNode("a", allowing(pods)), ofNode("a", named("second"))},
 			kubelet("a"), quarantine.NodeQuarantined,
 		},
 		{
@@ -130,7 +132,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			// The set was made when none had ended.
-			set, excess := quarantine.NewSet(tc.set, 10, now.Add(-time.Hour))
+			set, excess := quarantine.NewSet(tc.set, quarantine.Limit{Nodes: 10}, now.Add(-time.Hour))
 			got := set.Decide(tc.req, now)
 			refused := tc.code == quarantine.NodeQuarantined || tc.code == quarantine.CredentialQuarantined
 			if got.Code != tc.code || (got.Decision == verdict.Deny) != refused || got.Decision == verdict.Allow || len(excess) > 0 {
@@ -149,14 +151,14 @@ func TestTheOldestNodesCount(t *testing.T) {
 		objects = append(objects, ofNode(fmt.Sprint("n", i), created(now.Add(-time.Duration(i)*time.Minute))))
 	}
 	expired := ofNode("expired", created(now.Add(-time.Hour)), until(now))
-	again := ofNode("n4", created(now), func(q *v1alpha1.Quarantine) { q.Name = "again" })
+	again := ofNode("n4", created(now), named("again"))
 	objects = append(objects, expired, again)
-	set, excess := quarantine.NewSet(objects, 2, now)
-	var named []string
+	set, excess := quarantine.NewSet(objects, quarantine.Limit{Nodes: 2}, now)
+	var names []string
 	for _, q := range excess {
-		named = append(named, q.Name)
+		names = append(names, q.Name)
 	}
-	if got := strings.Join(named, " "); got != "node-n2 node-n1 node-n0" {
+	if got := strings.Join(names, " "); got != "node-n2 node-n1 node-n0" {
 		t.Errorf("excess: %s", got)
 	}
 	for name, want := range map[string]bool{"n4": true, "n3": true, "n2": false, "expired": false} {
@@ -169,26 +171,114 @@ func TestTheOldestNodesCount(t *testing.T) {
 	}
 }
 
-// TestWhatHoldsContinuesToHold: neither fewer nodes nor older Quarantines end it.
-func TestWhatHoldsContinuesToHold(t *testing.T) {
-	holding := func(q *v1alpha1.Quarantine) {
-		q.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
+func named(name string) func(*v1alpha1.Quarantine) {
+	return func(q *v1alpha1.Quarantine) { q.Name = name }
+}
+
+func says(status metav1.ConditionStatus) func(*v1alpha1.Quarantine) {
+	return func(q *v1alpha1.Quarantine) {
+		q.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: status}}
 	}
-	objects := []*v1alpha1.Quarantine{
-		ofNode("old", created(now.Add(-time.Hour))), ofNode("a", created(now), holding), ofNode("b", created(now), holding),
-		ofNode("ended", holding, until(now)),
-	}
-	set, excess := quarantine.NewSet(objects, 1, now)
-	if len(excess) != 1 || excess[0].Name != "node-old" {
-		t.Errorf("excess: %v", excess)
-	}
-	for name, want := range map[string]bool{"a": true, "b": true, "old": false, "ended": false} {
-		if _, got := set.Node(name, now); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	if _, excess := quarantine.NewSet(objects, 3, now); len(excess) != 0 {
-		t.Errorf("with room for three: %v", excess)
+}
+
+func TestWhichNodesAreQuarantined(t *testing.T) {
+	accepted, refused := says(metav1.ConditionTrue), says(metav1.ConditionFalse)
+	early, late := created(now.Add(-time.Hour)), created(now)
+	for _, tc := range []struct {
+		rule    string
+		objects []*v1alpha1.Quarantine
+		limit   quarantine.Limit
+		want    string
+	}{
+		{"the oldest", []*v1alpha1.Quarantine{ofNode("a", late), ofNode("b", early)}, quarantine.Limit{Nodes: 1}, "b"},
+		{"of the same time, by name", []*v1alpha1.Quarantine{ofNode("b", late), ofNode("a", late)}, quarantine.Limit{Nodes: 1}, "a"},
+		{
+			"of the same name, by UID",
+			[]*v1alpha1.Quarantine{
+				ofNode("a", named("same"), func(q *v1alpha1.Quarantine) { q.UID = "2" }),
+				ofNode("b", named("same"), func(q *v1alpha1.Quarantine) { q.UID = "1" }),
+			},
+			quarantine.Limit{Nodes: 1},
+			"b",
+		},
+		{
+			"accepted ones before older ones",
+			[]*v1alpha1.Quarantine{ofNode("a", early), ofNode("b", late, accepted)},
+			quarantine.Limit{Nodes: 1},
+			"b",
+		},
+		{
+			"accepted ones of any generation",
+			[]*v1alpha1.Quarantine{ofNode("a", early), ofNode("b", late, accepted, func(q *v1alpha1.Quarantine) { q.Generation = 2 })},
+			quarantine.Limit{Nodes: 1},
+			"b",
+		},
+		{
+			"not more accepted ones than the limit",
+			[]*v1alpha1.Quarantine{ofNode("c", accepted), ofNode("b", accepted), ofNode("a", accepted), ofNode("d", accepted)},
+			quarantine.Limit{Nodes: 2},
+			"a b",
+		},
+		{
+			"the oldest accepted ones",
+			[]*v1alpha1.Quarantine{ofNode("a", late, accepted), ofNode("b", early, accepted)},
+			quarantine.Limit{Nodes: 1},
+			"b",
+		},
+		{
+			"refused ones, if there is room",
+			[]*v1alpha1.Quarantine{ofNode("a", refused), ofNode("b", late)},
+			quarantine.Limit{Nodes: 2},
+			"a b",
+		},
+		{
+			"accepted ones, as many as are kept",
+			[]*v1alpha1.Quarantine{ofNode("a", accepted), ofNode("b", accepted), ofNode("c", accepted)},
+			quarantine.Limit{Nodes: 1, Kept: 2},
+			"a b",
+		},
+		{
+			"what is kept is not for others",
+			[]*v1alpha1.Quarantine{ofNode("a", accepted), ofNode("b", early)},
+			quarantine.Limit{Nodes: 1, Kept: 2},
+			"a",
+		},
+		{
+			"fewer that are kept do not lower the limit",
+			[]*v1alpha1.Quarantine{ofNode("a", accepted), ofNode("b", accepted)},
+			quarantine.Limit{Nodes: 2, Kept: 1},
+			"a b",
+		},
+		{
+			"expired ones do not count",
+			[]*v1alpha1.Quarantine{ofNode("a", accepted, until(now)), ofNode("b")},
+			quarantine.Limit{Nodes: 1},
+			"b",
+		},
+		{
+			"several of one node count once",
+			[]*v1alpha1.Quarantine{ofNode("a"), ofNode("a", late, named("again")), ofNode("b", early)},
+			quarantine.Limit{Nodes: 2},
+			"a b",
+		},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			set, excess := quarantine.NewSet(tc.objects, tc.limit, now)
+			nodes := map[string]bool{}
+			for _, q := range tc.objects {
+				if by, ok := set.Node(q.Spec.Node, now); ok {
+					nodes[by.Spec.Node] = true
+				}
+			}
+			if got := strings.Join(slices.Sorted(maps.Keys(nodes)), " "); got != tc.want {
+				t.Errorf("quarantined: %s, want %s", got, tc.want)
+			}
+			for _, q := range excess {
+				if nodes[q.Spec.Node] {
+					t.Errorf("%s exceeds the limit, and its node is quarantined", q.Name)
+				}
+			}
+		})
 	}
 }
 
@@ -203,13 +293,13 @@ func TestNoSetIsEmpty(t *testing.T) {
 	if _, found := set.Credential(certificate, now); found {
 		t.Error("a credential is quarantined")
 	}
-	if some, _ := quarantine.NewSet([]*v1alpha1.Quarantine{ofNode("a")}, 1, now); some.Empty() || !set.Empty() {
+	if some, _ := quarantine.NewSet([]*v1alpha1.Quarantine{ofNode("a")}, quarantine.Limit{Nodes: 1}, now); some.Empty() || !set.Empty() {
 		t.Error("a set with a Quarantine is empty, or one without is not")
 	}
 }
 
 func TestDecideDoesNotAllocate(t *testing.T) {
-	set, _ := quarantine.NewSet([]*v1alpha1.Quarantine{ofNode("a")}, 1, now)
+	set, _ := quarantine.NewSet([]*v1alpha1.Quarantine{ofNode("a")}, quarantine.Limit{Nodes: 1}, now)
 	for _, req := range []*access.Request{kubelet("a"), kubelet("b"), pod("a"), pod("b")} {
 		if n := testing.AllocsPerRun(100, func() { set.Decide(req, now) }); n != 0 {
 			t.Errorf("%s: %v allocations", req.User, n)

@@ -214,7 +214,7 @@ func TestQuarantinesRefuseTheProbes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		set, _ := quarantine.NewSet([]*policyv1alpha1.Quarantine{object}, 1, now)
+		set, _ := quarantine.NewSet([]*policyv1alpha1.Quarantine{object}, quarantine.Limit{Nodes: 1}, now)
 		for _, p := range probesOf(object) {
 			req := &access.Request{
 				User: p.spec.User, Groups: p.spec.Groups, Verb: p.spec.ResourceAttributes.Verb, ResourceRequest: true,
@@ -226,7 +226,7 @@ func TestQuarantinesRefuseTheProbes(t *testing.T) {
 			if answer := set.Decide(req, now); answer.Decision != verdict.Deny || answer.Code != p.code {
 				t.Errorf("%s, %s: %+v", target, p.of, answer)
 			}
-			if other, _ := quarantine.NewSet(nil, 1, now); other.Decide(req, now).Decision == verdict.Deny {
+			if other, _ := quarantine.NewSet(nil, quarantine.Limit{Nodes: 1}, now); other.Decide(req, now).Decision == verdict.Deny {
 				t.Errorf("%s, %s: refused without a Quarantine", target, p.of)
 			}
 			if quarantine.Summary(p.code) == "" {
@@ -277,7 +277,7 @@ func TestWhatAllowLetsThrough(t *testing.T) {
 			if errs := quarantine.Validate(object); len(errs) > 0 {
 				t.Fatalf("--allow %s: %v", word, errs)
 			}
-			set, _ := quarantine.NewSet([]*policyv1alpha1.Quarantine{object}, 1, now)
+			set, _ := quarantine.NewSet([]*policyv1alpha1.Quarantine{object}, quarantine.Limit{Nodes: 1}, now)
 			for user, mayPass := range map[string]bool{
 				"system:node:worker-1": true, "system:serviceaccount:kube-system:agent": false,
 			} {

@@ -185,8 +185,8 @@ func FuzzReadPage(f *testing.F) {
 			if !r.tooLarge() && r.spec == nil || len(r.spec) > maxSpec || len(r.spec) != r.room {
 				t.Errorf("%s has a spec of %d bytes, and %d are kept", r.Name, r.size, len(r.spec))
 			}
-			newScopes().compile([]ranked{r}, time.Now())
-			newQuarantines(func() (int, bool) { return 1, true }).compile([]ranked{r}, time.Now())
+			newScopes().compile(t.Context(), []ranked{r}, time.Now())
+			newQuarantines(func() (int, bool) { return 1, true }, nil).compile(t.Context(), []ranked{r}, time.Now())
 		}
 	})
 }
@@ -202,13 +202,13 @@ func BenchmarkCompileQuarantines(b *testing.B) {
 	}
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			newQuarantines(func() (int, bool) { return maxObjects, true }).compile(objects, time.Now())
+			newQuarantines(func() (int, bool) { return maxObjects, true }, nil).compile(b.Context(), objects, time.Now())
 		}
 	})
 	b.Run("again", func(b *testing.B) {
-		q := newQuarantines(func() (int, bool) { return maxObjects, true })
+		q := newQuarantines(func() (int, bool) { return maxObjects, true }, nil)
 		for b.Loop() {
-			q.compile(objects, time.Now())
+			q.compile(b.Context(), objects, time.Now())
 		}
 	})
 }

@@ -29,8 +29,9 @@ type cluster struct {
 	t *testing.T
 
 	mu sync.Mutex
-	// down is a part of the paths that are not served; empty for none.
-	down string
+	// down is a part of the paths that are not served, and forbidden of those that are forbidden to a method; empty
+	// for none.
+	down, method, forbidden string
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -40,6 +41,9 @@ func newCluster(t *testing.T) *cluster {
 		defer c.mu.Unlock()
 		if c.down != "" && strings.Contains(r.URL.Path, c.down) {
 			return fakeapiserver.Unavailable
+		}
+		if c.forbidden != "" && r.Method == c.method && strings.Contains(r.URL.Path, c.forbidden) {
+			return fakeapiserver.Forbidden
 		}
 		return fakeapiserver.NoFault
 	}})
@@ -52,6 +56,12 @@ func (c *cluster) outage(paths string) {
 	c.down = paths
 	c.mu.Unlock()
 	c.Disconnect()
+}
+
+func (c *cluster) forbid(method, paths string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.method, c.forbidden = method, paths
 }
 
 func path(resource, name string) string {
@@ -131,6 +141,8 @@ type recorder struct {
 	changes  []containment.Change
 	reach    []string
 	failures []error
+	// unrecorded are the errors of the record of quarantined nodes; nil when it can be used again.
+	unrecorded []error
 }
 
 func (r *recorder) ContainmentChanged(c containment.Change) {
@@ -149,6 +161,18 @@ func (r *recorder) ContainmentWriteFailed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures = append(r.failures, err)
+}
+
+func (r *recorder) ContainmentUnrecorded(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unrecorded = append(r.unrecorded, err)
+}
+
+func (r *recorder) ofRecord() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.unrecorded)
 }
 
 func (r *recorder) all() []containment.Change {
@@ -231,10 +255,24 @@ func expectCounts(t *testing.T, live *containment.Live, resource, want string) {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true,
-		func(context.Context) (bool, error) { return condition(), nil })
+	eventuallyNothing(t, what, func() string {
+		if condition() {
+			return ""
+		}
+		return "it is not so"
+	})
+}
+
+// eventuallyNothing waits until nothing is missing any more.
+func eventuallyNothing(t *testing.T, what string, missing func() string) {
+	t.Helper()
+	var last string
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = missing()
+		return last == "", nil
+	})
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		t.Fatalf("%s: %v: %s", what, err, last)
 	}
 }
 

@@ -28,6 +28,9 @@ type Options struct {
 	// MaxQuarantinedNodes returns how many nodes may be quarantined at once; false if that is not
 	// known yet. One node always may be. Nil means that there is no limit.
 	MaxQuarantinedNodes func() (limit int, known bool)
+	// Record records how many nodes are quarantined in the ConfigMap kube-system/node-authorizer-quarantined-nodes,
+	// so that as many stay quarantined when the limit falls. Without it, a lower limit ends quarantines.
+	Record bool
 	// MaxStaleness is the maximum age of what is used for decisions; 0 means no limit.
 	MaxStaleness time.Duration
 	// Observer is optional.
@@ -64,7 +67,7 @@ func New(opts Options) (*Live, error) {
 	if opts.MaxQuarantinedNodes == nil {
 		opts.MaxQuarantinedNodes = func() (int, bool) { return maxObjects, true }
 	}
-	l := &Live{opts: opts, scopes: newScopes(), quarantines: newQuarantines(opts.MaxQuarantinedNodes)}
+	l := &Live{opts: opts, scopes: newScopes()}
 	config := rest.CopyConfig(opts.Cluster)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
@@ -74,6 +77,11 @@ func New(opts Options) (*Live, error) {
 	if l.rest, l.parameters, err = newREST(config); err != nil {
 		return nil, err
 	}
+	var kept *record
+	if opts.Record {
+		kept = &record{client: client, report: reportOnce(opts.Observer.ContainmentUnrecorded)}
+	}
+	l.quarantines = newQuarantines(opts.MaxQuarantinedNodes, kept)
 	l.events = objectevents.New(client, opts.Now, opts.Observer.ContainmentWriteFailed)
 	if opts.NodeScopes {
 		l.ofScopes = l.newFollower(v1alpha1.NodeScopeResource, v1alpha1.NodeScopeKind, l.scopes)
@@ -121,19 +129,20 @@ func (l *Live) NodeScopesFresh() error {
 }
 
 // QuarantinesFresh returns an error if the quarantines must not be used for decisions. It is also
-// one if the number of nodes decides about them and is not known.
+// one if the limit decides about them and is not known.
 func (l *Live) QuarantinesFresh() error {
 	if l.ofQuarantines == nil {
 		return nil
 	}
 	err := l.ofQuarantines.fresh()
 	if err == nil && l.quarantines.undecided.Load() {
-		err = errNodesUnknown
+		err = errLimitUnknown
 	}
 	return err
 }
 
-var errNodesUnknown = errors.New("the number of nodes, on which the limit of quarantined nodes depends, is not known yet")
+var errLimitUnknown = errors.New("the limit of quarantined nodes is not known yet: the nodes have not been counted, or ConfigMap " +
+	RecordNamespace + "/" + RecordName + " has not been read")
 
 // Fresh joins the errors of NodeScopesFresh and QuarantinesFresh.
 func (l *Live) Fresh() error { return errors.Join(l.NodeScopesFresh(), l.QuarantinesFresh()) }

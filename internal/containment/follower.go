@@ -30,8 +30,9 @@ const (
 
 // compiler turns objects into what is enforced. Only one goroutine calls it.
 type compiler interface {
-	// compile publishes what is enforced, and returns what became of each object.
-	compile(objects []ranked, now time.Time) []outcome
+	// compile publishes what is enforced, and returns what became of each object; nil if that cannot be said
+	// yet.
+	compile(ctx context.Context, objects []ranked, now time.Time) []outcome
 	// due reports whether the same objects have another result now.
 	due(now time.Time) bool
 }
@@ -172,9 +173,13 @@ func (f *follower) apply(ctx context.Context) {
 	if !ok {
 		return
 	}
-	outcomes := f.compiler.compile(objects, f.opts.Now())
+	outcomes := f.compiler.compile(ctx, objects, f.opts.Now())
 	f.synced.Store(true)
+	if outcomes == nil {
+		return
+	}
 	f.writer.want(outcomes)
+	f.store.compiled()
 	recordBroken(f.events, f.kind, f.reports.changed(outcomes))
 	f.readDropped(ctx, objects)
 }

@@ -32,9 +32,6 @@ type status struct {
 	condition metav1.Condition
 }
 
-// accepted reports whether servers have said that they use the object.
-func (s status) accepted() bool { return s.condition.Status == metav1.ConditionTrue }
-
 // DeepCopyObject implements runtime.Object. Objects are immutable.
 func (o *object) DeepCopyObject() runtime.Object {
 	if o == nil {

@@ -32,6 +32,8 @@ type outcome struct {
 	Message string
 	// target is what a quarantine cuts off, and reason why: for the log.
 	target, reason string
+	// limited is set if the limit of quarantined nodes decided.
+	limited bool
 }
 
 // broken reports whether someone has to change the object.

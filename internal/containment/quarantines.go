@@ -1,7 +1,9 @@
 package containment
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,10 +17,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// quarantines compiles Quarantines. Only one goroutine compiles.
+// quarantines compiles Quarantines. What is in force depends only on the objects with their statuses, on the limit
+// and on the record: servers that know the same give the same answers, whatever they saw before. A server enforces
+// at once what the limit allows, and the status then keeps the place. The statuses that follow from a result do not
+// change it, so that servers come to agree, in whatever order they see what others write.
+//
+// Only one goroutine compiles.
 type quarantines struct {
 	// maxNodes returns how many nodes may be quarantined; false if that is not known yet.
 	maxNodes func() (int, bool)
+	record   *record
 	set      *atomic.Pointer[quarantine.Set]
 	known    map[types.UID]*entry
 
@@ -26,9 +34,9 @@ type quarantines struct {
 	undecided atomic.Bool
 	// nodes is the number of quarantined nodes.
 	nodes atomic.Int64
-	// limit is the limit that was applied, and limited whether it may decide.
-	limit   int
-	limited bool
+	// limit is the limit that was applied, if limitKnown; limited is whether it may decide.
+	limit               int
+	limitKnown, limited bool
 	// ends is when the next quarantine ends; zero if none does.
 	ends time.Time
 }
@@ -40,60 +48,62 @@ type entry struct {
 	use     *v1alpha1.Quarantine
 	code    verdict.Code
 	message string
-	// holds is set if the quarantine was enforced before: the limit does not end it.
-	holds bool
 }
 
-func newQuarantines(maxNodes func() (int, bool)) *quarantines {
-	q := &quarantines{maxNodes: maxNodes, set: new(atomic.Pointer[quarantine.Set]), known: map[types.UID]*entry{}}
+func newQuarantines(maxNodes func() (int, bool), record *record) *quarantines {
+	q := &quarantines{maxNodes: maxNodes, record: record, set: new(atomic.Pointer[quarantine.Set]), known: map[types.UID]*entry{}}
 	q.set.Store(new(quarantine.Set))
 	return q
 }
 
-// compile implements compiler.
-func (q *quarantines) compile(objects []ranked, now time.Time) []outcome {
+// compile implements compiler. While it is not known how many nodes may be quarantined, it returns no outcome
+// that depends on it, and while the record should change and does not answer, none at all.
+func (q *quarantines) compile(ctx context.Context, objects []ranked, now time.Time) []outcome {
 	known, outcomes := make(map[types.UID]*entry, len(objects)), make([]outcome, 0, len(objects))
 	var use []*v1alpha1.Quarantine
 	for _, o := range objects {
 		next := q.read(&o)
-		if was := q.known[o.UID]; was != nil {
-			next.holds = was.holds
-		} else {
-			next.holds = o.status.accepted()
-		}
 		known[o.UID] = next
 		if next.use != nil {
-			next.use = holding(next.use, next.holds)
+			next.use = withStatus(next.use, o.status)
 			use = append(use, next.use)
 		}
 		outcomes = append(outcomes, outcome{object: o.object, Code: next.code, Message: next.message})
 	}
 	q.known = known
-	limit, isKnown := q.maxNodes()
-	set, excess := quarantine.NewSet(use, max(limit, 1), now)
-	nodes, _ := set.Len()
-	q.nodes.Store(int64(nodes))
-	// One node always may be quarantined, so that the limit decides about more only.
-	q.limited = nodes > 1 || len(excess) > 0
-	q.limit = limit
-	q.undecided.Store(q.limited && !isKnown)
-	q.set.Store(set)
+	q.limit, q.limitKnown = q.maxNodes()
+	excess, short := q.publish(use, now)
+	if q.record.settle(ctx, int(q.nodes.Load()), q.limit, short, now) {
+		excess, short = q.publish(use, now)
+	}
 	q.place(outcomes, excess, now)
-	if isKnown {
-		for _, o := range outcomes {
-			q.known[o.UID].holds = o.Code == Accepted || q.known[o.UID].holds && o.Code != Expired
-		}
+	switch {
+	case q.record.unsettled(int(q.nodes.Load()), short):
+		return nil
+	case !q.limitKnown:
+		return slices.DeleteFunc(outcomes, func(o outcome) bool { return o.limited })
 	}
 	return outcomes
 }
 
-// holding returns the quarantine with a status that says whether it holds, as quarantine.NewSet reads it.
-func holding(use *v1alpha1.Quarantine, holds bool) *v1alpha1.Quarantine {
+// publish publishes what is in force, and returns the quarantines for which the limit has no room. Short is set if
+// servers have accepted one of these.
+func (q *quarantines) publish(use []*v1alpha1.Quarantine, now time.Time) (excess []*v1alpha1.Quarantine, short bool) {
+	// One node always may be quarantined.
+	set, excess := quarantine.NewSet(use, quarantine.Limit{Nodes: max(q.limit, 1), Kept: q.record.kept()}, now)
+	short = slices.ContainsFunc(excess, (*v1alpha1.Quarantine).Accepted)
+	nodes, _ := set.Len()
+	q.nodes.Store(int64(nodes))
+	q.limited = nodes > 1 || len(excess) > 0
+	q.undecided.Store(len(excess) > 0 && !q.limitKnown || short && !q.record.isKnown())
+	q.set.Store(set)
+	return excess, short
+}
+
+// withStatus returns the quarantine with the condition that the object has now.
+func withStatus(use *v1alpha1.Quarantine, s status) *v1alpha1.Quarantine {
 	with := *use
-	with.Status = v1alpha1.QuarantineStatus{}
-	if holds {
-		with.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
-	}
+	with.Status = v1alpha1.QuarantineStatus{ObservedGeneration: s.observed, Conditions: []metav1.Condition{s.condition}}
 	return &with
 }
 
@@ -122,19 +132,22 @@ func (q *quarantines) place(outcomes []outcome, excess []*v1alpha1.Quarantine, n
 		case ended:
 			o.Code, o.Message = Expired, "it ended at its expirationTime"
 		case exceeds[is]:
-			o.Code = LimitExceeded
+			o.Code, o.limited = LimitExceeded, true
 			o.Message = "too many nodes are quarantined already (containment.maxQuarantinedNodes)"
 		}
 	}
 }
 
-// due implements compiler: a quarantine has ended, or the limit has changed.
+// due implements compiler: a quarantine has ended, the limit has changed, or the record may have.
 func (q *quarantines) due(now time.Time) bool {
 	if !q.ends.IsZero() && !now.Before(q.ends) {
 		return true
 	}
+	if q.record.isDue(now) {
+		return true
+	}
 	limit, known := q.maxNodes()
-	return q.limited && (limit != q.limit || known == q.undecided.Load())
+	return q.limited && (limit != q.limit || known != q.limitKnown)
 }
 
 func (q *quarantines) read(o *ranked) *entry {

@@ -127,18 +127,6 @@ func TestTheOldestQuarantinesCount(t *testing.T) {
 	c.Remove(quarantinePath("b"))
 	expectQuarantine(t, live, "worker-a", "a")
 	c.expectStatus(quarantinePath("a"), "Accepted 1")
-
-	// A cluster that loses nodes ends no quarantine, and a server that starts then agrees.
-	limit.set(0, true)
-	c.put(quarantinePath("d"), &v1alpha1.Quarantine{ObjectMeta: age(-5), Spec: v1alpha1.QuarantineSpec{Node: "worker-d"}})
-	c.expectStatus(quarantinePath("d"), "LimitExceeded 1")
-	started, _ := follow(t, c, containment.Options{MaxQuarantinedNodes: limit.get})
-	for _, server := range []*containment.Live{live, started} {
-		expectCounts(t, server, "quarantines", "Accepted 4, LimitExceeded 1")
-		expectQuarantine(t, server, "worker-a", "a")
-		expectQuarantine(t, server, "worker-c", "c")
-		expectQuarantine(t, server, "worker-d", "")
-	}
 }
 
 func TestWithoutTheNumberOfNodesOneNodeIsDecided(t *testing.T) {

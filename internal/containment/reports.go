@@ -16,6 +16,9 @@ type Observer interface {
 	ContainmentUnreachable(resource string, err error)
 	// ContainmentWriteFailed reports that a status or an Event could not be written.
 	ContainmentWriteFailed(err error)
+	// ContainmentUnrecorded reports once that the number of quarantined nodes cannot be recorded, so that a lower
+	// limit ends quarantines, and with nil that it can be again.
+	ContainmentUnrecorded(err error)
 }
 
 // Change is a change of a resource.
@@ -111,3 +114,4 @@ type unobserved struct{}
 func (unobserved) ContainmentChanged(Change)            {}
 func (unobserved) ContainmentUnreachable(string, error) {}
 func (unobserved) ContainmentWriteFailed(error)         {}
+func (unobserved) ContainmentUnrecorded(error)          {}

@@ -1,6 +1,7 @@
 package containment
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -41,7 +42,7 @@ func newScopes() *scopes {
 }
 
 // compile implements compiler.
-func (s *scopes) compile(objects []ranked, _ time.Time) []outcome {
+func (s *scopes) compile(_ context.Context, objects []ranked, _ time.Time) []outcome {
 	known, outcomes := make(map[types.UID]*scope, len(objects)), make([]outcome, 0, len(objects))
 	var use []*nodescope.Scope
 	for _, o := range objects {

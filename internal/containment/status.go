@@ -20,8 +20,10 @@ const (
 	statusAtOnce = 100
 	// statusInterval is the time between writes after that.
 	statusInterval = 50 * time.Millisecond
-	// statusPause is the time before the same status is written again: another writer may want
-	// another one, such as a server of another version, or the write may have failed.
+	// statusAgain is how often the same status of an object is written without a pause, although others write
+	// another one: a server that knew less may have written it. After that, and after a failure, there is
+	// statusPause between two writes. A server of another version may always want another status.
+	statusAgain = 10
 	statusPause = time.Minute
 )
 
@@ -75,9 +77,33 @@ type wanted struct {
 	status
 }
 
+// attempt is the last write of a status.
 type attempt struct {
 	wrote status
 	at    time.Time
+	// times is how often it was written, or statusAgain if that failed.
+	times int
+}
+
+// due returns how long to wait until a status may be written.
+func (a attempt) due(to status, now time.Time) time.Duration {
+	if a.times < statusAgain || !a.wrote.says(to) {
+		return 0
+	}
+	return max(a.at.Add(statusPause).Sub(now), 0)
+}
+
+// next returns the attempt after one more write.
+func (a attempt) next(wrote status, now time.Time, err error) attempt {
+	switch {
+	case err != nil:
+		a.times = statusAgain
+	case !a.wrote.says(wrote), now.Sub(a.at) >= statusPause:
+		a.times = 1
+	default:
+		a.times++
+	}
+	return attempt{wrote, now, a.times}
 }
 
 func newWriter(client *client, opts *Options) *writer {
@@ -147,9 +173,8 @@ func (w *writer) next() (name string, pause time.Duration) {
 	now, pause := w.now(), statusPause
 	for _, name := range slices.Sorted(maps.Keys(w.pending)) {
 		to := w.wanted[name]
-		last, ever := w.attempts[to.uid]
-		due := last.at.Add(statusPause).Sub(now)
-		if !ever || due <= 0 || !last.wrote.says(to.status) {
+		due := w.attempts[to.uid].due(to.status, now)
+		if due == 0 {
 			return name, 0
 		}
 		pause = min(pause, due)
@@ -176,7 +201,7 @@ func (w *writer) write(ctx context.Context, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !conflict {
-		w.attempts[to.uid] = attempt{to.status, w.now()}
+		w.attempts[to.uid] = w.attempts[to.uid].next(to.status, w.now(), err)
 	}
 	// What is wanted may have changed during the write; then the object is pending again.
 	same := w.wanted[name].version == to.version && w.wanted[name].says(to.status)

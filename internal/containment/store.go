@@ -23,6 +23,8 @@ type store struct {
 	last    time.Time
 	// wanted is the status that the object should have; see status.go.
 	wanted func(*object) (status, bool)
+	// passed is set if an object was put since the last snapshot.
+	passed bool
 }
 
 var _ cache.ReflectorStore = (*store)(nil)
@@ -71,8 +73,20 @@ func (s *store) put(o *object) {
 	if !same {
 		s.count(1)
 	}
+	s.passed = true
 	s.mu.Unlock()
 	if !same || !s.asWanted(o) {
+		s.changed()
+	}
+}
+
+// compiled says that the statuses are wanted that follow from the last snapshot. What came since was compared with
+// earlier ones.
+func (s *store) compiled() {
+	s.mu.Lock()
+	passed := s.passed
+	s.mu.Unlock()
+	if passed {
 		s.changed()
 	}
 }
@@ -117,6 +131,7 @@ func differences(was, is map[string]*object) (n int) {
 func (s *store) snapshot() ([]ranked, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.passed = false
 	return rank(s.kept.all()), s.replaced
 }
 

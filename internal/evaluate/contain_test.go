@@ -167,7 +167,7 @@ func TestQuarantinesComeFirst(t *testing.T) {
 	now := time.Now()
 	c.set, _ = quarantine.NewSet([]*v1alpha1.Quarantine{{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-a"}, Spec: v1alpha1.QuarantineSpec{Node: "a"},
-	}}, 1, now)
+	}}, quarantine.Limit{Nodes: 1}, now)
 	node := &access.Request{ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db"}
 	node.User, node.Groups = nodeidentity.User("a")
 	for mode, authorize := range c.modes() {

@@ -113,7 +113,7 @@ func (p *property) containment(objects []*v1alpha1.NodeScope, quarantines []*v1a
 	policy, _ := nodescope.NewPolicy(scopes)
 	pointer := &atomic.Pointer[nodescope.Policy]{}
 	pointer.Store(policy)
-	set, _ := quarantine.NewSet(quarantines, 1+p.IntN(3), time.Now())
+	set, _ := quarantine.NewSet(quarantines, quarantine.Limit{Nodes: 1 + p.IntN(3)}, time.Now())
 	return evaluate.Containment{Scopes: pointer, Quarantines: func() (*quarantine.Set, error) { return set, nil }}
 }
 

@@ -46,7 +46,7 @@ func (e *Evaluator) useStored(c Containment) Containment {
 	}
 	if unread := e.unreadOf(source.Quarantines); unread != nil || len(quarantines) > 0 {
 		now := c.Now()
-		set, _ := quarantine.NewSet(s.valid(quarantines), math.MaxInt, now) // the limit is a server's
+		set, _ := quarantine.NewSet(s.valid(quarantines), quarantine.Limit{Nodes: math.MaxInt}, now) // the limit is a server's
 		c.Quarantines = func() (*quarantine.Set, error) { return set, unread }
 	}
 	return c

@@ -50,7 +50,7 @@ func newContained(
 	c.live, err = containment.New(containment.Options{
 		Cluster:    cluster,
 		NodeScopes: c.config.NodeScopes == v1alpha1.Enabled, Quarantines: c.config.Quarantines == v1alpha1.Enabled,
-		MaxQuarantinedNodes: c.maxNodes, MaxStaleness: config.Cluster.MaxStaleness.Duration,
+		MaxQuarantinedNodes: c.maxNodes, Record: c.nodes != nil, MaxStaleness: config.Cluster.MaxStaleness.Duration,
 		Observer: newContainmentLog(opts.Logger), Now: opts.now,
 	})
 	if err != nil {

@@ -71,3 +71,14 @@ func (l containmentLog) ContainmentWriteFailed(err error) {
 		l.logger.Info("what became of an object could not be written", "cause", err.Error())
 	}
 }
+
+// ContainmentUnrecorded implements containment.Observer.
+func (l containmentLog) ContainmentUnrecorded(err error) {
+	if err == nil {
+		l.logger.Info("the number of quarantined nodes is recorded again")
+		return
+	}
+	l.logger.Error(err, "the number of quarantined nodes is not recorded: if the cluster loses nodes, containment.maxQuarantinedNodes "+
+		"ends quarantines. Let the server get and update the ConfigMap, or set a number of nodes",
+		"configMap", containment.RecordNamespace+"/"+containment.RecordName)
+}

@@ -85,7 +85,7 @@ func TestALimitThatIsAShareNeedsTheNumberOfNodes(t *testing.T) {
 	})
 	eventually(t, "the number of nodes is missing", func() bool {
 		_, body := s.readiness()
-		return strings.Contains(body, "[-]quarantines failed: the number of nodes, on which the limit")
+		return strings.Contains(body, "[-]quarantines failed: the limit of quarantined nodes is not known yet")
 	})
 	if got := s.askAs("system:node:b", "", "get", "nodes", "b"); got != nil {
 		t.Errorf("got %+v", got)

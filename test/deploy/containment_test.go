@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/containment"
 )
 
 // The custom resources have one source, next to their types.
@@ -45,15 +47,19 @@ func TestConfigurationOfContainment(t *testing.T) {
 	}
 }
 
-// These are the rights of a stolen credential of a server: it can end no quarantine, and change no scope.
+// These are the rights of a stolen credential of a server: it can change no scope, and end no
+// quarantine within the limit.
 func TestRightsOfContainment(t *testing.T) {
 	for folder, want := range map[string][]string{
 		"containment": {
-			"get nodescopes", "get quarantines", "list apiservices", "list nodes", "list nodescopes", "list quarantines",
-			"update nodescopes/status", "update quarantines/status", "watch apiservices", "watch nodes", "watch nodescopes", "watch quarantines",
+			"get configmaps/node-authorizer-quarantined-nodes", "get nodescopes", "get quarantines",
+			"list apiservices", "list nodes", "list nodescopes", "list quarantines",
+			"update configmaps/node-authorizer-quarantined-nodes", "update nodescopes/status", "update quarantines/status",
+			"watch apiservices", "watch nodes", "watch nodescopes", "watch quarantines",
 		},
 		"containment/bootstrap": {
-			"get quarantines", "list nodes", "list quarantines", "update quarantines/status",
+			"get configmaps/node-authorizer-quarantined-nodes", "get quarantines", "list nodes", "list quarantines",
+			"update configmaps/node-authorizer-quarantined-nodes", "update quarantines/status",
 			"watch nodes", "watch quarantines",
 		},
 	} {
@@ -69,6 +75,31 @@ func TestRightsOfContainment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The servers do not create the record. A release that is deleted keeps it, because quarantines stay in force.
+func TestTheRecordOfQuarantinedNodesIsInstalled(t *testing.T) {
+	for name, objects := range map[string][]runtime.Object{
+		"deploy": built(t, "containment"), "the chart": rendered(t, contained),
+	} {
+		record := configMapNamed(objects, containment.RecordName)
+		switch {
+		case record == nil || record.Namespace != containment.RecordNamespace || len(record.Data) > 0:
+			t.Errorf("%s: the record is %v", name, record)
+		case name != "deploy" && record.Annotations["helm.sh/resource-policy"] != "keep":
+			t.Errorf("%s: the record is deleted with the release", name)
+		}
+	}
+}
+
+// configMapNamed returns the ConfigMap with a name; nil if there is none.
+func configMapNamed(objects []runtime.Object, name string) *corev1.ConfigMap {
+	for _, o := range objects {
+		if m, ok := o.(*corev1.ConfigMap); ok && m.Name == name {
+			return m
+		}
+	}
+	return nil
 }
 
 func TestWhoHasTheRightsOfContainment(t *testing.T) {
@@ -94,7 +125,7 @@ const contained = image + "server: {config: {containment: {quarantines: Enabled}
 
 func TestChartOfContainment(t *testing.T) {
 	rights := []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-	resources := []string{"CustomResourceDefinition", "CustomResourceDefinition"}
+	resources := []string{"ConfigMap", "CustomResourceDefinition", "CustomResourceDefinition"}
 	joins := strings.Replace(joinsOnly, "config: {", "config: {containment: {quarantines: Enabled}, ", 1)
 	for name, c := range map[string]struct {
 		base, values string

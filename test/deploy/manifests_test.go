@@ -76,7 +76,8 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 		"iam/rbac":             {"Role", "RoleBinding"},
 		"iam/identitymappings": {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"},
 		"containment": {
-			"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "CustomResourceDefinition", "Role", "RoleBinding",
+			"ClusterRole", "ClusterRoleBinding", "ConfigMap", "CustomResourceDefinition", "CustomResourceDefinition", "Role",
+			"RoleBinding",
 		},
 		"containment/bootstrap": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
 		"bootstrap/cluster": {

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // The names of the resource Quarantine.
 const (
@@ -21,6 +24,12 @@ type Quarantine struct {
 
 	Spec   QuarantineSpec   `json:"spec"`
 	Status QuarantineStatus `json:"status,omitempty"`
+}
+
+// Accepted reports whether the servers have accepted the Quarantine, in this generation or an earlier one. An edit
+// does not lose it its place: what it cuts off cannot change.
+func (q *Quarantine) Accepted() bool {
+	return meta.IsStatusConditionTrue(q.Status.Conditions, ConditionAccepted)
 }
 
 // QuarantineSpec says what is cut off. It has either Node or Credential, which cannot change.

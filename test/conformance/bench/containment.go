@@ -161,7 +161,7 @@ func benchSet(n int) *quarantine.Set {
 			Spec:       v1alpha1.QuarantineSpec{Node: fmt.Sprintf("gone-%d", i), Reason: "credentials were found elsewhere"},
 		}
 	}
-	set, _ := quarantine.NewSet(objects, n, time.Now())
+	set, _ := quarantine.NewSet(objects, quarantine.Limit{Nodes: n}, time.Now())
 	return set
 }
 

@@ -131,7 +131,9 @@ func (c *Cluster) serve(ctx context.Context, p *localplane.Plane) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range []string{"iam/rbac/role.yaml", "containment/quarantines.yaml", "containment/role.yaml"} {
+	for _, path := range []string{
+		"iam/rbac/role.yaml", "containment/quarantines.yaml", "containment/quarantinednodes.yaml", "containment/role.yaml",
+	} {
 		objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", path))
 		if err != nil {
 			return err

@@ -106,7 +106,8 @@ func (s *Setup) Install(ctx context.Context, p *localplane.Plane) error {
 	}
 	for _, path := range []string{
 		"deploy/rbac/role.yaml", "deploy/static-pod/rbac.yaml",
-		"deploy/containment/nodescopes.yaml", "deploy/containment/quarantines.yaml", "deploy/containment/role.yaml",
+		"deploy/containment/nodescopes.yaml", "deploy/containment/quarantines.yaml",
+		"deploy/containment/quarantinednodes.yaml", "deploy/containment/role.yaml",
 	} {
 		if err := apply(ctx, p, filepath.Join(s.Root, path)); err != nil {
 			return err

@@ -27,6 +27,8 @@ func (f *failures) ContainmentChanged(internalcontainment.Change) {}
 
 func (f *failures) ContainmentUnreachable(_ string, err error) { f.ContainmentWriteFailed(err) }
 
+func (f *failures) ContainmentUnrecorded(err error) { f.ContainmentWriteFailed(err) }
+
 func (f *failures) ContainmentWriteFailed(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -40,7 +40,7 @@ var files = []string{
 
 // containmentFiles are the files that `kubectl apply -k deploy/containment` applies.
 var containmentFiles = []string{
-	"../containment/nodescopes.yaml", "../containment/quarantines.yaml", "../containment/role.yaml",
+	"../containment/nodescopes.yaml", "../containment/quarantines.yaml", "../containment/quarantinednodes.yaml", "../containment/role.yaml",
 }
 
 // plane is shared by the tests. It has no nodes and no approver.

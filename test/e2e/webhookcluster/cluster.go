@@ -107,7 +107,8 @@ func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane, program string) error {
 	paths := []string{"rbac/role.yaml", "static-pod/rbac.yaml"}
 	if c.quarantines {
-		paths = append(paths, "containment/nodescopes.yaml", "containment/quarantines.yaml", "containment/role.yaml")
+		paths = append(paths, "containment/nodescopes.yaml", "containment/quarantines.yaml", "containment/quarantinednodes.yaml",
+			"containment/role.yaml")
 		if err := defaultNamespace(ctx, p); err != nil {
 			return err
 		}
