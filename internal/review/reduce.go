@@ -157,13 +157,17 @@ func kindOf(t reflect.Type) jsontext.Kind {
 	return jsontext.KindBeginObject
 }
 
-// eachEntry decodes the entries of a list one by one into the same memory.
+// eachEntry decodes the entries of a list one by one into the same memory. Null is an empty list. It never decodes
+// a []T, which may be the type whose decoding called it.
 func eachEntry[T any](d *jsontext.Decoder, see func(*T)) error {
-	if d.PeekKind() != jsontext.KindBeginArray {
-		return json.UnmarshalDecode(d, new([]T)) // null, or an error
-	}
-	if _, err := d.ReadToken(); err != nil {
+	begin, err := d.ReadToken()
+	switch {
+	case err != nil:
 		return err
+	case begin.Kind() == jsontext.KindNull:
+		return nil
+	case begin.Kind() != jsontext.KindBeginArray:
+		return &json.SemanticError{JSONPointer: d.StackPointer(), JSONKind: begin.Kind(), GoType: reflect.TypeFor[[]T]()}
 	}
 	entry, zero := new(T), *new(T)
 	for d.PeekKind() != jsontext.KindEndArray {
@@ -173,7 +177,7 @@ func eachEntry[T any](d *jsontext.Decoder, see func(*T)) error {
 		}
 		see(entry)
 	}
-	_, err := d.ReadToken()
+	_, err = d.ReadToken()
 	return err
 }
 
