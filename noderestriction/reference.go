@@ -110,21 +110,39 @@ func hasSecretRef(v *corev1.VolumeSource) bool {
 	return slices.ContainsFunc(refs, func(r *corev1.LocalObjectReference) bool { return r != nil && r.Name != "" })
 }
 
+// VolumeReferences returns what the rules about mirror pods say of a volume, by rule; empty if they accept it. A rule
+// refuses a pod for the first volume that it does not accept. So decisions do not depend on volumes that are
+// accepted, nor on those after another one of which the rules say the same.
+func VolumeReferences(v *corev1.Volume) [3]string {
+	all := [3]string{"", apiReference(&v.VolumeSource), apiReferenceBefore34(&v.VolumeSource)}
+	if hasSecretRef(&v.VolumeSource) {
+		all[0] = "secrets"
+	}
+	return all
+}
+
 // volumeReference describes the first volume of a kind that needs the API, or of an
 // unknown kind.
 func volumeReference(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		what := sourceReference(&v.VolumeSource)
-		if v.Projected != nil && what == "" {
-			what = projectionReference(v.Projected)
-		}
-		if what == "" && v.Projected == nil && !needsNoAPI(&v.VolumeSource) {
-			what = "unknown kinds of volumes"
-		}
-		if what != "" {
+		if what := apiReference(&v.VolumeSource); what != "" {
 			return fmt.Sprintf("%s (spec.volumes[name=%q])", what, v.Name)
 		}
+	}
+	return ""
+}
+
+// apiReference describes why a volume needs the API; empty for a kind that does not.
+func apiReference(v *corev1.VolumeSource) string {
+	what := sourceReference(v)
+	switch {
+	case what != "":
+		return what
+	case v.Projected != nil:
+		return projectionReference(v.Projected)
+	case !needsNoAPI(v):
+		return "unknown kinds of volumes"
 	}
 	return ""
 }
@@ -182,20 +200,23 @@ func needsNoAPI(v *corev1.VolumeSource) bool {
 func volumeReferenceBefore34(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		what := ""
-		switch {
-		case v.Secret != nil && v.Secret.SecretName != "", v.AzureFile != nil && v.AzureFile.SecretName != "":
-			what = "secrets"
-		case v.ConfigMap != nil && v.ConfigMap.Name != "":
-			what = "config maps"
-		case v.PersistentVolumeClaim != nil:
-			what = "persistent volume claims"
-		case v.Projected != nil:
-			what = projectionReferenceBefore34(v.Projected)
-		}
-		if what != "" {
+		if what := apiReferenceBefore34(&v.VolumeSource); what != "" {
 			return fmt.Sprintf("%s (spec.volumes[name=%q])", what, v.Name)
 		}
+	}
+	return ""
+}
+
+func apiReferenceBefore34(v *corev1.VolumeSource) string {
+	switch {
+	case v.Secret != nil && v.Secret.SecretName != "", v.AzureFile != nil && v.AzureFile.SecretName != "":
+		return "secrets"
+	case v.ConfigMap != nil && v.ConfigMap.Name != "":
+		return "config maps"
+	case v.PersistentVolumeClaim != nil:
+		return "persistent volume claims"
+	case v.Projected != nil:
+		return projectionReferenceBefore34(v.Projected)
 	}
 	return ""
 }

@@ -16,6 +16,14 @@ import (
 // Explain says what is wrong and in which field, if in one: "spec.user: want a
 // string, got a number".
 func Explain(err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax) && syntax.JSONPointer != "" {
+		var path jsontext.Pointer
+		for name := range syntax.JSONPointer.Tokens() {
+			path = path.AppendToken(Clipped(name))
+		}
+		return fmt.Errorf("%s: %w", FieldPath(path), What(err))
+	}
 	var semantic *json.SemanticError
 	if errors.As(err, &semantic) && semantic.JSONPointer != "" {
 		return fmt.Errorf("%s: %w", FieldPath(semantic.JSONPointer), What(semantic))
@@ -104,4 +112,13 @@ func FieldPath(pointer jsontext.Pointer) string {
 		}
 	}
 	return b.String()
+}
+
+// Clipped shortens names from untrusted documents for error messages.
+func Clipped(name string) string {
+	const limit = 40
+	if len(name) <= limit {
+		return name
+	}
+	return strings.ToValidUTF8(name[:limit], "") + "…"
 }

@@ -27,7 +27,7 @@ func TestExplain(t *testing.T) {
 		{"null needs no complaint", `{"spec":null}`, ""},
 		{"an object for a bool", `{"spec":{"on":{}}}`, "spec.on: want true or false, got an object"},
 		{"a top of another kind", `[]`, "want an object, got a list"},
-		{"a name twice", `{"spec":{},"spec":{}}`, "a field is given twice"},
+		{"a name twice", `{"spec":{"keys":{"a":"1","a":"2"}}}`, "spec.keys.a: a field is given twice"},
 		{"the middle of an object", `{"spec":{`, "not valid JSON: text ends in the middle of an object"},
 		{"no JSON", `{"spec":}`, "not valid JSON: missing value after object name"},
 	} {

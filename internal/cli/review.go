@@ -21,19 +21,21 @@ func newReview(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review [-f FILE]",
 		Short: "Answer SubjectAccessReview and AdmissionReview documents, one JSON line each",
-		Long: `Reads SubjectAccessReviews of authorization.k8s.io/v1 and AdmissionReviews of
-admission.k8s.io/v1 as JSON, one after the other and mixed as they come, and
-writes the answers, one line each, in the same order: the SubjectAccessReview with
-its status, or an AdmissionReview with the response.
+		Long: `Reads SubjectAccessReviews of authorization.k8s.io/v1 or v1beta1 and
+AdmissionReviews of admission.k8s.io/v1 as JSON, one after the other and mixed as
+they come, and writes the answers, one line each, in the same order: the
+SubjectAccessReview with its status, or an AdmissionReview with the response.
+
+Documents are read as the server reads them: fields as kube-apiserver does, a selector
+that is not valid is left out (evaluationError), a field that is given twice is an
+error. Resource names are taken as written.
 
 SubjectAccessReviews are put to the Node authorizer alone: when it has no opinion,
-the status says allowed: false and denied: false. Selectors and fields are read as
-kube-apiserver reads them; resource names are taken as written. With
---authorization-config they are put to the authorizers of that file, and its
-webhooks are called. A webhook that cannot be called leaves the question open
-(evaluationError), whatever its failure policy is; a match condition that cannot be
-evaluated, and an answer that allows and denies, are decided as kube-apiserver
-decides them.
+the status says allowed: false and denied: false. With --authorization-config they
+are put to the authorizers of that file, and its webhooks are called. A webhook that
+cannot be called leaves the question open (evaluationError), whatever its failure
+policy is; a match condition that cannot be evaluated, and an answer that allows and
+denies, are decided as kube-apiserver decides them.
 
 AdmissionReviews are put to NodeRestriction. What only authorizers can say, such
 as whether a node may request tokens for an audience that its pod does not use, it

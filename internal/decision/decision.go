@@ -63,8 +63,7 @@ type ScopeRefusal struct {
 
 // Authorize puts one request to an authorizer. An error means that the question
 // could not be decided; it becomes the status's evaluationError, and the
-// request is not allowed. It must be safe for concurrent use, and must neither keep
-// the request nor change it: requests of a user may share its extra values.
+// request is not allowed. It must be safe for concurrent use, and must not keep the request.
 type Authorize func(ctx context.Context, req *access.Request) (Opinion, error)
 
 // Admit puts one write to NodeRestriction. It must be safe for concurrent use

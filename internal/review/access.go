@@ -2,7 +2,6 @@ package review
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // AccessReview is the request of a valid SubjectAccessReview, with the version of the review.
@@ -23,144 +23,136 @@ type AccessReview struct {
 }
 
 const (
-	accessReviewBeta  = "authorization.k8s.io/v1beta1"
-	wantAccessReviews = wantAccessReview + " or v1beta1"
+	accessReviewKind    = "SubjectAccessReview"
+	accessReviewVersion = "authorization.k8s.io/v1"
+	accessReviewBeta    = "authorization.k8s.io/v1beta1"
+	wantAccessReviews   = accessReviewKind + " of " + accessReviewVersion + " or v1beta1"
 )
 
-// MaxAccessReview is the maximum size in bytes of a SubjectAccessReview from an API server.
-// Its content comes from a URL and headers of at most 1 MiB. A requirement of a label selector
-// of two characters becomes 32. Reviews that users write may be larger.
+// MaxAccessReview is the maximum size in bytes of a SubjectAccessReview.
+// What API servers send comes from a URL and headers of at most 1 MiB. A requirement of a label selector
+// of two characters becomes 32.
 const MaxAccessReview = 20 << 20
 
-// AccessDecoder decodes SubjectAccessReviews as [DecodeAccessReview] does, and keeps extra values of users, so that
-// requests may share them. It is safe for concurrent use.
-type AccessDecoder struct {
-	// extra is nil if none are kept.
-	extra *extraCache
-}
-
-// NewAccessDecoder returns a decoder that keeps extra values.
-func NewAccessDecoder() *AccessDecoder { return &AccessDecoder{newExtraCache()} }
-
-// DecodeAccessReview decodes a SubjectAccessReview of authorization.k8s.io/v1 or v1beta1, as
-// [Decode] does. It refuses documents larger than [MaxAccessReview] or nested deeper than
-// [MaxDepth].
+// DecodeAccessReview decodes a SubjectAccessReview of authorization.k8s.io/v1 or v1beta1. It refuses documents larger
+// than [MaxAccessReview].
 //
-// Whoever sends a request chooses its selectors, so that these are never an error: an API server
-// may let other authorizers decide instead. An invalid selector is dropped, and so are
+// Whoever sends a request chooses its selectors, so that these are never an error, unless they have other types: an API
+// server may let other authorizers decide instead. An invalid selector is dropped, and so are
 // requirements beyond a limit, which only makes the request broader.
 func DecodeAccessReview(document []byte) (*AccessReview, error) {
-	return new(AccessDecoder).Decode(document)
-}
-
-// Decode decodes a review. The extra values of its request must not be changed.
-func (d *AccessDecoder) Decode(document []byte) (*AccessReview, error) {
-	if r := decodePlain(document, d.extra); r != nil {
-		return checkedAccessReview(r.APIVersion, &r.Spec.SubjectAccessReviewSpec, r.Spec.Extra)
-	}
-	return decodeAny(document)
-}
-
-// decodeAny decodes a review that may be written in any way.
-func decodeAny(document []byte) (*AccessReview, error) {
-	if len(document) > MaxAccessReview {
-		return nil, fmt.Errorf("larger than %d bytes", MaxAccessReview)
-	}
-	if err := checkLimits(document); err != nil {
+	header, err := check(document, MaxAccessReview, wantAccessReviews,
+		metav1.TypeMeta{Kind: accessReviewKind, APIVersion: accessReviewVersion},
+		metav1.TypeMeta{Kind: accessReviewKind, APIVersion: accessReviewBeta})
+	if err != nil {
 		return nil, err
 	}
-	var review accessReview
-	decodeErr := json.Unmarshal(document, &review, accessOptions)
-	if review.Kind != accessReviewKind || review.APIVersion != accessReviewVersion {
-		switch header, ok := readHeader(document); {
-		case ok && header.Kind == accessReviewKind && header.APIVersion == accessReviewBeta:
-			return decodeBeta(document)
-		case ok:
-			return nil, &kindError{header, wantAccessReviews}
-		}
+	var in struct {
+		Spec accessSpec `json:"spec"`
 	}
-	if decodeErr != nil {
-		return nil, badjson.Explain(decodeErr)
-	}
-	return checkedAccessReview(accessReviewVersion, &review.Spec.SubjectAccessReviewSpec, review.Spec.Extra)
-}
-
-// maxRequirements is the maximum number of requirements of a selector that are read.
-const maxRequirements = 10_000
-
-// accessOptions are made once, because they note how each type is decoded.
-var accessOptions = json.JoinOptions(asKubernetes(), boundedRequirements())
-
-func boundedRequirements() json.Options {
-	return json.WithUnmarshalers(json.JoinUnmarshalers(
-		json.UnmarshalFromFunc(readRequirements[metav1.FieldSelectorRequirement]),
-		json.UnmarshalFromFunc(readRequirements[metav1.LabelSelectorRequirement]),
-	))
-}
-
-func readRequirements[R any](d *jsontext.Decoder, into *[]R) error {
-	*into = nil
-	return eachEntry(d, func(r *R) {
-		if len(*into) < maxRequirements {
-			*into = append(*into, *r)
+	if header.APIVersion == accessReviewBeta {
+		var beta struct {
+			Spec betaAccessSpec `json:"spec"`
 		}
-	})
+		err = json.Unmarshal(document, &beta, accessOptions)
+		in.Spec = beta.Spec.accessSpec
+		in.Spec.Groups = beta.Spec.Group
+	} else {
+		err = json.Unmarshal(document, &in, accessOptions)
+	}
+	if err != nil {
+		return nil, badjson.Explain(err)
+	}
+	return in.Spec.review(header.APIVersion)
 }
 
-// accessReview omits the fields that do not affect the answer.
-type accessReview struct {
-	metav1.TypeMeta `json:",inline"`
-	Spec            accessSpec `json:"spec"`
-}
-
+// accessSpec has the fields of v1.
 type accessSpec struct {
 	authorizationv1.SubjectAccessReviewSpec `json:",inline"`
 	// Extra replaces the field of the same name.
 	Extra map[string][]string `json:"extra"`
 }
 
-// betaAccessReview differs in one field: groups are called "group".
-type betaAccessReview struct {
-	Spec struct {
-		ResourceAttributes    *authorizationv1.ResourceAttributes    `json:"resourceAttributes"`
-		NonResourceAttributes *authorizationv1.NonResourceAttributes `json:"nonResourceAttributes"`
-		User                  string                                 `json:"user"`
-		Groups                []string                               `json:"group"`
-		Extra                 map[string][]string                    `json:"extra"`
-		UID                   string                                 `json:"uid"`
-	} `json:"spec"`
+// betaAccessSpec differs in one field: groups are called "group".
+type betaAccessSpec struct {
+	accessSpec
+	Groups part     `json:"groups"`
+	Group  []string `json:"group"`
 }
 
-func decodeBeta(document []byte) (*AccessReview, error) {
-	var review betaAccessReview
-	if err := json.Unmarshal(document, &review, accessOptions); err != nil {
-		return nil, badjson.Explain(err)
-	}
-	in := &review.Spec
-	return checkedAccessReview(accessReviewBeta, &authorizationv1.SubjectAccessReviewSpec{
-		ResourceAttributes: in.ResourceAttributes, NonResourceAttributes: in.NonResourceAttributes,
-		User: in.User, Groups: in.Groups, UID: in.UID,
-	}, in.Extra)
+// maxRequirements is the maximum number of requirements of a selector that are read.
+const maxRequirements = 10_000
+
+// accessOptions are made once, because they note how each type is decoded.
+var accessOptions = optionsOf(syntax(), accessReadings())
+
+func accessReadings() []reading {
+	return []reading{atMost[metav1.FieldSelectorRequirement](maxRequirements), atMost[metav1.LabelSelectorRequirement](maxRequirements)}
 }
 
-func checkedAccessReview(
-	apiVersion string, spec *authorizationv1.SubjectAccessReviewSpec, extra map[string][]string,
-) (*AccessReview, error) {
-	dropInvalidSelectors(spec.ResourceAttributes)
+func (s *accessSpec) review(apiVersion string) (*AccessReview, error) {
+	spec := &s.SubjectAccessReviewSpec
+	dropped := dropInvalidSelectors(spec.ResourceAttributes)
 	if errs := Validate(spec); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
 	r := &AccessReview{apiVersion: apiVersion}
 	r.Request, r.Ignored = Attributes(spec)
-	r.Request.Extra = extra
+	r.Request.Extra, r.Ignored = s.Extra, append(dropped, r.Ignored...)
 	return r, nil
 }
 
 // Answer asks an authorizer and returns the response document: a SubjectAccessReview with
 // only a status, in the version of the request.
 func (r *AccessReview) Answer(ctx context.Context, authorize Authorize) []byte {
-	return encode(&accessAnswer{accessReviewKind, r.apiVersion, accessStatus(status(ctx, authorize, &r.Request, r.Ignored))})
+	return encode(&accessAnswer{accessReviewKind, r.apiVersion, r.status(ctx, authorize)})
 }
+
+// answerWith is Answer with the metadata and the spec of the document of the review. It also reports whether the
+// request is allowed.
+func (r *AccessReview) answerWith(ctx context.Context, authorize Authorize, document []byte) (text []byte, allowed bool, err error) {
+	var asked struct {
+		Metadata part `json:"metadata"`
+		Spec     part `json:"spec"`
+	}
+	if err := json.Unmarshal(document, &asked, checked()); err != nil {
+		return nil, false, badjson.Explain(err)
+	}
+	status := r.status(ctx, authorize)
+	return encode(&struct {
+		Kind       string         `json:"kind"`
+		APIVersion string         `json:"apiVersion"`
+		Metadata   jsontext.Value `json:"metadata,omitzero"`
+		Spec       jsontext.Value `json:"spec"`
+		Status     accessStatus   `json:"status"`
+	}{accessReviewKind, r.apiVersion, asked.Metadata.of(document), asked.Spec.of(document), status}), status.Allowed, nil
+}
+
+func (r *AccessReview) status(ctx context.Context, authorize Authorize) accessStatus {
+	answer, ignored := authorize(ctx, &r.Request), r.Ignored
+	if answer.EvaluationError != "" {
+		ignored = append(Ignored{answer.EvaluationError}, ignored...)
+	}
+	return accessStatus{
+		Allowed:         answer.Decision == verdict.Allow,
+		Denied:          answer.Decision == verdict.Deny,
+		Reason:          answer.Reason,
+		EvaluationError: ignored.String(),
+	}
+}
+
+// AccessAnswer is the answer to a SubjectAccessReview.
+type AccessAnswer struct {
+	Decision verdict.Decision
+	// Reason is one line; empty for an Allow that needs none.
+	Reason string
+	// EvaluationError is the error if the request could not be decided, or an error that
+	// did not affect the decision; empty without an error.
+	EvaluationError string
+}
+
+// Authorize authorizes a request. It must be safe for concurrent use, and must not keep the request.
+type Authorize func(ctx context.Context, req *access.Request) AccessAnswer
 
 // The answer is the same in both versions.
 type (

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -34,53 +34,46 @@ const (
 	wantAdmission    = admissionKind + " of " + admissionVersion
 )
 
-// DecodeAdmission decodes an AdmissionReview of admission.k8s.io/v1 with its request, as
-// kube-apiserver does. It decodes the objects that reads names into types of k8s.io/api, in
-// the version of the request's kind. It only checks that the others are JSON.
+// DecodeAdmission decodes an AdmissionReview of admission.k8s.io/v1 with its request. It decodes the objects that reads
+// names into types of k8s.io/api, in the version of the request's kind. It only checks that the others are JSON.
 //
-// A decoded object has only the fields that NodeRestriction reads for the operation. Entries
-// of lists and maps that are equal in both objects may be missing from both. The decision is
-// the same as for the whole objects. The memory is at most a small multiple of the document,
-// for any content. Fields that are not read may have any type; an API server decodes objects
-// before it sends them, so that their types are valid.
+// A decoded object has the fields that NodeRestriction reads for the operation. Entries of lists that cannot change the
+// decision may be missing. The memory is at most a small multiple of the document, for any content: lists of entries
+// that are shorter than those of an API server are an error.
 //
 // If an API server converted the request for a webhook that matches equivalent versions, the
 // objects, kind, resource and subresource are the converted ones. Those are used; requestKind,
 // requestResource and requestSubResource are not.
 //
-// DecodeAdmission refuses documents larger than [MaxDocument] or nested deeper than
-// [MaxDepth].
+// DecodeAdmission refuses documents larger than [MaxDocument].
 func DecodeAdmission(document []byte, reads Reads) (*AdmissionReview, error) {
-	if err := checkLimits(document); err != nil {
-		return nil, err
-	}
-	return decodeAdmission(document, reads)
-}
-
-// decodeAdmission is DecodeAdmission for a document within the limits.
-func decodeAdmission(document []byte, reads Reads) (*AdmissionReview, error) {
 	in, review, err := decodeRequest(document)
 	if err != nil {
 		return nil, err
 	}
 	object, oldObject := reads(&review.request)
-	if err := in.decode(document, review, object, oldObject); err != nil {
-		return nil, err
+	if object {
+		if review.request.Object, err = in.decode(document, "object", in.Object); err != nil {
+			return nil, err
+		}
+	}
+	if oldObject {
+		if review.request.OldObject, err = in.decode(document, "oldObject", in.OldObject); err != nil {
+			return nil, err
+		}
 	}
 	return review, nil
 }
 
 // decodeRequest decodes everything except the objects.
 func decodeRequest(document []byte) (*admissionRequest, *AdmissionReview, error) {
-	var in admissionReview
-	decodeErr := json.Unmarshal(document, &in, asKubernetes())
-	if in.Kind != admissionKind || in.APIVersion != admissionVersion {
-		if header, ok := readHeader(document); ok {
-			return nil, nil, &kindError{header, wantAdmission}
-		}
+	_, err := check(document, MaxDocument, wantAdmission, metav1.TypeMeta{Kind: admissionKind, APIVersion: admissionVersion})
+	if err != nil {
+		return nil, nil, err
 	}
-	if decodeErr != nil {
-		return nil, nil, badjson.Explain(decodeErr)
+	var in admissionReview
+	if err := json.Unmarshal(document, &in, syntax()); err != nil {
+		return nil, nil, badjson.Explain(err)
 	}
 	if errs := in.validate(); len(errs) > 0 {
 		return nil, nil, errs.ToAggregate()
@@ -90,8 +83,7 @@ func decodeRequest(document []byte) (*admissionRequest, *AdmissionReview, error)
 
 // admissionReview has the fields of a document that are used.
 type admissionReview struct {
-	metav1.TypeMeta `json:",inline"`
-	Request         *admissionRequest `json:"request"`
+	Request *admissionRequest `json:"request"`
 }
 
 type admissionRequest struct {
@@ -112,23 +104,6 @@ type userInfo struct {
 	UID      string              `json:"uid"`
 	Groups   []string            `json:"groups"`
 	Extra    map[string][]string `json:"extra"`
-}
-
-// part is the position of a value in the document.
-type part span
-
-// UnmarshalJSONFrom skips the value. If a name is repeated, the last value is used.
-func (p *part) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	value, err := d.ReadValue()
-	if err != nil {
-		return err
-	}
-	*p = part{}
-	if value.Kind() != jsontext.KindNull {
-		p.end = int(d.InputOffset())
-		p.start = p.end - len(value)
-	}
-	return nil
 }
 
 func (r *admissionReview) validate() field.ErrorList {
@@ -168,52 +143,17 @@ func (r *admissionRequest) attributes() noderestriction.Request {
 	}
 }
 
-// decode decodes the objects that are to be read and that exist.
-func (r *admissionRequest) decode(document []byte, review *AdmissionReview, object, oldObject bool) error {
-	to, err := r.read(document, r.Object, object)
-	if err != nil {
-		return within("object", err)
-	}
-	from, err := r.read(document, r.OldObject, oldObject)
-	if err != nil {
-		return within("oldObject", err)
-	}
-	p := &pairing{object: document[r.Object.start:r.Object.end], old: document[r.OldObject.start:r.OldObject.end]}
-	switch {
-	case to != nil:
-		to.resolve(p, from)
-	case from != nil:
-		alone := &pairing{object: p.old}
-		from.resolve(alone, nil)
-		p.err, p.ofOld = alone.err, true
-	}
-	switch {
-	case p.err != nil && p.ofOld:
-		return within("oldObject", p.err)
-	case p.err != nil:
-		return within("object", p.err)
-	}
-	if to != nil {
-		review.request.Object = to.object()
-	}
-	if from != nil {
-		review.request.OldObject = from.object()
-	}
-	return nil
-}
-
-// read returns nil for an object that does not exist or is not to be read.
-func (r *admissionRequest) read(document []byte, p part, wanted bool) (reading, error) {
-	if !wanted || p == (part{}) {
+// decode decodes one of the objects. It returns nil for one that does not exist.
+func (r *admissionRequest) decode(document []byte, name string, at part) (runtime.Object, error) {
+	if at == (part{}) {
 		return nil, nil
 	}
 	kind := schema.GroupVersionKind(r.Kind)
-	newReading, known := readings[kind]
-	if !known {
-		return nil, unknownKind(kind)
+	object, err := decodeObject(at.of(document), kind, readOnly(kind, r.SubResource))
+	if err != nil {
+		return nil, within(name, err)
 	}
-	into := newReading(r.SubResource)
-	return into, decodeInto(document[p.start:p.end], into, kind)
+	return object, nil
 }
 
 // within adds the name of the object to an error.

@@ -6,8 +6,8 @@
 // the object to be written. A TokenReview asks an authenticator for the user of a bearer
 // token.
 //
-// [DecodeAccessReview], [DecodeAdmission] and [DecodeTokenReview] decode one document; an [AccessDecoder]
-// decodes many. The methods of their results encode the response. [Stream] evaluates a stream of
+// [DecodeAccessReview], [DecodeAdmission] and [DecodeTokenReview] decode one document. The methods of their results
+// encode the response. [Stream] evaluates a stream of
 // SubjectAccessReviews and AdmissionReviews in order.
 //
 // Sources: https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/,

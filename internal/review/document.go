@@ -1,32 +1,31 @@
 package review
 
 import (
-	"context"
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// AccessAnswer is the answer to a SubjectAccessReview.
-type AccessAnswer struct {
-	Decision verdict.Decision
-	// Reason is one line; empty for an Allow that needs none.
-	Reason string
-	// EvaluationError is the error if the request could not be decided, or an error that
-	// did not affect the decision; empty without an error.
-	EvaluationError string
-}
+// MaxDocument is the maximum size of a document in bytes. An AdmissionReview may hold the old
+// and the new object, each from a request of at most 3 MiB, the limit of kube-apiserver,
+// which encodes each '<', '>' and '&' with six bytes.
+const MaxDocument = 40 << 20
 
-// Authorize authorizes a request. It must be safe for concurrent use, and must neither keep the
-// request nor change it: requests of a user may share its extra values.
-type Authorize func(ctx context.Context, req *access.Request) AccessAnswer
+// syntax is the JSON of all documents. As in kube-apiserver, names are case-sensitive, unknown fields are
+// ignored, invalid UTF-8 is replaced, and objects and lists are nested at most 10,000 deep. A name that an object
+// has twice is an error, because decoders differ in which value they use; API servers write none.
+func syntax() json.Options { return jsontext.AllowInvalidUTF8(true) }
+
+// checked is the syntax of parts of documents that were decoded before. To find names that occur twice takes memory.
+func checked() json.Options { return json.JoinOptions(syntax(), jsontext.AllowDuplicateNames(true)) }
 
 // kindError means that a document is of another kind than expected.
 type kindError struct {
@@ -38,80 +37,93 @@ func (e *kindError) Error() string {
 	return fmt.Sprintf("kind %q of apiVersion %q: want %s", e.header.Kind, e.header.APIVersion, e.want)
 }
 
-// asKubernetes decodes JSON as kube-apiserver does: names are case-sensitive, unknown fields
-// are ignored, the last of repeated names is used, and invalid UTF-8 is replaced.
-func asKubernetes() json.Options {
-	return json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+// check returns the header of a document that is not too large. Its kind and version must be among those known; want
+// describes these.
+func check(document []byte, limit int, want string, known ...metav1.TypeMeta) (metav1.TypeMeta, error) {
+	if len(document) > limit {
+		return metav1.TypeMeta{}, fmt.Errorf("larger than %d bytes", limit)
+	}
+	header, err := readHeader(document)
+	switch {
+	case err != nil:
+		return header, badjson.Explain(err)
+	case !slices.Contains(known, header):
+		return header, &kindError{header, want}
+	}
+	return header, nil
 }
 
-// readHeader returns false if the document has no readable kind.
-func readHeader(document []byte) (header metav1.TypeMeta, ok bool) {
-	err := json.Unmarshal(document, &header, asKubernetes())
-	return header, err == nil
-}
-
-const (
-	accessReviewKind    = "SubjectAccessReview"
-	accessReviewVersion = "authorization.k8s.io/v1"
-	wantAccessReview    = accessReviewKind + " of " + accessReviewVersion
-)
-
-// Decode decodes and validates a SubjectAccessReview of authorization.k8s.io/v1. As in
-// kube-apiserver, field names are case-sensitive, unknown fields are ignored, and the last of
-// repeated names is used. Metadata may be set to identify documents; it does not affect the
-// answer.
-func Decode(document []byte, into *authorizationv1.SubjectAccessReview) error {
-	*into = authorizationv1.SubjectAccessReview{}
-	decodeErr := json.Unmarshal(document, into, asKubernetes())
-	if into.Kind != accessReviewKind || into.APIVersion != accessReviewVersion {
-		// A document of another kind may fail to decode because of its kind.
-		if header, ok := readHeader(document); ok {
-			return &kindError{header, wantAccessReview}
+// readHeader reads kind and apiVersion, at any place of an object. It reads no further. So the error of a document
+// that is broken, or has one of them twice, is that of decoding it.
+func readHeader(document []byte) (header metav1.TypeMeta, err error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(document), syntax())
+	begin, err := d.ReadToken()
+	switch {
+	case errors.Is(err, io.EOF):
+		return header, io.ErrUnexpectedEOF
+	case err != nil || begin.Kind() == jsontext.KindNull:
+		return header, err
+	case begin.Kind() != jsontext.KindBeginObject:
+		return header, wrongKind[metav1.TypeMeta](d, begin.Kind())
+	}
+	for found := 0; found < 2 && d.PeekKind() != jsontext.KindEndObject; {
+		name, err := d.ReadToken()
+		if err != nil {
+			return header, err
+		}
+		switch name.String() {
+		case "kind":
+			found++
+			header.Kind, err = readText(d)
+		case "apiVersion":
+			found++
+			header.APIVersion, err = readText(d)
+		default:
+			err = d.SkipValue()
+		}
+		if err != nil {
+			return header, err
 		}
 	}
-	if decodeErr != nil {
-		return badjson.Explain(decodeErr)
+	return header, nil
+}
+
+// readText reads a string. Null is empty. It costs less than to decode one.
+func readText(d *jsontext.Decoder) (string, error) {
+	text, err := d.ReadToken()
+	switch {
+	case err != nil || text.Kind() == jsontext.KindNull:
+		return "", err
+	case text.Kind() != jsontext.KindString:
+		return "", wrongKind[string](d, text.Kind())
 	}
-	if errs := Validate(&into.Spec); len(errs) > 0 {
-		return errs.ToAggregate()
+	return text.String(), nil
+}
+
+// span is the position of a document in a buffer.
+type span struct{ start, end int }
+
+// part is the position of a value in the document.
+type part span
+
+// UnmarshalJSONFrom skips the value.
+func (p *part) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	*p = part{}
+	if value.Kind() != jsontext.KindNull {
+		p.end = int(d.InputOffset())
+		p.start = p.end - len(value)
 	}
 	return nil
 }
 
-// Status returns the answer to a valid review.
-func Status(
-	ctx context.Context, authorize Authorize, spec *authorizationv1.SubjectAccessReviewSpec,
-) authorizationv1.SubjectAccessReviewStatus {
-	req, ignored := Attributes(spec)
-	return status(ctx, authorize, &req, ignored)
-}
-
-func status(
-	ctx context.Context, authorize Authorize, req *access.Request, ignored Ignored,
-) authorizationv1.SubjectAccessReviewStatus {
-	answer := authorize(ctx, req)
-	if answer.EvaluationError != "" {
-		ignored = append(Ignored{answer.EvaluationError}, ignored...)
+// of returns the value; nil if it is missing or null.
+func (p part) of(document []byte) []byte {
+	if p == (part{}) {
+		return nil
 	}
-	return authorizationv1.SubjectAccessReviewStatus{
-		Allowed:         answer.Decision == verdict.Allow,
-		Denied:          answer.Decision == verdict.Deny,
-		Reason:          answer.Reason,
-		EvaluationError: ignored.String(),
-	}
+	return document[p.start:p.end]
 }
-
-// DocumentError is the error of a document of a stream that could not be read.
-type DocumentError struct {
-	// Number is the number of the document, from 1.
-	Number int
-	// Line is the line on which the document begins, from 1.
-	Line int
-	Err  error
-}
-
-func (e *DocumentError) Error() string {
-	return fmt.Sprintf("document %d, line %d: %v", e.Number, e.Line, e.Err)
-}
-
-func (e *DocumentError) Unwrap() error { return e.Err }

@@ -72,7 +72,7 @@ func hostileObjects() map[string]string {
 		"allocated resources":            status(`"allocatedResources":{` + numbered(`"%d":1`) + `}`),
 		"images":                         status(`"images":[` + repeated(`{}`) + `]`),
 		"nested lists": spec(
-			`"other":[` + repeated(strings.Repeat("[", MaxDepth-10)+strings.Repeat("]", MaxDepth-10)) + `]`,
+			`"other":[` + repeated(strings.Repeat("[", 250)+strings.Repeat("]", 250)) + `]`,
 		),
 	}
 }

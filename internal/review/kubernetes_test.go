@@ -2,8 +2,11 @@ package review
 
 import (
 	"errors"
+	"strings"
 	"sync"
+	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,8 +28,30 @@ func kubernetesDecodes(document []byte) (runtime.Object, error) {
 	return object, err
 }
 
-// repeatsNames reports whether an object has a name twice. Decoders merge the values of lists
-// and maps differently then.
-func repeatsNames(document []byte) bool {
-	return !jsontext.Value(document).IsValid(jsontext.AllowInvalidUTF8(true))
+// kubernetesDecodesRead decodes a document without the fields that are not read.
+func kubernetesDecodesRead(t *testing.T, document []byte, unread ...string) (runtime.Object, error) {
+	t.Helper()
+	for _, path := range unread {
+		document = without(t, document, strings.Split(path, ".")...)
+	}
+	return kubernetesDecodes(document)
+}
+
+// without returns a document without a field.
+func without(t *testing.T, document []byte, path ...string) []byte {
+	t.Helper()
+	fields := map[string]jsontext.Value{}
+	if json.Unmarshal(document, &fields, syntax()) != nil {
+		return document
+	}
+	if inner, ok := fields[path[0]]; ok && len(path) > 1 {
+		fields[path[0]] = without(t, inner, path[1:]...)
+	} else {
+		delete(fields, path[0])
+	}
+	text, err := json.Marshal(fields, json.Deterministic(true), syntax())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

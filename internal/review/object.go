@@ -26,98 +26,116 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// layout decodes the JSON of one kind.
-type layout interface {
-	// target returns the value to decode into.
+// kinds are the kinds of objects that NodeRestriction reads, in the versions that API
+// servers of the supported minors serve.
+var kinds = map[schema.GroupVersionKind]func() decodable{
+	{Version: "v1", Kind: "Pod"}:                                                          typed[corev1.Pod],
+	{Version: "v1", Kind: "Node"}:                                                         typed[corev1.Node],
+	{Version: "v1", Kind: "PersistentVolumeClaim"}:                                        typed[corev1.PersistentVolumeClaim],
+	{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}:              typed[authenticationv1.TokenRequest],
+	{Group: certificatesv1.GroupName, Version: "v1", Kind: "CertificateSigningRequest"}:   typed[certificatesv1.CertificateSigningRequest],
+	{Group: certificatesv1.GroupName, Version: "v1", Kind: "PodCertificateRequest"}:       typed[certificatesv1.PodCertificateRequest],
+	{Group: certificatesv1.GroupName, Version: "v1beta1", Kind: "PodCertificateRequest"}:  typed[certificatesv1beta1.PodCertificateRequest],
+	{Group: certificatesv1.GroupName, Version: "v1alpha1", Kind: "PodCertificateRequest"}: typed[certificatesv1beta1.PodCertificateRequest],
+	{Group: coordinationv1.GroupName, Version: "v1", Kind: "Lease"}:                       typed[coordinationv1.Lease],
+	{Group: "policy", Version: "v1", Kind: "Eviction"}:                                    typed[policyv1.Eviction],
+	{Group: "policy", Version: "v1beta1", Kind: "Eviction"}:                               typed[policyv1beta1.Eviction],
+	{Group: resourcev1.GroupName, Version: "v1", Kind: "ResourceSlice"}:                   typed[resourcev1.ResourceSlice],
+	{Group: resourcev1.GroupName, Version: "v1beta2", Kind: "ResourceSlice"}:              typed[resourcev1beta2.ResourceSlice],
+	{Group: resourcev1.GroupName, Version: "v1beta1", Kind: "ResourceSlice"}:              typed[resourcev1beta1.ResourceSlice],
+	{Group: resourcev1.GroupName, Version: "v1alpha3", Kind: "ResourceSlice"}:             untyped,
+	{Group: resourcev1.GroupName, Version: "v1alpha2", Kind: "ResourceSlice"}:             untyped,
+	{Group: storagev1.GroupName, Version: "v1", Kind: "CSINode"}:                          typed[storagev1.CSINode],
+}
+
+// decodable is an object with the value that its JSON is decoded into.
+type decodable interface {
 	target() any
-	// object returns the decoded object. It is called after decoding into target.
 	object() runtime.Object
 }
 
-// layouts are the kinds of objects that NodeRestriction reads, in the versions that API
-// servers of the supported minors serve. Versions that k8s.io/api no longer has are decoded
-// as unstructured objects. Layouts are for objects that users give on the command line;
-// objects of AdmissionReviews, which may be hostile, have readings.
-var layouts = map[schema.GroupVersionKind]func() layout{
-	{Version: "v1", Kind: "Pod"}:                                                          whole[corev1.Pod],
-	{Version: "v1", Kind: "Node"}:                                                         func() layout { return &nodeLayout{} },
-	{Version: "v1", Kind: "PersistentVolumeClaim"}:                                        whole[corev1.PersistentVolumeClaim],
-	{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}:              whole[authenticationv1.TokenRequest],
-	{Group: certificatesv1.GroupName, Version: "v1", Kind: "CertificateSigningRequest"}:   whole[certificatesv1.CertificateSigningRequest],
-	{Group: certificatesv1.GroupName, Version: "v1", Kind: "PodCertificateRequest"}:       whole[certificatesv1.PodCertificateRequest],
-	{Group: certificatesv1.GroupName, Version: "v1beta1", Kind: "PodCertificateRequest"}:  whole[certificatesv1beta1.PodCertificateRequest],
-	{Group: certificatesv1.GroupName, Version: "v1alpha1", Kind: "PodCertificateRequest"}: whole[certificatesv1beta1.PodCertificateRequest],
-	{Group: coordinationv1.GroupName, Version: "v1", Kind: "Lease"}:                       whole[coordinationv1.Lease],
-	{Group: "policy", Version: "v1", Kind: "Eviction"}:                                    whole[policyv1.Eviction],
-	{Group: "policy", Version: "v1beta1", Kind: "Eviction"}:                               whole[policyv1beta1.Eviction],
-	{Group: resourcev1.GroupName, Version: "v1", Kind: "ResourceSlice"}:                   whole[resourcev1.ResourceSlice],
-	{Group: resourcev1.GroupName, Version: "v1beta2", Kind: "ResourceSlice"}:              whole[resourcev1beta2.ResourceSlice],
-	{Group: resourcev1.GroupName, Version: "v1beta1", Kind: "ResourceSlice"}:              whole[resourcev1beta1.ResourceSlice],
-	{Group: resourcev1.GroupName, Version: "v1alpha3", Kind: "ResourceSlice"}:             whole[unstructured.Unstructured],
-	{Group: resourcev1.GroupName, Version: "v1alpha2", Kind: "ResourceSlice"}:             whole[unstructured.Unstructured],
-	{Group: storagev1.GroupName, Version: "v1", Kind: "CSINode"}:                          whole[storagev1.CSINode],
-}
-
-// wholeLayout decodes everything.
-type wholeLayout[T any, P interface {
+func typed[T any, P interface {
 	*T
 	runtime.Object
-}] struct{ value T }
-
-func whole[T any, P interface {
-	*T
-	runtime.Object
-}]() layout {
-	return &wholeLayout[T, P]{}
+}]() decodable {
+	return ofType[T, P]{new(T)}
 }
 
-func (l *wholeLayout[T, P]) target() any            { return &l.value }
-func (l *wholeLayout[T, P]) object() runtime.Object { return P(&l.value) }
+type ofType[T any, P interface {
+	*T
+	runtime.Object
+}] struct{ value *T }
 
-// nodeLayout omits the status, which is most of the text: no rule reads it.
-type nodeLayout struct {
+func (o ofType[T, P]) target() any            { return o.value }
+func (o ofType[T, P]) object() runtime.Object { return P(o.value) }
+
+func untyped() decodable { return &oldSlice{} }
+
+// oldSlice has the fields that are read of a ResourceSlice in a version that k8s.io/api no longer has. The node is in
+// spec since v1alpha3.
+type oldSlice struct {
 	metav1.TypeMeta `json:",inline"`
-	Metadata        metav1.ObjectMeta `json:"metadata"`
-	Spec            corev1.NodeSpec   `json:"spec"`
+	Metadata        struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	NodeName *string `json:"nodeName"`
+	Spec     struct {
+		NodeName *string `json:"nodeName"`
+	} `json:"spec"`
 }
 
-func (l *nodeLayout) target() any { return l }
+func (s *oldSlice) target() any { return s }
 
-func (l *nodeLayout) object() runtime.Object {
-	return &corev1.Node{TypeMeta: l.TypeMeta, ObjectMeta: l.Metadata, Spec: l.Spec}
+func (s *oldSlice) object() runtime.Object {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(s.GroupVersionKind())
+	object.SetName(s.Metadata.Name)
+	if s.NodeName != nil {
+		object.Object["nodeName"] = *s.NodeName
+	}
+	if s.Spec.NodeName != nil {
+		object.Object["spec"] = map[string]any{"nodeName": *s.Spec.NodeName}
+	}
+	return object
 }
 
-// DecodeObject decodes a JSON object of the given kind as kube-apiserver does.
-// NodeRestriction must read this kind. Fields that no rule reads may be omitted.
+// DecodeObject decodes a JSON object of the given kind. NodeRestriction must read this kind. Fields that no rule reads may be
+// omitted.
 func DecodeObject(text []byte, kind schema.GroupVersionKind) (runtime.Object, error) {
-	newLayout, known := layouts[kind]
+	return decodeObject(text, kind, readWhole)
+}
+
+// decodeObject decodes an object of the given kind.
+func decodeObject(text []byte, kind schema.GroupVersionKind, options json.Options) (runtime.Object, error) {
+	newObject, known := kinds[kind]
 	if !known {
 		return nil, unknownKind(kind)
 	}
-	l := newLayout()
-	if err := decodeInto(text, l, kind); err != nil {
+	o := newObject()
+	if err := decodeInto(text, o.target(), kind, options); err != nil {
 		return nil, err
 	}
-	return l.object(), nil
+	return o.object(), nil
 }
 
-// decodeInto decodes an object of the given kind.
-func decodeInto(text []byte, into layout, kind schema.GroupVersionKind) error {
-	decodeErr := json.Unmarshal(text, into.target(), asKubernetes())
-	if into.object().GetObjectKind().GroupVersionKind() != kind {
-		if header, ok := readHeader(text); ok {
-			return fmt.Errorf("kind %q of apiVersion %q: want %s of %s", header.Kind, header.APIVersion, kind.Kind, kind.GroupVersion())
-		}
+// decodeInto decodes an object of the given kind into a value.
+func decodeInto(text []byte, into any, kind schema.GroupVersionKind, options json.Options) error {
+	header, err := readHeader(text)
+	switch {
+	case err != nil:
+		return newObjectError(err)
+	case header.GroupVersionKind() != kind:
+		return fmt.Errorf("kind %q of apiVersion %q: want %s of %s", header.Kind, header.APIVersion, kind.Kind, kind.GroupVersion())
 	}
-	if decodeErr != nil {
-		return newObjectError(decodeErr)
+	if err := json.Unmarshal(text, into, options); err != nil {
+		return newObjectError(err)
 	}
 	return nil
 }
 
 func unknownKind(kind schema.GroupVersionKind) error {
 	var known []string
-	for k := range layouts {
+	for k := range kinds {
 		if k.GroupKind() == kind.GroupKind() {
 			known = append(known, k.GroupVersion().String())
 		}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -83,9 +82,9 @@ func encodeResponse(response *admissionResponse) []byte {
 	return encode(&admissionDocument{admissionKind, admissionVersion, response})
 }
 
-// encode encodes a document of strings, numbers and booleans, which cannot fail.
+// encode encodes a document of strings, numbers, booleans and valid JSON, which cannot fail.
 func encode(document any) []byte {
-	text, err := json.Marshal(document, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	text, err := json.Marshal(document, json.Deterministic(true), checked())
 	if err != nil {
 		panic("answer does not encode: " + err.Error())
 	}

@@ -46,3 +46,22 @@ func TestSelectorsMakeNoReviewInvalid(t *testing.T) {
 		})
 	}
 }
+
+// TestRequirementsThatAreNoList: a stack overflow, which these once caused, ends the process.
+func TestRequirementsThatAreNoList(t *testing.T) {
+	for _, selector := range []string{"fieldSelector", "labelSelector"} {
+		for value, want := range map[string]string{
+			`{"requirements":null}`: "", `{}`: "", `null`: "", `{"requirements":[null]}`: "",
+			`{"requirements":"a"}`: "a string", `{"requirements":5}`: "a number", `{"requirements":{}}`: "an object",
+			`{"requirements":true}`: "true or false",
+		} {
+			_, err := DecodeAccessReview(fmt.Appendf(nil, aboutSelectors, fmt.Sprintf("%q:%s", selector, value)))
+			if want != "" {
+				want = "spec.resourceAttributes." + selector + ".requirements: want a list, got " + want
+			}
+			if got := fmt.Sprint(err); got != want && (want != "" || err != nil) {
+				t.Errorf("%s %s: %s, want %s", selector, value, got, want)
+			}
+		}
+	}
+}

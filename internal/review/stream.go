@@ -1,11 +1,17 @@
 package review
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
 // Summary counts the documents of a stream.
@@ -23,9 +29,10 @@ type Evaluators struct {
 }
 
 // Stream reads newline-delimited or concatenated documents from in and writes an
-// answer to each to out, as one compact JSON line, in order: a SubjectAccessReview
-// of authorization.k8s.io/v1 with its status added, and for an AdmissionReview of
-// admission.k8s.io/v1 one with the response and without the request.
+// answer to each to out, as one compact JSON line, in order: the metadata and the spec of a SubjectAccessReview with its
+// status, in its version, and for an AdmissionReview of
+// admission.k8s.io/v1 one with the response and without the request. Documents are decoded by [DecodeAccessReview] and
+// [DecodeAdmission].
 //
 // Stream writes the answers to all received documents before it waits for more input. It
 // evaluates documents in parallel, in a fixed number of batches, so that memory does not grow
@@ -84,62 +91,122 @@ func (b *batch) reset(first, line int) {
 	b.answers, b.err = Summary{}, nil
 }
 
-// minRead is the minimum buffer size for one Read.
-const minRead = 128 << 10
-
 // read cuts the input into batches until it ends or a document is broken.
 func (p *pipeline) read(ctx context.Context, in io.Reader) {
-	b := p.take(ctx, 1, 1)
-	var f framer
-	for b != nil {
-		from := len(b.input)
-		n, readErr := in.Read(b.space())
-		b.input = b.input[:from+n]
-		b.spans, b.broken = f.scan(b.input, from, b.spans)
-		if b.broken == nil && readErr != nil {
+	s := &source{ctx: ctx, pipeline: p, in: bufio.NewReaderSize(in, chunk), batch: p.take(ctx, 1, 1)}
+	if s.batch == nil {
+		return
+	}
+	d := jsontext.NewDecoder(s, syntax())
+	for {
+		length, err := nextDocument(d)
+		b := s.batch
+		switch {
+		case b == nil: // interrupted
+			return
+		case err != nil:
 			b.end = true
-			b.broken = f.finish(len(b.input), readErr)
-		}
-		if b.broken != nil {
-			b.end = true
-			b.spans = append(b.spans, span{f.start, len(b.input)})
-		}
-		if b.end {
+			if s.err != nil {
+				err = s.err
+			}
+			if !errors.Is(err, io.EOF) {
+				b.broken = err
+				rest := bytes.TrimLeft(b.input[b.complete():], " \t\r\n")
+				b.spans = append(b.spans, span{len(b.input) - len(rest), len(b.input)})
+			}
 			p.send(ctx, b)
 			return
 		}
-		if len(b.spans) > 0 {
-			b = p.split(ctx, b, &f)
+		end := int(d.InputOffset() - s.begin)
+		b.spans = append(b.spans, span{end - length, end})
+	}
+}
+
+var (
+	errNotObject  = errors.New("want a JSON object")
+	errIncomplete = errors.New("the input ends within the document")
+	errTooLarge   = fmt.Errorf("larger than %d bytes", MaxDocument)
+)
+
+// nextDocument reads a document and returns its length. The error is io.EOF if there is none.
+func nextDocument(d *jsontext.Decoder) (length int, err error) {
+	kind := d.PeekKind()
+	value, err := d.ReadValue()
+	_, broken := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return 0, errIncomplete
+	case kind != jsontext.KindBeginObject && (err == nil || broken):
+		return 0, errNotObject
+	case broken:
+		return 0, badjson.Explain(err)
+	case err == nil && len(value) > MaxDocument:
+		return 0, errTooLarge
+	}
+	return len(value), err
+}
+
+// source is the input of the decoder that finds the documents. It copies what the decoder reads into the current batch.
+type source struct {
+	ctx      context.Context
+	pipeline *pipeline
+	in       *bufio.Reader
+	// batch is nil after an interruption. It begins at this position of the input.
+	batch *batch
+	begin int64
+	// err is why the input cannot be read further.
+	err error
+}
+
+// chunk is the size of the buffer for reading.
+const chunk = 128 << 10
+
+// Read sends the documents so far to be answered before it waits for more input.
+func (s *source) Read(p []byte) (int, error) {
+	if s.in.Buffered() == 0 && len(s.batch.spans) > 0 {
+		if s.split(); s.batch == nil {
+			return 0, context.Cause(s.ctx)
 		}
 	}
-}
-
-// space returns free space at the end of the buffer.
-func (b *batch) space() []byte {
-	if cap(b.input)-len(b.input) < minRead/2 {
-		grown := make([]byte, len(b.input), max(minRead, 2*cap(b.input)))
-		copy(grown, b.input)
-		b.input = grown
+	n, err := s.in.Read(p)
+	b := s.batch
+	b.input = append(b.input, p[:n]...)
+	if err == nil && len(b.input)-b.complete() > MaxDocument {
+		err = errTooLarge
 	}
-	return b.input[len(b.input):cap(b.input)]
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
 }
 
-// split sends the complete documents and returns a new batch that begins with the remaining
+// complete returns the position after the last complete document.
+func (b *batch) complete() int {
+	if len(b.spans) == 0 {
+		return 0
+	}
+	return b.spans[len(b.spans)-1].end
+}
+
+// split sends the complete documents and begins a new batch with the remaining
 // input.
-func (p *pipeline) split(ctx context.Context, b *batch, f *framer) *batch {
-	end := b.spans[len(b.spans)-1].end
-	next := p.take(ctx, b.first+len(b.spans), b.line+lines(b.input[:end]))
-	if next == nil {
-		return nil
+func (s *source) split() {
+	b := s.batch
+	end := b.complete()
+	s.batch = s.pipeline.take(s.ctx, b.first+len(b.spans), b.line+lines(b.input[:end]))
+	if s.batch == nil {
+		return
 	}
-	next.input = append(next.input, b.input[end:]...)
-	f.start -= end
+	s.begin += int64(end)
+	s.batch.input = append(s.batch.input, b.input[end:]...)
 	b.input = b.input[:end]
-	if !p.send(ctx, b) {
-		return nil
+	if !s.pipeline.send(s.ctx, b) {
+		s.batch = nil
 	}
-	return next
 }
+
+// lines counts the line breaks in b.
+func lines(b []byte) int { return bytes.Count(b, []byte{'\n'}) }
 
 func (p *pipeline) take(ctx context.Context, first, line int) *batch {
 	select {
@@ -176,11 +243,10 @@ func (p *pipeline) answer(ctx context.Context) {
 }
 
 func (b *batch) answer(ctx context.Context, evaluators Evaluators) {
-	a := newAnswerer(evaluators, &b.output)
 	for i, s := range b.spans {
 		allowed, err := false, b.broken
 		if err == nil || i < len(b.spans)-1 {
-			allowed, err = a.answer(ctx, b.input[s.start:s.end])
+			allowed, err = evaluators.answer(ctx, b.input[s.start:s.end], &b.output)
 		}
 		if err != nil {
 			b.err = &DocumentError{Number: b.first + i, Line: b.line + lines(b.input[:s.start]), Err: err}
@@ -221,3 +287,18 @@ func (p *pipeline) write(ctx context.Context, out io.Writer) (Summary, error) {
 		p.free <- b
 	}
 }
+
+// DocumentError is the error of a document of a stream that could not be read.
+type DocumentError struct {
+	// Number is the number of the document, from 1.
+	Number int
+	// Line is the line on which the document begins, from 1.
+	Line int
+	Err  error
+}
+
+func (e *DocumentError) Error() string {
+	return fmt.Sprintf("document %d, line %d: %v", e.Number, e.Line, e.Err)
+}
+
+func (e *DocumentError) Unwrap() error { return e.Err }

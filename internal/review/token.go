@@ -2,10 +2,10 @@ package review
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
@@ -47,40 +47,27 @@ type TokenReview struct {
 	apiVersion string
 }
 
-// DecodeTokenReview decodes a TokenReview of authentication.k8s.io/v1 or v1beta1. As in
-// kube-apiserver, field names are case-sensitive, unknown fields are ignored, and the last of
-// repeated names is used. It refuses documents larger than [MaxTokenReview] or nested deeper
-// than [MaxDepth].
+// DecodeTokenReview decodes a TokenReview of authentication.k8s.io/v1 or v1beta1, which do not differ. It refuses
+// documents larger than [MaxTokenReview].
 //
-// The error does not contain anything of the document's content.
+// The error does not contain the token.
 func DecodeTokenReview(document []byte) (*TokenReview, error) {
-	if len(document) > MaxTokenReview {
-		return nil, fmt.Errorf("larger than %d bytes", MaxTokenReview)
-	}
-	if err := checkLimits(document); err != nil {
+	header, err := check(document, MaxTokenReview, wantTokenReviews,
+		metav1.TypeMeta{Kind: tokenReviewKind, APIVersion: tokenReviewVersion},
+		metav1.TypeMeta{Kind: tokenReviewKind, APIVersion: tokenReviewBeta})
+	if err != nil {
 		return nil, err
 	}
-	var in tokenReview
-	decodeErr := json.Unmarshal(document, &in, asKubernetes())
-	if in.Kind != tokenReviewKind || in.APIVersion != tokenReviewVersion && in.APIVersion != tokenReviewBeta {
-		if header, ok := readHeader(document); ok {
-			return nil, &kindError{header, wantTokenReviews}
-		}
+	var in struct {
+		Spec struct {
+			Token     string   `json:"token"`
+			Audiences []string `json:"audiences"`
+		} `json:"spec"`
 	}
-	if decodeErr != nil {
-		return nil, badjson.Explain(decodeErr)
+	if err := json.Unmarshal(document, &in, syntax()); err != nil {
+		return nil, badjson.Explain(err)
 	}
-	return &TokenReview{Token: in.Spec.Token, Audiences: in.Spec.Audiences, apiVersion: in.APIVersion}, nil
-}
-
-// tokenReview is the same in both versions.
-type tokenReview struct {
-	Kind       string `json:"kind"`
-	APIVersion string `json:"apiVersion"`
-	Spec       struct {
-		Token     string   `json:"token"`
-		Audiences []string `json:"audiences"`
-	} `json:"spec"`
+	return &TokenReview{Token: in.Spec.Token, Audiences: in.Spec.Audiences, apiVersion: header.APIVersion}, nil
 }
 
 // For returns the audiences that the review and ours have in common. It returns none if

@@ -1,15 +1,12 @@
 package review
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/extendedtoleration"
@@ -28,9 +25,6 @@ type TolerationReview struct {
 // or updates a pod, it reads the pod's tolerations and the resources that its containers
 // request.
 func DecodeTolerations(document []byte) (*TolerationReview, error) {
-	if err := checkLimits(document); err != nil {
-		return nil, err
-	}
 	in, review, err := decodeRequest(document)
 	if err != nil {
 		return nil, err
@@ -43,13 +37,14 @@ func DecodeTolerations(document []byte) (*TolerationReview, error) {
 	if kind != corev1.SchemeGroupVersion.WithKind("Pod") {
 		return nil, fmt.Errorf("request.object: want a Pod of v1, got a %s", kind.Kind)
 	}
-	t.pod, t.text = &tolerationReading{}, document[in.Object.start:in.Object.end]
-	if err = decodeInto(t.text, t.pod, kind); err != nil {
+	t.pod, t.text = &tolerationReading{}, in.Object.of(document)
+	if err = decodeInto(t.text, t.pod, kind, checked()); err != nil {
 		return nil, within("object", err)
 	}
-	p := &pairing{object: t.text}
-	if t.pod.resolve(p, nil); p.err != nil {
-		return nil, within("object", p.err)
+	for _, names := range []requestedResources{t.pod.Spec.InitContainers, t.pod.Spec.Containers} {
+		for name := range names {
+			t.pod.Spec.Tolerations.Request(name)
+		}
 	}
 	return t, nil
 }
@@ -83,7 +78,7 @@ func (t *TolerationReview) Patch() []byte {
 	if t.pod == nil {
 		return nil
 	}
-	seen := &t.pod.Spec.Tolerations.counted
+	seen := &t.pod.Spec.Tolerations
 	changes := seen.Changes()
 	var steps []step
 	switch {
@@ -105,36 +100,52 @@ func (t *TolerationReview) Patch() []byte {
 
 // list returns the whole list after the changes.
 func (t *TolerationReview) list(changes []extendedtoleration.Change) jsontext.Value {
-	text := jsontext.Value("[")
-	next := func(entry []byte) {
-		if len(text) > 1 {
-			text = append(text, ',')
-		}
-		text = append(text, entry...)
+	var pod struct {
+		Spec struct {
+			Tolerations changedList `json:"tolerations"`
+		} `json:"spec"`
 	}
-	present := t.pod.Spec.Tolerations.part
-	entries := entriesOf(t.text[present.start:present.end])
-	for i := 0; ; i++ {
-		entry := entries.next()
-		switch {
-		case entry == nil:
-			for _, c := range changes {
-				next(encodeTolerations(c.Toleration))
-			}
-			return append(text, ']')
-		case len(changes) > 0 && changes[0].Index == i:
-			next(encodeTolerations(changes[0].Toleration))
-			changes = changes[1:]
-		default:
-			next(bytes.Clone(entry))
-		}
+	l := &pod.Spec.Tolerations
+	l.changes = changes
+	if err := json.Unmarshal(t.text, &pod, checked()); err != nil {
+		panic("tolerations do not decode again: " + err.Error())
 	}
+	for _, c := range l.changes {
+		l.add(encodeTolerations(c.Toleration))
+	}
+	return append(append(jsontext.Value("["), l.text...), ']')
+}
+
+// changedList is the text of a list, without its brackets, with the changes so far made.
+type changedList struct {
+	changes []extendedtoleration.Change
+	text    []byte
+}
+
+// UnmarshalJSONFrom keeps the entries as they are written, except for those that are replaced.
+func (l *changedList) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	index := 0
+	return eachEntry(d, func(entry *jsontext.Value) error {
+		if len(l.changes) > 0 && l.changes[0].Index == index {
+			*entry = encodeTolerations(l.changes[0].Toleration)
+			l.changes = l.changes[1:]
+		}
+		l.add(*entry)
+		index++
+		return nil
+	})
+}
+
+func (l *changedList) add(entry []byte) {
+	if len(l.text) > 0 {
+		l.text = append(l.text, ',')
+	}
+	l.text = append(l.text, entry...)
 }
 
 func encodeTolerations(what any) []byte {
 	text, err := json.Marshal(
 		what, json.OmitZeroStructFields(true), json.Deterministic(true), jsontext.AllowInvalidUTF8(true),
-		jsontext.AllowDuplicateNames(true),
 	)
 	if err != nil {
 		panic("patch of tolerations does not encode: " + err.Error())
@@ -144,43 +155,21 @@ func encodeTolerations(what any) []byte {
 
 // tolerationReading has the extended resources that a pod requests, and its tolerations.
 type tolerationReading struct {
-	metav1.TypeMeta `json:",inline"`
-	Spec            struct {
+	Spec struct {
 		InitContainers requestedResources `json:"initContainers"`
 		Containers     requestedResources `json:"containers"`
-		Tolerations    tolerationList     `json:"tolerations"`
+		Tolerations    countedTolerations `json:"tolerations"`
 	} `json:"spec"`
-}
-
-func (r *tolerationReading) target() any            { return r }
-func (r *tolerationReading) object() runtime.Object { return &corev1.Pod{TypeMeta: r.TypeMeta} }
-
-func (r *tolerationReading) resolve(p *pairing, _ reading) {
-	l := &r.Spec.Tolerations
-	p.decode(p.text(l.part), &l.counted, "spec.tolerations", false)
-	for _, names := range []requestedResources{r.Spec.InitContainers, r.Spec.Containers} {
-		for name := range names {
-			l.counted.Request(name)
-		}
-	}
-}
-
-// tolerationList is the list of tolerations with the position of its JSON.
-type tolerationList struct {
-	part
-	counted countedTolerations
-}
-
-// UnmarshalJSONFrom skips the list.
-func (l *tolerationList) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	return skipOf[[]corev1.Toleration](d, &l.part)
 }
 
 type countedTolerations struct{ extendedtoleration.Reading }
 
 // UnmarshalJSONFrom reads the tolerations.
 func (c *countedTolerations) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	return eachEntry(d, c.Tolerate)
+	return eachEntry(d, func(t *corev1.Toleration) error {
+		c.Tolerate(t)
+		return nil
+	})
 }
 
 // maxResources is the maximum number of different resources that the containers of a list may
@@ -195,22 +184,19 @@ type requestedResources map[string]struct{}
 // UnmarshalJSONFrom reads the containers.
 func (r *requestedResources) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*r = requestedResources{}
-	err := eachEntry(d, func(c *struct {
+	return eachEntry(d, func(c *struct {
 		Resources struct {
 			Requests resourceNames `json:"requests"`
 		} `json:"resources"`
 	},
-	) {
+	) error {
 		for _, name := range c.Resources.Requests {
-			if len(*r) <= maxResources {
-				(*r)[name] = struct{}{}
+			if (*r)[name] = struct{}{}; len(*r) > maxResources {
+				return errTooManyResources
 			}
 		}
+		return nil
 	})
-	if err == nil && len(*r) > maxResources {
-		return errTooManyResources
-	}
-	return err
 }
 
 // resourceNames are the keys of a list of resources. Quantities are not read.
@@ -218,10 +204,7 @@ type resourceNames []string
 
 // UnmarshalJSONFrom reads the resource names.
 func (n *resourceNames) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	if d.PeekKind() != jsontext.KindBeginObject {
-		*n = nil
-		return json.UnmarshalDecode(d, new(map[string]jsontext.Value)) // null, or an error
-	}
+	*n = nil
 	return eachMember(d, func(name string) error {
 		*n = append(*n, name)
 		return d.SkipValue()

@@ -55,17 +55,20 @@ func validateLabels(s *authorizationv1.LabelSelectorAttributes, at *field.Path) 
 		})...)
 }
 
-// dropInvalidSelectors keeps the selectors that are valid.
-func dropInvalidSelectors(in *authorizationv1.ResourceAttributes) {
+// dropInvalidSelectors keeps the selectors that are valid, and says which are not.
+func dropInvalidSelectors(in *authorizationv1.ResourceAttributes) (dropped Ignored) {
 	if in == nil || in.FieldSelector == nil && in.LabelSelector == nil {
-		return
+		return nil
 	}
-	if len(validateFields(in.FieldSelector, nil)) > 0 {
+	if errs := validateFields(in.FieldSelector, field.NewPath("fieldSelector")); len(errs) > 0 {
 		in.FieldSelector = nil
+		dropped.add("fieldSelector ignored: %.500s", errs[0].Error())
 	}
-	if len(validateLabels(in.LabelSelector, nil)) > 0 {
+	if errs := validateLabels(in.LabelSelector, field.NewPath("labelSelector")); len(errs) > 0 {
 		in.LabelSelector = nil
+		dropped.add("labelSelector ignored: %.500s", errs[0].Error())
 	}
+	return dropped
 }
 
 func validateForm(at *field.Path, raw string, requirements int) field.ErrorList {

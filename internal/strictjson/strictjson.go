@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -142,9 +141,9 @@ func (s *walk) key(object reflect.Type) (reflect.Type, error) {
 func (s *walk) unknownKey(key, similar string) error {
 	switch {
 	case similar != "":
-		return fmt.Errorf("%s: the key is written %q", s.path(similar), clipped(key))
+		return fmt.Errorf("%s: the key is written %q", s.path(similar), badjson.Clipped(key))
 	case !s.opts.AllowUnknown:
-		return fmt.Errorf("%s: there is no such field", s.path(clipped(key)))
+		return fmt.Errorf("%s: there is no such field", s.path(badjson.Clipped(key)))
 	}
 	return nil
 }
@@ -155,23 +154,10 @@ func (s *walk) path(field string) string {
 	return badjson.FieldPath(pointer.AppendToken(field))
 }
 
-// clipped shortens untrusted keys for error messages.
-func clipped(key string) string {
-	const limit = 40
-	if len(key) <= limit {
-		return key
-	}
-	return strings.ToValidUTF8(key[:limit], "") + "…"
-}
-
 // malformed returns the error for text that is not JSON, or not strict JSON.
 func malformed(err error) error {
-	var syntax *jsontext.SyntacticError
-	if errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax) {
-		return fmt.Errorf("%s: %w", badjson.FieldPath(jsontext.Pointer(clipped(string(syntax.JSONPointer)))), badjson.What(err))
-	}
 	if errors.Is(err, io.EOF) {
 		return errors.New("not valid JSON: there is no text")
 	}
-	return badjson.What(err)
+	return badjson.Explain(err)
 }

@@ -58,7 +58,7 @@ func rejected(t testing.TB, w *httptest.ResponseRecorder) metav1.Status {
 }
 
 func TestInvalidRequests(t *testing.T) {
-	const maxBody = 4096
+	const maxBody = 64 << 10
 	for _, tc := range []struct {
 		rule     string
 		endpoint string // empty: all
@@ -90,7 +90,7 @@ func TestInvalidRequests(t *testing.T) {
 		},
 		{
 			rule: "larger than the limit", body: `{"kind":"` + strings.Repeat("a", maxBody) + `"}`,
-			status: 413, reason: webhook.ReasonTooLarge, message: "request body is larger than 4096 bytes",
+			status: 413, reason: webhook.ReasonTooLarge, message: "request body is larger than 65536 bytes",
 		},
 		{rule: "empty", body: "", status: 400, reason: webhook.ReasonMalformed, message: "request body: "},
 		{rule: "not JSON", body: "hello", status: 400, reason: webhook.ReasonMalformed, message: "request body: not valid JSON"},
@@ -171,14 +171,18 @@ func TestInvalidRequests(t *testing.T) {
 			message: "request body: request.object.spec.containers[0]: want an object, got a number",
 		},
 		{
-			rule: "nested too deep", body: `{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}",
-			status: 400, reason: webhook.ReasonMalformed, message: "request body: nested more than 256 deep",
+			rule: "nested too deep", body: `{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}",
+			status: 400, reason: webhook.ReasonMalformed, message: "request body: not valid JSON: exceeded max depth",
 		},
 		{
 			rule: "nested too deep in a field that is not read", endpoint: "authorize",
 			body: strings.Replace(document(t, "access.json"), `"creationTimestamp": null`,
-				`"a":`+strings.Repeat(`{"a":`, 500)+"1"+strings.Repeat("}", 500), 1),
-			status: 400, reason: webhook.ReasonMalformed, message: "request body: nested more than 256 deep",
+				`"a":`+strings.Repeat(`{"":`, 10_000)+"1"+strings.Repeat("}", 10_000), 1),
+			status: 400, reason: webhook.ReasonMalformed, message: "request body: not valid JSON: exceeded max depth",
+		},
+		{
+			rule: "a field twice", endpoint: "authorize", body: strings.Replace(document(t, "access.json"), `"verb"`, `"verb": "list", "verb"`, 1),
+			status: 400, reason: webhook.ReasonMalformed, message: "request body: spec.resourceAttributes.verb: a field is given twice",
 		},
 	} {
 		if tc.method == "" {

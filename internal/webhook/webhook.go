@@ -54,9 +54,8 @@ func (o Options) withDefaults() Options {
 // of the webhook.
 func Authorize(authorize decision.Authorize, opts Options) http.Handler {
 	opts.MaxBodyBytes = min(opts.withDefaults().MaxBodyBytes, review.MaxAccessReview)
-	decoder := review.NewAccessDecoder()
 	return newEndpoint(opts, func(body []byte) (answer, error) {
-		asked, err := decoder.Decode(body)
+		asked, err := review.DecodeAccessReview(body)
 		if err != nil {
 			return nil, err
 		}
