@@ -10,8 +10,8 @@ import (
 // before the plane and is kept when the plane starts.
 const SupervisorLog = "supervisor.log"
 
-// layout has the paths of all files of a plane.
-type layout struct{ dir string }
+// layout has the paths of all files of a plane: its folder, and the folder of its logs.
+type layout struct{ dir, logs string }
 
 func (l layout) pki() string             { return filepath.Join(l.dir, "pki") }
 func (l layout) etcdPKI() string         { return filepath.Join(l.dir, "pki", "etcd") }
@@ -20,7 +20,6 @@ func (l layout) kubeconfigs() string     { return filepath.Join(l.dir, "kubeconf
 func (l layout) etcdData() string        { return filepath.Join(l.dir, "etcd") }
 func (l layout) nodes() string           { return filepath.Join(l.dir, "nodes") }
 func (l layout) node(name string) string { return filepath.Join(l.nodes(), name) }
-func (l layout) logs() string            { return filepath.Join(l.dir, "logs") }
 func (l layout) state() string           { return filepath.Join(l.dir, stateFile) }
 
 func (l layout) nodeKubeconfig(name string) string {
@@ -32,14 +31,14 @@ func (l layout) kubeconfig(name string) string {
 }
 
 func (l layout) log(name string) string {
-	return filepath.Join(l.logs(), name+".log")
+	return filepath.Join(l.logs, name+".log")
 }
 
 // prepare removes the files of an earlier plane and makes the folders of the next one.
 // Other files are kept.
 func (l layout) prepare() error {
 	leftovers := []string{l.pki(), l.kubeconfigs(), l.etcdData(), l.nodes()}
-	logs, err := filepath.Glob(filepath.Join(l.logs(), "*"))
+	logs, err := filepath.Glob(filepath.Join(l.logs, "*"))
 	if err != nil {
 		return fmt.Errorf("list the logs of an earlier control plane: %w", err)
 	}
@@ -53,7 +52,7 @@ func (l layout) prepare() error {
 			return fmt.Errorf("remove what an earlier control plane left in %s: %w", l.dir, err)
 		}
 	}
-	for _, dir := range []string{l.etcdPKI(), l.frontProxyPKI(), l.kubeconfigs(), l.etcdData(), l.nodes(), l.logs()} {
+	for _, dir := range []string{l.etcdPKI(), l.frontProxyPKI(), l.kubeconfigs(), l.etcdData(), l.nodes(), l.logs} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("make the folders of the control plane: %w", err)
 		}

@@ -161,8 +161,11 @@ func (p *Plane) claimDir() error {
 	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 		return fmt.Errorf("make its folder: %w", err)
 	}
-	p.layout = layout{p.Dir}
-	p.LogDir = p.layout.logs()
+	p.LogDir = filepath.Join(p.Dir, "logs")
+	if kept := os.Getenv(LogsVariable); p.temporary && kept != "" {
+		p.LogDir = filepath.Join(kept, filepath.Base(p.Dir))
+	}
+	p.layout = layout{p.Dir, p.LogDir}
 
 	lock, err := os.OpenFile(filepath.Join(p.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -187,8 +190,8 @@ func (p *Plane) claimDir() error {
 	return nil
 }
 
-// Stop stops the nodes and the components gracefully and removes temporary files. Further
-// calls return the same result.
+// Stop stops the nodes and the components gracefully and removes temporary files, except for logs in
+// the folder of [LogsVariable]. Further calls return the same result.
 func (p *Plane) Stop() error {
 	p.stop.Do(func() { p.stopErr = p.end() })
 	return p.stopErr

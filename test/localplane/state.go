@@ -43,7 +43,7 @@ type ProcessState struct {
 // ReadState returns the state of the plane in dir. The error is fs.ErrNotExist
 // when there is none.
 func ReadState(dir string) (*State, error) {
-	path := layout{dir}.state()
+	path := layout{dir: dir}.state()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the state of the control plane: %w", err)
@@ -111,7 +111,7 @@ func Down(dir string) (wasThere bool, err error) {
 		}
 		removeScratch(p.Scratch)
 	}
-	if err := os.Remove(layout{dir}.state()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(layout{dir: dir}.state()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return wasThere, fmt.Errorf("remove the state of the control plane: %w", err)
 	}
 	return wasThere, nil

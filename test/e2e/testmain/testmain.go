@@ -15,8 +15,12 @@ import (
 
 // Run starts the shared control planes, runs the tests, and stops the planes. It returns
 // the exit status. The directory is temporary. The time limit applies to the start. Stop is
-// also called after a failed start.
-func Run(m *testing.M, limit time.Duration, start func(ctx context.Context, dir string) error, stop func() error) (status int) {
+// also called after a failed start. The logs of planes stay if a test fails.
+func Run(m *testing.M, limit time.Duration, start func(ctx context.Context, dir string) error, stop func() error) int {
+	return localplane.KeepLogs(func() int { return run(m, limit, start, stop) })
+}
+
+func run(m *testing.M, limit time.Duration, start func(ctx context.Context, dir string) error, stop func() error) (status int) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "node-authorizer-test-")
