@@ -161,7 +161,7 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 func asFarAsShown(opinions []chain.Opinion, origin string) {
 	for i := range opinions {
 		if o := &opinions[i]; o.Code == nodeauthz.NoPathToObject {
-			o.Message += ", as far as " + origin + " shows"
+			o.Message += ", as far as known from " + origin
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (s *session) rbacNeeded(who identity) verdict.Reason {
 	}
 	return verdict.Reason{
 		Code:    codeRBACNotLoaded,
-		Message: fmt.Sprintf("%s, and %s has no roles and bindings", why, s.State.Origin),
+		Message: fmt.Sprintf("%s, and there are no roles and bindings in %s", why, s.State.Origin),
 		Hint:    "add the roles and bindings with --from, or ask the cluster",
 	}
 }

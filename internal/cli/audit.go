@@ -126,7 +126,7 @@ func (a *app) prepareAudit(s *session, keep bool) ([]string, error) {
 	}
 	a.warnMissing(s.allMissing(), requestsDepend)
 	if s.configured == "" && len(s.State.Quarantines()) > 0 {
-		a.warn("%s has Quarantines, which refuse requests of the log too: this %s", s.State.Origin, assumption(chain.NameQuarantine))
+		a.warn("the Quarantines in %s refuse requests of the log too: this %s", s.State.Origin, assumption(chain.NameQuarantine))
 	}
 	if keep {
 		return nil, nil
@@ -181,7 +181,7 @@ func (s *session) requireRBAC() error {
 	if s.State.RBACLoaded() || s.configured != "" && !slices.Contains(s.Chain.Names(), chain.NameRBAC) {
 		return nil
 	}
-	return fmt.Errorf("%s has no roles and bindings, and RBAC decides what the Node authorizer does not: "+
+	return fmt.Errorf("no roles and bindings in %s, and RBAC decides what the Node authorizer does not: "+
 		"add them with --from, take a snapshot, or ask the cluster", s.State.Origin)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -71,10 +70,10 @@ func (f *stateFlags) change(ctx context.Context, state *source.State) ([]source.
 		return nil, nil, fmt.Errorf("--without: %w", err)
 	}
 	if changes != nil {
-		if line := notUsed(changes); line != "" {
+		if line := unused(changes.Origin, changes.Skipped, "no answer depends on them"); line != "" {
 			notes = append(notes, line)
 		}
-		state.Origin += ", with " + strings.TrimPrefix(changes.Origin, "file ")
+		state.Origin += ", with " + changes.Origin
 	}
 	if len(without) > 0 {
 		state.Origin += ", without " + some(f.changes.without, false)
@@ -110,23 +109,6 @@ func (f *stateFlags) removed(names *resources.Mapper, text string) (source.Objec
 		o.Namespace = f.defaultNamespace()
 	}
 	return o, nil
-}
-
-// notUsed says which objects of the changes have no effect on an answer.
-func notUsed(c *source.Changes) string {
-	var kinds []string
-	for _, kind := range slices.Sorted(maps.Keys(c.Skipped)) {
-		kinds = append(kinds, fmt.Sprintf("%s (%s)", kind, render.Thousands(c.Skipped[kind])))
-	}
-	if len(kinds) == 0 {
-		return ""
-	}
-	const few = 12
-	text := strings.Join(kinds[:min(few, len(kinds))], ", ")
-	if more := len(kinds) - few; more > 0 {
-		text += fmt.Sprintf(" and %d other kinds", more)
-	}
-	return strings.TrimPrefix(c.Origin, "file ") + ": not used, because no answer depends on them: " + text
 }
 
 // noteChanges writes which objects replace those of the state, and what else the user should know.

@@ -136,7 +136,7 @@ func (s *session) podIdentity(of string) (identity, error) {
 	}
 	switch {
 	case !found:
-		return identity{}, fmt.Errorf("%s has no pod %s: name the account and the node with --as and --token-node", s.State.Origin, of)
+		return identity{}, fmt.Errorf("no pod %s in %s: name the account and the node with --as and --token-node", of, s.State.Origin)
 	case pod.Spec.NodeName == "":
 		return identity{}, fmt.Errorf("pod %s is not on a node yet, so that it has no token: name the node with --as and --token-node", of)
 	}

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/render"
@@ -64,7 +64,7 @@ func (s *session) lacking(all []evaluate.Lack) []missing {
 
 func (s *session) lackingReason(l evaluate.Lack) string {
 	if l.RolesAndBindings {
-		return s.State.Origin + " has no roles and bindings: add what kubectl get " +
+		return "there are no roles and bindings in " + s.State.Origin + ": add what kubectl get " +
 			"clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml prints with --from, or use a snapshot"
 	}
 	return fmt.Sprintf(
@@ -93,26 +93,10 @@ func (s *session) lackReason(all []evaluate.Lack, who identity) verdict.Reason {
 // and resource claims are not used because pods refer to them by name.
 func leftOut(state *source.State) string {
 	known := []string{"Secret", "ConfigMap", "ResourceClaim.resource.k8s.io"}
-	skipped := state.Skipped()
-	var kinds []string
-	makesPods := false
-	for kind, n := range skipped {
-		if slices.Contains(known, kind) {
-			continue
-		}
-		makesPods = makesPods || podMaker(kind)
-		kinds = append(kinds, fmt.Sprintf("%s (%s)", kind, render.Thousands(n)))
-	}
-	if len(kinds) == 0 {
-		return ""
-	}
-	slices.Sort(kinds)
-	const few = 12
-	text := strings.Join(kinds[:min(few, len(kinds))], ", ")
-	if more := len(kinds) - few; more > 0 {
-		text += fmt.Sprintf(" and %d other kinds", more)
-	}
-	text = state.Origin + ": not used, because they do not say what is on a node: " + text
+	kinds := state.Skipped()
+	maps.DeleteFunc(kinds, func(kind string, _ int) bool { return slices.Contains(known, kind) })
+	text := unused(state.Origin, kinds, "they do not say what is on a node")
+	makesPods := slices.ContainsFunc(slices.Collect(maps.Keys(kinds)), podMaker)
 	if makesPods {
 		text += "; what counts are pods with spec.nodeName, which their controllers and the scheduler make"
 	}
@@ -120,6 +104,19 @@ func leftOut(state *source.State) string {
 		text += ": add what kubectl get pods -A -o yaml prints"
 	}
 	return text
+}
+
+// unused says which objects have no effect, and why; empty if there are none.
+func unused(origin string, kinds map[string]int, why string) string {
+	if len(kinds) == 0 {
+		return ""
+	}
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		all = append(all, fmt.Sprintf("%s (%s)", kind, render.Thousands(kinds[kind])))
+	}
+	const most = 12
+	return fmt.Sprintf("these objects in %s are not used, because %s: %s", origin, why, render.Names(all, most))
 }
 
 // podMaker reports whether objects of a kind create pods.

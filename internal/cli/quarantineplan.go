@@ -91,7 +91,7 @@ func (q *quarantining) planUpdate(
 func (s *session) mayBeCutOff(target quarantineTarget) error {
 	if target.Node == "" {
 		if s.State.Version == 0 {
-			return errors.New("find out whether the API server names such credentials: " + s.State.Origin + " does not have its version")
+			return errors.New("find out whether the API server names such credentials: its version is not in " + s.State.Origin)
 		}
 		return target.namedSince(int(s.State.Version))
 	}

@@ -83,7 +83,7 @@ func (s *session) findTokens(secrets []tokenSecret) *unboundTokens {
 		}
 	}
 	if absent > 0 {
-		found.lack(fmt.Sprintf("%s does not have %s", s.State.Origin, render.Count(absent, "secret")))
+		found.lack(fmt.Sprintf("%s not in %s", render.Count(absent, "secret"), s.State.Origin))
 	}
 	return found
 }

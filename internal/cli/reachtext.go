@@ -62,7 +62,7 @@ func (r reachResult) totalsText(p *render.Page) {
 	if len(r.Objects) == 0 {
 		where := ""
 		if len(r.Missing) > 0 {
-			where = ", as far as " + r.State.Origin + " shows"
+			where = ", as far as known from " + r.State.Origin
 		}
 		p.Line("  nothing is bound or attached to the node%s%s", r.narrowedText(), where)
 		return

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
@@ -28,9 +27,9 @@ the node, pods whose node the written object shows, what the Node authorizer and
 NodeRestriction let a node write, and what no rule names. They see no reads, and not
 the pod of an eviction or of an exec. Of an impersonated request they see the user and the
 extra values that the requester chose, so they do not hold an account that may impersonate
-others. What they do not enforce is in comments, on stderr, and with -o json in
-cannotExpress. What they enforce is never weaker than the NodeScope; about labels of nodes
-and mirror pods it is stricter.
+others. What they do not enforce is in comments, and with -o json in cannotExpress. What
+they enforce is never weaker than the NodeScope; about labels of nodes and mirror pods it
+is stricter.
 
 A scope in mode Observe gets a binding that audits, and one in mode Enforce one that
 denies, unless --mode says otherwise.
@@ -87,23 +86,13 @@ func (a *app) writePolicies(scopes []*v1alpha1.NodeScope, action registrationv1.
 	if err != nil {
 		return err
 	}
-	for _, p := range policies {
-		a.warn("NodeScope %s: the policy does not enforce %s", p.Scope, limits(p.CannotExpress))
+	where := "cannotExpress of each policy"
+	if format == manifestFormat {
+		where = "the comment above each policy"
 	}
+	a.warn("the policies do not enforce all that the NodeScopes say, and see no reads: %s lists what is missing", where)
 	if format == manifestFormat {
 		return a.print(written.Manifest)
 	}
 	return a.write(written, format)
-}
-
-// limits writes limits as one line.
-func limits(all []scopepolicies.Limit) string {
-	texts := make([]string, len(all))
-	for i, l := range all {
-		texts[i] = l.Why
-		if l.Rule != "" {
-			texts[i] = l.Rule + ": " + l.Why
-		}
-	}
-	return strings.Join(texts, "; ")
 }

@@ -39,7 +39,7 @@ func (s *session) accountExists(namespace, name string) (exists scopesuggest.Exi
 	}
 	known := s.State.ServiceAccountNames()
 	if len(known) == 0 && !s.State.Complete() {
-		return scopesuggest.Unknown, unknown + s.State.Origin + " has no service accounts: add what " +
+		return scopesuggest.Unknown, unknown + "there are no service accounts in " + s.State.Origin + ": add what " +
 			"kubectl get serviceaccounts -A -o yaml prints with --from, or use a snapshot"
 	}
 	var names, elsewhere []string
@@ -56,6 +56,6 @@ func (s *session) accountExists(namespace, name string) (exists scopesuggest.Exi
 	if hint == "" {
 		hint = ": check the namespace and the name"
 	}
-	return scopesuggest.No, fmt.Sprintf("service account %s does not exist in %s, which has %s%s",
-		account, s.State.Origin, render.Thousands(len(known)), hint)
+	return scopesuggest.No, fmt.Sprintf("service account %s does not exist in %s (%s)%s",
+		account, s.State.Origin, render.Count(len(known), "service account"), hint)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -260,10 +261,10 @@ func (s *session) requireNode(name, instead string) error {
 		return nil
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("unknown node %q: %s names no nodes: add Node objects, or pods with spec.nodeName, with --from%s",
+		return fmt.Errorf("unknown node %q: there are no nodes in %s: add Node objects, or pods with spec.nodeName, with --from%s",
 			name, s.State.Origin, instead)
 	}
-	return fmt.Errorf("unknown node %q in %s, which has %d%s", name, s.State.Origin, len(known), didYouMean(name, known))
+	return fmt.Errorf("unknown node %q in %s (%s)%s", name, s.State.Origin, render.Count(len(known), "node"), didYouMean(name, known))
 }
 
 // allMissing returns everything that could not be read.

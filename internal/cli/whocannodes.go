@@ -23,7 +23,7 @@ func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) 
 	}
 	if len(known) == 0 {
 		return whoCanResult{}, fmt.Errorf(
-			"%s names no nodes to ask about: add Node objects, or pods with spec.nodeName, with --from", s.State.Origin,
+			"no nodes to ask about in %s: add Node objects, or pods with spec.nodeName, with --from", s.State.Origin,
 		)
 	}
 	w := &whoCanSearch{

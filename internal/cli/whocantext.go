@@ -24,7 +24,7 @@ func (r whoCanResult) Text(p *render.Page) {
 		p.Line("  %s", r.Why.Message)
 	}
 	if r.Quarantined > 0 && len(r.Nodes) > 0 {
-		p.Line("  %s are refused because of Quarantines; this %s", render.Count(r.Quarantined, "node"), strings.Join(r.Notes, ", "))
+		p.Line("  refused because of Quarantines: %s; this %s", render.Count(r.Quarantined, "node"), strings.Join(r.Notes, ", "))
 	}
 	if r.NodeScopes > 0 {
 		p.Line("  service accounts are not listed: ask can-i --pod about those of %s", render.Count(r.NodeScopes, "NodeScope"))
@@ -84,10 +84,10 @@ func (n nodeThatCan) through(all bool) string {
 // some returns the first three names, or all.
 func some(names []string, all bool) string {
 	const few = 3
-	if all || len(names) <= few {
+	if all {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %s more", strings.Join(names[:few], ", "), render.Thousands(len(names)-few))
+	return render.Names(names, few)
 }
 
 // what returns the question as text. If some nodes can do it to some objects, it says that a

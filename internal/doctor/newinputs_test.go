@@ -159,7 +159,7 @@ func TestUnitWithoutAServerIsAnError(t *testing.T) {
 		"no command":      "[Service]\nType=oneshot\n",
 	} {
 		_, err := Read(t.Context(), writtenFiles(t, "x.service", text), ReadOptions{})
-		if err == nil || !strings.Contains(err.Error(), "x.service has nothing that is examined") {
+		if err == nil || !strings.Contains(err.Error(), "x.service: want aws-auth") {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}

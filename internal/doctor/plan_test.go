@@ -224,7 +224,7 @@ func TestWatchingIsDoneWhenNothingWouldBeRefused(t *testing.T) {
 	}{
 		{
 			name: "two days without", change: func(*Cluster, *Audit) {}, want: StatusDone,
-			evidence: "of 1000 requests of kubelets in 48h0m0s none",
+			evidence: "of 1,000 requests of kubelets in 48h0m0s none",
 		},
 		{
 			name:   "something would be refused",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -207,7 +208,8 @@ func (p *planner) watch() (Check, []Action) {
 	var open []string
 	t := p.audit.Totals
 	evidence := []string{
-		fmt.Sprintf("of %d requests of kubelets in %s none would be refused for good", t.Requests, p.audit.span().Round(time.Minute)),
+		fmt.Sprintf("of %s of kubelets in %s none would be refused for good", render.Count(t.Requests, "request"),
+			p.audit.span().Round(time.Minute)),
 	}
 	if passing > 0 {
 		evidence = append(evidence, fmt.Sprintf(
@@ -221,7 +223,8 @@ func (p *planner) watch() (Check, []Action) {
 		open = append(open, fmt.Sprintf("the log is %s long: a day shows what runs once a day", span.Round(time.Minute)))
 	}
 	if t.Undecided > 0 || t.BrokenLines > 0 {
-		open = append(open, fmt.Sprintf("%d requests could not be decided, and %d lines not be read", t.Undecided, t.BrokenLines))
+		open = append(open, fmt.Sprintf("%s could not be decided, and %s not be read",
+			render.Count(t.Undecided, "request"), render.Count(t.BrokenLines, "line")))
 	}
 	for _, x := range p.shared() {
 		if object := x.binding.object(); !slices.Contains(p.audit.LeftOut, object) {

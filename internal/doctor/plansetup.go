@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/probe"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 // unseen is the result of a step about API servers if none is known.
@@ -49,7 +50,7 @@ func (s *setup) manifest() string {
 
 func (p *planner) record() (Check, []Action) {
 	if p.audit != nil && p.audit.Totals.Requests > 0 {
-		return Check{StatusDone, []string{fmt.Sprintf("the audit report has %d requests of kubelets", p.audit.Totals.Requests)}}, nil
+		return Check{StatusDone, []string{"the audit report has " + render.Count(p.audit.Totals.Requests, "request") + " of kubelets"}}, nil
 	}
 	if p.inForce() {
 		return Check{StatusDone, []string{"nothing that a log would show is left to be taken away"}}, nil

@@ -18,6 +18,7 @@ import (
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -56,24 +57,21 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 	if err != nil {
 		return err
 	}
-	var origins []string
-	for _, unit := range units {
-		origins = append(origins, "file "+unit)
-	}
+	names := units
 	if len(paths) > 0 || len(units) == 0 {
 		read, err := manifest.Read(ctx, paths, manifest.Options{Stdin: o.Stdin, Progress: o.Progress, Wanted: r.wanted}, r.document)
 		if err != nil {
 			return err
 		}
-		origins = append(origins, read)
+		names = append(names, read...)
 	}
-	origin := strings.Join(origins, " and ")
+	origin := render.Files(names)
 	if r.cluster.Origin != "" {
 		r.cluster.Origin += " and "
 	}
 	r.cluster.Origin += origin
 	if !r.foundAnything() {
-		return fmt.Errorf("%s has nothing that is examined: want aws-auth or other mappings, nodes, certificate requests, "+
+		return fmt.Errorf("nothing to examine in %s: want aws-auth or other mappings, nodes, certificate requests, "+
 			"pods, cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, "+
 			"or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
 	}

@@ -1,20 +1,16 @@
 package doctor
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 // shown is the maximum number of list entries in a line.
 const shown = 3
 
 // some returns the first entries, and the number of the others.
-func some(list []string) string {
-	if len(list) <= shown {
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
-}
+func some(list []string) string { return render.Names(list, shown) }
 
 func plural(n int, one, many string) string {
 	if n == 1 {

@@ -90,7 +90,7 @@ func (a ownAccess) Authorize(ctx context.Context, req *access.Request) (allowed 
 		return allowed, by, err
 	}
 	if !a.configured && !a.State.RBACLoaded() {
-		return false, by, fmt.Errorf("RBAC decides about this, and %s has no roles and bindings", a.State.Origin)
+		return false, by, fmt.Errorf("RBAC decides about this, and there are no roles and bindings in %s", a.State.Origin)
 	}
 	if lacks := a.Lacking(req, "", a.mayAskRBAC); len(lacks) > 0 {
 		return false, by, errors.New((&LackError{lacks}).Error())

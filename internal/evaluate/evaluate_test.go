@@ -205,7 +205,7 @@ func TestAuthorizersAnswerAccessReviews(t *testing.T) {
 	}{
 		{"a role allows it", roles + binding + pods, noderestriction.RestrictionsMet, ""},
 		{"no role allows it", objects, noderestriction.AudienceNotAllowed, ""},
-		{"there are no roles", pods, noderestriction.AuthorizationFailed, "stdin has no roles and bindings"},
+		{"there are no roles", pods, noderestriction.AuthorizationFailed, "there are no roles and bindings in file stdin"},
 		{
 			"a role is missing", binding + pods, noderestriction.AuthorizationFailed,
 			`the input lacks ClusterRole "r", which ClusterRoleBinding "b" grants`,

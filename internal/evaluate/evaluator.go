@@ -113,7 +113,7 @@ func (e *Evaluator) authorizers(ctx context.Context, configured *chain.Configura
 	}
 	for i, a := range links {
 		if a.Name() == chain.NameRBAC && e.lacksRBAC() {
-			links[i] = chain.Unavailable(chain.NameRBAC, fmt.Errorf("%s has no roles and bindings", e.State.Origin))
+			links[i] = chain.Unavailable(chain.NameRBAC, fmt.Errorf("no roles and bindings in %s", e.State.Origin))
 		}
 	}
 	return links, nil

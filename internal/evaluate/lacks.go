@@ -128,7 +128,7 @@ func (e *Evaluator) nodeGapsForPaths(nodes []string) []source.Gap {
 		lacks = "any pod of nodes " + strings.Join(empty[:min(few, len(empty))], ", ")
 	}
 	if more := len(empty) - few; more > 0 {
-		lacks += fmt.Sprintf(" and %d others", more)
+		lacks += fmt.Sprintf(" and %d more", more)
 	}
 	return append(all, source.Gap{Resource: schema.GroupResource{Resource: "pods"}, Lacks: lacks})
 }

@@ -33,29 +33,29 @@ type Document struct {
 }
 
 // Read calls a function with each wanted object of the files, in their order, and
-// returns a name for all files together. A document without a type can be wanted too.
+// returns the names of the files. A document without a type can be wanted too.
 // The first invalid document ends reading with an [Error].
-func Read(ctx context.Context, paths []string, opts Options, take func(*Document) error) (origin string, err error) {
+func Read(ctx context.Context, paths []string, opts Options, take func(*Document) error) (names []string, err error) {
 	files, err := Files(paths)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, file := range files {
 		r := &reader{ctx: ctx, opts: opts, visit: take}
 		if err := r.read(file); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	return Origin(files), nil
+	return Names(files), nil
 }
 
-// Origin describes files for people: "file cluster.yaml and 2 more".
-func Origin(files []File) string {
-	origin := "file " + files[0].Name
-	if more := len(files) - 1; more > 0 {
-		origin += fmt.Sprintf(" and %d more", more)
+// Names returns the names of files, for messages.
+func Names(files []File) []string {
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.Name
 	}
-	return origin
+	return names
 }
 
 // Progress is the progress of reading.

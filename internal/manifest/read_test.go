@@ -189,7 +189,7 @@ func TestLargeListsAreReadItemByItem(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked, taken := 0, 0
-		origin, err := manifest.Read(context.Background(), []string{path}, manifest.Options{
+		names, err := manifest.Read(context.Background(), []string{path}, manifest.Options{
 			Wanted: func(_, kind string, _ []byte) bool { asked++; return kind == "Node" },
 		}, func(d *manifest.Document) error {
 			taken++
@@ -198,8 +198,8 @@ func TestLargeListsAreReadItemByItem(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || taken != 1 || asked < n || origin != "file "+path {
-			t.Errorf("%s: took %d, asked about %d, origin %q, %v", name, taken, asked, origin, err)
+		if err != nil || taken != 1 || asked < n || !slices.Equal(names, []string{path}) {
+			t.Errorf("%s: took %d, asked about %d, names %q, %v", name, taken, asked, names, err)
 		}
 	}
 }

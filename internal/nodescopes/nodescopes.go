@@ -17,18 +17,19 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
 // maxDepth is the depth of the JSON of an object, with the managed fields that a cluster adds.
 const maxDepth = 100
 
-// NoneError means that something was read and has no NodeScopes.
+// NoneError means that what was read has no NodeScopes.
 type NoneError struct{ message string }
 
 // None returns the error about what has no NodeScopes.
 func None(origin, remedy string) *NoneError {
-	return &NoneError{origin + " has no NodeScopes: " + remedy}
+	return &NoneError{"no NodeScopes in " + origin + ": " + remedy}
 }
 
 func (e *NoneError) Error() string { return e.message }
@@ -43,7 +44,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*v1alpha1.Nod
 		group, _, _ := strings.Cut(apiVersion, "/")
 		return kind == "" || group == v1alpha1.Group && kind == v1alpha1.NodeScopeKind
 	}
-	origin, err := manifest.Read(ctx, paths, manifest.Options{Stdin: stdin, Wanted: wanted}, func(d *manifest.Document) error {
+	names, err := manifest.Read(ctx, paths, manifest.Options{Stdin: stdin, Wanted: wanted}, func(d *manifest.Document) error {
 		if d.Kind == "" {
 			return nil // not an object, such as the values of a chart
 		}
@@ -63,7 +64,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*v1alpha1.Nod
 		return nil, fmt.Errorf("read NodeScopes: %w", err)
 	}
 	if len(scopes) == 0 {
-		return nil, None(origin, "name the manifests of the scopes; a snapshot is read with --from")
+		return nil, None(render.Files(names), "name the manifests of the scopes; a snapshot is read with --from")
 	}
 	sortByName(scopes)
 	return scopes, nil

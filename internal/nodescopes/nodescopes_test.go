@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 		"a name that occurs twice":    {scope("a", "") + scope("a", ""), "is in stdin:1 already"},
 		"no name":                     {header + "spec: {mode: Observe}", "no metadata.name"},
 		"another version":             {strings.Replace(scope("a", ""), "v1alpha1", "v9", 1), "want policy.node-authorizer.io/v1alpha1"},
-		"no scopes":                   {"apiVersion: v1\nkind: Node\nmetadata: {name: n}", "has no NodeScopes"},
+		"no scopes":                   {"apiVersion: v1\nkind: Node\nmetadata: {name: n}", "no NodeScopes in file stdin: "},
 	} {
 		if _, err := read(t, tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", rule, err, tc.want)

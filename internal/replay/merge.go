@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 // Merger merges partial reports. Their order does not matter.
@@ -101,9 +102,9 @@ func (m *Merger) acceptShare(p *Partial) error {
 			m.first.Name, first.Index, first.Count, p.Name, s.Index, s.Count)
 	}
 	if first.Whole != s.Whole {
-		return fmt.Errorf("%s was chosen from %d files, and %s from %d, or their names or sizes differ: files were written, "+
+		return fmt.Errorf("%s was chosen from %s, and %s from %d, or their names or sizes differ: files were written, "+
 			"renamed or removed between the parts; leave out the file that is being written, and run all parts again",
-			m.first.Name, first.WholeFiles, p.Name, s.WholeFiles)
+			m.first.Name, render.Count(first.WholeFiles, "file"), p.Name, s.WholeFiles)
 	}
 	if before, given := m.shares[s.Index]; given {
 		return fmt.Errorf("%s and %s are both part %d of %d", before.report, p.Name, s.Index, s.Count)

@@ -39,7 +39,7 @@ func (c *Checker) admit(r *accountlog.Request, asked *access.Request, answer nod
 		switch {
 		case named && write.Name == "":
 			key.Outcome, key.Why = Undecided, "the log does not show the name of the created object"
-		case admitted.Code == nodescope.ScopePodNotOnNode && c.admitsWith(write, pod):
+		case named && c.admitsWith(write, pod):
 			if c.servedAsKnown(r, asked, answer) {
 				c.waitFor(key, pod, r, asked)
 			}

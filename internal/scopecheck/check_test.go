@@ -190,6 +190,10 @@ func TestOutcomes(t *testing.T) {
 			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "b"}, "Undecided ScopePodNotOnNode",
 		},
 		{
+			"and that a rule for the node's name does not let pass", like + ", " + named, creating(asked("a", "create things.x shop/"), "gone"),
+			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "a"}, "passed",
+		},
+		{
 			"a created object whose name the log lacks", like, asked("a", "create things.x shop/"), nil, "Undecided ScopePodNotOnNode",
 		},
 		{"a created object named like a pod that another rule lets pass", like + `, anywhere: [{apiGroups: [x], resources: [things], ` +

@@ -118,7 +118,7 @@ func (r *Report) Text(p *render.Page) {
 		}
 	}
 	if r.MoreRefusals > 0 {
-		p.Line("%s of further kinds are counted only", render.Count(r.MoreRefusals, "request"))
+		p.Line("counted only: %s of further kinds", render.Count(r.MoreRefusals, "request"))
 	}
 }
 

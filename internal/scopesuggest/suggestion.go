@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -220,7 +221,8 @@ func (c *Collector) notes(s *Suggestion) {
 	}
 	if c.beyond > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf(
-			"the account asked for more than %d kinds of requests: %d requests of further kinds are not in the rules", maxGroups, c.beyond))
+			"the account asked for more than %d kinds of requests: %s of further kinds not in the rules", maxGroups,
+			render.Count(c.beyond, "request")))
 	}
 	if len(c.pods) == maxPods {
 		s.Notes = append(s.Notes, fmt.Sprintf("only the first %d pods of the logs are known", maxPods))

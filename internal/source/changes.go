@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 var errNoName = errors.New("metadata.name is empty")
@@ -48,7 +49,7 @@ func ReadChanges(ctx context.Context, paths []string, opts ChangeOptions) (*Chan
 	if err != nil {
 		return nil, err
 	}
-	c := &Changes{Skipped: map[string]int{}, Origin: manifest.Origin(files)}
+	c := &Changes{Skipped: map[string]int{}, Origin: render.Files(manifest.Names(files))}
 	for _, file := range files {
 		if err := c.read(ctx, file, opts); err != nil {
 			return nil, err

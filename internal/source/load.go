@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/snapshot"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -61,7 +62,7 @@ func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, e
 		}
 	}
 	l.finish()
-	l.state.Origin = manifest.Origin(files)
+	l.state.Origin = render.Files(manifest.Names(files))
 	return l.state, nil
 }
 

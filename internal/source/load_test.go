@@ -229,7 +229,7 @@ func TestFolder(t *testing.T) {
 	if got := s.Warnings(); !slices.Equal(got, want) {
 		t.Errorf("warnings are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if want := "file " + root + "/a/z.json and 3 more"; s.Origin != want {
+	if want := "files " + root + "/a/z.json, " + root + "/b.yaml, " + root + "/c.yml and 1 more"; s.Origin != want {
 		t.Errorf("origin is %q, want %q", s.Origin, want)
 	}
 }
