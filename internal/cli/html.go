@@ -17,7 +17,7 @@ func (s streams) writePage(result any) error {
 	case paged:
 		return report.Write(s.out, r.page())
 	case *doctor.Report:
-		return report.Write(s.out, report.Page{Kind: report.KindDoctor, Title: "Doctor: " + r.Origin, Data: r})
+		return report.Write(s.out, report.Page{Kind: report.KindDoctor, Title: "Doctor: " + r.Origin, Data: r.Shown()})
 	}
 	return fmt.Errorf("a %T has no page", result)
 }

@@ -347,9 +347,13 @@ func TestHeadlines(t *testing.T) {
 		{Summary{Checks: 6, Undetermined: 3}, "nothing found in 3 of 6 checks; 3 checks could not be made"},
 		{Summary{Checks: 7, Undetermined: 7}, "nothing could be checked: 7 checks could not be made"},
 		{Summary{Errors: 2, Warnings: 1, Checks: 7}, "2 errors, 1 warning in 7 checks"},
-		{Summary{Errors: 1, Checks: 7, Undetermined: 1}, "1 error in 7 checks; 1 check could not be made"},
+		{Summary{Errors: 1, Checks: 7, Undetermined: 1}, "1 error; 1 of 7 checks could not be made"},
+		{Summary{Errors: 2, Checks: 8, Undetermined: 7}, "2 errors; 7 of 8 checks could not be made"},
+		{Summary{Infos: 1, Checks: 8, Undetermined: 8}, "1 note; 8 of 8 checks could not be made"},
+		{Summary{Errors: 1, Checks: 1, Undetermined: 1, LeftOut: 7}, "1 error; the check could not be made; 7 checks left out"},
+		{Summary{Errors: 1, Checks: 1, Suppressed: 2}, "1 error in 1 check; 2 known findings"},
 	} {
-		if got := render.Printable(test.summary.line()); got != test.want {
+		if got := strings.Join(test.summary.headline(), "; "); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}

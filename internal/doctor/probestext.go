@@ -10,27 +10,25 @@ import (
 )
 
 // probesText writes each probe with what it sent and what was answered.
-func (r *Report) probesText(p *render.Page) {
-	if len(r.Probes) == 0 {
-		return
-	}
-	p.Section("Probes: what the API server was asked; nothing was changed")
-	for i := range r.Probes {
-		if i > 0 {
+func (s *Shown) probesText(p *render.Page) {
+	for i := range s.Probes {
+		if i == 0 {
+			p.Section("Probes: what the API server was asked; nothing was changed")
+		} else {
 			p.Line("")
 		}
-		probeText(p, &r.Probes[i])
+		s.Probes[i].text(p)
 	}
 }
 
-func probeText(p *render.Page, asked *probe.Probe) {
+func (asked *ShownProbe) text(p *render.Page) {
 	style := map[probe.Outcome]render.Style{
 		probe.Holds: render.Good, probe.DoesNotHold: render.Bad, probe.Undetermined: render.Unsure,
 	}[asked.Outcome]
 	p.Line("  %s  %s", render.Strong.In(string(asked.ID)), asked.Question)
-	p.Line("    %s: %s", style.In(outcomeWords(asked.Outcome)), asked.Why)
-	for i := range asked.Sent {
-		p.Line("    %s", render.Faint.In(sentLine(&asked.Sent[i])))
+	p.Line("    %s: %s", style.In(asked.Words), asked.Why)
+	for _, line := range asked.Sent {
+		p.Line("    %s", render.Faint.In(line))
 	}
 }
 

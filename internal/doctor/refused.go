@@ -76,11 +76,3 @@ func (f *RolePrediction) takenText() string {
 	}
 	return f.Authenticator
 }
-
-// refusedText returns the outcome with node-authorizer, if it differs.
-func (f *RolePrediction) refusedText() string {
-	if f.NodeAuthorizer == (Outcome{}) {
-		return ""
-	}
-	return f.NodeAuthorizer.text()
-}

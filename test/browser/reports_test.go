@@ -58,7 +58,7 @@ func TestDoctorPage(t *testing.T) {
 	p.has(p.text(".top"), "could not be made")
 	p.has(p.text("#missing"), "That nothing is found says nothing about them", "no roles and bindings were given")
 	p.has(p.text(".finding"), "error", "Fix:")
-	p.has(p.text("#roles"), "Registers", "NotReady")
+	p.has(p.text("#roles"), "registers", "NotReady", "isolated")
 	p.has(p.text("#checks"), "not made")
 }
 
@@ -68,18 +68,18 @@ func TestDoctorPageHasProbes(t *testing.T) {
 		Origin: "a cluster", Checks: []doctor.CheckResult{}, Roles: []doctor.RolePrediction{}, Findings: []finding.Finding{},
 		Probes: []probe.Probe{
 			{ID: "a", Question: "Does it hold?", Outcome: probe.Holds, Why: "the write was refused", Sent: []probe.Sent{}},
-			{ID: "b", Question: "Does that?", Outcome: probe.DoesNotHold, Why: "the write passed", Remedy: "turn it on", Sent: sent},
+			{ID: "b", Question: "Does that?", Outcome: probe.DoesNotHold, Why: "the write passed", Sent: sent},
 			{ID: "c", Question: "And this?", Outcome: probe.Undetermined, Why: "no answer", Sent: sent},
 		},
 	}
 	var page bytes.Buffer
-	if err := report.Write(&page, report.Page{Kind: report.KindDoctor, Data: result}); err != nil {
+	if err := report.Write(&page, report.Page{Kind: report.KindDoctor, Data: result.Shown()}); err != nil {
 		t.Fatal(err)
 	}
 	p := open(t, page.Bytes(), "", light)
-	p.has(p.text("#probes"), "holds", "does not hold", "not known", "the write passed Fix: turn it on", "1 request")
+	p.has(p.text("#probes"), "holds", "does not hold", "undetermined", "the write passed", "1 request")
 	p.click("#probes details:has(li) summary")
-	p.has(p.text("#probes li"), "POST /api/v1/nodes?dryRun=All as system:node:<b> → 201 created")
+	p.has(p.text("#probes li"), "POST /api/v1/nodes?dryRun=All as system:node:<b>: 201 created")
 }
 
 func TestDiffPage(t *testing.T) {

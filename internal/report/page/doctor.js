@@ -1,39 +1,21 @@
-// The page of doctor: findings, predictions, and the checks that could not be made.
+// The page of doctor: findings, predictions, and the checks that could not be made. What the rows say is
+// made by the program, as for the text.
 
 const { data } = page;
 const missing = data.missing ?? [];
+const known = data.known ?? [];
+const others = data.others ?? [];
+const probes = data.probes ?? [];
 const entries = [];
 const { summary } = data;
 
 const severities = [
-  ['error', 'errors', 'Certain', 'Errors'],
-  ['warning', 'warnings', 'Possible', 'Warnings'],
-  ['info', 'infos', 'No', 'Notes'],
+  ['error', 'Certain', 'Errors'],
+  ['warning', 'Possible', 'Warnings'],
+  ['info', 'No', 'Notes'],
 ];
 
-function headline() {
-  const parts = [
-    ['errors', 'error'],
-    ['warnings', 'warning'],
-    ['infos', 'note'],
-  ]
-    .filter(([k]) => summary[k] > 0)
-    .map(([k, noun]) => count(summary[k], noun));
-  if (parts.length > 0) return upperFirst(list(parts));
-  if (summary.undetermined === 0) return `Nothing found in ${count(summary.checks, 'check')}`;
-  return summary.undetermined === summary.checks
-    ? 'Nothing could be checked'
-    : `Nothing found in ${thousands(summary.checks - summary.undetermined)} of ${count(summary.checks, 'check')}`;
-}
-
-const placeText = (p) =>
-  [
-    p.file && (p.line ? `${p.file}:${p.line}` : p.file),
-    p.object,
-    p.key && (p.keyLine && !p.file ? `${p.key}, line ${p.keyLine}` : p.key),
-  ]
-    .filter(Boolean)
-    .join(': ');
+const sentence = (text) => `${upperFirst(text)}.`;
 
 function findingEntry(f, state) {
   const multiline = (f.remedy ?? '').includes('\n');
@@ -41,14 +23,8 @@ function findingEntry(f, state) {
     'article',
     { class: `finding ${state.toLowerCase()}` },
     el('h3', {}, badge(state, f.severity), ' ', f.message),
-    el(
-      'p',
-      { class: 'faint' },
-      el('code', {}, f.code),
-      placeText(f.place) && [' at ', nameOf(placeText(f.place))],
-      f.subject && [', about ', nameOf(f.subject)],
-    ),
-    f.consequence && el('p', {}, upperFirst(f.consequence), '.'),
+    el('p', { class: 'faint' }, el('code', {}, f.code), f.at && [' at ', nameOf(f.at)]),
+    f.consequence && el('p', {}, sentence(f.consequence)),
     f.remedy &&
       el(
         'div',
@@ -56,120 +32,85 @@ function findingEntry(f, state) {
         el('strong', {}, 'Fix: '),
         multiline ? el('pre', { tabindex: '0' }, lines(f.remedy)) : f.remedy,
       ),
+    f.accepted && el('p', {}, el('strong', {}, 'Accepted: '), f.accepted),
   );
 }
 
-const outcomes = { yes: ['No', 'yes'], no: ['Certain', 'no'], unknown: ['Unknown', 'not known'] };
-const outcome = (o) => {
-  const [state, word] = outcomes[o.value] ?? outcomes.unknown;
-  return [badge(state, word), o.value !== 'yes' && o.why && el('span', { class: 'faint' }, ' ', o.why)];
-};
-
-const groups = severities.map(([severity, , state, title]) => {
-  const all = data.findings.filter((f) => f.severity === severity);
+/** A section with findings, each of which can be searched. */
+function findingsGroup(id, title, all, state) {
   if (all.length === 0) return null;
-  const part = section(`severity-${severity}`, `${title} (${thousands(all.length)})`);
-  const entriesOf = el('div', { class: 'entries' });
-  add(part, [
-    withMore(
-      entriesOf,
-      all,
-      (f) => {
-        const element = findingEntry(f, state);
-        entries.push({
-          element,
-          text: [f.code, f.message, f.consequence, f.remedy, f.subject, placeText(f.place)].join(' '),
-          group: part,
-        });
-        return element;
-      },
-      'finding',
-    ),
-  ]);
+  const part = section(id, `${title} (${thousands(all.length)})`);
+  const make = (f) => {
+    const element = findingEntry(f, state);
+    entries.push({
+      element,
+      text: [f.code, f.message, f.consequence, f.remedy, f.accepted, f.at].join(' '),
+      group: part,
+    });
+    return element;
+  };
+  add(part, [withMore(el('div', { class: 'entries' }), all, make, 'finding')]);
   return part;
-});
+}
 
-/** Findings that do not count, with the reason. */
-const suppressed = data.suppressed ?? [];
-const knownGroup = () => {
-  if (suppressed.length === 0) return null;
-  const part = section('known', `Known findings, which do not count (${thousands(suppressed.length)})`);
-  add(part, [
-    withMore(
-      el('div', { class: 'entries' }),
-      suppressed,
-      (f) => {
-        const element = findingEntry(f, 'No');
-        add(element, [
-          el('p', {}, el('strong', {}, 'Accepted: '), f.reason, f.expires && ` (until ${f.expires})`),
-        ]);
-        entries.push({
-          element,
-          text: [f.code, f.message, f.reason, f.subject, placeText(f.place)].join(' '),
-          group: part,
-        });
-        return element;
-      },
-      'finding',
-    ),
-  ]);
-  return part;
-};
+const groups = severities.map(([severity, state, title]) =>
+  findingsGroup(
+    `severity-${severity}`,
+    title,
+    data.findings.filter((f) => f.severity === severity),
+    state,
+  ),
+);
+const knownGroup = findingsGroup('known', 'Known findings, which do not count', known, 'No');
 
-const probeOutcomes = {
-  holds: ['No', 'holds'],
-  doesNotHold: ['Certain', 'does not hold'],
-  undetermined: ['Unknown', 'not known'],
-};
+const values = { yes: 'No', no: 'Certain', unknown: 'Unknown' };
 
-/** A request that a probe sent, with its answer. */
-const sentItem = (s) =>
+const roleEntry = (r) =>
   el(
-    'li',
-    {},
-    el('code', {}, `${s.method} ${s.path}`),
-    s.anonymous ? ' without credentials' : s.as && [' as ', nameOf(s.as)],
-    s.body && [': ', s.body],
-    ' → ',
-    [s.status, s.answer].filter(Boolean).join(' '),
+    'article',
+    { class: 'role' },
+    el('h3', {}, nameOf(r.title)),
+    el(
+      'dl',
+      { class: 'rows' },
+      r.rows.map((row) =>
+        el(
+          'div',
+          {},
+          el('dt', {}, row.name),
+          el('dd', {}, row.value && [badge(values[row.value], row.value), ' '], nameOf(row.text)),
+        ),
+      ),
+    ),
   );
 
-function probeRow(p) {
-  const [state, word] = probeOutcomes[p.outcome] ?? probeOutcomes.undetermined;
-  return tableRow([
+const outcomes = { holds: 'No', doesNotHold: 'Certain', undetermined: 'Unknown' };
+
+const probeRow = (p) =>
+  tableRow([
     el('code', {}, p.id),
     p.question,
-    badge(state, word),
+    badge(outcomes[p.outcome], p.words),
     [
       p.why,
-      p.remedy && [' ', el('strong', {}, 'Fix: '), p.remedy],
       el(
         'details',
         {},
         el('summary', {}, count(p.sent.length, 'request')),
-        el('ul', {}, p.sent.map(sentItem)),
+        el(
+          'ul',
+          {},
+          p.sent.map((line) => el('li', {}, el('code', {}, line))),
+        ),
       ),
     ],
   ]);
-}
 
-const probes = data.probes ?? [];
-const roles = data.roles.filter((r) => r.purpose !== 'others');
 const made = summary.checks - summary.undetermined;
+const [headline, ...further] = data.headline;
 
 page.show(
-  header(
-    'doctor',
-    headline(),
-    [
-      summary.undetermined > 0
-        ? `${count(summary.undetermined, 'check')} of ${thousands(summary.checks)} could not be made: what ${summary.undetermined === 1 ? 'it' : 'they'} would find is not known.`
-        : `All ${count(made, 'check')} were made.`,
-      summary.leftOut > 0 && `${count(summary.leftOut, 'check')} left out (--checks).`,
-      suppressed.length > 0 && `${count(suppressed.length, 'known finding')} not counted (--baseline).`,
-    ].filter(Boolean),
-    { origin: data.origin },
-  ),
+  header('doctor', upperFirst(headline), further.map(sentence), { origin: data.origin }),
   missingNote(missing, 'Checks that lack something were not made. That nothing is found says nothing about them.'),
   figures('Findings', [
     ['Certain', summary.errors, summary.errors === 1 ? 'error' : 'errors'],
@@ -177,34 +118,30 @@ page.show(
     summary.undetermined > 0 && ['Unknown', summary.undetermined, 'not checked'],
     ['No', made, made === 1 ? 'check made' : 'checks made'],
   ]),
-  data.findings.length + suppressed.length > 0 && searchField(entries, 'finding', 'code, object, file …'),
+  data.findings.length + known.length > 0 && searchField(entries, 'finding', 'code, object, file …'),
   groups,
-  knownGroup(),
-  roles.length > 0 &&
+  knownGroup,
+  data.explained && el('p', { class: 'faint' }, data.explained),
+  data.roles.length > 0 &&
     section(
       'roles',
       'What happens to nodes',
+      withMore(el('div', { class: 'entries' }), data.roles, roleEntry, 'role'),
+    ),
+  others.length > 0 &&
+    section(
+      'others',
+      data.othersTitle,
       table(
-        'Predictions',
-        ['Role', 'Mapped to', 'Registers', 'Ready', 'Logs and exec'],
-        roles.map((r) =>
-          tableRow([
-            nameOf(r.arn || '(no ARN)'),
-            [
-              nameOf(r.username),
-              (r.groups ?? []).length > 0 && [' in ', r.groups.map((g, i) => [i > 0 && ', ', nameOf(g)])],
-            ],
-            outcome(r.registers),
-            outcome(r.ready),
-            outcome(r.serving),
-          ]),
-        ),
+        'Roles',
+        ['Role', 'Username', 'Groups'],
+        others.map((cells) => tableRow(cells.map(nameOf))),
       ),
     ),
   probes.length > 0 &&
     section(
       'probes',
-      'What the API server answered',
+      'Probes: what the API server was asked; nothing was changed',
       table('Probes', ['Probe', 'Question', 'Outcome', 'Why'], probes.map(probeRow)),
     ),
   section(
@@ -217,9 +154,9 @@ page.show(
         tableRow([
           el('code', {}, c.id),
           c.title,
-          c.status === 'made' ? badge('No', 'made') : badge('Unknown', 'not made'),
+          c.made ? badge('No', 'made') : badge('Unknown', 'not made'),
           thousands(c.findings),
-          [...new Set((c.missing ?? []).map((m) => m.resource))].join(', '),
+          c.lacks,
         ]),
       ),
     ),

@@ -67,7 +67,7 @@ function missingNote(missing, consequence) {
   if (missing.length === 0) return null;
   const shown = 5;
   const line = (m) =>
-    el('li', {}, m.resource && el('strong', {}, nameOf(m.resource), ': '), m.reason, m.remedy && ` (${m.remedy})`);
+    el('li', {}, m.resource && el('strong', {}, nameOf(m.resource), ': '), m.reason, m.remedy && [' ', el('strong', {}, 'Fix: '), m.remedy]);
   return el(
     'section',
     { class: 'missing', id: 'missing', 'aria-labelledby': 'missing-title' },
