@@ -88,7 +88,8 @@ func hint(answer *Answer) string {
 	case ScopeInvalid:
 		return "correct the NodeScope: its condition Accepted says what is not valid"
 	case ScopeAggregatedAPI:
-		return "read and write single objects by name; what the agent needs beyond that goes into anywhere, which does not hold it to its node"
+		return "read and write single objects by name; " +
+			"what the agent needs beyond that goes into anywhere, which does not hold it to its node"
 	case ScopeNoRule:
 		return "if the agent needs this, add a rule to the NodeScope"
 	}

@@ -76,7 +76,8 @@ func New(factory informers.SharedInformerFactory, features kubeversion.Features)
 		drivers: storage.CSIDrivers().Lister(),
 	}
 	for _, informer := range []cache.SharedIndexInformer{
-		core.Nodes().Informer(), core.ServiceAccounts().Informer(), core.PersistentVolumeClaims().Informer(), storage.CSIDrivers().Informer(),
+		core.Nodes().Informer(), core.ServiceAccounts().Informer(), core.PersistentVolumeClaims().Informer(),
+		storage.CSIDrivers().Informer(),
 	} {
 		s.pending = append(s.pending, informer.HasSynced)
 	}

@@ -94,7 +94,8 @@ func TestAReasonIsReportedOnce(t *testing.T) {
 		want    []string
 	}{
 		"one reason until the end": {
-			sequence(busy), []string{"^the bootstrap service answered TooManyRequests: x; trying again in", "^the same [0-9]+ more times in [23]"},
+			sequence(busy),
+			[]string{"^the bootstrap service answered TooManyRequests: x; trying again in", "^the same [0-9]+ more times in [23]"},
 		},
 		"a reason that changes": {
 			sequence(busy, busy, busy, unavailable, grant),

@@ -389,7 +389,8 @@ func TestAnAuditReportShowsKubelets(t *testing.T) {
 		}
 	}
 	a, err := ReadAudit([]byte(
-		auditHeader + `"totals": {}, "wouldBeRefused": [], "nodes": {}, "nonconforming": [{"username": "kubelet", "nodes": ["worker-1"], "count": 7}]}`,
+		auditHeader + `"totals": {}, "wouldBeRefused": [], "nodes": {}, ` +
+			`"nonconforming": [{"username": "kubelet", "nodes": ["worker-1"], "count": 7}]}`,
 	))
 	if err != nil {
 		t.Fatal(err)

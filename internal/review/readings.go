@@ -129,7 +129,8 @@ func podStatusReadings() []reading {
 func otherReadings() []reading {
 	return []reading{
 		skip[corev1.NodeStatus](), bounded[corev1.Taint](),
-		skip[[]corev1.PersistentVolumeClaimCondition](), bounded[metav1.LabelSelectorRequirement](), bounded[corev1.VolumeHealthCondition](),
+		skip[[]corev1.PersistentVolumeClaimCondition](), bounded[metav1.LabelSelectorRequirement](),
+		bounded[corev1.VolumeHealthCondition](),
 		skip[[]certificatesv1.CertificateSigningRequestCondition](), skip[[]metav1.Condition](),
 		bounded[storagev1.CSINodeDriver](), skip[storagev1.CSINodeStatus](),
 		skip[corev1.NodeSelector](), skip[[]resourcev1.Device](), skip[[]resourcev1.CounterSet](),

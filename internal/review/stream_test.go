@@ -180,8 +180,14 @@ func TestStreamEndsAtABrokenDocument(t *testing.T) {
 		{"no object", `[` + document("yes") + `]`, "document 3, line 3: want a JSON object"},
 		{"a word", `kind: SubjectAccessReview`, "document 3, line 3: want a JSON object"},
 		{"a bracket too many", `}`, "document 3, line 3: want a JSON object"},
-		{"the next document within a document", `{"kind":"SubjectAccessReview",`, "document 3, line 3: not valid JSON: invalid character '{'"},
-		{"a line break within a string", "{\"kind\":\"Subject\n\"}", `document 3, line 3: not valid JSON: invalid character '\n' in string`},
+		{
+			"the next document within a document", `{"kind":"SubjectAccessReview",`,
+			"document 3, line 3: not valid JSON: invalid character '{'",
+		},
+		{
+			"a line break within a string", "{\"kind\":\"Subject\n\"}",
+			`document 3, line 3: not valid JSON: invalid character '\n' in string`,
+		},
 		{"a wrong type", strings.Replace(document("x"), `"u"`, `1`, 1), "document 3, line 3: spec.user: want a string, got a number"},
 		{
 			"an unknown kind", `{"apiVersion":"v1","kind":"Pod","spec":{"groups":1}}`,

@@ -198,7 +198,8 @@ func (c *Checker) servedAsKnown(r *accountlog.Request, asked *access.Request, an
 	}
 	c.find(findingKey{r.AccountNamespace + "/" + r.AccountName, Finding{
 		Outcome: Undecided, Code: nodescope.ScopeAggregatedAPI, Scope: answer.Scope, Rule: answer.Rule,
-		Request: describe(asked, false), Why: "whether another API server serves this is not known: add what kubectl get apiservices -o yaml prints with --from",
+		Request: describe(asked, false),
+		Why:     "whether another API server serves this is not known: add what kubectl get apiservices -o yaml prints with --from",
 	}}, r, asked)
 	return false
 }

@@ -124,7 +124,8 @@ func TestOutcomes(t *testing.T) {
 			creating(asked("a", "create things.other"), "b"), nil, "Refused ScopeNameNotNode",
 		},
 		{
-			"a created object of a server that is not known, named like a pod that the log shows", strings.ReplaceAll(like, "[x]", "[other]"),
+			"a created object of a server that is not known, named like a pod that the log shows",
+			strings.ReplaceAll(like, "[x]", "[other]"),
 			creating(asked("a", "create things.other shop/"), "gone"),
 			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "a"}, "Undecided ScopeAggregatedAPI",
 		},
@@ -190,7 +191,8 @@ func TestOutcomes(t *testing.T) {
 			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "b"}, "Undecided ScopePodNotOnNode",
 		},
 		{
-			"and that a rule for the node's name does not let pass", like + ", " + named, creating(asked("a", "create things.x shop/"), "gone"),
+			"and that a rule for the node's name does not let pass", like + ", " + named,
+			creating(asked("a", "create things.x shop/"), "gone"),
 			&accountlog.PodOnNode{Namespace: "shop", Name: "gone", Node: "a"}, "passed",
 		},
 		{

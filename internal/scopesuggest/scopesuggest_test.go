@@ -541,7 +541,10 @@ func TestMoreOutliersThanAreKept(t *testing.T) {
 	if len(s.Outliers) >= many || s.OutlierRequests() != many || len(s.Scope.Spec.Anywhere) > 0 {
 		t.Errorf("%d outliers of %d requests, rules %+v", len(s.Outliers), s.OutlierRequests(), s.Scope.Spec)
 	}
-	for _, line := range []string{"#     9,990 requests of other objects or nodes: see -o json\n", "# - 50 requests that are counted only\n"} {
+	for _, line := range []string{
+		"#     9,990 requests of other objects or nodes: see -o json\n",
+		"# - 50 requests that are counted only\n",
+	} {
 		if !strings.Contains(s.Manifest(), line) {
 			t.Errorf("no %q in\n%s", line, s.Manifest())
 		}

@@ -181,7 +181,8 @@ func TestInvalidRequests(t *testing.T) {
 			status: 400, reason: webhook.ReasonMalformed, message: "request body: not valid JSON: exceeded max depth",
 		},
 		{
-			rule: "a field twice", endpoint: "authorize", body: strings.Replace(document(t, "access.json"), `"verb"`, `"verb": "list", "verb"`, 1),
+			rule: "a field twice", endpoint: "authorize",
+			body:   strings.Replace(document(t, "access.json"), `"verb"`, `"verb": "list", "verb"`, 1),
 			status: 400, reason: webhook.ReasonMalformed, message: "request body: spec.resourceAttributes.verb: a field is given twice",
 		},
 	} {

@@ -98,7 +98,8 @@ func compare(t *testing.T, args []string) int {
 		return 0
 	}
 	p := open(t, html(t, args...), "", light)
-	rows := eval[[]string](p, `[...document.querySelectorAll('tr, li, p, h1, h2, h3, dl > div, .remedy, summary')].map((e) => e.textContent)`)
+	rows := eval[[]string](p,
+		`[...document.querySelectorAll('tr, li, p, h1, h2, h3, dl > div, .remedy, summary')].map((e) => e.textContent)`)
 	for i := range rows {
 		rows[i] = words(rows[i])
 	}

@@ -26,7 +26,8 @@ func TestThatFails(t *testing.T) {
 	_, err := plane.AddProgram(ctx, "broken", ProgramOptions{
 		Path: "/bin/sh", Args: []string{"-c", "echo the cause; exec sleep 600"},
 		Ready: func(context.Context) error {
-			if text, err := os.ReadFile(filepath.Join(plane.LogDir, "broken.log")); err == nil && strings.Contains(string(text), "the cause") {
+			text, err := os.ReadFile(filepath.Join(plane.LogDir, "broken.log"))
+			if err == nil && strings.Contains(string(text), "the cause") {
 				cancel()
 			}
 			return errors.New("it is not ready")

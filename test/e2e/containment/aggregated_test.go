@@ -33,7 +33,8 @@ func extension(w http.ResponseWriter, r *http.Request) {
 		body = object{
 			"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": extensionGroup + "/v1",
 			"resources": []any{object{
-				"name": "widgets", "singularName": "widget", "kind": "Widget", "verbs": words("get list watch create update delete deletecollection"),
+				"name": "widgets", "singularName": "widget", "kind": "Widget",
+				"verbs": words("get list watch create update delete deletecollection"),
 			}},
 		}
 	case r.Method == http.MethodPost:
