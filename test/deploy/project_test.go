@@ -35,6 +35,7 @@ type workflowStrategy struct {
 
 type workflowStep struct {
 	Uses string            `json:"uses"`
+	If   string            `json:"if"`
 	Run  string            `json:"run"`
 	With map[string]any    `json:"with"`
 	Env  map[string]string `json:"env"`
