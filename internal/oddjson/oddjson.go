@@ -14,31 +14,21 @@ import (
 	json2 "github.com/go-json-experiment/json"
 )
 
-// Place is a path to a value: the names of members, and [entry] for the entry of a list.
+// Place is a path to a value: the names of members, and [Entry] for the entry of a list.
 type Place []string
 
-// entry is the step into a list, and member the step into a map.
-const (
-	entry  = "[0]"
-	member = "a"
-)
+// Entry is the step into a list.
+const Entry = "[0]"
 
-func (p Place) String() string { return strings.ReplaceAll(strings.Join(p, "."), "."+entry, entry) }
+// member is the step into a map.
+const member = "a"
+
+func (p Place) String() string { return strings.ReplaceAll(strings.Join(p, "."), "."+Entry, Entry) }
 
 // Places returns each place of documents of the type of a value: each field, each list and its entry, each map and its
 // member.
 func Places(of any) []Place {
-	return walk(nil, reflect.TypeOf(of), func(t reflect.Type, within []reflect.Type) bool { return slices.Contains(within, t) })
-}
-
-// Fields returns the places of which each field of each type is the first: less than a tenth of the places of a pod.
-func Fields(of any) []Place {
-	seen := map[reflect.Type]bool{}
-	return walk(nil, reflect.TypeOf(of), func(t reflect.Type, _ []reflect.Type) bool {
-		known := seen[t]
-		seen[t] = known || t.Kind() == reflect.Struct
-		return known
-	})
+	return walk(nil, reflect.TypeOf(of), nil)
 }
 
 // Below returns the places within a value at a path, and that of the value.
@@ -50,24 +40,23 @@ func Below(places []Place, path ...string) []Place {
 	return below
 }
 
-// walk returns the places within a value of type t, but none within types that are skipped. These are told of which
-// types the value is a part.
-func walk(at Place, t reflect.Type, skip func(reflect.Type, []reflect.Type) bool, within ...reflect.Type) (places []Place) {
+// walk returns the places within a value of type t. The types of which it is a part end a recursion.
+func walk(at Place, t reflect.Type, within []reflect.Type) (places []Place) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if decodesItself(t) || skip(t, within) {
+	if decodesItself(t) || slices.Contains(within, t) {
 		return nil
 	}
 	within = append(slices.Clip(within), t)
 	into := func(step string, t reflect.Type) {
 		next := append(slices.Clip(at), step)
-		places = append(append(places, next), walk(next, t, skip, within...)...)
+		places = append(append(places, next), walk(next, t, within)...)
 	}
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() != reflect.Uint8 {
-			into(entry, t.Elem())
+			into(Entry, t.Elem())
 		}
 	case reflect.Map:
 		into(member, t.Elem())
@@ -77,7 +66,7 @@ func walk(at Place, t reflect.Type, skip func(reflect.Type, []reflect.Type) bool
 			switch {
 			case name == "-" || !f.IsExported() && !f.Anonymous:
 			case name == "" && f.Anonymous:
-				places = append(places, walk(at, f.Type, skip, within...)...)
+				places = append(places, walk(at, f.Type, within)...)
 			case name == "":
 				into(f.Name, f.Type)
 			default:
@@ -107,23 +96,43 @@ func values() []string {
 // Documents returns a document for each odd value at each place of a base. Parts of a place that the base does not have are
 // added. Names of documents say place and value.
 func Documents(base string, places []Place) iter.Seq2[string, []byte] {
-	var whole any
-	if err := json.Unmarshal([]byte(base), &whole); err != nil {
-		panic(fmt.Sprintf("%s: %v", base, err))
-	}
+	whole := decoded(base)
 	return func(yield func(string, []byte) bool) {
 		for _, place := range places {
 			for _, value := range values() {
-				document, err := json.Marshal(put(whole, place, value))
-				if err != nil {
-					panic(fmt.Sprintf("%s=%s: %v", place, value, err))
-				}
-				if !yield(fmt.Sprintf("%s=%s", place, value), document) {
+				if !yield(fmt.Sprintf("%s=%s", place, value), document(whole, place, value)) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// Seeds returns one document for each place, each with the next value: a fuzzer runs some hundred seeds a second.
+func Seeds(base string, places []Place) iter.Seq[[]byte] {
+	whole, values := decoded(base), values()
+	return func(yield func([]byte) bool) {
+		for i, place := range places {
+			if !yield(document(whole, place, values[i%len(values)])) {
+				return
+			}
+		}
+	}
+}
+
+func decoded(base string) (whole any) {
+	if err := json.Unmarshal([]byte(base), &whole); err != nil {
+		panic(fmt.Sprintf("%s: %v", base, err))
+	}
+	return whole
+}
+
+func document(whole any, place Place, value string) []byte {
+	text, err := json.Marshal(put(whole, place, value))
+	if err != nil {
+		panic(fmt.Sprintf("%s=%s: %v", place, value, err))
+	}
+	return text
 }
 
 // put returns a node of a document with a value at a place.
@@ -133,7 +142,7 @@ func put(node any, at Place, value string) any {
 	}
 	step, rest := at[0], at[1:]
 	missing := len(rest) == 0 && value == ""
-	if step == entry {
+	if step == Entry {
 		list, _ := node.([]any)
 		if missing {
 			return []any{}

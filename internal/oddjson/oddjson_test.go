@@ -31,16 +31,13 @@ func TestPlacesAreThoseOfTheType(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if fields := Fields(outer{}); fmt.Sprint(fields) != "[text list list[0] map map.a Bytes when again]" {
-		t.Errorf("fields: %v", fields)
-	}
 	if below := Below(Places(new(inner)), "a", "b"); fmt.Sprint(below) != "[a.b a.b.text]" {
 		t.Errorf("below: %v", below)
 	}
 }
 
 func TestEachValueIsPutAtEachPlace(t *testing.T) {
-	places := []Place{{"list", entry, "text"}, {"list", entry}, {"again", "text"}}
+	places := []Place{{"list", Entry, "text"}, {"list", Entry}, {"again", "text"}}
 	got := map[string]string{}
 	for name, document := range Documents(`{"list":[{"text":"x","b":1},2],"c":3}`, places) {
 		got[name] = string(document)
@@ -59,5 +56,15 @@ func TestEachValueIsPutAtEachPlace(t *testing.T) {
 		if got[name] != want {
 			t.Errorf("%s: got %s, want %s", name, got[name], want)
 		}
+	}
+}
+
+func TestSeedsHaveAnotherValueAtEachPlace(t *testing.T) {
+	var got []string
+	for document := range Seeds(`{"c":3}`, []Place{{"a"}, {"b"}}) {
+		got = append(got, string(document))
+	}
+	if want := []string{`{"a":null,"c":3}`, `{"b":true,"c":3}`}; !slices.Equal(got, want) {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

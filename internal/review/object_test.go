@@ -96,7 +96,7 @@ func FuzzDecodeObject(f *testing.F) {
 	f.Add([]byte(anOther))
 	for kind, newObject := range kinds {
 		base := fmt.Sprintf(`{"kind":%q,"apiVersion":%q}`, kind.Kind, kind.GroupVersion())
-		for _, document := range oddjson.Documents(base, oddjson.Fields(newObject().target())) {
+		for document := range oddjson.Seeds(base, oddjson.Places(newObject().target())) {
 			f.Add(document)
 		}
 	}

@@ -3,7 +3,8 @@ package review
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
+	"maps"
+	"slices"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -21,34 +22,36 @@ import (
 // Whoever can send a review must get an answer or an error, whatever is in it: what ends the process ends all scopes and
 // quarantines, too. So these documents have odd values at each place of each review.
 
-// oddDocuments are sets of documents, by the review that they are made of.
-type oddDocuments map[string]iter.Seq2[string, []byte]
+// oddReviews are reviews with the places of odd values.
+type oddReviews map[string]oddReview
 
-// places are those of a type: all, or as seeds for fuzzing only those of which each field is the first.
-type places func(any) []oddjson.Place
+type oddReview struct {
+	base   string
+	places []oddjson.Place
+}
 
-func oddAccessReviews() oddDocuments {
+func oddAccessReviews() oddReviews {
 	base := `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/%s","spec":{"user":"a","resourceAttributes":{"verb":"list",` +
 		`"fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["worker-1"]}]},` +
 		`"labelSelector":{"requirements":[{"key":"a","operator":"Exists"}]}}}}`
-	return oddDocuments{
-		"v1":      oddjson.Documents(fmt.Sprintf(base, "v1"), oddjson.Places(authorizationv1.SubjectAccessReview{})),
-		"v1beta1": oddjson.Documents(fmt.Sprintf(base, "v1beta1"), oddjson.Places(authorizationv1beta1.SubjectAccessReview{})),
+	return oddReviews{
+		"v1":      {fmt.Sprintf(base, "v1"), oddjson.Places(authorizationv1.SubjectAccessReview{})},
+		"v1beta1": {fmt.Sprintf(base, "v1beta1"), oddjson.Places(authorizationv1beta1.SubjectAccessReview{})},
 	}
 }
 
-func oddTokenReviews() oddDocuments {
-	return oddDocuments{
-		"v1":      oddjson.Documents(tokenV1, oddjson.Places(authenticationv1.TokenReview{})),
-		"v1beta1": oddjson.Documents(tokenBeta, oddjson.Places(authenticationv1beta1.TokenReview{})),
+func oddTokenReviews() oddReviews {
+	return oddReviews{
+		"v1":      {tokenV1, oddjson.Places(authenticationv1.TokenReview{})},
+		"v1beta1": {tokenBeta, oddjson.Places(authenticationv1beta1.TokenReview{})},
 	}
 }
 
 // oddWrites are AdmissionReviews of each write that NodeRestriction examines, with each version of its kind.
-func oddWrites(t testing.TB, of places) oddDocuments {
-	all := oddDocuments{}
+func oddWrites(t testing.TB) oddReviews {
+	all := oddReviews{}
 	for kind, newObject := range kinds {
-		within, writes := of(newObject().target()), len(all)
+		places, writes := oddjson.Places(newObject().target()), len(all)
 		for _, w := range restrictedWrites() {
 			if w.kind.GroupKind() != kind.GroupKind() {
 				continue
@@ -59,11 +62,10 @@ func oddWrites(t testing.TB, of places) oddDocuments {
 			for at, without := range map[string]noderestriction.Operation{
 				"object": noderestriction.Delete, "oldObject": noderestriction.Create,
 			} {
-				if w.operation == without {
-					continue
+				if w.operation != without {
+					name := fmt.Sprintf("%s %s/%s of %s with %s", w.operation, w.resource, w.subresource, kind.Version, at)
+					all[name] = oddReview{w.review(object, object), oddjson.Below(places, "request", at)}
 				}
-				name := fmt.Sprintf("%s %s/%s of %s with %s", w.operation, w.resource, w.subresource, kind.Version, at)
-				all[name] = oddjson.Documents(w.review(object, object), oddjson.Below(within, "request", at))
 			}
 		}
 		if len(all) == writes {
@@ -71,25 +73,25 @@ func oddWrites(t testing.TB, of places) oddDocuments {
 		}
 	}
 	w := restrictedWrites()[0]
-	all["any write"] = oddjson.Documents(w.review("null", "null"), oddjson.Places(admissionv1.AdmissionReview{}))
+	all["any write"] = oddReview{w.review("null", "null"), oddjson.Places(admissionv1.AdmissionReview{})}
 	return all
 }
 
-// seed adds each document to the seeds of a fuzz target.
-func (all oddDocuments) seed(add func([]byte)) {
-	for _, documents := range all {
-		for _, document := range documents {
+// seed adds seeds to a fuzz target, in the same order each time.
+func (all oddReviews) seed(add func([]byte)) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for document := range oddjson.Seeds(all[name].base, all[name].places) {
 			add(document)
 		}
 	}
 }
 
-// answered checks that a document gets an answer or an error with a text.
-func (all oddDocuments) answered(t *testing.T, answer func([]byte) ([]byte, error)) {
-	for of, documents := range all {
+// answered checks that each document gets an answer or an error.
+func (all oddReviews) answered(t *testing.T, answer func([]byte) ([]byte, error)) {
+	for of, review := range all {
 		t.Run(of, func(t *testing.T) {
 			answers, errs := 0, 0
-			for name, document := range documents {
+			for name, document := range oddjson.Documents(review.base, review.places) {
 				text, err := answer(document)
 				switch {
 				case err != nil:
@@ -130,7 +132,7 @@ func TestOddTokenReviewsAreAnswered(t *testing.T) {
 
 func TestOddAdmissionReviewsAreAnswered(t *testing.T) {
 	r := restrictions()[kubeversion.Latest]
-	oddWrites(t, oddjson.Places).answered(t, func(document []byte) ([]byte, error) {
+	oddWrites(t).answered(t, func(document []byte) ([]byte, error) {
 		asked, err := DecodeAdmission(document, r.Reads)
 		if err != nil {
 			return nil, err
@@ -141,7 +143,7 @@ func TestOddAdmissionReviewsAreAnswered(t *testing.T) {
 
 func TestOddPodsGetTolerationsOrAnError(t *testing.T) {
 	const write = "CREATE pods/ of v1 with object"
-	oddDocuments{write: oddWrites(t, oddjson.Places)[write]}.answered(t, func(document []byte) ([]byte, error) {
+	oddReviews{write: oddWrites(t)[write]}.answered(t, func(document []byte) ([]byte, error) {
 		r, err := DecodeTolerations(document)
 		if err != nil {
 			return nil, err

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/node-authorizer/node-authorizer/extendedtoleration"
-	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
@@ -327,7 +326,7 @@ func FuzzReadDecidesAsWhole(f *testing.F) {
 		f.Add([]byte(w.review(object, strings.Replace(object, `"b"`, `"c"`, 1))))
 		f.Add([]byte(w.review(object, object)))
 	}
-	oddWrites(f, oddjson.Fields).seed(func(document []byte) { f.Add(document) })
+	oddWrites(f).seed(func(document []byte) { f.Add(document) })
 	all := restrictions()
 	f.Fuzz(func(t *testing.T, document []byte) {
 		compareDecisions(t, document, all)

@@ -24,7 +24,7 @@ import (
 // seeds adds documents, and each review with odd values at each of its places.
 func seeds(f *testing.F, reviews map[string]any) {
 	for name, review := range reviews {
-		for _, odd := range oddjson.Documents(document(f, name), oddjson.Places(review)) {
+		for odd := range oddjson.Seeds(document(f, name), oddjson.Places(review)) {
 			f.Add(odd)
 		}
 	}
@@ -87,8 +87,8 @@ func FuzzAdmit(f *testing.F) {
 // FuzzMutate: every write is allowed, and a patch changes only tolerations.
 func FuzzMutate(f *testing.F) {
 	seeds(f, map[string]any{"pod-create.json": admissionv1.AdmissionReview{}})
-	pod := oddjson.Below(oddjson.Fields(corev1.Pod{}), "request", "object")
-	for _, odd := range oddjson.Documents(document(f, "pod-create.json"), pod) {
+	pod := oddjson.Below(oddjson.Places(corev1.Pod{}), "request", "object")
+	for odd := range oddjson.Seeds(document(f, "pod-create.json"), pod) {
 		f.Add(odd)
 	}
 	handler := webhook.Mutate(webhook.Options{})
