@@ -57,7 +57,7 @@ func newContained(
 		NodeScopes: c.config.NodeScopes == v1alpha1.Enabled, Quarantines: c.config.Quarantines == v1alpha1.Enabled,
 		MaxQuarantinedNodes: c.maxNodes, Record: c.nodes != nil, Aggregation: c.aggregation,
 		MaxStaleness: config.Cluster.MaxStaleness.Duration,
-		Observer: newContainmentLog(opts.Logger), Now: opts.now,
+		Observer:     newContainmentLog(opts.Logger), Now: opts.now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("containment: %w", err)
