@@ -66,7 +66,7 @@ type builder struct {
 func newBuilder(c *Cluster) *builder {
 	return &builder{
 		Graph: &Graph{
-			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[passing]string{},
+			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[passing]passed{},
 		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
@@ -270,6 +270,11 @@ func (b *builder) fact(name, namespace string) vertex {
 
 // implies adds an edge that is a part of another step.
 func (b *builder) implies(from, to vertex) { b.impliesBy(from, to, -1) }
+
+// impliesIf is implies where something else decides.
+func (b *builder) impliesIf(from, to vertex, dependsOn string) {
+	b.out[from] = append(b.out[from], edge{to: to, arg: -1, dependsOn: b.condition(dependsOn)})
+}
 
 // impliesBy is implies for a right that a binding gives.
 func (b *builder) impliesBy(from, to vertex, binding int32) {

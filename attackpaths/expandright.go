@@ -44,6 +44,14 @@ func (b *builder) expandRight(v vertex, k key) {
 		}
 		return
 	}
+	if read, ok := r.reads(); ok {
+		guards := ""
+		if requestKinds[r].verbs[0] != "get" {
+			guards = b.guardsOf(r, k.namespace)
+		}
+		b.impliesIf(v, b.rightVertex(read, k.namespace, k.name), guards)
+		return
+	}
 	admin := b.vertex(key{kind: isClusterAdmin})
 	switch r {
 	case readSecrets:
@@ -128,7 +136,7 @@ func (b *builder) guardsOf(r right, namespace string) string {
 // exists reports whether a namespace has an object that a right for one name is about.
 func (b *builder) exists(r right, namespace, name string) bool {
 	switch r {
-	case readSecrets:
+	case readSecrets, patchSecrets, deleteSecrets:
 		return true // it can be created under that name
 	case createToken:
 		return slices.Contains(b.accountNames[namespace], name) // it can be created

@@ -126,8 +126,8 @@ type Graph struct {
 	// nil for others. enforced is how many scopes there are.
 	scoped   map[inventory.Name]*scopedAccount
 	enforced int
-	// passedBy are the rules of scopes that let pass what an edge stands for.
-	passedBy map[passing]string
+	// passedBy says how scopes let pass what an edge stands for.
+	passedBy map[passing]passed
 
 	// solvers are those that are not in use.
 	solvers  sync.Pool

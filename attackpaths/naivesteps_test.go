@@ -20,6 +20,8 @@ var (
 	reading  = verbs("get", "list", "watch")
 	changing = verbs("update", "patch")
 	creating = verbs("create")
+	patching = verbs("patch")
+	deleting = verbs("delete", deletingAll)
 )
 
 const (
@@ -134,23 +136,23 @@ func (n *naive) masters() {
 
 // rightsOnAccounts leads to the accounts and secrets of a namespace.
 func (n *naive) rightsOnAccounts(ns string) {
-	read := []ask{{verbs: reading, resource: "secrets", ns: ns, unlimited: true}}
+	read := []ask{{resource: "secrets", ns: ns, unlimited: true}}
 	for _, name := range n.allNames() {
 		if _, known := n.secrets[inventory.Name{Namespace: ns, Name: name}]; !known {
-			read = append(read, ask{verbs: reading, resource: "secrets", ns: ns, name: name})
+			read = append(read, ask{resource: "secrets", ns: ns, name: name})
 		}
 	}
 	create := n.right(ask{verbs: creating, resource: "secrets", ns: ns})
 	for s := range n.secrets {
 		if s.Namespace == ns {
-			n.step(1, false, secretOf(s), n.right(ask{verbs: reading, resource: "secrets", ns: ns, name: s.Name}))
+			n.step(1, false, secretOf(s), n.readsSecrets(ns, ask{resource: "secrets", ns: ns, name: s.Name}))
 		}
 	}
 	for a := range n.accounts {
 		if a.Namespace != ns {
 			continue
 		}
-		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), n.credentialOfAccount(a), create, n.right(read...))
+		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), n.credentialOfAccount(a), create, n.readsSecrets(ns, read...))
 		n.requestToken(a, n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: ns, name: a.Name}))
 	}
 	if ns == "kube-system" {
@@ -514,10 +516,6 @@ func (n *naive) certificates() {
 	approval := n.guarded(admissionv1.Update, certificatesGroup, "certificatesigningrequests", "approval", "")
 	client, kubelet := "kubernetes.io/kube-apiserver-client", "kubernetes.io/kube-apiserver-client-kubelet"
 	for _, name := range append(n.allNames(), anyOtherName) {
-		read := n.right(requests(reading, "", name))
-		for _, node := range n.nodes {
-			n.step(0, false, read, as(cred(node.Name)))
-		}
 		for _, way := range []struct {
 			verb     string
 			write    []string
@@ -531,24 +529,26 @@ func (n *naive) certificates() {
 				})
 			}
 			for u := range n.users {
-				n.step(1, way.possible, n.credentialOfUser(u), signing(client), canBeMade, read)
+				n.step(1, way.possible, n.credentialOfUser(u), signing(client), canBeMade)
 			}
 			for _, i := range n.identities {
 				if i.fact == withGroups(i.user) {
-					n.step(1, way.possible, i.fact, signing(client), canBeMade, read)
+					n.step(1, way.possible, i.fact, signing(client), canBeMade)
 				}
 			}
 			for g := range n.groups {
 				if g != "system:masters" {
-					n.step(1, way.possible, group(g), signing(client), canBeMade, read)
+					n.step(1, way.possible, group(g), signing(client), canBeMade)
 				}
 			}
 			for _, node := range n.nodes {
-				n.step(1, way.possible, cred(node.Name), signing(kubelet), byRBAC, read)
-				n.step(1, way.possible, cred(node.Name), signing(client), canBeMade, read)
+				n.step(1, way.possible, cred(node.Name), signing(kubelet), byRBAC)
+				n.step(1, way.possible, cred(node.Name), signing(client), canBeMade)
 			}
 		}
+		read := n.readsRequest(name)
 		for _, node := range n.nodes {
+			n.step(0, false, read, as(cred(node.Name)))
 			n.step(1, made, cred(node.Name), read,
 				n.together([]ask{requests(creating, "nodeclient", "")}, []ask{requests(creating, "", "")}))
 		}

@@ -219,7 +219,7 @@ func (s *solver) because(how via, to vertex) string {
 			if from.role != 0 { // of all pods on a node
 				from.namespace, from.name = target.namespace, target.name
 			}
-			return "may " + from.rightText()
+			return "may " + s.rightText(how.from, from)
 		}
 	}
 	switch e.row.code() {
@@ -251,14 +251,14 @@ func (s *solver) because(how via, to vertex) string {
 	case Impersonate:
 		return "may impersonate users or service accounts, and groups"
 	case ApproveCertificate:
-		return "may create, have approved and read a request for a client certificate"
+		return "may create a request for a client certificate, and have it approved"
 	case SignCertificate:
-		return "may create, sign and read a request for a client certificate"
+		return "may create and sign a request for a client certificate"
 	case PodUpdate:
-		return "may update pods where Pod Security is turned off"
+		return "may " + s.verbOfPart(how, patchPods) + " pods where Pod Security is turned off"
 	case PodExec:
 		if target.kind == isPod {
-			return "may update pods/ephemeralcontainers where Pod Security is turned off"
+			return "may " + s.verbOfPart(how, addContainers) + " pods/ephemeralcontainers where Pod Security is turned off"
 		}
 		return "may add a privileged container to a pod on the node"
 	case AdmissionControl:
@@ -304,16 +304,18 @@ func (s *solver) becauseOfNamespace(target key) string {
 	return "a pod may be privileged and name any node"
 }
 
-// rightText says what a right is: "create pods/exec in namespace shop".
-func (k key) rightText() string {
-	text := right(k.variant).String()
+// rightText says what a right is that a vertex stands for: "create pods/exec in namespace shop".
+func (s *solver) rightText(v vertex, k key) string {
+	r, verb := s.usedRight(v)
+	text := r.withVerb(verb)
 	if k.name != "" {
 		text += " " + k.name
 	}
-	if requestKinds[k.variant].namespaced && requestKinds[k.variant].resource != "namespaces" {
+	kind := &requestKinds[r]
+	if kind.namespaced && kind.resource != "namespaces" {
 		return text + scopeText(k.namespace)
 	}
-	if requestKinds[k.variant].resource == "namespaces" && k.name == "" {
+	if kind.resource == "namespaces" && k.name == "" {
 		return text + " " + k.namespace
 	}
 	return text

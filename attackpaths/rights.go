@@ -18,6 +18,8 @@ type right uint8
 // has them: the API server checks them together with another right of the same requester.
 const (
 	readSecrets right = iota
+	patchSecrets
+	deleteSecrets
 	createSecrets
 	createToken
 	createAccounts
@@ -44,6 +46,11 @@ const (
 	proxyNodes
 	labelNamespaces
 	readSigningRequests
+	writeSigningRequests
+	deleteSigningRequests
+	getApprovals
+	getSigningStatus
+	patchSigningStatus
 	writeMutatingWebhooks
 	writeMutatingPolicies
 	writeMutatingPolicyBindings
@@ -110,12 +117,15 @@ var (
 	create = []string{"create"}
 	write  = []string{"update", "patch"}
 	read   = []string{"get", "list", "watch"}
+	remove = []string{"delete", "deletecollection"}
 	put    = []string{"create", "update", "patch"}
 )
 
 // requestKinds is a table and never changes.
 var requestKinds = [rightCount]requestKind{
 	readSecrets:                  {verbs: read, resource: "secrets", namespaced: true},
+	patchSecrets:                 {verbs: []string{"patch"}, resource: "secrets", namespaced: true},
+	deleteSecrets:                {verbs: remove, resource: "secrets", namespaced: true},
 	createSecrets:                {verbs: create, resource: "secrets", namespaced: true, unnamed: true},
 	createToken:                  {verbs: create, resource: "serviceaccounts", subresource: "token", namespaced: true},
 	createAccounts:               {verbs: create, resource: "serviceaccounts", namespaced: true, unnamed: true},
@@ -143,14 +153,25 @@ var requestKinds = [rightCount]requestKind{
 	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
 	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},
 	readSigningRequests:          {verbs: read, group: certG, resource: "certificatesigningrequests"},
-	writeMutatingWebhooks:        {verbs: put, group: admis, resource: "mutatingwebhookconfigurations"},
-	writeMutatingPolicies:        {verbs: put, group: admis, resource: "mutatingadmissionpolicies"},
-	writeMutatingPolicyBindings:  {verbs: put, group: admis, resource: "mutatingadmissionpolicybindings"},
-	writeAPIServices:             {verbs: put, group: "apiregistration.k8s.io", resource: "apiservices"},
-	createConfigMaps:             {verbs: create, resource: "configmaps", namespaced: true, unnamed: true},
-	patchConfigMaps:              {verbs: write, resource: "configmaps", namespaced: true},
-	writeIdentityMappings:        {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
-	impersonateServiceAccounts:   {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
+	writeSigningRequests:         {verbs: write, group: certG, resource: "certificatesigningrequests"},
+	deleteSigningRequests:        {verbs: remove, group: certG, resource: "certificatesigningrequests"},
+	getApprovals: {
+		verbs: []string{"get"}, group: certG, resource: "certificatesigningrequests", subresource: "approval",
+	},
+	getSigningStatus: {
+		verbs: []string{"get"}, group: certG, resource: "certificatesigningrequests", subresource: "status",
+	},
+	patchSigningStatus: {
+		verbs: []string{"patch"}, group: certG, resource: "certificatesigningrequests", subresource: "status",
+	},
+	writeMutatingWebhooks:       {verbs: put, group: admis, resource: "mutatingwebhookconfigurations"},
+	writeMutatingPolicies:       {verbs: put, group: admis, resource: "mutatingadmissionpolicies"},
+	writeMutatingPolicyBindings: {verbs: put, group: admis, resource: "mutatingadmissionpolicybindings"},
+	writeAPIServices:            {verbs: put, group: "apiregistration.k8s.io", resource: "apiservices"},
+	createConfigMaps:            {verbs: create, resource: "configmaps", namespaced: true, unnamed: true},
+	patchConfigMaps:             {verbs: write, resource: "configmaps", namespaced: true},
+	writeIdentityMappings:       {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
+	impersonateServiceAccounts:  {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
 
 	bindClusterRoles:          {verbs: []string{"bind"}, group: rbacG, resource: "clusterroles", namespaced: true},
 	bindRoles:                 {verbs: []string{"bind"}, group: rbacG, resource: "roles", namespaced: true},
@@ -181,10 +202,12 @@ var requestKinds = [rightCount]requestKind{
 	},
 }
 
-// String names the right as people write it in a role: "create pods/exec".
-func (r right) String() string {
+// String names the right as people write it in a role, with its first verb: "create pods/exec".
+func (r right) String() string { return r.withVerb(requestKinds[r].verbs[0]) }
+
+func (r right) withVerb(verb string) string {
 	k := &requestKinds[r]
-	text := k.verbs[0] + " " + k.resource
+	text := verb + " " + k.resource
 	if k.subresource != "" {
 		text += "/" + k.subresource
 	}
@@ -232,11 +255,12 @@ func rightsOf(rules []rbacv1.PolicyRule, namespaced bool, websocketExec bool) (a
 }
 
 func rightOf(r right, rule *rbacv1.PolicyRule, websocketExec bool) []granted {
+	return rightBy(r, r.verbs(websocketExec), rule)
+}
+
+// rightBy lists what a rule grants of a right by some of its verbs.
+func rightBy(r right, verbs []string, rule *rbacv1.PolicyRule) []granted {
 	kind := &requestKinds[r]
-	verbs := kind.verbs
-	if websocketExec && (r == execPods || r == attachPods) {
-		verbs = []string{"create", "get"}
-	}
 	req := access.Request{ResourceRequest: true, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource}
 	covered := func(verbs []string, name string) bool {
 		req.Name = name

@@ -54,7 +54,7 @@ var techniques = []Technique{
 	{SecretOnNode, "a node's credential reads the secrets that its pods refer to", "T1552.007"},
 	{PodToken, "the processes of a pod read the service account token that is mounted into it", "T1528"},
 	{PodSecret, "the processes of a pod read the secrets that are mounted into it", "T1552.007"},
-	{SecretRead, "a right to get, list or watch secrets gives their content", "T1552.007"},
+	{SecretRead, "each right to secrets but to create or update them gives their content", "T1552.007"},
 	{ServiceAccountTokenSecret, "a secret of type service-account-token holds a token of the account", "T1528"},
 	{BootstrapToken, "a bootstrap token authenticates as a bootstrap user", "T1078.004"},
 	{TokenRequest, "a right to create serviceaccounts/token gives the account", "T1528"},

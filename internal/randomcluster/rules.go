@@ -28,7 +28,7 @@ var (
 
 // requestsAs are the verbs of some requests while a mode is used.
 func requestsAs(mode string) string {
-	return strings.ReplaceAll(",get,list,create,update", ",", ",impersonate-on:"+mode+":")[1:]
+	return strings.ReplaceAll(",get,list,create,update,patch,delete", ",", ",impersonate-on:"+mode+":")[1:]
 }
 
 // everyRequestAs are the verbs of all requests on objects while a mode is used.
@@ -40,9 +40,10 @@ func everyRequestAs(mode string) string {
 // ruleTemplates are groups of rights that a technique needs together.
 var ruleTemplates = [][]template{
 	{{"get,list,watch", "", []string{"secrets"}, randomSecrets}},
+	{{"update,patch,delete,deletecollection", "", []string{"secrets"}, append([]string{""}, randomSecrets...)}},
 	{
 		{"create", "", []string{"secrets"}, []string{"s1", ""}},
-		{"get,list", "", []string{"secrets"}, []string{"s1", "s2", "new"}},
+		{"get,list,patch,delete", "", []string{"secrets"}, []string{"s1", "s2", "new"}},
 	},
 	{{"create", "", []string{"serviceaccounts/token"}, randomAccounts}},
 	{{"impersonate", "", []string{"serviceaccounts"}, append([]string{"z"}, randomAccounts...)}},
@@ -108,6 +109,11 @@ var ruleTemplates = [][]template{
 		{"create", certificatesGroup, []string{"certificatesigningrequests", "certificatesigningrequests/nodeclient"}, []string{"q1"}},
 		{"create", certificatesGroup, []string{"certificatesigningrequests/nodeclient"}, nil},
 		{"watch", certificatesGroup, []string{"certificatesigningrequests"}, randomRequests},
+		{
+			"get,update,patch,delete,deletecollection", certificatesGroup,
+			[]string{"certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"},
+			randomRequests,
+		},
 	},
 }
 

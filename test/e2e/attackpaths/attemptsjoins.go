@@ -42,7 +42,7 @@ func (t *attempts) planNodes(ctx context.Context) {
 	}
 }
 
-// planCertificates tries requests for certificates. Any identity may make or read a request;
+// planCertificates tries requests for certificates. Any identity may make a request;
 // one and the same has to approve it and be one that the signer lets approve.
 func (t *attempts) planCertificates(ctx context.Context) {
 	targets := t.identities(ctx)
@@ -81,19 +81,18 @@ func (t *attempts) certificateOf(ctx context.Context, h holding, name, signer st
 	if made.refused() {
 		return made
 	}
-	read, _ := t.any(func(a *actor) answer { return readRequest(ctx, a, name) })
-	if read.refused() {
-		return read
-	}
-	if signer == kubeletSigner && t.isApproved(ctx, creator) {
-		return answer{request: "approval by kube-controller-manager", status: http.StatusOK}
-	}
 	created := t.admin.post(ctx, signingRequests.in(""), request.object)
 	if !created.ok() && created.status != http.StatusConflict {
 		return created
 	}
 	if created.status == http.StatusConflict {
 		created = t.admin.get(ctx, signingRequests.at("", name))
+	}
+	if signer == kubeletSigner && t.isApproved(ctx, creator) {
+		read, _ := t.any(func(a *actor) answer { return readRequest(ctx, a, name, created) })
+		if !read.refused() {
+			return read
+		}
 	}
 	approval, _ := t.any(func(a *actor) answer { return approve(ctx, a, name, created, true) })
 	return approval

@@ -99,9 +99,54 @@ var certificateCases = []testCase{
 		add:  roleOf("r", "", "shop/web", "create,get "+requests, "approve signers"+inCerts+" "+clientSigner),
 	},
 	{
-		rule: "ApproveCertificate: not without reading the certificate",
+		rule: "ApproveCertificate: a second patch of the approval answers with the certificate",
+		add: roleOf("r", "", "shop/web", "create "+requests, "patch certificatesigningrequests/approval"+inCerts,
+			"approve signers"+inCerts+" "+kubeletSigner),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: a second update of the approval answers with the certificate",
 		add: roleOf("r", "", "shop/web", "create "+requests, "update certificatesigningrequests/approval"+inCerts,
-			"approve signers"+inCerts),
+			"approve signers"+inCerts+" "+kubeletSigner),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: not one that is approved by itself without reading it",
+		add: roleOf("r", "", "shop/web", "create "+requests, "create certificatesigningrequests/nodeclient"+inCerts,
+			"update certificatesigningrequests/status"+inCerts),
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, updated",
+		add:  roleOf("r", "", "shop/web", "create,update "+requests, "create certificatesigningrequests/nodeclient"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, deleted as a dry run",
+		add:  roleOf("r", "", "shop/web", "create,delete "+requests, "create certificatesigningrequests/nodeclient"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, deleted with all others as a dry run",
+		add:  roleOf("r", "", "shop/web", "create,deletecollection "+requests, "create certificatesigningrequests/nodeclient"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, read through its approval",
+		add: roleOf("r", "", "shop/web", "create "+requests, "create certificatesigningrequests/nodeclient"+inCerts,
+			"get certificatesigningrequests/approval"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, read through its status",
+		add: roleOf("r", "", "shop/web", "create "+requests, "create certificatesigningrequests/nodeclient"+inCerts,
+			"get certificatesigningrequests/status"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, by a patch of its status",
+		add: roleOf("r", "", "shop/web", "create "+requests, "create certificatesigningrequests/nodeclient"+inCerts,
+			"patch certificatesigningrequests/status"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
 	},
 	{
 		rule: "ApproveCertificate: not without creating requests",
