@@ -59,6 +59,9 @@ type builder struct {
 	ofGroups *sides
 	// rulesOf are the scopes of accounts whose parts were not combined yet.
 	rulesOf map[*scopedAccount][]scopeRules
+	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
+	movables     []*placed
+	labelledSets map[string]vertex
 	// customKinds are the requests of custom techniques as kinds of requests.
 	customKinds []*requestKind
 }
@@ -74,6 +77,7 @@ func newBuilder(c *Cluster) *builder {
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{}, rulesOf: map[*scopedAccount][]scopeRules{},
+		labelledSets: map[string]vertex{},
 	}
 }
 
@@ -166,7 +170,7 @@ func (b *builder) collect() {
 	}
 	b.collectSecrets(known)
 	b.collectNodes()
-	b.roles, b.bindings = slices.Clip(o.roles), o.bindings
+	b.roles, b.existing, b.bindings = slices.Clip(o.roles), o.existing, o.bindings
 	for i, r := range b.roles {
 		b.roleIndex[roleName{r.Role.Namespace, r.Role.Name}] = int32(i)
 	}

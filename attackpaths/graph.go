@@ -115,7 +115,9 @@ type Graph struct {
 	// firstPod is the vertex of the first pod; the others follow in their order.
 	firstPod vertex
 
-	pods       []*inventory.Pod
+	pods []*inventory.Pod
+	// existing is how many roles exist. The others are named by bindings; the last one is everyRule.
+	existing   int
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole
 	conditions []string

@@ -57,6 +57,7 @@ func (n *naive) singleRights() {
 		n.associations()
 	}
 	n.configuration()
+	n.newNamespaces()
 }
 
 // namedAccounts are the service accounts of all identities.
@@ -245,7 +246,7 @@ func (n *naive) usePods(ns string, by inventory.Write, made fact) {
 	}
 	for _, node := range n.nodes {
 		n.step(1, n.policies.Pods(by, ns, "host", ""), nodeHolding(node.Name), made, fact{privileged, ns, ""})
-		n.rightsOnVolumes(ns, node, made, n.policies.Pods(by, ns, "claim", ""))
+		n.rightsOnVolumes(ns, node, made, n.policies.Pods(by, ns, "claim", ""), n.policies.Pods(by, ns, "ephemeral", ""))
 	}
 }
 
@@ -287,12 +288,13 @@ func (n *naive) rightsOnContainers(ns string) {
 }
 
 // rightsOnVolumes leads to a node from pods that can be made.
-func (n *naive) rightsOnVolumes(ns string, node inventory.Node, made fact, guarded bool) {
-	guarded = guarded || n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
-		n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns)
-	n.step(1, guarded || n.level(ns) == podsecurity.LevelRestricted, nodeHolding(node.Name), made,
-		n.right(ask{verbs: creating, resource: "persistentvolumes"}),
+func (n *naive) rightsOnVolumes(ns string, node inventory.Node, made fact, claim, ephemeral bool) {
+	volumes := n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
+		n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns) || n.level(ns) == podsecurity.LevelRestricted
+	// The claim is made by the attacker, or by the controller of ephemeral volumes.
+	n.step(1, volumes || claim, nodeHolding(node.Name), made, n.right(ask{verbs: creating, resource: "persistentvolumes"}),
 		n.right(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))
+	n.step(1, volumes || ephemeral, nodeHolding(node.Name), made, n.right(ask{verbs: creating, resource: "persistentvolumes"}))
 }
 
 // configuration leads to cluster-admin through what configures the API server.
@@ -303,7 +305,7 @@ func (n *naive) configuration() {
 			{verbs: changing, group: group, resource: resource, anyName: true},
 		}
 	}
-	n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingwebhookconfigurations")...))
+	n.configureWebhooks()
 	if n.c.Features.Minor() >= 32 {
 		n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingadmissionpolicies")...),
 			n.right(ask{
@@ -371,8 +373,8 @@ func (n *naive) bindRoles() {
 		}
 		bind := onRoles(verbs("bind"), r.ref, scope)
 		bindNew := slices.Clone(bind)
-		// With the right to bind any cluster role, the attacker takes one with every right, if it exists.
-		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything && n.hasEverythingRole()
+		// With the right to bind any cluster role, the attacker takes one with every right.
+		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything
 		create := []ask{{verbs: creating, group: rbacGroup, resource: resource, ns: scope}}
 		n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.together(create, bindNew))
 		for _, b := range n.bindings {
@@ -404,45 +406,6 @@ func (n *naive) changedRoleGuarded(r naiveRole) bool {
 // heldRole is that an identity holds a role in a scope.
 func heldRole(role rbac.Ref, scope string) fact {
 	return fact{"held role in " + scope, role.Namespace, role.Kind + " " + role.Name}
-}
-
-func (n *naive) hasEverythingRole() bool {
-	return slices.ContainsFunc(n.roles, func(r naiveRole) bool { return r.everything && r.ref.Kind == "ClusterRole" })
-}
-
-func (n *naive) escalateRoles() {
-	n.eachOwned(func(r naiveRole, scope string) {
-		if r.ref == everythingRole {
-			return
-		}
-		held := heldRole(r.ref, scope)
-		n.step(0, false, held, owned(r.ref, scope))
-		for _, i := range n.identities {
-			n.static(i.user, i.groups, func(bound naiveRole, where string) {
-				if bound.ref != r.ref || where != scope {
-					return
-				}
-				if i.token == nil {
-					n.step(0, false, held, as(i.fact))
-				} else {
-					n.step(0, true, heldInScopes(r.ref, scope, i.token.account), as(i.fact))
-				}
-			})
-		}
-		for _, sender := range n.senders() {
-			n.anonymous(func(bound naiveRole, where string) {
-				if bound.ref == r.ref && where == scope {
-					n.step(0, true, held, sender)
-				}
-			})
-		}
-		home := r.ref.Namespace // cluster roles are changed in the whole cluster
-		escalates := n.together(onRoles(verbs("escalate"), r.ref, home), onRoles(changing, r.ref, home))
-		n.step(1, n.changedRoleGuarded(r), owned(everythingRole, scope), held, escalates)
-		for _, a := range n.scopedAccounts {
-			n.step(1, n.changedRoleGuarded(r), owned(everythingRole, scope), heldInScopes(r.ref, scope, a), escalates)
-		}
-	})
 }
 
 func (n *naive) impersonateGroups() {

@@ -212,7 +212,7 @@ func (s *solver) because(how via, to vertex) string {
 		return s.becauseOfCustom(how)
 	}
 	if e.row.ofPod() {
-		return s.becauseOfPod(e, target)
+		return s.becauseOfPod(how, target)
 	}
 	if how.join < 0 {
 		if from := s.keys[how.from]; from.kind == isRight {
@@ -231,9 +231,12 @@ func (s *solver) because(how via, to vertex) string {
 		if target.kind == isFact && target.name == newAccounts || how.join >= 0 && target.kind != isNode && target.kind != isFact {
 			return "may create the service account, and a pod that uses it"
 		}
+		if s.needsRight(how, createNamespaces) {
+			return "may create a namespace, and in it a pod that is privileged and names any node"
+		}
 		return s.becauseOfNamespace(target)
 	case VolumeControl:
-		return "may create a persistent volume that is a folder of the host, a claim to it, and a pod on any node"
+		return "may create a persistent volume that is a folder of the host, and a pod on any node that claims it"
 	case ServiceAccountTokenSecret:
 		if how.join >= 0 {
 			return "may create a secret of type service-account-token and read it"
@@ -247,7 +250,7 @@ func (s *solver) because(how via, to vertex) string {
 		if int(target.role) != len(s.roles)-1 {
 			return "may add the rules of " + s.roles[target.role].Role.String() + " to a role" + scopeText(target.namespace)
 		}
-		return "may add any rule to a role that it holds" + scopeText(target.namespace)
+		return s.becauseOfEscalation(how, target)
 	case Impersonate:
 		return "may impersonate users or service accounts, and groups"
 	case ApproveCertificate:
@@ -269,7 +272,8 @@ func (s *solver) because(how via, to vertex) string {
 	return string(e.row.code())
 }
 
-func (s *solver) becauseOfPod(e edge, target key) string {
+func (s *solver) becauseOfPod(how via, target key) string {
+	e := how.edge
 	if e.arg < 0 {
 		return "the node has the label node-role.kubernetes.io/control-plane"
 	}
@@ -286,7 +290,7 @@ func (s *solver) becauseOfPod(e edge, target key) string {
 	case ControlPlaneNode:
 		return "pod " + p.Name.String() + " runs " + p.ControlPlane + " there"
 	case StealPods:
-		return "the scheduler may bind pods like " + p.Name.String() + " to the node"
+		return s.becauseOfSteal(how, p)
 	}
 	if target.kind == isSecret {
 		return "the pod's containers see the secret"

@@ -44,14 +44,20 @@ const (
 	createClaims
 	createVolumes
 	proxyNodes
+	changeNodes
+	changeNodeStatus
 	labelNamespaces
+	createNamespaces
 	readSigningRequests
 	writeSigningRequests
 	deleteSigningRequests
 	getApprovals
 	getSigningStatus
 	patchSigningStatus
-	writeMutatingWebhooks
+	createMutatingWebhooks
+	changeMutatingWebhooks
+	createValidatingWebhooks
+	changeValidatingWebhooks
 	writeMutatingPolicies
 	writeMutatingPolicyBindings
 	writeAPIServices
@@ -67,6 +73,8 @@ const (
 	updateRoleBindings
 	escalateClusterRoles
 	escalateRoles
+	createClusterRoles
+	createRoles
 	updateClusterRoles
 	updateRoles
 	impersonateServiceAccounts
@@ -150,7 +158,10 @@ var requestKinds = [rightCount]requestKind{
 	createClaims:                 {verbs: create, resource: "persistentvolumeclaims", namespaced: true, unnamed: true},
 	createVolumes:                {verbs: create, resource: "persistentvolumes", unnamed: true},
 	proxyNodes:                   {verbs: []string{"get", "create"}, resource: "nodes", subresource: "proxy"},
+	changeNodes:                  {verbs: write, resource: "nodes"},
+	changeNodeStatus:             {verbs: write, resource: "nodes", subresource: "status"},
 	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
+	createNamespaces:             {verbs: create, resource: "namespaces", unnamed: true},
 	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},
 	readSigningRequests:          {verbs: read, group: certG, resource: "certificatesigningrequests"},
 	writeSigningRequests:         {verbs: write, group: certG, resource: "certificatesigningrequests"},
@@ -164,7 +175,10 @@ var requestKinds = [rightCount]requestKind{
 	patchSigningStatus: {
 		verbs: []string{"patch"}, group: certG, resource: "certificatesigningrequests", subresource: "status",
 	},
-	writeMutatingWebhooks:       {verbs: put, group: admis, resource: "mutatingwebhookconfigurations"},
+	createMutatingWebhooks:      {verbs: create, group: admis, resource: "mutatingwebhookconfigurations", unnamed: true},
+	changeMutatingWebhooks:      {verbs: write, group: admis, resource: "mutatingwebhookconfigurations"},
+	createValidatingWebhooks:    {verbs: create, group: admis, resource: "validatingwebhookconfigurations", unnamed: true},
+	changeValidatingWebhooks:    {verbs: write, group: admis, resource: "validatingwebhookconfigurations"},
 	writeMutatingPolicies:       {verbs: put, group: admis, resource: "mutatingadmissionpolicies"},
 	writeMutatingPolicyBindings: {verbs: put, group: admis, resource: "mutatingadmissionpolicybindings"},
 	writeAPIServices:            {verbs: put, group: "apiregistration.k8s.io", resource: "apiservices"},
@@ -181,6 +195,8 @@ var requestKinds = [rightCount]requestKind{
 	updateRoleBindings:        {verbs: write, group: rbacG, resource: "rolebindings", namespaced: true},
 	escalateClusterRoles:      {verbs: []string{"escalate"}, group: rbacG, resource: "clusterroles"},
 	escalateRoles:             {verbs: []string{"escalate"}, group: rbacG, resource: "roles", namespaced: true},
+	createClusterRoles:        {verbs: create, group: rbacG, resource: "clusterroles", unnamed: true},
+	createRoles:               {verbs: create, group: rbacG, resource: "roles", namespaced: true, unnamed: true},
 	updateClusterRoles:        {verbs: write, group: rbacG, resource: "clusterroles"},
 	updateRoles:               {verbs: write, group: rbacG, resource: "roles", namespaced: true},
 	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},

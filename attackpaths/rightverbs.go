@@ -78,6 +78,13 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 	}
 }
 
+// needsRight reports whether a right is a part of a step.
+func (s *solver) needsRight(how via, r right) bool {
+	return slices.ContainsFunc(s.parts(how), func(v vertex) bool {
+		return s.keys[v].kind == isRight && right(s.keys[v].variant) == r
+	})
+}
+
 // verbOfPart is the verb of the right that a step needs together with other things.
 func (s *solver) verbOfPart(how via, r right) string {
 	for _, v := range s.parts(how) {

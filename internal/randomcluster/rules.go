@@ -65,16 +65,24 @@ var ruleTemplates = [][]template{
 		{"update,patch", "", []string{"namespaces"}, randomNamespaces},
 	},
 	{{"get,create", "", []string{"nodes/proxy"}, randomNodes}},
+	{{"get,update,patch", "", []string{"nodes", "nodes/status"}, randomNodes}},
 	{{"update,patch", "", []string{"namespaces"}, randomNamespaces}, {"create", "", []string{"pods"}, nil}},
+	{{"create", "", []string{"namespaces"}, nil}, {"create", "", []string{"pods", "replicationcontrollers"}, nil}},
+	{{"create", "", []string{"namespaces"}, nil}, {"create", "apps", []string{"deployments", "daemonsets"}, nil}},
 	{
 		{"create", "", []string{"persistentvolumes"}, nil},
 		{"create", "", []string{"persistentvolumeclaims"}, nil},
 		{"create", "", []string{"pods"}, nil},
 	},
+	{
+		{"create", "", []string{"persistentvolumes"}, nil},
+		{"create", "", []string{"pods"}, nil},
+		{"create", "apps", []string{"statefulsets"}, nil},
+	},
 	{{
 		"create,update,patch,get", admissionGroup,
 		[]string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
-		[]string{"w"},
+		[]string{"w", "checks"},
 	}},
 	{
 		{"create,update,patch", admissionGroup, []string{"mutatingadmissionpolicies"}, []string{"w"}},
@@ -93,7 +101,7 @@ var ruleTemplates = [][]template{
 	},
 	{
 		{"escalate", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
-		{"update,patch", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
+		{"create,update,patch", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
 	},
 	{
 		{"create", certificatesGroup, []string{"certificatesigningrequests"}, nil},
@@ -149,7 +157,7 @@ var apartTemplates = [][]template{
 	{{"create,update", rbacGroup, []string{"clusterrolebindings", "rolebindings"}, nil}},
 	{{"bind", rbacGroup, []string{"clusterroles", "roles"}, nil}},
 	{{"escalate", rbacGroup, []string{"clusterroles"}, nil}},
-	{{"update,patch", rbacGroup, []string{"clusterroles"}, nil}},
+	{{"create,update,patch", rbacGroup, []string{"clusterroles"}, nil}},
 }
 
 // roleTemplates are those of rules about roles, bindings and certificates.

@@ -153,6 +153,9 @@ func (e *executor) secretRead(ctx context.Context, s step) error {
 	if a == nil {
 		return errNoActor
 	}
+	if kind, _ := s.may(); kind == validatingWebhooks.name {
+		return e.admissionReviews(ctx, s)
+	}
 	return e.keep(s.To, readSecret(ctx, a, s.To))
 }
 
