@@ -17,9 +17,9 @@ func (c *combiner) certificates() {
 			c.certificate(ApproveCertificate, status, signer, c.guardsOf(updateApprovals, ""))
 		}
 	}
-	for _, status := range c.have(updateSigningStatus) {
+	for _, status := range c.have(updateSigningStatus, patchSigningStatus) {
 		for _, signer := range c.have(signSigners) {
-			c.certificate(SignCertificate, status, signer, dependsOnCA, c.guardsOf(updateSigningStatus, ""))
+			c.certificate(SignCertificate, status, signer, dependsOnCA, c.guardsOf(status.right, ""))
 		}
 	}
 	for _, auto := range c.have(autoApprove) {

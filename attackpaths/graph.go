@@ -129,7 +129,7 @@ type Graph struct {
 	scoped   map[inventory.Name]*scopedAccount
 	enforced int
 	// passedBy says how scopes let pass what an edge stands for.
-	passedBy map[passing]passed
+	passedBy map[passing]passage
 
 	// solvers are those that are not in use.
 	solvers  sync.Pool

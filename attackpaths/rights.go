@@ -53,7 +53,6 @@ const (
 	deleteSigningRequests
 	getApprovals
 	getSigningStatus
-	patchSigningStatus
 	createMutatingWebhooks
 	changeMutatingWebhooks
 	createValidatingWebhooks
@@ -90,6 +89,7 @@ const (
 	signSigners
 	updateApprovals
 	updateSigningStatus
+	patchSigningStatus
 	autoApprove
 	createSigningRequests
 	rightCount
@@ -117,6 +117,9 @@ const (
 	authn = authenticationv1.GroupName
 )
 
+// awsAuth is the ConfigMap with the identity mappings of EKS.
+const awsAuth = "aws-auth"
+
 // nodeNameKey is the extra value that has the node of a token.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
 const nodeNameKey = "authentication.kubernetes.io/node-name"
@@ -125,7 +128,6 @@ var (
 	create = []string{"create"}
 	write  = []string{"update", "patch"}
 	read   = []string{"get", "list", "watch"}
-	remove = []string{"delete", "deletecollection"}
 	put    = []string{"create", "update", "patch"}
 )
 
@@ -172,9 +174,6 @@ var requestKinds = [rightCount]requestKind{
 	getSigningStatus: {
 		verbs: []string{"get"}, group: certG, resource: "certificatesigningrequests", subresource: "status",
 	},
-	patchSigningStatus: {
-		verbs: []string{"patch"}, group: certG, resource: "certificatesigningrequests", subresource: "status",
-	},
 	createMutatingWebhooks:      {verbs: create, group: admis, resource: "mutatingwebhookconfigurations", unnamed: true},
 	changeMutatingWebhooks:      {verbs: write, group: admis, resource: "mutatingwebhookconfigurations"},
 	createValidatingWebhooks:    {verbs: create, group: admis, resource: "validatingwebhookconfigurations", unnamed: true},
@@ -212,7 +211,8 @@ var requestKinds = [rightCount]requestKind{
 	approveSigners:       {verbs: []string{"approve"}, group: certG, resource: "signers"},
 	signSigners:          {verbs: []string{"sign"}, group: certG, resource: "signers"},
 	updateApprovals:      {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "approval"},
-	updateSigningStatus:  {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "status"},
+	updateSigningStatus:  {verbs: []string{"update"}, group: certG, resource: "certificatesigningrequests", subresource: "status"},
+	patchSigningStatus:   {verbs: []string{"patch"}, group: certG, resource: "certificatesigningrequests", subresource: "status"},
 	autoApprove: {
 		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true,
 	},

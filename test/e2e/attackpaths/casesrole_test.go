@@ -249,13 +249,13 @@ var possibleCases = []testCase{
 	{
 		rule: "StealPods: an account that may change nodes gives a node such a label", start: nodeWeb1,
 		add: podOf("shop", "agent", web1, "web") + roleOf("r", "", "shop/web", "patch nodes@") +
-			podOf("shop", "db-1", "", "db", "  nodeSelector: {node-restriction.kubernetes.io/pool: db}"),
+			podOf("shop", "db-1", "", "db", "  nodeSelector: {node-restriction.kubernetes.io/nodes: db}"),
 		want: []string{"Pod shop/agent", "ServiceAccount shop/web"}, possible: []string{"ServiceAccount shop/db"},
 	},
 	{
 		rule: "StealPods: so does one that may change their status", start: nodeWeb1,
 		add: podOf("shop", "agent", web1, "web") + roleOf("r", "", "shop/web", "patch nodes/status@ web-1") +
-			podOf("shop", "db-1", "", "db", "  nodeSelector: {node-restriction.kubernetes.io/pool: db}"),
+			podOf("shop", "db-1", "", "db", "  nodeSelector: {node-restriction.kubernetes.io/status: db}"),
 		want: []string{"Pod shop/agent", "ServiceAccount shop/web"}, possible: []string{"ServiceAccount shop/db"},
 	},
 	{
