@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,6 +106,9 @@ func (m made) cluster(t *testing.T) *attackpaths.Cluster {
 	for _, object := range m.objects {
 		add(t, c, object)
 	}
+	// Whoever may change configurations of webhooks has one: its own, or that of another release.
+	add(t, c, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "some"}})
+	add(t, c, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "some"}})
 	for _, pod := range m.pods() {
 		add(t, c, pod)
 	}

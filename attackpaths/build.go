@@ -59,6 +59,9 @@ type builder struct {
 	ofGroups *sides
 	// rulesOf are the scopes of accounts whose parts were not combined yet.
 	rulesOf map[*scopedAccount][]scopeRules
+	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
+	movables     []*placed
+	labelledSets map[string]vertex
 	// customKinds are the requests of custom techniques as kinds of requests.
 	customKinds []*requestKind
 }
@@ -66,7 +69,7 @@ type builder struct {
 func newBuilder(c *Cluster) *builder {
 	return &builder{
 		Graph: &Graph{
-			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[passing]string{},
+			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[passing]passage{},
 		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
@@ -74,6 +77,7 @@ func newBuilder(c *Cluster) *builder {
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{}, rulesOf: map[*scopedAccount][]scopeRules{},
+		labelledSets: map[string]vertex{},
 	}
 }
 
@@ -166,7 +170,7 @@ func (b *builder) collect() {
 	}
 	b.collectSecrets(known)
 	b.collectNodes()
-	b.roles, b.bindings = slices.Clip(o.roles), o.bindings
+	b.roles, b.existing, b.bindings = slices.Clip(o.roles), o.existing, o.bindings
 	for i, r := range b.roles {
 		b.roleIndex[roleName{r.Role.Namespace, r.Role.Name}] = int32(i)
 	}
@@ -270,6 +274,11 @@ func (b *builder) fact(name, namespace string) vertex {
 
 // implies adds an edge that is a part of another step.
 func (b *builder) implies(from, to vertex) { b.impliesBy(from, to, -1) }
+
+// impliesIf is implies where something else decides.
+func (b *builder) impliesIf(from, to vertex, dependsOn string) {
+	b.out[from] = append(b.out[from], edge{to: to, arg: -1, dependsOn: b.condition(dependsOn)})
+}
 
 // impliesBy is implies for a right that a binding gives.
 func (b *builder) impliesBy(from, to vertex, binding int32) {

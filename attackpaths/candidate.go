@@ -102,7 +102,7 @@ func (b *builder) attemptsOf(r right, namespace string) []attempt {
 		return b.relabels(namespace)
 	case createSigningRequests:
 		return b.signingRequest(r, "create")
-	case updateApprovals, updateSigningStatus:
+	case updateApprovals, updateSigningStatus, patchSigningStatus:
 		request := b.request(r, "", "CertificateSigningRequest")
 		return one(request.changes("", []Field{}, signingRequest, signingRequest))
 	case patchPods:

@@ -22,9 +22,11 @@ const (
 	anyPod podUse = iota
 	usesAccount
 	usesSecret
-	// takesHost is a pod with rights over its host, and mountsClaim one with a volume.
+	// takesHost is a pod with rights over its host, mountsClaim one with a volume, and mountsEphemeral
+	// one with a volume whose claim a controller makes.
 	takesHost
 	mountsClaim
+	mountsEphemeral
 )
 
 // podCandidate is a pod that an attacker may create.
@@ -64,14 +66,26 @@ func podsFor(use podUse, name string) []podCandidate {
 	case takesHost:
 		return hostPods()
 	case mountsClaim:
-		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: candidateName}}
-		return []podCandidate{
-			{shape: "claim as root", change: func(s *corev1.PodSpec) { asRoot(s.Containers); mount(s, s.Containers, source) }},
-			{shape: "claim", dependsOn: dependsOnNoRoot, change: func(s *corev1.PodSpec) { mount(s, s.Containers, source) }},
-		}
+		return volumePods("claim", corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: candidateName},
+		})
+	case mountsEphemeral:
+		template := &corev1.PersistentVolumeClaimTemplate{Spec: claim("").(*corev1.PersistentVolumeClaim).Spec}
+		return volumePods("ephemeral volume", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: template}})
 	}
 	return []podCandidate{{shape: "any", change: func(*corev1.PodSpec) {}}}
 }
+
+// volumePods are pods that mount a volume.
+func volumePods(shape string, source corev1.VolumeSource) []podCandidate {
+	return []podCandidate{
+		{shape: shape + " as root", change: func(s *corev1.PodSpec) { asRoot(s.Containers); mount(s, s.Containers, source) }},
+		{shape: shape, dependsOn: dependsOnNoRoot, change: func(s *corev1.PodSpec) { mount(s, s.Containers, source) }},
+	}
+}
+
+// namesNode reports whether pods for a use name the node on which they run.
+func (u podUse) namesNode() bool { return u >= takesHost }
 
 // hostPods are pods with rights over their host: in the containers, and in the init containers.
 func hostPods() []podCandidate {
@@ -163,14 +177,14 @@ func (b *builder) podRequest(namespace string, c *podCandidate, use podUse) *Req
 	request := b.request(createPods, namespace, "Pod").shaped(c.shape).creates(func() runtime.Object {
 		p := &corev1.Pod{ObjectMeta: meta(namespace), Spec: c.admitted(corev1.RestartPolicyAlways)}
 		p.Labels = map[string]string{"app": candidateName}
-		if use == takesHost || use == mountsClaim {
+		if use.namesNode() {
 			p.Spec.NodeName = "node"
 		}
 		return p
 	})
 	request.Detail, request.DetailIn = c.detail, below(c.detailIn, "spec")
 	request.Unknown = append(append([]Field{}, podFields...), serverFields...)
-	if use == takesHost || use == mountsClaim {
+	if use.namesNode() {
 		request.Filled = fields("spec.nodeName")
 	}
 	return request

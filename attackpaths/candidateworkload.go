@@ -82,7 +82,7 @@ func (b *builder) workloadRequest(namespace string, w *workload, c *podCandidate
 	object := func() runtime.Object {
 		m := metav1.ObjectMeta{Namespace: namespace, Name: candidateName, Labels: appLabels}
 		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: appLabels}, Spec: c.spec(w.restart)}
-		if (use == takesHost || use == mountsClaim) && w.kind != "DaemonSet" {
+		if use.namesNode() && w.kind != "DaemonSet" {
 			template.Spec.NodeName = "node"
 		}
 		return w.object(m, template)
@@ -100,7 +100,7 @@ func (b *builder) workloadRequest(namespace string, w *workload, c *podCandidate
 		request.Known = append(fields("metadata.name", "metadata.namespace", "metadata.labels"), Field(w.template))
 	}
 	request.Detail, request.DetailIn = c.detail, below(c.detailIn, w.template...)
-	if use == takesHost || use == mountsClaim {
+	if use.namesNode() {
 		request.Unknown = append(below(fields("tolerations"), w.template...), serverFields...)
 		if w.kind != "DaemonSet" {
 			request.Filled = below(fields("nodeName"), w.template...)

@@ -8,22 +8,23 @@ const (
 	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
 )
 
-// certificates: a request, its approval or signature, and the certificate read from it.
+// certificates: a request, and its approval or signature. The API server answers a second, empty patch
+// of the approval with the request and its certificate; who signs has the certificate. A request that
+// is approved by itself has to be read.
 func (c *combiner) certificates() {
-	requests := c.rightVertex(createSigningRequests, "", "")
 	for _, status := range c.have(updateApprovals) {
 		for _, signer := range c.have(approveSigners) {
-			c.certificate(ApproveCertificate, status, signer, requests, c.guardsOf(updateApprovals, ""))
+			c.certificate(ApproveCertificate, status, signer, c.guardsOf(updateApprovals, ""))
 		}
 	}
-	for _, status := range c.have(updateSigningStatus) {
+	for _, status := range c.have(updateSigningStatus, patchSigningStatus) {
 		for _, signer := range c.have(signSigners) {
-			c.certificate(SignCertificate, status, signer, requests, dependsOnCA, c.guardsOf(updateSigningStatus, ""))
+			c.certificate(SignCertificate, status, signer, dependsOnCA, c.guardsOf(status.right, ""))
 		}
 	}
 	for _, auto := range c.have(autoApprove) {
 		for _, request := range c.have(createSigningRequests) {
-			for _, name := range c.readableRequests("") {
+			for _, name := range c.readableRequests() {
 				read := c.rightVertex(readSigningRequests, "", name)
 				c.pair(ApproveCertificate, c.fact(everyNodeUser, ""), c.guardsOf(createSigningRequests, ""), auto, request, read)
 			}
@@ -31,28 +32,20 @@ func (c *combiner) certificates() {
 	}
 }
 
-func (c *combiner) certificate(code Code, status, signer held, requests vertex, conditions ...string) {
+func (c *combiner) certificate(code Code, status, signer held, conditions ...string) {
 	dependsOn := allOf(append(conditions, c.guardsOf(createSigningRequests, ""))...)
-	for _, name := range c.readableRequests(status.name) {
-		read := c.rightVertex(readSigningRequests, "", name)
-		if signs(signer, clientSigner) {
-			for _, to := range [...]string{everyUser, everyGroup, everyNodeUser, everyIdentity} {
-				c.pair(code, c.fact(to, ""), dependsOn, status, signer, c.fact(clientRequests, ""), read)
-			}
+	if signs(signer, clientSigner) {
+		for _, to := range [...]string{everyUser, everyGroup, everyNodeUser, everyIdentity} {
+			c.pair(code, c.fact(to, ""), dependsOn, status, signer, c.fact(clientRequests, ""))
 		}
-		if signs(signer, kubeletSigner) {
-			c.pair(code, c.fact(everyNodeUser, ""), dependsOn, status, signer, requests, read)
-		}
+	}
+	if signs(signer, kubeletSigner) {
+		c.pair(code, c.fact(everyNodeUser, ""), dependsOn, status, signer, c.rightVertex(createSigningRequests, "", ""))
 	}
 }
 
-// readableRequests are the names of rights to read requests that let the certificate of a
-// request with some name be read; the attacker chooses the name if the right to write its
-// status has none.
-func (c *combiner) readableRequests(name string) []string {
-	if name != "" {
-		return []string{"", name}
-	}
+// readableRequests are the names of rights to read requests. The attacker chooses the name of its own.
+func (c *combiner) readableRequests() []string {
 	names := []string{""}
 	for _, k := range c.requestReads {
 		names = append(names, k.name)

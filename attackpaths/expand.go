@@ -233,8 +233,7 @@ func (b *builder) expandNamespace(v vertex, k key) {
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: name}), -1, guards(usesSecret, name))
 	}
 	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(k.name))
-	b.together(VolumeControl, b.fact(everyNode, ""), allOf(b.volumeCondition(k.name), guards(mountsClaim, "")), v,
-		b.rightVertex(createVolumes, "", ""), b.rightVertex(createClaims, k.name, ""))
+	b.volumesOfHost(v, k)
 }
 
 // podsOfNewAccounts gives the service accounts that only bindings name to who creates them and pods

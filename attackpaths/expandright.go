@@ -15,6 +15,7 @@ import (
 const (
 	dependsOnAttach    = "whether the container's process takes commands from its standard input"
 	dependsOnReach     = "whether the API server reaches a server of the attacker"
+	dependsOnReview    = dependsOnReach + ", and whether the secret is written again"
 	dependsOnWrites    = "who writes the objects that the policy rewrites"
 	dependsOnPolicies  = "whether the API server serves mutating admission policies"
 	dependsOnAWS       = "whether the cluster reads the identity mappings"
@@ -37,11 +38,20 @@ func (b *builder) expandRight(v vertex, k key) {
 		return
 	}
 	if requestKinds[r].namespaced && k.namespace == "" && k.role == 0 {
+		b.createsNamespaces(v, k)
 		for _, ns := range b.namespaces {
 			if k.name == "" || b.exists(r, ns, k.name) {
 				b.implies(v, b.rightVertex(r, ns, k.name))
 			}
 		}
+		return
+	}
+	if read, ok := r.reads(); ok {
+		guards := ""
+		if requestKinds[r].verbs[0] != "get" {
+			guards = b.guardsOf(r, k.namespace)
+		}
+		b.impliesIf(v, b.rightVertex(read, k.namespace, k.name), guards)
 		return
 	}
 	admin := b.vertex(key{kind: isClusterAdmin})
@@ -73,12 +83,22 @@ func (b *builder) expandRight(v vertex, k key) {
 				b.step(NodeProxy, v, b.fact(podsOfNode, n.Name), -1, b.guardsOf(r, ""))
 			}
 		}
+	case changeNodes, changeNodeStatus:
+		b.labelsNodes(v, k)
 	case labelNamespaces:
 		if k.name == "" || k.name == k.namespace {
 			b.step(NamespaceRelabel, v, b.fact(privilegedPods, k.namespace), -1, b.guardsOf(r, k.namespace))
 		}
-	case writeMutatingWebhooks:
+	case createMutatingWebhooks:
 		b.step(AdmissionControl, v, admin, -1, dependsOnReach)
+	case changeMutatingWebhooks:
+		if b.hasConfiguration("MutatingWebhookConfiguration", k.name) {
+			b.step(AdmissionControl, v, admin, -1, dependsOnReach)
+		}
+	case createValidatingWebhooks, changeValidatingWebhooks:
+		if r == createValidatingWebhooks || b.hasConfiguration("ValidatingWebhookConfiguration", k.name) {
+			b.step(SecretRead, v, b.fact(writtenSecrets, ""), -1, dependsOnReview)
+		}
 	case writeMutatingPolicies:
 		if condition, ok := b.policiesCondition(); ok {
 			b.together(AdmissionControl, admin, condition, v, b.rightVertex(writeMutatingPolicyBindings, "", ""))
@@ -128,7 +148,7 @@ func (b *builder) guardsOf(r right, namespace string) string {
 // exists reports whether a namespace has an object that a right for one name is about.
 func (b *builder) exists(r right, namespace, name string) bool {
 	switch r {
-	case readSecrets:
+	case readSecrets, patchSecrets, deleteSecrets:
 		return true // it can be created under that name
 	case createToken:
 		return slices.Contains(b.accountNames[namespace], name) // it can be created
@@ -374,6 +394,3 @@ func (b *builder) impersonatesUsers(v vertex, name string) {
 		}
 	}
 }
-
-// mayRun reports whether a pod has a node, or gets one in the state that is asked about.
-func mayRun(p *inventory.Pod) bool { return p.Node != "" || p.Planned }

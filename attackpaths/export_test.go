@@ -92,9 +92,12 @@ func (g PolicyGuards) Write(w inventory.Write, namespace string) bool {
 	return g.guarded(g.b.attemptsOf(g.right(w), namespace)...)
 }
 
-// Pods is about pods made by a write for a use: any, account, secret, host or claim.
+// Pods is about pods made by a write for a use: any, account, secret, host, claim or ephemeral.
 func (g PolicyGuards) Pods(w inventory.Write, namespace, use, name string) bool {
-	uses := map[string]podUse{"any": anyPod, "account": usesAccount, "secret": usesSecret, "host": takesHost, "claim": mountsClaim}
+	uses := map[string]podUse{
+		"any": anyPod, "account": usesAccount, "secret": usesSecret, "host": takesHost,
+		"claim": mountsClaim, "ephemeral": mountsEphemeral,
+	}
 	return g.guarded(g.b.attemptsOfPods(g.right(w), namespace, uses[use], name)...)
 }
 

@@ -36,6 +36,12 @@ const (
 	holdsIdentity = "an identity that is not a node"
 	// privilegedPods is that Pod Security lets pods of a namespace have rights over their host.
 	privilegedPods = "privileged pods"
+	// writtenSecrets is each secret as it is written.
+	writtenSecrets = "secrets that are written"
+	// labelledNode is a node that an account gives any labels, and untaintedNode one from which it takes taints too. The
+	// namespace is its name.
+	labelledNode  = "a node with any labels"
+	untaintedNode = "a node with any labels and no taints"
 	// clientRequests is that requests for client certificates can be made.
 	clientRequests = "requests for client certificates"
 	// podsOfNode is each pod on a node, by the name of the node.
@@ -75,6 +81,14 @@ func (b *builder) expandFact(v vertex, k key) {
 	case newAccounts:
 		for _, name := range b.missingAccounts(k.namespace) {
 			b.implies(v, b.newAccount(k.namespace, name))
+		}
+	case labelledNode, untaintedNode:
+		b.expandLabelledNode(v, k)
+	case writtenSecrets:
+		for _, ns := range b.namespaces {
+			for _, s := range b.secrets[ns] {
+				b.implies(v, b.vertex(key{kind: isSecret, namespace: ns, name: s.Name.Name}))
+			}
 		}
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
@@ -117,16 +131,6 @@ func (b *builder) level(namespace string) psa.Level {
 	defaults := psa.Policy{Enforce: psa.LevelVersion{Level: psa.LevelPrivileged, Version: psa.LatestVersion()}}
 	policy, _ := psa.PolicyToEvaluate(b.labels[namespace], defaults)
 	return policy.Enforce.Level
-}
-
-// volumeCondition is what else decides about a pod that mounts a volume of its host. Pod
-// Security does not look at persistent volumes, but restricted pods do not run as root.
-func (b *builder) volumeCondition(namespace string) string {
-	user := ""
-	if b.level(namespace) == psa.LevelRestricted {
-		user = "what a user other than root can do there"
-	}
-	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), user)
 }
 
 // guards names the webhooks, and the policies that are not evaluated, that are asked about a

@@ -15,6 +15,8 @@ type reachCase struct {
 	start attackpaths.Holding
 	add   string
 	want  []string
+	// because is the reason of the last step to the first holding; empty if it is not compared.
+	because string
 }
 
 func testReach(t *testing.T, base string, cases []reachCase) {
@@ -29,6 +31,11 @@ func testReach(t *testing.T, base string, cases []reachCase) {
 			result := from(t, graphOf(t, cluster), c.start)
 			if got := lines(result); !slices.Equal(got, c.want) {
 				t.Errorf("reached\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
+			}
+			if c.because != "" {
+				if path := result.Reached[0].Path; path[len(path)-1].Because != c.because {
+					t.Errorf("because %q, want %q", path[len(path)-1].Because, c.because)
+				}
 			}
 			compareSearch(t, cluster, result)
 		})

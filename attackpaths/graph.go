@@ -115,7 +115,9 @@ type Graph struct {
 	// firstPod is the vertex of the first pod; the others follow in their order.
 	firstPod vertex
 
-	pods       []*inventory.Pod
+	pods []*inventory.Pod
+	// existing is how many roles exist. The others are named by bindings; the last one is everyRule.
+	existing   int
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole
 	conditions []string
@@ -126,8 +128,8 @@ type Graph struct {
 	// nil for others. enforced is how many scopes there are.
 	scoped   map[inventory.Name]*scopedAccount
 	enforced int
-	// passedBy are the rules of scopes that let pass what an edge stands for.
-	passedBy map[passing]string
+	// passedBy says how scopes let pass what an edge stands for.
+	passedBy map[passing]passage
 
 	// solvers are those that are not in use.
 	solvers  sync.Pool

@@ -294,6 +294,8 @@ func writeOf(r right) inventory.Write {
 		operation = admissionv1.Connect
 	case slices.Contains(kind.verbs, "create"):
 		operation = admissionv1.Create
+	case slices.Contains(kind.verbs, "delete"):
+		operation = admissionv1.Delete
 	}
 	return inventory.Write{
 		Operation: operation, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource,

@@ -65,6 +65,8 @@ type naiveRole struct {
 	ref        rbac.Ref
 	rules      []rbacv1.PolicyRule
 	everything bool
+	// aggregates is true for one that selects others, and missing for one that only bindings name.
+	aggregates, missing bool
 }
 
 // naiveIdentity is a user with its groups.
@@ -206,10 +208,11 @@ func (n *naive) universe() {
 		}
 	}
 	for _, role := range n.c.RBAC.Roles() {
-		n.roles = append(n.roles, naiveRole{role.Role, role.Rules, everything(role.Rules)})
+		n.roles = append(n.roles, naiveRole{
+			ref: role.Role, rules: role.Rules, everything: everything(role.Rules), aggregates: role.Aggregates,
+		})
 	}
-	all := []string{"*"}
-	n.roles = append(n.roles, naiveRole{everythingRole, []rbacv1.PolicyRule{{Verbs: all, APIGroups: all, Resources: all}}, true})
+	n.unseenRoles()
 	for _, b := range n.bindings {
 		if b.Binding.Namespace != "" {
 			known(b.Binding.Namespace)
@@ -369,14 +372,30 @@ func (n *naive) stealPod(node inventory.Node, p *inventory.Pod) {
 	if p.Mirror || p.Placement.Pinned() || p.Workload.Resource == "daemonsets" || (p.Workload == inventory.Workload{} && p.Node != "") {
 		return
 	}
-	if !p.Placement.Allows(&node, noderestriction.OwnLabel) {
-		return
+	holds := []fact{nodeHolding(node.Name)}
+	if p.Placement.Allows(&node, noderestriction.OwnLabel) {
+		n.movePod(node, p, holds...)
 	}
+	// NodeRestriction holds nodes only: an account that may change one gives it any label.
+	every := func(string) bool { return true }
+	may := func(sub string) []fact {
+		return append(holds, n.right(ask{verbs: changing, resource: "nodes", sub: sub, name: node.Name}))
+	}
+	if p.Placement.Allows(&node, every) {
+		n.movePod(node, p, may("status")...)
+	}
+	if node.Taints = nil; p.Placement.Allows(&node, every) {
+		n.movePod(node, p, may("")...)
+	}
+}
+
+// movePod leads to what a pod brings to a node.
+func (n *naive) movePod(node inventory.Node, p *inventory.Pod, from ...fact) {
 	if slices.Contains(p.Audiences, "") {
-		n.step(1, true, n.tokenOf(accountOfPod(p), node.Name), nodeHolding(node.Name))
+		n.step(1, true, n.tokenOf(accountOfPod(p), node.Name), from...)
 	}
 	for _, s := range p.Secrets {
-		n.step(1, true, fact{attackpaths.Secret, p.Namespace, s}, nodeHolding(node.Name))
+		n.step(1, true, fact{attackpaths.Secret, p.Namespace, s}, from...)
 	}
 }
 

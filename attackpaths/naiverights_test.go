@@ -89,6 +89,8 @@ func refusedToNodes(verb, resource, sub string) bool {
 	switch resource + "/" + sub {
 	case "pods/":
 		return create || change
+	case "nodes/", "nodes/status":
+		return change // of other nodes, and of labels that no node may set on itself
 	case "pods/ephemeralcontainers":
 		return change
 	case "persistentvolumeclaims/", "serviceaccounts/token", "certificatesigningrequests/":

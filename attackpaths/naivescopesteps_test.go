@@ -55,7 +55,7 @@ func (n *naive) ownCertificate(i naiveIdentity) {
 	}
 	made := n.guarded(admissionv1.Create, certificatesGroup, "certificatesigningrequests", "", "")
 	for _, name := range append(n.allNames(), anyOtherName) {
-		read := n.right(ask{verbs: reading, group: certificatesGroup, resource: "certificatesigningrequests", name: name})
+		read := n.readsRequest(name)
 		if n.isNode(i.token.node) {
 			n.step(1, made, cred(i.token.node), as(i.fact), read)
 		}

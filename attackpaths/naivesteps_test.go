@@ -20,6 +20,8 @@ var (
 	reading  = verbs("get", "list", "watch")
 	changing = verbs("update", "patch")
 	creating = verbs("create")
+	patching = verbs("patch")
+	deleting = verbs("delete", deletingAll)
 )
 
 const (
@@ -55,6 +57,7 @@ func (n *naive) singleRights() {
 		n.associations()
 	}
 	n.configuration()
+	n.newNamespaces()
 }
 
 // namedAccounts are the service accounts of all identities.
@@ -134,23 +137,23 @@ func (n *naive) masters() {
 
 // rightsOnAccounts leads to the accounts and secrets of a namespace.
 func (n *naive) rightsOnAccounts(ns string) {
-	read := []ask{{verbs: reading, resource: "secrets", ns: ns, unlimited: true}}
+	read := []ask{{resource: "secrets", ns: ns, unlimited: true}}
 	for _, name := range n.allNames() {
 		if _, known := n.secrets[inventory.Name{Namespace: ns, Name: name}]; !known {
-			read = append(read, ask{verbs: reading, resource: "secrets", ns: ns, name: name})
+			read = append(read, ask{resource: "secrets", ns: ns, name: name})
 		}
 	}
 	create := n.right(ask{verbs: creating, resource: "secrets", ns: ns})
 	for s := range n.secrets {
 		if s.Namespace == ns {
-			n.step(1, false, secretOf(s), n.right(ask{verbs: reading, resource: "secrets", ns: ns, name: s.Name}))
+			n.step(1, false, secretOf(s), n.readsSecrets(ns, ask{resource: "secrets", ns: ns, name: s.Name}))
 		}
 	}
 	for a := range n.accounts {
 		if a.Namespace != ns {
 			continue
 		}
-		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), n.credentialOfAccount(a), create, n.right(read...))
+		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), n.credentialOfAccount(a), create, n.readsSecrets(ns, read...))
 		n.requestToken(a, n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: ns, name: a.Name}))
 	}
 	if ns == "kube-system" {
@@ -243,7 +246,7 @@ func (n *naive) usePods(ns string, by inventory.Write, made fact) {
 	}
 	for _, node := range n.nodes {
 		n.step(1, n.policies.Pods(by, ns, "host", ""), nodeHolding(node.Name), made, fact{privileged, ns, ""})
-		n.rightsOnVolumes(ns, node, made, n.policies.Pods(by, ns, "claim", ""))
+		n.rightsOnVolumes(ns, node, made, n.policies.Pods(by, ns, "claim", ""), n.policies.Pods(by, ns, "ephemeral", ""))
 	}
 }
 
@@ -285,12 +288,13 @@ func (n *naive) rightsOnContainers(ns string) {
 }
 
 // rightsOnVolumes leads to a node from pods that can be made.
-func (n *naive) rightsOnVolumes(ns string, node inventory.Node, made fact, guarded bool) {
-	guarded = guarded || n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
-		n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns)
-	n.step(1, guarded || n.level(ns) == podsecurity.LevelRestricted, nodeHolding(node.Name), made,
-		n.right(ask{verbs: creating, resource: "persistentvolumes"}),
+func (n *naive) rightsOnVolumes(ns string, node inventory.Node, made fact, claim, ephemeral bool) {
+	volumes := n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
+		n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns) || n.level(ns) == podsecurity.LevelRestricted
+	// The claim is made by the attacker, or by the controller of ephemeral volumes.
+	n.step(1, volumes || claim, nodeHolding(node.Name), made, n.right(ask{verbs: creating, resource: "persistentvolumes"}),
 		n.right(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))
+	n.step(1, volumes || ephemeral, nodeHolding(node.Name), made, n.right(ask{verbs: creating, resource: "persistentvolumes"}))
 }
 
 // configuration leads to cluster-admin through what configures the API server.
@@ -301,7 +305,7 @@ func (n *naive) configuration() {
 			{verbs: changing, group: group, resource: resource, anyName: true},
 		}
 	}
-	n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingwebhookconfigurations")...))
+	n.configureWebhooks()
 	if n.c.Features.Minor() >= 32 {
 		n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingadmissionpolicies")...),
 			n.right(ask{
@@ -369,8 +373,8 @@ func (n *naive) bindRoles() {
 		}
 		bind := onRoles(verbs("bind"), r.ref, scope)
 		bindNew := slices.Clone(bind)
-		// With the right to bind any cluster role, the attacker takes one with every right, if it exists.
-		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything && n.hasEverythingRole()
+		// With the right to bind any cluster role, the attacker takes one with every right.
+		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything
 		create := []ask{{verbs: creating, group: rbacGroup, resource: resource, ns: scope}}
 		n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.together(create, bindNew))
 		for _, b := range n.bindings {
@@ -402,45 +406,6 @@ func (n *naive) changedRoleGuarded(r naiveRole) bool {
 // heldRole is that an identity holds a role in a scope.
 func heldRole(role rbac.Ref, scope string) fact {
 	return fact{"held role in " + scope, role.Namespace, role.Kind + " " + role.Name}
-}
-
-func (n *naive) hasEverythingRole() bool {
-	return slices.ContainsFunc(n.roles, func(r naiveRole) bool { return r.everything && r.ref.Kind == "ClusterRole" })
-}
-
-func (n *naive) escalateRoles() {
-	n.eachOwned(func(r naiveRole, scope string) {
-		if r.ref == everythingRole {
-			return
-		}
-		held := heldRole(r.ref, scope)
-		n.step(0, false, held, owned(r.ref, scope))
-		for _, i := range n.identities {
-			n.static(i.user, i.groups, func(bound naiveRole, where string) {
-				if bound.ref != r.ref || where != scope {
-					return
-				}
-				if i.token == nil {
-					n.step(0, false, held, as(i.fact))
-				} else {
-					n.step(0, true, heldInScopes(r.ref, scope, i.token.account), as(i.fact))
-				}
-			})
-		}
-		for _, sender := range n.senders() {
-			n.anonymous(func(bound naiveRole, where string) {
-				if bound.ref == r.ref && where == scope {
-					n.step(0, true, held, sender)
-				}
-			})
-		}
-		home := r.ref.Namespace // cluster roles are changed in the whole cluster
-		escalates := n.together(onRoles(verbs("escalate"), r.ref, home), onRoles(changing, r.ref, home))
-		n.step(1, n.changedRoleGuarded(r), owned(everythingRole, scope), held, escalates)
-		for _, a := range n.scopedAccounts {
-			n.step(1, n.changedRoleGuarded(r), owned(everythingRole, scope), heldInScopes(r.ref, scope, a), escalates)
-		}
-	})
 }
 
 func (n *naive) impersonateGroups() {
@@ -514,10 +479,6 @@ func (n *naive) certificates() {
 	approval := n.guarded(admissionv1.Update, certificatesGroup, "certificatesigningrequests", "approval", "")
 	client, kubelet := "kubernetes.io/kube-apiserver-client", "kubernetes.io/kube-apiserver-client-kubelet"
 	for _, name := range append(n.allNames(), anyOtherName) {
-		read := n.right(requests(reading, "", name))
-		for _, node := range n.nodes {
-			n.step(0, false, read, as(cred(node.Name)))
-		}
 		for _, way := range []struct {
 			verb     string
 			write    []string
@@ -531,24 +492,26 @@ func (n *naive) certificates() {
 				})
 			}
 			for u := range n.users {
-				n.step(1, way.possible, n.credentialOfUser(u), signing(client), canBeMade, read)
+				n.step(1, way.possible, n.credentialOfUser(u), signing(client), canBeMade)
 			}
 			for _, i := range n.identities {
 				if i.fact == withGroups(i.user) {
-					n.step(1, way.possible, i.fact, signing(client), canBeMade, read)
+					n.step(1, way.possible, i.fact, signing(client), canBeMade)
 				}
 			}
 			for g := range n.groups {
 				if g != "system:masters" {
-					n.step(1, way.possible, group(g), signing(client), canBeMade, read)
+					n.step(1, way.possible, group(g), signing(client), canBeMade)
 				}
 			}
 			for _, node := range n.nodes {
-				n.step(1, way.possible, cred(node.Name), signing(kubelet), byRBAC, read)
-				n.step(1, way.possible, cred(node.Name), signing(client), canBeMade, read)
+				n.step(1, way.possible, cred(node.Name), signing(kubelet), byRBAC)
+				n.step(1, way.possible, cred(node.Name), signing(client), canBeMade)
 			}
 		}
+		read := n.readsRequest(name)
 		for _, node := range n.nodes {
+			n.step(0, false, read, as(cred(node.Name)))
 			n.step(1, made, cred(node.Name), read,
 				n.together([]ask{requests(creating, "nodeclient", "")}, []ask{requests(creating, "", "")}))
 		}

@@ -21,6 +21,8 @@ type objects struct {
 	admission  []inventory.Admission
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole
+	// existing is how many roles there are. The others are named by bindings, and grant nothing.
+	existing int
 	// places are those that the rules of a role had before some were removed.
 	places map[int32][]int
 	// secretsOn lists the secrets that a node's credential reads.
@@ -41,12 +43,46 @@ type templateKey struct {
 
 // objects are all of a cluster.
 func (c *Cluster) objects() *objects {
-	return &objects{
+	o := &objects{
 		nodes: c.Inventory.Nodes(), namespaces: c.Inventory.Namespaces(), pods: c.Inventory.Pods(),
 		accounts: c.Inventory.ServiceAccounts(), secrets: c.Inventory.Secrets(), admission: c.admission(),
-		roles: c.RBAC.Roles(), bindings: c.RBAC.Bindings(),
+		bindings:  c.RBAC.Bindings(),
 		secretsOn: func(node string) []verdict.Object { return c.Relations.Objects(node, graph.Secret) },
 	}
+	o.roles, o.existing = withNamedRoles(c.RBAC.Roles(), o.bindings)
+	return o
+}
+
+// withNamedRoles adds the default roles that an API server has even if the objects lack them: those
+// that bindings name, and those that whoever may bind takes. The roles after the first ones are those
+// that bindings name and that do not exist.
+func withNamedRoles(roles []rbac.RoleRules, bindings []rbac.BoundRole) (all []rbac.RoleRules, existing int) {
+	known := map[rbac.Ref]bool{}
+	for _, r := range roles {
+		known[r.Role] = true
+	}
+	all = slices.Clone(roles)
+	var missing []rbac.RoleRules
+	add := func(role rbac.Ref) {
+		if known[role] {
+			return
+		}
+		known[role] = true
+		if rules, ok := rbac.DefaultRules(role); ok {
+			all = append(all, rbac.RoleRules{Role: role, Rules: rules, Default: true})
+		} else {
+			missing = append(missing, rbac.RoleRules{Role: role})
+		}
+	}
+	for _, name := range [...]string{clusterAdmin, "admin", "edit"} {
+		add(rbac.Ref{Kind: "ClusterRole", Name: name})
+	}
+	for _, b := range bindings {
+		if b.Role.Kind == "ClusterRole" || b.Role.Kind == "Role" && b.Role.Namespace != "" {
+			add(b.Role)
+		}
+	}
+	return append(all, missing...), len(all)
 }
 
 // admission are the webhooks and policies that may refuse a step. The webhook of node-authorizer is none of them:

@@ -70,14 +70,14 @@ func bindsRole(b held, namespace, kind, name string) bool {
 	return b.right == bindRoles && namespace != "" && b.covers(namespace, name)
 }
 
-// bindRolesOf gives the roles that a right to bind is about. One that grants everything
-// stands for all.
+// bindRolesOf gives the roles that a right to bind is about. Those that grant everything
+// stand for all.
 func (c *combiner) bindRolesOf(w, b held, namespace string) {
 	if b.name == "" && b.right == bindClusterRoles {
-		if role, ok := c.everythingRole(); ok {
+		for _, role := range c.everythingRoles() {
 			c.pair(BindRole, c.ownRole(role, namespace), c.newBindingGuards(w.right, namespace, role), w, b)
-			return
 		}
+		return
 	}
 	for i, r := range c.roles[:len(c.roles)-1] {
 		if r.Role.Namespace != "" && r.Role.Namespace != namespace {
@@ -86,33 +86,6 @@ func (c *combiner) bindRolesOf(w, b held, namespace string) {
 		if bindsRole(b, namespace, r.Role.Kind, r.Role.Name) {
 			c.pair(BindRole, c.ownRole(int32(i), namespace), c.newBindingGuards(w.right, namespace, int32(i)), w, b)
 		}
-	}
-}
-
-// escalate: escalate on a role, and a right to change it, where the role is held.
-func (c *combiner) escalate() {
-	for _, kinds := range [...][2]right{{escalateClusterRoles, updateClusterRoles}, {escalateRoles, updateRoles}} {
-		for _, e := range c.have(kinds[0]) {
-			for _, u := range c.have(kinds[1]) {
-				c.escalateWith(e, u)
-			}
-		}
-	}
-}
-
-func (c *combiner) escalateWith(e, u held) {
-	everything := int32(len(c.roles) - 1)
-	for _, v := range c.roleVertices {
-		k := c.keys[v]
-		if k.role == everything {
-			continue
-		}
-		role := c.roles[k.role].Role
-		if (role.Kind == "ClusterRole") != (e.right == escalateClusterRoles) ||
-			!e.covers(role.Namespace, role.Name) || !u.covers(role.Namespace, role.Name) {
-			continue
-		}
-		c.pair(EscalateRole, c.ownRole(everything, k.namespace), c.changedRoleGuards(u.right, k.role), e, u, v)
 	}
 }
 

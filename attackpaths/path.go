@@ -212,14 +212,14 @@ func (s *solver) because(how via, to vertex) string {
 		return s.becauseOfCustom(how)
 	}
 	if e.row.ofPod() {
-		return s.becauseOfPod(e, target)
+		return s.becauseOfPod(how, target)
 	}
 	if how.join < 0 {
 		if from := s.keys[how.from]; from.kind == isRight {
 			if from.role != 0 { // of all pods on a node
 				from.namespace, from.name = target.namespace, target.name
 			}
-			return "may " + from.rightText()
+			return "may " + s.rightText(how.from, from)
 		}
 	}
 	switch e.row.code() {
@@ -231,9 +231,12 @@ func (s *solver) because(how via, to vertex) string {
 		if target.kind == isFact && target.name == newAccounts || how.join >= 0 && target.kind != isNode && target.kind != isFact {
 			return "may create the service account, and a pod that uses it"
 		}
+		if s.needsRight(how, createNamespaces) {
+			return "may create a namespace, and in it a pod that is privileged and names any node"
+		}
 		return s.becauseOfNamespace(target)
 	case VolumeControl:
-		return "may create a persistent volume that is a folder of the host, a claim to it, and a pod on any node"
+		return "may create a persistent volume that is a folder of the host, and a pod on any node that claims it"
 	case ServiceAccountTokenSecret:
 		if how.join >= 0 {
 			return "may create a secret of type service-account-token and read it"
@@ -247,18 +250,18 @@ func (s *solver) because(how via, to vertex) string {
 		if int(target.role) != len(s.roles)-1 {
 			return "may add the rules of " + s.roles[target.role].Role.String() + " to a role" + scopeText(target.namespace)
 		}
-		return "may add any rule to a role that it holds" + scopeText(target.namespace)
+		return s.becauseOfEscalation(how, target)
 	case Impersonate:
 		return "may impersonate users or service accounts, and groups"
 	case ApproveCertificate:
-		return "may create, have approved and read a request for a client certificate"
+		return "may create a request for a client certificate, and have it approved"
 	case SignCertificate:
-		return "may create, sign and read a request for a client certificate"
+		return "may create and sign a request for a client certificate"
 	case PodUpdate:
-		return "may update pods where Pod Security is turned off"
+		return "may " + s.verbOfPart(how, patchPods) + " pods where Pod Security is turned off"
 	case PodExec:
 		if target.kind == isPod {
-			return "may update pods/ephemeralcontainers where Pod Security is turned off"
+			return "may " + s.verbOfPart(how, addContainers) + " pods/ephemeralcontainers where Pod Security is turned off"
 		}
 		return "may add a privileged container to a pod on the node"
 	case AdmissionControl:
@@ -269,7 +272,8 @@ func (s *solver) because(how via, to vertex) string {
 	return string(e.row.code())
 }
 
-func (s *solver) becauseOfPod(e edge, target key) string {
+func (s *solver) becauseOfPod(how via, target key) string {
+	e := how.edge
 	if e.arg < 0 {
 		return "the node has the label node-role.kubernetes.io/control-plane"
 	}
@@ -286,7 +290,7 @@ func (s *solver) becauseOfPod(e edge, target key) string {
 	case ControlPlaneNode:
 		return "pod " + p.Name.String() + " runs " + p.ControlPlane + " there"
 	case StealPods:
-		return "the scheduler may bind pods like " + p.Name.String() + " to the node"
+		return s.becauseOfSteal(how, p)
 	}
 	if target.kind == isSecret {
 		return "the pod's containers see the secret"
@@ -304,16 +308,18 @@ func (s *solver) becauseOfNamespace(target key) string {
 	return "a pod may be privileged and name any node"
 }
 
-// rightText says what a right is: "create pods/exec in namespace shop".
-func (k key) rightText() string {
-	text := right(k.variant).String()
+// rightText says what a right is that a vertex stands for: "create pods/exec in namespace shop".
+func (s *solver) rightText(v vertex, k key) string {
+	r, verb := s.usedRight(v)
+	text := r.withVerb(verb)
 	if k.name != "" {
 		text += " " + k.name
 	}
-	if requestKinds[k.variant].namespaced && requestKinds[k.variant].resource != "namespaces" {
+	kind := &requestKinds[r]
+	if kind.namespaced && kind.resource != "namespaces" {
 		return text + scopeText(k.namespace)
 	}
-	if requestKinds[k.variant].resource == "namespaces" && k.name == "" {
+	if kind.resource == "namespaces" && k.name == "" {
 		return text + " " + k.namespace
 	}
 	return text

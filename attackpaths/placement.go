@@ -24,11 +24,10 @@ type stolen struct {
 // stealPods adds the pods that each node may get. Nodes that may get the same pods share a
 // vertex, and so do pods with the same placement.
 func (b *builder) stealPods() {
-	kinds := b.movable()
-	if len(kinds) == 0 {
+	byPlacement := b.movablePods()
+	if len(byPlacement) == 0 {
 		return
 	}
-	byPlacement := b.byPlacement(kinds)
 	classes, sets := map[string]vertex{}, map[string]vertex{}
 	sized := withRequests(byPlacement)
 	for i := range b.nodes {
@@ -36,7 +35,7 @@ func (b *builder) stealPods() {
 		class := classOf(n) + sizeOf(n, sized)
 		v, ok := classes[class]
 		if !ok {
-			v = b.movableTo(n, byPlacement, sets)
+			v = b.movableTo(n, noderestriction.OwnLabel, "", sets)
 			classes[class] = v
 		}
 		from := b.vertex(key{kind: isNode, name: n.Name})
@@ -47,6 +46,14 @@ func (b *builder) stealPods() {
 			}
 		}
 	}
+}
+
+// movablePods groups the pods that may move, once.
+func (b *builder) movablePods() []*placed {
+	if b.movables == nil {
+		b.movables = append([]*placed{}, b.byPlacement(b.movable())...)
+	}
+	return b.movables
 }
 
 // movedTo adds the accounts in scopes that pods bring: their tokens are of the node.
@@ -65,8 +72,9 @@ type placed struct {
 	pods      []int32
 	// scoped is true if a pod has an account in scopes.
 	scoped bool
-	// vertex leads to what the pods bring; none until a node may get them.
-	vertex vertex
+	// vertex leads to what the pods bring, and labelled to the same where an account labels the node; none until a
+	// node may get them.
+	vertex, labelled vertex
 }
 
 // byPlacement groups pods, in their order.
@@ -76,7 +84,7 @@ func (b *builder) byPlacement(pods []int32) []*placed {
 	for _, i := range pods {
 		p := b.pods[i].Placement
 		if index[p] == nil {
-			index[p] = &placed{placement: p, vertex: none}
+			index[p] = &placed{placement: p, vertex: none, labelled: none}
 			all = append(all, index[p])
 		}
 		index[p].pods = append(index[p].pods, i)
@@ -87,13 +95,13 @@ func (b *builder) byPlacement(pods []int32) []*placed {
 	return all
 }
 
-// movableTo is the vertex of the pods that may move to a node. Sets has those that are made, by
-// the placements that they allow.
-func (b *builder) movableTo(n *inventory.Node, all []*placed, sets map[string]vertex) vertex {
+// movableTo is the vertex of the pods that may move to a node that may get labels. Sets has those that are made,
+// by the placements that they allow. How names the way to get labels.
+func (b *builder) movableTo(n *inventory.Node, own func(string) bool, how string, sets map[string]vertex) vertex {
 	var allowed []*placed
-	var id []byte
-	for i, p := range all {
-		if p.placement.Allows(n, noderestriction.OwnLabel) {
+	id := []byte(how)
+	for i, p := range b.movablePods() {
+		if p.placement.Allows(n, own) {
 			allowed, id = append(allowed, p), binary.AppendUvarint(id, uint64(i))
 		}
 	}
@@ -101,18 +109,27 @@ func (b *builder) movableTo(n *inventory.Node, all []*placed, sets map[string]ve
 	if ok {
 		return v
 	}
-	v = b.fact("pods that may move to nodes like "+n.Name, "")
+	v = b.fact("pods that may move to nodes like "+n.Name+how, "")
 	sets[string(id)] = v
 	for _, p := range allowed {
-		if p.vertex == none {
-			p.vertex = b.fact("pods that may move like "+b.pods[p.pods[0]].Name.String(), "")
-			for _, i := range p.pods {
-				b.moved(p.vertex, i)
-			}
-		}
-		b.implies(v, p.vertex)
+		b.implies(v, b.broughtBy(p, how))
 	}
 	return v
+}
+
+// broughtBy leads to what pods bring.
+func (b *builder) broughtBy(p *placed, how string) vertex {
+	to := &p.vertex
+	if how != "" {
+		to = &p.labelled
+	}
+	if *to == none {
+		*to = b.fact("pods that may move like "+b.pods[p.pods[0]].Name.String()+how, "")
+		for _, i := range p.pods {
+			b.moved(*to, i)
+		}
+	}
+	return *to
 }
 
 // movable are pods that controllers or the scheduler may put on another node, one for each

@@ -61,6 +61,7 @@ const (
 	unplacedStatic = "the pod is static: its node runs it from a file"
 	unplacedPod    = "it has no template that could be changed"
 	unplacedNodes  = "the Node objects of the nodes that run it are not known"
+	unplacedLabels = "an account that nodes outside the pool hold may change labels or taints of nodes: take that right from it first"
 )
 
 // placer places pods.
@@ -92,9 +93,15 @@ func (a *advisor) place(b *builder) *Placing {
 		return nil
 	}
 	p.fill()
+	var after *builder
+	if len(p.placing.Nodes) > 0 {
+		after = a.build(a.whole.placed(a.cluster, p.placing))
+		if after.labelsFromOutside(p.placing.Nodes) {
+			p.noNodes(unplacedLabels)
+		}
+	}
 	p.list()
 	if len(p.placing.Nodes) > 0 {
-		after := a.build(a.whole.placed(a.cluster, p.placing))
 		p.placing.Certain, p.placing.Entirely = helped(a.before, after.reachAdmin(a.nodes))
 		p.placing.Remedy = p.remedy()
 	}
@@ -204,7 +211,7 @@ func (p *placer) fill() {
 		}
 	}
 	if len(candidates) == 0 {
-		p.noNodes()
+		p.noNodes(unplacedNodes)
 		return
 	}
 	slices.SortStableFunc(candidates, func(a, b *inventory.Node) int { return cmp.Compare(counts[b.Name], counts[a.Name]) })
@@ -224,13 +231,14 @@ func (p *placer) fill() {
 	slices.Sort(p.placing.Nodes)
 }
 
-// noNodes is for workloads whose nodes have no Node object.
-func (p *placer) noNodes() {
+// noNodes says why there is no pool.
+func (p *placer) noNodes(why string) {
 	for _, w := range p.of {
 		if w.Why == "" {
-			w.Why = unplacedNodes
+			w.Why = why
 		}
 	}
+	p.placing.Nodes = []string{}
 }
 
 func (p *placer) workload(i int32) *PlacedWorkload {

@@ -119,7 +119,13 @@ func TestAdmissionPolicies(t *testing.T) {
 				admissionPolicy("p", "pods", "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.secret))"),
 		},
 		{
-			rule: "a policy that protects one role", to: admin, want: attackpaths.Possible, dependsOn: policy("p") + tried,
+			rule: "a policy that protects each role with every right", to: admin, want: attackpaths.Possible,
+			dependsOn: policy("p") + tried,
+			add: role("r", "", "shop/web", "bind clusterroles"+roles, "create clusterrolebindings"+roles) +
+				admissionPolicy("p", "clusterrolebindings", "!(object.roleRef.name in ['everything', 'cluster-admin'])"),
+		},
+		{
+			rule: "a policy that protects one of them: each cluster has cluster-admin", to: admin, want: attackpaths.Certain,
 			add: role("r", "", "shop/web", "bind clusterroles"+roles, "create clusterrolebindings"+roles) +
 				admissionPolicy("p", "clusterrolebindings", "object.roleRef.name != 'everything'"),
 		},

@@ -94,6 +94,8 @@ func (s *solver) remedy(how via, to vertex, binding int32) *verdict.Remedy {
 	switch code := e.row.code(); {
 	case code == SecretOnNode:
 		return s.secretOnNodeRemedy(how.from, s.keys[to])
+	case code == StealPods && s.keys[how.from].isLabelled():
+		return s.labelRemedy(how, to)
 	case e.row.ofPod():
 		return s.podRemedy(code, e.arg, s.keys[to])
 	case from.kind == isSecret && how.join < 0:

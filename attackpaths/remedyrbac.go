@@ -108,10 +108,13 @@ func (s *solver) shrunkRole(g grant, target string) []verdict.Change {
 // clusterAdmin is the role that an API server needs.
 const clusterAdmin = "cluster-admin"
 
-// givesRight reports whether a rule gives a right, for the object that the step is about.
+// givesRight reports whether a rule gives a right, or one that is alike, for the object that the step is
+// about.
 func (s *solver) givesRight(rule *rbacv1.PolicyRule, wanted key, target string) bool {
-	return slices.ContainsFunc(rightOf(right(wanted.variant), rule, s.world.websockets), func(g granted) bool {
-		return g.any || g.name == wanted.name || wanted.name == "" && g.name == target
+	return slices.ContainsFunc(right(wanted.variant).alike(), func(r right) bool {
+		return slices.ContainsFunc(rightOf(r, rule, s.world.websockets), func(g granted) bool {
+			return g.any || g.name == wanted.name || wanted.name == "" && g.name == target
+		})
 	})
 }
 

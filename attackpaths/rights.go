@@ -18,6 +18,8 @@ type right uint8
 // has them: the API server checks them together with another right of the same requester.
 const (
 	readSecrets right = iota
+	patchSecrets
+	deleteSecrets
 	createSecrets
 	createToken
 	createAccounts
@@ -42,9 +44,19 @@ const (
 	createClaims
 	createVolumes
 	proxyNodes
+	changeNodes
+	changeNodeStatus
 	labelNamespaces
+	createNamespaces
 	readSigningRequests
-	writeMutatingWebhooks
+	writeSigningRequests
+	deleteSigningRequests
+	getApprovals
+	getSigningStatus
+	createMutatingWebhooks
+	changeMutatingWebhooks
+	createValidatingWebhooks
+	changeValidatingWebhooks
 	writeMutatingPolicies
 	writeMutatingPolicyBindings
 	writeAPIServices
@@ -60,6 +72,8 @@ const (
 	updateRoleBindings
 	escalateClusterRoles
 	escalateRoles
+	createClusterRoles
+	createRoles
 	updateClusterRoles
 	updateRoles
 	impersonateServiceAccounts
@@ -75,6 +89,7 @@ const (
 	signSigners
 	updateApprovals
 	updateSigningStatus
+	patchSigningStatus
 	autoApprove
 	createSigningRequests
 	rightCount
@@ -119,6 +134,8 @@ var (
 // requestKinds is a table and never changes.
 var requestKinds = [rightCount]requestKind{
 	readSecrets:                  {verbs: read, resource: "secrets", namespaced: true},
+	patchSecrets:                 {verbs: []string{"patch"}, resource: "secrets", namespaced: true},
+	deleteSecrets:                {verbs: remove, resource: "secrets", namespaced: true},
 	createSecrets:                {verbs: create, resource: "secrets", namespaced: true, unnamed: true},
 	createToken:                  {verbs: create, resource: "serviceaccounts", subresource: "token", namespaced: true},
 	createAccounts:               {verbs: create, resource: "serviceaccounts", namespaced: true, unnamed: true},
@@ -143,17 +160,31 @@ var requestKinds = [rightCount]requestKind{
 	createClaims:                 {verbs: create, resource: "persistentvolumeclaims", namespaced: true, unnamed: true},
 	createVolumes:                {verbs: create, resource: "persistentvolumes", unnamed: true},
 	proxyNodes:                   {verbs: []string{"get", "create"}, resource: "nodes", subresource: "proxy"},
+	changeNodes:                  {verbs: write, resource: "nodes"},
+	changeNodeStatus:             {verbs: write, resource: "nodes", subresource: "status"},
 	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
+	createNamespaces:             {verbs: create, resource: "namespaces", unnamed: true},
 	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},
 	readSigningRequests:          {verbs: read, group: certG, resource: "certificatesigningrequests"},
-	writeMutatingWebhooks:        {verbs: put, group: admis, resource: "mutatingwebhookconfigurations"},
-	writeMutatingPolicies:        {verbs: put, group: admis, resource: "mutatingadmissionpolicies"},
-	writeMutatingPolicyBindings:  {verbs: put, group: admis, resource: "mutatingadmissionpolicybindings"},
-	writeAPIServices:             {verbs: put, group: "apiregistration.k8s.io", resource: "apiservices"},
-	createConfigMaps:             {verbs: create, resource: "configmaps", namespaced: true, unnamed: true},
-	patchConfigMaps:              {verbs: write, resource: "configmaps", namespaced: true},
-	writeIdentityMappings:        {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
-	impersonateServiceAccounts:   {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
+	writeSigningRequests:         {verbs: write, group: certG, resource: "certificatesigningrequests"},
+	deleteSigningRequests:        {verbs: remove, group: certG, resource: "certificatesigningrequests"},
+	getApprovals: {
+		verbs: []string{"get"}, group: certG, resource: "certificatesigningrequests", subresource: "approval",
+	},
+	getSigningStatus: {
+		verbs: []string{"get"}, group: certG, resource: "certificatesigningrequests", subresource: "status",
+	},
+	createMutatingWebhooks:      {verbs: create, group: admis, resource: "mutatingwebhookconfigurations", unnamed: true},
+	changeMutatingWebhooks:      {verbs: write, group: admis, resource: "mutatingwebhookconfigurations"},
+	createValidatingWebhooks:    {verbs: create, group: admis, resource: "validatingwebhookconfigurations", unnamed: true},
+	changeValidatingWebhooks:    {verbs: write, group: admis, resource: "validatingwebhookconfigurations"},
+	writeMutatingPolicies:       {verbs: put, group: admis, resource: "mutatingadmissionpolicies"},
+	writeMutatingPolicyBindings: {verbs: put, group: admis, resource: "mutatingadmissionpolicybindings"},
+	writeAPIServices:            {verbs: put, group: "apiregistration.k8s.io", resource: "apiservices"},
+	createConfigMaps:            {verbs: create, resource: "configmaps", namespaced: true, unnamed: true},
+	patchConfigMaps:             {verbs: write, resource: "configmaps", namespaced: true},
+	writeIdentityMappings:       {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
+	impersonateServiceAccounts:  {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
 
 	bindClusterRoles:          {verbs: []string{"bind"}, group: rbacG, resource: "clusterroles", namespaced: true},
 	bindRoles:                 {verbs: []string{"bind"}, group: rbacG, resource: "roles", namespaced: true},
@@ -163,6 +194,8 @@ var requestKinds = [rightCount]requestKind{
 	updateRoleBindings:        {verbs: write, group: rbacG, resource: "rolebindings", namespaced: true},
 	escalateClusterRoles:      {verbs: []string{"escalate"}, group: rbacG, resource: "clusterroles"},
 	escalateRoles:             {verbs: []string{"escalate"}, group: rbacG, resource: "roles", namespaced: true},
+	createClusterRoles:        {verbs: create, group: rbacG, resource: "clusterroles", unnamed: true},
+	createRoles:               {verbs: create, group: rbacG, resource: "roles", namespaced: true, unnamed: true},
 	updateClusterRoles:        {verbs: write, group: rbacG, resource: "clusterroles"},
 	updateRoles:               {verbs: write, group: rbacG, resource: "roles", namespaced: true},
 	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},
@@ -178,16 +211,19 @@ var requestKinds = [rightCount]requestKind{
 	approveSigners:       {verbs: []string{"approve"}, group: certG, resource: "signers"},
 	signSigners:          {verbs: []string{"sign"}, group: certG, resource: "signers"},
 	updateApprovals:      {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "approval"},
-	updateSigningStatus:  {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "status"},
+	updateSigningStatus:  {verbs: []string{"update"}, group: certG, resource: "certificatesigningrequests", subresource: "status"},
+	patchSigningStatus:   {verbs: []string{"patch"}, group: certG, resource: "certificatesigningrequests", subresource: "status"},
 	autoApprove: {
 		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true,
 	},
 }
 
-// String names the right as people write it in a role: "create pods/exec".
-func (r right) String() string {
+// String names the right as people write it in a role, with its first verb: "create pods/exec".
+func (r right) String() string { return r.withVerb(requestKinds[r].verbs[0]) }
+
+func (r right) withVerb(verb string) string {
 	k := &requestKinds[r]
-	text := k.verbs[0] + " " + k.resource
+	text := verb + " " + k.resource
 	if k.subresource != "" {
 		text += "/" + k.subresource
 	}
@@ -235,11 +271,12 @@ func rightsOf(rules []rbacv1.PolicyRule, namespaced bool, websocketExec bool) (a
 }
 
 func rightOf(r right, rule *rbacv1.PolicyRule, websocketExec bool) []granted {
+	return rightBy(r, r.verbs(websocketExec), rule)
+}
+
+// rightBy lists what a rule grants of a right by some of its verbs.
+func rightBy(r right, verbs []string, rule *rbacv1.PolicyRule) []granted {
 	kind := &requestKinds[r]
-	verbs := kind.verbs
-	if websocketExec && (r == execPods || r == attachPods) {
-		verbs = []string{"create", "get"}
-	}
 	req := access.Request{ResourceRequest: true, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource}
 	covered := func(verbs []string, name string) bool {
 		req.Name = name

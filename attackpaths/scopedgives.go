@@ -100,10 +100,13 @@ type passing struct {
 	row      row
 }
 
+// passage is the verb that scopes let pass, and their rules that do.
+type passage struct{ verb, rules string }
+
 // give adds an edge to what a part leads to, and notes the scopes that let it pass.
 func (b *builder) give(v, to vertex, p *part, dependsOn string) {
 	b.out[v] = append(b.out[v], edge{to: to, arg: p.binding, dependsOn: b.condition(dependsOn)})
-	b.passedBy[passing{from: v, to: to}] = p.rules
+	b.passedBy[passing{from: v, to: to}] = passage{p.verb, p.rules}
 }
 
 func (b *builder) givesRight(v vertex, p *part, l limit, dependsOn string) {
@@ -138,7 +141,7 @@ func (b *builder) givesOfNode(v vertex, p *part, node vertex, row row, dependsOn
 			b.out[v] = append(b.out[v], e)
 		}
 	}
-	b.passedBy[passing{v, none, row}] = p.rules
+	b.passedBy[passing{v, none, row}] = passage{p.verb, p.rules}
 }
 
 // tokenOfPod is the account of a pod with a token that its node requests for the pod.

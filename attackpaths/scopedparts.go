@@ -24,6 +24,7 @@ type what struct {
 type part struct {
 	what
 	pass
+	verb    string
 	binding int32
 }
 
@@ -69,7 +70,7 @@ func (b *builder) partsOf(a *scopedAccount) {
 						continue
 					}
 					seen[id] = true
-					a.add(part{what: w, pass: p, binding: e.arg})
+					a.add(part{what: w, pass: p, verb: q.verb, binding: e.arg})
 				}
 			})
 		}

@@ -54,7 +54,7 @@ func (s *solver) scopeTextOf(v vertex, by passing) string {
 				return ""
 			}
 			text := a.title()
-			if rules := s.passedBy[by]; rules != "" {
+			if rules := s.passedBy[by].rules; rules != "" {
 				text = rules
 			}
 			if node := s.keys[max(0, vertex(k.role))]; k.kind == isAssociated && node.kind == isNodeUser {

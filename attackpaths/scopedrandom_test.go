@@ -231,7 +231,7 @@ func withoutAsNode(scopes []*v1alpha1.NodeScope) []*v1alpha1.NodeScope {
 // TestRightsOfTokensAreWhatRBACAndScopesAllow puts each request to RBAC and to the scopes.
 func TestRightsOfTokensAreWhatRBACAndScopesAllow(t *testing.T) {
 	checked, limited, named := 0, 0, 0
-	eachCluster(t, 100, func(t *testing.T, rc *randomCluster) {
+	eachCluster(t, 600, func(t *testing.T, rc *randomCluster) {
 		c := rc.cluster(t, rc.Objects)
 		scopes := withoutAsNode(rc.scopes(c, v1alpha1.Enforce))
 		c.NodeScopes = policyOf(t, scopes...)

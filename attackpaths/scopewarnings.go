@@ -66,8 +66,7 @@ const (
 
 // stealing are the rights with which an account does what StealPods does with those of a node. No path follows them.
 var stealing = []requestKind{
-	{verbs: change, resource: "nodes"},
-	{verbs: write, resource: "nodes", subresource: "status"},
+	{verbs: remove, resource: "nodes"},
 	{verbs: remove, resource: "pods", namespaced: true},
 	{verbs: create, resource: "pods", subresource: "eviction", namespaced: true},
 	{verbs: create, resource: "pods", subresource: "binding", namespaced: true},

@@ -197,22 +197,23 @@ func (b *builder) rightsOfRole(role int32) *roleRights {
 	return r
 }
 
-// everythingRole is the place of a cluster role that grants everything, if there is one.
-func (b *builder) everythingRole() (int32, bool) {
+// everythingRoles are the places of the cluster roles that grant everything. cluster-admin is one.
+func (b *builder) everythingRoles() []int32 {
+	var all []int32
 	for i, r := range b.roles[:len(b.roles)-1] {
 		if r.Role.Kind == "ClusterRole" && b.rightsOfRole(int32(i)).everything {
-			return int32(i), true
+			all = append(all, int32(i))
 		}
 	}
-	return 0, false
+	return all
 }
 
 // refusedToNodes reports whether NodeRestriction refuses to nodes what RBAC would allow:
-// pods other than mirror pods, claims, tokens of others, and requests for certificates in
-// other names.
+// pods other than mirror pods, claims, tokens of others, other nodes and labels that no node may set on
+// itself, and requests for certificates in other names.
 func refusedToNodes(r right) bool {
 	switch r {
-	case createPods, patchPods, addContainers, createClaims, createToken, createSigningRequests:
+	case createPods, patchPods, addContainers, createClaims, createToken, createSigningRequests, changeNodes, changeNodeStatus:
 		return true
 	}
 	return false

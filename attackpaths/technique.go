@@ -78,7 +78,10 @@ var techniques = []Technique{
 	{SecretOnNode, "a node's credential reads the secrets that its pods refer to", "T1552.007", nil},
 	{PodToken, "the processes of a pod read the service account token that is mounted into it", "T1528", nil},
 	{PodSecret, "the processes of a pod read the secrets that are mounted into it", "T1552.007", nil},
-	{SecretRead, "a right to get, list or watch secrets gives their content", "T1552.007", each(readSecrets)},
+	{
+		SecretRead, "each right to secrets but to create or update them gives their content", "T1552.007",
+		each(readSecrets, patchSecrets, deleteSecrets, createValidatingWebhooks, changeValidatingWebhooks),
+	},
 	{ServiceAccountTokenSecret, "a secret of type service-account-token holds a token of the account", "T1528", each(createSecrets)},
 	{
 		BootstrapToken, "a bootstrap token authenticates as a bootstrap user", "T1078.004",
@@ -111,7 +114,7 @@ var techniques = []Technique{
 	)},
 	{
 		EscalateRole, "a right to escalate gives any right through a role that is bound already", "T1098.006",
-		each(escalateClusterRoles, escalateRoles, updateClusterRoles, updateRoles),
+		each(escalateClusterRoles, escalateRoles, createClusterRoles, createRoles, updateClusterRoles, updateRoles),
 	},
 	{
 		ApproveCertificate, "a right to approve client certificates gives the identities that they name", "T1649",
@@ -119,12 +122,12 @@ var techniques = []Technique{
 	},
 	{
 		SignCertificate, "a right to sign client certificates may give the identities that they name", "T1649",
-		each(signSigners, updateSigningStatus),
+		each(signSigners, updateSigningStatus, patchSigningStatus),
 	},
 	{NamespaceRelabel, "a right to label a namespace turns its Pod Security off", "T1562.001", each(labelNamespaces)},
 	{
 		AdmissionControl, "a right to configure mutating admission rewrites what others create", "T1546",
-		each(writeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings),
+		each(createMutatingWebhooks, changeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings),
 	},
 	{APIService, "a right to register an API server receives the requests of others", "T1557", each(writeAPIServices)},
 	{VolumeControl, "a persistent volume that is a folder of the host gives the node", "T1611", each(createVolumes)},
@@ -133,7 +136,10 @@ var techniques = []Technique{
 		{patchConfigMaps, metav1.NamespaceSystem, awsAuth},
 		{right: writeIdentityMappings},
 	}},
-	{StealPods, "a node may attract the pods that the scheduler may bind to it", "T1610", nil},
+	{
+		StealPods, "a node may attract the pods that the scheduler may bind to it", "T1610",
+		each(changeNodes, changeNodeStatus),
+	},
 	{ControlPlaneNode, "a node that runs the control plane holds its credentials", "T1552.004", nil},
 	{Masters, "the group system:masters, or a rule for everything, is cluster-admin", "T1078.004", nil},
 }

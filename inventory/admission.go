@@ -74,8 +74,22 @@ func covers(r admissionv1.RuleWithOperations, w Write) bool {
 	})
 }
 
+// WebhookConfigurations lists the names of ValidatingWebhookConfigurations or MutatingWebhookConfigurations,
+// those without webhooks too.
+func (i *Inventory) WebhookConfigurations(kind string) []string {
+	return slices.Sorted(maps.Keys(i.configurations[kind]))
+}
+
+func (i *Inventory) setConfiguration(kind, name string) {
+	if i.configurations[kind] == nil {
+		i.configurations[kind] = map[string]bool{}
+	}
+	i.configurations[kind][name] = true
+}
+
 // SetValidatingWebhooks adds the webhooks of a configuration.
 func (i *Inventory) SetValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {
+	i.setConfiguration("ValidatingWebhookConfiguration", c.Name)
 	for _, w := range c.Webhooks {
 		i.setAdmission(Admission{
 			Kind: "ValidatingWebhookConfiguration", Name: c.Name, Webhook: w.Name,
@@ -86,6 +100,7 @@ func (i *Inventory) SetValidatingWebhooks(c *admissionv1.ValidatingWebhookConfig
 
 // SetMutatingWebhooks adds the webhooks of a configuration.
 func (i *Inventory) SetMutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
+	i.setConfiguration("MutatingWebhookConfiguration", c.Name)
 	for _, w := range c.Webhooks {
 		i.setAdmission(Admission{
 			Kind: "MutatingWebhookConfiguration", Name: c.Name, Webhook: w.Name, Rules: w.Rules, Namespaces: selector(w.NamespaceSelector),

@@ -63,6 +63,8 @@ type Inventory struct {
 	secrets    map[Name]Secret
 	admission  map[Name]Admission
 	policies   map[string]*policy
+	// configurations are those of webhooks, by kind.
+	configurations map[string]map[string]bool
 }
 
 // New returns an inventory without objects.
@@ -70,7 +72,7 @@ func New() *Inventory {
 	return &Inventory{
 		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
 		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
-		policies: map[string]*policy{},
+		policies: map[string]*policy{}, configurations: map[string]map[string]bool{},
 	}
 }
 
@@ -239,6 +241,7 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 	case "ValidatingAdmissionPolicyBinding":
 		i.deletePolicyBinding(name)
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		delete(i.configurations[kind], name)
 		maps.DeleteFunc(i.admission, func(_ Name, a Admission) bool { return a.Kind == kind && a.Name == name })
 	}
 }

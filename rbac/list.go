@@ -20,6 +20,8 @@ type RoleRules struct {
 	// rules: a controller restores the rules from them. They have no aggregation rule. They are
 	// sorted, and not nil even if there are none.
 	Sources []string
+	// Aggregates is true for a cluster role that selects others by their labels, and gets their rules.
+	Aggregates bool
 }
 
 // Kubernetes restores objects with this label unless an annotation says that they are not updated.
@@ -46,6 +48,7 @@ func (p *Policy) Roles() []RoleRules {
 		all = append(all, RoleRules{
 			Role: Ref{Kind: "ClusterRole", Name: role.Name}, Rules: rules.rules, Err: err,
 			Default: isDefault(&role.ObjectMeta), Sources: p.sourcesRLocked(role),
+			Aggregates: len(role.selectors) > 0,
 		})
 	}
 	for key, role := range p.roles {

@@ -141,7 +141,7 @@ func (e *examination) holdings(a audience) []holding {
 		h.rules = append(h.rules, heldRule{g.Rule, g.RuleIndex, g.AggregatedFrom})
 	}
 	for _, u := range unresolved(err) {
-		rules, known := assumedRules(u.Role)
+		rules, known := rbac.DefaultRules(u.Role)
 		if e.cluster.whole() && e.cluster.RBACKnown && errors.Is(u.Err, rbac.ErrRoleNotFound) {
 			continue // it grants nothing
 		}

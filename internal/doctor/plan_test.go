@@ -127,7 +127,7 @@ func TestAClusterThatHasMovedNeedsNoLog(t *testing.T) {
 
 // nodesHad returns rules that allow the requests of nodes.
 func nodesHad() []rbacv1.PolicyRule {
-	rules, _ := assumedRules(rbac.Ref{Kind: "ClusterRole", Name: "system:node"})
+	rules, _ := rbac.DefaultRules(rbac.Ref{Kind: "ClusterRole", Name: "system:node"})
 	return rules
 }
 

@@ -98,7 +98,7 @@ func usualPolicy(bindings []Binding) *rbac.Policy {
 		})
 	}
 	for _, b := range bindings {
-		rules, known := assumedRules(rbac.Ref{Kind: b.Role.Kind, Name: b.Role.Name})
+		rules, known := rbac.DefaultRules(rbac.Ref{Kind: b.Role.Kind, Name: b.Role.Name})
 		if !known || b.Namespace != "" {
 			continue
 		}
@@ -276,4 +276,8 @@ func allowedBy(authorizer string) string {
 		return "allowed by the Node authorizer"
 	}
 	return "allowed by " + authorizer
+}
+
+func allow(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource}}
 }

@@ -329,7 +329,13 @@ func (rc *Cluster) role() runtime.Object {
 		meta := metav1.ObjectMeta{Namespace: pick(rc, randomNamespaces), Name: pick(rc, randomRoles)}
 		return &rbacv1.Role{ObjectMeta: meta, Rules: rc.Rules()}
 	}
-	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: pick(rc, randomRoles)}, Rules: rc.Rules()}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: pick(rc, randomRoles)}, Rules: rc.Rules()}
+	if rc.chance(10) { // it selects no role that exists, so that a controller leaves no rules
+		role.Rules = nil
+		selector := metav1.LabelSelector{MatchLabels: map[string]string{"aggregate-to-" + role.Name: "true"}}
+		role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{selector}}
+	}
+	return role
 }
 
 // Binding returns a random binding, with a random name.

@@ -28,7 +28,7 @@ var (
 
 // requestsAs are the verbs of some requests while a mode is used.
 func requestsAs(mode string) string {
-	return strings.ReplaceAll(",get,list,create,update", ",", ",impersonate-on:"+mode+":")[1:]
+	return strings.ReplaceAll(",get,list,create,update,patch,delete", ",", ",impersonate-on:"+mode+":")[1:]
 }
 
 // everyRequestAs are the verbs of all requests on objects while a mode is used.
@@ -40,9 +40,10 @@ func everyRequestAs(mode string) string {
 // ruleTemplates are groups of rights that a technique needs together.
 var ruleTemplates = [][]template{
 	{{"get,list,watch", "", []string{"secrets"}, randomSecrets}},
+	{{"update,patch,delete,deletecollection", "", []string{"secrets"}, append([]string{""}, randomSecrets...)}},
 	{
 		{"create", "", []string{"secrets"}, []string{"s1", ""}},
-		{"get,list", "", []string{"secrets"}, []string{"s1", "s2", "new"}},
+		{"get,list,patch,delete", "", []string{"secrets"}, []string{"s1", "s2", "new"}},
 	},
 	{{"create", "", []string{"serviceaccounts/token"}, randomAccounts}},
 	{{"impersonate", "", []string{"serviceaccounts"}, append([]string{"z"}, randomAccounts...)}},
@@ -64,16 +65,24 @@ var ruleTemplates = [][]template{
 		{"update,patch", "", []string{"namespaces"}, randomNamespaces},
 	},
 	{{"get,create", "", []string{"nodes/proxy"}, randomNodes}},
+	{{"get,update,patch", "", []string{"nodes", "nodes/status"}, randomNodes}},
 	{{"update,patch", "", []string{"namespaces"}, randomNamespaces}, {"create", "", []string{"pods"}, nil}},
+	{{"create", "", []string{"namespaces"}, nil}, {"create", "", []string{"pods", "replicationcontrollers"}, nil}},
+	{{"create", "", []string{"namespaces"}, nil}, {"create", "apps", []string{"deployments", "daemonsets"}, nil}},
 	{
 		{"create", "", []string{"persistentvolumes"}, nil},
 		{"create", "", []string{"persistentvolumeclaims"}, nil},
 		{"create", "", []string{"pods"}, nil},
 	},
+	{
+		{"create", "", []string{"persistentvolumes"}, nil},
+		{"create", "", []string{"pods"}, nil},
+		{"create", "apps", []string{"statefulsets"}, nil},
+	},
 	{{
 		"create,update,patch,get", admissionGroup,
 		[]string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
-		[]string{"w"},
+		[]string{"w", "checks"},
 	}},
 	{
 		{"create,update,patch", admissionGroup, []string{"mutatingadmissionpolicies"}, []string{"w"}},
@@ -92,7 +101,7 @@ var ruleTemplates = [][]template{
 	},
 	{
 		{"escalate", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
-		{"update,patch", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
+		{"create,update,patch", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
 	},
 	{
 		{"create", certificatesGroup, []string{"certificatesigningrequests"}, nil},
@@ -108,6 +117,11 @@ var ruleTemplates = [][]template{
 		{"create", certificatesGroup, []string{"certificatesigningrequests", "certificatesigningrequests/nodeclient"}, []string{"q1"}},
 		{"create", certificatesGroup, []string{"certificatesigningrequests/nodeclient"}, nil},
 		{"watch", certificatesGroup, []string{"certificatesigningrequests"}, randomRequests},
+		{
+			"get,update,patch,delete,deletecollection", certificatesGroup,
+			[]string{"certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"},
+			randomRequests,
+		},
 	},
 }
 
@@ -143,7 +157,7 @@ var apartTemplates = [][]template{
 	{{"create,update", rbacGroup, []string{"clusterrolebindings", "rolebindings"}, nil}},
 	{{"bind", rbacGroup, []string{"clusterroles", "roles"}, nil}},
 	{{"escalate", rbacGroup, []string{"clusterroles"}, nil}},
-	{{"update,patch", rbacGroup, []string{"clusterroles"}, nil}},
+	{{"create,update,patch", rbacGroup, []string{"clusterroles"}, nil}},
 }
 
 // roleTemplates are those of rules about roles, bindings and certificates.

@@ -20,7 +20,8 @@ var kinds = map[string]resource{
 	"PersistentVolumeClaim": claims, "Node": nodes, "Namespace": namespaces, "Deployment": deployments, "DaemonSet": daemonSets,
 	"StatefulSet": statefulSets, "ReplicaSet": replicaSets, "ReplicationController": controllers, "Job": jobs, "CronJob": cronJobs,
 	"Role": roles, "RoleBinding": roleBindings, "ClusterRole": clusterRoles, "ClusterRoleBinding": clusterRoleBindings,
-	"ValidatingWebhookConfiguration": validatingWebhooks, "ValidatingAdmissionPolicy": policies,
+	"ValidatingWebhookConfiguration": validatingWebhooks, "MutatingWebhookConfiguration": mutatingWebhooks,
+	"ValidatingAdmissionPolicy":        policies,
 	"ValidatingAdmissionPolicyBinding": policyBindings,
 }
 

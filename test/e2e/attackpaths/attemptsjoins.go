@@ -19,18 +19,15 @@ func (t *attempts) any(ask func(*actor) answer) (answer, *actor) { return first(
 func (t *attempts) planNodes(ctx context.Context) {
 	for _, o := range t.objects(ctx, nodes) {
 		h := holding{Kind: attackpaths.Node, Name: o.name()}
+		t.add(h, attackpaths.PodCreate, t.actors[0], func(ctx context.Context) answer { return t.newNamespace(ctx, h.Name) })
 		for namespace, m := range t.makers {
 			p := podSpec{name: "attempt", node: h.Name, privileged: true}
 			t.add(h, attackpaths.PodCreate, m.actor, func(ctx context.Context) answer {
 				return t.admin.post(ctx, dry(pods.in(namespace)), p.object())
 			})
 			t.add(h, attackpaths.VolumeControl, m.actor, func(ctx context.Context) answer {
-				volume, _ := t.any(func(a *actor) answer { return a.post(ctx, dry(volumes.in("")), hostVolume(namespace, "attempt")) })
-				if volume.refused() {
-					return volume
-				}
-				claim, _ := t.any(func(a *actor) answer { return a.post(ctx, dry(claims.in(namespace)), hostClaim("attempt")) })
-				return claim
+				volume, _ := t.any(func(a *actor) answer { return a.post(ctx, dry(volumes.in("")), hostVolume("attempt")) })
+				return volume
 			})
 			labels := map[string]any{"metadata": map[string]any{"name": namespace, "labels": map[string]any{enforceLabel: "privileged"}}}
 			for _, a := range t.actors {
@@ -42,7 +39,30 @@ func (t *attempts) planNodes(ctx context.Context) {
 	}
 }
 
-// planCertificates tries requests for certificates. Any identity may make or read a request;
+// newNamespace tries a privileged pod in a namespace that some identity may make. All attempts share it.
+func (t *attempts) newNamespace(ctx context.Context, node string) answer {
+	const name = "attempt-namespace"
+	last, _ := t.any(func(a *actor) answer { return a.post(ctx, dry(namespaces.in("")), privilegedNamespace(name)) })
+	if last.refused() {
+		return last
+	}
+	if made := t.admin.post(ctx, namespaces.in(""), privilegedNamespace(name)); !made.ok() && made.status != http.StatusConflict {
+		return made
+	}
+	if err := t.untilAccount(ctx, name); err != nil {
+		return answer{request: "wait for a namespace", err: err}
+	}
+	p := podSpec{name: "attempt", node: node, privileged: true}
+	last, _ = t.any(func(a *actor) answer { return a.post(ctx, dry(pods.in(name)), p.object()) })
+	for _, kind := range workloads {
+		if last.refused() {
+			last, _ = t.any(func(a *actor) answer { return a.post(ctx, dry(kind.in(name)), p.workloadObject(kind)) })
+		}
+	}
+	return last
+}
+
+// planCertificates tries requests for certificates. Any identity may make a request;
 // one and the same has to approve it and be one that the signer lets approve.
 func (t *attempts) planCertificates(ctx context.Context) {
 	targets := t.identities(ctx)
@@ -81,19 +101,18 @@ func (t *attempts) certificateOf(ctx context.Context, h holding, name, signer st
 	if made.refused() {
 		return made
 	}
-	read, _ := t.any(func(a *actor) answer { return readRequest(ctx, a, name) })
-	if read.refused() {
-		return read
-	}
-	if signer == kubeletSigner && t.isApproved(ctx, creator) {
-		return answer{request: "approval by kube-controller-manager", status: http.StatusOK}
-	}
 	created := t.admin.post(ctx, signingRequests.in(""), request.object)
 	if !created.ok() && created.status != http.StatusConflict {
 		return created
 	}
 	if created.status == http.StatusConflict {
 		created = t.admin.get(ctx, signingRequests.at("", name))
+	}
+	if signer == kubeletSigner && t.isApproved(ctx, creator) {
+		read, _ := t.any(func(a *actor) answer { return readRequest(ctx, a, name, created) })
+		if !read.refused() {
+			return read
+		}
 	}
 	approval, _ := t.any(func(a *actor) answer { return approve(ctx, a, name, created, true) })
 	return approval

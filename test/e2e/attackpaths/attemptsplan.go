@@ -23,6 +23,9 @@ func (t *attempts) planSecrets(ctx context.Context, a *actor) {
 		}
 		h := holding{Kind: attackpaths.Secret, Namespace: o.namespace(), Name: o.name()}
 		t.add(h, attackpaths.SecretRead, a, func(ctx context.Context) answer { return readSecret(ctx, a, h) })
+		t.add(h, attackpaths.SecretRead, a, func(ctx context.Context) answer {
+			return a.post(ctx, dry(validatingWebhooks.in("")), mutatingWebhook())
+		})
 	}
 	bootstrap := map[string]any{"metadata": map[string]any{"name": "bootstrap-token-654321"}, "type": "bootstrap.kubernetes.io/token"}
 	t.add(holding{Kind: attackpaths.Group, Name: "system:bootstrappers"}, attackpaths.BootstrapToken, a,
@@ -112,6 +115,12 @@ func (t *attempts) planClusterAdmin(ctx context.Context, a *actor) {
 			func(ctx context.Context) answer { return a.post(ctx, dry(mutatingWebhooks.in("")), mutatingWebhook()) },
 		},
 	}
+	for _, o := range t.objects(ctx, mutatingWebhooks) {
+		change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"attempt": "x"}}}
+		tries[attackpaths.AdmissionControl] = append(tries[attackpaths.AdmissionControl], func(ctx context.Context) answer {
+			return replaceDry(ctx, a, o.path, o.content, change)
+		})
+	}
 	for code, list := range tries {
 		for _, try := range list {
 			t.add(h, code, a, try)
@@ -120,16 +129,14 @@ func (t *attempts) planClusterAdmin(ctx context.Context, a *actor) {
 	for _, o := range slices.Concat(t.objects(ctx, clusterRoleBindings), t.objects(ctx, roleBindings)) {
 		ref, _ := o.content["roleRef"].(map[string]any)
 		name, _ := ref["name"].(string)
-		path := clusterRoles.at("", name)
-		if ref["kind"] == "Role" {
-			path = roles.at(o.namespace(), name)
-		}
 		target := h
 		if o.namespace() != "" {
 			target = holding{Kind: attackpaths.Namespace, Name: o.namespace()}
 		}
-		if t.isBound(o) && t.exists(ctx, path) {
-			t.add(target, attackpaths.EscalateRole, a, func(ctx context.Context) answer { return t.escalate(ctx, []*actor{a}, path, true) })
+		if t.isBound(o) {
+			t.add(target, attackpaths.EscalateRole, a, func(ctx context.Context) answer {
+				return t.escalateBound(ctx, []*actor{a}, o, true)
+			})
 		}
 		if o.namespace() == "" && name == "cluster-admin" {
 			t.add(h, attackpaths.BindRole, a, func(ctx context.Context) answer {
@@ -139,8 +146,6 @@ func (t *attempts) planClusterAdmin(ctx context.Context, a *actor) {
 		}
 	}
 }
-
-func (t *attempts) exists(ctx context.Context, path string) bool { return t.admin.get(ctx, path).ok() }
 
 func withSubjects(content map[string]any) map[string]any {
 	changed := map[string]any{}

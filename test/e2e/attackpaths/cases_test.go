@@ -142,8 +142,36 @@ var secretCases = []testCase{
 		want: []string{"Secret store/key"},
 	},
 	{
-		rule: "SecretRead: not a right to write secrets",
-		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "update,patch,delete secrets@"),
+		rule: "SecretRead: a patch that changes nothing, by name",
+		add:  opaque("shop", "key") + opaque("shop", "other") + roleOf("r", "shop", "shop/web", "patch secrets@ key"),
+		want: []string{"Secret shop/key"},
+	},
+	{
+		rule: "SecretRead: a deletion as a dry run, by name",
+		add:  opaque("shop", "key") + opaque("shop", "other") + roleOf("r", "shop", "shop/web", "delete secrets@ key"),
+		want: []string{"Secret shop/key"},
+	},
+	{
+		rule: "SecretRead: a deletion of all as a dry run",
+		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "deletecollection secrets@"),
+		want: []string{"Secret shop/key"},
+	},
+	{
+		rule: "SecretRead: not a deletion of all by a rule with a name",
+		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "deletecollection secrets@ key"),
+	},
+	{
+		rule: "SecretRead: not a right to create or update secrets",
+		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "create,update secrets@"),
+	},
+	{
+		rule: "ServiceAccountTokenSecret: create one and patch it", add: roleOf("r", "shop", "shop/web", "create,patch secrets@"),
+		want: []string{"ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "ServiceAccountTokenSecret: create one and delete it, as a dry run",
+		add:  roleOf("r", "shop", "shop/web", "create secrets@", "delete secrets@ new"),
+		want: []string{"ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
 	{
 		rule: "ServiceAccountTokenSecret: the content of one",

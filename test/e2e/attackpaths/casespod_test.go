@@ -138,16 +138,37 @@ var hostCases = []testCase{
 		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
 	{
+		rule: "PodCreate: a privileged pod in a namespace that the attacker makes", some: true,
+		add:  roleOf("r", "", "shop/web", "create namespaces@", "create pods@"),
+		want: []string{"Node pay-1", "Node web-1"},
+	},
+	{
+		rule: "PodCreate: a workload in a namespace that the attacker makes", some: true,
+		add:  roleOf("r", "", "shop/web", "create namespaces@", "create daemonsets@apps"),
+		want: []string{"Node pay-1", "Node web-1"},
+	},
+	{
+		rule: "PodCreate: not in a new namespace by a right in another one",
+		add:  roleOf("r", "", "shop/web", "create namespaces@") + roleOf("p", "shop", "shop/web", "create pods@"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
 		rule: "VolumeControl: a folder of the host where Pod Security is baseline",
 		add: namespace("tools", enforceLabel+": baseline") + roleOf("v", "", "shop/web", "create persistentvolumes@") +
 			roleOf("r", "tools", "shop/web", "create pods@", "create persistentvolumeclaims@"),
 		want: []string{"Namespace tools", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
 	},
 	{
-		rule: "VolumeControl: not without a right to claims",
+		rule: "VolumeControl: a controller makes the claim of an ephemeral volume",
 		add: namespace("tools", enforceLabel+": baseline") + roleOf("v", "", "shop/web", "create persistentvolumes@") +
 			roleOf("r", "tools", "shop/web", "create pods@"),
-		want: []string{"Namespace tools", "ServiceAccount tools/default"},
+		want: []string{"Namespace tools", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
+	},
+	{
+		rule: "VolumeControl: an ephemeral volume in a template",
+		add: namespace("tools", enforceLabel+": baseline") + roleOf("v", "", "shop/web", "create persistentvolumes@") +
+			roleOf("r", "tools", "shop/web", "create statefulsets@apps"),
+		want: []string{"Namespace tools", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
 	},
 	{
 		rule: "VolumeControl: not without a right to volumes",

@@ -51,6 +51,38 @@ var roleCases = []testCase{
 		add:  clusterRole("other", "get configmaps@") + roleOf("r", "", "shop/web", "escalate,update clusterroles"+inRBAC+" other"),
 	},
 	{
+		rule: "EscalateRole: a new part of an aggregated role",
+		add: aggregated("sum", "shop/web") + labelled("part", "sum", "get configmaps@") +
+			roleOf("r", "", "shop/web", "escalate,create clusterroles"+inRBAC),
+		want: []string{"ClusterAdmin"},
+	},
+	{
+		rule: "EscalateRole: another role becomes a part of an aggregated role",
+		add: aggregated("sum", "shop/web") + labelled("part", "sum", "get configmaps@") + clusterRole("other", "get configmaps@") +
+			roleOf("r", "", "shop/web", "escalate,patch clusterroles"+inRBAC+" other"),
+		want: []string{"ClusterAdmin"},
+	},
+	{
+		rule: "EscalateRole: not a new part by the name of a role",
+		add: aggregated("sum", "shop/web") + labelled("part", "sum", "get configmaps@") +
+			roleOf("r", "", "shop/web", "escalate clusterroles"+inRBAC+" part-1", "create clusterroles"+inRBAC),
+	},
+	{
+		rule: "EscalateRole: a cluster role that a binding names and that does not exist",
+		add: binding("ClusterRole", "gone", "", "b", "shop/web") +
+			roleOf("r", "", "shop/web", "escalate,create clusterroles"+inRBAC),
+		want: []string{"ClusterAdmin"},
+	},
+	{
+		rule: "EscalateRole: a role that a binding names and that does not exist",
+		add:  binding("Role", "gone", "shop", "b", "shop/web") + roleOf("r", "shop", "shop/web", "escalate,create roles"+inRBAC),
+		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "EscalateRole: not a role that does not exist without escalate",
+		add:  binding("ClusterRole", "gone", "", "b", "shop/web") + roleOf("r", "", "shop/web", "create,patch clusterroles"+inRBAC),
+	},
+	{
 		rule: "SecretRead: a right from an aggregated role",
 		add:  opaque("shop", "key") + aggregated("sum", "shop/web") + labelled("part", "sum", "get secrets@"),
 		want: []string{"Secret shop/key"}, some: true,
@@ -99,9 +131,54 @@ var certificateCases = []testCase{
 		add:  roleOf("r", "", "shop/web", "create,get "+requests, "approve signers"+inCerts+" "+clientSigner),
 	},
 	{
-		rule: "ApproveCertificate: not without reading the certificate",
+		rule: "ApproveCertificate: a second patch of the approval answers with the certificate",
+		add: roleOf("r", "", "shop/web", "create "+requests, "patch certificatesigningrequests/approval"+inCerts,
+			"approve signers"+inCerts+" "+kubeletSigner),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: a second update of the approval answers with the certificate",
 		add: roleOf("r", "", "shop/web", "create "+requests, "update certificatesigningrequests/approval"+inCerts,
-			"approve signers"+inCerts),
+			"approve signers"+inCerts+" "+kubeletSigner),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: not one that is approved by itself without reading it",
+		add: roleOf("r", "", "shop/web", "create "+requests, "create certificatesigningrequests/nodeclient"+inCerts,
+			"update certificatesigningrequests/status"+inCerts),
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, updated",
+		add:  roleOf("r", "", "shop/web", "create,update "+requests, "create certificatesigningrequests/nodeclient"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, deleted as a dry run",
+		add:  roleOf("r", "", "shop/web", "create,delete "+requests, "create certificatesigningrequests/nodeclient"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, deleted with all others as a dry run",
+		add:  roleOf("r", "", "shop/web", "create,deletecollection "+requests, "create certificatesigningrequests/nodeclient"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, read through its approval",
+		add: roleOf("r", "", "shop/web", "create "+requests, "create certificatesigningrequests/nodeclient"+inCerts,
+			"get certificatesigningrequests/approval"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, read through its status",
+		add: roleOf("r", "", "shop/web", "create "+requests, "create certificatesigningrequests/nodeclient"+inCerts,
+			"get certificatesigningrequests/status"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
+	},
+	{
+		rule: "ApproveCertificate: one that is approved by itself, by a patch of its status",
+		add: roleOf("r", "", "shop/web", "create "+requests, "create certificatesigningrequests/nodeclient"+inCerts,
+			"patch certificatesigningrequests/status"+inCerts),
+		want: []string{"User system:node:pay-1", "User system:node:web-1"},
 	},
 	{
 		rule: "ApproveCertificate: not without creating requests",
@@ -130,6 +207,29 @@ var possibleCases = []testCase{
 		add:  roleOf("r", "", "shop/web", "create validatingwebhookconfigurations"+inAdmis),
 	},
 	{
+		rule: "AdmissionControl: a mutating webhook that exists", add: someWebhooks("MutatingWebhookConfiguration") +
+			roleOf("r", "", "shop/web", "patch mutatingwebhookconfigurations"+inAdmis+" some"),
+		possible: []string{"ClusterAdmin"}, ends: true,
+	},
+	{
+		rule: "AdmissionControl: not one that does not exist", add: someWebhooks("MutatingWebhookConfiguration") +
+			roleOf("r", "", "shop/web", "update,patch mutatingwebhookconfigurations"+inAdmis+" other"),
+	},
+	{
+		rule:     "SecretRead: a validating webhook is told what is written",
+		add:      opaque("shop", "key") + roleOf("r", "", "shop/web", "create validatingwebhookconfigurations"+inAdmis),
+		possible: []string{"Secret shop/key"}, ends: true,
+	},
+	{
+		rule: "SecretRead: a validating webhook that exists", add: opaque("shop", "key") + someWebhooks("ValidatingWebhookConfiguration") +
+			roleOf("r", "", "shop/web", "update validatingwebhookconfigurations"+inAdmis),
+		possible: []string{"Secret shop/key"}, ends: true,
+	},
+	{
+		rule: "SecretRead: not a validating webhook that does not exist", add: opaque("shop", "key") +
+			roleOf("r", "", "shop/web", "update,patch validatingwebhookconfigurations"+inAdmis),
+	},
+	{
 		rule: "APIService: an API server of the attacker", add: roleOf("r", "", "shop/web", "create apiservices@apiregistration.k8s.io"),
 		possible: []string{"ClusterAdmin"}, ends: true,
 	},
@@ -145,6 +245,18 @@ var possibleCases = []testCase{
 		rule: "StealPods: a pod for nodes with a label that the node gives itself", start: nodeWeb1,
 		add:      podOf("shop", "db-1", "", "db", "  nodeSelector: {pool: db}"),
 		possible: []string{"ServiceAccount shop/db"},
+	},
+	{
+		rule: "StealPods: an account that may change nodes gives a node such a label", start: nodeWeb1,
+		add: podOf("shop", "agent", web1, "web") + roleOf("r", "", "shop/web", "patch nodes@") +
+			podOf("shop", "db-1", "", "db", "  nodeSelector: {node-restriction.kubernetes.io/nodes: db}"),
+		want: []string{"Pod shop/agent", "ServiceAccount shop/web"}, possible: []string{"ServiceAccount shop/db"},
+	},
+	{
+		rule: "StealPods: so does one that may change their status", start: nodeWeb1,
+		add: podOf("shop", "agent", web1, "web") + roleOf("r", "", "shop/web", "patch nodes/status@ web-1") +
+			podOf("shop", "db-1", "", "db", "  nodeSelector: {node-restriction.kubernetes.io/status: db}"),
+		want: []string{"Pod shop/agent", "ServiceAccount shop/web"}, possible: []string{"ServiceAccount shop/db"},
 	},
 	{
 		rule: "StealPods: not a label that no node gives itself", start: nodeWeb1,

@@ -153,6 +153,11 @@ func nodeOf(name string, labels ...string) string {
 // replaced is a text with one part replaced.
 func replaced(text, old, new string) string { return strings.Replace(text, old, new, 1) }
 
+// someWebhooks is a configuration without webhooks.
+func someWebhooks(kind string) string {
+	return fmt.Sprintf("\napiVersion: admissionregistration.k8s.io/v1\nkind: %s\nmetadata: {name: some}\nwebhooks: []\n---", kind)
+}
+
 // driverVolume is a volume whose driver needs the secret store/key, for the claim shop/data.
 const driverVolume = `
 apiVersion: v1

@@ -7,7 +7,9 @@ type podSpec struct {
 	// token mounts a token of the account, secret a secret, and claim a claim.
 	token         bool
 	secret, claim string
-	privileged    bool
+	// volume is a persistent volume for which a controller makes the claim.
+	volume     string
+	privileged bool
 	// hostPath mounts the root folder of the node, as root.
 	hostPath bool
 }
@@ -46,6 +48,11 @@ func (p podSpec) spec() map[string]any {
 	}
 	if p.claim != "" {
 		mount("claim", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": p.claim}})
+	}
+	if p.volume != "" {
+		mount("volume", map[string]any{"ephemeral": map[string]any{
+			"volumeClaimTemplate": map[string]any{"spec": hostClaim(p.volume)["spec"]},
+		}})
 	}
 	if p.hostPath {
 		mount("host", map[string]any{"hostPath": map[string]any{"path": "/"}})

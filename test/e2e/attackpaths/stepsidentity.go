@@ -82,23 +82,35 @@ func (e *executor) masters(ctx context.Context, s step) error {
 	return nil
 }
 
-// readSecret reads a secret by whatever right allows it: get, list or watch.
 func readSecret(ctx context.Context, a *actor, h holding) answer {
-	read := a.get(ctx, secrets.at(h.Namespace, h.Name))
-	for _, query := range []string{"", "?fieldSelector=metadata.name%3D" + h.Name} {
+	return readObject(ctx, a, secrets, h.Namespace, h.Name)
+}
+
+// readObject reads an object by whatever right allows it: get, list or watch; a patch that changes
+// nothing; a deletion that waits for dependents, as a dry run.
+func readObject(ctx context.Context, a *actor, r resource, namespace, name string) answer {
+	const named, deletes = "fieldSelector=metadata.name%3D", "?dryRun=All&propagationPolicy=Foreground"
+	of, all := r.at(namespace, name), r.in(namespace)
+	read := a.get(ctx, of)
+	for _, try := range []func() answer{
+		func() answer { return itemNamed(a.get(ctx, all), name) },
+		func() answer { return itemNamed(a.get(ctx, all+"?"+named+name), name) },
+		func() answer { return eventNamed(a.get(ctx, all+watching), name) },
+		func() answer { return eventNamed(a.get(ctx, all+watching+"&"+named+name), name) },
+		func() answer { return a.patch(ctx, dry(of), mergePatch, map[string]any{}) },
+		func() answer { return a.delete(ctx, of+deletes, nil) },
+		func() answer { return itemNamed(a.delete(ctx, dry(all), nil), name) },
+	} {
 		if !read.refused() {
 			return read
 		}
-		read = itemNamed(a.get(ctx, secrets.in(h.Namespace)+query), h.Name)
-	}
-	for _, query := range []string{"", "&fieldSelector=metadata.name%3D" + h.Name} {
-		if !read.refused() {
-			return read
-		}
-		read = eventNamed(a.get(ctx, secrets.in(h.Namespace)+"?watch=1&resourceVersion=0&timeoutSeconds=1"+query), h.Name)
+		read = try()
 	}
 	return read
 }
+
+// watching asks for the objects that are there.
+const watching = "?watch=1&resourceVersion=0&timeoutSeconds=1"
 
 // itemNamed takes one object from a list.
 func itemNamed(a answer, name string) answer {
@@ -140,6 +152,9 @@ func (e *executor) secretRead(ctx context.Context, s step) error {
 	a := s.as
 	if a == nil {
 		return errNoActor
+	}
+	if kind, _ := s.may(); kind == validatingWebhooks.name {
+		return e.admissionReviews(ctx, s)
 	}
 	return e.keep(s.To, readSecret(ctx, a, s.To))
 }

@@ -159,6 +159,9 @@ func (e *executor) podCreate(ctx context.Context, s step) error {
 			return err
 		}
 	}
+	if strings.HasPrefix(s.Because, "may create a namespace") {
+		return e.podInNewNamespace(ctx, s)
+	}
 	last := error(errNoActor)
 	for _, m := range e.makersOf(s) {
 		if last = e.usePod(ctx, m, s.To); last == nil {
@@ -166,6 +169,41 @@ func (e *executor) podCreate(ctx context.Context, s step) error {
 		}
 	}
 	return last
+}
+
+// podInNewNamespace makes a namespace in which Pod Security lets every pod pass, and a pod with rights over
+// a node in it.
+func (e *executor) podInNewNamespace(ctx context.Context, s step) error {
+	name := fmt.Sprint("made-", e.counter.Add(1))
+	made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, namespaces.in(""), privilegedNamespace(name)) })
+	if err := made.failure(); err != nil {
+		return err
+	}
+	if err := e.untilAccount(ctx, name); err != nil {
+		return err
+	}
+	var errs []error
+	for _, a := range e.acting(s) {
+		for _, kind := range append([]resource{pods}, workloads...) {
+			err := e.takeHost(ctx, maker{actor: a, resource: kind, namespace: name}, s.To.Name)
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func privilegedNamespace(name string) map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": name, "labels": map[string]any{enforceLabel: "privileged"}}}
+}
+
+// untilAccount waits for the service account without which no pod is admitted.
+func (w *world) untilAccount(ctx context.Context, namespace string) error {
+	return until(ctx, "a controller makes the account of the namespace", func(ctx context.Context) error {
+		return w.admin.get(ctx, serviceAccounts.at(namespace, "default")).failure()
+	})
 }
 
 func (e *executor) beginPods(ctx context.Context, s step) error {

@@ -47,12 +47,33 @@ func (e *executor) admissionControl(ctx context.Context, s step) error {
 		made, _ = first(actors, func(a *actor) answer { return a.post(ctx, mutatingBindings.in(""), mutatingBinding()) })
 		return made.failure()
 	}
-	made, _ := first(actors, func(a *actor) answer { return a.post(ctx, mutatingWebhooks.in(""), mutatingWebhook()) })
+	made, _ := first(actors, func(a *actor) answer { return configure(ctx, a, mutatingWebhooks, e.list(ctx, mutatingWebhooks)) })
 	return made.failure()
 }
 
 // nowhere selects no namespace, so that what the attacker configures changes nothing here.
 var nowhere = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "nowhere"}}
+
+// admissionReviews configures a validating webhook that is told what is written into secrets. It ends before a secret
+// comes by.
+func (e *executor) admissionReviews(ctx context.Context, s step) error {
+	made, _ := first(e.acting(s), func(a *actor) answer { return configure(ctx, a, validatingWebhooks, e.list(ctx, validatingWebhooks)) })
+	return made.failure()
+}
+
+// configure makes a configuration of webhooks, or changes one of those that exist.
+func configure(ctx context.Context, a *actor, kind resource, existing []object) answer {
+	last := a.post(ctx, kind.in(""), mutatingWebhook())
+	for _, o := range existing {
+		if last.refused() {
+			annotated := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"made": "yes"}}}
+			if last = a.patch(ctx, o.path, mergePatch, annotated); last.refused() {
+				last = a.put(ctx, o.path, o.content) // these have to name their version
+			}
+		}
+	}
+	return last
+}
 
 func mutatingWebhook() map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "made"}, "webhooks": []any{map[string]any{
@@ -107,6 +128,20 @@ func (e *executor) nodeIdentityConfig(ctx context.Context, s step) error {
 	return made.failure()
 }
 
+// labelNode labels a node that is held, as the node itself or as an account that may change nodes or their status.
+func (e *executor) labelNode(ctx context.Context, s step, labels map[string]any) error {
+	last := error(errNoActor)
+	for name := range e.nodes {
+		for _, path := range []string{nodes.at("", name), nodes.at("", name, "status")} {
+			labelled, _ := first(e.acting(s), func(a *actor) answer { return a.patch(ctx, path, strategicPatch, labels) })
+			if last = labelled.failure(); last == nil {
+				return nil
+			}
+		}
+	}
+	return last
+}
+
 // stealPods gives the node the labels that pods select, and waits until the scheduler binds
 // one to it.
 func (e *executor) stealPods(ctx context.Context, s step) error {
@@ -120,14 +155,14 @@ func (e *executor) stealPods(ctx context.Context, s step) error {
 			continue
 		}
 		labels := map[string]any{"metadata": map[string]any{"labels": p.Spec.NodeSelector}}
-		if err := a.patch(ctx, nodes.at("", s.From.Name), strategicPatch, labels).failure(); err != nil {
+		if err := e.labelNode(ctx, s, labels); err != nil {
 			return err
 		}
 		err := until(ctx, "the scheduler binds the pod to the node", func(ctx context.Context) error {
 			if err := e.admin.get(ctx, pods.at(p.Namespace, p.Name)).into(p); err != nil {
 				return err
 			}
-			if p.Spec.NodeName != s.From.Name {
+			if !e.nodes[p.Spec.NodeName] {
 				return fmt.Errorf("it is bound to %q", p.Spec.NodeName)
 			}
 			return nil

@@ -58,50 +58,6 @@ func (e *executor) bindRole(ctx context.Context, s step) error {
 // allRules is every right.
 var allRules = []any{map[string]any{"verbs": []string{"*"}, "apiGroups": []string{"*"}, "resources": []string{"*"}}}
 
-// escalateRole adds every right to a role that is bound to an identity of the attacker.
-func (e *executor) escalateRole(ctx context.Context, s step) error {
-	namespace := ""
-	if _, after, ok := strings.Cut(s.Because, "in namespace "); ok {
-		namespace, _, _ = strings.Cut(after, ";")
-	}
-	resource := clusterRoleBindings
-	if namespace != "" {
-		resource = roleBindings
-	}
-	last := answer{err: fmt.Errorf("no role is bound to an identity that is held")}
-	for _, o := range e.list(ctx, resource) {
-		if o.namespace() != namespace || !e.isBound(o) {
-			continue
-		}
-		ref, _ := o.content["roleRef"].(map[string]any)
-		name, _ := ref["name"].(string)
-		path := clusterRoles.at("", name)
-		if ref["kind"] == "Role" {
-			path = roles.at(namespace, name)
-		}
-		if last = e.escalate(ctx, e.acting(s), path, false); last.ok() {
-			return e.settle(ctx)
-		}
-	}
-	return last.failure()
-}
-
-// escalate gives a role every right. A controller fills aggregated roles, so that the
-// aggregation is removed.
-func (e *executor) escalate(ctx context.Context, actors []*actor, path string, try bool) answer {
-	var whole map[string]any
-	if a := e.admin.get(ctx, path); !a.ok() || a.into(&whole) != nil {
-		return a
-	}
-	whole["rules"] = allRules
-	rules := map[string]any{"rules": allRules}
-	if whole["aggregationRule"] != nil {
-		whole["aggregationRule"], rules["aggregationRule"] = nil, nil
-	}
-	a, _ := first(actors, func(a *actor) answer { return change(ctx, a, path, whole, rules, try) })
-	return a
-}
-
 // isBound reports whether a binding is about an identity that is held.
 func (e *executor) isBound(o object) bool {
 	subjects, _ := o.content["subjects"].([]any)
@@ -154,17 +110,21 @@ func (e *executor) volumeControl(ctx context.Context, s step) error {
 	return last
 }
 
+// mountHost makes a volume, and a claim or a pod for which a controller makes one.
 func (e *executor) mountHost(ctx context.Context, s step, m maker) error {
 	name := fmt.Sprint("made-", e.counter.Add(1))
-	made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, volumes.in(""), hostVolume(m.namespace, name)) })
+	made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, volumes.in(""), hostVolume(name)) })
 	if err := made.failure(); err != nil {
 		return err
 	}
+	pod := podSpec{node: s.To.Name, claim: name}
 	made, _ = first(e.acting(s), func(a *actor) answer { return a.post(ctx, claims.in(m.namespace), hostClaim(name)) })
-	if err := made.failure(); err != nil {
+	if made.refused() {
+		pod = podSpec{node: s.To.Name, volume: name}
+	} else if err := made.failure(); err != nil {
 		return err
 	}
-	p, err := e.makePod(ctx, m, podSpec{node: s.To.Name, claim: name})
+	p, err := e.makePod(ctx, m, pod)
 	if err != nil {
 		return err
 	}
@@ -172,10 +132,10 @@ func (e *executor) mountHost(ctx context.Context, s step, m maker) error {
 }
 
 // hostVolume is a persistent volume that is the root folder of whatever node mounts it.
-func hostVolume(namespace, name string) map[string]any {
+func hostVolume(name string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{
 		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []string{"ReadWriteMany"},
-		"hostPath": map[string]any{"path": "/"}, "claimRef": map[string]any{"namespace": namespace, "name": name},
+		"hostPath": map[string]any{"path": "/"},
 	}}
 }
 

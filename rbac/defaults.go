@@ -1,16 +1,15 @@
-package doctor
+package rbac
 
 import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// assumedRules returns the rules of a default role that the checks need, for a binding that was
-// given without its role. It returns false for a role that is not a default role.
+// DefaultRules returns the rules of a default role that matter to who has it, for objects that were
+// given without it: every API server makes it. It returns false for a role that is not a default role
+// of which these rules are known.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
-func assumedRules(role rbac.Ref) ([]rbacv1.PolicyRule, bool) {
+func DefaultRules(role Ref) ([]rbacv1.PolicyRule, bool) {
 	if role.Kind != "ClusterRole" {
 		return nil, false
 	}

@@ -1,0 +1,67 @@
+package attackpaths
+
+import (
+	"slices"
+
+	psa "k8s.io/pod-security-admission/api"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+)
+
+// volumesOfHost gives nodes to who creates a volume that is a folder of the host, and pods that claim
+// it. A controller makes the claim of an ephemeral volume; a claim that the attacker makes may pass
+// other policies.
+func (b *builder) volumesOfHost(v vertex, k key) {
+	condition, volumes := b.volumeCondition(k.name), b.rightVertex(createVolumes, "", "")
+	everyNode := b.fact(everyNode, "")
+	b.together(VolumeControl, everyNode, allOf(condition, b.useGuards(k, mountsEphemeral, "")), v, volumes)
+	if b.evaluatesPolicies() {
+		b.together(VolumeControl, everyNode, allOf(condition, b.useGuards(k, mountsClaim, "")), v, volumes,
+			b.rightVertex(createClaims, k.name, ""))
+	}
+}
+
+// volumeCondition is what else decides about a pod that mounts a volume of its host. Pod
+// Security does not look at persistent volumes, but restricted pods do not run as root.
+func (b *builder) volumeCondition(namespace string) string {
+	user := ""
+	if b.level(namespace) == psa.LevelRestricted {
+		user = "what a user other than root can do there"
+	}
+	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), user)
+}
+
+// createsNamespaces gives nodes to who creates namespaces, and pods in all: the author of a namespace
+// labels it, so that Pod Security lets privileged pods pass.
+func (b *builder) createsNamespaces(v vertex, k key) {
+	if r := right(k.variant); k.name == "" && r >= createPods && r <= createCronJobs {
+		b.together(PodCreate, b.fact(everyNode, ""), b.guardsInNew(r), v, b.rightVertex(createNamespaces, "", ""))
+	}
+}
+
+// guardsInNew names what may be asked about a new namespace, and about pods in it and what makes them.
+// The attacker chooses the labels, but which labels a webhook or policy leaves out is not examined.
+func (b *builder) guardsInNew(r right) string {
+	var texts []string
+	for i := range b.admission {
+		a := b.admission[i]
+		a.Namespaces, a.AlsoNamespaces = nil, nil
+		for _, asked := range [...]right{createNamespaces, createPods, r} {
+			if a.Covers(writeOf(asked), nil) {
+				texts = append(texts, a.String())
+				break
+			}
+		}
+	}
+	return allOf(texts...)
+}
+
+// hasConfiguration reports whether there is a configuration of webhooks that a right to change them is
+// about. The empty name is any.
+func (b *builder) hasConfiguration(kind, name string) bool {
+	names := b.cluster.Inventory.WebhookConfigurations(kind)
+	return name == "" && len(names) > 0 || slices.Contains(names, name)
+}
+
+// mayRun reports whether a pod has a node, or gets one in the state that is asked about.
+func mayRun(p *inventory.Pod) bool { return p.Node != "" || p.Planned }

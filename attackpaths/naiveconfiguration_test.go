@@ -1,0 +1,51 @@
+package attackpaths_test
+
+import (
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/inventory"
+)
+
+// configureWebhooks leads to cluster-admin through mutating webhooks, and to what is written through validating ones.
+// Only what exists can be changed.
+func (n *naive) configureWebhooks() {
+	may := func(kind, resource string) fact {
+		asks := []ask{{verbs: creating, group: admissionGroup, resource: resource}}
+		for _, name := range n.c.Inventory.WebhookConfigurations(kind) {
+			asks = append(asks, ask{verbs: changing, group: admissionGroup, resource: resource, name: name})
+		}
+		return n.right(asks...)
+	}
+	n.step(1, true, clusterAdmin, may("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"))
+	for s := range n.secrets {
+		n.step(1, true, secretOf(s), may("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"))
+	}
+}
+
+// newNamespaces leads to nodes: who makes a namespace labels it, so that Pod Security lets every pod pass.
+func (n *naive) newNamespaces() {
+	for _, w := range []inventory.Write{
+		{Resource: "pods"},
+		{Resource: "replicationcontrollers"},
+		{Group: "apps", Resource: "deployments"},
+		{Group: "apps", Resource: "daemonsets"},
+		{Group: "apps", Resource: "statefulsets"},
+		{Group: "apps", Resource: "replicasets"},
+		{Group: "batch", Resource: "jobs"},
+		{Group: "batch", Resource: "cronjobs"},
+	} {
+		guarded := slices.ContainsFunc(n.c.Inventory.Admission(), func(a inventory.Admission) bool {
+			a.Namespaces, a.AlsoNamespaces = nil, nil // in the new namespace
+			return a.Covers(inventory.Write{Operation: admissionv1.Create, Resource: "namespaces"}, nil) ||
+				a.Covers(inventory.Write{Operation: admissionv1.Create, Resource: "pods", Namespaced: true}, nil) ||
+				a.Covers(inventory.Write{Operation: admissionv1.Create, Group: w.Group, Resource: w.Resource, Namespaced: true}, nil)
+		})
+		for _, node := range n.nodes {
+			n.step(1, guarded, fact{attackpaths.Node, "", node.Name}, n.right(ask{verbs: creating, resource: "namespaces"}),
+				n.right(ask{verbs: creating, group: w.Group, resource: w.Resource}))
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package attackpaths_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Whoever makes a namespace labels it, so that Pod Security lets privileged pods pass.
+func TestNamespacesThatAttackersMake(t *testing.T) {
+	base := node("n1") + namespace("shop", restrictedLabel) + account("shop", "web")
+	pods := []string{"Certain Namespace shop: PodCreate"}
+	testReach(t, base, []reachCase{
+		{
+			rule: "with pods in all namespaces", add: role("r", "", "shop/web", "create namespaces@", "create pods@"),
+			want: append(pods, "Certain Node n1: PodCreate"),
+		},
+		{
+			rule: "with workloads in all namespaces", add: role("r", "", "shop/web", "create namespaces@", "create jobs@batch"),
+			want: append(pods, "Certain Node n1: PodCreate"),
+		},
+		{
+			rule: "not with pods in one namespace", want: pods,
+			add: role("r", "", "shop/web", "create namespaces@") + role("p", "shop", "shop/web", "create pods@"),
+		},
+		{rule: "not by a rule with names", add: role("r", "", "shop/web", "create namespaces@ x", "create pods@"), want: pods},
+		{
+			rule: "a webhook for namespaces guards them", want: append(pods, "Possible Node n1: PodCreate"),
+			add: webhook("namespaces", "CREATE") + role("r", "", "shop/web", "create namespaces@", "create pods@"),
+		},
+	})
+}
+
+// A controller makes the claim of an ephemeral volume, so that a folder of the host needs no right to claims.
+func TestVolumesOfTheHostNeedNoClaim(t *testing.T) {
+	base := node("n1") + namespace("shop", "pod-security.kubernetes.io/enforce: baseline") + account("shop", "web")
+	pods := []string{"Certain Namespace shop: PodCreate"}
+	volumes := role("v", "", "shop/web", "create persistentvolumes@")
+	testReach(t, base, []reachCase{
+		{
+			rule: "a pod", add: volumes + role("p", "shop", "shop/web", "create pods@"),
+			want: append(pods, "Certain Node n1: PodCreate VolumeControl"),
+		},
+		{
+			rule: "a workload", add: volumes + role("p", "shop", "shop/web", "create statefulsets@apps"),
+			want: append(pods, "Certain Node n1: PodCreate VolumeControl"),
+		},
+		{
+			rule: "a webhook for claims guards those that a controller makes",
+			add:  volumes + webhook("persistentvolumeclaims", "CREATE") + role("p", "shop", "shop/web", "create pods@"),
+			want: append(pods, "Possible Node n1: PodCreate VolumeControl"),
+		},
+		{
+			rule: "a policy about pods with claims does not refuse ephemeral volumes",
+			add: volumes + role("p", "shop", "shop/web", "create pods@") + admissionPolicy("p", "pods",
+				"!object.spec.?volumes.orValue([]).exists(v, has(v.persistentVolumeClaim))"),
+			want: append(pods, "Certain Node n1: PodCreate VolumeControl"),
+		},
+	})
+}
+
+// A right to change a configuration of webhooks needs one that exists.
+func TestConfigurationsOfWebhooks(t *testing.T) {
+	const in = "@admissionregistration.k8s.io"
+	base := namespace("shop", restrictedLabel) + account("shop", "web") + secret("shop", "s", "Opaque", "")
+	some := func(kind string) string {
+		return fmt.Sprintf("\napiVersion: admissionregistration.k8s.io/v1\nkind: %s\nmetadata: {name: some}\n---", kind)
+	}
+	mutating, validating := some("MutatingWebhookConfiguration"), some("ValidatingWebhookConfiguration")
+	admin, secrets := []string{"Possible ClusterAdmin : AdmissionControl"}, []string{"Possible Secret shop/s: SecretRead"}
+	testReach(t, base, []reachCase{
+		{rule: "a new mutating one", add: role("r", "", "shop/web", "create mutatingwebhookconfigurations"+in), want: admin},
+		{rule: "a mutating one", add: mutating + role("r", "", "shop/web", "patch mutatingwebhookconfigurations"+in+" some"), want: admin},
+		{rule: "not another", add: mutating + role("r", "", "shop/web", "patch mutatingwebhookconfigurations"+in+" other")},
+		{rule: "not where there is none", add: validating + role("r", "", "shop/web", "patch mutatingwebhookconfigurations"+in)},
+		{rule: "a new validating one", add: role("r", "", "shop/web", "create validatingwebhookconfigurations"+in), want: secrets},
+		{rule: "a validating one", add: validating + role("r", "", "shop/web", "update validatingwebhookconfigurations"+in), want: secrets},
+		{rule: "not another of these", add: validating + role("r", "", "shop/web", "update validatingwebhookconfigurations"+in+" x")},
+	})
+}

@@ -1,0 +1,97 @@
+package attackpaths
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// reads is the right to read that another right contains: the API server answers a write or a
+// deletion with the object, and a dry run too. Admission is asked about these requests. An update of
+// a secret has to carry its content, and one of the status of a request its certificate.
+func (r right) reads() (right, bool) {
+	switch r {
+	case patchSecrets, deleteSecrets:
+		return readSecrets, true
+	case writeSigningRequests, deleteSigningRequests, getApprovals, getSigningStatus, patchSigningStatus:
+		return readSigningRequests, true
+	}
+	return 0, false
+}
+
+// alike lists the rights that give what a right gives: to read, each right that contains it.
+func (r right) alike() []right {
+	if read, ok := r.reads(); ok {
+		r = read
+	}
+	all := []right{r}
+	for other := range rightCount {
+		if read, ok := other.reads(); ok && read == r {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// verbs are those of which any is enough. A websocket is opened by a get.
+func (r right) verbs(websocketExec bool) []string {
+	if websocketExec && (r == execPods || r == attachPods) {
+		return []string{"create", "get"}
+	}
+	return requestKinds[r].verbs
+}
+
+// verbIn is the first verb by which rules grant a right for a name, or for all.
+func (r right) verbIn(rules []rbacv1.PolicyRule, name string, websocketExec bool) string {
+	for _, verb := range r.verbs(websocketExec) {
+		for i := range rules {
+			if slices.Contains(rightBy(r, []string{verb}, &rules[i]), granted{right: r, name: name, any: name == ""}) {
+				return verb
+			}
+		}
+	}
+	return requestKinds[r].verbs[0]
+}
+
+// usedRight follows a right back to the one that a role grants, or that scopes let pass, and finds
+// its verb.
+func (s *solver) usedRight(v vertex) (r right, verb string) {
+	for {
+		how, k := s.via[v], s.keys[v]
+		r = right(k.variant)
+		if how.from == none {
+			return r, requestKinds[r].verbs[0]
+		}
+		switch from := s.keys[how.from]; from.kind {
+		case isRight:
+			v = how.from
+		case isRole:
+			return r, r.verbIn(s.roles[from.role].Rules, k.name, s.world != nil && s.world.websockets)
+		case isLimited:
+			return r, requests[from.variant].verb
+		default:
+			if passed, ok := s.passedBy[passing{from: how.from, to: v}]; ok {
+				return r, passed.verb
+			}
+			return r, requestKinds[r].verbs[0]
+		}
+	}
+}
+
+// needsRight reports whether a right is a part of a step.
+func (s *solver) needsRight(how via, r right) bool {
+	return slices.ContainsFunc(s.parts(how), func(v vertex) bool {
+		return s.keys[v].kind == isRight && right(s.keys[v].variant) == r
+	})
+}
+
+// verbOfPart is the verb of the right that a step needs together with other things.
+func (s *solver) verbOfPart(how via, r right) string {
+	for _, v := range s.parts(how) {
+		if k := s.keys[v]; k.kind == isRight && right(k.variant) == r {
+			_, verb := s.usedRight(v)
+			return verb
+		}
+	}
+	return requestKinds[r].verbs[0]
+}
