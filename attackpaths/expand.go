@@ -29,6 +29,7 @@ const (
 	dependsOnAnonymous = "whether the API server answers anonymous requests"
 	dependsOnTokenAuth = "whether the API server accepts bootstrap tokens, and whether this one has not expired"
 	dependsOnAudience  = "whether the API server accepts tokens for the audience"
+	dependsOnKept      = "whether the kubelet still has the token of a pod that has ended"
 )
 
 // expandNode gives everything that is on the disk and in the memory of a node.
@@ -37,7 +38,9 @@ func (b *builder) expandNode(v vertex, k key) {
 	admin := b.vertex(key{kind: isClusterAdmin})
 	for _, i := range b.podsOn[k.name] {
 		p := b.pods[i]
-		b.step(PodOnNode, v, b.podVertex(i), i, "")
+		if mayRun(p) {
+			b.step(PodOnNode, v, b.podVertex(i), i, "")
+		}
 		b.mounted(PodTokenOnNode, v, p, i)
 		switch p.ControlPlane {
 		case "kube-apiserver", "etcd", "kube-controller-manager":
@@ -70,6 +73,9 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 		dependsOn = ""
 	}
 	dependsOn = allOf(bound(p), dependsOn)
+	if p.Ended && code == PodTokenOnNode {
+		dependsOn = allOf(dependsOnKept, dependsOn)
+	}
 	t := b.templateOf(p)
 	if t.scoped != nil {
 		node := b.fact(everyNodeUser, "")
@@ -296,7 +302,7 @@ func (b *builder) expandPod(v vertex) {
 	for _, secret := range t.secrets {
 		b.step(PodSecret, v, secret, i, bound(p))
 	}
-	if len(p.Escapes) > 0 && p.Node != "" {
+	if len(p.Escapes) > 0 && p.Node != "" && mayRun(p) {
 		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), i, p.Escapes[0].DependsOn)
 	}
 	if len(p.Escapes) > 0 && p.Planned {

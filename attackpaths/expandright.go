@@ -311,7 +311,7 @@ func (b *builder) createsPods(v vertex, namespace string, r right) {
 func (b *builder) changesPods(v vertex, k key) {
 	guards := b.guardsOfPods(patchPods)
 	for _, i := range b.podsOf(k) {
-		if p := b.pods[i]; !p.Mirror && (k.name == "" || k.name == p.Name.Name) {
+		if p := b.pods[i]; !p.Mirror && !p.Ended && (k.name == "" || k.name == p.Name.Name) {
 			b.together(PodUpdate, b.podVertex(i), guards(p.Namespace), v, b.admits(p))
 		}
 	}
@@ -349,7 +349,7 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 func (b *builder) addsContainers(v vertex, k key) {
 	for _, i := range b.podsOf(k) {
 		p := b.pods[i]
-		if p.Mirror || p.Node == "" && !p.Planned || (k.name != "" && k.name != p.Name.Name) {
+		if p.Mirror || !mayRun(p) || (k.name != "" && k.name != p.Name.Name) {
 			continue
 		}
 		b.together(PodExec, b.podVertex(i), b.containerGuards(p, false), v, b.admits(p))
@@ -375,5 +375,5 @@ func (b *builder) impersonatesUsers(v vertex, name string) {
 	}
 }
 
-// mayRun reports whether a pod has a node, or gets one in the state that is asked about.
-func mayRun(p *inventory.Pod) bool { return p.Node != "" || p.Planned }
+// mayRun reports whether a pod has a node, or gets one in the state that is asked about, and has not ended.
+func mayRun(p *inventory.Pod) bool { return (p.Node != "" || p.Planned) && !p.Ended }

@@ -78,7 +78,9 @@ func (b *builder) expandFact(v vertex, k key) {
 		}
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
-			b.implies(v, b.podVertex(i))
+			if mayRun(b.pods[i]) {
+				b.implies(v, b.podVertex(i))
+			}
 		}
 	}
 }

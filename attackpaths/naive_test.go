@@ -366,6 +366,9 @@ func (n *naive) withoutRights() {
 }
 
 func (n *naive) stealPod(node inventory.Node, p *inventory.Pod) {
+	if p.Ended && (p.Workload == inventory.Workload{}) {
+		return
+	}
 	if p.Mirror || p.Placement.Pinned() || p.Workload.Resource == "daemonsets" || (p.Workload == inventory.Workload{} && p.Node != "") {
 		return
 	}
@@ -393,6 +396,7 @@ func (n *naive) mints(p *inventory.Pod) bool {
 }
 
 func (n *naive) pod(p *inventory.Pod) {
+	n.id(podHolding(p)) // a start, whether something leads to it or not
 	of := n.tokenOf(accountOfPod(p), p.Node)
 	ours := slices.Contains(p.Audiences, "")
 	if !p.Mirror && len(p.Audiences) > 0 {
@@ -410,12 +414,14 @@ func (n *naive) pod(p *inventory.Pod) {
 	if p.Node == "" {
 		return
 	}
-	n.step(1, false, podHolding(p), nodeHolding(p.Node))
-	if len(p.Escapes) > 0 {
+	if !p.Ended {
+		n.step(1, false, podHolding(p), nodeHolding(p.Node))
+	}
+	if len(p.Escapes) > 0 && !p.Ended {
 		n.step(1, p.Escapes[0].DependsOn != "", nodeHolding(p.Node), podHolding(p))
 	}
 	if !p.Mirror && len(p.Audiences) > 0 {
-		n.step(1, !ours, of, nodeHolding(p.Node))
+		n.step(1, !ours || p.Ended, of, nodeHolding(p.Node))
 	}
 	if n.mints(p) {
 		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, as(cred(p.Node)))

@@ -37,7 +37,7 @@ func (n *naive) singleRights() {
 	}
 	for _, node := range n.nodes {
 		for _, p := range n.pods {
-			if p.Node == node.Name {
+			if p.Node == node.Name && !p.Ended {
 				n.step(1, n.guarded(admissionv1.Connect, "", "nodes", "proxy", ""), podHolding(p),
 					n.right(ask{verbs: verbs("get", "create"), resource: "nodes", sub: "proxy", name: node.Name}))
 			}
@@ -254,7 +254,7 @@ func (n *naive) rightsOnContainers(ns string) {
 		connecting = verbs("create", "get")
 	}
 	for _, p := range n.pods {
-		if p.Namespace != ns {
+		if p.Namespace != ns || p.Ended { // no processes start
 			continue
 		}
 		on := func(verbs []string, sub string) fact {

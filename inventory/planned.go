@@ -33,7 +33,7 @@ func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 // Unbind makes a pod wait for a node, as the one that its controller makes for it when its node is gone.
 func (i *Inventory) Unbind(p *Pod) {
 	waiting := *p
-	waiting.Node, waiting.Planned = "", true
+	waiting.Node, waiting.Planned, waiting.Ended = "", true, false
 	if known := i.pods[p.Name]; known == nil {
 		i.share(&waiting)
 	}

@@ -17,6 +17,8 @@ type Pod struct {
 	Node string
 	// Planned is true for a pod that no scheduler has bound yet and that was not read from a cluster.
 	Planned bool
+	// Ended is true for a pod whose containers have ended for good: no processes are in it, and none start.
+	Ended bool
 	// Placement says to which nodes the scheduler may bind the pod.
 	Placement Placement
 	*Template
@@ -76,8 +78,13 @@ func (w Workload) String() string {
 func newPod(pod *corev1.Pod) *Pod {
 	return &Pod{
 		Name: Name{intern(pod.Namespace), pod.Name}, Node: intern(pod.Spec.NodeName),
-		Placement: placementOf(&pod.Spec), Template: newTemplate(pod),
+		Ended: Ended(pod), Placement: placementOf(&pod.Spec), Template: newTemplate(pod),
 	}
+}
+
+// Ended reports whether the containers of a pod have ended for good.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 func newTemplate(pod *corev1.Pod) *Template {

@@ -59,7 +59,10 @@ type inventoryPodShape struct {
 		SecurityContext     *corev1.PodSecurityContext    `json:"securityContext"`
 		Resources           *corev1.ResourceRequirements  `json:"resources"`
 	} `json:"spec"`
-	Status podStatusShape `json:"status"`
+	Status struct {
+		podStatusShape
+		Phase corev1.PodPhase `json:"phase"`
+	} `json:"status"`
 }
 
 // inventoryContainerShape is a container with its rights over its host.
@@ -92,7 +95,7 @@ func (s *inventoryContainerShape) container() corev1.Container {
 }
 
 func (s *inventoryPodShape) object() apiObject {
-	base := &podShape{Status: s.Status}
+	base := &podShape{Status: s.Status.podStatusShape}
 	base.Metadata.identity, base.Metadata.Annotations = s.Metadata.identity, s.Metadata.Annotations
 	base.Spec.NodeName = s.Spec.NodeName
 	base.Spec.ServiceAccountName, base.Spec.ServiceAccount = s.Spec.ServiceAccountName, s.Spec.ServiceAccount
@@ -110,7 +113,7 @@ func (s *inventoryPodShape) object() apiObject {
 		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: c})
 	}
 	pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations = s.Spec.NodeSelector, s.Spec.Affinity, s.Spec.Tolerations
-	pod.Spec.Resources = s.Spec.Resources
+	pod.Spec.Resources, pod.Status.Phase = s.Spec.Resources, s.Status.Phase
 	pod.Spec.HostPID, pod.Spec.HostNetwork, pod.Spec.SecurityContext = s.Spec.HostPID, s.Spec.HostNetwork, s.Spec.SecurityContext
 	return pod
 }

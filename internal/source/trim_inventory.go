@@ -106,6 +106,10 @@ func restorePod(pod *corev1.Pod) func() {
 			labels[key] = value
 		}
 	}
+	var ended corev1.PodPhase
+	if inventory.Ended(pod) {
+		ended = pod.Status.Phase
+	}
 	owner := metav1.GetControllerOf(pod)
 	kept := corev1.PodSpec{
 		NodeSelector: pod.Spec.NodeSelector, Tolerations: pod.Spec.Tolerations,
@@ -142,6 +146,7 @@ func restorePod(pod *corev1.Pod) func() {
 				APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, Controller: &yes,
 			}}
 		}
+		pod.Status.Phase = ended
 		s := &pod.Spec
 		s.NodeSelector, s.Tolerations, s.HostPID, s.HostNetwork = kept.NodeSelector, kept.Tolerations, kept.HostPID, kept.HostNetwork
 		s.SecurityContext, s.Affinity = kept.SecurityContext, kept.Affinity
