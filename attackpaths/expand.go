@@ -35,32 +35,14 @@ const (
 // expandNode gives everything that is on the disk and in the memory of a node.
 func (b *builder) expandNode(v vertex, k key) {
 	b.implies(v, b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + k.name}))
-	admin := b.vertex(key{kind: isClusterAdmin})
 	for _, i := range b.podsOn[k.name] {
 		p := b.pods[i]
 		if mayRun(p) {
 			b.step(PodOnNode, v, b.podVertex(i), i, "")
 		}
 		b.mounted(PodTokenOnNode, v, p, i)
-		switch p.ControlPlane {
-		case "kube-apiserver", "etcd", "kube-controller-manager":
-			b.step(ControlPlaneNode, v, admin, i, "")
-		case "kube-scheduler":
-			b.step(ControlPlaneNode, v, b.vertex(key{kind: isUser, name: "system:kube-scheduler"}), i, "")
-		}
 	}
-	if b.isControlPlane(k.name) {
-		b.step(ControlPlaneNode, v, admin, -1, "whether the control plane runs on the node, as its label says")
-	}
-}
-
-func (b *builder) isControlPlane(node string) bool {
-	i, found := slices.BinarySearchFunc(b.nodes, node, func(n inventory.Node, name string) int { return compareStrings(n.Name, name) })
-	if !found {
-		return false
-	}
-	_, labeled := b.nodes[i].Labels["node-role.kubernetes.io/control-plane"]
-	return labeled
+	b.controlPlane(v, k.name)
 }
 
 // mounted adds steps to the accounts whose tokens a pod has.
@@ -239,6 +221,7 @@ func (b *builder) expandNamespace(v vertex, k key) {
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: name}), -1, guards(usesSecret, name))
 	}
 	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(k.name))
+	b.mountsClaims(v, k.name, guards(mountsClaim, ""))
 	b.together(VolumeControl, b.fact(everyNode, ""), allOf(b.volumeCondition(k.name), guards(mountsClaim, "")), v,
 		b.rightVertex(createVolumes, "", ""), b.rightVertex(createClaims, k.name, ""))
 }
@@ -302,11 +285,8 @@ func (b *builder) expandPod(v vertex) {
 	for _, secret := range t.secrets {
 		b.step(PodSecret, v, secret, i, bound(p))
 	}
-	if len(p.Escapes) > 0 && p.Node != "" && mayRun(p) {
-		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), i, p.Escapes[0].DependsOn)
-	}
-	if len(p.Escapes) > 0 && p.Planned {
-		b.escapePlanned(v, i)
+	if mayRun(p) {
+		b.escapes(v, i)
 	}
 }
 

@@ -132,7 +132,7 @@ func (b *builder) exists(r right, namespace, name string) bool {
 		return true // it can be created under that name
 	case createToken:
 		return slices.Contains(b.accountNames[namespace], name) // it can be created
-	case patchPods, execPods, attachPods, addContainers:
+	case patchPods, execPods, attachPods, addContainers, readPodLogs:
 		return b.has(key{kind: isPod, namespace: namespace, name: name})
 	case labelNamespaces:
 		return namespace == name

@@ -76,6 +76,13 @@ func (b *builder) expandFact(v vertex, k key) {
 		for _, name := range b.missingAccounts(k.namespace) {
 			b.implies(v, b.newAccount(k.namespace, name))
 		}
+	case keysOnNode:
+		b.controlPlane(v, k.namespace)
+	case mountedOnNode:
+		b.mountedOn(v, k.namespace)
+	case claimedVolume:
+		namespace, name, _ := strings.Cut(k.namespace, "/")
+		b.expandClaim(v, inventory.Name{Namespace: namespace, Name: name})
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
 			if mayRun(b.pods[i]) {
@@ -124,11 +131,7 @@ func (b *builder) level(namespace string) psa.Level {
 // volumeCondition is what else decides about a pod that mounts a volume of its host. Pod
 // Security does not look at persistent volumes, but restricted pods do not run as root.
 func (b *builder) volumeCondition(namespace string) string {
-	user := ""
-	if b.level(namespace) == psa.LevelRestricted {
-		user = "what a user other than root can do there"
-	}
-	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), user)
+	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), b.otherUser(namespace))
 }
 
 // guards names the webhooks, and the policies that are not evaluated, that are asked about a

@@ -332,9 +332,7 @@ func (n *naive) level(ns string) podsecurity.Level {
 func (n *naive) withoutRights() {
 	for _, node := range n.nodes {
 		n.step(0, false, cred(node.Name), nodeHolding(node.Name))
-		if _, ok := node.Labels["node-role.kubernetes.io/control-plane"]; ok {
-			n.step(1, true, clusterAdmin, nodeHolding(node.Name))
-		}
+		n.labelledControlPlane(node)
 		for _, p := range n.pods {
 			n.stealPod(node, p)
 		}
@@ -417,8 +415,8 @@ func (n *naive) pod(p *inventory.Pod) {
 	if !p.Ended {
 		n.step(1, false, podHolding(p), nodeHolding(p.Node))
 	}
-	if len(p.Escapes) > 0 && !p.Ended {
-		n.step(1, p.Escapes[0].DependsOn != "", nodeHolding(p.Node), podHolding(p))
+	if !p.Ended {
+		n.escapes(p)
 	}
 	if !p.Mirror && len(p.Audiences) > 0 {
 		n.step(1, !ours || p.Ended, of, nodeHolding(p.Node))
@@ -426,12 +424,5 @@ func (n *naive) pod(p *inventory.Pod) {
 	if n.mints(p) {
 		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, as(cred(p.Node)))
 	}
-	if p.Mirror {
-		switch p.ControlPlane {
-		case "kube-apiserver", "etcd", "kube-controller-manager":
-			n.step(1, false, clusterAdmin, nodeHolding(p.Node))
-		case "kube-scheduler":
-			n.step(1, false, user("system:kube-scheduler"), nodeHolding(p.Node))
-		}
-	}
+	n.controlPlanePod(p)
 }

@@ -42,6 +42,8 @@ const (
 	createClaims
 	createVolumes
 	proxyNodes
+	readNodeLogs
+	readPodLogs
 	labelNamespaces
 	readSigningRequests
 	writeMutatingWebhooks
@@ -140,6 +142,8 @@ var requestKinds = [rightCount]requestKind{
 	createClaims:                 {verbs: create, resource: "persistentvolumeclaims", namespaced: true, unnamed: true},
 	createVolumes:                {verbs: create, resource: "persistentvolumes", unnamed: true},
 	proxyNodes:                   {verbs: []string{"get", "create"}, resource: "nodes", subresource: "proxy"},
+	readNodeLogs:                 {verbs: []string{"get"}, resource: "nodes", subresource: "log"},
+	readPodLogs:                  {verbs: []string{"get"}, resource: "pods", subresource: "log", namespaced: true},
 	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
 	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},
 	readSigningRequests:          {verbs: read, group: certG, resource: "certificatesigningrequests"},

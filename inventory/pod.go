@@ -36,13 +36,17 @@ type Template struct {
 	// Secrets are the secrets of the pod's namespace whose content the containers see,
 	// sorted, each once. PullSecrets are used by the kubelet for the pod.
 	Secrets, PullSecrets []string
-	// Escapes are the ways from the containers to the node, the certain ones first.
+	// Escapes are the ways from the containers to the node, the certain ones first. See also [Pod.WaysOut].
 	Escapes []Escape
+	// HostPathsNotFollowed are the mounted folders of the host of which it is not known what they give.
+	HostPathsNotFollowed []string
 	// Workload is the controller that replaces the pod; zero if there is none.
 	Workload Workload
 	// ControlPlane is the component of the control plane that the pod runs:
 	// kube-apiserver, etcd, kube-controller-manager, kube-scheduler. Empty for others.
 	ControlPlane string
+	// ControlPlaneDependsOn is what else decides whether the node has the control plane's credentials because of the pod.
+	ControlPlaneDependsOn string
 	// Ephemeral is true for pods to which containers were added.
 	Ephemeral bool
 	// Fields are where the spec gives Audiences, Secrets, PullSecrets and Escapes, and how to take
@@ -53,6 +57,8 @@ type Template struct {
 	// Controller is the owner of a pod that is not made by a workload of Kubernetes, as "KIND NAME";
 	// empty if there is none.
 	Controller string
+
+	claims []claimMount
 
 	// id is the same for equal templates, and pods counts those that share this one.
 	id   string
@@ -101,21 +107,9 @@ func newTemplate(pod *corev1.Pod) *Template {
 	if owner := metav1.GetControllerOfNoCopy(&pod.ObjectMeta); owner != nil && t.Workload == (Workload{}) {
 		t.Controller = intern(owner.Kind + " " + owner.Name)
 	}
-	if t.Mirror && pod.Namespace == metav1.NamespaceSystem {
-		t.ControlPlane = controlPlaneComponent(pod)
-	}
+	t.controlPlane(pod)
+	t.claims, t.HostPathsNotFollowed = claimMounts(pod), notFollowed(&pod.Spec)
 	return t
-}
-
-// controlPlaneComponent recognizes the static pods that kubeadm and what follows it write:
-// by the label component, or by the name before the node's.
-func controlPlaneComponent(pod *corev1.Pod) string {
-	for _, component := range [...]string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"} {
-		if pod.Labels["component"] == component || strings.HasPrefix(pod.Name, component+"-") {
-			return component
-		}
-	}
-	return ""
 }
 
 // mounts collects the tokens and secrets that the containers see.

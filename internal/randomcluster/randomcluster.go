@@ -110,6 +110,7 @@ func New(seed uint64) *Cluster {
 	if rc.chance(2) {
 		rc.add(rc.persistentVolume())
 	}
+	rc.addHostVolumes()
 	for range 1 + rc.IntN(5) {
 		rc.add(rc.pod())
 	}
@@ -217,6 +218,9 @@ func (rc *Cluster) pod() *corev1.Pod {
 	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 	if !rc.chance(5) {
 		p.Spec.NodeName = pick(rc, randomNodes)
+	}
+	if rc.runs.chance(4) {
+		rc.mountHost(p)
 	}
 	if rc.runs.chance(6) {
 		p.Status.Phase = pick(rc.runs, []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed})

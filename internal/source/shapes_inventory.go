@@ -14,6 +14,8 @@ func inventoryShape(k kind) shape {
 		return &inventoryPodShape{}
 	case kindNode:
 		return &inventoryNodeShape{}
+	case kindPersistentVolume:
+		return &inventoryVolumeShape{}
 	case kindServiceAccount:
 		return &inventoryServiceAccountShape{}
 	case kindNamespace:
@@ -56,6 +58,8 @@ type inventoryPodShape struct {
 		Tolerations         []corev1.Toleration           `json:"tolerations"`
 		HostPID             bool                          `json:"hostPID"`
 		HostNetwork         bool                          `json:"hostNetwork"`
+		HostUsers           *bool                         `json:"hostUsers"`
+		RuntimeClassName    *string                       `json:"runtimeClassName"`
 		SecurityContext     *corev1.PodSecurityContext    `json:"securityContext"`
 		Resources           *corev1.ResourceRequirements  `json:"resources"`
 	} `json:"spec"`
@@ -74,6 +78,10 @@ type inventoryContainerShape struct {
 		Requests corev1.ResourceList `json:"requests"`
 	} `json:"resources"`
 	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
+	// Image, Command and Args tell components of the control plane. They are not kept.
+	Image   string   `json:"image"`
+	Command []string `json:"command"`
+	Args    []string `json:"args"`
 }
 
 func (s *inventoryContainerShape) container() corev1.Container {
@@ -91,6 +99,7 @@ func (s *inventoryContainerShape) container() corev1.Container {
 	}
 	c.SecurityContext, c.VolumeMounts = s.SecurityContext, s.VolumeMounts
 	c.Resources.Requests, c.RestartPolicy = s.Resources.Requests, s.RestartPolicy
+	c.Image, c.Command, c.Args = s.Image, s.Command, s.Args
 	return c
 }
 
@@ -113,6 +122,7 @@ func (s *inventoryPodShape) object() apiObject {
 		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: c})
 	}
 	pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations = s.Spec.NodeSelector, s.Spec.Affinity, s.Spec.Tolerations
+	pod.Spec.HostUsers, pod.Spec.RuntimeClassName = s.Spec.HostUsers, s.Spec.RuntimeClassName
 	pod.Spec.Resources, pod.Status.Phase = s.Spec.Resources, s.Status.Phase
 	pod.Spec.HostPID, pod.Spec.HostNetwork, pod.Spec.SecurityContext = s.Spec.HostPID, s.Spec.HostNetwork, s.Spec.SecurityContext
 	return pod
@@ -136,6 +146,22 @@ func (s *inventoryNodeShape) object() apiObject {
 	node.Spec.Taints, node.Status.Allocatable = s.Spec.Taints, s.Status.Allocatable
 	node.Status.NodeInfo.KubeletVersion = s.Status.NodeInfo.KubeletVersion
 	return node
+}
+
+// inventoryVolumeShape has the fields of persistentVolumeShape, and those that an inventory needs.
+type inventoryVolumeShape struct {
+	Metadata identity `json:"metadata"`
+	Spec     struct {
+		persistentVolumeSpecShape
+		NodeAffinity *corev1.VolumeNodeAffinity `json:"nodeAffinity"`
+	} `json:"spec"`
+}
+
+func (s *inventoryVolumeShape) object() apiObject {
+	base := &persistentVolumeShape{Metadata: s.Metadata, Spec: s.Spec.persistentVolumeSpecShape}
+	pv := base.object().(*corev1.PersistentVolume)
+	pv.Spec.NodeAffinity = s.Spec.NodeAffinity
+	return pv
 }
 
 type inventoryServiceAccountShape struct {
