@@ -34,10 +34,11 @@ type builder struct {
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
 	// claimed are the volumes of nodes by their claims, and claimsIn these by namespace.
-	claimed  map[inventory.Name]inventory.Volume
-	claimsIn map[string][]inventory.Name
-	labels   map[string]map[string]string // of namespaces
-	covered  map[coveringKey][]*inventory.Admission
+	claimed     map[inventory.Name]inventory.Volume
+	claimsIn    map[string][]inventory.Name
+	labels      map[string]map[string]string // of namespaces
+	terminating map[string]bool
+	covered     map[coveringKey][]*inventory.Admission
 	// guardTexts say what else decides about writes, and split which namespaces are several vertices.
 	guardTexts map[guardKey]string
 	split      map[string]bool
@@ -73,7 +74,8 @@ func newBuilder(c *Cluster) *builder {
 		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
-		roleRights: map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
+		terminating: map[string]bool{},
+		roleRights:  map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{}, rulesOf: map[*scopedAccount][]scopeRules{},
@@ -142,7 +144,7 @@ func (b *builder) collect() {
 		known[ns] = true
 	}
 	for _, n := range o.namespaces {
-		known[n.Name], b.labels[n.Name] = true, n.Labels
+		known[n.Name], b.labels[n.Name], b.terminating[n.Name] = true, n.Labels, n.Terminating
 	}
 	b.nodes, b.pods, b.admission = slices.Clone(o.nodes), o.pods, o.admission
 	accounts := map[inventory.Name]bool{}

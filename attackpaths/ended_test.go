@@ -46,3 +46,21 @@ func reaches(t *testing.T, g *attackpaths.Graph, start, to attackpaths.Holding) 
 	t.Helper()
 	return slices.ContainsFunc(from(t, g, start).Reached, func(r attackpaths.Reached) bool { return r.Holding == to })
 }
+
+// In a namespace that terminates, no pods are created, whatever creates them.
+func TestNamespacesThatTerminate(t *testing.T) {
+	for _, phase := range []string{"Active", "Terminating"} {
+		c := newCluster()
+		ending := strings.Replace(namespace("tools", ""), "metadata:", "status: {phase: "+phase+"}\nmetadata:", 1)
+		parse(t, c, node("n1")+namespace("shop", "")+ending+account("shop", "web")+account("tools", "admin")+
+			role("r", "tools", "shop/web", "create pods@", "create deployments@apps", "patch statefulsets@apps", "update cronjobs@batch"))
+		g := graphOf(t, c)
+		for _, to := range []attackpaths.Holding{
+			{Kind: attackpaths.Namespace, Name: "tools"}, {Kind: attackpaths.ServiceAccount, Namespace: "tools", Name: "admin"}, nodeN1,
+		} {
+			if got := reaches(t, g, accountWeb, to); got != (phase == "Active") {
+				t.Errorf("%s: %s is reached: %v", phase, to, got)
+			}
+		}
+	}
+}

@@ -302,7 +302,11 @@ func (b *builder) guardsOfPods(r right) func(namespace string) string {
 	}
 }
 
+// createsPods gives the namespace to who has pods created in it. In one that terminates, the API server creates nothing.
 func (b *builder) createsPods(v vertex, namespace string, r right) {
+	if b.terminating[namespace] {
+		return
+	}
 	b.step(PodCreate, v, b.namespaceVertex(namespace, r), -1, b.podGuards(r, namespace))
 }
 
@@ -320,7 +324,7 @@ func (b *builder) changesPods(v vertex, k key) {
 // admits is the vertex that has to be reached so that Pod Security lets a pod be changed; none
 // if it lets it anyway. Ways out of containers are what each level but privileged refuses.
 func (b *builder) admits(p *inventory.Pod) vertex {
-	if len(p.Escapes) == 0 {
+	if len(p.Escapes) == 0 && !p.HostPath {
 		return none
 	}
 	return b.privileged(p.Namespace)
@@ -328,6 +332,9 @@ func (b *builder) admits(p *inventory.Pod) vertex {
 
 // changesTemplates gives the pods that are made from templates which a right lets be changed.
 func (b *builder) changesTemplates(v vertex, k key, r right) {
+	if b.terminating[k.namespace] {
+		return
+	}
 	kind := &requestKinds[r]
 	found := slices.ContainsFunc(b.podsIn[k.namespace], func(i int32) bool {
 		w := b.pods[i].Workload

@@ -30,6 +30,7 @@ type naive struct {
 	nodes      []inventory.Node
 	pods       []*inventory.Pod
 	namespaces map[string]map[string]string
+	ending     map[string]bool // namespaces
 	accounts   map[inventory.Name]bool
 	secrets    map[inventory.Name]inventory.Secret
 
@@ -172,6 +173,7 @@ func (n *naive) universe() {
 	i := n.c.Inventory
 	n.pods, n.bindings = i.Pods(), n.c.RBAC.Bindings()
 	n.namespaces, n.accounts, n.secrets = map[string]map[string]string{}, map[inventory.Name]bool{}, map[inventory.Name]inventory.Secret{}
+	n.ending = map[string]bool{}
 	n.users, n.groups = map[string]bool{}, map[string]bool{}
 	known := func(ns string) {
 		if _, ok := n.namespaces[ns]; !ok {
@@ -179,7 +181,7 @@ func (n *naive) universe() {
 		}
 	}
 	for _, ns := range i.Namespaces() {
-		n.namespaces[ns.Name] = ns.Labels
+		n.namespaces[ns.Name], n.ending[ns.Name] = ns.Labels, ns.Terminating
 	}
 	for _, a := range i.ServiceAccounts() {
 		known(a.Namespace)

@@ -190,6 +190,9 @@ func (n *naive) rightsOnPods(ns string) {
 		{"batch", "jobs"},
 		{"batch", "cronjobs"},
 	} {
+		if n.ending[ns] {
+			break
+		}
 		made, guarded := n.newPods(ns, inventory.Write{Operation: admissionv1.Create, Group: w.group, Resource: w.resources})
 		n.step(1, guarded, made, n.right(ask{verbs: creating, group: w.group, resource: w.resources, ns: ns}))
 		if w.resources == "pods" || w.resources == "jobs" {
@@ -263,7 +266,7 @@ func (n *naive) rightsOnContainers(ns string) {
 		}
 		// Pod Security looks at the whole pod when its image or its containers change.
 		var admitted []fact
-		if len(p.Escapes) > 0 {
+		if len(p.Escapes) > 0 || p.HostPath {
 			admitted = append(admitted, fact{privileged, ns, ""})
 		}
 		if !p.Mirror {

@@ -37,7 +37,10 @@ func TestWaysOutBehindClaims(t *testing.T) {
 			rule: "a part of it", mount: "subPath: etc", volume: forData("hostPath: {path: /}"), claim: "data=pv",
 			means: "container c mounts /etc of its node (claim data)",
 		},
-		{rule: "a claim that a volume names", volume: forData(etc), claim: "data=", means: "container c mounts /etc of its node (claim data)"},
+		{
+			rule: "a claim that a volume names", volume: forData(etc), claim: "data=",
+			means: "container c mounts /etc of its node (claim data)",
+		},
 		{
 			rule: "a volume that a claim names", volume: "{" + etc + "}", claim: "data=pv",
 			means: "container c mounts /etc of its node (claim data)",

@@ -44,6 +44,8 @@ type Node struct {
 type Namespace struct {
 	Name   string
 	Labels map[string]string
+	// Terminating is true for a namespace that is being deleted: the API server creates nothing in it.
+	Terminating bool
 }
 
 // Secret is a secret without its data.
@@ -121,7 +123,12 @@ func (i *Inventory) SetNode(node *corev1.Node) {
 
 // SetNamespace adds a namespace, or replaces the one of the same name.
 func (i *Inventory) SetNamespace(namespace *corev1.Namespace) {
-	i.namespaces[namespace.Name] = Namespace{Name: namespace.Name, Labels: namespace.Labels}
+	i.namespaces[namespace.Name] = Namespace{Name: namespace.Name, Labels: namespace.Labels, Terminating: Terminating(namespace)}
+}
+
+// Terminating reports whether a namespace is being deleted.
+func Terminating(namespace *corev1.Namespace) bool {
+	return !namespace.DeletionTimestamp.IsZero() || namespace.Status.Phase == corev1.NamespaceTerminating
 }
 
 // SetServiceAccount adds a service account.

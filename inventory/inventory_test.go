@@ -101,7 +101,8 @@ func TestEscapes(t *testing.T) {
 		},
 		{rule: "a part of a volume", spec: hostPath("/var", ", subPath: cache")},
 		{
-			rule: "the kubelet's key", spec: hostPath("/var/lib/kubelet/pki", ""), means: "container c mounts /var/lib/kubelet/pki of its node",
+			rule: "the kubelet's key", spec: hostPath("/var/lib/kubelet/pki", ""),
+			means: "container c mounts /var/lib/kubelet/pki of its node",
 		},
 		{
 			rule: "the kubelet's key, read only", spec: hostPath("/var/lib/kubelet/pki", ", readOnly: true"),
@@ -111,11 +112,13 @@ func TestEscapes(t *testing.T) {
 			rule: "a part of a volume that a variable names, of data", spec: hostPath("/usr/share/zoneinfo", ", subPathExpr: $(X)"),
 		},
 		{
-			rule: "a privileged container in a user namespace", spec: `{hostUsers: false, containers: [{name: c, securityContext: {privileged: true}}]}`,
+			rule:  "a privileged container in a user namespace",
+			spec:  `{hostUsers: false, containers: [{name: c, securityContext: {privileged: true}}]}`,
 			means: "container c is privileged", dependsOn: "what root in the pod's own user namespace can do there",
 		},
 		{
-			rule: "a privileged container in a sandbox", spec: `{runtimeClassName: kata-qemu, containers: [{name: c, securityContext: {privileged: true}}]}`,
+			rule:  "a privileged container in a sandbox",
+			spec:  `{runtimeClassName: kata-qemu, containers: [{name: c, securityContext: {privileged: true}}]}`,
 			means: "container c is privileged", dependsOn: "what the sandbox of the pod's runtime class lets through",
 		},
 		{
@@ -251,7 +254,7 @@ func TestControlPlanePods(t *testing.T) {
 		},
 		"a pod by its arguments": {in("kube-system", "x", "", false), of(`args: [hyperkube, kube-scheduler]`), "kube-scheduler", ""},
 		"a pod by its image": {
-			in("kube-system", "x", "", false), of(`image: "registry.k8s.io/kube-controller-manager:v1.37.1"`), "kube-controller-manager", "",
+			in("kube-system", "x", "", false), of(`image: "example.com/kube-controller-manager:v1.37.1"`), "kube-controller-manager", "",
 		},
 		"an image with a digest":       {in("kube-system", "x", "", false), of(`image: "r.example.com:5000/etcd@sha256:aa"`), "etcd", ""},
 		"an image of a platform":       {in("kube-system", "x", "", false), of(`image: "kube-apiserver-amd64:v1"`), "kube-apiserver", ""},

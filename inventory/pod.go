@@ -38,6 +38,8 @@ type Template struct {
 	Secrets, PullSecrets []string
 	// Escapes are the ways from the containers to the node, the certain ones first. See also [Pod.WaysOut].
 	Escapes []Escape
+	// HostPath is true for pods with a folder of the host, whatever it gives: levels of Pod Security refuse each.
+	HostPath bool
 	// HostPathsNotFollowed are the mounted folders of the host of which it is not known what they give.
 	HostPathsNotFollowed []string
 	// Workload is the controller that replaces the pod; zero if there is none.
@@ -107,6 +109,7 @@ func newTemplate(pod *corev1.Pod) *Template {
 	if owner := metav1.GetControllerOfNoCopy(&pod.ObjectMeta); owner != nil && t.Workload == (Workload{}) {
 		t.Controller = intern(owner.Kind + " " + owner.Name)
 	}
+	t.HostPath = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
 	t.controlPlane(pod)
 	t.claims, t.HostPathsNotFollowed = claimMounts(pod), notFollowed(&pod.Spec)
 	return t

@@ -11,7 +11,11 @@ func (t *Template) appendID(id []byte, namespace string) []byte {
 	if t.Ephemeral {
 		flags += "ephemeral"
 	}
-	id = appendText(id, namespace, t.ServiceAccount, flags, t.ControlPlane, t.ControlPlaneDependsOn, t.Workload.Group, t.Workload.Resource, t.Workload.Name)
+	if t.HostPath {
+		flags += " host path"
+	}
+	id = appendText(id, namespace, t.ServiceAccount, flags, t.ControlPlane, t.ControlPlaneDependsOn)
+	id = appendText(id, t.Workload.Group, t.Workload.Resource, t.Workload.Name)
 	for _, list := range [...][]string{t.Audiences, t.Secrets, t.PullSecrets, t.HostPathsNotFollowed} {
 		id = binary.AppendUvarint(id, uint64(len(list)))
 		id = appendText(id, list...)

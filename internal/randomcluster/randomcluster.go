@@ -181,6 +181,9 @@ func (rc *Cluster) namespace(name string) *corev1.Namespace {
 	if rc.chance(3) {
 		ns.Labels["env"] = "prod"
 	}
+	if rc.runs.chance(12) {
+		ns.Status.Phase = corev1.NamespaceTerminating
+	}
 	return ns
 }
 

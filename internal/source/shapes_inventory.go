@@ -176,11 +176,17 @@ func (s *inventoryServiceAccountShape) object() apiObject {
 }
 
 type namespaceShape struct {
-	Metadata labelledIdentity `json:"metadata"`
+	Metadata struct {
+		labelledIdentity
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Status corev1.NamespaceStatus `json:"status"`
 }
 
 func (s *namespaceShape) object() apiObject {
-	return &corev1.Namespace{ObjectMeta: s.Metadata.object()}
+	namespace := &corev1.Namespace{ObjectMeta: s.Metadata.labelledIdentity.object(), Status: s.Status}
+	namespace.DeletionTimestamp = s.Metadata.DeletionTimestamp
+	return namespace
 }
 
 // secretShape has no field for the data.

@@ -18,7 +18,11 @@ func trimInventory(o apiObject) {
 	case *corev1.Namespace:
 		meta := named(&o.ObjectMeta)
 		meta.Labels = o.Labels
-		*o = corev1.Namespace{ObjectMeta: meta}
+		status := corev1.NamespaceStatus{}
+		if inventory.Terminating(o) {
+			status.Phase = corev1.NamespaceTerminating
+		}
+		*o = corev1.Namespace{ObjectMeta: meta, Status: status}
 	case *corev1.Secret:
 		meta := named(&o.ObjectMeta)
 		if account, ok := o.Annotations[corev1.ServiceAccountNameKey]; ok {
@@ -142,10 +146,10 @@ func restorePod(pod *corev1.Pod) func() {
 			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
 		}}
 	}
-	mounted, counting := mountedVolumes(&pod.Spec), map[string]bool{}
+	counting := map[string]bool{}
 	for _, v := range pod.Spec.Volumes {
 		counting[v.Name] = v.HostPath != nil || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-		if v.HostPath != nil && mounted[v.Name] {
+		if v.HostPath != nil {
 			kept.Volumes = append(kept.Volumes, corev1.Volume{
 				Name: v.Name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.HostPath.Path}},
 			})
@@ -191,26 +195,6 @@ func restorePod(pod *corev1.Pod) func() {
 			s.Resources = &corev1.ResourceRequirements{Requests: requests} // of the whole pod
 		}
 	}
-}
-
-// mountedVolumes are the names of the volumes that containers mount.
-func mountedVolumes(spec *corev1.PodSpec) map[string]bool {
-	names := map[string]bool{}
-	add := func(mounts []corev1.VolumeMount) {
-		for _, m := range mounts {
-			names[m.Name] = true
-		}
-	}
-	for i := range spec.InitContainers {
-		add(spec.InitContainers[i].VolumeMounts)
-	}
-	for i := range spec.Containers {
-		add(spec.Containers[i].VolumeMounts)
-	}
-	for i := range spec.EphemeralContainers {
-		add(spec.EphemeralContainers[i].VolumeMounts)
-	}
-	return names
 }
 
 // containersOf keeps the containers that have rights over their host. Volumes are those of which mounts count.
