@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -139,13 +140,13 @@ func compileScope(o *object) *scope {
 
 // leavesOpen says what does not hold the accounts of an enforced scope to their node; empty if there is nothing.
 func leavesOpen(spec *v1alpha1.NodeScopeSpec) string {
-	warnings := nodescope.Warnings(spec)
+	warnings := attackpaths.ScopeWarnings(spec)
 	if spec.Mode != v1alpha1.Enforce || len(warnings) == 0 {
 		return ""
 	}
 	const named = 3 // of which the messages fit into a condition and an event
 	text := "; but "
-	for i, h := range warnings {
+	for i, w := range warnings {
 		if i == named {
 			text += fmt.Sprintf("; and %d more", len(warnings)-named)
 			break
@@ -153,7 +154,7 @@ func leavesOpen(spec *v1alpha1.NodeScopeSpec) string {
 		if i > 0 {
 			text += "; "
 		}
-		text += h.Message
+		text += w.Message
 	}
 	return clipped(text)
 }

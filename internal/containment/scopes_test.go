@@ -216,14 +216,18 @@ func TestTheStatusSaysWhatAScopeLeavesOpen(t *testing.T) {
 		many[i] = "serviceaccounts/token"
 	}
 	c.put(scopePath("observes"), open(v1alpha1.Observe, v1alpha1.Allow, "serviceaccounts/token"))
-	c.put(scopePath("held"), open(v1alpha1.Enforce, v1alpha1.Deny, "pods"))
+	c.put(scopePath("held"), open(v1alpha1.Enforce, v1alpha1.Deny, "events"))
+	c.put(scopePath("pods"), open(v1alpha1.Enforce, v1alpha1.Deny, "pods", "pods/exec"))
 	c.put(scopePath("open"), open(v1alpha1.Enforce, v1alpha1.Allow, "serviceaccounts/token"))
 	c.put(scopePath("wide-open"), open(v1alpha1.Enforce, v1alpha1.Allow, many...))
 	follow(t, c, containment.Options{})
 	for name, want := range map[string]string{
 		"observes": "the servers use this generation", "held": "the servers use this generation",
-		"open": "the servers use this generation; but anywhere[0] lets the account create tokens, and nothing requires that they " +
-			"are bound to a pod on its node: such a token can name another node; what no rule names is not held to the node",
+		"open": "the servers use this generation; but anywhere[0] lets the account create serviceaccounts/token: a right to create " +
+			"serviceaccounts/token gives the account; such a token can name another node; what no rule names is not held to the node",
+		"pods": "the servers use this generation; but anywhere[0] lets the account create pods: who creates pods in a namespace uses " +
+			"its service accounts, secrets and, unless Pod Security forbids it, nodes; anywhere[1] lets the account create " +
+			"pods/exec: a right to exec into a pod, or to add a container to it, controls its processes",
 	} {
 		eventually(t, name+" says "+want, func() bool { return c.message(scopePath(name)) == want })
 	}

@@ -345,6 +345,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(admissionOf("yes")+document("no")+admissionOf("no")), 5)
 	f.Add([]byte(`{"a":[}`), 2)
 	f.Add([]byte("{\"a\":\"\\u0000\"}{}"), 3)
+	oddAccessReviews().seed(func(document []byte) { f.Add(document, 64) })
 	f.Fuzz(func(t *testing.T, input []byte, chunk int) {
 		if chunk < 1 || chunk > 64 {
 			return
