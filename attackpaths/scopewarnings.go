@@ -10,6 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
 // The codes of warnings that are no techniques.
@@ -18,12 +19,15 @@ const (
 	ContainmentControl Code = "ContainmentControl"
 	// OtherwiseAllowed: what no rule of the NodeScope names passes.
 	OtherwiseAllowed Code = "OtherwiseAllowed"
+	// AggregatedAPI: another API server serves what a rule names, so that less passes than the rule says.
+	AggregatedAPI = Code(nodescope.ScopeAggregatedAPI)
 )
 
-// ScopeWarning is about a rule of a valid NodeScope that lets pass a right with which accounts leave their node.
+// ScopeWarning is about a rule of a valid NodeScope that lets pass a right with which accounts leave their node, or that
+// lets pass less than it says.
 type ScopeWarning struct {
 	// Code is the technique of attack paths for which the right is enough or a part, ContainmentControl for what
-	// changes NodeScopes, Quarantines and what asks about them, or OtherwiseAllowed.
+	// changes NodeScopes, Quarantines and what asks about them, OtherwiseAllowed, or AggregatedAPI.
 	Code Code `json:"code"`
 	// Rule is the rule: "anywhere[0]", or "otherwise".
 	Rule string `json:"rule"`
@@ -50,10 +54,9 @@ type leavingRight struct {
 }
 
 var (
-	change  = []string{"update", "patch", "delete", "deletecollection"}
-	define  = append([]string{"create"}, change...)
-	remove  = []string{"delete", "deletecollection"}
-	policyG = v1alpha1.GroupVersion().Group
+	change = []string{"update", "patch", "delete", "deletecollection"}
+	define = append([]string{"create"}, change...)
+	remove = []string{"delete", "deletecollection"}
 )
 
 const (
@@ -73,9 +76,9 @@ var stealing = []requestKind{
 
 // containing are the rights of ContainmentControl. No path follows them.
 var containing = []requestKind{
-	{verbs: define, group: policyG, resource: "nodescopes"},
-	{verbs: define, group: policyG, resource: "quarantines"},
-	{verbs: write, group: policyG, resource: "quarantines", subresource: "status"},
+	{verbs: define, group: v1alpha1.Group, resource: "nodescopes"},
+	{verbs: define, group: v1alpha1.Group, resource: "quarantines"},
+	{verbs: write, group: v1alpha1.Group, resource: "quarantines", subresource: "status"},
 	{verbs: change, group: admis, resource: "mutatingwebhookconfigurations"},
 	{verbs: change, group: admis, resource: "validatingwebhookconfigurations"},
 	{verbs: change, group: admis, resource: "validatingadmissionpolicies"},
@@ -108,14 +111,49 @@ func listLeavingRights() []leavingRight {
 	add(ContainmentControl, lifts, containing)
 	definitions := &requestKind{verbs: change, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}
 	for _, resource := range []string{"nodescopes", "quarantines"} {
-		all = append(all, leavingRight{ContainmentControl, lifts, definitions, change, "", resource + "." + policyG})
+		all = append(all, leavingRight{ContainmentControl, lifts, definitions, change, "", resource + "." + v1alpha1.Group})
 	}
 	return all
 }
 
 // ScopeWarnings returns the rules of a valid NodeScope that let pass a right with which its accounts leave their node,
-// whatever its mode and whatever RBAC grants: by rule, then by technique.
-func ScopeWarnings(spec *v1alpha1.NodeScopeSpec) []ScopeWarning {
+// whatever its mode and whatever RBAC grants: by rule, then by technique. Rules about versions that other API servers
+// serve come last; served is nil if these are not known.
+func ScopeWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) []ScopeWarning {
+	return append(leavingWarnings(spec), aggregatedWarnings(spec, served)...)
+}
+
+// aggregatedWarnings are about rules that rely on admission or on selectors where another API server serves what they name.
+func aggregatedWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) (all []ScopeWarning) {
+	add := func(field string, i int, groups, verbs []string) {
+		relies := slices.ContainsFunc(verbs, func(verb string) bool {
+			return slices.Contains([]string{"create", "list", "watch", "deletecollection", "*"}, verb)
+		})
+		versions := served.Among(groups)
+		if !relies || len(versions) == 0 {
+			return
+		}
+		texts := make([]string, len(versions))
+		for i, v := range versions {
+			texts[i] = v.String()
+		}
+		place := fmt.Sprintf("%s[%d]", field, i)
+		all = append(all, ScopeWarning{Code: AggregatedAPI, Rule: place, Message: place + " names what another API server serves (" +
+			strings.Join(texts, ", ") + "): there it lets no create, list, watch or deletion of a collection pass"})
+	}
+	for i, r := range spec.NamedAsNode {
+		add("namedAsNode", i, r.APIGroups, r.Verbs)
+	}
+	for i, r := range spec.SelectsNode {
+		add("selectsNode", i, r.APIGroups, r.Verbs)
+	}
+	for i, r := range spec.PodsOnNode {
+		add("podsOnNode", i, r.APIGroups, r.Verbs)
+	}
+	return all
+}
+
+func leavingWarnings(spec *v1alpha1.NodeScopeSpec) []ScopeWarning {
 	var all []ScopeWarning
 	for i, r := range spec.NamedAsNode {
 		all = append(all, ruleWarnings(spec, fmt.Sprintf("namedAsNode[%d]", i), func(l *leavingRight) []string {
@@ -260,6 +298,11 @@ func texts(rights []passedRight) []string {
 		last = verbs
 	}
 	return all
+}
+
+// AboutRights reports whether a warning is about certain rights, which roles may or may not grant.
+func (w *ScopeWarning) AboutRights() bool {
+	return w.Code != OtherwiseAllowed && w.Code != AggregatedAPI
 }
 
 // Granted lists what the rules of roles grant of the rights that a warning is about: "create pods". It is empty if they

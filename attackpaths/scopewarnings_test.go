@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
 // withoutRight are the techniques that no right of an account leads to, so that no rule of a NodeScope can let one pass.
@@ -30,7 +32,7 @@ func TestEachTechniqueGivesAWarning(t *testing.T) {
 	for _, r := range attackpaths.NeededRights() {
 		for _, verb := range r.Verbs {
 			spec := anywhere(v1alpha1.AnywhereRule{APIGroups: []string{r.Group}, Resources: []string{r.Path()}, Verbs: []string{verb}})
-			codes := codesOf(attackpaths.ScopeWarnings(spec))
+			codes := codesOf(attackpaths.ScopeWarnings(spec, nil))
 			for _, code := range r.Techniques {
 				if warned[code] = true; !slices.Contains(codes, code) {
 					t.Errorf("%s %s: warnings %q, want %s", verb, r.Path(), codes, code)
@@ -42,13 +44,13 @@ func TestEachTechniqueGivesAWarning(t *testing.T) {
 		}
 	}
 	star := []string{"*"}
-	everything := attackpaths.ScopeWarnings(anywhere(v1alpha1.AnywhereRule{APIGroups: star, Resources: star, Verbs: star}))
+	everything := attackpaths.ScopeWarnings(anywhere(v1alpha1.AnywhereRule{APIGroups: star, Resources: star, Verbs: star}), nil)
 	warned[attackpaths.Masters] = slices.Equal(codesOf(everything), []attackpaths.Code{attackpaths.Masters})
 	for _, code := range []attackpaths.Code{attackpaths.StealPods, attackpaths.ContainmentControl} {
 		in := anywhere(v1alpha1.AnywhereRule{
 			APIGroups: star, Resources: star, Verbs: star, ResourceNames: []string{"any"},
 		})
-		warned[code] = slices.Contains(codesOf(attackpaths.ScopeWarnings(in)), code)
+		warned[code] = slices.Contains(codesOf(attackpaths.ScopeWarnings(in, nil)), code)
 	}
 	for _, technique := range attackpaths.Techniques() {
 		_, classified := withoutRight[technique.Code]
@@ -81,7 +83,7 @@ func TestPathsUseNoRightWithoutAWarning(t *testing.T) {
 				}
 				spec.Anywhere = append(spec.Anywhere, rule)
 			}
-			codes := codesOf(attackpaths.ScopeWarnings(spec))
+			codes := codesOf(attackpaths.ScopeWarnings(spec, nil))
 			for _, r := range result.Reached {
 				first := r.Path[0].Technique
 				if strings.HasPrefix(string(first), randomCustom) {
@@ -186,7 +188,7 @@ func TestScopeWarnings(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var got []string
-			for _, w := range attackpaths.ScopeWarnings(tc.spec) {
+			for _, w := range attackpaths.ScopeWarnings(tc.spec, nil) {
 				got = append(got, fmt.Sprint(w.Code, " ", w.Rule))
 			}
 			if strings.Join(got, ", ") != tc.want {
@@ -202,7 +204,7 @@ func TestScopeWarningsAboutTokensNameTheirNode(t *testing.T) {
 	})
 	for without, want := range map[v1alpha1.Effect]bool{v1alpha1.Deny: false, v1alpha1.Allow: true} {
 		spec.TokensWithoutNode = without
-		message := attackpaths.ScopeWarnings(spec)[0].Message
+		message := attackpaths.ScopeWarnings(spec, nil)[0].Message
 		if !strings.Contains(message, "another node") || strings.Contains(message, "tokensWithoutNode") != want {
 			t.Errorf("%s: %s", without, message)
 		}
@@ -236,8 +238,46 @@ func TestGrantedRightsOfScopeWarnings(t *testing.T) {
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			w := attackpaths.ScopeWarnings(tc.spec)[0]
+			w := attackpaths.ScopeWarnings(tc.spec, nil)[0]
 			if got := strings.Join(w.Granted(tc.roles), ", "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestScopeWarningsAboutAggregatedAPIs: of rules that rely on the name of a new object or on a selector.
+func TestScopeWarningsAboutAggregatedAPIs(t *testing.T) {
+	served := &nodescope.Aggregation{Versions: []schema.GroupVersion{{Group: "things.example.io", Version: "v1"}}, Complete: true}
+	things, others := []string{"things.example.io"}, []string{"others.example.io"}
+	named := func(groups []string, verb string) *v1alpha1.NodeScopeSpec {
+		return &v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{{APIGroups: groups, Resources: []string{"things"}, Verbs: []string{verb}}}}
+	}
+	for _, tc := range []struct {
+		rule string
+		spec *v1alpha1.NodeScopeSpec
+		want string
+	}{
+		{"creates", named(things, "create"), "namedAsNode[0]"},
+		{"every verb of every group", named([]string{"*"}, "*"), "namedAsNode[0]"},
+		{"requests for a single object", named(things, "patch"), ""},
+		{"another group", named(others, "create"), ""},
+		{"selectors", &v1alpha1.NodeScopeSpec{SelectsNode: []v1alpha1.SelectedRule{
+			{APIGroups: things, Resources: []string{"things"}, Verbs: []string{"list"}, Field: "spec.nodeName"},
+		}}, "selectsNode[0]"},
+		{"objects that are named like pods", &v1alpha1.NodeScopeSpec{PodsOnNode: []v1alpha1.PodRule{
+			{APIGroups: things, Resources: []string{"things"}, Verbs: []string{"create"}},
+		}}, "podsOnNode[0]"},
+		{"anywhere", anywhere(v1alpha1.AnywhereRule{APIGroups: things, Resources: []string{"things"}, Verbs: []string{"create"}}), ""},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			var got []string
+			for _, w := range attackpaths.ScopeWarnings(tc.spec, served) {
+				if w.Code == attackpaths.AggregatedAPI {
+					got = append(got, w.Rule)
+				}
+			}
+			if strings.Join(got, ", ") != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -192,7 +192,7 @@ func FuzzReadPage(f *testing.F) {
 			if !r.tooLarge() && r.spec == nil || len(r.spec) > maxSpec || len(r.spec) != r.room {
 				t.Errorf("%s has a spec of %d bytes, and %d are kept", r.Name, r.size, len(r.spec))
 			}
-			newScopes().compile(t.Context(), []ranked{r}, time.Now())
+			newScopes(nil).compile(t.Context(), []ranked{r}, time.Now())
 			newQuarantines(func() (int, bool) { return 1, true }, nil).compile(t.Context(), []ranked{r}, time.Now())
 		}
 	})

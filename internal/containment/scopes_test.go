@@ -3,7 +3,10 @@ package containment_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/containment"
@@ -195,6 +198,28 @@ func TestWhatATooLargeScopeRefusesFollowsIt(t *testing.T) {
 	c.expectStatus(scopePath("agent"), "TooLarge 5")
 	expectInUse(t, live, "agent", "agent anywhere[0][pods]")
 	expectInUse(t, live, "other", "")
+}
+
+// TestTheStatusSaysWhatAnotherAPIServerServes: and follows it, without a change of the object.
+func TestTheStatusSaysWhatAnotherAPIServerServes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	scope := agentScope(v1alpha1.Enforce, "pods")
+	scope.Spec.NamedAsNode = []v1alpha1.NamedRule{{APIGroups: []string{"x.io"}, Resources: []string{"things"}, Verbs: []string{"create"}}}
+	c.put(scopePath("agent"), scope)
+	var served atomic.Pointer[nodescope.Aggregation]
+	live, _ := follow(t, c, containment.Options{Aggregation: served.Load})
+	expect := func(want string) {
+		t.Helper()
+		eventually(t, "the status says "+want, func() bool { return c.message(scopePath("agent")) == want })
+	}
+	expect("the servers use this generation")
+	served.Store(&nodescope.Aggregation{Versions: []schema.GroupVersion{{Group: "x.io", Version: "v1"}}, Complete: true})
+	expect("the servers use this generation; but namedAsNode[0] names what another API server serves (x.io/v1): there it lets no " +
+		"create, list, watch or deletion of a collection pass")
+	served.Store(&nodescope.Aggregation{Complete: true})
+	expect("the servers use this generation")
+	expectInUse(t, live, "agent", "agent namedAsNode[0][things] anywhere[0][pods]")
 }
 
 // TestTheStatusSaysWhatAScopeLeavesOpen: only of one that enforces, and without another condition.

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Warning is about a rule of a NodeScope that lets pass a right with which its accounts leave their node.
+// Warning is about a rule of a NodeScope that lets pass a right with which its accounts leave their node, or less than it says.
 type Warning struct {
 	// Scope is the NodeScope.
 	Scope string `json:"scope"`
@@ -28,7 +28,7 @@ func (w *Warning) text() string {
 	switch {
 	case len(w.Accounts) > 0:
 		return text + "; by its roles, " + strings.Join(w.Accounts, ", ") + " may " + strings.Join(w.Granted, ", ")
-	case w.Code == attackpaths.OtherwiseAllowed:
+	case !w.AboutRights():
 		return text
 	}
 	return text + "; whether roles let the account do that is not known"
@@ -38,7 +38,7 @@ func (w *Warning) text() string {
 func (c *Checker) warnings() []Warning {
 	warnings := []Warning{}
 	for _, s := range c.objects {
-		all := attackpaths.ScopeWarnings(&s.Spec)
+		all := attackpaths.ScopeWarnings(&s.Spec, c.evaluator.State.Aggregation())
 		if len(all) == 0 {
 			continue
 		}
@@ -52,7 +52,7 @@ func (c *Checker) warnings() []Warning {
 			}
 			slices.Sort(w.Granted)
 			w.Granted = slices.Compact(w.Granted)
-			if known && len(w.Accounts) == 0 && w.Code != attackpaths.OtherwiseAllowed {
+			if known && len(w.Accounts) == 0 && w.AboutRights() {
 				continue
 			}
 			warnings = append(warnings, w)

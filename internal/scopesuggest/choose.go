@@ -113,7 +113,7 @@ func leavesNode(wide []ruled) attackpaths.Code {
 	}
 	j := joined{ruled: wide[0], verbs: []string{wide[0].verb}}
 	rule := j.anywhere([]string{j.resource})
-	for _, w := range attackpaths.ScopeWarnings(&v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{rule}}) {
+	for _, w := range attackpaths.ScopeWarnings(&v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{rule}}, nil) {
 		return w.Code
 	}
 	return ""

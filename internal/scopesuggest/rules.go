@@ -160,7 +160,7 @@ func (j *joined) anywhere(resources []string) v1alpha1.AnywhereRule {
 
 // validate notes what keeps the scope from being accepted, and what it leaves open.
 func (s *Suggestion) validate() {
-	s.Warnings = append(s.Warnings, attackpaths.ScopeWarnings(&s.Scope.Spec)...)
+	s.Warnings = append(s.Warnings, attackpaths.ScopeWarnings(&s.Scope.Spec, nil)...)
 	object := &v1alpha1.NodeScope{ObjectMeta: metav1.ObjectMeta{Name: s.Scope.Metadata.Name}, Spec: s.Scope.Spec}
 	for _, err := range nodescope.Validate(object) {
 		s.Invalid = append(s.Invalid, err.Error())
