@@ -33,8 +33,12 @@ type builder struct {
 	podsIn       map[string][]int32
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
-	labels       map[string]map[string]string // of namespaces
-	covered      map[coveringKey][]*inventory.Admission
+	// claimed are the volumes of nodes by their claims, and claimsIn these by namespace.
+	claimed     map[inventory.Name]inventory.Volume
+	claimsIn    map[string][]inventory.Name
+	labels      map[string]map[string]string // of namespaces
+	terminating map[string]bool
+	covered     map[coveringKey][]*inventory.Admission
 	// guardTexts say what else decides about writes, and split which namespaces are several vertices.
 	guardTexts map[guardKey]string
 	split      map[string]bool
@@ -73,7 +77,8 @@ func newBuilder(c *Cluster) *builder {
 		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
-		roleRights: map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
+		terminating: map[string]bool{},
+		roleRights:  map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{}, rulesOf: map[*scopedAccount][]scopeRules{},
@@ -137,12 +142,13 @@ func (b *builder) collect() {
 		b.objects = b.cluster.objects()
 	}
 	o := b.objects
+	b.collectClaims()
 	known := map[string]bool{}
 	for _, ns := range o.known {
 		known[ns] = true
 	}
 	for _, n := range o.namespaces {
-		known[n.Name], b.labels[n.Name] = true, n.Labels
+		known[n.Name], b.labels[n.Name], b.terminating[n.Name] = true, n.Labels, n.Terminating
 	}
 	b.nodes, b.pods, b.admission = slices.Clone(o.nodes), o.pods, o.admission
 	accounts := map[inventory.Name]bool{}
@@ -224,6 +230,19 @@ func (b *builder) collectSecrets(known map[string]bool) {
 	}
 	for _, list := range b.secrets {
 		slices.SortFunc(list, func(a, b inventory.Secret) int { return compareStrings(a.Name.Name, b.Name.Name) })
+	}
+}
+
+// collectClaims takes the claims behind which there is something of a node.
+func (b *builder) collectClaims() {
+	b.claimed, b.claimsIn = b.cluster.Inventory.ClaimedVolumes(), map[string][]inventory.Name{}
+	for claim, volume := range b.claimed {
+		if len(volume.WaysOut()) > 0 {
+			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)
+		}
+	}
+	for _, claims := range b.claimsIn {
+		slices.SortFunc(claims, func(a, b inventory.Name) int { return compareStrings(a.Name, b.Name) })
 	}
 }
 

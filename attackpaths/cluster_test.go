@@ -62,7 +62,10 @@ func add(t *testing.T, c *attackpaths.Cluster, object any) {
 		c.Inventory.SetPod(o)
 		c.Relations.SetPod(o)
 	case *corev1.PersistentVolume:
+		c.Inventory.SetPersistentVolume(o)
 		c.Relations.SetPersistentVolume(o)
+	case *corev1.PersistentVolumeClaim:
+		c.Inventory.SetPersistentVolumeClaim(o)
 	case *corev1.Node:
 		c.Inventory.SetNode(o)
 	case *corev1.Namespace:

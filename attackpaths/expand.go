@@ -29,35 +29,20 @@ const (
 	dependsOnAnonymous = "whether the API server answers anonymous requests"
 	dependsOnTokenAuth = "whether the API server accepts bootstrap tokens, and whether this one has not expired"
 	dependsOnAudience  = "whether the API server accepts tokens for the audience"
+	dependsOnKept      = "whether the kubelet still has the token of a pod that has ended"
 )
 
 // expandNode gives everything that is on the disk and in the memory of a node.
 func (b *builder) expandNode(v vertex, k key) {
 	b.implies(v, b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + k.name}))
-	admin := b.vertex(key{kind: isClusterAdmin})
 	for _, i := range b.podsOn[k.name] {
 		p := b.pods[i]
-		b.step(PodOnNode, v, b.podVertex(i), i, "")
-		b.mounted(PodTokenOnNode, v, p, i)
-		switch p.ControlPlane {
-		case "kube-apiserver", "etcd", "kube-controller-manager":
-			b.step(ControlPlaneNode, v, admin, i, "")
-		case "kube-scheduler":
-			b.step(ControlPlaneNode, v, b.vertex(key{kind: isUser, name: "system:kube-scheduler"}), i, "")
+		if mayRun(p) {
+			b.step(PodOnNode, v, b.podVertex(i), i, "")
 		}
+		b.mounted(PodTokenOnNode, v, p, i)
 	}
-	if b.isControlPlane(k.name) {
-		b.step(ControlPlaneNode, v, admin, -1, "whether the control plane runs on the node, as its label says")
-	}
-}
-
-func (b *builder) isControlPlane(node string) bool {
-	i, found := slices.BinarySearchFunc(b.nodes, node, func(n inventory.Node, name string) int { return compareStrings(n.Name, name) })
-	if !found {
-		return false
-	}
-	_, labeled := b.nodes[i].Labels["node-role.kubernetes.io/control-plane"]
-	return labeled
+	b.controlPlane(v, k.name)
 }
 
 // mounted adds steps to the accounts whose tokens a pod has.
@@ -70,6 +55,9 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 		dependsOn = ""
 	}
 	dependsOn = allOf(bound(p), dependsOn)
+	if p.Ended && code == PodTokenOnNode {
+		dependsOn = allOf(dependsOnKept, dependsOn)
+	}
 	t := b.templateOf(p)
 	if t.scoped != nil {
 		node := b.fact(everyNodeUser, "")
@@ -233,6 +221,7 @@ func (b *builder) expandNamespace(v vertex, k key) {
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: name}), -1, guards(usesSecret, name))
 	}
 	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(k.name))
+	b.mountsClaims(v, k.name, guards(mountsClaim, ""))
 	b.volumesOfHost(v, k)
 }
 
@@ -295,11 +284,8 @@ func (b *builder) expandPod(v vertex) {
 	for _, secret := range t.secrets {
 		b.step(PodSecret, v, secret, i, bound(p))
 	}
-	if len(p.Escapes) > 0 && p.Node != "" {
-		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), i, p.Escapes[0].DependsOn)
-	}
-	if len(p.Escapes) > 0 && p.Planned {
-		b.escapePlanned(v, i)
+	if mayRun(p) {
+		b.escapes(v, i)
 	}
 }
 

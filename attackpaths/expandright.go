@@ -152,7 +152,7 @@ func (b *builder) exists(r right, namespace, name string) bool {
 		return true // it can be created under that name
 	case createToken:
 		return slices.Contains(b.accountNames[namespace], name) // it can be created
-	case patchPods, execPods, attachPods, addContainers:
+	case patchPods, execPods, attachPods, addContainers, readPodLogs:
 		return b.has(key{kind: isPod, namespace: namespace, name: name})
 	case labelNamespaces:
 		return namespace == name
@@ -322,7 +322,11 @@ func (b *builder) guardsOfPods(r right) func(namespace string) string {
 	}
 }
 
+// createsPods gives the namespace to who has pods created in it. In one that terminates, the API server creates nothing.
 func (b *builder) createsPods(v vertex, namespace string, r right) {
+	if b.terminating[namespace] {
+		return
+	}
 	b.step(PodCreate, v, b.namespaceVertex(namespace, r), -1, b.podGuards(r, namespace))
 }
 
@@ -331,7 +335,7 @@ func (b *builder) createsPods(v vertex, namespace string, r right) {
 func (b *builder) changesPods(v vertex, k key) {
 	guards := b.guardsOfPods(patchPods)
 	for _, i := range b.podsOf(k) {
-		if p := b.pods[i]; !p.Mirror && (k.name == "" || k.name == p.Name.Name) {
+		if p := b.pods[i]; !p.Mirror && !p.Ended && (k.name == "" || k.name == p.Name.Name) {
 			b.together(PodUpdate, b.podVertex(i), guards(p.Namespace), v, b.admits(p))
 		}
 	}
@@ -340,7 +344,7 @@ func (b *builder) changesPods(v vertex, k key) {
 // admits is the vertex that has to be reached so that Pod Security lets a pod be changed; none
 // if it lets it anyway. Ways out of containers are what each level but privileged refuses.
 func (b *builder) admits(p *inventory.Pod) vertex {
-	if len(p.Escapes) == 0 {
+	if len(p.Escapes) == 0 && !p.HostPath {
 		return none
 	}
 	return b.privileged(p.Namespace)
@@ -348,6 +352,9 @@ func (b *builder) admits(p *inventory.Pod) vertex {
 
 // changesTemplates gives the pods that are made from templates which a right lets be changed.
 func (b *builder) changesTemplates(v vertex, k key, r right) {
+	if b.terminating[k.namespace] {
+		return
+	}
 	kind := &requestKinds[r]
 	found := slices.ContainsFunc(b.podsIn[k.namespace], func(i int32) bool {
 		w := b.pods[i].Workload
@@ -369,7 +376,7 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 func (b *builder) addsContainers(v vertex, k key) {
 	for _, i := range b.podsOf(k) {
 		p := b.pods[i]
-		if p.Mirror || p.Node == "" && !p.Planned || (k.name != "" && k.name != p.Name.Name) {
+		if p.Mirror || !mayRun(p) || (k.name != "" && k.name != p.Name.Name) {
 			continue
 		}
 		b.together(PodExec, b.podVertex(i), b.containerGuards(p, false), v, b.admits(p))

@@ -90,9 +90,18 @@ func (b *builder) expandFact(v vertex, k key) {
 				b.implies(v, b.vertex(key{kind: isSecret, namespace: ns, name: s.Name.Name}))
 			}
 		}
+	case keysOnNode:
+		b.controlPlane(v, k.namespace)
+	case mountedOnNode:
+		b.mountedOn(v, k.namespace)
+	case claimedVolume:
+		namespace, name, _ := strings.Cut(k.namespace, "/")
+		b.expandClaim(v, inventory.Name{Namespace: namespace, Name: name})
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
-			b.implies(v, b.podVertex(i))
+			if mayRun(b.pods[i]) {
+				b.implies(v, b.podVertex(i))
+			}
 		}
 	}
 }

@@ -3,8 +3,6 @@ package attackpaths
 import (
 	"slices"
 
-	psa "k8s.io/pod-security-admission/api"
-
 	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
@@ -24,11 +22,7 @@ func (b *builder) volumesOfHost(v vertex, k key) {
 // volumeCondition is what else decides about a pod that mounts a volume of its host. Pod
 // Security does not look at persistent volumes, but restricted pods do not run as root.
 func (b *builder) volumeCondition(namespace string) string {
-	user := ""
-	if b.level(namespace) == psa.LevelRestricted {
-		user = "what a user other than root can do there"
-	}
-	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), user)
+	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), b.otherUser(namespace))
 }
 
 // createsNamespaces gives nodes to who creates namespaces, and pods in all: the author of a namespace
@@ -63,5 +57,5 @@ func (b *builder) hasConfiguration(kind, name string) bool {
 	return name == "" && len(names) > 0 || slices.Contains(names, name)
 }
 
-// mayRun reports whether a pod has a node, or gets one in the state that is asked about.
-func mayRun(p *inventory.Pod) bool { return p.Node != "" || p.Planned }
+// mayRun reports whether a pod has a node, or gets one in the state that is asked about, and has not ended.
+func mayRun(p *inventory.Pod) bool { return (p.Node != "" || p.Planned) && !p.Ended }

@@ -30,6 +30,7 @@ type naive struct {
 	nodes      []inventory.Node
 	pods       []*inventory.Pod
 	namespaces map[string]map[string]string
+	ending     map[string]bool // namespaces
 	accounts   map[inventory.Name]bool
 	secrets    map[inventory.Name]inventory.Secret
 
@@ -174,6 +175,7 @@ func (n *naive) universe() {
 	i := n.c.Inventory
 	n.pods, n.bindings = i.Pods(), n.c.RBAC.Bindings()
 	n.namespaces, n.accounts, n.secrets = map[string]map[string]string{}, map[inventory.Name]bool{}, map[inventory.Name]inventory.Secret{}
+	n.ending = map[string]bool{}
 	n.users, n.groups = map[string]bool{}, map[string]bool{}
 	known := func(ns string) {
 		if _, ok := n.namespaces[ns]; !ok {
@@ -181,7 +183,7 @@ func (n *naive) universe() {
 		}
 	}
 	for _, ns := range i.Namespaces() {
-		n.namespaces[ns.Name] = ns.Labels
+		n.namespaces[ns.Name], n.ending[ns.Name] = ns.Labels, ns.Terminating
 	}
 	for _, a := range i.ServiceAccounts() {
 		known(a.Namespace)
@@ -335,9 +337,7 @@ func (n *naive) level(ns string) podsecurity.Level {
 func (n *naive) withoutRights() {
 	for _, node := range n.nodes {
 		n.step(0, false, cred(node.Name), nodeHolding(node.Name))
-		if _, ok := node.Labels["node-role.kubernetes.io/control-plane"]; ok {
-			n.step(1, true, clusterAdmin, nodeHolding(node.Name))
-		}
+		n.labelledControlPlane(node)
 		for _, p := range n.pods {
 			n.stealPod(node, p)
 		}
@@ -369,6 +369,9 @@ func (n *naive) withoutRights() {
 }
 
 func (n *naive) stealPod(node inventory.Node, p *inventory.Pod) {
+	if p.Ended && (p.Workload == inventory.Workload{}) {
+		return
+	}
 	if p.Mirror || p.Placement.Pinned() || p.Workload.Resource == "daemonsets" || (p.Workload == inventory.Workload{} && p.Node != "") {
 		return
 	}
@@ -412,6 +415,7 @@ func (n *naive) mints(p *inventory.Pod) bool {
 }
 
 func (n *naive) pod(p *inventory.Pod) {
+	n.id(podHolding(p)) // a start, whether something leads to it or not
 	of := n.tokenOf(accountOfPod(p), p.Node)
 	ours := slices.Contains(p.Audiences, "")
 	if !p.Mirror && len(p.Audiences) > 0 {
@@ -429,22 +433,17 @@ func (n *naive) pod(p *inventory.Pod) {
 	if p.Node == "" {
 		return
 	}
-	n.step(1, false, podHolding(p), nodeHolding(p.Node))
-	if len(p.Escapes) > 0 {
-		n.step(1, p.Escapes[0].DependsOn != "", nodeHolding(p.Node), podHolding(p))
+	if !p.Ended {
+		n.step(1, false, podHolding(p), nodeHolding(p.Node))
+	}
+	if !p.Ended {
+		n.escapes(p)
 	}
 	if !p.Mirror && len(p.Audiences) > 0 {
-		n.step(1, !ours, of, nodeHolding(p.Node))
+		n.step(1, !ours || p.Ended, of, nodeHolding(p.Node))
 	}
 	if n.mints(p) {
 		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, as(cred(p.Node)))
 	}
-	if p.Mirror {
-		switch p.ControlPlane {
-		case "kube-apiserver", "etcd", "kube-controller-manager":
-			n.step(1, false, clusterAdmin, nodeHolding(p.Node))
-		case "kube-scheduler":
-			n.step(1, false, user("system:kube-scheduler"), nodeHolding(p.Node))
-		}
-	}
+	n.controlPlanePod(p)
 }

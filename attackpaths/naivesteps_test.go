@@ -39,7 +39,7 @@ func (n *naive) singleRights() {
 	}
 	for _, node := range n.nodes {
 		for _, p := range n.pods {
-			if p.Node == node.Name {
+			if p.Node == node.Name && !p.Ended {
 				n.step(1, n.guarded(admissionv1.Connect, "", "nodes", "proxy", ""), podHolding(p),
 					n.right(ask{verbs: verbs("get", "create"), resource: "nodes", sub: "proxy", name: node.Name}))
 			}
@@ -193,6 +193,9 @@ func (n *naive) rightsOnPods(ns string) {
 		{"batch", "jobs"},
 		{"batch", "cronjobs"},
 	} {
+		if n.ending[ns] {
+			break
+		}
 		made, guarded := n.newPods(ns, inventory.Write{Operation: admissionv1.Create, Group: w.group, Resource: w.resources})
 		n.step(1, guarded, made, n.right(ask{verbs: creating, group: w.group, resource: w.resources, ns: ns}))
 		if w.resources == "pods" || w.resources == "jobs" {
@@ -246,6 +249,7 @@ func (n *naive) usePods(ns string, by inventory.Write, made fact) {
 	}
 	for _, node := range n.nodes {
 		n.step(1, n.policies.Pods(by, ns, "host", ""), nodeHolding(node.Name), made, fact{privileged, ns, ""})
+		n.existingClaims(ns, node, made, n.policies.Pods(by, ns, "claim", ""))
 		n.rightsOnVolumes(ns, node, made, n.policies.Pods(by, ns, "claim", ""), n.policies.Pods(by, ns, "ephemeral", ""))
 	}
 }
@@ -257,7 +261,7 @@ func (n *naive) rightsOnContainers(ns string) {
 		connecting = verbs("create", "get")
 	}
 	for _, p := range n.pods {
-		if p.Namespace != ns {
+		if p.Namespace != ns || p.Ended { // no processes start
 			continue
 		}
 		on := func(verbs []string, sub string) fact {
@@ -265,7 +269,7 @@ func (n *naive) rightsOnContainers(ns string) {
 		}
 		// Pod Security looks at the whole pod when its image or its containers change.
 		var admitted []fact
-		if len(p.Escapes) > 0 {
+		if len(p.Escapes) > 0 || p.HostPath {
 			admitted = append(admitted, fact{privileged, ns, ""})
 		}
 		if !p.Mirror {

@@ -3,6 +3,8 @@ package attackpaths
 import (
 	"slices"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // position is where a derivation stands at a vertex.
@@ -236,6 +238,9 @@ func (s *solver) because(how via, to vertex) string {
 		}
 		return s.becauseOfNamespace(target)
 	case VolumeControl:
+		if target.kind == isFact && target.name == claimedVolume {
+			return "a pod may mount the claim " + target.namespace + ", whose volume is a folder of the host"
+		}
 		return "may create a persistent volume that is a folder of the host, and a pod on any node that claims it"
 	case ServiceAccountTokenSecret:
 		if how.join >= 0 {
@@ -275,7 +280,7 @@ func (s *solver) because(how via, to vertex) string {
 func (s *solver) becauseOfPod(how via, target key) string {
 	e := how.edge
 	if e.arg < 0 {
-		return "the node has the label node-role.kubernetes.io/control-plane"
+		return "the node has a label of the control plane"
 	}
 	p := s.pods[e.arg]
 	switch e.row.code() {
@@ -286,8 +291,11 @@ func (s *solver) becauseOfPod(how via, target key) string {
 	case TokenOfPodOnNode:
 		return "pod " + p.Name.String() + " runs on " + p.Node
 	case PodEscape:
-		return p.Escapes[0].Means
+		return s.meansOf(p, target)
 	case ControlPlaneNode:
+		if p.ControlPlane == "" {
+			return "pod " + p.Name.String() + " mounts a folder for keys of the control plane there"
+		}
 		return "pod " + p.Name.String() + " runs " + p.ControlPlane + " there"
 	case StealPods:
 		return s.becauseOfSteal(how, p)
@@ -296,6 +304,21 @@ func (s *solver) becauseOfPod(how via, target key) string {
 		return "the pod's containers see the secret"
 	}
 	return "the pod mounts a token of the service account"
+}
+
+// meansOf names the way out of a pod that leads to a vertex.
+func (s *solver) meansOf(p *inventory.Pod, target key) string {
+	ways := p.WaysOut(s.world.claimed)
+	effect := map[string]inventory.Effect{keysOnNode: inventory.TakesControlPlane, mountedOnNode: inventory.TakesPods}[target.name]
+	if target.kind == isNodeUser {
+		effect = inventory.TakesCredential
+	}
+	for _, wanted := range [...]inventory.Effect{effect, inventory.LinksLogs} {
+		if i := slices.IndexFunc(ways, func(e inventory.Escape) bool { return e.Effect == wanted }); i >= 0 {
+			return ways[i].Means
+		}
+	}
+	return ""
 }
 
 func (s *solver) becauseOfNamespace(target key) string {

@@ -139,11 +139,12 @@ func (b *builder) movable() []int32 {
 		template  *inventory.Template
 		placement inventory.Placement
 		bound     bool
+		ended     bool
 	}
 	shapes, seen, pinned := map[shape]bool{}, map[stolen]bool{}, map[inventory.Placement]bool{}
 	var kinds []int32
 	for i, p := range b.pods {
-		s := shape{p.Template, p.Placement, p.Node != ""}
+		s := shape{p.Template, p.Placement, p.Node != "", p.Ended}
 		if shapes[s] {
 			continue
 		}
@@ -168,7 +169,7 @@ func mayMove(p *inventory.Pod) bool {
 	boundWithoutWorkload := p.Node != "" && p.Workload == (inventory.Workload{})
 	brings := len(p.Audiences) > 0 || len(p.Secrets) > 0
 	ofDaemonSet := p.Workload.Resource == "daemonsets" && !p.Planned
-	return brings && !p.Mirror && !ofDaemonSet && !boundWithoutWorkload
+	return brings && !p.Mirror && !ofDaemonSet && !boundWithoutWorkload && (!p.Ended || p.Workload != (inventory.Workload{}))
 }
 
 func stolenWith(p *inventory.Pod) stolen {

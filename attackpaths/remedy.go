@@ -17,12 +17,15 @@ const (
 	noneOfNode = "Root on a node controls what runs on it: keep the pod off the node, or take away what the pod gives."
 	noneOfUse  = "A pod may use each service account and secret of its namespace: " +
 		"take away the right to make pods there, or move them to another namespace."
-	noneOfMasters      = "The API server gives system:masters every right: replace the credential that names the group."
-	noneOfControlPlane = "A node of the control plane has the control plane's credentials on its disk: keep other pods off it."
-	noneOfStaticPod    = "The pod is static: its file is on the node, and the API server cannot change it."
-	noneOfBefore       = "The step needs nothing that the steps before it do not give: take one of these away."
-	noneOfVolume       = "A volume that is attached to the node needs the secret: move the pods that use the volume."
-	noneOfEveryPod     = "A node may request a token for the service account of each pod on it: take rights from the account."
+	noneOfMasters       = "The API server gives system:masters every right: replace the credential that names the group."
+	noneOfControlPlane  = "A node of the control plane has the control plane's credentials on its disk: keep other pods off it."
+	noneOfStaticPod     = "The pod is static: its file is on the node, and the API server cannot change it."
+	noneOfBefore        = "The step needs nothing that the steps before it do not give: take one of these away."
+	noneOfClaimTemplate = "The claim is made from a template of a StatefulSet, which cannot be changed: " +
+		"make the StatefulSet again with volumes that are no folder of a node."
+	warningOfClaim = "Pods that mount the claim keep it until they are gone, and lose their data."
+	noneOfVolume   = "A volume that is attached to the node needs the secret: move the pods that use the volume."
+	noneOfEveryPod = "A node may request a token for the service account of each pod on it: take rights from the account."
 )
 
 // world is what remedies need besides the graph. It is not changed.
@@ -32,6 +35,7 @@ type world struct {
 	accounts map[string][]string
 	labels   map[string]map[string]string
 	nodes    []inventory.Node
+	claimed  map[inventory.Name]inventory.Volume
 	// websockets is true if get is enough to run commands in a pod.
 	websockets bool
 	// usesOf says how often each role is bound.
@@ -69,7 +73,7 @@ func nodesOfWorkloads(pods []*inventory.Pod) map[workloadPods][]string {
 
 func (b *builder) world() *world {
 	w := &world{
-		cluster: b.cluster, podsOn: b.podsOn, accounts: b.accounts, labels: b.labels, nodes: b.nodes,
+		cluster: b.cluster, podsOn: b.podsOn, accounts: b.accounts, labels: b.labels, nodes: b.nodes, claimed: b.claimed,
 		websockets: b.cluster.Features.Minor() < 35, usesOf: map[int32]int{},
 		alike: sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(b.pods) }),
 	}
@@ -100,6 +104,10 @@ func (s *solver) remedy(how via, to vertex, binding int32) *verdict.Remedy {
 		return s.podRemedy(code, e.arg, s.keys[to])
 	case from.kind == isSecret && how.join < 0:
 		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", from.asObject())}}
+	case code == VolumeControl && s.keys[to].name == claimedVolume:
+		namespace, name, _ := strings.Cut(s.keys[to].namespace, "/")
+		claim := verdict.Object{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name}
+		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", claim)}, Warning: warningOfClaim}
 	case code == PodCreate && from.kind == isNamespace && how.join < 0:
 		if s.keys[to].kind == isFact {
 			return s.podSecurityRemedy(from.name)

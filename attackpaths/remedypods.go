@@ -30,7 +30,7 @@ func (s *solver) podRemedy(code Code, place int32, to key) *verdict.Remedy {
 	case StealPods:
 		return s.stealRemedy(p)
 	case PodEscape:
-		return templateRemedy(p, inventory.GivesHost, "")
+		return s.escapeRemedy(p)
 	}
 	if to.kind == isSecret {
 		return templateRemedy(p, inventory.GivesSecret, to.name)
@@ -76,6 +76,10 @@ func noneOfController(p *inventory.Pod) string {
 // templateRemedy takes something from the template that a pod is made from. A pod without a
 // template is deleted: its spec cannot be changed.
 func templateRemedy(p *inventory.Pod, gives inventory.Gives, secret string) *verdict.Remedy {
+	return templateRemedyOf(p, gives, func(f *inventory.Field) bool { return f.Gives == gives && f.Secret == secret })
+}
+
+func templateRemedyOf(p *inventory.Pod, gives inventory.Gives, wanted func(*inventory.Field) bool) *verdict.Remedy {
 	switch {
 	case p.Mirror:
 		return noRemedy(noneOfStaticPod)
@@ -83,9 +87,19 @@ func templateRemedy(p *inventory.Pod, gives inventory.Gives, secret string) *ver
 		return noRemedy(noneOfController(p))
 	}
 	t := templateOf(p)
-	t.take(p, func(f *inventory.Field) bool { return f.Gives == gives && f.Secret == secret })
+	t.take(p, wanted)
 	t.replacePods(p)
 	return &verdict.Remedy{Changes: t.changes, Warning: t.warning(gives)}
+}
+
+// escapeRemedy takes all rights over the host from a pod: the volumes of its claims only if they are folders of the host.
+func (s *solver) escapeRemedy(p *inventory.Pod) *verdict.Remedy {
+	if p.ClaimOfTemplateGives(s.world.claimed) {
+		return noRemedy(noneOfClaimTemplate)
+	}
+	return templateRemedyOf(p, inventory.GivesHost, func(f *inventory.Field) bool {
+		return f.Gives == inventory.GivesHost || f.Gives == inventory.GivesClaim && p.ClaimGives(f.Secret, s.world.claimed)
+	})
 }
 
 // warning says what the changes break.

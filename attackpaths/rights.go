@@ -46,6 +46,8 @@ const (
 	proxyNodes
 	changeNodes
 	changeNodeStatus
+	readNodeLogs
+	readPodLogs
 	labelNamespaces
 	createNamespaces
 	readSigningRequests
@@ -162,6 +164,8 @@ var requestKinds = [rightCount]requestKind{
 	proxyNodes:                   {verbs: []string{"get", "create"}, resource: "nodes", subresource: "proxy"},
 	changeNodes:                  {verbs: write, resource: "nodes"},
 	changeNodeStatus:             {verbs: write, resource: "nodes", subresource: "status"},
+	readNodeLogs:                 {verbs: []string{"get"}, resource: "nodes", subresource: "log"},
+	readPodLogs:                  {verbs: []string{"get"}, resource: "pods", subresource: "log", namespaced: true},
 	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
 	createNamespaces:             {verbs: create, resource: "namespaces", unnamed: true},
 	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},

@@ -9,84 +9,134 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Escape is a way from the containers of a pod to its node.
+// Escape is a way from the containers of a pod to what is on its node.
 type Escape struct {
 	// Means names the field that makes it possible, for people: "container agent is
 	// privileged".
 	Means string
 	// DependsOn is what else decides; empty for a way that is certain.
 	DependsOn string
+	// Effect is what the way gives.
+	Effect Effect
 }
 
 // What decides about escapes that are not certain.
 const (
-	dependsOnUser    = "whether the image runs as root"
-	dependsOnRuntime = "the container runtime's confinement (seccomp, AppArmor, SELinux)"
+	dependsOnUser      = "whether the image runs as root"
+	dependsOnOtherUser = "what a user other than root can do there"
+	dependsOnRuntime   = "the container runtime's confinement (seccomp, AppArmor, SELinux)"
+	dependsOnNamespace = "what root in the pod's own user namespace can do there"
+	dependsOnSandbox   = "what the sandbox of the pod's runtime class lets through"
+	dependsOnFolder    = "which folder it is"
 )
-
-// hostPaths are folders of a node whose content gives the node: everything at or above them,
-// and what is below those that end in a slash. Sources: the kubelet's, containerd's, CRI-O's
-// and Docker's default paths.
-var hostPaths = []string{
-	"/boot", "/dev", "/etc/", "/home", "/opt/cni", "/proc", "/root/", "/run/containerd", "/run/crio", "/run/docker.sock",
-	"/usr/", "/bin", "/sbin", "/lib", "/lib64", "/var/lib/containerd", "/var/lib/docker", "/var/lib/kubelet", "/var/lib/kubelet/pki",
-	"/var/lib/kubelet/pods", "/var/lib/etcd", "/var/lib/rancher", "/var/lib/cloud", "/var/run/containerd", "/var/run/crio",
-	"/var/run/docker.sock", "/var/spool/cron",
-}
-
-// readablePaths give the node's credentials or its pods' tokens to who can only read them.
-var readablePaths = []string{
-	"/var/lib/kubelet", "/var/lib/kubelet/pki", "/var/lib/kubelet/pods", "/etc/kubernetes", "/var/lib/etcd", "/var/lib/rancher",
-}
-
-// sockets take commands of who can connect, even through a mount that is read only.
-var sockets = []string{
-	"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/docker.sock",
-	"/var/run/containerd/containerd.sock", "/var/run/crio/crio.sock", "/var/run/docker.sock",
-}
 
 // powerful are capabilities with which root in a container takes over the host unless the
 // runtime confines it. Source: capabilities(7).
 var powerful = []corev1.Capability{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF"}
 
+// sandboxes are parts of the names of runtime classes that run pods in a virtual machine or on a kernel of their own.
+var sandboxes = []string{"kata", "gvisor", "runsc", "firecracker", "hyperv"}
+
+// Sandboxed reports whether the name of a runtime class or of its handler is that of a sandbox.
+func Sandboxed(name string) bool {
+	return slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
+}
+
+// sandboxOf says what decides about a pod in a sandbox; empty for others.
+func sandboxOf(spec *corev1.PodSpec) string {
+	if spec.RuntimeClassName != nil && Sandboxed(*spec.RuntimeClassName) {
+		return dependsOnSandbox
+	}
+	return ""
+}
+
+// userNamespace says what decides about root in a pod with a user namespace of its own; empty for others.
+func userNamespace(spec *corev1.PodSpec) string {
+	if spec.HostUsers != nil && !*spec.HostUsers {
+		return dependsOnNamespace
+	}
+	return ""
+}
+
 // escapes lists the ways out of a pod's containers.
 func escapes(spec *corev1.PodSpec) []Escape {
 	var all []Escape
-	add := func(means, dependsOn string) { all = append(all, Escape{intern(means), dependsOn}) }
+	sandbox, namespace := sandboxOf(spec), userNamespace(spec)
+	add := func(means string, effect Effect, dependsOn ...string) {
+		all = append(all, Escape{intern(means), intern(conditions(append(dependsOn, sandbox)...)), effect})
+	}
 	eachContainer(spec, func(c *corev1.Container) {
 		user := userOf(spec, c)
+		if hostProcess(spec, c) {
+			add("container "+c.Name+" is a process of its node (hostProcess)", TakesNode)
+		}
 		if privileged(c) {
-			add("container "+c.Name+" is privileged", user)
+			add("container "+c.Name+" is privileged", TakesNode, user, namespace)
 		}
 		for _, capability := range added(c) {
 			switch {
 			case slices.Contains(powerful, capability):
-				add("container "+c.Name+" has the capability "+string(capability), cmp.Or(user, dependsOnRuntime))
+				add("container "+c.Name+" has the capability "+string(capability), TakesNode, cmp.Or(user, dependsOnRuntime), namespace)
 			case capability == "SYS_PTRACE" && spec.HostPID:
-				add("container "+c.Name+" has the capability SYS_PTRACE and sees the processes of its node", cmp.Or(user, dependsOnRuntime))
+				add("container "+c.Name+" has the capability SYS_PTRACE and sees the processes of its node", TakesNode,
+					cmp.Or(user, dependsOnRuntime), namespace)
 			}
 		}
 		for _, mount := range c.VolumeMounts {
-			if means, dependsOn := hostMount(spec, c, mount, user); means != "" {
-				add(means, dependsOn)
+			means, grants, _ := hostMount(spec, c, mount)
+			for _, g := range grants {
+				add(means, g.effect, user, g.dependsOn)
 			}
 		}
 	})
 	if spec.HostPID {
-		add("the pod sees the processes of its node (hostPID)", dependsOnRuntime)
+		add("the pod sees the processes of its node (hostPID)", TakesNode, dependsOnRuntime)
 	}
 	if spec.HostNetwork {
-		add("the pod is in the network of its node (hostNetwork)", "services that trust callers from the node itself")
+		add("the pod is in the network of its node (hostNetwork)", TakesNode, "services that trust callers from the node itself")
 	}
-	slices.SortStableFunc(all, func(a, b Escape) int { return cmp.Compare(rank(a), rank(b)) })
+	return sortedEscapes(all)
+}
+
+// sortedEscapes puts what is certain first, then what gives more. A certain way to the node gives all that is on it.
+func sortedEscapes(all []Escape) []Escape {
+	slices.SortStableFunc(all, func(a, b Escape) int { return a.grant().compare(b.grant()) })
+	if len(all) > 0 && all[0].grant() == (grant{TakesNode, ""}) {
+		all = slices.DeleteFunc(all, func(e Escape) bool { return e.Effect != TakesNode })
+	}
 	return slices.Clip(slices.Compact(all))
 }
 
-func rank(e Escape) int {
-	if e.DependsOn == "" {
-		return 0
+func (e Escape) grant() grant { return grant{e.Effect, e.DependsOn} }
+
+// conditions joins conditions, of which any may be empty.
+func conditions(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), "; ")
+}
+
+// hostProcess reports whether a container of Windows runs as a process of its node.
+func hostProcess(spec *corev1.PodSpec, c *corev1.Container) bool {
+	if c.SecurityContext != nil {
+		if is := hostProcessOf(c.SecurityContext.WindowsOptions); is != nil {
+			return *is
+		}
 	}
-	return 1
+	return podHostProcess(spec)
+}
+
+func podHostProcess(spec *corev1.PodSpec) bool {
+	if spec.SecurityContext == nil {
+		return false
+	}
+	is := hostProcessOf(spec.SecurityContext.WindowsOptions)
+	return is != nil && *is
+}
+
+func hostProcessOf(o *corev1.WindowsSecurityContextOptions) *bool {
+	if o == nil {
+		return nil
+	}
+	return o.HostProcess
 }
 
 func privileged(c *corev1.Container) bool {
@@ -118,48 +168,68 @@ func userOf(spec *corev1.PodSpec, c *corev1.Container) string {
 	}
 	switch {
 	case user != nil && *user != 0:
-		return "what a user other than root can do there"
+		return dependsOnOtherUser
 	case user == nil && nonRoot != nil && *nonRoot:
 		return dependsOnUser
 	}
 	return ""
 }
 
-// hostMount says how a mount gives the node; empty if it does not.
-func hostMount(spec *corev1.PodSpec, c *corev1.Container, mount corev1.VolumeMount, user string) (means, dependsOn string) {
+// hostMount says what a mount of a folder of the host gives. Unknown is the folder if the table has no row for it.
+func hostMount(spec *corev1.PodSpec, c *corev1.Container, mount corev1.VolumeMount) (means string, grants []grant, unknown string) {
 	i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
 	if i < 0 || spec.Volumes[i].HostPath == nil {
-		return "", ""
+		return "", nil, ""
 	}
-	folder := path.Clean("/" + spec.Volumes[i].HostPath.Path)
-	if mount.SubPathExpr != "" {
-		return "container " + c.Name + " mounts a folder below " + folder + " of its node", "which folder it is"
-	}
-	folder = path.Join(folder, mount.SubPath)
-	means = "container " + c.Name + " mounts " + folder + " of its node"
-	switch {
-	case slices.ContainsFunc(sockets, func(s string) bool { return within(s, folder) }):
-		return means, user
-	case mount.ReadOnly && slices.ContainsFunc(readablePaths, func(p string) bool { return within(p, folder) || within(folder, p) }):
-		return means + " (read only)", user
-	case !mount.ReadOnly && gives(folder):
-		return means, user
-	}
-	return "", ""
+	m := folderMount{readOnly: mount.ReadOnly, subPath: mount.SubPath, anyFolder: mount.SubPathExpr != ""}
+	return m.of(c.Name, spec.Volumes[i].HostPath.Path)
 }
 
-// gives reports whether writing to a folder gives the node.
-func gives(folder string) bool {
-	for _, p := range hostPaths {
-		bare := strings.TrimSuffix(p, "/")
-		if within(bare, folder) || (strings.HasSuffix(p, "/") && within(folder, bare)) {
-			return true
+// notFollowed lists the mounted folders of the host for which the table has no row.
+func notFollowed(spec *corev1.PodSpec) []string {
+	var all []string
+	eachContainer(spec, func(c *corev1.Container) {
+		for _, mount := range c.VolumeMounts {
+			if _, _, unknown := hostMount(spec, c, mount); unknown != "" {
+				all = append(all, unknown)
+			}
+		}
+	})
+	return sorted(all)
+}
+
+// folderMount is a mount of a folder of the host.
+type folderMount struct {
+	readOnly bool
+	subPath  string
+	// anyFolder is true if a variable names the folder below the mounted one.
+	anyFolder bool
+}
+
+// of says what the mount gives to a container.
+func (m folderMount) of(container, folder string) (means string, grants []grant, unknown string) {
+	if !isWindows(folder) {
+		folder = path.Join(path.Clean("/"+folder), m.subPath)
+	} else if m.subPath != "" {
+		folder += "/" + m.subPath
+	}
+	access, suffix := both, ""
+	if m.readOnly {
+		access, suffix = reads, " (read only)"
+	}
+	grants, known := grantsOf(folder, access)
+	if !known {
+		unknown = folder + suffix
+	}
+	if m.readOnly && slices.ContainsFunc(grants, func(g grant) bool { return g.effect == TakesNode }) {
+		suffix = "" // it is no protection
+	}
+	means = "container " + container + " mounts " + folder + " of its node" + suffix
+	if m.anyFolder {
+		means = "container " + container + " mounts a folder below " + folder + " of its node" + suffix
+		for i := range grants {
+			grants[i].dependsOn = conditions(dependsOnFolder, grants[i].dependsOn)
 		}
 	}
-	return false
-}
-
-// within reports whether a path is a folder or lies below it.
-func within(p, folder string) bool {
-	return p == folder || folder == "/" || strings.HasPrefix(p, folder+"/")
+	return means, grants, unknown
 }

@@ -23,12 +23,14 @@ const (
 	GivesNodeSecret
 	// GivesHost is a right over the host.
 	GivesHost
+	// GivesClaim is the volume of a claim, to the containers. It may be a folder of the host.
+	GivesClaim
 )
 
 // Field is a change of a pod's spec that takes something from its containers or its node.
 type Field struct {
 	Gives Gives
-	// Secret is the name of the secret.
+	// Secret is the name of the secret, or of the claim: of claims that are made for each pod, that of the volume.
 	Secret string
 	// Path is a JSON pointer into the spec of the template that the pod is made from. What is
 	// there is removed, unless Value is set: then that is put there, as JSON.
@@ -65,6 +67,10 @@ func fieldsOf(pod *corev1.Pod, workload Workload) []Field {
 	}
 	for i, s := range r.spec.ImagePullSecrets {
 		r.entry(Field{Gives: GivesNodeSecret, Secret: s.Name}, "/imagePullSecrets", i, "/name", s.Name)
+	}
+	if podHostProcess(r.spec) {
+		const field = "/securityContext/windowsOptions/hostProcess"
+		r.add(Field{Gives: GivesHost, Path: field, Value: "false", Checks: []Check{{field, "true"}}})
 	}
 	if r.spec.HostPID {
 		r.add(Field{Gives: GivesHost, Path: "/hostPID", Checks: []Check{{"/hostPID", "true"}}})
@@ -155,13 +161,18 @@ func (r *fieldReader) container(c *corev1.Container, f Field) {
 		field.Path, field.Value = path+"/securityContext/privileged", "false"
 		r.add(field)
 	}
+	if c.SecurityContext != nil && hostProcessOf(c.SecurityContext.WindowsOptions) != nil && hostProcess(r.spec, c) {
+		field := host
+		field.Path, field.Value = path+"/securityContext/windowsOptions/hostProcess", "false"
+		r.add(field)
+	}
 	for i, capability := range added(c) {
 		if slices.Contains(powerful, capability) || capability == "SYS_PTRACE" && r.spec.HostPID {
 			r.entry(host, path+"/securityContext/capabilities/add", i, "", string(c.SecurityContext.Capabilities.Add[i]))
 		}
 	}
 	for i, m := range c.VolumeMounts {
-		if means, _ := hostMount(r.spec, c, m, ""); means != "" {
+		if _, grants, _ := hostMount(r.spec, c, m); len(grants) > 0 {
 			r.entry(host, path+"/volumeMounts", i, "/name", m.Name)
 		}
 	}
@@ -187,6 +198,12 @@ func (r *fieldReader) volume(i int) {
 			r.add(Field{Gives: GivesToken, Path: "/automountServiceAccountToken", Value: "false"})
 		}
 		return
+	}
+	if v.PersistentVolumeClaim != nil {
+		r.wholeVolume(i, Field{Gives: GivesClaim, Secret: v.PersistentVolumeClaim.ClaimName})
+	}
+	if v.Ephemeral != nil {
+		r.wholeVolume(i, Field{Gives: GivesClaim, Secret: v.Name})
 	}
 	if v.Secret != nil {
 		r.wholeVolume(i, Field{Gives: GivesSecret, Secret: v.Secret.SecretName})

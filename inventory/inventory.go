@@ -36,12 +36,16 @@ type Node struct {
 	Taints []corev1.Taint
 	// Allocatable is what pods on the node may use together; nil if it is not known.
 	Allocatable corev1.ResourceList
+	// KubeletVersion is the version of the node's kubelet, as "v1.37.1".
+	KubeletVersion string
 }
 
 // Namespace is a Namespace object.
 type Namespace struct {
 	Name   string
 	Labels map[string]string
+	// Terminating is true for a namespace that is being deleted: the API server creates nothing in it.
+	Terminating bool
 }
 
 // Secret is a secret without its data.
@@ -65,6 +69,8 @@ type Inventory struct {
 	policies   map[string]*policy
 	// configurations are those of webhooks, by kind.
 	configurations map[string]map[string]bool
+	volumes        map[string]Volume
+	claims         map[Name]string // the volumes that they are bound to
 }
 
 // New returns an inventory without objects.
@@ -72,7 +78,7 @@ func New() *Inventory {
 	return &Inventory{
 		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
 		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
-		policies: map[string]*policy{}, configurations: map[string]map[string]bool{},
+		policies: map[string]*policy{}, configurations: map[string]map[string]bool{}, volumes: map[string]Volume{}, claims: map[Name]string{},
 	}
 }
 
@@ -111,12 +117,20 @@ func (i *Inventory) deletePod(name Name) {
 
 // SetNode adds a node, or replaces the one of the same name.
 func (i *Inventory) SetNode(node *corev1.Node) {
-	i.nodes[node.Name] = Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Allocatable: node.Status.Allocatable}
+	i.nodes[node.Name] = Node{
+		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Allocatable: node.Status.Allocatable,
+		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+	}
 }
 
 // SetNamespace adds a namespace, or replaces the one of the same name.
 func (i *Inventory) SetNamespace(namespace *corev1.Namespace) {
-	i.namespaces[namespace.Name] = Namespace{Name: namespace.Name, Labels: namespace.Labels}
+	i.namespaces[namespace.Name] = Namespace{Name: namespace.Name, Labels: namespace.Labels, Terminating: Terminating(namespace)}
+}
+
+// Terminating reports whether a namespace is being deleted.
+func Terminating(namespace *corev1.Namespace) bool {
+	return !namespace.DeletionTimestamp.IsZero() || namespace.Status.Phase == corev1.NamespaceTerminating
 }
 
 // SetServiceAccount adds a service account.
@@ -208,6 +222,10 @@ func (i *Inventory) Set(object any) {
 		i.SetServiceAccount(o)
 	case *corev1.Secret:
 		i.SetSecret(o)
+	case *corev1.PersistentVolume:
+		i.SetPersistentVolume(o)
+	case *corev1.PersistentVolumeClaim:
+		i.SetPersistentVolumeClaim(o)
 	case *admissionv1.ValidatingWebhookConfiguration:
 		i.SetValidatingWebhooks(o)
 	case *admissionv1.MutatingWebhookConfiguration:
@@ -233,6 +251,10 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 		delete(i.accounts, key)
 	case "Secret":
 		delete(i.secrets, key)
+	case "PersistentVolume":
+		delete(i.volumes, name)
+	case "PersistentVolumeClaim":
+		delete(i.claims, key)
 	case "ValidatingAdmissionPolicy":
 		if p := i.policies[name]; p != nil {
 			p.spec = nil

@@ -2,6 +2,7 @@ package inventory_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -34,6 +35,7 @@ func TestEscapes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rule, spec, means, dependsOn string
+		effect                       inventory.Effect
 	}{
 		{rule: "an ordinary container", spec: `{containers: [{name: c}]}`},
 		{
@@ -80,20 +82,55 @@ func TestEscapes(t *testing.T) {
 		},
 		{rule: "a folder above the kubelet's", spec: hostPath("/var/lib", ""), means: "container c mounts /var/lib of its node"},
 		{rule: "a path that climbs", spec: hostPath("/tmp/../etc", ""), means: "container c mounts /etc of its node"},
-		{rule: "logs", spec: hostPath("/var/log", "")},
+		{
+			rule: "logs", spec: hostPath("/var/log", ""), means: "container c mounts /var/log of its node",
+			dependsOn: "whether the kubelet follows links there", effect: inventory.LinksLogs,
+		},
+		{rule: "logs, read only", spec: hostPath("/var/log", ", readOnly: true")},
 		{rule: "logs through a prefix of a name", spec: hostPath("/etcetera", "")},
 		{rule: "the host's programs, read only", spec: hostPath("/usr", ", readOnly: true")},
 		{
 			rule:  "the kubelet's folder, read only",
 			spec:  hostPath("/var/lib/kubelet", ", readOnly: true"),
-			means: "container c mounts /var/lib/kubelet of its node (read only)",
+			means: "container c mounts /var/lib/kubelet of its node (read only)", effect: inventory.TakesCredential,
 		},
 		{
 			rule:  "a socket, read only",
 			spec:  hostPath("/run/containerd/containerd.sock", ", readOnly: true"),
 			means: "container c mounts /run/containerd/containerd.sock of its node",
 		},
-		{rule: "a part of a volume", spec: hostPath("/var", ", subPath: log")},
+		{rule: "a part of a volume", spec: hostPath("/var", ", subPath: cache")},
+		{
+			rule: "the kubelet's key", spec: hostPath("/var/lib/kubelet/pki", ""),
+			means: "container c mounts /var/lib/kubelet/pki of its node",
+		},
+		{
+			rule: "the kubelet's key, read only", spec: hostPath("/var/lib/kubelet/pki", ", readOnly: true"),
+			means: "container c mounts /var/lib/kubelet/pki of its node (read only)", effect: inventory.TakesCredential,
+		},
+		{
+			rule: "a part of a volume that a variable names, of data", spec: hostPath("/usr/share/zoneinfo", ", subPathExpr: $(X)"),
+		},
+		{
+			rule:  "a privileged container in a user namespace",
+			spec:  `{hostUsers: false, containers: [{name: c, securityContext: {privileged: true}}]}`,
+			means: "container c is privileged", dependsOn: "what root in the pod's own user namespace can do there",
+		},
+		{
+			rule:  "a privileged container in a sandbox",
+			spec:  `{runtimeClassName: kata-qemu, containers: [{name: c, securityContext: {privileged: true}}]}`,
+			means: "container c is privileged", dependsOn: "what the sandbox of the pod's runtime class lets through",
+		},
+		{
+			rule:  "a process of a Windows node",
+			spec:  `{securityContext: {windowsOptions: {hostProcess: true}}, hostNetwork: true, containers: [{name: c}]}`,
+			means: "container c is a process of its node (hostProcess)",
+		},
+		{
+			rule:  "a process of a Windows node, by its container",
+			spec:  `{containers: [{name: c, securityContext: {windowsOptions: {hostProcess: true}}}]}`,
+			means: "container c is a process of its node (hostProcess)",
+		},
 		{
 			rule: "a part of a volume that a variable names", spec: hostPath("/var", ", subPathExpr: $(X)"),
 			means: "container c mounts a folder below /var of its node", dependsOn: "which folder it is",
@@ -121,7 +158,7 @@ func TestEscapes(t *testing.T) {
 				}
 				return
 			}
-			if want := (inventory.Escape{Means: c.means, DependsOn: c.dependsOn}); len(got) == 0 || got[0] != want {
+			if want := (inventory.Escape{Means: c.means, DependsOn: c.dependsOn, Effect: c.effect}); len(got) == 0 || got[0] != want {
 				t.Errorf("escapes are %+v, want first %+v", got, want)
 			}
 		})
@@ -179,21 +216,78 @@ func TestWorkloads(t *testing.T) {
 
 func TestControlPlanePods(t *testing.T) {
 	mirror := map[string]string{corev1.MirrorPodAnnotationKey: "x"}
-	apiServer := map[string]string{"component": "kube-apiserver"}
-	for rule, c := range map[string]struct {
-		meta metav1.ObjectMeta
-		want string
-	}{
-		"by name": {metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-cp-1", Annotations: mirror}, "etcd"},
-		"by label": {
-			metav1.ObjectMeta{Namespace: "kube-system", Name: "x", Annotations: mirror, Labels: apiServer}, "kube-apiserver",
-		},
-		"not a static pod":     {metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-cp-1"}, ""},
-		"in another namespace": {metav1.ObjectMeta{Namespace: "shop", Name: "etcd-cp-1", Annotations: mirror}, ""},
-	} {
-		if got := podOf(t, `{containers: [{name: c}]}`, c.meta).ControlPlane; got != c.want {
-			t.Errorf("%s: %q, want %q", rule, got, c.want)
+	in := func(namespace, name, label string, static bool) metav1.ObjectMeta {
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+		if key, value, ok := strings.Cut(label, "="); ok {
+			meta.Labels = map[string]string{key: value}
 		}
+		if static {
+			meta.Annotations = mirror
+		}
+		return meta
+	}
+	const (
+		cluster  = "whether the component is that of this cluster"
+		keyThere = "whether the keys of the control plane lie in the folder that the pod mounts"
+		plain    = `{containers: [{name: c}]}`
+	)
+	keys := func(folder string) string {
+		return `{volumes: [{name: k, hostPath: {path: ` + folder + `}}], containers: [{name: c, volumeMounts: [{name: k, mountPath: /k}]}]}`
+	}
+	of := func(container string) string { return `{containers: [{name: c, ` + container + `}]}` }
+	for rule, c := range map[string]struct {
+		meta                  metav1.ObjectMeta
+		spec, want, dependsOn string
+	}{
+		"a static pod by name":            {in("kube-system", "etcd-cp-1", "", true), plain, "etcd", ""},
+		"a static pod by kubeadm's label": {in("kube-system", "x", "component=kube-apiserver", true), plain, "kube-apiserver", ""},
+		"a static pod by the label k8s-app": {
+			in("kube-system", "x", "k8s-app=kube-apiserver", true), plain, "kube-apiserver", "",
+		},
+		"a static pod by a container":    {in("apiserver", "x", "", true), `{containers: [{name: kube-apiserver}]}`, "kube-apiserver", ""},
+		"a static pod elsewhere":         {in("shop", "etcd-cp-1", "", true), plain, "etcd", ""},
+		"not by the name of another pod": {in("kube-system", "etcd-cp-1", "", false), plain, "", ""},
+		"a pod by its label":             {in("kube-system", "x", "k8s-app=kube-scheduler", false), plain, "kube-scheduler", ""},
+		"not by this label elsewhere":    {in("shop", "x", "k8s-app=etcd", false), plain, "", ""},
+		"a pod by its command": {
+			in("kube-system", "x", "", false), of(`command: [/usr/local/bin/kube-apiserver]`), "kube-apiserver", "",
+		},
+		"a pod by its arguments": {in("kube-system", "x", "", false), of(`args: [hyperkube, kube-scheduler]`), "kube-scheduler", ""},
+		"a pod by its image": {
+			in("kube-system", "x", "", false), of(`image: "example.com/kube-controller-manager:v1.37.1"`), "kube-controller-manager", "",
+		},
+		"an image with a digest":       {in("kube-system", "x", "", false), of(`image: "r.example.com:5000/etcd@sha256:aa"`), "etcd", ""},
+		"an image of a platform":       {in("kube-system", "x", "", false), of(`image: "kube-apiserver-amd64:v1"`), "kube-apiserver", ""},
+		"not an image of another name": {in("kube-system", "x", "", false), of(`image: "etcd-backup:1"`), "", ""},
+		"on the network of the node": {
+			in("cp", "x", "", false), `{hostNetwork: true, containers: [{name: c, command: [etcd]}]}`, "etcd", "",
+		},
+		"perhaps of another cluster":       {in("tenant", "x", "", false), of(`command: [kube-apiserver]`), "kube-apiserver", cluster},
+		"a pod with folders for keys":      {in("shop", "x", "", false), keys("/etc/kubernetes/pki"), "", keyThere},
+		"a pod with folders of k3s":        {in("shop", "x", "", false), keys("/var/lib/rancher/k3s/server/tls"), "", keyThere},
+		"not a pod with certificates only": {in("shop", "x", "", false), keys("/etc/kubernetes/pki/ca.crt"), "", ""},
+		"not a pod with all of the node":   {in("shop", "x", "", false), keys("/"), "", ""},
+	} {
+		if p := podOf(t, c.spec, c.meta); p.ControlPlane != c.want || p.ControlPlaneDependsOn != c.dependsOn {
+			t.Errorf("%s: %q (%s), want %q (%s)", rule, p.ControlPlane, p.ControlPlaneDependsOn, c.want, c.dependsOn)
+		}
+	}
+}
+
+// Of folders of the host for which the table has no row, nothing is said but that they are not followed.
+func TestHostPathsNotFollowed(t *testing.T) {
+	p := podOf(t, `
+volumes:
+- {name: a, hostPath: {path: /data}}
+- {name: b, hostPath: {path: /etc}}
+- {name: c, hostPath: {path: /mnt}}
+- {name: d, hostPath: {path: /srv/other}}
+containers:
+- name: c
+  volumeMounts: [{name: a, mountPath: /a}, {name: b, mountPath: /b}, {name: c, mountPath: /c, subPath: disk, readOnly: true}]
+`)
+	if want := []string{"/data", "/mnt/disk (read only)"}; !slices.Equal(p.HostPathsNotFollowed, want) {
+		t.Errorf("not followed are %q, want %q", p.HostPathsNotFollowed, want)
 	}
 }
 

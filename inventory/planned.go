@@ -33,7 +33,7 @@ func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 // Unbind makes a pod wait for a node, as the one that its controller makes for it when its node is gone.
 func (i *Inventory) Unbind(p *Pod) {
 	waiting := *p
-	waiting.Node, waiting.Planned = "", true
+	waiting.Node, waiting.Planned, waiting.Ended = "", true, false
 	if known := i.pods[p.Name]; known == nil {
 		i.share(&waiting)
 	}
@@ -141,7 +141,7 @@ func (p *Pod) Like(planned *Pod) bool {
 	same := encodePlacement(a) == encodePlacement(b)
 	return same && p.ServiceAccount == planned.ServiceAccount &&
 		slices.Equal(p.Audiences, planned.Audiences) && slices.Equal(p.Secrets, planned.Secrets) &&
-		slices.Equal(p.Escapes, planned.Escapes) && !p.Ephemeral
+		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.claims, planned.claims) && !p.Ephemeral
 }
 
 // lasting leaves out the tolerations that admission and the controller of DaemonSets add.

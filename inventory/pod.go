@@ -17,6 +17,8 @@ type Pod struct {
 	Node string
 	// Planned is true for a pod that no scheduler has bound yet and that was not read from a cluster.
 	Planned bool
+	// Ended is true for a pod whose containers have ended for good: no processes are in it, and none start.
+	Ended bool
 	// Placement says to which nodes the scheduler may bind the pod.
 	Placement Placement
 	*Template
@@ -34,13 +36,19 @@ type Template struct {
 	// Secrets are the secrets of the pod's namespace whose content the containers see,
 	// sorted, each once. PullSecrets are used by the kubelet for the pod.
 	Secrets, PullSecrets []string
-	// Escapes are the ways from the containers to the node, the certain ones first.
+	// Escapes are the ways from the containers to the node, the certain ones first. See also [Pod.WaysOut].
 	Escapes []Escape
+	// HostPath is true for pods with a folder of the host, whatever it gives: levels of Pod Security refuse each.
+	HostPath bool
+	// HostPathsNotFollowed are the mounted folders of the host of which it is not known what they give.
+	HostPathsNotFollowed []string
 	// Workload is the controller that replaces the pod; zero if there is none.
 	Workload Workload
 	// ControlPlane is the component of the control plane that the pod runs:
 	// kube-apiserver, etcd, kube-controller-manager, kube-scheduler. Empty for others.
 	ControlPlane string
+	// ControlPlaneDependsOn is what else decides whether the node has the control plane's credentials because of the pod.
+	ControlPlaneDependsOn string
 	// Ephemeral is true for pods to which containers were added.
 	Ephemeral bool
 	// Fields are where the spec gives Audiences, Secrets, PullSecrets and Escapes, and how to take
@@ -51,6 +59,8 @@ type Template struct {
 	// Controller is the owner of a pod that is not made by a workload of Kubernetes, as "KIND NAME";
 	// empty if there is none.
 	Controller string
+
+	claims []claimMount
 
 	// id is the same for equal templates, and pods counts those that share this one.
 	id   string
@@ -76,8 +86,13 @@ func (w Workload) String() string {
 func newPod(pod *corev1.Pod) *Pod {
 	return &Pod{
 		Name: Name{intern(pod.Namespace), pod.Name}, Node: intern(pod.Spec.NodeName),
-		Placement: placementOf(&pod.Spec), Template: newTemplate(pod),
+		Ended: Ended(pod), Placement: placementOf(&pod.Spec), Template: newTemplate(pod),
 	}
+}
+
+// Ended reports whether the containers of a pod have ended for good.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 func newTemplate(pod *corev1.Pod) *Template {
@@ -94,21 +109,10 @@ func newTemplate(pod *corev1.Pod) *Template {
 	if owner := metav1.GetControllerOfNoCopy(&pod.ObjectMeta); owner != nil && t.Workload == (Workload{}) {
 		t.Controller = intern(owner.Kind + " " + owner.Name)
 	}
-	if t.Mirror && pod.Namespace == metav1.NamespaceSystem {
-		t.ControlPlane = controlPlaneComponent(pod)
-	}
+	t.HostPath = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
+	t.controlPlane(pod)
+	t.claims, t.HostPathsNotFollowed = claimMounts(pod), notFollowed(&pod.Spec)
 	return t
-}
-
-// controlPlaneComponent recognizes the static pods that kubeadm and what follows it write:
-// by the label component, or by the name before the node's.
-func controlPlaneComponent(pod *corev1.Pod) string {
-	for _, component := range [...]string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"} {
-		if pod.Labels["component"] == component || strings.HasPrefix(pod.Name, component+"-") {
-			return component
-		}
-	}
-	return ""
 }
 
 // mounts collects the tokens and secrets that the containers see.

@@ -11,13 +11,20 @@ func (t *Template) appendID(id []byte, namespace string) []byte {
 	if t.Ephemeral {
 		flags += "ephemeral"
 	}
-	id = appendText(id, namespace, t.ServiceAccount, flags, t.ControlPlane, t.Workload.Group, t.Workload.Resource, t.Workload.Name)
-	for _, list := range [...][]string{t.Audiences, t.Secrets, t.PullSecrets} {
+	if t.HostPath {
+		flags += " host path"
+	}
+	id = appendText(id, namespace, t.ServiceAccount, flags, t.ControlPlane, t.ControlPlaneDependsOn)
+	id = appendText(id, t.Workload.Group, t.Workload.Resource, t.Workload.Name)
+	for _, list := range [...][]string{t.Audiences, t.Secrets, t.PullSecrets, t.HostPathsNotFollowed} {
 		id = binary.AppendUvarint(id, uint64(len(list)))
 		id = appendText(id, list...)
 	}
 	for _, e := range t.Escapes {
-		id = appendText(id, e.Means, e.DependsOn)
+		id = append(appendText(id, e.Means, e.DependsOn), byte(e.Effect))
+	}
+	for i := range t.claims {
+		id = t.claims[i].appendID(id)
 	}
 	id = appendText(id, t.Controller)
 	id = binary.AppendVarint(binary.AppendVarint(id, t.Requests.CPU), t.Requests.Memory)
@@ -36,6 +43,18 @@ func appendText(id []byte, texts ...string) []byte {
 	for _, text := range texts {
 		id = binary.AppendUvarint(id, uint64(len(text)))
 		id = append(id, text...)
+	}
+	return id
+}
+
+func (m *claimMount) appendID(id []byte) []byte {
+	id = appendText(id, m.container, m.user, m.sandbox, m.claim, m.subPath)
+	for _, flag := range [...]bool{m.readOnly, m.anyFolder, m.before, m.after} {
+		if flag {
+			id = append(id, 1)
+		} else {
+			id = append(id, 0)
+		}
 	}
 	return id
 }

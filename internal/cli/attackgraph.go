@@ -2,12 +2,12 @@ package cli
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // attackGraph makes the graph of the state.
@@ -19,7 +19,7 @@ func (s *session) attackGraph(f *attackPathsFlags) (*attackpaths.Graph, error) {
 func (s *session) attackCluster(f *attackPathsFlags) *attackpaths.Cluster {
 	c := &attackpaths.Cluster{
 		Inventory: s.State.Inventory, Relations: s.State.Graph, RBAC: s.State.RBAC, Features: s.Features,
-		Audiences: s.audiencesOfPod, EKS: strings.Contains(s.State.ServerVersion, "-eks-"), Serves: s.serves(),
+		Audiences: s.audiencesOfPod, EKS: inventory.EKSVersion(s.State.ServerVersion) || s.State.Inventory.EKS(), Serves: s.serves(),
 		Custom: f.custom, Policies: admissionpolicy.New(),
 	}
 	if s.Scopes != nil {

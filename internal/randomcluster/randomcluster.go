@@ -33,6 +33,8 @@ type Cluster struct {
 	Objects []runtime.Object
 	// apart gives more rights to users and groups, and rights that count together to several roles.
 	apart bool
+	// runs decides about what runs, and how. It is another source, so that it changes nothing else.
+	runs *Cluster
 }
 
 const (
@@ -83,7 +85,7 @@ func (rc *Cluster) some(from []string) []string {
 
 // New makes the cluster of a seed.
 func New(seed uint64) *Cluster {
-	rc := &Cluster{Rand: rand.New(rand.NewPCG(seed, 1))}
+	rc := &Cluster{Rand: rand.New(rand.NewPCG(seed, 1)), runs: &Cluster{Rand: rand.New(rand.NewPCG(seed, 2))}}
 	rc.Features = kubeversion.For(pick(rc, kubeversion.Minors()))
 	rc.EKS = rc.chance(3)
 	if rc.Impersonating = rc.chance(3); rc.Impersonating {
@@ -108,6 +110,7 @@ func New(seed uint64) *Cluster {
 	if rc.chance(2) {
 		rc.add(rc.persistentVolume())
 	}
+	rc.addHostVolumes()
 	for range 1 + rc.IntN(5) {
 		rc.add(rc.pod())
 	}
@@ -178,6 +181,9 @@ func (rc *Cluster) namespace(name string) *corev1.Namespace {
 	if rc.chance(3) {
 		ns.Labels["env"] = "prod"
 	}
+	if rc.runs.chance(12) {
+		ns.Status.Phase = corev1.NamespaceTerminating
+	}
 	return ns
 }
 
@@ -215,6 +221,12 @@ func (rc *Cluster) pod() *corev1.Pod {
 	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 	if !rc.chance(5) {
 		p.Spec.NodeName = pick(rc, randomNodes)
+	}
+	if rc.runs.chance(4) {
+		rc.mountHost(p)
+	}
+	if rc.runs.chance(6) {
+		p.Status.Phase = pick(rc.runs, []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed})
 	}
 	if rc.chance(4) {
 		yes := true

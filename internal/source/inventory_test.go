@@ -28,6 +28,13 @@ func TestInventoryOfACluster(t *testing.T) {
 	s.set("pods", pod)
 	s.set("nodes", &corev1.Node{ObjectMeta: meta("", "worker"), Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "dedicated"}}}})
 	s.set("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"a": "b"}}})
+	s.set("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: meta("", "data"), Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}},
+		ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: "data"},
+	}})
+	s.set("persistentvolumeclaims", &corev1.PersistentVolumeClaim{
+		ObjectMeta: meta("shop", "data"), Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "data"},
+	})
 	token := &corev1.Secret{
 		ObjectMeta: meta("shop", "token"),
 		Type:       corev1.SecretTypeServiceAccountToken,
@@ -45,6 +52,9 @@ func TestInventoryOfACluster(t *testing.T) {
 	got := list(t, s, LiveOptions{Inventory: true}).Inventory
 	if pods := got.Pods(); len(pods) != 1 || len(pods[0].Escapes) != 1 || pods[0].Node != "worker" {
 		t.Errorf("pods are %+v", pods)
+	}
+	if claimed := got.ClaimedVolumes(); claimed[inventory.Name{Namespace: "shop", Name: "data"}].Folder != "/etc" {
+		t.Errorf("volumes of claims are %+v", claimed)
 	}
 	if nodes := got.Nodes(); len(nodes) != 1 || len(nodes[0].Taints) != 1 {
 		t.Errorf("nodes are %+v", nodes)
@@ -93,5 +103,28 @@ func TestSnapshotsWithoutInventory(t *testing.T) {
 	written := decompressAll(t, takeSnapshot(t, s))
 	if !strings.Contains(written, "snapshot.node-authorizer.io/v1alpha1") || strings.Contains(written, "missing") {
 		t.Errorf("the snapshot of the snapshot is %s", written)
+	}
+}
+
+// What runs the control plane is kept of a pod, and not its command; so is that it has ended.
+func TestInventoryOfFiles(t *testing.T) {
+	const objects = `{"apiVersion":"v1","kind":"List","items":[
+{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"old","deletionTimestamp":"2026-01-01T00:00:00Z","labels":{"a":"b"}}},
+{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"kube-system","name":"x"},"spec":{"containers":[
+{"name":"c","image":"registry.example.com/s3cret","command":["/usr/bin/kube-apiserver","--s3cret"]}]},"status":{"phase":"Failed"}}]}`
+	s := mustLoad(t, "objects.json", objects)
+	if pods := s.Inventory.Pods(); len(pods) != 1 || pods[0].ControlPlane != "kube-apiserver" || !pods[0].Ended {
+		t.Errorf("pods are %+v", pods)
+	}
+	if all := s.Inventory.Namespaces(); len(all) != 1 || !all[0].Terminating || all[0].Labels["a"] != "b" {
+		t.Errorf("namespaces are %+v", all)
+	}
+	written := decompressAll(t, takeSnapshot(t, s))
+	if strings.Contains(written, "s3cret") || !strings.Contains(written, "kube-apiserver") {
+		t.Errorf("the snapshot is %s", written)
+	}
+	again := mustLoad(t, "again.snapshot", written)
+	if pods := again.Inventory.Pods(); len(pods) != 1 || pods[0].ControlPlane != "kube-apiserver" || !pods[0].Ended {
+		t.Errorf("pods of the snapshot are %+v", pods)
 	}
 }

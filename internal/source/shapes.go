@@ -57,14 +57,16 @@ func newShape(k kind, forInventory bool) shape {
 }
 
 type persistentVolumeShape struct {
-	Metadata identity `json:"metadata"`
-	Spec     struct {
-		corev1.PersistentVolumeSource
-		ClaimRef *struct {
-			Namespace string `json:"namespace"`
-			Name      string `json:"name"`
-		} `json:"claimRef"`
-	} `json:"spec"`
+	Metadata identity                  `json:"metadata"`
+	Spec     persistentVolumeSpecShape `json:"spec"`
+}
+
+type persistentVolumeSpecShape struct {
+	corev1.PersistentVolumeSource
+	ClaimRef *struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"claimRef"`
 }
 
 func (s *persistentVolumeShape) object() apiObject {

@@ -14,6 +14,8 @@ func inventoryShape(k kind) shape {
 		return &inventoryPodShape{}
 	case kindNode:
 		return &inventoryNodeShape{}
+	case kindPersistentVolume:
+		return &inventoryVolumeShape{}
 	case kindServiceAccount:
 		return &inventoryServiceAccountShape{}
 	case kindNamespace:
@@ -56,10 +58,15 @@ type inventoryPodShape struct {
 		Tolerations         []corev1.Toleration           `json:"tolerations"`
 		HostPID             bool                          `json:"hostPID"`
 		HostNetwork         bool                          `json:"hostNetwork"`
+		HostUsers           *bool                         `json:"hostUsers"`
+		RuntimeClassName    *string                       `json:"runtimeClassName"`
 		SecurityContext     *corev1.PodSecurityContext    `json:"securityContext"`
 		Resources           *corev1.ResourceRequirements  `json:"resources"`
 	} `json:"spec"`
-	Status podStatusShape `json:"status"`
+	Status struct {
+		podStatusShape
+		Phase corev1.PodPhase `json:"phase"`
+	} `json:"status"`
 }
 
 // inventoryContainerShape is a container with its rights over its host.
@@ -71,6 +78,10 @@ type inventoryContainerShape struct {
 		Requests corev1.ResourceList `json:"requests"`
 	} `json:"resources"`
 	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
+	// Image, Command and Args tell components of the control plane. They are not kept.
+	Image   string   `json:"image"`
+	Command []string `json:"command"`
+	Args    []string `json:"args"`
 }
 
 func (s *inventoryContainerShape) container() corev1.Container {
@@ -88,11 +99,12 @@ func (s *inventoryContainerShape) container() corev1.Container {
 	}
 	c.SecurityContext, c.VolumeMounts = s.SecurityContext, s.VolumeMounts
 	c.Resources.Requests, c.RestartPolicy = s.Resources.Requests, s.RestartPolicy
+	c.Image, c.Command, c.Args = s.Image, s.Command, s.Args
 	return c
 }
 
 func (s *inventoryPodShape) object() apiObject {
-	base := &podShape{Status: s.Status}
+	base := &podShape{Status: s.Status.podStatusShape}
 	base.Metadata.identity, base.Metadata.Annotations = s.Metadata.identity, s.Metadata.Annotations
 	base.Spec.NodeName = s.Spec.NodeName
 	base.Spec.ServiceAccountName, base.Spec.ServiceAccount = s.Spec.ServiceAccountName, s.Spec.ServiceAccount
@@ -110,7 +122,8 @@ func (s *inventoryPodShape) object() apiObject {
 		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: c})
 	}
 	pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations = s.Spec.NodeSelector, s.Spec.Affinity, s.Spec.Tolerations
-	pod.Spec.Resources = s.Spec.Resources
+	pod.Spec.HostUsers, pod.Spec.RuntimeClassName = s.Spec.HostUsers, s.Spec.RuntimeClassName
+	pod.Spec.Resources, pod.Status.Phase = s.Spec.Resources, s.Status.Phase
 	pod.Spec.HostPID, pod.Spec.HostNetwork, pod.Spec.SecurityContext = s.Spec.HostPID, s.Spec.HostNetwork, s.Spec.SecurityContext
 	return pod
 }
@@ -135,6 +148,22 @@ func (s *inventoryNodeShape) object() apiObject {
 	return node
 }
 
+// inventoryVolumeShape has the fields of persistentVolumeShape, and those that an inventory needs.
+type inventoryVolumeShape struct {
+	Metadata identity `json:"metadata"`
+	Spec     struct {
+		persistentVolumeSpecShape
+		NodeAffinity *corev1.VolumeNodeAffinity `json:"nodeAffinity"`
+	} `json:"spec"`
+}
+
+func (s *inventoryVolumeShape) object() apiObject {
+	base := &persistentVolumeShape{Metadata: s.Metadata, Spec: s.Spec.persistentVolumeSpecShape}
+	pv := base.object().(*corev1.PersistentVolume)
+	pv.Spec.NodeAffinity = s.Spec.NodeAffinity
+	return pv
+}
+
 type inventoryServiceAccountShape struct {
 	serviceAccountShape
 	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken"`
@@ -147,11 +176,17 @@ func (s *inventoryServiceAccountShape) object() apiObject {
 }
 
 type namespaceShape struct {
-	Metadata labelledIdentity `json:"metadata"`
+	Metadata struct {
+		labelledIdentity
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Status corev1.NamespaceStatus `json:"status"`
 }
 
 func (s *namespaceShape) object() apiObject {
-	return &corev1.Namespace{ObjectMeta: s.Metadata.object()}
+	namespace := &corev1.Namespace{ObjectMeta: s.Metadata.labelledIdentity.object(), Status: s.Status}
+	namespace.DeletionTimestamp = s.Metadata.DeletionTimestamp
+	return namespace
 }
 
 // secretShape has no field for the data.

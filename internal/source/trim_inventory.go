@@ -18,7 +18,11 @@ func trimInventory(o apiObject) {
 	case *corev1.Namespace:
 		meta := named(&o.ObjectMeta)
 		meta.Labels = o.Labels
-		*o = corev1.Namespace{ObjectMeta: meta}
+		status := corev1.NamespaceStatus{}
+		if inventory.Terminating(o) {
+			status.Phase = corev1.NamespaceTerminating
+		}
+		*o = corev1.Namespace{ObjectMeta: meta, Status: status}
 	case *corev1.Secret:
 		meta := named(&o.ObjectMeta)
 		if account, ok := o.Annotations[corev1.ServiceAccountNameKey]; ok {
@@ -72,11 +76,29 @@ func restore(o apiObject) func() {
 	case *corev1.Node:
 		taints, allocatable := o.Spec.Taints, o.Status.Allocatable
 		return func() { o.Spec.Taints, o.Status.Allocatable = taints, allocatable }
+	case *corev1.PersistentVolume:
+		return restoreVolume(o)
 	case *corev1.ServiceAccount:
 		mounts := o.AutomountServiceAccountToken
 		return func() { o.AutomountServiceAccountToken = mounts }
 	}
 	return func() {}
+}
+
+// restoreVolume keeps the folder of a node that a volume is, and the nodes that have it.
+func restoreVolume(pv *corev1.PersistentVolume) func() {
+	host, local, affinity := pv.Spec.HostPath, pv.Spec.Local, pv.Spec.NodeAffinity
+	return func() {
+		if host != nil {
+			pv.Spec.HostPath = &corev1.HostPathVolumeSource{Path: host.Path}
+		}
+		if local != nil {
+			pv.Spec.Local = &corev1.LocalVolumeSource{Path: local.Path}
+		}
+		if (host != nil || local != nil) && affinity != nil {
+			pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: affinity.Required}
+		}
+	}
 }
 
 // keptResources keeps the amounts that an inventory has.
@@ -93,18 +115,19 @@ func keptResources(all corev1.ResourceList) corev1.ResourceList {
 	return kept
 }
 
-// podLabels are the labels from which an inventory tells the workload of a pod and the
-// components of the control plane.
-var podLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, "component"}
-
 func restorePod(pod *corev1.Pod) func() {
 	places := placesOf(&pod.Spec)
 	requests := keptResources(inventory.RequestsOf(&pod.Spec))
 	labels := map[string]string{}
-	for _, key := range podLabels {
-		if value, ok := pod.Labels[key]; ok {
-			labels[key] = value
-		}
+	if hash, ok := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; ok {
+		labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
+	}
+	if component := inventory.ComponentOf(pod); component != "" { // commands are not kept
+		labels[inventory.ComponentLabel] = component
+	}
+	var ended corev1.PodPhase
+	if inventory.Ended(pod) {
+		ended = pod.Status.Phase
 	}
 	owner := metav1.GetControllerOf(pod)
 	kept := corev1.PodSpec{
@@ -112,26 +135,33 @@ func restorePod(pod *corev1.Pod) func() {
 		HostPID: pod.Spec.HostPID, HostNetwork: pod.Spec.HostNetwork,
 		SecurityContext: userContext(pod.Spec.SecurityContext),
 	}
+	if users := pod.Spec.HostUsers; users != nil && !*users {
+		kept.HostUsers = users
+	}
+	if class := pod.Spec.RuntimeClassName; class != nil && inventory.Sandboxed(*class) {
+		kept.RuntimeClassName = class
+	}
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		kept.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
 		}}
 	}
-	mounted := mountedVolumes(&pod.Spec)
+	counting := map[string]bool{}
 	for _, v := range pod.Spec.Volumes {
-		if v.HostPath != nil && mounted[v.Name] {
+		counting[v.Name] = v.HostPath != nil || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+		if v.HostPath != nil {
 			kept.Volumes = append(kept.Volumes, corev1.Volume{
 				Name: v.Name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.HostPath.Path}},
 			})
 		}
 	}
-	kept.InitContainers = containersOf(pod.Spec.InitContainers, kept.Volumes)
-	kept.Containers = containersOf(pod.Spec.Containers, kept.Volumes)
+	kept.InitContainers = containersOf(pod.Spec.InitContainers, counting)
+	kept.Containers = containersOf(pod.Spec.Containers, counting)
 	var ephemeral []corev1.Container
 	for i := range pod.Spec.EphemeralContainers {
 		ephemeral = append(ephemeral, corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
-	ephemeral = mergeContainers(namesOf(ephemeral), containersOf(ephemeral, kept.Volumes))
+	ephemeral = mergeContainers(namesOf(ephemeral), containersOf(ephemeral, counting))
 	return func() {
 		if len(labels) > 0 {
 			pod.Labels = labels
@@ -142,9 +172,11 @@ func restorePod(pod *corev1.Pod) func() {
 				APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, Controller: &yes,
 			}}
 		}
+		pod.Status.Phase = ended
 		s := &pod.Spec
 		s.NodeSelector, s.Tolerations, s.HostPID, s.HostNetwork = kept.NodeSelector, kept.Tolerations, kept.HostPID, kept.HostNetwork
 		s.SecurityContext, s.Affinity = kept.SecurityContext, kept.Affinity
+		s.HostUsers, s.RuntimeClassName = kept.HostUsers, kept.RuntimeClassName
 		s.Volumes = mergeVolumes(s.Volumes, kept.Volumes)
 		s.InitContainers = mergeContainers(s.InitContainers, kept.InitContainers)
 		s.Containers = mergeContainers(s.Containers, kept.Containers)
@@ -165,39 +197,17 @@ func restorePod(pod *corev1.Pod) func() {
 	}
 }
 
-// mountedVolumes are the names of the volumes that containers mount.
-func mountedVolumes(spec *corev1.PodSpec) map[string]bool {
-	names := map[string]bool{}
-	add := func(mounts []corev1.VolumeMount) {
-		for _, m := range mounts {
-			names[m.Name] = true
-		}
-	}
-	for i := range spec.InitContainers {
-		add(spec.InitContainers[i].VolumeMounts)
-	}
-	for i := range spec.Containers {
-		add(spec.Containers[i].VolumeMounts)
-	}
-	for i := range spec.EphemeralContainers {
-		add(spec.EphemeralContainers[i].VolumeMounts)
-	}
-	return names
-}
-
-// containersOf keeps the containers that have rights over their host.
-func containersOf(containers []corev1.Container, volumes []corev1.Volume) []corev1.Container {
+// containersOf keeps the containers that have rights over their host. Volumes are those of which mounts count.
+func containersOf(containers []corev1.Container, volumes map[string]bool) []corev1.Container {
 	var kept []corev1.Container
 	for i := range containers {
 		c := &containers[i]
 		k := corev1.Container{Name: c.Name, SecurityContext: hostContext(c.SecurityContext)}
 		for _, m := range c.VolumeMounts {
-			for _, v := range volumes {
-				if v.Name == m.Name {
-					k.VolumeMounts = append(k.VolumeMounts, corev1.VolumeMount{
-						Name: m.Name, ReadOnly: m.ReadOnly, SubPath: m.SubPath, SubPathExpr: m.SubPathExpr,
-					})
-				}
+			if volumes[m.Name] {
+				k.VolumeMounts = append(k.VolumeMounts, corev1.VolumeMount{
+					Name: m.Name, ReadOnly: m.ReadOnly, SubPath: m.SubPath, SubPathExpr: m.SubPathExpr,
+				})
 			}
 		}
 		if len(k.VolumeMounts) > 0 || k.SecurityContext != nil {
@@ -222,7 +232,7 @@ func hostContext(s *corev1.SecurityContext) *corev1.SecurityContext {
 	if s == nil {
 		return nil
 	}
-	kept := &corev1.SecurityContext{RunAsUser: s.RunAsUser, RunAsNonRoot: s.RunAsNonRoot}
+	kept := &corev1.SecurityContext{RunAsUser: s.RunAsUser, RunAsNonRoot: s.RunAsNonRoot, WindowsOptions: windowsOf(s.WindowsOptions)}
 	if s.Privileged != nil && *s.Privileged {
 		kept.Privileged = s.Privileged
 	}
@@ -235,12 +245,24 @@ func hostContext(s *corev1.SecurityContext) *corev1.SecurityContext {
 	return kept
 }
 
-// userContext keeps the user of a pod's containers.
+// userContext keeps the user of a pod's containers, and whether they are processes of their node.
 func userContext(s *corev1.PodSecurityContext) *corev1.PodSecurityContext {
-	if s == nil || s.RunAsUser == nil && s.RunAsNonRoot == nil {
+	if s == nil {
 		return nil
 	}
-	return &corev1.PodSecurityContext{RunAsUser: s.RunAsUser, RunAsNonRoot: s.RunAsNonRoot}
+	kept := &corev1.PodSecurityContext{RunAsUser: s.RunAsUser, RunAsNonRoot: s.RunAsNonRoot, WindowsOptions: windowsOf(s.WindowsOptions)}
+	if kept.RunAsUser == nil && kept.RunAsNonRoot == nil && kept.WindowsOptions == nil {
+		return nil
+	}
+	return kept
+}
+
+// windowsOf keeps whether containers are processes of their node.
+func windowsOf(o *corev1.WindowsSecurityContextOptions) *corev1.WindowsSecurityContextOptions {
+	if o == nil || o.HostProcess == nil {
+		return nil
+	}
+	return &corev1.WindowsSecurityContextOptions{HostProcess: o.HostProcess}
 }
 
 // mergeVolumes adds to volumes what is kept of those of the same names.

@@ -94,6 +94,12 @@ func (f filler) filled(k kind) apiObject {
 	}
 	if pod, ok := o.(*corev1.Pod); ok {
 		nameDistinctly(&pod.Spec)
+		if !f.leaveOut() {
+			pod.Status.Phase = corev1.PodFailed
+		}
+	}
+	if ns, ok := o.(*corev1.Namespace); ok && !f.leaveOut() {
+		ns.Status.Phase = corev1.NamespaceTerminating
 	}
 	if pod, ok := o.(*corev1.Pod); ok && !f.leaveOut() {
 		pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "«mirror»", "other": "«annotation»"}

@@ -120,6 +120,28 @@ var hostCases = []testCase{
 		add:  hostPathPod("/etc/kubernetes"),
 		want: []string{"Node pay-1"},
 	},
+	{
+		rule: "PodEscape: the kubelet's key, read only", start: podDB1,
+		add:  replaced(hostPathPod("/var/lib/kubelet/pki"), "mountPath: /host", "mountPath: /host, readOnly: true"),
+		want: []string{"User system:node:pay-1"},
+	},
+	{
+		rule: "PodEscape: what is mounted into other pods, read only", start: podDB1,
+		add: podOf("shop", "db-2", pay1, "db") +
+			replaced(hostPathPod("/var/lib/kubelet/pods"), "mountPath: /host", "mountPath: /host, readOnly: true"),
+		want: []string{"ServiceAccount shop/db"},
+	},
+	{
+		rule: "VolumeControl: a claim that is a folder of the host, where Pod Security is baseline",
+		add:  namespace("tools", enforceLabel+": baseline") + folderVolume("/etc") + roleOf("r", "tools", "shop/web", "create pods@"),
+		want: []string{"Namespace tools", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
+	},
+	{
+		rule: "VolumeControl: not a claim that is data of the host",
+		add: namespace("tools", enforceLabel+": baseline") + folderVolume("/usr/share/zoneinfo") +
+			roleOf("r", "tools", "shop/web", "create pods@"),
+		want: []string{"Namespace tools", "ServiceAccount tools/default"},
+	},
 	{rule: "PodEscape: not a harmless folder of the host", start: podDB1, add: hostPathPod("/var/log/app")},
 	{
 		rule: "NamespaceRelabel: Pod Security is turned off",

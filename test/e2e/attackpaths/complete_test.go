@@ -53,6 +53,10 @@ func completed(objects []object) []object {
 		case volumes:
 			spec, _ := o.content["spec"].(map[string]any)
 			spec["capacity"], spec["accessModes"] = map[string]any{"storage": "1Gi"}, []string{"ReadWriteMany"}
+		case claims:
+			spec, _ := o.content["spec"].(map[string]any)
+			spec["accessModes"], spec["storageClassName"] = []string{"ReadWriteMany"}, ""
+			spec["resources"] = map[string]any{"requests": map[string]any{"storage": "1Gi"}}
 		case validatingWebhooks:
 			completeWebhooks(o)
 		}
@@ -66,6 +70,10 @@ func completePod(o object) {
 	spec, _ := o.content["spec"].(map[string]any)
 	spec["automountServiceAccountToken"] = false
 	spec["terminationGracePeriodSeconds"] = 0
+	delete(spec, "runtimeClassName") // there is no such class
+	if spec["hostPID"] == true {
+		delete(spec, "hostUsers")
+	}
 	plain, _ := podSpec{}.spec()["containers"].([]any)
 	containers, _ := spec["containers"].([]any)
 	if container, _ := containers[0].(map[string]any); container["securityContext"] == nil {

@@ -46,6 +46,8 @@ type executor struct {
 	limited map[limitedKey][]*actor
 	// nodes are the nodes on which it has root.
 	nodes map[string]bool
+	// reading are the pods and namespaces through which it reads files of a node.
+	reading map[holding]bool
 	// known are the paths of the secrets and requests of the case.
 	known map[string]bool
 	done  map[stepKey]error
@@ -73,7 +75,7 @@ type step struct {
 // newExecutor returns an executor that holds the start.
 func (w *world) newExecutor(ctx context.Context, start holding, groups []string) (*executor, error) {
 	e := &executor{
-		world: w, secrets: map[holding]map[string][]byte{}, controlled: map[holding]bool{}, makers: map[string]maker{},
+		world: w, secrets: map[holding]map[string][]byte{}, controlled: map[holding]bool{}, reading: map[holding]bool{}, makers: map[string]maker{},
 		nodes: map[string]bool{}, done: map[stepKey]error{}, known: map[string]bool{}, limited: map[limitedKey][]*actor{},
 	}
 	for _, o := range slices.Concat(w.list(ctx, secrets), w.list(ctx, signingRequests)) {

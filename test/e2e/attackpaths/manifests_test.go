@@ -195,6 +195,25 @@ spec:
 ---`, path)
 }
 
+// folderVolume is the claim tools/data with a volume that is a folder of any node.
+func folderVolume(path string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: data}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteMany]
+  claimRef: {namespace: tools, name: data}
+  hostPath: {path: %s}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {namespace: tools, name: data}
+spec: {accessModes: [ReadWriteMany], volumeName: data, storageClassName: "", resources: {requests: {storage: 1Gi}}}
+---`, path)
+}
+
 // bootstrapSecret is a bootstrap token.
 const bootstrapSecret = `
 apiVersion: v1

@@ -57,12 +57,22 @@ func mountsToken(p *corev1.Pod) bool {
 
 // podTokenOnNode reads the token of a pod on the node.
 func (e *executor) podTokenOnNode(ctx context.Context, s step) error {
-	if !e.nodes[s.From.Name] {
+	node := s.From.Name
+	if e.reading[s.From] {
+		node = "" // of a claim, whichever node mounts it
+		if s.From.Kind == attackpaths.Pod {
+			p, err := e.pod(s.From)
+			if err != nil {
+				return err
+			}
+			node = p.Spec.NodeName
+		}
+	} else if !e.nodes[node] {
 		return errNoActor
 	}
 	for i := range e.pods {
 		p := &e.pods[i]
-		if p.Spec.NodeName == s.From.Name && p.Namespace == s.To.Namespace && p.Spec.ServiceAccountName == s.To.Name && mountsToken(p) {
+		if (node == "" || p.Spec.NodeName == node) && p.Namespace == s.To.Namespace && p.Spec.ServiceAccountName == s.To.Name && mountsToken(p) {
 			return e.requestToken(ctx, s.To, p)
 		}
 	}
@@ -201,13 +211,30 @@ func (e *executor) podEscape(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
-	if !e.controlled[s.From] || p.Spec.NodeName != s.To.Name {
+	if !e.controlled[s.From] || s.To.Kind == attackpaths.Node && p.Spec.NodeName != s.To.Name {
 		return fmt.Errorf("the pod is not controlled, or not on the node")
 	}
 	if err := e.runs(ctx, p.Namespace, p.Name, p.Spec.NodeName); err != nil {
 		return err
 	}
-	return e.ownNode(ctx, s.To.Name)
+	return e.takeOf(ctx, p.Spec.NodeName, s)
+}
+
+// takeOf takes what a folder of a node gives: the node, its credential, or what other steps read there. The hollow kubelet's disk
+// has no files, so that these end with the pod that mounts the folder.
+func (e *executor) takeOf(ctx context.Context, node string, s step) error {
+	switch s.To.Kind {
+	case attackpaths.Node:
+		return e.ownNode(ctx, node)
+	case attackpaths.User:
+		c, err := e.nodeClient(node)
+		if err != nil {
+			return err
+		}
+		return e.own(ctx, &actor{holding: s.To, client: c})
+	}
+	e.reading[s.From] = true
+	return nil
 }
 
 // runs waits until a pod runs on a node with a kubelet. On others nothing runs.
@@ -230,7 +257,7 @@ func (e *executor) runs(ctx context.Context, namespace, name, node string) error
 // controlPlaneNode takes the credentials on the disk of a control plane node: the key of the
 // cluster's authority signs any certificate, and the scheduler's kubeconfig lies beside it.
 func (e *executor) controlPlaneNode(ctx context.Context, s step) error {
-	if !e.nodes[s.From.Name] {
+	if !e.nodes[s.From.Name] && !e.reading[s.From] {
 		return errNoActor
 	}
 	h, groups := holding{Kind: attackpaths.Group, Name: "system:masters"}, []string{"system:masters"}

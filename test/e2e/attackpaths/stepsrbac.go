@@ -102,12 +102,43 @@ func (e *executor) namespaceRelabel(ctx context.Context, s step) error {
 // volumeControl mounts a folder of a node through a persistent volume.
 func (e *executor) volumeControl(ctx context.Context, s step) error {
 	last := error(errNoActor)
+	claim := mountsText.FindStringSubmatch(s.Because)
 	for _, m := range e.makersOf(s) {
+		if claim != nil {
+			if m.namespace != claim[1] {
+				continue
+			}
+			if last = e.mountClaim(ctx, s, m, claim[2]); last == nil {
+				return nil
+			}
+			continue
+		}
 		if last = e.mountHost(ctx, s, m); last == nil {
 			return e.ownNode(ctx, s.To.Name)
 		}
 	}
 	return last
+}
+
+// mountsText is why a claim that exists gives a node.
+var mountsText = regexp.MustCompile(`^a pod may mount the claim ([^/]+)/([^,]+), `)
+
+// mountClaim has a pod made that mounts a claim which is there, on the node that is reached or on one that takes the volume.
+func (e *executor) mountClaim(ctx context.Context, s step, m maker, claim string) error {
+	node := strings.TrimPrefix(s.To.Name, "system:node:")
+	if s.To.Kind == attackpaths.Namespace {
+		node = ""
+	}
+	p, err := e.makePod(ctx, m, podSpec{node: node, claim: claim})
+	if err != nil {
+		return err
+	}
+	if node != "" {
+		if err := e.runs(ctx, p.Namespace, p.Name, node); err != nil {
+			return err
+		}
+	}
+	return e.takeOf(ctx, node, s)
 }
 
 // mountHost makes a volume, and a claim or a pod for which a controller makes one.

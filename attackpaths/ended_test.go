@@ -1,0 +1,66 @@
+package attackpaths_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+// A pod that has ended has no processes: nothing runs in it, and nothing leaves it. Its node still gets tokens of its account.
+func TestPodsThatHaveEnded(t *testing.T) {
+	const everyWay = "create pods/exec@|create pods/attach@|patch pods/ephemeralcontainers@|patch pods@"
+	for _, phase := range []string{"Running", "Pending", "", "Unknown", "Succeeded", "Failed"} {
+		ended := phase == "Succeeded" || phase == "Failed"
+		pod := pod("shop", "db-1", "n1", "db")
+		pod = strings.Replace(pod, "spec:\n", "status: {phase: '"+phase+"'}\nspec:\n", 1)
+		pod = strings.Replace(pod, "image: i", "image: i, securityContext: {privileged: true}", 1)
+		c := newCluster()
+		parse(t, c, node("n1")+node("n2")+namespace("shop", restrictedLabel)+account("shop", "web")+account("shop", "db")+account("ops", "ops")+
+			role("r", "shop", "shop/web", strings.Split(everyWay, "|")...)+role("p", "", "ops/ops", "create nodes/proxy@")+pod)
+		g := graphOf(t, c)
+		ops := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "ops", Name: "ops"}
+		db := attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "db-1"}
+		for _, start := range []attackpaths.Holding{accountWeb, nodeN1, ops} {
+			if got := reaches(t, g, start, db); got == ended {
+				t.Errorf("phase %q: from %s, the pod is reached: %v", phase, start, got)
+			}
+		}
+		if got := reaches(t, g, ops, nodeN1); got == ended {
+			t.Errorf("phase %q: the node is reached through its proxy: %v", phase, got)
+		}
+		if got := reaches(t, g, db, nodeN1); got == ended {
+			t.Errorf("phase %q: the node is reached from the pod: %v", phase, got)
+		}
+		account := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "shop", Name: "db"}
+		reached := from(t, g, nodeN1).Reached
+		i := slices.IndexFunc(reached, func(r attackpaths.Reached) bool { return r.Holding == account })
+		if i < 0 || reached[i].Certainty != attackpaths.Certain {
+			t.Errorf("phase %q: the node does not get tokens of the pod's account: %+v", phase, reached)
+		}
+	}
+}
+
+func reaches(t *testing.T, g *attackpaths.Graph, start, to attackpaths.Holding) bool {
+	t.Helper()
+	return slices.ContainsFunc(from(t, g, start).Reached, func(r attackpaths.Reached) bool { return r.Holding == to })
+}
+
+// In a namespace that terminates, no pods are created, whatever creates them.
+func TestNamespacesThatTerminate(t *testing.T) {
+	for _, phase := range []string{"Active", "Terminating"} {
+		c := newCluster()
+		ending := strings.Replace(namespace("tools", ""), "metadata:", "status: {phase: "+phase+"}\nmetadata:", 1)
+		parse(t, c, node("n1")+namespace("shop", "")+ending+account("shop", "web")+account("tools", "admin")+
+			role("r", "tools", "shop/web", "create pods@", "create deployments@apps", "patch statefulsets@apps", "update cronjobs@batch"))
+		g := graphOf(t, c)
+		for _, to := range []attackpaths.Holding{
+			{Kind: attackpaths.Namespace, Name: "tools"}, {Kind: attackpaths.ServiceAccount, Namespace: "tools", Name: "admin"}, nodeN1,
+		} {
+			if got := reaches(t, g, accountWeb, to); got != (phase == "Active") {
+				t.Errorf("%s: %s is reached: %v", phase, to, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package inventory
+
+import (
+	"path"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Volume is a PersistentVolume that is a folder of a node.
+type Volume struct {
+	Name string
+	// Folder is the folder of the node.
+	Folder string
+	// Claim is the claim that the volume is for; zero if anyone may claim it.
+	Claim Name
+	// on are the nodes that may mount it; nil for all.
+	on *corev1.NodeSelector
+}
+
+// OnNode reports whether a node may mount the volume.
+func (v *Volume) OnNode(n *Node) bool {
+	return v.on == nil || slices.ContainsFunc(v.on.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
+		return allowsTerm(t, n, func(string) bool { return false })
+	})
+}
+
+// WaysOut lists what a mount of the volume gives, as [Pod.WaysOut] does.
+func (v *Volume) WaysOut() []Escape {
+	grants, _ := grantsOf(v.Folder, both)
+	var all []Escape
+	for _, g := range grants {
+		all = append(all, Escape{"volume " + v.Name + " is " + v.Folder + " of its node", g.dependsOn, g.effect})
+	}
+	return sortedEscapes(all)
+}
+
+// SetPersistentVolume adds a volume, or replaces the one of the same name. Only those count that are a folder of a node.
+func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
+	delete(i.volumes, pv.Name)
+	v := Volume{Name: pv.Name}
+	switch {
+	case pv.Spec.HostPath != nil:
+		v.Folder = path.Clean("/" + pv.Spec.HostPath.Path)
+		if isWindows(pv.Spec.HostPath.Path) {
+			v.Folder = pv.Spec.HostPath.Path
+		}
+	case pv.Spec.Local != nil:
+		v.Folder = path.Clean("/" + pv.Spec.Local.Path)
+	default:
+		return
+	}
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		v.Claim = Name{ref.Namespace, ref.Name}
+	}
+	if a := pv.Spec.NodeAffinity; a != nil {
+		v.on = a.Required
+	}
+	i.volumes[pv.Name] = v
+}
+
+// SetPersistentVolumeClaim adds a claim, or replaces the one of the same name.
+func (i *Inventory) SetPersistentVolumeClaim(claim *corev1.PersistentVolumeClaim) {
+	i.claims[Name{intern(claim.Namespace), claim.Name}] = claim.Spec.VolumeName
+}
+
+// ClaimedVolumes lists the volumes that are a folder of a node by the claims that are bound to them, or that one of the two names.
+func (i *Inventory) ClaimedVolumes() map[Name]Volume {
+	claimed := map[Name]Volume{}
+	for _, v := range i.volumes {
+		if bound, ok := i.claims[v.Claim]; ok && (bound == v.Name || bound == "") {
+			claimed[v.Claim] = v
+		}
+	}
+	for claim, name := range i.claims {
+		if v, ok := i.volumes[name]; ok && v.Claim == (Name{}) {
+			v.Claim = claim
+			claimed[claim] = v
+		}
+	}
+	return claimed
+}
+
+// claimMount is a mount of a claim by a container.
+type claimMount struct {
+	folderMount
+	container, user, sandbox string
+	// claim is the claim's name. Of claims that controllers make for each pod, it comes before or after that of the pod.
+	claim         string
+	before, after bool
+}
+
+func (m *claimMount) claimOf(pod string) string {
+	switch {
+	case m.before:
+		return m.claim + "-" + pod
+	case m.after:
+		return pod + "-" + m.claim
+	}
+	return m.claim
+}
+
+// claimMounts lists the mounts of claims.
+func claimMounts(pod *corev1.Pod) []claimMount {
+	spec := &pod.Spec
+	var all []claimMount
+	eachContainer(spec, func(c *corev1.Container) {
+		for _, m := range c.VolumeMounts {
+			i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+			if i < 0 {
+				continue
+			}
+			mount := claimMount{
+				folderMount: folderMount{readOnly: m.ReadOnly, subPath: m.SubPath, anyFolder: m.SubPathExpr != ""},
+				container:   intern(c.Name), user: userOf(spec, c), sandbox: sandboxOf(spec),
+			}
+			switch v := &spec.Volumes[i]; {
+			case v.Ephemeral != nil:
+				mount.claim, mount.after = intern(v.Name), true
+			case v.PersistentVolumeClaim == nil:
+				continue
+			case v.PersistentVolumeClaim.ClaimName == v.Name+"-"+pod.Name:
+				mount.claim, mount.before = intern(v.Name), true
+			default:
+				mount.claim = intern(v.PersistentVolumeClaim.ClaimName)
+			}
+			all = append(all, mount)
+		}
+	})
+	return slices.Clip(all)
+}
+
+// WaysOut lists the ways out of the containers of a pod, those behind its claims included: Escapes is what Pod Security sees.
+func (p *Pod) WaysOut(claimed map[Name]Volume) []Escape {
+	if len(p.claims) == 0 || len(claimed) == 0 {
+		return p.Escapes
+	}
+	all := slices.Clone(p.Escapes)
+	for i := range p.claims {
+		m := &p.claims[i]
+		v, ok := claimed[Name{p.Namespace, m.claimOf(p.Name.Name)}]
+		if !ok {
+			continue
+		}
+		means, grants, _ := m.of(m.container, v.Folder)
+		for _, g := range grants {
+			all = append(all, Escape{
+				means + " (claim " + v.Claim.Name + ")", conditions(m.user, g.dependsOn, m.sandbox), g.effect,
+			})
+		}
+	}
+	return sortedEscapes(all)
+}
+
+// ClaimGives reports whether the volume of a claim, by the name that is in [Field.Secret], is a folder of the host.
+func (p *Pod) ClaimGives(claim string, claimed map[Name]Volume) bool {
+	return p.anyClaim(claimed, func(m *claimMount, name string) bool { return name == claim || m.after && m.claim == claim })
+}
+
+// ClaimOfTemplateGives reports whether a claim that the controller of a StatefulSet made has a folder of the host.
+func (p *Pod) ClaimOfTemplateGives(claimed map[Name]Volume) bool {
+	return p.Workload.Resource == "statefulsets" && p.anyClaim(claimed, func(m *claimMount, _ string) bool { return m.before })
+}
+
+func (p *Pod) anyClaim(claimed map[Name]Volume, wanted func(m *claimMount, name string) bool) bool {
+	return slices.ContainsFunc(p.claims, func(m claimMount) bool {
+		name := m.claimOf(p.Name.Name)
+		_, ok := claimed[Name{p.Namespace, name}]
+		return ok && wanted(&m, name)
+	})
+}

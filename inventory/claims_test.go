@@ -1,0 +1,93 @@
+package inventory_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+)
+
+// Volumes of a pod with the mount of v.
+const (
+	ofClaim       = "[{name: v, persistentVolumeClaim: {claimName: data}}]"
+	ofStatefulSet = "[{name: v, persistentVolumeClaim: {claimName: v-web}}]"
+	ofTemplate    = "[{name: v, ephemeral: {volumeClaimTemplate: {spec: {}}}}]"
+)
+
+// A pod escapes through a claim whose volume is a folder of the host as it does through the folder itself.
+func TestWaysOutBehindClaims(t *testing.T) {
+	forData := func(source string) string { return "{" + source + ", claimRef: {namespace: shop, name: data}}" }
+	const etc = "hostPath: {path: /etc}"
+	for _, c := range []struct {
+		// claim is that of the namespace shop, with its volume.
+		rule, volumes, mount, volume, claim string
+		means                               string
+		effect                              inventory.Effect
+	}{
+		{rule: "hostPath", volume: forData(etc), claim: "data=pv", means: "container c mounts /etc of its node (claim data)"},
+		{
+			rule: "local", volume: forData("local: {path: /var/lib/kubelet/pki}"), mount: "readOnly: true", claim: "data=pv",
+			means: "container c mounts /var/lib/kubelet/pki of its node (read only) (claim data)", effect: inventory.TakesCredential,
+		},
+		{
+			rule: "a part of it", mount: "subPath: etc", volume: forData("hostPath: {path: /}"), claim: "data=pv",
+			means: "container c mounts /etc of its node (claim data)",
+		},
+		{
+			rule: "a claim that a volume names", volume: forData(etc), claim: "data=",
+			means: "container c mounts /etc of its node (claim data)",
+		},
+		{
+			rule: "a volume that a claim names", volume: "{" + etc + "}", claim: "data=pv",
+			means: "container c mounts /etc of its node (claim data)",
+		},
+		{rule: "a claim of another volume", volume: forData(etc), claim: "data=x"},
+		{rule: "a volume of another claim", volume: "{" + etc + ", claimRef: {namespace: a, name: data}}", claim: "data=pv"},
+		{rule: "no claim", volume: forData(etc), claim: "other=pv"},
+		{rule: "data", volume: forData("hostPath: {path: /data}"), claim: "data=pv"},
+		{rule: "another kind of volume", volume: forData("nfs: {server: s, path: /etc}"), claim: "data=pv"},
+		{
+			rule: "the claim of a stateful set", volumes: ofStatefulSet, claim: "v-web=pv",
+			volume: "{" + etc + ", claimRef: {namespace: shop, name: v-web}}", means: "container c mounts /etc of its node (claim v-web)",
+		},
+		{
+			rule: "a template for a claim", volumes: ofTemplate, claim: "web-v=pv",
+			volume: "{" + etc + ", claimRef: {namespace: shop, name: web-v}}", means: "container c mounts /etc of its node (claim web-v)",
+		},
+	} {
+		if c.volumes == "" {
+			c.volumes = ofClaim
+		}
+		i := inventory.New()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}
+		claim.Name, claim.Spec.VolumeName, _ = strings.Cut(c.claim, "=")
+		spec := "{volumes: " + c.volumes + ", containers: [{name: c, volumeMounts: [{name: v, mountPath: /v, " + c.mount + "}]}]}"
+		for text, into := range map[string]any{spec: &pod.Spec, c.volume: &pv.Spec} {
+			if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+				t.Fatalf("%s: %v", c.rule, err)
+			}
+		}
+		for _, o := range []any{pod, pv, claim} {
+			i.Set(o)
+		}
+		p := i.Pods()[0]
+		got := p.WaysOut(i.ClaimedVolumes())
+		want := inventory.Escape{Means: c.means, Effect: c.effect}
+		switch {
+		case len(p.Escapes) > 0:
+			t.Errorf("%s: Pod Security sees %+v", c.rule, p.Escapes)
+		case (c.means != "") != (len(got) > 0), len(got) > 0 && got[0] != want:
+			t.Errorf("%s: ways out are %+v, want first %+v", c.rule, got, want)
+		}
+		i.Delete("PersistentVolumeClaim", claim.Namespace, claim.Name)
+		if got := p.WaysOut(i.ClaimedVolumes()); len(got) > 0 {
+			t.Errorf("%s: without the claim, ways out are %+v", c.rule, got)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package inventory
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ComponentLabel is the label by which static pods of kubeadm name their component.
+const ComponentLabel = "component"
+
+// ControlPlaneLabels are labels whose value may be a component of the control plane. Sources: kubeadm, kOps, OpenShift, and
+// the labels that Kubernetes recommends.
+var ControlPlaneLabels = []string{ComponentLabel, "k8s-app", "app.kubernetes.io/component", "app.kubernetes.io/name"}
+
+// components are those of the control plane.
+var components = []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"}
+
+// What decides whether a node belongs to the control plane.
+const (
+	dependsOnCluster = "whether the component is that of this cluster"
+	dependsOnKeys    = "whether the keys of the control plane lie in the folder that the pod mounts"
+)
+
+// keyFolders are where the keys and the data of control planes lie.
+var keyFolders = []string{
+	"/etc/kubernetes/pki", "/etc/kubernetes/ssl", "/etc/kubernetes/static-pod-resources", "/srv/kubernetes", "/var/lib/etcd",
+	"/var/lib/rancher/*/server", "/var/lib/k0s/pki",
+}
+
+// ComponentOf returns the component of the control plane that a pod runs, by a label, by the name of a static pod, or by the
+// command or image of a container; empty for others.
+func ComponentOf(pod *corev1.Pod) string {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	for _, component := range components {
+		if mirror && strings.HasPrefix(pod.Name, component+"-") {
+			return component
+		}
+		for _, label := range ControlPlaneLabels {
+			if pod.Labels[label] == component && (mirror || pod.Namespace == metav1.NamespaceSystem || label == ComponentLabel) {
+				return component
+			}
+		}
+		for i := range pod.Spec.Containers {
+			if c := &pod.Spec.Containers[i]; runs(c, component) || mirror && c.Name == component {
+				return component
+			}
+		}
+	}
+	return ""
+}
+
+// runs reports whether a container's command or image is that of a component.
+func runs(c *corev1.Container, component string) bool {
+	for _, word := range slices.Concat(c.Command, c.Args) {
+		if path.Base(word) == component {
+			return true
+		}
+	}
+	image, _, _ := strings.Cut(path.Base(c.Image), "@")
+	name, _, _ := strings.Cut(image, ":")
+	return name == component || strings.HasPrefix(name, component+"-") && component != "etcd"
+}
+
+// controlPlane sets which component of the control plane a pod runs, and what else decides. Control planes of other clusters
+// run as pods of this one, in namespaces and networks of their own.
+func (t *Template) controlPlane(pod *corev1.Pod) {
+	t.ControlPlane = ComponentOf(pod)
+	if t.ControlPlane == "" {
+		t.ControlPlaneDependsOn = keysOf(&pod.Spec)
+		return
+	}
+	if !t.Mirror && pod.Namespace != metav1.NamespaceSystem && !pod.Spec.HostNetwork {
+		t.ControlPlaneDependsOn = dependsOnCluster
+	}
+}
+
+// keysOf says what decides whether a pod has the keys of the control plane; empty if it mounts no folder for them.
+func keysOf(spec *corev1.PodSpec) string {
+	found := ""
+	eachContainer(spec, func(c *corev1.Container) {
+		for _, m := range c.VolumeMounts {
+			i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+			if i < 0 || spec.Volumes[i].HostPath == nil {
+				continue
+			}
+			folder := hostFolder(path.Join(spec.Volumes[i].HostPath.Path, m.SubPath))
+			if !strings.HasSuffix(folder, ".crt") && slices.ContainsFunc(keyFolders, func(k string) bool { return beneath(folder, k) }) {
+				found = dependsOnKeys
+			}
+		}
+	})
+	return found
+}

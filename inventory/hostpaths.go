@@ -1,0 +1,282 @@
+package inventory
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Effect is what a way out of a pod gives.
+type Effect uint8
+
+// Effects, the strongest first.
+const (
+	// TakesNode is root on the node.
+	TakesNode Effect = iota
+	// TakesControlPlane is the credentials of the control plane that lie on its nodes; nothing on others.
+	TakesControlPlane
+	// TakesCredential is the credential of the node.
+	TakesCredential
+	// TakesPods is the tokens and secrets of the pods on the node.
+	TakesPods
+	// LinksLogs is to put links where the kubelet reads logs: files of the host for who may read logs.
+	LinksLogs
+	// TakesNothing is data that gives nothing.
+	TakesNothing
+)
+
+// mountAccess is how a mount lets files be used.
+type mountAccess uint8
+
+const (
+	reads mountAccess = 1 << iota
+	writes
+)
+
+// hostPath is a row of the table of folders and files of a node. Of the rows at or above a path, those with the longest
+// prefix count, for reads and for writes. A mount above a prefix gives what lies there too.
+type hostPath struct {
+	// prefix may have * for one part of the path. Folders of Windows begin with the drive.
+	prefix string
+	access mountAccess
+	effect Effect
+	// dependsOn is what else decides; empty for what is certain.
+	dependsOn string
+}
+
+// What else decides about files of the host.
+const (
+	dependsOnBoot       = "when the node starts again"
+	dependsOnDevices    = "which devices the runtime lets the container use"
+	dependsOnDeviceUse  = "whether a pod uses a device of the plugin that is put there"
+	dependsOnDriver     = "which volumes the kubelet mounts with the driver that is put there"
+	dependsOnCgroups    = "whether the node uses cgroups of version 1"
+	dependsOnKernel     = "what the node's kernel lets root in a container change there"
+	dependsOnTrust      = "what the node's programs do with the names and certificates there"
+	dependsOnKubeconfig = "whether a kubeconfig of an administrator lies there"
+	dependsOnKeyThere   = "whether the kubelet's key lies there"
+	dependsOnJoinToken  = "whether a token that lets nodes join lies there"
+	dependsOnBus        = "what the node's service manager lets the container ask for"
+	dependsOnPrograms   = "whether root on the node runs programs that lie there"
+	dependsOnHomes      = "whether a user of the node may become root"
+	dependsOnContents   = "what containers have in their files and environment"
+	dependsOnLinks      = "whether the kubelet follows links there"
+	dependsOnWindows    = "which files of the node the container's user may use"
+	dependsOnPipe       = "what the service behind the pipe does for the container"
+)
+
+const both = reads | writes
+
+// hostPaths is a table and never changes. Sources: hier(7), proc(5), cgroups(7), core(5), systemd.unit(5), crontab(5), cloud-init's,
+// containerd's, CRI-O's, Docker's, Podman's and BuildKit's default paths, those of kubeadm, kubelet, k3s, RKE2, k0s, MicroK8s, kOps,
+// and the Kubernetes documentation of device plugins, CSI drivers and Windows nodes.
+var hostPaths = []hostPath{
+	// What root on the node runs, reads as configuration, or trusts.
+	{"/etc", writes, TakesNode, ""},
+	{"/etc/localtime", both, TakesNothing, ""},
+	{"/etc/timezone", both, TakesNothing, ""},
+	{"/etc/machine-id", both, TakesNothing, ""},
+	{"/etc/hostname", both, TakesNothing, ""},
+	{"/etc/os-release", both, TakesNothing, ""},
+	{"/etc/hosts", writes, TakesNode, dependsOnTrust},
+	{"/etc/resolv.conf", writes, TakesNode, dependsOnTrust},
+	{"/etc/ssl/certs", writes, TakesNode, dependsOnTrust},
+	{"/etc/ca-certificates", writes, TakesNode, dependsOnTrust},
+	{"/etc/pki", writes, TakesNode, dependsOnTrust},
+	{"/root", writes, TakesNode, ""},
+	{"/root", reads, TakesControlPlane, dependsOnKubeconfig},
+	{"/home", writes, TakesNode, dependsOnHomes},
+	{"/home", reads, TakesControlPlane, dependsOnKubeconfig},
+	{"/usr", writes, TakesNode, ""},
+	{"/usr/share/zoneinfo", both, TakesNothing, ""},
+	{"/usr/share/ca-certificates", writes, TakesNode, dependsOnTrust},
+	{"/bin", writes, TakesNode, ""},
+	{"/sbin", writes, TakesNode, ""},
+	{"/lib", writes, TakesNode, ""},
+	{"/lib64", writes, TakesNode, ""},
+	{"/opt", writes, TakesNode, dependsOnPrograms},
+	{"/opt/cni", writes, TakesNode, ""},
+	{"/opt/bin", writes, TakesNode, ""},
+	{"/boot", writes, TakesNode, dependsOnBoot},
+	{"/run/systemd", writes, TakesNode, ""},
+	{"/run/systemd/resolve", writes, TakesNode, dependsOnTrust},
+	{"/run/systemd/private", both, TakesNode, dependsOnBus},
+	{"/run/dbus", both, TakesNode, dependsOnBus},
+	{"/var/spool/cron", writes, TakesNode, ""},
+	{"/var/spool/at", writes, TakesNode, ""},
+	{"/var/lib/cloud", writes, TakesNode, dependsOnBoot},
+	{"/var/lib/cloud", reads, TakesCredential, dependsOnJoinToken},
+	// The kernel.
+	{"/proc", both, TakesNothing, ""},
+	{"/proc/sys/kernel", writes, TakesNode, ""},
+	{"/sys", both, TakesNothing, ""},
+	{"/sys/kernel", writes, TakesNode, dependsOnKernel},
+	{"/sys/fs/cgroup", writes, TakesNode, dependsOnCgroups},
+	{"/dev", both, TakesNode, dependsOnDevices}, // a read-only mount does not keep devices from being written
+	{"/dev/shm", both, TakesNothing, ""},
+	{"/dev/log", both, TakesNothing, ""},
+	{"/dev/null", both, TakesNothing, ""},
+	// The kubelet.
+	{"/var/lib/kubelet", writes, TakesNode, ""},
+	{"/var/lib/kubelet/pki", reads, TakesCredential, ""},
+	{"/var/lib/kubelet/kubeconfig", reads, TakesCredential, dependsOnKeyThere},
+	{"/var/lib/kubelet/bootstrap-kubeconfig", reads, TakesCredential, dependsOnJoinToken},
+	{"/var/lib/kubelet/pods", reads, TakesPods, ""},
+	{"/var/lib/kubelet/device-plugins", writes, TakesNode, dependsOnDeviceUse},
+	{"/var/lib/kubelet/plugins", writes, TakesNode, dependsOnDriver},
+	{"/var/lib/kubelet/plugins_registry", writes, TakesNode, dependsOnDriver},
+	{"/var/lib/kubelet/pod-resources", both, TakesNothing, ""},
+	{"/var/log", writes, LinksLogs, dependsOnLinks},
+	// The control plane.
+	{"/etc/kubernetes", reads, TakesControlPlane, ""},
+	{"/etc/kubernetes", reads, TakesCredential, dependsOnKeyThere},
+	{"/etc/kubernetes/manifests", reads, TakesNothing, ""},
+	{"/etc/rancher", reads, TakesControlPlane, ""},
+	{"/srv/kubernetes", reads, TakesControlPlane, ""},
+	{"/srv/kubernetes", writes, TakesNode, dependsOnPrograms},
+	{"/var/lib/etcd", both, TakesControlPlane, ""},
+	// Distributions.
+	{"/var/lib/rancher", writes, TakesNode, ""},
+	{"/var/lib/rancher/*/server", reads, TakesControlPlane, ""},
+	{"/var/lib/rancher/*/agent", reads, TakesCredential, ""},
+	{"/var/lib/k0s", writes, TakesNode, ""},
+	{"/var/lib/k0s/pki", reads, TakesControlPlane, ""},
+	{"/var/lib/k0s/kubelet/pki", reads, TakesCredential, ""},
+	{"/var/lib/k0s/kubelet/pods", reads, TakesPods, ""},
+	{"/var/snap/microk8s", writes, TakesNode, ""},
+	{"/var/snap/microk8s", reads, TakesControlPlane, ""},
+	{"/var/snap/microk8s", reads, TakesCredential, dependsOnKeyThere},
+	// Container runtimes: their files, and the sockets that take commands of who can connect. A read-only mount does
+	// not keep a process from connecting.
+	{"/var/lib/containerd", writes, TakesNode, ""},
+	{"/var/lib/containerd", reads, TakesPods, dependsOnContents},
+	{"/var/lib/containers", writes, TakesNode, ""},
+	{"/var/lib/containers", reads, TakesPods, dependsOnContents},
+	{"/var/lib/docker", writes, TakesNode, ""},
+	{"/var/lib/docker", reads, TakesPods, dependsOnContents},
+	{"/run/containerd", writes, TakesNode, ""},
+	{"/run/containerd/containerd.sock", both, TakesNode, ""},
+	{"/run/k3s", writes, TakesNode, ""},
+	{"/run/k3s/containerd", both, TakesNode, ""},
+	{"/run/crio", writes, TakesNode, ""},
+	{"/run/crio/crio.sock", both, TakesNode, ""},
+	{"/run/docker", both, TakesNode, ""},
+	{"/run/docker.sock", both, TakesNode, ""},
+	{"/run/cri-dockerd.sock", both, TakesNode, ""},
+	{"/run/dockershim.sock", both, TakesNode, ""},
+	{"/run/podman", both, TakesNode, ""},
+	{"/run/buildkit", both, TakesNode, ""},
+	// Windows.
+	{"c:/windows", writes, TakesNode, dependsOnWindows},
+	{"c:/program files", writes, TakesNode, dependsOnWindows},
+	{"c:/programdata", writes, TakesNode, dependsOnWindows},
+	{"c:/users", writes, TakesNode, dependsOnWindows},
+	{"c:/opt/cni", writes, TakesNode, dependsOnWindows},
+	{"c:/k", writes, TakesNode, dependsOnWindows},
+	{"c:/k", reads, TakesCredential, dependsOnWindows},
+	{"c:/etc", writes, TakesNode, dependsOnWindows},
+	{"c:/etc/kubernetes", reads, TakesCredential, dependsOnWindows},
+	{"c:/var/lib/kubelet", writes, TakesNode, dependsOnWindows},
+	{"c:/var/lib/kubelet/pki", reads, TakesCredential, dependsOnWindows},
+	{"c:/var/lib/kubelet/pods", reads, TakesPods, dependsOnWindows},
+	{"//./pipe", both, TakesNode, dependsOnPipe},
+	{"//./pipe/containerd-containerd", both, TakesNode, ""},
+	{"//./pipe/docker_engine", both, TakesNode, ""},
+	{"//./pipe/cri-dockerd", both, TakesNode, ""},
+}
+
+// grant is one thing that a mount gives.
+type grant struct {
+	effect    Effect
+	dependsOn string
+}
+
+// grantsOf lists what a mount of a folder gives, the strongest first. Known is false if no row is about the folder.
+func grantsOf(folder string, access mountAccess) (grants []grant, known bool) {
+	folder = hostFolder(folder)
+	for _, wanted := range [...]mountAccess{reads, writes} {
+		if access&wanted == 0 {
+			continue
+		}
+		longest := -1
+		for i := range hostPaths {
+			if row := &hostPaths[i]; row.access&wanted != 0 && beneath(folder, row.prefix) {
+				longest = max(longest, strings.Count(row.prefix, "/"))
+			}
+		}
+		for i := range hostPaths {
+			row := &hostPaths[i]
+			at := beneath(folder, row.prefix) && strings.Count(row.prefix, "/") == longest
+			if row.access&wanted == 0 || !at && !beneath(row.prefix, folder) {
+				continue
+			}
+			known = true
+			if g := (grant{row.effect, row.dependsOn}); g.effect != TakesNothing && !slices.Contains(grants, g) {
+				grants = append(grants, g)
+			}
+		}
+	}
+	return strongest(grants), known
+}
+
+// strongest leaves out what others give as surely, and sorts by certainty and strength.
+func strongest(grants []grant) []grant {
+	slices.SortStableFunc(grants, grant.compare)
+	var kept []grant
+	for _, g := range grants {
+		if !slices.ContainsFunc(kept, func(k grant) bool { return k.effect == g.effect }) {
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}
+
+// compare puts what is certain first, then what gives more.
+func (g grant) compare(h grant) int {
+	if certain, other := g.dependsOn == "", h.dependsOn == ""; certain != other {
+		if certain {
+			return -1
+		}
+		return 1
+	}
+	return int(g.effect) - int(h.effect)
+}
+
+// hostFolder is a path of a node in one form. /var/run is a link to /run.
+func hostFolder(folder string) string {
+	slashes := strings.ReplaceAll(folder, `\`, "/")
+	if pipe, ok := strings.CutPrefix(slashes, "//./"); ok {
+		return "//./" + strings.ToLower(path.Clean(pipe))
+	}
+	if isWindows(folder) {
+		drive, rest := strings.ToLower(slashes[:2]), strings.ToLower(path.Clean("/"+slashes[2:]))
+		return strings.TrimSuffix(drive+rest, "/")
+	}
+	clean := path.Clean("/" + folder)
+	if rest, ok := strings.CutPrefix(clean, "/var/run"); ok && (rest == "" || rest[0] == '/') {
+		return "/run" + rest
+	}
+	return clean
+}
+
+// isWindows reports whether a path begins with a drive, or is a pipe.
+func isWindows(folder string) bool {
+	return len(folder) > 1 && folder[1] == ':' || strings.HasPrefix(folder, `\\`)
+}
+
+// beneath reports whether a path is a folder or lies below it. A part of either may be *.
+func beneath(p, folder string) bool {
+	if folder == "/" {
+		return strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "//")
+	}
+	parts, above := strings.Split(p, "/"), strings.Split(folder, "/")
+	if len(parts) < len(above) {
+		return false
+	}
+	for i, part := range above {
+		if part != parts[i] && part != "*" && parts[i] != "*" {
+			return false
+		}
+	}
+	return true
+}
