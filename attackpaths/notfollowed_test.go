@@ -82,7 +82,8 @@ func TestRightsThatAreNotFollowed(t *testing.T) {
 			rule: "not what another identity has", objects: role("r", "shop", "shop/other", "get configmaps@"),
 		},
 		{
-			rule: "a resource without a namespace is not in one", objects: role("r", "shop", "shop/web", "create csidrivers@storage.k8s.io"),
+			rule:    "a resource without a namespace is not in one",
+			objects: role("r", "shop", "shop/web", "create csidrivers@storage.k8s.io"),
 		},
 		{
 			rule: "a role that can be bound", objects: clusterRole("scaler", "patch deployments/scale@apps") +
