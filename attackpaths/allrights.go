@@ -1,9 +1,6 @@
 package attackpaths
 
-import (
-	"strings"
-	"sync"
-)
+import "strings"
 
 // The table of all rights says for each request that an API server can be asked what the right to
 // make it gives. It covers each resource and subresource that API servers of the supported minors
@@ -178,8 +175,10 @@ type openRow struct {
 	cells []rightCell
 }
 
-// openRows are the rows that are not followed by group. It has each group of the table.
-var openRows = sync.OnceValue(func() map[string][]openRow {
+// openRows are the rows that are not followed by group. They have each group of the table, and never change.
+var openRows = findOpenRows()
+
+func findOpenRows() map[string][]openRow {
 	all := map[string][]openRow{}
 	for _, g := range allRights {
 		all[g.group] = append(all[g.group], nil...)
@@ -190,4 +189,4 @@ var openRows = sync.OnceValue(func() map[string][]openRow {
 		}
 	}
 	return all
-})
+}

@@ -70,16 +70,16 @@ func (g *Graph) openRightsOfRule(rule *rbacv1.PolicyRule) []openRight {
 	}
 	groups := rule.APIGroups
 	if slices.Contains(groups, "*") {
-		groups = slices.Sorted(maps.Keys(openRows()))
+		groups = slices.Sorted(maps.Keys(openRows))
 	}
 	var all []openRight
 	for _, group := range groups {
-		for _, row := range openRows()[group] {
+		for _, row := range openRows[group] {
 			all = append(all, openRightsOfRow(rule, group, row)...)
 		}
 	}
 	if len(rule.NonResourceURLs) > 0 {
-		for _, row := range openRows()[""] {
+		for _, row := range openRows[""] {
 			all = append(all, openRightsOfRow(rule, "", row)...)
 		}
 	}
@@ -133,7 +133,7 @@ func (c rightCell) grantedBy(rule *rbacv1.PolicyRule) bool {
 func (g *Graph) customRightsOf(rule *rbacv1.PolicyRule) []openRight {
 	var all []openRight
 	for _, group := range rule.APIGroups {
-		if _, known := openRows()[group]; known && group != "*" || group == oldGroup {
+		if _, known := openRows[group]; known && group != "*" || group == oldGroup {
 			continue
 		}
 		for _, name := range rule.Resources {

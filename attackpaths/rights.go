@@ -43,6 +43,8 @@ const (
 	createVolumes
 	proxyNodes
 	labelNamespaces
+	labelByStatus
+	finalizeNamespaces
 	readSigningRequests
 	writeMutatingWebhooks
 	writeMutatingPolicies
@@ -141,6 +143,8 @@ var requestKinds = [rightCount]requestKind{
 	createVolumes:                {verbs: create, resource: "persistentvolumes", unnamed: true},
 	proxyNodes:                   {verbs: []string{"get", "create"}, resource: "nodes", subresource: "proxy"},
 	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
+	labelByStatus:                {verbs: write, resource: "namespaces", subresource: "status", namespaced: true},
+	finalizeNamespaces:           {verbs: []string{"update"}, resource: "namespaces", subresource: "finalize", namespaced: true},
 	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},
 	readSigningRequests:          {verbs: read, group: certG, resource: "certificatesigningrequests"},
 	writeMutatingWebhooks:        {verbs: put, group: admis, resource: "mutatingwebhookconfigurations"},

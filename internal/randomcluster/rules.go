@@ -61,7 +61,7 @@ var ruleTemplates = [][]template{
 	{{"create,get", "", []string{"pods/exec", "pods/attach"}, randomPods}},
 	{
 		{"update,patch", "", []string{"pods/ephemeralcontainers"}, randomPods},
-		{"update,patch", "", []string{"namespaces"}, randomNamespaces},
+		{"update,patch", "", []string{"namespaces", "namespaces/status", "namespaces/finalize"}, randomNamespaces},
 	},
 	{{"get,create", "", []string{"nodes/proxy"}, randomNodes}},
 	{{"update,patch", "", []string{"namespaces"}, randomNamespaces}, {"create", "", []string{"pods"}, nil}},

@@ -32,10 +32,9 @@ func (t *attempts) planNodes(ctx context.Context) {
 				claim, _ := t.any(func(a *actor) answer { return a.post(ctx, dry(claims.in(namespace)), hostClaim("attempt")) })
 				return claim
 			})
-			labels := map[string]any{"metadata": map[string]any{"name": namespace, "labels": map[string]any{enforceLabel: "privileged"}}}
 			for _, a := range t.actors {
 				t.add(h, attackpaths.NamespaceRelabel, a, func(ctx context.Context) answer {
-					return replaceDry(ctx, a, namespaces.at("", namespace), labels, labels)
+					return relabel(namespace, func(path string, labels map[string]any) answer { return replaceDry(ctx, a, path, labels, labels) })
 				})
 			}
 		}
