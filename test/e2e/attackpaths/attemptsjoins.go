@@ -34,7 +34,9 @@ func (t *attempts) planNodes(ctx context.Context) {
 			})
 			for _, a := range t.actors {
 				t.add(h, attackpaths.NamespaceRelabel, a, func(ctx context.Context) answer {
-					return relabel(namespace, func(path string, labels map[string]any) answer { return replaceDry(ctx, a, path, labels, labels) })
+					return relabel(namespace, func(path string, labels map[string]any) answer {
+						return replaceDry(ctx, a, path, labels, labels)
+					})
 				})
 			}
 		}

@@ -131,7 +131,8 @@ var hostCases = []testCase{
 		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
 	{
-		rule: "NamespaceRelabel: by a patch of the status", add: roleOf("r", "shop", "shop/web", "create pods@", "patch namespaces/status@"),
+		rule: "NamespaceRelabel: by a patch of the status",
+		add:  roleOf("r", "shop", "shop/web", "create pods@", "patch namespaces/status@"),
 		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
 	{
