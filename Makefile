@@ -229,6 +229,10 @@ executor: ## Carry out all attack paths of 200 random clusters on a real control
 containment: ## Put ten million random requests to NodeScopes and Quarantines: nothing is allowed that was refused before.
 	CONTAINMENT_REQUESTS=10000000 go test -count=1 -v -timeout 30m -run TestNothingIsAllowedThatWasRefusedBefore ./internal/evaluate
 
+.PHONY: discovery
+discovery: ## Write what API servers of each minor serve to attackpaths/testdata/discovery.txt; starts one of the newest minor.
+	cd test/localplane && go run ./cmd/discovery -out $(CURDIR)/attackpaths/testdata/discovery.txt
+
 .PHONY: attack-matrix
 attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/attack-matrix.md.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .

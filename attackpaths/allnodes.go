@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"cmp"
 	"encoding/binary"
 	"maps"
 	"runtime"
@@ -36,6 +35,9 @@ type Class struct {
 	// Counts count what is reached without cluster-admin, in the order of the kinds. They
 	// are left out where cluster-admin is certain: it owns everything.
 	Counts []Count `json:"counts,omitempty"`
+	// NotFollowed are the rights that the nodes of the class come to have which may give more than paths follow; see
+	// Result.
+	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
 }
 
 // AllNodes computes what each node reaches, and puts nodes together that reach the same: those
@@ -137,15 +139,20 @@ type nodeReach struct {
 	// others is of what is reached but the node itself, and all with it.
 	others, all signature
 	counts      []Count
+	// open are rights that are not followed: of all nodes of a group, and what this one has besides.
+	openOfGroup, open *openRights
 }
 
 // groupReach computes what each node of a group reaches.
 func (g *Graph) groupReach(nodes group) []nodeReach {
 	certain, possible := g.newClosure(false, g.certainly(nodes)), g.newClosure(true, nodes.common)
-	base := baseCounts{g.counts(none, certain, certain.baseVertices()), g.counts(none, certain, possible.baseVertices())}
+	base := groupBase{
+		certain: g.counts(none, certain, certain.baseVertices()), possible: g.counts(none, certain, possible.baseVertices()),
+		certainlyOpen: g.openRightsOf(certain.baseVertices()), possiblyOpen: g.openRightsOf(possible.baseVertices()),
+	}
 	found := make([]nodeReach, len(nodes.nodes))
 	for i, v := range nodes.nodes {
-		found[i] = g.nodeReach(v, certain, possible, base)
+		found[i] = g.nodeReach(v, certain, possible, &base)
 	}
 	return found
 }
@@ -176,7 +183,7 @@ func (g *Graph) certainly(nodes group) []vertex {
 	return slices.DeleteFunc(slices.Clone(nodes.common), func(v vertex) bool { return count[v] < len(nodes.nodes) })
 }
 
-func (g *Graph) nodeReach(start vertex, certain, possible *closure, base baseCounts) nodeReach {
+func (g *Graph) nodeReach(start vertex, certain, possible *closure, base *groupBase) nodeReach {
 	admin := g.index[key{kind: isClusterAdmin}]
 	certain.run(admin, start)
 	if certain.has(admin) {
@@ -187,9 +194,11 @@ func (g *Graph) nodeReach(start vertex, certain, possible *closure, base baseCou
 	if possible.has(admin) {
 		// The search ended when cluster-admin was reached.
 		r.admin = Possible
+		r.openOfGroup, r.open = base.certainlyOpen, g.openRightsOf(certain.reached)
 		r.counts = listCounts(g.addCounts(base.certain, start, certain, certain, certain.reached))
 		return r
 	}
+	r.openOfGroup, r.open = base.possiblyOpen, g.openRightsOf(possible.reached)
 	r.others.possible, r.all.possible = possible.hash(start), possible.hashWith(start)
 	counts := g.addCounts(base.possible, start, certain, possible, possible.reached)
 	// What is possible in the base may be certain for this node.
@@ -204,8 +213,11 @@ func (g *Graph) nodeReach(start vertex, certain, possible *closure, base baseCou
 	return r
 }
 
-// baseCounts are of what the nodes of a group reach in common.
-type baseCounts struct{ certain, possible map[string]Count }
+// groupBase is of what the nodes of a group reach in common.
+type groupBase struct {
+	certain, possible           map[string]Count
+	certainlyOpen, possiblyOpen *openRights
+}
 
 // addCounts adds what a node reaches beyond the base. What is certain is counted so.
 func (g *Graph) addCounts(base map[string]Count, start vertex, certain, all *closure, of []vertex) map[string]Count {
@@ -330,72 +342,4 @@ func (c *closure) hashWith(start vertex) setHash {
 	h := c.hash(start)
 	h.add(start)
 	return h
-}
-
-// classes puts nodes together that reach the same, but for themselves: their sets are the same
-// without themselves, or, where they reach each other, with themselves.
-func (g *Graph) classes(starts []vertex, found map[vertex]nodeReach) []Class {
-	type class struct {
-		Class
-		first vertex
-	}
-	type id struct {
-		admin                               Certainty
-		controlPlane                        bool
-		certainWithStart, possibleWithStart bool
-		signature                           signature
-	}
-	index := map[id]int{}
-	var all []class
-	for _, start := range starts {
-		r := found[start]
-		ids := [...]id{
-			{r.admin, r.controlPlane, false, false, r.others},
-			{r.admin, r.controlPlane, true, true, r.all},
-			{r.admin, r.controlPlane, true, false, signature{r.all.certain, r.others.possible}},
-			{r.admin, r.controlPlane, false, true, signature{r.others.certain, r.all.possible}},
-		}
-		at := -1
-		for _, id := range ids {
-			if known, ok := index[id]; ok {
-				at = known
-			}
-		}
-		if at < 0 {
-			at = len(all)
-			all = append(all, class{Class{ClusterAdmin: r.admin, ControlPlane: r.controlPlane, Counts: r.counts}, start})
-		}
-		for _, id := range ids {
-			index[id] = at
-		}
-		all[at].Nodes = append(all[at].Nodes, g.keys[start].name)
-	}
-	slices.SortFunc(all, func(a, b class) int {
-		return cmp.Or(
-			-cmp.Compare(
-				a.ClusterAdmin,
-				b.ClusterAdmin,
-			),
-			compareBools(a.ControlPlane, b.ControlPlane),
-			-cmp.Compare(len(a.Nodes), len(b.Nodes)),
-			strings.Compare(a.Nodes[0], b.Nodes[0]),
-		)
-	})
-	classes := make([]Class, len(all))
-	certain, possible := g.solver(false), g.solver(true)
-	defer g.release(certain)
-	defer g.release(possible)
-	admin := g.index[key{kind: isClusterAdmin}]
-	for i, c := range all {
-		classes[i] = c.Class
-		switch c.ClusterAdmin {
-		case Certain:
-			certain.solveUntil(c.first, admin)
-			classes[i].Path = certain.path(admin)
-		case Possible:
-			possible.solveUntil(c.first, admin)
-			classes[i].Path = possible.path(admin)
-		}
-	}
-	return classes
 }

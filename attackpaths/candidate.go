@@ -98,8 +98,8 @@ func (b *builder) attemptsOf(r right, namespace string) []attempt {
 		request := b.request(r, namespace, "PersistentVolumeClaim").creates(func() runtime.Object { return claim(namespace) })
 		request.Unknown = append(fields("metadata.finalizers"), serverFields...)
 		return one(request)
-	case labelNamespaces:
-		return b.relabels(namespace)
+	case labelNamespaces, labelByStatus, finalizeNamespaces:
+		return b.relabels(r, namespace)
 	case createSigningRequests:
 		return b.signingRequest(r, "create")
 	case updateApprovals, updateSigningStatus, patchSigningStatus:
@@ -192,7 +192,7 @@ func claim(namespace string) runtime.Object {
 }
 
 // relabels turn the Pod Security of a namespace off.
-func (b *builder) relabels(namespace string) []attempt {
+func (b *builder) relabels(r right, namespace string) []attempt {
 	const prefix = "pod-security.kubernetes.io/"
 	before := b.namedLabels(namespace)
 	known := fields("metadata.name", "metadata.labels")
@@ -212,7 +212,7 @@ func (b *builder) relabels(namespace string) []attempt {
 	}
 	var all []attempt
 	for _, after := range [...]map[string]string{without, off} {
-		request := b.request(labelNamespaces, namespace, "Namespace").changes(namespace, known, object(after), object(before))
+		request := b.request(r, namespace, "Namespace").changes(namespace, known, object(after), object(before))
 		request.Shape = "" // it has the labels of one namespace
 		all = append(all, one(request)...)
 	}

@@ -85,7 +85,7 @@ func (b *builder) expandRight(v vertex, k key) {
 		}
 	case changeNodes, changeNodeStatus:
 		b.labelsNodes(v, k)
-	case labelNamespaces:
+	case labelNamespaces, labelByStatus, finalizeNamespaces:
 		if k.name == "" || k.name == k.namespace {
 			b.step(NamespaceRelabel, v, b.fact(privilegedPods, k.namespace), -1, b.guardsOf(r, k.namespace))
 		}
@@ -154,7 +154,7 @@ func (b *builder) exists(r right, namespace, name string) bool {
 		return slices.Contains(b.accountNames[namespace], name) // it can be created
 	case patchPods, execPods, attachPods, addContainers, readPodLogs:
 		return b.has(key{kind: isPod, namespace: namespace, name: name})
-	case labelNamespaces:
+	case labelNamespaces, labelByStatus, finalizeNamespaces:
 		return namespace == name
 	case patchConfigMaps:
 		return namespace == metav1.NamespaceSystem && name == awsAuth

@@ -15,11 +15,19 @@ func (g *Graph) From(start Holding) (Result, error) {
 	defer g.release(possible)
 	certain.solve(v)
 	possible.solve(v)
-	return Result{
+	r := Result{
 		Start:        start,
 		ClusterAdmin: certainty(certain, possible, g.index[key{kind: isClusterAdmin}]),
 		Reached:      g.reached(v, certain, possible),
-	}, nil
+	}
+	if r.ClusterAdmin != Certain {
+		of := possible
+		if r.ClusterAdmin == Possible {
+			of = certain
+		}
+		r.NotFollowed = g.openRightsOf(of.reached).list(g)
+	}
+	return r, nil
 }
 
 // certainty says how a vertex is reached.

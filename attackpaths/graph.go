@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -135,8 +136,11 @@ type Graph struct {
 	solvers  sync.Pool
 	custom   []CustomTechnique
 	requests []customRequest
-	gaps     []Gap
-	world    *world
+	// serves is Cluster.Serves, and open are the rights of each role that are not followed, as far as they were asked for.
+	serves func(group, resource string) bool
+	open   []atomic.Pointer[[]openRight]
+	gaps   []Gap
+	world  *world
 }
 
 // New makes the graph of a cluster.
@@ -147,6 +151,7 @@ func New(c *Cluster) (*Graph, error) {
 	b := newBuilder(c)
 	b.build()
 	b.Graph.world = b.world()
+	b.open = make([]atomic.Pointer[[]openRight], len(b.roles))
 	return b.Graph, nil
 }
 

@@ -85,6 +85,9 @@ type Result struct {
 	// Reached is everything that is reached without cluster-admin, and cluster-admin:
 	// by kind, in the order of the constants from ClusterAdmin to Namespace, namespace and name.
 	Reached []Reached `json:"reached"`
+	// NotFollowed are the rights of identities that are reached which may give more than paths follow, sorted by
+	// group and resource. Cluster-admin has none; where it is only possible, they are those that are certain.
+	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
 }
 
 // kindOrder sorts holdings by what they are worth.

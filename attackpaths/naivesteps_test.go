@@ -287,8 +287,10 @@ func (n *naive) rightsOnContainers(ns string) {
 				on(changing, "ephemeralcontainers"), fact{privileged, ns, ""})
 		}
 	}
-	n.step(1, n.guarded(admissionv1.Update, "", "namespaces", "", ns), fact{privileged, ns, ""},
-		n.right(ask{verbs: changing, resource: "namespaces", ns: ns, name: ns}))
+	for sub, verbs := range map[string][]string{"": changing, "status": changing, "finalize": {"update"}} { // each keeps labels
+		n.step(1, n.guarded(admissionv1.Update, "", "namespaces", sub, ns), fact{privileged, ns, ""},
+			n.right(ask{verbs: verbs, resource: "namespaces", sub: sub, ns: ns, name: ns}))
+	}
 }
 
 // rightsOnVolumes leads to a node from pods that can be made.

@@ -50,6 +50,8 @@ const (
 	readPodLogs
 	labelNamespaces
 	createNamespaces
+	labelByStatus
+	finalizeNamespaces
 	readSigningRequests
 	writeSigningRequests
 	deleteSigningRequests
@@ -168,6 +170,8 @@ var requestKinds = [rightCount]requestKind{
 	readPodLogs:                  {verbs: []string{"get"}, resource: "pods", subresource: "log", namespaced: true},
 	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
 	createNamespaces:             {verbs: create, resource: "namespaces", unnamed: true},
+	labelByStatus:                {verbs: write, resource: "namespaces", subresource: "status", namespaced: true},
+	finalizeNamespaces:           {verbs: []string{"update"}, resource: "namespaces", subresource: "finalize", namespaced: true},
 	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},
 	readSigningRequests:          {verbs: read, group: certG, resource: "certificatesigningrequests"},
 	writeSigningRequests:         {verbs: write, group: certG, resource: "certificatesigningrequests"},

@@ -78,7 +78,8 @@ func New() *Inventory {
 	return &Inventory{
 		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
 		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
-		policies: map[string]*policy{}, configurations: map[string]map[string]bool{}, volumes: map[string]Volume{}, claims: map[Name]string{},
+		policies: map[string]*policy{}, configurations: map[string]map[string]bool{}, volumes: map[string]Volume{},
+		claims: map[Name]string{},
 	}
 }
 

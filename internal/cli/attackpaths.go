@@ -27,6 +27,7 @@ type attackPathsResult struct {
 	// custom are the techniques that the user adds.
 	custom      []attackpaths.CustomTechnique
 	certainOnly bool
+	strict      bool
 }
 
 // attackPathsResults are those of several starts.
@@ -70,7 +71,7 @@ type attackPathsFlags struct {
 	to                    string
 	groups                []string
 	allNodes, allAccounts bool
-	certainOnly           bool
+	certainOnly, strict   bool
 	whatToChange, fix     bool
 	maxPaths              int
 	starts                []attackpaths.Holding
@@ -99,8 +100,12 @@ The techniques are described in docs/techniques.md. --techniques adds those of a
 operators: who may write an Application of Argo CD has the rights of its controller.
 Files for some operators are in examples/techniques.
 
+What each right gives is in docs/rights.md. Rights that are reached and may give more than
+paths follow are counted, and listed with -o wide.
+
 Exit status: 0 the target is not reached, 1 it is, 2 could not decide. The target is
-cluster-admin unless --to names another.`,
+cluster-admin unless --to names another. With --strict, rights that are not followed leave
+the answer undecided.`,
 		Example: `  # What is lost with this node?
   node-authorizer attack-paths node/web-1
 
@@ -140,6 +145,8 @@ cluster-admin unless --to names another.`,
 	cmd.Flags().BoolVar(&f.fix, "fix", false,
 		"print a script with the remedy of each step that is shown, or with --what-to-change the changes that help together")
 	cmd.Flags().BoolVar(&f.certainOnly, "certain-only", false, "leave out what is only possible")
+	cmd.Flags().BoolVar(&f.strict, "strict", false,
+		"exit with status 2 instead of 0 if rights are reached that may give more than paths follow")
 	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
 	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
@@ -236,7 +243,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		}
 		result := attackPathsResult{
 			Result: reached, State: s.info(), target: f.target, maxPaths: f.maxPaths, custom: f.custom,
-			certainOnly: f.certainOnly,
+			certainOnly: f.certainOnly, strict: f.strict,
 		}
 		if f.certainOnly {
 			result.dropPossible()
@@ -310,7 +317,7 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 			a.status = statusDenied
 		}
 	}
-	if a.status == statusAllowed && len(missing) > 0 {
+	if a.status == statusAllowed && (len(missing) > 0 || f.strict && len(result.notFollowed()) > 0) {
 		a.status = statusUndecided
 	}
 	if f.fix {
@@ -356,7 +363,7 @@ func (r *attackPathsResult) status() int {
 	switch {
 	case r.targetCertainty() != attackpaths.No:
 		return statusDenied
-	case len(r.Missing) > 0:
+	case len(r.Missing) > 0, r.strict && len(r.NotFollowed) > 0:
 		return statusUndecided
 	}
 	return statusAllowed

@@ -33,7 +33,7 @@ func (r attackPathsClasses) SARIF() any {
 	for _, c := range r.Classes {
 		result := attackPathsResult{custom: r.custom}
 		result.Start = attackpaths.Holding{Kind: attackpaths.Node, Name: c.Nodes[0]}
-		result.ClusterAdmin, result.nodes = c.ClusterAdmin, len(c.Nodes)
+		result.ClusterAdmin, result.nodes, result.NotFollowed = c.ClusterAdmin, len(c.Nodes), c.NotFollowed
 		if len(c.Path) > 0 {
 			result.Reached = []attackpaths.Reached{{
 				Holding: attackpaths.Holding{Kind: attackpaths.ClusterAdmin}, Certainty: c.ClusterAdmin, Path: c.Path,
@@ -64,6 +64,7 @@ func pathsLog(missing []missing, results []attackPathsResult, custom []attackpat
 		})
 	}
 	run.Invocations = []sarif.Invocation{invocation}
+	addNotFollowed(&run, results)
 	for _, r := range results {
 		for _, x := range r.Reached {
 			if x.Kind == attackpaths.ClusterAdmin {

@@ -27,6 +27,7 @@ func (r attackPathsResult) Text(p *render.Page) {
 	if totals := holdingTotals(r.Reached); totals != "" {
 		p.Line("  %s", totals)
 	}
+	notFollowedText(p, 2, r.NotFollowed)
 	shown := r.Reached
 	if r.maxPaths > 0 && !p.Wide() {
 		shown = shown[:min(r.maxPaths, len(shown))]
@@ -166,6 +167,7 @@ func (r attackPathsClasses) Text(p *render.Page) {
 		p.Line("%s, as from %s:", render.Strong.In(render.Count(len(c.Nodes), "node")+" → cluster-admin"), c.Nodes[0])
 		p.Steps(2, stepRows(c.Path))
 	}
+	r.notFollowedText(p)
 	if r.WhatToChange != nil {
 		r.adviceText(p)
 	}

@@ -62,7 +62,7 @@ var ruleTemplates = [][]template{
 	{{"create,get", "", []string{"pods/exec", "pods/attach"}, randomPods}},
 	{
 		{"update,patch", "", []string{"pods/ephemeralcontainers"}, randomPods},
-		{"update,patch", "", []string{"namespaces"}, randomNamespaces},
+		{"update,patch", "", []string{"namespaces", "namespaces/status", "namespaces/finalize"}, randomNamespaces},
 	},
 	{{"get,create", "", []string{"nodes/proxy"}, randomNodes}},
 	{{"get,update,patch", "", []string{"nodes", "nodes/status"}, randomNodes}},

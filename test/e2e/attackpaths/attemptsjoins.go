@@ -29,10 +29,11 @@ func (t *attempts) planNodes(ctx context.Context) {
 				volume, _ := t.any(func(a *actor) answer { return a.post(ctx, dry(volumes.in("")), hostVolume("attempt")) })
 				return volume
 			})
-			labels := map[string]any{"metadata": map[string]any{"name": namespace, "labels": map[string]any{enforceLabel: "privileged"}}}
 			for _, a := range t.actors {
 				t.add(h, attackpaths.NamespaceRelabel, a, func(ctx context.Context) answer {
-					return replaceDry(ctx, a, namespaces.at("", namespace), labels, labels)
+					return relabel(namespace, func(path string, labels map[string]any) answer {
+						return replaceDry(ctx, a, path, labels, labels)
+					})
 				})
 			}
 		}

@@ -152,6 +152,16 @@ var hostCases = []testCase{
 		rule: "NamespaceRelabel: by update", add: roleOf("r", "shop", "shop/web", "create pods@", "update namespaces@"),
 		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
+	{
+		rule: "NamespaceRelabel: by a patch of the status",
+		add:  roleOf("r", "shop", "shop/web", "create pods@", "patch namespaces/status@"),
+		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "NamespaceRelabel: by an update of the finalizers",
+		add:  roleOf("r", "shop", "shop/web", "create pods@", "update namespaces/finalize@"),
+		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
 	{rule: "NamespaceRelabel: nothing without pods", add: roleOf("r", "shop", "shop/web", "patch namespaces@ shop")},
 	{
 		rule: "NamespaceRelabel: not another namespace",

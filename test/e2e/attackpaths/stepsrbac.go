@@ -91,12 +91,28 @@ func isSubject(s rbacv1.Subject, h holding) bool {
 
 // namespaceRelabel turns Pod Security of a namespace off.
 func (e *executor) namespaceRelabel(ctx context.Context, s step) error {
-	labels := map[string]any{"metadata": map[string]any{"name": s.To.Name, "labels": map[string]any{enforceLabel: "privileged"}}}
-	changed, _ := first(e.acting(s), func(a *actor) answer { return replace(ctx, a, namespaces.at("", s.To.Name), labels, labels) })
+	changed, _ := first(e.acting(s), func(a *actor) answer {
+		return relabel(s.To.Name, func(path string, labels map[string]any) answer { return replace(ctx, a, path, labels, labels) })
+	})
 	if err := changed.failure(); err != nil {
 		return err
 	}
 	return e.untilPrivileged(ctx, s.To.Name, true)
+}
+
+// relabel turns Pod Security off by the namespace or a subresource, each of which keeps labels.
+func relabel(namespace string, write func(path string, labels map[string]any) answer) answer {
+	var last answer
+	for _, subresource := range [][]string{nil, {"status"}, {"finalize"}} {
+		last = write(namespaces.at("", namespace, subresource...), map[string]any{
+			"metadata": map[string]any{"name": namespace, "labels": map[string]any{enforceLabel: "privileged"}},
+			"spec":     map[string]any{"finalizers": []string{"kubernetes"}},
+		})
+		if last.ok() {
+			break
+		}
+	}
+	return last
 }
 
 // volumeControl mounts a folder of a node through a persistent volume.

@@ -1,0 +1,169 @@
+package attackpaths
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// NotFollowed is a right that is reached and that may give something which paths do not follow.
+type NotFollowed struct {
+	// Group, Resource and Subresource say what the right is about. The resource may be * for every resource, the
+	// group * for every group, and the resource a path such as /logs/*.
+	Group       string `json:"group"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	// Verbs are sorted; * is any.
+	Verbs []string `json:"verbs"`
+	// Names are those of the only objects that the right is about, the first five; empty for any object.
+	Names []string `json:"names,omitempty"`
+	// Namespaces are where the right is held, the first five; empty for a right in the whole cluster.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// More is true if there are more names or namespaces.
+	More bool `json:"more,omitempty"`
+	// GrantedBy is a binding that grants it; nil for a role that can be bound.
+	GrantedBy *rbac.Ref `json:"grantedBy,omitempty"`
+	// Why says what the right may give, and who decides.
+	Why string `json:"why"`
+}
+
+const (
+	// maxNamed is how many namespaces and names an entry lists, and one more tells whether there are more.
+	maxNamed = 5
+	// whyCustom is about resources of which nothing is known.
+	whyCustom     = "no API server of Kubernetes serves it: what its controllers do for who writes it, and what it holds, decides"
+	whyEverything = "everything in the namespace: all of the rights in docs/rights.md that are not followed, and custom resources"
+	// oldGroup had resources that moved to other groups before the supported minors.
+	oldGroup = "extensions"
+)
+
+// openRight is a right of a role that is not followed.
+type openRight struct {
+	group, resource, subresource string
+	verbs                        []string
+	names                        []string
+	clusterScoped                bool
+	why                          string
+}
+
+// openRightsOfRole lists the rights of a role that are not followed.
+func (g *Graph) openRightsOfRole(role int32) []openRight {
+	if all := g.open[role].Load(); all != nil {
+		return *all
+	}
+	var all []openRight
+	for i := range g.roles[role].Rules {
+		all = append(all, g.openRightsOfRule(&g.roles[role].Rules[i])...)
+	}
+	g.open[role].Store(&all)
+	return all
+}
+
+func (g *Graph) openRightsOfRule(rule *rbacv1.PolicyRule) []openRight {
+	if grantsEverything(rule) {
+		return []openRight{{group: "*", resource: "*", verbs: []string{"*"}, why: whyEverything}}
+	}
+	groups := rule.APIGroups
+	if slices.Contains(groups, "*") {
+		groups = slices.Sorted(maps.Keys(openRows))
+	}
+	var all []openRight
+	for _, group := range groups {
+		for _, row := range openRows[group] {
+			all = append(all, openRightsOfRow(rule, group, row)...)
+		}
+	}
+	if len(rule.NonResourceURLs) > 0 {
+		for _, row := range openRows[""] {
+			all = append(all, openRightsOfRow(rule, "", row)...)
+		}
+	}
+	return append(all, g.customRightsOf(rule)...)
+}
+
+// openRightsOfRow lists what a rule grants of a row.
+func openRightsOfRow(rule *rbacv1.PolicyRule, group string, row openRow) []openRight {
+	var all []openRight
+	for _, c := range row.cells {
+		if !c.grantedBy(rule) {
+			continue
+		}
+		last := len(all) - 1
+		if last < 0 || all[last].resource != c.resource || all[last].subresource != c.subresource {
+			all = append(all, openRight{
+				group: group, resource: c.resource, subresource: c.subresource, names: rule.ResourceNames,
+				clusterScoped: row.clusterScoped, why: row.open,
+			})
+			last++
+		}
+		all[last].verbs = append(all[last].verbs, c.verb)
+	}
+	return all
+}
+
+// grantedBy reports whether a rule grants the verb on the resource, for any object.
+func (c rightCell) grantedBy(rule *rbacv1.PolicyRule) bool {
+	if strings.HasPrefix(c.resource, "/") {
+		path := strings.TrimSuffix(c.resource, "*")
+		return (slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Verbs, c.verb)) &&
+			slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool {
+				prefix, any := strings.CutSuffix(url, "*")
+				return strings.HasPrefix(url, path) || url == strings.TrimSuffix(path, "/") || any && strings.HasPrefix(path, prefix)
+			})
+	}
+	name := ""
+	if len(rule.ResourceNames) > 0 {
+		name = rule.ResourceNames[0]
+	}
+	req := access.Request{
+		ResourceRequest: true, Verb: c.verb, Group: c.group, Resource: c.resource, Subresource: c.subresource, Name: name,
+	}
+	if c.resource == "*" || c.subresource == "*" { // any name: what the rule names
+		return slices.Contains(rule.APIGroups, c.group) && slices.Contains(rule.Verbs, c.verb) || rbac.RuleAllows(rule, &req)
+	}
+	return rbac.RuleAllows(rule, &req)
+}
+
+// customRightsOf lists what a rule grants of resources that the table does not have.
+func (g *Graph) customRightsOf(rule *rbacv1.PolicyRule) []openRight {
+	var all []openRight
+	for _, group := range rule.APIGroups {
+		if _, known := openRows[group]; known && group != "*" || group == oldGroup {
+			continue
+		}
+		for _, name := range rule.Resources {
+			r := openRight{group: group, names: rule.ResourceNames, why: whyCustom}
+			r.resource, r.subresource, _ = strings.Cut(name, "/")
+			r.verbs = g.uncovered(&r, rule.Verbs)
+			served := g.serves == nil || group == "*" || r.resource == "*" || g.serves(group, r.resource)
+			if served && len(r.verbs) > 0 {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// uncovered are the verbs on a resource that no custom technique is about. One that names the resource covers
+// reading and deleting too: its author knows what the resource is.
+func (g *Graph) uncovered(r *openRight, verbs []string) []string {
+	covered := map[string]bool{}
+	for i := range g.custom {
+		for _, q := range slices.Concat(g.custom[i].AllowedBy, g.custom[i].With) {
+			if q.APIGroup == r.group && q.Resource == r.resource && q.Subresource == r.subresource {
+				for _, verb := range slices.Concat(q.Verbs, strings.Fields(reads), strings.Fields(removes)) {
+					covered[verb] = true
+				}
+			}
+		}
+	}
+	if len(covered) > 0 && slices.Contains(verbs, "*") {
+		verbs = strings.Fields(every)
+	}
+	return slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return covered[verb] })
+}

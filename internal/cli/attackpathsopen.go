@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/sarif"
+)
+
+const rightsURL = projectURL + "/blob/main/docs/rights.md"
+
+// notFollowedText counts the rights that are not followed, and lists them on a wide page.
+func notFollowedText(p *render.Page, indent int, all []attackpaths.NotFollowed) {
+	if len(all) == 0 {
+		return
+	}
+	line := strings.Repeat(" ", indent) + notFollowedCount(all)
+	if !p.Wide() {
+		p.Line("%s", render.Faint.In(line+" (use -o wide or -o json)"))
+		return
+	}
+	p.Line("%s:", render.Faint.In(line))
+	var rows [][]string
+	for _, n := range all {
+		rows = append(rows, []string{strings.Join(n.Verbs, ","), notFollowedObject(n), notFollowedWhere(n), grantedText(n), n.Why})
+	}
+	p.Table(indent, []string{"VERBS", "RESOURCE", "WHERE", "GRANTED BY", "WHY"}, rows)
+}
+
+func notFollowedCount(all []attackpaths.NotFollowed) string {
+	reached := "are"
+	if len(all) == 1 {
+		reached = "is"
+	}
+	return render.Count(len(all), "right") + " that may give more " + reached + " not followed"
+}
+
+// notFollowedObject names a resource as in docs/rights.md.
+func notFollowedObject(n attackpaths.NotFollowed) string {
+	text := n.Resource
+	if n.Group != "" {
+		text += "." + n.Group
+	}
+	if n.Subresource != "" {
+		text += "/" + n.Subresource
+	}
+	return text
+}
+
+func notFollowedWhere(n attackpaths.NotFollowed) string {
+	where := "whole cluster"
+	if len(n.Namespaces) > 0 {
+		where = strings.Join(n.Namespaces, ", ")
+	}
+	if len(n.Names) > 0 {
+		where += ": " + strings.Join(n.Names, ", ")
+	}
+	if n.More {
+		where += ", …"
+	}
+	return where
+}
+
+func grantedText(n attackpaths.NotFollowed) string {
+	if n.GrantedBy == nil {
+		return "a role that it can bind"
+	}
+	return n.GrantedBy.String()
+}
+
+// notFollowed are the rights that any class reaches; those of several classes count once for each.
+func (r attackPathsClasses) notFollowed() []attackpaths.NotFollowed {
+	var all []attackpaths.NotFollowed
+	for _, c := range r.Classes {
+		all = append(all, c.NotFollowed...)
+	}
+	return all
+}
+
+// notFollowedText writes what each class reaches that is not followed.
+func (r attackPathsClasses) notFollowedText(p *render.Page) {
+	for _, c := range r.Classes {
+		if len(c.NotFollowed) > 0 {
+			p.Line("")
+			p.Line("%s, as %s:", render.Strong.In(render.Count(len(c.Nodes), "node")), c.Nodes[0])
+			notFollowedText(p, 2, c.NotFollowed)
+		}
+	}
+}
+
+// addNotFollowed notes in a log how many rights each start reaches that are not followed.
+func addNotFollowed(run *sarif.Run, results []attackPathsResult) {
+	results = slices.DeleteFunc(slices.Clone(results), func(r attackPathsResult) bool { return len(r.NotFollowed) == 0 })
+	if len(results) == 0 {
+		return
+	}
+	run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarif.Notice{
+		ID: "not-followed", ShortDescription: sarif.Text("Rights that are reached may give more than paths follow"), HelpURI: rightsURL,
+	})
+	for _, r := range results {
+		objects := make([]string, len(r.NotFollowed))
+		for i, n := range r.NotFollowed {
+			objects[i] = strings.Join(n.Verbs, ",") + " " + notFollowedObject(n)
+		}
+		run.Invocations[0].ToolExecutionNotifications = append(run.Invocations[0].ToolExecutionNotifications, sarif.Notification{
+			Descriptor: sarif.Reference{ID: "not-followed"}, Level: "note",
+			Message: sarif.Text(r.Start.String() + ": " + notFollowedCount(r.NotFollowed) + ": " + strings.Join(objects, "; ")),
+		})
+	}
+}
