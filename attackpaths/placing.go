@@ -93,15 +93,15 @@ func (a *advisor) place(b *builder) *Placing {
 		return nil
 	}
 	p.fill()
-	var after *builder
-	if len(p.placing.Nodes) > 0 {
-		after = a.build(a.whole.placed(a.cluster, p.placing))
-		if after.labelsFromOutside(p.placing.Nodes) {
-			p.noNodes(unplacedLabels)
-		}
-	}
 	p.list()
-	if len(p.placing.Nodes) > 0 {
+	if len(p.placing.Nodes) == 0 {
+		return p.placing
+	}
+	after := a.build(a.whole.placed(a.cluster, p.placing))
+	if after.labelsFromOutside(p.placing.Nodes) {
+		p.noNodes(unplacedLabels)
+		p.list()
+	} else {
 		p.placing.Certain, p.placing.Entirely = helped(a.before, after.reachAdmin(a.nodes))
 		p.placing.Remedy = p.remedy()
 	}
@@ -293,6 +293,7 @@ func (p *placer) allows(pod *inventory.Pod, n *inventory.Node) bool {
 
 // list sorts the workloads.
 func (p *placer) list() {
+	p.placing.Workloads, p.placing.Unplaced = []PlacedWorkload{}, nil
 	for object, w := range p.of {
 		w.Nodes = len(p.nodesOf[object])
 		if w.Why == "" {
