@@ -22,8 +22,10 @@ import (
 type Cache struct {
 	informer cache.SharedIndexInformer
 	changed  []func(*v1alpha1.NodeAttestation)
-	// age must not be replaced after Run.
-	age *staleness.Age
+	// age and followed must not be replaced after Run.
+	age      *staleness.Age
+	followed *staleness.Followed
+	client   *Client
 }
 
 // The indexes.
@@ -35,18 +37,15 @@ const (
 
 // NewCache returns a cache. It is empty until Run is called.
 func NewCache(client *Client) *Cache {
-	c := &Cache{age: staleness.New(resource, 0, nil)}
+	c := &Cache{client: client}
+	c.LimitAge(0, nil)
 	c.informer = cache.NewSharedIndexInformerWithOptions(
 		&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-				list, err := client.list(ctx, staleness.FromStore(opts))
-				c.age.List(list, err)
-				return list, err
+				return c.followed.List(ctx, opts)
 			},
 			WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-				return c.age.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) {
-					return client.watch(ctx, opts)
-				})
+				return c.followed.Watch(ctx, opts)
 			},
 		},
 		&v1alpha1.NodeAttestation{},
@@ -65,6 +64,9 @@ const resource = v1alpha1.Resource + "." + v1alpha1.Group
 // means no limit. Now may be nil. LimitAge must be called before Run.
 func (c *Cache) LimitAge(limit time.Duration, now func() time.Time) {
 	c.age = staleness.New(resource, limit, now)
+	c.followed = c.age.Follow(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return c.client.list(ctx, opts)
+	}, c.client.watch)
 }
 
 // Fresh returns an error if the cache must not be used for decisions: [ErrNotRead] if the

@@ -13,7 +13,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // byRequester indexes requests for kubelets' client certificates by requester. byApproved indexes
@@ -27,43 +26,34 @@ const (
 // newInformers creates the informers and their event handlers.
 func (c *Controller) newInformers() error {
 	requests, nodes := c.opts.Client.CertificatesV1().CertificateSigningRequests(), c.opts.Client.CoreV1().Nodes()
-	c.requests = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			list, err := requests.List(ctx, staleness.FromStore(opts))
-			c.requestsAge.List(list, err)
-			if err != nil {
-				return nil, err
-			}
-			for i := range list.Items {
-				shorten(&list.Items[i])
-			}
-			return list, nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			w, err := c.requestsAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) {
-				return requests.Watch(ctx, opts)
-			})
-			if err != nil {
-				return nil, err
-			}
-			return newShortWatch(w), nil
-		},
-	}, &certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
-		Indexers:          cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf},
-		ObjectDescription: "certificatesigningrequests",
+	followed := c.requestsAge.Follow(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		list, err := requests.List(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			shorten(&list.Items[i])
+		}
+		return list, nil
+	}, func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+		w, err := requests.Watch(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		return newShortWatch(w), nil
 	})
-	c.nodes = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			list, err := nodes.List(ctx, staleness.FromStore(opts))
-			c.nodesAge.List(list, err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return c.nodesAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) {
-				return nodes.Watch(ctx, opts)
-			})
-		},
-	}, &corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
+	c.requests = cache.NewSharedIndexInformerWithOptions(
+		&cache.ListWatch{ListWithContextFunc: followed.List, WatchFuncWithContext: followed.Watch},
+		&certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
+			Indexers:          cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf},
+			ObjectDescription: "certificatesigningrequests",
+		})
+	followed = c.nodesAge.Follow(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		return nodes.List(ctx, opts)
+	}, nodes.Watch)
+	c.nodes = cache.NewSharedIndexInformerWithOptions(
+		&cache.ListWatch{ListWithContextFunc: followed.List, WatchFuncWithContext: followed.Watch},
+		&corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
 	for _, err := range []error{
 		c.requests.SetTransform(keep), c.nodes.SetTransform(trim),
 		handle(c.requests, c.requestChanged, c.requestDeleted), handle(c.nodes, c.nodeChanged, c.nodeChanged),
