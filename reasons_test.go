@@ -125,7 +125,7 @@ func codeSections(t *testing.T, path string) map[string]string {
 }
 
 // declaredCodes returns every constant of a package's type Code, by its value,
-// with the file that declares it.
+// with the first file that declares it.
 func declaredCodes(t *testing.T, of string) map[string]string {
 	t.Helper()
 	codes := map[string]string{}
@@ -136,14 +136,7 @@ func declaredCodes(t *testing.T, of string) map[string]string {
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
-			if !ok || len(spec.Values) == 0 {
-				return true
-			}
-			typ, ok := spec.Type.(*ast.SelectorExpr)
-			if !ok || typ.Sel.Name != "Code" {
-				return true
-			}
-			if from, ok := typ.X.(*ast.Ident); !ok || from.Name != of {
+			if !ok || !isCode(spec.Type, of, parsed.Name.Name) {
 				return true
 			}
 			for _, value := range spec.Values {
@@ -152,13 +145,110 @@ func declaredCodes(t *testing.T, of string) map[string]string {
 					if err != nil {
 						t.Fatal(err)
 					}
-					codes[code] = file
+					if codes[code] == "" {
+						codes[code] = file
+					}
 				}
 			}
 			return true
 		})
 	}
 	return codes
+}
+
+// isCode reports whether a type that is named in a package is the type Code of another package, or of the same one.
+func isCode(typ ast.Expr, of, in string) bool {
+	switch typ := typ.(type) {
+	case *ast.Ident:
+		return typ.Name == "Code" && in == of
+	case *ast.SelectorExpr:
+		from, ok := typ.X.(*ast.Ident)
+		return ok && from.Name == of && typ.Sel.Name == "Code"
+	}
+	return false
+}
+
+// TestPagesNameCodesThatExist: in tables of codes, and in what the pages show of the output of commands.
+func TestPagesNameCodesThatExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, of := range []string{"verdict", "finding", "attackpaths"} {
+		for code := range declaredCodes(t, of) {
+			known[code] = true
+		}
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, page := range append(pages, "README.md", "CHANGELOG.md", "ARCHITECTURE.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range namedCodes(string(text)) {
+			if seen++; !known[code] {
+				t.Errorf("%s names the code %s, which nothing declares", page, code)
+			}
+		}
+	}
+	const fewest = 30
+	if seen < fewest {
+		t.Errorf("the pages name only %d codes", seen)
+	}
+}
+
+var (
+	codeColumn   = regexp.MustCompile(`(?im)^\| codes? \|.*\n(?:\|.*\n)+`)
+	firstCell    = regexp.MustCompile(`(?m)^\|([^|]*)\|`)
+	camelCase    = regexp.MustCompile("`([A-Z][a-z]+(?:[A-Z][A-Za-z]*)+)`")
+	answer       = regexp.MustCompile(`(?m)^(?:no|unknown) - [^:\n]+: ([A-Z][a-z]+[A-Z][A-Za-z]*):`)
+	outputHeader = regexp.MustCompile(`(?m)^(.*\s)CODE\s.*\n((?:.*\S.*\n)*)`)
+)
+
+// namedCodes finds the codes that a page names in tables of codes and in the output of commands.
+func namedCodes(page string) (codes []string) {
+	for _, table := range codeColumn.FindAllString(page, -1) {
+		for _, cell := range firstCell.FindAllStringSubmatch(table, -1) {
+			for _, m := range camelCase.FindAllStringSubmatch(cell[1], -1) {
+				codes = append(codes, m[1])
+			}
+		}
+	}
+	for _, m := range answer.FindAllStringSubmatch(page, -1) {
+		codes = append(codes, m[1])
+	}
+	for _, m := range outputHeader.FindAllStringSubmatch(page, -1) {
+		at := len(m[1])
+		for line := range strings.SplitSeq(m[2], "\n") {
+			if word := regexp.MustCompile(`^[A-Z][a-z]+[A-Z][A-Za-z]*\b`).FindString(line[min(at, len(line)):]); word != "" {
+				codes = append(codes, word)
+			}
+		}
+	}
+	return codes
+}
+
+// TestTheMigrationPageHasTheCodesOfTheAudit: the codes with which the Node authorizer refuses a kubelet, and the one of
+// RBAC that the audit gives for kubelets that are no nodes.
+func TestTheMigrationPageHasTheCodesOfTheAudit(t *testing.T) {
+	want := []string{"NoBindingAllows"}
+	allowedOrOther := []string{"PathToObject", "OwnName", "OwnFieldSelector", "GrantedToNodes", "NotANode"}
+	for code, file := range declaredCodes(t, "verdict") {
+		if filepath.Dir(file) == "nodeauthz" && !slices.Contains(allowedOrOther, code) {
+			want = append(want, code)
+		}
+	}
+	page, err := os.ReadFile("docs/migration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := namedCodes(string(page))
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/migration.md has the codes %q, and the audit gives %q", got, want)
+	}
 }
 
 // sourceFiles returns the Go files of this module, without tests, sorted.

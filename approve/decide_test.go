@@ -1,6 +1,7 @@
 package approve_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 )
 
 func TestRequestsOfOthersAreNotDecided(t *testing.T) {
@@ -113,6 +115,35 @@ func TestRules(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	if err != nil || b.String() != string(want) {
 		t.Errorf("%v; got\n%swant\n%s", err, b.String(), want)
+	}
+}
+
+// TestOddRequestsAreDecided: the approver decides about each object that an API server could send.
+func TestOddRequestsAreDecided(t *testing.T) {
+	for kind, question := range wellFormed(t) {
+		q := question(t)
+		base, err := json.Marshal(q.Request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		approved := 0
+		for name, document := range oddjson.Documents(string(base), oddjson.Places(certificatesv1.CertificateSigningRequest{})) {
+			q.Request = &certificatesv1.CertificateSigningRequest{}
+			if json.Unmarshal(document, q.Request) != nil {
+				continue
+			}
+			answer := approve.Decide(q)
+			if ahead, decided := approve.Ahead(q.Request); decided && ahead != withoutNode(answer, ahead) {
+				t.Errorf("%s, %s: Ahead answers %+v, Decide %+v", kind, name, ahead, answer)
+			}
+			if answer.Outcome == approve.Approve {
+				approved++
+				checkApproved(t, q.Request.Spec.Request, answer.Kind)
+			}
+		}
+		if approved == 0 {
+			t.Errorf("%s: no request is approved", kind)
+		}
 	}
 }
 

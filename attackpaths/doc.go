@@ -22,6 +22,8 @@
 // held of an account is a token of one node then, or a credential without a node. Quarantines do not
 // count: what they cut off had been reached before.
 //
+// [ScopeWarnings] names the rules of a NodeScope that let pass a right which techniques use.
+//
 // [Compare] says what nodes and service accounts reach in one state of a cluster and not in another.
 //
 // [WhatToChange] finds bindings, rules, mounts and Pod Security labels to change so that nodes no

@@ -88,7 +88,7 @@ func (b *builder) expandRight(v vertex, k key) {
 	case createConfigMaps:
 		b.writesMappings(v, k.namespace)
 	case patchConfigMaps:
-		if k.name == "" || k.name == "aws-auth" {
+		if k.name == "" || k.name == awsAuth {
 			b.writesMappings(v, k.namespace)
 		}
 	case writeIdentityMappings:
@@ -137,7 +137,7 @@ func (b *builder) exists(r right, namespace, name string) bool {
 	case labelNamespaces:
 		return namespace == name
 	case patchConfigMaps:
-		return namespace == metav1.NamespaceSystem && name == "aws-auth"
+		return namespace == metav1.NamespaceSystem && name == awsAuth
 	case patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers, patchCronJobs:
 		return true
 	}

@@ -181,3 +181,28 @@ func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object strin
 	}
 	return certainty
 }
+
+// NeededRight is a right with the techniques of which it is more than a help.
+type NeededRight struct {
+	Right
+	Techniques []Code
+}
+
+// Path is the resource as rules name it.
+func (r NeededRight) Path() string {
+	return (&CustomRequest{Resource: r.Resource, Subresource: r.Subresource}).object()
+}
+
+// NeededRights are all rights of the table.
+func NeededRights() []NeededRight {
+	all := make([]NeededRight, rightCount)
+	for r, k := range requestKinds {
+		all[r].Right = Right{k.verbs, k.group, k.resource, k.subresource, k.namespaced, right(r)}
+	}
+	for _, t := range techniques {
+		for _, n := range t.needs {
+			all[n.right].Techniques = append(all[n.right].Techniques, t.Code)
+		}
+	}
+	return all
+}

@@ -102,6 +102,9 @@ const (
 	authn = authenticationv1.GroupName
 )
 
+// awsAuth is the ConfigMap with the identity mappings of EKS.
+const awsAuth = "aws-auth"
+
 // nodeNameKey is the extra value that has the node of a token.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
 const nodeNameKey = "authentication.kubernetes.io/node-name"

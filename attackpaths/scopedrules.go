@@ -161,7 +161,7 @@ func (b *builder) passes(s *scopeRules, q asked) []pass {
 		}
 	}
 	if s.asNode {
-		ofNodes := b.namedByNodeAuthorizer(q)
+		ofNodes := b.cluster.namedByNodeAuthorizer(q)
 		if q.mode == 0 && (isAskedOfNodes(q) || q.custom && ofNodes) {
 			all = append(all, pass{needs: needsAsNode, rules: s.title(ruleAsNode)})
 		}
@@ -295,7 +295,7 @@ func isAskedOfNodes(q asked) bool {
 }
 
 // namedByNodeAuthorizer reports whether the Node authorizer has a rule for a request.
-func (b *builder) namedByNodeAuthorizer(q asked) bool {
+func (c *Cluster) namedByNodeAuthorizer(q asked) bool {
 	req := &access.Request{
 		ResourceRequest: true, Verb: q.mode.verbOn(q.verb), Group: q.kind.group, Resource: q.kind.resource,
 		Subresource: q.kind.subresource, Name: "name",
@@ -303,7 +303,7 @@ func (b *builder) namedByNodeAuthorizer(q asked) bool {
 	if q.kind.namespaced {
 		req.Namespace = "namespace"
 	}
-	answer := nodeauthz.New(b.cluster.Relations, b.cluster.Features).DecideAs("node", req)
+	answer := nodeauthz.New(c.Relations, c.Features).DecideAs("node", req)
 	switch answer.Code {
 	case nodeauthz.NoRuleForResource, nodeauthz.SubresourceNotAllowed, nodeauthz.VerbNotAllowed, nodeauthz.FeatureDisabled:
 		return answer.Decision == verdict.Allow

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 )
 
 // FuzzRequests sends invalid requests. The attestor sees only documents that encoding/json
@@ -21,6 +23,9 @@ func FuzzRequests(f *testing.F) {
 	f.Add("..", "", `{`)
 	f.Add("0", "", "") // without evidence, as kops' node-authorizer asks
 	f.Add("a%2fb", "text/plain", "{\"\xff\":[[[[]]]]}")
+	for body := range oddjson.Seeds(`{"Document":"TUlJQg=="}`, oddjson.Places(identitydocument.Evidence{})) {
+		f.Add("worker-1", "application/json", string(body))
+	}
 	w := newTestCluster(f)
 	var seen []byte
 	w.attestor.attest = func(_ context.Context, req *attest.Request) (*attest.Identity, error) {

@@ -302,10 +302,21 @@ func TestARestartBeforeTheTokenIsUsedIsRecorded(t *testing.T) {
 }
 
 func TestATokenThatIsAboutToExpireIsNotGivenAgain(t *testing.T) {
+	for _, ttl := range []time.Duration{5 * time.Minute, 24 * time.Hour} {
+		t.Run(ttl.String(), func(t *testing.T) { givesNoTokenThatIsAboutToExpire(t, ttl) })
+	}
+}
+
+// A machine waits half a minute at most until its token has expired, whatever the lifetime is.
+func givesNoTokenThatIsAboutToExpire(t *testing.T, ttl time.Duration) {
 	w := newTestCluster(t)
-	s, id := w.service(nil), machine("i-1", "worker-1")
+	s, id := w.service(func(o *Options) { o.TokenTTL = ttl }), machine("i-1", "worker-1")
 	first := redeem(t, s, id)
-	w.advanceClock(5*time.Minute - 20*time.Second)
+	w.advanceClock(ttl - time.Minute)
+	if again := redeem(t, s, id); again.Token.ID != first.Token.ID {
+		t.Error("another token was given a minute before the token expires")
+	}
+	w.advanceClock(40 * time.Second)
 	var refusal *attest.Refusal
 	if _, err := s.Redeem(t.Context(), request(id), id); err == nil || errors.As(err, &refusal) {
 		t.Fatalf("error is %v, want one that is not a refusal", err)

@@ -13,9 +13,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// shortLife is the part of a token's lifetime (one tenth) that is too short for a machine to
-// use the token.
-const shortLife = 10
+// The rest of a token's lifetime that is too short for a machine to use the token: one tenth of the
+// lifetime, and at most half a minute, because the machine waits for the end of the token.
+const (
+	shortLife        = 10
+	longestShortLife = 30 * time.Second
+)
 
 // repeat gives the machine its current token. It updates the entry first, so that newer
 // evidence can be used for one token only. A token that cannot be derived again is replaced.
@@ -27,7 +30,7 @@ func (r *redemption) repeat(ctx context.Context, entry *v1alpha1.NodeAttestation
 	if key == nil {
 		return r.reissue(ctx, entry)
 	}
-	if left := entry.Spec.TokenExpiration.Sub(r.now()); left < r.ttl/shortLife {
+	if left := entry.Spec.TokenExpiration.Sub(r.now()); left < min(r.ttl/shortLife, longestShortLife) {
 		return nil, fmt.Errorf("bootstrap token %s expires in %s, too soon to be used: try again when it has expired",
 			entry.Spec.TokenID, left.Round(time.Second))
 	}

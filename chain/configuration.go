@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/apis/apiserver"
@@ -15,6 +14,9 @@ import (
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
 // Configuration is a valid AuthorizationConfiguration: the file that
@@ -133,7 +135,7 @@ func decode(data []byte) (*apiserver.AuthorizationConfiguration, Problems) {
 	}
 	strict, ok := runtime.AsStrictDecodingError(err)
 	if !ok {
-		return nil, Problems{fmt.Errorf("reading the fields: %w", err)}
+		return nil, Problems{badjson.Explain(err)}
 	}
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -146,18 +148,21 @@ func decode(data []byte) (*apiserver.AuthorizationConfiguration, Problems) {
 }
 
 func checkKind(data []byte) error {
-	var header metav1.TypeMeta
-	if err := yaml.Unmarshal(data, &header); err != nil {
-		return fmt.Errorf("not valid YAML: %w", err)
+	var document any
+	if wrong := yamltext.Locate(data, func(text []byte) error { return yaml.Unmarshal(text, &document) }); wrong != nil {
+		return fmt.Errorf("not valid YAML: %w", wrong)
 	}
-	group, version, _ := strings.Cut(header.APIVersion, "/")
+	object, _ := document.(map[string]any)
+	kind, _ := object["kind"].(string)
+	apiVersion, _ := object["apiVersion"].(string)
+	group, version, _ := strings.Cut(apiVersion, "/")
 	known := group == configurationGroup && slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, version)
 	switch {
-	case header.Kind == configurationKind && known:
+	case kind == configurationKind && known:
 		return nil
-	case header.Kind == "" || header.APIVersion == "":
+	case kind == "" || apiVersion == "":
 		return fmt.Errorf("no kind or no apiVersion: want kind: %s and apiVersion: %s/v1", configurationKind, configurationGroup)
 	}
 	return fmt.Errorf("kind %q of apiVersion %q: want kind: %s and apiVersion: %s/v1",
-		header.Kind, header.APIVersion, configurationKind, configurationGroup)
+		kind, apiVersion, configurationKind, configurationGroup)
 }

@@ -3,29 +3,21 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/informer"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // Cache follows the ledger. Entries that it returns are shared: they are not to
 // be changed. It may lag behind what a [Client] reads.
 type Cache struct {
-	informer cache.SharedIndexInformer
-	changed  []func(*v1alpha1.NodeAttestation)
-	// age and followed must not be replaced after Run.
-	age      *staleness.Age
-	followed *staleness.Followed
-	client   *Client
+	informer *informer.Informer
 }
 
 // The indexes.
@@ -37,24 +29,13 @@ const (
 
 // NewCache returns a cache. It is empty until Run is called.
 func NewCache(client *Client) *Cache {
-	c := &Cache{client: client}
-	c.LimitAge(0, nil)
-	c.informer = cache.NewSharedIndexInformerWithOptions(
-		&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-				return c.followed.List(ctx, opts)
-			},
-			WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-				return c.followed.Watch(ctx, opts)
-			},
-		},
-		&v1alpha1.NodeAttestation{},
-		cache.SharedIndexInformerOptions{
-			Indexers:          cache.Indexers{byNode: nodeOf, byToken: tokensOf, byCredential: credentialsOf},
-			ObjectDescription: v1alpha1.Resource,
-		},
-	)
-	return c
+	return &Cache{informer.New(informer.Source[*v1alpha1.NodeAttestationList]{
+		List: client.entries.List, Watch: client.entries.Watch, Example: &v1alpha1.NodeAttestation{}, Name: v1alpha1.Resource,
+	}, newAge(0, nil), cache.Indexers{byNode: nodeOf, byToken: tokensOf, byCredential: credentialsOf})}
+}
+
+func newAge(limit time.Duration, now func() time.Time) *staleness.Age {
+	return staleness.New(resource, limit, now).LimitWatches(informer.WatchLife)
 }
 
 // resource is the full name of the resource.
@@ -63,10 +44,7 @@ const resource = v1alpha1.Resource + "." + v1alpha1.Group
 // LimitAge sets the age at which the cache is too old and [Cache.Fresh] returns an error; 0
 // means no limit. Now may be nil. LimitAge must be called before Run.
 func (c *Cache) LimitAge(limit time.Duration, now func() time.Time) {
-	c.age = staleness.New(resource, limit, now)
-	c.followed = c.age.Follow(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return c.client.list(ctx, opts)
-	}, c.client.watch)
+	c.informer.Age = newAge(limit, now)
 }
 
 // Fresh returns an error if the cache must not be used for decisions: [ErrNotRead] if the
@@ -75,7 +53,7 @@ func (c *Cache) Fresh() error {
 	if !c.Synced() {
 		return ErrNotRead
 	}
-	return c.age.Check()
+	return c.informer.Age.Check()
 }
 
 // ErrNotRead means that the ledger has not been read since Run was called.
@@ -93,25 +71,19 @@ type Age interface {
 }
 
 // Age returns the age of the cache.
-func (c *Cache) Age() Age { return c.age }
+func (c *Cache) Age() Age { return c.informer.Age }
 
 // OnChange registers a function that is called with the latest version of each entry that
 // is added, changed or removed. Calls do not overlap. OnChange must be called before Run.
 func (c *Cache) OnChange(changed func(*v1alpha1.NodeAttestation)) {
-	c.changed = append(c.changed, changed)
+	call := func(object any) { changed(object.(*v1alpha1.NodeAttestation)) }
+	c.informer.Changed, c.informer.Deleted = append(c.informer.Changed, call), append(c.informer.Deleted, call)
 }
 
 // Run keeps the cache up to date until the context ends. It must be called only once.
 func (c *Cache) Run(ctx context.Context) error {
-	if err := c.informer.SetTransform(trim); err != nil {
-		return fmt.Errorf("follow %s: %w", v1alpha1.Resource, err)
-	}
-	for _, changed := range c.changed {
-		if _, err := c.informer.AddEventHandler(handler(changed)); err != nil {
-			return fmt.Errorf("follow %s: %w", v1alpha1.Resource, err)
-		}
-	}
-	c.informer.RunWithContext(ctx)
+	c.informer.Transform = trim
+	c.informer.Run(ctx)
 	return nil
 }
 
@@ -120,7 +92,7 @@ func (c *Cache) Synced() bool { return c.informer.HasSynced() }
 
 // Get returns the entry with a name.
 func (c *Cache) Get(name string) (*v1alpha1.NodeAttestation, bool) {
-	object, found, err := c.informer.GetIndexer().GetByKey(name)
+	object, found, err := c.informer.GetByKey(name)
 	if err != nil || !found {
 		return nil, false // the store in memory has no errors
 	}
@@ -142,7 +114,7 @@ func (c *Cache) ByToken(id string) []*v1alpha1.NodeAttestation { return c.by(byT
 func (c *Cache) ByCredential(id string) []*v1alpha1.NodeAttestation { return c.by(byCredential, id) }
 
 func (c *Cache) by(index, value string) []*v1alpha1.NodeAttestation {
-	objects, err := c.informer.GetIndexer().ByIndex(index, value)
+	objects, err := c.informer.ByIndex(index, value)
 	if err != nil {
 		panic(err) // no such index
 	}
@@ -156,25 +128,13 @@ func (c *Cache) by(index, value string) []*v1alpha1.NodeAttestation {
 
 // All returns all entries, sorted by name.
 func (c *Cache) All() []*v1alpha1.NodeAttestation {
-	objects := c.informer.GetIndexer().List()
+	objects := c.informer.List()
 	entries := make([]*v1alpha1.NodeAttestation, 0, len(objects))
 	for _, object := range objects {
 		entries = append(entries, object.(*v1alpha1.NodeAttestation))
 	}
 	slices.SortFunc(entries, func(a, b *v1alpha1.NodeAttestation) int { return strings.Compare(a.Name, b.Name) })
 	return entries
-}
-
-func handler(changed func(*v1alpha1.NodeAttestation)) cache.ResourceEventHandler {
-	call := func(object any) {
-		if deleted, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = deleted.Obj
-		}
-		if entry, ok := object.(*v1alpha1.NodeAttestation); ok {
-			changed(entry)
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: call, UpdateFunc: func(_, object any) { call(object) }, DeleteFunc: call}
 }
 
 func nodeOf(object any) ([]string, error) {

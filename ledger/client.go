@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 
@@ -93,14 +92,6 @@ func (c *Client) List(ctx context.Context) (*v1alpha1.NodeAttestationList, error
 		return nil, fmt.Errorf("list %s: %w", v1alpha1.Resource, err)
 	}
 	return list, nil
-}
-
-func (c *Client) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	return c.entries.List(ctx, opts)
-}
-
-func (c *Client) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	return c.entries.Watch(ctx, opts)
 }
 
 func done(entry *v1alpha1.NodeAttestation, err error, doing, name string) (*v1alpha1.NodeAttestation, error) {

@@ -46,6 +46,19 @@ func (a *Aggregation) any(group string) (aggregated, known bool) {
 	return false, a.Complete || slices.ContainsFunc(a.Local, of)
 }
 
+// Among returns the versions of some groups that are passed on. The group "*" is every one.
+func (a *Aggregation) Among(groups []string) (versions []schema.GroupVersion) {
+	if a == nil {
+		return nil
+	}
+	for _, v := range a.Versions {
+		if slices.Contains(groups, v.Group) || slices.Contains(groups, "*") {
+			versions = append(versions, v)
+		}
+	}
+	return versions
+}
+
 // servedBy is the server of the requested version.
 type servedBy uint8
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -20,6 +21,9 @@ func FuzzCompile(f *testing.F) {
 	f.Add(`{"spec":{"mode":"Enforce","subjects":[{"namespace":""}],"asNode":true}}`, "create", "nodes", "")
 	f.Add(`{"spec":{"mode":"Enforce","subjects":[{"namespace":"kube-system"}],"podsOnNode":[{"apiGroups":["","x"],`+
 		`"resources":["pods/*","things"],"verbs":["*"]}]}}`, "create", "things", "")
+	for odd := range oddjson.Seeds(string(seed), oddjson.Places(v1alpha1.NodeScope{})) {
+		f.Add(string(odd), "get", "pods", "on-b")
+	}
 	f.Fuzz(func(t *testing.T, document, verb, resource, name string) {
 		var object v1alpha1.NodeScope
 		if json.Unmarshal([]byte(document), &object) != nil {

@@ -19,6 +19,11 @@
 // Until the informers have synced, what is not known is an error and not a refusal: HasSynced is false, so
 // that nodeauthz answers with its ErrNotSynced, and noderestriction with its own. A watch that breaks later
 // does not show in HasSynced: the state is then as old as the last event, as in every informer.
+//
+// If the API server does not serve one of these resources, or does not let the client list it, HasSynced stays
+// false. The log of client-go says why, and the factory's WaitForCacheSync which resource it is. Where
+// pod certificate requests are not served, leave their gate off in the features. The gate of resource slices is
+// locked since 1.35, so that they must be served.
 package nodestate
 
 import (

@@ -50,7 +50,7 @@ func (c *Controller) decideClient(ctx context.Context, csr *certificatesv1.Certi
 func (c *Controller) readEntry(ctx context.Context, q *approve.Question, id string) error {
 	known := c.opts.Known.ByToken(id)
 	if len(known) == 0 {
-		return c.listing.checkToken(ctx, q.Request.UID, id)
+		return c.listing.checkToken(q.Request, id)
 	}
 	for _, k := range known {
 		entry, err := c.opts.Ledger.Get(ctx, k.Name)

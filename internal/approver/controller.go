@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/internal/staleness"
+	"github.com/node-authorizer/node-authorizer/internal/informer"
 	"github.com/node-authorizer/node-authorizer/ledger"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -88,10 +88,8 @@ type Event struct {
 type Controller struct {
 	opts     Options
 	policy   approve.Options
-	requests cache.SharedIndexInformer
-	nodes    cache.SharedIndexInformer
-	// requestsAge and nodesAge are the ages of the informers' copies.
-	requestsAge, nodesAge *staleness.Age
+	requests *informer.Informer
+	nodes    *informer.Informer
 
 	// term holds the queues while this approver leads; nil otherwise.
 	term atomic.Pointer[term]
@@ -100,7 +98,7 @@ type Controller struct {
 	nameLocks [64]sync.Mutex
 	// left holds the UIDs of requests that were left to others.
 	left sync.Map
-	// listing lists the ledger to confirm that no entry has a token or node.
+	// listing lists the ledger while this approver leads, to confirm that no entry has a token or node.
 	listing *listing
 }
 
@@ -117,12 +115,8 @@ func New(opts Options) (*Controller, error) {
 			ServingAddresses: approve.ServingAddresses(opts.ServingAddresses),
 		},
 	}
-	c.listing = newListing(opts.Ledger, c.opts.Clock)
-	c.requestsAge = staleness.New("certificatesigningrequests.certificates.k8s.io", opts.MaxStaleness, opts.Clock)
-	c.nodesAge = staleness.New("nodes", opts.MaxStaleness, opts.Clock)
-	if err := c.newInformers(); err != nil {
-		return nil, err
-	}
+	c.listing = newListing(opts.Ledger, c.opts.Clock, c.addRequest)
+	c.newInformers(opts.MaxStaleness, opts.Clock)
 	return c, nil
 }
 
@@ -163,9 +157,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	for _, informer := range []cache.SharedIndexInformer{c.requests, c.nodes} {
-		running.Go(func() { informer.RunWithContext(ctx) })
-	}
+	running.Go(func() { c.requests.Run(ctx) })
+	running.Go(func() { c.nodes.Run(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), c.requests.HasSynced, c.nodes.HasSynced, c.opts.Known.Synced) {
 		return nil // the context ended
 	}

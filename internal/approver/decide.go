@@ -16,7 +16,7 @@ const kindRequest = "certificate signing request"
 
 // decide approves or denies one request, if this approver is responsible for it.
 func (c *Controller) decide(ctx context.Context, name string) error {
-	object, exists, err := c.requests.GetStore().GetByKey(name)
+	object, exists, err := c.requests.GetByKey(name)
 	if err != nil || !exists {
 		return err
 	}

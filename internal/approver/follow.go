@@ -2,17 +2,18 @@ package approver
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/internal/informer"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // byRequester indexes requests for kubelets' client certificates by requester. byApproved indexes
@@ -24,46 +25,36 @@ const (
 )
 
 // newInformers creates the informers and their event handlers.
-func (c *Controller) newInformers() error {
+func (c *Controller) newInformers(maxStaleness time.Duration, clock func() time.Time) {
 	requests, nodes := c.opts.Client.CertificatesV1().CertificateSigningRequests(), c.opts.Client.CoreV1().Nodes()
-	followed := c.requestsAge.Follow(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		list, err := requests.List(ctx, opts)
-		if err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			shorten(&list.Items[i])
-		}
-		return list, nil
-	}, func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-		w, err := requests.Watch(ctx, opts)
-		if err != nil {
-			return nil, err
-		}
-		return newShortWatch(w), nil
-	})
-	c.requests = cache.NewSharedIndexInformerWithOptions(
-		&cache.ListWatch{ListWithContextFunc: followed.List, WatchFuncWithContext: followed.Watch},
-		&certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
-			Indexers:          cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf},
-			ObjectDescription: "certificatesigningrequests",
-		})
-	followed = c.nodesAge.Follow(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return nodes.List(ctx, opts)
-	}, nodes.Watch)
-	c.nodes = cache.NewSharedIndexInformerWithOptions(
-		&cache.ListWatch{ListWithContextFunc: followed.List, WatchFuncWithContext: followed.Watch},
-		&corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
-	for _, err := range []error{
-		c.requests.SetTransform(keep), c.nodes.SetTransform(trim),
-		handle(c.requests, c.requestChanged, c.requestDeleted), handle(c.nodes, c.nodeChanged, c.nodeChanged),
-	} {
-		if err != nil {
-			return fmt.Errorf("follow the cluster: %w", err)
-		}
-	}
+	c.requests = informer.New(informer.Source[*certificatesv1.CertificateSigningRequestList]{
+		List: func(ctx context.Context, opts metav1.ListOptions) (*certificatesv1.CertificateSigningRequestList, error) {
+			list, err := requests.List(ctx, opts)
+			if err != nil {
+				return nil, err
+			}
+			for i := range list.Items {
+				shorten(&list.Items[i])
+			}
+			return list, nil
+		},
+		Watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			w, err := requests.Watch(ctx, opts)
+			if err != nil {
+				return nil, err
+			}
+			return newShortWatch(w), nil
+		},
+		Example: &certificatesv1.CertificateSigningRequest{}, Name: "certificatesigningrequests",
+	}, staleness.New("certificatesigningrequests.certificates.k8s.io", maxStaleness, clock).LimitWatches(informer.WatchLife),
+		cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf})
+	c.nodes = informer.New(informer.Source[*corev1.NodeList]{
+		List: nodes.List, Watch: nodes.Watch, Example: &corev1.Node{}, Name: "nodes",
+	}, staleness.New("nodes", maxStaleness, clock), nil)
+	c.requests.Transform, c.nodes.Transform = keep, trim
+	handle(c.requests, c.requestChanged, c.requestDeleted)
+	handle(c.nodes, c.nodeChanged, c.nodeChanged)
 	c.opts.Known.OnChange(c.entryChanged)
-	return nil
 }
 
 func requesterOf(object any) ([]string, error) {
@@ -95,20 +86,9 @@ func trim(object any) (any, error) {
 
 // handle calls changed for objects that are added or changed, and deleted for objects that are
 // deleted.
-func handle[T any](informer cache.SharedIndexInformer, changed, deleted func(T)) error {
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { changed(object.(T)) },
-		UpdateFunc: func(_, object any) { changed(object.(T)) },
-		DeleteFunc: func(object any) {
-			if unseen, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = unseen.Obj
-			}
-			if object, ok := object.(T); ok {
-				deleted(object)
-			}
-		},
-	})
-	return err
+func handle[T any](of *informer.Informer, changed, deleted func(T)) {
+	of.Changed = append(of.Changed, func(object any) { changed(object.(T)) })
+	of.Deleted = append(of.Deleted, func(object any) { deleted(object.(T)) })
 }
 
 func (c *Controller) requestChanged(csr *request) {
@@ -126,6 +106,13 @@ func (c *Controller) requestChanged(csr *request) {
 	case approve.Renewal:
 		t.addEntries(c.opts.Known.ByNode(claim.Node))
 	case approve.Serving, approve.Other:
+	}
+}
+
+// addRequest lets a request be decided, if this approver leads.
+func (c *Controller) addRequest(name string) {
+	if t := c.term.Load(); t != nil {
+		t.requests.Add(name)
 	}
 }
 

@@ -19,10 +19,12 @@ import (
 // queue holds the names of objects to process, each once. Failed objects are retried later.
 type queue = workqueue.TypedRateLimitingInterface[string]
 
-// The first and the longest delay before a retry.
 const (
+	// firstDelay and longestDelay are the delays before a retry.
 	firstDelay   = 50 * time.Millisecond
-	longestDelay = 15 * time.Second
+	longestDelay = 5 * time.Second
+	// tryLimit limits the time of a try. A worker does not wait longer for an answer that was lost.
+	tryLimit = 10 * time.Second
 )
 
 // term holds the queues of one term as leader.
@@ -55,11 +57,11 @@ func (c *Controller) elect(ctx context.Context) error {
 	defer leading.Wait()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: c.opts.LeaseName,
-		Lock: &resourcelock.LeaseLock{
+		Lock: limitedLock{&resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.LeaseNamespace, Name: c.opts.LeaseName},
 			Client:     c.opts.Client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: c.opts.Identity},
-		},
+		}, c.opts.RenewDeadline / 2},
 		LeaseDuration: c.opts.LeaseDuration, RenewDeadline: c.opts.RenewDeadline, RetryPeriod: c.opts.RetryPeriod,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
@@ -89,7 +91,7 @@ func (c *Controller) lead(ctx context.Context) {
 	defer c.opts.Observer.Leading(false)
 	defer c.term.CompareAndSwap(t, nil)
 	context.AfterFunc(ctx, t.shutDown)
-	for _, object := range c.requests.GetStore().List() {
+	for _, object := range c.requests.List() {
 		c.requestChanged(object.(*request))
 	}
 	t.addEntries(c.opts.Known.All())
@@ -100,6 +102,7 @@ func (c *Controller) lead(ctx context.Context) {
 		workers.Go(func() { c.work(ctx, t.requests, c.decide) })
 	}
 	workers.Go(func() { c.work(ctx, t.entries, c.record) })
+	workers.Go(func() { c.listing.run(ctx) })
 }
 
 // work processes the names in the queue until the queue is shut down.
@@ -109,7 +112,7 @@ func (c *Controller) work(ctx context.Context, q queue, process func(context.Con
 		if ended {
 			return
 		}
-		switch err := process(ctx, name); {
+		switch err := try(ctx, name, process); {
 		case ctx.Err() != nil:
 		case err != nil:
 			if !expected(err) {
@@ -123,8 +126,43 @@ func (c *Controller) work(ctx context.Context, q queue, process func(context.Con
 	}
 }
 
+// try processes one name within tryLimit.
+func try(ctx context.Context, name string, process func(context.Context, string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	return process(ctx, name)
+}
+
 // expected reports whether an error needs no log line: another client was faster, this approver
 // was faster than the cache, or the cache is too old, which is reported once for all requests.
 func expected(err error) bool {
 	return isTooOld(err) || apierrors.IsConflict(err) || errors.Is(err, errBehind)
+}
+
+// limitedLock limits the time of requests for the lease. A candidate whose request is not answered
+// would not try again before the request ends.
+type limitedLock struct {
+	resourcelock.Interface
+	limit time.Duration
+}
+
+// Get reads the lease.
+func (l limitedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
+	defer cancel()
+	return l.Interface.Get(ctx)
+}
+
+// Create creates the lease.
+func (l limitedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
+	defer cancel()
+	return l.Interface.Create(ctx, record)
+}
+
+// Update writes the lease.
+func (l limitedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
+	defer cancel()
+	return l.Interface.Update(ctx, record)
 }

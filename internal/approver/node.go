@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
@@ -19,11 +18,11 @@ func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.Certifi
 	claim := approve.ClaimOf(csr)
 	q := &approve.Question{Request: csr, Now: c.opts.Clock(), SelfNodeServer: true, Options: c.policy}
 	var err error
-	if q.Entries, err = c.entriesOf(ctx, csr.UID, claim.Node); err != nil {
+	if q.Entries, err = c.entriesOf(ctx, csr, claim.Node); err != nil {
 		return approve.Answer{}, err
 	}
 	q.Others = append(c.opts.Known.ByNode(claim.Node), c.opts.Known.ByCredential(approve.CredentialOf(csr))...)
-	if object, exists, err := c.nodes.GetStore().GetByKey(claim.Node); err == nil && exists {
+	if object, exists, err := c.nodes.GetByKey(claim.Node); err == nil && exists {
 		q.NodeAddresses = object.(*corev1.Node).Status.Addresses
 	}
 	answer, err := c.answer(q)
@@ -55,7 +54,9 @@ func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.Certifi
 // entriesOf returns the ledger's entries of a node. The entry that counts is read from the API
 // server, so that a revocation takes effect at once. Only a list of the API server, never the
 // cache, can show that there is none.
-func (c *Controller) entriesOf(ctx context.Context, request types.UID, node string) ([]*v1alpha1.NodeAttestation, error) {
+func (c *Controller) entriesOf(
+	ctx context.Context, request metav1.Object, node string,
+) ([]*v1alpha1.NodeAttestation, error) {
 	for _, known := range c.opts.Known.ByNode(node) {
 		if known.Phase() == v1alpha1.Revoked {
 			continue
@@ -68,7 +69,7 @@ func (c *Controller) entriesOf(ctx context.Context, request types.UID, node stri
 			return []*v1alpha1.NodeAttestation{entry}, nil
 		}
 	}
-	return c.listing.revoked(ctx, request, node)
+	return c.listing.revoked(request, node)
 }
 
 // readAgain reads cached entries from the API server, each once. It omits deleted entries.

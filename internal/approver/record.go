@@ -27,7 +27,7 @@ func (c *Controller) record(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if object, exists, err := c.nodes.GetStore().GetByKey(known.Spec.NodeName); err == nil && exists {
+	if object, exists, err := c.nodes.GetByKey(known.Spec.NodeName); err == nil && exists {
 		requests.node = object.(*corev1.Node)
 	}
 	entry := known.DeepCopy()
@@ -60,7 +60,7 @@ func (c *Controller) evidenceOf(entry *v1alpha1.NodeAttestation) (*evidence, err
 
 // requestsOf returns a user's requests for kubelets' client certificates from an index.
 func (c *Controller) requestsOf(index, user string) ([]*request, error) {
-	objects, err := c.requests.GetIndexer().ByIndex(index, user)
+	objects, err := c.requests.ByIndex(index, user)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,11 @@ func (c *Controller) Synced() bool {
 }
 
 // Ages returns the ages of the requests and the nodes.
-func (c *Controller) Ages() []staleness.Aged { return []staleness.Aged{c.requestsAge, c.nodesAge} }
+func (c *Controller) Ages() []staleness.Aged { return []staleness.Aged{c.requests.Age, c.nodes.Age} }
 
 // fresh returns an error if a copy that decisions depend on is too old.
 func (c *Controller) fresh() error {
-	for _, check := range []func() error{c.requestsAge.Check, c.nodesAge.Check, c.opts.Known.Fresh} {
+	for _, check := range []func() error{c.requests.Age.Check, c.nodes.Age.Check, c.opts.Known.Fresh} {
 		if err := check(); err != nil {
 			return err
 		}

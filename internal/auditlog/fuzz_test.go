@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 )
 
 // FuzzDecode compares the decoder with the standard library on lines that both accept.
@@ -17,6 +19,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1beta1","items":null}`))
 	f.Add([]byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseStarted","verb":"get",` +
 		`"user":null,"sourceIPs":null,"requestReceivedTimestamp":null}`))
+	for base, places := range oddLines() {
+		for line := range oddjson.Seeds(base, places) {
+			f.Add(line)
+		}
+	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var d Decoder
 		handed := 0

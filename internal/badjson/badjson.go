@@ -3,6 +3,7 @@
 package badjson
 
 import (
+	encodingjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,9 @@ func Explain(err error) error {
 	if errors.As(err, &semantic) && semantic.JSONPointer != "" {
 		return fmt.Errorf("%s: %w", FieldPath(semantic.JSONPointer), What(semantic))
 	}
+	if typed, ok := errors.AsType[*encodingjson.UnmarshalTypeError](err); ok && typed.Field != "" {
+		return fmt.Errorf("%s: %w", typed.Field, What(typed))
+	}
 	return What(err)
 }
 
@@ -38,6 +42,8 @@ func What(err error) error {
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return errors.New("a field is given twice")
+	case errors.Is(err, io.EOF):
+		return errors.New("it is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("not valid JSON: text ends in the middle of an object")
 	case errors.As(err, &syntax) && syntax.Err != nil:
@@ -49,6 +55,17 @@ func What(err error) error {
 			return semantic.Err
 		}
 		return fmt.Errorf("want %s, got %s", goNoun(semantic.GoType), KindNoun(semantic.JSONKind))
+	}
+	return whatStandard(err)
+}
+
+// whatStandard says what is wrong by errors of encoding/json, which other decoders return too.
+func whatStandard(err error) error {
+	if typed, ok := errors.AsType[*encodingjson.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("want %s, got %s", goNoun(typed.Type), standardNoun(typed.Value))
+	}
+	if syntax, ok := errors.AsType[*encodingjson.SyntaxError](err); ok {
+		return fmt.Errorf("not valid JSON: %w", syntax)
 	}
 	return err
 }
@@ -92,6 +109,20 @@ func KindNoun(k jsontext.Kind) string {
 		return "an object"
 	}
 	return "nothing that is JSON"
+}
+
+// standardNoun names a value as encoding/json describes it, such as "array" or "number 1.5".
+func standardNoun(value string) string {
+	kind, _, _ := strings.Cut(value, " ")
+	switch kind {
+	case "bool":
+		return KindNoun(jsontext.KindTrue)
+	case "array":
+		return KindNoun(jsontext.KindBeginArray)
+	case "object":
+		return KindNoun(jsontext.KindBeginObject)
+	}
+	return "a " + kind
 }
 
 // FieldPath writes a pointer as Kubernetes writes paths:

@@ -1,6 +1,8 @@
 package badjson_test
 
 import (
+	encodingjson "encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -46,5 +48,32 @@ func TestExplain(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestExplainErrorsOfOtherDecoders(t *testing.T) {
+	type outer struct {
+		Spec struct {
+			Name  string   `json:"name"`
+			Names []string `json:"names"`
+		} `json:"spec"`
+	}
+	for text, want := range map[string]string{
+		"":                         "it is empty",
+		`{"spec":{`:                "not valid JSON: text ends in the middle of an object",
+		`a`:                        "not valid JSON: invalid character 'a' looking for beginning of value",
+		`[]`:                       "want an object, got a list",
+		`{"spec":{"name":[]}}`:     "spec.name: want a string, got a list",
+		`{"spec":{"name":true}}`:   "spec.name: want a string, got true or false",
+		`{"spec":{"names":1.5}}`:   "spec.names: want a list, got a number",
+		`{"spec":{"names":"a b"}}`: "spec.names: want a list, got a string",
+	} {
+		err := encodingjson.NewDecoder(strings.NewReader(text)).Decode(&outer{})
+		if err == nil {
+			t.Fatalf("%s: decoded", text)
+		}
+		if got := badjson.Explain(err).Error(); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
 	}
 }

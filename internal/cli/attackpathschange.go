@@ -46,8 +46,8 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 	defer placingText(p, a)
 	if len(a.Remaining) > 0 {
 		p.Line("")
-		p.Line("  Then %s still certainly reach it, and %s possibly. A path that remains:",
-			render.Count(a.Left.Certain, "node"), render.Thousands(a.Left.Possible))
+		p.Line("  Then %s still certainly %s it, and %s possibly. A path that remains:",
+			render.Count(a.Left.Certain, "node"), reach(a.Left.Certain), render.Thousands(a.Left.Possible))
 		p.Steps(4, stepRows(a.Remaining))
 	}
 }
@@ -68,6 +68,6 @@ func adviceTable(p *render.Page, a *attackpaths.Advice) {
 		p.Line("  … and %s more (-o wide or -o json shows all)", render.Thousands(more))
 	}
 	if a.NotEvaluated > 0 {
-		p.Line("  %s more on the paths of fewer nodes were not evaluated", render.Thousands(a.NotEvaluated))
+		p.Line("  not evaluated: %s on the paths of fewer nodes", render.Count(a.NotEvaluated, "more change"))
 	}
 }

@@ -18,10 +18,10 @@ func placingText(p *render.Page, a *attackpaths.Advice) {
 	if len(placing.Nodes) == 0 {
 		p.Line("  None of these pods can be placed:")
 	} else {
-		p.Line("  %s of the %s that run these pods can be a pool: %s.",
+		p.Line("  %s of the %s with these pods can be a pool: %s.",
 			render.Thousands(len(placing.Nodes)), render.Count(placing.Before, "node"), some(placing.Nodes, p.Wide()))
 		p.Line("  Then %s no longer certainly %s cluster-admin, and %s not at all. The other changes are not needed for that.",
-			render.Count(placing.Certain, "node"), map[bool]string{true: "reaches", false: "reach"}[placing.Certain == 1],
+			render.Count(placing.Certain, "node"), reach(placing.Certain),
 			render.Thousands(placing.Entirely))
 		p.Line("  The nodes get the label and the taint %s=%s (--what-to-change --fix prints the commands).",
 			placing.Taint.Key, placing.Taint.Value)

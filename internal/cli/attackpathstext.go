@@ -182,17 +182,21 @@ func (r attackPathsClasses) totalsText(p *render.Page) {
 			admins[c.ClusterAdmin] += len(c.Nodes)
 		}
 	}
-	line := fmt.Sprintf("%s of %s reach cluster-admin, %s possibly",
-		styleOf(attackpaths.Certain).In(render.Thousands(admins[attackpaths.Certain])), render.Count(r.Nodes, "node"),
+	certain := admins[attackpaths.Certain]
+	line := fmt.Sprintf("%s of %s %s cluster-admin, %s possibly",
+		styleOf(attackpaths.Certain).In(render.Thousands(certain)), render.Count(r.Nodes, "node"), reach(certain),
 		styleOf(attackpaths.Possible).In(render.Thousands(admins[attackpaths.Possible])))
 	if controlPlane > 0 {
-		line += fmt.Sprintf("; %s more run the control plane", render.Thousands(controlPlane))
+		line += fmt.Sprintf("; %s more %s the control plane", render.Thousands(controlPlane), render.Plural(controlPlane, "runs", "run"))
 	}
 	if len(r.Missing) > 0 {
 		line += render.Unsure.In("; more may, because not everything could be read")
 	}
 	p.Line("%s", line)
 }
+
+// reach returns the verb that agrees with a number of nodes.
+func reach(nodes int) string { return render.Plural(nodes, "reaches", "reach") }
 
 func classTotals(c attackpaths.Class) string {
 	if c.ClusterAdmin == attackpaths.Certain {

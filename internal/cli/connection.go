@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
@@ -73,12 +79,33 @@ func (c *connection) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("no cluster is configured: set KUBECONFIG or --kubeconfig%s", c.otherwise)
+		return nil, c.unconfigured()
 	case err != nil:
 		return nil, fmt.Errorf("%w%s", c.unusable(err), c.otherwise)
 	}
 	config.WarningHandler = rest.NoWarnings{}
 	return config, nil
+}
+
+// unconfigured says which kubeconfigs have no cluster, or that there are none.
+func (c *connection) unconfigured() error {
+	here := slices.DeleteFunc(c.files(), func(path string) bool {
+		_, err := os.Stat(path)
+		return err != nil
+	})
+	if len(here) == 0 {
+		return fmt.Errorf("no cluster is configured: set KUBECONFIG or --kubeconfig%s", c.otherwise)
+	}
+	return fmt.Errorf("no cluster in %s: want a kubeconfig, as kubectl config view prints one%s", render.Files(here), c.otherwise)
+}
+
+// explainRequest wraps an error of a request. What to do is in it if the API server gave no answer, or does not
+// know the user.
+func explainRequest(ctx context.Context, host, doing string, err error) error {
+	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return source.ExplainFailure(ctx, host, doing+" of", err)
 }
 
 // unusable says which kubeconfig is none, or else why those that were read give no connection. The parser's

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,11 +31,22 @@ var flagLimits = map[string]flagLimit{
 	"server verbosity":       {0, 10},
 }
 
+// outputs are the flags with a file that is written, by "command flag" or by flag. Its folder must be here.
+var outputs = []string{"write-baseline", "partial", "snapshot output"}
+
+// folders are the flags that take a folder too, by "command flag" or by flag.
+var folders = []string{"from", "with", "to", "add", "check filename", "admission-policy filename", "authorization-config filename"}
+
+// isIn reports whether a list has a flag, alone or with its command.
+func isIn(list []string, cmd *cobra.Command, f *pflag.Flag) bool {
+	return slices.Contains(list, f.Name) || slices.Contains(list, cmd.Name()+" "+f.Name)
+}
+
 // notHere are the flags with a file that need not be here when a command begins, by "command flag" or by
 // flag, with the reason.
 var notHere = map[string]string{
-	"client kubeconfig": "it is written", "write-baseline": "it is written", "partial": "it is written", "snapshot output": "it is written",
-	"server tls-cert": "it is waited for", "server tls-private-key": "it is waited for", "server tls-client-ca": "it is waited for",
+	"client kubeconfig": "it is written with its folder",
+	"server tls-cert":   "it is waited for", "server tls-private-key": "it is waited for", "server tls-client-ca": "it is waited for",
 	"client tls-cert": "it is read to join only", "client tls-private-key": "it is read to join only",
 	"client tls-client-ca": "it is read to join only", "client kubeapi-ca": "it is read to join only",
 	"webhook-kubeconfig": "it is on the machine of the API server",
@@ -92,9 +105,27 @@ func wrongFile(cmd *cobra.Command, f *pflag.Flag, path string) string {
 		return "want the path of a file"
 	case path == stdinName || later || laterHere:
 		return ""
+	case isIn(outputs, cmd, f):
+		return wrongFolder(cmd, path)
 	}
-	if _, err := os.Stat(path); err != nil {
+	file, err := os.Stat(path)
+	switch {
+	case err != nil:
 		return reasonOf(err) + missingFileHints[f.Name]
+	case file.IsDir() && !isIn(folders, cmd, f):
+		return "it is a folder, want a file" + missingFileHints[f.Name]
+	}
+	return ""
+}
+
+// wrongFolder says why a file cannot be written. The folder of parts (--part) is made.
+func wrongFolder(cmd *cobra.Command, path string) string {
+	folder := filepath.Dir(path)
+	if part := cmd.Flags().Lookup("part"); part != nil && part.Changed {
+		return ""
+	}
+	if _, err := os.Stat(folder); err != nil {
+		return "folder " + folder + ": " + reasonOf(err)
 	}
 	return ""
 }

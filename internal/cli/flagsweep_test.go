@@ -54,7 +54,7 @@ var sweepArguments = map[string]string{
 var probed = map[string][]string{
 	valueNumber:   {"-1", "99999999999999999999", "1.5", "many", ""},
 	valueDuration: {"-1s", "9999999h", "99999999999999999999h", "soon", "5 days", ""},
-	valueFile:     {"", "no-such-file"},
+	valueFile:     {"", "no-such-file", "folder"},
 	valueURL:      {"::x", "https://"},
 	"bool":        {"maybe", "2"},
 }
@@ -118,6 +118,9 @@ func folderWith(t *testing.T, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(filepath.Join(folder, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("KUBECONFIG", filepath.Join(folder, "kubeconfig"))
 	return folder
 }
@@ -129,7 +132,13 @@ func wrongValuesOf(t *testing.T, cmd *cobra.Command, f *pflag.Flag) []string {
 			return []string{""}
 		}
 	}
+	if isIn(outputs, cmd, f) {
+		return []string{"", "no-such-folder/file"}
+	}
 	takes := flagValue(cmd.Name(), f)
+	if takes == valueFile && isIn(folders, cmd, f) {
+		return []string{"", "no-such-file"}
+	}
 	if f.Value.Type() == "bool" {
 		takes = "bool"
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
 // objectFlags name the files with the objects of a write.
@@ -108,10 +109,14 @@ func oneDocument(text []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		converted, err := yaml.YAMLToJSONStrict(document)
+		var converted []byte
+		wrong := yamltext.Locate(document, func(text []byte) (err error) {
+			converted, err = yaml.YAMLToJSONStrict(text)
+			return err
+		})
 		switch {
-		case err != nil:
-			return nil, err
+		case wrong != nil:
+			return nil, fmt.Errorf("not valid YAML: %w", wrong)
 		case string(converted) == "null":
 		case found != nil:
 			return nil, errors.New("holds several documents: want one object")

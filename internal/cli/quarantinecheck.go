@@ -43,7 +43,7 @@ func (c *quarantineClient) noSuchNode(ctx context.Context, name string) error {
 			known = append(known, list.Items[i].Name)
 		}
 	}
-	return noNode(name, known)
+	return noNode(name, "", known)
 }
 
 // controlPlaneLabels are the labels of nodes that run the control plane.

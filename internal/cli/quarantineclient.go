@@ -20,6 +20,7 @@ import (
 type quarantineClient struct {
 	*gentype.ClientWithList[*policyv1alpha1.Quarantine, *policyv1alpha1.QuarantineList]
 	cluster kubernetes.Interface
+	host    string
 }
 
 func newQuarantineClient(config *rest.Config) (*quarantineClient, error) {
@@ -44,7 +45,7 @@ func newQuarantineClient(config *rest.Config) (*quarantineClient, error) {
 		policyv1alpha1.QuarantineResource, client, runtime.NewParameterCodec(scheme), "",
 		func() *policyv1alpha1.Quarantine { return &policyv1alpha1.Quarantine{} },
 		func() *policyv1alpha1.QuarantineList { return &policyv1alpha1.QuarantineList{} },
-	), cluster}, nil
+	), cluster, config.Host}, nil
 }
 
 // all lists the Quarantines, sorted by name as the API server does.
@@ -56,7 +57,7 @@ func (c *quarantineClient) all(ctx context.Context) ([]policyv1alpha1.Quarantine
 		)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list quarantines: %w", err)
+		return nil, explainRequest(ctx, c.host, "list quarantines", err)
 	}
 	return list.Items, nil
 }

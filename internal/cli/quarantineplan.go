@@ -96,7 +96,7 @@ func (s *session) mayBeCutOff(target quarantineTarget) error {
 		return target.namedSince(int(s.State.Version))
 	}
 	if names := s.State.NodeNames(); !slices.Contains(names, target.Node) {
-		return noNode(target.Node, names)
+		return noNode(target.Node, " in "+s.State.Origin, names)
 	}
 	const finding = "find out whether node %s runs the control plane: %s"
 	for _, missing := range s.State.Missing() {
@@ -187,6 +187,7 @@ func runsControlPlane(node, why string) error {
 	return fmt.Errorf("node %s runs the control plane, which nobody can change while the node is cut off: %s", node, why)
 }
 
-func noNode(name string, known []string) error {
-	return fmt.Errorf("there is no node %q%s; the certificate of a node that was deleted stays valid", name, didYouMean(name, known))
+func noNode(name, where string, known []string) error {
+	return fmt.Errorf("there is no node %q%s%s; the certificate of a node that was deleted stays valid",
+		name, where, didYouMean(name, known))
 }

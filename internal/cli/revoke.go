@@ -74,6 +74,7 @@ Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 type revocation struct {
 	entries *ledger.Client
 	client  kubernetes.Interface
+	host    string
 	node    string
 	reason  string
 	dryRun  bool
@@ -88,7 +89,7 @@ func newRevocation(config *rest.Config, node, reason string, dryRun bool) (*revo
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
 	}
-	return &revocation{entries, client, node, reason, dryRun}, nil
+	return &revocation{entries, client, config.Host, node, reason, dryRun}, nil
 }
 
 // run revokes all machines of the name before it deletes a token. The result says what was
@@ -129,7 +130,7 @@ func (r *revocation) find(ctx context.Context) ([]*v1alpha1.NodeAttestation, err
 		)
 	}
 	if err != nil {
-		return nil, err
+		return nil, explainRequest(ctx, r.host, "read the ledger", err)
 	}
 	var found []*v1alpha1.NodeAttestation
 	var names []string

@@ -31,8 +31,10 @@ create or list of custom resources if the state does not have their APIService, 
 says whether another API server serves them: there it would be refused.
 
 Requests that were refused at the time are counted, and not decided. Warnings name what
-the scopes leave open, whatever the log shows: tokens that the account may create for
-other nodes, and otherwise: Allow. They do not change the exit status.
+the scopes leave open, whatever the log shows: rights with which attack paths leave the
+node, such as to create pods, tokens or bindings, rights to change NodeScopes and
+Quarantines, and otherwise: Allow. If the state has roles, those are left out that roles
+grant to no account of the scope. Warnings do not change the exit status.
 
 Exit status: 0 nothing would have been refused, 1 something would have been, 2 a
 request is undecided, the logs have none of the accounts, or a line could not be read.`,

@@ -27,15 +27,17 @@ and chooses for each resource and verb the tightest rules that fit what is about
 node of the token: objects with the node's name, lists that select the node, pods on the
 node and objects of other groups that are named like them, what the node itself may do.
 Each rule has a comment with the evidence. Rights of roles that the log does not show
-are listed. Warnings name what the scope leaves open, such as tokens that the account
-may create for other nodes.
+are listed. Warnings name what the scope leaves open: see scope check.
 
 What an attacker requested must not become a rule. So if some requests with a verb and a
 resource are about a node, the own or another, those that are not about the own node are
-outliers. The scope refuses them, and lists them with counts, times, objects and the nodes
-of their tokens, for a person to decide. --accept-outliers writes rules in anywhere for
-all of them. Where no request shows a node, as with lists of everything, there is a rule
-in anywhere too. Its comment says that it is not about the own node.
+outliers. A list and a watch count as one verb, a delete and a deletecollection too. So
+are requests for which a right leads away from the node by a technique of attack paths,
+such as creates of pods or reads of secrets, if no tight rule fits them. The scope refuses
+outliers, and lists them with counts, times, objects and the nodes of their tokens, for a
+person to decide. --accept-outliers writes rules in anywhere for all of them. Where no
+other request shows a node, as with lists of everything, there is a rule in anywhere
+too. Its comment says that it is not about the own node.
 
 The node of a request is that of its token: Kubernetes 1.30 and later log it for
 tokens that are bound to a pod. Requests of other tokens are counted and named; an

@@ -161,7 +161,7 @@ func snapshotSummary(state *source.State, path string) string {
 	counts := state.Counts()
 	var parts []string
 	for kind, n := range counts {
-		parts = append(parts, fmt.Sprintf("%s %s", render.Thousands(n), kind))
+		parts = append(parts, render.Count(n, kind))
 	}
 	slices.Sort(parts)
 	slices.SortStableFunc(parts, func(a, b string) int {

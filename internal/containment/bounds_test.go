@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 )
 
 func sized(n, size int) *object {
@@ -176,6 +178,11 @@ func TestABrokenPageIsAnError(t *testing.T) {
 func FuzzReadPage(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","creationTimestamp":"2026-01-01T00:00:00Z"},` +
 		`"spec":{"node":"a"},"status":{"conditions":[{"type":"Accepted","status":"True"}]}}]}`))
+	for base, places := range oddPages() {
+		for page := range oddjson.Seeds(base, places) {
+			f.Add(page)
+		}
+	}
 	f.Fuzz(func(t *testing.T, page []byte) {
 		into := newKept()
 		if _, err := readPage(bytes.NewReader(page), into.put); err != nil {
@@ -185,7 +192,7 @@ func FuzzReadPage(f *testing.F) {
 			if !r.tooLarge() && r.spec == nil || len(r.spec) > maxSpec || len(r.spec) != r.room {
 				t.Errorf("%s has a spec of %d bytes, and %d are kept", r.Name, r.size, len(r.spec))
 			}
-			newScopes().compile(t.Context(), []ranked{r}, time.Now())
+			newScopes(nil).compile(t.Context(), []ranked{r}, time.Now())
 			newQuarantines(func() (int, bool) { return 1, true }, nil).compile(t.Context(), []ranked{r}, time.Now())
 		}
 	})

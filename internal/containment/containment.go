@@ -28,6 +28,9 @@ type Options struct {
 	// MaxQuarantinedNodes returns how many nodes may be quarantined at once; false if that is not
 	// known yet. One node always may be. Nil means that there is no limit.
 	MaxQuarantinedNodes func() (limit int, known bool)
+	// Aggregation returns which versions of API groups other API servers serve, for the warnings about NodeScopes; nil if
+	// that is not known yet. The same pointer is the same answer. Nil means that it is never known.
+	Aggregation func() *nodescope.Aggregation
 	// Record records how many nodes are quarantined in the ConfigMap kube-system/node-authorizer-quarantined-nodes,
 	// so that as many stay quarantined when the limit falls. Without it, a lower limit ends quarantines.
 	Record bool
@@ -67,7 +70,7 @@ func New(opts Options) (*Live, error) {
 	if opts.MaxQuarantinedNodes == nil {
 		opts.MaxQuarantinedNodes = func() (int, bool) { return maxObjects, true }
 	}
-	l := &Live{opts: opts, scopes: newScopes()}
+	l := &Live{opts: opts, scopes: newScopes(opts.Aggregation)}
 	config := rest.CopyConfig(opts.Cluster)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)

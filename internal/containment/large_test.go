@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
@@ -52,6 +53,11 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 
 func FuzzExtract(f *testing.F) {
 	f.Add([]byte(`{"x":[{}],"subjects":[{"namespace":"a","name":"b"},7],"mode":"Enforce"}`))
+	for spec := range oddjson.Seeds(
+		`{"mode":"Enforce","subjects":[{"namespace":"a","name":"b"}]}`, oddjson.Places(v1alpha1.NodeScopeSpec{}),
+	) {
+		f.Add(spec)
+	}
 	f.Fuzz(func(t *testing.T, spec []byte) {
 		kept, _ := extract(spec)
 		if kept == nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -21,6 +22,9 @@ type scopes struct {
 	policy *atomic.Pointer[nodescope.Policy]
 	// known are the NodeScopes that exist, by UID.
 	known map[types.UID]*scope
+	// aggregation is asked for the warnings, and served is what it said last.
+	aggregation func() *nodescope.Aggregation
+	served      *nodescope.Aggregation
 }
 
 // scope is a NodeScope. It is compiled again only if its spec changes.
@@ -33,10 +37,17 @@ type scope struct {
 	valid   *nodescope.Scope
 	code    verdict.Code
 	message string
+	// warned is what the warnings are about: the spec of a generation in use. opens are these warnings, as long as
+	// other API servers serve what they did.
+	warned *v1alpha1.NodeScopeSpec
+	opens  string
 }
 
-func newScopes() *scopes {
-	s := &scopes{policy: new(atomic.Pointer[nodescope.Policy]), known: map[types.UID]*scope{}}
+func newScopes(aggregation func() *nodescope.Aggregation) *scopes {
+	if aggregation == nil {
+		aggregation = func() *nodescope.Aggregation { return nil }
+	}
+	s := &scopes{policy: new(atomic.Pointer[nodescope.Policy]), known: map[types.UID]*scope{}, aggregation: aggregation}
 	s.policy.Store(new(nodescope.Policy))
 	return s
 }
@@ -45,13 +56,19 @@ func newScopes() *scopes {
 func (s *scopes) compile(_ context.Context, objects []ranked, _ time.Time) []outcome {
 	known, outcomes := make(map[types.UID]*scope, len(objects)), make([]outcome, 0, len(objects))
 	var use []*nodescope.Scope
+	served := s.aggregation()
+	changed := served != s.served
+	s.served = served
 	for _, o := range objects {
 		next := s.read(&o)
+		if next.warned != nil && (changed || next != s.known[o.UID]) {
+			next.opens = leavesOpen(next.warned, served)
+		}
 		known[o.UID] = next
 		if next.use != nil {
 			use = append(use, next.use)
 		}
-		outcomes = append(outcomes, outcome{object: o.object, Code: next.code, Message: next.message})
+		outcomes = append(outcomes, outcome{object: o.object, Code: next.code, Message: next.message + next.opens})
 	}
 	s.known = known
 	policy, excess := nodescope.NewPolicy(use)
@@ -74,8 +91,8 @@ func (s *scopes) place(outcomes []outcome, excess []*nodescope.Scope) {
 	}
 }
 
-// due implements compiler.
-func (*scopes) due(time.Time) bool { return false }
+// due implements compiler: the warnings depend on which versions other API servers serve.
+func (s *scopes) due(time.Time) bool { return s.aggregation() != s.served }
 
 func (s *scopes) read(o *ranked) *scope {
 	was := s.known[o.UID]
@@ -124,7 +141,7 @@ func compileScope(o *object) *scope {
 		compiled, errs := nodescope.Compile(as)
 		if len(errs) == 0 {
 			next.use, next.valid = compiled, compiled
-			next.message += leavesOpen(&as.Spec)
+			next.warned = &as.Spec
 			return next
 		}
 		err = errs.ToAggregate()
@@ -137,15 +154,16 @@ func compileScope(o *object) *scope {
 	return next
 }
 
-// leavesOpen says what does not hold the accounts of an enforced scope to their node; empty if there is nothing.
-func leavesOpen(spec *v1alpha1.NodeScopeSpec) string {
-	warnings := nodescope.Warnings(spec)
+// leavesOpen says what does not hold the accounts of an enforced scope to their node, and which rules let pass less than
+// they say; empty if there is nothing.
+func leavesOpen(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) string {
+	warnings := attackpaths.ScopeWarnings(spec, served)
 	if spec.Mode != v1alpha1.Enforce || len(warnings) == 0 {
 		return ""
 	}
 	const named = 3 // of which the messages fit into a condition and an event
 	text := "; but "
-	for i, h := range warnings {
+	for i, w := range warnings {
 		if i == named {
 			text += fmt.Sprintf("; and %d more", len(warnings)-named)
 			break
@@ -153,7 +171,7 @@ func leavesOpen(spec *v1alpha1.NodeScopeSpec) string {
 		if i > 0 {
 			text += "; "
 		}
-		text += h.Message
+		text += w.Message
 	}
 	return clipped(text)
 }

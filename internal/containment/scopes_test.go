@@ -3,7 +3,10 @@ package containment_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/containment"
@@ -197,6 +200,28 @@ func TestWhatATooLargeScopeRefusesFollowsIt(t *testing.T) {
 	expectInUse(t, live, "other", "")
 }
 
+// TestTheStatusSaysWhatAnotherAPIServerServes: and follows it, without a change of the object.
+func TestTheStatusSaysWhatAnotherAPIServerServes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	scope := agentScope(v1alpha1.Enforce, "pods")
+	scope.Spec.NamedAsNode = []v1alpha1.NamedRule{{APIGroups: []string{"x.io"}, Resources: []string{"things"}, Verbs: []string{"create"}}}
+	c.put(scopePath("agent"), scope)
+	var served atomic.Pointer[nodescope.Aggregation]
+	live, _ := follow(t, c, containment.Options{Aggregation: served.Load})
+	expect := func(want string) {
+		t.Helper()
+		eventually(t, "the status says "+want, func() bool { return c.message(scopePath("agent")) == want })
+	}
+	expect("the servers use this generation")
+	served.Store(&nodescope.Aggregation{Versions: []schema.GroupVersion{{Group: "x.io", Version: "v1"}}, Complete: true})
+	expect("the servers use this generation; but namedAsNode[0] names what another API server serves (x.io/v1): there it lets no " +
+		"create, list, watch or deletion of a collection pass")
+	served.Store(&nodescope.Aggregation{Complete: true})
+	expect("the servers use this generation")
+	expectInUse(t, live, "agent", "agent namedAsNode[0][things] anywhere[0][pods]")
+}
+
 // TestTheStatusSaysWhatAScopeLeavesOpen: only of one that enforces, and without another condition.
 func TestTheStatusSaysWhatAScopeLeavesOpen(t *testing.T) {
 	t.Parallel()
@@ -216,14 +241,18 @@ func TestTheStatusSaysWhatAScopeLeavesOpen(t *testing.T) {
 		many[i] = "serviceaccounts/token"
 	}
 	c.put(scopePath("observes"), open(v1alpha1.Observe, v1alpha1.Allow, "serviceaccounts/token"))
-	c.put(scopePath("held"), open(v1alpha1.Enforce, v1alpha1.Deny, "pods"))
+	c.put(scopePath("held"), open(v1alpha1.Enforce, v1alpha1.Deny, "events"))
+	c.put(scopePath("pods"), open(v1alpha1.Enforce, v1alpha1.Deny, "pods", "pods/exec"))
 	c.put(scopePath("open"), open(v1alpha1.Enforce, v1alpha1.Allow, "serviceaccounts/token"))
 	c.put(scopePath("wide-open"), open(v1alpha1.Enforce, v1alpha1.Allow, many...))
 	follow(t, c, containment.Options{})
 	for name, want := range map[string]string{
 		"observes": "the servers use this generation", "held": "the servers use this generation",
-		"open": "the servers use this generation; but anywhere[0] lets the account create tokens, and nothing requires that they " +
-			"are bound to a pod on its node: such a token can name another node; what no rule names is not held to the node",
+		"open": "the servers use this generation; but anywhere[0] lets the account create serviceaccounts/token: a right to create " +
+			"serviceaccounts/token gives the account; such a token can name another node; what no rule names is not held to the node",
+		"pods": "the servers use this generation; but anywhere[0] lets the account create pods: who creates pods in a namespace uses " +
+			"its service accounts, secrets and, unless Pod Security forbids it, nodes; anywhere[1] lets the account create " +
+			"pods/exec: a right to exec into a pod, or to add a container to it, controls its processes",
 	} {
 		eventually(t, name+" says "+want, func() bool { return c.message(scopePath(name)) == want })
 	}

@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -92,7 +94,7 @@ func (r AuditedRefusal) String() string {
 	if r.Code != "" {
 		what += " (" + r.Code + ")"
 	}
-	return fmt.Sprintf("%s: %s, %d %s", who, what, r.Count, plural(r.Count, "time", "times"))
+	return fmt.Sprintf("%s: %s, %s", who, what, render.Count(r.Count, "time"))
 }
 
 // ofAdmission reports whether admission refuses, not an authorizer.
@@ -115,6 +117,9 @@ func ReadAudit(text []byte) (*Audit, error) {
 		Totals         jsontext.Value `json:"totals"`
 		WouldBeRefused jsontext.Value `json:"wouldBeRefused"`
 		Nodes          jsontext.Value `json:"nodes"`
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, notAReport(io.EOF)
 	}
 	if err := json.Unmarshal(text, &shape); err != nil {
 		return nil, notAReport(err)
@@ -167,8 +172,8 @@ func (e *examination) inLog() {
 			Code: KubeletNotANode, Severity: finding.Error, Place: finding.Place{Object: "audit report", Key: "nonconforming"},
 			Subject: i.Username,
 			Message: fmt.Sprintf(
-				"in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count,
-				plural(i.Count, "request", "requests"),
+				"in the audit log %q acts as kubelet for %s: %s", i.Username, orNone(some(i.Nodes)),
+				render.Count(i.Count, "request"),
 			),
 			Consequence: "to the Node authorizer and NodeRestriction it is no node: " +
 				"it has only what RBAC grants, and nothing restricts its writes",

@@ -3,7 +3,6 @@ package doctor
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -12,7 +11,9 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
 // authenticatorConfig has the fields of aws-iam-authenticator's configuration that checks need.
@@ -27,12 +28,12 @@ type authenticatorConfig struct {
 // configText reads the configuration of aws-iam-authenticator from a text at a place, which
 // begins on a line of its file.
 func (r *reader) configText(at finding.Place, name string, text []byte, line int) error {
+	if _, wrong := yamltext.Parse(text); wrong != nil {
+		return fmt.Errorf("not valid YAML: %w", wrong)
+	}
 	var c authenticatorConfig
 	if err := yaml.Unmarshal(text, &c); err != nil {
-		if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return fmt.Errorf("%s: a %s cannot stand here", typed.Field, typed.Value)
-		}
-		return fmt.Errorf("not valid YAML: %w", err)
+		return badjson.Explain(err)
 	}
 	if c.ClusterID != "" {
 		r.cluster.addAuthenticator(Authenticator{Place: at, Kind: IAMAuthenticator, ClusterID: c.ClusterID, Partition: c.Server.Partition})

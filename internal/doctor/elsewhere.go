@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 // forgotten is the time after an edit of aws-auth when all older tokens and cached answers have
@@ -20,8 +21,9 @@ func (e *examination) unlessMappedElsewhere(nodes []string, f finding.Finding) f
 		return f
 	}
 	f.Severity = finding.Info
-	f.Message += "; still " + plural(len(nodes), "the node is", "the nodes are") + " Ready"
-	f.Consequence = "none, as something else maps " + plural(len(nodes), "it", "them") + ": an EKS access entry, or a client certificate"
+	f.Message += "; still " + render.Plural(len(nodes), "the node is", "the nodes are") + " Ready"
+	f.Consequence = "none, as something else maps " + render.Plural(len(nodes), "it", "them") +
+		": an EKS access entry, or a client certificate"
 	f.Remedy = "nothing, if that is meant; otherwise " + f.Remedy
 	return f
 }

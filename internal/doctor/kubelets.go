@@ -10,6 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -198,7 +199,7 @@ func requesterMismatch(group []CertificateRequest) finding.Finding {
 	return finding.Finding{
 		Code: CSRRequesterMismatch, Severity: finding.Error, Place: r.at("spec.username"), Subject: r.Requester,
 		Message: fmt.Sprintf(
-			"%q asks for the serving %s of %s", r.Requester, plural(len(group), "certificate", "certificates"), commonNames(group),
+			"%q asks for the serving %s of %s", r.Requester, render.Plural(len(group), "certificate", "certificates"), commonNames(group),
 		),
 		Consequence: consequence,
 		Remedy: fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: "+
@@ -224,8 +225,8 @@ func approvedMismatch(group []CertificateRequest) finding.Finding {
 	return finding.Finding{
 		Code: CSRApprovedMismatch, Severity: finding.Error, Place: r.at("status.conditions"), Subject: r.Requester,
 		Message: fmt.Sprintf(
-			"serving %s of %s, asked for by %q, %s approved", plural(len(group), "certificate", "certificates"), commonNames(group),
-			r.Requester, plural(len(group), "was", "were"),
+			"serving %s of %s, asked for by %q, %s approved", render.Plural(len(group), "certificate", "certificates"), commonNames(group),
+			r.Requester, render.Plural(len(group), "was", "were"),
 		),
 		Consequence: "whoever approves does not compare the requester with the name: " +
 			"who may create requests can have a certificate to serve as any node, and read what is sent to it",

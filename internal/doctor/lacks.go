@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -117,7 +118,8 @@ func (e *examination) nodesLack() []Missing {
 		list = append(list, Missing{
 			resourceRequests,
 			fmt.Sprintf(
-				"which AWS role %s has does not show: %s", plural(len(unseen), "a node", "each of "+fmt.Sprint(len(unseen))+" nodes"),
+				"which AWS role %s has does not show: %s",
+				render.Plural(len(unseen), "a node", "each of "+render.Count(len(unseen), "node")),
 				some(unseen),
 			),
 			"examine a live cluster whose nodes are Ready an hour after aws-auth was written, " +
@@ -205,7 +207,9 @@ func (e *examination) kubeletsLack() []Missing {
 		})
 	case len(unseen) > 0:
 		list = append(list, Missing{
-			resourceRequests, fmt.Sprintf("of %d of %d kubelets none shows the name: %s", len(unseen), len(c.Nodes), some(unseen)), log,
+			resourceRequests,
+			fmt.Sprintf("of %d of %s none shows the name: %s", len(unseen), render.Count(len(c.Nodes), "kubelet"), some(unseen)),
+			log,
 		})
 	}
 	return list

@@ -253,5 +253,5 @@ func (s *Step) after() string {
 	for i, n := range s.Needs {
 		numbers[i] = fmt.Sprint(n)
 	}
-	return fmt.Sprintf(", after %s %s", plural(len(numbers), "step", "steps"), strings.Join(numbers, " and "))
+	return fmt.Sprintf(", after %s %s", render.Plural(len(numbers), "step", "steps"), strings.Join(numbers, " and "))
 }

@@ -300,7 +300,7 @@ func TestIdentitiesAreKnownWhenEveryNodeWasSeen(t *testing.T) {
 		evidence string
 	}{
 		{name: "in the log", change: func(*Cluster, *Audit) {}, want: StatusDone, evidence: "1 node asks under their own name"},
-		{name: "by certificate requests", noLog: true, change: func(*Cluster, *Audit) {}, want: StatusDone, evidence: "1 of 1 nodes"},
+		{name: "by certificate requests", noLog: true, change: func(*Cluster, *Audit) {}, want: StatusDone, evidence: "1 of 1 node;"},
 		{
 			name: "one asked for no certificate", noLog: true, want: StatusUnknown, evidence: "not seen: worker-2",
 			change: func(c *Cluster, _ *Audit) { c.Nodes = append(c.Nodes, Node{Name: "worker-2"}) },

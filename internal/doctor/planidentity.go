@@ -73,8 +73,8 @@ func (p *planner) wrongInLog() []string {
 	var lines []string
 	for _, i := range p.audit.Nonconforming {
 		lines = append(lines, fmt.Sprintf(
-			"in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count,
-			plural(i.Count, "request", "requests"),
+			"in the audit log %q acts as kubelet for %s: %s", i.Username, orNone(some(i.Nodes)),
+			render.Count(i.Count, "request"),
 		))
 	}
 	var never []string
@@ -83,8 +83,8 @@ func (p *planner) wrongInLog() []string {
 	}
 	if len(never) > 0 {
 		lines = append(lines, fmt.Sprintf(
-			"in the audit log %d %s never under %s own name: %s", len(never), plural(len(never), "node asks", "nodes ask"),
-			plural(len(never), "its", "their"), some(never),
+			"in the audit log %d %s never under %s own name: %s", len(never), render.Plural(len(never), "node asks", "nodes ask"),
+			render.Plural(len(never), "its", "their"), some(never),
 		))
 	}
 	return lines
@@ -103,11 +103,11 @@ func (p *planner) conforming() (known bool, evidence []string) {
 		silent := slices.DeleteFunc(slices.Clone(p.audit.Nodes.Silent), func(n string) bool { return own[n] })
 		evidence = append(evidence, fmt.Sprintf(
 			"in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming,
-			plural(p.audit.Nodes.Conforming, "node asks", "nodes ask"),
+			render.Plural(p.audit.Nodes.Conforming, "node asks", "nodes ask"),
 		))
 		if len(silent) > 0 {
 			evidence = append(evidence, fmt.Sprintf(
-				"of %d %s the log has nothing: %s", len(silent), plural(len(silent), "node", "nodes"), some(silent),
+				"of %s the log has nothing: %s", render.Count(len(silent), "node"), some(silent),
 			))
 		}
 		unseen := 0
@@ -135,7 +135,8 @@ func (p *planner) conforming() (known bool, evidence []string) {
 		}
 	}
 	evidence = append(evidence, fmt.Sprintf(
-		"by their certificate requests %d of %d nodes go by their own name; the audit log shows it of all", seen, len(p.cluster.Nodes),
+		"certificate requests show the own name of %d of %s; the audit log shows it of all", seen,
+		render.Count(len(p.cluster.Nodes), "node"),
 	))
 	if len(unseen) > 0 {
 		evidence = append(evidence, "not seen: "+some(unseen))
@@ -213,7 +214,8 @@ func (p *planner) watch() (Check, []Action) {
 	}
 	if passing > 0 {
 		evidence = append(evidence, fmt.Sprintf(
-			"%d %s about what the state does not have any more, or passed by", passing, plural(passing, "refusal is", "refusals are"),
+			"%d %s about what the state does not have any more, or passed by", passing,
+			render.Plural(passing, "refusal is", "refusals are"),
 		))
 	}
 	if t.Requests == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/probe"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -240,7 +241,7 @@ func (e *examination) probesLack(check CheckID) []Missing {
 	for _, r := range order {
 		list = append(list, Missing{
 			Resource: cmp.Or(r.lacks, "probe"), Remedy: cmp.Or(r.remedy, otherRemedy),
-			Reason: fmt.Sprintf("undetermined %s %s: %s", plural(len(ids[r]), "is probe", "are probes"), strings.Join(ids[r], ", "),
+			Reason: fmt.Sprintf("undetermined %s %s: %s", render.Plural(len(ids[r]), "is probe", "are probes"), strings.Join(ids[r], ", "),
 				cmp.Or(r.why, "a right is missing")),
 		})
 	}

@@ -12,13 +12,6 @@ const shown = 3
 // some returns the first entries, and the number of the others.
 func some(list []string) string { return render.Names(list, shown) }
 
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
 // shell quotes a command for a shell: names in a cluster may contain special characters.
 func shell(words ...string) string {
 	quoted := make([]string, len(words))

@@ -107,8 +107,14 @@ func (p part) items(t Type, depth int, visit func(part) error) error {
 		return err
 	}
 	for m, ok := nextMember(p.json, skipSpace(p.json, 0)+1); ok; m, ok = nextMember(p.json, m.end) {
-		if string(m.name) != "items" || p.json[m.start] != '[' {
+		kind := jsontext.Value(p.json[m.start:m.end]).Kind()
+		if string(m.name) != "items" || kind == jsontext.KindNull {
 			continue
+		}
+		if kind != jsontext.KindBeginArray {
+			wrong := p.locate(m.start, "/items", fmt.Errorf("want a list, got %s", badjson.KindNoun(kind)))
+			wrong.Object, wrong.Field = t.Kind, "items"
+			return wrong
 		}
 		at := m.start + 1
 		lines, counted := p.lines, 0 // each line is counted once

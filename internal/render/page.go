@@ -219,6 +219,14 @@ func Count(n int, noun string) string {
 	return Thousands(n) + " " + noun
 }
 
+// Plural returns the word that agrees with a number: a verb, or a noun without the number.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // Thousands writes a number with its digits in groups of three: "12,034".
 func Thousands(n int) string {
 	digits := fmt.Sprint(n)

@@ -198,11 +198,12 @@ func (m *Merger) whole() error {
 	const few = 20
 	switch {
 	case len(missing) > few:
-		return fmt.Errorf("%d of %d parts are missing: index %s and more", len(missing), s.Count, strings.Join(missing[:few], ", "))
+		return fmt.Errorf("missing: %d of %s, index %s and more", len(missing), render.Count(s.Count, "part"),
+			strings.Join(missing[:few], ", "))
 	case len(missing) > 0:
-		return fmt.Errorf("%d of %d parts are missing: index %s", len(missing), s.Count, strings.Join(missing, ", "))
+		return fmt.Errorf("missing: %d of %s, index %s", len(missing), render.Count(s.Count, "part"), strings.Join(missing, ", "))
 	case DigestFiles(files) != s.Whole:
-		return fmt.Errorf("the parts together do not have the %d files that they were chosen from", s.WholeFiles)
+		return fmt.Errorf("the parts together do not have all of the %s that they were chosen from", render.Count(s.WholeFiles, "file"))
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 		},
 		"none": {func([]*Partial) []*Partial { return nil }, "no partial report was given"},
 		"one is missing": {
-			func(p []*Partial) []*Partial { return append(p[:1], p[2:]...) }, "1 of 3 parts are missing: index 1",
+			func(p []*Partial) []*Partial { return append(p[:1], p[2:]...) }, "missing: 1 of 3 parts, index 1",
 		},
 		"one is given twice": {
 			func(p []*Partial) []*Partial { return append(p, p[1]) }, "part 1 and part 1 are both part 1 of 3",
@@ -60,7 +60,7 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 			func(p []*Partial) []*Partial { p[1].Share.Whole = "x"; return p }, "names or sizes differ",
 		},
 		"a file is missing in a part": {
-			func(p []*Partial) []*Partial { p[1].Files = nil; return p }, "the parts together do not have the 3 files",
+			func(p []*Partial) []*Partial { p[1].Files = nil; return p }, "the parts together do not have all of the 3 files",
 		},
 		"another version of the program": {
 			func(p []*Partial) []*Partial { p[1].Evaluation.Program = "v2"; return p }, "differ in the version of the program",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
 // The type of partial reports. A program reads only partial reports of its own version, so
@@ -213,7 +214,7 @@ func ReadPartial(r io.Reader, name, program string) (*Partial, error) {
 	p := &Partial{Name: name}
 	decoder := json.NewDecoder(r)
 	if err := decoder.Decode(p); err != nil {
-		return nil, fmt.Errorf("%s is not a whole partial report: %w", name, err)
+		return nil, fmt.Errorf("%s is not a whole partial report, as audit --partial writes it: %w", name, badjson.Explain(err))
 	}
 	switch {
 	case p.APIVersion != PartialAPIVersion || p.Kind != PartialKind:

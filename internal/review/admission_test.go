@@ -342,6 +342,7 @@ func FuzzDecodeAdmission(f *testing.F) {
 			`"subResource":"eviction","operation":"CREATE","userInfo":{"groups":["g"]},` +
 			`"object":{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"web"}}}}`,
 	))
+	oddWrites(f).seed(func(document []byte) { f.Add(document) })
 	f.Fuzz(func(t *testing.T, document []byte) {
 		ours, err := DecodeAdmission(document, readBoth)
 		if err != nil {

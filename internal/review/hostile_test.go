@@ -119,6 +119,7 @@ func TestHostileReviewsTakeASmallMultiple(t *testing.T) {
 		"raw fields":    fmt.Sprintf(access, `,"fieldSelector":{"rawSelector":"`+repeated(`a=b`)+`"}`, ""),
 		"raw labels":    fmt.Sprintf(access, `,"labelSelector":{"rawSelector":"`+repeated(`a`)+`"}`, ""),
 		"unknown field": fmt.Sprintf(access, `,"x":[`+repeated(`{}`)+`]`, ""),
+		"unknown names": fmt.Sprintf(access, `,"x":{`+numbered(`"%d":0`)+`}`, ""),
 		"a number":      fmt.Sprintf(access, `,"x":`+strings.Repeat("1", hostileSize), ""),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -326,6 +326,7 @@ func FuzzReadDecidesAsWhole(f *testing.F) {
 		f.Add([]byte(w.review(object, strings.Replace(object, `"b"`, `"c"`, 1))))
 		f.Add([]byte(w.review(object, object)))
 	}
+	oddWrites(f).seed(func(document []byte) { f.Add(document) })
 	all := restrictions()
 	f.Fuzz(func(t *testing.T, document []byte) {
 		compareDecisions(t, document, all)

@@ -344,20 +344,32 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(document("no")+"\n"+document("error")), 7)
 	f.Add([]byte(admissionOf("yes")+document("no")+admissionOf("no")), 5)
 	f.Add([]byte(`{"a":[}`), 2)
+	f.Add([]byte(`{"a":"\uth`), 7)
 	f.Add([]byte("{\"a\":\"\\u0000\"}{}"), 3)
+	oddAccessReviews().seed(func(document []byte) { f.Add(document, 64) })
 	f.Fuzz(func(t *testing.T, input []byte, chunk int) {
 		if chunk < 1 || chunk > 64 {
 			return
 		}
 		whole, wholeErr := streamed(input, len(input)+1)
 		pieces, piecesErr := streamed(input, chunk)
-		if whole != pieces || fmt.Sprint(wholeErr) != fmt.Sprint(piecesErr) {
+		if whole != pieces || withoutQuotes(wholeErr) != withoutQuotes(piecesErr) {
 			t.Errorf("at once: %q, %v\nin pieces: %q, %v", whole, wholeErr, pieces, piecesErr)
 		}
 		if got, want := framed(input), decoded(input); !slices.Equal(got, want) {
 			t.Errorf("framed %q, encoding/json reads %q", got, want)
 		}
 	})
+}
+
+// withoutQuotes returns an error's text without the text that it quotes: the decoder quotes as much of an escape
+// sequence as it has.
+func withoutQuotes(err error) string {
+	text := fmt.Sprint(err)
+	if first, last := strings.IndexByte(text, '`'), strings.LastIndexByte(text, '`'); first < last {
+		return text[:first] + text[last:]
+	}
+	return text
 }
 
 // framed cuts the input into documents, up to the first that is not valid JSON.

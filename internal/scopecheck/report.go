@@ -28,7 +28,8 @@ type Report struct {
 	// Accounts are the accounts of which something would be refused or is undecided, the most
 	// frequent first.
 	Accounts []Account `json:"accounts"`
-	// Warnings are parts of the scopes through which their accounts leave their node, whatever the log shows.
+	// Warnings are rules of the scopes that let pass a right with which their accounts leave their node, whatever the
+	// log shows.
 	Warnings []Warning `json:"warnings"`
 	// Silent are subjects of scopes of which the log has no request.
 	Silent []string `json:"silent"`

@@ -4,19 +4,22 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
-	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
-// Warning is about a part of a NodeScope that does not hold its accounts to their node.
+// Warning is about a rule of a NodeScope that lets pass a right with which its accounts leave their node, or less than it says.
 type Warning struct {
 	// Scope is the NodeScope.
 	Scope string `json:"scope"`
-	nodescope.Warning
-	// Accounts are the accounts that may create tokens by their roles, as NAMESPACE/NAME; absent in other
-	// warnings, if the state has no roles, and if the scope is about all accounts of a namespace.
+	attackpaths.ScopeWarning
+	// Accounts are the accounts to which roles grant such a right, as NAMESPACE/NAME, and Granted is what they grant;
+	// absent if the state has no roles, and if the scope is about all accounts of a namespace.
 	Accounts []string `json:"accounts,omitempty"`
+	Granted  []string `json:"granted,omitempty"`
 }
 
 // text is the warning for people.
@@ -24,24 +27,33 @@ func (w *Warning) text() string {
 	text := "NodeScope " + w.Scope + ": " + w.Message
 	switch {
 	case len(w.Accounts) > 0:
-		text += "; by its roles, " + strings.Join(w.Accounts, ", ") + " may"
-	case w.Code == nodescope.TokensAnywhere:
-		text += "; whether roles let the account do that is not known"
+		return text + "; by its roles, " + strings.Join(w.Accounts, ", ") + " may " + strings.Join(w.Granted, ", ")
+	case !w.AboutRights():
+		return text
 	}
-	return text
+	return text + "; whether roles let the account do that is not known"
 }
 
-// warnings returns the warnings about the scopes. That about tokens is left out if roles let no account create any.
+// warnings returns the warnings about the scopes. Those are left out that are about rights which roles grant to no account.
 func (c *Checker) warnings() []Warning {
 	warnings := []Warning{}
 	for _, s := range c.objects {
-		for _, of := range nodescope.Warnings(&s.Spec) {
-			w := Warning{Scope: s.Name, Warning: of}
-			if of.Code == nodescope.TokensAnywhere {
-				known := false
-				if w.Accounts, known = c.creatorsOfTokens(s); known && len(w.Accounts) == 0 {
-					continue
+		all := attackpaths.ScopeWarnings(&s.Spec, c.evaluator.State.Aggregation())
+		if len(all) == 0 {
+			continue
+		}
+		roles, known := c.rolesOf(s)
+		for i := range all {
+			w := Warning{Scope: s.Name, ScopeWarning: all[i]}
+			for _, r := range roles {
+				if granted := all[i].Granted(r.rules); len(granted) > 0 {
+					w.Accounts, w.Granted = append(w.Accounts, r.account), append(w.Granted, granted...)
 				}
+			}
+			slices.Sort(w.Granted)
+			w.Granted = slices.Compact(w.Granted)
+			if known && len(w.Accounts) == 0 && w.AboutRights() {
+				continue
 			}
 			warnings = append(warnings, w)
 		}
@@ -49,9 +61,14 @@ func (c *Checker) warnings() []Warning {
 	return warnings
 }
 
-// creatorsOfTokens returns the accounts of a scope that may create tokens by their roles; false if this is
-// not known of all.
-func (c *Checker) creatorsOfTokens(s *v1alpha1.NodeScope) (accounts []string, known bool) {
+// accountRoles is what roles grant to an account.
+type accountRoles struct {
+	account string
+	rules   []*rbacv1.PolicyRule
+}
+
+// rolesOf returns what roles grant to the accounts of a scope, sorted; false if this is not known of all.
+func (c *Checker) rolesOf(s *v1alpha1.NodeScope) (all []accountRoles, known bool) {
 	if !c.evaluator.State.RBACLoaded() {
 		return nil, false
 	}
@@ -65,15 +82,13 @@ func (c *Checker) creatorsOfTokens(s *v1alpha1.NodeScope) (accounts []string, kn
 		grants, unresolved := c.evaluator.State.RBAC.Grants(user, []string{
 			"system:serviceaccounts", "system:serviceaccounts:" + subject.Namespace, "system:authenticated",
 		})
-		creates := false
+		roles := accountRoles{account: subject.Namespace + "/" + subject.Name}
 		for _, g := range grants {
-			creates = creates || nodescope.CreatesTokens(g.Rule)
+			roles.rules = append(roles.rules, g.Rule)
 		}
-		if creates {
-			accounts = append(accounts, subject.Namespace+"/"+subject.Name)
-		}
+		all = append(all, roles)
 		known = known && unresolved == nil
 	}
-	slices.Sort(accounts)
-	return slices.Compact(accounts), known
+	slices.SortFunc(all, func(a, b accountRoles) int { return strings.Compare(a.account, b.account) })
+	return slices.CompactFunc(all, func(a, b accountRoles) bool { return a.account == b.account }), known
 }

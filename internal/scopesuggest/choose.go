@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/accountlog"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
@@ -42,29 +44,42 @@ type ruled struct {
 	guess string
 }
 
+// choice is a group with its requests that are not about the own node, and the node that each is about.
+type choice struct {
+	*evidence
+	others []object
+	about  []string
+	ofOwn  int
+}
+
 // choose returns the rules of all groups, and adds the outliers to the suggestion.
 func (c *Collector) choose(s *Suggestion, acceptOutliers bool) []ruled {
 	c.locate()
 	var all []ruled
-	accepted := 0
+	choices, showsNode := make([]choice, 0, len(c.groups)), map[group]bool{}
 	for _, e := range c.groups {
 		own, others := c.resolve(e)
 		rules, ofOwn := e.tightest(own)
 		all = append(all, rules...)
-		about := make([]string, len(others))
-		outliers := ofOwn > 0 || e.otherNode
+		of := choice{e, others, make([]string, len(others)), ofOwn}
+		shows := ofOwn > 0 || e.otherNode
 		for i := range others {
-			about[i] = c.otherNode(e.group, &others[i])
-			outliers = outliers || about[i] != ""
+			of.about[i] = c.otherNode(e.group, &others[i])
+			shows = shows || of.about[i] != ""
 		}
+		choices = append(choices, of)
+		showsNode[e.alike()] = showsNode[e.alike()] || shows
+	}
+	accepted := 0
+	for _, of := range choices {
+		wide := c.wide(of.evidence, of.others)
+		technique := leavesNode(wide)
+		outliers := technique != "" || showsNode[of.alike()]
 		if outliers && !acceptOutliers {
-			for i := range others {
-				s.Outliers = append(s.Outliers, e.outlier(&others[i], about[i], ofOwn))
-			}
-			s.MoreOutliers += e.beyond.requests()
+			s.addOutliers(of, technique)
 			continue
 		}
-		for _, r := range c.wide(e, others) {
+		for _, r := range wide {
 			all = append(all, r)
 			if outliers {
 				accepted += r.count
@@ -77,6 +92,31 @@ func (c *Collector) choose(s *Suggestion, acceptOutliers bool) []ruled {
 			" not about the node of the token: outliers that were accepted, and have rules in anywhere")
 	}
 	return all
+}
+
+// alike is the group that stands for all groups with the same resource whose verbs do the same to it: a list and a
+// watch show the same objects.
+func (g group) alike() group {
+	switch g.verb {
+	case "watch":
+		g.verb = "list"
+	case "deletecollection":
+		g.verb = "delete"
+	}
+	return g
+}
+
+// leavesNode returns the technique with which the account leaves its node by a rule in anywhere; empty if there is none.
+func leavesNode(wide []ruled) attackpaths.Code {
+	if len(wide) == 0 || wide[0].path != "" {
+		return ""
+	}
+	j := joined{ruled: wide[0], verbs: []string{wide[0].verb}}
+	rule := j.anywhere([]string{j.resource})
+	for _, w := range attackpaths.ScopeWarnings(&v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{rule}}, nil) {
+		return w.Code
+	}
+	return ""
 }
 
 // locate notes a node of each pod of the log.
@@ -256,6 +296,16 @@ func (c *Collector) otherNode(g group, o *object) string {
 		return ""
 	}
 	return cmp.Or(c.node.NodeOf(o.namespace, o.name), c.located[accountlog.PodOnNode{Namespace: o.namespace, Name: o.name}])
+}
+
+// addOutliers adds the requests of a group that no rule lets pass.
+func (s *Suggestion) addOutliers(of choice, technique attackpaths.Code) {
+	for i := range of.others {
+		o := of.outlier(&of.others[i], of.about[i], of.ofOwn)
+		o.Technique = technique
+		s.Outliers = append(s.Outliers, o)
+	}
+	s.MoreOutliers += of.beyond.requests()
 }
 
 // outlier describes requests that no rule lets pass.

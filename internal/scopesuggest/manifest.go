@@ -143,6 +143,9 @@ func (s *Suggestion) outliers(m *manifest) {
 		if n := rest[0].OwnNode; n > 0 {
 			besides = "besides " + render.Count(n, "request") + " about the own node"
 		}
+		if rest[0].Technique != "" {
+			besides += ", and with this right the account leaves its node (" + string(rest[0].Technique) + ")"
+		}
 		m.comment("", "- %s, %s:", rest[0].Request, besides)
 		listed := min(alike, maxListed)
 		for i := range rest[:listed] {

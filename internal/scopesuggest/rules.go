@@ -12,6 +12,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -131,13 +132,7 @@ func (s *Suggestion) addRule(j *joined, grants []rbac.Grant) {
 		place, spec.AsNode = "asNode", true
 	case anywhere:
 		place = fmt.Sprintf("anywhere[%d]", len(spec.Anywhere))
-		rule := v1alpha1.AnywhereRule{Verbs: j.verbs}
-		if len(j.paths) > 0 {
-			rule.NonResourceURLs = j.paths
-		} else {
-			rule.APIGroups, rule.Resources, rule.Namespaces, rule.ResourceNames = groups, resources, j.namespaces, j.names
-		}
-		spec.Anywhere = append(spec.Anywhere, rule)
+		spec.Anywhere = append(spec.Anywhere, j.anywhere(resources))
 	}
 	if len(j.parts) == 0 {
 		j.parts = []ruled{j.ruled}
@@ -153,9 +148,19 @@ func (s *Suggestion) addRule(j *joined, grants []rbac.Grant) {
 	}
 }
 
+// anywhere is the rule in anywhere for resources, or for paths.
+func (j *joined) anywhere(resources []string) v1alpha1.AnywhereRule {
+	if len(j.paths) > 0 {
+		return v1alpha1.AnywhereRule{Verbs: j.verbs, NonResourceURLs: j.paths}
+	}
+	return v1alpha1.AnywhereRule{
+		APIGroups: []string{j.apiGroup}, Resources: resources, ResourceNames: j.names, Verbs: j.verbs, Namespaces: j.namespaces,
+	}
+}
+
 // validate notes what keeps the scope from being accepted, and what it leaves open.
 func (s *Suggestion) validate() {
-	s.Warnings = append(s.Warnings, nodescope.Warnings(&s.Scope.Spec)...)
+	s.Warnings = append(s.Warnings, attackpaths.ScopeWarnings(&s.Scope.Spec, nil)...)
 	object := &v1alpha1.NodeScope{ObjectMeta: metav1.ObjectMeta{Name: s.Scope.Metadata.Name}, Spec: s.Scope.Spec}
 	for _, err := range nodescope.Validate(object) {
 		s.Invalid = append(s.Invalid, err.Error())

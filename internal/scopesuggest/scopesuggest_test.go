@@ -14,6 +14,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/accountlog"
 	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
 	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
@@ -186,6 +187,39 @@ func TestTheTightestRuleForTheOwnNode(t *testing.T) {
 				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}, Field: "spec.nodeName"},
 			}},
 			[]string{" from b"},
+		},
+		{
+			"lists selected the node, and a watch nothing",
+			[]*accountlog.Request{
+				selecting("spec.nodeName", request("a", "list", "", "pods", "", "")), request("a", "watch", "", "pods", "", ""),
+			},
+			nil,
+			v1alpha1.NodeScopeSpec{SelectsNode: []v1alpha1.SelectedRule{
+				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}, Field: "spec.nodeName"},
+			}},
+			[]string{" from a"},
+		},
+		{
+			"one of the node was deleted, and then all",
+			[]*accountlog.Request{request("a", "delete", "x", "things", "", "a"), request("a", "deletecollection", "x", "things", "", "")},
+			nil,
+			v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{
+				{APIGroups: []string{"x"}, Resources: []string{"things"}, Verbs: []string{"delete"}},
+			}},
+			[]string{" from a"},
+		},
+		{
+			"nothing shows a node, and attack paths know the right",
+			[]*accountlog.Request{
+				request("a", "list", "", "secrets", "", ""), request("a", "create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""),
+				request("a", "create", "", "pods", "n", ""), request("a", "deletecollection", "", "pods", "n", ""),
+				request("a", "list", "", "events", "", ""),
+			},
+			nil,
+			v1alpha1.NodeScopeSpec{Anywhere: []v1alpha1.AnywhereRule{
+				{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}},
+			}},
+			[]string{" from a", "n/ from a", "n/ from a", " from a"},
 		},
 		{
 			"the pod was on the node by the state, and by the log",
@@ -413,17 +447,21 @@ func TestRightsThatWereNeverUsed(t *testing.T) {
 	}
 }
 
-// TestTokensThatNoRuleHoldsAreAWarning: requests for tokens that the node itself could not make need a rule for
-// any node.
-func TestTokensThatNoRuleHoldsAreAWarning(t *testing.T) {
+// TestRightsToLeaveTheNodeAreOutliers: a request that shows no node makes no rule if a right to make it lets the account
+// leave its node. Accepted, it is a warning. Requests for tokens that the node itself could make are about the own node.
+func TestRightsToLeaveTheNodeAreOutliers(t *testing.T) {
 	for node, asNode := range map[scopesuggest.Node]bool{allows{}: true, knows{}: false} {
 		c := scopesuggest.NewCollector(node, nil)
 		c.Request(request("a", "create", "", "serviceaccounts/token", "kube-system", "agent"))
-		s := c.Suggest("kube-system", "agent", false)
+		s, accepted := c.Suggest("kube-system", "agent", false), c.Suggest("kube-system", "agent", true)
 		sameManifest(t, s)
-		if warned := strings.Contains(s.Manifest(), "# Warning: anywhere[0] lets the account create tokens"); warned == asNode ||
-			(len(s.Warnings) > 0) == asNode {
-			t.Errorf("as the node: %v: %v\n%s", asNode, s.Warnings, s.Manifest())
+		sameManifest(t, accepted)
+		const warning = "# Warning: anywhere[0] lets the account create serviceaccounts/token: "
+		if warned := strings.Contains(accepted.Manifest(), warning); warned == asNode || (len(accepted.Warnings) > 0) == asNode {
+			t.Errorf("as the node: %v: %v\n%s", asNode, accepted.Warnings, accepted.Manifest())
+		}
+		if refuses := s.OutlierRequests() > 0 && s.Outliers[0].Technique == attackpaths.TokenRequest; refuses == asNode {
+			t.Errorf("as the node: %v: outliers %+v", asNode, s.Outliers)
 		}
 	}
 	star := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}

@@ -11,8 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -39,7 +39,8 @@ type Suggestion struct {
 	// verb, and for each of its resource names.
 	Evidence []Evidence `json:"evidence"`
 	// Outliers are the requests of the log that the scope refuses, because they are not about the node of their
-	// token, and some requests with their verb and resource are about a node, the own or another. With
+	// token, and some requests with their verb and resource are about a node, the own or another, or the right to
+	// make them lets the account leave its node. List and watch count as one verb, delete and deletecollection too. With
 	// --accept-outliers they have rules in anywhere, and there are none. They are sorted by verb and resource,
 	// the rarest first.
 	Outliers []Outlier `json:"outliers"`
@@ -59,8 +60,8 @@ type Suggestion struct {
 	AsItsNode int `json:"asItsNode"`
 	// Notes say what the suggestion does not take into account.
 	Notes []string `json:"notes"`
-	// Warnings are parts of the scope through which the account leaves its node.
-	Warnings []nodescope.Warning `json:"warnings"`
+	// Warnings are rules of the scope that let pass a right with which the account leaves its node.
+	Warnings []attackpaths.ScopeWarning `json:"warnings"`
 	// Invalid says why an API server would not accept the scope: it has more rules than it may have.
 	Invalid []string `json:"invalid,omitempty"`
 }
@@ -135,6 +136,9 @@ type Outlier struct {
 	Last  *time.Time `json:"last,omitempty"`
 	// OwnNode is the number of requests with the same verb and resource that were about their own node.
 	OwnNode int `json:"ownNode"`
+	// Technique is the technique of attack paths with which a right to do this for any object lets the account leave
+	// its node, or ContainmentControl; absent if there is none.
+	Technique attackpaths.Code `json:"technique,omitempty"`
 
 	text string
 }
@@ -182,7 +186,7 @@ func scopeName(namespace, name string) string {
 func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 	return &Suggestion{
 		Account: namespace + "/" + name, Basis: basis, Evidence: []Evidence{}, Outliers: []Outlier{},
-		NeverUsed: []Right{}, Wildcards: []Wildcard{}, Notes: []string{}, Warnings: []nodescope.Warning{},
+		NeverUsed: []Right{}, Wildcards: []Wildcard{}, Notes: []string{}, Warnings: []attackpaths.ScopeWarning{},
 		Scope: Scope{
 			APIVersion: v1alpha1.GroupVersion().String(), Kind: v1alpha1.NodeScopeKind, Metadata: Metadata{scopeName(namespace, name)},
 			Spec: v1alpha1.NodeScopeSpec{

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
@@ -74,7 +75,7 @@ func (o *Options) matchConditions(d *document) {
 func (o *Options) sends() []string {
 	var lines []string
 	if len(o.Scopes) > 0 {
-		lines = append(lines, fmt.Sprintf("Sent: the accounts of %s, %s.", count(len(o.Scopes), "NodeScope"), map[Selection]string{
+		lines = append(lines, fmt.Sprintf("Sent: the accounts of %s, %s.", render.Count(len(o.Scopes), "NodeScope"), map[Selection]string{
 			ByAccount:   "by name",
 			ByNamespace: "by their namespaces, because there are too many accounts to list",
 			AllAccounts: "as all service accounts, because there are too many to list",
@@ -194,11 +195,4 @@ func Admission(o *Options) (string, error) {
 	d.line("  sideEffects: None")
 	d.line("  timeoutSeconds: 3")
 	return d.String(), nil
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

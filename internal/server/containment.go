@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -15,8 +16,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/containment"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/quarantine"
 )
 
@@ -27,6 +30,8 @@ type contained struct {
 	live   *containment.Live
 	// nodes is nil if the limit of quarantined nodes does not depend on their number.
 	nodes *nodeCount
+	// cluster is the state that the webhooks follow; nil before they do, and without webhooks.
+	cluster atomic.Pointer[source.Live]
 	// users returns the names of the server's own user, as far as they are known.
 	users func() []string
 	now   func() time.Time
@@ -50,7 +55,7 @@ func newContained(
 	c.live, err = containment.New(containment.Options{
 		Cluster:    cluster,
 		NodeScopes: c.config.NodeScopes == v1alpha1.Enabled, Quarantines: c.config.Quarantines == v1alpha1.Enabled,
-		MaxQuarantinedNodes: c.maxNodes, Record: c.nodes != nil, MaxStaleness: config.Cluster.MaxStaleness.Duration,
+		MaxQuarantinedNodes: c.maxNodes, Aggregation: c.aggregation, Record: c.nodes != nil, MaxStaleness: config.Cluster.MaxStaleness.Duration,
 		Observer: newContainmentLog(opts.Logger), Now: opts.now,
 	})
 	if err != nil {
@@ -67,6 +72,25 @@ func (c *contained) maxNodes() (int, bool) {
 	}
 	nodes, known := c.nodes.get()
 	return c.config.MaxQuarantinedNodes.Of(nodes), known
+}
+
+// aggregation returns which versions other API servers serve; nil if that is not known yet, or cannot be read.
+func (c *contained) aggregation() *nodescope.Aggregation {
+	cluster := c.cluster.Load()
+	if cluster == nil || !cluster.Synced() {
+		return nil
+	}
+	if known := cluster.State().Aggregation(); known.Complete {
+		return known
+	}
+	return nil
+}
+
+// knows sets the state that the webhooks follow.
+func (c *contained) knows(cluster *source.Live) {
+	if c != nil {
+		c.cluster.Store(cluster)
+	}
 }
 
 // follow follows both resources, and counts the nodes, until the context ends.

@@ -32,6 +32,7 @@ func (w *webhooks) follow(ctx context.Context) {
 	defer waiter.Stop()
 	w.metrics.Watch(live)
 	w.live.Store(live)
+	w.contained.knows(live)
 	w.adopt(ctx, live, waiter, live.State().ServerVersion)
 	var synced sync.WaitGroup
 	defer synced.Wait()

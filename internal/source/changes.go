@@ -55,6 +55,9 @@ func ReadChanges(ctx context.Context, paths []string, opts ChangeOptions) (*Chan
 			return nil, err
 		}
 	}
+	if len(c.added) == 0 && len(c.Skipped) == 0 {
+		return nil, fmt.Errorf("no objects in %s, so that nothing would change: see whether what writes it has failed", c.Origin)
+	}
 	return c, nil
 }
 

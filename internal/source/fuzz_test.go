@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 )
 
 func seeds(f *testing.F) {
@@ -35,6 +36,11 @@ func seeds(f *testing.F) {
 // snapshot, which gives the same answers.
 func FuzzLoad(f *testing.F) {
 	seeds(f)
+	for base, places := range oddObjects() {
+		for document := range oddjson.Seeds(base, places) {
+			f.Add(document)
+		}
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := LoadFiles(t.Context(), []string{"-"}, FileOptions{Stdin: bytes.NewReader(text), Retain: true})
 		if err != nil {

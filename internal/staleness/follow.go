@@ -1,9 +1,11 @@
 package staleness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -220,9 +222,13 @@ func (s *stream) run(ctx context.Context) {
 	}
 	silence := time.NewTimer(s.age.silence())
 	defer silence.Stop()
+	life := time.NewTimer(cmp.Or(s.age.watchLife, math.MaxInt64))
+	defer life.Stop()
 	for {
 		select {
 		case <-silence.C:
+			return
+		case <-life.C:
 			return
 		case <-differs:
 			return

@@ -1,9 +1,12 @@
 package staleness
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -96,7 +99,8 @@ func keepNewest(all []sampled, o sampled) []sampled {
 	return all[:min(len(all), sampleSize)]
 }
 
-// Verify reads the objects at the resource version of the list. It returns a [*HistoryError] if the store has other ones.
+// Verify reads the objects at the resource version of the list, all at the same time. It returns a [*HistoryError] if the
+// store has other ones.
 func (s *Sample) Verify(ctx context.Context, version string, read ReadFunc) error {
 	want := map[objectKey]objectVersion{}
 	for _, key := range s.deleted {
@@ -105,16 +109,33 @@ func (s *Sample) Verify(ctx context.Context, version string, read ReadFunc) erro
 	for _, o := range slices.Concat(s.newest, s.before) {
 		want[o.objectKey] = o.objectVersion
 	}
+	var reading sync.WaitGroup
+	errs := make(chan error, len(want))
 	for key, want := range want {
-		is, err := key.at(ctx, version, read)
-		switch {
-		case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
-			return &HistoryError{fmt.Sprintf("its store does not have resource version %s yet: %v", version, err)}
-		case err != nil:
-			return fmt.Errorf("compare %s with the API server's store: %w", key, err)
-		case is != want:
-			return &HistoryError{fmt.Sprintf("its store has %s at resource version %s as %s, and it lists %s", key, version, is, want)}
+		reading.Go(func() { errs <- key.verify(ctx, version, want, read) })
+	}
+	reading.Wait()
+	close(errs)
+	var unread error
+	for err := range errs {
+		if _, other := errors.AsType[*HistoryError](err); other {
+			return err
 		}
+		unread = cmp.Or(unread, err)
+	}
+	return unread
+}
+
+// verify returns an error unless the store has a version of an object at a resource version.
+func (k objectKey) verify(ctx context.Context, version string, want objectVersion, read ReadFunc) error {
+	is, err := k.at(ctx, version, read)
+	switch {
+	case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+		return &HistoryError{fmt.Sprintf("its store does not have resource version %s yet: %v", version, err)}
+	case err != nil:
+		return fmt.Errorf("compare %s with the API server's store: %w", k, err)
+	case is != want:
+		return &HistoryError{fmt.Sprintf("its store has %s at resource version %s as %s, and it lists %s", k, version, is, want)}
 	}
 	return nil
 }

@@ -49,6 +49,8 @@ type Age struct {
 	source string
 	max    time.Duration
 
+	// watchLife is how long a watch may last; 0 means no limit.
+	watchLife time.Duration
 	// deadline is until when the copy may be used.
 	deadline *Deadlines
 	// settles is true from when a copy that was too old is confirmed until a check after settled.
@@ -85,6 +87,14 @@ func New(source string, max time.Duration, now func() time.Time) *Age {
 		now = time.Now
 	}
 	return &Age{source: source, max: max, deadline: NewDeadlines(1, now)}
+}
+
+// LimitWatches limits how long watches last, and returns the age. With a maximum age, a list follows
+// each watch. So it bounds how long a change is missing that a watch does not deliver. It must be
+// called before the first watch.
+func (a *Age) LimitWatches(life time.Duration) *Age {
+	a.watchLife = life
+	return a
 }
 
 // Source names the original of the copy.

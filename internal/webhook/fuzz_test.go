@@ -8,18 +8,26 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	authorizationv1beta1 "k8s.io/api/authorization/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-func seeds(f *testing.F) {
+// seeds adds documents, and each review with odd values at each of its places.
+func seeds(f *testing.F, reviews map[string]any) {
+	for name, review := range reviews {
+		for odd := range oddjson.Seeds(document(f, name), oddjson.Places(review)) {
+			f.Add(odd)
+		}
+	}
 	for _, name := range []string{"access.json", "access-v1beta1.json", "node-status.json", "pod-create.json"} {
 		f.Add([]byte(document(f, name)))
 	}
@@ -44,7 +52,9 @@ func checkAnswer(t *testing.T, handler http.Handler, body []byte, answered func(
 
 // FuzzAuthorize: no body is allowed unless the evaluator returns Allow.
 func FuzzAuthorize(f *testing.F) {
-	seeds(f)
+	seeds(f, map[string]any{
+		"access.json": authorizationv1.SubjectAccessReview{}, "access-v1beta1.json": authorizationv1beta1.SubjectAccessReview{},
+	})
 	handler := webhook.Authorize(func(_ context.Context, req *access.Request) (decision.Opinion, error) {
 		return decision.Opinion{Decision: verdict.NoOpinion, Reason: req.Name + req.User}, nil
 	}, webhook.Options{})
@@ -60,7 +70,7 @@ func FuzzAuthorize(f *testing.F) {
 
 // FuzzAdmit sends decoded requests to NodeRestriction itself.
 func FuzzAdmit(f *testing.F) {
-	seeds(f)
+	seeds(f, map[string]any{"node-status.json": admissionv1.AdmissionReview{}})
 	restriction := noderestriction.New(nothing{}, nil, kubeversion.For(kubeversion.Latest))
 	handler := webhook.Admit(restriction.Decide, restriction.Reads, webhook.Options{})
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -76,7 +86,11 @@ func FuzzAdmit(f *testing.F) {
 
 // FuzzMutate: every write is allowed, and a patch changes only tolerations.
 func FuzzMutate(f *testing.F) {
-	seeds(f)
+	seeds(f, map[string]any{"pod-create.json": admissionv1.AdmissionReview{}})
+	pod := oddjson.Below(oddjson.Places(corev1.Pod{}), "request", "object")
+	for odd := range oddjson.Seeds(document(f, "pod-create.json"), pod) {
+		f.Add(odd)
+	}
 	handler := webhook.Mutate(webhook.Options{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		checkAnswer(t, handler, body, func(text []byte) {

@@ -18,13 +18,7 @@ const aboutAnotherNode = `{"apiVersion": "authorization.k8s.io/v1", "kind": "Sub
 // TestKubeletsMayNotAskTheServer: the cluster's authority signs the certificates of kube-apiserver and of
 // kubelets. With the config file in deploy, the server answers the former only.
 func TestKubeletsMayNotAskTheServer(t *testing.T) {
-	certificate, key, err := ours.ClientCertificate("caller", "kube-apiserver")
-	if err != nil {
-		t.Fatal(err)
-	}
-	apiServer := ours.AdminConfig()
-	apiServer.CertData, apiServer.KeyData, apiServer.CertFile, apiServer.KeyFile = nil, nil, certificate, key
-	kubelet, asAPIServer := httpClient(t, ours.nodeConfig(t, "web-1")), httpClient(t, apiServer)
+	kubelet, asAPIServer := httpClient(t, ours.nodeConfig(t, "web-1")), asAPIServer(t)
 	for _, replica := range oursReplicas.Replicas {
 		for _, path := range []string{"/authorize", "/admit", "/mutate"} {
 			url := "https://" + replica.Address + path
@@ -40,6 +34,18 @@ func TestKubeletsMayNotAskTheServer(t *testing.T) {
 			t.Errorf("kube-apiserver asks: %d %s, %v", answer.Status, answer.Body, err)
 		}
 	}
+}
+
+// asAPIServer returns a client with the name of kube-apiserver.
+func asAPIServer(t *testing.T) *http.Client {
+	t.Helper()
+	certificate, key, err := ours.ClientCertificate("caller", "kube-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := ours.AdminConfig()
+	config.CertData, config.KeyData, config.CertFile, config.KeyFile = nil, nil, certificate, key
+	return httpClient(t, config)
 }
 
 // httpClient returns a client with the certificate of a config.

@@ -56,6 +56,17 @@ func TestLogsOfAFailedTestStay(t *testing.T) {
 	}
 }
 
+func TestNoPlaneOfTestsThatLoseItsLogs(t *testing.T) {
+	t.Setenv(LogsVariable, "")
+	plane, err := Start(t.Context(), Options{WithoutControllers: true})
+	if err == nil {
+		t.Error(plane.Stop())
+	}
+	if err == nil || !strings.Contains(err.Error(), "KeepLogs") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"testing"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -149,7 +150,11 @@ func (p *Plane) startComponents(ctx context.Context) error {
 // claimDir locks the folder for this plane.
 func (p *Plane) claimDir() error {
 	var err error
+	kept := os.Getenv(LogsVariable)
 	if p.options.Dir == "" {
+		if kept == "" && testing.Testing() {
+			return errors.New("a failed test would lose its logs: let TestMain call KeepLogs")
+		}
 		p.temporary = true
 		p.Dir, err = os.MkdirTemp("", "localplane-")
 	} else {
@@ -162,7 +167,7 @@ func (p *Plane) claimDir() error {
 		return fmt.Errorf("make its folder: %w", err)
 	}
 	p.LogDir = filepath.Join(p.Dir, "logs")
-	if kept := os.Getenv(LogsVariable); p.temporary && kept != "" {
+	if p.temporary && kept != "" {
 		p.LogDir = filepath.Join(kept, filepath.Base(p.Dir))
 	}
 	p.layout = layout{p.Dir, p.LogDir}

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
 )
 
 // evidenceOf returns the evidence in a request with these fields.
@@ -159,14 +162,61 @@ func TestUnverifiedDocumentsAreReadStrictly(t *testing.T) {
 	}
 }
 
+const someEvidence = `{"Document":"e30=","CallerIdentity":{"URL":"u","Method":"m","Header":{"a":["b"]},"Body":"b"}}`
+
+func TestOddEvidenceIsReadOrRefused(t *testing.T) {
+	read, known := 0, identitydocument.NewVerifier(nil)
+	for name, document := range oddjson.Documents(someEvidence, oddjson.Places(identitydocument.Evidence{})) {
+		evidence, err := identitydocument.ParseEvidence(document)
+		if err != nil {
+			refused(t, err, identitydocument.DocumentMalformed)
+			continue
+		}
+		read++
+		if _, err := known.Verify(evidence); err == nil {
+			t.Errorf("%s is verified", name)
+		}
+	}
+	if read == 0 {
+		t.Error("no evidence is read")
+	}
+}
+
+func TestOddDocumentsAreReadOrRefused(t *testing.T) {
+	base := genuine(t, "ap-southeast-2.document.json")
+	var fields map[string]any
+	if err := json.Unmarshal(base, &fields); err != nil {
+		t.Fatal(err)
+	}
+	var places []oddjson.Place
+	for name := range fields {
+		places = append(places, oddjson.Place{name})
+	}
+	read := 0
+	for name, document := range oddjson.Documents(string(base), places) {
+		_, err := identitydocument.Unverified(&identitydocument.Evidence{Document: document, Signature: []byte("s")})
+		if refusal := new(attest.Refusal); err != nil && !errors.As(err, &refusal) {
+			t.Errorf("%s: %v", name, err)
+		} else if err == nil {
+			read++
+		}
+	}
+	if read == 0 {
+		t.Error("no document is read")
+	}
+}
+
 // FuzzParseEvidence checks that parsed evidence has a document, and that no invented
 // request verifies.
 func FuzzParseEvidence(f *testing.F) {
 	document := genuine(f, "ap-southeast-2.document.json")
 	f.Add([]byte(`{"Document":"e30=","Signature":"AQI="}`))
-	f.Add([]byte(`{"Document":"e30=","CallerIdentity":{"URL":"u","Method":"m","Header":{"a":["b"]},"Body":"b"}}`))
+	f.Add([]byte(someEvidence))
 	f.Add([]byte(`{"document":"e30="}`))
 	f.Add([]byte(`{"Document":"` + base64.StdEncoding.EncodeToString(document) + `","Signature":"DVm1OtrMzph5Ts"}`))
+	for odd := range oddjson.Seeds(someEvidence, oddjson.Places(identitydocument.Evidence{})) {
+		f.Add(odd)
+	}
 	known := identitydocument.NewVerifier(nil)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		evidence, err := identitydocument.ParseEvidence(data)

@@ -34,7 +34,7 @@ function adviceSection(advice) {
   parts.push(advice.alone.length === 0 ? el('p', {}, 'No change helps a node alone.') : aloneTable(advice));
   if (advice.notEvaluated)
     parts.push(
-      el('p', {}, `${count(advice.notEvaluated, 'more change')} on the paths of fewer nodes were not evaluated.`),
+      el('p', {}, `Not evaluated: ${count(advice.notEvaluated, 'more change')} on the paths of fewer nodes.`),
     );
   if (advice.set.length > 0) {
     const goal = advice.remaining
@@ -55,7 +55,7 @@ function adviceSection(advice) {
       el(
         'p',
         {},
-        `Then ${count(advice.left.certain, 'node')} still certainly own the cluster, and ${thousands(advice.left.possible)} possibly. A path that remains:`,
+        `Then ${count(advice.left.certain, 'node')} still certainly ${advice.left.certain === 1 ? 'owns' : 'own'} the cluster, and ${thousands(advice.left.possible)} possibly. A path that remains:`,
       ),
       stepList(paths.steps(advice.remaining)),
     );

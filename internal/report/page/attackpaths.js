@@ -47,7 +47,7 @@ function sentences(n) {
     if (n.Unknown > 0 && n.Certain + n.Possible > 0) parts.push(`of ${thousands(n.Unknown)} it is not known`);
     if (parts.length > 0) all.push(upperFirst(parts.join('; ')) + '.');
     if (paths.rows.length < n.all)
-      all.push(`Nodes that reach the same are one row: there are ${count(paths.rows.length, 'row')}.`);
+      all.push(`Nodes that reach the same are one row: ${count(paths.rows.length, 'row')}.`);
   } else if (paths.rows[0]?.cells.length > 0) {
     all.push(`It reaches ${totalsText(paths.rows[0].totals)}.`);
   }

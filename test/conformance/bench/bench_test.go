@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
 // TestMain is the floor's process too, which is this program again.
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(localplane.KeepLogs(m.Run))
 }
 
 // small is a bench that is done in a moment.

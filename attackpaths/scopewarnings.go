@@ -1,0 +1,326 @@
+package attackpaths
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+)
+
+// The codes of warnings that are no techniques.
+const (
+	// ContainmentControl: the account may change what contains accounts and nodes.
+	ContainmentControl Code = "ContainmentControl"
+	// OtherwiseAllowed: what no rule of the NodeScope names passes.
+	OtherwiseAllowed Code = "OtherwiseAllowed"
+	// AggregatedAPI: another API server serves what a rule names, so that less passes than the rule says.
+	AggregatedAPI = Code(nodescope.ScopeAggregatedAPI)
+)
+
+// ScopeWarning is about a rule of a valid NodeScope that lets pass a right with which accounts leave their node, or that
+// lets pass less than it says.
+type ScopeWarning struct {
+	// Code is the technique of attack paths for which the right is enough or a part, ContainmentControl for what
+	// changes NodeScopes, Quarantines and what asks about them, OtherwiseAllowed, or AggregatedAPI.
+	Code Code `json:"code"`
+	// Rule is the rule: "anywhere[0]", or "otherwise".
+	Rule string `json:"rule"`
+	// Message says what passes.
+	Message string `json:"message"`
+
+	passes []passedRight
+}
+
+// passedRight is a right that a rule lets pass, with the verbs.
+type passedRight struct {
+	*leavingRight
+	verbs []string
+}
+
+// leavingRight is a kind of request with which an account leaves its node.
+type leavingRight struct {
+	code    Code
+	summary string
+	kind    *requestKind
+	verbs   []string
+	// namespace and name are the only object that matters; empty for all.
+	namespace, name string
+}
+
+var (
+	change = []string{"update", "patch", "delete", "deletecollection"}
+	define = append([]string{"create"}, change...)
+	remove = []string{"delete", "deletecollection"}
+)
+
+const (
+	steals = "who changes other nodes, or moves pods, may bring the pods of others to its node"
+	lifts  = "who changes NodeScopes, Quarantines, or what asks about them can lift them, and cut off others"
+)
+
+// stealing are the rights with which an account does what StealPods does with those of a node. No path follows them.
+var stealing = []requestKind{
+	{verbs: change, resource: "nodes"},
+	{verbs: write, resource: "nodes", subresource: "status"},
+	{verbs: remove, resource: "pods", namespaced: true},
+	{verbs: create, resource: "pods", subresource: "eviction", namespaced: true},
+	{verbs: create, resource: "pods", subresource: "binding", namespaced: true},
+	{verbs: create, resource: "bindings", namespaced: true, unnamed: true},
+}
+
+// containing are the rights of ContainmentControl. No path follows them.
+var containing = []requestKind{
+	{verbs: define, group: v1alpha1.Group, resource: "nodescopes"},
+	{verbs: define, group: v1alpha1.Group, resource: "quarantines"},
+	{verbs: write, group: v1alpha1.Group, resource: "quarantines", subresource: "status"},
+	{verbs: change, group: admis, resource: "mutatingwebhookconfigurations"},
+	{verbs: change, group: admis, resource: "validatingwebhookconfigurations"},
+	{verbs: change, group: admis, resource: "validatingadmissionpolicies"},
+	{verbs: change, group: admis, resource: "validatingadmissionpolicybindings"},
+}
+
+// leavingRights is a table and never changes: the rights of the techniques in their order, and those that no path follows.
+var leavingRights = listLeavingRights()
+
+func listLeavingRights() []leavingRight {
+	var all []leavingRight
+	add := func(code Code, summary string, kinds []requestKind) {
+		for i := range kinds {
+			all = append(all, leavingRight{code: code, summary: summary, kind: &kinds[i], verbs: kinds[i].verbs})
+		}
+	}
+	for _, t := range techniques {
+		for _, n := range t.needs {
+			kind := &requestKinds[n.right]
+			verbs := kind.verbs
+			if n.right == execPods || n.right == attachPods {
+				verbs = []string{"create", "get"} // get is enough before 1.35
+			}
+			all = append(all, leavingRight{t.Code, t.Summary, kind, verbs, n.namespace, n.name})
+		}
+		if t.Code == StealPods {
+			add(t.Code, steals, stealing)
+		}
+	}
+	add(ContainmentControl, lifts, containing)
+	definitions := &requestKind{verbs: change, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}
+	for _, resource := range []string{"nodescopes", "quarantines"} {
+		all = append(all, leavingRight{ContainmentControl, lifts, definitions, change, "", resource + "." + v1alpha1.Group})
+	}
+	return all
+}
+
+// ScopeWarnings returns the rules of a valid NodeScope that let pass a right with which its accounts leave their node,
+// whatever its mode and whatever RBAC grants: by rule, then by technique. Rules about versions that other API servers
+// serve come last; served is nil if these are not known.
+func ScopeWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) []ScopeWarning {
+	return append(leavingWarnings(spec), aggregatedWarnings(spec, served)...)
+}
+
+// aggregatedWarnings are about rules that rely on admission or on selectors where another API server serves what they name.
+func aggregatedWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) (all []ScopeWarning) {
+	add := func(field string, i int, groups, verbs []string) {
+		relies := slices.ContainsFunc(verbs, func(verb string) bool {
+			return slices.Contains([]string{"create", "list", "watch", "deletecollection", "*"}, verb)
+		})
+		versions := served.Among(groups)
+		if !relies || len(versions) == 0 {
+			return
+		}
+		texts := make([]string, len(versions))
+		for i, v := range versions {
+			texts[i] = v.String()
+		}
+		place := fmt.Sprintf("%s[%d]", field, i)
+		all = append(all, ScopeWarning{Code: AggregatedAPI, Rule: place, Message: place + " names what another API server serves (" +
+			strings.Join(texts, ", ") + "): there it lets no create, list, watch or deletion of a collection pass"})
+	}
+	for i, r := range spec.NamedAsNode {
+		add("namedAsNode", i, r.APIGroups, r.Verbs)
+	}
+	for i, r := range spec.SelectsNode {
+		add("selectsNode", i, r.APIGroups, r.Verbs)
+	}
+	for i, r := range spec.PodsOnNode {
+		add("podsOnNode", i, r.APIGroups, r.Verbs)
+	}
+	return all
+}
+
+func leavingWarnings(spec *v1alpha1.NodeScopeSpec) []ScopeWarning {
+	var all []ScopeWarning
+	for i, r := range spec.NamedAsNode {
+		all = append(all, ruleWarnings(spec, fmt.Sprintf("namedAsNode[%d]", i), func(l *leavingRight) []string {
+			return l.createdWith(policyRule(r.APIGroups, r.Resources, r.Verbs), r.Namespaces)
+		})...)
+	}
+	for i, r := range spec.PodsOnNode {
+		all = append(all, ruleWarnings(spec, fmt.Sprintf("podsOnNode[%d]", i), func(l *leavingRight) []string {
+			if l.kind.group == "" && l.kind.resource == "pods" {
+				return nil // only pods that are on the node
+			}
+			return l.createdWith(policyRule(r.APIGroups, r.Resources, r.Verbs), r.Namespaces)
+		})...)
+	}
+	for i, r := range spec.Anywhere {
+		place, rule := fmt.Sprintf("anywhere[%d]", i), policyRule(r.APIGroups, r.Resources, r.Verbs)
+		rule.ResourceNames = r.ResourceNames
+		passing := func(l *leavingRight) []string { return l.passing(rule, r.Namespaces) }
+		if grantsEverything(rule) && len(r.Namespaces) == 0 {
+			message := place + " lets the account do everything, whatever node it concerns"
+			all = append(all, ScopeWarning{Masters, place, message, passed(passing)})
+			continue
+		}
+		all = append(all, ruleWarnings(spec, place, passing)...)
+	}
+	if spec.Otherwise == v1alpha1.Allow {
+		all = append(all, ScopeWarning{
+			OtherwiseAllowed, "otherwise", "what no rule names is not held to the node", passed(notNamed(spec)),
+		})
+	}
+	return all
+}
+
+func policyRule(groups, resources, verbs []string) *rbacv1.PolicyRule {
+	return &rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs}
+}
+
+// passing lists the verbs that a rule covers for the object that matters.
+func (l *leavingRight) passing(rule *rbacv1.PolicyRule, namespaces []string) (verbs []string) {
+	if len(namespaces) > 0 && (!l.kind.namespaced || l.namespace != "" && !slices.Contains(namespaces, l.namespace)) {
+		return nil
+	}
+	for _, verb := range l.verbs {
+		names := coveredNames(rule, l.kind, verb, 0)
+		if l.name != "" {
+			names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name != unnamed && name != l.name })
+		}
+		if len(names) > 0 {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs
+}
+
+// createdWith lists the verbs of a rule that limits objects by their names, where the name of the object does not limit
+// the effect: that of objects that are created, and of tokens.
+func (l *leavingRight) createdWith(rule *rbacv1.PolicyRule, namespaces []string) []string {
+	if l.name != "" || l.kind.subresource != "" && l.code != TokenRequest {
+		return nil
+	}
+	return slices.DeleteFunc(l.passing(rule, namespaces), func(verb string) bool { return verb != "create" })
+}
+
+// notNamed returns what passes because no rule names it. What a rule names is refused, or has warnings of its own.
+func notNamed(spec *v1alpha1.NodeScopeSpec) func(l *leavingRight) []string {
+	var rules []*rbacv1.PolicyRule
+	add := func(groups, resources, verbs, namespaces []string) {
+		if len(namespaces) == 0 {
+			rules = append(rules, policyRule(groups, resources, verbs))
+		}
+	}
+	for _, r := range spec.NamedAsNode {
+		add(r.APIGroups, r.Resources, r.Verbs, r.Namespaces)
+	}
+	for _, r := range spec.SelectsNode {
+		add(r.APIGroups, r.Resources, r.Verbs, r.Namespaces)
+	}
+	for _, r := range spec.PodsOnNode {
+		groups := r.APIGroups
+		if len(groups) == 0 {
+			groups = []string{""}
+		}
+		add(groups, r.Resources, r.Verbs, r.Namespaces)
+	}
+	nodes := &Cluster{Relations: graph.New(), Features: kubeversion.For(kubeversion.Oldest)}
+	return func(l *leavingRight) (verbs []string) {
+		for _, verb := range l.verbs {
+			named := slices.ContainsFunc(rules, func(r *rbacv1.PolicyRule) bool { return len(coveredNames(r, l.kind, verb, 0)) > 0 }) ||
+				spec.AsNode && nodes.namedByNodeAuthorizer(asked{kind: l.kind, verb: verb})
+			if !named {
+				verbs = append(verbs, verb)
+			}
+		}
+		return verbs
+	}
+}
+
+func passed(passing func(l *leavingRight) []string) (all []passedRight) {
+	for i := range leavingRights {
+		if verbs := passing(&leavingRights[i]); len(verbs) > 0 {
+			all = append(all, passedRight{&leavingRights[i], verbs})
+		}
+	}
+	return all
+}
+
+// ruleWarnings returns one warning for each technique of which a rule lets pass a right.
+func ruleWarnings(spec *v1alpha1.NodeScopeSpec, place string, passing func(l *leavingRight) []string) (all []ScopeWarning) {
+	for _, p := range passed(passing) {
+		if last := len(all) - 1; last < 0 || all[last].Code != p.code {
+			all = append(all, ScopeWarning{Code: p.code, Rule: place})
+		}
+		last := &all[len(all)-1]
+		last.passes = append(last.passes, p)
+	}
+	for i := range all {
+		w := &all[i]
+		w.Message = fmt.Sprintf("%s lets the account %s: %s", place, strings.Join(texts(w.passes), ", "), w.passes[0].summary)
+		if w.Code == TokenRequest {
+			w.Message += "; such a token can name another node"
+			if spec.TokensWithoutNode == v1alpha1.Allow {
+				w.Message += ", or none, which tokensWithoutNode lets pass"
+			}
+		}
+	}
+	return all
+}
+
+// texts names rights. Of several with the same verbs, only the first has them.
+func texts(rights []passedRight) []string {
+	var all []string
+	last := ""
+	for _, p := range rights {
+		verbs := strings.Join(p.verbs, " or ") + " "
+		object := (&CustomRequest{APIGroup: p.kind.group, Resource: p.kind.resource, Subresource: p.kind.subresource}).object()
+		if p.name != "" {
+			object += " " + p.name
+		}
+		if text := strings.TrimPrefix(verbs, last) + object; !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+		last = verbs
+	}
+	return all
+}
+
+// AboutRights reports whether a warning is about certain rights, which roles may or may not grant.
+func (w *ScopeWarning) AboutRights() bool {
+	return w.Code != OtherwiseAllowed && w.Code != AggregatedAPI
+}
+
+// Granted lists what the rules of roles grant of the rights that a warning is about: "create pods". It is empty if they
+// grant none, so that the account cannot use what the NodeScope lets pass.
+func (w *ScopeWarning) Granted(rules []*rbacv1.PolicyRule) []string {
+	var granted []passedRight
+	for _, p := range w.passes {
+		var verbs []string
+		for _, verb := range p.verbs {
+			of := *p.leavingRight
+			of.verbs = []string{verb}
+			if slices.ContainsFunc(rules, func(r *rbacv1.PolicyRule) bool { return len(of.passing(r, nil)) > 0 }) {
+				verbs = append(verbs, verb)
+			}
+		}
+		if len(verbs) > 0 {
+			granted = append(granted, passedRight{p.leavingRight, verbs})
+		}
+	}
+	return texts(granted)
+}

@@ -1,0 +1,141 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/node-authorizer/node-authorizer/internal/informer"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
+)
+
+// TestMain removes the handlers of client-go's errors, which sleep until a real time that a test in fake
+// time does not reach.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil
+	os.Exit(m.Run())
+}
+
+// cluster is an API server with nodes, whose name and version are texts such as "worker-1@2".
+type cluster struct {
+	nodes []string
+	down  bool
+	lists int
+	watch *watch.FakeWatcher
+}
+
+func (c *cluster) source() informer.Source[*corev1.NodeList] {
+	return informer.Source[*corev1.NodeList]{
+		List: func(context.Context, metav1.ListOptions) (*corev1.NodeList, error) {
+			if c.lists++; c.down {
+				return nil, errors.New("down")
+			}
+			list := &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+			for _, n := range c.nodes {
+				list.Items = append(list.Items, *node(n))
+			}
+			return list, nil
+		},
+		Watch: func(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			if c.down || opts.SendInitialEvents != nil {
+				return nil, errors.New("not served")
+			}
+			c.watch = watch.NewFake()
+			return c.watch, nil
+		},
+		Example: &corev1.Node{}, Name: "nodes",
+	}
+}
+
+func node(text string) *corev1.Node {
+	n := &corev1.Node{}
+	name, version := text[:len(text)-2], text[len(text)-1:]
+	n.Name, n.ResourceVersion = name, version
+	return n
+}
+
+// follow runs an informer in fake time, and records the calls of its functions.
+func follow(t *testing.T, c *cluster, steps func(i *informer.Informer, calls func() []string)) {
+	synctest.Test(t, func(t *testing.T) {
+		age := staleness.New("nodes", 10*time.Minute, nil).LimitWatches(informer.WatchLife)
+		i := informer.New(c.source(), age, nil)
+		var seen []string
+		note := func(what string) []func(any) {
+			return []func(any){func(object any) {
+				n := object.(*corev1.Node)
+				seen = append(seen, fmt.Sprintf("%s %s@%s", what, n.Name, n.ResourceVersion))
+			}}
+		}
+		i.Changed, i.Deleted = note("changed"), note("deleted")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); i.Run(ctx) }()
+		synctest.Wait()
+		steps(i, func() []string {
+			synctest.Wait()
+			calls := slices.Sorted(slices.Values(seen))
+			seen = nil
+			return calls
+		})
+		cancel()
+		<-done
+	})
+}
+
+func want(t *testing.T, rule string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", rule, got, want)
+	}
+}
+
+func TestFunctionsAreCalledForEachChange(t *testing.T) {
+	c := &cluster{nodes: []string{"a@1", "b@1"}}
+	follow(t, c, func(i *informer.Informer, calls func() []string) {
+		want(t, "the first list", calls(), "changed a@1", "changed b@1")
+		if !i.HasSynced() {
+			t.Error("it has not synced")
+		}
+		c.watch.Add(node("c@2"))
+		c.watch.Modify(node("a@3"))
+		c.watch.Delete(node("b@4"))
+		want(t, "events", calls(), "changed a@3", "changed c@2", "deleted b@1")
+		want(t, "the copy", slices.Sorted(slices.Values(i.ListKeys())), "a", "c")
+	})
+}
+
+// A watch that does not deliver a change is no reason to miss it for long.
+func TestAListShowsWhatAWatchDidNotDeliver(t *testing.T) {
+	c := &cluster{nodes: []string{"a@1", "b@1"}}
+	follow(t, c, func(_ *informer.Informer, calls func() []string) {
+		calls()
+		c.nodes = []string{"a@1", "c@2"}
+		time.Sleep(informer.WatchLife + 2*time.Second)
+		want(t, "after the life of a watch", calls(), "changed c@2", "deleted b@1")
+	})
+}
+
+func TestThePauseDoesNotGrow(t *testing.T) {
+	c := &cluster{}
+	follow(t, c, func(_ *informer.Informer, calls func() []string) {
+		c.down = true
+		c.watch.Stop()
+		time.Sleep(time.Hour)
+		c.down, c.nodes = false, []string{"a@1"}
+		time.Sleep(2 * time.Second)
+		want(t, "two seconds after a fault of an hour", calls(), "changed a@1")
+		if c.lists > 3700 {
+			t.Errorf("it listed %d times in an hour", c.lists)
+		}
+	})
+}

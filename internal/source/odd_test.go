@@ -1,0 +1,70 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/oddjson"
+)
+
+// oddObjects are objects of each kind in each version, and the header of a snapshot, with all places that are read.
+func oddObjects() map[string][]oddjson.Place {
+	all := map[string][]oddjson.Place{
+		fmt.Sprintf(`{"apiVersion":"%s/%s","kind":%q,"objects":{}}`, snapshotGroup, snapshotVersion, snapshotKind): oddjson.Places(
+			snapshotHeader{}),
+	}
+	for k := range kindCount {
+		info := k.describe()
+		for _, version := range info.versions {
+			version := schema.GroupVersion{Group: info.group, Version: version}
+			all[fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"b"}}`, version, info.name)] = oddjson.Places(
+				newShape(k, true))
+		}
+	}
+	return all
+}
+
+// An object is read, or the error says in which file it is, whatever is in it.
+func TestOddObjectsAreReadOrAnError(t *testing.T) {
+	for base, places := range oddObjects() {
+		t.Run(base, func(t *testing.T) {
+			read, errs := 0, 0
+			for name, document := range oddjson.Documents(base, places) {
+				s, err := takeAll(t, document)
+				input := new(manifest.Error)
+				switch {
+				case err == nil:
+					read++
+					answers(s)
+				case errors.As(err, &input) && input.File == "stdin":
+					errs++
+				default:
+					t.Errorf("%s: an error without a file: %v", name, err)
+				}
+			}
+			if read == 0 || errs == 0 {
+				t.Errorf("%d are read, %d not: the documents are all valid, or all invalid", read, errs)
+			}
+		})
+	}
+}
+
+// takeAll makes a state of a text. It costs less than [LoadFiles].
+func takeAll(t *testing.T, text []byte) (*State, error) {
+	r := NewReader(FileOptions{Inventory: true})
+	_, err := manifest.Read(t.Context(), []string{"-"}, manifest.Options{
+		Stdin: bytes.NewReader(text), Wanted: func(string, string, []byte) bool { return true },
+	}, func(d *manifest.Document) error {
+		r.Take(d)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.State("stdin")
+}
