@@ -28,10 +28,10 @@ MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser 
 # The packages with goroutines, whose tests run under the race detector. It makes them several times slower,
 # so `make test` runs them with -short: random tests that do not need it have a smaller budget.
 RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/manifest ./internal/source ./internal/staleness ./internal/freshness \
-	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./ledger \
+	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./internal/informer ./ledger \
 	./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
 # Packages of these whose tests run without the race detector too: -short leaves some of them out.
-SLOW := ./internal/server ./internal/replay
+SLOW := ./internal/server ./internal/replay ./internal/approver
 # End-to-end tests that run beside the others.
 BESIDE := stale policies probes containment attackpaths mapped
 FUZZTIME ?= 30s

@@ -76,7 +76,8 @@ func TestPathsUseNoRightWithoutAWarning(t *testing.T) {
 			anonymous, _ := c.RBAC.Grants("system:anonymous", []string{"system:unauthenticated"})
 			for _, grant := range append(grants, anonymous...) {
 				rule := v1alpha1.AnywhereRule{
-					APIGroups: grant.Rule.APIGroups, Resources: grant.Rule.Resources, ResourceNames: grant.Rule.ResourceNames, Verbs: grant.Rule.Verbs,
+					APIGroups: grant.Rule.APIGroups, Resources: grant.Rule.Resources, ResourceNames: grant.Rule.ResourceNames,
+					Verbs: grant.Rule.Verbs,
 				}
 				if grant.Binding.Namespace != "" {
 					rule.Namespaces = []string{grant.Binding.Namespace}
@@ -96,7 +97,7 @@ func TestPathsUseNoRightWithoutAWarning(t *testing.T) {
 			}
 		}
 	})
-	if len(used) < 12 {
+	if len(used) < 12 && !testing.Short() {
 		t.Errorf("paths begin with %d techniques only: %v", len(used), used)
 	}
 }
@@ -167,7 +168,8 @@ func TestScopeWarnings(t *testing.T) {
 			"ServiceAccountTokenSecret anywhere[0], BootstrapToken anywhere[0]",
 		},
 		{
-			"the custom resource", only(in([]string{"*"}, "patch", "customresourcedefinitions"), "", "nodescopes.policy.node-authorizer.io"),
+			"the custom resource",
+			only(in([]string{"*"}, "patch", "customresourcedefinitions"), "", "nodescopes.policy.node-authorizer.io"),
 			"ContainmentControl anywhere[0]",
 		},
 		{"another custom resource", only(in([]string{"*"}, "patch", "customresourcedefinitions"), "", "things.example.io"), ""},
@@ -251,7 +253,8 @@ func TestScopeWarningsAboutAggregatedAPIs(t *testing.T) {
 	served := &nodescope.Aggregation{Versions: []schema.GroupVersion{{Group: "things.example.io", Version: "v1"}}, Complete: true}
 	things, others := []string{"things.example.io"}, []string{"others.example.io"}
 	named := func(groups []string, verb string) *v1alpha1.NodeScopeSpec {
-		return &v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{{APIGroups: groups, Resources: []string{"things"}, Verbs: []string{verb}}}}
+		rule := v1alpha1.NamedRule{APIGroups: groups, Resources: []string{"things"}, Verbs: []string{verb}}
+		return &v1alpha1.NodeScopeSpec{NamedAsNode: []v1alpha1.NamedRule{rule}}
 	}
 	for _, tc := range []struct {
 		rule string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 
 // cluster is an API server with nodes, whose name and version are texts such as "worker-1@2".
 type cluster struct {
+	mu    sync.Mutex
 	nodes []string
 	down  bool
 	lists int
@@ -37,6 +39,8 @@ type cluster struct {
 func (c *cluster) source() informer.Source[*corev1.NodeList] {
 	return informer.Source[*corev1.NodeList]{
 		List: func(context.Context, metav1.ListOptions) (*corev1.NodeList, error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			if c.lists++; c.down {
 				return nil, errors.New("down")
 			}
@@ -47,6 +51,8 @@ func (c *cluster) source() informer.Source[*corev1.NodeList] {
 			return list, nil
 		},
 		Watch: func(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			if c.down || opts.SendInitialEvents != nil {
 				return nil, errors.New("not served")
 			}
@@ -55,6 +61,13 @@ func (c *cluster) source() informer.Source[*corev1.NodeList] {
 		},
 		Example: &corev1.Node{}, Name: "nodes",
 	}
+}
+
+// set changes the nodes, and whether the API server answers.
+func (c *cluster) set(down bool, nodes ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down, c.nodes = down, nodes
 }
 
 func node(text string) *corev1.Node {
@@ -119,7 +132,7 @@ func TestAListShowsWhatAWatchDidNotDeliver(t *testing.T) {
 	c := &cluster{nodes: []string{"a@1", "b@1"}}
 	follow(t, c, func(_ *informer.Informer, calls func() []string) {
 		calls()
-		c.nodes = []string{"a@1", "c@2"}
+		c.set(false, "a@1", "c@2")
 		time.Sleep(informer.WatchLife + 2*time.Second)
 		want(t, "after the life of a watch", calls(), "changed c@2", "deleted b@1")
 	})
@@ -128,10 +141,10 @@ func TestAListShowsWhatAWatchDidNotDeliver(t *testing.T) {
 func TestThePauseDoesNotGrow(t *testing.T) {
 	c := &cluster{}
 	follow(t, c, func(_ *informer.Informer, calls func() []string) {
-		c.down = true
+		c.set(true)
 		c.watch.Stop()
 		time.Sleep(time.Hour)
-		c.down, c.nodes = false, []string{"a@1"}
+		c.set(false, "a@1")
 		time.Sleep(2 * time.Second)
 		want(t, "two seconds after a fault of an hour", calls(), "changed a@1")
 		if c.lists > 3700 {

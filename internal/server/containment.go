@@ -55,8 +55,9 @@ func newContained(
 	c.live, err = containment.New(containment.Options{
 		Cluster:    cluster,
 		NodeScopes: c.config.NodeScopes == v1alpha1.Enabled, Quarantines: c.config.Quarantines == v1alpha1.Enabled,
-		MaxQuarantinedNodes: c.maxNodes, Aggregation: c.aggregation, Record: c.nodes != nil, MaxStaleness: config.Cluster.MaxStaleness.Duration,
-		Observer: newContainmentLog(opts.Logger), Now: opts.now,
+		MaxQuarantinedNodes: c.maxNodes, Record: c.nodes != nil, Aggregation: c.aggregation,
+		MaxStaleness: config.Cluster.MaxStaleness.Duration,
+		Observer:     newContainmentLog(opts.Logger), Now: opts.now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("containment: %w", err)
