@@ -265,7 +265,7 @@ func TestRequestsShareSlowLists(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := w.run(ctx)
-		time.Sleep(4 * took) // one list of the informers, two of the ledger, and what is between them
+		time.Sleep(5 * took) // one list of the informers and its comparison with the store, two of the ledger, and what is between
 		for n := range requests {
 			if decision(w.request(name(n))) == "" {
 				t.Errorf("request %s is not decided", name(n))

@@ -19,8 +19,8 @@ import (
 // agreementRounds is how often servers are brought apart.
 const agreementRounds = 200
 
-// TestServersAgreeOnWhichQuarantinesCount makes eight Quarantines within one second, which two servers see in
-// different orders and batches, with the statuses that each of them writes meanwhile. Then both refuse the same
+// TestServersAgreeOnWhichQuarantinesCount makes eight Quarantines within one second, which two or three servers see in
+// different orders and batches, with the statuses that each of them writes meanwhile. Then all refuse the same
 // nodes, as many as the limit allows, and the statuses say so and stay as they are. In half of the rounds, the servers
 // count the nodes at other times, so that they have other limits meanwhile.
 func TestServersAgreeOnWhichQuarantinesCount(t *testing.T) {
@@ -41,15 +41,15 @@ func TestServersAgreeOnWhichQuarantinesCount(t *testing.T) {
 	running.Wait()
 }
 
-// round is one cluster with two servers.
+// round is one cluster with two or three servers.
 type round struct {
 	t *testing.T
 	*cluster
 	random *rand.Rand
-	// limit is that of both servers in the end.
+	// limit is that of all servers in the end.
 	limit   int
 	moves   bool
-	servers [2]*replica
+	servers []*replica
 	// nodes are those that Quarantines name, by the name of the Quarantine.
 	nodes map[string]string
 	// marks is how many others there are.
@@ -70,6 +70,7 @@ func newRound(t *testing.T, seed uint64) *round {
 	random := rand.New(rand.NewPCG(seed, 1))
 	r := &round{
 		t: t, cluster: newCluster(t), random: random, limit: 1 + random.IntN(4), moves: seed%2 == 0, nodes: map[string]string{},
+		servers: make([]*replica, 2+seed%3/2),
 	}
 	r.writeRecord("")
 	for i := range r.servers {
@@ -154,7 +155,7 @@ func (s *replica) known() (n int) {
 }
 
 // expectAgreement waits until the servers agree, and checks that they then do so for good. They do when nothing has been
-// written since both knew the same.
+// written since all knew the same.
 func (r *round) expectAgreement() {
 	r.t.Helper()
 	for was, is := "", "it is not known"; was != is; {
@@ -169,7 +170,7 @@ func (r *round) expectAgreement() {
 	}
 }
 
-// settle waits until both servers know what there is, and write nothing any more that they decided before.
+// settle waits until all servers know what there is, and write nothing any more that they decided before.
 func (r *round) settle() {
 	r.t.Helper()
 	mark := fmt.Sprint("mark-", r.marks)
@@ -186,9 +187,11 @@ func (r *round) settle() {
 func (r *round) disagreement() string {
 	all, refused := map[string]bool{}, map[string]bool{}
 	for name, node := range r.nodes {
-		first, second := quarantined(r.servers[0].Live, node), quarantined(r.servers[1].Live, node)
-		if first != second {
-			return fmt.Sprintf("%s: %q and %q", node, first, second)
+		first := quarantined(r.servers[0].Live, node)
+		for _, s := range r.servers[1:] {
+			if other := quarantined(s.Live, node); other != first {
+				return fmt.Sprintf("%s: %q and %q", node, first, other)
+			}
 		}
 		want := "LimitExceeded 1"
 		if all[node] = true; first != "" {

@@ -138,25 +138,18 @@ func (f *follower) listWatch() *cache.ListWatch {
 			f.reachable(err)
 		}
 	}
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			list, err := f.client.list(ctx, staleness.FromStore(opts))
-			note(ctx, err)
-			if err != nil {
-				f.age.Failed(err)
-				return nil, err
-			}
-			f.age.List(list, nil)
-			return list, nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return f.age.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) {
-				w, err := f.client.watch(ctx, opts)
-				note(ctx, err)
-				return w, err
-			})
-		},
-	}
+	followed := f.age.Follow(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+		list, err := f.client.list(ctx, opts)
+		if note(ctx, err); err != nil {
+			return nil, err
+		}
+		return list, nil
+	}, func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+		w, err := f.client.watch(ctx, opts)
+		note(ctx, err)
+		return w, err
+	})
+	return &cache.ListWatch{ListWithContextFunc: followed.List, WatchFuncWithContext: followed.Watch}
 }
 
 // reachable records why the resource cannot be read, or with nil that it can be.

@@ -28,7 +28,7 @@ func oddPages() map[string][]oddjson.Place {
 func compileAll(t *testing.T, into *kept) {
 	t.Helper()
 	objects := rank(into.all())
-	newScopes().compile(t.Context(), objects, time.Now())
+	newScopes(nil).compile(t.Context(), objects, time.Now())
 	newQuarantines(func() (int, bool) { return 1, true }, nil).compile(t.Context(), objects, time.Now())
 }
 

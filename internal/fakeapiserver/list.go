@@ -19,6 +19,10 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, at *place) {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
+	if r.URL.Query().Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
+		s.listExact(w, r, at)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	meta := Object{"resourceVersion": strconv.FormatUint(s.version, 10)}

@@ -82,6 +82,8 @@ type Server struct {
 	version uint64
 	// objects are by resource (GROUP/RESOURCE) and then by NAMESPACE/NAME.
 	objects map[string]map[string]Object
+	// forgotten is what the store does not have any more, although the API server has it.
+	forgotten []forgotten
 	// log is every change, and changed is closed at the next one.
 	log     []change
 	changed chan struct{}

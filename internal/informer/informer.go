@@ -54,6 +54,9 @@ type Informer struct {
 	// deleted, after the copy has the change. Calls do not overlap, and must not block.
 	Changed, Deleted []func(object any)
 
+	list      staleness.ListFunc
+	watch     staleness.WatchFunc
+	followed  *staleness.Followed // since Run was called
 	reflector *cache.Reflector
 	synced    atomic.Bool
 	reported  string // the last error that was logged; empty after a list
@@ -61,20 +64,22 @@ type Informer struct {
 
 // New returns an informer that is empty until Run is called.
 func New[L runtime.Object](source Source[L], age *staleness.Age, indexers cache.Indexers) *Informer {
-	i := &Informer{Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers), Age: age}
+	i := &Informer{
+		Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers), Age: age, watch: source.Watch,
+		list: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return source.List(ctx, opts)
+		},
+	}
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			ctx, cancel := context.WithTimeout(ctx, listLimit)
 			defer cancel()
-			list, err := source.List(ctx, staleness.FromStore(opts))
-			i.Age.List(list, err)
+			list, err := i.followed.List(ctx, opts)
 			i.report(source.Name, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return i.Age.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) {
-				return source.Watch(ctx, opts)
-			})
+			return i.followed.Watch(ctx, opts)
 		},
 	}, source.Example, store{i}, cache.ReflectorOptions{
 		Name: source.Name, TypeDescription: source.Name, Backoff: &wait.Backoff{Duration: pause, Jitter: 0.5},
@@ -85,6 +90,7 @@ func New[L runtime.Object](source Source[L], age *staleness.Age, indexers cache.
 // Run keeps the copy up to date until the context ends. It must be called only once. The reflector would
 // log each failed list; Run logs an error when it differs from the one before.
 func (i *Informer) Run(ctx context.Context) {
+	i.followed = i.Age.Follow(i.list, i.watch)
 	i.reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 

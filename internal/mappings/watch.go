@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // objects is a set of objects in an API server.
@@ -66,33 +64,19 @@ func (s *source) reported(o objects) *cache.ListWatch {
 		case err == nil:
 			s.unreachable(nil)
 		case ctx.Err() == nil:
-			s.age.Failed(err)
 			s.unreachable(fmt.Errorf("%w; %s", err, o.remedy))
 		}
 	}
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := o.list(ctx, staleness.FromStore(options))
-			if note(ctx, err); err == nil {
-				s.age.List(list, nil)
-			}
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if err := s.age.Begin(options); err != nil {
-				return nil, err // client-go lists next
-			}
-			if options.SendInitialEvents != nil {
-				options = staleness.FromStore(options)
-			}
-			watch, err := o.watch(ctx, options)
-			if err == nil || options.SendInitialEvents == nil { // otherwise client-go lists next
-				note(ctx, err)
-			}
-			if err != nil {
-				return nil, err
-			}
-			return s.age.Watch(watch, options), nil
-		},
-	}
+	followed := s.age.Follow(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		list, err := o.list(ctx, options)
+		note(ctx, err)
+		return list, err
+	}, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		watch, err := o.watch(ctx, options)
+		if err == nil || options.SendInitialEvents == nil { // otherwise client-go lists next
+			note(ctx, err)
+		}
+		return watch, err
+	})
+	return &cache.ListWatch{ListWithContextFunc: followed.List, WatchFuncWithContext: followed.Watch}
 }

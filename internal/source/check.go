@@ -18,11 +18,6 @@ const (
 	// probesPerAge is how many probes of the API server's store fit into
 	// MaxStaleness.
 	probesPerAge = 5
-	// compareInterval is the interval between two comparisons of a kind with a list.
-	compareInterval = 10 * time.Minute
-	// driftTimeout is how long after a list the watch may take to deliver the same
-	// changes.
-	driftTimeout = 30 * time.Second
 	// confirmDelay is the delay before a resource version that went backwards is read
 	// again.
 	confirmDelay = time.Second
@@ -68,7 +63,7 @@ type checker struct {
 func newChecker(lw *listWatcher) *checker {
 	c := &checker{lw: lw, live: lw.live, kind: lw.endpoint.kind, interval: lw.live.opts.MaxStaleness / probesPerAge}
 	c.scheduleProbe(time.Now())
-	c.scheduleComparison(compareInterval)
+	c.scheduleComparison(staleness.ListInterval(lw.live.opts.MaxStaleness))
 	return c
 }
 
@@ -81,7 +76,7 @@ func (c *checker) scheduleProbe(now time.Time) {
 
 // scheduleComparison schedules the next comparison.
 func (c *checker) scheduleComparison(after time.Duration) {
-	c.compareAt = time.Now().Add(wait.Jitter(after, jitter))
+	c.compareAt = time.Now().Add(after)
 	c.listRetry, c.listPausedUntil = c.backoff(), time.Time{}
 }
 
@@ -149,17 +144,15 @@ func (c *checker) runDue(ctx context.Context) {
 	if !silent && time.Now().Before(c.compareAt) || time.Now().Before(c.listPausedUntil) {
 		return
 	}
+	began := time.Now()
 	switch done, err := c.compare(ctx); {
-	case err != nil && silent:
-		c.listPausedUntil = time.Now().Add(c.listRetry.Step())
-		c.recordFailure(ctx, err)
 	case err != nil:
-		c.scheduleComparison(c.live.opts.MaxStaleness)
+		c.listPausedUntil = time.Now().Add(c.listRetry.Step())
 		c.recordFailure(ctx, err)
 	case !done:
 		c.listPausedUntil = time.Now().Add(c.interval / 2)
 	default:
-		c.scheduleComparison(compareInterval)
+		c.scheduleComparison(staleness.ListInterval(c.live.opts.MaxStaleness) - time.Since(began))
 		if silent && !c.live.lastObserved(c.kind).After(c.requested) {
 			c.lw.reopen() // the watch delivered nothing while the list was read either
 		}
@@ -244,6 +237,7 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 	}
 	defer c.lw.endComparison(m)
 	opts := metav1.ListOptions{Limit: pageSize}
+	version := ""
 	for first := true; first || opts.Continue != ""; first = false {
 		page, err := c.page(ctx, opts)
 		if err != nil {
@@ -255,7 +249,8 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 		if first && isOlder(versionOf(page), known) {
 			return false, c.confirmRollback(ctx, known)
 		}
-		c.live.recordPage(c.lw.epoch, c.kind, versionOf(page))
+		version = versionOf(page)
+		c.live.recordPage(c.lw.epoch, c.kind, version)
 		if current, err := c.lw.comparePage(m, page); err != nil || !current {
 			return false, err
 		}
@@ -263,6 +258,9 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 		if err := c.probeIfDue(ctx); err != nil {
 			return false, err
 		}
+	}
+	if err := c.lw.verify(ctx, m.sample, version); err != nil {
+		return false, err
 	}
 	if !c.lw.removeUnlisted(m) {
 		return false, nil
@@ -274,7 +272,7 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 // awaitWatch waits until the watch has delivered the differences, and drops the state
 // if it does not.
 func (c *checker) awaitWatch(ctx context.Context, m *comparison) error {
-	deadline := time.Now().Add(driftTimeout)
+	deadline := time.Now().Add(staleness.DriftTimeout(c.live.opts.MaxStaleness))
 	for {
 		unexplained, example := c.lw.unexplained(m)
 		if unexplained == 0 {

@@ -145,6 +145,13 @@ func (e *endpoint) page(ctx context.Context, opts metav1.ListOptions) (runtime.O
 	return list, err
 }
 
+// pageIn gets a page of the list of a namespace; of all if it is empty.
+func (e *endpoint) pageIn(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
+	in := *e
+	in.namespace = namespace
+	return in.page(ctx, opts)
+}
+
 // watch opens a watch.
 func (e *endpoint) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // comparison corrects the state of a kind with a list, while the watch runs. The list
@@ -21,6 +23,7 @@ type comparison struct {
 	// stream is the watch that was open when the list started. If it is nil,
 	// differences are expected.
 	stream *applyingWatch
+	sample *staleness.Sample
 }
 
 // isListing reports whether the reflector lists the kind.
@@ -40,6 +43,7 @@ func (lw *listWatcher) startComparison() *comparison {
 	}
 	lw.comparison = &comparison{
 		listed: map[objectKey]struct{}{}, changed: map[objectKey]struct{}{}, different: map[objectKey]struct{}{}, stream: lw.stream,
+		sample: lw.live.newSample(lw.endpoint.kind),
 	}
 	return lw.comparison
 }
@@ -68,6 +72,7 @@ func (lw *listWatcher) comparePage(m *comparison, page runtime.Object) (current 
 		}
 		key := keyOf(o.GetNamespace(), o.GetName())
 		m.listed[key] = struct{}{}
+		m.sample.Add(o)
 		if _, changed := m.changed[key]; changed || lw.live.state.holdsVersion(lw.endpoint.kind, o) {
 			return nil
 		}

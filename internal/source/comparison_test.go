@@ -17,35 +17,55 @@ func isComparison(r *http.Request) bool {
 	return r.URL.Path == "/api/v1/pods" && query.Get("watch") == "" && query.Get("limit") == fmt.Sprint(pageSize)
 }
 
-// A list of many objects takes longer than MaxStaleness. The watch runs meanwhile, so
-// the state stays fresh.
+// newLongList returns an API server with eleven pages of pods, and a live state. Each page of a comparison takes a
+// while, and the watch runs meanwhile.
+func newLongList(t *testing.T, delay time.Duration) (*stubServer, *Live, *reports) {
+	t.Helper()
+	s, r := newPodStub(t)
+	s.endless = true // a watch that ends may be followed by a list of the reflector
+	for i := range 10*pageSize + 1 {
+		s.set("pods", boundPod("shop", fmt.Sprintf("pod-%05d", i), "worker", "pull"))
+	}
+	live := r.follow(t, s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = func(r *http.Request) time.Duration {
+		if isComparison(r) {
+			return delay
+		}
+		return 0
+	}
+	return s, live, r
+}
+
+// A list may take almost as long as MaxStaleness.
 func TestAComparisonMayTakeLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, live, r := newLongList(t, maxAge/12)
+		for range 400 {
+			time.Sleep(3 * time.Second)
+			requireFresh(t, live, "while a list is read")
+		}
+		if lines := r.withPrefix(""); len(lines) != 0 {
+			t.Errorf("reported: %q", lines)
+		}
+	})
+}
+
+// Without a whole list, a watch and probes confirm the state for no longer than twice MaxStaleness: they do not show
+// that the store was restored.
+func TestStateIsTooOldWithoutAList(t *testing.T) {
 	for rule, delay := range map[string]time.Duration{
-		"longer than MaxStaleness":             maxAge / 9,
-		"longer than the timeout of a request": maxAge,
+		"each page takes too long": maxAge,
+		"all pages take too long":  maxAge / 6,
 	} {
 		t.Run(rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, r := newPodStub(t)
-				for i := range 11 * pageSize {
-					s.set("pods", boundPod("shop", fmt.Sprintf("pod-%05d", i), "worker", "pull"))
-				}
-				live := r.follow(t, s)
-				s.mu.Lock()
-				s.delay = func(r *http.Request) time.Duration {
-					if isComparison(r) {
-						return delay
-					}
-					return 0
-				}
-				s.mu.Unlock()
-				for range 400 {
-					time.Sleep(3 * time.Second)
-					requireFresh(t, live, "while a list is read")
-				}
-				if lines := r.withPrefix(""); len(lines) != 0 {
-					t.Errorf("reported: %q", lines)
-				}
+				_, live, _ := newLongList(t, delay)
+				time.Sleep(2*maxAge - time.Second)
+				requireFresh(t, live, "before the bound")
+				time.Sleep(2 * time.Second)
+				requireStale(t, live, "after the bound", "pods")
 			})
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
@@ -230,6 +231,8 @@ type listing struct {
 	kind  kind
 	keys  map[objectKey]struct{}
 	count int
+	// sample is read again after the list; nil for a list that is read once.
+	sample *staleness.Sample
 }
 
 // addPage applies a page.

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // listWatcher lists and watches a kind for a reflector. The reflector decides when to
@@ -82,20 +84,38 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (runti
 	if err != nil {
 		return nil, lw.handleError("list", err)
 	}
+	names, err := lw.addPage(page, opts.Continue == "", requestedAt)
+	if err != nil || names.Continue != "" {
+		return names, err
+	}
+	if err := lw.verify(ctx, lw.listing.sample, names.ResourceVersion); err != nil {
+		return nil, lw.handleError("list", err)
+	}
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if lw.closed {
+		return nil, errReflectorStopped
+	}
+	lw.finishList()
+	return names, nil
+}
+
+// addPage applies a page of a list, and returns what the reflector gets.
+func (lw *listWatcher) addPage(page runtime.Object, first bool, requestedAt time.Time) (*nameList, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	if lw.closed {
 		return nil, errReflectorStopped
 	}
 	lw.live.recordPage(lw.epoch, lw.endpoint.kind, versionOf(page))
-	if opts.Continue == "" {
+	if first {
 		lw.startList(requestedAt)
 	}
 	names := &nameList{}
 	if m, err := meta.ListAccessor(page); err == nil {
 		names.ResourceVersion, names.Continue, names.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(), m.GetRemainingItemCount()
 	}
-	err = meta.EachListItem(page, func(item runtime.Object) error {
+	err := meta.EachListItem(page, func(item runtime.Object) error {
 		o, err := lw.addListed(item)
 		names.Items = append(names.Items, o)
 		return err
@@ -104,10 +124,24 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (runti
 		lw.live.setFollowing(lw.epoch, lw.endpoint.kind, Reading)
 		return nil, lw.handleError("list", err)
 	}
-	if names.Continue == "" {
-		lw.finishList()
-	}
 	return names, nil
+}
+
+// verify returns an error unless the API server's store has what the API server lists. If the kind was in use, the state
+// is dropped: it is of another history.
+func (lw *listWatcher) verify(ctx context.Context, sample *staleness.Sample, version string) error {
+	if lw.live.opts.MaxStaleness <= 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lw.live.opts.MaxStaleness/probesPerAge)
+	defer cancel()
+	err := sample.Verify(ctx, version, lw.endpoint.pageIn)
+	if _, other := errors.AsType[*staleness.HistoryError](err); other {
+		if used := lw.live.endHistory(lw.endpoint.kind, version); used {
+			lw.live.reset(lw.epoch, fmt.Sprintf("%s: %v", lw.endpoint.resource.GroupResource(), err))
+		}
+	}
+	return err
 }
 
 // watch opens a watch for the reflector. With initial events the watch starts with
@@ -175,7 +209,10 @@ func (lw *listWatcher) handleError(verb string, err error) error {
 func (lw *listWatcher) startList(requestedAt time.Time) {
 	lw.requested, lw.comparison = requestedAt, nil
 	lw.live.listStarted(lw.epoch, lw.endpoint.kind, requestedAt)
-	lw.listing = &listing{state: lw.live.state, kind: lw.endpoint.kind, keys: map[objectKey]struct{}{}}
+	lw.listing = &listing{
+		state: lw.live.state, kind: lw.endpoint.kind, keys: map[objectKey]struct{}{},
+		sample: lw.live.newSample(lw.endpoint.kind),
+	}
 }
 
 // finishList removes objects that were not listed.
@@ -201,6 +238,7 @@ func (lw *listWatcher) addListed(o runtime.Object) (runtime.Object, error) {
 		return nil, err
 	}
 	named := &objectName{version: m.GetResourceVersion()}
+	lw.listing.sample.Add(m)
 	named.key, err = lw.listing.addObject(o)
 	err = lw.skipUnkept(err)
 	if lw.listing.count%progressStep == 0 {
@@ -227,6 +265,9 @@ func (lw *listWatcher) apply(event watch.Event) (watch.Event, error) {
 	case watch.Bookmark:
 		m, err := meta.Accessor(event.Object)
 		if err == nil && lw.listing != nil && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			if err := lw.verify(lw.epoch.ctx, lw.listing.sample, m.GetResourceVersion()); err != nil {
+				return event, err
+			}
 			lw.finishList()
 			lw.live.markReadable(lw.endpoint.kind)
 		}
@@ -249,8 +290,10 @@ func (lw *listWatcher) apply(event watch.Event) (watch.Event, error) {
 	switch {
 	case event.Type == watch.Deleted:
 		lw.live.state.remove(lw.endpoint.kind, m.GetNamespace(), m.GetName())
+		lw.live.recordDeleted(lw.endpoint.kind, m)
 		if lw.listing != nil {
 			delete(lw.listing.keys, named.key)
+			lw.listing.sample.Remove(m)
 		}
 	case lw.listing != nil:
 		_, err = lw.addListed(event.Object)
@@ -280,85 +323,6 @@ func (lw *listWatcher) recordEvent(event watch.Event) {
 		lw.stream.resourceVersion = version
 	}
 	lw.live.recordEvent(lw.epoch, lw.endpoint.kind, version)
-}
-
-// applyingWatch applies the events of a watch before the reflector gets them.
-type applyingWatch struct {
-	lw     *listWatcher
-	server watch.Interface
-	events chan watch.Event
-	done   chan struct{}
-	once   sync.Once
-
-	// requested is when the watch was requested, timeout is how long the server keeps
-	// it open, and resourceVersion is that of its last event.
-	requested       time.Time
-	timeout         time.Duration
-	resourceVersion string
-	// reopened is true if [listWatcher.reopen] ended it.
-	reopened bool
-}
-
-func (w *applyingWatch) ResultChan() <-chan watch.Event { return w.events }
-
-// Stop ends the watch. After it returns, no event of this watch is applied: it could
-// overwrite newer state.
-func (w *applyingWatch) Stop() {
-	w.once.Do(func() {
-		w.lw.mu.Lock()
-		close(w.done)
-		w.lw.mu.Unlock()
-		w.server.Stop()
-	})
-}
-
-func (w *applyingWatch) run() {
-	defer close(w.events)
-	defer w.recordEnd()
-	for event := range w.server.ResultChan() {
-		event, ok := w.applyUnlessStopped(event)
-		if !ok {
-			return
-		}
-		select {
-		case w.events <- event:
-		case <-w.done:
-			return
-		}
-	}
-}
-
-// minLifetime is the fraction of its timeout that a watch normally stays open.
-const minLifetime = 0.9
-
-// recordEnd records that the watch has ended, and whether it ended early.
-func (w *applyingWatch) recordEnd() {
-	w.lw.mu.Lock()
-	defer w.lw.mu.Unlock()
-	if w.lw.stream == w {
-		w.lw.stream = nil
-		w.lw.gap = !w.reopened && float64(w.lw.live.ages.Now().Sub(w.requested)) < minLifetime*float64(w.timeout)
-	}
-}
-
-// applyUnlessStopped returns false when the watch has been stopped.
-func (w *applyingWatch) applyUnlessStopped(event watch.Event) (watch.Event, bool) {
-	w.lw.mu.Lock()
-	defer w.lw.mu.Unlock()
-	select {
-	case <-w.done:
-		return event, false
-	default:
-	}
-	event, err := w.lw.apply(event)
-	if err != nil {
-		// From here on, events are lost until the kind has been listed again.
-		w.lw.live.recordError(w.lw.endpoint.kind, err)
-		w.lw.live.setFollowing(w.lw.epoch, w.lw.endpoint.kind, Reading)
-		status := apierrors.NewInternalError(err).Status()
-		return watch.Event{Type: watch.Error, Object: &status}, true
-	}
-	return event, true
 }
 
 // objectName is what the reflector gets instead of an object.

@@ -51,12 +51,16 @@ type stubServer struct {
 	failure func(verb, resource string) *apierrors.StatusError
 	// bookmarks is how often watches get one; 0 for never.
 	bookmarks  time.Duration
-	endless    bool   // watches do not end by themselves
-	generation int    // of the store: watches end when it changes
-	cluster    string // the UID of the namespace kube-system; empty for none
-	encoder    *client
-	requests   []string
-	accepted   map[string]bool // media types that clients asked for
+	endless    bool // watches do not end by themselves
+	generation int  // of the store: watches end when it changes
+	// missing are objects that the store does not have, although the API server lists them: its cache is of another
+	// history. With behind the store does not even have its resource version.
+	missing  map[string]bool
+	behind   bool
+	cluster  string // the UID of the namespace kube-system; empty for none
+	encoder  *client
+	requests []string
+	accepted map[string]bool // media types that clients asked for
 }
 
 type stubEvent struct {
@@ -279,6 +283,8 @@ func (s *stubServer) handle(w http.ResponseWriter, r *http.Request) {
 		s.write(w, http.StatusOK, s.groups())
 	case parts[0] == "api" && len(parts) == 2, parts[0] == "apis" && len(parts) == 3:
 		s.discovery(w, strings.Join(parts[1:], "/"))
+	case r.URL.Query().Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact):
+		s.exact(w, r, parts)
 	case parts[0] == "api" && len(parts) == 3, parts[0] == "apis" && len(parts) == 4:
 		s.resource(w, r, strings.Join(parts[1:len(parts)-1], "/"), parts[len(parts)-1])
 	case r.URL.Path == "/api/v1/namespaces/kube-system" && cluster != "":
@@ -289,6 +295,69 @@ func (s *stubServer) handle(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.fail(w, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path))
 	}
+}
+
+// exact serves one object as it was at a resource version.
+func (s *stubServer) exact(w http.ResponseWriter, r *http.Request, parts []string) {
+	gv, rest := strings.Join(parts[1:2], "/"), parts[2:]
+	if parts[0] == "apis" {
+		gv, rest = strings.Join(parts[1:3], "/"), parts[3:]
+	}
+	key, named := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	if rest[0] == "namespaces" && len(rest) == 3 {
+		key = rest[1] + "/" + key
+	}
+	resource := rest[len(rest)-1]
+	version, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, known := s.resources[gv][resource]
+	var failed *apierrors.StatusError
+	if s.failure != nil {
+		failed = s.failure("list", resource)
+	}
+	switch {
+	case !known || !named || err != nil:
+		s.t.Errorf("unexpected request: %s", r.URL)
+		fallthrough
+	case failed != nil:
+		s.fail(w, cmp.Or(failed, apierrors.NewBadRequest("for the test")))
+		return
+	case version > s.revision() || s.behind:
+		tooLarge := apierrors.NewTimeoutError("Too large resource version", 1)
+		tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+		s.fail(w, tooLarge)
+		return
+	}
+	list := map[string]any{
+		"kind": info.Kind + "List", "apiVersion": gv, "metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}, "items": []any{},
+	}
+	if o := s.at(resource, key, version); o != nil && !s.missing[key] {
+		list["items"] = []any{o}
+	}
+	if parseGV(gv).Group == policyv1alpha1.Group || !strings.Contains(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
+		s.write(w, http.StatusOK, list)
+		return
+	}
+	s.writeProtobuf(w, list, parseGV(gv).WithKind(info.Kind+"List"))
+}
+
+// at returns an object as it was at a resource version; nil if it did not exist.
+func (s *stubServer) at(resource, key string, version int) (found runtime.Object) {
+	if o := s.objects[resource][key]; o != nil {
+		if is, err := strconv.Atoi(o.(apiObject).GetResourceVersion()); err == nil && is <= version {
+			return o
+		}
+	}
+	for _, e := range s.log {
+		if e.version > version || e.resource != resource || displayName(e.object.(apiObject)) != key {
+			continue
+		}
+		if found = e.object; e.kind == "DELETED" {
+			found = nil
+		}
+	}
+	return found
 }
 
 func (s *stubServer) groups() *metav1.APIGroupList {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -64,12 +65,14 @@ type kindStatus struct {
 	// confirmed is when the server last answered from its store. Both are zero while
 	// the state of the kind may not be used.
 	observed, confirmed time.Time
-	// listed is when the last list was completed.
-	listed time.Time
+	// listed is when the last list was completed, and requested is when it was requested.
+	listed, requested time.Time
 	// dropped is true after a reset until the kind has been listed.
 	dropped bool
 	// resourceVersion is the highest one that the server sent.
 	resourceVersion string
+	// history is what is known of objects that the state does not have.
+	history staleness.History
 	// checkErr is the error of the last probe or comparison; nil after one that
 	// succeeded.
 	checkErr error
@@ -93,7 +96,7 @@ func (l *Live) describe(k kind, f *kindStatus) Watched {
 	w.kind = k
 	if !f.observed.IsZero() && f.Following != NotServed {
 		now := l.ages.Now()
-		w.Age = max(staleness.Since(now, f.observed), staleness.Since(now, f.confirmed))
+		w.Age = max(staleness.Since(now, f.observed), staleness.Since(now, l.confirmedUntil(f)))
 	}
 	w.Stale = l.tooOld(1<<k) != 0
 	if w.Err == nil {
@@ -122,7 +125,17 @@ func (l *Live) extendDeadline(k kind) {
 	if l.opts.MaxStaleness <= 0 || f.observed.IsZero() {
 		return
 	}
-	l.ages.Extend(int(k), f.observed, f.confirmed, l.opts.MaxStaleness)
+	l.ages.Extend(int(k), f.observed, l.confirmedUntil(f), l.opts.MaxStaleness)
+}
+
+// confirmedUntil is when the store last confirmed a kind: with an answer, or with a whole list, which counts for
+// MaxStaleness more. What a watch delivers may be of another history than the rest of the state, so it does not count
+// alone. The lock is held.
+func (l *Live) confirmedUntil(f *kindStatus) time.Time {
+	if l.opts.MaxStaleness <= 0 {
+		return f.confirmed
+	}
+	return earlier(f.confirmed, f.requested.Add(l.opts.MaxStaleness))
 }
 
 // statusIn returns the status of a kind; nil if the epoch has ended, so that late
@@ -188,7 +201,7 @@ func (l *Live) listStarted(e *epoch, k kind, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.statusIn(e, k); f != nil && f.observed.IsZero() && !f.dropped {
-		f.observed, f.confirmed = at, at
+		f.observed, f.confirmed, f.requested = at, at, at
 		l.extendDeadline(k)
 	}
 }
@@ -199,10 +212,33 @@ func (l *Live) listCompleted(e *epoch, k kind, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.statusIn(e, k); f != nil {
-		f.observed, f.confirmed, f.listed = later(f.observed, at), later(f.confirmed, at), l.ages.Now()
+		f.observed, f.confirmed, f.listed, f.requested = later(f.observed, at), later(f.confirmed, at), l.ages.Now(), at
 		f.dropped, f.Err, f.checkErr = false, nil, nil
 		l.extendDeadline(k)
 	}
+}
+
+// newSample returns the sample of a list of a kind.
+func (l *Live) newSample(k kind) *staleness.Sample {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return staleness.NewSample(&l.statuses[k].history)
+}
+
+// recordDeleted records that a watch deleted an object.
+func (l *Live) recordDeleted(k kind, m metav1.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.statuses[k].history.Deleted(m)
+}
+
+// endHistory records that the store does not have the history up to a resource version. It returns whether the kind has
+// been listed, so that the state is of that history.
+func (l *Live) endHistory(k kind, version string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.statuses[k].history.End(version)
+	return !l.statuses[k].listed.IsZero()
 }
 
 // storeConfirmed records that the server answered a probe of a time from its store.

@@ -7,22 +7,19 @@
 // of a source that never changes stays young while its watch works. If no bookmark
 // arrives, the source is listed before the copy is too old. Opening a watch does not
 // confirm a copy, because it does not show that the watch will deliver events.
+//
+// A watch may also deliver events of another history than the copy's, after the API server's
+// store was restored. So a copy that is followed by a watch is compared with lists, and the
+// last list may be at most twice as old as the maximum age: see [Followed].
 package staleness
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Error says that a copy is too old.
@@ -64,9 +61,12 @@ type Age struct {
 	current time.Time
 	// settled is when a copy that was too old has received the changes that it missed.
 	settled time.Time
-	// listed is true after a list, until a watch begins.
-	listed bool
-	cause  error
+	// read is when the last whole list was requested, of those that the copy agrees with; zero if it is not listed.
+	read time.Time
+	// contradicted is true from when the copy turned out to be wrong until it is listed.
+	contradicted bool
+	// cause is why the source cannot be read, and listCause why the copy could not be compared with a list.
+	cause, listCause error
 }
 
 // settling is how long a copy stays too old after its source answers again. The changes
@@ -104,15 +104,57 @@ func (a *Age) Source() string { return a.source }
 func (a *Age) MarkCurrent() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.confirm(a.deadline.Now())
+}
+
+// markListed records that the copy agrees with a whole list that was requested at a time.
+func (a *Age) markListed(at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.read, a.listCause, a.contradicted = at, nil, false
+	a.confirm(at)
+}
+
+// notListed records why the copy could not be compared with a list. Events do not change it.
+func (a *Age) notListed(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.listCause = err
+}
+
+// confirm expects the lock to be held.
+func (a *Age) confirm(at time.Time) {
 	now := a.deadline.Now()
 	if a.deadline.Passed(0, now) {
 		a.settled = now.Add(settling)
 		a.settles.Store(true) // before the deadline, which Check reads first
 	}
-	a.current, a.cause = now, nil
-	if a.max > 0 {
-		a.deadline.Extend(0, now, now, a.max)
+	if at.After(a.current) {
+		a.current = at
 	}
+	a.cause = nil
+	if a.max > 0 && !a.contradicted {
+		a.deadline.Extend(0, a.current, a.bound(), a.max)
+	}
+}
+
+// contradict records why the copy is wrong. It must not be used until it is listed again.
+func (a *Age) contradict(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.listCause = err; !a.current.IsZero() {
+		a.contradicted = true
+		a.deadline.End(0)
+	}
+}
+
+// bound is the time from which the age counts at the latest: a list confirms the copy for that long, whatever its
+// watch delivers. The lock is held.
+func (a *Age) bound() time.Time {
+	if a.read.IsZero() {
+		return a.current
+	}
+	return a.read.Add(a.max)
 }
 
 // Failed records why the source cannot be read.
@@ -130,7 +172,10 @@ func (a *Age) Value() (time.Duration, bool) {
 }
 
 // value expects the lock to be held.
-func (a *Age) value() time.Duration { return Since(a.deadline.Now(), a.current) }
+func (a *Age) value() time.Duration {
+	now := a.deadline.Now()
+	return max(Since(now, a.current), Since(now, a.bound()))
+}
 
 // Check returns an [*Error] if the copy is too old. A copy that was never made is not too
 // old: its user reports that it is missing.
@@ -144,7 +189,7 @@ func (a *Age) Check() error {
 	defer a.mu.Unlock()
 	switch now := a.deadline.Now(); {
 	case a.deadline.Passed(0, now):
-		return &Error{Source: a.source, Age: a.value(), Max: a.max, Cause: a.cause}
+		return &Error{Source: a.source, Age: max(a.value(), a.max), Max: a.max, Cause: a.why()}
 	case now.Before(a.settled):
 		return &Error{Source: a.source, Age: a.max, Max: a.max, Cause: errSettling}
 	}
@@ -152,130 +197,12 @@ func (a *Age) Check() error {
 	return nil
 }
 
+// why returns why the copy is too old, if that is known. The lock is held.
+func (a *Age) why() error {
+	if a.contradicted {
+		return a.listCause
+	}
+	return cmp.Or(a.cause, a.listCause)
+}
+
 var errSettling = errors.New("the source answers again, and the changes that were missed are being read")
-
-// List records the result of a list request. Of a paginated list, only the last page counts.
-func (a *Age) List(list runtime.Object, err error) {
-	if err != nil {
-		a.Failed(err)
-		return
-	}
-	if m, err := meta.ListAccessor(list); err == nil && m.GetContinue() == "" {
-		a.MarkCurrent()
-		a.mu.Lock()
-		a.listed = true
-		a.mu.Unlock()
-	}
-}
-
-// Watch records the events of a watch and passes them on. The options are those of the
-// watch. If the watch begins with all objects, events count from the bookmark that ends
-// these. A watch that delivers nothing for three quarters of the limit is ended, so that
-// the reflector lists again: an API server may have nothing to send, not even a bookmark,
-// and a list confirms that.
-func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface {
-	events := make(chan watch.Event)
-	through := watch.NewProxyWatcher(events)
-	go func() {
-		defer close(events)
-		defer w.Stop()
-		counts := opts.SendInitialEvents == nil || !*opts.SendInitialEvents
-		silence := time.NewTimer(a.silence())
-		defer silence.Stop()
-		life := time.NewTimer(cmp.Or(a.watchLife, math.MaxInt64))
-		defer life.Stop()
-		for {
-			select {
-			case <-silence.C:
-				return
-			case <-life.C:
-				return
-			case event, more := <-w.ResultChan():
-				if !more {
-					return
-				}
-				silence.Reset(a.silence())
-				counts = a.recordEvent(event, counts)
-				select {
-				case events <- event:
-				case <-through.StopChan():
-					return
-				}
-			case <-through.StopChan():
-				return
-			}
-		}
-	}()
-	return through
-}
-
-// silence is how long a watch may deliver nothing before it is ended.
-func (a *Age) silence() time.Duration {
-	if a.max <= 0 {
-		return math.MaxInt64
-	}
-	return a.max * 3 / 4
-}
-
-// Begin returns an error if the reflector must list before it watches. With a limit, a list
-// comes before every watch, even if the previous watch ended as planned. This has two
-// reasons. The list shows at once that the copy is current; the first bookmark comes a
-// minute later. And the API server's store may have been restored from a backup: a watch
-// from a resource version of the old history does not report the objects that are gone.
-func (a *Age) Begin(opts metav1.ListOptions) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	lists := opts.SendInitialEvents != nil && *opts.SendInitialEvents
-	if a.max > 0 && !lists && !a.listed {
-		return apierrors.NewResourceExpired(a.source + " is listed before it is watched again")
-	}
-	a.listed = false
-	return nil
-}
-
-// FromStore changes the options of a list, or of a watch that begins with all objects, so
-// that the API server answers from its store. With the resource version that a reflector
-// asks for, an API server that has lost its store answers from its cache, even if that is
-// old.
-func FromStore(opts metav1.ListOptions) metav1.ListOptions {
-	opts.ResourceVersion = ""
-	if opts.SendInitialEvents == nil {
-		opts.ResourceVersionMatch = ""
-	}
-	return opts
-}
-
-// Follow calls [Age.Begin], opens a watch with begin, and returns it through [Age.Watch].
-func (a *Age) Follow(
-	opts metav1.ListOptions, begin func(metav1.ListOptions) (watch.Interface, error),
-) (watch.Interface, error) {
-	if err := a.Begin(opts); err != nil {
-		return nil, err
-	}
-	if opts.SendInitialEvents != nil {
-		opts = FromStore(opts)
-	}
-	w, err := begin(opts)
-	if err != nil {
-		a.Failed(err)
-		return nil, err
-	}
-	return a.Watch(w, opts), nil
-}
-
-// recordEvent records one event, and returns whether the following events count.
-func (a *Age) recordEvent(event watch.Event, counts bool) bool {
-	switch event.Type {
-	case watch.Error:
-		a.Failed(apierrors.FromObject(event.Object))
-		return counts
-	case watch.Bookmark:
-		m, err := meta.Accessor(event.Object)
-		counts = counts || err == nil && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
-	case watch.Added, watch.Modified, watch.Deleted:
-	}
-	if counts {
-		a.MarkCurrent()
-	}
-	return counts
-}

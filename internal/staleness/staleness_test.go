@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -83,17 +82,25 @@ func TestWhatConfirmsACopy(t *testing.T) {
 		Code: 410, Reason: metav1.StatusReasonExpired,
 	}
 	added := watch.Event{Type: watch.Added}
-	event := func(opts metav1.ListOptions, events ...watch.Event) func(*staleness.Age) {
-		return func(age *staleness.Age) {
+	event := func(opts metav1.ListOptions, events ...watch.Event) func(*testing.T, *staleness.Age) {
+		return func(t *testing.T, age *staleness.Age) {
 			w := watch.NewFakeWithChanSize(len(events), false)
 			for _, e := range events {
 				w.Action(e.Type, e.Object)
 			}
-			through := age.Watch(w, opts)
+			through, err := follow(age, &source{watch: w}).Watch(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for range events {
 				<-through.ResultChan()
 			}
 			through.Stop()
+		}
+	}
+	list := func(list *corev1.NodeList, err error) func(*testing.T, *staleness.Age) {
+		return func(t *testing.T, age *staleness.Age) {
+			_, _ = follow(age, &source{list: list, failure: err}).List(t.Context(), metav1.ListOptions{})
 		}
 	}
 	node := &corev1.Node{}
@@ -101,14 +108,12 @@ func TestWhatConfirmsACopy(t *testing.T) {
 	initialEnd := watch.Event{Type: watch.Bookmark, Object: end}
 	for _, tc := range []struct {
 		rule    string
-		do      func(*staleness.Age)
+		do      func(*testing.T, *staleness.Age)
 		current bool
 	}{
-		{"a list confirms", func(a *staleness.Age) { a.List(&corev1.NodeList{}, nil) }, true},
-		{"a page before the last does not", func(a *staleness.Age) {
-			a.List(&corev1.NodeList{ListMeta: metav1.ListMeta{Continue: "more"}}, nil)
-		}, false},
-		{"a failed list does not", func(a *staleness.Age) { a.List(nil, errors.New("no")) }, false},
+		{"a list confirms", list(&corev1.NodeList{}, nil), true},
+		{"a page before the last does not", list(&corev1.NodeList{ListMeta: metav1.ListMeta{Continue: "more"}}, nil), false},
+		{"a failed list does not", list(nil, errors.New("no")), false},
 		{"opening a watch does not", event(metav1.ListOptions{}), false},
 		{"an addition", event(metav1.ListOptions{}, added), true},
 		{"a change", event(metav1.ListOptions{}, watch.Event{Type: watch.Modified, Object: node}), true},
@@ -121,8 +126,8 @@ func TestWhatConfirmsACopy(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				age := staleness.New("nodes", time.Minute, nil)
-				tc.do(age)
+				age := staleness.New("nodes", 0, nil) // without a limit, watches begin without a list
+				tc.do(t, age)
 				synctest.Wait()
 				if _, current := age.Value(); current != tc.current {
 					t.Errorf("the copy is confirmed: %v, want %v", current, tc.current)
@@ -130,62 +135,6 @@ func TestWhatConfirmsACopy(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A reflector lists again when it gets the error that a resource version is too old.
-func TestEachWatchBeginsWithAList(t *testing.T) {
-	yes := true
-	begin := func(age *staleness.Age, opts metav1.ListOptions, want bool) {
-		t.Helper()
-		if err := age.Begin(opts); (err == nil) != want || err != nil && !apierrors.IsResourceExpired(err) {
-			t.Errorf("the watch may begin: %v, want %v", err, want)
-		}
-	}
-	age := staleness.New("nodes", time.Minute, nil)
-	begin(age, metav1.ListOptions{}, false)
-	age.List(&corev1.NodeList{ListMeta: metav1.ListMeta{Continue: "more"}}, nil)
-	begin(age, metav1.ListOptions{}, false)
-	age.List(&corev1.NodeList{}, nil)
-	begin(age, metav1.ListOptions{}, true)
-	begin(age, metav1.ListOptions{}, false)
-	begin(age, metav1.ListOptions{SendInitialEvents: &yes}, true)
-	begin(age, metav1.ListOptions{}, false)
-	begin(staleness.New("nodes", 0, nil), metav1.ListOptions{}, true)
-}
-
-// It ends before the copy is too old, so that a list can confirm the copy.
-func TestASilentWatchEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		age := staleness.New("nodes", 2*time.Minute, nil)
-		age.List(&corev1.NodeList{}, nil)
-		w := watch.NewFake()
-		through := age.Watch(w, metav1.ListOptions{})
-		for range 5 {
-			time.Sleep(80 * time.Second)
-			w.Action(watch.Bookmark, &corev1.Node{})
-			if _, more := <-through.ResultChan(); !more {
-				t.Fatal("a watch with bookmarks ended")
-			}
-		}
-		began := time.Now()
-		if event, more := <-through.ResultChan(); more || time.Since(began) != 90*time.Second {
-			t.Errorf("got %v after %s, want the end after 90s", event, time.Since(began))
-		}
-		if err := age.Check(); err != nil {
-			t.Errorf("the copy is too old when the watch ends: %v", err)
-		}
-		if !w.IsStopped() {
-			t.Error("the watch of the API server was not stopped")
-		}
-		unlimited := staleness.New("nodes", 0, nil).Watch(watch.NewFake(), metav1.ListOptions{})
-		select {
-		case <-unlimited.ResultChan():
-			t.Error("a watch without a limit ended")
-		case <-time.After(24 * time.Hour):
-		}
-		unlimited.Stop()
-		through.Stop()
-	})
 }
 
 func TestACopyThatWasTooOldSettles(t *testing.T) {

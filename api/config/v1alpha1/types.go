@@ -35,7 +35,7 @@ type Cluster struct {
 	// FeatureGates are the API server's gates that differ from the defaults of its version.
 	FeatureGates map[string]bool `json:"featureGates"`
 	// MaxStaleness is the maximum age of the state of the cluster. An answer that depends
-	// on older state is an error.
+	// on older state is an error. What the API server's store lost in a restore is used for at most twice as long.
 	MaxStaleness metav1.Duration `json:"maxStaleness"`
 }
 

@@ -1,20 +1,26 @@
 package machines
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/containment"
 	"github.com/node-authorizer/node-authorizer/ledger"
+	"github.com/node-authorizer/node-authorizer/test/e2e/quarantines"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
@@ -27,7 +33,7 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 	inPhase(t, blue, m, v1alpha1.Certified)
 	// An expired token is replaced, which updates the entry.
 	TestTokensThatNobodyUsesEnd(t)
-	quarantine(t, policyv1alpha1.QuarantineSpec{Node: m.NodeName()}).end(t)
+	quarantineTwo(t, m.NodeName())
 
 	events, err := blue.Audit.Events(0)
 	orFatal(t, err)
@@ -89,6 +95,48 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 			t.Errorf("the service may %s", reading)
 		}
 	}
+}
+
+// quarantineTwo quarantines a node and another one until the service has recorded that they are two. The limit is a tenth
+// of the nodes, so there are twenty more meanwhile, which the replicas count when they start.
+func quarantineTwo(t *testing.T, node string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context()) // the test's own context ends before cleanups
+	nodes := blue.Client.CoreV1().Nodes()
+	const counted = "counted"
+	labels := map[string]string{counted: ""}
+	t.Cleanup(func() {
+		if err := nodes.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: counted}); err != nil {
+			t.Error(err)
+		}
+		recovered(t)
+	})
+	for i := range 20 {
+		more := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(counted, "-", i), Labels: labels}}
+		_, err := nodes.Create(ctx, more, metav1.CreateOptions{})
+		orFatal(t, err)
+	}
+	for _, replica := range blue.Replicas {
+		orFatal(t, replica.Stop())
+		orFatal(t, replica.Start(ctx))
+	}
+	first := quarantine(t, policyv1alpha1.QuarantineSpec{Node: node})
+	second, err := quarantines.Create(ctx, blue.AdminConfig(), "incident-8", policyv1alpha1.QuarantineSpec{Node: counted + "-0"})
+	orFatal(t, err)
+	t.Cleanup(func() {
+		if err := second.Delete(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "the service records two quarantined nodes", func(ctx context.Context) error {
+		record, err := blue.Client.CoreV1().ConfigMaps(containment.RecordNamespace).Get(ctx, containment.RecordName, metav1.GetOptions{})
+		if err == nil && record.Data[containment.RecordKey] != "2" {
+			err = fmt.Errorf("the record is %v", record.Data)
+		}
+		return err
+	})
+	orFatal(t, second.Delete(ctx))
+	first.end(t)
 }
 
 // right returns the right for a request in the form of a rule.

@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 )
 
-// Quarantine is a Quarantine of a cluster. A cluster has one at a time.
+// Quarantine is a Quarantine of a cluster. InForce and End expect that it is the only one.
 type Quarantine struct {
 	client dynamic.ResourceInterface
 	name   string
@@ -52,10 +52,18 @@ func (q *Quarantine) InForce(ctx context.Context, servers ...*server.Server) err
 
 // End deletes the Quarantine, and waits until none of the servers applies it. It may be called again.
 func (q *Quarantine) End(ctx context.Context, servers ...*server.Server) error {
+	if err := q.Delete(ctx); err != nil {
+		return err
+	}
+	return q.await(ctx, "has ended", 0, servers)
+}
+
+// Delete deletes the Quarantine, and does not wait. It may be called again.
+func (q *Quarantine) Delete(ctx context.Context) error {
 	if err := q.client.Delete(ctx, q.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Quarantine %s: %w", q.name, err)
 	}
-	return q.await(ctx, "has ended", 0, servers)
+	return nil
 }
 
 // await waits until each server applies so many Quarantines.

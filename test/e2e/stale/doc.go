@@ -3,6 +3,7 @@
 // they recover.
 //
 // Each fault has a server, a node and a pod of its own. All faults run at the same time,
-// on two control planes: one whose API server works, and one whose API server is stopped
-// and whose store is then restored to an earlier state.
+// on three control planes: one whose API server works, one whose API server is stopped
+// and whose store is then restored to an earlier state, and one whose store is restored while
+// a second API server keeps running.
 package stale

@@ -31,8 +31,9 @@ const root = "../../.."
 const space = "default"
 
 var (
-	// reached is the control plane whose API server works, and stopped the other.
-	reached, stopped *plane
+	// reached is the control plane whose API server works, and stopped the one whose API server does not always. second
+	// has two API servers and one store.
+	reached, stopped, second *plane
 	// program is the server.
 	program string
 )
@@ -42,6 +43,8 @@ type plane struct {
 	*localplane.Plane
 	admin kubernetes.Interface
 	dir   string
+	// other is the second API server; nil if there is none.
+	other *localplane.OtherAPIServer
 	// alone is held by a test that stops the shared API server or store.
 	alone sync.Mutex
 }
@@ -68,6 +71,13 @@ func startPlanes(ctx context.Context, dir string) error {
 		func(ctx context.Context) (err error) {
 			stopped, err = start(ctx, filepath.Join(dir, "stopped"))
 			return err
+		},
+		func(ctx context.Context) (err error) {
+			if second, err = start(ctx, filepath.Join(dir, "second")); err != nil {
+				return err
+			}
+			second.other, err = second.AddAPIServer(ctx, "kube-apiserver-2")
+			return err
 		})
 }
 
@@ -84,7 +94,10 @@ func start(ctx context.Context, dir string) (*plane, error) {
 	if p.admin, err = kubernetes.NewForConfig(p.AdminConfig()); err != nil {
 		return p, err
 	}
-	for _, file := range []string{"deploy/rbac/role.yaml", "deploy/iam/rbac/role.yaml"} {
+	for _, file := range []string{
+		"deploy/rbac/role.yaml", "deploy/iam/rbac/role.yaml", "deploy/containment/nodescopes.yaml", "deploy/containment/quarantines.yaml",
+		"deploy/containment/role.yaml",
+	} {
 		objects, err := manifests.Read(filepath.Join(root, file))
 		if err != nil {
 			return p, err
@@ -113,7 +126,7 @@ func start(ctx context.Context, dir string) (*plane, error) {
 
 func stopPlanes() error {
 	var errs []error
-	for _, p := range []*plane{reached, stopped} {
+	for _, p := range []*plane{reached, stopped, second} {
 		if p != nil {
 			errs = append(errs, p.Stop())
 		}
@@ -121,17 +134,22 @@ func stopPlanes() error {
 	return errors.Join(errs...)
 }
 
+// roles are the cluster roles of a server.
+var roles = []string{"node-authorizer", "node-authorizer:containment"}
+
 // allow gives a server's account its rights.
 func (p *plane) allow(ctx context.Context, name string) error {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: space, Name: name}}
-	_, err := p.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "node-authorizer"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return err
+	for _, role := range roles {
+		_, err := p.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name + ":" + role}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
 	}
-	_, err = p.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{
+	_, err := p.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "node-authorizer-iam"},
 	}, metav1.CreateOptions{})
@@ -140,8 +158,11 @@ func (p *plane) allow(ctx context.Context, name string) error {
 
 // forbid removes them.
 func (p *plane) forbid(ctx context.Context, name string) error {
-	return errors.Join(p.admin.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}),
-		p.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{}))
+	var errs []error
+	for _, role := range roles {
+		errs = append(errs, p.admin.RbacV1().ClusterRoleBindings().Delete(ctx, name+":"+role, metav1.DeleteOptions{}))
+	}
+	return errors.Join(append(errs, p.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{}))...)
 }
 
 // newToken creates a server's account and returns a token of it.

@@ -35,13 +35,7 @@ func TestRestoredStoreGrantsNothingOfLaterState(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	for i := 0; p.version(t) <= seen; i++ {
-		s.until(t, time.Minute, "something is written", func() error {
-			_, err := p.admin.CoreV1().ConfigMaps(space).Create(ctx,
-				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("write-", i)}}, metav1.CreateOptions{})
-			return err
-		})
-	}
+	s.pass(t, seen)
 	s.until(t, time.Until(began.Add(maxStaleness+margin)), "it is not allowed any more", func() error {
 		if s.expect(ctx, allowed) == nil {
 			return fmt.Errorf("it is still allowed")
@@ -54,6 +48,18 @@ func TestRestoredStoreGrantsNothingOfLaterState(t *testing.T) {
 	s.secret = s.name
 	s.until(t, recovery, "an existing pod is allowed", func() error { return s.expect(ctx, allowed) })
 	s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
+}
+
+// pass writes until the resource version of the control plane is higher than the given one.
+func (s *testServer) pass(t *testing.T, seen uint64) {
+	t.Helper()
+	for i := 0; s.plane.version(t) <= seen; i++ {
+		s.until(t, time.Minute, "something is written", func() error {
+			_, err := s.plane.admin.CoreV1().ConfigMaps(space).Create(t.Context(),
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("write-", i)}}, metav1.CreateOptions{})
+			return err
+		})
+	}
 }
 
 // version returns the current resource version of the cluster.

@@ -52,6 +52,10 @@ type testServer struct {
 	*server.Server
 	plane *plane
 	name  string
+	// apiServer is the address of the API server that it follows, and containment whether it follows NodeScopes and
+	// Quarantines.
+	apiServer   string
+	containment bool
 	// secret is the secret that the node reads.
 	secret string
 	proxy  *faultproxy.Proxy
@@ -61,16 +65,22 @@ type testServer struct {
 
 func newServer(t *testing.T, p *plane, name string) *testServer {
 	t.Helper()
-	s := &testServer{plane: p, name: name, secret: name}
+	s := &testServer{plane: p, name: name, secret: name, apiServer: p.Plane.Server()}
+	s.run(t)
+	return s
+}
+
+// run starts the server until the test ends.
+func (s *testServer) run(t *testing.T) {
+	t.Helper()
 	if err := s.start(t.Context()); err != nil {
-		t.Fatalf("start the server of %s: %v", name, err)
+		t.Fatalf("start the server of %s: %v", s.name, err)
 	}
 	t.Cleanup(func() {
 		if err := errors.Join(s.Stop(), s.proxy.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	return s
 }
 
 func (s *testServer) start(ctx context.Context) error {
@@ -87,14 +97,17 @@ func (s *testServer) start(ctx context.Context) error {
 	if err := s.renewToken(ctx); err != nil {
 		return err
 	}
-	if s.proxy, err = faultproxy.Listen(strings.TrimPrefix(s.plane.Plane.Server(), "https://")); err != nil {
+	if s.proxy, err = faultproxy.Listen(strings.TrimPrefix(s.apiServer, "https://")); err != nil {
 		return err
 	}
 	if err := s.WriteKubeconfig("https://"+s.proxy.Address(), &clientcmdapi.AuthInfo{TokenFile: s.File("token")}); err != nil {
 		return err
 	}
-	if err := s.WriteConfig(fmt.Sprintf(config, s.Kubeconfig(), maxStaleness, s.Address, s.File("tls.crt"), s.File("tls.key"),
-		s.MetricsAddress)); err != nil {
+	text := fmt.Sprintf(config, s.Kubeconfig(), maxStaleness, s.Address, s.File("tls.crt"), s.File("tls.key"), s.MetricsAddress)
+	if s.containment {
+		text += "containment: {nodeScopes: Enabled, quarantines: Enabled, maxQuarantinedNodes: \"3\"}\n"
+	}
+	if err := s.WriteConfig(text); err != nil {
 		return err
 	}
 	if s.client, err = s.Client(); err != nil {
