@@ -5,6 +5,7 @@ const (
 	nothingRead    = "it shows objects in which Kubernetes keeps no credential"
 	nothingStatus  = "it shows or changes what a controller reports and writes again, and labels, which nothing here rests on"
 	nothingRemoved = "it takes rights or objects away"
+	nothingMoved   = "a workload makes its pods again, and these count as moving to any node that may get them anyway"
 	nothingEvents  = "nothing acts on events"
 	nothingMetrics = "it shows numbers"
 	nothingKubelet = "the kubelet shows its state there, and runs nothing"
@@ -25,13 +26,14 @@ const (
 		"its program decides"
 	openAccounts = "new pods get the image pull secrets that the account names, and clouds map accounts by annotations: " +
 		"the node and the cloud decide"
-	openSecrets  = "programs use what the secret holds, such as certificates and passwords: who reads it decides"
-	openQuota    = "a quota that keeps pods out of a namespace does so no longer: its figures decide"
-	openVolumes  = "a volume, and what is stored on it, gets another claim or another driver: drivers, and who mounts it, decide"
-	openClaims   = "a claim without a volume gets one that it names, with what is on it: which volumes are free decides"
-	openAttached = "the node that a volume is attached to may read the secrets of the volume: the volume's driver decides"
-	openConfig   = "other programs are configured there, such as DNS and agents: they decide"
-	openLeases   = "controllers stop where somebody else holds the lease, and nodes without one are emptied: " +
+	openAudiences = "a node gets tokens for the audience, of accounts whose pods it runs: who accepts the audience decides"
+	openSecrets   = "programs use what the secret holds, such as certificates and passwords: who reads it decides"
+	openQuota     = "a quota that keeps pods out of a namespace does so no longer: its figures decide"
+	openVolumes   = "a volume, and what is stored on it, gets another claim or another driver: drivers, and who mounts it, decide"
+	openClaims    = "a claim without a volume gets one that it names, with what is on it: which volumes are free decides"
+	openAttached  = "the node that a volume is attached to may read the secrets of the volume: the volume's driver decides"
+	openConfig    = "other programs are configured there, such as DNS and agents: they decide"
+	openLeases    = "controllers stop where somebody else holds the lease, and nodes without one are emptied: " +
 		"the controllers decide"
 	openEvictions = "controllers evict pods because of it, which may come to a node that is held: the scheduler decides"
 	openNodes     = "a node object that is removed, or made anew with other labels and taints, moves pods: the scheduler decides"
@@ -69,22 +71,22 @@ var coreRights = []rightsRow{
 	{resources: "serviceaccounts", verbs: reads + " " + removes, nothing: "it shows accounts, or removes them"},
 	{resources: "serviceaccounts/token", verbs: "create", gives: []Code{TokenRequest}},
 	{resources: "serviceaccounts users groups", verbs: "impersonate", gives: []Code{Impersonate}},
-	{resources: "*", verbs: "request-serviceaccounts-token-audience", gives: []Code{TokenOfPodOnNode}},
+	{resources: "*", verbs: "request-serviceaccounts-token-audience", open: openAudiences},
 
 	{resources: "pods", verbs: "create", gives: []Code{PodCreate, VolumeControl}},
 	{resources: "pods", verbs: edits, gives: []Code{PodUpdate}},
-	{resources: "pods", verbs: removes, gives: []Code{StealPods}},
+	{resources: "pods", verbs: removes, nothing: nothingMoved},
 	{resources: "pods", verbs: reads, nothing: nothingRead},
 	{resources: "pods/exec pods/attach", verbs: "create get", gives: []Code{PodExec}},
 	{resources: "pods/ephemeralcontainers", verbs: edits, gives: []Code{PodExec}},
 	{resources: "pods/ephemeralcontainers pods/resize pods/status", verbs: "get", nothing: nothingRead},
 	{resources: "pods/resize", verbs: edits, nothing: "containers get more or less of a resource"},
-	{resources: "pods/eviction", verbs: "create", gives: []Code{StealPods}},
+	{resources: "pods/eviction", verbs: "create", nothing: nothingMoved},
 	{resources: "pods/status", verbs: edits, open: openPodMoves},
 	{resources: "pods/binding bindings", verbs: "create", open: openBinding},
 	{resources: "pods/portforward", verbs: "create get", open: openPorts},
 	{resources: "pods/proxy services/proxy", verbs: "create get delete " + edits, open: openPorts},
-	{resources: "pods/log", verbs: "get", open: openContent},
+	{resources: "pods/log", verbs: "get", gives: []Code{PodEscape}, open: openContent},
 
 	{resources: "replicationcontrollers", verbs: "create", gives: []Code{PodCreate}},
 	{resources: "replicationcontrollers", verbs: edits, gives: []Code{PodUpdate}},
@@ -138,7 +140,8 @@ var nodeRights = []rightsRow{
 	{resources: "nodes/status", verbs: "get", nothing: nothingRead},
 	{resources: "nodes/proxy", verbs: "create get", gives: []Code{NodeProxy}},
 	{resources: "nodes/proxy", verbs: "delete " + edits, nothing: "kubelets run nothing for such a request"},
-	{resources: "nodes/log", verbs: "create get", open: openHostFiles, clusterScoped: true},
+	{resources: "nodes/log", verbs: "get", gives: []Code{PodEscape}, open: openHostFiles, clusterScoped: true},
+	{resources: "nodes/log", verbs: "create", open: openHostFiles, clusterScoped: true},
 	{resources: "nodes/checkpoint", verbs: "create get", open: openMemory, clusterScoped: true},
 	{resources: "nodes/metrics nodes/stats", verbs: "create get", nothing: nothingKubelet},
 	{resources: "nodes/configz nodes/healthz nodes/pods nodes/statusz", verbs: "get", nothing: nothingKubelet},

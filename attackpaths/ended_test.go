@@ -17,7 +17,8 @@ func TestPodsThatHaveEnded(t *testing.T) {
 		pod = strings.Replace(pod, "spec:\n", "status: {phase: '"+phase+"'}\nspec:\n", 1)
 		pod = strings.Replace(pod, "image: i", "image: i, securityContext: {privileged: true}", 1)
 		c := newCluster()
-		parse(t, c, node("n1")+node("n2")+namespace("shop", restrictedLabel)+account("shop", "web")+account("shop", "db")+account("ops", "ops")+
+		parse(t, c, node("n1")+node("n2")+namespace("shop", restrictedLabel)+account("shop", "web")+account("shop", "db")+
+			account("ops", "ops")+
 			role("r", "shop", "shop/web", strings.Split(everyWay, "|")...)+role("p", "", "ops/ops", "create nodes/proxy@")+pod)
 		g := graphOf(t, c)
 		ops := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "ops", Name: "ops"}

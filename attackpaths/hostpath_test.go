@@ -49,7 +49,8 @@ func TestFoldersOfTheHost(t *testing.T) {
 		cluster := newCluster()
 		parse(t, cluster, node("n1")+namespace("shop", "")+account("shop", "web")+account("shop", "db")+host+db+c.add)
 		got := map[string]bool{}
-		for _, r := range from(t, graphOf(t, cluster), attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "web-1"}).Reached {
+		start := attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "web-1"}
+		for _, r := range from(t, graphOf(t, cluster), start).Reached {
 			got[r.Holding.String()+" "+r.Certainty.String()] = true
 			if len(c.want) == 0 && r.Kind != attackpaths.ServiceAccount {
 				t.Errorf("%s: %s is reached", c.rule, r.Holding)

@@ -211,7 +211,8 @@ func TestTheTightestRuleForTheOwnNode(t *testing.T) {
 		{
 			"nothing shows a node, and attack paths know the right",
 			[]*accountlog.Request{
-				request("a", "list", "", "secrets", "", ""), request("a", "create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""),
+				request("a", "list", "", "secrets", "", ""),
+				request("a", "create", "rbac.authorization.k8s.io", "clusterrolebindings", "", ""),
 				request("a", "create", "", "pods", "n", ""), request("a", "deletecollection", "", "pods", "n", ""),
 				request("a", "list", "", "events", "", ""),
 			},

@@ -72,7 +72,8 @@ func (e *executor) podTokenOnNode(ctx context.Context, s step) error {
 	}
 	for i := range e.pods {
 		p := &e.pods[i]
-		if (node == "" || p.Spec.NodeName == node) && p.Namespace == s.To.Namespace && p.Spec.ServiceAccountName == s.To.Name && mountsToken(p) {
+		if (node == "" || p.Spec.NodeName == node) && p.Namespace == s.To.Namespace &&
+			p.Spec.ServiceAccountName == s.To.Name && mountsToken(p) {
 			return e.requestToken(ctx, s.To, p)
 		}
 	}
