@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(localplane.KeepLogs(m.Run))
 }
 
 func command(t *testing.T, dir string, args ...string) *exec.Cmd {
