@@ -76,7 +76,8 @@ type step struct {
 func (w *world) newExecutor(ctx context.Context, start holding, groups []string) (*executor, error) {
 	e := &executor{
 		world: w, secrets: map[holding]map[string][]byte{}, controlled: map[holding]bool{}, reading: map[holding]bool{},
-		makers: map[string]maker{}, nodes: map[string]bool{}, done: map[stepKey]error{}, known: map[string]bool{}, limited: map[limitedKey][]*actor{},
+		makers: map[string]maker{}, nodes: map[string]bool{}, done: map[stepKey]error{}, known: map[string]bool{},
+		limited: map[limitedKey][]*actor{},
 	}
 	for _, o := range slices.Concat(w.list(ctx, secrets), w.list(ctx, signingRequests)) {
 		e.known[o.path] = true

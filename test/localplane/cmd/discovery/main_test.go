@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
+
+func TestMain(m *testing.M) { os.Exit(localplane.KeepLogs(m.Run)) }
 
 func list(version string, resources ...metav1.APIResource) *metav1.APIResourceList {
 	return &metav1.APIResourceList{GroupVersion: version, APIResources: resources}
