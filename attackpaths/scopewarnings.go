@@ -95,16 +95,20 @@ func listLeavingRights() []leavingRight {
 		}
 	}
 	for _, t := range techniques {
+		summary := t.Summary
+		if t.Code == StealPods {
+			summary = steals
+		}
 		for _, n := range t.needs {
 			kind := &requestKinds[n.right]
 			verbs := kind.verbs
 			if n.right == execPods || n.right == attachPods {
 				verbs = []string{"create", "get"} // get is enough before 1.35
 			}
-			all = append(all, leavingRight{t.Code, t.Summary, kind, verbs, n.namespace, n.name})
+			all = append(all, leavingRight{t.Code, summary, kind, verbs, n.namespace, n.name})
 		}
 		if t.Code == StealPods {
-			add(t.Code, steals, stealing)
+			add(t.Code, summary, stealing)
 		}
 	}
 	add(ContainmentControl, lifts, containing)

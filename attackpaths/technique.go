@@ -79,7 +79,7 @@ var techniques = []Technique{
 	{PodToken, "the processes of a pod read the service account token that is mounted into it", "T1528", nil},
 	{PodSecret, "the processes of a pod read the secrets that are mounted into it", "T1552.007", nil},
 	{
-		SecretRead, "each right to secrets but to create or update them gives their content", "T1552.007",
+		SecretRead, "every verb on secrets except create and update gives their content", "T1552.007",
 		each(readSecrets, patchSecrets, deleteSecrets, createValidatingWebhooks, changeValidatingWebhooks),
 	},
 	{ServiceAccountTokenSecret, "a secret of type service-account-token holds a token of the account", "T1528", each(createSecrets)},
