@@ -146,14 +146,17 @@ func restorePod(pod *corev1.Pod) func() {
 			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
 		}}
 	}
-	counting := map[string]bool{}
+	counting, mounted := map[string]bool{}, mountedVolumes(&pod.Spec)
 	for _, v := range pod.Spec.Volumes {
 		counting[v.Name] = v.HostPath != nil || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
-		if v.HostPath != nil {
-			kept.Volumes = append(kept.Volumes, corev1.Volume{
-				Name: v.Name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.HostPath.Path}},
-			})
+		if v.HostPath == nil {
+			continue
 		}
+		host := &corev1.HostPathVolumeSource{} // levels of Pod Security refuse one that nothing mounts, too
+		if mounted[v.Name] {
+			host.Path = v.HostPath.Path
+		}
+		kept.Volumes = append(kept.Volumes, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{HostPath: host}})
 	}
 	kept.InitContainers = containersOf(pod.Spec.InitContainers, counting)
 	kept.Containers = containersOf(pod.Spec.Containers, counting)
@@ -215,6 +218,26 @@ func containersOf(containers []corev1.Container, volumes map[string]bool) []core
 		}
 	}
 	return kept
+}
+
+// mountedVolumes are the names of the volumes that containers mount.
+func mountedVolumes(spec *corev1.PodSpec) map[string]bool {
+	mounted := map[string]bool{}
+	add := func(mounts []corev1.VolumeMount) {
+		for _, m := range mounts {
+			mounted[m.Name] = true
+		}
+	}
+	for i := range spec.InitContainers {
+		add(spec.InitContainers[i].VolumeMounts)
+	}
+	for i := range spec.Containers {
+		add(spec.Containers[i].VolumeMounts)
+	}
+	for i := range spec.EphemeralContainers {
+		add(spec.EphemeralContainers[i].VolumeMounts)
+	}
+	return mounted
 }
 
 // namesOf keeps the names of containers.

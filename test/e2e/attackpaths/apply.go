@@ -100,7 +100,7 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 		}
 	}
 	for _, o := range objects {
-		if err := w.controlled(ctx, o); err != nil {
+		if err := w.controlled(ctx, o, objects); err != nil {
 			return fmt.Errorf("apply the case: %w", err)
 		}
 	}
@@ -113,8 +113,8 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 }
 
 // controlled waits for what a controller makes of an object: the pod of a workload, the rules
-// of an aggregated role, the content of a token's secret.
-func (w *world) controlled(ctx context.Context, o object) error {
+// of an aggregated role that has parts, the content of a token's secret.
+func (w *world) controlled(ctx context.Context, o object, objects []object) error {
 	switch {
 	case slices.Contains(workloads, o.resource) && selectsApp(o):
 		return until(ctx, "a controller makes the pods of "+o.path, func(ctx context.Context) error {
@@ -127,7 +127,7 @@ func (w *world) controlled(ctx context.Context, o object) error {
 			}
 			return nil
 		})
-	case o.content["aggregationRule"] != nil:
+	case slices.ContainsFunc(objects, o.aggregates):
 		return w.filled(ctx, o.path, "rules")
 	case o.content["type"] == string(corev1.SecretTypeServiceAccountToken):
 		return w.filled(ctx, o.path, "data")
@@ -141,6 +141,24 @@ func selectsApp(o object) bool {
 	selector, _ := spec["selector"].(map[string]any)
 	labels, _ := selector["matchLabels"].(map[string]any)
 	return labels["app"] != nil
+}
+
+// aggregates reports whether a cluster role with rules is a part of the role.
+func (o object) aggregates(part object) bool {
+	rule, _ := o.content["aggregationRule"].(map[string]any)
+	selectors, _ := rule["clusterRoleSelectors"].([]any)
+	rules, _ := part.content["rules"].([]any)
+	of, _ := part.metadata()["labels"].(map[string]any)
+	return part.resource == clusterRoles && len(rules) > 0 && slices.ContainsFunc(selectors, func(selector any) bool {
+		s, _ := selector.(map[string]any)
+		wanted, _ := s["matchLabels"].(map[string]any)
+		for key, value := range wanted {
+			if of[key] != value {
+				return false
+			}
+		}
+		return len(wanted) > 0
+	})
 }
 
 // filled waits until an object has a field.
