@@ -20,6 +20,8 @@ const (
 	stopGrace = 20 * time.Second
 	// pollInterval is the time between two checks of a condition.
 	pollInterval = 50 * time.Millisecond
+	// checkTimeout bounds one check.
+	checkTimeout = 30 * time.Second
 )
 
 // unit is a process of the plane that can be stopped and started again: a
@@ -166,7 +168,7 @@ func poll(ctx context.Context, condition func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		err := condition(ctx)
+		err := check(ctx, condition)
 		var end final
 		if err == nil || errors.As(err, &end) {
 			return err
@@ -177,4 +179,11 @@ func poll(ctx context.Context, condition func(context.Context) error) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// check gives a condition some seconds: a request that a fault swallows is made again.
+func check(ctx context.Context, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return condition(ctx)
 }

@@ -12,17 +12,19 @@ const (
 	Timeout = 90 * time.Second
 	// Interval is the time between two checks.
 	Interval = 100 * time.Millisecond
+	// Try bounds one check: a request that a fault swallows is made again.
+	Try = 30 * time.Second
 )
 
-// Until waits until a condition returns nil. The error has the last error of the
-// condition.
+// Until waits until a condition returns nil, which each check has [Try] for. The error has the last
+// error of the condition.
 func Until(ctx context.Context, what string, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("it took longer than %s", Timeout))
 	defer cancel()
 	ticker := time.NewTicker(Interval)
 	defer ticker.Stop()
 	for {
-		err := condition(ctx)
+		err := check(ctx, condition)
 		if err == nil {
 			return nil
 		}
@@ -32,4 +34,10 @@ func Until(ctx context.Context, what string, condition func(context.Context) err
 		case <-ticker.C:
 		}
 	}
+}
+
+func check(ctx context.Context, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, Try)
+	defer cancel()
+	return condition(ctx)
 }
