@@ -85,7 +85,7 @@ func (f *stateFlags) addAuthorization(cmd *cobra.Command, usual string) {
 
 // addNamespace adds -n with the usage of the command.
 func (f *stateFlags) addNamespace(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", usage)
+	cmd.Flags().VarP(&namespaceValue{&f.namespace}, "namespace", "n", usage)
 	must(cmd.RegisterFlagCompletionFunc("namespace", f.namespaceNames))
 }
 
