@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // namespaceValue is a namespace of a flag that can be given once: the last of two would silently win.
@@ -60,4 +62,37 @@ func (q *question) setName(name, given string, all bool) error {
 		}
 	}
 	return nil
+}
+
+// warnAbsent warns about a namespace or object of a question that a snapshot shows not to exist.
+func (s *session) warnAbsent(a *app, q question) {
+	if !s.ofFiles || !s.State.Complete() {
+		return
+	}
+	unread := map[string]bool{}
+	for _, m := range s.State.Missing() {
+		unread[m.Resource.String()] = true
+	}
+	if q.Namespace != "" && len(unread) == 0 {
+		if _, found := s.State.ServiceAccount(q.Namespace, "default"); !found {
+			a.warn("there is no namespace %s in %s: each namespace has a service account default, and this has none", q.Namespace, s.State.Origin)
+			return
+		}
+	}
+	exists := map[string]func() bool{
+		"pods":            func() bool { _, found := s.State.Pod(q.Namespace, q.Name); return found },
+		"serviceaccounts": func() bool { _, found := s.State.ServiceAccount(q.Namespace, q.Name); return found },
+		"persistentvolumeclaims": func() bool {
+			_, found := s.State.PersistentVolumeClaim(q.Namespace, q.Name)
+			return found
+		},
+		"persistentvolumes": func() bool { _, found := s.State.PersistentVolume(q.Name); return found },
+		"nodes":             func() bool { return s.State.HasNode(q.Name) },
+	}[q.Resource]
+	made := q.Verb == "create" && q.Subresource == ""
+	if exists == nil || q.Group != "" || q.Name == "" || q.Name == "*" || made || unread[q.Resource] || exists() {
+		return
+	}
+	object := verdict.Object{Kind: q.kind, Namespace: q.Namespace, Name: q.Name}
+	a.warn("%s is not in %s: the answer is about an object of this name", object, s.State.Origin)
 }

@@ -122,7 +122,11 @@ func (s *session) question(a *app, args []string, f *questionFlags, namespace st
 	case found.Namespaced && !f.allNamespaces:
 		q.Namespace = s.namespace
 	}
-	return q, q.setName(name, namespace, f.allNamespaces)
+	if err := q.setName(name, namespace, f.allNamespaces); err != nil {
+		return q, err
+	}
+	s.warnAbsent(a, q)
+	return q, s.State.ReadErr()
 }
 
 func (s *session) urlQuestion(a *app, q question, url string, f *questionFlags) (question, error) {
