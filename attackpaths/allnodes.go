@@ -30,7 +30,9 @@ type Class struct {
 	// ControlPlane is true for nodes that run the control plane. They are not in a class with
 	// others.
 	ControlPlane bool `json:"controlPlane,omitempty"`
-	// Path leads from the first of the nodes to cluster-admin; empty if none does.
+	// Target says whether the nodes reach the target, if paths to another than cluster-admin were asked for.
+	Target *Certainty `json:"target,omitempty"`
+	// Path leads from the first of the nodes to the target, or else to cluster-admin; empty if none does.
 	Path []Step `json:"path,omitempty"`
 	// Counts count what is reached without cluster-admin, in the order of the kinds. They
 	// are left out where cluster-admin is certain: it owns everything.
@@ -43,7 +45,12 @@ type Class struct {
 // AllNodes computes what each node reaches, and puts nodes together that reach the same: those
 // that reach cluster-admin come first, then those with the most nodes.
 func (g *Graph) AllNodes() []Class {
-	groups := g.groups()
+	starts, found := searchGroups(g, g.groupReach)
+	return g.classes(starts, found)
+}
+
+// searchGroups searches from the nodes of each group, several groups at once. It returns all nodes, sorted.
+func searchGroups(g *Graph, search func(group) []nodeReach) ([]vertex, map[vertex]nodeReach) {
 	found := map[vertex]nodeReach{}
 	var starts []vertex
 	var mu sync.Mutex
@@ -52,7 +59,7 @@ func (g *Graph) AllNodes() []Class {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for group := range next {
-				reach := g.groupReach(group)
+				reach := search(group)
 				mu.Lock()
 				for i, v := range group.nodes {
 					found[v] = reach[i]
@@ -61,14 +68,14 @@ func (g *Graph) AllNodes() []Class {
 			}
 		})
 	}
-	for _, group := range groups {
+	for _, group := range g.groups() {
 		starts = append(starts, group.nodes...)
 		next <- group
 	}
 	close(next)
 	wg.Wait()
 	slices.Sort(starts)
-	return g.classes(starts, found)
+	return starts, found
 }
 
 // group is nodes that have most of their edges in common.
@@ -134,7 +141,9 @@ type signature struct{ certain, possible setHash }
 
 // nodeReach is what one node reaches.
 type nodeReach struct {
-	admin        Certainty
+	admin Certainty
+	// target is set if a search has one.
+	target       Certainty
 	controlPlane bool
 	// others is of what is reached but the node itself, and all with it.
 	others, all signature

@@ -15,10 +15,15 @@ func (g *Graph) From(start Holding) (Result, error) {
 	defer g.release(possible)
 	certain.solve(v)
 	possible.solve(v)
+	r := g.result(start, certain, possible)
+	r.Reached = g.reached(v, certain, possible)
+	return r, nil
+}
+
+// result is what solved searches say about a start, without paths.
+func (g *Graph) result(start Holding, certain, possible *solver) Result {
 	r := Result{
-		Start:        start,
-		ClusterAdmin: certainty(certain, possible, g.index[key{kind: isClusterAdmin}]),
-		Reached:      g.reached(v, certain, possible),
+		Start: start, ClusterAdmin: certainty(certain, possible, g.index[key{kind: isClusterAdmin}]), Reached: []Reached{},
 	}
 	if r.ClusterAdmin != Certain {
 		of := possible
@@ -27,7 +32,7 @@ func (g *Graph) From(start Holding) (Result, error) {
 		}
 		r.NotFollowed = g.openRightsOf(of.reached).list(g)
 	}
-	return r, nil
+	return r
 }
 
 // certainty says how a vertex is reached.

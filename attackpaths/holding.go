@@ -82,6 +82,8 @@ type Result struct {
 	Start Holding `json:"start"`
 	// ClusterAdmin says whether the whole cluster is reached.
 	ClusterAdmin Certainty `json:"clusterAdmin"`
+	// Target is the holding to which a path was asked for; omitted if none was. Reached has at most one path then.
+	Target *Target `json:"target,omitempty"`
 	// Reached is everything that is reached without cluster-admin, and cluster-admin:
 	// by kind, in the order of the constants from ClusterAdmin to Namespace, namespace and name.
 	Reached []Reached `json:"reached"`

@@ -88,7 +88,7 @@ func (s *session) randomQuestion(t *testing.T, random *rand.Rand, names []string
 		allNamespaces: random.IntN(8) == 0,
 	}
 	s.namespace = pick("shop", "payments", "kube-system", "kube-node-lease", "storage")
-	q, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, args, flags, false)
+	q, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, args, flags, "")
 	if err != nil {
 		t.Fatal(err)
 	}

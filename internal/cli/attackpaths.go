@@ -19,8 +19,9 @@ type attackPathsResult struct {
 	Missing []missing `json:"missing,omitempty"`
 	// State is the cluster state that was searched.
 	State stateInfo `json:"state"`
+	// LeftOut is how many holdings are possible, and left out because only what is certain was asked for.
+	LeftOut int `json:"leftOut,omitempty"`
 
-	target   attackpaths.Holding
 	maxPaths int
 	// nodes is how many nodes a class has of which this is one.
 	nodes int
@@ -45,8 +46,13 @@ type attackPathsResults struct {
 type attackPathsClasses struct {
 	// Classes are nodes that reach the same; each node is in one.
 	Classes []attackpaths.Class `json:"classes"`
-	// Nodes is how many nodes there are.
+	// Nodes is how many nodes there are, without the target.
 	Nodes int `json:"nodes"`
+	// Target is what --to names: the paths of the classes lead to it, or to cluster-admin, which owns it.
+	Target *attackpaths.Holding `json:"target,omitempty"`
+	// LeftOut is how many nodes possibly reach the target, which is left out because only what is certain
+	// was asked for.
+	LeftOut int `json:"leftOut,omitempty"`
 	// Missing is what could not be read, or files lack: more may be reached.
 	Missing []missing `json:"missing,omitempty"`
 	// WhatToChange is set if it was asked for.
@@ -75,7 +81,7 @@ type attackPathsFlags struct {
 	whatToChange, fix     bool
 	maxPaths              int
 	starts                []attackpaths.Holding
-	target                attackpaths.Holding
+	target                *attackpaths.Holding
 	techniques            []string
 	custom                []attackpaths.CustomTechnique
 	state                 *stateFlags
@@ -89,7 +95,8 @@ func newAttackPaths(a *app) *cobra.Command {
 other nodes, service accounts, secrets, and the whole cluster. Each has the shortest path that
 leads to it, and each step names what makes it possible.
 
-START is node/NAME, pod/NAME, serviceaccount/NAME (both with -n) or user/NAME (with --group).
+START is node/NAME, pod/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME or user/NAME (with --group).
+Without NAMESPACE, a pod or service account is in that of -n.
 A node is root on the machine: its credential, and everything in its pods.
 
 A step is Certain if Kubernetes' own authorization and admission allow it. It is Possible if
@@ -103,9 +110,10 @@ Files for some operators are in examples/techniques.
 What each right gives is in docs/rights.md. Rights that are reached and may give more than
 paths follow are counted, and listed with -o wide.
 
-Exit status: 0 the target is not reached, 1 it is, 2 could not decide. The target is
-cluster-admin unless --to names another. With --strict, rights that are not followed leave
-the answer undecided.`,
+Exit status: 0 the target is not reached, 1 it is, 2 could not decide, or START, the target or
+anything to start from does not exist. The target is cluster-admin unless --to names another.
+What owns the cluster owns the target. With --strict, rights that are not followed leave the
+answer undecided.`,
 		Example: `  # What is lost with this node?
   node-authorizer attack-paths node/web-1
 
@@ -122,7 +130,10 @@ the answer undecided.`,
   node-authorizer attack-paths --all-nodes --what-to-change --fix
 
   # How does this service account get to a secret?
-  node-authorizer attack-paths serviceaccount/ci -n build --to secret/db -n shop
+  node-authorizer attack-paths serviceaccount/build/ci --to secret/shop/db
+
+  # Which nodes lead to it?
+  node-authorizer attack-paths --all-nodes --to secret/shop/db
 
   # Who owns the cluster through Argo CD?
   node-authorizer attack-paths --all-serviceaccounts --techniques examples/techniques/argo-cd.yaml`,
@@ -144,7 +155,7 @@ the answer undecided.`,
 		"with --all-nodes, also say which bindings, rules, mounts and Pod Security labels to change, and how many nodes that helps")
 	cmd.Flags().BoolVar(&f.fix, "fix", false,
 		"print a script with the remedy of each step that is shown, or with --what-to-change the changes that help together")
-	cmd.Flags().BoolVar(&f.certainOnly, "certain-only", false, "leave out what is only possible")
+	cmd.Flags().BoolVar(&f.certainOnly, "certain-only", false, "leave out what is only possible, and say how much that is")
 	cmd.Flags().BoolVar(&f.strict, "strict", false,
 		"exit with status 2 instead of 0 if rights are reached that may give more than paths follow")
 	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
@@ -163,6 +174,9 @@ the answer undecided.`,
 		}
 		if f.fix && format != render.Table {
 			return usagef("--fix prints a script: leave out -o %s", format)
+		}
+		if f.target != nil && f.target.Kind != attackpaths.ClusterAdmin && format == render.HTML {
+			return usagef("-o html is about paths to cluster-admin: leave out --to, or use another format")
 		}
 		s, err := f.state.load(cmd)
 		if err != nil {
@@ -187,6 +201,9 @@ func (f *attackPathsFlags) parse(args []string) error {
 	if f.whatToChange && !f.allNodes {
 		return usagef("--what-to-change is about all nodes: add --all-nodes")
 	}
+	if f.whatToChange && f.to != "" && f.to != clusterAdmin {
+		return usagef("--what-to-change is about paths to cluster-admin only: for %s use --fix, the remedies of each step to it", f.to)
+	}
 	for _, arg := range args {
 		h, err := parseHolding(arg, f.state.defaultNamespace())
 		if err != nil {
@@ -202,17 +219,12 @@ func (f *attackPathsFlags) parse(args []string) error {
 	if len(f.groups) > 0 && !slices.ContainsFunc(f.starts, func(h attackpaths.Holding) bool { return h.Kind == attackpaths.User }) {
 		return usagef("--group is about a user: add user/NAME")
 	}
-	var err error
-	if f.custom, err = f.state.app.readTechniques(f.techniques); err != nil {
+	if err := f.parseTarget(); err != nil {
 		return err
 	}
-	f.target = attackpaths.Holding{Kind: attackpaths.ClusterAdmin}
-	if f.to != "" && f.to != "cluster-admin" {
-		if f.target, err = parseHolding(f.to, f.state.defaultNamespace()); err != nil {
-			return err
-		}
-	}
-	return nil
+	var err error
+	f.custom, err = f.state.app.readTechniques(f.techniques)
+	return err
 }
 
 // attackPaths answers and writes.
@@ -225,24 +237,27 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 	for _, line := range g.Notes() {
 		a.printLine("note: ", line)
 	}
+	if err := s.requireTarget(g, f.target); err != nil {
+		return err
+	}
 	if f.allNodes {
 		return a.attackPathsOfNodes(s, g, f, format)
 	}
 	starts := f.starts
 	if f.allAccounts {
-		for _, name := range s.State.Inventory.ServiceAccounts() {
-			starts = append(starts, attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: name.Namespace, Name: name.Name})
+		if starts, err = s.accountStarts(f.target); err != nil {
+			return err
 		}
 	}
 	warned := map[missing]bool{}
 	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info(), custom: f.custom, certainOnly: f.certainOnly}
 	for _, start := range starts {
-		reached, err := g.From(start)
+		reached, err := f.search(g, start)
 		if err != nil {
 			return fmt.Errorf("%w: check the name and the namespace (-n)", err)
 		}
 		result := attackPathsResult{
-			Result: reached, State: s.info(), target: f.target, maxPaths: f.maxPaths, custom: f.custom,
+			Result: reached, State: s.info(), maxPaths: f.maxPaths, custom: f.custom,
 			certainOnly: f.certainOnly, strict: f.strict,
 		}
 		if f.certainOnly {
@@ -252,9 +267,6 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		a.warnMissing(slices.DeleteFunc(slices.Clone(result.Missing), func(m missing) bool { return warned[m] }), morePaths)
 		for _, m := range result.Missing {
 			warned[m] = true
-		}
-		if f.to != "" {
-			result.keepTarget()
 		}
 		a.status = max(a.status, result.status())
 		all.Results = append(all.Results, result)
@@ -295,13 +307,16 @@ func nodesOf(r attackpaths.Result) []string {
 }
 
 func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPathsFlags, format render.Format) error {
+	classes, err := f.classes(s, g)
+	if err != nil {
+		return err
+	}
 	missing := s.missingForPaths(s.knownNodes()...)
 	a.warnMissing(missing, morePaths)
 	result := attackPathsClasses{
-		Classes: g.AllNodes(), Missing: missing, State: s.info(), custom: f.custom, certainOnly: f.certainOnly,
+		Classes: classes, Target: f.target, Missing: missing, State: s.info(), custom: f.custom, certainOnly: f.certainOnly,
 	}
 	if f.whatToChange {
-		var err error
 		options := attackpaths.AdviceOptions{Possible: !f.certainOnly}
 		if result.WhatToChange, err = attackpaths.WhatToChange(s.attackCluster(f), options); err != nil {
 			return err
@@ -310,10 +325,13 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 	for i := range result.Classes {
 		c := &result.Classes[i]
 		result.Nodes += len(c.Nodes)
-		if f.certainOnly && c.ClusterAdmin == attackpaths.Possible {
-			c.ClusterAdmin, c.Path = attackpaths.No, nil
+		if f.certainOnly && classCertainty(*c) == attackpaths.Possible {
+			result.LeftOut += len(c.Nodes)
 		}
-		if c.ClusterAdmin != attackpaths.No {
+		if f.certainOnly {
+			dropPossible(c)
+		}
+		if classCertainty(*c) != attackpaths.No {
 			a.status = statusDenied
 		}
 	}
@@ -332,36 +350,9 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 	return a.write(result, format)
 }
 
-// dropPossible leaves only what is certain.
-func (r *attackPathsResult) dropPossible() {
-	r.Reached = slices.DeleteFunc(r.Reached, func(x attackpaths.Reached) bool { return x.Certainty != attackpaths.Certain })
-	if r.ClusterAdmin == attackpaths.Possible {
-		r.ClusterAdmin = attackpaths.No
-	}
-}
-
-// keepTarget leaves only the target, or cluster-admin, which owns it.
-func (r *attackPathsResult) keepTarget() {
-	found := slices.ContainsFunc(r.Reached, func(x attackpaths.Reached) bool { return x.Holding == r.target })
-	r.Reached = slices.DeleteFunc(r.Reached, func(x attackpaths.Reached) bool {
-		return x.Holding != r.target && (found || x.Kind != attackpaths.ClusterAdmin)
-	})
-}
-
-// targetCertainty says whether the target is reached, through cluster-admin or without it.
-func (r *attackPathsResult) targetCertainty() attackpaths.Certainty {
-	c := r.ClusterAdmin
-	for _, x := range r.Reached {
-		if x.Holding == r.target {
-			c = max(c, x.Certainty)
-		}
-	}
-	return c
-}
-
 func (r *attackPathsResult) status() int {
 	switch {
-	case r.targetCertainty() != attackpaths.No:
+	case r.certainty() != attackpaths.No:
 		return statusDenied
 	case len(r.Missing) > 0, r.strict && len(r.NotFollowed) > 0:
 		return statusUndecided

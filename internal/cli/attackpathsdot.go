@@ -16,7 +16,11 @@ var holdingColours = map[string]string{
 // Drawing shows the steps to everything that is reached. Secrets and pods from which nothing
 // follows are one box for each namespace and way.
 func (r attackPathsResult) Drawing() *render.Graph {
-	g := render.NewGraph("attack paths from " + r.Start.String())
+	title := "attack paths from " + r.Start.String()
+	if r.Target != nil {
+		title += " to " + r.targetText()
+	}
+	g := render.NewGraph(title)
 	r.draw(g)
 	return g
 }
@@ -79,9 +83,13 @@ func (r attackPathsResults) Drawing() *render.Graph {
 	return g
 }
 
-// Drawing shows the path to cluster-admin of each class of nodes, which is one box.
+// Drawing shows the path to the target of each class of nodes, which is one box.
 func (r attackPathsClasses) Drawing() *render.Graph {
-	g := render.NewGraph("attack paths from all nodes")
+	title := "attack paths from all nodes"
+	if r.Target != nil {
+		title += " to " + targetText(r.Target)
+	}
+	g := render.NewGraph(title)
 	for _, c := range r.Classes {
 		class := attackpaths.Holding{Kind: attackpaths.Node, Name: c.Nodes[0]}
 		if len(c.Nodes) > 1 {

@@ -14,11 +14,11 @@ const (
 	techniquesURL = projectURL + "/blob/main/docs/techniques.md"
 )
 
-// SARIF has a result for each start that reaches cluster-admin, under the rule of the last
+// SARIF has a result for each start that reaches the target, under the rule of the last
 // technique of the path.
 func (r attackPathsResult) SARIF() any { return pathsLog(r.Missing, []attackPathsResult{r}, r.custom) }
 
-// SARIF has a result for each start that reaches cluster-admin.
+// SARIF has a result for each start that reaches the target.
 func (r attackPathsResults) SARIF() any {
 	var missing []missing
 	for _, result := range r.Results {
@@ -27,16 +27,19 @@ func (r attackPathsResults) SARIF() any {
 	return pathsLog(missing, r.Results, r.custom)
 }
 
-// SARIF has a result for each class of nodes that reaches cluster-admin.
+// SARIF has a result for each class of nodes that reaches the target.
 func (r attackPathsClasses) SARIF() any {
 	var all []attackPathsResult
 	for _, c := range r.Classes {
 		result := attackPathsResult{custom: r.custom}
+		if r.Target != nil {
+			result.Target = &attackpaths.Target{Holding: *r.Target, Certainty: classCertainty(c)}
+		}
 		result.Start = attackpaths.Holding{Kind: attackpaths.Node, Name: c.Nodes[0]}
 		result.ClusterAdmin, result.nodes, result.NotFollowed = c.ClusterAdmin, len(c.Nodes), c.NotFollowed
 		if len(c.Path) > 0 {
 			result.Reached = []attackpaths.Reached{{
-				Holding: attackpaths.Holding{Kind: attackpaths.ClusterAdmin}, Certainty: c.ClusterAdmin, Path: c.Path,
+				Holding: c.Path[len(c.Path)-1].To, Certainty: classCertainty(c), Path: c.Path,
 			}}
 		}
 		all = append(all, result)
@@ -67,7 +70,7 @@ func pathsLog(missing []missing, results []attackPathsResult, custom []attackpat
 	addNotFollowed(&run, results)
 	for _, r := range results {
 		for _, x := range r.Reached {
-			if x.Kind == attackpaths.ClusterAdmin {
+			if (r.Target != nil || x.Kind == attackpaths.ClusterAdmin) && len(x.Path) > 0 {
 				run.Results = append(run.Results, r.sarifResult(x))
 			}
 		}
@@ -91,13 +94,14 @@ func techniqueRules() []sarif.Rule {
 	return rules
 }
 
-// sarifResult says how a start reaches cluster-admin.
+// sarifResult says how a start reaches cluster-admin, or the target that is named.
 func (r attackPathsResult) sarifResult(x attackpaths.Reached) sarif.Result {
 	last := x.Path[len(x.Path)-1].Technique
 	level := map[attackpaths.Certainty]string{attackpaths.Certain: "error", attackpaths.Possible: "warning"}[x.Certainty]
-	text := fmt.Sprintf("%s %s:", r.Start, certaintyWords[x.Certainty])
+	words := certaintyText(x.Certainty, r.targetText())
+	text := fmt.Sprintf("%s %s:", r.Start, words)
 	if r.nodes > 1 {
-		reach := strings.Replace(certaintyWords[x.Certainty], "reaches", "reach", 1)
+		reach := strings.Replace(words, "reaches", "reach", 1)
 		text = fmt.Sprintf("%s and %d other nodes %s:", r.Start, r.nodes-1, reach)
 	}
 	for i, step := range x.Path {

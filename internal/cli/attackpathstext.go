@@ -8,11 +8,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// certaintyWords say how cluster-admin is reached.
-var certaintyWords = map[attackpaths.Certainty]string{
-	attackpaths.No:       "does not reach cluster-admin",
-	attackpaths.Possible: "possibly reaches cluster-admin",
-	attackpaths.Certain:  "reaches cluster-admin",
+// certaintyText says whether a target is reached.
+func certaintyText(c attackpaths.Certainty, target string) string {
+	return map[attackpaths.Certainty]string{
+		attackpaths.No: "does not reach ", attackpaths.Possible: "possibly reaches ", attackpaths.Certain: "reaches ",
+	}[c] + target
 }
 
 func styleOf(c attackpaths.Certainty) render.Style {
@@ -23,9 +23,12 @@ func styleOf(c attackpaths.Certainty) render.Style {
 
 // Text writes the total, then the paths, those to cluster-admin first.
 func (r attackPathsResult) Text(p *render.Page) {
-	p.Line("%s %s", r.Start, styleOf(r.ClusterAdmin).In(r.outcome()))
-	if totals := holdingTotals(r.Reached); totals != "" {
+	p.Line("%s %s", r.Start, styleOf(r.certainty()).In(r.outcome()))
+	if totals := holdingTotals(r.Reached); totals != "" && r.Target == nil {
 		p.Line("  %s", totals)
+	}
+	if r.LeftOut > 0 {
+		p.Line("  %s", render.Unsure.In(r.leftOutText()))
 	}
 	notFollowedText(p, 2, r.NotFollowed)
 	shown := r.Reached
@@ -44,10 +47,22 @@ func (r attackPathsResult) Text(p *render.Page) {
 }
 
 func (r attackPathsResult) outcome() string {
-	if r.ClusterAdmin == attackpaths.No && len(r.Missing) > 0 {
-		return "is not known to reach cluster-admin: not everything could be read"
+	switch c := r.certainty(); {
+	case c == attackpaths.No && len(r.Missing) > 0:
+		return "is not known to reach " + r.targetText() + ": not everything could be read"
+	case c == attackpaths.No && r.certainOnly:
+		return "does not certainly reach " + r.targetText()
+	default:
+		return certaintyText(c, r.targetText())
 	}
-	return certaintyWords[r.ClusterAdmin]
+}
+
+// leftOutText says how much --certain-only leaves out.
+func (r attackPathsResult) leftOutText() string {
+	if r.Target != nil {
+		return "possibly it is reached; --certain-only leaves this out"
+	}
+	return render.Thousands(r.LeftOut) + " more possibly reached; --certain-only leaves " + render.Plural(r.LeftOut, "it", "them") + " out"
 }
 
 // stepRows are the steps of a path, one in a row.
@@ -149,22 +164,31 @@ func (r attackPathsClasses) Text(p *render.Page) {
 	p.Line("")
 	var rows [][]string
 	for _, c := range r.Classes {
-		certainty := styleOf(c.ClusterAdmin).In(c.ClusterAdmin.String())
-		if c.ClusterAdmin == attackpaths.No && len(r.Missing) > 0 {
+		reached := classCertainty(c)
+		certainty := styleOf(reached).In(reached.String())
+		if reached == attackpaths.No && len(r.Missing) > 0 {
 			certainty = render.Unsure.In("Unknown")
 		}
 		if c.ControlPlane {
 			certainty += " (control plane)"
 		}
+		if c.Target != nil {
+			rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, c.ClusterAdmin.String(), some(c.Nodes, p.Wide())})
+			continue
+		}
 		rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, classTotals(c), some(c.Nodes, p.Wide())})
 	}
-	p.Table(0, []string{"NODES", "CLUSTER-ADMIN", "ALSO REACH", "NAMES"}, rows)
+	if r.ofOther() {
+		p.Table(0, []string{"NODES", "TARGET", "CLUSTER-ADMIN", "NAMES"}, rows)
+	} else {
+		p.Table(0, []string{"NODES", "CLUSTER-ADMIN", "ALSO REACH", "NAMES"}, rows)
+	}
 	for _, c := range r.Classes {
 		if len(c.Path) == 0 {
 			continue
 		}
 		p.Line("")
-		p.Line("%s, as from %s:", render.Strong.In(render.Count(len(c.Nodes), "node")+" → cluster-admin"), c.Nodes[0])
+		p.Line("%s, as from %s:", render.Strong.In(render.Count(len(c.Nodes), "node")+" → "+targetText(r.Target)), c.Nodes[0])
 		p.Steps(2, stepRows(c.Path))
 	}
 	r.notFollowedText(p)
@@ -181,13 +205,16 @@ func (r attackPathsClasses) totalsText(p *render.Page) {
 		if c.ControlPlane {
 			controlPlane += len(c.Nodes)
 		} else {
-			admins[c.ClusterAdmin] += len(c.Nodes)
+			admins[classCertainty(c)] += len(c.Nodes)
 		}
 	}
 	certain := admins[attackpaths.Certain]
-	line := fmt.Sprintf("%s of %s %s cluster-admin, %s possibly",
-		styleOf(attackpaths.Certain).In(render.Thousands(certain)), render.Count(r.Nodes, "node"), reach(certain),
+	line := fmt.Sprintf("%s of %s %s %s, %s possibly",
+		styleOf(attackpaths.Certain).In(render.Thousands(certain)), render.Count(r.Nodes, "node"), reach(certain), targetText(r.Target),
 		styleOf(attackpaths.Possible).In(render.Thousands(admins[attackpaths.Possible])))
+	if r.LeftOut > 0 {
+		line += render.Unsure.In(fmt.Sprintf(" (%s left out by --certain-only)", render.Thousands(r.LeftOut)))
+	}
 	if controlPlane > 0 {
 		line += fmt.Sprintf("; %s more %s the control plane", render.Thousands(controlPlane), render.Plural(controlPlane, "runs", "run"))
 	}
@@ -195,6 +222,11 @@ func (r attackPathsClasses) totalsText(p *render.Page) {
 		line += render.Unsure.In("; more may, because not everything could be read")
 	}
 	p.Line("%s", line)
+}
+
+// ofOther reports whether the target is another than cluster-admin.
+func (r attackPathsClasses) ofOther() bool {
+	return r.Target != nil && r.Target.Kind != attackpaths.ClusterAdmin
 }
 
 // reach returns the verb that agrees with a number of nodes.

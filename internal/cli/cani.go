@@ -17,8 +17,9 @@ func newCanI(a *app) *cobra.Command {
 		Short: "Check whether a node may do something, with the reason in one line",
 		Long: `Says whether a node, or with --as any user, may do something.
 
-TYPE is a resource as kubectl accepts it: pods, po, deployments.apps. Instead of
-TYPE/NAME, a URL that begins with a slash can be asked about.
+TYPE is a resource as kubectl accepts it: pods, po, deployments.apps. TYPE/NAMESPACE/NAME
+names the namespace too, instead of -n. Instead of TYPE/NAME, a URL that begins with a
+slash can be asked about.
 
 The Node authorizer is asked first, then RBAC; with --authorization-config, the
 authorizers of that file, whose webhooks are called. What a node writes is then put to
@@ -137,7 +138,7 @@ func (f *askFlags) load(cmd *cobra.Command, args []string) (*session, identity, 
 	if err != nil {
 		return nil, identity{}, question{}, err
 	}
-	q, err := s.question(f.app, args, f.question, f.state.namespace != "")
+	q, err := s.question(f.app, args, f.question, f.state.namespace)
 	if err != nil {
 		return nil, identity{}, question{}, err
 	}

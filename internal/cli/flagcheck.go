@@ -229,6 +229,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		want = "want true or false"
 	case "stringSlice":
 		want = "want values separated by commas"
+	case "string": // a flag of ours, with an error for people
+		want = invalid.Unwrap().Error()
 	default:
 		want = wantNumber(cmd, f)
 	}

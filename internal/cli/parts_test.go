@@ -74,7 +74,7 @@ func (c *partsCluster) refuse() map[string]bool {
 func (s *session) answered(t *testing.T, q partsQuestion) (result, answer string) {
 	t.Helper()
 	s.namespace = q.namespace
-	asked, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, q.args, &q.flags, false)
+	asked, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, q.args, &q.flags, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestFailureToReadIsNoAnswer(t *testing.T) {
 	} {
 		s := c.partsSession()
 		c.breakLists(resource)
-		q, err := s.question(&app{}, strings.Fields(ask), &questionFlags{}, false)
+		q, err := s.question(&app{}, strings.Fields(ask), &questionFlags{}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -141,7 +141,7 @@ func TestPartsOfSnapshotsAnswerAsTheWhole(t *testing.T) {
 func (s *session) whoCanText(t *testing.T, q partsQuestion) string {
 	t.Helper()
 	s.namespace = q.namespace
-	asked, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, q.args, &q.flags, false)
+	asked, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, q.args, &q.flags, "")
 	if err != nil {
 		t.Fatal(err)
 	}

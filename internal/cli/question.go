@@ -65,7 +65,7 @@ type question struct {
 	selector   fields.Requirements
 }
 
-// questionArgs accepts VERB TYPE, VERB TYPE/NAME, VERB TYPE NAME and VERB URL.
+// questionArgs accepts VERB TYPE, VERB TYPE/NAME, VERB TYPE/NAMESPACE/NAME, VERB TYPE NAME and VERB URL.
 func questionArgs(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -92,8 +92,8 @@ func (f *questionFlags) parseSelector() (fields.Requirements, error) {
 	return selector.Requirements(), nil
 }
 
-// question parses the arguments with the resource names of the state.
-func (s *session) question(a *app, args []string, f *questionFlags, namespaceGiven bool) (question, error) {
+// question parses the arguments with the resource names of the state. Namespace is that of -n; empty if it is not given.
+func (s *session) question(a *app, args []string, f *questionFlags, namespace string) (question, error) {
 	q := question{Verb: args[0], Subresource: f.subresource, FieldSelector: f.fieldSelector}
 	target := args[1]
 	if strings.HasPrefix(target, "/") {
@@ -110,19 +110,23 @@ func (s *session) question(a *app, args []string, f *questionFlags, namespaceGiv
 	if err != nil {
 		return q, err
 	}
-	q.Group, q.Resource, q.Name, q.kind, q.namespaced = found.Group, found.Name, name, found.Kind, found.Namespaced
+	q.Group, q.Resource, q.kind, q.namespaced = found.Group, found.Name, found.Kind, found.Namespaced
 	warnAboutNames(a, typeName, name, found, f)
 	var parseErr error
 	if q.selector, parseErr = f.parseSelector(); parseErr != nil {
 		return q, parseErr
 	}
 	switch {
-	case !found.Namespaced && namespaceGiven:
+	case !found.Namespaced && namespace != "":
 		a.warn("%s have no namespace: -n is ignored", found)
 	case found.Namespaced && !f.allNamespaces:
 		q.Namespace = s.namespace
 	}
-	return q, nil
+	if err := q.setName(name, namespace, f.allNamespaces); err != nil {
+		return q, err
+	}
+	s.warnAbsent(a, q)
+	return q, s.State.ReadErr()
 }
 
 func (s *session) urlQuestion(a *app, q question, url string, f *questionFlags) (question, error) {

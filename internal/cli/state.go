@@ -85,7 +85,7 @@ func (f *stateFlags) addAuthorization(cmd *cobra.Command, usual string) {
 
 // addNamespace adds -n with the usage of the command.
 func (f *stateFlags) addNamespace(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", usage)
+	cmd.Flags().VarP(&namespaceValue{&f.namespace}, "namespace", "n", usage)
 	must(cmd.RegisterFlagCompletionFunc("namespace", f.namespaceNames))
 }
 
@@ -98,6 +98,8 @@ type session struct {
 	names      *resources.Mapper
 	// namespace is the given namespace, or else the kubeconfig's, or else "default".
 	namespace string
+	// ofFiles is true if the state is of files, not of a cluster.
+	ofFiles bool
 }
 
 // load reads the state and writes warnings about it to stderr.
@@ -149,7 +151,9 @@ func (f *stateFlags) newSession(ctx context.Context, state *source.State, config
 	for _, line := range evaluator.Warnings() {
 		f.app.warn("%s", line)
 	}
-	return &session{Evaluator: evaluator, configured: f.authorization, names: newNames(state), namespace: f.defaultNamespace()}, nil
+	return &session{
+		Evaluator: evaluator, configured: f.authorization, names: newNames(state), namespace: f.defaultNamespace(), ofFiles: len(f.from) > 0,
+	}, nil
 }
 
 func newNames(state *source.State) *resources.Mapper {

@@ -66,14 +66,18 @@ func (s streams) printLine(kind, message string) {
 
 // didYouMean returns the end of an error about an unknown name.
 func didYouMean(name string, known []string) string {
-	switch near := resources.Near(name, known, 3); len(near) {
-	case 0:
+	near := resources.Near(name, known, 3)
+	if len(near) == 0 {
 		return ""
-	case 1:
-		return fmt.Sprintf("; did you mean %s?", near[0])
-	case 2:
-		return fmt.Sprintf("; did you mean %s or %s?", near[0], near[1])
-	default:
-		return fmt.Sprintf("; did you mean %s, %s or %s?", near[0], near[1], near[2])
 	}
+	return "; did you mean " + orList(near) + "?"
+}
+
+// orList joins names: "a, b or c".
+func orList(names []string) string {
+	last := len(names) - 1
+	if last <= 0 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
@@ -111,7 +113,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		if err != nil {
 			return err
 		}
-		q, err := s.question(a, args, flags, state.namespace != "")
+		q, err := s.question(a, args, flags, state.namespace)
 		if err != nil {
 			return err
 		}
@@ -119,7 +121,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		if err != nil {
 			return err
 		}
-		if result.NamespaceAssumed = q.namespaced && state.namespace == "" && !flags.allNamespaces; result.NamespaceAssumed {
+		if result.NamespaceAssumed = namespaceAssumed(q, args, state) && !flags.allNamespaces; result.NamespaceAssumed {
 			a.warn("%s", result.namespaceText())
 		}
 		a.warnMissing(result.Missing, moreNodes)
@@ -127,4 +129,9 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		return a.write(result, format)
 	}
 	return cmd
+}
+
+// namespaceAssumed reports whether neither -n nor TYPE/NAMESPACE/NAME names the namespace of a question.
+func namespaceAssumed(q question, args []string, state *stateFlags) bool {
+	return q.namespaced && state.namespace == "" && !strings.HasSuffix(strings.Join(args, "/"), "/"+q.Namespace+"/"+q.Name)
 }
