@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // Difference is starts that reach the same holdings of one kind in one state of a cluster and not in
@@ -14,8 +16,8 @@ type Difference struct {
 	Kind string
 	// Before and After say how the holdings are reached in the two states, through cluster-admin too.
 	Before, After Certainty
-	// Starts are of one kind. The path begins at the first; the others are sorted. A start that is also
-	// in Reached does not reach itself.
+	// Starts are of one kind: nodes, service accounts, or the objects that pods are made from. The path begins at the
+	// first, or at a pod of it; the others are sorted. A start that is also in Reached does not reach itself.
 	Starts []Holding
 	// Reached are sorted.
 	Reached []Holding
@@ -24,6 +26,8 @@ type Difference struct {
 	// Path leads from the first of the starts to the first holding that changes for it, in the state in
 	// which it is reached with more certainty.
 	Path []Step
+	// Expected says why what is reached more is no finding; empty for findings.
+	Expected string
 	// Uses are the objects that steps of the path need and that could be what the other state does not
 	// have, by their steps.
 	Uses []Use
@@ -45,10 +49,11 @@ func (c *Difference) distance() int {
 // Widened reports whether the holdings are reached with more certainty after than before.
 func (c *Difference) Widened() bool { return c.After > c.Before }
 
-// Comparison is what changes between two states of a cluster. Both lists begin with cluster-admin,
-// then nodes, secrets, service accounts, namespaces, users, groups and pods.
+// Comparison is what changes between two states of a cluster. The lists begin with new and changed workloads, and
+// with cluster-admin, then nodes, secrets, service accounts, namespaces, users, groups and pods.
 type Comparison struct {
-	Widened, Narrowed []Difference
+	// Widened are findings. Expected is reached more too, and is none: see Difference.Expected.
+	Widened, Expected, Narrowed []Difference
 	// Starts are those that were compared: the nodes and service accounts of both states.
 	Starts []Start
 }
@@ -72,6 +77,10 @@ type CompareOptions struct {
 // A holding that is reached through cluster-admin, with the same certainty, is no change of its own:
 // cluster-admin owns everything. The same is true for the credential of a node that is reached. Pods
 // count if both states have them; what other pods bring counts in any case.
+//
+// Workloads whose pods are new or changed are starts too: who breaks into one of the pods. What is new itself, and
+// is reached by who reached all of its kind in its namespace before, is expected, and so is what the control plane's
+// accounts come to reach; only cluster-admin that is certain is a finding for these.
 func Compare(before, after *Graph, o CompareOptions) Comparison {
 	c := newComparer(before, after, o)
 	groups := c.groups()
@@ -90,7 +99,9 @@ func Compare(before, after *Graph, o CompareOptions) Comparison {
 	}
 	close(next)
 	wg.Wait()
-	return c.result(slices.Concat(found...))
+	r := c.result(slices.Concat(found...))
+	r.add(c.workloads())
+	return r
 }
 
 // comparer compares two graphs. Everything that both have is numbered alike: holdings by an id.
@@ -103,6 +114,12 @@ type comparer struct {
 	// nodeOf is the node of which a holding is the credential, and credentialOf the credential of a
 	// node; -1 for others.
 	nodeOf, credentialOf []int32
+	// existed are the holdings of the first state, by id, and kin those of each kind.
+	existed []bool
+	kin     map[kin][]int32
+	// controllers are accounts of the control plane, and labels the rights to label nodes, in the first state.
+	controllers map[inventory.Name]bool
+	labels      []vertex
 }
 
 // side is one of the two graphs, and what the other does not have.
@@ -158,6 +175,7 @@ var changeOrder = map[string]int{
 // certain before what was possible.
 func compareDifferences(a, b *Difference) int {
 	return cmp.Or(
+		compareBools(!a.ofWorkload(), !b.ofWorkload()),
 		changeOrder[a.Kind]-changeOrder[b.Kind],
 		cmp.Compare(a.Starts[0].Kind, b.Starts[0].Kind),
 		-cmp.Compare(a.distance(), b.distance()),

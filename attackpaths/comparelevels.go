@@ -12,6 +12,7 @@ type levels struct{ before, after Certainty }
 type moved struct {
 	id int32
 	levels
+	expected
 }
 
 // delta is what changes alike for several starts of a group.
@@ -19,7 +20,9 @@ type delta struct {
 	starts []start
 	// admin is how they reach cluster-admin.
 	admin levels
-	moved []moved
+	// controlPlane is true for accounts that the control plane runs with.
+	controlPlane bool
+	moved        []moved
 	// except are holdings of which a start is not concerned: it reached them before as it does after,
 	// or in another way than the others.
 	except map[Holding]map[int32]bool
@@ -116,6 +119,8 @@ type groupSearch struct {
 	deltas map[string]*delta
 	order  []*delta
 	ids    []int32
+	// least is how all holdings of a kind were reached before.
+	least map[kin]Certainty
 }
 
 // compareGroup finds what changes for the starts of a group, those alike together.
@@ -125,13 +130,13 @@ func (c *comparer) compareGroup(g startGroup) []*delta {
 		before[i], after[i] = s.before, s.after
 	}
 	s := &groupSearch{
-		comparer: c, place: map[int32]int{}, deltas: map[string]*delta{},
+		comparer: c, place: map[int32]int{}, deltas: map[string]*delta{}, least: map[kin]Certainty{},
 		before: c.before.newSearch(g.before, before, len(c.holdings)), after: c.after.newSearch(g.after, after, len(c.holdings)),
 	}
 	for id := range c.holdings {
 		if l := s.levels(int32(id), (*search).baseLevel); l.before != l.after {
 			s.place[int32(id)] = len(s.base)
-			s.base = append(s.base, moved{int32(id), l})
+			s.base = append(s.base, moved{int32(id), l, s.expected(int32(id), -1, l, (*search).baseLevel)})
 		}
 	}
 	for _, from := range g.starts {
@@ -160,6 +165,7 @@ func (s *groupSearch) levels(id int32, of func(*search, int32) Certainty) levels
 // compareStart adds a start to those for which the same changes.
 func (s *groupSearch) compareStart(from start) {
 	self := s.idOf(from)
+	clear(s.least)
 	var own []moved
 	var except map[int32]bool
 	for _, id := range s.touched() {
@@ -184,7 +190,7 @@ func (s *groupSearch) compareStart(from start) {
 			except[id] = true
 		}
 		if l != (levels{}) {
-			own = append(own, moved{id, l})
+			own = append(own, moved{id, l, s.expected(id, self, l, (*search).level)})
 		}
 	}
 	admin := levels{s.before.level(s.admin), s.after.level(s.admin)}
@@ -212,14 +218,18 @@ func (s *groupSearch) touched() []int32 {
 
 // add puts a start to those with the same list.
 func (s *groupSearch) add(from start, admin levels, part byte, list, changes []moved) *delta {
-	id := []byte{part, byte(admin.before), byte(admin.after)}
+	controlPlane := s.isControlPlane(from)
+	id := []byte{part, byte(admin.before), byte(admin.after), 0}
+	if controlPlane {
+		id[3] = 1
+	}
 	for _, m := range list {
 		id = binary.AppendUvarint(id, uint64(m.id))
-		id = append(id, byte(m.before), byte(m.after))
+		id = append(id, byte(m.before), byte(m.after), byte(m.expected))
 	}
 	d := s.deltas[string(id)]
 	if d == nil {
-		d = &delta{admin: admin, moved: changes, except: map[Holding]map[int32]bool{}}
+		d = &delta{admin: admin, controlPlane: controlPlane, moved: changes, except: map[Holding]map[int32]bool{}}
 		s.deltas[string(id)] = d
 		s.order = append(s.order, d)
 	}

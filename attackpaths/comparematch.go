@@ -16,6 +16,8 @@ func newComparer(before, after *Graph, o CompareOptions) *comparer {
 	c := &comparer{before: side{Graph: before}, after: side{Graph: after, isAfter: true}, options: o}
 	c.match()
 	c.number()
+	c.findKin()
+	c.findControlPlane()
 	c.before.findChanged(&c.after)
 	c.after.findChanged(&c.before)
 	c.before.findAffected()

@@ -34,7 +34,7 @@ func (c *comparer) pathFinder(s, other *side, level Certainty) *pathFinder {
 func (f *pathFinder) release() { f.side.release(f.solver) }
 
 // find searches until all holdings are reached.
-func (f *pathFinder) find(from vertex, ids []int32) {
+func (f *pathFinder) find(ids []int32, from ...vertex) {
 	f.trails = map[vertex]usesTrail{}
 	f.found = make(map[int32]vertex, len(ids))
 	for _, id := range ids {
@@ -48,7 +48,7 @@ func (f *pathFinder) find(from vertex, ids []int32) {
 		}
 		return open == 0
 	}
-	f.solver.solve(from)
+	f.solver.solve(from...)
 }
 
 // usesTrail is what a derivation needs: with each step, and after the last one.

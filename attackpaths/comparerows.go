@@ -11,7 +11,7 @@ import (
 
 // changedRow is a change while it is put together with others.
 type changedRow struct {
-	levels
+	outcome
 	kind string
 	// first is the start of the path.
 	first  start
@@ -22,6 +22,12 @@ type changedRow struct {
 	uses string
 	path []Step
 	used []Use
+}
+
+// outcome is how holdings are reached in both states, and whether it is expected.
+type outcome struct {
+	levels
+	expected
 }
 
 // result makes changes of what the groups found.
@@ -43,20 +49,30 @@ func (c *comparer) result(deltas []*delta) Comparison {
 	wg.Wait()
 	r := Comparison{Starts: c.listStarts()}
 	for _, x := range c.merge(slices.Concat(found...)) {
-		if change := c.change(x); change.Widened() {
-			r.Widened = append(r.Widened, change)
-		} else {
-			r.Narrowed = append(r.Narrowed, change)
-		}
-	}
-	for _, list := range [...][]Difference{r.Widened, r.Narrowed} {
-		slices.SortFunc(list, func(a, b Difference) int { return compareDifferences(&a, &b) })
+		r.add([]Difference{c.change(x)})
 	}
 	return r
 }
 
+// add puts differences to their lists, in order.
+func (r *Comparison) add(all []Difference) {
+	for _, d := range all {
+		switch {
+		case !d.Widened():
+			r.Narrowed = append(r.Narrowed, d)
+		case d.Expected != "":
+			r.Expected = append(r.Expected, d)
+		default:
+			r.Widened = append(r.Widened, d)
+		}
+	}
+	for _, list := range [...][]Difference{r.Widened, r.Expected, r.Narrowed} {
+		slices.SortFunc(list, func(a, b Difference) int { return compareDifferences(&a, &b) })
+	}
+}
+
 func (c *comparer) change(x *changedRow) Difference {
-	d := Difference{Kind: x.kind, Before: x.before, After: x.after, Path: x.path, Uses: x.used}
+	d := Difference{Kind: x.kind, Before: x.before, After: x.after, Path: x.path, Uses: x.used, Expected: x.expected.String()}
 	for _, s := range x.starts {
 		d.Starts = append(d.Starts, s.holding)
 	}
@@ -97,35 +113,47 @@ func (d *delta) counts(c *comparer, m moved) (levels, bool) {
 	return l, l.before > l.after && m.before > d.admin.before
 }
 
+// expects says whether what changes is a finding.
+func (d *delta) expects(c *comparer, m moved, l levels) expected {
+	switch {
+	case l.after < l.before:
+		return isFinding
+	case d.controlPlane && (m.id != c.admin || l.after != Certain):
+		return ofControlPlane
+	}
+	return m.expected
+}
+
 // rowsOf makes rows of what changes for some starts.
 func (c *comparer) rowsOf(d *delta) []*changedRow {
 	slices.SortFunc(d.starts, compareStarts)
-	byLevels := map[levels][]int32{}
-	var order []levels
+	byOutcome := map[outcome][]int32{}
+	var order []outcome
 	for _, m := range d.moved {
 		l, ok := d.counts(c, m)
 		if !ok {
 			continue
 		}
-		if byLevels[l] == nil {
-			order = append(order, l)
+		o := outcome{l, d.expects(c, m, l)}
+		if byOutcome[o] == nil {
+			order = append(order, o)
 		}
-		byLevels[l] = append(byLevels[l], m.id)
+		byOutcome[o] = append(byOutcome[o], m.id)
 	}
 	var all []*changedRow
-	for _, l := range order {
-		all = append(all, c.split(d, l, byLevels[l])...)
+	for _, o := range order {
+		all = append(all, c.split(d, o, byOutcome[o])...)
 	}
 	return all
 }
 
 // split makes a row for each kind of holdings and each set of objects that the paths need.
-func (c *comparer) split(d *delta, l levels, ids []int32) []*changedRow {
+func (c *comparer) split(d *delta, l outcome, ids []int32) []*changedRow {
 	s, other, level := &c.after, &c.before, l.after
 	if l.before > l.after {
 		s, other, level = &c.before, &c.after, l.before
 	}
-	p := &splitter{comparer: c, delta: d, levels: l, finder: c.pathFinder(s, other, level), rows: map[rowKey]*changedRow{}}
+	p := &splitter{comparer: c, delta: d, outcome: l, finder: c.pathFinder(s, other, level), rows: map[rowKey]*changedRow{}}
 	defer p.finder.release()
 	slices.SortFunc(ids, func(a, b int32) int { return c.holdings[a].Compare(c.holdings[b]) })
 	for _, from := range d.starts {
@@ -156,7 +184,7 @@ type rowKey struct{ kind, uses string }
 type splitter struct {
 	*comparer
 	*delta
-	levels
+	outcome
 	finder *pathFinder
 	rows   map[rowKey]*changedRow
 	order  []*changedRow
@@ -165,7 +193,7 @@ type splitter struct {
 // take adds holdings that change for a start.
 func (p *splitter) take(from start, ids []int32) {
 	f := p.finder
-	f.find(f.side.vertexOf(from), ids)
+	f.find(ids, f.side.vertexOf(from))
 	for _, id := range ids {
 		k := rowKey{kind: p.holdings[id].Kind}
 		var used []Use
@@ -178,7 +206,7 @@ func (p *splitter) take(from start, ids []int32) {
 			if used == nil {
 				used = f.uses(id)
 			}
-			x = &changedRow{levels: p.levels, kind: k.kind, uses: k.uses, first: from, path: f.pathTo(id), used: used}
+			x = &changedRow{outcome: p.outcome, kind: k.kind, uses: k.uses, first: from, path: f.pathTo(id), used: used}
 			p.rows[k] = x
 			p.order = append(p.order, x)
 		}
@@ -275,7 +303,7 @@ func (c *comparer) merge(rows []*changedRow) []*changedRow {
 	var all []*changedRow
 	for _, x := range rows {
 		id := binary.AppendUvarint(nil, uint64(len(x.uses)))
-		id = append(append(id, x.uses...), byte(x.before), byte(x.after), x.starts[0].holding.Kind[0])
+		id = append(append(id, x.uses...), byte(x.before), byte(x.after), byte(x.expected), x.starts[0].holding.Kind[0])
 		for _, h := range x.ids {
 			id = binary.AppendUvarint(id, uint64(h))
 		}

@@ -68,19 +68,23 @@ func (g *Graph) newSolver() *solver {
 	}
 }
 
-// solve finds everything that is reached from a vertex. What cluster-admin owns is not
+// solve finds everything that is reached from one of some vertices. What cluster-admin owns is not
 // followed.
-func (s *solver) solve(start vertex) { s.solveUntil(start, none) }
+func (s *solver) solve(starts ...vertex) { s.search(none, starts) }
 
 // solveUntil is solve that ends when a vertex is reached.
-func (s *solver) solveUntil(start, end vertex) {
+func (s *solver) solveUntil(start, end vertex) { s.search(end, []vertex{start}) }
+
+func (s *solver) search(end vertex, starts []vertex) {
 	s.round++
 	s.reached = s.reached[:0]
 	clear(s.trails)
 	for i := range s.queue {
 		s.queue[i] = s.queue[i][:0]
 	}
-	s.push(0, start, via{from: none, join: -1})
+	for _, start := range starts {
+		s.push(0, start, via{from: none, join: -1})
+	}
 	for cost := 0; cost < len(s.queue); cost++ {
 		for i := 0; i < len(s.queue[cost]); i++ {
 			q := s.queue[cost][i]

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,6 +17,8 @@ import (
 type diffFlags struct {
 	to         []string
 	techniques []string
+	failOn     string
+	known      knownFlags
 	state      *stateFlags
 }
 
@@ -35,9 +38,19 @@ Pods that no scheduler has bound count for each node that their selectors, affin
 requests allow: what such a node reaches through them is Possible. Starts that change alike are one
 row, with the path that is new and the place in the manifest of what makes it possible.
 
-Exit status: 0 nothing widens, 1 something does, 2 could not decide. What is only possible before
-and certain after widens too. If something could not be read, or is in neither the state nor the
-manifests, what does not widen is not decided.`,
+New and changed workloads come first: what somebody reaches who breaks into one of their pods, such as
+the node, secrets, and what the service account may do. No findings are: a new secret, service account,
+namespace or node that is reached by who reached all of its kind before, what accounts of the control
+plane or with rights to label nodes come to reach, but for certain cluster-admin, and the account and new
+secrets that a workload itself names. -o wide lists them.
+
+--baseline names a file with findings that do not count, as that of doctor: those that --write-baseline
+wrote, and suppressions with reasons. Code is the technique of the last step, object the start, and subject
+what is reached, as the output names them.
+
+Exit status: 0 nothing that --fail-on names widens, 1 something does, 2 could not decide. What is only
+possible before and certain after widens too. If something could not be read, or is in neither the state
+nor the manifests, what does not widen is not decided.`,
 		Example: `  # What would this chart open?
   helm template shop ./chart | node-authorizer diff --from cluster.snapshot --with - -n shop
 
@@ -53,7 +66,7 @@ manifests, what does not widen is not decided.`,
 	}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	f := &diffFlags{state: addState(a, cmd)}
-	f.state.inventory = true
+	f.state.inventory, f.state.templates = true, true
 	f.state.addBehaviour(cmd)
 	f.state.addChanges(cmd)
 	f.state.addNamespace(cmd, "namespace of objects that name none, and of --without (default: the kubeconfig's, else \"default\")")
@@ -62,6 +75,10 @@ manifests, what does not widen is not decided.`,
 	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
 	must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
+	cmd.Flags().StringVar(&f.failOn, "fail-on", failOnPossible,
+		"exit with 1 if a finding is: possible (any), certain, about cluster-admin, or about a node or cluster-admin (node)")
+	must(cmd.RegisterFlagCompletionFunc("fail-on", complete(diffFailOns)))
+	f.known.add(cmd)
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.Markdown,
 		render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -77,7 +94,7 @@ manifests, what does not widen is not decided.`,
 			return err
 		}
 		a.status = result.status()
-		return a.write(result, format)
+		return errors.Join(a.write(result, format), f.known.refused(result.report))
 	}
 	return cmd
 }
@@ -85,6 +102,10 @@ manifests, what does not widen is not decided.`,
 // check validates the flags before anything is read.
 func (f *diffFlags) check() error {
 	switch {
+	case !slices.Contains(diffFailOns(), f.failOn):
+		return usagef("--fail-on %q: want possible, certain, cluster-admin or node%s", f.failOn, didYouMean(f.failOn, diffFailOns()))
+	case f.known.allowUndetermined && f.known.write == "":
+		return usagef("--allow-undetermined has no effect without --write-baseline: remove it")
 	case len(f.to) == 0 && !f.state.changes.given():
 		return usagef("nothing to compare with: add --with, --without or --to")
 	case len(f.to) > 0 && f.state.changes.given():
@@ -109,6 +130,9 @@ type sides struct {
 // run compares.
 func (f *diffFlags) run(cmd *cobra.Command) (*diffResult, error) {
 	custom, err := f.state.app.readTechniques(f.techniques)
+	if err == nil {
+		err = f.known.read()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +144,12 @@ func (f *diffFlags) run(cmd *cobra.Command) (*diffResult, error) {
 	s.custom = custom
 	f.state.app.warnMissing(s.missing, morePaths)
 	compared := attackpaths.Compare(s.graphs[0], s.graphs[1], attackpaths.CompareOptions{Changed: s.differs})
-	return newDiffResult(s, compared), nil
+	r := newDiffResult(s, compared)
+	if err := r.withoutKnown(f.state.app, &f.known); err != nil {
+		return nil, err
+	}
+	r.settle(compared.Starts, f.failOn)
+	return r, nil
 }
 
 // load reads the first state, makes its graph, and then the second one's. A change is applied to the

@@ -17,10 +17,24 @@ func newDiffResult(s *sides, compared attackpaths.Comparison) *diffResult {
 	for i := range compared.Widened {
 		r.Widened = append(r.Widened, s.row(&compared.Widened[i], "widened"))
 	}
+	for i := range compared.Expected {
+		r.Expected = append(r.Expected, s.row(&compared.Expected[i], "widened"))
+	}
 	for i := range compared.Narrowed {
 		r.Narrowed = append(r.Narrowed, s.row(&compared.Narrowed[i], "narrowed"))
 	}
-	r.Totals = newDiffTotals(compared)
+	return r
+}
+
+// settle counts the findings, and those that fail.
+func (r *diffResult) settle(starts []attackpaths.Start, failOn string) {
+	r.FailOn = failOn
+	for i := range r.Widened {
+		if r.Widened[i].fails(failOn) {
+			r.Failing++
+		}
+	}
+	r.Totals = newDiffTotals(starts, r.Widened, r.Narrowed)
 	switch {
 	case len(r.Widened) > 0:
 		r.Verdict = diffWidened
@@ -29,17 +43,47 @@ func newDiffResult(s *sides, compared attackpaths.Comparison) *diffResult {
 	default:
 		r.Verdict = diffNotWidened
 	}
-	return r
 }
 
 func (r *diffResult) status() int {
-	return map[string]int{diffWidened: statusDenied, diffUndecided: statusUndecided, diffNotWidened: statusAllowed}[r.Verdict]
+	switch {
+	case r.Failing > 0:
+		return statusDenied
+	case len(r.Missing) > 0:
+		return statusUndecided
+	}
+	return statusAllowed
+}
+
+// The values of --fail-on.
+const (
+	failOnPossible     = "possible"
+	failOnCertain      = "certain"
+	failOnClusterAdmin = "cluster-admin"
+	failOnNode         = "node"
+)
+
+func diffFailOns() []string {
+	return []string{failOnPossible, failOnCertain, failOnClusterAdmin, failOnNode}
+}
+
+// fails reports whether a finding fails.
+func (r *diffRow) fails(on string) bool {
+	switch on {
+	case failOnCertain:
+		return r.After == attackpaths.Certain
+	case failOnClusterAdmin:
+		return r.Kind == attackpaths.ClusterAdmin
+	case failOnNode:
+		return r.Kind == attackpaths.ClusterAdmin || r.Kind == attackpaths.Node
+	}
+	return true
 }
 
 func (s *sides) row(d *attackpaths.Difference, direction string) diffRow {
 	row := diffRow{
 		Kind: d.Kind, Before: d.Before, After: d.After, StartKind: d.Starts[0].Kind, StartCount: len(d.Starts), Starts: d.Starts,
-		ReachedCount: len(d.Reached), Reached: d.Reached, Path: d.Path, Places: s.changes.places(d),
+		ReachedCount: len(d.Reached), Reached: d.Reached, Path: d.Path, Reason: d.Expected, Places: s.changes.places(d),
 	}
 	for _, held := range d.Except {
 		row.Unchanged += len(held)
@@ -57,40 +101,52 @@ func (s *sides) row(d *attackpaths.Difference, direction string) diffRow {
 }
 
 // newDiffTotals counts starts.
-func newDiffTotals(c attackpaths.Comparison) diffTotals {
+func newDiffTotals(starts []attackpaths.Start, widened, narrowed []diffRow) diffTotals {
 	var t diffTotals
-	of := func(kind string) *diffTotal {
-		if kind == attackpaths.Node {
-			return &t.Nodes
+	for _, s := range starts {
+		of := &t.ServiceAccounts
+		if s.Kind == attackpaths.Node {
+			of = &t.Nodes
 		}
-		return &t.ServiceAccounts
-	}
-	for _, s := range c.Starts {
 		if s.InBefore {
-			of(s.Kind).Before++
+			of.Before++
 		}
 		if s.InAfter {
-			of(s.Kind).After++
+			of.After++
 		}
 	}
-	count := func(rows []attackpaths.Difference, total, admins func(*diffTotal) *int) {
-		starts, gain := map[attackpaths.Holding]bool{}, map[attackpaths.Holding]bool{}
-		for i := range rows {
-			for _, s := range rows[i].Starts {
-				starts[s] = true
-				if rows[i].Kind == attackpaths.ClusterAdmin {
-					gain[s] = true
-				}
-			}
-		}
-		for s := range starts {
-			*total(of(s.Kind))++
-		}
-		for s := range gain {
-			*admins(of(s.Kind))++
-		}
-	}
-	count(c.Widened, func(d *diffTotal) *int { return &d.Widened }, func(d *diffTotal) *int { return &d.GainClusterAdmin })
-	count(c.Narrowed, func(d *diffTotal) *int { return &d.Narrowed }, func(d *diffTotal) *int { return &d.LoseClusterAdmin })
+	t.Nodes.Widened, t.Nodes.GainClusterAdmin = countStarts(widened, isKind(attackpaths.Node))
+	t.Nodes.Narrowed, t.Nodes.LoseClusterAdmin = countStarts(narrowed, isKind(attackpaths.Node))
+	t.ServiceAccounts.Widened, t.ServiceAccounts.GainClusterAdmin = countStarts(widened, isKind(attackpaths.ServiceAccount))
+	t.ServiceAccounts.Narrowed, t.ServiceAccounts.LoseClusterAdmin = countStarts(narrowed, isKind(attackpaths.ServiceAccount))
+	t.Workloads.Widened, t.Workloads.GainClusterAdmin = countStarts(widened, (*diffRow).ofWorkload)
 	return t
+}
+
+func isKind(kind string) func(*diffRow) bool {
+	return func(r *diffRow) bool { return r.StartKind == kind }
+}
+
+// ofWorkload reports whether a row is about what the pods of a workload reach.
+func (r *diffRow) ofWorkload() bool {
+	return r.StartKind != attackpaths.Node && r.StartKind != attackpaths.ServiceAccount
+}
+
+// countStarts counts the starts of some rows, and of these the ones with rows about cluster-admin.
+func countStarts(rows []diffRow, counts func(*diffRow) bool) (all, admins int) {
+	starts := map[attackpaths.Holding]bool{}
+	for i := range rows {
+		if !counts(&rows[i]) {
+			continue
+		}
+		for _, s := range rows[i].Starts {
+			starts[s] = starts[s] || rows[i].Kind == attackpaths.ClusterAdmin
+		}
+	}
+	for _, admin := range starts {
+		if admin {
+			admins++
+		}
+	}
+	return len(starts), admins
 }

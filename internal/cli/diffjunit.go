@@ -14,17 +14,20 @@ var junitKinds = []string{
 	attackpaths.User, attackpaths.Group, attackpaths.Pod,
 }
 
+// workloadStart stands for all kinds of workloads.
+const workloadStart = "Workload"
+
 // JUnit has a test case for each row that widens, which fails, and one for each kind of holdings for
 // which nothing does. What could not be read is an error of a case of its own.
 func (r *diffResult) JUnit() any {
 	s := junit.Suite{Name: "node-authorizer diff"}
-	for _, start := range [...]string{attackpaths.Node, attackpaths.ServiceAccount} {
+	for _, start := range [...]string{workloadStart, attackpaths.Node, attackpaths.ServiceAccount} {
 		for _, kind := range junitKinds {
 			r.junitCases(&s, start, kind)
 		}
 	}
 	complete := junit.Case{Class: "node-authorizer.diff", Name: "everything that paths depend on could be read"}
-	if r.Verdict == diffUndecided {
+	if r.status() == statusUndecided {
 		complete.Error = &junit.Problem{Message: "more may widen than is seen", Type: diffUndecided}
 		for _, m := range r.Missing {
 			complete.Error.Text += render.Printable(m.line()) + "\n"
@@ -42,12 +45,12 @@ func (r *diffResult) junitCases(s *junit.Suite, start, kind string) {
 	found := false
 	for i := range r.Widened {
 		row := &r.Widened[i]
-		if row.StartKind != start || row.Kind != kind {
+		if (row.StartKind != start && !(start == workloadStart && row.ofWorkload())) || row.Kind != kind {
 			continue
 		}
 		found = true
 		c := junit.Case{
-			Class: class, Name: render.Printable(fmt.Sprintf("%s → %s", holdingList(row.Starts, start, false), row.reachedText(false))),
+			Class: class, Name: render.Printable(fmt.Sprintf("%s → %s", holdingList(row.Starts, row.StartKind, false), row.reachedText(false))),
 			Failure: &junit.Problem{
 				Message: fmt.Sprintf("%s → %s", row.Before, row.After), Type: diffWidened, Text: render.Printable(row.sentence()),
 			},
@@ -57,9 +60,19 @@ func (r *diffResult) junitCases(s *junit.Suite, start, kind string) {
 				c.File, c.Line = render.Printable(p.File), p.Line
 			}
 		}
+		if !row.fails(r.FailOn) {
+			c.Failure, c.Out = nil, c.Failure.Text
+		}
 		s.Add(c)
 	}
 	if !found {
-		s.Add(junit.Case{Class: class, Name: fmt.Sprintf("no %s comes to reach more: %s", nounOf(start), what)})
+		s.Add(junit.Case{Class: class, Name: fmt.Sprintf("no %s comes to reach more: %s", startNoun(start), what)})
 	}
+}
+
+func startNoun(start string) string {
+	if start == workloadStart {
+		return "workload"
+	}
+	return nounOf(start)
 }

@@ -26,7 +26,10 @@ func (r *diffResult) Markdown() string {
 	}
 	tail := r.markdownTail()
 	room := maxMarkdown - utf8.RuneCountInString(tail) - 512
-	left := b.rows("Widens", r.Widened, room)
+	workloads, rest := splitWorkloads(r.Widened)
+	named, _ := splitWorkloads(r.Expected)
+	left := b.rows("New and changed workloads", append(workloads, named...), room)
+	left += b.rows("Widens", rest, room)
 	left += b.rows("Narrows", r.Narrowed, room)
 	if left > 0 {
 		b.line("")
@@ -111,6 +114,10 @@ func (b *markdown) row(r *diffRow) {
 	b.line("<details><summary>%s → <b>%s</b>: %s → %s</summary>", code(holdingList(r.Starts, r.StartKind, false)),
 		code(r.reachedText(false)), r.Before, r.After)
 	b.line("")
+	if r.Reason != "" {
+		b.line("No finding: %s", escaped(r.Reason))
+		b.line("")
+	}
 	const mostSteps = 30
 	for i, step := range r.Path[:min(mostSteps, len(r.Path))] {
 		b.line("%d. %s", i+1, markdownStep(step, r.placeText(i+1)))

@@ -1,6 +1,9 @@
 package cli
 
-import "github.com/node-authorizer/node-authorizer/attackpaths"
+import (
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/doctor"
+)
 
 // The structs of this file are the JSON and YAML of diff. The report for browsers is made from the
 // same document, so fields are only added.
@@ -8,7 +11,7 @@ import "github.com/node-authorizer/node-authorizer/attackpaths"
 // diffResult is what nodes and service accounts reach in one state of a cluster and not in the
 // other.
 type diffResult struct {
-	// Verdict is "Widened", "NotWidened" or "Undecided", with the exit status 1, 0 or 2.
+	// Verdict is "Widened" if there are findings, and else "NotWidened" or, if something is missing, "Undecided".
 	Verdict string `json:"verdict"`
 	// Before and After are the two states.
 	Before stateInfo `json:"before"`
@@ -16,11 +19,21 @@ type diffResult struct {
 	// Changes are the objects of --with and --without, in the order in which they were applied; empty
 	// for two states of --from and --to.
 	Changes []diffChange `json:"changes,omitempty"`
-	// Widened is what is reached after that was not before, or was only possible. Narrowed is the
-	// other way round. Both begin with cluster-admin, then nodes, secrets, service accounts,
-	// namespaces, users, groups and pods. Neither is null.
+	// Widened is what is reached after that was not before, or was only possible: findings. Narrowed is the
+	// other way round. Both begin with workloads that are new or changed, then with cluster-admin, nodes, secrets,
+	// service accounts, namespaces, users, groups and pods. Neither is null.
 	Widened  []diffRow `json:"widened"`
 	Narrowed []diffRow `json:"narrowed"`
+	// Expected is reached more too, and is no finding, for the reason of each row: what is new itself and is reached as
+	// all of its kind were before, what accounts of the control plane come to reach, and what a workload itself names.
+	Expected []diffRow `json:"expected,omitempty"`
+	// Suppressed are findings that a baseline has, with its reason, and Baseline is what is to be said about the file.
+	Suppressed []diffRow              `json:"suppressed,omitempty"`
+	Baseline   *doctor.BaselineResult `json:"baseline,omitempty"`
+	// FailOn is which findings fail, and Failing how many do: the exit status is 1 then, 2 if none does and something is
+	// missing, and else 0.
+	FailOn  string `json:"failOn"`
+	Failing int    `json:"failing"`
 	// Totals count starts by what changes for them.
 	Totals diffTotals `json:"totals"`
 	// Notes are facts about the changes that a reader should know, one line each.
@@ -29,6 +42,9 @@ type diffResult struct {
 	Missing []missing `json:"missing,omitempty"`
 
 	custom []attackpaths.CustomTechnique
+	// report has the findings as those of doctor, for baselines.
+	report    *doctor.Report
+	showKnown bool
 }
 
 // The verdicts.
@@ -74,7 +90,7 @@ type diffRow struct {
 	// Before and After are No, Possible or Certain.
 	Before attackpaths.Certainty `json:"before"`
 	After  attackpaths.Certainty `json:"after"`
-	// StartKind is Node or ServiceAccount. Starts are StartCount many. The path begins at the first of
+	// StartKind is Node, ServiceAccount, or the kind of a workload: who breaks into one of its pods. Starts are StartCount many. The path begins at the first of
 	// them; the others are sorted. A start that is among the holdings too does not reach itself, but the
 	// others.
 	StartKind  string                `json:"startKind"`
@@ -86,7 +102,9 @@ type diffRow struct {
 	// Unchanged counts pairs of a start and a holding of the row that are reached in the other state
 	// too, or are in another row: a node that had mounted one of the secrets before.
 	Unchanged int `json:"unchanged,omitempty"`
-	// Path leads from the first start to one of the holdings: in the second state if the row is
+	// Reason is why a row is no finding; absent for findings.
+	Reason string `json:"reason,omitempty"`
+	// Path leads from the first start, or a pod of it, to one of the holdings: in the second state if the row is
 	// widened, else in the first.
 	Path []attackpaths.Step `json:"path"`
 	// Places are the changed objects that steps of the path need.
@@ -106,8 +124,10 @@ type diffPlace struct {
 	Line int    `json:"line,omitempty"`
 }
 
-// diffTotals count nodes and service accounts.
+// diffTotals count nodes, service accounts and workloads.
 type diffTotals struct {
+	// Workloads counts those that are new or changed, and reach what their pods did not before.
+	Workloads diffWorkloads `json:"workloads"`
 	// Nodes counts nodes, and ServiceAccounts counts service accounts.
 	Nodes           diffTotal `json:"nodes"`
 	ServiceAccounts diffTotal `json:"serviceAccounts"`
@@ -124,4 +144,11 @@ type diffTotal struct {
 	// GainClusterAdmin and LoseClusterAdmin change how they reach cluster-admin.
 	GainClusterAdmin int `json:"gainClusterAdmin"`
 	LoseClusterAdmin int `json:"loseClusterAdmin"`
+}
+
+// diffWorkloads counts workloads.
+type diffWorkloads struct {
+	// Widened reach more, and GainClusterAdmin of them the whole cluster.
+	Widened          int `json:"widened"`
+	GainClusterAdmin int `json:"gainClusterAdmin"`
 }

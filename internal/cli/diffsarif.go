@@ -14,17 +14,20 @@ import (
 func (r *diffResult) SARIF() any {
 	log := pathsLog(r.Missing, nil, r.custom)
 	for i := range r.Widened {
-		log.Runs[0].Results = append(log.Runs[0].Results, r.Widened[i].sarif(r.custom))
+		log.Runs[0].Results = append(log.Runs[0].Results, r.Widened[i].sarif(r.custom, r.FailOn))
 	}
 	return log
 }
 
-func (r *diffRow) sarif(custom []attackpaths.CustomTechnique) sarif.Result {
+func (r *diffRow) sarif(custom []attackpaths.CustomTechnique, failOn string) sarif.Result {
 	var last attackpaths.Code
 	if len(r.Path) > 0 {
 		last = r.Path[len(r.Path)-1].Technique
 	}
 	level := map[attackpaths.Certainty]string{attackpaths.Certain: "error", attackpaths.Possible: "warning"}[r.After]
+	if !r.fails(failOn) {
+		level = "note"
+	}
 	return sarif.Result{
 		RuleID:    string(last),
 		RuleIndex: slices.IndexFunc(allTechniques(custom), func(t attackpaths.Technique) bool { return t.Code == last }),

@@ -18,15 +18,36 @@ func (r *diffResult) Text(p *render.Page) {
 	for _, line := range r.totalLines() {
 		p.Line("  %s", line)
 	}
+	workloads, rest := splitWorkloads(r.Widened)
+	named, expected := splitWorkloads(r.Expected)
+	r.rowsText(p, "New and changed workloads: who breaks into one of their pods", append(workloads, named...))
 	r.changesText(p)
-	r.rowsText(p, "Widens", r.Widened)
+	r.rowsText(p, "Widens", rest)
 	r.rowsText(p, "Narrows", r.Narrowed)
+	if r.showKnown {
+		r.rowsText(p, "Known findings", r.Suppressed)
+	}
+	if p.Wide() {
+		r.rowsText(p, "No findings", expected)
+	}
 	if len(r.Notes) > 0 {
 		p.Section("Notes")
 		for _, note := range r.Notes {
 			p.Line("  %s", note)
 		}
 	}
+}
+
+// splitWorkloads splits rows into rows of workloads and others.
+func splitWorkloads(rows []diffRow) (workloads, others []diffRow) {
+	for _, row := range rows {
+		if row.ofWorkload() {
+			workloads = append(workloads, row)
+		} else {
+			others = append(others, row)
+		}
+	}
+	return workloads, others
 }
 
 func (r *diffResult) styledVerdict() string {
@@ -38,8 +59,10 @@ func (r *diffResult) styledVerdict() string {
 func (r *diffResult) verdictText() string {
 	switch r.Verdict {
 	case diffWidened:
-		text := reaching(r.Totals.Nodes.Widened, r.Totals.ServiceAccounts.Widened)
-		if admins := startsText(r.Totals.Nodes.GainClusterAdmin, r.Totals.ServiceAccounts.GainClusterAdmin); admins != "" {
+		t := &r.Totals
+		text := reaching(t.Workloads.Widened, t.Nodes.Widened, t.ServiceAccounts.Widened)
+		admins := startsText(t.Workloads.GainClusterAdmin, t.Nodes.GainClusterAdmin, t.ServiceAccounts.GainClusterAdmin)
+		if admins != "" {
 			return text + " more than before; the whole cluster: " + admins
 		}
 		return text + " more than before"
@@ -49,35 +72,51 @@ func (r *diffResult) verdictText() string {
 	return "nothing widens"
 }
 
-// startsText counts starts: "3 nodes and 1 service account"; empty for none.
-func startsText(nodes, accounts int) string {
+// startsText counts starts: "1 workload, 3 nodes and 1 service account"; empty for none.
+func startsText(workloads, nodes, accounts int) string {
 	var parts []string
+	if workloads > 0 {
+		parts = append(parts, render.Count(workloads, "workload"))
+	}
 	if nodes > 0 {
 		parts = append(parts, render.Count(nodes, "node"))
 	}
 	if accounts > 0 {
 		parts = append(parts, render.Count(accounts, "service account"))
 	}
-	return strings.Join(parts, " and ")
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
 // reaching is startsText with the verb.
-func reaching(nodes, accounts int) string {
-	if nodes+accounts == 1 {
-		return startsText(nodes, accounts) + " reaches"
+func reaching(workloads, nodes, accounts int) string {
+	if workloads+nodes+accounts == 1 {
+		return startsText(workloads, nodes, accounts) + " reaches"
 	}
-	return startsText(nodes, accounts) + " reach"
+	return startsText(workloads, nodes, accounts) + " reach"
 }
 
 // totalLines say how many starts there are, and how many narrow.
 func (r *diffResult) totalLines() []string {
 	var lines []string
 	if n, a := r.Totals.Nodes.Narrowed, r.Totals.ServiceAccounts.Narrowed; n+a > 0 {
-		line := reaching(n, a) + " less than before"
-		if admins := startsText(r.Totals.Nodes.LoseClusterAdmin, r.Totals.ServiceAccounts.LoseClusterAdmin); admins != "" {
+		line := reaching(0, n, a) + " less than before"
+		if admins := startsText(0, r.Totals.Nodes.LoseClusterAdmin, r.Totals.ServiceAccounts.LoseClusterAdmin); admins != "" {
 			line += "; no longer the whole cluster, or not certainly: " + admins
 		}
 		lines = append(lines, line)
+	}
+	if fewer := len(r.Widened) - r.Failing; fewer > 0 {
+		lines = append(lines, render.Count(fewer, "finding")+" of "+render.Thousands(len(r.Widened))+" not counted by --fail-on "+r.FailOn)
+	}
+	if known := len(r.Suppressed); known > 0 {
+		lines = append(lines, render.Count(known, "known finding")+", see --show-known")
+	}
+	if _, expected := splitWorkloads(r.Expected); len(expected) > 0 {
+		lines = append(lines, "no findings: "+render.Count(len(expected), "row")+" about what is new, or what the control plane reaches "+
+			"(use -o wide or -o json)")
 	}
 	t := r.Totals
 	return append(lines, fmt.Sprintf("compared: %s before and %s after, %s before and %s after",
@@ -148,6 +187,9 @@ func (r *diffResult) rowsText(p *render.Page, title string, rows []diffRow) {
 func (r *diffRow) text(p *render.Page) {
 	p.Line("  %s → %s: %s → %s", holdingList(r.Starts, r.StartKind, p.Wide()), render.Strong.In(r.reachedText(p.Wide())),
 		styleOf(r.Before).In(r.Before.String()), styleOf(r.After).In(r.After.String()))
+	if r.Reason != "" {
+		p.Line("    %s", render.Faint.In("no finding: "+r.Reason))
+	}
 	rows := stepRows(r.Path)
 	for i := range rows {
 		if place := r.placeText(i + 1); place != "" {

@@ -108,6 +108,7 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 	e := &examining{}
 	e.addFlags(a, cmd)
 	e.known.add(cmd)
+	e.known.leaveOut = ", or leave them out by naming the others in --checks"
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.HTML)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		format, err := output.parse()

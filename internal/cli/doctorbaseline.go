@@ -21,6 +21,8 @@ type knownFlags struct {
 	// allowUndetermined is true if a baseline may lack what checks that could not be made would find.
 	allowUndetermined bool
 
+	// leaveOut says how to leave out what could not be examined.
+	leaveOut string
 	// file is the content of the baseline; nil without one.
 	file *doctor.Baseline
 }
@@ -98,8 +100,8 @@ func (k *knownFlags) refused(report *doctor.Report) error {
 		names = append(names, string(c.ID))
 	}
 	return fmt.Errorf("%s was not written, because it would not have what these checks find, which could not be made: %s; "+
-		"provide what the report says that they lack, or leave them out by naming the others in --checks, "+
-		"or add --allow-undetermined: the file then lists them, and what they find later is new", k.write, strings.Join(names, ", "))
+		"provide what the report says that they lack%s, "+
+		"or add --allow-undetermined: the file then lists them, and what they find later is new", k.write, strings.Join(names, ", "), k.leaveOut)
 }
 
 // writes reports whether a baseline is written.
@@ -107,7 +109,7 @@ func (k *knownFlags) writes(report *doctor.Report) bool {
 	return k.write != "" && (k.allowUndetermined || len(report.Undetermined()) == 0)
 }
 
-const baselineHeader = `# Findings of node-authorizer doctor that do not count (--baseline). The lists findings and undetermined
+const baselineHeader = `# Findings of node-authorizer doctor or diff that do not count (--baseline). The lists findings and undetermined
 # are written by --write-baseline; write suppressions by hand, each with code, object and reason.
 `
 

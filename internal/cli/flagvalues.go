@@ -21,7 +21,7 @@ const (
 
 // flagValues are the names of values, by "command flag" or by flag.
 var flagValues = map[string]string{
-	"snapshot output": valueFile, "attack-paths to": "HOLDING",
+	"snapshot output": valueFile, "attack-paths to": "HOLDING", "diff fail-on": "FINDING",
 
 	"account": "NUMBER", "add": valueFile, "allow": "WORDS", "as": "USER", "as-group": "GROUP", "audit-report": valueFile,
 	"authorization-config": valueFile, "authorization-timeout": valueDuration, "authorizer": valueName,

@@ -36,8 +36,10 @@ type stateFlags struct {
 	// partsAbove does so of a snapshot with more pods than that.
 	partsAbove int
 	// places notes where objects are in files.
-	places  bool
-	changes changeFlags
+	places bool
+	// templates adds the pods that workloads in files make.
+	templates bool
+	changes   changeFlags
 }
 
 // addState adds the flags of every command that uses a cluster's state.
@@ -214,10 +216,16 @@ func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	progress := newProgress(f.app.streams)
 	defer progress.done()
 	if len(f.from) > 0 {
-		return source.LoadFiles(ctx, f.from, source.FileOptions{
+		state, err := source.LoadFiles(ctx, f.from, source.FileOptions{
 			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory, Places: f.places,
-			Parts: (f.parts || f.partsOfFiles) && !f.changes.given(), PartsAbove: f.partsAboveOf(),
+			Templates: f.templates,
+			Parts:     (f.parts || f.partsOfFiles) && !f.changes.given(), PartsAbove: f.partsAboveOf(),
 		})
+		if err != nil {
+			return nil, err
+		}
+		_, err = state.AddPlanned()
+		return state, err
 	}
 	config, err := f.connection.config()
 	if err != nil {

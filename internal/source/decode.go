@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
@@ -26,11 +29,13 @@ type content struct {
 	headers []*snapshotHeader
 	// unused are objects of kinds that only an inventory needs, where none is made.
 	unused []kind
+	// templates are objects that pods are made from, if they are asked for.
+	templates []addition
 }
 
 func (c *content) reset() {
 	clear(c.objects)
-	c.objects, c.skipped, c.headers, c.unused = c.objects[:0], c.skipped[:0], nil, c.unused[:0]
+	c.objects, c.skipped, c.headers, c.unused, c.templates = c.objects[:0], c.skipped[:0], nil, c.unused[:0], nil
 }
 
 // decode adds a trimmed object of a file.
@@ -40,6 +45,11 @@ func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 	}
 	if d.Group() == snapshotGroup {
 		return c.header(d)
+	}
+	if opts.Templates {
+		if made, err := c.template(d); made || err != nil {
+			return err
+		}
 	}
 	k, kept := kindOf(d.Group(), d.Kind)
 	if !kept {
@@ -54,6 +64,47 @@ func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 		return unsupportedVersion(d, versions)
 	}
 	return c.object(d, k, opts)
+}
+
+// template keeps an object that pods are made from and that nothing else makes, or a pod that is to be created.
+func (c *content) template(d *manifest.Document) (bool, error) {
+	of, isWorkload := workloadKindOf(d.Group(), d.Kind)
+	isPod := d.Group() == "" && d.Kind == "Pod"
+	if !isWorkload && !isPod {
+		return false, nil
+	}
+	var known struct {
+		Metadata struct {
+			UID             types.UID               `json:"uid"`
+			OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+		} `json:"metadata"`
+		Spec struct {
+			NodeName string `json:"nodeName"`
+		} `json:"spec"`
+	}
+	if err := d.Decode(&known); err != nil {
+		return false, err
+	}
+	owned := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: known.Metadata.OwnerReferences}) != nil
+	at := addition{file: d.File(), line: d.Line("metadata", "name")}
+	switch {
+	case isWorkload && owned:
+		return false, nil
+	case isWorkload:
+		var err error
+		if at.workload, err = decodeWorkload(d, of, metav1.NamespaceDefault); err != nil {
+			return false, err
+		}
+	case owned || known.Metadata.UID != "" || known.Spec.NodeName != "":
+		return false, nil
+	default:
+		var err error
+		if at.object, err = decodeAddition(d, kindPod, metav1.NamespaceDefault); err != nil {
+			return false, err
+		}
+	}
+	c.templates = append(c.templates, at)
+	return true, nil
 }
 
 func unsupportedVersion(d *manifest.Document, versions []string) error {

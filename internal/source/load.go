@@ -13,6 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // FileOptions are options for reading files.
@@ -33,6 +34,8 @@ type FileOptions struct {
 	PartsAbove int
 	// Places notes where the objects of manifests are, for [State.Place].
 	Places bool
+	// Templates keeps objects that pods are made from, for [State.AddPlanned].
+	Templates bool
 }
 
 func (o FileOptions) inventory() bool { return o.Inventory || o.Retain }
@@ -146,9 +149,16 @@ func (l *loader) apply(file string, c *content, expected *expectation) error {
 		}
 		l.state.retained.add(o)
 		if l.opts.Places && !expected.snapshot {
-			l.state.notePlace(o, file)
+			l.state.notePlace(verdict.Object{Kind: o.kind.String(), Namespace: o.api.GetNamespace(), Name: o.api.GetName()}, file, o.position.Line)
 		}
 		expected.count(o.kind)
+		l.kept++
+	}
+	for _, a := range c.templates {
+		l.state.templates = append(l.state.templates, a)
+		if l.opts.Places {
+			l.state.notePlace(a.ref().object(), a.file, a.line)
+		}
 		l.kept++
 	}
 	for _, k := range c.unused {

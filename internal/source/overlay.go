@@ -119,6 +119,17 @@ func (s *State) Change(c *Changes, without []ObjectRef) (applied []Applied, note
 	return ch.applied, ch.notes, nil
 }
 
+// AddPlanned adds the pods that the templates in the files of the state make and that are not in them, as [State.Change]
+// does. A workload keeps its pods if they are as its template has them.
+func (s *State) AddPlanned() (notes []string, err error) {
+	if len(s.templates) == 0 {
+		return nil, nil
+	}
+	_, notes, err = s.Change(&Changes{added: s.templates}, nil)
+	s.templates = nil
+	return notes, err
+}
+
 // note records what happened to an object. A later change of the same object is the one that counts.
 func (c *changer) note(a Applied) {
 	if at, ok := c.index[a.ObjectRef]; ok {

@@ -8,12 +8,11 @@ type place struct {
 	line int
 }
 
-func (s *State) notePlace(o *object, file string) {
+func (s *State) notePlace(o verdict.Object, file string, line int) {
 	if s.places == nil {
 		s.places = map[verdict.Object]place{}
 	}
-	named := verdict.Object{Kind: o.kind.String(), Namespace: o.api.GetNamespace(), Name: o.api.GetName()}
-	s.places[named] = place{file, o.position.Line}
+	s.places[o] = place{file, line}
 }
 
 // Place returns where an object is in the manifests that the state was read from; empty if it is in none,

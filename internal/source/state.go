@@ -58,6 +58,8 @@ type State struct {
 	overlay *overlay
 	// places are those of objects in manifests, if they were asked for.
 	places map[verdict.Object]place
+	// templates are objects of files that pods are made from.
+	templates []addition
 }
 
 // APIResource is a resource that a cluster serves.
