@@ -33,7 +33,8 @@ func TestAllNodesToAgreesWithFrom(t *testing.T) {
 						want := max(reached[name][target], reached[name][attackpaths.Holding{Kind: attackpaths.ClusterAdmin}])
 						one, err := g.FromTo(attackpaths.Holding{Kind: attackpaths.Node, Name: name}, target)
 						if err != nil || one.Target.Certainty != want || *c.Target != want {
-							t.Errorf("%s to %s: AllNodesTo %s, FromTo %s, %v; want %s", name, target, *c.Target, one.Target.Certainty, err, want)
+							t.Errorf("%s to %s: AllNodesTo %s, FromTo %s, %v; want %s",
+								name, target, *c.Target, one.Target.Certainty, err, want)
 						}
 					}
 				}

@@ -50,7 +50,8 @@ func (r *diffResult) junitCases(s *junit.Suite, start, kind string) {
 		}
 		found = true
 		c := junit.Case{
-			Class: class, Name: render.Printable(fmt.Sprintf("%s → %s", holdingList(row.Starts, row.StartKind, false), row.reachedText(false))),
+			Class: class,
+			Name:  render.Printable(fmt.Sprintf("%s → %s", holdingList(row.Starts, row.StartKind, false), row.reachedText(false))),
 			Failure: &junit.Problem{
 				Message: fmt.Sprintf("%s → %s", row.Before, row.After), Type: diffWidened, Text: render.Printable(row.sentence()),
 			},

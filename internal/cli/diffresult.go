@@ -90,9 +90,9 @@ type diffRow struct {
 	// Before and After are No, Possible or Certain.
 	Before attackpaths.Certainty `json:"before"`
 	After  attackpaths.Certainty `json:"after"`
-	// StartKind is Node, ServiceAccount, or the kind of a workload: who breaks into one of its pods. Starts are StartCount many. The path begins at the first of
-	// them; the others are sorted. A start that is among the holdings too does not reach itself, but the
-	// others.
+	// StartKind is Node, ServiceAccount, or the kind of a workload: who breaks into one of its pods. Starts
+	// are StartCount many. The path begins at the first of them; the others are sorted. A start that is
+	// among the holdings too does not reach itself, but the others.
 	StartKind  string                `json:"startKind"`
 	StartCount int                   `json:"startCount"`
 	Starts     []attackpaths.Holding `json:"starts"`

@@ -101,7 +101,8 @@ func (k *knownFlags) refused(report *doctor.Report) error {
 	}
 	return fmt.Errorf("%s was not written, because it would not have what these checks find, which could not be made: %s; "+
 		"provide what the report says that they lack%s, "+
-		"or add --allow-undetermined: the file then lists them, and what they find later is new", k.write, strings.Join(names, ", "), k.leaveOut)
+		"or add --allow-undetermined: the file then lists them, and what they find later is new",
+		k.write, strings.Join(names, ", "), k.leaveOut)
 }
 
 // writes reports whether a baseline is written.

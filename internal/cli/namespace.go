@@ -75,7 +75,8 @@ func (s *session) warnAbsent(a *app, q question) {
 	}
 	if q.Namespace != "" && len(unread) == 0 {
 		if _, found := s.State.ServiceAccount(q.Namespace, "default"); !found {
-			a.warn("there is no namespace %s in %s: each namespace has a service account default, and this has none", q.Namespace, s.State.Origin)
+			a.warn("there is no namespace %s in %s: each namespace has a service account default, and this has none",
+				q.Namespace, s.State.Origin)
 			return
 		}
 	}

@@ -154,7 +154,8 @@ func (f *stateFlags) newSession(ctx context.Context, state *source.State, config
 		f.app.warn("%s", line)
 	}
 	return &session{
-		Evaluator: evaluator, configured: f.authorization, names: newNames(state), namespace: f.defaultNamespace(), ofFiles: len(f.from) > 0,
+		Evaluator: evaluator, configured: f.authorization, names: newNames(state),
+		namespace: f.defaultNamespace(), ofFiles: len(f.from) > 0,
 	}, nil
 }
 

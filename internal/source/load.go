@@ -149,7 +149,8 @@ func (l *loader) apply(file string, c *content, expected *expectation) error {
 		}
 		l.state.retained.add(o)
 		if l.opts.Places && !expected.snapshot {
-			l.state.notePlace(verdict.Object{Kind: o.kind.String(), Namespace: o.api.GetNamespace(), Name: o.api.GetName()}, file, o.position.Line)
+			object := verdict.Object{Kind: o.kind.String(), Namespace: o.api.GetNamespace(), Name: o.api.GetName()}
+			l.state.notePlace(object, file, o.position.Line)
 		}
 		expected.count(o.kind)
 		l.kept++
