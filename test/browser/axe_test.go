@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -42,13 +43,17 @@ func (p *tab) violations(axe string) []violation {
 
 func TestAccessibility(t *testing.T) {
 	source := axe(t)
+	node := filepath.Join(t.TempDir(), "node.yaml")
+	if err := os.WriteFile(node, []byte("apiVersion: v1\nkind: Node\nmetadata: {name: web-1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	pages := map[string][]byte{
 		"all nodes": careless(t),
 		"start":     html(t, "attack-paths", "node/web-1", "--from", "../../examples/shop.snapshot"),
 		"reach":     reachPage(t),
 		"doctor":    doctorPage(t),
 		"diff":      diffPage(t),
-		"unknown":   html(t, "attack-paths", "--all-nodes", "--from", "../../examples/shop"),
+		"unknown":   html(t, "attack-paths", "--all-nodes", "--from", "../../examples/shop", "--from", node),
 	}
 	fragments := map[string][]string{
 		"all nodes": {"", "#row=web-3", "#row=data-1&in=search&what=Secret/search/index-credentials", "#q=nothing-like-this"},
