@@ -40,6 +40,7 @@ func TestTwentyMachinesBootAtOnce(t *testing.T) {
 		booting.Go(func() error { return machine.Boot(t.Context()) })
 	}
 	orFatal(t, booting.Wait())
+	t.Cleanup(func() { stopKubelets(t, machines) })
 
 	t.Run("each is registered under its own name", func(t *testing.T) { eachHasItsNode(t, machines) })
 	t.Run("each asked for a client certificate and a serving certificate, which were approved and issued", func(t *testing.T) {

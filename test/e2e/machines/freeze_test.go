@@ -40,6 +40,7 @@ func TestMachinesAreReadySoonAfterAFreeze(t *testing.T) {
 				orFatal(t, await.Until(ready, "node "+m.NodeName()+" is ready", m.Ready))
 			}
 			orFatal(t, joining.Wait())
+			stopKubelets(t, machines)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,6 +39,17 @@ func launch(t *testing.T, c *Cluster, changes ...func(*fakeaws.Instance)) *Machi
 	m, err := c.Launch(changes...)
 	orFatal(t, err)
 	return m
+}
+
+// stopKubelets stops the kubelets of machines: together they would use up a user's inotify instances,
+// and a kubelet without one registers no storage driver.
+func stopKubelets(t *testing.T, machines []*Machine) {
+	t.Helper()
+	var stopping errgroup.Group
+	for _, m := range machines {
+		stopping.Go(m.Node.Stop)
+	}
+	orFatal(t, stopping.Wait())
 }
 
 // evidence returns the request body of the machine's client.
