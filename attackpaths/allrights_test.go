@@ -160,7 +160,7 @@ func TestTheTableOfRequestsIsThatOfRights(t *testing.T) {
 	}
 }
 
-// The page of rights is that of the table. UPDATE_GOLDEN=1 writes it.
+// The page of rights is made from the table. UPDATE_GOLDEN=1 writes it.
 func TestRightsPage(t *testing.T) {
 	const path = "../docs/rights.md"
 	page := rightsPage(t)

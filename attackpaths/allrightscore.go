@@ -60,7 +60,7 @@ const (
 	openDebug       = "it shows profiles and command lines of the API server, or raises what it logs: who reads its logs decides"
 )
 
-// coreRights are those of the core group, without nodes.
+// coreRights are the rights of the core group, without nodes.
 var coreRights = []rightsRow{
 	{resources: "secrets", verbs: reads + " patch " + removes, gives: []Code{SecretRead, ServiceAccountTokenSecret}},
 	{resources: "secrets", verbs: "create", gives: []Code{ServiceAccountTokenSecret, BootstrapToken}},
@@ -132,7 +132,7 @@ var coreRights = []rightsRow{
 	{resources: "/*", verbs: "get head post put", nothing: "it shows versions, health, metrics and schemas"},
 }
 
-// nodeRights are those of nodes. Those of subresources other than proxy and status are asked about by kubelets.
+// nodeRights are the rights to nodes. Kubelets ask about subresources other than proxy and status.
 var nodeRights = []rightsRow{
 	{resources: "nodes nodes/status", verbs: edits, gives: []Code{StealPods}},
 	{resources: "nodes", verbs: "create " + removes, open: openNodes, clusterScoped: true},

@@ -20,7 +20,7 @@ const (
 
 const dependsOnLabel = "whether the control plane runs on the node, as its label says"
 
-// controlPlaneLabels are those of nodes that run the control plane, or its etcd. Sources: kubeadm, k3s, RKE2.
+// controlPlaneLabels are the labels of nodes that run the control plane, or its etcd. Sources: kubeadm, k3s, RKE2.
 var controlPlaneLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd",
 }

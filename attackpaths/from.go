@@ -10,14 +10,20 @@ func (g *Graph) From(start Holding) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	certain, possible := g.solver(false), g.solver(true)
+	certain, possible := g.solveBoth(v)
 	defer g.release(certain)
 	defer g.release(possible)
-	certain.solve(v)
-	possible.solve(v)
 	r := g.result(start, certain, possible)
 	r.Reached = g.reached(v, certain, possible)
 	return r, nil
+}
+
+// solveBoth finds what is reached certainly, and what is reached possibly. Both are to be released.
+func (g *Graph) solveBoth(start vertex) (certain, possible *solver) {
+	certain, possible = g.solver(false), g.solver(true)
+	certain.solve(start)
+	possible.solve(start)
+	return certain, possible
 }
 
 // result is what solved searches say about a start, without paths.

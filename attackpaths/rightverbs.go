@@ -33,7 +33,7 @@ func (r right) alike() []right {
 	return all
 }
 
-// verbs are those of which any is enough. A websocket is opened by a get.
+// verbs are the verbs of which any is enough. A websocket is opened by a get.
 func (r right) verbs(websocketExec bool) []string {
 	if websocketExec && (r == execPods || r == attachPods) {
 		return []string{"create", "get"}

@@ -39,11 +39,9 @@ func (g *Graph) FromTo(start, target Holding) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	certain, possible := g.solver(false), g.solver(true)
+	certain, possible := g.solveBoth(v)
 	defer g.release(certain)
 	defer g.release(possible)
-	certain.solve(v)
-	possible.solve(v)
 	r := g.result(start, certain, possible)
 	r.Target = &Target{Holding: target}
 	for _, s := range []*solver{certain, possible} {

@@ -16,7 +16,7 @@ const ComponentLabel = "component"
 // the labels that Kubernetes recommends.
 var ControlPlaneLabels = []string{ComponentLabel, "k8s-app", "app.kubernetes.io/component", "app.kubernetes.io/name"}
 
-// components are those of the control plane.
+// components are the components of the control plane.
 var components = []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"}
 
 // What decides whether a node belongs to the control plane.
@@ -53,7 +53,7 @@ func ComponentOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// runs reports whether a container's command or image is that of a component.
+// runs reports whether a container runs a component, by its command or image.
 func runs(c *corev1.Container, component string) bool {
 	for _, word := range slices.Concat(c.Command, c.Args) {
 		if path.Base(word) == component {

@@ -37,7 +37,7 @@ var powerful = []corev1.Capability{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"
 // sandboxes are parts of the names of runtime classes that run pods in a virtual machine or on a kernel of their own.
 var sandboxes = []string{"kata", "gvisor", "runsc", "firecracker", "hyperv"}
 
-// Sandboxed reports whether the name of a runtime class or of its handler is that of a sandbox.
+// Sandboxed reports whether a runtime class or its handler has the name of a sandbox.
 func Sandboxed(name string) bool {
 	return slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
 }

@@ -67,7 +67,7 @@ type Inventory struct {
 	secrets    map[Name]Secret
 	admission  map[Name]Admission
 	policies   map[string]*policy
-	// configurations are those of webhooks, by kind.
+	// configurations are the configurations of webhooks, by kind.
 	configurations map[string]map[string]bool
 	volumes        map[string]Volume
 	claims         map[Name]string // the volumes that they are bound to

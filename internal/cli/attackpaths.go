@@ -96,7 +96,7 @@ other nodes, service accounts, secrets, and the whole cluster. Each has the shor
 leads to it, and each step names what makes it possible.
 
 START is node/NAME, pod/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME or user/NAME (with --group).
-Without NAMESPACE, a pod or service account is in that of -n.
+Without NAMESPACE, the namespace of a pod or service account is the one of -n.
 A node is root on the machine: its credential, and everything in its pods.
 
 A step is Certain if Kubernetes' own authorization and admission allow it. It is Possible if

@@ -44,7 +44,7 @@ namespace or node that is reached by who reached all of its kind before, what ac
 plane or with rights to label nodes come to reach, but for certain cluster-admin, and the account and new
 secrets that a workload itself names. -o wide lists them.
 
---baseline names a file with findings that do not count, as that of doctor: those that --write-baseline
+--baseline names a file with findings that do not count, as for doctor: findings that --write-baseline
 wrote, and suppressions with reasons. Code is the technique of the last step, object the start, and subject
 what is reached, as the output names them.
 
