@@ -67,7 +67,8 @@ var coreRights = []rightsRow{
 	{resources: "secrets", verbs: "update", open: openSecrets},
 
 	{resources: "serviceaccounts", verbs: "create", gives: []Code{TokenRequest, PodCreate}},
-	{resources: "serviceaccounts", verbs: edits, open: openAccounts},
+	{resources: "serviceaccounts", verbs: "update", open: openAccounts},
+	{resources: "serviceaccounts", verbs: "patch", gives: []Code{TokenRequest, PodCreate}, open: openAccounts},
 	{resources: "serviceaccounts", verbs: reads + " " + removes, nothing: "it shows accounts, or removes them"},
 	{resources: "serviceaccounts/token", verbs: "create", gives: []Code{TokenRequest}},
 	{resources: "serviceaccounts users groups", verbs: "impersonate", gives: []Code{Impersonate}},
@@ -113,11 +114,13 @@ var coreRights = []rightsRow{
 	{resources: "limitranges", verbs: every, nothing: "it limits pods and sets defaults for their resources"},
 
 	{resources: "persistentvolumes", verbs: "create", gives: []Code{VolumeControl}},
-	{resources: "persistentvolumes", verbs: edits, open: openVolumes, clusterScoped: true},
+	{resources: "persistentvolumes", verbs: "update", open: openVolumes, clusterScoped: true},
+	{resources: "persistentvolumes", verbs: "patch", gives: []Code{VolumeControl}, open: openVolumes, clusterScoped: true},
 	{resources: "persistentvolumes", verbs: reads + " " + removes, nothing: "it shows volumes, or removes them"},
 	{resources: "persistentvolumes/status", verbs: ofStatus, nothing: nothingStatus},
 	{resources: "persistentvolumeclaims", verbs: "create", gives: []Code{VolumeControl}},
-	{resources: "persistentvolumeclaims", verbs: edits, open: openClaims},
+	{resources: "persistentvolumeclaims", verbs: "update", open: openClaims},
+	{resources: "persistentvolumeclaims", verbs: "patch", gives: []Code{VolumeControl}, open: openClaims},
 	{resources: "persistentvolumeclaims", verbs: reads + " " + removes, nothing: "it shows claims, or removes them"},
 	{resources: "persistentvolumeclaims/status", verbs: ofStatus, nothing: nothingStatus},
 

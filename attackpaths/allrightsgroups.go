@@ -63,7 +63,8 @@ var authenticationRights = []rightsRow{
 var batchRights = []rightsRow{
 	{resources: "cronjobs jobs", verbs: "create", gives: []Code{PodCreate}},
 	{resources: "cronjobs", verbs: edits, gives: []Code{PodUpdate}},
-	{resources: "jobs", verbs: edits, open: openSuspended},
+	{resources: "jobs", verbs: "update", open: openSuspended},
+	{resources: "jobs", verbs: "patch", gives: []Code{PodCreate}, open: openSuspended},
 	{resources: "cronjobs jobs", verbs: removes, open: openWorkloads},
 	{resources: "cronjobs jobs", verbs: reads, nothing: nothingRead},
 	{resources: "cronjobs/status jobs/status", verbs: ofStatus, nothing: nothingStatus},

@@ -66,6 +66,8 @@ type builder struct {
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex
+	// named are the rights to create objects that some rule limits to names; nil until roles are read.
+	named map[right]bool
 	// customKinds are the requests of custom techniques as kinds of requests.
 	customKinds []*requestKind
 }

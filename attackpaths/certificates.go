@@ -25,6 +25,9 @@ func (c *combiner) certificates() {
 	for _, auto := range c.have(autoApprove) {
 		for _, request := range c.have(createSigningRequests) {
 			for _, name := range c.readableRequests() {
+				if request.name != "" && name != "" && name != request.name {
+					continue
+				}
 				read := c.rightVertex(readSigningRequests, "", name)
 				c.pair(ApproveCertificate, c.fact(everyNodeUser, ""), c.guardsOf(createSigningRequests, ""), auto, request, read)
 			}

@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -41,13 +42,14 @@ func (c *combiner) escalateWith(e, u held) {
 }
 
 // escalateNew makes a role that a binding names and that does not exist, or a part of one. A new object
-// has no name when its rights are checked.
+// has a name when its rights are checked if the request has one.
 func (c *combiner) escalateNew(e, w held) {
-	if e.name != "" {
+	if e.name != "" && len(w.parts) == 0 || e.name != "" && w.name != "" && e.name != w.name {
 		return
 	}
+	w.name = cmp.Or(w.name, e.name)
 	c.heldRoles(e.right, func(v vertex, k key, role *rbac.RoleRules) {
-		in := func(h held) bool { return h.covers(role.Role.Namespace, "") }
+		in := func(h held) bool { return h.covers(role.Role.Namespace, role.Role.Name) }
 		switch {
 		case !c.roleExists(k.role) && in(e) && in(w):
 			guards := c.guardsOf(w.right, role.Role.Namespace)
@@ -55,7 +57,7 @@ func (c *combiner) escalateNew(e, w held) {
 				guards = allOf(dependsOnRole, guards)
 			}
 			c.escalatesTo(k, guards, e, w, v)
-		case role.Aggregates:
+		case role.Aggregates && c.isFree(w, ""):
 			c.escalatesTo(k, c.guardsOf(w.right, ""), e, w, v)
 		}
 	})

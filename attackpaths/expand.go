@@ -230,7 +230,9 @@ func (b *builder) expandNamespace(v vertex, k key) {
 func (b *builder) podsOfNewAccounts(v vertex, k key) {
 	for _, name := range b.missingAccounts(k.name) {
 		guards := allOf(b.guardsOf(createAccounts, k.name), b.useGuards(k, usesAccount, name))
-		b.together(PodCreate, b.newAccount(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, ""))
+		for _, of := range [...]string{"", name} {
+			b.together(PodCreate, b.newAccount(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, of))
+		}
 	}
 }
 

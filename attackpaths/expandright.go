@@ -54,6 +54,10 @@ func (b *builder) expandRight(v vertex, k key) {
 		b.impliesIf(v, b.rightVertex(read, k.namespace, k.name), guards)
 		return
 	}
+	if k.name != "" && requestKinds[r].unnamed {
+		b.createsNamed(v, k, r)
+		return
+	}
 	admin := b.vertex(key{kind: isClusterAdmin})
 	switch r {
 	case readSecrets:
@@ -147,6 +151,9 @@ func (b *builder) guardsOf(r right, namespace string) string {
 
 // exists reports whether a namespace has an object that a right for one name is about.
 func (b *builder) exists(r right, namespace, name string) bool {
+	if requestKinds[r].unnamed {
+		return b.free(r, namespace, name)
+	}
 	switch r {
 	case readSecrets, patchSecrets, deleteSecrets:
 		return true // it can be created under that name
@@ -186,12 +193,15 @@ func (b *builder) createdAccountSecret(read vertex, namespace string) {
 
 func (b *builder) createsSecrets(v vertex, k key) {
 	b.createdAccountSecret(b.rightVertex(readSecrets, k.namespace, ""), k.namespace)
-	if k.namespace != metav1.NamespaceSystem {
-		return
+	if k.namespace == metav1.NamespaceSystem {
+		b.createsBootstrapTokens(v, k.namespace)
 	}
+}
+
+func (b *builder) createsBootstrapTokens(v vertex, namespace string) {
 	for _, group := range b.bootstrapGroups() {
-		guards := b.guardsFor(createSecrets, k.namespace, "bootstrap", func() []attempt {
-			return b.secretOf(k.namespace, corev1.SecretTypeBootstrapToken)
+		guards := b.guardsFor(createSecrets, namespace, "bootstrap", func() []attempt {
+			return b.secretOf(namespace, corev1.SecretTypeBootstrapToken)
 		})
 		condition := allOf("whether the API server accepts bootstrap tokens", guards)
 		b.step(BootstrapToken, v, b.vertex(key{kind: isGroup, name: group}), -1, condition)
@@ -235,19 +245,32 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 	}
 }
 
+// createsAccount gives a service account that only bindings name to who may create it, and a token or a pod of it.
+func (b *builder) createsAccount(v vertex, namespace, name string) {
+	guards := b.guardsOf(createAccounts, namespace)
+	if !b.splits(namespace) {
+		b.together(PodCreate, b.newAccount(namespace, name), guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
+	}
+	b.requestsNewToken(v, namespace, name, allOf(guards, b.guardsOf(createToken, namespace)))
+}
+
 // requestsNewTokens gives the service accounts that only bindings name where NodeScopes matter: a token without a
 // node is something else, and tokens are bound to nodes since 1.31. Source: KEP-4193.
 func (b *builder) requestsNewTokens(v vertex, namespace, guards string) {
 	for _, name := range b.missingAccounts(namespace) {
-		for _, of := range [...]string{"", name} {
-			token := b.rightVertex(createToken, namespace, of)
-			scoped := b.scopeOf(namespace, name) != nil
-			if scoped {
-				b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, token)
-			}
-			if !scoped || b.cluster.Features.Minor() >= 31 {
-				b.together(TokenRequest, b.newAccount(namespace, name), guards, v, token)
-			}
+		b.requestsNewToken(v, namespace, name, guards)
+	}
+}
+
+func (b *builder) requestsNewToken(v vertex, namespace, name, guards string) {
+	for _, of := range [...]string{"", name} {
+		token := b.rightVertex(createToken, namespace, of)
+		scoped := b.scopeOf(namespace, name) != nil
+		if scoped {
+			b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, token)
+		}
+		if !scoped || b.cluster.Features.Minor() >= 31 {
+			b.together(TokenRequest, b.newAccount(namespace, name), guards, v, token)
 		}
 	}
 }

@@ -133,7 +133,7 @@ type Right struct {
 // Rights are those that an account in NodeScopes may have on its own, without constrained impersonation.
 func Rights(c *Cluster) []Right {
 	var all []Right
-	for r := range rightCount {
+	for r := range declaredRights {
 		k := requestKinds[r]
 		verbs := slices.Clone(k.verbs)
 		if (r == execPods || r == attachPods) && c.Features.Minor() < 35 {
@@ -166,7 +166,8 @@ func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object strin
 				})
 			}
 			owns := k.kind == isClusterAdmin
-			if !owns && (k.kind != isRight || right(k.variant) != r.place || !covers) {
+			byName := requestKinds[r.place].unnamed && k.name != ""
+			if !owns && (k.kind != isRight || right(k.variant) != r.place || !covers || byName) {
 				continue
 			}
 			if certainty = max(certainty, Possible); e.dependsOn == 0 {
@@ -198,8 +199,8 @@ func (r NeededRight) Path() string {
 
 // NeededRights are all rights of the table.
 func NeededRights() []NeededRight {
-	all := make([]NeededRight, rightCount)
-	for r, k := range requestKinds {
+	all := make([]NeededRight, declaredRights)
+	for r, k := range requestKinds[:declaredRights] {
 		all[r].Right = Right{k.verbs, k.group, k.resource, k.subresource, k.namespaced, right(r)}
 	}
 	for _, t := range techniques {

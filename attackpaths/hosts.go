@@ -28,7 +28,7 @@ func (b *builder) volumeCondition(namespace string) string {
 // createsNamespaces gives nodes to who creates namespaces, and pods in all: the author of a namespace
 // labels it, so that Pod Security lets privileged pods pass.
 func (b *builder) createsNamespaces(v vertex, k key) {
-	if r := right(k.variant); k.name == "" && r >= createPods && r <= createCronJobs {
+	if r := right(k.variant); r >= createPods && r <= createCronJobs {
 		b.together(PodCreate, b.fact(everyNode, ""), b.guardsInNew(r), v, b.rightVertex(createNamespaces, "", ""))
 	}
 }

@@ -85,6 +85,8 @@ type ask struct {
 	verbs                    []string
 	group, resource, sub, ns string
 	name                     string
+	// hasName is true for a create by a request that has the object's name.
+	hasName bool
 	// content is true for custom techniques in scopes: it matters which name an object has that is created.
 	content bool
 	// unlimited ignores rules with names, limited those without. anyName matches rules with any

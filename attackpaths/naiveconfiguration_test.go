@@ -13,11 +13,16 @@ import (
 // Only what exists can be changed.
 func (n *naive) configureWebhooks() {
 	may := func(kind, resource string) fact {
-		asks := []ask{{verbs: creating, group: admissionGroup, resource: resource}}
+		var asks []ask
 		for _, name := range n.c.Inventory.WebhookConfigurations(kind) {
 			asks = append(asks, ask{verbs: changing, group: admissionGroup, resource: resource, name: name})
 		}
-		return n.right(asks...)
+		f := fact{"configures", "", resource}
+		n.step(0, false, f, n.creates(ask{verbs: creating, group: admissionGroup, resource: resource}))
+		if len(asks) > 0 {
+			n.step(0, false, f, n.right(asks...))
+		}
+		return f
 	}
 	n.step(1, true, clusterAdmin, may("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"))
 	for s := range n.secrets {
@@ -44,8 +49,8 @@ func (n *naive) newNamespaces() {
 				a.Covers(inventory.Write{Operation: admissionv1.Create, Group: w.Group, Resource: w.Resource, Namespaced: true}, nil)
 		})
 		for _, node := range n.nodes {
-			n.step(1, guarded, fact{attackpaths.Node, "", node.Name}, n.right(ask{verbs: creating, resource: "namespaces"}),
-				n.right(ask{verbs: creating, group: w.Group, resource: w.Resource}))
+			n.step(1, guarded, fact{attackpaths.Node, "", node.Name}, n.creates(ask{verbs: creating, resource: "namespaces"}),
+				n.creates(ask{verbs: creating, group: w.Group, resource: w.Resource}))
 		}
 	}
 }

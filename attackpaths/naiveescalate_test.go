@@ -58,10 +58,18 @@ func (n *naive) escalateRole(r naiveRole, scope string, held fact) {
 	anyName := ask{group: rbacGroup, resource: resource, ns: home, name: anyOtherName, unlimited: true}
 	escalate, create := anyName, anyName
 	escalate.verbs, create.verbs, create.name = verbs("escalate"), creating, ""
-	made := n.together([]ask{escalate}, []ask{create})
+	made := fact{"makes any " + resource, home, ""}
+	n.step(0, false, made, n.together([]ask{escalate}, []ask{create}))
+	madeAs := func(name string) fact { // the API server asks with the name that the request has
+		role := rbac.Ref{Kind: r.ref.Kind, Namespace: home, Name: name}
+		parts := append(byName(create, name), onRoles(verbs("escalate"), role, home))
+		parts[0][0].limited = false
+		return n.together(parts...)
+	}
 	makes := n.guarded(admissionv1.Create, rbacGroup, resource, "", home)
 	if r.missing {
 		n.step(1, makes || strings.HasPrefix(r.ref.Name, "system:"), owned(everythingRole, scope), held, made)
+		n.step(1, makes || strings.HasPrefix(r.ref.Name, "system:"), owned(everythingRole, scope), held, madeAs(r.ref.Name))
 		return
 	}
 	n.step(1, n.changedRoleGuarded(r), owned(everythingRole, scope), held, changed(r.ref.Name))
@@ -69,6 +77,11 @@ func (n *naive) escalateRole(r naiveRole, scope string, held fact) {
 		return
 	}
 	n.step(1, makes, owned(everythingRole, scope), held, made)
+	for _, name := range n.allNames() {
+		if n.isFree(create, name) {
+			n.step(1, makes, owned(everythingRole, scope), held, madeAs(name))
+		}
+	}
 	changes := n.guarded(admissionv1.Update, rbacGroup, resource, "", home)
 	n.step(1, changes, owned(everythingRole, scope), held, changed(anyOtherName))
 	for _, other := range n.roles {

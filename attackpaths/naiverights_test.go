@@ -76,7 +76,7 @@ func (n *naive) asksWebhook(operation admissionv1.OperationType, group, resource
 func (a ask) nameless(verb string) bool {
 	switch verb {
 	case "create":
-		return a.sub == "" || a.sub == "nodeclient"
+		return !a.hasName && (a.sub == "" || a.sub == "nodeclient")
 	case "list", "watch", "deletecollection":
 		return true
 	}
@@ -252,27 +252,38 @@ func (n *naive) ownedRight(asks []ask) fact {
 	return f
 }
 
-// together is the fact that one identity can make a request of each of two kinds.
-func (n *naive) together(one, other []ask) fact {
-	key := fmt.Sprintf("%q and %q", fmt.Sprint(one), fmt.Sprint(other))
+// together is the fact that one identity can make a request of each of several kinds.
+func (n *naive) together(parts ...[]ask) fact {
+	key := fmt.Sprintf("%q", fmt.Sprint(parts))
 	f := fact{"together", "", key}
-	if _, ok := n.rights[key]; ok {
+	if _, ok := n.rights["together "+key]; ok {
 		return f
 	}
-	n.rights[key] = f
-	n.step(0, false, f, n.ownedRight(one), n.ownedRight(other))
+	n.rights["together "+key] = f
+	var given []fact
+	for _, part := range parts {
+		given = append(given, n.ownedRight(part))
+	}
+	n.step(0, false, f, given...)
 	for _, i := range n.identities {
-		hasOne, hasOther := n.has(i, one), n.has(i, other)
-		possible := hasOne == attackpaths.Possible || hasOther == attackpaths.Possible
-		switch {
-		case hasOne > 0 && hasOther > 0:
-			n.step(0, possible, f, i.requester(one))
-		case hasOne > 0:
-			n.step(0, possible || i.token != nil, f, i.requester(one), n.ownedRight(other))
-		case hasOther > 0:
-			n.step(0, possible || i.token != nil, f, i.requester(one), n.ownedRight(one))
+		from, possible := []fact{i.requester(parts[0])}, false
+		for k, part := range parts {
+			switch has := n.has(i, part); {
+			case has > 0:
+				possible = possible || has == attackpaths.Possible
+			default:
+				from = append(from, given[k])
+			}
+		}
+		if len(from) <= len(parts) {
+			n.step(0, possible || i.token != nil && (len(from) > 1 || slices.ContainsFunc(parts, isByName)), f, from...)
 		}
 	}
-	n.togetherOfOthers(f, one, other)
+	if len(parts) == 2 {
+		n.togetherOfOthers(f, parts[0], parts[1])
+	}
 	return f
 }
+
+// isByName reports whether a request creates an object by its name.
+func isByName(asks []ask) bool { return asks[0].hasName }

@@ -142,20 +142,20 @@ func (n *naive) passOn() {
 				if where != "" && where != ns || r.ref.Namespace != "" && r.ref.Namespace != ns {
 					continue
 				}
-				n.passOnBy(
-					i,
-					[]ask{{verbs: creating, group: rbacGroup, resource: bindingsIn(ns), ns: ns}},
-					n.newBindingGuarded(r.ref, ns),
-					r,
-					ns,
-				)
+				create, guarded := ask{verbs: creating, group: rbacGroup, resource: bindingsIn(ns), ns: ns}, n.newBindingGuarded(r.ref, ns)
+				n.passOnBy(i, [][]ask{{create}}, guarded, r, ns)
+				for _, name := range n.allNames() {
+					if n.isFree(create, name) {
+						n.passOnBy(i, byName(create, name), true, r, ns)
+					}
+				}
 			}
 			n.passOnRules(i, r, where)
 		})
 		for _, b := range n.bindings {
 			ns := b.Binding.Namespace
 			if r, ok := n.roleOf(b); ok && n.holdsRules(i, r, ns) {
-				change := []ask{{verbs: changing, group: rbacGroup, resource: bindingsIn(ns), ns: ns, name: b.Binding.Name}}
+				change := [][]ask{{{verbs: changing, group: rbacGroup, resource: bindingsIn(ns), ns: ns, name: b.Binding.Name}}}
 				n.passOnBy(i, change, n.changedBindingGuarded(b), r, ns)
 			}
 		}
@@ -169,14 +169,20 @@ func bindingsIn(ns string) string {
 	return "rolebindings"
 }
 
-// passOnBy gives a role in a namespace to who has a right.
-func (n *naive) passOnBy(i naiveIdentity, asks []ask, guarded bool, r naiveRole, ns string, others ...fact) {
-	switch yes := n.has(i, asks); {
-	case yes > attackpaths.No:
-		n.step(1, guarded || yes == attackpaths.Possible, owned(r.ref, ns), append(others, as(i.fact))...)
-	case n.canBeOwned(asks):
-		n.step(1, true, owned(r.ref, ns), append(others, as(i.fact), n.ownedRight(asks))...)
+// passOnBy gives a role in a namespace to who has each of some rights.
+func (n *naive) passOnBy(i naiveIdentity, parts [][]ask, guarded bool, r naiveRole, ns string, others ...fact) {
+	from, possible := append(others, as(i.fact)), guarded
+	for _, asks := range parts {
+		switch yes := n.has(i, asks); {
+		case yes > attackpaths.No:
+			possible = possible || yes == attackpaths.Possible
+		case n.canBeOwned(asks):
+			from, possible = append(from, n.ownedRight(asks)), true
+		default:
+			return
+		}
 	}
+	n.step(1, possible, owned(r.ref, ns), from...)
 }
 
 // passOnRules adds what the account holds in a namespace to a role that some identity holds.
@@ -185,9 +191,9 @@ func (n *naive) passOnRules(i naiveIdentity, r naiveRole, where string) {
 		if to.ref == everythingRole || where != "" && where != to.ref.Namespace {
 			return
 		}
-		change := []ask{{
+		change := [][]ask{{{
 			verbs: changing, group: rbacGroup, resource: strings.ToLower(to.ref.Kind) + "s", ns: to.ref.Namespace, name: to.ref.Name,
-		}}
+		}}}
 		n.passOnBy(i, change, n.changedRoleGuarded(to), r, scope, heldRole(to.ref, scope))
 		for _, a := range n.scopedAccounts {
 			if a != i.token.account {

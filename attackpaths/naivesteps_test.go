@@ -83,7 +83,7 @@ func (n *naive) createAccount(a inventory.Name) {
 	if _, known := n.namespaces[a.Namespace]; !known || n.accounts[a] {
 		return
 	}
-	create := n.right(ask{verbs: creating, resource: "serviceaccounts", ns: a.Namespace})
+	create := n.createsAccount(a)
 	token := n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: a.Namespace, name: a.Name})
 	guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "", a.Namespace)
 	guarded = guarded || n.guarded(admissionv1.Create, "", "serviceaccounts", "token", a.Namespace)
@@ -143,6 +143,7 @@ func (n *naive) rightsOnAccounts(ns string) {
 			read = append(read, ask{resource: "secrets", ns: ns, name: name})
 		}
 	}
+	n.secretsByName(ns, n.guarded(admissionv1.Create, "", "secrets", "", ns))
 	create := n.right(ask{verbs: creating, resource: "secrets", ns: ns})
 	for s := range n.secrets {
 		if s.Namespace == ns {
@@ -197,7 +198,7 @@ func (n *naive) rightsOnPods(ns string) {
 			break
 		}
 		made, guarded := n.newPods(ns, inventory.Write{Operation: admissionv1.Create, Group: w.group, Resource: w.resources})
-		n.step(1, guarded, made, n.right(ask{verbs: creating, group: w.group, resource: w.resources, ns: ns}))
+		n.step(1, guarded, made, n.creates(ask{verbs: creating, group: w.group, resource: w.resources, ns: ns}))
 		if w.resources == "pods" || w.resources == "jobs" {
 			continue
 		}
@@ -239,7 +240,7 @@ func (n *naive) usePods(ns string, by inventory.Write, made fact) {
 	for _, a := range n.namedAccounts() {
 		if _, known := n.namespaces[ns]; known && a.Namespace == ns && !n.accounts[a] {
 			guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "", ns) || n.policies.Pods(by, ns, "account", a.Name)
-			n.newAccount(a, guarded, made, n.right(ask{verbs: creating, resource: "serviceaccounts", ns: ns}))
+			n.newAccount(a, guarded, made, n.createsAccount(a))
 		}
 	}
 	for s := range n.secrets {
@@ -298,9 +299,9 @@ func (n *naive) rightsOnVolumes(ns string, node inventory.Node, made fact, claim
 	volumes := n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
 		n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns) || n.level(ns) == podsecurity.LevelRestricted
 	// The claim is made by the attacker, or by the controller of ephemeral volumes.
-	n.step(1, volumes || claim, nodeHolding(node.Name), made, n.right(ask{verbs: creating, resource: "persistentvolumes"}),
-		n.right(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))
-	n.step(1, volumes || ephemeral, nodeHolding(node.Name), made, n.right(ask{verbs: creating, resource: "persistentvolumes"}))
+	n.step(1, volumes || claim, nodeHolding(node.Name), made, n.creates(ask{verbs: creating, resource: "persistentvolumes"}),
+		n.creates(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))
+	n.step(1, volumes || ephemeral, nodeHolding(node.Name), made, n.creates(ask{verbs: creating, resource: "persistentvolumes"}))
 }
 
 // configuration leads to cluster-admin through what configures the API server.
@@ -383,6 +384,11 @@ func (n *naive) bindRoles() {
 		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything
 		create := []ask{{verbs: creating, group: rbacGroup, resource: resource, ns: scope}}
 		n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.together(create, bindNew))
+		for _, name := range n.allNames() {
+			if n.isFree(create[0], name) {
+				n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.together(append(byName(create[0], name), bindNew)...))
+			}
+		}
 		for _, b := range n.bindings {
 			if of, ok := n.roleOf(b); ok && of.ref == r.ref && b.Binding.Namespace == scope {
 				change := []ask{{verbs: changing, group: rbacGroup, resource: resource, ns: scope, name: b.Binding.Name}}
@@ -475,7 +481,7 @@ func (n *naive) certificates() {
 	requests := func(verbs []string, sub, name string) ask {
 		return ask{verbs: verbs, group: certificatesGroup, resource: "certificatesigningrequests", sub: sub, name: name}
 	}
-	byRBAC := n.right(requests(creating, "", ""))
+	byRBAC := n.creates(requests(creating, "", ""))
 	canBeMade := requestsCanBeMade
 	n.step(0, false, canBeMade, byRBAC)
 	for _, node := range n.nodes {
@@ -518,8 +524,11 @@ func (n *naive) certificates() {
 		read := n.readsRequest(name)
 		for _, node := range n.nodes {
 			n.step(0, false, read, as(cred(node.Name)))
-			n.step(1, made, cred(node.Name), read,
-				n.together([]ask{requests(creating, "nodeclient", "")}, []ask{requests(creating, "", "")}))
+			auto := []ask{requests(creating, "nodeclient", "")}
+			n.step(1, made, cred(node.Name), read, n.together(auto, []ask{requests(creating, "", "")}))
+			if name != anyOtherName {
+				n.step(1, true, cred(node.Name), read, n.together(append(byName(requests(creating, "", ""), name), auto)...))
+			}
 		}
 	}
 }

@@ -136,13 +136,18 @@ func (c *combiner) have(kinds ...right) []held {
 			all = append(all, held{ownKey: k, through: v})
 		}
 	}
-	slices.SortFunc(all, func(a, b held) int { return a.compare(b.ownKey) })
+	for _, r := range kinds {
+		all = append(all, c.byName(r)...)
+	}
+	slices.SortFunc(all, func(a, b held) int { return cmp.Or(a.compare(b.ownKey), cmp.Compare(a.through, b.through)) })
 	return all
 }
 
 // held is a right, and the vertex through which the identity gets it; none if it has it.
 type held struct {
 	ownKey
+	// parts are the rights of which it is made, for one to create an object by its name.
+	parts []ownKey
 	// on is set instead if it is a right to impersonate for some requests only.
 	on      onRight
 	through vertex
@@ -183,8 +188,17 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 		dependsOn = allOf(dependsOn, dependsOnScopes)
 	}
 	for _, h := range rights {
-		if h.through == none {
-			dependsOn = allOf(dependsOn, c.who.conditions[h.ownKey])
+		if h.right == createSigningRequests && len(h.parts) > 0 {
+			dependsOn = allOf(dependsOn, dependsOnRequestName)
+		}
+		if h.through != none && len(h.parts) == 0 {
+			continue
+		}
+		if len(h.parts) > 0 && c.who.scoped != nil {
+			dependsOn = allOf(dependsOn, dependsOnScopes)
+		}
+		for _, k := range h.keys() {
+			dependsOn = allOf(dependsOn, c.who.conditions[k])
 		}
 	}
 	id := binary.AppendVarint(nil, int64(rowOf(code)))
@@ -211,7 +225,7 @@ func (c *combiner) bindingOf(rights []held) int32 {
 		}
 		for _, s := range c.who.subjects {
 			for _, e := range c.out[s] {
-				if c.grants(c.keys[e.to], h.ownKey) {
+				if c.grants(c.keys[e.to], h.keys()[0]) {
 					return e.arg
 				}
 			}
@@ -233,6 +247,7 @@ func (b *builder) grants(role key, k ownKey) bool {
 }
 
 func (c *combiner) run() {
+	c.createByName()
 	c.bind()
 	c.escalate()
 	c.passOn()

@@ -28,12 +28,14 @@ func (c *combiner) bind() {
 func (c *combiner) bindWith(w, b held) {
 	switch w.right {
 	case createClusterRoleBindings:
-		if b.right == bindClusterRoles && b.namespace == "" {
+		if b.right == bindClusterRoles && b.namespace == "" && c.isFree(w, "") {
 			c.bindRolesOf(w, b, "")
 		}
 	case createRoleBindings:
 		for _, ns := range c.scopes(w.namespace, b.namespace) {
-			c.bindRolesOf(w, b, ns)
+			if c.isFree(w, ns) {
+				c.bindRolesOf(w, b, ns)
+			}
 		}
 	case updateClusterRoleBindings, updateRoleBindings:
 		for _, bound := range c.bindings {

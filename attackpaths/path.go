@@ -335,6 +335,9 @@ func (s *solver) becauseOfNamespace(target key) string {
 func (s *solver) rightText(v vertex, k key) string {
 	r, verb := s.usedRight(v)
 	text := r.withVerb(verb)
+	if before := s.via[v].from; before != none && s.keys[before].kind == isRight && s.keys[before].variant == k.variant {
+		k.name = s.keys[before].name // of the only object that may be created
+	}
 	if k.name != "" {
 		text += " " + k.name
 	}

@@ -27,7 +27,7 @@ var requests = listRequests()
 func listRequests() []requestRow {
 	rows := []requestRow{whole: {}}
 	for r := range rightCount {
-		if r.checkedBeside() || requestKinds[r].verbs[0] == "impersonate" || r.mode() != 0 {
+		if r.checkedBeside() || r.isPart() || requestKinds[r].verbs[0] == "impersonate" || r.mode() != 0 {
 			continue
 		}
 		for _, verb := range requestKinds[r].verbs {

@@ -96,7 +96,9 @@ const (
 	patchSigningStatus
 	autoApprove
 	createSigningRequests
-	rightCount
+	// declaredRights is how many rights have a row. Two parts of each right that is also had by name follow: see madeByName.
+	declaredRights
+	rightCount = declaredRights + 2*right(len(madeByName))
 )
 
 // firstOwn is the first right that counts together with others of the same requester.
@@ -110,6 +112,8 @@ type requestKind struct {
 	namespaced bool
 	// unnamed is true for creates, which carry no name.
 	unnamed bool
+	// hasName is true for creates by a request that has a name.
+	hasName bool
 }
 
 const (
@@ -136,7 +140,7 @@ var (
 )
 
 // requestKinds is a table and never changes.
-var requestKinds = [rightCount]requestKind{
+var requestKinds = withParts([rightCount]requestKind{
 	readSecrets:                  {verbs: read, resource: "secrets", namespaced: true},
 	patchSecrets:                 {verbs: []string{"patch"}, resource: "secrets", namespaced: true},
 	deleteSecrets:                {verbs: remove, resource: "secrets", namespaced: true},
@@ -224,7 +228,7 @@ var requestKinds = [rightCount]requestKind{
 	autoApprove: {
 		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true,
 	},
-}
+})
 
 // String names the right as people write it in a role, with its first verb: "create pods/exec".
 func (r right) String() string { return r.withVerb(requestKinds[r].verbs[0]) }
@@ -317,7 +321,7 @@ func rightBy(r right, verbs []string, rule *rbacv1.PolicyRule) []granted {
 // or watch has one if it selects an object by its name; a deletecollection has none even then.
 func (k *requestKind) byName(verbs []string) (nameless, named []string) {
 	for _, verb := range verbs {
-		never := verb == "create" && k.subresource == "" || verb == "deletecollection" || k.unnamed
+		never := verb == "create" && k.subresource == "" && !k.hasName || verb == "deletecollection" || k.unnamed
 		if never || verb == "list" || verb == "watch" {
 			nameless = append(nameless, verb)
 		}

@@ -82,7 +82,7 @@ func (c *combiner) passOn() {
 	held := c.who.scoped.held
 	for _, w := range c.have(createClusterRoleBindings, createRoleBindings) {
 		for _, h := range held {
-			for _, ns := range c.scopesOf(w, h) {
+			for _, ns := range slices.DeleteFunc(slices.Clone(c.scopesOf(w, h)), func(ns string) bool { return !c.isFree(w, ns) }) {
 				c.passOnBy(BindRole, h.role, ns, c.newBindingGuards(w.right, ns, h.role), w)
 			}
 		}

@@ -105,6 +105,9 @@ func (b *builder) eachGrant(role key, do func(w what, q asked, name string)) {
 	}
 	for r := range rightCount {
 		kind := &requestKinds[r]
+		if r.isPart() && !b.isNamed(r.whole()) {
+			continue
+		}
 		for _, verb := range kind.verbs {
 			q := asked{kind: kind, verb: verb}
 			if r == impersonateAssociatedNode {
@@ -231,7 +234,7 @@ func (p *part) namesNewObject() bool {
 	if p.custom >= 0 {
 		return true
 	}
-	switch p.right {
+	switch p.right.whole() {
 	case createSecrets, createConfigMaps, createAccounts:
 		return p.on == 0
 	}

@@ -200,7 +200,9 @@ func (l *leavingRight) passing(rule *rbacv1.PolicyRule, namespaces []string) (ve
 		return nil
 	}
 	for _, verb := range l.verbs {
-		names := coveredNames(rule, l.kind, verb, 0)
+		kind := *l.kind
+		kind.unnamed, kind.hasName = kind.unnamed && verb != "create", kind.unnamed // who may patch creates one by its name
+		names := coveredNames(rule, &kind, verb, 0)
 		if l.name != "" {
 			names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name != unnamed && name != l.name })
 		}

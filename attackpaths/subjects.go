@@ -143,7 +143,7 @@ func (b *builder) expandRole(v vertex, k key) {
 		if k.variant == own && refusedToNodes(g.right) {
 			v = b.heldByOthers(v, k)
 		}
-		if g.right.mode() == 0 {
+		if g.right.mode() == 0 && !g.right.isPart() {
 			b.implies(v, b.rightVertex(g.right, k.namespace, g.name))
 		}
 		// What everything in a namespace gives together with other rights, it gives anyway,
@@ -193,6 +193,7 @@ func (b *builder) rightsOfRole(role int32) *roleRights {
 	websockets := b.cluster.Features.Minor() < 35 // create is needed since 1.35
 	r.cluster, r.everything = rightsOf(b.roles[role].Rules, false, websockets)
 	r.namespaced, _ = rightsOf(b.roles[role].Rules, true, websockets)
+	r.cluster, r.namespaced = b.usedParts(r.cluster), b.usedParts(r.namespaced)
 	b.roleRights[role] = r
 	return r
 }
@@ -212,7 +213,7 @@ func (b *builder) everythingRoles() []int32 {
 // pods other than mirror pods, claims, tokens of others, other nodes and labels that no node may set on
 // itself, and requests for certificates in other names.
 func refusedToNodes(r right) bool {
-	switch r {
+	switch r.whole() {
 	case createPods, patchPods, addContainers, createClaims, createToken, createSigningRequests, changeNodes, changeNodeStatus:
 		return true
 	}

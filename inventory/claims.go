@@ -37,7 +37,7 @@ func (v *Volume) WaysOut() []Escape {
 
 // SetPersistentVolume adds a volume, or replaces the one of the same name. Only those count that are a folder of a node.
 func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
-	delete(i.volumes, pv.Name)
+	i.deleteVolume(pv.Name)
 	v := Volume{Name: pv.Name}
 	switch {
 	case pv.Spec.HostPath != nil:
@@ -48,6 +48,7 @@ func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
 	case pv.Spec.Local != nil:
 		v.Folder = path.Clean("/" + pv.Spec.Local.Path)
 	default:
+		i.otherVolumes[pv.Name] = true
 		return
 	}
 	if ref := pv.Spec.ClaimRef; ref != nil {
@@ -59,9 +60,26 @@ func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
 	i.volumes[pv.Name] = v
 }
 
+func (i *Inventory) deleteVolume(name string) {
+	delete(i.volumes, name)
+	delete(i.otherVolumes, name)
+}
+
 // SetPersistentVolumeClaim adds a claim, or replaces the one of the same name.
 func (i *Inventory) SetPersistentVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 	i.claims[Name{intern(claim.Namespace), claim.Name}] = claim.Spec.VolumeName
+}
+
+// HasClaim reports whether there is a claim, and HasVolume whether there is a volume.
+func (i *Inventory) HasClaim(namespace, name string) bool {
+	_, ok := i.claims[Name{namespace, name}]
+	return ok
+}
+
+// HasVolume reports whether there is a volume, of whatever kind.
+func (i *Inventory) HasVolume(name string) bool {
+	_, ok := i.volumes[name]
+	return ok || i.otherVolumes[name]
 }
 
 // ClaimedVolumes lists the volumes that are a folder of a node by the claims that are bound to them, or that one of the two names.

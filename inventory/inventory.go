@@ -70,6 +70,7 @@ type Inventory struct {
 	// configurations are the configurations of webhooks, by kind.
 	configurations map[string]map[string]bool
 	volumes        map[string]Volume
+	otherVolumes   map[string]bool // that are no folder of a node
 	claims         map[Name]string // the volumes that they are bound to
 }
 
@@ -79,7 +80,7 @@ func New() *Inventory {
 		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
 		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
 		policies: map[string]*policy{}, configurations: map[string]map[string]bool{}, volumes: map[string]Volume{},
-		claims: map[Name]string{},
+		otherVolumes: map[string]bool{}, claims: map[Name]string{},
 	}
 }
 
@@ -253,7 +254,7 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 	case "Secret":
 		delete(i.secrets, key)
 	case "PersistentVolume":
-		delete(i.volumes, name)
+		i.deleteVolume(name)
 	case "PersistentVolumeClaim":
 		delete(i.claims, key)
 	case "ValidatingAdmissionPolicy":

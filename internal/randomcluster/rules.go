@@ -26,6 +26,13 @@ var (
 	impersonatedNames = []string{"", "s1", "s2", "x", "p1", "p2", "a", "r1", "b1", "n1", "q1"}
 )
 
+// What can be created by a name, and names of which some are of no object.
+var (
+	named          = []string{"pods", "secrets", "serviceaccounts", "persistentvolumeclaims"}
+	configurations = []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+	newNames       = []string{"s1", "z", "p1", "new", "hook", "bootstrap-token-abcdef"}
+)
+
 // requestsAs are the verbs of some requests while a mode is used.
 func requestsAs(mode string) string {
 	return strings.ReplaceAll(",get,list,create,update,patch,delete", ",", ",impersonate-on:"+mode+":")[1:]
@@ -54,6 +61,11 @@ var ruleTemplates = [][]template{
 		{"impersonate", "", []string{"users", "serviceaccounts"}, []string{"alice", "x", "nobody", "system:node:n2"}},
 	},
 	{{"create", "", []string{"pods", "replicationcontrollers"}, randomPods}},
+	{
+		{"create", "", named, newNames}, {"patch", "", named, newNames}, {"patch,update", "", []string{"pods", "secrets"}, nil},
+		{"create,patch", "", []string{"persistentvolumes", "namespaces"}, newNames},
+	},
+	{{"create,patch", "apps", []string{"deployments", "daemonsets"}, newNames}, {"create,patch", admissionGroup, configurations, newNames}},
 	{{"create", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, randomWorkloads}},
 	{{"create", "batch", []string{"jobs", "cronjobs"}, randomWorkloads}},
 	{{"update,patch", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, randomWorkloads}},

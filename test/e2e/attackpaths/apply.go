@@ -23,6 +23,10 @@ var kinds = map[string]resource{
 	"ValidatingWebhookConfiguration": validatingWebhooks, "MutatingWebhookConfiguration": mutatingWebhooks,
 	"ValidatingAdmissionPolicy":        policies,
 	"ValidatingAdmissionPolicyBinding": policyBindings,
+	"MutatingAdmissionPolicy":          mutatingPolicies,
+	"MutatingAdmissionPolicyBinding":   mutatingBindings,
+	"CertificateSigningRequest":        signingRequests,
+	"APIService":                       apiServices,
 }
 
 // decode reads the objects of a YAML text.

@@ -186,6 +186,16 @@ var secretCases = []testCase{
 		rule: "ServiceAccountTokenSecret: read it by its name", add: roleOf("r", "shop", "shop/web", "create secrets@", "get secrets@ new"),
 		want: []string{"ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
+	{
+		rule: "ServiceAccountTokenSecret: apply one of some name, and patch it again",
+		add:  roleOf("r", "shop", "shop/web", "create,patch secrets@ token"),
+		want: []string{"ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{
+		rule: "ServiceAccountTokenSecret: not one of the name of another secret",
+		add:  opaque("shop", "token") + roleOf("r", "shop", "shop/web", "create,patch secrets@ token"),
+		want: []string{"Secret shop/token"},
+	},
 	{rule: "ServiceAccountTokenSecret: not without reading", add: roleOf("r", "shop", "shop/web", "create secrets@")},
 	{rule: "ServiceAccountTokenSecret: not without creating", add: roleOf("r", "shop", "shop/web", "get,list,watch secrets@")},
 	{

@@ -19,6 +19,18 @@ var podCases = []testCase{
 	},
 	{rule: "PodCreate: not by a right to create one of some name", add: roleOf("r", "shop", "shop/web", "create pods@ p")},
 	{
+		rule: "PodCreate: one of some name, which is applied",
+		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "create,patch pods@ p"),
+		want: []string{"Namespace shop", "Secret shop/key", "ServiceAccount shop/db", "ServiceAccount shop/default"},
+	},
+	{rule: "PodCreate: not one of some name by update", add: roleOf("r", "shop", "shop/web", "create,update pods@ p")},
+	{
+		rule: "PodCreate: a deployment of some name, which is applied by rights of two roles",
+		add: roleOf("r", "shop", "shop/web", "create deployments@apps d") +
+			clusterRole("p", "patch deployments@apps") + binding("ClusterRole", "p", "", "p", "shop/web"),
+		want: []string{"Namespace shop", "ServiceAccount shop/db", "ServiceAccount shop/default"}, some: true,
+	},
+	{
 		rule: "PodCreate: every node where Pod Security is privileged",
 		add:  namespace("tools", "") + nodeOf("n1") + roleOf("r", "tools", "shop/web", "create pods@"),
 		want: []string{"Namespace tools", "Node n1", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},

@@ -18,6 +18,26 @@ var roleCases = []testCase{
 			roleOf("r", "shop", "shop/web", "bind roles"+inRBAC+" reader", "patch rolebindings"+inRBAC+" reader"),
 		want: []string{"Secret shop/key"},
 	},
+	{
+		rule: "BindRole: cluster-admin, in a binding of some name that is applied",
+		add:  roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" cluster-admin", "create,patch clusterrolebindings"+inRBAC+" new"),
+		want: []string{"ClusterAdmin"},
+	},
+	{
+		rule: "BindRole: cluster-admin, in a binding of some name that is put",
+		add:  roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" cluster-admin", "create,update clusterrolebindings"+inRBAC+" new"),
+		want: []string{"ClusterAdmin"},
+	},
+	{
+		rule: "BindRole: not in a new binding by a right to create one of some name",
+		add:  roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC+" cluster-admin", "create clusterrolebindings"+inRBAC+" new"),
+	},
+	{
+		rule: "EscalateRole: a role of some name that a binding names and that does not exist",
+		add: binding("ClusterRole", "ghost", "", "ghost", "shop/web") +
+			roleOf("r", "", "shop/web", "escalate,create,patch clusterroles"+inRBAC+" ghost"),
+		want: []string{"ClusterAdmin"},
+	},
 	{rule: "BindRole: not without a right to bindings", add: roleOf("r", "", "shop/web", "bind clusterroles"+inRBAC)},
 	{rule: "BindRole: not without bind", add: roleOf("r", "", "shop/web", "create,update,patch clusterrolebindings"+inRBAC)},
 	{

@@ -21,6 +21,8 @@ type client struct {
 	// upgrades sends requests that change the protocol, which HTTP/2 does not have.
 	upgrades *http.Client
 	headers  http.Header
+	// byName creates objects that a POST may not create; nil for none.
+	byName *byName
 }
 
 // newClient returns a client with the credential of a configuration.
@@ -120,7 +122,11 @@ func (c *client) get(ctx context.Context, path string) answer {
 }
 
 func (c *client) post(ctx context.Context, path string, body any) answer {
-	return c.do(ctx, http.MethodPost, path, "application/json", body)
+	a := c.do(ctx, http.MethodPost, path, "application/json", body)
+	if a.refused() && c.byName != nil {
+		return c.createByName(ctx, path, body, a)
+	}
+	return a
 }
 
 func (c *client) put(ctx context.Context, path string, body any) answer {

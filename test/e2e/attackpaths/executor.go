@@ -32,6 +32,7 @@ type actor struct {
 // executor carries out paths from one start with what it has got.
 type executor struct {
 	*world
+	byName *byName
 	// pods and secrets are those of the case, which the executor knows.
 	pods []corev1.Pod
 	// actors are the identities that it holds, in the order in which it got them.
@@ -87,6 +88,7 @@ func (w *world) newExecutor(ctx context.Context, start holding, groups []string)
 		return nil, err
 	}
 	e.pods = list.Items
+	e.byName = &byName{admin: e.admin, names: w.ruleNames(ctx), made: map[string]bool{}}
 	if err := e.begin(ctx, start, groups); err != nil {
 		return nil, fmt.Errorf("begin with %s: %w", start, err)
 	}
@@ -167,6 +169,7 @@ func (e *executor) own(ctx context.Context, a *actor) error {
 	if slices.ContainsFunc(e.actors, known) {
 		return nil
 	}
+	a.byName = e.byName
 	e.actors = append(e.actors, a)
 	return nil
 }

@@ -1,0 +1,109 @@
+package attackpaths_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// creates is the fact that an object can be created: by a request without a name, or by one with the name of an object
+// that does not exist.
+func (n *naive) creates(a ask) fact {
+	f := fact{"creates", "", fmt.Sprint(a)}
+	if _, known := n.facts[f]; known {
+		return f
+	}
+	n.step(0, false, f, n.right(a))
+	for _, name := range n.allNames() {
+		if n.isFree(a, name) {
+			n.step(0, a.resource == "certificatesigningrequests", f, n.together(byName(a, name)...))
+		}
+	}
+	return f
+}
+
+// byName are the requests for which the API server asks RBAC when one object is created by a request with its name. Who may
+// create any object needs no name.
+func byName(a ask, name string) [][]ask {
+	create := ask{verbs: creating, group: a.group, resource: a.resource, ns: a.ns, name: name, hasName: true, limited: true}
+	change := create
+	change.limited = false
+	change.verbs = patching
+	if a.group == rbacGroup {
+		change.verbs = changing // these are also made by a PUT
+	}
+	return [][]ask{{create}, {change}}
+}
+
+// isFree reports whether an object with a name can be made. One that may be changed when it exists is as good as new.
+func (n *naive) isFree(a ask, name string) bool {
+	in := inventory.Name{Namespace: a.ns, Name: name}
+	i := n.c.Inventory
+	switch a.resource {
+	case "secrets":
+		_, exists := n.secrets[in]
+		return !exists
+	case "serviceaccounts":
+		return !n.accounts[in]
+	case "pods":
+		return a.ns == "" || !i.HasPod(a.ns, name)
+	case "namespaces":
+		_, exists := n.namespaces[name]
+		return !exists
+	case "persistentvolumeclaims":
+		return !i.HasClaim(a.ns, name)
+	case "persistentvolumes":
+		return !i.HasVolume(name)
+	case "mutatingwebhookconfigurations":
+		return !slices.Contains(i.WebhookConfigurations("MutatingWebhookConfiguration"), name)
+	case "validatingwebhookconfigurations":
+		return !slices.Contains(i.WebhookConfigurations("ValidatingWebhookConfiguration"), name)
+	case "roles", "clusterroles":
+		return !slices.ContainsFunc(n.roles, func(r naiveRole) bool {
+			return !r.missing && r.ref.Name == name && r.ref.Namespace == a.ns
+		})
+	case "rolebindings", "clusterrolebindings":
+		return !slices.ContainsFunc(n.bindings, func(b rbac.BoundRole) bool { return b.Binding == bindingRef(a.ns, name) })
+	}
+	return true
+}
+
+func bindingRef(namespace, name string) rbac.Ref {
+	if namespace == "" {
+		return rbac.Ref{Kind: "ClusterRoleBinding", Name: name}
+	}
+	return rbac.Ref{Kind: "RoleBinding", Namespace: namespace, Name: name}
+}
+
+// createsAccount is the fact that an account that does not exist can be created.
+func (n *naive) createsAccount(a inventory.Name) fact {
+	create := ask{verbs: creating, resource: "serviceaccounts", ns: a.Namespace}
+	f := fact{"creates the account", a.Namespace, a.Name}
+	n.step(0, false, f, n.right(create))
+	n.step(0, false, f, n.together(byName(create, a.Name)...))
+	return f
+}
+
+// secretsByName leads to what secrets give that can be made by name: who may patch one reads it.
+func (n *naive) secretsByName(ns string, guarded bool) {
+	for _, name := range n.allNames() {
+		a := ask{resource: "secrets", ns: ns}
+		if !n.isFree(a, name) {
+			continue
+		}
+		made := n.together(byName(a, name)...)
+		for account := range n.accounts {
+			if account.Namespace == ns {
+				n.step(1, guarded, n.credentialOfAccount(account), made)
+			}
+		}
+		if id, ok := strings.CutPrefix(name, "bootstrap-token-"); ok && len(id) == 6 && ns == "kube-system" {
+			for _, g := range n.bootstrapGroups() {
+				n.step(1, true, g, made)
+			}
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package attackpaths
+
+import (
+	"encoding/binary"
+	"regexp"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// A rule with names of objects lets none be created by a POST, which has no name. A request that has the name creates
+// one too, and the API server then asks for two rights with the name: for patch and create if the request applies an
+// object (server-side apply), and of roles and bindings for update and create if it puts one. Other objects are not
+// made by a PUT. test/e2e/attackpaths shows this for each kind.
+
+// madeByName are the rights to create objects that are also had by name. For each there are two parts, after the rights of the table: to
+// create an object by name, and to apply or put it. Both count for the identity that has them.
+var madeByName = [...]right{
+	createSecrets, createAccounts, createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets,
+	createReplicationControllers, createJobs, createCronJobs, createClaims, createVolumes, createNamespaces, createSigningRequests,
+	createMutatingWebhooks, createValidatingWebhooks, createConfigMaps, createClusterRoleBindings, createRoleBindings,
+	createClusterRoles, createRoles,
+}
+
+// withParts adds the rows of the parts.
+func withParts(kinds [rightCount]requestKind) [rightCount]requestKind {
+	for i, r := range madeByName {
+		k := kinds[r]
+		k.unnamed, k.hasName = false, true
+		kinds[partOf(i)] = k
+		if k.verbs = []string{"patch"}; k.group == rbacG {
+			k.verbs = write
+		}
+		kinds[partOf(i)+1] = k
+	}
+	return kinds
+}
+
+// partOf is the part of a right of madeByName that creates; the other part follows.
+func partOf(i int) right { return declaredRights + 2*right(i) }
+
+// isPart reports whether a right is a part of one to create an object by its name.
+func (r right) isPart() bool { return r >= declaredRights }
+
+// whole is the right of which a right is a part, or the right itself.
+func (r right) whole() right {
+	if r.isPart() {
+		return madeByName[(r-declaredRights)/2]
+	}
+	return r
+}
+
+// keys are the parts of a right, or the right itself.
+func (h held) keys() []ownKey {
+	if len(h.parts) > 0 {
+		return h.parts
+	}
+	return []ownKey{h.ownKey}
+}
+
+// usedParts leaves out the parts of rights that no rule limits to names.
+func (b *builder) usedParts(all []granted) []granted {
+	return slices.DeleteFunc(all, func(g granted) bool { return g.right.isPart() && !b.isNamed(g.right.whole()) })
+}
+
+// isNamed reports whether a rule limits a right to create objects to some names. Without one, who has both parts of it may create any.
+func (b *builder) isNamed(r right) bool {
+	if b.named == nil {
+		b.named = map[right]bool{}
+		for i := range b.roles {
+			for j := range b.roles[i].Rules {
+				b.noteNamed(&b.roles[i].Rules[j])
+			}
+		}
+	}
+	return b.named[r]
+}
+
+// noteNamed notes which objects a rule with names lets be created. The right to give a role any rule is asked for with
+// the name that the request has.
+func (b *builder) noteNamed(rule *rbacv1.PolicyRule) {
+	if len(rule.ResourceNames) == 0 {
+		return
+	}
+	for i, r := range madeByName {
+		if len(rightBy(partOf(i), create, rule)) > 0 {
+			b.named[r] = true
+		}
+	}
+	for escalate, r := range map[right]right{escalateClusterRoles: createClusterRoles, escalateRoles: createRoles} {
+		if len(rightBy(escalate, requestKinds[escalate].verbs, rule)) > 0 {
+			b.named[r] = true
+		}
+	}
+}
+
+// byName lists the rights to create objects by name that the identity has, or is given, in two parts.
+func (c *combiner) byName(r right) []held {
+	i := slices.Index(madeByName[:], r)
+	if i < 0 || !c.isNamed(r) {
+		return nil
+	}
+	escalated := r == createClusterRoles || r == createRoles
+	var all []held
+	for _, h := range c.have(partOf(i)) {
+		if h.name == "" && !escalated {
+			continue
+		}
+		for _, g := range c.have(partOf(i) + 1) {
+			l, ok := limit{namespace: h.namespace, name: h.name}.and(limit{namespace: g.namespace, name: g.name})
+			if !ok {
+				continue
+			}
+			k := ownKey{r, l.namespace, l.name}
+			all = append(all, held{ownKey: k, parts: []ownKey{h.ownKey, g.ownKey}, through: c.throughBoth(k, h.through, g.through)})
+		}
+	}
+	return all
+}
+
+// throughBoth is the vertex through which an identity gets both parts of a right.
+func (c *combiner) throughBoth(k ownKey, one, other vertex) vertex {
+	if one == none || other == none || one == other {
+		return max(one, other)
+	}
+	one, other = min(one, other), max(one, other)
+	both := c.vertex(key{kind: isOwnRight, variant: uint8(k.right), namespace: k.namespace, name: k.name, role: int32(one)})
+	id := binary.AppendVarint(binary.AppendVarint(binary.AppendVarint([]byte("both "), int64(one)), int64(other)), int64(both))
+	if !c.seen[string(id)] {
+		c.seen[string(id)] = true
+		c.together("", both, "", one, other)
+	}
+	return both
+}
+
+// createByName leads to the rights that do not count for the identity alone.
+func (c *combiner) createByName() {
+	for _, r := range madeByName {
+		if r >= firstOwn && r != createSigningRequests {
+			continue
+		}
+		for _, h := range c.byName(r) {
+			c.combine("", c.rightVertex(r, h.namespace, h.name), "", []held{h})
+		}
+	}
+}
+
+// dependsOnRequestName is what else decides.
+const dependsOnRequestName = "whether no request has the name, and one of the name may be approved or signed"
+
+// tokenName is the name of a secret that is a bootstrap token.
+var tokenName = regexp.MustCompile(`^bootstrap-token-[a-z0-9]{6}$`)
+
+// createsNamed gives what the right to create one object gives, in a namespace if its kind has one: the same as one for any object,
+// where the name does not matter.
+func (b *builder) createsNamed(v vertex, k key, r right) {
+	switch {
+	case !b.free(r, k.namespace, k.name):
+		return
+	case r == createSecrets:
+		// The author patches the secret again, and reads it.
+		b.step(ServiceAccountTokenSecret, v, b.fact(everyAccount, k.namespace), -1, b.guardsOf(r, k.namespace))
+		if k.namespace == metav1.NamespaceSystem && tokenName.MatchString(k.name) {
+			b.createsBootstrapTokens(v, k.namespace)
+		}
+		return
+	case r == createAccounts:
+		if slices.Contains(b.missingAccounts(k.namespace), k.name) {
+			b.createsAccount(v, k.namespace, k.name)
+		}
+		return
+	case r == createConfigMaps:
+		return // who may patch aws-auth need not create it
+	}
+	b.implies(v, b.rightVertex(r, k.namespace, ""))
+}
+
+// isFree reports whether a right is not limited to an object that exists in a namespace.
+func (b *builder) isFree(h held, namespace string) bool {
+	return h.name == "" || b.free(h.right, namespace, h.name)
+}
+
+// free reports whether no object has a name, for what the state shows. A workload that exists is as good: who creates one
+// by name may change it.
+func (b *builder) free(r right, namespace, name string) bool {
+	role := func(namespace string) bool {
+		i, ok := b.roleIndex[roleName{namespace, name}]
+		return !ok || !b.roleExists(i)
+	}
+	switch r {
+	case createSecrets:
+		return !slices.ContainsFunc(b.secrets[namespace], func(s inventory.Secret) bool { return s.Name.Name == name })
+	case createAccounts:
+		return !slices.Contains(b.accounts[namespace], name)
+	case createPods:
+		return !b.has(key{kind: isPod, namespace: namespace, name: name})
+	case createNamespaces:
+		_, found := slices.BinarySearch(b.namespaces, name)
+		return !found
+	case createClaims:
+		return !b.cluster.Inventory.HasClaim(namespace, name)
+	case createVolumes:
+		return !b.cluster.Inventory.HasVolume(name)
+	case createMutatingWebhooks:
+		return !b.hasConfiguration("MutatingWebhookConfiguration", name)
+	case createValidatingWebhooks:
+		return !b.hasConfiguration("ValidatingWebhookConfiguration", name)
+	case createClusterRoles, createRoles:
+		return role(namespace)
+	case createClusterRoleBindings, createRoleBindings:
+		return !slices.ContainsFunc(b.bindings, func(bound rbac.BoundRole) bool {
+			return bound.Binding.Namespace == namespace && bound.Binding.Name == name
+		})
+	}
+	return true
+}
