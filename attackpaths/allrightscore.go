@@ -72,7 +72,7 @@ var coreRights = []rightsRow{
 	{resources: "serviceaccounts", verbs: reads + " " + removes, nothing: "it shows accounts, or removes them"},
 	{resources: "serviceaccounts/token", verbs: "create", gives: []Code{TokenRequest}},
 	{resources: "serviceaccounts users groups", verbs: "impersonate", gives: []Code{Impersonate}},
-	{resources: "*", verbs: "request-serviceaccounts-token-audience", open: openAudiences},
+	{resources: "*", verbs: audienceVerb, gives: []Code{TokenOfPodOnNode}, open: openAudiences},
 
 	{resources: "pods", verbs: "create", gives: []Code{PodCreate, VolumeControl}},
 	{resources: "pods", verbs: edits, gives: []Code{PodUpdate}},

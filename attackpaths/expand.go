@@ -106,7 +106,12 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 
 // mintsOnNode reports whether a node may request a token of the account of a pod on it.
 func (b *builder) mintsOnNode(node string, p *inventory.Pod) bool {
-	return !p.Mirror && p.ServiceAccount != "" && b.mints(p) && (b.objects.movedTo[p.Name] == node ||
+	return b.mints(p) && b.mayMintOnNode(node, p)
+}
+
+// mayMintOnNode reports whether the Node authorizer lets a node request tokens of the account of a pod on it.
+func (b *builder) mayMintOnNode(node string, p *inventory.Pod) bool {
+	return !p.Mirror && p.ServiceAccount != "" && (b.objects.movedTo[p.Name] == node ||
 		b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount))
 }
 

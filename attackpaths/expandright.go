@@ -121,6 +121,10 @@ func (b *builder) expandRight(v vertex, k key) {
 		}
 	case createSigningRequests:
 		b.implies(v, b.fact(clientRequests, ""))
+	case requestAudience:
+		b.requestsAudience(v, k, "")
+	case requestOtherAudience:
+		b.requestsAudience(v, k, dependsOnAudience)
 	case impersonateUsers:
 		b.impersonatesUsers(v, k.name)
 	}

@@ -87,6 +87,8 @@ type ask struct {
 	name                     string
 	// hasName is true for a create by a request that has the object's name.
 	hasName bool
+	// otherAudience is true for a request of a token for an audience that a rule names.
+	otherAudience bool
 	// content is true for custom techniques in scopes: it matters which name an object has that is created.
 	content bool
 	// unlimited ignores rules with names, limited those without. anyName matches rules with any
@@ -444,8 +446,15 @@ func (n *naive) pod(p *inventory.Pod) {
 	if !p.Mirror && len(p.Audiences) > 0 {
 		n.step(1, !ours || p.Ended, of, nodeHolding(p.Node))
 	}
-	if n.mints(p) {
-		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, as(cred(p.Node)))
+	guarded := n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace)
+	switch {
+	case n.mints(p):
+		n.step(1, guarded, of, as(cred(p.Node)))
+	case !p.Mirror && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount):
+		request := ask{verbs: verbs("request-serviceaccounts-token-audience"), ns: p.Namespace, name: p.ServiceAccount}
+		n.step(1, guarded, of, n.rightOfNode(p.Node, request))
+		request.otherAudience = true
+		n.step(1, true, of, n.rightOfNode(p.Node, request))
 	}
 	n.controlPlanePod(p)
 }

@@ -21,6 +21,12 @@ func (a ask) grants(rule *rbacv1.PolicyRule, scope string, node bool) bool {
 	if scope != "" && scope != a.ns {
 		return false
 	}
+	if a.otherAudience {
+		if len(rule.Resources) == 0 || !slices.Contains(rule.Verbs, a.verbs[0]) {
+			return false
+		}
+		a.resource = rule.Resources[0]
+	}
 	for _, verb := range a.verbs {
 		if node && refusedToNodes(verb, a.resource, a.sub) {
 			continue
@@ -216,6 +222,18 @@ func (n *naive) right(asks ...ask) fact {
 	}
 	n.stepsOfOwned(f, asks)
 	n.rightOfOthers(f, asks)
+	return f
+}
+
+// rightOfNode is the fact that a node can make a request with its own credential.
+func (n *naive) rightOfNode(node string, a ask) fact {
+	f := fact{"right of node " + node, "", fmt.Sprint(a)}
+	for _, i := range n.identities {
+		if i.fact == cred(node) && n.has(i, []ask{a}) > 0 {
+			n.step(0, false, f, as(i.fact))
+		}
+	}
+	n.step(0, false, f, as(cred(node)), n.ownedRight([]ask{a}))
 	return f
 }
 

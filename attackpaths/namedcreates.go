@@ -46,6 +46,11 @@ func partOf(i int) right { return declaredRights + 2*right(i) }
 // isPart reports whether a right is a part of one to create an object by its name.
 func (r right) isPart() bool { return r >= declaredRights }
 
+// countsAlone reports whether a right gives something to whoever has it, without other rights of the same identity.
+func (r right) countsAlone() bool {
+	return r.mode() == 0 && !r.isPart() && requestKinds[r].resource != anyAudience
+}
+
 // whole is the right of which a right is a part, or the right itself.
 func (r right) whole() right {
 	if r.isPart() {

@@ -42,7 +42,7 @@ func (k ownKey) compare(o ownKey) int {
 type ownRights map[ownKey]vertex
 
 func (b *builder) addIdentity(v vertex, k key, subjects []vertex) {
-	if len(subjects) > 0 {
+	if len(subjects) > 0 || k.kind == isNodeUser {
 		b.identities = append(b.identities, &identity{vertex: v, subjects: subjects, impersonated: k.variant == impersonated})
 	}
 }
@@ -67,7 +67,7 @@ func (b *builder) combineRights() {
 				x.rights = b.rightsOfSubjects(x.subjects)
 				x.on = b.onRightsOfSubjects(x.subjects)
 			}
-			if x.combines() {
+			if x.combines() || b.givesAudiences(x) {
 				(&combiner{b, x, seen}).run()
 			}
 		}
@@ -252,6 +252,7 @@ func (c *combiner) run() {
 	c.escalate()
 	c.passOn()
 	c.certificates()
+	c.audiences()
 	if !c.who.impersonated {
 		c.impersonate()
 		c.constrained()

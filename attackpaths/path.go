@@ -289,7 +289,11 @@ func (s *solver) becauseOfPod(how via, target key) string {
 	case PodTokenOnNode:
 		return "pod " + p.Name.String() + " runs on " + p.Node + " and mounts a token"
 	case TokenOfPodOnNode:
-		return "pod " + p.Name.String() + " runs on " + p.Node
+		text := "pod " + p.Name.String() + " runs on " + p.Node
+		if how.join < 0 && s.keys[how.from].kind == isRight {
+			text += "; the node may " + audienceVerb
+		}
+		return text
 	case PodEscape:
 		return s.meansOf(p, target)
 	case ControlPlaneNode:

@@ -31,7 +31,7 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 		p.addHeld(k, target.role)
 	}
 	// Rights that count together are not vertices of their own.
-	if x := p.identityOf(v); x != nil && (how.join >= 0 || how.edge.row != 0) {
+	if x := p.identityOf(v); x != nil && (how.join >= 0 || how.edge.row != 0 || target.kind == isRight) {
 		for _, subject := range x.subjects {
 			for _, e := range p.out[subject] {
 				p.addCombined(p.keys[e.to], e.arg)

@@ -100,7 +100,7 @@ func (s *solver) remedy(how via, to vertex, binding int32) *verdict.Remedy {
 		return s.secretOnNodeRemedy(how.from, s.keys[to])
 	case code == StealPods && s.keys[how.from].isLabelled():
 		return s.labelRemedy(how, to)
-	case e.row.ofPod():
+	case e.row.ofPod() && from.kind != isRight:
 		return s.podRemedy(code, e.arg, s.keys[to])
 	case from.kind == isSecret && how.join < 0:
 		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", from.asObject())}}

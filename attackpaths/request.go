@@ -41,7 +41,8 @@ func listRequests() []requestRow {
 // another request, so that no request has its verb.
 func (r right) checkedBeside() bool {
 	switch r {
-	case bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners, autoApprove:
+	case bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners, autoApprove,
+		requestAudience, requestOtherAudience:
 		return true
 	}
 	return false

@@ -95,6 +95,8 @@ const (
 	updateSigningStatus
 	patchSigningStatus
 	autoApprove
+	requestAudience
+	requestOtherAudience
 	createSigningRequests
 	// declaredRights is how many rights have a row. Two parts of each right that is also had by name follow: see madeByName.
 	declaredRights
@@ -228,6 +230,8 @@ var requestKinds = withParts([rightCount]requestKind{
 	autoApprove: {
 		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true,
 	},
+	requestAudience:      {verbs: []string{audienceVerb}, resource: anyAudience, namespaced: true},
+	requestOtherAudience: {verbs: []string{audienceVerb}, resource: anyAudience, namespaced: true},
 })
 
 // String names the right as people write it in a role, with its first verb: "create pods/exec".
@@ -290,6 +294,13 @@ func rightOf(r right, rule *rbacv1.PolicyRule, websocketExec bool) []granted {
 func rightBy(r right, verbs []string, rule *rbacv1.PolicyRule) []granted {
 	kind := &requestKinds[r]
 	req := access.Request{ResourceRequest: true, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource}
+	if kind.resource == anyAudience {
+		audience, ok := audienceIn(r, rule)
+		if !ok {
+			return nil
+		}
+		req.Resource = audience
+	}
 	covered := func(verbs []string, name string) bool {
 		req.Name = name
 		return slices.ContainsFunc(verbs, func(verb string) bool {

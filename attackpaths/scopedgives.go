@@ -37,7 +37,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			case p.needs&needsAsNode != 0:
 				b.givesAsNode(v, p, l, vertex(k.role), dependsOn)
 			default:
-				if p.right.mode() == 0 && !p.right.isPart() {
+				if p.right.countsAlone() {
 					b.givesRight(v, p, l, dependsOn)
 				}
 				if p.right >= firstOwn {

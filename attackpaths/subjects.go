@@ -143,7 +143,7 @@ func (b *builder) expandRole(v vertex, k key) {
 		if k.variant == own && refusedToNodes(g.right) {
 			v = b.heldByOthers(v, k)
 		}
-		if g.right.mode() == 0 && !g.right.isPart() {
+		if g.right.countsAlone() {
 			b.implies(v, b.rightVertex(g.right, k.namespace, g.name))
 		}
 		// What everything in a namespace gives together with other rights, it gives anyway,

@@ -67,6 +67,16 @@ var nodeCases = []testCase{
 		start: holding{Kind: attackpaths.User, Name: "system:node:web-1"}, add: bare(podDB),
 	},
 	{
+		rule: "TokenOfPodOnNode: for a pod without a token, by a right to request audiences", start: nodeWeb1,
+		add:  bare(podDB) + roleOf("a", "shop", "group system:nodes", "request-serviceaccounts-token-audience *@ db"),
+		want: []string{"Pod shop/db-1", "ServiceAccount shop/db"},
+	},
+	{
+		rule: "TokenOfPodOnNode: not by a right to another audience", start: nodeWeb1,
+		add:  bare(podDB) + roleOf("a", "shop", "group system:nodes", "request-serviceaccounts-token-audience vault@ db"),
+		want: []string{"Pod shop/db-1"},
+	},
+	{
 		rule:  "TokenOfPodOnNode: not for a user without the group of nodes",
 		start: holding{Kind: attackpaths.User, Name: "system:node:web-1"}, groups: []string{"ops"}, add: podDB,
 	},
