@@ -11,10 +11,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
+// HostPath is the resource of an entry about folders of nodes that pods mount, which are its names. The namespaces are those of
+// the pods.
+const HostPath = "hostPath"
+
 // NotFollowed is a right that is reached and that may give something which paths do not follow.
 type NotFollowed struct {
 	// Group, Resource and Subresource say what the right is about. The resource may be * for every resource, the
-	// group * for every group, and the resource a path such as /logs/*.
+	// group * for every group, and the resource a path such as /logs/*, or [HostPath].
 	Group       string `json:"group"`
 	Resource    string `json:"resource"`
 	Subresource string `json:"subresource,omitempty"`
@@ -26,7 +30,7 @@ type NotFollowed struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 	// More is true if there are more names or namespaces.
 	More bool `json:"more,omitempty"`
-	// GrantedBy is a binding that grants it; nil for a role that can be bound.
+	// GrantedBy is a binding that grants it; nil for a role that can be bound, and for folders.
 	GrantedBy *rbac.Ref `json:"grantedBy,omitempty"`
 	// Why says what the right may give, and who decides.
 	Why string `json:"why"`
@@ -37,6 +41,7 @@ const (
 	maxNamed = 5
 	// whyCustom is about resources of which nothing is known.
 	whyCustom     = "no API server of Kubernetes serves it: what its controllers do for who writes it, and what it holds, decides"
+	whyFolder     = "the table of folders has no row for it: what programs of the node do with the files there decides"
 	whyEverything = "everything in the namespace: all of the rights in docs/rights.md that are not followed, and custom resources"
 	// oldGroup had resources that moved to other groups before the supported minors.
 	oldGroup = "extensions"

@@ -156,3 +156,25 @@ func TestRightsOfNodesThatAreNotFollowed(t *testing.T) {
 		t.Errorf("classes\n%q\nwant\n%q", got, want)
 	}
 }
+
+// A folder for which the table of folders has no row may give the node.
+func TestFoldersThatAreNotFollowed(t *testing.T) {
+	mounting := func(path string) string {
+		return strings.Replace(pod("shop", "web-1", "n1", "web", "  - {name: data, hostPath: {path: "+path+"}}\n"), "image: i}",
+			"image: i, volumeMounts: [{name: data, mountPath: /data}]}", 1)
+	}
+	for path, want := range map[string][]string{
+		"/srv/data":           {"mount hostPath@ /srv/data in shop, can be bound"},
+		"/usr/share/zoneinfo": nil,
+	} {
+		c := newCluster()
+		parse(t, c, node("n1")+namespace("shop", "")+account("shop", "web")+mounting(path))
+		g := graphOf(t, c)
+		if got := notFollowed(from(t, g, nodeN1).NotFollowed); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+		if got := notFollowed(g.AllNodes()[0].NotFollowed); !slices.Equal(got, want) {
+			t.Errorf("%s, of all nodes: %q, want %q", path, got, want)
+		}
+	}
+}

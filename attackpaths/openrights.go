@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // openRights are rights that are not followed, by what they are about. Sums of them stay small, however
@@ -47,6 +49,8 @@ func (g *Graph) openRightsOf(reached []vertex) *openRights {
 			if k.variant != anybody && k.variant != restricted { // others come with their subject
 				all.addRole(g.openRightsOfRole(k.role), k.namespace, -1)
 			}
+		case isPod:
+			all.addFolders(g.pods[v-g.firstPod])
 		}
 	}
 	return all
@@ -69,6 +73,17 @@ func (o *openRights) addRole(rights []openRight, namespace string, binding int32
 		}
 		e.grantedBy(binding)
 	}
+}
+
+// addFolders adds the folders of its node that a pod mounts and of which it is not known what they give.
+func (o *openRights) addFolders(p *inventory.Pod) {
+	if len(p.HostPathsNotFollowed) == 0 {
+		return
+	}
+	e := o.entry(rightKey{resource: HostPath, why: whyFolder})
+	e.verbs = addSorted(e.verbs, []string{"mount"}, 0)
+	e.names = addSorted(e.names, p.HostPathsNotFollowed, maxNamed+1)
+	e.namespaces = addSorted(e.namespaces, []string{p.Namespace}, maxNamed+1)
 }
 
 // merge adds other rights, which may be none.

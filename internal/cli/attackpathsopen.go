@@ -6,6 +6,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/report"
 	"github.com/node-authorizer/node-authorizer/internal/sarif"
 )
 
@@ -30,11 +31,43 @@ func notFollowedText(p *render.Page, indent int, all []attackpaths.NotFollowed) 
 }
 
 func notFollowedCount(all []attackpaths.NotFollowed) string {
-	reached := "are"
-	if len(all) == 1 {
-		reached = "is"
+	are := "are"
+	if len(all) == 1 && all[0].Resource != attackpaths.HostPath {
+		are = "is"
 	}
-	return render.Count(len(all), "right") + " that may give more " + reached + " not followed"
+	return countNotFollowed(all) + " that may give more " + are + " not followed"
+}
+
+// countNotFollowed counts rights and folders: "3 rights and 1 folder".
+func countNotFollowed(all []attackpaths.NotFollowed) string {
+	folders := 0
+	for _, n := range all {
+		if n.Resource == attackpaths.HostPath {
+			folders++
+		}
+	}
+	var counts []string
+	if rights := len(all) - folders; rights > 0 {
+		counts = append(counts, render.Count(rights, "right"))
+	}
+	if folders > 0 {
+		counts = append(counts, "folders of nodes")
+	}
+	return strings.Join(counts, " and ")
+}
+
+// notFollowedOnPage are the entries for a page, each once.
+func notFollowedOnPage(lists ...[]attackpaths.NotFollowed) (all []report.NotFollowed, counted string) {
+	var kept []attackpaths.NotFollowed
+	for _, n := range slices.Concat(lists...) {
+		entry := report.NotFollowed{
+			What: strings.Join(n.Verbs, ",") + " " + notFollowedObject(n), Where: notFollowedWhere(n), GrantedBy: grantedText(n), Why: n.Why,
+		}
+		if !slices.Contains(all, entry) {
+			all, kept = append(all, entry), append(kept, n)
+		}
+	}
+	return all, countNotFollowed(kept)
 }
 
 // notFollowedObject names a resource as in docs/rights.md.
@@ -64,7 +97,10 @@ func notFollowedWhere(n attackpaths.NotFollowed) string {
 }
 
 func grantedText(n attackpaths.NotFollowed) string {
-	if n.GrantedBy == nil {
+	switch {
+	case n.Resource == attackpaths.HostPath:
+		return "the pods that mount it"
+	case n.GrantedBy == nil:
 		return "a role that it can bind"
 	}
 	return n.GrantedBy.String()

@@ -48,7 +48,10 @@ func (r attackPathsResult) page() report.Page {
 func (r attackPathsResults) page() report.Page {
 	a := report.AttackPaths{State: r.State.forPage(), CertainOnly: r.certainOnly, Summaries: techniqueSummaries(r.custom)}
 	seen := map[missing]bool{}
+	var open [][]attackpaths.NotFollowed
 	for _, result := range r.Results {
+		a.LeftOut += result.LeftOut
+		open = append(open, result.NotFollowed)
 		row := report.PathsRow{Names: []string{holdingText(result.Start)}, ClusterAdmin: result.ClusterAdmin}
 		for _, x := range result.Reached {
 			if x.Kind == attackpaths.ClusterAdmin {
@@ -67,15 +70,17 @@ func (r attackPathsResults) page() report.Page {
 			}
 		}
 	}
+	a.NotFollowed, a.NotFollowedCount = notFollowedOnPage(open...)
 	return a.Page()
 }
 
 func (r attackPathsClasses) page() report.Page {
 	a := report.AttackPaths{
 		AllNodes: true, Cells: r.overview.Cells, State: r.State.forPage(), CertainOnly: r.certainOnly, Advice: r.WhatToChange,
-		CertainCells: r.certainCells,
-		Summaries:    techniqueSummaries(r.custom),
+		CertainCells: r.certainCells, LeftOut: r.LeftOut,
+		Summaries: techniqueSummaries(r.custom),
 	}
+	a.NotFollowed, a.NotFollowedCount = notFollowedOnPage(r.notFollowed())
 	for _, row := range r.overview.Rows {
 		a.Rows = append(a.Rows, report.PathsRow{
 			Names: row.Nodes, ClusterAdmin: row.ClusterAdmin, ControlPlane: row.ControlPlane, Path: row.Path, Cells: row.Cells,

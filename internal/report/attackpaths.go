@@ -22,6 +22,14 @@ type Missing struct {
 	Reason   string `json:"reason"`
 }
 
+// NotFollowed is a right, or a folder of nodes, that is reached and may give more than the paths.
+type NotFollowed struct {
+	What      string `json:"what"`
+	Where     string `json:"where"`
+	GrantedBy string `json:"grantedBy"`
+	Why       string `json:"why"`
+}
+
 // PathsRow is a start, or nodes that reach the same.
 type PathsRow struct {
 	Names        []string
@@ -42,6 +50,12 @@ type AttackPaths struct {
 	State       State
 	Missing     []Missing
 	CertainOnly bool
+	// LeftOut is how much is only possible, and left out by CertainOnly.
+	LeftOut int
+	// NotFollowed is what is reached and may give more than the paths.
+	NotFollowed []NotFollowed
+	// NotFollowedCount counts it in words: "3 rights".
+	NotFollowedCount string
 	// CertainCells is true if cells leave out what is only possible.
 	CertainCells bool
 	// Advice is nil if it was not asked for.
@@ -67,6 +81,10 @@ type pathsData struct {
 	CertainCells bool      `json:"certainCells,omitempty"`
 	State        State     `json:"state"`
 	Missing      []Missing `json:"missing"`
+	LeftOut      int       `json:"leftOut,omitempty"`
+	// NotFollowed are texts, each once, with their count as the page's headline has it.
+	NotFollowed      []NotFollowed `json:"notFollowed,omitempty"`
+	NotFollowedCount string        `json:"notFollowedCount,omitempty"`
 	// Strings are all others' texts.
 	Strings []string `json:"strings"`
 	// Holdings are kind, namespace and name.
@@ -128,7 +146,8 @@ func (a AttackPaths) encode() *pathsData {
 	e := &encoder{
 		data: &pathsData{
 			AllNodes: a.AllNodes, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells,
-			State: a.State, Missing: append([]Missing{}, a.Missing...),
+			State: a.State, Missing: append([]Missing{}, a.Missing...), LeftOut: a.LeftOut,
+			NotFollowed: a.NotFollowed, NotFollowedCount: a.NotFollowedCount,
 			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{},
 			Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
 			Techniques: map[string]string{},

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"path/filepath"
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -93,4 +94,20 @@ func TestDiffPage(t *testing.T) {
 	p.has(fragment, "#open=")
 	p.navigate(fragment)
 	p.is("a link opens the entry", p.count("#widened .entry[open] .steps"), "1")
+}
+
+// What is reached more and is no finding is on the page, with the reason, and so is what a baseline has.
+func TestDiffPageHasWhatIsNoFinding(t *testing.T) {
+	p := open(t, diffPage(t), "", light)
+	p.has(p.text("#expected"), "What is reached more, and is no finding")
+	p.click("#expected .entry summary")
+	p.wait(`document.querySelector('#expected .entry[open] .steps')`)
+	p.has(p.text("#expected .entry[open]"), "Reason: ")
+	p.is("known findings", p.text("#known"), "no such element")
+
+	known := filepath.Join(t.TempDir(), "known.yaml")
+	change := []string{"diff", "--from", "../../examples/shop.snapshot", "--with", "testdata/change.yaml"}
+	html(t, append(change, "--write-baseline", known)...)
+	p = open(t, html(t, append(change, "--baseline", known)...), "", light)
+	p.has(p.text("#known"), "Known findings", "cluster-admin")
 }

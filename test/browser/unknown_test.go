@@ -21,3 +21,10 @@ func TestNothingIsOwned(t *testing.T) {
 	p.is("what is missing", p.text("#missing"), "no such element")
 	p.has(p.text("#advice"), "no node but those of the control plane owns the cluster")
 }
+
+// Rights that may give more than paths are counted beside the headline, and listed.
+func TestWhatIsNotFollowed(t *testing.T) {
+	p := open(t, html(t, "attack-paths", "--all-nodes", "--certain-only", "--from", "testdata/open.yaml"), "", light)
+	p.has(p.text(".top"), "Not followed: 1 right and folders of nodes.", "What is only possible is left out; nothing was.")
+	p.has(p.text("#not-followed"), "get configmaps (shop), granted by RoleBinding", "/srv/data", "the pods that mount it", "decides")
+}

@@ -58,7 +58,15 @@ function sentences(n) {
       'The cluster is large: the tables leave out what is only possible, except cluster-admin. A page of one node has it.',
     );
   }
-  if (page.data.certainOnly) all.push('What is only possible is left out.');
+  if (page.data.certainOnly) {
+    const left = page.data.leftOut ?? 0;
+    all.push(
+      left > 0
+        ? `What is only possible is left out: ${count(left, page.data.allNodes ? 'node' : 'holding')}.`
+        : 'What is only possible is left out; nothing was.',
+    );
+  }
+  if (page.data.notFollowed?.length > 0) all.push(`Not followed: ${page.data.notFollowedCount}.`);
   return all;
 }
 
@@ -146,6 +154,7 @@ page.show(
     rank.element,
   ),
   section('matrix', 'What is reached in each namespace', matrixLegend(), matrix.element),
+  notFollowedNote(page.data.notFollowed ?? [], page.data.notFollowedCount),
 );
 document.body.insertBefore(details.element, page.live);
 

@@ -66,6 +66,7 @@ function rowBody(r) {
   return [
     names(`All ${count(r.startCount, nounOf.get(r.startKind) ?? 'start')} that reach it`, r.starts, r.startCount),
     names(`All ${count(r.reachedCount, nounOf.get(r.kind) ?? 'holding')} that are reached`, r.reached, r.reachedCount),
+    r.reason && el('p', {}, `Reason: ${r.reason}`),
     stepList(r.path.map(stepOfJSON)),
     places.length > 0 && el('p', {}, 'Because of the change:'),
     places.length > 0 &&
@@ -112,6 +113,10 @@ function rows(id, title, all, none) {
 const nothing = missing.length > 0 ? 'Nothing is seen, but not everything could be read.' : 'Nothing.';
 const widened = rows('widened', 'What is reached now', data.widened, nothing);
 const narrowed = rows('narrowed', 'What is no longer reached', data.narrowed, 'Nothing.');
+const known =
+  data.suppressed?.length > 0 && rows('known', 'Known findings, which the baseline has', data.suppressed, '');
+const expected =
+  data.expected?.length > 0 && rows('expected', 'What is reached more, and is no finding', data.expected, '');
 const changes = data.changes ?? [];
 const notes = data.notes ?? [];
 
@@ -155,6 +160,8 @@ page.show(
   searchField(entries, 'entry', 'node, account, secret …'),
   widened,
   narrowed,
+  known,
+  expected,
   notes.length > 0 &&
     section(
       'notes',

@@ -89,6 +89,28 @@ function missingNote(missing, consequence) {
   );
 }
 
+/** The list of what is reached and may give more than the paths; null if there is none. */
+function notFollowedNote(entries, counted) {
+  if (entries.length === 0) return null;
+  const shown = 5;
+  const line = (e) =>
+    el('li', {}, el('strong', {}, nameOf(e.what)), ' (', nameOf(e.where), '), granted by ', nameOf(e.grantedBy), `: ${e.why}`);
+  return el(
+    'section',
+    { class: 'not-followed', id: 'not-followed', 'aria-labelledby': 'not-followed-title' },
+    el('h2', { id: 'not-followed-title' }, `Not followed: ${counted}`),
+    el('p', {}, 'Who is shown to reach something comes to hold these too. They may give more than the paths: others decide.'),
+    el('ul', {}, entries.slice(0, shown).map(line)),
+    entries.length > shown &&
+      el(
+        'details',
+        {},
+        el('summary', {}, `${thousands(entries.length - shown)} more`),
+        el('ul', {}, entries.slice(shown).map(line)),
+      ),
+  );
+}
+
 /** Numbers with a word each. */
 const figures = (label, entries) =>
   el(
