@@ -34,8 +34,10 @@ type builder struct {
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
 	// claimed are the volumes of nodes by their claims, and claimsIn these by namespace.
-	claimed     map[inventory.Name]inventory.Volume
-	claimsIn    map[string][]inventory.Name
+	claimed  map[inventory.Name]inventory.Volume
+	claimsIn map[string][]inventory.Name
+	// freeVolumes are those of nodes that no claim has and that give something.
+	freeVolumes []inventory.Volume
 	labels      map[string]map[string]string // of namespaces
 	terminating map[string]bool
 	covered     map[coveringKey][]*inventory.Admission
@@ -239,6 +241,7 @@ func (b *builder) collectSecrets(known map[string]bool) {
 // collectClaims takes the claims behind which there is something of a node.
 func (b *builder) collectClaims() {
 	b.claimed, b.claimsIn = b.cluster.Inventory.ClaimedVolumes(), map[string][]inventory.Name{}
+	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool { return len(v.WaysOut()) == 0 })
 	for claim, volume := range b.claimed {
 		if len(volume.WaysOut()) > 0 {
 			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)

@@ -14,9 +14,14 @@ const (
 	keysOnNode = "control plane's credentials on a node"
 	// mountedOnNode is the tokens and secrets that are mounted into the pods of a node.
 	mountedOnNode = "what is mounted into the pods of a node"
+	// freeVolume is what a volume that no claim has gives to pods; its namespace is the volume's name.
+	freeVolume = "a free volume"
 	// claimedVolume is what a claim gives to pods; its namespace is that of the claim and the claim's name.
 	claimedVolume = "a claimed volume"
 )
+
+// dependsOnWaits is what else decides about a volume for a claim that does not exist.
+const dependsOnWaits = "whether the volume waits for a claim of the name: one that has been used does not"
 
 const dependsOnLabel = "whether the control plane runs on the node, as its label says"
 
@@ -144,6 +149,24 @@ func (b *builder) mountsClaims(v vertex, namespace, guards string) {
 	}
 }
 
+// mountsFreeVolumes leads to what the volumes that no claim has give of nodes. A claim names its volume, and the controller of
+// ephemeral volumes makes it.
+func (b *builder) mountsFreeVolumes(v vertex, k key) {
+	for i := range b.freeVolumes {
+		volume, dependsOn := &b.freeVolumes[i], b.otherUser(k.name)
+		if waits := volume.Claim.Namespace; waits != "" && waits != k.name {
+			continue
+		} else if waits != "" {
+			dependsOn = allOf(dependsOnWaits, dependsOn)
+		}
+		to, condition := b.fact(freeVolume, volume.Name), allOf(b.guardsOf(createClaims, k.name), dependsOn)
+		b.step(VolumeControl, v, to, -1, allOf(condition, b.useGuards(k, mountsEphemeral, "")))
+		if b.evaluatesPolicies() {
+			b.together(VolumeControl, to, allOf(condition, b.useGuards(k, mountsClaim, "")), v, b.rightVertex(createClaims, k.name, ""))
+		}
+	}
+}
+
 // otherUser says what decides about pods that Pod Security keeps from running as root; empty for others.
 func (b *builder) otherUser(namespace string) string {
 	if b.level(namespace) == psa.LevelRestricted {
@@ -152,9 +175,8 @@ func (b *builder) otherUser(namespace string) string {
 	return ""
 }
 
-// expandClaim leads from a mounted claim to what it gives of the nodes that have its volume.
-func (b *builder) expandClaim(v vertex, claim inventory.Name) {
-	volume := b.claimed[claim]
+// expandVolume leads from a volume that a pod mounts to what it gives of the nodes that have it.
+func (b *builder) expandVolume(v vertex, volume inventory.Volume) {
 	ways := volume.WaysOut()
 	for n := range b.nodes {
 		node := &b.nodes[n]

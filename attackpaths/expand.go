@@ -227,6 +227,7 @@ func (b *builder) expandNamespace(v vertex, k key) {
 	}
 	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(k.name))
 	b.mountsClaims(v, k.name, guards(mountsClaim, ""))
+	b.mountsFreeVolumes(v, k)
 	b.volumesOfHost(v, k)
 }
 

@@ -96,7 +96,10 @@ func (b *builder) expandFact(v vertex, k key) {
 		b.mountedOn(v, k.namespace)
 	case claimedVolume:
 		namespace, name, _ := strings.Cut(k.namespace, "/")
-		b.expandClaim(v, inventory.Name{Namespace: namespace, Name: name})
+		b.expandVolume(v, b.claimed[inventory.Name{Namespace: namespace, Name: name}])
+	case freeVolume:
+		i := slices.IndexFunc(b.freeVolumes, func(volume inventory.Volume) bool { return volume.Name == k.namespace })
+		b.expandVolume(v, b.freeVolumes[i])
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
 			if mayRun(b.pods[i]) {

@@ -3,6 +3,7 @@ package attackpaths_test
 import (
 	"slices"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	podsecurity "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
@@ -73,15 +74,31 @@ func (n *naive) existingClaims(ns string, node inventory.Node, made fact, guarde
 		if claim.Namespace != ns || !volume.OnNode(&node) {
 			continue
 		}
-		for _, way := range volume.WaysOut() {
-			possible := guarded || way.DependsOn != "" || n.level(ns) == podsecurity.LevelRestricted
-			to, ok := map[inventory.Effect]fact{
-				inventory.TakesNode: nodeHolding(node.Name), inventory.TakesCredential: cred(node.Name),
-				inventory.TakesControlPlane: keysOn(node.Name), inventory.TakesPods: mountedOn(node.Name),
-			}[way.Effect]
-			if ok {
-				n.step(1, possible, to, made)
-			}
+		n.mountsVolume(volume, node, guarded || n.level(ns) == podsecurity.LevelRestricted, made)
+	}
+}
+
+// freeVolumes leads from pods that can be made to what a volume gives of a node that no claim has.
+func (n *naive) freeVolumes(ns string, node inventory.Node, made fact, claim, ephemeral bool) {
+	for _, volume := range n.c.Inventory.FreeVolumes() {
+		if !volume.OnNode(&node) || volume.Claim.Namespace != "" && volume.Claim.Namespace != ns {
+			continue
+		}
+		guarded := n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns) || n.level(ns) == podsecurity.LevelRestricted ||
+			volume.Claim.Namespace != ""
+		n.mountsVolume(volume, node, guarded || ephemeral, made)
+		n.mountsVolume(volume, node, guarded || claim, made, n.creates(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))
+	}
+}
+
+func (n *naive) mountsVolume(volume inventory.Volume, node inventory.Node, guarded bool, from ...fact) {
+	for _, way := range volume.WaysOut() {
+		to, ok := map[inventory.Effect]fact{
+			inventory.TakesNode: nodeHolding(node.Name), inventory.TakesCredential: cred(node.Name),
+			inventory.TakesControlPlane: keysOn(node.Name), inventory.TakesPods: mountedOn(node.Name),
+		}[way.Effect]
+		if ok {
+			n.step(1, guarded || way.DependsOn != "", to, from...)
 		}
 	}
 }

@@ -251,6 +251,7 @@ func (n *naive) usePods(ns string, by inventory.Write, made fact) {
 	for _, node := range n.nodes {
 		n.step(1, n.policies.Pods(by, ns, "host", ""), nodeHolding(node.Name), made, fact{privileged, ns, ""})
 		n.existingClaims(ns, node, made, n.policies.Pods(by, ns, "claim", ""))
+		n.freeVolumes(ns, node, made, n.policies.Pods(by, ns, "claim", ""), n.policies.Pods(by, ns, "ephemeral", ""))
 		n.rightsOnVolumes(ns, node, made, n.policies.Pods(by, ns, "claim", ""), n.policies.Pods(by, ns, "ephemeral", ""))
 	}
 }

@@ -77,3 +77,31 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 		{rule: "not another of these", add: validating + role("r", "", "shop/web", "update validatingwebhookconfigurations"+in+" x")},
 	})
 }
+
+// Pod Security does not look behind claims, and a claim of an ephemeral volume names any volume that is free.
+func TestVolumesThatNoClaimHas(t *testing.T) {
+	base := node("n1") + namespace("shop", "pod-security.kubernetes.io/enforce: baseline") + account("shop", "web") +
+		role("p", "shop", "shop/web", "create pods@")
+	pods := []string{"Certain Namespace shop: PodCreate"}
+	volume := func(folder, claim string) string {
+		return fmt.Sprintf("\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: data}\nspec: {hostPath: {path: %s}%s}\n---", folder, claim)
+	}
+	const claim = "\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {namespace: shop, name: c}\nspec: {volumeName: data}\n---"
+	testReach(t, base, []reachCase{
+		{rule: "a folder that gives the node", add: volume("/etc", ""), want: append(pods, "Certain Node n1: PodCreate VolumeControl")},
+		{rule: "not a folder that gives nothing", add: volume("/usr/share/zoneinfo", ""), want: pods},
+		{
+			rule: "a volume for a claim that does not exist", add: volume("/etc", ", claimRef: {namespace: shop, name: c}"),
+			want: append(pods, "Possible Node n1: PodCreate VolumeControl"),
+		},
+		{rule: "not one for a claim of another namespace", add: volume("/etc", ", claimRef: {namespace: store, name: c}"), want: pods},
+		{
+			rule: "a volume that a claim names", add: volume("/etc", "") + claim,
+			want: append(pods, "Certain Node n1: PodCreate VolumeControl"),
+		},
+		{
+			rule: "a webhook for claims guards those that a controller makes", add: volume("/etc", "") + webhook("persistentvolumeclaims", "CREATE"),
+			want: append(pods, "Possible Node n1: PodCreate VolumeControl"),
+		},
+	})
+}

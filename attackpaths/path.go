@@ -241,6 +241,9 @@ func (s *solver) because(how via, to vertex) string {
 		if target.kind == isFact && target.name == claimedVolume {
 			return "a pod may mount the claim " + target.namespace + ", whose volume is a folder of the host"
 		}
+		if target.kind == isFact && target.name == freeVolume {
+			return "a pod may claim the volume " + target.namespace + ", which no claim has and which is a folder of the host"
+		}
 		return "may create a persistent volume that is a folder of the host, and a pod on any node that claims it"
 	case ServiceAccountTokenSecret:
 		if how.join >= 0 {

@@ -108,6 +108,9 @@ func (s *solver) remedy(how via, to vertex, binding int32) *verdict.Remedy {
 		namespace, name, _ := strings.Cut(s.keys[to].namespace, "/")
 		claim := verdict.Object{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name}
 		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", claim)}, Warning: warningOfClaim}
+	case code == VolumeControl && s.keys[to].name == freeVolume:
+		volume := verdict.Object{Kind: "PersistentVolume", Name: s.keys[to].namespace}
+		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", volume)}}
 	case code == PodCreate && from.kind == isNamespace && how.join < 0:
 		if s.keys[to].kind == isFact {
 			return s.podSecurityRemedy(from.name)

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"path"
 	"slices"
 
@@ -97,6 +98,22 @@ func (i *Inventory) ClaimedVolumes() map[Name]Volume {
 		}
 	}
 	return claimed
+}
+
+// FreeVolumes lists the volumes that are a folder of a node and that no claim has, by name. Some wait for a claim that does not exist.
+func (i *Inventory) FreeVolumes() []Volume {
+	taken := map[string]bool{}
+	for _, v := range i.ClaimedVolumes() {
+		taken[v.Name] = true
+	}
+	var all []Volume
+	for _, v := range i.volumes {
+		if _, exists := i.claims[v.Claim]; !exists && !taken[v.Name] {
+			all = append(all, v)
+		}
+	}
+	slices.SortFunc(all, func(a, b Volume) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
 
 // claimMount is a mount of a claim by a container.

@@ -60,7 +60,12 @@ func (rc *Cluster) addHostVolumes() {
 		if claim.Spec.VolumeName = name; rc.runs.chance(4) {
 			claim.Spec.VolumeName = "gone-" + fmt.Sprint(rc.runs.IntN(2))
 		}
-		rc.add(pv)
-		rc.add(claim)
+		free := rc.runs.chance(3)
+		if free && rc.runs.chance(2) {
+			pv.Spec.ClaimRef = nil
+		}
+		if rc.add(pv); !free {
+			rc.add(claim)
+		}
 	}
 }

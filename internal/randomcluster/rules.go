@@ -77,7 +77,7 @@ var ruleTemplates = [][]template{
 		{"update,patch", "", []string{"namespaces", "namespaces/status", "namespaces/finalize"}, randomNamespaces},
 	},
 	{{"get,create", "", []string{"nodes/proxy"}, randomNodes}},
-	{{"request-serviceaccounts-token-audience", "", []string{"*", "", "vault"}, randomAccounts}},
+	{{"request-serviceaccounts-token-audience", "", []string{"*", "vault"}, randomAccounts}},
 	{{"get,update,patch", "", []string{"nodes", "nodes/status"}, randomNodes}},
 	{{"update,patch", "", []string{"namespaces"}, randomNamespaces}, {"create", "", []string{"pods"}, nil}},
 	{{"create", "", []string{"namespaces"}, nil}, {"create", "", []string{"pods", "replicationcontrollers"}, nil}},

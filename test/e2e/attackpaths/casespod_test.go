@@ -149,6 +149,12 @@ var hostCases = []testCase{
 		want: []string{"Namespace tools", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
 	},
 	{
+		rule: "VolumeControl: a volume that no claim has, where Pod Security is baseline",
+		add: namespace("tools", enforceLabel+": baseline") + claimless(folderVolume("/etc")) +
+			roleOf("r", "tools", "shop/web", "create pods@"),
+		want: []string{"Namespace tools", "Node pay-1", "Node web-1", "ServiceAccount tools/default"},
+	},
+	{
 		rule: "VolumeControl: not a claim that is data of the host",
 		add: namespace("tools", enforceLabel+": baseline") + folderVolume("/usr/share/zoneinfo") +
 			roleOf("r", "tools", "shop/web", "create pods@"),

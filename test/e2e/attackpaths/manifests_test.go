@@ -214,6 +214,12 @@ spec: {accessModes: [ReadWriteMany], volumeName: data, storageClassName: "", res
 ---`, path)
 }
 
+// claimless is a volume without its claim.
+func claimless(volume string) string {
+	head, _, _ := strings.Cut(volume, "---")
+	return replaced(head, "  claimRef: {namespace: tools, name: data}\n", "") + "---"
+}
+
 // bootstrapSecret is a bootstrap token.
 const bootstrapSecret = `
 apiVersion: v1

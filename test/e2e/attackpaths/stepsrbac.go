@@ -124,7 +124,18 @@ func (e *executor) volumeControl(ctx context.Context, s step) error {
 			if m.namespace != claim[1] {
 				continue
 			}
-			if last = e.mountClaim(ctx, s, m, claim[2]); last == nil {
+			if last = e.mountClaim(ctx, s, m, podSpec{claim: claim[2]}); last == nil {
+				return nil
+			}
+			continue
+		}
+		if free := freeText.FindStringSubmatch(s.Because); free != nil {
+			// Each path stands for itself: the volume is as it was before the others.
+			unclaimed := map[string]any{"spec": map[string]any{"claimRef": nil}}
+			if last = e.admin.patch(ctx, volumes.at("", free[1]), mergePatch, unclaimed).failure(); last == nil {
+				last = e.mountClaim(ctx, s, m, podSpec{volume: free[1]})
+			}
+			if last == nil {
 				return nil
 			}
 			continue
@@ -139,13 +150,17 @@ func (e *executor) volumeControl(ctx context.Context, s step) error {
 // mountsText is why a claim that exists gives a node.
 var mountsText = regexp.MustCompile(`^a pod may mount the claim ([^/]+)/([^,]+), `)
 
-// mountClaim has a pod made that mounts a claim which is there, on the node that is reached or on one that takes the volume.
-func (e *executor) mountClaim(ctx context.Context, s step, m maker, claim string) error {
+// freeText is why a volume that no claim has gives a node.
+var freeText = regexp.MustCompile(`^a pod may claim the volume ([^,]+), `)
+
+// mountClaim has a pod made that mounts a claim, or claims a volume, on the node that is reached or on one that takes the volume.
+func (e *executor) mountClaim(ctx context.Context, s step, m maker, pod podSpec) error {
 	node := strings.TrimPrefix(s.To.Name, "system:node:")
 	if s.To.Kind == attackpaths.Namespace {
 		node = ""
 	}
-	p, err := e.makePod(ctx, m, podSpec{node: node, claim: claim})
+	pod.node = node
+	p, err := e.makePod(ctx, m, pod)
 	if err != nil {
 		return err
 	}
