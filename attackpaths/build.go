@@ -34,8 +34,9 @@ type builder struct {
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
 	// claimed are the volumes of nodes by their claims, and claimsIn these by namespace.
-	claimed  map[inventory.Name]inventory.Volume
-	claimsIn map[string][]inventory.Name
+	references inventory.References
+	claimed    map[inventory.Name]inventory.Volume
+	claimsIn   map[string][]inventory.Name
 	// freeVolumes are those of nodes that no claim has and that give something.
 	freeVolumes []inventory.Volume
 	labels      map[string]map[string]string // of namespaces
@@ -68,6 +69,8 @@ type builder struct {
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex
+	// secretsKnown are the names of secrets; nil until they are asked for.
+	secretsKnown map[inventory.Name]bool
 	// named are the rights to create objects that some rule limits to names; nil until roles are read.
 	named map[right]bool
 	// customKinds are the requests of custom techniques as kinds of requests.
@@ -240,7 +243,8 @@ func (b *builder) collectSecrets(known map[string]bool) {
 
 // collectClaims takes the claims behind which there is something of a node.
 func (b *builder) collectClaims() {
-	b.claimed, b.claimsIn = b.cluster.Inventory.ClaimedVolumes(), map[string][]inventory.Name{}
+	b.references, b.claimsIn = b.cluster.Inventory.References(), map[string][]inventory.Name{}
+	b.claimed = b.references.Claimed
 	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool { return len(v.WaysOut()) == 0 })
 	for claim, volume := range b.claimed {
 		if len(volume.WaysOut()) > 0 {

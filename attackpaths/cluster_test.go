@@ -12,6 +12,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -74,6 +75,8 @@ func add(t *testing.T, c *attackpaths.Cluster, object any) {
 		c.Inventory.SetServiceAccount(o)
 	case *corev1.Secret:
 		c.Inventory.SetSecret(o)
+	case *corev1.ResourceQuota, *nodev1.RuntimeClass:
+		c.Inventory.Set(o)
 	case *admissionv1.ValidatingWebhookConfiguration:
 		c.Inventory.SetValidatingWebhooks(o)
 	case *admissionv1.ValidatingAdmissionPolicy:

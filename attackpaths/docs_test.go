@@ -50,7 +50,7 @@ func TestEachTechniqueIsDocumented(t *testing.T) {
 // remedyWords are what the sections say about remedies of some kind.
 var remedyWords = map[string]string{
 	"right": "the right", "template": "the pod's template", "secret": "the secret is deleted", "label": "the label",
-	"node": "the nodes", "none": "one",
+	"node": "the nodes", "volume": "the volume", "none": "one",
 }
 
 // checkRemedyIsDocumented compares a remedy with the section of its technique.
@@ -63,6 +63,8 @@ func checkRemedyIsDocumented(t *testing.T, sections map[string]string, step atta
 			kinds["label"] = true
 		case "Node":
 			kinds["node"] = true
+		case "PersistentVolume":
+			kinds["volume"] = true
 		case "Secret":
 			kinds["secret"] = true
 		case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding":

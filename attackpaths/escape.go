@@ -34,7 +34,7 @@ var controlPlaneLabels = []string{
 // node that allows it.
 func (b *builder) escapes(v vertex, i int32) {
 	p := b.pods[i]
-	ways := p.WaysOut(b.claimed)
+	ways := p.WaysOut(b.references)
 	if len(ways) == 0 {
 		return
 	}

@@ -43,7 +43,7 @@ func (b *builder) guardsFor(r right, namespace, what string, attempts func() []a
 	k := guardKey{r, namespace, what}
 	text, ok := b.guardTexts[k]
 	if !ok {
-		text = allOf(b.guarded(writeOf(r), namespace), b.policyGuards(attempts))
+		text = allOf(b.quota(r, namespace), b.guarded(writeOf(r), namespace), b.policyGuards(attempts))
 		b.guardTexts[k] = text
 	}
 	return text
@@ -82,15 +82,27 @@ func (b *builder) containerGuards(p *inventory.Pod, privileged bool) string {
 
 // podGuards names what admission is asked about any pod that is made through a right.
 func (b *builder) podGuards(r right, namespace string) string {
-	pods := b.guarded(writeOf(createPods), namespace)
+	pods := allOf(b.quota(createPods, namespace), b.guarded(writeOf(createPods), namespace))
 	if r == createPods {
 		return allOf(pods, b.useGuards(key{variant: uint8(r), name: namespace}, anyPod, ""))
 	}
-	workload := b.guarded(writeOf(r), namespace)
+	workload := allOf(b.quota(r, namespace), b.guarded(writeOf(r), namespace))
 	if _, patches, _ := workloadOf(r); patches {
 		pods, workload = workload, pods
 	}
 	return allOf(pods, workload, b.useGuards(key{variant: uint8(r), name: namespace}, anyPod, ""))
+}
+
+// quota names a quota that is full, so that the API server creates no more objects until some are gone.
+func (b *builder) quota(r right, namespace string) string {
+	kind := &requestKinds[r]
+	if !kind.namespaced || kind.subresource != "" || !slices.Contains(kind.verbs, "create") {
+		return ""
+	}
+	if full := b.cluster.Inventory.FullQuota(namespace, kind.group, kind.resource); full != "" {
+		return "whether ResourceQuota " + full + " has room again for " + kind.resource
+	}
+	return ""
 }
 
 // useGuards says which policies decide about pods for a use, made through the right that gives

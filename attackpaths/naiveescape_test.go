@@ -16,7 +16,7 @@ func mountedOn(node string) fact { return fact{"what pods mount on", "", node} }
 
 // escapes leads from a pod to what each way out of it gives.
 func (n *naive) escapes(p *inventory.Pod) {
-	for _, way := range p.WaysOut(n.c.Inventory.ClaimedVolumes()) {
+	for _, way := range p.WaysOut(n.c.Inventory.References()) {
 		possible := way.DependsOn != ""
 		switch way.Effect {
 		case inventory.TakesNode:

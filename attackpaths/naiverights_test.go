@@ -56,7 +56,15 @@ func (a ask) grants(rule *rbacv1.PolicyRule, scope string, node bool) bool {
 // guarded reports whether a webhook or a policy may refuse a write.
 func (n *naive) guarded(operation admissionv1.OperationType, group, resource, sub, ns string) bool {
 	w := inventory.Write{Operation: operation, Group: group, Resource: resource, Subresource: sub}
+	if operation == admissionv1.Create && sub == "" && n.full(ns, group, resource) {
+		return true
+	}
 	return n.asksWebhook(operation, group, resource, sub, ns) || n.policies.Write(w, ns)
+}
+
+// full reports whether a quota keeps new objects out of a namespace.
+func (n *naive) full(ns, group, resource string) bool {
+	return n.c.Inventory.FullQuota(ns, group, resource) != ""
 }
 
 // asksWebhook reports whether a webhook may refuse a write.

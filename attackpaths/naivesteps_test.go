@@ -225,7 +225,8 @@ func (n *naive) newPods(ns string, by inventory.Write) (made fact, guarded bool)
 	if _, known := n.facts[made]; !known {
 		n.usePods(ns, by, made)
 	}
-	return made, n.asksWebhook(admissionv1.Create, "", "pods", "", ns) || n.policies.Pods(by, ns, "any", "") ||
+	full := n.full(ns, "", "pods") || by.Operation == admissionv1.Create && n.full(ns, by.Group, by.Resource)
+	return made, full || n.asksWebhook(admissionv1.Create, "", "pods", "", ns) || n.policies.Pods(by, ns, "any", "") ||
 		n.asksWebhook(by.Operation, by.Group, by.Resource, "", ns)
 }
 
@@ -401,7 +402,7 @@ func (n *naive) bindRoles() {
 
 func (n *naive) newBindingGuarded(role rbac.Ref, ns string) bool {
 	w := inventory.Write{Operation: admissionv1.Create, Group: rbacGroup, Resource: bindingsIn(ns)}
-	return n.asksWebhook(w.Operation, w.Group, w.Resource, "", ns) || n.policies.NewBinding(w, ns, role)
+	return n.full(ns, w.Group, w.Resource) || n.asksWebhook(w.Operation, w.Group, w.Resource, "", ns) || n.policies.NewBinding(w, ns, role)
 }
 
 func (n *naive) changedBindingGuarded(b rbac.BoundRole) bool {

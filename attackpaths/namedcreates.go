@@ -189,7 +189,23 @@ func (b *builder) isFree(h held, namespace string) bool {
 	return h.name == "" || b.free(h.right, namespace, h.name)
 }
 
-// free reports whether no object has a name, for what the state shows. A workload that exists is as good: who creates one
+// secretNames are the secrets of the whole cluster, and those that its pods name.
+func (b *builder) secretNames() map[inventory.Name]bool {
+	if b.secretsKnown == nil {
+		b.secretsKnown = map[inventory.Name]bool{}
+		for _, s := range b.cluster.Inventory.Secrets() {
+			b.secretsKnown[s.Name] = true
+		}
+		for _, p := range b.cluster.Inventory.Pods() {
+			for _, name := range slices.Concat(p.Secrets, p.PullSecrets) {
+				b.secretsKnown[inventory.Name{Namespace: p.Namespace, Name: name}] = true
+			}
+		}
+	}
+	return b.secretsKnown
+}
+
+// free reports whether no object has a name, for what the state shows, also where the graph has a part of it. A workload that exists is as good: who creates one
 // by name may change it.
 func (b *builder) free(r right, namespace, name string) bool {
 	role := func(namespace string) bool {
@@ -198,11 +214,11 @@ func (b *builder) free(r right, namespace, name string) bool {
 	}
 	switch r {
 	case createSecrets:
-		return !slices.ContainsFunc(b.secrets[namespace], func(s inventory.Secret) bool { return s.Name.Name == name })
+		return !b.secretNames()[inventory.Name{Namespace: namespace, Name: name}]
 	case createAccounts:
 		return !slices.Contains(b.accounts[namespace], name)
 	case createPods:
-		return !b.has(key{kind: isPod, namespace: namespace, name: name})
+		return !b.cluster.Inventory.HasPod(namespace, name)
 	case createNamespaces:
 		_, found := slices.BinarySearch(b.namespaces, name)
 		return !found
@@ -217,9 +233,10 @@ func (b *builder) free(r right, namespace, name string) bool {
 	case createClusterRoles, createRoles:
 		return role(namespace)
 	case createClusterRoleBindings, createRoleBindings:
-		return !slices.ContainsFunc(b.bindings, func(bound rbac.BoundRole) bool {
+		same := func(bound rbac.BoundRole) bool {
 			return bound.Binding.Namespace == namespace && bound.Binding.Name == name
-		})
+		}
+		return !slices.ContainsFunc(b.bindings, same) && !slices.ContainsFunc(b.objects.unneeded, same)
 	}
 	return true
 }

@@ -2,7 +2,10 @@ package attackpaths_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
 
 // Whoever makes a namespace labels it, so that Pod Security lets privileged pods pass.
@@ -103,5 +106,39 @@ func TestVolumesThatNoClaimHas(t *testing.T) {
 			rule: "a webhook for claims guards those that a controller makes", add: volume("/etc", "") + webhook("persistentvolumeclaims", "CREATE"),
 			want: append(pods, "Possible Node n1: PodCreate VolumeControl"),
 		},
+	})
+}
+
+// A quota that is full keeps new objects out until some are gone.
+func TestFullQuotasKeepPodsOut(t *testing.T) {
+	base := node("n1") + namespace("shop", restrictedLabel) + account("shop", "web")
+	quota := func(hard string) string {
+		return "\napiVersion: v1\nkind: ResourceQuota\nmetadata: {namespace: shop, name: q}\nspec: {hard: {" + hard + "}}\n---"
+	}
+	deployments, pods := role("r", "shop", "shop/web", "create deployments@apps"), role("r", "shop", "shop/web", "create pods@")
+	certain, possible := []string{"Certain Namespace shop: PodCreate"}, []string{"Possible Namespace shop: PodCreate"}
+	testReach(t, base, []reachCase{
+		{rule: "a pod", add: pods + quota("pods: 0"), want: possible},
+		{rule: "the pods of a deployment", add: deployments + quota("pods: 0"), want: possible},
+		{rule: "a deployment", add: deployments + quota("count/deployments.apps: 0"), want: possible},
+		{rule: "not a pod by a quota of deployments", add: pods + quota("count/deployments.apps: 0"), want: certain},
+		{rule: "not by a quota that has room", add: pods + quota("pods: 1"), want: certain},
+	})
+}
+
+// The handler of a runtime class says whether pods leave it for their node.
+func TestRuntimeClassesOfPods(t *testing.T) {
+	base := node("n1") + namespace("shop", "") + account("shop", "web") +
+		strings.Replace(pod("shop", "web-1", "n1", "db", ""), "image: i}", "image: i, securityContext: {privileged: true}}", 1)
+	base = strings.Replace(base, "spec:\n  nodeName", "spec:\n  runtimeClassName: fast\n  nodeName", 1)
+	class := func(handler string) string {
+		return "\napiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: fast}\nhandler: " + handler + "\n---"
+	}
+	start := attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "web-1"}
+	account := "Certain ServiceAccount shop/db: PodToken"
+	testReach(t, base, []reachCase{
+		{rule: "on the node's kernel", start: start, add: class("runc"), want: []string{"Certain Node n1: PodEscape", account}},
+		{rule: "in a sandbox", start: start, add: class("kata"), want: []string{account, "Possible Node n1: PodEscape"}},
+		{rule: "a class that is not known", start: start, want: []string{account, "Possible Node n1: PodEscape"}},
 	})
 }

@@ -21,6 +21,8 @@ type objects struct {
 	admission  []inventory.Admission
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole
+	// unneeded are bindings that exist and that lead nowhere.
+	unneeded []rbac.BoundRole
 	// existing is how many roles there are. The others are named by bindings, and grant nothing.
 	existing int
 	// places are those that the rules of a role had before some were removed.

@@ -315,7 +315,7 @@ func (s *solver) becauseOfPod(how via, target key) string {
 
 // meansOf names the way out of a pod that leads to a vertex.
 func (s *solver) meansOf(p *inventory.Pod, target key) string {
-	ways := p.WaysOut(s.world.claimed)
+	ways := p.WaysOut(s.world.references)
 	effect := map[string]inventory.Effect{keysOnNode: inventory.TakesControlPlane, mountedOnNode: inventory.TakesPods}[target.name]
 	if target.kind == isNodeUser {
 		effect = inventory.TakesCredential

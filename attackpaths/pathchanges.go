@@ -121,7 +121,7 @@ func (p *pathChanges) addStep(to vertex, how via) {
 	switch {
 	case e.row == rowOf(SecretOnNode):
 		p.addMountsOnNode(from[0], to)
-	case e.row != 0 && e.row.ofPod():
+	case e.row != 0 && e.row.ofPod() && p.keys[from[0]].kind != isRight:
 		p.addMount(e, to)
 		return
 	case e.arg >= 0:

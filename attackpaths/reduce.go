@@ -31,6 +31,7 @@ func (b *builder) reduce(nodes []string) *objects {
 		return !r.has(key{kind: isNode, name: n.Name})
 	})
 	o.bindings = slices.DeleteFunc(slices.Clone(b.bindings), func(bound rbac.BoundRole) bool { return !r.needsBinding(bound) })
+	o.unneeded = slices.DeleteFunc(slices.Clone(b.bindings), func(bound rbac.BoundRole) bool { return r.needsBinding(bound) })
 	o.accounts, o.secrets = r.accounts(o.bindings), r.secrets()
 	o.pods = r.pods(o.templates)
 	secrets := map[string][]verdict.Object{}

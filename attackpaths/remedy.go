@@ -35,7 +35,8 @@ type world struct {
 	accounts map[string][]string
 	labels   map[string]map[string]string
 	nodes    []inventory.Node
-	claimed  map[inventory.Name]inventory.Volume
+	// references are what pods refer to.
+	references inventory.References
 	// websockets is true if get is enough to run commands in a pod.
 	websockets bool
 	// usesOf says how often each role is bound.
@@ -73,7 +74,7 @@ func nodesOfWorkloads(pods []*inventory.Pod) map[workloadPods][]string {
 
 func (b *builder) world() *world {
 	w := &world{
-		cluster: b.cluster, podsOn: b.podsOn, accounts: b.accounts, labels: b.labels, nodes: b.nodes, claimed: b.claimed,
+		cluster: b.cluster, podsOn: b.podsOn, accounts: b.accounts, labels: b.labels, nodes: b.nodes, references: b.references,
 		websockets: b.cluster.Features.Minor() < 35, usesOf: map[int32]int{},
 		alike: sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(b.pods) }),
 	}

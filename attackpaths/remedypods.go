@@ -94,11 +94,11 @@ func templateRemedyOf(p *inventory.Pod, gives inventory.Gives, wanted func(*inve
 
 // escapeRemedy takes all rights over the host from a pod: the volumes of its claims only if they are folders of the host.
 func (s *solver) escapeRemedy(p *inventory.Pod) *verdict.Remedy {
-	if p.ClaimOfTemplateGives(s.world.claimed) {
+	if p.ClaimOfTemplateGives(s.world.references.Claimed) {
 		return noRemedy(noneOfClaimTemplate)
 	}
 	return templateRemedyOf(p, inventory.GivesHost, func(f *inventory.Field) bool {
-		return f.Gives == inventory.GivesHost || f.Gives == inventory.GivesClaim && p.ClaimGives(f.Secret, s.world.claimed)
+		return f.Gives == inventory.GivesHost || f.Gives == inventory.GivesClaim && p.ClaimGives(f.Secret, s.world.references.Claimed)
 	})
 }
 

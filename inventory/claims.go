@@ -71,6 +71,30 @@ func (i *Inventory) SetPersistentVolumeClaim(claim *corev1.PersistentVolumeClaim
 	i.claims[Name{intern(claim.Namespace), claim.Name}] = claim.Spec.VolumeName
 }
 
+// References are what pods refer to by name that decides about ways out of them.
+type References struct {
+	// Claimed are the volumes that are a folder of a node, by their claims.
+	Claimed map[Name]Volume
+	// handlers are those of runtime classes.
+	handlers map[string]string
+}
+
+// References returns what the pods of the inventory refer to. It must not be changed meanwhile.
+func (i *Inventory) References() References { return References{i.ClaimedVolumes(), i.handlers} }
+
+// sandbox says what decides about a pod with a runtime class; empty if the pod runs on the kernel of its node.
+func (r References) sandbox(class string) string {
+	switch handler, known := r.handlers[class]; {
+	case class == "":
+		return ""
+	case !known:
+		return dependsOnClass
+	case sandboxed(handler):
+		return dependsOnSandbox
+	}
+	return ""
+}
+
 // HasClaim reports whether there is a claim, and HasVolume whether there is a volume.
 func (i *Inventory) HasClaim(namespace, name string) bool {
 	_, ok := i.claims[Name{namespace, name}]
@@ -119,7 +143,7 @@ func (i *Inventory) FreeVolumes() []Volume {
 // claimMount is a mount of a claim by a container.
 type claimMount struct {
 	folderMount
-	container, user, sandbox string
+	container, user string
 	// claim is the claim's name. Of claims that controllers make for each pod, it comes before or after that of the pod.
 	claim         string
 	before, after bool
@@ -147,7 +171,7 @@ func claimMounts(pod *corev1.Pod) []claimMount {
 			}
 			mount := claimMount{
 				folderMount: folderMount{readOnly: m.ReadOnly, subPath: m.SubPath, anyFolder: m.SubPathExpr != ""},
-				container:   intern(c.Name), user: userOf(spec, c), sandbox: sandboxOf(spec),
+				container:   intern(c.Name), user: userOf(spec, c),
 			}
 			switch v := &spec.Volumes[i]; {
 			case v.Ephemeral != nil:
@@ -166,23 +190,25 @@ func claimMounts(pod *corev1.Pod) []claimMount {
 }
 
 // WaysOut lists the ways out of the containers of a pod, those behind its claims included: Escapes is what Pod Security sees.
-func (p *Pod) WaysOut(claimed map[Name]Volume) []Escape {
-	if len(p.claims) == 0 || len(claimed) == 0 {
+func (p *Pod) WaysOut(r References) []Escape {
+	sandbox := r.sandbox(p.RuntimeClass)
+	if sandbox == "" && (len(p.claims) == 0 || len(r.Claimed) == 0) {
 		return p.Escapes
 	}
 	all := slices.Clone(p.Escapes)
 	for i := range p.claims {
 		m := &p.claims[i]
-		v, ok := claimed[Name{p.Namespace, m.claimOf(p.Name.Name)}]
+		v, ok := r.Claimed[Name{p.Namespace, m.claimOf(p.Name.Name)}]
 		if !ok {
 			continue
 		}
 		means, grants, _ := m.of(m.container, v.Folder)
 		for _, g := range grants {
-			all = append(all, Escape{
-				means + " (claim " + v.Claim.Name + ")", conditions(m.user, g.dependsOn, m.sandbox), g.effect,
-			})
+			all = append(all, Escape{means + " (claim " + v.Claim.Name + ")", conditions(m.user, g.dependsOn), g.effect})
 		}
+	}
+	for i := range all {
+		all[i].DependsOn = conditions(all[i].DependsOn, sandbox)
 	}
 	return sortedEscapes(all)
 }

@@ -77,7 +77,7 @@ func TestWaysOutBehindClaims(t *testing.T) {
 			i.Set(o)
 		}
 		p := i.Pods()[0]
-		got := p.WaysOut(i.ClaimedVolumes())
+		got := p.WaysOut(i.References())
 		want := inventory.Escape{Means: c.means, Effect: c.effect}
 		switch {
 		case len(p.Escapes) > 0:
@@ -86,7 +86,7 @@ func TestWaysOutBehindClaims(t *testing.T) {
 			t.Errorf("%s: ways out are %+v, want first %+v", c.rule, got, want)
 		}
 		i.Delete("PersistentVolumeClaim", claim.Namespace, claim.Name)
-		if got := p.WaysOut(i.ClaimedVolumes()); len(got) > 0 {
+		if got := p.WaysOut(i.References()); len(got) > 0 {
 			t.Errorf("%s: without the claim, ways out are %+v", c.rule, got)
 		}
 	}

@@ -8,8 +8,15 @@ var eksLabels = []string{"eks.amazonaws.com/", "alpha.eksctl.io/"}
 // EKSVersion reports whether a version of an API server or kubelet is one of EKS.
 func EKSVersion(version string) bool { return strings.Contains(version, "-eks-") }
 
-// EKS reports whether a node shows that the cluster is one of EKS: by the version of its kubelet, or by a label.
+// NoteMappings notes that there is the ConfigMap with which EKS maps identities, kube-system/aws-auth.
+func (i *Inventory) NoteMappings() { i.mappings = true }
+
+// EKS reports whether the objects show that the cluster is one of EKS: the ConfigMap aws-auth, the version of a kubelet, or a
+// label of a node.
 func (i *Inventory) EKS() bool {
+	if i.mappings {
+		return true
+	}
 	for _, n := range i.nodes {
 		if EKSVersion(n.KubeletVersion) {
 			return true

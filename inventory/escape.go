@@ -27,6 +27,7 @@ const (
 	dependsOnRuntime   = "the container runtime's confinement (seccomp, AppArmor, SELinux)"
 	dependsOnNamespace = "what root in the pod's own user namespace can do there"
 	dependsOnSandbox   = "what the sandbox of the pod's runtime class lets through"
+	dependsOnClass     = "which runtime the pod's runtime class names, of which nothing is known"
 	dependsOnFolder    = "which folder it is"
 )
 
@@ -34,20 +35,12 @@ const (
 // runtime confines it. Source: capabilities(7).
 var powerful = []corev1.Capability{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF"}
 
-// sandboxes are parts of the names of runtime classes that run pods in a virtual machine or on a kernel of their own.
+// sandboxes are parts of the names of handlers of runtime classes that run pods in a virtual machine or on a kernel of their own.
 var sandboxes = []string{"kata", "gvisor", "runsc", "firecracker", "hyperv"}
 
-// Sandboxed reports whether a runtime class or its handler has the name of a sandbox.
-func Sandboxed(name string) bool {
-	return slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
-}
-
-// sandboxOf says what decides about a pod in a sandbox; empty for others.
-func sandboxOf(spec *corev1.PodSpec) string {
-	if spec.RuntimeClassName != nil && Sandboxed(*spec.RuntimeClassName) {
-		return dependsOnSandbox
-	}
-	return ""
+// sandboxed reports whether the handler of a runtime class has the name of a sandbox.
+func sandboxed(handler string) bool {
+	return slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(handler), s) })
 }
 
 // userNamespace says what decides about root in a pod with a user namespace of its own; empty for others.
@@ -61,9 +54,9 @@ func userNamespace(spec *corev1.PodSpec) string {
 // escapes lists the ways out of a pod's containers.
 func escapes(spec *corev1.PodSpec) []Escape {
 	var all []Escape
-	sandbox, namespace := sandboxOf(spec), userNamespace(spec)
+	namespace := userNamespace(spec)
 	add := func(means string, effect Effect, dependsOn ...string) {
-		all = append(all, Escape{intern(means), intern(conditions(append(dependsOn, sandbox)...)), effect})
+		all = append(all, Escape{intern(means), intern(conditions(dependsOn...)), effect})
 	}
 	eachContainer(spec, func(c *corev1.Container) {
 		user := userOf(spec, c)

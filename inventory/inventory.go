@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 )
 
 // Name is the name of an object, with its namespace if it has one.
@@ -70,8 +71,11 @@ type Inventory struct {
 	// configurations are the configurations of webhooks, by kind.
 	configurations map[string]map[string]bool
 	volumes        map[string]Volume
-	otherVolumes   map[string]bool // that are no folder of a node
-	claims         map[Name]string // the volumes that they are bound to
+	otherVolumes   map[string]bool   // that are no folder of a node
+	claims         map[Name]string   // the volumes that they are bound to
+	handlers       map[string]string // of runtime classes
+	mappings       bool              // the ConfigMap aws-auth exists
+	quotas         map[Name]Quota
 }
 
 // New returns an inventory without objects.
@@ -81,6 +85,7 @@ func New() *Inventory {
 		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
 		policies: map[string]*policy{}, configurations: map[string]map[string]bool{}, volumes: map[string]Volume{},
 		otherVolumes: map[string]bool{}, claims: map[Name]string{},
+		handlers: map[string]string{}, quotas: map[Name]Quota{},
 	}
 }
 
@@ -228,6 +233,10 @@ func (i *Inventory) Set(object any) {
 		i.SetPersistentVolume(o)
 	case *corev1.PersistentVolumeClaim:
 		i.SetPersistentVolumeClaim(o)
+	case *nodev1.RuntimeClass:
+		i.handlers[o.Name] = o.Handler
+	case *corev1.ResourceQuota:
+		i.SetResourceQuota(o)
 	case *admissionv1.ValidatingWebhookConfiguration:
 		i.SetValidatingWebhooks(o)
 	case *admissionv1.MutatingWebhookConfiguration:
@@ -257,6 +266,10 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 		i.deleteVolume(name)
 	case "PersistentVolumeClaim":
 		delete(i.claims, key)
+	case "RuntimeClass":
+		delete(i.handlers, name)
+	case "ResourceQuota":
+		delete(i.quotas, key)
 	case "ValidatingAdmissionPolicy":
 		if p := i.policies[name]; p != nil {
 			p.spec = nil

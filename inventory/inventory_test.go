@@ -117,11 +117,6 @@ func TestEscapes(t *testing.T) {
 			means: "container c is privileged", dependsOn: "what root in the pod's own user namespace can do there",
 		},
 		{
-			rule:  "a privileged container in a sandbox",
-			spec:  `{runtimeClassName: kata-qemu, containers: [{name: c, securityContext: {privileged: true}}]}`,
-			means: "container c is privileged", dependsOn: "what the sandbox of the pod's runtime class lets through",
-		},
-		{
 			rule:  "a process of a Windows node",
 			spec:  `{securityContext: {windowsOptions: {hostProcess: true}}, hostNetwork: true, containers: [{name: c}]}`,
 			means: "container c is a process of its node (hostProcess)",

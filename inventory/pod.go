@@ -42,6 +42,8 @@ type Template struct {
 	HostPath bool
 	// HostPathsNotFollowed are the mounted folders of the host of which it is not known what they give.
 	HostPathsNotFollowed []string
+	// RuntimeClass is the name of the pod's runtime class; empty for none.
+	RuntimeClass string
 	// Workload is the controller that replaces the pod; zero if there is none.
 	Workload Workload
 	// ControlPlane is the component of the control plane that the pod runs:
@@ -111,6 +113,9 @@ func newTemplate(pod *corev1.Pod) *Template {
 	}
 	t.HostPath = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
 	t.controlPlane(pod)
+	if class := pod.Spec.RuntimeClassName; class != nil {
+		t.RuntimeClass = intern(*class)
+	}
 	t.claims, t.HostPathsNotFollowed = claimMounts(pod), notFollowed(&pod.Spec)
 	return t
 }

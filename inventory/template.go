@@ -26,7 +26,7 @@ func (t *Template) appendID(id []byte, namespace string) []byte {
 	for i := range t.claims {
 		id = t.claims[i].appendID(id)
 	}
-	id = appendText(id, t.Controller)
+	id = appendText(id, t.Controller, t.RuntimeClass)
 	id = binary.AppendVarint(binary.AppendVarint(id, t.Requests.CPU), t.Requests.Memory)
 	for _, f := range t.Fields {
 		id = append(id, byte(f.Gives))
@@ -48,7 +48,7 @@ func appendText(id []byte, texts ...string) []byte {
 }
 
 func (m *claimMount) appendID(id []byte) []byte {
-	id = appendText(id, m.container, m.user, m.sandbox, m.claim, m.subPath)
+	id = appendText(id, m.container, m.user, m.claim, m.subPath)
 	for _, flag := range [...]bool{m.readOnly, m.anyFolder, m.before, m.after} {
 		if flag {
 			id = append(id, 1)

@@ -281,11 +281,12 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 }
 
 // missingForPaths is what could not be read, or files lack, and could lengthen paths through nodes.
-// NodeScopes and Quarantines only take rights away, and APIServices are about these.
+// NodeScopes and Quarantines only take rights away, and APIServices are about these; quotas and runtime classes only
+// make paths less certain.
 func (s *session) missingForPaths(nodes ...string) []missing {
 	var unread []missing
 	for _, m := range s.State.Missing() {
-		if m.Kind&source.ContainmentKinds() == 0 {
+		if m.Kind&(source.ContainmentKinds()|source.RestrainingKinds()) == 0 {
 			unread = append(unread, newMissing(m))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -59,6 +60,12 @@ func (rc *Cluster) addHostVolumes() {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "folder"}}
 		if claim.Spec.VolumeName = name; rc.runs.chance(4) {
 			claim.Spec.VolumeName = "gone-" + fmt.Sprint(rc.runs.IntN(2))
+		}
+		if rc.runs.chance(8) {
+			quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "quota"}}
+			counted := pick(rc.runs, []corev1.ResourceName{"pods", "count/deployments.apps", "secrets", "count/rolebindings." + rbacGroup})
+			quota.Spec.Hard = corev1.ResourceList{counted: resource.MustParse("0")}
+			rc.add(quota)
 		}
 		free := rc.runs.chance(3)
 		if free && rc.runs.chance(2) {

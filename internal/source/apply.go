@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -53,6 +54,10 @@ func newAPIObject(k kind) apiObject {
 		return &certificatesv1.PodCertificateRequest{}
 	case kindQuarantine:
 		return &policyv1alpha1.Quarantine{}
+	case kindResourceQuota:
+		return &corev1.ResourceQuota{}
+	case kindRuntimeClass:
+		return &nodev1.RuntimeClass{}
 	case kindResourceSlice:
 		return &resourcev1.ResourceSlice{}
 	case kindRole:

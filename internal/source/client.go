@@ -10,6 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
@@ -50,7 +51,7 @@ func newClient(cfg *rest.Config) (*client, error) {
 	}
 	c := &client{host: cfg.Host, config: cfg, scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
+		admissionv1.AddToScheme, corev1.AddToScheme, nodev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
 		resourcev1.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme,
 		certificatesv1.AddToScheme, certificatesv1beta1.AddToScheme, policyv1alpha1.AddToScheme,
 		addAPIServices,

@@ -29,6 +29,8 @@ type content struct {
 	headers []*snapshotHeader
 	// unused are objects of kinds that only an inventory needs, where none is made.
 	unused []kind
+	// mappings is true if the ConfigMap kube-system/aws-auth is among the documents that are not kept.
+	mappings bool
 	// templates are objects that pods are made from, if they are asked for.
 	templates []addition
 }
@@ -36,6 +38,7 @@ type content struct {
 func (c *content) reset() {
 	clear(c.objects)
 	c.objects, c.skipped, c.headers, c.unused, c.templates = c.objects[:0], c.skipped[:0], nil, c.unused[:0], nil
+	c.mappings = false
 }
 
 // decode adds a trimmed object of a file.
@@ -54,7 +57,7 @@ func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 	k, kept := kindOf(d.Group(), d.Kind)
 	if !kept {
 		c.skipped = append(c.skipped, kindAndGroup(d))
-		return d.Validate()
+		return c.note(d)
 	}
 	if k.describe().inventory && !opts.inventory() {
 		c.unused = append(c.unused, k)
@@ -64,6 +67,21 @@ func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 		return unsupportedVersion(d, versions)
 	}
 	return c.object(d, k, opts)
+}
+
+// note checks a document that is not kept, and notes whether it is the ConfigMap with the identity mappings of EKS.
+func (c *content) note(d *manifest.Document) error {
+	if d.Group() != "" || d.Kind != "ConfigMap" {
+		return d.Validate()
+	}
+	var known struct {
+		Metadata identity `json:"metadata"`
+	}
+	if err := d.Decode(&known); err != nil {
+		return err
+	}
+	c.mappings = known.Metadata.Namespace == metav1.NamespaceSystem && known.Metadata.Name == "aws-auth"
+	return nil
 }
 
 // template keeps an object that pods are made from and that nothing else makes, or a pod that is to be created.

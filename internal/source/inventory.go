@@ -27,3 +27,14 @@ func inventoryKinds() Kinds {
 	}
 	return on
 }
+
+// RestrainingKinds are the kinds without which attack paths may be more certain than they are, and never fewer.
+func RestrainingKinds() Kinds {
+	var on Kinds
+	for k := range kindCount {
+		if k.describe().restrains {
+			on |= 1 << k
+		}
+	}
+	return on
+}

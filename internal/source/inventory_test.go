@@ -1,6 +1,8 @@
 package source
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -97,7 +99,7 @@ func TestInventoryOfACluster(t *testing.T) {
 func TestSnapshotsWithoutInventory(t *testing.T) {
 	const old = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,"objects":{}}`
 	s := mustLoad(t, "old.snapshot", old)
-	if len(s.Missing()) != 8 {
+	if len(s.Missing()) != 10 {
 		t.Errorf("missing are %v", s.Missing())
 	}
 	written := decompressAll(t, takeSnapshot(t, s))
@@ -126,5 +128,26 @@ func TestInventoryOfFiles(t *testing.T) {
 	again := mustLoad(t, "again.snapshot", written)
 	if pods := again.Inventory.Pods(); len(pods) != 1 || pods[0].ControlPlane != "kube-apiserver" || !pods[0].Ended {
 		t.Errorf("pods of the snapshot are %+v", pods)
+	}
+}
+
+// The ConfigMap with the identity mappings of EKS is not kept, and shows that the cluster is one of EKS.
+func TestConfigMapOfEKS(t *testing.T) {
+	for text, want := range map[string]bool{
+		"metadata: {namespace: kube-system, name: aws-auth}": true,
+		"metadata: {namespace: shop, name: aws-auth}":        false,
+		"metadata: {namespace: kube-system, name: other}":    false,
+	} {
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(file, []byte("apiVersion: v1\nkind: ConfigMap\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := LoadFiles(t.Context(), []string{file}, FileOptions{Inventory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Inventory.EKS(); got != want {
+			t.Errorf("%s: EKS is %v, want %v", text, got, want)
+		}
 	}
 }

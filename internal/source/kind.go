@@ -3,6 +3,7 @@ package source
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -30,9 +31,11 @@ const (
 	kindPod
 	kindPodCertificateRequest
 	kindQuarantine
+	kindResourceQuota
 	kindResourceSlice
 	kindRole
 	kindRoleBinding
+	kindRuntimeClass
 	kindSecret
 	kindServiceAccount
 	kindValidatingAdmissionPolicy
@@ -58,6 +61,8 @@ type kindInfo struct {
 	rbac bool
 	// inventory is true for kinds that only an inventory needs.
 	inventory bool
+	// restrains is true for kinds that only make attack paths less certain.
+	restrains bool
 	// containment is true for NodeScopes and Quarantines, and for what only answers by NodeScopes depend on. [Watch]
 	// does not read them, but for APIServices if it is asked to.
 	containment bool
@@ -105,6 +110,13 @@ var kinds = [kindCount]kindInfo{
 	kindQuarantine: {
 		name: policyv1alpha1.QuarantineKind, group: policyv1alpha1.Group, resource: policyv1alpha1.QuarantineResource,
 		versions: []string{policyv1alpha1.Version}, containment: true,
+	},
+	kindResourceQuota: {
+		name: "ResourceQuota", resource: "resourcequotas", versions: []string{"v1"}, namespaced: true, inventory: true, restrains: true,
+	},
+	kindRuntimeClass: {
+		name: "RuntimeClass", group: nodev1.GroupName, resource: "runtimeclasses", versions: []string{"v1"}, inventory: true,
+		restrains: true,
 	},
 	kindResourceSlice: {
 		name: "ResourceSlice", group: resourcev1.GroupName, resource: "resourceslices",

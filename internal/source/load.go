@@ -168,6 +168,9 @@ func (l *loader) apply(file string, c *content, expected *expectation) error {
 			l.state.facts.skipped[k.String()+groupSuffix(k)]++
 		}
 	}
+	if c.mappings && l.state.Inventory != nil {
+		l.state.Inventory.NoteMappings()
+	}
 	for _, kind := range c.skipped {
 		l.state.facts.skipped[kind]++
 	}

@@ -3,6 +3,7 @@ package source
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -20,6 +21,10 @@ func inventoryShape(k kind) shape {
 		return &inventoryServiceAccountShape{}
 	case kindNamespace:
 		return &namespaceShape{}
+	case kindResourceQuota:
+		return &resourceQuotaShape{}
+	case kindRuntimeClass:
+		return &runtimeClassShape{}
 	case kindSecret:
 		return &secretShape{}
 	case kindValidatingWebhookConfiguration:
@@ -254,4 +259,33 @@ type admissionPolicyBindingShape struct {
 
 func (s *admissionPolicyBindingShape) object() apiObject {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: s.Metadata.object(), Spec: s.Spec}
+}
+
+// resourceQuotaShape has what tells whether a quota is full.
+type resourceQuotaShape struct {
+	Metadata identity `json:"metadata"`
+	Spec     struct {
+		Hard          corev1.ResourceList         `json:"hard"`
+		Scopes        []corev1.ResourceQuotaScope `json:"scopes"`
+		ScopeSelector *corev1.ScopeSelector       `json:"scopeSelector"`
+	} `json:"spec"`
+	Status struct {
+		Used corev1.ResourceList `json:"used"`
+	} `json:"status"`
+}
+
+func (s *resourceQuotaShape) object() apiObject {
+	quota := &corev1.ResourceQuota{ObjectMeta: s.Metadata.object()}
+	quota.Spec = corev1.ResourceQuotaSpec{Hard: s.Spec.Hard, Scopes: s.Spec.Scopes, ScopeSelector: s.Spec.ScopeSelector}
+	quota.Status.Used = s.Status.Used
+	return quota
+}
+
+type runtimeClassShape struct {
+	Metadata identity `json:"metadata"`
+	Handler  string   `json:"handler"`
+}
+
+func (s *runtimeClassShape) object() apiObject {
+	return &nodev1.RuntimeClass{ObjectMeta: s.Metadata.object(), Handler: s.Handler}
 }

@@ -4,6 +4,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -58,8 +59,8 @@ func trim(o apiObject, forInventory bool) {
 		*o = apiService{ObjectMeta: named(&o.ObjectMeta), Spec: o.Spec}
 	case *policyv1alpha1.NodeScope, *policyv1alpha1.Quarantine:
 		trimContainment(o)
-	case *corev1.Namespace, *corev1.Secret, *admissionv1.ValidatingWebhookConfiguration, *admissionv1.MutatingWebhookConfiguration,
-		*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
+	case *corev1.Namespace, *corev1.Secret, *corev1.ResourceQuota, *nodev1.RuntimeClass,
+		*admissionv1.ValidatingWebhookConfiguration, *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
 		trimInventory(o)
 	default:
 		trimRBAC(o)

@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
@@ -23,6 +24,10 @@ func trimInventory(o apiObject) {
 			status.Phase = corev1.NamespaceTerminating
 		}
 		*o = corev1.Namespace{ObjectMeta: meta, Status: status}
+	case *corev1.ResourceQuota:
+		*o = keptQuota(o)
+	case *nodev1.RuntimeClass:
+		*o = nodev1.RuntimeClass{ObjectMeta: named(&o.ObjectMeta), Handler: o.Handler}
 	case *corev1.Secret:
 		meta := named(&o.ObjectMeta)
 		if account, ok := o.Annotations[corev1.ServiceAccountNameKey]; ok {
@@ -50,6 +55,30 @@ func trimInventory(o apiObject) {
 		}
 		*o = kept
 	}
+}
+
+// keptQuota keeps the numbers of objects that a quota limits.
+func keptQuota(o *corev1.ResourceQuota) corev1.ResourceQuota {
+	kept := corev1.ResourceQuota{ObjectMeta: named(&o.ObjectMeta)}
+	if len(o.Spec.Scopes) > 0 || o.Spec.ScopeSelector != nil {
+		return kept
+	}
+	for resource, hard := range o.Spec.Hard {
+		if !inventory.Counts(resource) {
+			continue
+		}
+		if kept.Spec.Hard == nil {
+			kept.Spec.Hard = corev1.ResourceList{}
+		}
+		kept.Spec.Hard[resource] = hard
+		if used, ok := o.Status.Used[resource]; ok {
+			if kept.Status.Used == nil {
+				kept.Status.Used = corev1.ResourceList{}
+			}
+			kept.Status.Used[resource] = used
+		}
+	}
+	return kept
 }
 
 // secretOf makes a secret of its metadata, from which its type follows: the controller that fills
@@ -138,9 +167,7 @@ func restorePod(pod *corev1.Pod) func() {
 	if users := pod.Spec.HostUsers; users != nil && !*users {
 		kept.HostUsers = users
 	}
-	if class := pod.Spec.RuntimeClassName; class != nil && inventory.Sandboxed(*class) {
-		kept.RuntimeClassName = class
-	}
+	kept.RuntimeClassName = pod.Spec.RuntimeClassName
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		kept.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,

@@ -25,6 +25,7 @@ var kinds = map[string]resource{
 	"ValidatingAdmissionPolicyBinding": policyBindings,
 	"MutatingAdmissionPolicy":          mutatingPolicies,
 	"MutatingAdmissionPolicyBinding":   mutatingBindings,
+	"ResourceQuota":                    quotas,
 	"CertificateSigningRequest":        signingRequests,
 	"APIService":                       apiServices,
 }
@@ -66,7 +67,7 @@ func order(o object) int {
 		return 1
 	case pods, deployments, daemonSets, statefulSets, replicaSets, controllers, jobs, cronJobs:
 		return 3
-	case validatingWebhooks, policies, policyBindings:
+	case validatingWebhooks, policies, policyBindings, quotas:
 		return 4
 	}
 	return 2

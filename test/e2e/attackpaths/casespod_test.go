@@ -23,6 +23,12 @@ var podCases = []testCase{
 		add:  opaque("shop", "key") + roleOf("r", "shop", "shop/web", "create,patch pods@ p"),
 		want: []string{"Namespace shop", "Secret shop/key", "ServiceAccount shop/db", "ServiceAccount shop/default"},
 	},
+	{
+		rule: "PodCreate: not certain where a quota is full",
+		add: "\napiVersion: v1\nkind: ResourceQuota\nmetadata: {namespace: shop, name: q}\nspec: {hard: {pods: 0}}\n---" +
+			roleOf("r", "shop", "shop/web", "create pods@"),
+		closed: []string{"ServiceAccount shop/db"},
+	},
 	{rule: "PodCreate: not one of some name by update", add: roleOf("r", "shop", "shop/web", "create,update pods@ p")},
 	{
 		rule: "PodCreate: a deployment of some name, which is applied by rights of two roles",

@@ -21,6 +21,7 @@ var (
 	volumes         = resource{"", "v1", "persistentvolumes", false}
 	nodes           = resource{"", "v1", "nodes", false}
 	namespaces      = resource{"", "v1", "namespaces", false}
+	quotas          = resource{"", "v1", "resourcequotas", true}
 
 	deployments  = resource{"apps", "v1", "deployments", true}
 	daemonSets   = resource{"apps", "v1", "daemonsets", true}
@@ -57,7 +58,7 @@ var workloads = []resource{deployments, daemonSets, statefulSets, replicaSets, c
 var changing = slices.Concat(workloads, []resource{
 	pods, secrets, serviceAccounts, configMaps, claims, volumes, nodes, namespaces, roles, roleBindings, clusterRoles,
 	clusterRoleBindings, signingRequests, validatingWebhooks, mutatingWebhooks, policies, policyBindings, apiServices,
-	mutatingPolicies, mutatingBindings,
+	mutatingPolicies, mutatingBindings, quotas,
 })
 
 // in is the path of the resource in a namespace; empty is the whole cluster.
