@@ -78,10 +78,15 @@ type reducer struct {
 	leads []bool
 }
 
-// has reports whether a vertex leads to the goal.
+// has reports whether a vertex leads to the goal, perhaps only as one that is impersonated.
 func (r *reducer) has(k key) bool {
-	v, ok := r.index[k]
-	return ok && r.leads[v]
+	for _, variant := range [...]uint8{k.variant, impersonated, impersonatedNode} {
+		k.variant = variant
+		if v, ok := r.index[k]; ok && r.leads[v] {
+			return true
+		}
+	}
+	return false
 }
 
 // needsBinding reports whether a binding gives something that leads to the goal, or names
