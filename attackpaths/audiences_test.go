@@ -29,9 +29,13 @@ func TestAudiencesThatNodesMayRequest(t *testing.T) {
 		{start: nodeN1, rule: "not by another node", add: role("a", "", "user system:node:n2", verb+"*@"), want: []string{on}},
 		{start: nodeN1, rule: "not by who is no node", add: role("a", "", "shop/db", verb+"*@"), want: []string{on}},
 		{
-			start: nodeN1, rule: "an audience that may be the API server's", add: role("a", "", "group system:nodes", verb+"https://kubernetes.default.svc@"),
+			start: nodeN1, rule: "an audience that may be the API server's",
+			add:  role("a", "", "group system:nodes", verb+"https://kubernetes.default.svc@"),
 			want: []string{on, "Possible ServiceAccount shop/db: TokenOfPodOnNode"},
 		},
-		{start: nodeN1, rule: "every verb on a resource is about no audience", add: role("a", "", "group system:nodes", "* pods/status@"), want: []string{on}},
+		{
+			start: nodeN1, rule: "every verb on a resource is about no audience",
+			add: role("a", "", "group system:nodes", "* pods/status@"), want: []string{on},
+		},
 	})
 }

@@ -205,8 +205,8 @@ func (b *builder) secretNames() map[inventory.Name]bool {
 	return b.secretsKnown
 }
 
-// free reports whether no object has a name, for what the state shows, also where the graph has a part of it. A workload that exists is as good: who creates one
-// by name may change it.
+// free reports whether no object has a name, for what the state shows, also where the graph has a part of it. A
+// workload that exists is as good: who creates one by name may change it.
 func (b *builder) free(r right, namespace, name string) bool {
 	role := func(namespace string) bool {
 		i, ok := b.roleIndex[roleName{namespace, name}]

@@ -36,14 +36,18 @@ func TestObjectsThatAreCreatedByTheirName(t *testing.T) {
 			want: []string{"Certain ServiceAccount shop/db: ServiceAccountTokenSecret"},
 		},
 		{
-			rule: "not a secret that exists", add: secret("shop", "s", "Opaque", "") + role("r", "shop", "shop/web", "create,patch secrets@ s"),
+			rule: "not a secret that exists",
+			add:  secret("shop", "s", "Opaque", "") + role("r", "shop", "shop/web", "create,patch secrets@ s"),
 			want: []string{"Certain Secret shop/s: SecretRead"},
 		},
 		{
 			rule: "a bootstrap token", add: role("r", "kube-system", "shop/web", "create,patch secrets@ bootstrap-token-abcdef"),
 			want: []string{"Possible Group system:bootstrappers: BootstrapToken"},
 		},
-		{rule: "not a bootstrap token of such a name", add: role("r", "kube-system", "shop/web", "create,patch secrets@ bootstrap-token-x")},
+		{
+			rule: "not a bootstrap token of such a name",
+			add:  role("r", "kube-system", "shop/web", "create,patch secrets@ bootstrap-token-x"),
+		},
 		{
 			rule: "an account that a binding names, with its token",
 			add: binding("ghost", "everything", "shop/ghost") +
@@ -76,7 +80,10 @@ func TestObjectsThatAreCreatedByTheirName(t *testing.T) {
 		{rule: "a binding by patch", add: bind + role("r", "", "shop/web", "create,patch clusterrolebindings"+in+" new"), want: admin},
 		{rule: "a binding by update", add: bind + role("r", "", "shop/web", "create,update clusterrolebindings"+in+" new"), want: admin},
 		{rule: "not a binding by create alone", add: bind + role("r", "", "shop/web", "create clusterrolebindings"+in+" new")},
-		{rule: "not a binding of another role that exists", add: bind + role("r", "", "shop/web", "create,patch clusterrolebindings"+in+" b")},
+		{
+			rule: "not a binding of another role that exists",
+			add:  bind + role("r", "", "shop/web", "create,patch clusterrolebindings"+in+" b"),
+		},
 		{
 			rule: "a role that a binding names", add: ghost + role("r", "", "shop/web", "escalate,create,patch clusterroles"+in+" ghost"),
 			want: escalated,

@@ -87,7 +87,8 @@ func TestVolumesThatNoClaimHas(t *testing.T) {
 		role("p", "shop", "shop/web", "create pods@")
 	pods := []string{"Certain Namespace shop: PodCreate"}
 	volume := func(folder, claim string) string {
-		return fmt.Sprintf("\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: data}\nspec: {hostPath: {path: %s}%s}\n---", folder, claim)
+		return fmt.Sprintf("\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: data}\nspec: {hostPath: {path: %s}%s}\n---",
+			folder, claim)
 	}
 	const claim = "\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {namespace: shop, name: c}\nspec: {volumeName: data}\n---"
 	testReach(t, base, []reachCase{
@@ -103,7 +104,8 @@ func TestVolumesThatNoClaimHas(t *testing.T) {
 			want: append(pods, "Certain Node n1: PodCreate VolumeControl"),
 		},
 		{
-			rule: "a webhook for claims guards those that a controller makes", add: volume("/etc", "") + webhook("persistentvolumeclaims", "CREATE"),
+			rule: "a webhook for claims guards those that a controller makes",
+			add:  volume("/etc", "") + webhook("persistentvolumeclaims", "CREATE"),
 			want: append(pods, "Possible Node n1: PodCreate VolumeControl"),
 		},
 	})

@@ -141,7 +141,8 @@ func (p *Pod) Like(planned *Pod) bool {
 	same := encodePlacement(a) == encodePlacement(b)
 	return same && p.ServiceAccount == planned.ServiceAccount &&
 		slices.Equal(p.Audiences, planned.Audiences) && slices.Equal(p.Secrets, planned.Secrets) &&
-		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.claims, planned.claims) && p.RuntimeClass == planned.RuntimeClass && !p.Ephemeral
+		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.claims, planned.claims) &&
+		p.RuntimeClass == planned.RuntimeClass && !p.Ephemeral
 }
 
 // lasting leaves out the tolerations that admission and the controller of DaemonSets add.

@@ -61,7 +61,8 @@ func notFollowedOnPage(lists ...[]attackpaths.NotFollowed) (all []report.NotFoll
 	var kept []attackpaths.NotFollowed
 	for _, n := range slices.Concat(lists...) {
 		entry := report.NotFollowed{
-			What: strings.Join(n.Verbs, ",") + " " + notFollowedObject(n), Where: notFollowedWhere(n), GrantedBy: grantedText(n), Why: n.Why,
+			What: strings.Join(n.Verbs, ",") + " " + notFollowedObject(n), Where: notFollowedWhere(n),
+			GrantedBy: grantedText(n), Why: n.Why,
 		}
 		if !slices.Contains(all, entry) {
 			all, kept = append(all, entry), append(kept, n)

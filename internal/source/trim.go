@@ -60,7 +60,8 @@ func trim(o apiObject, forInventory bool) {
 	case *policyv1alpha1.NodeScope, *policyv1alpha1.Quarantine:
 		trimContainment(o)
 	case *corev1.Namespace, *corev1.Secret, *corev1.ResourceQuota, *nodev1.RuntimeClass,
-		*admissionv1.ValidatingWebhookConfiguration, *admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
+		*admissionv1.ValidatingWebhookConfiguration, *admissionv1.MutatingWebhookConfiguration,
+		*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
 		trimInventory(o)
 	default:
 		trimRBAC(o)

@@ -1,0 +1,134 @@
+package attackpaths
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+)
+
+// collect reads the cluster into tables.
+func (b *builder) collect() {
+	if b.objects == nil {
+		b.objects = b.cluster.objects()
+	}
+	o := b.objects
+	b.collectClaims()
+	known := map[string]bool{}
+	for _, ns := range o.known {
+		known[ns] = true
+	}
+	for _, n := range o.namespaces {
+		known[n.Name], b.labels[n.Name], b.terminating[n.Name] = true, n.Labels, n.Terminating
+	}
+	b.nodes, b.pods, b.admission = slices.Clone(o.nodes), o.pods, o.admission
+	accounts := map[inventory.Name]bool{}
+	for _, a := range o.accounts {
+		accounts[a] = true
+	}
+	templates := map[*inventory.Template]bool{}
+	for i, p := range b.pods {
+		known[p.Namespace] = true
+		b.podsIn[p.Namespace] = append(b.podsIn[p.Namespace], int32(i))
+		if p.Node != "" {
+			b.podsOn[p.Node] = append(b.podsOn[p.Node], int32(i))
+		}
+		if p.ServiceAccount != "" && !p.Mirror && !templates[p.Template] {
+			templates[p.Template] = true
+			accounts[inventory.Name{Namespace: p.Namespace, Name: p.ServiceAccount}] = true
+		}
+	}
+	for a := range accounts {
+		known[a.Namespace] = true
+		b.accounts[a.Namespace] = append(b.accounts[a.Namespace], a.Name)
+	}
+	for _, names := range b.accounts {
+		slices.Sort(names)
+	}
+	b.collectSecrets(known)
+	b.collectNodes()
+	b.roles, b.existing, b.bindings = slices.Clip(o.roles), o.existing, o.bindings
+	for i, r := range b.roles {
+		b.roleIndex[roleName{r.Role.Namespace, r.Role.Name}] = int32(i)
+	}
+	b.roles = append(b.roles, everyRule)
+	b.collectAccountNames()
+	for _, bound := range b.bindings {
+		if bound.Binding.Namespace != "" {
+			known[bound.Binding.Namespace] = true
+		}
+	}
+	for ns := range known {
+		b.namespaces = append(b.namespaces, ns)
+	}
+	slices.Sort(b.namespaces)
+}
+
+// collectAccountNames also takes the accounts that bindings name: to impersonate one, it need not
+// exist.
+func (b *builder) collectAccountNames() {
+	b.accountNames = maps.Clone(b.accounts)
+	for _, user := range b.subjectsOf("User") {
+		if namespace, name, ok := accountOfUser(user); ok {
+			names := append(slices.Clone(b.accountNames[namespace]), name)
+			slices.Sort(names)
+			b.accountNames[namespace] = slices.Compact(names)
+		}
+	}
+}
+
+// collectSecrets also takes the secrets that pods name and that could not be listed.
+func (b *builder) collectSecrets(known map[string]bool) {
+	have := map[inventory.Name]bool{}
+	for _, s := range b.objects.secrets {
+		have[s.Name], known[s.Namespace] = true, true
+		b.secrets[s.Namespace] = append(b.secrets[s.Namespace], s)
+	}
+	templates := map[*inventory.Template]bool{}
+	for _, p := range b.pods {
+		if templates[p.Template] {
+			continue
+		}
+		templates[p.Template] = true
+		for _, names := range [...][]string{p.Secrets, p.PullSecrets} {
+			for _, name := range names {
+				if n := (inventory.Name{Namespace: p.Namespace, Name: name}); !have[n] {
+					have[n] = true
+					b.secrets[n.Namespace] = append(b.secrets[n.Namespace], inventory.Secret{Name: n})
+				}
+			}
+		}
+	}
+	for _, list := range b.secrets {
+		slices.SortFunc(list, func(a, b inventory.Secret) int { return compareStrings(a.Name.Name, b.Name.Name) })
+	}
+}
+
+// collectClaims takes the claims behind which there is something of a node.
+func (b *builder) collectClaims() {
+	b.references, b.claimsIn = b.cluster.Inventory.References(), map[string][]inventory.Name{}
+	b.claimed = b.references.Claimed
+	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool { return len(v.WaysOut()) == 0 })
+	for claim, volume := range b.claimed {
+		if len(volume.WaysOut()) > 0 {
+			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)
+		}
+	}
+	for _, claims := range b.claimsIn {
+		slices.SortFunc(claims, func(a, b inventory.Name) int { return compareStrings(a.Name, b.Name) })
+	}
+}
+
+// collectNodes also takes the nodes that pods are bound to and that could not be listed.
+func (b *builder) collectNodes() {
+	have := map[string]bool{}
+	for _, n := range b.nodes {
+		have[n.Name] = true
+	}
+	for name := range b.podsOn {
+		if !have[name] {
+			b.nodes = append(b.nodes, inventory.Node{Name: name})
+		}
+	}
+	slices.SortFunc(b.nodes, func(a, b inventory.Node) int { return compareStrings(a.Name, b.Name) })
+}
