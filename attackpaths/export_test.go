@@ -139,7 +139,7 @@ func Rights(c *Cluster) []Right {
 		if (r == execPods || r == attachPods) && c.Features.Minor() < 35 {
 			verbs = append(verbs, "get")
 		}
-		if r.mode() == 0 {
+		if r.countsAlone() {
 			all = append(all, Right{verbs, k.group, k.resource, k.subresource, k.namespaced, r})
 		}
 	}
