@@ -199,7 +199,7 @@ func (t *attempts) planIdentities(ctx context.Context, a *actor) {
 			}
 			continue
 		}
-		users := t.namesOf(ctx, []*actor{a}, "", "", "users")
+		users := t.userNames(ctx, a)
 		for _, o := range t.objects(ctx, serviceAccounts) {
 			if _, old := t.baseline[o.path]; !old {
 				users = append(users, accountUser(holding{Namespace: o.namespace(), Name: o.name()}))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
@@ -208,15 +209,28 @@ func (e *executor) requestSecret(ctx context.Context, h holding, name string) er
 
 // podEscape ends with the pod that runs on its node with rights over it.
 func (e *executor) podEscape(ctx context.Context, s step) error {
-	p, err := e.pod(s.From)
+	from := s.From
+	if from.Kind != attackpaths.Pod { // an account that may read logs, with a pod that its path has
+		i := slices.IndexFunc(s.before, func(h holding) bool { return h.Kind == attackpaths.Pod && strings.Contains(s.Because, h.String()) })
+		if i < 0 {
+			return errNoActor
+		}
+		from = s.before[i]
+	}
+	p, err := e.pod(from)
 	if err != nil {
 		return err
 	}
-	if !e.controlled[s.From] || s.To.Kind == attackpaths.Node && p.Spec.NodeName != s.To.Name {
+	if !e.controlled[from] || s.To.Kind == attackpaths.Node && p.Spec.NodeName != s.To.Name {
 		return fmt.Errorf("the pod is not controlled, or not on the node")
 	}
 	if err := e.runs(ctx, p.Namespace, p.Name, p.Spec.NodeName); err != nil {
 		return err
+	}
+	if s.To.Kind != attackpaths.Node && linksLogs(p) {
+		if err := e.readLogs(ctx, s, p); err != nil {
+			return err
+		}
 	}
 	return e.takeOf(ctx, p.Spec.NodeName, s)
 }
@@ -271,4 +285,39 @@ func (e *executor) controlPlaneNode(ctx context.Context, s step) error {
 		return err
 	}
 	return e.own(ctx, &actor{holding: h, client: c})
+}
+
+// linksLogs reports whether a pod can write into the folder of logs of its node, and no more: a link in it leads the
+// kubelet to other files.
+func linksLogs(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.HostPath != nil && strings.HasPrefix(v.HostPath.Path+"/", "/var/log/")
+	})
+}
+
+// readLogs asks for logs of a pod, or of its node. The kubelet asks the API server about the latter.
+func (e *executor) readLogs(ctx context.Context, s step, p *corev1.Pod) error {
+	logs := func(a *actor) answer {
+		read := a.get(ctx, pods.at(p.Namespace, p.Name, "log"))
+		if read.refused() {
+			read = a.get(ctx, nodes.at("", p.Spec.NodeName, "proxy", "logs")+"/")
+		}
+		if !read.refused() {
+			return read
+		}
+		var review authorizationv1.SelfSubjectAccessReview
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Verb: "get", Resource: nodes.name, Subresource: "log", Name: p.Spec.NodeName,
+		}
+		asked := e.ask(ctx, a, "selfsubjectaccessreviews", review)
+		if err := asked.into(&review); err != nil || !review.Status.Allowed {
+			return read
+		}
+		return asked
+	}
+	read, _ := first(e.acting(s), logs)
+	if !read.connected() {
+		return fmt.Errorf("%s", read)
+	}
+	return nil
 }
