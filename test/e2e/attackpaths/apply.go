@@ -108,6 +108,9 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 			return fmt.Errorf("apply the case: %w", err)
 		}
 	}
+	if err := w.end(ctx, objects); err != nil {
+		return fmt.Errorf("apply the case: %w", err)
+	}
 	if w.hasPolicies = slices.ContainsFunc(objects, isPolicy); w.hasPolicies {
 		if err := w.settlePolicies(ctx); err != nil {
 			return fmt.Errorf("apply the case: %w", err)

@@ -246,8 +246,9 @@ func bindRoleCase(r attackpaths.TableRight) rightCase {
 	switch r.Resource {
 	case "clusterrolebindings":
 		return rightCase{
-			with:   binding("ClusterRole", "cluster-admin", "", "held", "user nobody") + also("", "bind clusterroles"+inRBAC+" cluster-admin"),
 			target: admin,
+			with: binding("ClusterRole", "cluster-admin", "", "held", "user nobody") +
+				also("", "bind clusterroles"+inRBAC+" cluster-admin"),
 		}
 	case "rolebindings":
 		return rightCase{in: "shop", with: held + also("shop", "bind clusterroles"+inRBAC+" reader"), target: "Secret shop/key"}

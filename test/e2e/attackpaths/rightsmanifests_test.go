@@ -62,3 +62,11 @@ kind: IAMIdentityMapping
 metadata: {name: some}
 spec: {arn: "arn:aws:iam::000000000000:user/nobody", username: nobody, groups: []}
 ---`
+
+// dataClaim claims the volume of a driver.
+const dataClaim = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {namespace: shop, name: data}
+spec: {accessModes: [ReadWriteMany], volumeName: data, storageClassName: "", resources: {requests: {storage: 1Gi}}}
+---`

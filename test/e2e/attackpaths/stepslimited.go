@@ -62,7 +62,11 @@ func (e *executor) ask(ctx context.Context, a *actor, kind string, review any) a
 	path := "/apis/authorization.k8s.io/v1/" + kind
 	asked := a.post(ctx, path, review)
 	if a.impersonated && asked.refused() {
-		return e.admin.with(a.headers).post(ctx, path, review)
+		headers := a.headers
+		if len(headers) == 0 { // nobody acts as who is anonymous
+			headers = http.Header{"Impersonate-User": {a.holding.Name}}
+		}
+		return e.admin.with(headers).post(ctx, path, review)
 	}
 	return asked
 }

@@ -99,6 +99,9 @@ func (e *executor) podToken(ctx context.Context, s step) error {
 // requestToken is the kubelet's request for the token of a pod. A pod that has just been made
 // has to be known to the Node authorizer.
 func (e *executor) requestToken(ctx context.Context, h holding, p *corev1.Pod) error {
+	if token, ok := e.tokens[pods.at(p.Namespace, p.Name)]; ok {
+		return e.ownToken(ctx, h, token)
+	}
 	node, err := e.nodeClient(p.Spec.NodeName)
 	if err != nil {
 		return err
@@ -211,7 +214,9 @@ func (e *executor) requestSecret(ctx context.Context, h holding, name string) er
 func (e *executor) podEscape(ctx context.Context, s step) error {
 	from := s.From
 	if from.Kind != attackpaths.Pod { // an account that may read logs, with a pod that its path has
-		i := slices.IndexFunc(s.before, func(h holding) bool { return h.Kind == attackpaths.Pod && strings.Contains(s.Because, h.String()) })
+		i := slices.IndexFunc(s.before, func(h holding) bool {
+			return h.Kind == attackpaths.Pod && strings.HasSuffix(s.Because, "; with "+h.String())
+		})
 		if i < 0 {
 			return errNoActor
 		}

@@ -136,7 +136,9 @@ func attackerMapping() map[string]any {
 	return map[string]any{
 		"apiVersion": identityMappings.group + "/" + identityMappings.version, "kind": "IAMIdentityMapping",
 		"metadata": map[string]any{"name": "made"},
-		"spec":     map[string]any{"arn": "arn:aws:iam::000000000000:user/attacker", "username": "attacker", "groups": []string{"system:masters"}},
+		"spec": map[string]any{
+			"arn": "arn:aws:iam::000000000000:user/attacker", "username": "attacker", "groups": []string{"system:masters"},
+		},
 	}
 }
 
