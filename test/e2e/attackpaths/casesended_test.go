@@ -61,6 +61,45 @@ var endedCases = []testCase{
 			roleOf("r", "ending", "shop/web", "patch deployments@apps"),
 	},
 	{
+		rule: "TokenRequest: not in a namespace that terminates",
+		add:  terminating("ending") + account("ending", "a") + roleOf("r", "ending", "shop/web", "create serviceaccounts/token@"),
+	},
+	{
+		rule: "TokenRequest: not in a namespace that terminates, by a right in the whole cluster",
+		add: terminating("ending") + account("ending", "a") + roleOf("r", "", "shop/web", "create serviceaccounts/token@ a") +
+			roleOf("s", "ending", "ending/b", "get configmaps@") + roleOf("t", "ending", "shop/web", "create serviceaccounts@"),
+	},
+	{
+		rule:  "TokenOfPodOnNode: not in a namespace that terminates",
+		start: holding{Kind: attackpaths.User, Name: "system:node:web-1"},
+		add:   terminating("ending") + account("ending", "a") + podOf("ending", "p", web1, "a"),
+	},
+	{
+		rule: "PodTokenOnNode: what a pod of a namespace that terminates has mounted", start: nodeWeb1,
+		add:  terminating("ending") + account("ending", "a") + podOf("ending", "p", web1, "a"),
+		want: []string{"Pod ending/p", "ServiceAccount ending/a"},
+	},
+	{
+		rule: "ServiceAccountTokenSecret: not a new one in a namespace that terminates",
+		add:  terminating("ending") + account("ending", "a") + roleOf("r", "ending", "shop/web", "create,get secrets@"),
+	},
+	{
+		rule: "BindRole: not a new binding in a namespace that terminates",
+		add: terminating("ending") + opaque("ending", "key") + clusterRole("reader", "get secrets@") +
+			roleOf("r", "ending", "shop/web", "create rolebindings"+inRBAC, "bind clusterroles"+inRBAC+" reader"),
+	},
+	{
+		rule: "BindRole: a binding that exists in a namespace that terminates",
+		add: terminating("ending") + opaque("ending", "key") + roleOf("reader", "ending", "user nobody", "get secrets@") +
+			roleOf("r", "ending", "shop/web", "patch rolebindings"+inRBAC, "bind roles"+inRBAC),
+		want: []string{"Secret ending/key"},
+	},
+	{
+		rule: "EscalateRole: not a new role in a namespace that terminates",
+		add: terminating("ending") + binding("Role", "gone", "ending", "b", "shop/web") +
+			roleOf("r", "ending", "shop/web", "escalate,create roles"+inRBAC),
+	},
+	{
 		rule: "PodExec: pods of a namespace that terminates run, with their tokens",
 		add: terminating("ending") + account("ending", "a") + podOf("ending", "p", web1, "a") +
 			roleOf("r", "ending", "shop/web", "create pods/exec@"),

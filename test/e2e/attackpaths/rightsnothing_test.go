@@ -14,7 +14,7 @@ import (
 )
 
 // nothingBudget is how long the sample of rights that give nothing may take.
-const nothingBudget = 20 * time.Second
+const nothingBudget = 12 * time.Second
 
 // sensitive are the resources of which each right that gives nothing is in the sample before others.
 var sensitive = []string{
