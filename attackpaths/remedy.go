@@ -117,14 +117,6 @@ func (s *solver) remedy(how via, to vertex, binding int32) *verdict.Remedy {
 	return s.rightRemedy(how, to, binding)
 }
 
-// parts are the vertices that a step needs.
-func (s *solver) parts(how via) []vertex {
-	if how.join >= 0 {
-		return s.joins[how.join].from
-	}
-	return []vertex{how.from}
-}
-
 // asObject names a holding.
 func (k key) asObject() verdict.Object {
 	h, _ := k.holding()
