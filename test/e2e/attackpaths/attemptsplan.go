@@ -88,7 +88,7 @@ func replaceDry(ctx context.Context, a *actor, path string, whole, change map[st
 }
 
 func (t *attempts) planPods(a *actor) {
-	t.tries(attackpaths.PodExec, attackpaths.NodeProxy, attackpaths.PodUpdate)
+	t.tries(attackpaths.PodExec, attackpaths.NodeProxy, attackpaths.PodUpdate, attackpaths.PodEscape)
 	for i := range t.pods {
 		p := &t.pods[i]
 		h := holding{Kind: attackpaths.Pod, Namespace: p.Namespace, Name: p.Name}
@@ -97,6 +97,10 @@ func (t *attempts) planPods(a *actor) {
 		}
 		if ended(p) {
 			continue // nothing runs in it, whatever the API server lets pass
+		}
+		if p.Spec.NodeName != "" && t.controlled[h] && linksLogs(p) {
+			t.connect(holding{Kind: attackpaths.User, Name: "system:node:" + p.Spec.NodeName}, attackpaths.PodEscape, a,
+				func(ctx context.Context) answer { return t.readLogs(ctx, a, p) })
 		}
 		if p.Spec.NodeName != "" { // nothing runs in others
 			for _, subresource := range []string{"exec", "attach"} {

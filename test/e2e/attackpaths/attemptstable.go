@@ -168,7 +168,6 @@ var ownEnd = map[attackpaths.Code]string{
 	attackpaths.NodeIdentityConfig: "no part of this cluster reads mappings of identities",
 	attackpaths.SignCertificate:    "the key of the authority is missing",
 	attackpaths.StealPods:          "the scheduler decides, and labels stay on nodes",
-	attackpaths.PodEscape:          "hollow kubelets have no logs",
 }
 
 // unattempted says which techniques a right gives that are neither attempted nor exempt.

@@ -103,7 +103,7 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 	attackpaths.NodeProxy: func(attackpaths.TableRight) rightCase { return rightCase{with: podDB, target: "Pod shop/db-1"} },
 	attackpaths.PodEscape: func(r attackpaths.TableRight) rightCase {
 		c := rightCase{
-			with: mountedLogs, start: holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "logs"}, target: nodeUser, possible: true,
+			with: mountedLogs, start: podLogs, target: nodeUser, possible: true,
 		}
 		if r.Resource == "pods" {
 			c.in = "shop"

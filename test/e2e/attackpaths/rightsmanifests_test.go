@@ -1,5 +1,10 @@
 package attackpaths
 
+import "github.com/node-authorizer/node-authorizer/attackpaths"
+
+// podLogs is the pod of mountedLogs.
+var podLogs = holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "logs"}
+
 // mountedLogs is a pod of the account web with the folder of logs of its node.
 var mountedLogs = replaced(
 	podOf("shop", "logs", web1, "web", "  - {name: host, hostPath: {path: /var/log}}"),

@@ -233,8 +233,9 @@ func (e *executor) podEscape(ctx context.Context, s step) error {
 		return err
 	}
 	if s.To.Kind != attackpaths.Node && linksLogs(p) {
-		if err := e.readLogs(ctx, s, p); err != nil {
-			return err
+		read, _ := first(e.acting(s), func(a *actor) answer { return e.readLogs(ctx, a, p) })
+		if !read.connected() {
+			return fmt.Errorf("%s", read)
 		}
 	}
 	return e.takeOf(ctx, p.Spec.NodeName, s)
@@ -292,37 +293,32 @@ func (e *executor) controlPlaneNode(ctx context.Context, s step) error {
 	return e.own(ctx, &actor{holding: h, client: c})
 }
 
-// linksLogs reports whether a pod can write into the folder of logs of its node, and no more: a link in it leads the
-// kubelet to other files.
+// linksLogs reports whether a pod can write into the folder of logs of its node: a link in it leads the kubelet to other
+// files.
 func linksLogs(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.HostPath != nil && strings.HasPrefix(v.HostPath.Path+"/", "/var/log/")
+		writes := func(m corev1.VolumeMount) bool { return m.Name == v.Name && !m.ReadOnly }
+		return v.HostPath != nil && strings.HasPrefix(v.HostPath.Path+"/", "/var/log/") &&
+			slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return slices.ContainsFunc(c.VolumeMounts, writes) })
 	})
 }
 
 // readLogs asks for logs of a pod, or of its node. The kubelet asks the API server about the latter.
-func (e *executor) readLogs(ctx context.Context, s step, p *corev1.Pod) error {
-	logs := func(a *actor) answer {
-		read := a.get(ctx, pods.at(p.Namespace, p.Name, "log"))
-		if read.refused() {
-			read = a.get(ctx, nodes.at("", p.Spec.NodeName, "proxy", "logs")+"/")
-		}
-		if !read.refused() {
-			return read
-		}
-		var review authorizationv1.SelfSubjectAccessReview
-		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Verb: "get", Resource: nodes.name, Subresource: "log", Name: p.Spec.NodeName,
-		}
-		asked := e.ask(ctx, a, "selfsubjectaccessreviews", review)
-		if err := asked.into(&review); err != nil || !review.Status.Allowed {
-			return read
-		}
-		return asked
+func (e *executor) readLogs(ctx context.Context, a *actor, p *corev1.Pod) answer {
+	read := a.get(ctx, pods.at(p.Namespace, p.Name, "log"))
+	if read.refused() {
+		read = a.get(ctx, nodes.at("", p.Spec.NodeName, "proxy", "logs")+"/")
 	}
-	read, _ := first(e.acting(s), logs)
-	if !read.connected() {
-		return fmt.Errorf("%s", read)
+	if !read.refused() {
+		return read
 	}
-	return nil
+	var review authorizationv1.SelfSubjectAccessReview
+	review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+		Verb: "get", Resource: nodes.name, Subresource: "log", Name: p.Spec.NodeName,
+	}
+	asked := e.ask(ctx, a, "selfsubjectaccessreviews", review)
+	if err := asked.into(&review); err != nil || !review.Status.Allowed {
+		return read
+	}
+	return asked
 }
