@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
 
-// What is said not to be reached is also attempted by the table of all rights: each identity that is held uses each right
+// Holdings that a result lacks are also attempted by the table of all rights: each identity that is held uses each right
 // that RBAC gives it, with each option and without effect. No answer may have the content of a secret or the token of an
 // account that the result does not list.
 

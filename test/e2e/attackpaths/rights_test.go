@@ -48,8 +48,8 @@ func givingRights() (all []givenBy, sample int) {
 func TestEachRightThatGivesHasACase(t *testing.T) {
 	all, _ := givingRights()
 	for _, g := range all {
-		make, ok := rightCases[g.code]
-		if !ok || make(g.right).target == "" {
+		caseOf, ok := rightCases[g.code]
+		if !ok || caseOf(g.right).target == "" {
 			t.Errorf("%s: there is no case", g)
 		}
 	}
