@@ -240,8 +240,19 @@ func (t *attempts) identities(ctx context.Context) []holding {
 	for _, o := range t.objects(ctx, nodes) {
 		all = append(all, holding{Kind: attackpaths.User, Name: "system:node:" + o.name()})
 	}
-	for _, o := range slices.Concat(t.objects(ctx, clusterRoleBindings), t.objects(ctx, roleBindings)) {
-		if _, old := t.baseline[o.path]; old {
+	for _, h := range t.bound(ctx) {
+		if !slices.Contains(all, h) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// bound are the users and groups that the bindings of the case name, without service accounts and everybody.
+func (w *world) bound(ctx context.Context) []holding {
+	var all []holding
+	for _, o := range slices.Concat(w.list(ctx, clusterRoleBindings), w.list(ctx, roleBindings)) {
+		if _, old := w.baseline[o.path]; old {
 			continue
 		}
 		subjects, _ := o.content["subjects"].([]any)

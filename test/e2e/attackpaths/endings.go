@@ -63,7 +63,7 @@ func ended(p *corev1.Pod) bool {
 }
 
 // terminate deletes a namespace, which stays with all that is in it. The API server makes no more tokens of its accounts
-// then, so that those that somebody has are made before: that of the case's start, and those that pods mount.
+// then, so that the tokens of the case's start and of pods that mount one are made before.
 func (w *world) terminate(ctx context.Context, name string) error {
 	for _, o := range w.list(ctx, serviceAccounts) {
 		if o.namespace() != name {

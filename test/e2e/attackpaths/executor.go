@@ -146,6 +146,8 @@ func (e *executor) walk(ctx context.Context, reached attackpaths.Reached) error 
 		if s.Impersonates != nil {
 			key.as = *s.Impersonates
 			limits = append(limits, limitedKey{s.From, key.as})
+		} else if together(s) {
+			limits = append(limits, limitedKey{s.From, s.From})
 		}
 		err, done := e.done[key]
 		if !done {

@@ -259,6 +259,9 @@ func (e *executor) impersonate(ctx context.Context, s step) error {
 	if s.Impersonates != nil {
 		return e.impersonateLimited(ctx, s)
 	}
+	if together(s.Step) {
+		return e.impersonateTogether(ctx, s)
+	}
 	var errs []error
 	for _, a := range e.acting(s) {
 		if a.impersonated {
