@@ -66,6 +66,8 @@ type builder struct {
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex
+	// target is what nodes are kept from; cluster-admin if it is zero.
+	target Holding
 	// customKinds are the requests of custom techniques as kinds of requests.
 	customKinds []*requestKind
 }
@@ -129,6 +131,23 @@ func (b *builder) build() {
 	b.stealPods()
 	b.drain()
 	b.combineRights()
+	b.setGoal()
+}
+
+// setGoal makes a goal of the target. Cluster-admin owns everything, and so leads to each target.
+func (b *builder) setGoal() {
+	b.goal = b.index[key{kind: isClusterAdmin}]
+	if b.target == (Holding{}) || b.target.Kind == ClusterAdmin {
+		return
+	}
+	ends, err := b.ends(b.target)
+	if err != nil {
+		return // the cluster does not have it after a change, and cluster-admin would own it
+	}
+	b.goal = b.fact(targetReached, "")
+	for _, v := range ends {
+		b.implies(v, b.goal)
+	}
 }
 
 // everyRule is a role as one who may escalate can make it. It is the last of Graph.roles.

@@ -420,14 +420,14 @@ func TestWhatToChangeAgreesInScopes(t *testing.T) {
 		rc.addPaths()
 		rc.policy = policyOf(t, rc.scopes(rc.cluster(t, rc.Objects), v1alpha1.Enforce)...)
 		c := rc.cluster(t, rc.Objects)
-		before, changes := reachOf(t, c), naiveChanges(rc.Objects)
+		before, changes := reachOf(t, c, attackpaths.Holding{}), naiveChanges(rc.Objects)
 		for _, possible := range []bool{false, true} {
 			advice, err := attackpaths.WhatToChange(c, attackpaths.AdviceOptions{Possible: possible})
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareAlone(t, rc, advice, before, changes)
-			checkSet(t, rc, advice, before, changes, possible)
+			compareAlone(t, rc, advice, attackpaths.Holding{}, before, changes)
+			checkSet(t, rc, advice, attackpaths.Holding{}, before, changes, possible)
 			helps += len(advice.Alone)
 		}
 	})

@@ -12,6 +12,8 @@ import (
 type attackPathsFix struct {
 	paths  [][]attackpaths.Step
 	advice *attackpaths.Advice
+	// target is what the advice keeps nodes from.
+	target string
 }
 
 // fix is the script for the paths that a table shows.
@@ -31,7 +33,7 @@ func (r attackPathsResults) fix() attackPathsFix {
 
 // fix is the script for what to change, or else for the paths of the classes.
 func (r attackPathsClasses) fix() attackPathsFix {
-	f := attackPathsFix{advice: r.WhatToChange}
+	f := attackPathsFix{advice: r.WhatToChange, target: targetText(r.Target)}
 	for _, c := range r.Classes {
 		if len(c.Path) > 0 && f.advice == nil {
 			f.paths = append(f.paths, c.Path)
@@ -79,5 +81,5 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 			p.Remedy(*c.Remedy, nil)
 		}
 	}
-	placingScript(p, f.advice.Placing)
+	placingScript(p, f.advice.Placing, f.target)
 }
