@@ -224,8 +224,9 @@ parts: ## Answer random questions about 150 clusters from the parts that an answ
 	PARTS_CLUSTERS=150 go test -count=1 -v -timeout 30m -run 'Parts|TestRestrictedUsersGetNoOtherAnswer' ./internal/cli
 
 .PHONY: executor
-executor: ## Carry out all attack paths of 200 random clusters on a real control plane.
-	cd test/e2e && ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m -run TestRandomClusters ./attackpaths
+executor: ## Carry out all rights of the table, and all attack paths of 200 random clusters, on a real control plane.
+	cd test/e2e && ATTACKPATHS_RIGHTS=all ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m \
+		-run 'TestRights|TestRandomClusters' ./attackpaths
 
 .PHONY: containment
 containment: ## Put ten million random requests to NodeScopes and Quarantines: nothing is allowed that was refused before.

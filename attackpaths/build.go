@@ -235,7 +235,7 @@ func (b *builder) togetherBy(code Code, to vertex, binding int32, dependsOn stri
 
 // join adds an edge that needs several vertices, of which some may be none.
 func (b *builder) join(e edge, from ...vertex) {
-	if e.to == none {
+	if e.to == none || b.toNothing(e.to) {
 		return
 	}
 	slices.Sort(from)
@@ -270,6 +270,9 @@ func (b *builder) drain() {
 		v := vertex(b.expanded)
 		b.out[v] = b.edges.begin(b.out[v])
 		b.expand(v, b.keys[v])
+		if len(b.terminating) > 0 {
+			b.out[v] = slices.DeleteFunc(b.out[v], func(e edge) bool { return b.toNothing(e.to) })
+		}
 		b.out[v] = b.edges.end(b.out[v])
 	}
 }

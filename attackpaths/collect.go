@@ -19,7 +19,10 @@ func (b *builder) collect() {
 		known[ns] = true
 	}
 	for _, n := range o.namespaces {
-		known[n.Name], b.labels[n.Name], b.terminating[n.Name] = true, n.Labels, n.Terminating
+		known[n.Name], b.labels[n.Name] = true, n.Labels
+		if n.Terminating {
+			b.terminating[n.Name] = true
+		}
 	}
 	b.nodes, b.pods, b.admission = slices.Clone(o.nodes), o.pods, o.admission
 	accounts := map[inventory.Name]bool{}

@@ -111,7 +111,7 @@ func (b *builder) mintsOnNode(node string, p *inventory.Pod) bool {
 
 // mayMintOnNode reports whether the Node authorizer lets a node request tokens of the account of a pod on it.
 func (b *builder) mayMintOnNode(node string, p *inventory.Pod) bool {
-	return !p.Mirror && p.ServiceAccount != "" && (b.objects.movedTo[p.Name] == node ||
+	return !p.Mirror && p.ServiceAccount != "" && !b.terminating[p.Namespace] && (b.objects.movedTo[p.Name] == node ||
 		b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount))
 }
 

@@ -267,6 +267,9 @@ func TestRightsOfTokensAreWhatRBACAndScopesAllow(t *testing.T) {
 					if (in == "") == r.Namespaced {
 						continue
 					}
+					if n.ending[in] && r.Verbs[0] == "create" {
+						continue // nothing is created in a namespace that terminates
+					}
 					for _, object := range names {
 						got := g.TokenHas(p.Namespace, p.ServiceAccount, p.Node, r, in, object)
 						certain, possible := o.has(t, p.ServiceAccount, p.Namespace, p.Node, r, in, object, created)
