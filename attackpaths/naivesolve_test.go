@@ -51,8 +51,8 @@ type found struct {
 	cost      int
 }
 
-// from computes what a start reaches. Ties are credentials of nodes that cost the same through
-// their nodes as in another way.
+// from computes what a start reaches. Ties are credentials of nodes that are reached too:
+// which way is shorter depends on the steps that others share.
 func (n *naive) from(start attackpaths.Holding) (all map[attackpaths.Holding]found, ties map[attackpaths.Holding]bool) {
 	f := n.startFact(start)
 	all, ties = map[attackpaths.Holding]found{}, map[attackpaths.Holding]bool{}
@@ -72,10 +72,8 @@ func (n *naive) from(start attackpaths.Holding) (all map[attackpaths.Holding]fou
 			continue
 		}
 		if strings.TrimPrefix(f.kind, acting) == credential {
-			if own, ok := run[n.id(nodeHolding(f.name))]; ok && own == cost {
-				if n.otherWays(run, f.name, certainty) == cost {
-					ties[h] = true // it may be reported or not
-				}
+			if _, ok := run[n.id(nodeHolding(f.name))]; ok {
+				ties[h] = true // it may be reported or not
 				continue
 			}
 		}
@@ -86,27 +84,6 @@ func (n *naive) from(start attackpaths.Holding) (all map[attackpaths.Holding]fou
 		}
 	}
 	return all, ties
-}
-
-// otherWays is the cost of the credential of a node without its node.
-func (n *naive) otherWays(cost map[int]int, node string, certainty attackpaths.Certainty) int {
-	cheapest := naiveLimit + 1
-	for _, d := range n.derivations {
-		other := d.to == n.id(cred(node)) && d.from[0] != n.id(nodeHolding(node)) ||
-			d.to == n.id(as(cred(node))) && d.from[0] != n.id(cred(node))
-		if !other || (d.possible && certainty == attackpaths.Certain) {
-			continue
-		}
-		sum, reached := d.cost, true
-		for _, f := range d.from {
-			c, ok := cost[f]
-			sum, reached = sum+c, reached && ok
-		}
-		if reached {
-			cheapest = min(cheapest, sum)
-		}
-	}
-	return cheapest
 }
 
 // startFact is what the attacker has at a start.
