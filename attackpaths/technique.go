@@ -124,7 +124,10 @@ var techniques = []Technique{
 		SignCertificate, "a right to sign client certificates may give the identities that they name", "T1649",
 		each(signSigners, updateSigningStatus, patchSigningStatus),
 	},
-	{NamespaceRelabel, "a right to label a namespace turns its Pod Security off", "T1562.001", each(labelNamespaces)},
+	{
+		NamespaceRelabel, "a right to label a namespace turns its Pod Security off", "T1562.001",
+		each(labelNamespaces, labelByStatus, finalizeNamespaces),
+	},
 	{
 		AdmissionControl, "a right to configure mutating admission rewrites what others create", "T1546",
 		each(createMutatingWebhooks, changeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings),
