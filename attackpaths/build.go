@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // builder makes a Graph. Vertices are expanded once, in the order in which they appear, so
@@ -238,7 +239,9 @@ func (b *builder) collectSecrets(known map[string]bool) {
 func (b *builder) collectClaims() {
 	b.claimed, b.claimsIn = b.cluster.Inventory.ClaimedVolumes(), map[string][]inventory.Name{}
 	for claim, volume := range b.claimed {
-		if len(volume.WaysOut()) > 0 {
+		if b.objects.noClaims[verdict.Object{Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name}] {
+			delete(b.claimed, claim)
+		} else if len(volume.WaysOut()) > 0 {
 			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)
 		}
 	}

@@ -31,7 +31,12 @@ type objects struct {
 	// such pods.
 	known []string
 	// movedTo are the nodes of pods that were moved: the cluster's relations have others.
-	movedTo   map[inventory.Name]string
+	movedTo map[inventory.Name]string
+	// noClaims are claims that were deleted.
+	noClaims map[verdict.Object]bool
+	// rights is the graph that says what rules give, and roleIndex finds roles. They are set for remedies only.
+	rights    *Graph
+	roleIndex func() map[rbac.Ref]int32
 	templates map[templateKey]bool
 }
 

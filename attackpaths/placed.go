@@ -131,6 +131,7 @@ func (p *placer) remedy() *verdict.Remedy {
 		}
 		r.Changes = append(r.Changes, t.changes...)
 	}
+	r.Disrupts = disruption(r.Changes)
 	return r
 }
 

@@ -193,7 +193,7 @@ func remedyOfStep(t *testing.T, c *attackpaths.Cluster, technique attackpaths.Co
 				if step.Technique != technique {
 					continue
 				}
-				text := remedyText(step.Remedy)
+				text := remedyText(withRemedy(g, step).Remedy)
 				if slices.Equal(text, want) {
 					return text
 				}

@@ -1,0 +1,196 @@
+package attackpaths
+
+// stepPlace is where a graph has a step.
+type stepPlace struct {
+	row row
+	// from makes the step, with whatever else is reached from the start, and to is what the step leads to.
+	start, from, to vertex
+}
+
+// in finds a vertex in another graph of the cluster. What differs only by how an identity is held may be another
+// vertex there.
+func (g *Graph) in(other *Graph, v vertex) (vertex, bool) {
+	k := g.keys[v]
+	if k.kind == isLimited || k.kind == isAssociated || k.kind == isRight && k.role != 0 {
+		of, ok := g.in(other, vertex(k.role))
+		if !ok {
+			return none, false
+		}
+		k.role = int32(of)
+	}
+	if w, ok := other.index[k]; ok {
+		return w, true
+	}
+	h, ok := k.holding()
+	if !ok {
+		return none, false
+	}
+	w, err := other.find(h)
+	return w, err == nil
+}
+
+// stepIn finds where another graph of the cluster would have a step; false if it has nobody who makes it, or not what
+// it leads to.
+func (g *Graph) stepIn(other *Graph, at stepPlace) (stepPlace, bool) {
+	from, ok := g.in(other, at.from)
+	to, there := g.in(other, at.to)
+	start, _ := g.in(other, at.start)
+	return stepPlace{at.row, start, from, to}, ok && there
+}
+
+// use is an edge or join of a derivation, with what it leads from.
+type use struct {
+	edge
+	from []vertex
+}
+
+// deed is a vertex that is reached without another holding: row is the step that has led there and not to a
+// holding yet, zero if none has, and own is false for what another holding has.
+type deed struct {
+	vertex
+	row row
+	own bool
+}
+
+// source is how a deed came about.
+type source struct {
+	edge edge
+	from []deed
+}
+
+// stepSearch finds whether a holding makes one step by any right. It follows everything that the holding can do
+// until that leads to another holding.
+type stepSearch struct {
+	*Graph
+	at stepPlace
+	// others finds all that is reached from the start.
+	others  *solver
+	sources map[deed]source
+	// first is how a vertex was reached first.
+	first map[vertex]deed
+	queue []deed
+	// end is how the step is made.
+	end *source
+}
+
+// findStep finds how a step is made, by any right. Whatever the state does not show may be so. The search is to be
+// released.
+func (g *Graph) findStep(at stepPlace) *stepSearch {
+	s := &stepSearch{Graph: g, at: at, others: g.solver(true), sources: map[deed]source{}, first: map[vertex]deed{}}
+	if at.start == none {
+		s.others.solve()
+	} else {
+		s.others.solve(at.start)
+	}
+	s.add(deed{at.from, 0, true}, source{})
+	for ; s.end == nil && len(s.queue) > 0; s.queue = s.queue[1:] {
+		d := s.queue[0]
+		for _, e := range s.out[d.vertex] {
+			s.take(source{e, []deed{d}})
+		}
+		for _, place := range s.joinsOf[d.vertex] {
+			if from, ok := s.parts(&s.joins[place], d); ok {
+				s.take(source{s.joins[place].edge, from})
+			}
+		}
+	}
+	return s
+}
+
+func (s *stepSearch) release() { s.Graph.release(s.others) }
+
+func (s *stepSearch) add(d deed, how source) {
+	if _, known := s.sources[d]; known {
+		return
+	}
+	s.sources[d] = how
+	if _, known := s.first[d.vertex]; !known {
+		s.first[d.vertex] = d
+	}
+	s.queue = append(s.queue, d)
+}
+
+// parts are what a join leads from, if all of it is reached.
+func (s *stepSearch) parts(j *join, d deed) (from []deed, ok bool) {
+	for _, v := range j.from {
+		part, reached := s.first[v]
+		switch {
+		case v == d.vertex:
+			part = d
+		case !reached && !s.others.has(v):
+			return nil, false
+		case !reached:
+			part = deed{vertex: v}
+		}
+		from = append(from, part)
+	}
+	return from, true
+}
+
+// take follows an edge. A step ends with the first holding that it leads to.
+func (s *stepSearch) take(how source) {
+	d := deed{vertex: how.edge.to, row: how.edge.row}
+	for _, from := range how.from {
+		d.own = d.own || from.own
+		if how.edge.row == 0 {
+			d.row = max(d.row, from.row)
+		}
+	}
+	_, isHolding := s.keys[d.vertex].holding()
+	if d.own && d.row == s.at.row && s.isTarget(d.vertex) && s.end == nil {
+		s.end = &how
+	}
+	if !isHolding || d.row == 0 {
+		s.add(d, how)
+	}
+}
+
+// isTarget reports whether a vertex is what the step leads to: a holding is, in each way of holding it.
+func (s *stepSearch) isTarget(v vertex) bool {
+	if v == s.at.to {
+		return true
+	}
+	h, ok := s.keys[v].holding()
+	target, isHolding := s.keys[s.at.to].holding()
+	return ok && isHolding && h == target
+}
+
+// uses lists the edges of the derivation, the last one first.
+func (s *stepSearch) uses() []use {
+	var all []use
+	seen := map[deed]bool{}
+	var visit func(how source)
+	visit = func(how source) {
+		u := use{edge: how.edge}
+		for _, d := range how.from {
+			u.from = append(u.from, d.vertex)
+		}
+		all = append(all, u)
+		for _, d := range how.from {
+			switch before := s.sources[d]; {
+			case seen[d]:
+			case len(before.from) > 0:
+				visit(before)
+			case !d.own:
+				all = append(all, s.usesOfOthers(d.vertex)...)
+			}
+			seen[d] = true
+		}
+	}
+	visit(*s.end)
+	return all
+}
+
+// usesOfOthers lists the edges by which another holding has a vertex.
+func (s *stepSearch) usesOfOthers(v vertex) []use {
+	how := s.others.via[v]
+	if _, isHolding := s.keys[v].holding(); isHolding || how.join < 0 && how.from == none {
+		return nil
+	}
+	u := use{edge: how.edge, from: s.others.parts(how)}
+	all := []use{u}
+	for _, from := range u.from {
+		all = append(all, s.usesOfOthers(from)...)
+	}
+	return all
+}

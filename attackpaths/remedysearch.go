@@ -1,0 +1,200 @@
+package attackpaths
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// maxTried bounds the graphs that are made for one remedy.
+const maxTried = 40
+
+// candidate is what could end one derivation of a step.
+type endingChange struct {
+	changes []changeKey
+	// own is how many of the rights that the changes take give the step.
+	own int
+	// harm orders what a step needs by how much is usually done with it.
+	harm int
+	// disrupts is true if something is deleted or started again, or Kubernetes relies on it.
+	disrupts bool
+}
+
+// plan is a set of changes.
+type plan struct {
+	endingChange
+	// lost is how many other rights the changes take.
+	lost int
+	// order is that in which plans were made.
+	order int
+}
+
+// compare puts first what disrupts nothing, then what takes the fewest other rights.
+func (p *plan) compare(o *plan) int {
+	disrupts := map[bool]int{true: 1}
+	return cmp.Or(cmp.Compare(disrupts[p.disrupts], disrupts[o.disrupts]), cmp.Compare(p.lost, o.lost), cmp.Compare(p.harm, o.harm),
+		cmp.Compare(len(p.changes), len(o.changes)), cmp.Compare(p.order, o.order))
+}
+
+// with adds a change to a plan; false if the plan has it.
+func (p *plan) with(o *objects, c endingChange) (*plan, bool) {
+	next := &plan{endingChange: endingChange{
+		changes: slices.Clone(p.changes), own: p.own + c.own, harm: p.harm + c.harm, disrupts: p.disrupts || c.disrupts,
+	}}
+	for _, change := range c.changes {
+		if !slices.Contains(next.changes, change) {
+			next.changes = append(next.changes, change)
+		}
+	}
+	if len(next.changes) == len(p.changes) {
+		return nil, false
+	}
+	next.lost = max(0, o.lost(next.changes)-next.own)
+	return next, true
+}
+
+// findRemedy searches the plans in the order of what they take: whatever ends the step has to end each derivation of
+// it, so that a plan whose graph still has one is extended by each change that could end that.
+func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
+	queue, made := []*plan{{}}, 1
+	why := noneOfBefore
+	for tried := 0; len(queue) > 0; tried++ {
+		if tried == maxTried {
+			return noRemedy(noneOfMany)
+		}
+		best := slices.MinFunc(queue, (*plan).compare)
+		queue = slices.DeleteFunc(queue, func(p *plan) bool { return p == best })
+		s := g.after(best, at)
+		if s == nil {
+			return g.render(best)
+		}
+		candidates, none := g.candidates(s)
+		s.release()
+		if len(candidates) == 0 {
+			why = none
+		}
+		for _, c := range candidates {
+			if next, ok := best.with(g.world.objects, c); ok && !slices.ContainsFunc(queue, next.same) {
+				next.order = made
+				made++
+				queue = append(queue, next)
+			}
+		}
+	}
+	return noRemedy(why)
+}
+
+func (p *plan) same(o *plan) bool {
+	return len(p.changes) == len(o.changes) &&
+		!slices.ContainsFunc(p.changes, func(c changeKey) bool { return !slices.Contains(o.changes, c) })
+}
+
+// after finds the step in the graph of the cluster after changes; nil if it is not there.
+func (g *Graph) after(p *plan, at stepPlace) *stepSearch {
+	of := g
+	if len(p.changes) > 0 {
+		b := newBuilder(g.world.cluster)
+		b.objects = g.world.objects.without(g.world.cluster, p.changes)
+		b.build()
+		of = b.Graph
+	}
+	return g.findStepIn(of, at)
+}
+
+// findStepIn finds a step in another graph of the cluster; nil if it is not there.
+func (g *Graph) findStepIn(other *Graph, at stepPlace) *stepSearch {
+	there, ok := g.stepIn(other, at)
+	if !ok {
+		return nil
+	}
+	s := other.findStep(there)
+	if s.end == nil {
+		s.release()
+		return nil
+	}
+	return s
+}
+
+// candidates lists what could end a derivation, or says why nothing can. Bindings and roles have the same places in
+// all graphs of the cluster.
+func (g *Graph) candidates(s *stepSearch) (all []endingChange, none string) {
+	none = noneOfBefore
+	uses := s.uses()
+	for i := range uses {
+		u := &uses[i]
+		found, why := g.endUse(s, uses, u)
+		all = append(all, found...)
+		if i == 0 && why != "" {
+			none = why
+		}
+	}
+	return all, none
+}
+
+// endUse lists what could end one edge of a derivation.
+func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, none string) {
+	from, to := s.keys[u.from[0]], s.keys[u.to]
+	var code Code
+	if u.row != 0 {
+		code = s.codeOf(u.row)
+	}
+	switch {
+	case u.row == 0 || u.row.isCustom():
+	case code == SecretOnNode:
+		return g.unreadOnNode(s, u.from[0], to)
+	case u.row.ofPod():
+		return g.changePod(s, code, u.arg, to)
+	case code == Masters && from.kind != isRole && len(u.from) == 1:
+		return nil, noneOfMasters
+	case from.kind == isSecret && len(u.from) == 1:
+		return deletes(removeSecret, from.asObject()), ""
+	case code == VolumeControl && to.name == claimedVolume:
+		return withoutClaim(to), ""
+	case code == PodCreate && from.kind == isNamespace && len(u.from) == 1:
+		if to.kind == isFact && to.name == everyNode {
+			return g.limited(from.name), ""
+		}
+		return nil, noneOfUse
+	case len(u.from) > 1 || s.isActor(u.from[0]):
+		all = g.takeOwn(s, u)
+	}
+	if wanted, ok := s.wantedAfter(uses, u); ok && u.arg >= 0 && len(all) == 0 {
+		all = g.takeGrant(s, u, u.arg, wanted)
+	}
+	return all, ""
+}
+
+// isActor reports whether a vertex is an identity.
+func (s *stepSearch) isActor(v vertex) bool { return s.keys[v].actor() }
+
+// asObject names a holding.
+func (k key) asObject() verdict.Object {
+	h, _ := k.holding()
+	return h
+}
+
+func deletes(kind ChangeKind, object verdict.Object) []endingChange {
+	return []endingChange{{changes: []changeKey{{kind: kind, object: object}}, disrupts: true}}
+}
+
+// wantedAfter is the right to which a binding leads in a derivation: the first right of the table, request of custom
+// techniques, or everything that comes after it.
+func (s *stepSearch) wantedAfter(uses []use, u *use) (wantedRight, bool) {
+	for range uses {
+		switch k := s.keys[u.to]; {
+		case k.kind == isRight:
+			return wantedRight{of: int32(k.variant), name: k.name, target: s.keys[s.at.to].name}, true
+		case k.kind == isCustom && k.variant == customRight:
+			return wantedRight{kind: wantsCustom, of: k.role, name: k.name, target: s.keys[s.at.to].name}, true
+		case k.kind == isClusterAdmin:
+			return wantedRight{kind: wantsEverything}, true
+		}
+		next := slices.IndexFunc(uses, func(o use) bool { return slices.Contains(o.from, u.to) })
+		if next < 0 {
+			break
+		}
+		u = &uses[next]
+	}
+	return wantedRight{any: true}, false
+}
