@@ -213,7 +213,7 @@ func NeededRights() []NeededRight {
 // HasStep reports whether a graph of the cluster after a change has a step that another graph has, whichever right
 // gives it.
 func HasStep(of, g *Graph, s Step) bool {
-	search := of.findStepIn(g, *s.place)
+	search := of.findStep(g, *s.place)
 	if search != nil {
 		search.release()
 	}

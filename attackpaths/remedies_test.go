@@ -244,8 +244,8 @@ func (rc *randomCluster) refute(t *testing.T, step stepAt) {
 	}
 	for name, change := range naiveChanges(rc.Objects) {
 		g := graphOf(t, rc.cluster(t, changeObjects(rc.Objects, change)))
-		if _, err := g.From(step.From); err != nil {
-			continue // who makes the step is no longer known
+		if _, err := g.From(step.start); err != nil || step.start != step.From && !reaches(t, g, step.start, step.From) {
+			continue // what makes the step is no longer held
 		}
 		if _, err := g.From(step.To); err != nil {
 			continue // only what was changed named it

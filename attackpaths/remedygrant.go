@@ -23,17 +23,50 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 	if u.arg >= 0 {
 		bindings[u.arg] = true
 	}
-	var all []endingChange
+	given := map[wantedRight]endingChange{}
+	var order []wantedRight
 	for _, binding := range slices.Sorted(maps.Keys(bindings)) {
 		role, ok := g.world.objects.roleOf(g.bindings[binding].Role)
 		if !ok {
 			continue
 		}
 		for _, wanted := range g.ownRights(s, u, role) {
-			all = append(all, g.takeGrant(s, nil, binding, wanted)...)
+			if _, known := given[wanted]; !known {
+				order = append(order, wanted)
+			}
+			given[wanted] = given[wanted].and(g.cheapest(g.takeGrant(s, nil, binding, wanted)))
 		}
 	}
+	var all []endingChange
+	for _, wanted := range order {
+		c := given[wanted]
+		c.ends = s.text(u)
+		all = append(all, c)
+	}
 	return all
+}
+
+// and makes two changes together.
+func (c endingChange) and(o endingChange) endingChange {
+	c.changes, c.own, c.harm = slices.Concat(c.changes, o.changes), c.own+o.own, max(c.harm, o.harm)
+	c.disrupts = c.disrupts || o.disrupts
+	return c
+}
+
+// cheapest is the change that takes the fewest other rights; empty if there is none.
+func (g *Graph) cheapest(all []endingChange) endingChange {
+	var best *plan
+	for i, c := range all {
+		if p, ok := (&plan{}).with(g.world.objects, c); ok {
+			if p.order = i; best == nil || p.compare(best) < 0 {
+				best = p
+			}
+		}
+	}
+	if best == nil {
+		return endingChange{}
+	}
+	return best.endingChange
 }
 
 // ownRights are the rights of a role that the technique of a step uses together with others: for what the step is
@@ -42,8 +75,14 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 	if u.row.isCustom() {
 		return nil
 	}
+	needs := techniques[u.row-1].needs
+	if u.row.code() == Impersonate { // a node is needed too in some modes
+		needs = slices.DeleteFunc(slices.Concat(needs, each(impersonateNodeNames, impersonateAssociatedNode)), func(n need) bool {
+			return n.mode() != s.keys[u.to].mode
+		})
+	}
 	var all []wantedRight
-	for _, n := range techniques[u.row-1].needs {
+	for _, n := range needs {
 		w := wantedRight{of: int32(n.right), any: true}
 		given := func(named bool) bool {
 			return slices.ContainsFunc(g.roles[role].Rules, func(r rbacv1.PolicyRule) bool {

@@ -1,5 +1,10 @@
 package attackpaths
 
+import (
+	"fmt"
+	"slices"
+)
+
 // stepPlace is where a graph has a step.
 type stepPlace struct {
 	row row
@@ -7,8 +12,7 @@ type stepPlace struct {
 	start, from, to vertex
 }
 
-// in finds a vertex in another graph of the cluster. What differs only by how an identity is held may be another
-// vertex there.
+// in finds a vertex in another graph of the cluster.
 func (g *Graph) in(other *Graph, v vertex) (vertex, bool) {
 	k := g.keys[v]
 	if k.kind == isLimited || k.kind == isAssociated || k.kind == isRight && k.role != 0 {
@@ -18,24 +22,8 @@ func (g *Graph) in(other *Graph, v vertex) (vertex, bool) {
 		}
 		k.role = int32(of)
 	}
-	if w, ok := other.index[k]; ok {
-		return w, true
-	}
-	h, ok := k.holding()
-	if !ok {
-		return none, false
-	}
-	w, err := other.find(h)
-	return w, err == nil
-}
-
-// stepIn finds where another graph of the cluster would have a step; false if it has nobody who makes it, or not what
-// it leads to.
-func (g *Graph) stepIn(other *Graph, at stepPlace) (stepPlace, bool) {
-	from, ok := g.in(other, at.from)
-	to, there := g.in(other, at.to)
-	start, _ := g.in(other, at.start)
-	return stepPlace{at.row, start, from, to}, ok && there
+	w, ok := other.index[k]
+	return w, ok
 }
 
 // use is an edge or join of a derivation, with what it leads from.
@@ -62,7 +50,11 @@ type source struct {
 // until that leads to another holding.
 type stepSearch struct {
 	*Graph
-	at stepPlace
+	row row
+	// to is what the step leads to, or target if that is a holding.
+	to        vertex
+	target    Holding
+	isHolding bool
 	// others finds all that is reached from the start.
 	others  *solver
 	sources map[deed]source
@@ -73,16 +65,20 @@ type stepSearch struct {
 	end *source
 }
 
-// findStep finds how a step is made, by any right. Whatever the state does not show may be so. The search is to be
-// released.
-func (g *Graph) findStep(at stepPlace) *stepSearch {
-	s := &stepSearch{Graph: g, at: at, others: g.solver(true), sources: map[deed]source{}, first: map[vertex]deed{}}
-	if at.start == none {
-		s.others.solve()
-	} else {
-		s.others.solve(at.start)
+// findStep finds how a step of the graph is made in another graph of the cluster, by any right; nil if it is not.
+// Whatever the state does not show may be so. The search is to be released.
+func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
+	s := &stepSearch{
+		Graph: other, row: at.row, others: other.solver(true), sources: map[deed]source{}, first: map[vertex]deed{},
 	}
-	s.add(deed{at.from, 0, true}, source{})
+	var ok bool
+	if s.target, s.isHolding = g.keys[at.to].holding(); !s.isHolding {
+		if s.to, ok = g.in(other, at.to); !ok {
+			s.release()
+			return nil
+		}
+	}
+	s.begin(g, at)
 	for ; s.end == nil && len(s.queue) > 0; s.queue = s.queue[1:] {
 		d := s.queue[0]
 		for _, e := range s.out[d.vertex] {
@@ -94,7 +90,42 @@ func (g *Graph) findStep(at stepPlace) *stepSearch {
 			}
 		}
 	}
+	if s.end == nil {
+		s.release()
+		return nil
+	}
 	return s
+}
+
+// begin adds what makes the step: each vertex of the holding that is reached, or that has it in the graph, or else
+// each there is.
+func (s *stepSearch) begin(g *Graph, at stepPlace) {
+	if start, ok := g.in(s.Graph, at.start); ok {
+		s.others.solve(start)
+	} else {
+		s.others.solve()
+	}
+	from, _ := g.keys[at.from].holding()
+	is := func(v vertex) bool {
+		h, ok := s.keys[v].holding()
+		return ok && h == from
+	}
+	if v, ok := g.in(s.Graph, at.from); ok {
+		s.add(deed{v, 0, true}, source{})
+	}
+	for _, v := range s.others.reached {
+		if is(v) {
+			s.add(deed{v, 0, true}, source{})
+		}
+	}
+	if len(s.queue) > 0 {
+		return
+	}
+	for v := range s.keys {
+		if is(vertex(v)) {
+			s.add(deed{vertex(v), 0, true}, source{})
+		}
+	}
 }
 
 func (s *stepSearch) release() { s.Graph.release(s.others) }
@@ -136,23 +167,13 @@ func (s *stepSearch) take(how source) {
 			d.row = max(d.row, from.row)
 		}
 	}
-	_, isHolding := s.keys[d.vertex].holding()
-	if d.own && d.row == s.at.row && s.isTarget(d.vertex) && s.end == nil {
+	h, isHolding := s.keys[d.vertex].holding()
+	if d.own && d.row == s.row && s.end == nil && (isHolding && s.isHolding && h == s.target || !s.isHolding && d.vertex == s.to) {
 		s.end = &how
 	}
 	if !isHolding || d.row == 0 {
 		s.add(d, how)
 	}
-}
-
-// isTarget reports whether a vertex is what the step leads to: a holding is, in each way of holding it.
-func (s *stepSearch) isTarget(v vertex) bool {
-	if v == s.at.to {
-		return true
-	}
-	h, ok := s.keys[v].holding()
-	target, isHolding := s.keys[s.at.to].holding()
-	return ok && isHolding && h == target
 }
 
 // uses lists the edges of the derivation, the last one first.
@@ -193,4 +214,26 @@ func (s *stepSearch) usesOfOthers(v vertex) []use {
 		all = append(all, s.usesOfOthers(from)...)
 	}
 	return all
+}
+
+// text identifies a use in all graphs of the cluster.
+func (s *stepSearch) text(u *use) string {
+	var parts []string
+	for _, v := range append(slices.Clone(u.from), u.to) {
+		text := ""
+		for k := s.keys[v]; ; k = s.keys[k.role] {
+			role := k.role
+			if k.kind == isLimited || k.kind == isAssociated || k.kind == isRight {
+				k.role = 0
+			}
+			text += fmt.Sprint(k)
+			if k.role == role {
+				break
+			}
+			k.role = role
+		}
+		parts = append(parts, text)
+	}
+	slices.Sort(parts)
+	return fmt.Sprint(u.row, parts)
 }

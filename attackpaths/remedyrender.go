@@ -48,8 +48,28 @@ func (g *Graph) render(p *plan) *verdict.Remedy {
 			r.Warning = strings.TrimSpace(r.Warning + " " + warning)
 		}
 	}
+	r.Changes = perObject(r.Changes)
 	r.Disrupts = disruption(r.Changes)
 	return r
+}
+
+// perObject moves the changes of fields of one object to the first of them, and makes each label once.
+func perObject(changes []verdict.Change) []verdict.Change {
+	var all []verdict.Change
+	for i := range changes {
+		c := &changes[i]
+		after, known := len(all), false
+		for j := range all {
+			if o := &all[j]; c.Path != "" && o.Path != "" && o.Object == c.Object {
+				after = j + 1
+				known = known || c.Op == verdict.Add && c.Object.Kind == Node && o.Path == c.Path
+			}
+		}
+		if !known {
+			all = slices.Insert(all, after, *c)
+		}
+	}
+	return all
 }
 
 // labelLevel sets the Pod Security level of a namespace.

@@ -10,7 +10,7 @@ import (
 // maxTried bounds the graphs that are made for one remedy.
 const maxTried = 40
 
-// candidate is what could end one derivation of a step.
+// endingChange is what could end one derivation of a step.
 type endingChange struct {
 	changes []changeKey
 	// own is how many of the rights that the changes take give the step.
@@ -19,6 +19,8 @@ type endingChange struct {
 	harm int
 	// disrupts is true if something is deleted or started again, or Kubernetes relies on it.
 	disrupts bool
+	// ends is the use that the changes should end, if they may turn out not to.
+	ends string
 }
 
 // plan is a set of changes.
@@ -40,7 +42,7 @@ func (p *plan) compare(o *plan) int {
 // with adds a change to a plan; false if the plan has it.
 func (p *plan) with(o *objects, c endingChange) (*plan, bool) {
 	next := &plan{endingChange: endingChange{
-		changes: slices.Clone(p.changes), own: p.own + c.own, harm: p.harm + c.harm, disrupts: p.disrupts || c.disrupts,
+		changes: slices.Clone(p.changes), own: p.own + c.own, harm: p.harm + c.harm, disrupts: p.disrupts || c.disrupts, ends: c.ends,
 	}}
 	for _, change := range c.changes {
 		if !slices.Contains(next.changes, change) {
@@ -69,9 +71,13 @@ func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 		if s == nil {
 			return g.render(best)
 		}
-		candidates, none := g.candidates(s)
+		var candidates []endingChange
+		none := ""
+		if uses := s.uses(); best.ends == "" || best.ends != s.text(&uses[0]) {
+			candidates, none = g.candidates(s, uses)
+		}
 		s.release()
-		if len(candidates) == 0 {
+		if len(candidates) == 0 && none != "" {
 			why = none
 		}
 		for _, c := range candidates {
@@ -99,28 +105,13 @@ func (g *Graph) after(p *plan, at stepPlace) *stepSearch {
 		b.build()
 		of = b.Graph
 	}
-	return g.findStepIn(of, at)
-}
-
-// findStepIn finds a step in another graph of the cluster; nil if it is not there.
-func (g *Graph) findStepIn(other *Graph, at stepPlace) *stepSearch {
-	there, ok := g.stepIn(other, at)
-	if !ok {
-		return nil
-	}
-	s := other.findStep(there)
-	if s.end == nil {
-		s.release()
-		return nil
-	}
-	return s
+	return g.findStep(of, at)
 }
 
 // candidates lists what could end a derivation, or says why nothing can. Bindings and roles have the same places in
 // all graphs of the cluster.
-func (g *Graph) candidates(s *stepSearch) (all []endingChange, none string) {
+func (g *Graph) candidates(s *stepSearch, uses []use) (all []endingChange, none string) {
 	none = noneOfBefore
-	uses := s.uses()
 	for i := range uses {
 		u := &uses[i]
 		found, why := g.endUse(s, uses, u)
@@ -184,9 +175,9 @@ func (s *stepSearch) wantedAfter(uses []use, u *use) (wantedRight, bool) {
 	for range uses {
 		switch k := s.keys[u.to]; {
 		case k.kind == isRight:
-			return wantedRight{of: int32(k.variant), name: k.name, target: s.keys[s.at.to].name}, true
+			return wantedRight{of: int32(k.variant), name: k.name, target: s.target.Name}, true
 		case k.kind == isCustom && k.variant == customRight:
-			return wantedRight{kind: wantsCustom, of: k.role, name: k.name, target: s.keys[s.at.to].name}, true
+			return wantedRight{kind: wantsCustom, of: k.role, name: k.name, target: s.target.Name}, true
 		case k.kind == isClusterAdmin:
 			return wantedRight{kind: wantsEverything}, true
 		}
