@@ -45,5 +45,5 @@ func placingScript(p *render.Page, placing *attackpaths.Placing) {
 	}
 	p.Line("")
 	p.Comment("Or run the pods that give cluster-admin on few nodes: %s", strings.Join(placing.Nodes, ", "))
-	p.Remedy(*placing.Remedy, nil)
+	p.RemedyAsComment(*placing.Remedy)
 }
