@@ -62,13 +62,13 @@ func templateObject(p *inventory.Pod) verdict.Object {
 // without are the objects after changes. Roles keep their places.
 func (o *objects) without(c *Cluster, changes []changeKey) *objects {
 	left := *o
-	bindings, rules, labeled := map[verdict.Object]bool{}, map[verdict.Object][]int{}, map[string]psa.Level{}
+	rules, labeled := map[verdict.Object][]int{}, map[string]psa.Level{}
 	subjects, gone := map[verdict.Object][]int{}, map[verdict.Object]bool{}
 	m := mounts{gone: map[verdict.Object][]changeKey{}, templates: map[*inventory.Template]*inventory.Template{}}
 	for _, change := range changes {
 		switch change.kind {
 		case RemoveBinding:
-			bindings[change.object] = true
+			subjects[change.object] = append(subjects[change.object], allSubjects)
 		case RemoveRule:
 			rules[change.object] = append(rules[change.object], change.rule)
 		case RemoveMount, takeHost, takeMention, otherAccount, keepPods, removePods:
@@ -90,9 +90,6 @@ func (o *objects) without(c *Cluster, changes []changeKey) *objects {
 	}
 	if len(gone) > 0 {
 		left.remove(gone)
-	}
-	if len(bindings) > 0 {
-		left.bindings = slices.DeleteFunc(slices.Clone(left.bindings), func(b rbac.BoundRole) bool { return bindings[objectOf(b.Binding)] })
 	}
 	if len(rules) > 0 {
 		left.removeRules(rules)
@@ -159,6 +156,9 @@ func labeledNamespaces(namespaces []inventory.Namespace, levels map[string]psa.L
 	return namespaces
 }
 
+// allSubjects stands for the place of each subject of a binding.
+const allSubjects = -1
+
 // withoutSubjectsOf takes subjects from bindings, which keep their places.
 func withoutSubjectsOf(bindings []rbac.BoundRole, places map[verdict.Object][]int) []rbac.BoundRole {
 	bindings = slices.Clone(bindings)
@@ -170,7 +170,7 @@ func withoutSubjectsOf(bindings []rbac.BoundRole, places map[verdict.Object][]in
 		}
 		var kept []rbacv1.Subject
 		for j, subject := range bound.Subjects {
-			if !slices.Contains(gone, j) {
+			if !slices.Contains(gone, j) && !slices.Contains(gone, allSubjects) {
 				kept = append(kept, subject)
 			}
 		}

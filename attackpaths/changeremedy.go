@@ -18,7 +18,7 @@ func (a *advisor) remedyOf(k changeKey) (remedy *verdict.Remedy, restored bool) 
 		for i := range a.whole.bindings {
 			if bound := &a.whole.bindings[i]; objectOf(bound.Binding) == k.object {
 				changes := withoutSubjects(bound, func(int) bool { return true })
-				return &verdict.Remedy{Changes: changes, Disrupts: disruption(changes)}, bound.Default && bound.Binding.Name != clusterAdmin
+				return &verdict.Remedy{Changes: changes, Disrupts: disruption(changes)}, bound.Default && !keepsMasters(bound)
 			}
 		}
 	case RemoveRule:

@@ -131,7 +131,7 @@ func (g *Graph) takeGrant(s *stepSearch, u *use, binding int32, wanted wantedRig
 			all = append(all, endingChange{changes: changes, own: own, harm: wanted.harm()})
 		}
 	}
-	ofAdmin := bound.Default && bound.Binding.Name == clusterAdmin
+	ofAdmin := keepsMasters(bound)
 	less := endingChange{own: own, harm: wanted.harm(), disrupts: isDefault(bound.Binding.Name, bound.Default) && !ofAdmin}
 	for _, place := range places {
 		if !ofAdmin || !isMasters(bound.Subjects[place]) {

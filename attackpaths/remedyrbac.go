@@ -25,7 +25,7 @@ const (
 // binding cluster-admin stays: then nothing has to be kept from being restored.
 func withoutSubjects(bound *rbac.BoundRole, gone func(place int) bool) []verdict.Change {
 	e := editor{apiVersion: rbacAPI, object: objectOf(bound.Binding)}
-	ofAdmin := bound.Default && bound.Binding.Name == clusterAdmin
+	ofAdmin := keepsMasters(bound)
 	for i := len(bound.Subjects) - 1; i >= 0; i-- {
 		if gone(i) && !(ofAdmin && isMasters(bound.Subjects[i])) {
 			e.entry("/subjects", i, servedSubject(bound.Subjects[i]))
@@ -36,6 +36,9 @@ func withoutSubjects(bound *rbac.BoundRole, gone func(place int) bool) []verdict
 	}
 	return e.changes
 }
+
+// keepsMasters reports whether a binding is the one that Kubernetes makes for system:masters.
+func keepsMasters(bound *rbac.BoundRole) bool { return bound.Default && bound.Binding.Name == clusterAdmin }
 
 func isMasters(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == masters }
 

@@ -113,8 +113,8 @@ func (path fixedPath) script(p *render.Page, chosen map[string]bool) {
 			or = "or "
 		}
 		p.Comment("%s%s: %s → %s, because %s", or, step.Technique, holdingText(step.From), holdingText(step.To), step.Because)
-		if len(step.Remedy.Changes) > 0 {
-			p.Comment("takes %s", render.Count(step.Remedy.OtherRights, "other right"))
+		if step.Remedy.OtherRights > 0 {
+			p.Comment("It takes %s too.", render.Count(step.Remedy.OtherRights, "other right"))
 		}
 		if runs {
 			chosen[remedyID(step)] = true
