@@ -154,10 +154,12 @@ type nodeReach struct {
 
 // groupReach computes what each node of a group reaches.
 func (g *Graph) groupReach(nodes group) []nodeReach {
-	certain, possible := g.newClosure(false, g.certainly(nodes)), g.newClosure(true, nodes.common)
+	certain, possible := g.solverBeyond(false, g.certainly(nodes)), g.solverBeyond(true, nodes.common)
+	defer g.release(certain)
+	defer g.release(possible)
 	base := groupBase{
-		certain: g.counts(none, certain, certain.baseVertices()), possible: g.counts(none, certain, possible.baseVertices()),
-		certainlyOpen: g.openRightsOf(certain.baseVertices()), possiblyOpen: g.openRightsOf(possible.baseVertices()),
+		certain: g.counts(none, certain, certain.base.vertices()), possible: g.counts(none, certain, possible.base.vertices()),
+		certainlyOpen: g.openRightsOf(certain.base.vertices()), possiblyOpen: g.openRightsOf(possible.base.vertices()),
 	}
 	found := make([]nodeReach, len(nodes.nodes))
 	for i, v := range nodes.nodes {
@@ -192,13 +194,13 @@ func (g *Graph) certainly(nodes group) []vertex {
 	return slices.DeleteFunc(slices.Clone(nodes.common), func(v vertex) bool { return count[v] < len(nodes.nodes) })
 }
 
-func (g *Graph) nodeReach(start vertex, certain, possible *closure, base *groupBase) nodeReach {
+func (g *Graph) nodeReach(start vertex, certain, possible *solver, base *groupBase) nodeReach {
 	admin := g.index[key{kind: isClusterAdmin}]
-	certain.run(admin, start)
+	certain.solveUntil(start, admin)
 	if certain.has(admin) {
 		return nodeReach{admin: Certain, controlPlane: g.runsControlPlane(start)}
 	}
-	possible.run(admin, start)
+	possible.solveUntil(start, admin)
 	r := nodeReach{admin: No, others: signature{certain: certain.hash(start)}, all: signature{certain: certain.hashWith(start)}}
 	if possible.has(admin) {
 		// The search ended when cluster-admin was reached.
@@ -212,7 +214,7 @@ func (g *Graph) nodeReach(start vertex, certain, possible *closure, base *groupB
 	counts := g.addCounts(base.possible, start, certain, possible, possible.reached)
 	// What is possible in the base may be certain for this node.
 	for _, v := range certain.reached {
-		if possible.base[v] && !certain.base[v] && g.counted(v, start) {
+		if possible.base.has[v] && !certain.base.has[v] && g.countsFor(v, start) {
 			c := counts[holdingKinds[g.keys[v].kind]]
 			c.Certain, c.Possible = c.Certain+1, c.Possible-1
 			counts[c.Kind] = c
@@ -229,15 +231,15 @@ type groupBase struct {
 }
 
 // addCounts adds what a node reaches beyond the base. What is certain is counted so.
-func (g *Graph) addCounts(base map[string]Count, start vertex, certain, all *closure, of []vertex) map[string]Count {
+func (g *Graph) addCounts(base map[string]Count, start vertex, certain, all *solver, of []vertex) map[string]Count {
 	counts := maps.Clone(base)
 	for kind, c := range g.counts(start, certain, of) {
 		c.Certain, c.Possible = c.Certain+counts[kind].Certain, c.Possible+counts[kind].Possible
 		counts[kind] = c
 	}
 	// The base counts the node itself where the nodes of a group reach it.
-	if c := counts[Node]; all.base[start] {
-		if certain.base[start] {
+	if c := counts[Node]; all.base.has[start] {
+		if certain.base.has[start] {
 			c.Certain--
 		} else {
 			c.Possible--
@@ -272,10 +274,10 @@ func (g *Graph) runsControlPlane(node vertex) bool {
 }
 
 // counts are of vertices by kind.
-func (g *Graph) counts(start vertex, certain *closure, of []vertex) map[string]Count {
+func (g *Graph) counts(start vertex, certain *solver, of []vertex) map[string]Count {
 	counts := map[string]Count{}
 	for _, v := range of {
-		if !g.counted(v, start) {
+		if !g.countsFor(v, start) {
 			continue
 		}
 		c := counts[holdingKinds[g.keys[v].kind]]
@@ -290,9 +292,9 @@ func (g *Graph) counts(start vertex, certain *closure, of []vertex) map[string]C
 	return counts
 }
 
-// counted reports whether a vertex counts for what a node reaches. The credential of a node
+// countsFor reports whether a vertex counts for what a node reaches. The credential of a node
 // counts as a part of it, and a namespace or identity once, however pods are made in it or it is held.
-func (g *Graph) counted(v, start vertex) bool {
+func (g *Graph) countsFor(v, start vertex) bool {
 	k := g.keys[v]
 	credential := k.kind == isNodeUser || k.kind == isUser && strings.HasPrefix(k.name, nodeidentity.UserPrefix)
 	repeated := k.kind == isNamespace && k.variant != 0 || k.kind == isAssociated || g.alsoImpersonated[v] ||
@@ -300,10 +302,10 @@ func (g *Graph) counted(v, start vertex) bool {
 	return int(k.kind) < len(holdingKinds) && k.kind != isPod && !credential && !repeated && v != start
 }
 
-// baseVertices are the vertices of the base, in order.
-func (c *closure) baseVertices() []vertex {
+// vertices are those of the base, in order.
+func (b *base) vertices() []vertex {
 	var all []vertex
-	for v, in := range c.base {
+	for v, in := range b.has {
 		if in {
 			all = append(all, vertex(v))
 		}
@@ -333,13 +335,13 @@ func (h *setHash) remove(v vertex) {
 }
 
 // hash is that of all counted vertices that are reached, but for the start.
-func (c *closure) hash(start vertex) setHash {
-	h := c.baseHash
-	if c.base[start] {
+func (s *solver) hash(start vertex) setHash {
+	h := s.base.hash
+	if s.base.has[start] {
 		h.remove(start)
 	}
-	for _, v := range c.reached {
-		if c.counted(v, start) {
+	for _, v := range s.reached {
+		if s.countsFor(v, start) {
 			h.add(v)
 		}
 	}
@@ -347,8 +349,8 @@ func (c *closure) hash(start vertex) setHash {
 }
 
 // hashWith is that of all counted vertices that are reached, and the start.
-func (c *closure) hashWith(start vertex) setHash {
-	h := c.hash(start)
+func (s *solver) hashWith(start vertex) setHash {
+	h := s.hash(start)
 	h.add(start)
 	return h
 }

@@ -31,7 +31,7 @@ type delta struct {
 // search is what the starts of a group reach in one graph, one start after the other.
 type search struct {
 	*side
-	certain, possible *closure
+	certain, possible *solver
 	// base is what they all reach, by id, and own what the last start reaches besides.
 	base, own []Certainty
 	touched   []int32
@@ -44,20 +44,28 @@ func (s *side) newSearch(common, starts []vertex, holdings int) *search {
 	}
 	certainly := s.certainly(group{nodes: starts, common: common})
 	r := &search{
-		side: s, certain: s.newClosure(false, certainly), possible: s.newClosure(true, common),
+		side: s, certain: s.solverBeyond(false, certainly), possible: s.solverBeyond(true, common),
 		base: make([]Certainty, holdings), own: make([]Certainty, holdings),
 	}
-	for v, in := range r.possible.base {
+	for v, in := range r.possible.base.has {
 		if id := s.ids[v]; in && id >= 0 {
 			r.base[id] = max(r.base[id], Possible)
 		}
 	}
-	for v, in := range r.certain.base {
+	for v, in := range r.certain.base.has {
 		if id := s.ids[v]; in && id >= 0 {
 			r.base[id] = Certain
 		}
 	}
 	return r
+}
+
+// release lets others use the solvers.
+func (r *search) release() {
+	if r != nil {
+		r.side.release(r.certain)
+		r.side.release(r.possible)
+	}
 }
 
 // run finds what a start reaches.
@@ -73,9 +81,9 @@ func (r *search) run(v vertex) {
 	r.take(r.certain, v, Certain)
 }
 
-func (r *search) take(c *closure, start vertex, level Certainty) {
-	c.run(none, start)
-	for _, v := range c.reached {
+func (r *search) take(s *solver, start vertex, level Certainty) {
+	s.solve(start)
+	for _, v := range s.reached {
 		id := r.ids[v]
 		if id < 0 {
 			continue
@@ -133,6 +141,8 @@ func (c *comparer) compareGroup(g startGroup) []*delta {
 		comparer: c, place: map[int32]int{}, deltas: map[string]*delta{}, least: map[kin]Certainty{},
 		before: c.before.newSearch(g.before, before, len(c.holdings)), after: c.after.newSearch(g.after, after, len(c.holdings)),
 	}
+	defer s.before.release()
+	defer s.after.release()
 	for id := range c.holdings {
 		if l := s.levels(int32(id), (*search).baseLevel); l.before != l.after {
 			s.place[int32(id)] = len(s.base)

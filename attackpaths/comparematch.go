@@ -273,33 +273,16 @@ func joinID(from []vertex, to vertex, certain bool) string {
 	return string(id)
 }
 
-// findAffected finds the vertices that lead to what changed, and perhaps some more.
+// findAffected finds the vertices that lead to what changed, and perhaps some more. Who does not lead to one
+// of the parts of a join does not get further through it.
 func (s *side) findAffected() {
-	s.affected = make([]bool, len(s.keys))
 	if len(s.changed) == 0 {
+		s.affected = make([]bool, len(s.keys))
 		return
 	}
-	var queue []vertex
-	add := func(v vertex) {
-		if !s.affected[v] {
-			s.affected[v], queue = true, append(queue, v)
-		}
-	}
+	r := s.reverse(true, func(j *join) []vertex { return j.from[:1] })
 	for _, v := range s.changed {
-		add(v)
+		r.mark(v)
 	}
-	reverse, joinsTo := s.reverse(true), map[vertex][]vertex{}
-	for i := range s.joins {
-		j := &s.joins[i]
-		joinsTo[j.to] = append(joinsTo[j.to], j.from[0])
-	}
-	for i := 0; i < len(queue); i++ {
-		v := queue[i]
-		for _, from := range reverse.sources[reverse.first[v]:reverse.first[v+1]] {
-			add(from)
-		}
-		for _, from := range joinsTo[v] {
-			add(from)
-		}
-	}
+	s.affected = r.marked
 }

@@ -78,9 +78,11 @@ func (b *builder) labelsFromOutside(pool []string) bool {
 			outside = append(outside, b.vertex(key{kind: isNode, name: name}))
 		}
 	}
-	c := b.newClosure(true, outside)
+	s := b.solver(true)
+	defer b.release(s)
+	s.solve(outside...)
 	for v, k := range b.keys {
-		if k.kind == isRight && (right(k.variant) == changeNodes || right(k.variant) == changeNodeStatus) && c.has(vertex(v)) {
+		if k.kind == isRight && (right(k.variant) == changeNodes || right(k.variant) == changeNodeStatus) && s.has(vertex(v)) {
 			return true
 		}
 	}

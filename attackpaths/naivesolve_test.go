@@ -67,20 +67,17 @@ func (n *naive) from(start attackpaths.Holding) (all map[attackpaths.Holding]fou
 		if !ok {
 			continue
 		}
-		h := attackpaths.Holding{Kind: strings.TrimPrefix(f.kind, acting), Namespace: f.namespace, Name: f.name}
-		switch h.Kind {
-		case credential:
-			h.Kind, h.Name = attackpaths.User, "system:node:"+f.name
+		h, ok := n.holdingOf(f)
+		if !ok {
+			continue
+		}
+		if strings.TrimPrefix(f.kind, acting) == credential {
 			if own, ok := run[n.id(nodeHolding(f.name))]; ok && own == cost {
 				if n.otherWays(run, f.name, certainty) == cost {
 					ties[h] = true // it may be reported or not
 				}
 				continue
 			}
-		case attackpaths.ClusterAdmin, attackpaths.Node, attackpaths.ServiceAccount, attackpaths.User, attackpaths.Group,
-			attackpaths.Namespace, attackpaths.Secret, attackpaths.Pod:
-		default:
-			continue
 		}
 		before, ok := all[h]
 		better := !ok || certainty > before.certainty || certainty == before.certainty && cost < before.cost
@@ -124,3 +121,17 @@ func (n *naive) startFact(start attackpaths.Holding) fact {
 }
 
 func factOf(h attackpaths.Holding) fact { return fact{h.Kind, h.Namespace, h.Name} }
+
+// holdingOf is the holding that a fact stands for.
+func (n *naive) holdingOf(f fact) (attackpaths.Holding, bool) {
+	h := attackpaths.Holding{Kind: strings.TrimPrefix(f.kind, acting), Namespace: f.namespace, Name: f.name}
+	switch h.Kind {
+	case credential:
+		h.Kind, h.Name = attackpaths.User, "system:node:"+f.name
+	case attackpaths.ClusterAdmin, attackpaths.Node, attackpaths.ServiceAccount, attackpaths.User, attackpaths.Group,
+		attackpaths.Namespace, attackpaths.Secret, attackpaths.Pod:
+	default:
+		return h, false
+	}
+	return h, true
+}

@@ -196,14 +196,6 @@ func (s *solver) others(how via, p position, at map[vertex]position) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// parts are the vertices that a step needs.
-func (s *solver) parts(how via) []vertex {
-	if how.join >= 0 {
-		return s.joins[how.join].from
-	}
-	return []vertex{how.from}
-}
-
 // ofPod reports whether the steps of a technique are because of a pod.
 func (r row) ofPod() bool {
 	switch r.code() {

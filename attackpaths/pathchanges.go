@@ -13,7 +13,7 @@ import (
 // alone ends all paths of a node is on each of them, so that one path of it is enough.
 type pathChanges struct {
 	*builder
-	marks    *marks
+	marks    *reverse
 	possible bool
 	who      map[vertex]*identity
 	// from are the changes on the path from a marked vertex.
@@ -60,13 +60,13 @@ func (p *pathChanges) changesFrom(v vertex) []changeKey {
 
 // prove finds the changes on the path of a node that needs joins, and marks the vertices through
 // which all of that path leads, the last one first: other nodes may share them.
-func (p *pathChanges) prove(m *marks, node vertex) {
+func (p *pathChanges) prove(r *reverse, node vertex) {
 	s := p.solver(p.possible)
 	defer p.release(s)
 	admin := p.index[key{kind: isClusterAdmin}]
 	s.solveUntil(node, admin)
 	for _, v := range slices.Backward(s.derivation(admin)) {
-		if m.marked[v] {
+		if r.marked[v] {
 			continue
 		}
 		if after, ok := s.derivedFrom(v, admin); ok {
@@ -75,7 +75,7 @@ func (p *pathChanges) prove(m *marks, node vertex) {
 				p.addStep(to, s.via[to])
 			}
 			p.from[v] = p.step
-			m.mark(v)
+			r.mark(v)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (p *placer) find(nodes []string, possible bool) {
 // leading tells which vertices lead to cluster-admin alone.
 func (p *placer) leading(possible bool) func(vertex) bool {
 	// A solver that is not released: it is used for as long as the function is.
-	m, known := p.newMarks(possible), map[vertex]bool{}
+	m, known := p.leadsToAdmin(possible), map[vertex]bool{}
 	admin := p.index[key{kind: isClusterAdmin}]
 	s := p.solver(possible)
 	return func(v vertex) bool {

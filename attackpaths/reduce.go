@@ -50,37 +50,26 @@ func (b *builder) leadingToAdmin(nodes []string) []bool {
 	for i, name := range nodes {
 		starts[i] = b.index[key{kind: isNode, name: name}]
 	}
-	reached := b.newClosure(true, starts).base
-	leads := make([]bool, len(b.keys))
-	var queue []vertex
-	add := func(v vertex) {
-		if reached[v] && !leads[v] {
-			leads[v], queue = true, append(queue, v)
+	s := b.solver(true)
+	defer b.release(s)
+	s.solve(starts...)
+	unreached := func(v vertex) bool { return !s.has(v) }
+	r := b.reverse(true, func(j *join) []vertex {
+		if slices.ContainsFunc(j.from, unreached) {
+			return nil
 		}
-	}
-	for v, k := range b.keys {
+		return j.from
+	})
+	for _, v := range s.reached {
+		k := b.keys[v]
 		if k.kind == isClusterAdmin || k.kind == isOwnRight || k.kind == isFact && k.name == privilegedPods {
-			add(vertex(v))
+			r.mark(v)
 		}
 	}
-	reverse, joinsTo := b.reverse(true), map[vertex][]int32{}
-	for i := range b.joins {
-		if !slices.ContainsFunc(b.joins[i].from, func(v vertex) bool { return !reached[v] }) {
-			joinsTo[b.joins[i].to] = append(joinsTo[b.joins[i].to], int32(i))
-		}
+	for v := range r.marked {
+		r.marked[v] = r.marked[v] && s.has(vertex(v))
 	}
-	for i := 0; i < len(queue); i++ {
-		to := queue[i]
-		for _, from := range reverse.sources[reverse.first[to]:reverse.first[to+1]] {
-			add(from)
-		}
-		for _, place := range joinsTo[to] {
-			for _, from := range b.joins[place].from {
-				add(from)
-			}
-		}
-	}
-	return leads
+	return r.marked
 }
 
 // reducer selects objects.

@@ -1,34 +1,38 @@
 package attackpaths
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
-// solver finds what is reached from a start, and the shortest way to each vertex: a forward
-// chaining in the order of cost, after Knuth's generalization of Dijkstra's algorithm. The
-// cost of a vertex is the number of steps of its derivation. A solver is used again for one
-// start after the other, and not concurrently.
+// solver finds everything that is reached from some vertices, and the shortest way to each: forward
+// chaining in the order of cost, after Knuth's generalization of Dijkstra's algorithm. The cost of a
+// vertex is how many steps its derivation has, each counted once. Where several vertices are needed together, those
+// that cost as much in other ways are derived from what the others need; the derivation may still have a step more
+// than the shortest, because the shortest one of each is taken. A solver is used again for one start
+// after the other, and not concurrently. What cluster-admin owns is not followed.
 type solver struct {
 	*Graph
 	// possible also takes steps that depend on what the state does not show.
 	possible bool
+	// base is reached before a search begins; nil for nothing. There are no paths and costs with a base.
+	base *base
+	// stop, if set, ends a search after a vertex.
+	stop func(vertex) bool
 
 	round int32
 	seen  []int32 // the round in which a vertex was reached
 	cost  []int32
 	via   []via
-	// open counts the vertices that a join still waits for, and sum adds up their cost.
+	// open counts the vertices that a join still waits for.
 	joinRound []int32
 	open      []int32
-	sum       []int32
 	// queue has the vertices by cost. A vertex may be in it more than once.
-	queue   [][]queued
+	queue [][]queued
+	// reached are the vertices beyond the base, in the order in which they were found.
 	reached []vertex
+	// counted is when a vertex was counted last.
+	counting int32
+	counted  []int32
 	// trails are the derivations of vertices through which others are reached.
 	trails map[vertex]trail
-	// stop, if set, ends a search after a vertex.
-	stop func(vertex) bool
 }
 
 type queued struct {
@@ -43,39 +47,66 @@ type via struct {
 	edge edge
 }
 
+// base is what many starts have in common, so that the search from each costs only what it adds.
+type base struct {
+	has []bool
+	// open is how many vertices each join waits for beyond the base.
+	open []int32
+	// hash is of the vertices that count.
+	hash setHash
+}
+
 // solver returns one that is not in use. It is to be released.
 func (g *Graph) solver(possible bool) *solver {
 	s, ok := g.solvers.Get().(*solver)
 	if !ok {
-		s = g.newSolver()
+		s = &solver{
+			Graph: g, trails: map[vertex]trail{},
+			seen: make([]int32, len(g.keys)), cost: make([]int32, len(g.keys)), via: make([]via, len(g.keys)),
+			counted: make([]int32, len(g.keys)), joinRound: make([]int32, len(g.joins)), open: make([]int32, len(g.joins)),
+		}
 	}
 	s.possible = possible
+	return s
+}
+
+// solverBeyond returns a solver whose base is what is reached from some vertices.
+func (g *Graph) solverBeyond(possible bool, common []vertex) *solver {
+	s := g.solver(possible)
+	s.solve(common...)
+	b := &base{has: make([]bool, len(g.keys)), open: make([]int32, len(g.joins))}
+	for _, v := range s.reached {
+		b.has[v] = true
+		if g.countsFor(v, none) {
+			b.hash.add(v)
+		}
+	}
+	for i := range g.joins {
+		b.open[i] = int32(len(g.joins[i].from))
+		if s.joinRound[i] == s.round {
+			b.open[i] = s.open[i]
+		}
+	}
+	s.base = b
 	return s
 }
 
 // release lets others use a solver.
 func (g *Graph) release(s *solver) {
 	clear(s.trails)
-	s.stop = nil
+	s.stop, s.base = nil, nil
 	g.solvers.Put(s)
 }
 
-func (g *Graph) newSolver() *solver {
-	return &solver{
-		Graph: g, trails: map[vertex]trail{},
-		seen: make([]int32, len(g.keys)), cost: make([]int32, len(g.keys)), via: make([]via, len(g.keys)),
-		joinRound: make([]int32, len(g.joins)), open: make([]int32, len(g.joins)), sum: make([]int32, len(g.joins)),
-	}
+// solveUntil is solve that ends when a vertex is reached.
+func (s *solver) solveUntil(start, end vertex) {
+	s.stop = func(v vertex) bool { return v == end }
+	s.solve(start)
+	s.stop = nil
 }
 
-// solve finds everything that is reached from one of some vertices. What cluster-admin owns is not
-// followed.
-func (s *solver) solve(starts ...vertex) { s.search(none, starts) }
-
-// solveUntil is solve that ends when a vertex is reached.
-func (s *solver) solveUntil(start, end vertex) { s.search(end, []vertex{start}) }
-
-func (s *solver) search(end vertex, starts []vertex) {
+// solve finds everything that is reached from one of some vertices.
+func (s *solver) solve(starts ...vertex) {
 	s.round++
 	s.reached = s.reached[:0]
 	clear(s.trails)
@@ -87,18 +118,18 @@ func (s *solver) search(end vertex, starts []vertex) {
 	}
 	for cost := 0; cost < len(s.queue); cost++ {
 		for i := 0; i < len(s.queue[cost]); i++ {
-			q := s.queue[cost][i]
-			if s.seen[q.vertex] == s.round {
+			q := &s.queue[cost][i]
+			v := q.vertex
+			if s.has(v) {
 				continue
 			}
-			s.seen[q.vertex], s.cost[q.vertex], s.via[q.vertex] = s.round, int32(cost), q.via
-			s.reached = append(s.reached, q.vertex)
-			if q.vertex == end || s.stop != nil && s.stop(q.vertex) {
+			s.seen[v], s.cost[v], s.via[v] = s.round, int32(cost), q.via
+			s.reached = append(s.reached, v)
+			if s.stop != nil && s.stop(v) {
 				return
 			}
-			s.follow(q.vertex, int32(cost))
+			s.follow(v, int32(cost))
 		}
-		s.queue[cost] = s.queue[cost][:0]
 	}
 }
 
@@ -124,23 +155,20 @@ func (s *solver) follow(v vertex, cost int32) {
 // arrive notes that one of the vertices of a join is reached.
 func (s *solver) arrive(place, cost int32) {
 	j := &s.joins[place]
-	if !s.takes(j.edge) {
-		return
-	}
 	if s.joinRound[place] != s.round {
-		s.joinRound[place], s.open[place], s.sum[place] = s.round, int32(len(j.from)), 0
+		s.joinRound[place], s.open[place] = s.round, int32(len(j.from))
+		if s.base != nil {
+			s.open[place] = s.base.open[place]
+		}
 	}
 	s.open[place]--
-	s.sum[place] = min(s.sum[place]+cost, math.MaxInt16)
-	if s.open[place] == 0 {
-		s.push(s.sum[place]+j.cost(), j.to, via{from: none, join: place, edge: j.edge})
+	if s.open[place] == 0 && s.takes(j.edge) {
+		s.push(s.stepsOf(j.from, cost)+j.cost(), j.to, via{from: none, join: place, edge: j.edge})
 	}
 }
 
 // takes reports whether an edge may be used and leads to something new.
-func (s *solver) takes(e edge) bool {
-	return s.seen[e.to] != s.round && (s.possible || e.dependsOn == 0)
-}
+func (s *solver) takes(e edge) bool { return (s.possible || e.dependsOn == 0) && !s.has(e.to) }
 
 func (e edge) cost() int32 {
 	if e.row == 0 {
@@ -149,7 +177,96 @@ func (e edge) cost() int32 {
 	return 1
 }
 
-func (s *solver) has(v vertex) bool { return s.seen[v] == s.round }
+func (s *solver) has(v vertex) bool {
+	return s.seen[v] == s.round || s.base != nil && s.base.has[v]
+}
+
+// stepsOf counts the steps of the derivations of vertices, those that they share once. The last one has the highest
+// cost.
+func (s *solver) stepsOf(all []vertex, last int32) int32 {
+	parts := 0
+	for _, v := range all {
+		if s.cost[v] > 0 {
+			parts++
+		}
+	}
+	if s.base != nil || parts < 2 {
+		return last
+	}
+	steps := s.countAll(all)
+	if steps > last && s.share(all) {
+		steps = s.countAll(all)
+	}
+	return steps
+}
+
+func (s *solver) countAll(all []vertex) int32 {
+	s.counting++
+	steps := int32(0)
+	for _, v := range all {
+		steps += s.countSteps(v)
+	}
+	return steps
+}
+
+// countSteps counts the steps of a derivation that were not counted before.
+func (s *solver) countSteps(v vertex) int32 {
+	steps := int32(0)
+	for s.counted[v] != s.counting && s.cost[v] > 0 {
+		s.counted[v] = s.counting
+		how := &s.via[v]
+		steps += how.edge.cost()
+		if how.join >= 0 {
+			for _, from := range s.joins[how.join].from {
+				steps += s.countSteps(from)
+			}
+			break
+		}
+		v = how.from
+	}
+	return steps
+}
+
+// share derives vertices from what the derivations of the others have, where that costs as much, and reports
+// whether it could.
+func (s *solver) share(all []vertex) bool {
+	shared := false
+	for _, v := range all {
+		for _, other := range all {
+			if other != v && s.deriveFrom(s.derivation(other), v) {
+				shared = true
+			}
+		}
+	}
+	return shared
+}
+
+// deriveFrom derives a vertex from one of others without a step, where that costs as much.
+func (s *solver) deriveFrom(others []vertex, wanted vertex) bool {
+	how := map[vertex]via{}
+	var queue []vertex
+	for _, v := range others {
+		if s.cost[v] == s.cost[wanted] {
+			how[v], queue = via{from: none}, append(queue, v)
+		}
+	}
+	for i := 0; i < len(queue); i++ {
+		v := queue[i]
+		if v == wanted {
+			for ; how[v].from != none; v = how[v].from {
+				s.via[v] = how[v]
+			}
+			return true
+		}
+		for _, e := range s.out[v] {
+			_, known := how[e.to]
+			if e.row == 0 && !known && (s.possible || e.dependsOn == 0) && s.has(e.to) && s.cost[e.to] == s.cost[wanted] {
+				how[e.to], queue = via{from: v, join: -1, edge: e}, append(queue, e.to)
+			}
+		}
+	}
+	return false
+}
 
 // derivation lists the vertices that a vertex was reached through, each after those that it
 // needs, and itself last.
@@ -162,17 +279,22 @@ func (s *solver) derivation(v vertex) []vertex {
 			return
 		}
 		done[v] = true
-		how := s.via[v]
-		switch {
-		case how.join >= 0:
-			for _, from := range s.joins[how.join].from {
-				visit(from)
-			}
-		case how.from != none:
-			visit(how.from)
+		for _, from := range s.parts(s.via[v]) {
+			visit(from)
 		}
 		order = append(order, v)
 	}
 	visit(v)
 	return slices.Clip(order)
+}
+
+// parts are the vertices that a step needs; none for a start.
+func (s *solver) parts(how via) []vertex {
+	switch {
+	case how.join >= 0:
+		return s.joins[how.join].from
+	case how.from == none:
+		return nil
+	}
+	return []vertex{how.from}
 }

@@ -131,13 +131,15 @@ func (g *Graph) AllNodesTo(target Holding) ([]Class, error) {
 
 // groupReachTo computes whether each node of a group reaches a target.
 func (g *Graph) groupReachTo(nodes group, ends []vertex) []nodeReach {
-	certain, possible := g.newClosure(false, g.certainly(nodes)), g.newClosure(true, nodes.common)
-	certainlyOpen, possiblyOpen := g.openRightsOf(certain.baseVertices()), g.openRightsOf(possible.baseVertices())
+	certain, possible := g.solverBeyond(false, g.certainly(nodes)), g.solverBeyond(true, nodes.common)
+	defer g.release(certain)
+	defer g.release(possible)
+	certainlyOpen, possiblyOpen := g.openRightsOf(certain.base.vertices()), g.openRightsOf(possible.base.vertices())
 	admin := ends[len(ends)-1]
 	found := make([]nodeReach, len(nodes.nodes))
 	for i, v := range nodes.nodes {
 		r := nodeReach{controlPlane: g.runsControlPlane(v)}
-		certain.run(admin, v)
+		certain.solveUntil(v, admin)
 		switch {
 		case certain.has(admin):
 			r.admin, r.target = Certain, Certain
@@ -146,7 +148,7 @@ func (g *Graph) groupReachTo(nodes group, ends []vertex) []nodeReach {
 		case slices.ContainsFunc(ends, certain.has):
 			r.target = Certain
 		}
-		possible.run(admin, v)
+		possible.solveUntil(v, admin)
 		of := possible
 		r.openOfGroup = possiblyOpen
 		if possible.has(admin) {
