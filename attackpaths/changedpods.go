@@ -54,10 +54,9 @@ func (m *mounts) apply(c *Cluster, o *objects) {
 // labelNodes gives the nodes to which workloads are kept the labels that their pods select.
 func (m *mounts) labelNodes(o *objects) {
 	labels := map[string][]string{}
-	alike := nodesOfWorkloads(o.pods)
 	for _, p := range o.pods {
 		if hasKind(m.gone[templateObject(p)], keepPods) {
-			for _, node := range keptNodes(alike[alikeOf(p)]) {
+			for _, node := range keptNodes(o.alike()[alikeOf(p)]) {
 				labels[node] = append(labels[node], podsLabel+labelOf(p))
 			}
 		}

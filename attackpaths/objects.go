@@ -34,9 +34,11 @@ type objects struct {
 	movedTo map[inventory.Name]string
 	// noClaims are claims that were deleted.
 	noClaims map[verdict.Object]bool
-	// rights is the graph that says what rules give, and roleIndex finds roles. They are set for remedies only.
+	// rights is the graph that says what rules give, roleIndex finds roles, and alike are the nodes that have pods of
+	// one workload and placement. They are set for remedies only.
 	rights    *Graph
 	roleIndex func() map[rbac.Ref]int32
+	alike     func() map[workloadPods][]string
 	templates map[templateKey]bool
 }
 

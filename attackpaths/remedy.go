@@ -33,15 +33,16 @@ const (
 type world struct {
 	cluster *Cluster
 	objects *objects
-	podsOn  map[string][]int32
 	claimed map[inventory.Name]inventory.Volume
 	// websockets is true if get is enough to run commands in a pod.
 	websockets bool
-	// alike are the nodes that have pods of one workload and placement. They are found when a remedy
-	// needs them.
-	alike func() map[workloadPods][]string
+	// bindingIndex finds bindings.
+	bindingIndex func() map[verdict.Object]int32
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// whole is the graph with what it is made with, and from what paths begin with reach in it.
+	whole    *builder
+	from     map[vertex]*leading
 	remedies map[string]*verdict.Remedy
 }
 
@@ -81,10 +82,17 @@ func (b *builder) world() *world {
 		}
 		return index
 	})
+	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
 	return &world{
-		cluster: b.cluster, objects: &o, podsOn: b.podsOn, claimed: b.claimed,
-		websockets: b.cluster.Features.Minor() < 35, remedies: map[string]*verdict.Remedy{},
-		alike: sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(b.pods) }),
+		cluster: b.cluster, objects: &o, claimed: b.claimed,
+		websockets: b.cluster.Features.Minor() < 35, remedies: map[string]*verdict.Remedy{}, from: map[vertex]*leading{},
+		bindingIndex: sync.OnceValue(func() map[verdict.Object]int32 {
+			index := map[verdict.Object]int32{}
+			for i := range o.bindings {
+				index[objectOf(o.bindings[i].Binding)] = int32(i)
+			}
+			return index
+		}),
 	}
 }
 

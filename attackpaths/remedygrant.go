@@ -16,12 +16,12 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 	for v := range s.first {
 		for _, e := range s.out[v] {
 			if s.keys[v].kind == isSubject && e.row == 0 && e.arg >= 0 {
-				bindings[e.arg] = true
+				bindings[g.bindingOf(s, e.arg)] = true
 			}
 		}
 	}
 	if u.arg >= 0 {
-		bindings[u.arg] = true
+		bindings[g.bindingOf(s, u.arg)] = true
 	}
 	given := map[wantedRight]endingChange{}
 	var order []wantedRight
@@ -67,6 +67,11 @@ func (g *Graph) cheapest(all []endingChange) endingChange {
 		return endingChange{}
 	}
 	return best.endingChange
+}
+
+// bindingOf is the place that a binding of another graph of the cluster has in this one.
+func (g *Graph) bindingOf(s *stepSearch, binding int32) int32 {
+	return g.world.bindingIndex()[objectOf(s.bindings[binding].Binding)]
 }
 
 // ownRights are the rights of a role that the technique of a step uses together with others: for what the step is
@@ -199,8 +204,8 @@ func (g *Graph) placesOf(s *stepSearch, u *use, binding int32) []int {
 			if k := s.keys[v]; k.kind == isSubject {
 				names[k.name] = true
 			} else if s.isScopedAccount(k) {
-				for _, v := range s.scopedSubjects(k, binding) {
-					names[s.keys[v].name] = true
+				for _, v := range g.scopedSubjects(k, binding) {
+					names[g.keys[v].name] = true
 				}
 			}
 		}

@@ -43,7 +43,7 @@ func (g *Graph) render(p *plan) *verdict.Remedy {
 			r.Changes, r.Warning = append(r.Changes, deletion("v1", c.object)), warningOfClaim
 		default:
 			of := slices.DeleteFunc(slices.Clone(p.changes), func(o changeKey) bool { return o.object != c.object })
-			changes, warning := renderTemplate(g.pods, g.world.claimed, g.world.alike, of)
+			changes, warning := renderTemplate(g.pods, g.world.claimed, o.alike, of)
 			r.Changes = append(r.Changes, changes...)
 			r.Warning = strings.TrimSpace(r.Warning + " " + warning)
 		}

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -61,13 +64,17 @@ func (p *plan) with(o *objects, c endingChange) (*plan, bool) {
 func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 	queue, made := []*plan{{}}, 1
 	why := noneOfBefore
+	var reduced *objects
 	for tried := 0; len(queue) > 0; tried++ {
 		if tried == maxTried {
 			return noRemedy(noneOfMany)
 		}
 		best := slices.MinFunc(queue, (*plan).compare)
 		queue = slices.DeleteFunc(queue, func(p *plan) bool { return p == best })
-		s := g.after(best, at)
+		if tried == 1 {
+			reduced = g.reducedFor(at)
+		}
+		s := g.after(best, at, reduced)
 		if s == nil {
 			return g.render(best)
 		}
@@ -97,19 +104,76 @@ func (p *plan) same(o *plan) bool {
 }
 
 // after finds the step in the graph of the cluster after changes; nil if it is not there.
-func (g *Graph) after(p *plan, at stepPlace) *stepSearch {
-	of := g
-	if len(p.changes) > 0 {
-		b := newBuilder(g.world.cluster)
-		b.objects = g.world.objects.without(g.world.cluster, p.changes)
-		b.build()
-		of = b.Graph
+func (g *Graph) after(p *plan, at stepPlace, reduced *objects) *stepSearch {
+	if len(p.changes) == 0 {
+		return g.findStep(g, at)
 	}
-	return g.findStep(of, at)
+	if reduced == nil || g.world.objects.takeEverything(p.changes) {
+		reduced = g.world.objects
+	}
+	b := newBuilder(g.world.cluster)
+	b.objects = reduced.without(g.world.cluster, p.changes)
+	b.build()
+	return g.findStep(b.Graph, at)
 }
 
-// candidates lists what could end a derivation, or says why nothing can. Bindings and roles have the same places in
-// all graphs of the cluster.
+// reducedFor are the objects that lead from the start of a path to what a step leads to; nil for all, where not every
+// right is an edge of the graph: in NodeScopes and constrained impersonation.
+func (g *Graph) reducedFor(at stepPlace) *objects {
+	w := g.world
+	if w.whole == nil {
+		w.whole = newBuilder(w.cluster)
+		w.whole.objects = w.objects
+		w.whole.build()
+	}
+	if w.whole.enforced > 0 || w.whole.modes != [modeCount]bool{} {
+		return nil
+	}
+	start, ok := g.in(w.whole.Graph, at.start)
+	to, there := g.in(w.whole.Graph, at.to)
+	if !ok || !there {
+		return nil
+	}
+	if w.from[start] == nil {
+		clear(w.from) // paths come by their starts
+		w.from[start] = w.whole.leadingFrom(start)
+	}
+	target, isHolding := g.keys[at.to].holding()
+	reduced := w.whole.reduceTo(w.from[start].to(func(k key) bool {
+		h, ok := k.holding()
+		return isHolding && ok && h == target || k == w.whole.keys[to]
+	}))
+	b := newBuilder(w.cluster)
+	b.objects = reduced
+	b.build()
+	s := g.findStep(b.Graph, at)
+	if s == nil {
+		return nil
+	}
+	s.release()
+	return reduced
+}
+
+// takeEverything reports whether changes take a rule for everything from somebody: the graph leaves out what such a
+// rule contains, so that what leads somewhere is another thing then.
+func (o *objects) takeEverything(changes []changeKey) bool {
+	bindings := map[verdict.Object]bool{}
+	roles := map[verdict.Object]bool{}
+	for _, c := range changes {
+		bindings[c.object], roles[c.object] = c.kind == takeSubject, c.kind == takeRight
+	}
+	for i := range o.bindings {
+		if bindings[objectOf(o.bindings[i].Binding)] {
+			roles[objectOf(o.bindings[i].Role)] = true
+		}
+	}
+	return slices.ContainsFunc(o.roles, func(r rbac.RoleRules) bool {
+		return roles[objectOf(r.Role)] && slices.ContainsFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) })
+	})
+}
+
+// candidates lists what could end a derivation, or says why nothing can. Roles have the same places in all graphs of
+// the cluster.
 func (g *Graph) candidates(s *stepSearch, uses []use) (all []endingChange, none string) {
 	none = noneOfBefore
 	for i := range uses {
@@ -151,7 +215,7 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 		all = g.takeOwn(s, u)
 	}
 	if wanted, ok := s.wantedAfter(uses, u); ok && u.arg >= 0 && len(all) == 0 {
-		all = g.takeGrant(s, u, u.arg, wanted)
+		all = g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)
 	}
 	return all, ""
 }
