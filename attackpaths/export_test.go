@@ -219,3 +219,18 @@ func HasStep(of, g *Graph, s Step) bool {
 	}
 	return search != nil
 }
+
+// RightsGiven counts what bindings give to subjects, as Remedy.OtherRights counts it.
+func RightsGiven(c *Cluster) int {
+	o, n := c.objects(), 0
+	for _, bound := range o.bindings {
+		for _, role := range o.roles {
+			if role.Role == bound.Role {
+				for _, subject := range bound.Subjects {
+					n += cells(role.Rules) * o.members(subject)
+				}
+			}
+		}
+	}
+	return n
+}

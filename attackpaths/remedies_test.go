@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -173,7 +174,7 @@ const stepsOfEachCluster = 12
 
 func TestRemediesOfStepsEndThem(t *testing.T) {
 	changed, unchanged, lost := map[attackpaths.Code]int{}, map[attackpaths.Code]int{}, map[attackpaths.Code]int{}
-	sections := techniqueSections(t)
+	sections, least := techniqueSections(t), 0
 	eachCluster(t, 500, func(t *testing.T, rc *randomCluster) {
 		rc.Objects = rc.withDetail()
 		c := rc.cluster(t, rc.Objects)
@@ -182,6 +183,7 @@ func TestRemediesOfStepsEndThem(t *testing.T) {
 		slices.SortStableFunc(steps, func(a, b stepAt) int { // rare ones first
 			return changed[a.Technique] + unchanged[a.Technique] - changed[b.Technique] - unchanged[b.Technique]
 		})
+		compared := false
 		for _, step := range steps[:min(stepsOfEachCluster, len(steps))] {
 			step.Step = withRemedy(g, step.Step)
 			if step.Remedy == nil {
@@ -193,6 +195,10 @@ func TestRemediesOfStepsEndThem(t *testing.T) {
 				changed[step.Technique]++
 				lost[step.Technique] += step.Remedy.OtherRights
 				rc.endsStep(t, g, step)
+				if step.Remedy.Disrupts == "" && !compared {
+					compared, least = true, least+1
+					rc.takesLeast(t, g, step)
+				}
 				continue
 			}
 			unchanged[step.Technique]++
@@ -208,7 +214,7 @@ func TestRemediesOfStepsEndThem(t *testing.T) {
 			t.Errorf("no step by %s was tried", code)
 		}
 	}
-	t.Logf("%6d steps", total)
+	t.Logf("%6d steps, %d compared with each other change of a binding or rule", total, least)
 }
 
 // endsStep applies the remedy of a step, which is gone then, whichever right gives it.
@@ -232,6 +238,48 @@ func (rc *randomCluster) endsStep(t *testing.T, g *attackpaths.Graph, step stepA
 	}
 }
 
+// isAbout reports whether what makes the step is still held after a change, and what it leads to is still there: it may
+// be that only what was changed named it.
+func (s stepAt) isAbout(t *testing.T, g *attackpaths.Graph) bool {
+	t.Helper()
+	if _, err := g.From(s.start); err != nil || s.start != s.From && !reaches(t, g, s.start, s.From) {
+		return false
+	}
+	_, err := g.From(s.To)
+	return err == nil
+}
+
+// takesLeast compares a remedy with each removal of a rule or of the subjects of a binding that ends the step too.
+func (rc *randomCluster) takesLeast(t *testing.T, g *attackpaths.Graph, step stepAt) {
+	t.Helper()
+	before := attackpaths.RightsGiven(rc.cluster(t, rc.Objects))
+	p := newPatched(t, rc.Objects)
+	if err := p.apply(step.Remedy.Changes); err != nil {
+		t.Fatal(err)
+	}
+	what := pathText([]attackpaths.Step{step.Step}) + string(text(t, step.Remedy))
+	if lost := before - attackpaths.RightsGiven(rc.cluster(t, p.result(rc.Objects))); lost < step.Remedy.OtherRights-len(rc.Objects) {
+		t.Errorf("the remedy of\n%s\ntakes %d rights", what, lost)
+	}
+	for name, change := range naiveChanges(rc.Objects) {
+		restored := func(o runtime.Object) bool {
+			return isDefault(o.(metav1.Object)) && strings.HasSuffix(name, fmt.Sprintf("%s %q", objectName(o).Kind, objectName(o).Name))
+		}
+		if !strings.Contains(name, "Role") || slices.ContainsFunc(rc.Objects, restored) {
+			continue
+		}
+		c := rc.changed(t, change)
+		after := graphOf(t, c)
+		if !step.isAbout(t, after) {
+			continue
+		}
+		lost := before - attackpaths.RightsGiven(c)
+		if lost < step.Remedy.OtherRights && !attackpaths.HasStep(g, after, step.Step) {
+			t.Errorf("the remedy of\n%s\ntakes %d other rights, and to %s ends it with %d rights", what, step.Remedy.OtherRights, name, lost)
+		}
+	}
+}
+
 // refute tries each change of one object.
 func (rc *randomCluster) refute(t *testing.T, step stepAt) {
 	t.Helper()
@@ -244,11 +292,8 @@ func (rc *randomCluster) refute(t *testing.T, step stepAt) {
 	}
 	for name, change := range naiveChanges(rc.Objects) {
 		g := graphOf(t, rc.cluster(t, changeObjects(rc.Objects, change)))
-		if _, err := g.From(step.start); err != nil || step.start != step.From && !reaches(t, g, step.start, step.From) {
-			continue // what makes the step is no longer held
-		}
-		if _, err := g.From(step.To); err != nil {
-			continue // only what was changed named it
+		if !step.isAbout(t, g) {
+			continue
 		}
 		if _, found := alone.in(of, g); !found {
 			t.Errorf("%s: without a remedy (%s), but %s ends it", pathText([]attackpaths.Step{step.Step}), step.Remedy.None, name)

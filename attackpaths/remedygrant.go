@@ -23,11 +23,15 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 	if u.arg >= 0 {
 		bindings[g.bindingOf(s, u.arg)] = true
 	}
+	target := s.keys[u.to]
+	if target.kind == isLimited {
+		target = s.keys[target.role]
+	}
 	given := map[wantedRight]endingChange{}
 	var order []wantedRight
 	for _, binding := range slices.Sorted(maps.Keys(bindings)) {
 		role, ok := g.world.objects.roleOf(g.bindings[binding].Role)
-		if !ok {
+		if !ok || !g.countsForTarget(target, binding, role) {
 			continue
 		}
 		for _, wanted := range g.ownRights(s, u, role) {
@@ -44,6 +48,14 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 		all = append(all, c)
 	}
 	return all
+}
+
+// countsForTarget reports whether what a binding gives counts together with other rights for a target: in its namespace,
+// and unless it is everything, which leads to cluster-admin instead.
+func (g *Graph) countsForTarget(target key, binding, role int32) bool {
+	scope := g.bindings[binding].Binding.Namespace
+	everything := slices.ContainsFunc(g.roles[role].Rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) })
+	return scope == "" && !everything || scope != "" && scope == target.namespace
 }
 
 // and makes two changes together.
@@ -88,7 +100,7 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 	}
 	var all []wantedRight
 	for _, n := range needs {
-		w := wantedRight{of: int32(n.right), any: true}
+		w := wantedRight{of: int32(n.right), any: true, alone: true}
 		given := func(named bool) bool {
 			return slices.ContainsFunc(g.roles[role].Rules, func(r rbacv1.PolicyRule) bool {
 				return (!named || len(r.ResourceNames) > 0) && w.givenBy(g, &r)
@@ -98,7 +110,7 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 			continue
 		}
 		if given(true) {
-			all = append(all, wantedRight{of: w.of, target: s.targetName(u)})
+			all = append(all, wantedRight{of: w.of, target: s.targetName(u), alone: true})
 		}
 		all = append(all, w)
 	}

@@ -38,7 +38,9 @@ func withoutSubjects(bound *rbac.BoundRole, gone func(place int) bool) []verdict
 }
 
 // keepsMasters reports whether a binding is the one that Kubernetes makes for system:masters.
-func keepsMasters(bound *rbac.BoundRole) bool { return bound.Default && bound.Binding.Name == clusterAdmin }
+func keepsMasters(bound *rbac.BoundRole) bool {
+	return bound.Default && bound.Binding.Name == clusterAdmin
+}
 
 func isMasters(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == masters }
 

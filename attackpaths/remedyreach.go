@@ -158,11 +158,13 @@ func (s *stepSearch) parts(j *join, d deed) (from []deed, ok bool) {
 	return from, true
 }
 
-// take follows an edge. A step ends with the first holding that it leads to.
+// take follows an edge. Of what a join needs together, the identity makes the step. A step ends with the first holding
+// that it leads to.
 func (s *stepSearch) take(how source) {
 	d := deed{vertex: how.edge.to, row: how.edge.row}
+	acts := slices.ContainsFunc(how.from, func(d deed) bool { return s.keys[d.vertex].actor() })
 	for _, from := range how.from {
-		d.own = d.own || from.own
+		d.own = d.own || from.own && (!acts || s.keys[from.vertex].actor())
 		if how.edge.row == 0 {
 			d.row = max(d.row, from.row)
 		}

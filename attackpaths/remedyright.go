@@ -22,13 +22,13 @@ const (
 )
 
 // wantedRight is a right that a step needs. It is one for any object that has the name or is the target, and for
-// every object if any is true.
+// every object if any is true. If alone is true, rights that are alike do not give the step.
 type wantedRight struct {
 	kind wantedKind
 	// of is the right, or the place of the request.
 	of           int32
 	name, target string
-	any          bool
+	any, alone   bool
 }
 
 // givenBy reports whether a rule gives the right, or one that is alike.
@@ -42,7 +42,11 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 	case wantsCustom:
 		return slices.ContainsFunc(g.requests[w.of].grantedBy(rule), covers)
 	}
-	return slices.ContainsFunc(right(w.of).alike(), func(r right) bool {
+	rights := []right{right(w.of)}
+	if !w.alone {
+		rights = right(w.of).alike()
+	}
+	return slices.ContainsFunc(rights, func(r right) bool {
 		return slices.ContainsFunc(rightOf(r, rule, g.world.websockets), func(granted granted) bool { return covers(granted.name) })
 	})
 }

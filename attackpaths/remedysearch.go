@@ -10,8 +10,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// maxTried bounds the graphs that are made for one remedy.
-const maxTried = 40
+// maxTried bounds the graphs that are made for one remedy, and maxIdle the changes in a row that do not help.
+const (
+	maxTried = 60
+	maxIdle  = 2
+)
 
 // endingChange is what could end one derivation of a step.
 type endingChange struct {
@@ -31,6 +34,9 @@ type plan struct {
 	endingChange
 	// lost is how many other rights the changes take.
 	lost int
+	// idle counts the last changes after which the step is made as before: rights that it does not need, or needs only
+	// one of.
+	idle int
 	// order is that in which plans were made.
 	order int
 }
@@ -46,7 +52,7 @@ func (p *plan) compare(o *plan) int {
 func (p *plan) with(o *objects, c endingChange) (*plan, bool) {
 	next := &plan{endingChange: endingChange{
 		changes: slices.Clone(p.changes), own: p.own + c.own, harm: p.harm + c.harm, disrupts: p.disrupts || c.disrupts, ends: c.ends,
-	}}
+	}, idle: p.idle}
 	for _, change := range c.changes {
 		if !slices.Contains(next.changes, change) {
 			next.changes = append(next.changes, change)
@@ -80,7 +86,13 @@ func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 		}
 		var candidates []endingChange
 		none := ""
-		if uses := s.uses(); best.ends == "" || best.ends != s.text(&uses[0]) {
+		uses := s.uses()
+		if best.ends == "" || best.ends != s.text(&uses[0]) {
+			best.idle = 0
+		} else {
+			best.idle++
+		}
+		if best.idle < maxIdle {
 			candidates, none = g.candidates(s, uses)
 		}
 		s.release()
@@ -214,8 +226,10 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 	case len(u.from) > 1 || s.isActor(u.from[0]):
 		all = g.takeOwn(s, u)
 	}
-	if wanted, ok := s.wantedAfter(uses, u); ok && u.arg >= 0 && len(all) == 0 {
-		all = g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)
+	if u.arg >= 0 && len(all) == 0 {
+		for _, wanted := range s.wantedAfter(uses, u, nil) {
+			all = append(all, g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)...)
+		}
 	}
 	return all, ""
 }
@@ -233,23 +247,26 @@ func deletes(kind ChangeKind, object verdict.Object) []endingChange {
 	return []endingChange{{changes: []changeKey{{kind: kind, object: object}}, disrupts: true}}
 }
 
-// wantedAfter is the right to which a binding leads in a derivation: the first right of the table, request of custom
-// techniques, or everything that comes after it.
-func (s *stepSearch) wantedAfter(uses []use, u *use) (wantedRight, bool) {
-	for range uses {
-		switch k := s.keys[u.to]; {
-		case k.kind == isRight:
-			return wantedRight{of: int32(k.variant), name: k.name, target: s.target.Name}, true
-		case k.kind == isCustom && k.variant == customRight:
-			return wantedRight{kind: wantsCustom, of: k.role, name: k.name, target: s.target.Name}, true
-		case k.kind == isClusterAdmin:
-			return wantedRight{kind: wantsEverything}, true
+// wantedAfter adds the rights to which a binding leads in a derivation: of each way from there the first right of the
+// table, request of custom techniques, or everything.
+func (s *stepSearch) wantedAfter(uses []use, u *use, all []wantedRight) []wantedRight {
+	w := wantedRight{of: int32(s.keys[u.to].variant), name: s.keys[u.to].name, target: s.target.Name}
+	switch k := s.keys[u.to]; {
+	case k.kind == isRight:
+	case k.kind == isCustom && k.variant == customRight:
+		w.kind, w.of = wantsCustom, k.role
+	case k.kind == isClusterAdmin:
+		w = wantedRight{kind: wantsEverything}
+	default:
+		for i := range uses {
+			if slices.Contains(uses[i].from, u.to) {
+				all = s.wantedAfter(uses, &uses[i], all)
+			}
 		}
-		next := slices.IndexFunc(uses, func(o use) bool { return slices.Contains(o.from, u.to) })
-		if next < 0 {
-			break
-		}
-		u = &uses[next]
+		return all
 	}
-	return wantedRight{any: true}, false
+	if slices.Contains(all, w) {
+		return all
+	}
+	return append(all, w)
 }
