@@ -220,6 +220,22 @@ func HasStep(of, g *Graph, s Step) bool {
 	return search != nil
 }
 
+// MadeAlone reports whether a step of a graph is made with nothing that other holdings have.
+func MadeAlone(g *Graph, s Step) bool {
+	search := g.findStep(g, *s.place)
+	defer search.release()
+	how := []source{*search.end}
+	for i := 0; i < len(how); i++ {
+		for _, d := range how[i].from {
+			if !d.own {
+				return false
+			}
+			how = append(how, search.sources[d])
+		}
+	}
+	return true
+}
+
 // RightsGiven counts what bindings give to subjects, as Remedy.OtherRights counts it.
 func RightsGiven(c *Cluster) int {
 	o, n := c.objects(), 0
