@@ -275,7 +275,8 @@ func (rc *randomCluster) takesLeast(t *testing.T, g *attackpaths.Graph, step ste
 		}
 		lost := before - attackpaths.RightsGiven(c)
 		if lost < step.Remedy.OtherRights && !attackpaths.HasStep(g, after, step.Step) {
-			t.Errorf("the remedy of\n%s\ntakes %d other rights, and to %s ends it with %d rights", what, step.Remedy.OtherRights, name, lost)
+			t.Errorf("the remedy of\n%s\ntakes %d other rights, and to %s ends it with %d rights",
+				what, step.Remedy.OtherRights, name, lost)
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 // boundTo binds a cluster role to a subject by another binding.
 func boundTo(name, role, subject string) string {
 	return fmt.Sprintf("\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: %s}\n"+
-		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}\nsubjects: [%s]\n---", name, role, subjectText(subject))
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}\nsubjects: [%s]\n---",
+		name, role, subjectText(subject))
 }
 
 // A remedy of a right takes each verb that gives the step, and as few other rights as it can.
@@ -55,7 +56,8 @@ func TestRemediesOfRights(t *testing.T) {
 		}, 0},
 		{
 			"each binding that gives it",
-			role("r", "", "shop/web", "get secrets@") + role("q", "shop", "group system:serviceaccounts:shop", "patch secrets@", "get pods@"),
+			role("r", "", "shop/web", "get secrets@") +
+				role("q", "shop", "group system:serviceaccounts:shop", "patch secrets@", "get pods@"),
 			[]string{
 				"test clusterrolebinding r /subjects/0", "remove clusterrolebinding r /subjects/0",
 				"test role shop/q /rules/0", "remove role shop/q /rules/0",
@@ -130,7 +132,8 @@ func TestRemedyOfApprovalsThatAnswer(t *testing.T) {
 // What Kubernetes makes itself is changed only with the consequence, and never where another change ends the step.
 func TestRemediesSayWhatTheyDisrupt(t *testing.T) {
 	defaultBinding := func(name string) string {
-		return strings.Replace(boundTo(name, "r", "shop/web"), "{name: ", "{labels: {kubernetes.io/bootstrapping: rbac-defaults}, name: ", 1)
+		const labeled = "{labels: {kubernetes.io/bootstrapping: rbac-defaults}, name: "
+		return strings.Replace(boundTo(name, "r", "shop/web"), "{name: ", labeled, 1)
 	}
 	lone := func(rules ...string) string {
 		return strings.Split(role("r", "", "user x", rules...), "---")[0] + "---"

@@ -226,6 +226,13 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 	case len(u.from) > 1 || s.isActor(u.from[0]):
 		all = g.takeOwn(s, u)
 	}
+	if code == BindRole && to.kind == isRole && int(to.role) < len(g.roles)-1 {
+		for _, wanted := range s.wantedAfter(uses, u, nil) {
+			if changes := g.world.objects.shrink(to.role, wanted); len(changes) > 0 {
+				all = append(all, endingChange{changes: changes, harm: wanted.harm()})
+			}
+		}
+	}
 	if u.arg >= 0 && len(all) == 0 {
 		for _, wanted := range s.wantedAfter(uses, u, nil) {
 			all = append(all, g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)...)

@@ -61,7 +61,8 @@ func TestWhatToChange(t *testing.T) {
 			objects: base + pod("shop", "p", "n1", "agent") + role("r", "", "shop/agent", "* *@*", "* *@*"),
 			nodes:   attackpaths.NodesThatReach{Certain: 1},
 			alone: []string{
-				`remove the subjects of ClusterRoleBinding "r" 1 1`, `do not mount a service account token into Pod "shop/p" 1 1`,
+				`remove the subjects of ClusterRoleBinding "r" 1 1`,
+				`do not mount a service account token into Pod "shop/p" 1 1`,
 			},
 			set: []string{`remove the subjects of ClusterRoleBinding "r"`},
 		},
@@ -70,7 +71,8 @@ func TestWhatToChange(t *testing.T) {
 			objects: base + pod("shop", "p", "n1", "agent") + role("cluster-admin", "", "shop/agent", "* *@*"),
 			nodes:   attackpaths.NodesThatReach{Certain: 1},
 			alone: []string{
-				`remove the subjects of ClusterRoleBinding "cluster-admin" 1 1`, `do not mount a service account token into Pod "shop/p" 1 1`,
+				`remove the subjects of ClusterRoleBinding "cluster-admin" 1 1`,
+				`do not mount a service account token into Pod "shop/p" 1 1`,
 			},
 			set: []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
@@ -97,7 +99,9 @@ func TestWhatToChange(t *testing.T) {
 			objects: base + role("cluster-admin", "", "shop/agent", "* *@*") + binding("more", "cluster-admin", "shop/root") +
 				pod("shop", "p", "n1", "agent") + pod("shop", "q", "n1", "root"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
-			set:   []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`, `remove the subjects of ClusterRoleBinding "more"`},
+			set: []string{
+				`remove the subjects of ClusterRoleBinding "cluster-admin"`, `remove the subjects of ClusterRoleBinding "more"`,
+			},
 		},
 		{
 			rule: "a secret that one pod mounts",
@@ -131,7 +135,8 @@ func TestWhatToChange(t *testing.T) {
 				pod("shop", "p", "n1", "agent") + pod("shop", "q", "n2", "root") + role("cluster-admin", "", "shop/root", "* *@*"),
 			nodes: attackpaths.NodesThatReach{Certain: 2},
 			alone: []string{
-				`remove the subjects of ClusterRoleBinding "cluster-admin" 2 2`, `do not mount a service account token into Pod "shop/q" 2 2`,
+				`remove the subjects of ClusterRoleBinding "cluster-admin" 2 2`,
+				`do not mount a service account token into Pod "shop/q" 2 2`,
 				`remove the subjects of RoleBinding "web/r" 1 1`, `remove rule 1 (create pods) from Role "web/r" 1 1`,
 				`do not mount a service account token into Pod "shop/p" 1 1`,
 				`enforce the Pod Security level restricted in Namespace "web" 1 1`,
@@ -145,7 +150,8 @@ func TestWhatToChange(t *testing.T) {
 				pod("other", "q", "n2", "root") + role("cluster-admin", "", "other/root", "* *@*"),
 			nodes: attackpaths.NodesThatReach{Certain: 2},
 			alone: []string{
-				`remove the subjects of ClusterRoleBinding "cluster-admin" 2 2`, `do not mount a service account token into Pod "other/q" 2 2`,
+				`remove the subjects of ClusterRoleBinding "cluster-admin" 2 2`,
+				`do not mount a service account token into Pod "other/q" 2 2`,
 				`remove the subjects of RoleBinding "shop/r" 1 1`, `remove rule 1 (create pods) from Role "shop/r" 1 1`,
 				`do not mount a service account token into Pod "shop/p" 1 1`,
 			},
