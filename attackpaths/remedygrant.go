@@ -113,6 +113,12 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 			all = append(all, wantedRight{of: w.of, target: s.targetName(u), alone: true})
 		}
 		all = append(all, w)
+		if others := n.otherWrites(); w.harm() > 0 && len(others) > 1 {
+			w.of, w.writes = int32(others[0]), true
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
 	}
 	return all
 }

@@ -29,6 +29,8 @@ type wantedRight struct {
 	of           int32
 	name, target string
 	any, alone   bool
+	// writes takes each right to write objects of the kind that counts together with others: any of them is enough.
+	writes bool
 }
 
 // givenBy reports whether a rule gives the right, or one that is alike.
@@ -43,12 +45,29 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 		return slices.ContainsFunc(g.requests[w.of].grantedBy(rule), covers)
 	}
 	rights := []right{right(w.of)}
-	if !w.alone {
+	switch {
+	case w.writes:
+		rights = right(w.of).otherWrites()
+	case !w.alone:
 		rights = right(w.of).alike()
 	}
 	return slices.ContainsFunc(rights, func(r right) bool {
 		return slices.ContainsFunc(rightOf(r, rule, g.world.websockets), func(granted granted) bool { return covers(granted.name) })
 	})
+}
+
+// otherWrites lists the rights to write objects of the same kind that count together with others of a requester.
+func (r right) otherWrites() []right {
+	var all []right
+	k := &requestKinds[r]
+	for other := firstOwn; other < rightCount; other++ {
+		o := &requestKinds[other]
+		same := o.group == k.group && o.resource == k.resource && o.subresource == k.subresource
+		if same && (wantedRight{of: int32(other)}).harm() > 0 {
+			all = append(all, other)
+		}
+	}
+	return all
 }
 
 // standardVerbs are what a rule for every verb allows on most resources.

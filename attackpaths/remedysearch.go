@@ -13,7 +13,7 @@ import (
 // maxTried bounds the graphs that are made for one remedy, and maxIdle the changes in a row that do not help.
 const (
 	maxTried = 60
-	maxIdle  = 2
+	maxIdle  = 1
 )
 
 // endingChange is what could end one derivation of a step.
