@@ -36,6 +36,8 @@ SLOW := ./internal/server ./internal/replay ./internal/approver
 BESIDE := stale policies probes containment attackpaths mapped
 FUZZTIME ?= 30s
 FUZZ ?= $$(grep -rl --include='*_test.go' '^func Fuzz' . --exclude-dir=test | xargs -n1 dirname | sort -u)
+# Part 2/8 is every eighth fuzz target, from the third one.
+PART ?= 0/1
 
 # Everything else that tests need is built from Go modules.
 BROWSER := $(firstword $(foreach b,chromium chromium-browser google-chrome,$(shell command -v $(b))))
@@ -222,8 +224,9 @@ parts: ## Answer random questions about 150 clusters from the parts that an answ
 	PARTS_CLUSTERS=150 go test -count=1 -v -timeout 30m -run 'Parts|TestRestrictedUsersGetNoOtherAnswer' ./internal/cli
 
 .PHONY: executor
-executor: ## Carry out all attack paths of 200 random clusters on a real control plane.
-	cd test/e2e && ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m -run TestRandomClusters ./attackpaths
+executor: ## Carry out all rights of the table, and all attack paths of 200 random clusters, on a real control plane.
+	cd test/e2e && ATTACKPATHS_RIGHTS=all ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m \
+		-run 'TestRights|TestRandomClusters' ./attackpaths
 
 .PHONY: containment
 containment: ## Put ten million random requests to NodeScopes and Quarantines: nothing is allowed that was refused before.
@@ -255,8 +258,10 @@ bench: build ## Measure side by side with the in-tree authorizer; writes docs/be
 # FUZZ=./graph limits it to a package.
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME: a time (default 30s) or a number of executions (1000000x).
-	@failed=; for package in $(FUZZ); do \
+	@failed=; place=0; for package in $(FUZZ); do \
 		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$package/*_test.go | cut -d' ' -f2); do \
+			place=$$((place + 1)); \
+			if [ $$(((place - 1) % $(notdir $(PART)))) != $(patsubst %/,%,$(dir $(PART))) ]; then continue; fi; \
 			echo "== $$package $$target"; \
 			$(GOTEST) $$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x \
 				-toolexec $(CURDIR)/tools/fuzzcompile.sh || failed="$$failed $$package.$$target"; \

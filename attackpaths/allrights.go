@@ -1,6 +1,9 @@
 package attackpaths
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The table of all rights says for each request that an API server can be asked what the right to
 // make it gives. It covers each resource and subresource that API servers of the supported minors
@@ -164,6 +167,40 @@ func (r *rightsRow) cells(group string) []rightCell {
 		}
 		for _, verb := range strings.Fields(r.verbs) {
 			all = append(all, rightCell{group, resource, subresource, verb})
+		}
+	}
+	return all
+}
+
+// TableRight is a verb on a resource, and what the right to it gives, as in docs/rights.md.
+type TableRight struct {
+	// Group, Resource and Subresource say what the right is about. As a resource or a subresource, * stands for any
+	// name; a path, as in /logs/*, is a URL without a resource.
+	Group, Resource, Subresource string
+	// Verb ends in * if it stands for all that begin so.
+	Verb string
+	// Gives are the techniques that use the right, alone or together with others.
+	Gives []Code
+	// NotFollowed says what the right may give that paths do not follow, and who decides; empty for other rights.
+	NotFollowed string
+	// Nothing says why the right gives nothing beyond itself. A right has either this or one of the others.
+	Nothing string
+}
+
+// String names the right as people write it: "create pods/exec".
+func (r TableRight) String() string {
+	return rightCell{r.Group, r.Resource, r.Subresource, r.Verb}.String()
+}
+
+// TableOfRights returns the table of all rights.
+func TableOfRights() []TableRight {
+	var all []TableRight
+	for _, g := range allRights {
+		for i := range g.rows {
+			r := &g.rows[i]
+			for _, c := range r.cells(g.group) {
+				all = append(all, TableRight{c.group, c.resource, c.subresource, c.verb, slices.Clone(r.gives), r.open, r.nothing})
+			}
 		}
 	}
 	return all

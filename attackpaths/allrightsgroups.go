@@ -70,9 +70,12 @@ var batchRights = []rightsRow{
 }
 
 var certificatesRights = []rightsRow{
-	{resources: "certificatesigningrequests", verbs: every, gives: []Code{ApproveCertificate, SignCertificate}},
+	{resources: "certificatesigningrequests", verbs: "create", gives: []Code{ApproveCertificate, SignCertificate}},
+	{resources: "certificatesigningrequests", verbs: reads + " " + edits + " " + removes, gives: []Code{ApproveCertificate}},
 	{resources: "certificatesigningrequests/approval", verbs: edits + " get", gives: []Code{ApproveCertificate}},
-	{resources: "certificatesigningrequests/status", verbs: edits + " get", gives: []Code{SignCertificate}},
+	{resources: "certificatesigningrequests/status", verbs: "get", gives: []Code{ApproveCertificate}},
+	{resources: "certificatesigningrequests/status", verbs: "update", gives: []Code{SignCertificate}},
+	{resources: "certificatesigningrequests/status", verbs: "patch", gives: []Code{ApproveCertificate, SignCertificate}},
 	{resources: "certificatesigningrequests/nodeclient", verbs: "create", gives: []Code{ApproveCertificate}},
 	{resources: "certificatesigningrequests/selfnodeclient", verbs: "create", nothing: "a node gets its own certificate again"},
 	{resources: "signers", verbs: "approve", gives: []Code{ApproveCertificate}},
@@ -98,7 +101,7 @@ var networkRights = []rightsRow{
 }
 
 var rbacRights = []rightsRow{
-	{resources: "clusterrolebindings rolebindings", verbs: "create " + edits, gives: []Code{BindRole, EscalateRole}},
+	{resources: "clusterrolebindings rolebindings", verbs: "create " + edits, gives: []Code{BindRole}},
 	{resources: "clusterroles roles", verbs: "create " + edits, gives: []Code{EscalateRole}},
 	{resources: "clusterroles roles", verbs: "bind", gives: []Code{BindRole}},
 	{resources: "clusterroles roles", verbs: "escalate", gives: []Code{EscalateRole}},

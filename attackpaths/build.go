@@ -67,6 +67,8 @@ type builder struct {
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex
+	// target is what nodes are kept from; cluster-admin if it is zero.
+	target Holding
 	// customKinds are the requests of custom techniques as kinds of requests.
 	customKinds []*requestKind
 }
@@ -130,6 +132,23 @@ func (b *builder) build() {
 	b.stealPods()
 	b.drain()
 	b.combineRights()
+	b.setGoal()
+}
+
+// setGoal makes a goal of the target. Cluster-admin owns everything, and so leads to each target.
+func (b *builder) setGoal() {
+	b.goal = b.index[key{kind: isClusterAdmin}]
+	if b.target == (Holding{}) || b.target.Kind == ClusterAdmin {
+		return
+	}
+	ends, err := b.ends(b.target)
+	if err != nil {
+		return // the cluster does not have it after a change, and cluster-admin would own it
+	}
+	b.goal = b.fact(targetReached, "")
+	for _, v := range ends {
+		b.implies(v, b.goal)
+	}
 }
 
 // everyRule is a role as one who may escalate can make it. It is the last of Graph.roles.
@@ -150,7 +169,10 @@ func (b *builder) collect() {
 		known[ns] = true
 	}
 	for _, n := range o.namespaces {
-		known[n.Name], b.labels[n.Name], b.terminating[n.Name] = true, n.Labels, n.Terminating
+		known[n.Name], b.labels[n.Name] = true, n.Labels
+		if n.Terminating {
+			b.terminating[n.Name] = true
+		}
 	}
 	b.nodes, b.pods, b.admission = slices.Clone(o.nodes), o.pods, o.admission
 	accounts := map[inventory.Name]bool{}
@@ -337,7 +359,7 @@ func (b *builder) togetherBy(code Code, to vertex, binding int32, dependsOn stri
 
 // join adds an edge that needs several vertices, of which some may be none.
 func (b *builder) join(e edge, from ...vertex) {
-	if e.to == none {
+	if e.to == none || b.toNothing(e.to) {
 		return
 	}
 	slices.Sort(from)
@@ -372,6 +394,9 @@ func (b *builder) drain() {
 		v := vertex(b.expanded)
 		b.out[v] = b.edges.begin(b.out[v])
 		b.expand(v, b.keys[v])
+		if len(b.terminating) > 0 {
+			b.out[v] = slices.DeleteFunc(b.out[v], func(e edge) bool { return b.toNothing(e.to) })
+		}
 		b.out[v] = b.edges.end(b.out[v])
 	}
 }

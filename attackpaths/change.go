@@ -119,9 +119,9 @@ type NodesThatReach struct {
 	Possible int `json:"possible"`
 }
 
-// Advice is what to change so that nodes no longer reach cluster-admin.
+// Advice is what to change so that nodes no longer reach cluster-admin, or the target that was asked for instead.
 type Advice struct {
-	// Nodes reach cluster-admin now. Nodes that run the control plane are left out everywhere: no
+	// Nodes reach it now. Nodes that run the control plane are left out everywhere: no
 	// change helps them.
 	Nodes NodesThatReach `json:"nodes"`
 	// Alone are the changes of which each helps some node without any other: what helps most
@@ -146,6 +146,8 @@ type Advice struct {
 
 // AdviceOptions are options of [WhatToChange].
 type AdviceOptions struct {
+	// Target is what nodes are kept from; cluster-admin if it is zero. Paths to cluster-admin lead to each target.
+	Target Holding
 	// Possible also ends the paths that are only possible. Otherwise Set ends the certain ones.
 	Possible bool
 	// Limit is how many changes are evaluated at once, and how many Set may have; 200 if zero.

@@ -9,7 +9,7 @@ func (a *advisor) set(advice *Advice) {
 		taken = a.prune(a.extend(taken))
 		// The reduced cluster is checked against the whole one.
 		b := a.build(a.whole.without(a.cluster, a.aggregated(taken)))
-		reach := b.reachAdmin(a.nodes)
+		reach := b.reachGoal(a.nodes)
 		_, expected := a.evaluate(taken)
 		if !slices.Equal(reach, expected) {
 			a.unreduced = true
@@ -90,9 +90,8 @@ func (a *advisor) remaining(b *builder, reach []Certainty) []Step {
 		}
 		s := b.solver(certainty == Possible)
 		defer b.release(s)
-		admin := b.index[key{kind: isClusterAdmin}]
-		s.solveUntil(b.index[key{kind: isNode, name: a.nodes[i]}], admin)
-		return s.path(admin)
+		s.solveUntil(b.index[key{kind: isNode, name: a.nodes[i]}], b.goal)
+		return s.path(b.goal)
 	}
 	return nil
 }

@@ -48,6 +48,52 @@ func reaches(t *testing.T, g *attackpaths.Graph, start, to attackpaths.Holding) 
 	return slices.ContainsFunc(from(t, g, start).Reached, func(r attackpaths.Reached) bool { return r.Holding == to })
 }
 
+// In a namespace that terminates, nothing is created: no secret, role or binding, and no token.
+func TestNothingIsCreatedInANamespaceThatTerminates(t *testing.T) {
+	const inRBAC = "@rbac.authorization.k8s.io"
+	admin := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "tools", Name: "admin"}
+	for _, c := range []struct {
+		rule, more string
+		start      attackpaths.Holding
+		to         attackpaths.Holding
+		either     bool // also in one that terminates
+	}{
+		{rule: "a token", more: role("r", "tools", "shop/web", "create serviceaccounts/token@"), to: admin},
+		{rule: "a token, by a right in the whole cluster", more: role("r", "", "shop/web", "create serviceaccounts/token@"), to: admin},
+		{rule: "a token that a node requests", start: attackpaths.Holding{Kind: attackpaths.User, Name: "system:node:n1"}, to: admin},
+		{rule: "a token that a pod mounts", start: nodeN1, to: admin, either: true},
+		{rule: "a secret for a token", more: role("r", "tools", "shop/web", "create,get secrets@"), to: admin},
+		{
+			rule: "an account", to: attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "tools", Name: "ghost"},
+			more: role("r", "tools", "shop/web", "create serviceaccounts@", "create serviceaccounts/token@ ghost") +
+				role("g", "tools", "tools/ghost", "get configmaps@"),
+		},
+		{
+			rule: "a binding", to: attackpaths.Holding{Kind: attackpaths.Secret, Namespace: "tools", Name: "key"},
+			more: secret("tools", "key", "Opaque", "") + role("reader", "tools", "user nobody", "get secrets@") +
+				role("r", "", "shop/web", "create rolebindings"+inRBAC, "bind roles"+inRBAC),
+		},
+		{
+			rule: "a binding that exists", to: attackpaths.Holding{Kind: attackpaths.Secret, Namespace: "tools", Name: "key"}, either: true,
+			more: secret("tools", "key", "Opaque", "") + role("reader", "tools", "user nobody", "get secrets@") +
+				role("r", "tools", "shop/web", "patch rolebindings"+inRBAC, "bind roles"+inRBAC),
+		},
+	} {
+		for _, phase := range []string{"Active", "Terminating"} {
+			cluster := newCluster()
+			ending := strings.Replace(namespace("tools", ""), "metadata:", "status: {phase: "+phase+"}\nmetadata:", 1)
+			parse(t, cluster, node("n1")+namespace("shop", "")+ending+account("shop", "web")+account("tools", "admin")+
+				pod("tools", "p", "n1", "admin")+c.more)
+			if c.start == (attackpaths.Holding{}) {
+				c.start = accountWeb
+			}
+			if got, want := reaches(t, graphOf(t, cluster), c.start, c.to), c.either || phase == "Active"; got != want {
+				t.Errorf("%s: %s: %s is reached: %t", phase, c.rule, c.to, got)
+			}
+		}
+	}
+}
+
 // In a namespace that terminates, no pods are created, whatever creates them.
 func TestNamespacesThatTerminate(t *testing.T) {
 	for _, phase := range []string{"Active", "Terminating"} {

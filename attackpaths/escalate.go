@@ -49,7 +49,7 @@ func (c *combiner) escalateNew(e, w held) {
 	c.heldRoles(e.right, func(v vertex, k key, role *rbac.RoleRules) {
 		in := func(h held) bool { return h.covers(role.Role.Namespace, "") }
 		switch {
-		case !c.roleExists(k.role) && in(e) && in(w):
+		case !c.roleExists(k.role) && in(e) && in(w) && !c.terminating[role.Role.Namespace]:
 			guards := c.guardsOf(w.right, role.Role.Namespace)
 			if strings.HasPrefix(role.Role.Name, "system:") {
 				guards = allOf(dependsOnRole, guards)

@@ -106,7 +106,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 
 // mintsOnNode reports whether a node may request a token of the account of a pod on it.
 func (b *builder) mintsOnNode(node string, p *inventory.Pod) bool {
-	return !p.Mirror && p.ServiceAccount != "" && b.mints(p) && (b.objects.movedTo[p.Name] == node ||
+	return !p.Mirror && p.ServiceAccount != "" && !b.terminating[p.Namespace] && b.mints(p) && (b.objects.movedTo[p.Name] == node ||
 		b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount))
 }
 

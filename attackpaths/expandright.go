@@ -322,11 +322,8 @@ func (b *builder) guardsOfPods(r right) func(namespace string) string {
 	}
 }
 
-// createsPods gives the namespace to who has pods created in it. In one that terminates, the API server creates nothing.
+// createsPods gives the namespace to who has pods created in it.
 func (b *builder) createsPods(v vertex, namespace string, r right) {
-	if b.terminating[namespace] {
-		return
-	}
 	b.step(PodCreate, v, b.namespaceVertex(namespace, r), -1, b.podGuards(r, namespace))
 }
 

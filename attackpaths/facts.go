@@ -15,6 +15,8 @@ import (
 const (
 	// everyNode is each node, through a pod with rights over its host that names the node.
 	everyNode = "every node"
+	// targetReached is that the target of advice, or cluster-admin, is reached.
+	targetReached = "the target is reached"
 	// everyNodeUser is the credential of each node.
 	everyNodeUser = "every node's credential"
 	// everyUser is each user that a binding names, and everyGroup each group.

@@ -113,6 +113,8 @@ type Graph struct {
 
 	// starts are the nodes and service accounts of the cluster.
 	starts []vertex
+	// goal is what advice keeps nodes from: cluster-admin, or a fact to which it and a target lead.
+	goal vertex
 	// firstPod is the vertex of the first pod; the others follow in their order.
 	firstPod vertex
 

@@ -59,3 +59,15 @@ func (b *builder) hasConfiguration(kind, name string) bool {
 
 // mayRun reports whether a pod has a node, or gets one in the state that is asked about, and has not ended.
 func mayRun(p *inventory.Pod) bool { return (p.Node != "" || p.Planned) && !p.Ended }
+
+// toNothing reports whether a vertex is a right that nothing can be done with.
+func (b *builder) toNothing(v vertex) bool {
+	k := b.keys[v]
+	return k.kind == isRight && b.neverCreates(right(k.variant), k.namespace)
+}
+
+// neverCreates reports whether a right is one to create something in a namespace that terminates: the API server creates
+// nothing in it, not even a token, also for kubelets.
+func (b *builder) neverCreates(r right, namespace string) bool {
+	return b.terminating[namespace] && (requestKinds[r].unnamed || r == createToken)
+}

@@ -66,6 +66,8 @@ type naiveRole struct {
 	ref        rbac.Ref
 	rules      []rbacv1.PolicyRule
 	everything bool
+	// ending are the namespaces that terminate.
+	ending map[string]bool
 	// aggregates is true for one that selects others, and missing for one that only bindings name.
 	aggregates, missing bool
 }
@@ -211,7 +213,7 @@ func (n *naive) universe() {
 	}
 	for _, role := range n.c.RBAC.Roles() {
 		n.roles = append(n.roles, naiveRole{
-			ref: role.Role, rules: role.Rules, everything: everything(role.Rules), aggregates: role.Aggregates,
+			ref: role.Role, rules: role.Rules, everything: everything(role.Rules), aggregates: role.Aggregates, ending: n.ending,
 		})
 	}
 	n.unseenRoles()
@@ -369,7 +371,7 @@ func (n *naive) withoutRights() {
 }
 
 func (n *naive) stealPod(node inventory.Node, p *inventory.Pod) {
-	if p.Ended && (p.Workload == inventory.Workload{}) {
+	if p.Ended && (p.Workload == inventory.Workload{}) || n.ending[p.Namespace] {
 		return
 	}
 	if p.Mirror || p.Placement.Pinned() || p.Workload.Resource == "daemonsets" || (p.Workload == inventory.Workload{} && p.Node != "") {
@@ -411,7 +413,7 @@ func (n *naive) mints(p *inventory.Pod) bool {
 	}
 	unlimited := !n.c.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction)
 	tokens := unlimited || slices.Contains(p.Audiences, "") || !restricted || slices.Contains(audiences, "")
-	return !p.Mirror && tokens && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
+	return !p.Mirror && tokens && !n.ending[p.Namespace] && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
 }
 
 func (n *naive) pod(p *inventory.Pod) {

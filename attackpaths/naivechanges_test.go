@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ func naiveChanges(objects []runtime.Object) map[string]naiveChange {
 		case *corev1.Pod:
 			into := templateOf(o)
 			all["do not mount a service account token into "+into] = withoutMount(into, "")
-			for _, name := range []string{"s1", "s2", "bootstrap-token-abcdef"} {
+			for _, name := range []string{"s1", "s2", "bootstrap-token-abcdef", "missing"} {
 				all[fmt.Sprintf("do not mount secret %q into %s", name, into)] = withoutMount(into, name)
 			}
 		}
@@ -193,43 +194,83 @@ func (rc *randomCluster) changed(t *testing.T, changes ...naiveChange) *attackpa
 }
 
 // reachOf is how each node reaches cluster-admin, but for those of the control plane.
-func reachOf(t *testing.T, c *attackpaths.Cluster) map[string]attackpaths.Certainty {
+func reachOf(t *testing.T, c *attackpaths.Cluster, target attackpaths.Holding) map[string]attackpaths.Certainty {
 	t.Helper()
-	reach := map[string]attackpaths.Certainty{}
-	for _, class := range graphOf(t, c).AllNodes() {
+	g, reach := graphOf(t, c), map[string]attackpaths.Certainty{}
+	var classes []attackpaths.Class
+	var err error
+	if target.Kind != "" {
+		classes, err = g.AllNodesTo(target)
+	}
+	if target.Kind == "" || err != nil { // the cluster no longer has the target
+		classes = g.AllNodes()
+	}
+	for _, class := range classes {
+		certainty := class.ClusterAdmin
+		if class.Target != nil {
+			certainty = *class.Target
+		}
 		for _, node := range class.Nodes {
-			if class.ClusterAdmin != attackpaths.No && !class.ControlPlane {
-				reach[node] = class.ClusterAdmin
+			if certainty != attackpaths.No && !class.ControlPlane && (target.Kind != attackpaths.Node || target.Name != node) {
+				reach[node] = certainty
 			}
 		}
 	}
 	return reach
 }
 
+// targets are cluster-admin, and an object of each kind that advice may be about.
+func (rc *randomCluster) targets() []attackpaths.Holding {
+	byKind := map[string][]attackpaths.Holding{}
+	for _, o := range rc.Objects {
+		kind := strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1.")
+		meta := o.(metav1.Object)
+		byKind[kind] = append(byKind[kind], attackpaths.Holding{Kind: kind, Namespace: meta.GetNamespace(), Name: meta.GetName()})
+	}
+	all := []attackpaths.Holding{{}}
+	for _, kind := range []string{attackpaths.Secret, attackpaths.ServiceAccount, attackpaths.Node, attackpaths.Pod} {
+		if len(byKind[kind]) > 0 {
+			all = append(all, pick(rc, byKind[kind]))
+		}
+	}
+	return all
+}
+
 func TestWhatToChangeAgreesWithChangedObjects(t *testing.T) {
 	kinds := map[attackpaths.ChangeKind]int{}
-	sets := 0
+	sets, targets := 0, map[string]int{}
 	eachCluster(t, 100, func(t *testing.T, rc *randomCluster) {
 		rc.addPaths()
 		rc.addAggregated()
 		c := rc.cluster(t, rc.Objects)
-		before, changes := reachOf(t, c), naiveChanges(rc.Objects)
-		for _, possible := range []bool{false, true} {
-			advice, err := attackpaths.WhatToChange(c, attackpaths.AdviceOptions{Possible: possible})
-			if err != nil {
-				t.Fatal(err)
-			}
-			compareAlone(t, rc, advice, before, changes)
-			checkSet(t, rc, advice, before, changes, possible)
-			if len(advice.Set) > 1 {
-				sets++
-			}
-			for _, change := range advice.Alone {
-				kinds[change.Kind]++
+		changes := naiveChanges(rc.Objects)
+		for i, target := range rc.targets() {
+			before := reachOf(t, c, target)
+			for _, possible := range []bool{false, true} {
+				if i > 0 && !rc.chance(4) {
+					continue // the budget
+				}
+				advice, err := attackpaths.WhatToChange(c, attackpaths.AdviceOptions{Target: target, Possible: possible})
+				if err != nil {
+					t.Fatal(err)
+				}
+				compareAlone(t, rc, advice, target, before, changes)
+				checkSet(t, rc, advice, target, before, changes, possible)
+				if t.Failed() {
+					t.Errorf("the target is %s", target)
+					return
+				}
+				if len(advice.Set) > 1 {
+					sets++
+				}
+				for _, change := range advice.Alone {
+					kinds[change.Kind]++
+				}
+				targets[target.Kind] += len(advice.Set)
 			}
 		}
 	})
-	if t.Logf("changes that help alone: %v, sets of more than one: %d", kinds, sets); (len(kinds) < 4 || sets == 0) && !testing.Short() &&
+	if t.Logf("changes that help alone: %v, sets of more than one: %d, of targets: %v", kinds, sets, targets); (len(kinds) < 4 || sets == 0) && !testing.Short() &&
 		os.Getenv(clustersVariable) == "" {
 		t.Error("random clusters do not have each kind of change")
 	}
@@ -237,7 +278,8 @@ func TestWhatToChangeAgreesWithChangedObjects(t *testing.T) {
 
 // compareAlone compares what changes do alone with what changed objects give.
 func compareAlone(
-	t *testing.T, rc *randomCluster, advice *attackpaths.Advice, before map[string]attackpaths.Certainty, changes map[string]naiveChange,
+	t *testing.T, rc *randomCluster, advice *attackpaths.Advice, target attackpaths.Holding,
+	before map[string]attackpaths.Certainty, changes map[string]naiveChange,
 ) {
 	t.Helper()
 	got, want := map[string]string{}, map[string]string{}
@@ -245,7 +287,7 @@ func compareAlone(
 		got[nameOfChange(change)] = fmt.Sprint(change.Certain, " ", change.Entirely)
 	}
 	for name, change := range changes {
-		if certain, entirely := helpedNodes(before, reachOf(t, rc.changed(t, change))); certain+entirely > 0 {
+		if certain, entirely := helpedNodes(before, reachOf(t, rc.changed(t, change), target)); certain+entirely > 0 {
 			want[name] = fmt.Sprint(certain, " ", entirely)
 		}
 	}
@@ -276,12 +318,12 @@ func helpedNodes(before, after map[string]attackpaths.Certainty) (certain, entir
 // checkSet checks that the set does what it says and has no change too many. If nodes are left, all
 // changes together do not help them.
 func checkSet(
-	t *testing.T, rc *randomCluster, advice *attackpaths.Advice, before map[string]attackpaths.Certainty,
+	t *testing.T, rc *randomCluster, advice *attackpaths.Advice, target attackpaths.Holding, before map[string]attackpaths.Certainty,
 	changes map[string]naiveChange, possible bool,
 ) {
 	t.Helper()
 	left := func(changes []naiveChange) (n attackpaths.NodesThatReach, wanted int) {
-		for node, reach := range reachOf(t, rc.changed(t, changes...)) {
+		for node, reach := range reachOf(t, rc.changed(t, changes...), target) {
 			switch {
 			case before[node] == attackpaths.No:
 			case reach == attackpaths.Certain:

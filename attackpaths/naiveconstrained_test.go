@@ -176,6 +176,9 @@ func (q request) seen() request {
 func (n *naive) requests(asks []ask) []request {
 	var all []request
 	for _, a := range asks {
+		if n.ending[a.ns] && a.creates() {
+			continue
+		}
 		for _, verb := range a.verbs {
 			var names []string
 			if a.nameless(verb) {

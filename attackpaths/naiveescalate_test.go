@@ -87,16 +87,16 @@ func (n *naive) unseenRoles() {
 			n.roles = append(n.roles, r)
 		}
 	}
-	add(naiveRole{ref: rbac.Ref{Kind: "ClusterRole", Name: "cluster-admin"}, rules: every, everything: true})
+	add(naiveRole{ref: rbac.Ref{Kind: "ClusterRole", Name: "cluster-admin"}, rules: every, everything: true, ending: n.ending})
 	for _, name := range []string{"admin", "edit"} {
 		ref := rbac.Ref{Kind: "ClusterRole", Name: name}
 		rules, _ := rbac.DefaultRules(ref)
-		add(naiveRole{ref: ref, rules: rules})
+		add(naiveRole{ref: ref, rules: rules, ending: n.ending})
 	}
 	for _, b := range n.bindings {
 		if b.Role.Kind == "ClusterRole" || b.Role.Kind == "Role" && b.Binding.Namespace != "" {
-			add(naiveRole{ref: b.Role, missing: true})
+			add(naiveRole{ref: b.Role, missing: true, ending: n.ending})
 		}
 	}
-	n.roles = append(n.roles, naiveRole{ref: everythingRole, rules: every, everything: true})
+	n.roles = append(n.roles, naiveRole{ref: everythingRole, rules: every, everything: true, ending: n.ending})
 }

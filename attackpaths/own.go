@@ -124,7 +124,7 @@ type combiner struct {
 func (c *combiner) have(kinds ...right) []held {
 	var all []held
 	for k := range c.who.rights {
-		if slices.Contains(kinds, k.right) {
+		if slices.Contains(kinds, k.right) && !c.neverCreates(k.right, k.namespace) {
 			all = append(all, held{ownKey: k, through: none})
 		}
 	}
@@ -132,7 +132,7 @@ func (c *combiner) have(kinds ...right) []held {
 		if c.who.alone {
 			break
 		}
-		if slices.Contains(kinds, k.right) && !c.who.rights[k] {
+		if slices.Contains(kinds, k.right) && !c.who.rights[k] && !c.neverCreates(k.right, k.namespace) {
 			all = append(all, held{ownKey: k, through: v})
 		}
 	}

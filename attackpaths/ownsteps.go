@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -49,11 +50,13 @@ func (c *combiner) bindWith(w, b held) {
 	}
 }
 
-// scopes are the namespaces in which two rights count.
+// scopes are the namespaces in which two rights to create something count.
 func (c *combiner) scopes(a, b string) []string {
 	switch {
 	case a == "" && b == "":
-		return c.namespaces
+		return slices.DeleteFunc(slices.Clone(c.namespaces), func(ns string) bool { return c.terminating[ns] })
+	case c.terminating[a] || c.terminating[b]:
+		return nil
 	case a == "" || a == b:
 		return []string{b}
 	case b == "":

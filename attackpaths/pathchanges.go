@@ -63,13 +63,12 @@ func (p *pathChanges) changesFrom(v vertex) []changeKey {
 func (p *pathChanges) prove(r *reverse, node vertex) {
 	s := p.solver(p.possible)
 	defer p.release(s)
-	admin := p.index[key{kind: isClusterAdmin}]
-	s.solveUntil(node, admin)
-	for _, v := range slices.Backward(s.derivation(admin)) {
+	s.solveUntil(node, p.goal)
+	for _, v := range slices.Backward(s.derivation(p.goal)) {
 		if r.marked[v] {
 			continue
 		}
-		if after, ok := s.derivedFrom(v, admin); ok {
+		if after, ok := s.derivedFrom(v, p.goal); ok {
 			p.step = nil
 			for _, to := range after {
 				p.addStep(to, s.via[to])

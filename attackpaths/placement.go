@@ -144,6 +144,9 @@ func (b *builder) movable() []int32 {
 	shapes, seen, pinned := map[shape]bool{}, map[stolen]bool{}, map[inventory.Placement]bool{}
 	var kinds []int32
 	for i, p := range b.pods {
+		if b.terminating[p.Namespace] {
+			continue // neither a pod is made in it, nor one bound to a node
+		}
 		s := shape{p.Template, p.Placement, p.Node != "", p.Ended}
 		if shapes[s] {
 			continue

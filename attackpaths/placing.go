@@ -102,7 +102,7 @@ func (a *advisor) place(b *builder) *Placing {
 		p.noNodes(unplacedLabels)
 		p.list()
 	} else {
-		p.placing.Certain, p.placing.Entirely = helped(a.before, after.reachAdmin(a.nodes))
+		p.placing.Certain, p.placing.Entirely = helped(a.before, after.reachGoal(a.nodes))
 		p.placing.Remedy = p.remedy()
 	}
 	return p.placing
@@ -143,18 +143,17 @@ func (p *placer) find(nodes []string, possible bool) {
 	}
 }
 
-// leading tells which vertices lead to cluster-admin alone.
+// leading tells which vertices lead to the goal alone.
 func (p *placer) leading(possible bool) func(vertex) bool {
 	// A solver that is not released: it is used for as long as the function is.
-	m, known := p.leadsToAdmin(possible), map[vertex]bool{}
-	admin := p.index[key{kind: isClusterAdmin}]
+	m, known := p.leadsToGoal(possible), map[vertex]bool{}
 	s := p.solver(possible)
 	return func(v vertex) bool {
 		leads, ok := known[v]
 		if !ok {
 			if leads = m.marked[v]; !leads {
-				s.solveUntil(v, admin)
-				leads = s.has(admin)
+				s.solveUntil(v, p.goal)
+				leads = s.has(p.goal)
 			}
 			known[v] = leads
 		}

@@ -29,7 +29,7 @@ func TestPlacingAgreesWithMovedPods(t *testing.T) {
 		}
 		rc.Objects = rc.withDetail()
 		c := rc.cluster(t, rc.Objects)
-		before := reachOf(t, c)
+		before := reachOf(t, c, attackpaths.Holding{})
 		advice, err := attackpaths.WhatToChange(c, attackpaths.AdviceOptions{Possible: rc.chance(2)})
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestPlacingAgreesWithMovedPods(t *testing.T) {
 				}
 			}
 		}
-		certain, entirely := helpedNodes(before, reachOf(t, rc.cluster(t, after)))
+		certain, entirely := helpedNodes(before, reachOf(t, rc.cluster(t, after), attackpaths.Holding{}))
 		if certain != p.Certain || entirely != p.Entirely {
 			t.Errorf("placing %+v on %v helps %d nodes, %d entirely; moved pods help %d, %d", p.Workloads, p.Nodes, p.Certain, p.Entirely,
 				certain, entirely)

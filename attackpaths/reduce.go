@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Taking something away never adds a path. What does not lead to cluster-admin, alone or together
+// Taking something away never adds a path. What does not lead to the goal, alone or together
 // with something else, therefore does not after a change either, and is left out of the graphs that
 // changes are evaluated with. Where the graph itself leaves out what an identity has anyway, that
 // counts as leading there:
@@ -21,14 +21,14 @@ import (
 //   - Rights that a rule for everything contains are left out. The advisor evaluates changes of such
 //     rules with all objects.
 
-// reduce leaves out of the objects what does not lead from nodes to cluster-admin. Roles keep their
+// reduce leaves out of the objects what does not lead from nodes to the goal. Roles keep their
 // places.
 func (b *builder) reduce(nodes []string) *objects {
 	starts := make([]vertex, len(nodes))
 	for i, name := range nodes {
 		starts[i] = b.index[key{kind: isNode, name: name}]
 	}
-	return b.reduceTo(b.leadingFrom(starts...).to(func(k key) bool { return k.kind == isClusterAdmin }))
+	return b.reduceTo(b.leadingFrom(starts...).to(func(v vertex, _ key) bool { return v == b.goal }))
 }
 
 // reduceTo leaves out of the objects what does not lead to an end.
@@ -77,12 +77,12 @@ func (b *builder) leadingFrom(starts ...vertex) *leading {
 }
 
 // to marks what leads to an end, or to where the graph leaves things out.
-func (l *leading) to(isEnd func(key) bool) []bool {
+func (l *leading) to(isEnd func(vertex, key) bool) []bool {
 	r := *l.reverse
 	r.next, r.marked, r.order = make([]vertex, len(r.keys)), make([]bool, len(r.keys)), nil
 	for _, v := range l.reached {
 		k := r.keys[v]
-		if isEnd(k) || k.kind == isOwnRight || k.kind == isFact && k.name == privilegedPods {
+		if isEnd(v, k) || k.kind == isOwnRight || k.kind == isFact && k.name == privilegedPods {
 			r.mark(v)
 		}
 	}
@@ -98,13 +98,18 @@ type reducer struct {
 	leads []bool
 }
 
-// has reports whether a vertex leads to cluster-admin.
+// has reports whether a vertex leads to the goal, perhaps only as one that is impersonated.
 func (r *reducer) has(k key) bool {
-	v, ok := r.index[k]
-	return ok && r.leads[v]
+	for _, variant := range [...]uint8{k.variant, impersonated, impersonatedNode} {
+		k.variant = variant
+		if v, ok := r.index[k]; ok && r.leads[v] {
+			return true
+		}
+	}
+	return false
 }
 
-// needsBinding reports whether a binding gives something that leads to cluster-admin, or names
+// needsBinding reports whether a binding gives something that leads to the goal, or names
 // someone who is there because it does.
 func (r *reducer) needsBinding(bound rbac.BoundRole) bool {
 	if r.enforced > 0 && slices.ContainsFunc(bound.Subjects, r.mayBeScoped) {
@@ -144,7 +149,7 @@ func (r *reducer) mayBeScoped(s rbacv1.Subject) bool {
 		group == allServiceAccounts || strings.HasPrefix(group, allServiceAccounts+":"))
 }
 
-// hasAccount reports whether a service account may lead to cluster-admin.
+// hasAccount reports whether a service account may lead to the goal.
 func (r *reducer) hasAccount(namespace, name string) bool {
 	return r.scopeOf(namespace, name) != nil || r.has(key{kind: isServiceAccount, namespace: namespace, name: name})
 }
@@ -161,7 +166,7 @@ func (r *reducer) combinedRole(role int32, namespaced bool) bool {
 		len(r.onRightsOf(roleScope{role, namespaced})) > 0
 }
 
-// accounts are those that lead to cluster-admin, and those that bindings name: without them they
+// accounts are those that lead to the goal, and those that bindings name: without them they
 // could be created.
 func (r *reducer) accounts(bindings []rbac.BoundRole) []inventory.Name {
 	named := map[inventory.Name]bool{}
@@ -185,7 +190,7 @@ func (r *reducer) accounts(bindings []rbac.BoundRole) []inventory.Name {
 	return all
 }
 
-// secrets are those that lead to cluster-admin, and those that rights name: without them they could
+// secrets are those that lead to the goal, and those that rights name: without them they could
 // be created.
 func (r *reducer) secrets() []inventory.Secret {
 	var all []inventory.Secret
@@ -200,7 +205,7 @@ func (r *reducer) secrets() []inventory.Secret {
 	return all
 }
 
-// pods are those that lead to cluster-admin, or bring something that does. It notes the workloads of
+// pods are those that lead to the goal, or bring something that does. It notes the workloads of
 // the others.
 func (r *reducer) pods(templates map[templateKey]bool) []*inventory.Pod {
 	changed := map[string]bool{} // namespaces in which a container may be added to pods
@@ -226,7 +231,7 @@ func (r *reducer) pods(templates map[templateKey]bool) []*inventory.Pod {
 	return all
 }
 
-// brings reports whether what a pod names leads to cluster-admin.
+// brings reports whether what a pod names leads to the goal.
 func (r *reducer) brings(p *inventory.Pod) bool {
 	return p.ControlPlane != "" || p.ServiceAccount != "" && r.hasAccount(p.Namespace, p.ServiceAccount) ||
 		slices.ContainsFunc(p.Secrets, func(s string) bool { return r.has(key{kind: isSecret, namespace: p.Namespace, name: s}) })

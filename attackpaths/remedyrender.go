@@ -13,6 +13,7 @@ import (
 
 const (
 	claimKind      = "PersistentVolumeClaim"
+	warningOfMany  = "So many rights give the step that other changes may take fewer."
 	warningOfClaim = "Pods that mount the claim keep it until they are gone, and lose their data."
 )
 

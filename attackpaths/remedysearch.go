@@ -3,6 +3,7 @@ package attackpaths
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -73,7 +74,7 @@ func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 	var reduced *objects
 	for tried := 0; len(queue) > 0; tried++ {
 		if tried == maxTried {
-			return noRemedy(noneOfMany)
+			return g.endAll(at, reduced)
 		}
 		best := slices.MinFunc(queue, (*plan).compare)
 		queue = slices.DeleteFunc(queue, func(p *plan) bool { return p == best })
@@ -108,6 +109,37 @@ func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 		}
 	}
 	return noRemedy(why)
+}
+
+// endAll makes every change that could end a derivation until there is none, and leaves out each change that the others
+// do not need. Other changes may take less.
+func (g *Graph) endAll(at stepPlace, reduced *objects) *verdict.Remedy {
+	all := &plan{}
+	for s := g.after(all, at, reduced); s != nil; s = g.after(all, at, reduced) {
+		candidates, _ := g.candidates(s, s.uses())
+		s.release()
+		before := len(all.changes)
+		for _, c := range candidates {
+			if next, ok := all.with(g.world.objects, c); ok && (!c.disrupts || len(candidates) == 1) {
+				all = next
+			}
+		}
+		if len(all.changes) == before {
+			return noRemedy(noneOfMany)
+		}
+	}
+	for i := len(all.changes) - 1; i >= 0; i-- {
+		less := &plan{endingChange: endingChange{changes: slices.Delete(slices.Clone(all.changes), i, i+1)}}
+		if s := g.after(less, at, reduced); s != nil {
+			s.release()
+		} else {
+			all = less
+		}
+	}
+	all.lost = g.world.objects.lost(all.changes)
+	r := g.render(all)
+	r.Warning = strings.TrimSpace(r.Warning + " " + warningOfMany)
+	return r
 }
 
 func (p *plan) same(o *plan) bool {
@@ -151,7 +183,7 @@ func (g *Graph) reducedFor(at stepPlace) *objects {
 		w.from[start] = w.whole.leadingFrom(start)
 	}
 	target, isHolding := g.keys[at.to].holding()
-	reduced := w.whole.reduceTo(w.from[start].to(func(k key) bool {
+	reduced := w.whole.reduceTo(w.from[start].to(func(_ vertex, k key) bool {
 		h, ok := k.holding()
 		return isHolding && ok && h == target || k == w.whole.keys[to]
 	}))

@@ -49,10 +49,10 @@ func (g *Graph) reverse(possible bool, parts func(*join) []vertex) *reverse {
 	return r
 }
 
-// leadsToAdmin marks what reaches cluster-admin without joins.
-func (g *Graph) leadsToAdmin(possible bool) *reverse {
+// leadsToGoal marks what reaches the goal without joins.
+func (g *Graph) leadsToGoal(possible bool) *reverse {
 	r := g.reverse(possible, nil)
-	r.mark(g.index[key{kind: isClusterAdmin}])
+	r.mark(g.goal)
 	return r
 }
 

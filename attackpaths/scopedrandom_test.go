@@ -267,6 +267,9 @@ func TestRightsOfTokensAreWhatRBACAndScopesAllow(t *testing.T) {
 					if (in == "") == r.Namespaced {
 						continue
 					}
+					if n.ending[in] && r.Verbs[0] == "create" {
+						continue // nothing is created in a namespace that terminates
+					}
 					for _, object := range names {
 						got := g.TokenHas(p.Namespace, p.ServiceAccount, p.Node, r, in, object)
 						certain, possible := o.has(t, p.ServiceAccount, p.Namespace, p.Node, r, in, object, created)
@@ -417,14 +420,14 @@ func TestWhatToChangeAgreesInScopes(t *testing.T) {
 		rc.addPaths()
 		rc.policy = policyOf(t, rc.scopes(rc.cluster(t, rc.Objects), v1alpha1.Enforce)...)
 		c := rc.cluster(t, rc.Objects)
-		before, changes := reachOf(t, c), naiveChanges(rc.Objects)
+		before, changes := reachOf(t, c, attackpaths.Holding{}), naiveChanges(rc.Objects)
 		for _, possible := range []bool{false, true} {
 			advice, err := attackpaths.WhatToChange(c, attackpaths.AdviceOptions{Possible: possible})
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareAlone(t, rc, advice, before, changes)
-			checkSet(t, rc, advice, before, changes, possible)
+			compareAlone(t, rc, advice, attackpaths.Holding{}, before, changes)
+			checkSet(t, rc, advice, attackpaths.Holding{}, before, changes, possible)
 			helps += len(advice.Alone)
 		}
 	})

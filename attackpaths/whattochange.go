@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -12,7 +13,7 @@ import (
 // defaultLimit is AdviceOptions.Limit if it is zero.
 const defaultLimit = 200
 
-// WhatToChange finds what to take away so that nodes no longer reach cluster-admin: bindings, rules
+// WhatToChange finds what to take away so that nodes no longer reach cluster-admin, or another target: bindings, rules
 // of roles, what pods mount, and namespaces without the Pod Security level restricted.
 //
 // Each answer is that of a new graph of the cluster without the change, as if [New] were called
@@ -32,7 +33,13 @@ func WhatToChange(c *Cluster, o AdviceOptions) (*Advice, error) {
 	}
 	a := &advisor{cluster: c, options: o, whole: c.objects()}
 	a.collectAggregates()
+	a.keepTarget()
 	whole := a.build(a.whole)
+	if o.Target != (Holding{}) {
+		if _, err := whole.ends(o.Target); err != nil {
+			return nil, err
+		}
+	}
 	advice := a.begin(whole)
 	a.alone(advice)
 	a.set(advice)
@@ -67,11 +74,11 @@ type advisor struct {
 func (a *advisor) begin(b *builder) *Advice {
 	var names []string
 	for v, k := range b.keys {
-		if k.kind == isNode && !b.runsControlPlane(vertex(v)) {
+		if k.kind == isNode && !b.runsControlPlane(vertex(v)) && k.name != a.targetNode() {
 			names = append(names, k.name)
 		}
 	}
-	for i, reach := range b.reachAdmin(names) {
+	for i, reach := range b.reachGoal(names) {
 		if reach != No {
 			a.nodes, a.before = append(a.nodes, names[i]), append(a.before, reach)
 		}
@@ -97,7 +104,7 @@ func countReach(all []Certainty) NodesThatReach {
 // build makes the graph of objects.
 func (a *advisor) build(o *objects) *builder {
 	b := newBuilder(a.cluster)
-	b.objects = o
+	b.objects, b.target = o, a.options.Target
 	for role, rights := range a.rights {
 		if o.places[role] == nil {
 			b.roleRights[role] = rights
@@ -107,10 +114,28 @@ func (a *advisor) build(o *objects) *builder {
 	return b
 }
 
-// evaluate says how the nodes reach cluster-admin after changes, and makes the graph.
+// keepTarget keeps a secret that is known only because pods name it: no change removes the secret itself.
+func (a *advisor) keepTarget() {
+	n := inventory.Name{Namespace: a.options.Target.Namespace, Name: a.options.Target.Name}
+	isTarget := func(s inventory.Secret) bool { return s.Name == n }
+	names := func(p *inventory.Pod) bool { return p.Namespace == n.Namespace && slices.Contains(p.Secrets, n.Name) }
+	if a.options.Target.Kind == Secret && !slices.ContainsFunc(a.whole.secrets, isTarget) && slices.ContainsFunc(a.whole.pods, names) {
+		a.whole.secrets = append(slices.Clip(a.whole.secrets), inventory.Secret{Name: n})
+	}
+}
+
+// targetNode is the node that is the target; empty for another target.
+func (a *advisor) targetNode() string {
+	if a.options.Target.Kind == Node {
+		return a.options.Target.Name
+	}
+	return ""
+}
+
+// evaluate says how the nodes reach the goal after changes, and makes the graph.
 func (a *advisor) evaluate(changes []changeKey) (*builder, []Certainty) {
 	b := a.build(a.without(changes))
-	return b, b.reachAdmin(a.nodes)
+	return b, b.reachGoal(a.nodes)
 }
 
 // without are the objects that are needed after changes. The graph leaves out what a rule for

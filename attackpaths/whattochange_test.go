@@ -57,6 +57,20 @@ func TestWhatToChange(t *testing.T) {
 			set: []string{`remove the subjects of ClusterRoleBinding "r"`},
 		},
 		{
+			// No node holds a token of ops/root, which only its group gives rights.
+			rule: "an account that is only impersonated",
+			objects: base + namespace("ops", "") + account("ops", "root") + pod("shop", "p", "n1", "agent") +
+				role("r", "ops", "shop/agent", "impersonate serviceaccounts@") + role("ops", "", "group system:serviceaccounts:ops", "* *@*") +
+				role("users", "", "group system:serviceaccounts:ops", "impersonate users@ nobody"),
+			nodes: attackpaths.NodesThatReach{Certain: 1},
+			alone: []string{
+				`remove ClusterRoleBinding "ops" 1 1`, `remove RoleBinding "ops/r" 1 1`, `remove rule 1 (* * of *) from ClusterRole "ops" 1 1`,
+				`remove rule 1 (impersonate serviceaccounts) from Role "ops/r" 1 1`,
+				`do not mount a service account token into Pod "shop/p" 1 1`,
+			},
+			set: []string{`remove ClusterRoleBinding "ops"`},
+		},
+		{
 			rule:    "a rule that another rule of the role gives again does not help",
 			objects: base + pod("shop", "p", "n1", "agent") + role("r", "", "shop/agent", "* *@*", "* *@*"),
 			nodes:   attackpaths.NodesThatReach{Certain: 1},

@@ -202,9 +202,6 @@ func (f *attackPathsFlags) parse(args []string) error {
 	if f.whatToChange && !f.allNodes {
 		return usagef("--what-to-change is about all nodes: add --all-nodes")
 	}
-	if f.whatToChange && f.to != "" && f.to != clusterAdmin {
-		return usagef("--what-to-change is about paths to cluster-admin only: for %s use --fix, the remedies of each step to it", f.to)
-	}
 	for _, arg := range args {
 		h, err := parseHolding(arg, f.state.defaultNamespace())
 		if err != nil {
@@ -340,6 +337,9 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 	}
 	if f.whatToChange {
 		options := attackpaths.AdviceOptions{Possible: !f.certainOnly}
+		if f.target != nil {
+			options.Target = *f.target
+		}
 		if result.WhatToChange, err = attackpaths.WhatToChange(s.attackCluster(f), options); err != nil {
 			return err
 		}

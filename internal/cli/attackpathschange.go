@@ -10,7 +10,7 @@ const shownChanges = 10
 
 // adviceText writes what helps alone, then a set of changes that helps all nodes.
 func (r attackPathsClasses) adviceText(p *render.Page) {
-	a := r.WhatToChange
+	a, target := r.WhatToChange, targetText(r.Target)
 	p.Section("What to change")
 	if len(r.Missing) > 0 {
 		p.Line("  %s", render.Unsure.In("Not everything could be read: there may be other paths, which these changes do not end."))
@@ -19,18 +19,18 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 		return
 	}
 	if a.Nodes == (attackpaths.NodesThatReach{}) {
-		p.Line("  nothing: no node but those of the control plane reaches cluster-admin")
+		p.Line("  nothing: no node but those of the control plane reaches %s", target)
 		return
 	}
 	if len(a.Alone) == 0 {
 		p.Line("  no change helps a node alone")
 	} else {
-		adviceTable(p, a)
+		adviceTable(p, a, target)
 	}
 	p.Line("")
-	goal := "that no node but those of the control plane reaches cluster-admin"
+	goal := "that no node but those of the control plane reaches " + target
 	if r.certainOnly {
-		goal = "that none certainly reaches cluster-admin"
+		goal = "that none certainly reaches " + target
 	}
 	switch {
 	case len(a.Set) == 0:
@@ -43,7 +43,7 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 	for _, c := range a.Set {
 		p.Line("  - %s", c)
 	}
-	defer placingText(p, a)
+	defer placingText(p, a, target)
 	if len(a.Remaining) > 0 {
 		p.Line("")
 		p.Line("  Then %s still certainly %s it, and %s possibly. A path that remains:",
@@ -53,7 +53,7 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 }
 
 // adviceTable writes the changes that help alone.
-func adviceTable(p *render.Page, a *attackpaths.Advice) {
+func adviceTable(p *render.Page, a *attackpaths.Advice, target string) {
 	shown := a.Alone
 	if !p.Wide() {
 		shown = shown[:min(shownChanges, len(shown))]
@@ -62,7 +62,7 @@ func adviceTable(p *render.Page, a *attackpaths.Advice) {
 	for _, c := range shown {
 		rows = append(rows, []string{render.Thousands(c.Certain), render.Thousands(c.Entirely), c.String()})
 	}
-	p.Line("  How many nodes one change helps: they no longer certainly reach cluster-admin, or not at all.")
+	p.Line("  How many nodes one change helps: they no longer certainly reach %s, or not at all.", target)
 	p.Table(2, []string{"NODES", "NOT AT ALL", "CHANGE"}, rows)
 	if more := len(a.Alone) - len(shown); more > 0 {
 		p.Line("  … and %s more (-o wide or -o json shows all)", render.Thousands(more))

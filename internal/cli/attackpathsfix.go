@@ -42,10 +42,7 @@ func (r attackPathsResults) fix() attackPathsFix {
 
 // fix is the script for what to change, or else for the paths of the classes.
 func (r attackPathsClasses) fix() attackPathsFix {
-	f := attackPathsFix{advice: r.WhatToChange, target: clusterAdmin}
-	if r.Target != nil {
-		f.target = holdingText(*r.Target)
-	}
+	f := attackPathsFix{advice: r.WhatToChange, target: targetText(r.Target)}
 	for _, c := range r.Classes {
 		if len(c.Path) > 0 && f.advice == nil {
 			title := render.Count(len(c.Nodes), "node") + " → " + f.target + ", as from " + c.Nodes[0]
@@ -162,5 +159,5 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 			p.RemedyAsComment(*c.Remedy)
 		}
 	}
-	placingScript(p, f.advice.Placing)
+	placingScript(p, f.advice.Placing, f.target)
 }

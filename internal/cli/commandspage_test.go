@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -126,35 +128,101 @@ func TestCommandsPage(t *testing.T) {
 	writeGolden(t, filepath.Join(repository, "docs", "commands.md"), []byte(p.String()))
 }
 
-// TestExamplesParse: the examples of help are command lines that the program accepts.
-func TestExamplesParse(t *testing.T) {
+// commandLines calls do for each command line of the examples of help, split into words.
+func commandLines(do func(name, command string, args []string)) {
 	word := regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
-	seen := 0
 	for _, topic := range leaves(newTopic(newRoot())) {
 		for _, example := range topic.examples {
 			lines := strings.ReplaceAll(strings.Join(example.verbatim, "\n"), "\\\n", " ")
 			for command := range strings.FieldsFuncSeq(lines, func(r rune) bool { return strings.ContainsRune("\n|()", r) }) {
 				command, _, _ = strings.Cut(command, " >")
 				args := word.FindAllString(command, -1)
-				if len(args) < 2 || args[0] != "node-authorizer" {
-					continue
-				}
-				seen++
-				root := newRoot()
-				cmd, rest, err := root.Find(args[1:])
-				if err == nil {
-					err = cmd.ParseFlags(rest)
-				}
-				if err == nil {
-					err = cmd.ValidateArgs(cmd.Flags().Args())
-				}
-				if err != nil || cmd == root {
-					t.Errorf("%s: %s: %v", topic.name, command, err)
+				if len(args) > 1 && args[0] == "node-authorizer" {
+					do(topic.name, command, args[1:])
 				}
 			}
 		}
 	}
+}
+
+// TestExamplesParse: the examples of help are command lines that the program accepts.
+func TestExamplesParse(t *testing.T) {
+	seen := 0
+	commandLines(func(name, command string, args []string) {
+		seen++
+		root := newRoot()
+		cmd, rest, err := root.Find(args)
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err == nil {
+			err = cmd.ValidateArgs(cmd.Flags().Args())
+		}
+		if err != nil || cmd == root {
+			t.Errorf("%s: %s: %v", name, command, err)
+		}
+	})
 	if seen < 40 {
 		t.Errorf("only %d command lines were read", seen)
+	}
+}
+
+// TestExamplesAnswer: the examples of commands that ask about a state are answered, by a state that has what they name.
+func TestExamplesAnswer(t *testing.T) {
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := os.ReadFile("testdata/examples.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	t.Setenv("KUBECONFIG", "none")
+	if err := os.Symlink(filepath.Join(root, "examples"), "examples"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"cluster.yaml", "manifests.yaml"} {
+		if err := os.WriteFile(name, objects, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, label := range map[string]string{"this.yaml": "a", "that.yaml": "b"} {
+		node := "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1, uid: u, labels: {example.com/pool: " + label + "}}\n"
+		if err := os.WriteFile(name, []byte(node), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"cluster.snapshot", "last-week.snapshot", "today.snapshot"} {
+		if status, _, stderr := run("snapshot", "--from", "cluster.yaml", "-o", name); status != statusAllowed {
+			t.Fatal(stderr)
+		}
+	}
+	asks := []string{"attack-paths", "can-i", "diff", "explain", "quarantine", "reach", "who-can"}
+	answered := map[string]int{}
+	commandLines(func(_, command string, args []string) {
+		noState := slices.Contains(args, "-") || slices.Contains(args, "list") || slices.Contains(args, "release")
+		if !slices.Contains(asks, args[0]) || noState {
+			return
+		}
+		if args[0] == "quarantine" && !slices.Contains(args, "--dry-run") {
+			return // it writes to a cluster
+		}
+		if !slices.Contains(args, "--from") {
+			args = append(args, "--from", "cluster.snapshot")
+		}
+		for i := range args {
+			args[i] = strings.Trim(args[i], `"'`)
+		}
+		answered[args[0]]++
+		status, stdout, stderr := run(args...)
+		if strings.Contains(stderr, "error:") || status > statusUndecided || stdout == "" {
+			t.Errorf("%s: status %d, %d bytes\n%s", command, status, len(stdout), stderr)
+		}
+	})
+	for _, name := range asks {
+		if answered[name] == 0 {
+			t.Errorf("no example of %s was run", name)
+		}
 	}
 }

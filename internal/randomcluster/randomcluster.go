@@ -339,15 +339,27 @@ func (rc *Cluster) Own(p *corev1.Pod) {
 func (rc *Cluster) role() runtime.Object {
 	if rc.chance(3) {
 		meta := metav1.ObjectMeta{Namespace: pick(rc, randomNamespaces), Name: pick(rc, randomRoles)}
-		return &rbacv1.Role{ObjectMeta: meta, Rules: rc.Rules()}
+		return &rbacv1.Role{ObjectMeta: meta, Rules: rc.withLogs(rc.Rules())}
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: pick(rc, randomRoles)}, Rules: rc.Rules()}
-	if rc.chance(10) { // it selects no role that exists, so that a controller leaves no rules
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: pick(rc, randomRoles)}, Rules: rc.withLogs(rc.Rules())}
+	if rc.runs.chance(4) {
+		role.Labels = map[string]string{"aggregate-to-" + pick(rc.runs, randomRoles): "true"}
+	}
+	if rc.chance(10) { // a controller fills it with the rules of the roles that it selects
 		role.Rules = nil
 		selector := metav1.LabelSelector{MatchLabels: map[string]string{"aggregate-to-" + role.Name: "true"}}
 		role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{selector}}
 	}
 	return role
+}
+
+// withLogs adds a right to logs, which matters to pods with the folder of logs.
+func (rc *Cluster) withLogs(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	if rc.runs.chance(6) {
+		names := append([]string{"n1"}, randomPods...)
+		return append(rules, rc.runs.rule(template{"get", "", []string{"pods/log", "nodes/log"}, names}))
+	}
+	return rules
 }
 
 // Binding returns a random binding, with a random name.

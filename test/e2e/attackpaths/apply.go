@@ -23,6 +23,10 @@ var kinds = map[string]resource{
 	"ValidatingWebhookConfiguration": validatingWebhooks, "MutatingWebhookConfiguration": mutatingWebhooks,
 	"ValidatingAdmissionPolicy":        policies,
 	"ValidatingAdmissionPolicyBinding": policyBindings,
+	"MutatingAdmissionPolicy":          mutatingPolicies,
+	"MutatingAdmissionPolicyBinding":   mutatingBindings,
+	"CustomResourceDefinition":         customKinds,
+	"IAMIdentityMapping":               identityMappings,
 }
 
 // decode reads the objects of a YAML text.
@@ -58,9 +62,9 @@ func order(o object) int {
 	switch o.resource {
 	case namespaces:
 		return 0
-	case serviceAccounts:
+	case serviceAccounts, customKinds:
 		return 1
-	case pods, deployments, daemonSets, statefulSets, replicaSets, controllers, jobs, cronJobs:
+	case identityMappings, pods, deployments, daemonSets, statefulSets, replicaSets, controllers, jobs, cronJobs:
 		return 3
 	case validatingWebhooks, policies, policyBindings:
 		return 4
@@ -88,7 +92,7 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 				group.Go(func() error { return w.makeNamespace(ctx, o.name()) })
 				continue
 			}
-			group.Go(func() error { return w.admin.post(ctx, o.resource.in(o.namespace()), o.content).failure() })
+			group.Go(func() error { return w.create(ctx, o) })
 		}
 		if err := group.Wait(); err != nil {
 			return fmt.Errorf("apply the case: %w", err)
@@ -104,12 +108,25 @@ func (w *world) apply(ctx context.Context, objects []object) error {
 			return fmt.Errorf("apply the case: %w", err)
 		}
 	}
+	if err := w.end(ctx, objects); err != nil {
+		return fmt.Errorf("apply the case: %w", err)
+	}
 	if w.hasPolicies = slices.ContainsFunc(objects, isPolicy); w.hasPolicies {
 		if err := w.settlePolicies(ctx); err != nil {
 			return fmt.Errorf("apply the case: %w", err)
 		}
 	}
 	return w.settle(ctx)
+}
+
+// create makes an object. The API server serves a custom kind some time later.
+func (w *world) create(ctx context.Context, o object) error {
+	if err := w.admin.post(ctx, o.resource.in(o.namespace()), o.content).failure(); err != nil || o.resource != customKinds {
+		return err
+	}
+	return until(ctx, "the API server serves "+o.name(), func(ctx context.Context) error {
+		return w.admin.get(ctx, identityMappings.in("")).failure()
+	})
 }
 
 // controlled waits for what a controller makes of an object: the pod of a workload, the rules

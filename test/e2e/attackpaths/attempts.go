@@ -39,6 +39,8 @@ type attempts struct {
 	list []attempt
 	// listed are the objects of the cluster by kind.
 	listed map[resource][]object
+	// about are the techniques that the attempts are about, also those for what is held.
+	about map[attackpaths.Code]bool
 	// refused counts the requests that were refused.
 	refused int
 }
@@ -54,15 +56,7 @@ func (t *attempts) objects(ctx context.Context, r resource) []object {
 // attemptAbsent tries everything that is not in a result, with every identity that is held. It
 // returns what it got, and how many attempts were refused. Without an identity it is anonymous.
 func (e *executor) attemptAbsent(ctx context.Context, result attackpaths.Result) (failures []error, refused int) {
-	t := &attempts{executor: e, held: map[holding]bool{result.Start: true}, listed: map[resource][]object{}}
-	for _, r := range result.Reached {
-		t.held[r.Holding] = true
-	}
-	for h := range t.held {
-		if h.Kind == attackpaths.Node {
-			t.held[holding{Kind: attackpaths.User, Name: "system:node:" + h.Name}] = true
-		}
-	}
+	t := e.newAttempts(result)
 	if len(t.actors) == 0 {
 		anonymous, err := newClient(forToken(e.AdminConfig(), ""))
 		if err != nil {
@@ -71,7 +65,39 @@ func (e *executor) attemptAbsent(ctx context.Context, result attackpaths.Result)
 		t.actors = []*actor{{holding: holding{Kind: attackpaths.User, Name: "system:anonymous"}, client: anonymous, impersonated: true}}
 	}
 	t.plan(ctx)
-	return t.run(ctx)
+	failures, refused = t.run(ctx)
+	tried, answered := t.tryTable(ctx)
+	e.tabled += answered
+	return mostOf(append(failures, tried...)), refused
+}
+
+// newAttempts knows what a result contains.
+func (e *executor) newAttempts(result attackpaths.Result) *attempts {
+	held := map[holding]bool{result.Start: true}
+	for _, r := range result.Reached {
+		held[r.Holding] = true
+	}
+	for h := range held {
+		if h.Kind == attackpaths.Node {
+			held[holding{Kind: attackpaths.User, Name: "system:node:" + h.Name}] = true
+		}
+	}
+	return &attempts{executor: e, held: held, listed: map[resource][]object{}, about: map[attackpaths.Code]bool{}}
+}
+
+// mostOf are the first failures, and how many more there are.
+func mostOf(failures []error) []error {
+	if len(failures) <= mostFailures {
+		return failures
+	}
+	return append(failures[:mostFailures], fmt.Errorf("%d more attempts", len(failures)-mostFailures))
+}
+
+// tries notes which techniques attempts are about, also if there is nothing to attempt.
+func (t *attempts) tries(codes ...attackpaths.Code) {
+	for _, code := range codes {
+		t.about[code] = true
+	}
 }
 
 // plan lists the attempts.
@@ -131,10 +157,6 @@ func (t *attempts) run(ctx context.Context) ([]error, int) {
 		})
 	}
 	_ = group.Wait() // no function returns an error
-	if len(failures) > mostFailures {
-		more := fmt.Errorf("%d more attempts", len(failures)-mostFailures)
-		failures = append(failures[:mostFailures], more)
-	}
 	if len(t.list) > 0 && t.refused == 0 && len(failures) == 0 {
 		failures = append(failures, fmt.Errorf("nothing was refused"))
 	}
@@ -145,6 +167,7 @@ func (t *attempts) run(ctx context.Context) ([]error, int) {
 const mostFailures = 8
 
 func (t *attempts) planAccounts(ctx context.Context, a *actor) {
+	t.tries(attackpaths.TokenRequest, attackpaths.Impersonate, attackpaths.TokenOfPodOnNode)
 	for _, o := range t.objects(ctx, serviceAccounts) {
 		h := holding{Kind: attackpaths.ServiceAccount, Namespace: o.namespace(), Name: o.name()}
 		path := o.path + "/token"
@@ -199,7 +222,7 @@ func (t *attempts) planIdentities(ctx context.Context, a *actor) {
 			}
 			continue
 		}
-		users := t.namesOf(ctx, []*actor{a}, "", "", "users")
+		users := t.userNames(ctx, a)
 		for _, o := range t.objects(ctx, serviceAccounts) {
 			if _, old := t.baseline[o.path]; !old {
 				users = append(users, accountUser(holding{Namespace: o.namespace(), Name: o.name()}))
@@ -217,8 +240,19 @@ func (t *attempts) identities(ctx context.Context) []holding {
 	for _, o := range t.objects(ctx, nodes) {
 		all = append(all, holding{Kind: attackpaths.User, Name: "system:node:" + o.name()})
 	}
-	for _, o := range slices.Concat(t.objects(ctx, clusterRoleBindings), t.objects(ctx, roleBindings)) {
-		if _, old := t.baseline[o.path]; old {
+	for _, h := range t.bound(ctx) {
+		if !slices.Contains(all, h) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// bound are the users and groups that the bindings of the case name, without service accounts and everybody.
+func (w *world) bound(ctx context.Context) []holding {
+	var all []holding
+	for _, o := range slices.Concat(w.list(ctx, clusterRoleBindings), w.list(ctx, roleBindings)) {
+		if _, old := w.baseline[o.path]; old {
 			continue
 		}
 		subjects, _ := o.content["subjects"].([]any)

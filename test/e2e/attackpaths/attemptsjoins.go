@@ -17,6 +17,7 @@ func (t *attempts) any(ask func(*actor) answer) (answer, *actor) { return first(
 // planNodes tries privileged pods, labels and volumes in the namespaces in which pods can be
 // made. Pod Security does not look at who makes a pod; pods of workloads are made by controllers.
 func (t *attempts) planNodes(ctx context.Context) {
+	t.tries(attackpaths.PodCreate, attackpaths.VolumeControl, attackpaths.NamespaceRelabel)
 	for _, o := range t.objects(ctx, nodes) {
 		h := holding{Kind: attackpaths.Node, Name: o.name()}
 		t.add(h, attackpaths.PodCreate, t.actors[0], func(ctx context.Context) answer { return t.newNamespace(ctx, h.Name) })
@@ -66,6 +67,7 @@ func (t *attempts) newNamespace(ctx context.Context, node string) answer {
 // planCertificates tries requests for certificates. Any identity may make a request;
 // one and the same has to approve it and be one that the signer lets approve.
 func (t *attempts) planCertificates(ctx context.Context) {
+	t.tries(attackpaths.ApproveCertificate)
 	targets := t.identities(ctx)
 	for _, o := range t.objects(ctx, serviceAccounts) {
 		targets = append(targets, holding{Kind: attackpaths.ServiceAccount, Namespace: o.namespace(), Name: o.name()})
@@ -121,6 +123,7 @@ func (t *attempts) certificateOf(ctx context.Context, h holding, name, signer st
 
 // planTokenSecrets tries to create secrets for accounts and to read them back.
 func (t *attempts) planTokenSecrets(ctx context.Context) {
+	t.tries(attackpaths.ServiceAccountTokenSecret)
 	answers := map[string]answer{}
 	for _, o := range t.objects(ctx, serviceAccounts) {
 		h := holding{Kind: attackpaths.ServiceAccount, Namespace: o.namespace(), Name: o.name()}

@@ -17,6 +17,7 @@ func everyoneIs(name string) bool {
 func accountName(user string) bool { return strings.HasPrefix(user, "system:serviceaccount:") }
 
 func (t *attempts) planSecrets(ctx context.Context, a *actor) {
+	t.tries(attackpaths.SecretRead, attackpaths.BootstrapToken)
 	for _, o := range t.objects(ctx, secrets) {
 		if !t.known[o.path] {
 			continue // the executor made it
@@ -33,6 +34,7 @@ func (t *attempts) planSecrets(ctx context.Context, a *actor) {
 }
 
 func (t *attempts) planNamespaces(ctx context.Context, a *actor) {
+	t.tries(attackpaths.PodCreate, attackpaths.BindRole, attackpaths.PodUpdate)
 	for _, o := range t.objects(ctx, namespaces) {
 		namespace := o.name()
 		h := holding{Kind: attackpaths.Namespace, Name: namespace}
@@ -54,10 +56,20 @@ func (t *attempts) planNamespaces(ctx context.Context, a *actor) {
 		}
 		for _, o := range t.objects(ctx, kind) {
 			h := holding{Kind: attackpaths.Namespace, Name: o.namespace()}
+			if t.terminates(ctx, h.Name) {
+				continue // no controller makes pods of it
+			}
 			change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"attempt": "x"}}}
 			t.add(h, attackpaths.PodUpdate, a, func(ctx context.Context) answer { return replaceDry(ctx, a, o.path, o.content, change) })
 		}
 	}
+}
+
+// terminates reports whether a namespace is deleted and not gone yet.
+func (t *attempts) terminates(ctx context.Context, namespace string) bool {
+	return slices.ContainsFunc(t.objects(ctx, namespaces), func(o object) bool {
+		return o.name() == namespace && o.text("deletionTimestamp") != ""
+	})
 }
 
 func (t *attempts) everythingBinding() map[string]any {
@@ -76,11 +88,19 @@ func replaceDry(ctx context.Context, a *actor, path string, whole, change map[st
 }
 
 func (t *attempts) planPods(a *actor) {
+	t.tries(attackpaths.PodExec, attackpaths.NodeProxy, attackpaths.PodUpdate, attackpaths.PodEscape)
 	for i := range t.pods {
 		p := &t.pods[i]
 		h := holding{Kind: attackpaths.Pod, Namespace: p.Namespace, Name: p.Name}
 		if p.Labels["app"] != "" {
 			continue // a controller replaces it when the template changes
+		}
+		if ended(p) {
+			continue // nothing runs in it, whatever the API server lets pass
+		}
+		if p.Spec.NodeName != "" && t.controlled[h] && linksLogs(p) {
+			t.connect(holding{Kind: attackpaths.User, Name: "system:node:" + p.Spec.NodeName}, attackpaths.PodEscape, a,
+				func(ctx context.Context) answer { return t.readLogs(ctx, a, p) })
 		}
 		if p.Spec.NodeName != "" { // nothing runs in others
 			for _, subresource := range []string{"exec", "attach"} {
@@ -105,6 +125,7 @@ func (t *attempts) planPods(a *actor) {
 
 func (t *attempts) planClusterAdmin(ctx context.Context, a *actor) {
 	h := holding{Kind: attackpaths.ClusterAdmin}
+	t.tries(attackpaths.EscalateRole, attackpaths.AdmissionControl, attackpaths.APIService, attackpaths.BindRole)
 	tries := map[attackpaths.Code][]func(context.Context) answer{
 		attackpaths.Masters: {func(ctx context.Context) answer { return a.get(ctx, "/apis/anything.example.com/v1/everything") }},
 		attackpaths.BindRole: {func(ctx context.Context) answer {

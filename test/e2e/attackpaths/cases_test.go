@@ -21,7 +21,7 @@ var (
 
 // cases are all cases. The first word is the technique that a case is about.
 var cases = slices.Concat(nodeCases, secretCases, identityCases, podCases, workloadCases, hostCases, roleCases, certificateCases,
-	possibleCases, chainCases, constrainedCases, limitedCases, impersonationChainCases, policyCases)
+	possibleCases, chainCases, constrainedCases, limitedCases, impersonationChainCases, policyCases, endedCases)
 
 func TestCases(t *testing.T) {
 	for _, c := range cases {

@@ -62,6 +62,13 @@ var identityCases = []testCase{
 			roleOf("a", "shop", "group ops", "create serviceaccounts/token@ db"),
 	},
 	{
+		rule: "Impersonate: what a user and a group may do together",
+		add: roleOf("r", "", "shop/web", "impersonate users@ alice", "impersonate groups@") + withKey + someReader +
+			roleOf("a", "shop", "user alice", "bind clusterroles"+inRBAC+" reader") +
+			roleOf("g", "shop", "group ops", "create rolebindings"+inRBAC),
+		want: []string{"Group ops", "Secret shop/key", "User alice"}, some: true,
+	},
+	{
 		rule: "Impersonate: system:masters",
 		add:  roleOf("r", "", "shop/web", "impersonate users@ nobody", "impersonate groups@ system:masters"),
 		want: []string{"ClusterAdmin", "Group system:masters"},

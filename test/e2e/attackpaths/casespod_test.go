@@ -144,6 +144,22 @@ var hostCases = []testCase{
 	},
 	{rule: "PodEscape: not a harmless folder of the host", start: podDB1, add: hostPathPod("/var/log/app")},
 	{
+		rule: "PodEscape: links in the folder of logs, by a right to logs", start: podLogs, add: mountedLogs +
+			roleOf("r", "shop", "shop/web", "get pods/log@ logs"),
+		want: []string{"ServiceAccount shop/web"}, possible: []string{nodeUser},
+	},
+	{
+		rule: "PodEscape: not by a right to the logs of another pod", start: podLogs, add: mountedLogs +
+			roleOf("r", "shop", "shop/web", "get pods/log@ db-1"),
+		want: []string{"ServiceAccount shop/web"},
+	},
+	{
+		rule: "PodEscape: not with a folder of logs that is read only", start: podLogs,
+		add: replaced(mountedLogs, "mountPath: /host", "mountPath: /host, readOnly: true") +
+			roleOf("r", "", "shop/web", "get pods/log@", "get nodes/log@"),
+		want: []string{"ServiceAccount shop/web"},
+	},
+	{
 		rule: "NamespaceRelabel: Pod Security is turned off",
 		add:  roleOf("r", "shop", "shop/web", "create pods@", "patch namespaces@ shop"),
 		want: []string{"Namespace shop", "Node pay-1", "Node web-1", "ServiceAccount shop/db", "ServiceAccount shop/default"},

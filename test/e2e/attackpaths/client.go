@@ -67,6 +67,12 @@ func (a answer) refused() bool {
 	return a.err == nil && (a.status == http.StatusForbidden || a.status == http.StatusUnauthorized)
 }
 
+// byAdmission reports whether a request that is refused was authorized.
+func (a answer) byAdmission() bool {
+	var status metav1.Status
+	return json.Unmarshal(a.body, &status) == nil && !strings.Contains(status.Message, `" cannot `)
+}
+
 func (a answer) ok() bool { return a.err == nil && a.status >= 200 && a.status < 300 }
 
 // failure is nil for a success.

@@ -125,7 +125,7 @@ func (w *world) reach(t *testing.T, start holding, groups []string, eks bool) at
 }
 
 // figures count what was done.
-type figures struct{ holdings, steps, refused int }
+type figures struct{ holdings, steps, refused, tabled int }
 
 // prove carries out the path to each certain holding, and to those that also selects, and
 // attempts what is absent.
@@ -166,7 +166,7 @@ func (w *world) prove(t *testing.T, result attackpaths.Result, groups []string, 
 	for _, err := range failures {
 		t.Error(err)
 	}
-	f.refused = refused
+	f.refused, f.tabled = refused, e.tabled
 	return f
 }
 

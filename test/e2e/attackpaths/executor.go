@@ -52,6 +52,8 @@ type executor struct {
 	known map[string]bool
 	done  map[stepKey]error
 	steps int
+	// tabled is how many requests by the table of all rights were answered.
+	tabled int
 }
 
 // stepKey identifies a step: paths share their beginnings.
@@ -102,6 +104,9 @@ func (e *executor) begin(ctx context.Context, start holding, groups []string) er
 		e.controlled[start] = true
 		return nil
 	case attackpaths.ServiceAccount:
+		if token, ok := e.tokens[serviceAccounts.at(start.Namespace, start.Name)]; ok {
+			return e.ownToken(ctx, start, token)
+		}
 		var token authenticationv1.TokenRequest
 		if err := e.admin.post(ctx, serviceAccounts.at(start.Namespace, start.Name, "token"), map[string]any{}).into(&token); err != nil {
 			return err
@@ -141,6 +146,8 @@ func (e *executor) walk(ctx context.Context, reached attackpaths.Reached) error 
 		if s.Impersonates != nil {
 			key.as = *s.Impersonates
 			limits = append(limits, limitedKey{s.From, key.as})
+		} else if together(s) {
+			limits = append(limits, limitedKey{s.From, s.From})
 		}
 		err, done := e.done[key]
 		if !done {

@@ -43,6 +43,9 @@ var (
 	mutatingPolicies   = resource{admissionGroup, "v1", "mutatingadmissionpolicies", false}
 	mutatingBindings   = resource{admissionGroup, "v1", "mutatingadmissionpolicybindings", false}
 	apiServices        = resource{"apiregistration.k8s.io", "v1", "apiservices", false}
+
+	customKinds      = resource{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false}
+	identityMappings = resource{"iamauthenticator.k8s.aws", "v1alpha1", "iamidentitymappings", false}
 )
 
 const (
@@ -57,7 +60,7 @@ var workloads = []resource{deployments, daemonSets, statefulSets, replicaSets, c
 var changing = slices.Concat(workloads, []resource{
 	pods, secrets, serviceAccounts, configMaps, claims, volumes, nodes, namespaces, roles, roleBindings, clusterRoles,
 	clusterRoleBindings, signingRequests, validatingWebhooks, mutatingWebhooks, policies, policyBindings, apiServices,
-	mutatingPolicies, mutatingBindings,
+	mutatingPolicies, mutatingBindings, customKinds,
 })
 
 // in is the path of the resource in a namespace; empty is the whole cluster.

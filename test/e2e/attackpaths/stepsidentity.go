@@ -242,6 +242,13 @@ func (e *executor) namesOf(ctx context.Context, actors []*actor, namespace, grou
 	})
 }
 
+// userNames are the names of users that an attacker impersonates together with groups.
+func (e *executor) userNames(ctx context.Context, a *actor) []string {
+	plain := e.namesOf(ctx, []*actor{a}, "", "", "users")
+	constrained := e.namesOf(ctx, []*actor{a}, "", "authentication.k8s.io", "users")
+	return append(plain, constrained[1:]...)
+}
+
 // isAbout reports whether one of the resources is a subresource.
 func isAbout(resources []string, resource string) bool {
 	return slices.ContainsFunc(resources, func(r string) bool { return strings.HasPrefix(r, resource+"/") })
@@ -251,6 +258,9 @@ func isAbout(resources []string, resource string) bool {
 func (e *executor) impersonate(ctx context.Context, s step) error {
 	if s.Impersonates != nil {
 		return e.impersonateLimited(ctx, s)
+	}
+	if together(s.Step) {
+		return e.impersonateTogether(ctx, s)
 	}
 	var errs []error
 	for _, a := range e.acting(s) {
@@ -307,7 +317,7 @@ func (e *executor) headersFor(ctx context.Context, a *actor, h holding) []http.H
 		return []http.Header{as(h.Name)}
 	}
 	var all []http.Header
-	for _, user := range e.namesOf(ctx, []*actor{a}, "", "", "users") {
+	for _, user := range e.userNames(ctx, a) {
 		all = append(all, as(user, h.Name))
 	}
 	for _, o := range e.list(ctx, serviceAccounts) {

@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,7 +63,11 @@ func (e *executor) ask(ctx context.Context, a *actor, kind string, review any) a
 	path := "/apis/authorization.k8s.io/v1/" + kind
 	asked := a.post(ctx, path, review)
 	if a.impersonated && asked.refused() {
-		return e.admin.with(a.headers).post(ctx, path, review)
+		headers := a.headers
+		if len(headers) == 0 { // nobody acts as who is anonymous
+			headers = http.Header{"Impersonate-User": {a.holding.Name}}
+		}
+		return e.admin.with(headers).post(ctx, path, review)
 	}
 	return asked
 }
@@ -106,4 +111,47 @@ func (e *executor) associated(ctx context.Context, s step, node holding) []*acto
 		}
 	}
 	return all
+}
+
+// together reports whether a step is about a user with groups, and what these may do together: it leads to the requester.
+func together(s attackpaths.Step) bool {
+	return s.Technique == attackpaths.Impersonate && s.Impersonates == nil && s.To == s.From
+}
+
+// impersonateTogether notes each way in which the requester can act as a user, or as a service account, with all groups that
+// bindings name, or with one of them.
+func (e *executor) impersonateTogether(ctx context.Context, s step) error {
+	users := []string{fmt.Sprint("made-", e.counter.Add(1))}
+	var groups []string
+	for _, h := range e.bound(ctx) {
+		if h.Kind == attackpaths.User {
+			users = append(users, h.Name)
+		} else {
+			groups = append(groups, h.Name)
+		}
+	}
+	for _, o := range e.list(ctx, serviceAccounts) {
+		if _, old := e.baseline[o.path]; !old {
+			users = append(users, accountUser(holding{Namespace: o.namespace(), Name: o.name()}))
+		}
+	}
+	ways := [][]string{groups}
+	for _, group := range groups {
+		ways = append(ways, []string{group})
+	}
+	k := limitedKey{s.From, s.From}
+	for _, a := range e.acting(s) {
+		for _, user := range users {
+			for _, with := range ways {
+				as := a.with(http.Header{"Impersonate-User": {user}, "Impersonate-Group": with})
+				if !a.impersonated && as.post(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{}).ok() {
+					e.limited[k] = append(e.limited[k], &actor{holding: s.From, client: as, impersonated: true})
+				}
+			}
+		}
+	}
+	if len(e.limited[k]) == 0 {
+		return errNoActor
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
@@ -98,6 +99,9 @@ func (e *executor) podToken(ctx context.Context, s step) error {
 // requestToken is the kubelet's request for the token of a pod. A pod that has just been made
 // has to be known to the Node authorizer.
 func (e *executor) requestToken(ctx context.Context, h holding, p *corev1.Pod) error {
+	if token, ok := e.tokens[pods.at(p.Namespace, p.Name)]; ok {
+		return e.ownToken(ctx, h, token)
+	}
 	node, err := e.nodeClient(p.Spec.NodeName)
 	if err != nil {
 		return err
@@ -208,15 +212,31 @@ func (e *executor) requestSecret(ctx context.Context, h holding, name string) er
 
 // podEscape ends with the pod that runs on its node with rights over it.
 func (e *executor) podEscape(ctx context.Context, s step) error {
-	p, err := e.pod(s.From)
+	from := s.From
+	if from.Kind != attackpaths.Pod { // an account that may read logs, with a pod that its path has
+		i := slices.IndexFunc(s.before, func(h holding) bool {
+			return h.Kind == attackpaths.Pod && strings.HasSuffix(s.Because, "; with "+h.String())
+		})
+		if i < 0 {
+			return errNoActor
+		}
+		from = s.before[i]
+	}
+	p, err := e.pod(from)
 	if err != nil {
 		return err
 	}
-	if !e.controlled[s.From] || s.To.Kind == attackpaths.Node && p.Spec.NodeName != s.To.Name {
+	if !e.controlled[from] || s.To.Kind == attackpaths.Node && p.Spec.NodeName != s.To.Name {
 		return fmt.Errorf("the pod is not controlled, or not on the node")
 	}
 	if err := e.runs(ctx, p.Namespace, p.Name, p.Spec.NodeName); err != nil {
 		return err
+	}
+	if s.To.Kind != attackpaths.Node && linksLogs(p) {
+		read, _ := first(e.acting(s), func(a *actor) answer { return e.readLogs(ctx, a, p) })
+		if !read.connected() {
+			return fmt.Errorf("%s", read)
+		}
 	}
 	return e.takeOf(ctx, p.Spec.NodeName, s)
 }
@@ -271,4 +291,34 @@ func (e *executor) controlPlaneNode(ctx context.Context, s step) error {
 		return err
 	}
 	return e.own(ctx, &actor{holding: h, client: c})
+}
+
+// linksLogs reports whether a pod can write into the folder of logs of its node: a link in it leads the kubelet to other
+// files.
+func linksLogs(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		writes := func(m corev1.VolumeMount) bool { return m.Name == v.Name && !m.ReadOnly }
+		return v.HostPath != nil && strings.HasPrefix(v.HostPath.Path+"/", "/var/log/") &&
+			slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return slices.ContainsFunc(c.VolumeMounts, writes) })
+	})
+}
+
+// readLogs asks for logs of a pod, or of its node. The kubelet asks the API server about the latter.
+func (e *executor) readLogs(ctx context.Context, a *actor, p *corev1.Pod) answer {
+	read := a.get(ctx, pods.at(p.Namespace, p.Name, "log"))
+	if read.refused() {
+		read = a.get(ctx, nodes.at("", p.Spec.NodeName, "proxy", "logs")+"/")
+	}
+	if !read.refused() {
+		return read
+	}
+	var review authorizationv1.SelfSubjectAccessReview
+	review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+		Verb: "get", Resource: nodes.name, Subresource: "log", Name: p.Spec.NodeName,
+	}
+	asked := e.ask(ctx, a, "selfsubjectaccessreviews", review)
+	if err := asked.into(&review); err != nil || !review.Status.Allowed {
+		return read
+	}
+	return asked
 }

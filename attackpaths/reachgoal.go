@@ -15,10 +15,10 @@ func (r *reverse) all(set map[vertex]bool) bool {
 	return true
 }
 
-// markNodes marks the nodes that reach cluster-admin, of those that are wanted. When one does that
+// markNodes marks the nodes that reach the goal, of those that are wanted. When one does that
 // only with joins, found is called for it and may mark what it does so through.
 func (g *Graph) markNodes(possible bool, groups func() []group, wanted map[vertex]bool, found func(r *reverse, node vertex)) *reverse {
-	s := &nodeSearch{reverse: g.leadsToAdmin(possible), refused: map[vertex]bool{}}
+	s := &nodeSearch{reverse: g.leadsToGoal(possible), refused: map[vertex]bool{}}
 	if s.all(wanted) {
 		return s.reverse
 	}
@@ -45,7 +45,7 @@ func (g *Graph) markNodes(possible bool, groups func() []group, wanted map[verte
 	return s.reverse
 }
 
-// nodeSearch finds the nodes of one group after the other that reach cluster-admin.
+// nodeSearch finds the nodes of one group after the other that reach the goal.
 type nodeSearch struct {
 	*reverse
 	// solver has what the nodes of the group have in common as its base.
@@ -55,7 +55,7 @@ type nodeSearch struct {
 	// checked is how many marked vertices are known not to be in the base, and met is true if one is.
 	checked int
 	met     bool
-	// refused are the nodes that do not reach cluster-admin.
+	// refused are the nodes that do not reach the goal.
 	refused map[vertex]bool
 }
 
@@ -88,7 +88,7 @@ func (s *nodeSearch) baseMeets() bool {
 }
 
 // refuse notes that the node which was searched from, and those that it reaches, do not reach
-// cluster-admin.
+// the goal.
 func (s *nodeSearch) refuse() {
 	for _, v := range s.solver.reached {
 		if s.keys[v].kind == isNode {
@@ -101,8 +101,8 @@ func (s *nodeSearch) refuse() {
 	s.baseNodes = nil
 }
 
-// reachAdmin says how each of some nodes reaches cluster-admin.
-func (g *Graph) reachAdmin(names []string) []Certainty {
+// reachGoal says how each of some nodes reaches the goal.
+func (g *Graph) reachGoal(names []string) []Certainty {
 	nodes, wanted := make([]vertex, len(names)), map[vertex]bool{}
 	for i, name := range names {
 		v, ok := g.index[key{kind: isNode, name: name}]
