@@ -175,7 +175,11 @@ const stepsOfEachCluster = 12
 func TestRemediesOfStepsEndThem(t *testing.T) {
 	changed, unchanged, lost := map[attackpaths.Code]int{}, map[attackpaths.Code]int{}, map[attackpaths.Code]int{}
 	sections, least := techniqueSections(t), 0
-	eachCluster(t, 500, func(t *testing.T, rc *randomCluster) {
+	clusters := 150 // a third of which is a tenth of a full run
+	if os.Getenv(modeVariable) == "full" {
+		clusters = 500
+	}
+	eachCluster(t, clusters, func(t *testing.T, rc *randomCluster) {
 		rc.Objects = rc.withDetail()
 		c := rc.cluster(t, rc.Objects)
 		g := graphOf(t, c)
