@@ -64,11 +64,12 @@ func TestWhatToChange(t *testing.T) {
 				role("users", "", "group system:serviceaccounts:ops", "impersonate users@ nobody"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
 			alone: []string{
-				`remove ClusterRoleBinding "ops" 1 1`, `remove RoleBinding "ops/r" 1 1`, `remove rule 1 (* * of *) from ClusterRole "ops" 1 1`,
+				`remove the subjects of ClusterRoleBinding "ops" 1 1`, `remove the subjects of RoleBinding "ops/r" 1 1`,
+				`remove rule 1 (* * of *) from ClusterRole "ops" 1 1`,
 				`remove rule 1 (impersonate serviceaccounts) from Role "ops/r" 1 1`,
 				`do not mount a service account token into Pod "shop/p" 1 1`,
 			},
-			set: []string{`remove ClusterRoleBinding "ops"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "ops"`},
 		},
 		{
 			rule:    "a rule that another rule of the role gives again does not help",
