@@ -16,7 +16,7 @@ type ChangeKind string
 
 // The kinds of changes.
 const (
-	// RemoveBinding removes a RoleBinding or ClusterRoleBinding.
+	// RemoveBinding removes the subjects of a RoleBinding or ClusterRoleBinding.
 	RemoveBinding ChangeKind = "Binding"
 	// RemoveRule removes one rule of a Role or ClusterRole, for everyone who has the role.
 	RemoveRule ChangeKind = "RoleRule"
@@ -53,6 +53,9 @@ type Change struct {
 	Remedy *verdict.Remedy `json:"remedy,omitempty"`
 	// Restored is true for an object that Kubernetes restores unless it is annotated, as Remedy does.
 	Restored bool `json:"restored,omitempty"`
+
+	// keepsMasters is true for the binding of system:masters, which has its rights anyway.
+	keepsMasters bool
 }
 
 // String says in one sentence what to do.
@@ -67,13 +70,10 @@ func (c Change) text() string {
 	object := rbac.Ref{Kind: c.Object.Kind, Namespace: c.Object.Namespace, Name: c.Object.Name}.String()
 	switch c.Kind {
 	case RemoveBinding:
-		switch {
-		case c.Restored:
-			return "remove the subjects of " + object
-		case c.Remedy != nil && len(c.Remedy.Changes) > 1:
+		if c.keepsMasters {
 			return "remove the subjects of " + object + " but system:masters"
 		}
-		return "remove " + object
+		return "remove the subjects of " + object
 	case RemoveRule:
 		return fmt.Sprintf("remove rule %d (%s) from %s", c.RuleNumber, ruleText(c.Rule), object)
 	case RemoveMount:

@@ -3,25 +3,41 @@ package attackpaths
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	psa "k8s.io/pod-security-admission/api"
 
-	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// changeKey identifies a change. Rule is the place of a rule in its role, from zero, and zero for
-// others.
+// changeKey identifies a change. Rule is the place of a rule in its role or of a subject in its binding, from
+// zero, and zero for others.
 type changeKey struct {
 	kind   ChangeKind
 	object verdict.Object
 	rule   int
 	secret string
+	// right is what takeRight takes.
+	right wantedRight
 }
+
+// The kinds of changes that only remedies of steps make. Their objects are roles, bindings, the objects with the
+// templates of pods, namespaces, secrets, claims and volumes.
+const (
+	takeRight    ChangeKind = "right"
+	takeSubject  ChangeKind = "subject"
+	takeHost     ChangeKind = "rights over the host"
+	takeMention  ChangeKind = "each mention of a secret"
+	otherAccount ChangeKind = "another account"
+	keepPods     ChangeKind = "nodes of a workload"
+	removePods   ChangeKind = "pods without a template"
+	limitPods    ChangeKind = "baseline"
+	removeSecret ChangeKind = "secret"
+	removeClaim  ChangeKind = "claim"
+	removeVolume ChangeKind = "volume"
+)
 
 func objectOf(r rbac.Ref) verdict.Object {
 	return verdict.Object{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
@@ -47,28 +63,40 @@ func templateObject(p *inventory.Pod) verdict.Object {
 // without are the objects after changes. Roles keep their places.
 func (o *objects) without(c *Cluster, changes []changeKey) *objects {
 	left := *o
-	bindings, rules, labeled := map[verdict.Object]bool{}, map[verdict.Object][]int{}, map[string]bool{}
-	m := mounts{gone: map[verdict.Object][]string{}, templates: map[*inventory.Template]*inventory.Template{}}
+	rules, labeled := map[verdict.Object][]int{}, map[string]psa.Level{}
+	subjects, gone := map[verdict.Object][]int{}, map[verdict.Object]bool{}
+	m := mounts{gone: map[verdict.Object][]changeKey{}, templates: map[*inventory.Template]*inventory.Template{}}
 	for _, change := range changes {
 		switch change.kind {
 		case RemoveBinding:
-			bindings[change.object] = true
+			subjects[change.object] = append(subjects[change.object], allSubjects)
 		case RemoveRule:
 			rules[change.object] = append(rules[change.object], change.rule)
-		case RemoveMount:
-			m.gone[change.object] = append(m.gone[change.object], change.secret)
+		case RemoveMount, takeHost, takeMention, otherAccount, keepPods, removePods:
+			m.gone[change.object] = append(m.gone[change.object], change)
 		case RestrictPods:
-			labeled[change.object.Name] = true
+			labeled[change.object.Name] = psa.LevelRestricted
+		case limitPods:
+			labeled[change.object.Name] = psa.LevelBaseline
+		case takeSubject:
+			subjects[change.object] = append(subjects[change.object], change.rule)
+		case takeRight:
+			left.takeRights(changes)
+		case removeSecret, removeClaim, removeVolume:
+			gone[change.object] = true
 		}
 	}
-	if len(bindings) > 0 {
-		left.bindings = slices.DeleteFunc(slices.Clone(o.bindings), func(b rbac.BoundRole) bool { return bindings[objectOf(b.Binding)] })
+	if len(subjects) > 0 {
+		left.bindings = withoutSubjectsOf(left.bindings, subjects)
+	}
+	if len(gone) > 0 {
+		left.remove(gone)
 	}
 	if len(rules) > 0 {
 		left.removeRules(rules)
 	}
 	if len(labeled) > 0 {
-		left.namespaces = restrictedNamespaces(o.namespaces, labeled)
+		left.namespaces = labeledNamespaces(o.namespaces, labeled)
 	}
 	if len(m.gone) > 0 {
 		m.apply(c, &left)
@@ -106,93 +134,57 @@ func (o *objects) placeOf(role int32, rule int) int {
 	return rule
 }
 
-func restrictedNamespaces(namespaces []inventory.Namespace, changed map[string]bool) []inventory.Namespace {
+func labeledNamespaces(namespaces []inventory.Namespace, levels map[string]psa.Level) []inventory.Namespace {
 	namespaces = slices.Clone(namespaces)
+	known := map[string]bool{}
 	for i := range namespaces {
-		if n := &namespaces[i]; changed[n.Name] {
+		n := &namespaces[i]
+		known[n.Name] = true
+		if level := levels[n.Name]; level != "" {
 			labels := map[string]string{}
 			maps.Copy(labels, n.Labels)
-			labels[psa.EnforceLevelLabel] = string(psa.LevelRestricted)
+			labels[psa.EnforceLevelLabel] = string(level)
 			n.Labels = labels
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		if !known[name] { // only other objects name it
+			namespaces = append(namespaces, inventory.Namespace{
+				Name: name, Labels: map[string]string{psa.EnforceLevelLabel: string(levels[name])},
+			})
 		}
 	}
 	return namespaces
 }
 
-// mounts takes away what pods mount.
-type mounts struct {
-	// gone are the secrets that are no longer mounted; the empty name is the token.
-	gone      map[verdict.Object][]string
-	templates map[*inventory.Template]*inventory.Template
-	// podsWithout are the pods that no longer mount a secret, and nodes what these are on and
-	// which secrets they no longer mount.
-	podsWithout map[inventory.Name]map[string]bool
-	nodes       map[string]map[inventory.Name]bool
-}
+// allSubjects stands for the place of each subject of a binding.
+const allSubjects = -1
 
-func (m *mounts) apply(c *Cluster, o *objects) {
-	m.podsWithout, m.nodes = map[inventory.Name]map[string]bool{}, map[string]map[inventory.Name]bool{}
-	o.pods = slices.Clone(o.pods)
-	for i, p := range o.pods {
-		if gone := m.gone[templateObject(p)]; gone != nil {
-			o.pods[i] = m.pod(p, gone)
+// withoutSubjectsOf takes subjects from bindings, which keep their places.
+func withoutSubjectsOf(bindings []rbac.BoundRole, places map[verdict.Object][]int) []rbac.BoundRole {
+	bindings = slices.Clone(bindings)
+	for i := range bindings {
+		bound := &bindings[i]
+		gone := places[objectOf(bound.Binding)]
+		if gone == nil {
+			continue
 		}
-	}
-	before := o.secretsOn
-	o.secretsOn = func(node string) []verdict.Object {
-		all, gone := before(node), m.nodes[node]
-		if len(gone) == 0 {
-			return all
+		var kept []rbacv1.Subject
+		for j, subject := range bound.Subjects {
+			if !slices.Contains(gone, j) && !slices.Contains(gone, allSubjects) {
+				kept = append(kept, subject)
+			}
 		}
-		return slices.DeleteFunc(slices.Clone(all), func(s verdict.Object) bool {
-			return gone[inventory.Name{Namespace: s.Namespace, Name: s.Name}] && !m.stillReads(c, node, s)
-		})
+		bound.Subjects = kept
 	}
+	return bindings
 }
 
-// pod is a pod without mounts. Pods that share a template still do.
-func (m *mounts) pod(p *inventory.Pod, gone []string) *inventory.Pod {
-	template := m.templates[p.Template]
-	if template == nil || p.Workload == (inventory.Workload{}) { // pods without workload may share templates
-		changed := *p.Template
-		if slices.Contains(gone, "") {
-			changed.Audiences = nil
-		}
-		changed.Secrets = slices.DeleteFunc(slices.Clone(p.Secrets), func(s string) bool { return slices.Contains(gone, s) })
-		template = &changed
-		m.templates[p.Template] = template
+// remove takes secrets, claims and volumes away.
+func (o *objects) remove(gone map[verdict.Object]bool) {
+	isGone := func(name inventory.Name) bool {
+		return gone[verdict.Object{Kind: Secret, Namespace: name.Namespace, Name: name.Name}]
 	}
-	for _, secret := range gone {
-		if slices.Contains(p.Secrets, secret) {
-			m.note(p, secret)
-		}
-	}
-	changed := *p
-	changed.Template = template
-	return &changed
-}
-
-func (m *mounts) note(p *inventory.Pod, secret string) {
-	if m.podsWithout[p.Name] == nil {
-		m.podsWithout[p.Name] = map[string]bool{}
-	}
-	m.podsWithout[p.Name][secret] = true
-	if m.nodes[p.Node] == nil {
-		m.nodes[p.Node] = map[inventory.Name]bool{}
-	}
-	m.nodes[p.Node][inventory.Name{Namespace: p.Namespace, Name: secret}] = true
-}
-
-// stillReads reports whether something else on a node refers to a secret.
-func (m *mounts) stillReads(c *Cluster, node string, secret verdict.Object) bool {
-	return slices.ContainsFunc(c.Relations.Paths(node, graph.Secret, secret.Namespace, secret.Name), func(p verdict.Path) bool {
-		pod := inventory.Name{Namespace: p[0].To.Namespace, Name: p[0].To.Name}
-		return p[0].To.Kind != Pod || !m.podsWithout[pod][secret.Name] || !isMount(p[0].Field)
-	})
-}
-
-// isMount reports whether the containers of a pod see what a field of it refers to.
-func isMount(field string) bool {
-	return strings.HasSuffix(field, ".secret") || strings.HasSuffix(field, ".projected") ||
-		strings.HasSuffix(field, ".env") || strings.HasSuffix(field, ".envFrom")
+	o.secrets = slices.DeleteFunc(slices.Clone(o.secrets), func(s inventory.Secret) bool { return isGone(s.Name) })
+	o.noVolumes = gone
 }

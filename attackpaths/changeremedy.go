@@ -6,7 +6,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	psa "k8s.io/pod-security-admission/api"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -18,8 +17,8 @@ func (a *advisor) remedyOf(k changeKey) (remedy *verdict.Remedy, restored bool) 
 	case RemoveBinding:
 		for i := range a.whole.bindings {
 			if bound := &a.whole.bindings[i]; objectOf(bound.Binding) == k.object {
-				return &verdict.Remedy{Changes: withoutSubjects(bound, everyPlace(len(bound.Subjects)))},
-					bound.Default && bound.Binding.Name != clusterAdmin
+				changes := withoutSubjects(bound, func(int) bool { return true })
+				return &verdict.Remedy{Changes: changes, Disrupts: disruption(changes)}, bound.Default && !keepsMasters(bound)
 			}
 		}
 	case RemoveRule:
@@ -29,15 +28,13 @@ func (a *advisor) remedyOf(k changeKey) (remedy *verdict.Remedy, restored bool) 
 				if r.Default {
 					e.do(verdict.Add, "/metadata/annotations/"+escaped(keepChanged), "false")
 				}
-				return &verdict.Remedy{Changes: e.changes}, r.Default
+				return &verdict.Remedy{Changes: e.changes, Disrupts: disruption(e.changes)}, r.Default
 			}
 		}
 	case RemoveMount:
 		return a.mountRemedy(k), false
 	case RestrictPods:
-		e.apiVersion = "v1"
-		e.do(verdict.Add, "/metadata/labels/"+escaped(psa.EnforceLevelLabel), psa.LevelRestricted)
-		return &verdict.Remedy{Changes: e.changes}, false
+		return &verdict.Remedy{Changes: labelLevel(k.object, psa.LevelRestricted)}, false
 	}
 	return nil, false
 }
@@ -52,30 +49,18 @@ func everyPlace(n int) []int {
 
 // mountRemedy no longer mounts something into the pods of a workload.
 func (a *advisor) mountRemedy(k changeKey) *verdict.Remedy {
-	gives := inventory.GivesToken
-	if k.secret != "" {
-		gives = inventory.GivesSecret
-	}
-	var changes []verdict.Change
 	for _, p := range a.whole.pods {
-		if templateObject(p) != k.object || !slices.ContainsFunc(p.Fields, func(f inventory.Field) bool { return f.Gives == gives }) {
+		if templateObject(p) != k.object {
 			continue
 		}
-		r := templateRemedy(p, gives, k.secret)
-		if len(r.Changes) == 0 {
-			return r
-		}
-		for _, c := range r.Changes {
-			if c.Path != "" && len(changes) > 0 {
-				continue // the template of another pod
-			}
-			if c.Path == "" && !slices.ContainsFunc(changes, func(o verdict.Change) bool { return o.Path == "" && o.Object == c.Object }) ||
-				c.Path != "" {
-				changes = append(changes, c)
-			}
+		if _, none := changeTemplate(p, RemoveMount, k.secret); none != "" {
+			return noRemedy(none)
 		}
 	}
-	return &verdict.Remedy{Changes: changes}
+	r := &verdict.Remedy{}
+	r.Changes, r.Warning = renderTemplate(a.whole.pods, nil, nil, []changeKey{k})
+	r.Disrupts = disruption(r.Changes)
+	return r
 }
 
 // stated finds where the rules of an aggregated role are stated: the controller restores them from

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // collect reads the cluster into tables.
@@ -111,9 +112,13 @@ func (b *builder) collectSecrets(known map[string]bool) {
 func (b *builder) collectClaims() {
 	b.references, b.claimsIn = b.cluster.Inventory.References(), map[string][]inventory.Name{}
 	b.claimed = b.references.Claimed
-	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool { return len(v.WaysOut()) == 0 })
+	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool {
+		return len(v.WaysOut()) == 0 || b.objects.noVolumes[verdict.Object{Kind: volumeKind, Name: v.Name}]
+	})
 	for claim, volume := range b.claimed {
-		if len(volume.WaysOut()) > 0 {
+		if b.objects.noVolumes[verdict.Object{Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name}] {
+			delete(b.claimed, claim)
+		} else if len(volume.WaysOut()) > 0 {
 			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)
 		}
 	}

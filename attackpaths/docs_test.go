@@ -49,6 +49,7 @@ func TestEachTechniqueIsDocumented(t *testing.T) {
 
 // remedyWords are what the sections say about remedies of some kind.
 var remedyWords = map[string]string{
+	"claim": "the claim is deleted",
 	"right": "the right", "template": "the pod's template", "secret": "the secret is deleted", "label": "the label",
 	"node": "the nodes", "volume": "the volume", "none": "one",
 }
@@ -67,6 +68,8 @@ func checkRemedyIsDocumented(t *testing.T, sections map[string]string, step atta
 			kinds["volume"] = true
 		case "Secret":
 			kinds["secret"] = true
+		case "PersistentVolumeClaim":
+			kinds["claim"] = true
 		case "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding":
 			kinds["right"] = true
 		default:

@@ -49,7 +49,7 @@ func ExampleWhatToChange() {
 	}
 	fmt.Println("set:", advice.Set[0])
 	// Output:
-	// 1 node: remove ClusterRoleBinding "agent"
+	// 1 node: remove the subjects of ClusterRoleBinding "agent"
 	// 1 node: do not mount a service account token into Pod "monitoring/agent"
-	// set: remove ClusterRoleBinding "agent"
+	// set: remove the subjects of ClusterRoleBinding "agent"
 }

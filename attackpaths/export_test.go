@@ -210,3 +210,44 @@ func NeededRights() []NeededRight {
 	}
 	return all
 }
+
+// HasStep reports whether a graph of the cluster after a change has a step that another graph has, whichever right
+// gives it.
+func HasStep(of, g *Graph, s Step) bool {
+	search := of.findStep(g, *s.place)
+	if search != nil {
+		search.release()
+	}
+	return search != nil
+}
+
+// MadeAlone reports whether a step of a graph is made with nothing that other holdings have.
+func MadeAlone(g *Graph, s Step) bool {
+	search := g.findStep(g, *s.place)
+	defer search.release()
+	how := []source{*search.end}
+	for i := 0; i < len(how); i++ {
+		for _, d := range how[i].from {
+			if !d.own {
+				return false
+			}
+			how = append(how, search.sources[d])
+		}
+	}
+	return true
+}
+
+// RightsGiven counts what bindings give to subjects, as Remedy.OtherRights counts it.
+func RightsGiven(c *Cluster) int {
+	o, n := c.objects(), 0
+	for _, bound := range o.bindings {
+		for _, role := range o.roles {
+			if role.Role == bound.Role {
+				for _, subject := range bound.Subjects {
+					n += cells(role.Rules) * o.members(subject)
+				}
+			}
+		}
+	}
+	return n
+}

@@ -61,9 +61,12 @@ type Step struct {
 	Certainty Certainty `json:"certainty"`
 	// DependsOn is what else decides; empty for a step that is certain.
 	DependsOn string `json:"dependsOn,omitempty"`
-	// Remedy is what to change so that the step is no longer there; other steps may lead to the same.
-	// It says nothing about what the change breaks. Steps share remedies: they must not be changed.
+	// Remedy is what to change so that the step is no longer there, whichever right gives it; other steps may
+	// lead to the same. [Graph.AddRemedies] sets it. Steps share remedies: they must not be changed.
 	Remedy *verdict.Remedy `json:"remedy,omitempty"`
+
+	// place is where the graph has the step.
+	place *stepPlace
 }
 
 // Reached is a holding with the shortest path to it.

@@ -234,7 +234,7 @@ spec: {template: {spec: {serviceAccountName: agent, containers: [{name: agent}]}
 	for _, c := range x.certain.alone {
 		changes = append(changes, c.String())
 	}
-	if want := `remove ClusterRoleBinding "agent"`; !strings.Contains(strings.Join(changes, "\n"), want) {
+	if want := `remove the subjects of ClusterRoleBinding "agent"`; !strings.Contains(strings.Join(changes, "\n"), want) {
 		t.Errorf("changes are %q, want %q among them", changes, want)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // NodeRestriction holds nodes, not accounts: one that may change nodes gives a node that the attacker
@@ -51,14 +50,6 @@ func (b *builder) expandLabelledNode(v vertex, k key) {
 // isLabelled reports whether pods move because an account labels a node.
 func (k key) isLabelled() bool {
 	return k.kind == isFact && (k.name == labelledNode || k.name == untaintedNode || strings.HasSuffix(k.name, byAccounts))
-}
-
-// labelRemedy takes away the right to label nodes, by which pods move.
-func (s *solver) labelRemedy(how via, to vertex) *verdict.Remedy {
-	for how.join < 0 {
-		how = s.via[how.from]
-	}
-	return s.rightRemedy(how, to, -1)
 }
 
 // becauseOfSteal says how a node gets pods.

@@ -26,9 +26,9 @@ func naiveChanges(objects []runtime.Object) map[string]naiveChange {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *rbacv1.ClusterRoleBinding:
-			all[fmt.Sprintf("remove ClusterRoleBinding %q", o.Name)] = without(o)
+			all[fmt.Sprintf("remove the subjects of ClusterRoleBinding %q", o.Name)] = withoutSubjects(o)
 		case *rbacv1.RoleBinding:
-			all[fmt.Sprintf("remove RoleBinding %q", o.Namespace+"/"+o.Name)] = without(o)
+			all[fmt.Sprintf("remove the subjects of RoleBinding %q", o.Namespace+"/"+o.Name)] = withoutSubjects(o)
 		case *rbacv1.ClusterRole:
 			for i := range o.Rules {
 				all[fmt.Sprintf("rule %d of ClusterRole %q", i+1, o.Name)] = withoutRule(o, i)
@@ -68,10 +68,18 @@ func same(a, b runtime.Object) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && x.GetNamespace() == y.GetNamespace() && x.GetName() == y.GetName()
 }
 
-func without(gone runtime.Object) naiveChange {
+func withoutSubjects(of runtime.Object) naiveChange {
 	return func(o runtime.Object) runtime.Object {
-		if same(o, gone) {
-			return nil
+		if !same(o, of) {
+			return o
+		}
+		switch changed := o.DeepCopyObject().(type) {
+		case *rbacv1.ClusterRoleBinding:
+			changed.Subjects = nil
+			return changed
+		case *rbacv1.RoleBinding:
+			changed.Subjects = nil
+			return changed
 		}
 		return o
 	}

@@ -33,7 +33,14 @@ type objects struct {
 	// such pods.
 	known []string
 	// movedTo are the nodes of pods that were moved: the cluster's relations have others.
-	movedTo   map[inventory.Name]string
+	movedTo map[inventory.Name]string
+	// noVolumes are claims and volumes that were deleted.
+	noVolumes map[verdict.Object]bool
+	// rights is the graph that says what rules give, roleIndex finds roles, and alike are the nodes that have pods of
+	// one workload and placement. They are set for remedies only.
+	rights    *Graph
+	roleIndex func() map[rbac.Ref]int32
+	alike     func() map[workloadPods][]string
 	templates map[templateKey]bool
 }
 

@@ -9,8 +9,9 @@ import (
 
 // position is where a derivation stands at a vertex.
 type position struct {
-	// holder is the holding that acts.
-	holder Holding
+	// holder is the holding that acts, at its vertex, and start the vertex where the path begins.
+	holder    Holding
+	at, start vertex
 	// pending is the step whose target is not a holding yet; -1 if there is none.
 	pending int
 	// binding gave the right that the next step uses; -1 if none did.
@@ -50,7 +51,7 @@ func (s *solver) trail(v vertex) trail {
 // begin is the trail of the start.
 func (s *solver) begin(v vertex) trail {
 	h, _ := s.keys[v].holding()
-	return trail{position: position{holder: h, pending: -1, binding: -1}}
+	return trail{position: position{holder: h, at: v, start: v, pending: -1, binding: -1}}
 }
 
 // joined renders a derivation that ends with a join.
@@ -79,7 +80,7 @@ func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
 		steps := make([]Step, len(t.steps), len(t.steps)+1)
 		copy(steps, t.steps)
 		t.steps = append(steps, s.step(how, t.position, v, at))
-		t.position = position{holder: t.holder, pending: len(t.steps) - 1, binding: -1}
+		t.position = position{holder: t.holder, at: t.at, start: t.start, pending: len(t.steps) - 1, binding: -1}
 	case isHolding:
 		t.steps = slices.Clone(t.steps)
 	case t.pending >= 0 && t.steps[t.pending].Impersonates == nil:
@@ -95,8 +96,10 @@ func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
 		t.dependsOn = append(slices.Clone(t.dependsOn), how.edge.dependsOn)
 	}
 	if isHolding && t.pending >= 0 {
-		t.steps[t.pending].To = h
-		t.holder, t.pending = h, -1
+		place := *t.steps[t.pending].place
+		place.to = v
+		t.steps[t.pending].To, t.steps[t.pending].place = h, &place
+		t.holder, t.at, t.pending = h, v, -1
 	}
 	return t
 }
@@ -136,6 +139,7 @@ func (k key) actor() bool {
 func (s *solver) step(how via, p position, to vertex, at map[vertex]position) Step {
 	e := how.edge
 	step := Step{Technique: s.codeOf(e.row), From: p.holder, To: p.holder, Impersonates: s.impersonated(to), Certainty: Certain}
+	step.place = &stepPlace{row: e.row, start: p.start, from: p.at, to: to}
 	if k := s.keys[to]; k.kind == isFact && k.name == privilegedPods {
 		step.To = Holding{Kind: Namespace, Name: k.namespace}
 	}
@@ -153,9 +157,6 @@ func (s *solver) step(how via, p position, to vertex, at map[vertex]position) St
 	if binding >= 0 {
 		ref := s.bindings[binding].Binding
 		step.GrantedBy = &ref
-	}
-	if s.world != nil {
-		step.Remedy = s.remedy(how, to, binding)
 	}
 	if conditions := s.conditionsOf(how, p, at); len(conditions) > 0 {
 		step.Certainty, step.DependsOn = Possible, strings.Join(conditions, "; ")

@@ -111,9 +111,9 @@ func (p *placer) remedy() *verdict.Remedy {
 		r.Changes = append(r.Changes, e.changes...)
 	}
 	done := map[verdict.Object]bool{}
-	for _, i := range p.dangerous {
-		pod, w := p.pods[i], p.workload(i)
-		if w.Why != "" {
+	for _, pod := range p.pods { // also those that no node has yet: the scheduler would bind them as they are
+		w := p.of[placedObject(pod)]
+		if w == nil || w.Why != "" {
 			continue
 		}
 		t := templateOf(pod)
@@ -131,6 +131,7 @@ func (p *placer) remedy() *verdict.Remedy {
 		}
 		r.Changes = append(r.Changes, t.changes...)
 	}
+	r.Disrupts = disruption(r.Changes)
 	return r
 }
 

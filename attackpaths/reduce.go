@@ -24,11 +24,20 @@ import (
 // reduce leaves out of the objects what does not lead from nodes to the goal. Roles keep their
 // places.
 func (b *builder) reduce(nodes []string) *objects {
-	r := &reducer{builder: b, leads: b.leadingToGoal(nodes)}
+	starts := make([]vertex, len(nodes))
+	for i, name := range nodes {
+		starts[i] = b.index[key{kind: isNode, name: name}]
+	}
+	return b.reduceTo(b.leadingFrom(starts...).to(func(v vertex, _ key) bool { return v == b.goal }))
+}
+
+// reduceTo leaves out of the objects what does not lead to an end.
+func (b *builder) reduceTo(leads []bool) *objects {
+	r := &reducer{builder: b, leads: leads}
 	o := *b.objects
 	o.known, o.templates = b.namespaces, map[templateKey]bool{}
 	o.nodes = slices.DeleteFunc(slices.Clone(b.nodes), func(n inventory.Node) bool {
-		return !r.has(key{kind: isNode, name: n.Name})
+		return !r.has(key{kind: isNode, name: n.Name}) && !r.has(key{kind: isNodeUser, name: nodeUserPrefix + n.Name})
 	})
 	o.bindings = slices.DeleteFunc(slices.Clone(b.bindings), func(bound rbac.BoundRole) bool { return !r.needsBinding(bound) })
 	o.unneeded = slices.DeleteFunc(slices.Clone(b.bindings), func(bound rbac.BoundRole) bool { return r.needsBinding(bound) })
@@ -44,31 +53,42 @@ func (b *builder) reduce(nodes []string) *objects {
 	return &o
 }
 
-// leadingToGoal marks the vertices that nodes reach, were they one attacker, and that lead to
-// the goal or to where the graph leaves things out.
-func (b *builder) leadingToGoal(nodes []string) []bool {
-	starts := make([]vertex, len(nodes))
-	for i, name := range nodes {
-		starts[i] = b.index[key{kind: isNode, name: name}]
-	}
+// leading finds what some vertices reach, were they one attacker, and what of that leads to others.
+type leading struct {
+	*reverse
+	reached []vertex
+	has     []bool
+}
+
+func (b *builder) leadingFrom(starts ...vertex) *leading {
 	s := b.solver(true)
 	defer b.release(s)
 	s.solve(starts...)
-	unreached := func(v vertex) bool { return !s.has(v) }
-	r := b.reverse(true, func(j *join) []vertex {
-		if slices.ContainsFunc(j.from, unreached) {
+	l := &leading{reached: slices.Clone(s.reached), has: make([]bool, len(b.keys))}
+	for _, v := range l.reached {
+		l.has[v] = true
+	}
+	l.reverse = b.reverse(true, func(j *join) []vertex {
+		if slices.ContainsFunc(j.from, func(v vertex) bool { return !l.has[v] }) {
 			return nil
 		}
 		return j.from
 	})
-	for _, v := range s.reached {
-		k := b.keys[v]
-		if v == b.goal || k.kind == isOwnRight || k.kind == isFact && k.name == privilegedPods {
+	return l
+}
+
+// to marks what leads to an end, or to where the graph leaves things out.
+func (l *leading) to(isEnd func(vertex, key) bool) []bool {
+	r := *l.reverse
+	r.next, r.marked, r.order = make([]vertex, len(r.keys)), make([]bool, len(r.keys)), nil
+	for _, v := range l.reached {
+		k := r.keys[v]
+		if isEnd(v, k) || k.kind == isOwnRight || k.kind == isFact && k.name == privilegedPods {
 			r.mark(v)
 		}
 	}
 	for v := range r.marked {
-		r.marked[v] = r.marked[v] && s.has(vertex(v))
+		r.marked[v] = r.marked[v] && l.has[v]
 	}
 	return r.marked
 }

@@ -2,13 +2,13 @@ package attackpaths
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
-	psa "k8s.io/pod-security-admission/api"
-
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -23,27 +23,28 @@ const (
 	noneOfBefore        = "The step needs nothing that the steps before it do not give: take one of these away."
 	noneOfClaimTemplate = "The claim is made from a template of a StatefulSet, which cannot be changed: " +
 		"make the StatefulSet again with volumes that are no folder of a node."
-	warningOfClaim = "Pods that mount the claim keep it until they are gone, and lose their data."
 	noneOfVolume   = "A volume that is attached to the node needs the secret: move the pods that use the volume."
 	noneOfEveryPod = "A node may request a token for the service account of each pod on it: take rights from the account."
+	noneOfMany     = "Too many rights and objects give the step to change them one by one: take away what the step starts from."
+	noneOfLimit    = "Not looked for, because the answer has too many steps: ask for one target."
 )
 
-// world is what remedies need besides the graph. It is not changed.
+// world is what explanations and remedies of steps need besides the graph. It is not changed.
 type world struct {
-	cluster  *Cluster
-	podsOn   map[string][]int32
-	accounts map[string][]string
-	labels   map[string]map[string]string
-	nodes    []inventory.Node
+	cluster *Cluster
+	objects *objects
 	// references are what pods refer to.
 	references inventory.References
 	// websockets is true if get is enough to run commands in a pod.
 	websockets bool
-	// usesOf says how often each role is bound.
-	usesOf map[int32]int
-	// alike are the nodes that have pods of one workload and placement. They are found when a remedy
-	// needs them.
-	alike func() map[workloadPods][]string
+	// bindingIndex finds bindings.
+	bindingIndex func() map[verdict.Object]int32
+
+	mu sync.Mutex
+	// whole is the graph with what it is made with, and from what paths begin with reach in it.
+	whole    *builder
+	from     map[vertex]*leading
+	remedies map[string]*verdict.Remedy
 }
 
 // workloadPods are the pods of one workload that may run on the same nodes.
@@ -73,59 +74,65 @@ func nodesOfWorkloads(pods []*inventory.Pod) map[workloadPods][]string {
 }
 
 func (b *builder) world() *world {
-	w := &world{
-		cluster: b.cluster, podsOn: b.podsOn, accounts: b.accounts, labels: b.labels, nodes: b.nodes, references: b.references,
-		websockets: b.cluster.Features.Minor() < 35, usesOf: map[int32]int{},
-		alike: sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(b.pods) }),
+	o := *b.objects
+	o.rights = b.Graph
+	o.roleIndex = sync.OnceValue(func() map[rbac.Ref]int32 {
+		index := map[rbac.Ref]int32{}
+		for i := range o.roles {
+			index[o.roles[i].Role] = int32(i)
+		}
+		return index
+	})
+	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
+	return &world{
+		cluster: b.cluster, objects: &o, references: b.references,
+		websockets: b.cluster.Features.Minor() < 35, remedies: map[string]*verdict.Remedy{}, from: map[vertex]*leading{},
+		bindingIndex: sync.OnceValue(func() map[verdict.Object]int32 {
+			index := map[verdict.Object]int32{}
+			for i := range o.bindings {
+				index[objectOf(o.bindings[i].Binding)] = int32(i)
+			}
+			return index
+		}),
 	}
-	for _, bound := range b.bindings {
-		if role, ok := b.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]; ok {
-			w.usesOf[role]++
+}
+
+// maxRemedies is the number of steps for which remedies are looked for in one answer. Each needs graphs of the
+// cluster without something.
+const maxRemedies = 300
+
+// AddRemedies finds what to change so that the steps of paths, which are answers of this graph, are no longer there.
+// Each remedy is tried: the graph of the cluster after the change does not have the step, whichever right gives it.
+// Of the changes that end a step it is the one that takes the fewest other rights. The paths are changed, and the
+// cluster must not have changed since the graph was made.
+func (g *Graph) AddRemedies(paths ...[]Step) {
+	tried := map[string]bool{}
+	for _, path := range paths {
+		for i := range path {
+			step := &path[i]
+			id := fmt.Sprint(*step.place)
+			if tried[id] = tried[id] || len(tried) < maxRemedies; tried[id] {
+				step.Remedy = g.remedyOf(id, *step.place)
+			} else {
+				step.Remedy = noRemedy(noneOfLimit)
+			}
 		}
 	}
-	return w
+}
+
+// remedyOf finds a remedy once.
+func (g *Graph) remedyOf(id string, at stepPlace) *verdict.Remedy {
+	g.world.mu.Lock()
+	defer g.world.mu.Unlock()
+	known := g.world.remedies[id]
+	if known == nil {
+		known = g.findRemedy(at)
+		g.world.remedies[id] = known
+	}
+	return known
 }
 
 func noRemedy(why string) *verdict.Remedy { return &verdict.Remedy{None: why} }
-
-// remedy finds what to change so that a step is no longer there. Binding is the one that gives the
-// step its right, -1 if none does.
-func (s *solver) remedy(how via, to vertex, binding int32) *verdict.Remedy {
-	e := how.edge
-	if e.row.isCustom() {
-		return s.rightRemedy(how, to, binding)
-	}
-	from := s.keys[s.parts(how)[0]]
-	switch code := e.row.code(); {
-	case code == SecretOnNode:
-		return s.secretOnNodeRemedy(how.from, s.keys[to])
-	case code == StealPods && s.keys[how.from].isLabelled():
-		return s.labelRemedy(how, to)
-	case e.row.ofPod() && from.kind != isRight:
-		return s.podRemedy(code, e.arg, s.keys[to])
-	case from.kind == isSecret && how.join < 0:
-		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", from.asObject())}}
-	case code == VolumeControl && s.keys[to].name == claimedVolume:
-		namespace, name, _ := strings.Cut(s.keys[to].namespace, "/")
-		claim := verdict.Object{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name}
-		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", claim)}, Warning: warningOfClaim}
-	case code == VolumeControl && s.keys[to].name == freeVolume:
-		volume := verdict.Object{Kind: "PersistentVolume", Name: s.keys[to].namespace}
-		return &verdict.Remedy{Changes: []verdict.Change{deletion("v1", volume)}}
-	case code == PodCreate && from.kind == isNamespace && how.join < 0:
-		if s.keys[to].kind == isFact {
-			return s.podSecurityRemedy(from.name)
-		}
-		return noRemedy(noneOfUse)
-	}
-	return s.rightRemedy(how, to, binding)
-}
-
-// asObject names a holding.
-func (k key) asObject() verdict.Object {
-	h, _ := k.holding()
-	return h
-}
 
 // deletion deletes an object.
 func deletion(apiVersion string, object verdict.Object) verdict.Change {
@@ -158,59 +165,4 @@ func encoded(value any) json.RawMessage {
 // escaped is a key of an object in a JSON pointer (RFC 6901).
 func escaped(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-}
-
-// podSecurityRemedy makes a namespace refuse pods with rights over their host.
-func (s *solver) podSecurityRemedy(namespace string) *verdict.Remedy {
-	e := editor{apiVersion: "v1", object: verdict.Object{Kind: Namespace, Name: namespace}}
-	e.do(verdict.Add, "/metadata/labels/"+escaped(psa.EnforceLevelLabel), psa.LevelBaseline)
-	return &verdict.Remedy{Changes: e.changes}
-}
-
-// rightRemedy takes away a right that a step needs.
-func (s *solver) rightRemedy(how via, to vertex, binding int32) *verdict.Remedy {
-	target := s.keys[to].name
-	if binding >= 0 {
-		if g, ok := s.grantBy(how, binding); ok {
-			return s.grantRemedy(g, target)
-		}
-		return s.grantRemedy(grant{binding: binding, role: none, right: none}, target)
-	}
-	parts := slices.Clone(s.parts(how))
-	slices.SortStableFunc(parts, func(a, b vertex) int { return s.harm(a) - s.harm(b) })
-	for _, v := range parts {
-		if g, ok := s.grantOf(v); ok {
-			if g.before != none {
-				return s.remedyOf(g.before)
-			}
-			return s.grantRemedy(g, target)
-		}
-	}
-	if how.edge.row == rowOf(Masters) {
-		return noRemedy(noneOfMasters)
-	}
-	return noRemedy(noneOfBefore)
-}
-
-// harm orders what a step needs by how much harm it does to take it away: few need to create
-// volumes, and a step that is taken away has no other harm than its own.
-func (s *solver) harm(v vertex) int {
-	k := s.keys[v]
-	switch {
-	case k.kind == isRight && right(k.variant) == createVolumes:
-		return 0
-	case k.kind == isFact:
-		return 1
-	}
-	return 2
-}
-
-// remedyOf is the remedy of the step that leads to a vertex.
-func (s *solver) remedyOf(v vertex) *verdict.Remedy {
-	how := s.via[v]
-	binding := int32(-1)
-	if !how.edge.row.ofPod() && how.edge.arg >= 0 {
-		binding = how.edge.arg
-	}
-	return s.remedy(how, v, binding)
 }

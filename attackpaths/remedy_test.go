@@ -39,7 +39,10 @@ func TestRemedies(t *testing.T) {
 		return strings.ReplaceAll(text, meta, meta+"labels: {kubernetes.io/bootstrapping: rbac-defaults}, ")
 	}
 	open := namespace("shop", "")
-	removeBinding := []string{"remove clusterrolebinding r"}
+	removeBinding := []string{
+		`test clusterrolebinding r /subjects/0 {"kind":"ServiceAccount","name":"web","namespace":"shop"}`,
+		"remove clusterrolebinding r /subjects/0",
+	}
 	for _, c := range []struct {
 		technique     attackpaths.Code
 		rule, objects string
@@ -193,7 +196,7 @@ func remedyOfStep(t *testing.T, c *attackpaths.Cluster, technique attackpaths.Co
 				if step.Technique != technique {
 					continue
 				}
-				text := remedyText(step.Remedy)
+				text := remedyText(withRemedy(g, step).Remedy)
 				if slices.Equal(text, want) {
 					return text
 				}

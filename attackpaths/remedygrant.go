@@ -1,121 +1,260 @@
 package attackpaths
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
 
-// grant is how a binding gives a right that a step needs.
-type grant struct {
-	binding int32
-	// subjects are the vertices of the subjects through which the binding applies; empty if that is
-	// not known.
-	subjects []vertex
-	// role is the vertex of the role, and right what it leads to; none if that is not known.
-	role, right vertex
-	// before is the step that gives the right, if no binding does.
-	before vertex
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// takeOwn takes one of the rights of a requester that a step needs together, by any binding that gives it.
+func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
+	bindings := map[int32]bool{}
+	for v := range s.first {
+		for _, e := range s.out[v] {
+			if s.keys[v].kind == isSubject && e.row == 0 && e.arg >= 0 {
+				bindings[g.bindingOf(s, e.arg)] = true
+			}
+		}
+	}
+	if u.arg >= 0 {
+		bindings[g.bindingOf(s, u.arg)] = true
+	}
+	target := s.keys[u.to]
+	if target.kind == isLimited {
+		target = s.keys[target.role]
+	}
+	given := map[wantedRight]endingChange{}
+	var order []wantedRight
+	for _, binding := range slices.Sorted(maps.Keys(bindings)) {
+		role, ok := g.world.objects.roleOf(g.bindings[binding].Role)
+		if !ok || !g.countsForTarget(target, binding, role) {
+			continue
+		}
+		for _, wanted := range g.ownRights(s, u, role) {
+			if _, known := given[wanted]; !known {
+				order = append(order, wanted)
+			}
+			given[wanted] = given[wanted].and(g.cheapest(g.takeGrant(s, nil, binding, wanted)))
+		}
+	}
+	var all []endingChange
+	for _, wanted := range order {
+		c := given[wanted]
+		c.ends = s.text(u)
+		all = append(all, c)
+	}
+	return all
 }
 
-// grantOf follows the derivation of a vertex back to the binding or step that gives it; false if
-// that is a holding.
-func (s *solver) grantOf(v vertex) (grant, bool) {
-	after := none
-	for {
-		if _, isHolding := s.keys[v].holding(); isHolding {
-			return grant{}, false
-		}
-		how := s.via[v]
-		switch {
-		case how.edge.row != 0:
-			return grant{binding: -1, before: v}, true
-		case how.join >= 0:
-			if how.edge.arg >= 0 {
-				return s.grantTo(how, how.edge.arg)
+// countsForTarget reports whether what a binding gives counts together with other rights for a target: in its namespace,
+// and unless it is everything, which leads to cluster-admin instead.
+func (g *Graph) countsForTarget(target key, binding, role int32) bool {
+	scope := g.bindings[binding].Binding.Namespace
+	everything := slices.ContainsFunc(g.roles[role].Rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) })
+	return scope == "" && !everything || scope != "" && scope == target.namespace
+}
+
+// and makes two changes together.
+func (c endingChange) and(o endingChange) endingChange {
+	c.changes, c.own, c.harm = slices.Concat(c.changes, o.changes), c.own+o.own, max(c.harm, o.harm)
+	c.disrupts = c.disrupts || o.disrupts
+	return c
+}
+
+// cheapest is the change that takes the fewest other rights; empty if there is none.
+func (g *Graph) cheapest(all []endingChange) endingChange {
+	var best *plan
+	for i, c := range all {
+		if p, ok := (&plan{}).with(g.world.objects, c); ok {
+			if p.order = i; best == nil || p.compare(best) < 0 {
+				best = p
 			}
-			for _, from := range s.joins[how.join].from {
-				if g, ok := s.grantOf(from); ok {
-					return g, true
+		}
+	}
+	if best == nil {
+		return endingChange{}
+	}
+	return best.endingChange
+}
+
+// bindingOf is the place that a binding of another graph of the cluster has in this one.
+func (g *Graph) bindingOf(s *stepSearch, binding int32) int32 {
+	return g.world.bindingIndex()[objectOf(s.bindings[binding].Binding)]
+}
+
+// ownRights are the rights of a role that the technique of a step uses together with others: for what the step is
+// about if rules name objects, and for any object.
+func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
+	if u.row.isCustom() {
+		return nil
+	}
+	needs := techniques[u.row-1].needs
+	if u.row.code() == Impersonate { // a node is needed too in some modes
+		needs = slices.DeleteFunc(slices.Concat(needs, each(impersonateNodeNames, impersonateAssociatedNode)), func(n need) bool {
+			return n.mode() != s.keys[u.to].mode
+		})
+	}
+	var all []wantedRight
+	for _, n := range needs {
+		w := wantedRight{of: int32(n.right), any: true, alone: true}
+		given := func(named bool) bool {
+			return slices.ContainsFunc(g.roles[role].Rules, func(r rbacv1.PolicyRule) bool {
+				return (!named || len(r.ResourceNames) > 0) && w.givenBy(g, &r)
+			})
+		}
+		if n.right < firstOwn || !given(false) {
+			continue
+		}
+		if given(true) {
+			all = append(all, wantedRight{of: w.of, target: s.targetName(u), alone: true})
+		}
+		all = append(all, w)
+		if others := n.otherWrites(); w.harm() > 0 && len(others) > 1 {
+			w.of, w.writes = int32(others[0]), true
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// targetName is the name that a right for only one object would have.
+func (s *stepSearch) targetName(u *use) string {
+	k := s.keys[u.to]
+	if k.kind == isLimited {
+		k = s.keys[k.role]
+	}
+	if k.kind != isRole {
+		return k.name
+	}
+	for _, v := range u.from { // the role that gets rules
+		if of := s.keys[v]; of.kind == isRole {
+			k = of
+		}
+	}
+	return s.roles[k.role].Role.Name
+}
+
+// takeGrant takes a right that a binding gives: from the role's rules, or the subjects from the binding. The subjects
+// are those that the edge leads from, or those that the requester stands for.
+func (g *Graph) takeGrant(s *stepSearch, u *use, binding int32, wanted wantedRight) []endingChange {
+	o := g.world.objects
+	bound := &g.bindings[binding]
+	places := g.placesOf(s, u, binding)
+	own := 0
+	var all []endingChange
+	if role, ok := o.roleOf(bound.Role); ok {
+		own = o.giving(o.roles[role].Rules, wanted) * len(places)
+		if changes := o.shrink(role, wanted); len(changes) > 0 {
+			all = append(all, endingChange{changes: changes, own: own, harm: wanted.harm()})
+		}
+	}
+	ofAdmin := keepsMasters(bound)
+	less := endingChange{own: own, harm: wanted.harm(), disrupts: isDefault(bound.Binding.Name, bound.Default) && !ofAdmin}
+	for _, place := range places {
+		if !ofAdmin || !isMasters(bound.Subjects[place]) {
+			less.changes = append(less.changes, changeKey{kind: takeSubject, object: objectOf(bound.Binding), rule: place})
+		}
+	}
+	if len(less.changes) > 0 {
+		all = append(all, less)
+	}
+	return all
+}
+
+// shrink takes a right from the rules of a role, or from those that an aggregated role is made of. It is empty if
+// Kubernetes restores one of them, or if nothing would be left of one.
+func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
+	r := &o.roles[role]
+	if r.Sources == nil {
+		if int(role) >= o.existing || isDefault(r.Role.Name, r.Default) || r.Role.Namespace == "" && r.Role.Name == clusterAdmin {
+			return nil
+		}
+		if left := o.leftOf(r.Rules, []wantedRight{wanted}); len(slices.Concat(left...)) == 0 {
+			return nil
+		}
+		return []changeKey{{kind: takeRight, object: objectOf(r.Role), right: wanted}}
+	}
+	var all []changeKey
+	for i := range o.roles {
+		source := &o.roles[i]
+		stated := source.Role.Kind == "ClusterRole" && slices.Contains(r.Sources, source.Role.Name)
+		if !stated || !slices.ContainsFunc(source.Rules, func(rule rbacv1.PolicyRule) bool { return wanted.givenBy(o.rights, &rule) }) {
+			continue
+		}
+		changes := o.shrink(int32(i), wanted)
+		if len(changes) == 0 {
+			return nil
+		}
+		all = append(all, changes...)
+	}
+	return all
+}
+
+// harm orders rights by how much is usually done with them: few need those by which others get rights.
+func (w wantedRight) harm() int {
+	if w.kind != wantsRight {
+		return 1
+	}
+	switch r := right(w.of); r {
+	case createVolumes, bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners:
+		return 0
+	default:
+		if r.impersonates() {
+			return 0
+		}
+	}
+	return 1
+}
+
+// placesOf are the places of subjects in a binding.
+func (g *Graph) placesOf(s *stepSearch, u *use, binding int32) []int {
+	names := map[string]bool{}
+	if u != nil && s.keys[u.from[0]].kind == isSubject {
+		names[s.keys[u.from[0]].name] = true
+	} else {
+		for v := range s.first {
+			if k := s.keys[v]; k.kind == isSubject {
+				names[k.name] = true
+			} else if s.isScopedAccount(k) {
+				for _, v := range g.scopedSubjects(k, binding) {
+					names[g.keys[v].name] = true
 				}
 			}
-			return grant{}, false
-		case how.from == none:
-			return grant{}, false
-		case how.edge.arg >= 0:
-			g := grant{binding: how.edge.arg, role: none, right: none, before: none}
-			if s.keys[v].kind == isRole {
-				g.role, g.right = v, after
-			}
-			g.subjects = s.subjectsIn(s.holderOf(how.from), how.edge.arg)
-			return g, true
 		}
-		after, v = v, how.from
-	}
-}
-
-// holderOf is the identity that a subject is of, or that is impersonated.
-func (s *solver) holderOf(subject vertex) vertex {
-	switch k := s.keys[subject]; {
-	case k.kind == isLimited:
-		return vertex(k.role)
-	case s.isScopedAccount(k):
-		return subject
-	case s.via[subject].from != none:
-		return s.via[subject].from
-	}
-	return subject
-}
-
-// grantBy finds the grant of a step by a binding.
-func (s *solver) grantBy(how via, binding int32) (grant, bool) {
-	for _, v := range s.parts(how) {
-		if g, ok := s.grantOf(v); ok && g.before == none && g.binding == binding {
-			return g, true
-		}
-	}
-	return s.grantTo(how, binding)
-}
-
-// grantTo is the grant of rights that count together, to an identity that is a part of the step.
-func (s *solver) grantTo(how via, binding int32) (grant, bool) {
-	g := grant{binding: binding, role: none, right: none, before: none}
-	for _, v := range s.parts(how) {
-		if s.keys[v].kind == isLimited {
-			v = vertex(s.keys[v].role)
-		}
-		g.subjects = append(g.subjects, s.subjectsIn(v, binding)...)
-	}
-	return g, true
-}
-
-// subjectsIn are the subjects of an identity that a binding names.
-func (s *solver) subjectsIn(identity vertex, binding int32) []vertex {
-	k := s.keys[identity]
-	if s.isScopedAccount(k) {
-		return s.scopedSubjects(k, binding)
-	}
-	if k.kind == isAssociated {
-		identity = s.index[key{kind: isServiceAccount, namespace: k.namespace, name: k.name}]
-	}
-	var found []vertex
-	for _, e := range s.out[identity] {
-		byBinding := func(e edge) bool { return e.arg == binding }
-		if s.keys[e.to].kind == isSubject && e.row == 0 && slices.ContainsFunc(s.out[e.to], byBinding) {
-			found = append(found, e.to)
-		}
-	}
-	return found
-}
-
-// subjectPlaces are the places of subjects in a binding. All are meant if none is known.
-func (s *solver) subjectPlaces(g grant) []int {
-	names := map[string]bool{}
-	for _, v := range g.subjects {
-		names[s.keys[v].name] = true
 	}
 	var places []int
-	for i, subject := range s.bindings[g.binding].Subjects {
+	for i, subject := range g.bindings[binding].Subjects {
 		user, group, ok := principal(subject)
-		if len(names) == 0 || ok && names[subjectKey(user, group, anybody).name] {
+		if ok && names[subjectKey(user, group, anybody).name] {
 			places = append(places, i)
 		}
 	}
+	if len(places) == 0 {
+		return everyPlace(len(g.bindings[binding].Subjects))
+	}
 	return places
+}
+
+// limited makes a namespace refuse pods with rights over their host. Pods that have them now cannot be made again.
+func (g *Graph) limited(namespace string) []endingChange {
+	refused := 0
+	for _, p := range g.pods {
+		if p.Namespace == namespace && (len(p.Escapes) > 0 || p.HostPath) {
+			refused++
+		}
+	}
+	change := changeKey{kind: limitPods, object: verdict.Object{Kind: Namespace, Name: namespace}}
+	return []endingChange{{changes: []changeKey{change}, own: -refused, harm: 1}}
+}
+
+// withoutClaim deletes a claim whose volume is of a node.
+func withoutClaim(to key) []endingChange {
+	namespace, name, _ := strings.Cut(to.namespace, "/")
+	return deletes(removeClaim, verdict.Object{Kind: claimKind, Namespace: namespace, Name: name})
 }

@@ -16,104 +16,112 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// podRemedy takes away what a pod gives.
-func (s *solver) podRemedy(code Code, place int32, to key) *verdict.Remedy {
-	if code == ControlPlaneNode {
-		return noRemedy(noneOfControlPlane)
+// changePod takes away what a pod gives.
+func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []endingChange, none string) {
+	switch {
+	case code == ControlPlaneNode:
+		return nil, noneOfControlPlane
+	case code == PodOnNode:
+		return nil, noneOfNode
 	}
 	p := s.pods[place]
-	switch code {
-	case PodOnNode:
-		return noRemedy(noneOfNode)
-	case TokenOfPodOnNode:
-		return s.mintRemedy(p)
-	case StealPods:
-		return s.stealRemedy(p)
-	case PodEscape:
-		return s.escapeRemedy(p)
+	kind, secret := RemoveMount, ""
+	switch {
+	case code == PodEscape && p.ClaimOfTemplateGives(g.world.references.Claimed):
+		return nil, noneOfClaimTemplate
+	case code == PodEscape:
+		kind = takeHost
+	case code == StealPods:
+		kind = keepPods
+	case code == TokenOfPodOnNode && g.mintsAnyway(p):
+		if kind = otherAccount; p.ServiceAccount == defaultAccount {
+			return nil, noneOfEveryPod
+		}
+	case to.kind == isSecret:
+		secret = to.name
 	}
-	if to.kind == isSecret {
-		return templateRemedy(p, inventory.GivesSecret, to.name)
-	}
-	return templateRemedy(p, inventory.GivesToken, "")
+	return changeTemplate(p, kind, secret)
 }
 
-// mintRemedy keeps a node from requesting tokens for a pod: those of audiences that the pod names.
-// Before Kubernetes 1.33, nodes may request any.
-func (s *solver) mintRemedy(p *inventory.Pod) *verdict.Remedy {
-	if !s.world.cluster.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction) {
-		return otherAccount(p)
+// changeTemplate changes the template of a pod. A pod without one is deleted: its spec cannot be changed.
+func changeTemplate(p *inventory.Pod, kind ChangeKind, secret string) (all []endingChange, none string) {
+	switch {
+	case p.Mirror:
+		return nil, noneOfStaticPod
+	case p.Controller != "":
+		return nil, noneOfController(p)
 	}
-	if s.world.cluster.Audiences != nil {
-		if audiences, restricted := s.world.cluster.Audiences(p.Namespace, p.Name.Name); !restricted || slices.Contains(audiences, "") {
-			return otherAccount(p)
+	t := templateOf(p)
+	if t.spec == "" {
+		kind, secret = removePods, ""
+	}
+	return []endingChange{{changes: []changeKey{{kind: kind, object: t.object, secret: secret}}, harm: 1, disrupts: true}}, ""
+}
+
+// mintsAnyway reports whether a node may request tokens for a pod that names none: before Kubernetes 1.33, and where
+// something else lets nodes ask for the API server's audience.
+func (g *Graph) mintsAnyway(p *inventory.Pod) bool {
+	c := g.world.cluster
+	if !c.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction) {
+		return true
+	}
+	if c.Audiences == nil {
+		return false
+	}
+	audiences, restricted := c.Audiences(p.Namespace, p.Name.Name)
+	return !restricted || slices.Contains(audiences, "")
+}
+
+// unreadOnNode takes a secret from the first pod because of which a node may read it.
+func (g *Graph) unreadOnNode(s *stepSearch, credential vertex, secret key) (all []endingChange, none string) {
+	k := s.keys[credential]
+	if k.kind == isLimited || k.kind == isAssociated {
+		k = s.keys[k.role]
+	}
+	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
+	together := endingChange{disrupts: true, harm: 1}
+	for _, path := range g.world.cluster.Relations.Paths(node, graph.Secret, secret.namespace, secret.name) {
+		i := slices.IndexFunc(g.pods, func(p *inventory.Pod) bool {
+			return p.Namespace == secret.namespace && p.Name.Name == path[0].To.Name && p.Node == node
+		})
+		named := func(f inventory.Field) bool {
+			return f.Secret == secret.name && f.Gives != 0 && f.Gives != inventory.GivesClaim
 		}
+		if path[0].To.Kind != Pod || i < 0 || !slices.ContainsFunc(g.pods[i].Fields, named) {
+			return nil, noneOfVolume
+		}
+		found, none := changeTemplate(g.pods[i], takeMention, secret.name)
+		if none != "" {
+			return nil, none
+		}
+		together.changes = append(together.changes, found[0].changes...)
 	}
-	return templateRemedy(p, inventory.GivesToken, "")
+	if len(together.changes) == 0 {
+		return nil, noneOfVolume
+	}
+	return []endingChange{together}, ""
 }
 
 // defaultAccount is the account that each namespace has.
 const defaultAccount = "default"
 
-// otherAccount runs a pod as the account that its namespace has anyway.
-func otherAccount(p *inventory.Pod) *verdict.Remedy {
-	switch {
-	case p.ServiceAccount == defaultAccount:
-		return noRemedy(noneOfEveryPod)
-	case p.Controller != "":
-		return noRemedy(noneOfController(p))
-	}
-	t := templateOf(p)
-	t.set("/serviceAccountName", encoded(defaultAccount))
-	t.replacePods(p)
-	return &verdict.Remedy{Changes: t.changes}
-}
-
 func noneOfController(p *inventory.Pod) string {
 	return "The pod is made by " + p.Controller + ", of which no resource is known that could be changed."
 }
 
-// templateRemedy takes something from the template that a pod is made from. A pod without a
-// template is deleted: its spec cannot be changed.
-func templateRemedy(p *inventory.Pod, gives inventory.Gives, secret string) *verdict.Remedy {
-	return templateRemedyOf(p, gives, func(f *inventory.Field) bool { return f.Gives == gives && f.Secret == secret })
-}
-
-func templateRemedyOf(p *inventory.Pod, gives inventory.Gives, wanted func(*inventory.Field) bool) *verdict.Remedy {
+// warning says what a change breaks.
+func (t *template) warning(c changeKey) string {
 	switch {
-	case p.Mirror:
-		return noRemedy(noneOfStaticPod)
-	case p.Controller != "":
-		return noRemedy(noneOfController(p))
-	}
-	t := templateOf(p)
-	t.take(p, wanted)
-	t.replacePods(p)
-	return &verdict.Remedy{Changes: t.changes, Warning: t.warning(gives)}
-}
-
-// escapeRemedy takes all rights over the host from a pod: the volumes of its claims only if they are folders of the host.
-func (s *solver) escapeRemedy(p *inventory.Pod) *verdict.Remedy {
-	if p.ClaimOfTemplateGives(s.world.references.Claimed) {
-		return noRemedy(noneOfClaimTemplate)
-	}
-	return templateRemedyOf(p, inventory.GivesHost, func(f *inventory.Field) bool {
-		return f.Gives == inventory.GivesHost || f.Gives == inventory.GivesClaim && p.ClaimGives(f.Secret, s.world.references.Claimed)
-	})
-}
-
-// warning says what the changes break.
-func (t *template) warning(gives inventory.Gives) string {
-	if t.spec == "" {
+	case t.spec == "":
 		return "The spec of a " + t.object.Kind + " cannot be changed: make it again without what it gives here."
-	}
-	switch gives {
-	case inventory.GivesToken:
-		return "What calls the API from the pods with this token no longer can."
-	case inventory.GivesHost:
+	case c.kind == takeHost:
 		return "What manages the host from the pods, as agents of networks and storage do, no longer can."
+	case c.kind == RemoveMount && c.secret == "":
+		return "What calls the API from the pods with this token no longer can."
+	case c.kind == RemoveMount || c.kind == takeMention:
+		return "What reads the secret in the pods no longer can."
 	}
-	return "What reads the secret in the pods no longer can."
+	return t.kept
 }
 
 // template edits the template of a pod.
@@ -123,6 +131,9 @@ type template struct {
 	spec string
 	// added is true if only the pod itself has some of what is taken away.
 	added bool
+	// kept says which nodes have pods that are kept to others, and claimed are the volumes of nodes by their claims.
+	kept    string
+	claimed map[inventory.Name]inventory.Volume
 	// job is the object to delete besides, and pods are true if pods that exist are not replaced.
 	job  *verdict.Object
 	pods bool
@@ -161,18 +172,21 @@ func (t *template) set(path string, value json.RawMessage) {
 	}
 }
 
-// take takes fields away.
-func (t *template) take(p *inventory.Pod, wanted func(*inventory.Field) bool) {
+// take takes fields away, and reports whether the pod has some.
+func (t *template) take(p *inventory.Pod, wanted func(*inventory.Field) bool) (found bool) {
 	for i := range p.Fields {
 		f := &p.Fields[i]
-		switch {
-		case !wanted(f):
-		case f.Added || t.spec == "":
+		if !wanted(f) {
+			continue
+		}
+		found = true
+		if f.Added || t.spec == "" {
 			t.added = true
-		default:
+		} else {
 			t.takeField(f)
 		}
 	}
+	return found
 }
 
 func (t *template) takeField(f *inventory.Field) {
@@ -196,46 +210,4 @@ func (t *template) replacePods(p *inventory.Pod) {
 	case t.spec == "" || t.pods || t.added:
 		t.changes = append(t.changes, deletion("v1", pod))
 	}
-}
-
-// secretOnNodeRemedy takes a secret from all pods because of which a node may read it.
-func (s *solver) secretOnNodeRemedy(credential vertex, secret key) *verdict.Remedy {
-	k := s.keys[credential]
-	if k.kind == isLimited || k.kind == isAssociated {
-		k = s.keys[k.role]
-	}
-	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
-	pods := map[string]*inventory.Pod{}
-	for _, i := range s.world.podsOn[node] {
-		if p := s.pods[i]; p.Namespace == secret.namespace {
-			pods[p.Name.Name] = p
-		}
-	}
-	gives := func(f *inventory.Field) bool { return f.Secret == secret.name && f.Gives != 0 }
-	var changes []verdict.Change
-	done := map[string]bool{}
-	for _, path := range s.world.cluster.Relations.Paths(node, graph.Secret, secret.namespace, secret.name) {
-		p := pods[path[0].To.Name]
-		if path[0].To.Kind != Pod || p == nil || !slices.ContainsFunc(p.Fields, func(f inventory.Field) bool { return gives(&f) }) {
-			return noRemedy(noneOfVolume)
-		}
-		if done[p.Name.Name] {
-			continue
-		}
-		done[p.Name.Name] = true
-		if p.Controller != "" {
-			return noRemedy(noneOfController(p))
-		}
-		t := templateOf(p)
-		if t.spec != "" && !done[t.object.Kind+"/"+t.object.Name] {
-			t.take(p, gives)
-		}
-		done[t.object.Kind+"/"+t.object.Name] = true
-		t.replacePods(p)
-		changes = append(changes, t.changes...)
-	}
-	if len(changes) == 0 {
-		return noRemedy(noneOfVolume)
-	}
-	return &verdict.Remedy{Changes: changes}
 }

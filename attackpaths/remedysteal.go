@@ -16,37 +16,26 @@ const podsLabel = "node-restriction.kubernetes.io/"
 // node may get, which are thousands in a large cluster.
 const maxStealNodes = 3
 
-// stealRemedy keeps pods on nodes that have them now. A pod that no node has is kept off by
-// deleting it.
-func (s *solver) stealRemedy(p *inventory.Pod) *verdict.Remedy {
-	if p.Controller != "" {
-		return noRemedy(noneOfController(p))
-	}
-	t := templateOf(p)
-	if t.spec == "" {
-		t.replacePods(p)
-		return &verdict.Remedy{Changes: t.changes}
-	}
+// keptNodes are those of a workload's nodes that its pods are kept to.
+func keptNodes(nodes []string) []string { return nodes[:min(maxStealNodes, len(nodes))] }
+
+// keep keeps pods on nodes that have them now, which get a label that the template selects.
+func (t *template) keep(p *inventory.Pod, nodes []string) {
 	label := podsLabel + labelOf(p)
-	var changes []verdict.Change
-	nodes := s.world.alike()[alikeOf(p)]
-	for _, node := range nodes[:min(maxStealNodes, len(nodes))] {
+	for _, node := range keptNodes(nodes) {
 		e := editor{apiVersion: "v1", object: verdict.Object{Kind: Node, Name: node}}
 		e.do(verdict.Add, "/metadata/labels/"+escaped(label), "")
-		changes = append(changes, e.changes...)
+		t.changes = append(t.changes, e.changes...)
 	}
 	if p.Placement.Selects() {
 		t.do(verdict.Add, t.spec+"/nodeSelector/"+escaped(label), "")
 	} else {
 		t.do(verdict.Add, t.spec+"/nodeSelector", map[string]string{label: ""})
 	}
-	t.replacePods(p)
-	r := &verdict.Remedy{Changes: append(changes, t.changes...)}
 	if more := len(nodes) - maxStealNodes; more > 0 {
-		r.Warning = fmt.Sprintf("The pods run on %d more nodes: label those of them that you trust, or the pods have to run on these %d.",
+		t.kept = fmt.Sprintf("The pods run on %d more nodes: label those of them that you trust, or the pods have to run on these %d.",
 			more, maxStealNodes)
 	}
-	return r
 }
 
 // labelOf is a name for the nodes of a workload. Names of labels have at most 63 characters.

@@ -75,10 +75,10 @@ func (s *solver) scopeTextOf(v vertex, by passing) string {
 }
 
 // scopedSubjects are the subjects of an account in scopes that a binding names.
-func (s *solver) scopedSubjects(k key, binding int32) []vertex {
+func (g *Graph) scopedSubjects(k key, binding int32) []vertex {
 	var found []vertex
-	for _, v := range s.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}].subjects {
-		if slices.ContainsFunc(s.out[v], func(e edge) bool { return e.arg == binding }) {
+	for _, v := range g.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}].subjects {
+		if slices.ContainsFunc(g.out[v], func(e edge) bool { return e.arg == binding }) {
 			found = append(found, v)
 		}
 	}

@@ -47,10 +47,11 @@ func TestRemedyOfStealPodsIsBounded(t *testing.T) {
 // stolenFrom is the remedy of the first pod that node n1 may get.
 func stolenFrom(t *testing.T, c *attackpaths.Cluster) *verdict.Remedy {
 	t.Helper()
-	for _, r := range from(t, graphOf(t, c), attackpaths.Holding{Kind: attackpaths.Node, Name: "n1"}).Reached {
+	g := graphOf(t, c)
+	for _, r := range from(t, g, attackpaths.Holding{Kind: attackpaths.Node, Name: "n1"}).Reached {
 		for _, step := range r.Path {
 			if step.Technique == attackpaths.StealPods {
-				return step.Remedy
+				return withRemedy(g, step).Remedy
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -218,5 +219,8 @@ func (a *advisor) describe(k changeKey) Change {
 		}
 	}
 	change.Remedy, change.Restored = a.remedyOf(k)
+	change.keepsMasters = slices.ContainsFunc(a.whole.bindings, func(b rbac.BoundRole) bool {
+		return k.kind == RemoveBinding && objectOf(b.Binding) == k.object && keepsMasters(&b)
+	})
 	return change
 }

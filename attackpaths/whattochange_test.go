@@ -35,7 +35,7 @@ func TestWhatToChange(t *testing.T) {
 	rootSecret := secret("shop", "s", "kubernetes.io/service-account-token", "root")
 	tokens := role("tokens", "", "shop/agent", "create serviceaccounts/token@")
 	removeTokens := []string{
-		`remove ClusterRoleBinding "tokens" 2 2`,
+		`remove the subjects of ClusterRoleBinding "tokens" 2 2`,
 		`remove rule 1 (create serviceaccounts/token) from ClusterRole "tokens" 2 2`,
 	}
 	cases := []struct {
@@ -51,10 +51,10 @@ func TestWhatToChange(t *testing.T) {
 			rule:    "a binding, a rule and a mount each end the path of every node",
 			objects: base + agents + role("r", "", "shop/agent", "* *@*"), nodes: attackpaths.NodesThatReach{Certain: 2},
 			alone: []string{
-				`remove ClusterRoleBinding "r" 2 2`, `remove rule 1 (* * of *) from ClusterRole "r" 2 2`,
+				`remove the subjects of ClusterRoleBinding "r" 2 2`, `remove rule 1 (* * of *) from ClusterRole "r" 2 2`,
 				`do not mount a service account token into the pods of DaemonSet "shop/agent" 2 2`,
 			},
-			set: []string{`remove ClusterRoleBinding "r"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "r"`},
 		},
 		{
 			// No node holds a token of ops/root, which only its group gives rights.
@@ -64,29 +64,32 @@ func TestWhatToChange(t *testing.T) {
 				role("users", "", "group system:serviceaccounts:ops", "impersonate users@ nobody"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
 			alone: []string{
-				`remove ClusterRoleBinding "ops" 1 1`, `remove RoleBinding "ops/r" 1 1`, `remove rule 1 (* * of *) from ClusterRole "ops" 1 1`,
+				`remove the subjects of ClusterRoleBinding "ops" 1 1`, `remove the subjects of RoleBinding "ops/r" 1 1`,
+				`remove rule 1 (* * of *) from ClusterRole "ops" 1 1`,
 				`remove rule 1 (impersonate serviceaccounts) from Role "ops/r" 1 1`,
 				`do not mount a service account token into Pod "shop/p" 1 1`,
 			},
-			set: []string{`remove ClusterRoleBinding "ops"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "ops"`},
 		},
 		{
 			rule:    "a rule that another rule of the role gives again does not help",
 			objects: base + pod("shop", "p", "n1", "agent") + role("r", "", "shop/agent", "* *@*", "* *@*"),
 			nodes:   attackpaths.NodesThatReach{Certain: 1},
 			alone: []string{
-				`remove ClusterRoleBinding "r" 1 1`, `do not mount a service account token into Pod "shop/p" 1 1`,
+				`remove the subjects of ClusterRoleBinding "r" 1 1`,
+				`do not mount a service account token into Pod "shop/p" 1 1`,
 			},
-			set: []string{`remove ClusterRoleBinding "r"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "r"`},
 		},
 		{
 			rule:    "the rules of the role cluster-admin stay",
 			objects: base + pod("shop", "p", "n1", "agent") + role("cluster-admin", "", "shop/agent", "* *@*"),
 			nodes:   attackpaths.NodesThatReach{Certain: 1},
 			alone: []string{
-				`remove ClusterRoleBinding "cluster-admin" 1 1`, `do not mount a service account token into Pod "shop/p" 1 1`,
+				`remove the subjects of ClusterRoleBinding "cluster-admin" 1 1`,
+				`do not mount a service account token into Pod "shop/p" 1 1`,
 			},
-			set: []string{`remove ClusterRoleBinding "cluster-admin"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
 		{
 			rule:    "two bindings that give the same both have to go",
@@ -103,15 +106,17 @@ func TestWhatToChange(t *testing.T) {
 			objects: base + account("shop", "other") + role("cluster-admin", "", "shop/root", "* *@*") + tokens +
 				pod("shop", "p", "n1", "agent") + pod("shop", "q", "n1", "other") + role("create", "", "shop/other", "create pods@"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
-			alone: []string{`remove ClusterRoleBinding "cluster-admin" 1 1`},
-			set:   []string{`remove ClusterRoleBinding "cluster-admin"`},
+			alone: []string{`remove the subjects of ClusterRoleBinding "cluster-admin" 1 1`},
+			set:   []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
 		{
 			rule: "two separate paths need two changes",
 			objects: base + role("cluster-admin", "", "shop/agent", "* *@*") + binding("more", "cluster-admin", "shop/root") +
 				pod("shop", "p", "n1", "agent") + pod("shop", "q", "n1", "root"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
-			set:   []string{`remove ClusterRoleBinding "cluster-admin"`, `remove ClusterRoleBinding "more"`},
+			set: []string{
+				`remove the subjects of ClusterRoleBinding "cluster-admin"`, `remove the subjects of ClusterRoleBinding "more"`,
+			},
 		},
 		{
 			rule: "a secret that one pod mounts",
@@ -119,25 +124,25 @@ func TestWhatToChange(t *testing.T) {
 				withSecret(pod("shop", "p", "n1", "agent"), "s"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
 			alone: []string{
-				`remove ClusterRoleBinding "cluster-admin" 1 1`, `do not mount secret "s" into Pod "shop/p" 1 1`,
+				`remove the subjects of ClusterRoleBinding "cluster-admin" 1 1`, `do not mount secret "s" into Pod "shop/p" 1 1`,
 			},
-			set: []string{`remove ClusterRoleBinding "cluster-admin"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
 		{
 			rule: "a secret that another pod on the node also mounts",
 			objects: base + rootSecret + role("cluster-admin", "", "shop/root", "* *@*") +
 				withSecret(pod("shop", "p", "n1", "agent"), "s") + withSecret(pod("shop", "q", "n1", "agent"), "s"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
-			alone: []string{`remove ClusterRoleBinding "cluster-admin" 1 1`},
-			set:   []string{`remove ClusterRoleBinding "cluster-admin"`},
+			alone: []string{`remove the subjects of ClusterRoleBinding "cluster-admin" 1 1`},
+			set:   []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
 		{
 			rule: "a secret that the same pod also uses to pull images",
 			objects: base + rootSecret + role("cluster-admin", "", "shop/root", "* *@*") +
 				strings.ReplaceAll(withSecret(pod("shop", "p", "n1", "agent"), "s"), "spec:", "spec:\n  imagePullSecrets: [{name: s}]"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
-			alone: []string{`remove ClusterRoleBinding "cluster-admin" 1 1`},
-			set:   []string{`remove ClusterRoleBinding "cluster-admin"`},
+			alone: []string{`remove the subjects of ClusterRoleBinding "cluster-admin" 1 1`},
+			set:   []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
 		{
 			rule: "a Pod Security label",
@@ -145,12 +150,13 @@ func TestWhatToChange(t *testing.T) {
 				pod("shop", "p", "n1", "agent") + pod("shop", "q", "n2", "root") + role("cluster-admin", "", "shop/root", "* *@*"),
 			nodes: attackpaths.NodesThatReach{Certain: 2},
 			alone: []string{
-				`remove ClusterRoleBinding "cluster-admin" 2 2`, `do not mount a service account token into Pod "shop/q" 2 2`,
-				`remove RoleBinding "web/r" 1 1`, `remove rule 1 (create pods) from Role "web/r" 1 1`,
+				`remove the subjects of ClusterRoleBinding "cluster-admin" 2 2`,
+				`do not mount a service account token into Pod "shop/q" 2 2`,
+				`remove the subjects of RoleBinding "web/r" 1 1`, `remove rule 1 (create pods) from Role "web/r" 1 1`,
 				`do not mount a service account token into Pod "shop/p" 1 1`,
 				`enforce the Pod Security level restricted in Namespace "web" 1 1`,
 			},
-			set: []string{`remove ClusterRoleBinding "cluster-admin"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
 		{
 			rule: "a Pod Security label that is not enough, because the namespace can be labeled again",
@@ -159,11 +165,12 @@ func TestWhatToChange(t *testing.T) {
 				pod("other", "q", "n2", "root") + role("cluster-admin", "", "other/root", "* *@*"),
 			nodes: attackpaths.NodesThatReach{Certain: 2},
 			alone: []string{
-				`remove ClusterRoleBinding "cluster-admin" 2 2`, `do not mount a service account token into Pod "other/q" 2 2`,
-				`remove RoleBinding "shop/r" 1 1`, `remove rule 1 (create pods) from Role "shop/r" 1 1`,
+				`remove the subjects of ClusterRoleBinding "cluster-admin" 2 2`,
+				`do not mount a service account token into Pod "other/q" 2 2`,
+				`remove the subjects of RoleBinding "shop/r" 1 1`, `remove rule 1 (create pods) from Role "shop/r" 1 1`,
 				`do not mount a service account token into Pod "shop/p" 1 1`,
 			},
-			set: []string{`remove ClusterRoleBinding "cluster-admin"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
 		{
 			rule: "nodes of the control plane do not count",
@@ -172,10 +179,10 @@ func TestWhatToChange(t *testing.T) {
 				"spec: {nodeName: n1, containers: [{name: c, image: i}]}\n---" + agents + tokens +
 				role("cluster-admin", "", "shop/root", "* *@*"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
-			alone: append([]string{`remove ClusterRoleBinding "cluster-admin" 1 1`}, append(
+			alone: append([]string{`remove the subjects of ClusterRoleBinding "cluster-admin" 1 1`}, append(
 				strings.Split(strings.ReplaceAll(strings.Join(removeTokens, "\n"), " 2 2", " 1 1"), "\n"),
 				`do not mount a service account token into the pods of DaemonSet "shop/agent" 1 1`)...),
-			set: []string{`remove ClusterRoleBinding "cluster-admin"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "cluster-admin"`},
 		},
 		{
 			rule: "a path that is only possible counts as such, and stays",
@@ -183,7 +190,7 @@ func TestWhatToChange(t *testing.T) {
 				role("r", "", "shop/agent", "create mutatingwebhookconfigurations@admissionregistration.k8s.io"),
 			nodes: attackpaths.NodesThatReach{Possible: 1}, left: attackpaths.NodesThatReach{Possible: 1},
 			alone: []string{
-				`remove ClusterRoleBinding "r" 0 1`,
+				`remove the subjects of ClusterRoleBinding "r" 0 1`,
 				`remove rule 1 (create mutatingwebhookconfigurations of admissionregistration.k8s.io) from ClusterRole "r" 0 1`,
 				`do not mount a service account token into Pod "shop/p" 0 1`,
 			},
@@ -194,11 +201,11 @@ func TestWhatToChange(t *testing.T) {
 				role("r", "", "shop/agent", "create mutatingwebhookconfigurations@admissionregistration.k8s.io"),
 			nodes: attackpaths.NodesThatReach{Possible: 1},
 			alone: []string{
-				`remove ClusterRoleBinding "r" 0 1`,
+				`remove the subjects of ClusterRoleBinding "r" 0 1`,
 				`remove rule 1 (create mutatingwebhookconfigurations of admissionregistration.k8s.io) from ClusterRole "r" 0 1`,
 				`do not mount a service account token into Pod "shop/p" 0 1`,
 			},
-			set: []string{`remove ClusterRoleBinding "r"`},
+			set: []string{`remove the subjects of ClusterRoleBinding "r"`},
 		},
 		{
 			rule: "what no change ends is left, with its path", options: attackpaths.AdviceOptions{Possible: true},
@@ -255,7 +262,7 @@ func TestTokensThatNodesRequestNeedNoMount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `[remove ClusterRoleBinding "cluster-admin"]`
+	const want = `[remove the subjects of ClusterRoleBinding "cluster-admin"]`
 	if got := fmt.Sprint(advice.Alone); got != want || fmt.Sprint(advice.Set) != want {
 		t.Errorf("alone %s, set %s, want %s", got, advice.Set, want)
 	}

@@ -223,6 +223,12 @@ func (p *Pod) ClaimOfTemplateGives(claimed map[Name]Volume) bool {
 	return p.Workload.Resource == "statefulsets" && p.anyClaim(claimed, func(m *claimMount, _ string) bool { return m.before })
 }
 
+// WithoutHost is a template without ways out of the containers, and without claims.
+func (t Template) WithoutHost() Template {
+	t.Escapes, t.HostPath, t.HostPathsNotFollowed, t.claims = nil, false, nil, nil
+	return t
+}
+
 func (p *Pod) anyClaim(claimed map[Name]Volume, wanted func(m *claimMount, name string) bool) bool {
 	return slices.ContainsFunc(p.claims, func(m claimMount) bool {
 		name := m.claimOf(p.Name.Name)

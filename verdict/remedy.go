@@ -13,6 +13,11 @@ type Remedy struct {
 	// Warning says in one sentence what Changes give besides the wanted answer, or what has to be
 	// considered before they are made; empty if there is nothing to say.
 	Warning string `json:"warning,omitempty"`
+	// Disrupts says what Changes delete, start again, or take from Kubernetes itself; empty if they do none of that.
+	Disrupts string `json:"disrupts,omitempty"`
+	// OtherRights is how many rights Changes take that do not give the step of an attack path: one for each verb,
+	// resource and name of a rule, and each subject that has it. A group counts as two subjects at least.
+	OtherRights int `json:"otherRights,omitempty"`
 }
 
 // Subject says what a [Change] is made to.

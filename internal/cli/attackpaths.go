@@ -154,7 +154,8 @@ answer undecided.`,
 	cmd.Flags().BoolVar(&f.whatToChange, "what-to-change", false,
 		"with --all-nodes, also say which bindings, rules, mounts and Pod Security labels to change, and how many nodes that helps")
 	cmd.Flags().BoolVar(&f.fix, "fix", false,
-		"print a script with the remedy of each step that is shown, or with --what-to-change the changes that help together")
+		"print a script that ends each path to the target (default: cluster-admin) by one change, with the other changes as comments; "+
+			"with --what-to-change, the changes that help together")
 	cmd.Flags().BoolVar(&f.certainOnly, "certain-only", false, "leave out what is only possible, and say how much that is")
 	cmd.Flags().BoolVar(&f.strict, "strict", false,
 		"exit with status 2 instead of 0 if rights are reached that may give more than paths follow")
@@ -269,12 +270,33 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		all.Results = append(all.Results, result)
 	}
 	if f.fix {
-		return a.write(all.fix(), format)
+		script := all.fix()
+		g.AddRemedies(script.steps()...)
+		return a.write(script, format)
+	}
+	if showsRemedies(format) {
+		for _, result := range all.Results {
+			g.AddRemedies(pathsOf(result.Reached)...)
+		}
 	}
 	if len(f.starts) == 1 {
 		return a.write(all.Results[0], format)
 	}
 	return a.write(all, format)
+}
+
+// showsRemedies reports whether a format has the remedies of steps.
+func showsRemedies(format render.Format) bool {
+	return format == render.JSON || format == render.YAML || format == render.HTML
+}
+
+// pathsOf are the paths to holdings.
+func pathsOf(reached []attackpaths.Reached) [][]attackpaths.Step {
+	paths := make([][]attackpaths.Step, len(reached))
+	for i := range reached {
+		paths[i] = reached[i].Path
+	}
+	return paths
 }
 
 // missingForPaths is what could not be read, or files lack, and could lengthen paths through nodes.
@@ -340,13 +362,30 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 		a.status = statusUndecided
 	}
 	if f.fix {
-		return a.write(result.fix(), format)
+		script := result.fix()
+		g.AddRemedies(script.steps()...)
+		return a.write(script, format)
+	}
+	if showsRemedies(format) {
+		var paths [][]attackpaths.Step
+		for _, c := range result.Classes {
+			paths = append(paths, c.Path)
+		}
+		g.AddRemedies(paths...)
 	}
 	if format == render.HTML {
 		holdings := len(s.State.Inventory.ServiceAccounts()) + len(s.State.Inventory.Secrets())
 		result.certainCells = result.Nodes*holdings > maxOverview
 		options := attackpaths.OverviewOptions{CertainOnly: f.certainOnly, CertainCells: result.certainCells}
 		result.overview = g.Overview(result.Classes, options)
+		var paths [][]attackpaths.Step
+		for _, row := range result.overview.Rows {
+			paths = append(paths, row.Path)
+		}
+		for _, c := range result.overview.Cells {
+			paths = append(paths, pathsOf(c.Listed)...)
+		}
+		g.AddRemedies(paths...)
 	}
 	return a.write(result, format)
 }

@@ -45,5 +45,5 @@ func placingScript(p *render.Page, placing *attackpaths.Placing, target string) 
 	}
 	p.Line("")
 	p.Comment("Or run the pods that give %s on few nodes: %s", target, strings.Join(placing.Nodes, ", "))
-	p.Remedy(*placing.Remedy, nil)
+	p.RemedyAsComment(*placing.Remedy)
 }

@@ -20,6 +20,8 @@ type diffFlags struct {
 	failOn     string
 	known      knownFlags
 	state      *stateFlags
+	// remedies is true for formats that have those of steps.
+	remedies bool
 }
 
 func newDiff(a *app) *cobra.Command {
@@ -89,6 +91,7 @@ nor the manifests, what does not widen is not decided.`,
 		if err := f.check(); err != nil {
 			return err
 		}
+		f.remedies = showsRemedies(format)
 		result, err := f.run(cmd)
 		if err != nil {
 			return err
@@ -144,6 +147,13 @@ func (f *diffFlags) run(cmd *cobra.Command) (*diffResult, error) {
 	s.custom = custom
 	f.state.app.warnMissing(s.missing, morePaths)
 	compared := attackpaths.Compare(s.graphs[0], s.graphs[1], attackpaths.CompareOptions{Changed: s.differs})
+	if f.remedies {
+		var paths [][]attackpaths.Step
+		for _, d := range slices.Concat(compared.Widened, compared.Expected) {
+			paths = append(paths, d.Path)
+		}
+		s.graphs[1].AddRemedies(paths...)
+	}
 	r := newDiffResult(s, compared)
 	if err := r.withoutKnown(f.state.app, &f.known); err != nil {
 		return nil, err

@@ -18,6 +18,9 @@ import (
 // exactly is only a comment. Request renders changes of the request; if it is nil, they are
 // comments.
 func (p *Page) Remedy(r verdict.Remedy, request func(*Page, []verdict.Change)) {
+	if r.Disrupts != "" {
+		p.Comment("%s", r.Disrupts)
+	}
 	if r.Warning != "" {
 		p.Comment("warning: %s", r.Warning)
 	}
@@ -44,6 +47,25 @@ func (p *Page) Remedy(r verdict.Remedy, request func(*Page, []verdict.Change)) {
 			p.manifest(first)
 		}
 	}
+}
+
+// RemedyAsComment adds a remedy as a script that does nothing until the # before its commands is taken away.
+func (p *Page) RemedyAsComment(r verdict.Remedy) {
+	var script Page
+	script.Remedy(r, nil)
+	for line := range strings.Lines(string(script.encode(false))) {
+		if !strings.HasPrefix(line, "#") {
+			line = "# " + line
+		}
+		p.Script("%s", strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// Runs reports whether the script of a remedy makes all of its changes.
+func Runs(r verdict.Remedy) bool {
+	return !slices.ContainsFunc(r.Changes, func(c verdict.Change) bool {
+		return c.Of != verdict.OfObject || !Exact(c.APIVersion, c.Object.Kind, c.Object.Namespace, c.Object.Name)
+	})
 }
 
 // Comment adds a line that a shell ignores.

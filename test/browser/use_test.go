@@ -55,7 +55,7 @@ func TestWhoOwnsMostIsFirst(t *testing.T) {
 	p := open(t, careless(t), "", light)
 	p.is("headline", p.text("h1"), "3 of 10 nodes own the cluster")
 	p.is("ranking", p.rows(), "build-1, build-2, web-3, control-1, data-1, web-4, web-1 and 1 more, data-2, edge-1")
-	p.has(p.text(".lead:last-of-type, .top"), `The one change that helps most: remove ClusterRoleBinding "deployer"`)
+	p.has(p.text(".lead:last-of-type, .top"), `The one change that helps most: remove the subjects of ClusterRoleBinding "deployer"`)
 }
 
 func TestAClickShowsThePath(t *testing.T) {

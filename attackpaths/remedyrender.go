@@ -1,0 +1,179 @@
+package attackpaths
+
+import (
+	"slices"
+	"strings"
+
+	psa "k8s.io/pod-security-admission/api"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+const (
+	claimKind      = "PersistentVolumeClaim"
+	volumeKind     = "PersistentVolume"
+	warningOfMany  = "So many rights give the step that other changes may take fewer."
+	warningOfClaim = "Pods that mount the claim keep it until they are gone, and lose their data."
+)
+
+// render writes the changes of a plan: those of one object together.
+func (g *Graph) render(p *plan) *verdict.Remedy {
+	o, r := g.world.objects, &verdict.Remedy{OtherRights: p.lost}
+	rules := o.rulesWithout(p.changes)
+	var done []verdict.Object
+	for _, c := range p.changes {
+		if slices.Contains(done, c.object) {
+			continue
+		}
+		done = append(done, c.object)
+		switch c.kind {
+		case takeRight:
+			role, _ := o.roleOf(rbac.Ref{Kind: c.object.Kind, Namespace: c.object.Namespace, Name: c.object.Name})
+			r.Changes = append(r.Changes, withRules(&o.roles[role], rules[role])...)
+		case takeSubject:
+			i := slices.IndexFunc(o.bindings, func(b rbac.BoundRole) bool { return objectOf(b.Binding) == c.object })
+			r.Changes = append(r.Changes, withoutSubjects(&o.bindings[i], func(place int) bool {
+				return slices.Contains(p.changes, changeKey{kind: takeSubject, object: c.object, rule: place})
+			})...)
+		case limitPods:
+			r.Changes = append(r.Changes, labelLevel(c.object, psa.LevelBaseline)...)
+		case removeSecret, removeVolume:
+			r.Changes = append(r.Changes, deletion("v1", c.object))
+		case removeClaim:
+			r.Changes, r.Warning = append(r.Changes, deletion("v1", c.object)), warningOfClaim
+		default:
+			of := slices.DeleteFunc(slices.Clone(p.changes), func(o changeKey) bool { return o.object != c.object })
+			changes, warning := renderTemplate(g.pods, g.world.references.Claimed, o.alike, of)
+			r.Changes = append(r.Changes, changes...)
+			r.Warning = strings.TrimSpace(r.Warning + " " + warning)
+		}
+	}
+	r.Changes = perObject(r.Changes)
+	r.Disrupts = disruption(r.Changes)
+	return r
+}
+
+// perObject moves the changes of fields of one object to the first of them, and makes each label once.
+func perObject(changes []verdict.Change) []verdict.Change {
+	var all []verdict.Change
+	for i := range changes {
+		c := &changes[i]
+		after, known := len(all), false
+		for j := range all {
+			if o := &all[j]; c.Path != "" && o.Path != "" && o.Object == c.Object {
+				after = j + 1
+				known = known || c.Op == verdict.Add && c.Object.Kind == Node && o.Path == c.Path
+			}
+		}
+		if !known {
+			all = slices.Insert(all, after, *c)
+		}
+	}
+	return all
+}
+
+// labelLevel sets the Pod Security level of a namespace.
+func labelLevel(namespace verdict.Object, level psa.Level) []verdict.Change {
+	e := editor{apiVersion: "v1", object: namespace}
+	e.do(verdict.Add, "/metadata/labels/"+escaped(psa.EnforceLevelLabel), level)
+	return e.changes
+}
+
+// disruption says what changes delete, start again, or take from Kubernetes; empty if they do not.
+func disruption(changes []verdict.Change) string {
+	var deleted, restarted, defaults []string
+	note := func(list []string, o verdict.Object) []string {
+		if text := o.String(); !slices.Contains(list, text) {
+			return append(list, text)
+		}
+		return list
+	}
+	for i := range changes {
+		switch c := &changes[i]; {
+		case c.Path == "" && c.Op == verdict.Remove:
+			deleted = note(deleted, c.Object)
+		case c.APIVersion == "apps/v1" && c.Object.Kind != "ReplicaSet":
+			restarted = note(restarted, c.Object)
+		case c.APIVersion == rbacAPI && (strings.HasPrefix(c.Object.Name, "system:") || strings.HasSuffix(c.Path, escaped(keepChanged))):
+			defaults = note(defaults, c.Object)
+		}
+	}
+	var all []string
+	for _, part := range [...]struct {
+		text string
+		list []string
+	}{
+		{"This deletes ", deleted},
+		{"This starts the pods again of ", restarted},
+		{"Kubernetes makes this itself, and components that rely on it stop working: ", defaults},
+	} {
+		if len(part.list) > 0 {
+			all = append(all, part.text+strings.Join(part.list, ", ")+".")
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// renderTemplate changes the template of pods, and deletes what it does not replace.
+func renderTemplate(
+	pods []*inventory.Pod, claimed map[inventory.Name]inventory.Volume, alike func() map[workloadPods][]string, changes []changeKey,
+) (all []verdict.Change, warning string) {
+	patched := false
+	for _, p := range pods {
+		t := templateOf(p)
+		if object := changes[0].object; t.object != object && templateObject(p) != object {
+			continue
+		}
+		t.claimed = claimed
+		concerned := false
+		for _, c := range changes {
+			concerned = t.change(p, c, alike) || concerned
+		}
+		if !concerned {
+			continue
+		}
+		if warning == "" {
+			warning = t.warning(changes[0])
+		}
+		if !patched {
+			patched, all = len(t.changes) > 0, append(all, t.changes...)
+		}
+		t.changes = nil
+		t.replacePods(p)
+		for _, c := range t.changes {
+			if !slices.ContainsFunc(all, func(o verdict.Change) bool { return o.Path == "" && o.Object == c.Object }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all, warning
+}
+
+// change makes a change of the template that a pod is made from, and reports whether the pod is concerned.
+func (t *template) change(p *inventory.Pod, c changeKey, alike func() map[workloadPods][]string) bool {
+	gives := inventory.GivesSecret
+	switch c.kind {
+	case removePods:
+		return true
+	case otherAccount:
+		t.set("/serviceAccountName", encoded(defaultAccount))
+		return true
+	case keepPods:
+		t.keep(p, alike()[alikeOf(p)])
+		return true
+	case takeHost:
+		return t.take(p, func(f *inventory.Field) bool {
+			return f.Gives == inventory.GivesHost || f.Gives == inventory.GivesClaim && p.ClaimGives(f.Secret, t.claimed)
+		})
+	case takeMention:
+		return t.take(p, func(f *inventory.Field) bool {
+			return f.Secret == c.secret && f.Gives != 0 && f.Gives != inventory.GivesClaim
+		})
+	}
+	if c.secret == "" {
+		gives = inventory.GivesToken
+	}
+	return t.take(p, func(f *inventory.Field) bool { return f.Gives == gives && f.Secret == c.secret })
+}

@@ -1,0 +1,320 @@
+package attackpaths
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// wantedKind is what a remedy takes from rules.
+type wantedKind uint8
+
+const (
+	// wantsRight is a right of the table, wantsCustom a request of custom techniques, and wantsEverything a rule for
+	// everything.
+	wantsRight wantedKind = iota
+	wantsCustom
+	wantsEverything
+)
+
+// wantedRight is a right that a step needs. It is one for any object that has the name or is the target, and for
+// every object if any is true. If alone is true, rights that are alike do not give the step.
+type wantedRight struct {
+	kind wantedKind
+	// of is the right, or the place of the request.
+	of           int32
+	name, target string
+	any, alone   bool
+	// writes takes each right to write objects of the kind that counts together with others: any of them is enough.
+	writes bool
+}
+
+// givenBy reports whether a rule gives the right, or one that is alike.
+func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
+	covers := func(name string) bool {
+		return w.any || name == "" || name == w.name || w.name == "" && name == w.target
+	}
+	switch w.kind {
+	case wantsEverything:
+		return grantsEverything(rule)
+	case wantsCustom:
+		return slices.ContainsFunc(g.requests[w.of].grantedBy(rule), covers)
+	}
+	rights := []right{right(w.of)}
+	switch {
+	case w.writes:
+		rights = right(w.of).otherWrites()
+	case !w.alone:
+		rights = right(w.of).alike()
+	}
+	return slices.ContainsFunc(rights, func(r right) bool {
+		return slices.ContainsFunc(rightOf(r, rule, g.world.websockets), func(granted granted) bool { return covers(granted.name) })
+	})
+}
+
+// otherWrites lists the rights to write objects of the same kind that count together with others of a requester.
+func (r right) otherWrites() []right {
+	var all []right
+	k := &requestKinds[r]
+	for other := firstOwn; other < rightCount; other++ {
+		o := &requestKinds[other]
+		same := o.group == k.group && o.resource == k.resource && o.subresource == k.subresource
+		if same && (wantedRight{of: int32(other)}).harm() > 0 {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// standardVerbs are what a rule for every verb allows on most resources.
+var standardVerbs = strings.Fields(every)
+
+// cut takes from a rule what gives a right, and nothing else: what is left may be up to three rules, or none. A
+// resource that a rule for all resources names loses its verbs; a rule for all verbs of all resources is left out.
+func cut(rule *rbacv1.PolicyRule, gives func(*rbacv1.PolicyRule) bool) []rbacv1.PolicyRule {
+	if !gives(rule) {
+		return []rbacv1.PolicyRule{*rule}
+	}
+	only := func(verbs, resources, names []string) *rbacv1.PolicyRule {
+		part := *rule
+		part.Verbs, part.Resources, part.ResourceNames = verbs, resources, names
+		return &part
+	}
+	var left []rbacv1.PolicyRule
+	keep := func(part *rbacv1.PolicyRule) { left = append(left, *part) }
+	names := rule.ResourceNames
+	if len(names) > 1 {
+		kept := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return gives(only(rule.Verbs, rule.Resources, []string{name}))
+		})
+		if len(kept) > 0 && len(kept) < len(names) {
+			keep(only(rule.Verbs, rule.Resources, kept))
+			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(kept, name) })
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(rule.Resources), func(one string) bool { return gives(only(rule.Verbs, []string{one}, names)) })
+	if len(kept) > 0 {
+		keep(only(rule.Verbs, kept, names))
+	}
+	first := len(left)
+	for _, one := range rule.Resources {
+		verbs := rule.Verbs
+		if slices.Contains(verbs, "*") && !strings.Contains(one, "*") {
+			verbs = standardVerbs
+		}
+		kept := slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return gives(only([]string{verb}, []string{one}, names)) })
+		i := slices.IndexFunc(left[first:], func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Verbs, kept) })
+		switch {
+		case len(kept) == 0 || len(kept) == len(verbs):
+		case i >= 0:
+			left[first+i].Resources = append(slices.Clone(left[first+i].Resources), one)
+		default:
+			keep(only(kept, []string{one}, names))
+		}
+	}
+	return left
+}
+
+// takeRights takes rights from the rules of roles, and from those of the roles that a controller makes of them.
+func (o *objects) takeRights(changes []changeKey) {
+	parts := o.rulesWithout(changes)
+	o.roles = slices.Clone(o.roles)
+	for role, rules := range parts {
+		o.roles[role].Rules = slices.Concat(rules...)
+	}
+}
+
+// rulesWithout are what is left of each rule of the roles that changes are about.
+func (o *objects) rulesWithout(changes []changeKey) map[int32][][]rbacv1.PolicyRule {
+	taken := map[verdict.Object][]wantedRight{}
+	for _, c := range changes {
+		if c.kind == takeRight {
+			taken[c.object] = append(taken[c.object], c.right)
+		}
+	}
+	all := map[int32][][]rbacv1.PolicyRule{}
+	if len(taken) == 0 {
+		return all
+	}
+	named := map[string]int32{}
+	for i := range o.roles {
+		if r := &o.roles[i]; len(taken[objectOf(r.Role)]) > 0 {
+			all[int32(i)] = o.leftOf(r.Rules, taken[objectOf(r.Role)])
+		}
+		if o.roles[i].Role.Kind == "ClusterRole" {
+			named[o.roles[i].Role.Name] = int32(i)
+		}
+	}
+	for i := range o.roles {
+		o.aggregate(int32(i), named, all)
+	}
+	return all
+}
+
+// leftOf is what is left of each rule without rights.
+func (o *objects) leftOf(rules []rbacv1.PolicyRule, taken []wantedRight) [][]rbacv1.PolicyRule {
+	all := make([][]rbacv1.PolicyRule, len(rules))
+	for i := range rules {
+		all[i] = []rbacv1.PolicyRule{rules[i]}
+		for _, w := range taken {
+			var left []rbacv1.PolicyRule
+			for j := range all[i] {
+				left = append(left, cut(&all[i][j], func(rule *rbacv1.PolicyRule) bool { return w.givenBy(o.rights, rule) })...)
+			}
+			all[i] = left
+		}
+	}
+	return all
+}
+
+// aggregate finds what is left of the rules of an aggregated role: those that no source states any more are gone.
+func (o *objects) aggregate(role int32, named map[string]int32, all map[int32][][]rbacv1.PolicyRule) {
+	r := &o.roles[role]
+	changed := func(name string) bool { return all[named[name]] != nil }
+	if !slices.ContainsFunc(r.Sources, changed) {
+		return
+	}
+	left := make([][]rbacv1.PolicyRule, len(r.Rules))
+	for i := range r.Rules {
+		stated := false
+		for _, source := range r.Sources {
+			rules := o.roles[named[source]].Rules
+			for j := range rules {
+				switch {
+				case !sameRule(&rules[j], &r.Rules[i]):
+				case changed(source):
+					left[i], stated = append(left[i], all[named[source]][j]...), true
+				default:
+					left[i], stated = append(left[i], r.Rules[i]), true
+				}
+			}
+		}
+		if !stated {
+			left[i] = []rbacv1.PolicyRule{r.Rules[i]}
+		}
+	}
+	all[role] = left
+}
+
+// cells counts the rights of rules: one for each verb, resource and name.
+func cells(rules []rbacv1.PolicyRule) int {
+	n := 0
+	for i := range rules {
+		r := &rules[i]
+		verbs, resources := len(r.Verbs), len(r.Resources)+len(r.NonResourceURLs)
+		if slices.Contains(r.Verbs, "*") {
+			verbs = len(standardVerbs)
+		}
+		if slices.Contains(r.Resources, "*") {
+			resources = resourcesIn(r.APIGroups)
+		}
+		n += verbs * resources * max(1, len(r.ResourceNames))
+	}
+	return n
+}
+
+// resourcesIn counts the resources that an API server has in groups, by the table of all rights.
+func resourcesIn(groups []string) int {
+	known := map[string]bool{}
+	for _, g := range allRights {
+		if !slices.Contains(groups, "*") && !slices.Contains(groups, g.group) {
+			continue
+		}
+		for i := range g.rows {
+			for _, resource := range strings.Fields(g.rows[i].resources) {
+				known[g.group+"/"+resource] = true
+			}
+		}
+	}
+	return max(1, len(known))
+}
+
+// giving counts the rights of rules that give a right, each resource and verb once.
+func (o *objects) giving(rules []rbacv1.PolicyRule, w wantedRight) int {
+	n := 0
+	for i := range rules {
+		r := &rules[i]
+		if !w.givenBy(o.rights, r) {
+			continue
+		}
+		verbs := r.Verbs
+		if slices.Contains(verbs, "*") {
+			verbs = standardVerbs
+		}
+		found := 0
+		for _, verb := range verbs {
+			for _, resource := range r.Resources {
+				part := *r
+				part.Verbs, part.Resources = []string{verb}, []string{resource}
+				if w.givenBy(o.rights, &part) {
+					found++
+				}
+			}
+		}
+		n += max(1, found)
+	}
+	return n
+}
+
+// members counts whom a subject stands for: of groups whose members only the authenticator knows, two.
+func (o *objects) members(s rbacv1.Subject) int {
+	_, group, _ := principal(s)
+	namespace, isOfNamespace := strings.CutPrefix(group, allServiceAccounts+":")
+	switch {
+	case group == "":
+		return 1
+	case group == allServiceAccounts:
+		return max(2, len(o.accounts))
+	case isOfNamespace:
+		n := 0
+		for _, a := range o.accounts {
+			if a.Namespace == namespace {
+				n++
+			}
+		}
+		return n
+	}
+	return 2
+}
+
+// lost counts the rights that subjects of bindings have no longer after changes.
+func (o *objects) lost(changes []changeKey) int {
+	rules := o.rulesWithout(changes)
+	places := map[verdict.Object][]int{}
+	for _, c := range changes {
+		if c.kind == takeSubject {
+			places[c.object] = append(places[c.object], c.rule)
+		}
+	}
+	n := 0
+	for i := range o.bindings {
+		bound := &o.bindings[i]
+		role, ok := o.roleOf(bound.Role)
+		gone := places[objectOf(bound.Binding)]
+		if !ok || rules[role] == nil && gone == nil {
+			continue
+		}
+		before, after := cells(o.roles[role].Rules), cells(o.roles[role].Rules)
+		if rules[role] != nil {
+			after = cells(slices.Concat(rules[role]...))
+		}
+		for place, subject := range bound.Subjects {
+			if slices.Contains(gone, place) {
+				n += before * o.members(subject)
+			} else {
+				n += (before - after) * o.members(subject)
+			}
+		}
+	}
+	return n
+}
+
+// roleOf finds a role by its name.
+func (o *objects) roleOf(role rbac.Ref) (place int32, ok bool) {
+	place, ok = o.roleIndex()[role]
+	return place, ok
+}

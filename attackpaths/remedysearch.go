@@ -1,0 +1,315 @@
+package attackpaths
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// maxTried bounds the graphs that are made for one remedy, and maxIdle the changes in a row that do not help.
+const (
+	maxTried = 60
+	maxIdle  = 1
+)
+
+// endingChange is what could end one derivation of a step.
+type endingChange struct {
+	changes []changeKey
+	// own is how many of the rights that the changes take give the step.
+	own int
+	// harm orders what a step needs by how much is usually done with it.
+	harm int
+	// disrupts is true if something is deleted or started again, or Kubernetes relies on it.
+	disrupts bool
+	// ends is the use that the changes should end, if they may turn out not to.
+	ends string
+}
+
+// plan is a set of changes.
+type plan struct {
+	endingChange
+	// lost is how many other rights the changes take.
+	lost int
+	// idle counts the last changes after which the step is made as before: rights that it does not need, or needs only
+	// one of.
+	idle int
+	// order is that in which plans were made.
+	order int
+}
+
+// compare puts first what disrupts nothing, then what takes the fewest other rights.
+func (p *plan) compare(o *plan) int {
+	disrupts := map[bool]int{true: 1}
+	return cmp.Or(cmp.Compare(disrupts[p.disrupts], disrupts[o.disrupts]), cmp.Compare(p.lost, o.lost), cmp.Compare(p.harm, o.harm),
+		cmp.Compare(len(p.changes), len(o.changes)), cmp.Compare(p.order, o.order))
+}
+
+// with adds a change to a plan; false if the plan has it.
+func (p *plan) with(o *objects, c endingChange) (*plan, bool) {
+	next := &plan{endingChange: endingChange{
+		changes: slices.Clone(p.changes), own: p.own + c.own, harm: p.harm + c.harm, disrupts: p.disrupts || c.disrupts, ends: c.ends,
+	}, idle: p.idle}
+	for _, change := range c.changes {
+		if !slices.Contains(next.changes, change) {
+			next.changes = append(next.changes, change)
+		}
+	}
+	if len(next.changes) == len(p.changes) {
+		return nil, false
+	}
+	next.lost = max(0, o.lost(next.changes)-next.own)
+	return next, true
+}
+
+// findRemedy searches the plans in the order of what they take: whatever ends the step has to end each derivation of
+// it, so that a plan whose graph still has one is extended by each change that could end that.
+func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
+	queue, made := []*plan{{}}, 1
+	why := noneOfBefore
+	var reduced *objects
+	for tried := 0; len(queue) > 0; tried++ {
+		if tried == maxTried {
+			return g.endAll(at, reduced)
+		}
+		best := slices.MinFunc(queue, (*plan).compare)
+		queue = slices.DeleteFunc(queue, func(p *plan) bool { return p == best })
+		if tried == 1 {
+			reduced = g.reducedFor(at)
+		}
+		s := g.after(best, at, reduced)
+		if s == nil {
+			return g.render(best)
+		}
+		var candidates []endingChange
+		none := ""
+		uses := s.uses()
+		if best.ends == "" || best.ends != s.text(&uses[0]) {
+			best.idle = 0
+		} else {
+			best.idle++
+		}
+		if best.idle < maxIdle {
+			candidates, none = g.candidates(s, uses)
+		}
+		s.release()
+		if len(candidates) == 0 && none != "" {
+			why = none
+		}
+		for _, c := range candidates {
+			if next, ok := best.with(g.world.objects, c); ok && !slices.ContainsFunc(queue, next.same) {
+				next.order = made
+				made++
+				queue = append(queue, next)
+			}
+		}
+	}
+	return noRemedy(why)
+}
+
+// endAll makes every change that could end a derivation until there is none, and leaves out each change that the others
+// do not need. Other changes may take less.
+func (g *Graph) endAll(at stepPlace, reduced *objects) *verdict.Remedy {
+	all := &plan{}
+	for s := g.after(all, at, reduced); s != nil; s = g.after(all, at, reduced) {
+		candidates, _ := g.candidates(s, s.uses())
+		s.release()
+		before := len(all.changes)
+		for _, c := range candidates {
+			if next, ok := all.with(g.world.objects, c); ok && (!c.disrupts || len(candidates) == 1) {
+				all = next
+			}
+		}
+		if len(all.changes) == before {
+			return noRemedy(noneOfMany)
+		}
+	}
+	for i := len(all.changes) - 1; i >= 0; i-- {
+		less := &plan{endingChange: endingChange{changes: slices.Delete(slices.Clone(all.changes), i, i+1)}}
+		if s := g.after(less, at, reduced); s != nil {
+			s.release()
+		} else {
+			all = less
+		}
+	}
+	all.lost = g.world.objects.lost(all.changes)
+	r := g.render(all)
+	r.Warning = strings.TrimSpace(r.Warning + " " + warningOfMany)
+	return r
+}
+
+func (p *plan) same(o *plan) bool {
+	return len(p.changes) == len(o.changes) &&
+		!slices.ContainsFunc(p.changes, func(c changeKey) bool { return !slices.Contains(o.changes, c) })
+}
+
+// after finds the step in the graph of the cluster after changes; nil if it is not there.
+func (g *Graph) after(p *plan, at stepPlace, reduced *objects) *stepSearch {
+	if len(p.changes) == 0 {
+		return g.findStep(g, at)
+	}
+	if reduced == nil || g.world.objects.takeEverything(p.changes) {
+		reduced = g.world.objects
+	}
+	b := newBuilder(g.world.cluster)
+	b.objects = reduced.without(g.world.cluster, p.changes)
+	b.build()
+	return g.findStep(b.Graph, at)
+}
+
+// reducedFor are the objects that lead from the start of a path to what a step leads to; nil for all, where not every
+// right is an edge of the graph: in NodeScopes and constrained impersonation.
+func (g *Graph) reducedFor(at stepPlace) *objects {
+	w := g.world
+	if w.whole == nil {
+		w.whole = newBuilder(w.cluster)
+		w.whole.objects = w.objects
+		w.whole.build()
+	}
+	if w.whole.enforced > 0 || w.whole.modes != [modeCount]bool{} {
+		return nil
+	}
+	start, ok := g.in(w.whole.Graph, at.start)
+	to, there := g.in(w.whole.Graph, at.to)
+	if !ok || !there {
+		return nil
+	}
+	if w.from[start] == nil {
+		clear(w.from) // paths come by their starts
+		w.from[start] = w.whole.leadingFrom(start)
+	}
+	target, isHolding := g.keys[at.to].holding()
+	reduced := w.whole.reduceTo(w.from[start].to(func(_ vertex, k key) bool {
+		h, ok := k.holding()
+		return isHolding && ok && h == target || k == w.whole.keys[to]
+	}))
+	b := newBuilder(w.cluster)
+	b.objects = reduced
+	b.build()
+	s := g.findStep(b.Graph, at)
+	if s == nil {
+		return nil
+	}
+	s.release()
+	return reduced
+}
+
+// takeEverything reports whether changes take a rule for everything from somebody: the graph leaves out what such a
+// rule contains, so that what leads somewhere is another thing then.
+func (o *objects) takeEverything(changes []changeKey) bool {
+	bindings := map[verdict.Object]bool{}
+	roles := map[verdict.Object]bool{}
+	for _, c := range changes {
+		bindings[c.object], roles[c.object] = c.kind == takeSubject, c.kind == takeRight
+	}
+	for i := range o.bindings {
+		if bindings[objectOf(o.bindings[i].Binding)] {
+			roles[objectOf(o.bindings[i].Role)] = true
+		}
+	}
+	return slices.ContainsFunc(o.roles, func(r rbac.RoleRules) bool {
+		return roles[objectOf(r.Role)] && slices.ContainsFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) })
+	})
+}
+
+// candidates lists what could end a derivation, or says why nothing can. Roles have the same places in all graphs of
+// the cluster.
+func (g *Graph) candidates(s *stepSearch, uses []use) (all []endingChange, none string) {
+	none = noneOfBefore
+	for i := range uses {
+		u := &uses[i]
+		found, why := g.endUse(s, uses, u)
+		all = append(all, found...)
+		if i == 0 && why != "" {
+			none = why
+		}
+	}
+	return all, none
+}
+
+// endUse lists what could end one edge of a derivation.
+func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, none string) {
+	from, to := s.keys[u.from[0]], s.keys[u.to]
+	var code Code
+	if u.row != 0 {
+		code = s.codeOf(u.row)
+	}
+	switch {
+	case u.row == 0 || u.row.isCustom():
+	case code == SecretOnNode:
+		return g.unreadOnNode(s, u.from[0], to)
+	case u.row.ofPod() && from.kind == isRight:
+		return nil, "" // the grant of the right is an edge of its own
+	case u.row.ofPod():
+		return g.changePod(s, code, u.arg, to)
+	case code == Masters && from.kind != isRole && len(u.from) == 1:
+		return nil, noneOfMasters
+	case from.kind == isSecret && len(u.from) == 1:
+		return deletes(removeSecret, from.asObject()), ""
+	case code == VolumeControl && to.name == claimedVolume:
+		return withoutClaim(to), ""
+	case code == VolumeControl && to.name == freeVolume:
+		return deletes(removeVolume, verdict.Object{Kind: volumeKind, Name: to.namespace}), ""
+	case code == PodCreate && from.kind == isNamespace && len(u.from) == 1:
+		if to.kind == isFact && to.name == everyNode {
+			return g.limited(from.name), ""
+		}
+		return nil, noneOfUse
+	case len(u.from) > 1 || s.isActor(u.from[0]):
+		all = g.takeOwn(s, u)
+	}
+	if code == BindRole && to.kind == isRole && int(to.role) < len(g.roles)-1 {
+		for _, wanted := range s.wantedAfter(uses, u, nil) {
+			if changes := g.world.objects.shrink(to.role, wanted); len(changes) > 0 {
+				all = append(all, endingChange{changes: changes, harm: wanted.harm()})
+			}
+		}
+	}
+	if u.arg >= 0 && len(all) == 0 {
+		for _, wanted := range s.wantedAfter(uses, u, nil) {
+			all = append(all, g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)...)
+		}
+	}
+	return all, ""
+}
+
+// isActor reports whether a vertex is an identity.
+func (s *stepSearch) isActor(v vertex) bool { return s.keys[v].actor() }
+
+// asObject names a holding.
+func (k key) asObject() verdict.Object {
+	h, _ := k.holding()
+	return h
+}
+
+func deletes(kind ChangeKind, object verdict.Object) []endingChange {
+	return []endingChange{{changes: []changeKey{{kind: kind, object: object}}, disrupts: true}}
+}
+
+// wantedAfter adds the rights to which a binding leads in a derivation: of each way from there the first right of the
+// table, request of custom techniques, or everything.
+func (s *stepSearch) wantedAfter(uses []use, u *use, all []wantedRight) []wantedRight {
+	w := wantedRight{of: int32(s.keys[u.to].variant), name: s.keys[u.to].name, target: s.target.Name}
+	switch k := s.keys[u.to]; {
+	case k.kind == isRight:
+	case k.kind == isCustom && k.variant == customRight:
+		w.kind, w.of = wantsCustom, k.role
+	case k.kind == isClusterAdmin:
+		w = wantedRight{kind: wantsEverything}
+	default:
+		for i := range uses {
+			if slices.Contains(uses[i].from, u.to) {
+				all = s.wantedAfter(uses, &uses[i], all)
+			}
+		}
+		return all
+	}
+	if slices.Contains(all, w) {
+		return all
+	}
+	return append(all, w)
+}
