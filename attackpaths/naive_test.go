@@ -417,7 +417,8 @@ func (n *naive) mints(p *inventory.Pod) bool {
 	}
 	unlimited := !n.c.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction)
 	tokens := unlimited || slices.Contains(p.Audiences, "") || !restricted || slices.Contains(audiences, "")
-	return !p.Mirror && tokens && !n.ending[p.Namespace] && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
+	return !p.Mirror && tokens && !n.ending[p.Namespace] &&
+		n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount)
 }
 
 func (n *naive) pod(p *inventory.Pod) {

@@ -270,8 +270,8 @@ func TestWhatToChangeAgreesWithChangedObjects(t *testing.T) {
 			}
 		}
 	})
-	if t.Logf("changes that help alone: %v, sets of more than one: %d, of targets: %v", kinds, sets, targets); (len(kinds) < 4 || sets == 0) && !testing.Short() &&
-		os.Getenv(clustersVariable) == "" {
+	t.Logf("changes that help alone: %v, sets of more than one: %d, of targets: %v", kinds, sets, targets)
+	if (len(kinds) < 4 || sets == 0) && !testing.Short() && os.Getenv(clustersVariable) == "" {
 		t.Error("random clusters do not have each kind of change")
 	}
 }

@@ -60,7 +60,8 @@ func TestWhatToChange(t *testing.T) {
 			// No node holds a token of ops/root, which only its group gives rights.
 			rule: "an account that is only impersonated",
 			objects: base + namespace("ops", "") + account("ops", "root") + pod("shop", "p", "n1", "agent") +
-				role("r", "ops", "shop/agent", "impersonate serviceaccounts@") + role("ops", "", "group system:serviceaccounts:ops", "* *@*") +
+				role("r", "ops", "shop/agent", "impersonate serviceaccounts@") +
+				role("ops", "", "group system:serviceaccounts:ops", "* *@*") +
 				role("users", "", "group system:serviceaccounts:ops", "impersonate users@ nobody"),
 			nodes: attackpaths.NodesThatReach{Certain: 1},
 			alone: []string{

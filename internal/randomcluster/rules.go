@@ -62,7 +62,9 @@ var ruleTemplates = [][]template{
 	},
 	{{"create", "", []string{"pods", "replicationcontrollers"}, randomPods}},
 	{
-		{"create", "", named, newNames}, {"patch", "", named, newNames}, {"patch,update", "", []string{"pods", "secrets"}, nil},
+		{"create", "", named, newNames},
+		{"patch", "", named, newNames},
+		{"patch,update", "", []string{"pods", "secrets"}, nil},
 		{"create,patch", "", []string{"persistentvolumes", "namespaces"}, newNames},
 	},
 	{{"create,patch", "apps", []string{"deployments", "daemonsets"}, newNames}, {"create,patch", admissionGroup, configurations, newNames}},

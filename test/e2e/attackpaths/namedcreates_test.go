@@ -37,8 +37,10 @@ func TestWhatTheServerAsksForAnObjectThatIsCreatedByName(t *testing.T) {
 		// applies and puts report whether the rights are enough for such a request.
 		applies, puts bool
 	}{
-		{"both", "create,patch", true, false}, {"puts", "create,update", false, true},
-		{"creates", "create", false, false}, {"patches", "patch,update", false, false},
+		{"both", "create,patch", true, false},
+		{"puts", "create,update", false, true},
+		{"creates", "create", false, false},
+		{"patches", "patch,update", false, false},
 	}
 	text := everyCase + clusterRole("empty")
 	for _, s := range sets {
