@@ -97,25 +97,30 @@ func (b *builder) world() *world {
 	}
 }
 
-// maxRemedies is the number of steps for which remedies are looked for in one answer. Each needs graphs of the
-// cluster without something.
-const maxRemedies = 300
+// An answer has remedies for at most maxRemedies steps, and fewer in large clusters: each needs graphs of the cluster
+// without something, whose time grows with its vertices. minRemedies are a few for each cluster.
+const (
+	minRemedies, maxRemedies = 10, 300
+	remedyVertices           = 4_000_000
+)
 
 // AddRemedies finds what to change so that the steps of paths, which are answers of this graph, are no longer there.
 // Each remedy is tried: the graph of the cluster after the change does not have the step, whichever right gives it.
 // Of the changes that end a step it is the one that takes the fewest other rights. The paths are changed, and the
 // cluster must not have changed since the graph was made.
 func (g *Graph) AddRemedies(paths ...[]Step) {
+	limit := min(maxRemedies, max(minRemedies, remedyVertices/len(g.keys)))
 	tried := map[string]bool{}
 	for _, path := range paths {
 		for i := range path {
 			step := &path[i]
 			id := fmt.Sprint(*step.place)
-			if tried[id] = tried[id] || len(tried) < maxRemedies; tried[id] {
-				step.Remedy = g.remedyOf(id, *step.place)
-			} else {
+			if !tried[id] && len(tried) == limit {
 				step.Remedy = noRemedy(noneOfLimit)
+				continue
 			}
+			tried[id] = true
+			step.Remedy = g.remedyOf(id, *step.place)
 		}
 	}
 }

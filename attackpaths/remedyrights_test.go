@@ -160,3 +160,35 @@ func TestRemediesSayWhatTheyDisrupt(t *testing.T) {
 		})
 	}
 }
+
+// TestRemediesAreLimited: an answer has remedies for so many steps, and the others say why they have none.
+func TestRemediesAreLimited(t *testing.T) {
+	var objects strings.Builder
+	objects.WriteString(namespace("shop", restrictedLabel) + account("shop", "web") + role("r", "shop", "shop/web", "get secrets@"))
+	const secrets = 310
+	for i := range secrets {
+		objects.WriteString(secret("shop", fmt.Sprint("s", i), "Opaque", ""))
+	}
+	c := newCluster()
+	parse(t, c, objects.String())
+	g := graphOf(t, c)
+	var paths [][]attackpaths.Step
+	for _, r := range from(t, g, accountWeb).Reached {
+		paths = append(paths, r.Path)
+	}
+	g.AddRemedies(paths...)
+	have, none := 0, 0
+	for _, path := range paths {
+		for _, step := range path {
+			switch {
+			case len(step.Remedy.Changes) > 0:
+				have++
+			case strings.Contains(step.Remedy.None, "too many steps"):
+				none++
+			}
+		}
+	}
+	if have != 300 || none != secrets-300 {
+		t.Errorf("%d steps have a remedy, %d say that they are too many", have, none)
+	}
+}
