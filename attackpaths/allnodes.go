@@ -302,7 +302,7 @@ func (g *Graph) countsFor(v, start vertex) bool {
 	return int(k.kind) < len(holdingKinds) && k.kind != isPod && !credential && !repeated && v != start
 }
 
-// vertices are those of the base, in order.
+// vertices lists the vertices of the base, in order.
 func (b *base) vertices() []vertex {
 	var all []vertex
 	for v, in := range b.has {
