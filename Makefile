@@ -85,7 +85,7 @@ test-vet:
 
 .PHONY: test-unit
 test-unit:
-	$(GOTEST) -p 4 $$(go list ./... | grep -vxFf <(go list $(RACE))) $(SLOW)
+	$(GOTEST) -p 4 -timeout 20m $$(go list ./... | grep -vxFf <(go list $(RACE))) $(SLOW)
 
 .PHONY: test-race
 test-race:
@@ -149,12 +149,12 @@ test-localplane:
 
 .PHONY: test-e2e
 test-e2e:
-	cd test/e2e && $(GOTEST) -p 1 -timeout 15m $$(go list ./... | grep -vE '/($(subst $() $(),|,$(BESIDE)))$$')
+	cd test/e2e && $(GOTEST) -p 1 -timeout 25m $$(go list ./... | grep -vE '/($(subst $() $(),|,$(BESIDE)))$$')
 
 # These tests have few kubelets and mostly wait, so they run beside the others.
 .PHONY: test-planes-beside
 test-planes-beside: plane-binaries ## Run the tests on real control planes that run beside the others.
-	cd test/e2e && $(GOTEST) -p 1 -timeout 15m $(addprefix ./,$(BESIDE))
+	cd test/e2e && $(GOTEST) -p 1 -timeout 25m $(addprefix ./,$(BESIDE))
 
 DIST := dist
 # PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.

@@ -249,3 +249,21 @@ func (r *rightsRow) outcome() string {
 	}
 	return text + "**not followed**: " + r.open
 }
+
+// TestTableOfRights: each right has one outcome, and is there once.
+func TestTableOfRights(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range TableOfRights() {
+		name := r.Group + " " + r.String()
+		if seen[name] {
+			t.Errorf("%s is there twice", name)
+		}
+		seen[name] = true
+		if gives := len(r.Gives) > 0 || r.NotFollowed != ""; gives == (r.Nothing != "") {
+			t.Errorf("%s gives %v, is not followed because of %q, and gives nothing because of %q", name, r.Gives, r.NotFollowed, r.Nothing)
+		}
+	}
+	if len(seen) < 500 {
+		t.Errorf("the table has %d rights", len(seen))
+	}
+}

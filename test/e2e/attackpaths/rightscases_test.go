@@ -21,7 +21,11 @@ type rightCase struct {
 	start           holding
 	// possible is true if something else decides, and ends if the steps end before the holding is there.
 	possible, ends bool
-	eks            bool
+	// listed is true where the path is not carried out: the pod that it makes names the volume or claim as the executor would,
+	// and a right by name makes another one. TestWhatTheServerAsksForAnObjectThatIsCreatedByName
+	// shows that the right makes it.
+	listed bool
+	eks    bool
 	// emulated is true for what ended with Kubernetes 1.35. Scopes are the fields of a NodeScope for shop/web.
 	emulated bool
 	scopes   string
@@ -54,6 +58,15 @@ var (
 	selfApproved = []string{"create " + requests, "create certificatesigningrequests/nodeclient" + inCerts}
 )
 
+// byName is a case of a right to patch that creates an object: an apply also needs the right to create it, by its name.
+func (c rightCase) byName(r attackpaths.TableRight, name string) rightCase {
+	if r.Verb == "patch" {
+		c.names = name
+		c.with += roleOf("named", c.in, "shop/web", "create "+r.Resource+"@"+r.Group+" "+name)
+	}
+	return c
+}
+
 // rightCases make the case of a right for each technique that the table of all rights names.
 var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 	attackpaths.SecretRead: func(r attackpaths.TableRight) rightCase {
@@ -78,19 +91,21 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 		if r.Subresource == "token" {
 			return rightCase{in: "shop", target: accountDB}
 		}
-		return rightCase{in: "shop", with: withGhost + also("shop", "create serviceaccounts/token@ ghost"), target: ghost}
+		c := rightCase{in: "shop", with: withGhost + also("shop", "create serviceaccounts/token@ ghost"), target: ghost}
+		return c.byName(r, "ghost")
 	},
 	attackpaths.Impersonate: impersonateCase,
 	attackpaths.PodCreate: func(r attackpaths.TableRight) rightCase {
 		switch r.Resource {
 		case "serviceaccounts":
-			return rightCase{in: "shop", with: withGhost + also("shop", "create pods@"), target: ghost}
+			c := rightCase{in: "shop", with: withGhost + also("shop", "create pods@"), target: ghost}
+			return c.byName(r, "ghost")
 		case "namespaces":
 			return rightCase{
 				with: enforcedEverywhere + also("", "create pods@"), target: "Node web-1", because: "may create a namespace",
 			}
 		}
-		return rightCase{in: "shop", target: namespaceIn}
+		return rightCase{in: "shop", target: namespaceIn}.byName(r, "new")
 	},
 	attackpaths.PodUpdate: podUpdateCase,
 	attackpaths.PodExec: func(r attackpaths.TableRight) rightCase {
@@ -99,6 +114,9 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 			c.with, c.emulated = podDB+nodeOf(web1), true
 		}
 		return c
+	},
+	attackpaths.TokenOfPodOnNode: func(attackpaths.TableRight) rightCase {
+		return rightCase{who: "group system:nodes", in: "shop", names: "db", with: bare(podDB), target: accountDB, start: nodeWeb1}
 	},
 	attackpaths.NodeProxy: func(attackpaths.TableRight) rightCase { return rightCase{with: podDB, target: "Pod shop/db-1"} },
 	attackpaths.PodEscape: func(r attackpaths.TableRight) rightCase {
@@ -153,12 +171,15 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 		case "pods":
 			return rightCase{in: "tools", with: withTools + also("", "create persistentvolumes@"), target: "Node web-1"}
 		case "persistentvolumes":
-			return rightCase{with: withTools + also("tools", "create pods@"), target: "Node web-1"}
+			c := rightCase{with: withTools + also("tools", "create pods@"), target: "Node web-1", listed: r.Verb == "patch"}
+			return c.byName(r, "new")
 		}
 		// A controller makes the claims of ephemeral volumes, so that a right to claims is for where these are refused.
-		return rightCase{in: "guarded", target: "Node web-1", with: namespace("guarded", enforceLabel+": baseline") +
+		c := rightCase{in: "guarded", target: "Node web-1", with: namespace("guarded", enforceLabel+": baseline") +
 			policyFor("p", "CREATE", "pods", "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.ephemeral))") +
 			roleOf("v", "", "shop/web", "create persistentvolumes@") + also("guarded", "create pods@")}
+		c.listed = r.Verb == "patch"
+		return c.byName(r, "new")
 	},
 	attackpaths.NodeIdentityConfig: func(r attackpaths.TableRight) rightCase {
 		c := rightCase{target: admin, possible: true, ends: true, eks: true}
