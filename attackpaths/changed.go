@@ -80,12 +80,12 @@ func (o *objects) without(c *Cluster, changes []changeKey) *objects {
 			labeled[change.object.Name] = psa.LevelBaseline
 		case takeSubject:
 			subjects[change.object] = append(subjects[change.object], change.rule)
-		case takeRight:
-			left.takeRights(changes)
+		case takeRight: // all of them together, below
 		case removeSecret, removeClaim, removeVolume:
 			gone[change.object] = true
 		}
 	}
+	left.takeRights(changes)
 	if len(subjects) > 0 {
 		left.bindings = withoutSubjectsOf(left.bindings, subjects)
 	}

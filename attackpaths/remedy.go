@@ -2,7 +2,6 @@ package attackpaths
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +28,7 @@ const (
 	noneOfLimit    = "Not looked for, because the answer has too many steps: ask for one target."
 )
 
-// world is what explanations and remedies of steps need besides the graph. It is not changed.
+// world is what explanations and remedies of steps need besides the graph.
 type world struct {
 	cluster *Cluster
 	objects *objects
@@ -40,11 +39,12 @@ type world struct {
 	// bindingIndex finds bindings.
 	bindingIndex func() map[verdict.Object]int32
 
+	// mu guards what follows: remedies are looked for one after the other.
 	mu sync.Mutex
 	// whole is the graph with what it is made with, and from what paths begin with reach in it.
 	whole    *builder
 	from     map[vertex]*leading
-	remedies map[string]*verdict.Remedy
+	remedies map[stepPlace]*verdict.Remedy
 }
 
 // workloadPods are the pods of one workload that may run on the same nodes.
@@ -86,7 +86,7 @@ func (b *builder) world() *world {
 	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
 	return &world{
 		cluster: b.cluster, objects: &o, references: b.references,
-		websockets: b.cluster.Features.Minor() < 35, remedies: map[string]*verdict.Remedy{}, from: map[vertex]*leading{},
+		websockets: b.cluster.Features.Minor() < 35, remedies: map[stepPlace]*verdict.Remedy{}, from: map[vertex]*leading{},
 		bindingIndex: sync.OnceValue(func() map[verdict.Object]int32 {
 			index := map[verdict.Object]int32{}
 			for i := range o.bindings {
@@ -110,29 +110,28 @@ const (
 // cluster must not have changed since the graph was made.
 func (g *Graph) AddRemedies(paths ...[]Step) {
 	limit := min(maxRemedies, max(minRemedies, remedyVertices/len(g.keys)))
-	tried := map[string]bool{}
+	tried := map[stepPlace]bool{}
 	for _, path := range paths {
 		for i := range path {
 			step := &path[i]
-			id := fmt.Sprint(*step.place)
-			if !tried[id] && len(tried) == limit {
+			if !tried[*step.place] && len(tried) == limit {
 				step.Remedy = noRemedy(noneOfLimit)
 				continue
 			}
-			tried[id] = true
-			step.Remedy = g.remedyOf(id, *step.place)
+			tried[*step.place] = true
+			step.Remedy = g.remedyOf(*step.place)
 		}
 	}
 }
 
 // remedyOf finds a remedy once.
-func (g *Graph) remedyOf(id string, at stepPlace) *verdict.Remedy {
+func (g *Graph) remedyOf(at stepPlace) *verdict.Remedy {
 	g.world.mu.Lock()
 	defer g.world.mu.Unlock()
-	known := g.world.remedies[id]
+	known := g.world.remedies[at]
 	if known == nil {
 		known = g.findRemedy(at)
-		g.world.remedies[id] = known
+		g.world.remedies[at] = known
 	}
 	return known
 }

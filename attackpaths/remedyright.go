@@ -122,6 +122,9 @@ func cut(rule *rbacv1.PolicyRule, gives func(*rbacv1.PolicyRule) bool) []rbacv1.
 // takeRights takes rights from the rules of roles, and from those of the roles that a controller makes of them.
 func (o *objects) takeRights(changes []changeKey) {
 	parts := o.rulesWithout(changes)
+	if len(parts) == 0 {
+		return
+	}
 	o.roles = slices.Clone(o.roles)
 	for role, rules := range parts {
 		o.roles[role].Rules = slices.Concat(rules...)

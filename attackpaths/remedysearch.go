@@ -44,8 +44,7 @@ type plan struct {
 
 // compare puts first what disrupts nothing, then what takes the fewest other rights.
 func (p *plan) compare(o *plan) int {
-	disrupts := map[bool]int{true: 1}
-	return cmp.Or(cmp.Compare(disrupts[p.disrupts], disrupts[o.disrupts]), cmp.Compare(p.lost, o.lost), cmp.Compare(p.harm, o.harm),
+	return cmp.Or(compareBools(p.disrupts, o.disrupts), cmp.Compare(p.lost, o.lost), cmp.Compare(p.harm, o.harm),
 		cmp.Compare(len(p.changes), len(o.changes)), cmp.Compare(p.order, o.order))
 }
 

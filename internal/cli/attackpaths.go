@@ -275,28 +275,16 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		return a.write(script, format)
 	}
 	if showsRemedies(format) {
+		var paths [][]attackpaths.Step
 		for _, result := range all.Results {
-			g.AddRemedies(pathsOf(result.Reached)...)
+			paths = append(paths, pathsOf(result.Reached)...)
 		}
+		g.AddRemedies(paths...)
 	}
 	if len(f.starts) == 1 {
 		return a.write(all.Results[0], format)
 	}
 	return a.write(all, format)
-}
-
-// showsRemedies reports whether a format has the remedies of steps.
-func showsRemedies(format render.Format) bool {
-	return format == render.JSON || format == render.YAML || format == render.HTML
-}
-
-// pathsOf are the paths to holdings.
-func pathsOf(reached []attackpaths.Reached) [][]attackpaths.Step {
-	paths := make([][]attackpaths.Step, len(reached))
-	for i := range reached {
-		paths[i] = reached[i].Path
-	}
-	return paths
 }
 
 // missingForPaths is what could not be read, or files lack, and could lengthen paths through nodes.
@@ -366,25 +354,23 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 		g.AddRemedies(script.steps()...)
 		return a.write(script, format)
 	}
-	if showsRemedies(format) {
-		var paths [][]attackpaths.Step
-		for _, c := range result.Classes {
-			paths = append(paths, c.Path)
-		}
-		g.AddRemedies(paths...)
+	var paths [][]attackpaths.Step
+	for _, c := range result.Classes {
+		paths = append(paths, c.Path)
 	}
 	if format == render.HTML {
 		holdings := len(s.State.Inventory.ServiceAccounts()) + len(s.State.Inventory.Secrets())
 		result.certainCells = result.Nodes*holdings > maxOverview
 		options := attackpaths.OverviewOptions{CertainOnly: f.certainOnly, CertainCells: result.certainCells}
 		result.overview = g.Overview(result.Classes, options)
-		var paths [][]attackpaths.Step
 		for _, row := range result.overview.Rows {
 			paths = append(paths, row.Path)
 		}
 		for _, c := range result.overview.Cells {
 			paths = append(paths, pathsOf(c.Listed)...)
 		}
+	}
+	if showsRemedies(format) {
 		g.AddRemedies(paths...)
 	}
 	return a.write(result, format)

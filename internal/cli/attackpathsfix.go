@@ -161,3 +161,17 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 	}
 	placingScript(p, f.advice.Placing, f.target)
 }
+
+// showsRemedies reports whether a format has the remedies of steps.
+func showsRemedies(format render.Format) bool {
+	return format == render.JSON || format == render.YAML || format == render.HTML
+}
+
+// pathsOf are the paths to holdings.
+func pathsOf(reached []attackpaths.Reached) [][]attackpaths.Step {
+	paths := make([][]attackpaths.Step, len(reached))
+	for i := range reached {
+		paths[i] = reached[i].Path
+	}
+	return paths
+}
