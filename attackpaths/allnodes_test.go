@@ -91,6 +91,13 @@ func TestConcurrentUse(t *testing.T) {
 				}
 			})
 			all.Go(func() {
+				for _, start := range starts {
+					if r, err := g.From(start); err == nil && len(r.Reached) > 0 {
+						g.AddRemedies(r.Reached[0].Path)
+					}
+				}
+			})
+			all.Go(func() {
 				if got := g.AllNodes(); !reflect.DeepEqual(got, wantNodes) {
 					t.Errorf("all nodes: %+v, want %+v", got, wantNodes)
 				}

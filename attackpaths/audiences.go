@@ -28,11 +28,8 @@ func audienceIn(r right, rule *rbacv1.PolicyRule) (audience string, ok bool) {
 	return rule.Resources[0], true
 }
 
-// givesAudiences reports whether an identity is a node to which the attacker can give audiences.
-func (b *builder) givesAudiences(x *identity) bool {
-	if b.keys[x.vertex].kind != isNodeUser {
-		return false
-	}
+// givesAudiences reports whether the attacker can give audiences to nodes.
+func (b *builder) givesAudiences() bool {
 	for k := range b.own {
 		if k.right == requestAudience || k.right == requestOtherAudience {
 			return true

@@ -251,3 +251,6 @@ func RightsGiven(c *Cluster) int {
 	}
 	return n
 }
+
+// AddRemediesWithin is AddRemedies for graphs with so many vertices.
+func (g *Graph) AddRemediesWithin(budget int, paths ...[]Step) { g.addRemedies(budget, paths...) }

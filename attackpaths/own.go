@@ -62,12 +62,13 @@ func (b *builder) combineRights() {
 	seen := map[string]bool{}
 	for {
 		vertices, joins := len(b.keys), len(seen)
+		audiences := b.givesAudiences()
 		for _, x := range b.identities {
 			if x.rights == nil {
 				x.rights = b.rightsOfSubjects(x.subjects)
 				x.on = b.onRightsOfSubjects(x.subjects)
 			}
-			if x.combines() || b.givesAudiences(x) {
+			if x.combines() || audiences && b.keys[x.vertex].kind == isNodeUser {
 				(&combiner{b, x, seen}).run()
 			}
 		}

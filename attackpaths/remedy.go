@@ -25,7 +25,7 @@ const (
 	noneOfVolume   = "A volume that is attached to the node needs the secret: move the pods that use the volume."
 	noneOfEveryPod = "A node may request a token for the service account of each pod on it: take rights from the account."
 	noneOfMany     = "Too many rights and objects give the step to change them one by one: take away what the step starts from."
-	noneOfLimit    = "Not looked for, because the answer has too many steps: ask for one target."
+	noneOfLimit    = "Not looked for, because remedies of other steps took the time of this answer: ask for one target."
 )
 
 // world is what explanations and remedies of steps need besides the graph.
@@ -41,10 +41,12 @@ type world struct {
 
 	// mu guards what follows: remedies are looked for one after the other.
 	mu sync.Mutex
-	// whole is the graph with what it is made with, and from what paths begin with reach in it.
-	whole    *builder
+	// builder has what the graph was made with, from what paths begin with reaches in it, and remedies are those found.
+	builder  *builder
 	from     map[vertex]*leading
 	remedies map[stepPlace]*verdict.Remedy
+	// budget is how many vertices the graphs may still have that are made for one answer.
+	budget int
 }
 
 // workloadPods are the pods of one workload that may run on the same nodes.
@@ -84,8 +86,9 @@ func (b *builder) world() *world {
 		return index
 	})
 	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
+	b.objects = &o
 	return &world{
-		cluster: b.cluster, objects: &o, references: b.references,
+		cluster: b.cluster, builder: b, objects: &o, references: b.references,
 		websockets: b.cluster.Features.Minor() < 35, remedies: map[stepPlace]*verdict.Remedy{}, from: map[vertex]*leading{},
 		bindingIndex: sync.OnceValue(func() map[verdict.Object]int32 {
 			index := map[verdict.Object]int32{}
@@ -97,43 +100,33 @@ func (b *builder) world() *world {
 	}
 }
 
-// An answer has remedies for at most maxRemedies steps, and fewer in large clusters: each needs graphs of the cluster
-// without something, whose time grows with its vertices. minRemedies are a few for each cluster.
-const (
-	minRemedies, maxRemedies = 10, 300
-	remedyVertices           = 4_000_000
-)
+// remedyBudget is how many vertices the graphs have that are made for the remedies of one answer: some ten seconds.
+const remedyBudget = 600_000
 
 // AddRemedies finds what to change so that the steps of paths, which are answers of this graph, are no longer there.
 // Each remedy is tried: the graph of the cluster after the change does not have the step, whichever right gives it.
-// Of the changes that end a step it is the one that takes the fewest other rights. The paths are changed, and the
-// cluster must not have changed since the graph was made.
-func (g *Graph) AddRemedies(paths ...[]Step) {
-	limit := min(maxRemedies, max(minRemedies, remedyVertices/len(g.keys)))
-	tried := map[stepPlace]bool{}
+// Of the changes that end a step it is the one that takes the fewest other rights. The time is bounded: steps for
+// which none was looked for any more say so. The paths are changed, and the cluster must not have changed since the
+// graph was made.
+func (g *Graph) AddRemedies(paths ...[]Step) { g.addRemedies(remedyBudget, paths...) }
+
+func (g *Graph) addRemedies(budget int, paths ...[]Step) {
+	w := g.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budget = budget
 	for _, path := range paths {
 		for i := range path {
-			step := &path[i]
-			if !tried[*step.place] && len(tried) == limit {
-				step.Remedy = noRemedy(noneOfLimit)
-				continue
+			at := *path[i].place
+			if w.remedies[at] == nil && w.budget > 0 {
+				w.remedies[at] = g.findRemedy(at)
 			}
-			tried[*step.place] = true
-			step.Remedy = g.remedyOf(*step.place)
+			path[i].Remedy = w.remedies[at]
+			if path[i].Remedy == nil {
+				path[i].Remedy = noRemedy(noneOfLimit)
+			}
 		}
 	}
-}
-
-// remedyOf finds a remedy once.
-func (g *Graph) remedyOf(at stepPlace) *verdict.Remedy {
-	g.world.mu.Lock()
-	defer g.world.mu.Unlock()
-	known := g.world.remedies[at]
-	if known == nil {
-		known = g.findRemedy(at)
-		g.world.remedies[at] = known
-	}
-	return known
 }
 
 func noRemedy(why string) *verdict.Remedy { return &verdict.Remedy{None: why} }

@@ -70,16 +70,13 @@ func (p *plan) with(o *objects, c endingChange) (*plan, bool) {
 func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 	queue, made := []*plan{{}}, 1
 	why := noneOfBefore
-	var reduced *objects
+	reduced := g.reducedFor(at)
 	for tried := 0; len(queue) > 0; tried++ {
-		if tried == maxTried {
+		if tried == maxTried || tried > 0 && g.world.budget <= 0 {
 			return g.endAll(at, reduced)
 		}
 		best := slices.MinFunc(queue, (*plan).compare)
 		queue = slices.DeleteFunc(queue, func(p *plan) bool { return p == best })
-		if tried == 1 {
-			reduced = g.reducedFor(at)
-		}
 		s := g.after(best, at, reduced)
 		if s == nil {
 			return g.render(best)
@@ -148,7 +145,7 @@ func (p *plan) same(o *plan) bool {
 
 // after finds the step in the graph of the cluster after changes; nil if it is not there.
 func (g *Graph) after(p *plan, at stepPlace, reduced *objects) *stepSearch {
-	if len(p.changes) == 0 {
+	if len(p.changes) == 0 && reduced == nil {
 		return g.findStep(g, at)
 	}
 	if reduced == nil || g.world.objects.takeEverything(p.changes) {
@@ -157,6 +154,7 @@ func (g *Graph) after(p *plan, at stepPlace, reduced *objects) *stepSearch {
 	b := newBuilder(g.world.cluster)
 	b.objects = reduced.without(g.world.cluster, p.changes)
 	b.build()
+	g.world.budget -= len(b.keys)
 	return g.findStep(b.Graph, at)
 }
 
@@ -164,37 +162,24 @@ func (g *Graph) after(p *plan, at stepPlace, reduced *objects) *stepSearch {
 // right is an edge of the graph: in NodeScopes and constrained impersonation.
 func (g *Graph) reducedFor(at stepPlace) *objects {
 	w := g.world
-	if w.whole == nil {
-		w.whole = newBuilder(w.cluster)
-		w.whole.objects = w.objects
-		w.whole.build()
-	}
-	if w.whole.enforced > 0 || w.whole.modes != [modeCount]bool{} {
+	if g.enforced > 0 || w.builder.modes != [modeCount]bool{} {
 		return nil
 	}
-	start, ok := g.in(w.whole.Graph, at.start)
-	to, there := g.in(w.whole.Graph, at.to)
-	if !ok || !there {
-		return nil
-	}
-	if w.from[start] == nil {
+	if w.from[at.start] == nil {
 		clear(w.from) // paths come by their starts
-		w.from[start] = w.whole.leadingFrom(start)
+		w.from[at.start] = w.builder.leadingFrom(at.start)
 	}
+	w.budget -= len(g.keys) / 8 // what the reduction costs
 	target, isHolding := g.keys[at.to].holding()
-	reduced := w.whole.reduceTo(w.from[start].to(func(_ vertex, k key) bool {
+	reduced := w.builder.reduceTo(w.from[at.start].to(func(v vertex, k key) bool {
 		h, ok := k.holding()
-		return isHolding && ok && h == target || k == w.whole.keys[to]
+		return isHolding && ok && h == target || v == at.to
 	}))
-	b := newBuilder(w.cluster)
-	b.objects = reduced
-	b.build()
-	s := g.findStep(b.Graph, at)
-	if s == nil {
-		return nil
+	if s := g.after(&plan{}, at, reduced); s != nil {
+		s.release()
+		return reduced
 	}
-	s.release()
-	return reduced
+	return nil
 }
 
 // takeEverything reports whether changes take a rule for everything from somebody: the graph leaves out what such a
