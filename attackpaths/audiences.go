@@ -16,8 +16,8 @@ const (
 	anyAudience = "*"
 )
 
-// audienceIn is the audience that a rule has to cover. That of the API server has no name in a request; whether another one is
-// the API server's too, only it knows. A rule for every verb is about resources, unless it is about all of these.
+// audienceIn is the audience that a rule has to cover. A request does not name the API server's own audience; only the API server
+// knows whether a named one is its own too. A rule for every verb is about resources, unless it is about all of these.
 func audienceIn(r right, rule *rbacv1.PolicyRule) (audience string, ok bool) {
 	if r.whole() == requestAudience {
 		return "", true

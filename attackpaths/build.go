@@ -36,7 +36,7 @@ type builder struct {
 	references inventory.References
 	claimed    map[inventory.Name]inventory.Volume
 	claimsIn   map[string][]inventory.Name
-	// freeVolumes are those of nodes that no claim has and that give something.
+	// freeVolumes are volumes of nodes that no claim has and that give something.
 	freeVolumes []inventory.Volume
 	labels      map[string]map[string]string // of namespaces
 	terminating map[string]bool

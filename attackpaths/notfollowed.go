@@ -11,8 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// HostPath is the resource of an entry about folders of nodes that pods mount, which are its names. The namespaces are those of
-// the pods.
+// HostPath is the resource of an entry about folders of nodes that pods mount. Its names are the folders, and its namespaces
+// the namespaces of the pods.
 const HostPath = "hostPath"
 
 // NotFollowed is a right that is reached and that may give something which paths do not follow.

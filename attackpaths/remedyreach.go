@@ -32,18 +32,18 @@ type use struct {
 	from []vertex
 }
 
-// deed is a vertex that is reached without another holding: row is the step that has led there and not to a
-// holding yet, zero if none has, and own is false for what another holding has.
-type deed struct {
+// reachedVertex is a vertex that a search for a step has reached. Row is the technique of a step that has led there, and to no
+// holding yet; zero if none has. Own is false for what only another holding reaches.
+type reachedVertex struct {
 	vertex
 	row row
 	own bool
 }
 
-// source is how a deed came about.
+// source is how a vertex was reached.
 type source struct {
 	edge edge
-	from []deed
+	from []reachedVertex
 }
 
 // stepSearch finds whether a holding makes one step by any right. It follows everything that the holding can do
@@ -57,10 +57,10 @@ type stepSearch struct {
 	isHolding bool
 	// others finds all that is reached from the start.
 	others  *solver
-	sources map[deed]source
+	sources map[reachedVertex]source
 	// first is how a vertex was reached first.
-	first map[vertex]deed
-	queue []deed
+	first map[vertex]reachedVertex
+	queue []reachedVertex
 	// end is how the step is made.
 	end *source
 }
@@ -69,7 +69,7 @@ type stepSearch struct {
 // Whatever the state does not show may be so. The search is to be released.
 func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 	s := &stepSearch{
-		Graph: other, row: at.row, others: other.solver(true), sources: map[deed]source{}, first: map[vertex]deed{},
+		Graph: other, row: at.row, others: other.solver(true), sources: map[reachedVertex]source{}, first: map[vertex]reachedVertex{},
 	}
 	var ok bool
 	if s.target, s.isHolding = g.keys[at.to].holding(); !s.isHolding {
@@ -82,7 +82,7 @@ func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 	for ; s.end == nil && len(s.queue) > 0; s.queue = s.queue[1:] {
 		d := s.queue[0]
 		for _, e := range s.out[d.vertex] {
-			s.take(source{e, []deed{d}})
+			s.take(source{e, []reachedVertex{d}})
 		}
 		for _, place := range s.joinsOf[d.vertex] {
 			if from, ok := s.parts(&s.joins[place], d); ok {
@@ -111,11 +111,11 @@ func (s *stepSearch) begin(g *Graph, at stepPlace) {
 		return ok && h == from
 	}
 	if v, ok := g.in(s.Graph, at.from); ok {
-		s.add(deed{v, 0, true}, source{})
+		s.add(reachedVertex{v, 0, true}, source{})
 	}
 	for _, v := range s.others.reached {
 		if is(v) {
-			s.add(deed{v, 0, true}, source{})
+			s.add(reachedVertex{v, 0, true}, source{})
 		}
 	}
 	if len(s.queue) > 0 {
@@ -123,14 +123,14 @@ func (s *stepSearch) begin(g *Graph, at stepPlace) {
 	}
 	for v := range s.keys {
 		if is(vertex(v)) {
-			s.add(deed{vertex(v), 0, true}, source{})
+			s.add(reachedVertex{vertex(v), 0, true}, source{})
 		}
 	}
 }
 
 func (s *stepSearch) release() { s.Graph.release(s.others) }
 
-func (s *stepSearch) add(d deed, how source) {
+func (s *stepSearch) add(d reachedVertex, how source) {
 	if _, known := s.sources[d]; known {
 		return
 	}
@@ -142,7 +142,7 @@ func (s *stepSearch) add(d deed, how source) {
 }
 
 // parts are what a join leads from, if all of it is reached.
-func (s *stepSearch) parts(j *join, d deed) (from []deed, ok bool) {
+func (s *stepSearch) parts(j *join, d reachedVertex) (from []reachedVertex, ok bool) {
 	for _, v := range j.from {
 		part, reached := s.first[v]
 		switch {
@@ -151,7 +151,7 @@ func (s *stepSearch) parts(j *join, d deed) (from []deed, ok bool) {
 		case !reached && !s.others.has(v):
 			return nil, false
 		case !reached:
-			part = deed{vertex: v}
+			part = reachedVertex{vertex: v}
 		}
 		from = append(from, part)
 	}
@@ -161,8 +161,8 @@ func (s *stepSearch) parts(j *join, d deed) (from []deed, ok bool) {
 // take follows an edge. Of what a join needs together, the identity makes the step. A step ends with the first holding
 // that it leads to.
 func (s *stepSearch) take(how source) {
-	d := deed{vertex: how.edge.to, row: how.edge.row}
-	acts := slices.ContainsFunc(how.from, func(d deed) bool { return s.keys[d.vertex].actor() })
+	d := reachedVertex{vertex: how.edge.to, row: how.edge.row}
+	acts := slices.ContainsFunc(how.from, func(d reachedVertex) bool { return s.keys[d.vertex].actor() })
 	for _, from := range how.from {
 		d.own = d.own || from.own && (!acts || s.keys[from.vertex].actor())
 		if how.edge.row == 0 {
@@ -181,7 +181,7 @@ func (s *stepSearch) take(how source) {
 // uses lists the edges of the derivation, the last one first.
 func (s *stepSearch) uses() []use {
 	var all []use
-	seen := map[deed]bool{}
+	seen := map[reachedVertex]bool{}
 	var visit func(how source)
 	visit = func(how source) {
 		u := use{edge: how.edge}

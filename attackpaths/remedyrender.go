@@ -18,7 +18,7 @@ const (
 	warningOfClaim = "Pods that mount the claim keep it until they are gone, and lose their data."
 )
 
-// render writes the changes of a plan: those of one object together.
+// render writes the changes of a plan, object by object.
 func (g *Graph) render(p *plan) *verdict.Remedy {
 	o, r := g.world.objects, &verdict.Remedy{OtherRights: p.lost}
 	rules := o.rulesWithout(p.changes)

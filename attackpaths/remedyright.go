@@ -119,7 +119,7 @@ func cut(rule *rbacv1.PolicyRule, gives func(*rbacv1.PolicyRule) bool) []rbacv1.
 	return left
 }
 
-// takeRights takes rights from the rules of roles, and from those of the roles that a controller makes of them.
+// takeRights takes rights from the rules of roles, and from the aggregated roles that a controller makes of them.
 func (o *objects) takeRights(changes []changeKey) {
 	parts := o.rulesWithout(changes)
 	if len(parts) == 0 {

@@ -16,7 +16,7 @@ const podsLabel = "node-restriction.kubernetes.io/"
 // node may get, which are thousands in a large cluster.
 const maxStealNodes = 3
 
-// keptNodes are those of a workload's nodes that its pods are kept to.
+// keptNodes are the nodes of a workload to which its pods are kept.
 func keptNodes(nodes []string) []string { return nodes[:min(maxStealNodes, len(nodes))] }
 
 // keep keeps pods on nodes that have them now, which get a label that the template selects.
@@ -33,7 +33,7 @@ func (t *template) keep(p *inventory.Pod, nodes []string) {
 		t.do(verdict.Add, t.spec+"/nodeSelector", map[string]string{label: ""})
 	}
 	if more := len(nodes) - maxStealNodes; more > 0 {
-		t.kept = fmt.Sprintf("The pods run on %d more nodes: label those of them that you trust, or the pods have to run on these %d.",
+		t.kept = fmt.Sprintf("The pods run on %d more nodes: label the ones that you trust, or the pods have to run on these %d.",
 			more, maxStealNodes)
 	}
 }

@@ -75,7 +75,7 @@ func (i *Inventory) SetPersistentVolumeClaim(claim *corev1.PersistentVolumeClaim
 type References struct {
 	// Claimed are the volumes that are a folder of a node, by their claims.
 	Claimed map[Name]Volume
-	// handlers are those of runtime classes.
+	// handlers are the handlers of runtime classes.
 	handlers map[string]string
 }
 

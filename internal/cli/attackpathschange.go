@@ -19,7 +19,7 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 		return
 	}
 	if a.Nodes == (attackpaths.NodesThatReach{}) {
-		p.Line("  nothing: no node but those of the control plane reaches %s", target)
+		p.Line("  nothing: no node outside the control plane reaches %s", target)
 		return
 	}
 	if len(a.Alone) == 0 {
@@ -28,7 +28,7 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 		adviceTable(p, a, target)
 	}
 	p.Line("")
-	goal := "that no node but those of the control plane reaches " + target
+	goal := "that no node outside the control plane reaches " + target
 	if r.certainOnly {
 		goal = "that none certainly reaches " + target
 	}

@@ -20,7 +20,7 @@ type diffFlags struct {
 	failOn     string
 	known      knownFlags
 	state      *stateFlags
-	// remedies is true for formats that have those of steps.
+	// remedies is true for formats that have the remedies of steps.
 	remedies bool
 }
 

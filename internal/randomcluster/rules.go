@@ -26,7 +26,7 @@ var (
 	impersonatedNames = []string{"", "s1", "s2", "x", "p1", "p2", "a", "r1", "b1", "n1", "q1"}
 )
 
-// What can be created by a name, and names of which some are of no object.
+// Objects that can be created by a name, and names: some objects do not exist.
 var (
 	named          = []string{"pods", "secrets", "serviceaccounts", "persistentvolumeclaims"}
 	configurations = []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}

@@ -19,7 +19,7 @@ func TestNothingIsOwned(t *testing.T) {
 	p := open(t, html(t, "attack-paths", "--all-nodes", "--what-to-change", "--from", "../../examples/shop.snapshot"), "", light)
 	p.is("headline", p.text("h1"), "No node owns the cluster")
 	p.is("what is missing", p.text("#missing"), "no such element")
-	p.has(p.text("#advice"), "no node but those of the control plane owns the cluster")
+	p.has(p.text("#advice"), "no node outside the control plane owns the cluster")
 }
 
 // Rights that may give more than paths are counted beside the headline, and listed.

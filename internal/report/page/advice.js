@@ -28,7 +28,7 @@ function adviceSection(advice) {
     );
   }
   if (advice.nodes.certain + advice.nodes.possible === 0) {
-    if (!paths.unknown) parts.push(el('p', {}, 'Nothing: no node but those of the control plane owns the cluster.'));
+    if (!paths.unknown) parts.push(el('p', {}, 'Nothing: no node outside the control plane owns the cluster.'));
     return section('advice', 'What to change', parts);
   }
   parts.push(advice.alone.length === 0 ? el('p', {}, 'No change helps a node alone.') : aloneTable(advice));
@@ -39,7 +39,7 @@ function adviceSection(advice) {
   if (advice.set.length > 0) {
     const goal = advice.remaining
       ? 'these changes do the most that such changes can do'
-      : `these changes make sure that no node but those of the control plane ${page.data.certainOnly ? 'certainly owns' : 'owns'} the cluster`;
+      : `these changes make sure that no node outside the control plane ${page.data.certainOnly ? 'certainly owns' : 'owns'} the cluster`;
     parts.push(
       el('h3', {}, 'Together'),
       el('p', {}, `Made together, ${goal} (a small set, not the smallest):`),

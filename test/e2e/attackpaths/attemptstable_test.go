@@ -15,16 +15,7 @@ func TestTheTableFindsWhatAResultLacks(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			ctx := t.Context()
-			objects, err := decode(everyCase + opaque("shop", "key") + roleOf("r", "shop", "shop/web", rule))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := newest.reset(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := newest.apply(ctx, objects); err != nil {
-				t.Fatal(err)
-			}
+			newest.begin(t, opaque("shop", "key")+roleOf("r", "shop", "shop/web", rule))
 			e, err := newest.newExecutor(ctx, accountWeb, nil)
 			if err != nil {
 				t.Fatal(err)

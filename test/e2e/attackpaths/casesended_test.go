@@ -129,16 +129,7 @@ func postTo(t *testing.T, url string) string {
 // A kubelet starts processes in pods that run, and none in those that have ended.
 func TestNothingStartsInAPodThatHasEnded(t *testing.T) {
 	ctx, w := t.Context(), newest
-	objects, err := decode(everyCase + podDB + outlived(podOf("shop", "db-2", web1, "db")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.apply(ctx, objects); err != nil {
-		t.Fatal(err)
-	}
+	w.begin(t, podDB+outlived(podOf("shop", "db-2", web1, "db")))
 	e := &executor{world: w}
 	if err := e.runs(ctx, "shop", "db-1", web1); err != nil {
 		t.Fatal(err)

@@ -238,10 +238,6 @@ func TestNodeScopes(t *testing.T) {
 func TestCordonAndLure(t *testing.T) {
 	ctx := t.Context()
 	t.Cleanup(func() { enforce(t, nil) })
-	objects, err := decode(everyCase + withAgent + roleOf("r", "", "shop/web", "patch nodes@"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	scope := scopedCase{scopes: []string{
 		`namedAsNode: [{apiGroups: [""], resources: [nodes], verbs: [patch]}], anywhere: [` + asksAbout + "]",
 	}}
@@ -251,12 +247,7 @@ func TestCordonAndLure(t *testing.T) {
 	}
 	for _, enforced := range []bool{false, true} {
 		enforce(t, nil)
-		if err := scoped.reset(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := scoped.apply(ctx, objects); err != nil {
-			t.Fatal(err)
-		}
+		scoped.begin(t, withAgent+roleOf("r", "", "shop/web", "patch nodes@"))
 		if enforced {
 			enforce(t, scope.specs(t))
 		}

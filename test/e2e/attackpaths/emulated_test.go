@@ -49,16 +49,7 @@ func TestEmulated134(t *testing.T) {
 // TestATokenEndsWithItsPod uses a token that is bound to a pod after the pod is deleted.
 func TestATokenEndsWithItsPod(t *testing.T) {
 	ctx := t.Context()
-	objects, err := decode(everyCase + podDB)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := newest.reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := newest.apply(ctx, objects); err != nil {
-		t.Fatal(err)
-	}
+	newest.begin(t, podDB)
 	e, err := newest.newExecutor(ctx, podDB1, nil)
 	if err != nil {
 		t.Fatal(err)

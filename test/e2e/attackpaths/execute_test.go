@@ -39,20 +39,10 @@ var accountWeb = holding{Kind: attackpaths.ServiceAccount, Namespace: "shop", Na
 
 // run carries out a case on a control plane.
 func (c testCase) run(t *testing.T, w *world) {
-	ctx := t.Context()
 	if c.start == (holding{}) {
 		c.start = accountWeb
 	}
-	objects, err := decode(everyCase + c.add)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.apply(ctx, objects); err != nil {
-		t.Fatal(err)
-	}
+	w.begin(t, c.add)
 	result := w.reach(t, c.start, c.groups, c.eks)
 	c.compare(t, w.certain(result))
 	w.prove(t, result, c.groups, c.alsoPossible(t, result))
@@ -187,4 +177,19 @@ func (w *world) certain(result attackpaths.Result) []string {
 func text(h holding) string {
 	name := strings.TrimPrefix(h.Namespace+"/"+h.Name, "/")
 	return strings.TrimSpace(h.Kind + " " + name)
+}
+
+// begin puts the objects of every case and of one more into an API server that has no others.
+func (w *world) begin(t *testing.T, manifests string) {
+	t.Helper()
+	objects, err := decode(everyCase + manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.apply(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
 }

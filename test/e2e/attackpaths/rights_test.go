@@ -108,16 +108,7 @@ func (c rightCase) run(t *testing.T, g givenBy) {
 	if c.start == (holding{}) {
 		c.start = accountWeb
 	}
-	objects, err := decode(everyCase + c.with)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.apply(ctx, objects); err != nil {
-		t.Fatal(err)
-	}
+	w.begin(t, c.with)
 	without := w.reach(t, c.start, nil, c.eks)
 	want := map[bool]attackpaths.Certainty{true: attackpaths.Possible, false: attackpaths.Certain}[c.possible]
 	if r := reachedAs(without, c.target); r != nil && (c.possible || r.Certainty == want) && c.because == "" {

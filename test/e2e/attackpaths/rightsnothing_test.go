@@ -56,16 +56,7 @@ func emptyRights(t *testing.T) []served {
 // a token, and what the account had not before is refused afterwards too.
 func TestRightsThatGiveNothing(t *testing.T) {
 	ctx := t.Context()
-	objects, err := decode(everyCase + sensitiveObjects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := newest.reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := newest.apply(ctx, objects); err != nil {
-		t.Fatal(err)
-	}
+	newest.begin(t, sensitiveObjects)
 	request, err := newCertificateRequest(holding{Kind: attackpaths.User, Name: "system:node:" + web1}, "some", kubeletSigner)
 	if err != nil {
 		t.Fatal(err)
@@ -198,16 +189,7 @@ func rulesOf(t *testing.T, a *actor) string {
 // Each verb that reads secrets is found to do so, and the verbs that do not are not.
 func TestContentsAreFoundInAnswers(t *testing.T) {
 	ctx, w := t.Context(), newest
-	objects, err := decode(everyCase + opaque("shop", "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.apply(ctx, objects); err != nil {
-		t.Fatal(err)
-	}
+	w.begin(t, opaque("shop", "key"))
 	found, err := w.secretContents(ctx, func(holding) bool { return false })
 	if err != nil {
 		t.Fatal(err)

@@ -13,16 +13,7 @@ import (
 func TestNamesOfNewObjects(t *testing.T) {
 	ctx := t.Context()
 	t.Cleanup(func() { enforce(t, nil) })
-	objects, err := decode(everyCase + withAgent + roleOf("r", "shop", "shop/web", "create,get secrets@"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := scoped.reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := scoped.apply(ctx, objects); err != nil {
-		t.Fatal(err)
-	}
+	scoped.begin(t, withAgent+roleOf("r", "shop", "shop/web", "create,get secrets@"))
 	enforce(t, scopedCase{scopes: []string{
 		`namedAsNode: [{apiGroups: [""], resources: [secrets], verbs: [create, get]}], anywhere: [` + asksAbout + "]",
 	}}.specs(t))

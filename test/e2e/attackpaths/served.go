@@ -14,7 +14,7 @@ import (
 // served is a verb on a resource, or on a subresource, that the API server serves, and its row of the table of all rights.
 type served struct {
 	resource
-	// subresource is empty for the resource itself; kind is that of the body of requests.
+	// subresource is empty for the resource itself; kind is the kind of the body of requests.
 	subresource, apiVersion, kind, verb string
 	right                               attackpaths.TableRight
 }
