@@ -2,7 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
+	"reflect"
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
@@ -16,6 +16,8 @@ type attackPathsFix struct {
 	advice *attackpaths.Advice
 	// target is what was asked for.
 	target string
+	// unsure is true if not everything could be read.
+	unsure bool
 }
 
 // fixedPath is a path that the script ends.
@@ -28,6 +30,7 @@ type fixedPath struct {
 func (r attackPathsResults) fix() attackPathsFix {
 	f := attackPathsFix{target: clusterAdmin}
 	for _, result := range r.Results {
+		f.unsure = f.unsure || len(result.Missing) > 0
 		if result.Target != nil {
 			f.target = holdingText(result.Target.Holding)
 		}
@@ -42,7 +45,7 @@ func (r attackPathsResults) fix() attackPathsFix {
 
 // fix is the script for what to change, or else for the paths of the classes.
 func (r attackPathsClasses) fix() attackPathsFix {
-	f := attackPathsFix{advice: r.WhatToChange, target: targetText(r.Target)}
+	f := attackPathsFix{advice: r.WhatToChange, target: targetText(r.Target), unsure: len(r.Missing) > 0}
 	for _, c := range r.Classes {
 		if len(c.Path) > 0 && f.advice == nil {
 			title := render.Count(len(c.Nodes), "node") + " → " + f.target + ", as from " + c.Nodes[0]
@@ -63,8 +66,15 @@ func (f attackPathsFix) steps() [][]attackpaths.Step {
 
 // Text writes the script. Of each path, one remedy runs, and the others are comments.
 func (f attackPathsFix) Text(p *render.Page) {
+	if f.unsure {
+		p.Comment("Not everything could be read: there may be other paths.")
+	}
 	if f.advice != nil {
 		f.adviceScript(p)
+		return
+	}
+	if len(f.paths) == 0 && f.unsure {
+		p.Comment("no path to %s is known", f.target)
 		return
 	}
 	if len(f.paths) == 0 {
@@ -74,48 +84,57 @@ func (f attackPathsFix) Text(p *render.Page) {
 	p.Comment("A path ends when one of its steps does. For each path, the change that takes the fewest other rights runs;")
 	p.Comment("the others are comments. Nothing that deletes something, starts it again or is of Kubernetes itself runs unasked.")
 	p.Comment("Afterwards, ask again: another path may lead to the same.")
-	chosen := map[string]bool{}
-	for _, path := range f.paths {
+	var run patches
+	first := make([][]attackpaths.Step, len(f.paths)) // the steps of each path in the order of their remedies
+	places, runs := make([]int, len(f.paths)), make([]bool, len(f.paths))
+	for i, path := range f.paths {
+		if first[i] = path.remedies(); len(first[i]) > 0 {
+			places[i], runs[i] = run.add(first[i][0].Remedy)
+		}
+	}
+	for i, path := range f.paths {
 		p.Line("")
 		p.Comment("%s", path.title)
-		path.script(p, chosen)
+		if runs[i] && run.written[places[i]] {
+			p.Comment("A command above ends this path.")
+			continue
+		}
+		writeRemedies(p, first[i], func(r *verdict.Remedy) { run.write(p, r, places[i], runs[i]) })
 	}
 }
 
-// script writes the remedies of a path. Those that run are noted.
-func (path fixedPath) script(p *render.Page, chosen map[string]bool) {
+// remedies are the steps with different remedies, the one that runs first.
+func (path fixedPath) remedies() []attackpaths.Step {
 	var order []attackpaths.Step
 	for _, step := range path.steps {
-		if step.Remedy != nil && !slices.ContainsFunc(order, func(s attackpaths.Step) bool { return remedyID(s) == remedyID(step) }) {
+		same := func(s attackpaths.Step) bool { return reflect.DeepEqual(s.Remedy, step.Remedy) }
+		if step.Remedy != nil && !slices.ContainsFunc(order, same) {
 			order = append(order, step)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b attackpaths.Step) int {
 		return cmp.Or(readiness(a.Remedy)-readiness(b.Remedy), cmp.Compare(a.Remedy.OtherRights, b.Remedy.OtherRights))
 	})
-	if slices.ContainsFunc(order, func(s attackpaths.Step) bool { return chosen[remedyID(s)] }) {
-		p.Comment("A change above ends this path.")
-		return
-	}
-	if len(order) == 0 || readiness(order[0].Remedy) > 0 {
+	return order
+}
+
+// writeRemedies writes the first remedy by a function, and the others as comments.
+func writeRemedies(p *render.Page, steps []attackpaths.Step, first func(*verdict.Remedy)) {
+	if len(steps) == 0 || readiness(steps[0].Remedy) > 0 {
 		p.Comment("No change is ready to run: choose one of these, and take the # away.")
 	}
-	for i, step := range order {
-		if i > 0 {
-			p.Line("")
-		}
-		runs := i == 0 && readiness(step.Remedy) == 0
+	for i, step := range steps {
 		or := ""
 		if i > 0 {
+			p.Line("")
 			or = "or "
 		}
 		p.Comment("%s%s: %s → %s, because %s", or, step.Technique, holdingText(step.From), holdingText(step.To), step.Because)
 		if step.Remedy.OtherRights > 0 {
 			p.Comment("It takes %s too.", render.Count(step.Remedy.OtherRights, "other right"))
 		}
-		if runs {
-			chosen[remedyID(step)] = true
-			p.Remedy(*step.Remedy, nil)
+		if i == 0 {
+			first(step.Remedy)
 		} else {
 			p.RemedyAsComment(*step.Remedy)
 		}
@@ -133,14 +152,6 @@ func readiness(r *verdict.Remedy) int {
 	return 0
 }
 
-func remedyID(step attackpaths.Step) string {
-	text, err := json.Marshal(step.Remedy)
-	if err != nil {
-		panic("a remedy does not encode: " + err.Error())
-	}
-	return string(text)
-}
-
 func (f attackPathsFix) adviceScript(p *render.Page) {
 	if len(f.advice.Set) == 0 {
 		p.Comment("nothing to change: no set of changes helps a node")
@@ -148,15 +159,18 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 		p.Comment("These changes help together. Those that delete something, start it again or are of Kubernetes itself are")
 		p.Comment("comments: take the # away to make them too.")
 	}
-	for _, c := range f.advice.Set {
+	var run patches
+	places, runs := make([]int, len(f.advice.Set)), make([]bool, len(f.advice.Set))
+	for i, c := range f.advice.Set {
+		if c.Remedy != nil {
+			places[i], runs[i] = run.add(c.Remedy)
+		}
+	}
+	for i, c := range f.advice.Set {
 		p.Line("")
 		p.Comment("%s", c)
-		switch {
-		case c.Remedy == nil:
-		case readiness(c.Remedy) == 0:
-			p.Remedy(*c.Remedy, nil)
-		default:
-			p.RemedyAsComment(*c.Remedy)
+		if c.Remedy != nil {
+			run.write(p, c.Remedy, places[i], runs[i])
 		}
 	}
 	placingScript(p, f.advice.Placing, f.target)
