@@ -25,6 +25,6 @@ func TestNothingIsOwned(t *testing.T) {
 // Rights that may give more than paths are counted beside the headline, and listed.
 func TestWhatIsNotFollowed(t *testing.T) {
 	p := open(t, html(t, "attack-paths", "--all-nodes", "--certain-only", "--from", "testdata/open.yaml"), "", light)
-	p.has(p.text(".top"), "Not followed: 1 right and folders of nodes.", "What is only possible is left out; nothing was.")
+	p.has(p.text(".top"), "Not followed: 1 right and folders of nodes.", "Only certain paths are shown. No possible ones were left out.")
 	p.has(p.text("#not-followed"), "get configmaps (shop), granted by RoleBinding", "/srv/data", "the pods that mount it", "decides")
 }

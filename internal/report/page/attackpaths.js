@@ -62,8 +62,8 @@ function sentences(n) {
     const left = page.data.leftOut ?? 0;
     all.push(
       left > 0
-        ? `What is only possible is left out: ${count(left, page.data.allNodes ? 'node' : 'holding')}.`
-        : 'What is only possible is left out; nothing was.',
+        ? `Only certain paths are shown. Possible ones are left out: ${count(left, page.data.allNodes ? 'node' : 'holding')}.`
+        : 'Only certain paths are shown. No possible ones were left out.',
     );
   }
   if (page.data.notFollowed?.length > 0) all.push(`Not followed: ${page.data.notFollowedCount}.`);

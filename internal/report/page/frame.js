@@ -99,7 +99,7 @@ function notFollowedNote(entries, counted) {
     'section',
     { class: 'not-followed', id: 'not-followed', 'aria-labelledby': 'not-followed-title' },
     el('h2', { id: 'not-followed-title' }, `Not followed: ${counted}`),
-    el('p', {}, 'Who is shown to reach something comes to hold these too. They may give more than the paths: others decide.'),
+    el('p', {}, 'The starts on this page come to hold these too. What these give is not followed: see the reason of each.'),
     el('ul', {}, entries.slice(0, shown).map(line)),
     entries.length > shown &&
       el(

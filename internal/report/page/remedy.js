@@ -33,7 +33,7 @@ function remedyElement(remedy) {
     el('summary', {}, 'Remedy: ', list(groups.map((g) => `change ${g[0].object.kind} ${withNamespace(g[0].object)}`))),
     remedy.disrupts && el('p', {}, remedy.disrupts),
     remedy.warning && el('p', {}, remedy.warning),
-    remedy.otherRights > 0 && el('p', {}, `It takes ${remedy.otherRights} other rights.`),
+    remedy.otherRights > 0 && el('p', {}, `It takes ${count(remedy.otherRights, 'other right')}.`),
     el('pre', { tabindex: '0' }, lines(groups.map(patchText).join('\n\n'))),
   );
 }
