@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -346,6 +347,8 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(`{"a":[}`), 2)
 	f.Add([]byte(`{"a":"\uth`), 7)
 	f.Add([]byte("{\"a\":\"\\u0000\"}{}"), 3)
+	f.Add([]byte("{\"a\":-9\uc956}"), 7) // a piece ends inside of the character
+	f.Add([]byte("{\"a\":\"\\udc00\\u\x92\xd9d800\"}"), 7)
 	oddAccessReviews().seed(func(document []byte) { f.Add(document, 64) })
 	f.Fuzz(func(t *testing.T, input []byte, chunk int) {
 		if chunk < 1 || chunk > 64 {
@@ -362,15 +365,12 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
+// quoted is what the decoder says is invalid, and the text that it quotes.
+var quoted = regexp.MustCompile("(invalid [a-z ]+) (?:'[^']+'|`[^`]*`|\"(?:[^\"\\\\]|\\\\.)*\")")
+
 // withoutQuotes returns an error's text without the text that it quotes: the decoder quotes as much of an escape
-// sequence as it has.
-func withoutQuotes(err error) string {
-	text := fmt.Sprint(err)
-	if first, last := strings.IndexByte(text, '`'), strings.LastIndexByte(text, '`'); first < last {
-		return text[:first] + text[last:]
-	}
-	return text
-}
+// sequence, or of a character, as it has.
+func withoutQuotes(err error) string { return quoted.ReplaceAllString(fmt.Sprint(err), "$1") }
 
 // framed cuts the input into documents, up to the first that is not valid JSON.
 func framed(input []byte) []string {
