@@ -24,7 +24,7 @@ func TestRemedyOfStealPodsIsBounded(t *testing.T) {
 		{"few nodes are labeled all", 3, "", []string{label(2), label(3), label(4), selector}},
 		{
 			"of many nodes, some are", 6,
-			"The pods run on 3 more nodes: label those of them that you trust, or the pods have to run on these 3.",
+			"The pods run on 3 more nodes: label the ones that you trust, or the pods have to run on these 3.",
 			[]string{label(2), label(3), label(4), selector},
 		},
 	} {
