@@ -32,9 +32,9 @@ type builder struct {
 	podsIn       map[string][]int32
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
-	// claimed are the volumes of nodes by their claims, and claimsIn these by namespace.
+	// claimed are the volumes of nodes by the claims that have or may get them, and claimsIn these by namespace.
 	references inventory.References
-	claimed    map[inventory.Name]inventory.Volume
+	claimed    map[inventory.Name][]inventory.Volume
 	claimsIn   map[string][]inventory.Name
 	// freeVolumes are volumes of nodes that no claim has and that give something.
 	freeVolumes []inventory.Volume

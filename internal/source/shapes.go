@@ -79,17 +79,21 @@ func (s *persistentVolumeShape) object() apiObject {
 }
 
 type persistentVolumeClaimShape struct {
-	Metadata identity `json:"metadata"`
-	Spec     struct {
-		VolumeName string `json:"volumeName"`
-	} `json:"spec"`
+	Metadata identity       `json:"metadata"`
+	Spec     claimSpecShape `json:"spec"`
 }
 
 func (s *persistentVolumeClaimShape) object() apiObject {
-	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: s.Metadata.object(),
-		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: s.Spec.VolumeName},
-	}
+	return &corev1.PersistentVolumeClaim{ObjectMeta: s.Metadata.object(), Spec: s.Spec.object()}
+}
+
+type claimSpecShape struct {
+	VolumeName       string  `json:"volumeName"`
+	StorageClassName *string `json:"storageClassName"`
+}
+
+func (s *claimSpecShape) object() corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{VolumeName: s.VolumeName, StorageClassName: s.StorageClassName}
 }
 
 type nodeShape struct {

@@ -158,14 +158,15 @@ type inventoryVolumeShape struct {
 	Metadata identity `json:"metadata"`
 	Spec     struct {
 		persistentVolumeSpecShape
-		NodeAffinity *corev1.VolumeNodeAffinity `json:"nodeAffinity"`
+		NodeAffinity     *corev1.VolumeNodeAffinity `json:"nodeAffinity"`
+		StorageClassName string                     `json:"storageClassName"`
 	} `json:"spec"`
 }
 
 func (s *inventoryVolumeShape) object() apiObject {
 	base := &persistentVolumeShape{Metadata: s.Metadata, Spec: s.Spec.persistentVolumeSpecShape}
 	pv := base.object().(*corev1.PersistentVolume)
-	pv.Spec.NodeAffinity = s.Spec.NodeAffinity
+	pv.Spec.NodeAffinity, pv.Spec.StorageClassName = s.Spec.NodeAffinity, s.Spec.StorageClassName
 	return pv
 }
 

@@ -22,10 +22,14 @@ func trim(o apiObject, forInventory bool) {
 	case *corev1.PersistentVolume:
 		trimPersistentVolume(o, forInventory)
 	case *corev1.PersistentVolumeClaim:
-		*o = corev1.PersistentVolumeClaim{
+		kept := corev1.PersistentVolumeClaim{
 			ObjectMeta: named(&o.ObjectMeta),
 			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: o.Spec.VolumeName},
 		}
+		if forInventory && o.Spec.VolumeName == "" {
+			kept.Spec.StorageClassName = o.Spec.StorageClassName // which volumes it may be bound to
+		}
+		*o = kept
 	case *corev1.Node:
 		trimNode(o, forInventory)
 	case *corev1.ServiceAccount:

@@ -137,8 +137,11 @@ func trimPersistentVolume(pv *corev1.PersistentVolume, forInventory bool) {
 		if local := pv.Spec.Local; local != nil {
 			kept.Spec.Local = &corev1.LocalVolumeSource{Path: local.Path}
 		}
-		if a := pv.Spec.NodeAffinity; a != nil && (kept.Spec.HostPath != nil || kept.Spec.Local != nil) {
-			kept.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: a.Required}
+		if kept.Spec.HostPath != nil || kept.Spec.Local != nil {
+			kept.Spec.StorageClassName = pv.Spec.StorageClassName
+			if a := pv.Spec.NodeAffinity; a != nil {
+				kept.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: a.Required}
+			}
 		}
 	}
 	*pv = kept

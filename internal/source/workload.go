@@ -42,6 +42,8 @@ type workload struct {
 	workloadKind
 	// pod is one that the template makes.
 	pod *corev1.Pod
+	// claims are those that the controller of a StatefulSet makes for the pod.
+	claims []*corev1.PersistentVolumeClaim
 }
 
 func (w *workload) identity() inventory.Workload {
@@ -60,7 +62,19 @@ type plannedPodShape struct {
 		Resources      *corev1.ResourceRequirements `json:"resources"`
 		InitContainers []plannedContainerShape      `json:"initContainers"`
 		Containers     []plannedContainerShape      `json:"containers"`
+		Volumes        []struct {
+			Name      string `json:"name"`
+			Ephemeral *struct {
+				VolumeClaimTemplate claimTemplateShape `json:"volumeClaimTemplate"`
+			} `json:"ephemeral"`
+		} `json:"volumes"`
 	} `json:"spec"`
+}
+
+// claimTemplateShape is a claim that a controller makes for a pod.
+type claimTemplateShape struct {
+	Metadata identity       `json:"metadata"`
+	Spec     claimSpecShape `json:"spec"`
 }
 
 type plannedContainerShape struct {
@@ -83,7 +97,43 @@ func (t *template) pod() *corev1.Pod {
 	pod.Spec.Overhead, pod.Spec.Resources = t.planned.Spec.Overhead, t.planned.Spec.Resources
 	pod.Spec.InitContainers = withRequests(pod.Spec.InitContainers, t.planned.Spec.InitContainers)
 	pod.Spec.Containers = withRequests(pod.Spec.Containers, t.planned.Spec.Containers)
+	for i := range pod.Spec.Volumes {
+		for _, v := range t.planned.Spec.Volumes {
+			if own := &pod.Spec.Volumes[i]; own.Ephemeral != nil && v.Ephemeral != nil && v.Name == own.Name {
+				own.Ephemeral.VolumeClaimTemplate = &corev1.PersistentVolumeClaimTemplate{Spec: v.Ephemeral.VolumeClaimTemplate.Spec.object()}
+			}
+		}
+	}
 	return pod
+}
+
+// addClaims adds the volumes that the controller of a StatefulSet adds to a pod, and returns their claims. They replace volumes
+// of the template that have their names.
+func (t *template) addClaims(pod string, templates []claimTemplateShape) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for _, c := range templates {
+		name := c.Metadata.Name
+		t.Spec.Volumes = slices.DeleteFunc(t.Spec.Volumes, func(v volumeShape) bool { return v.Name == name })
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name + "-" + pod}}
+		t.Spec.Volumes = append(t.Spec.Volumes, volumeShape{Name: name, VolumeSource: source})
+		claim := &corev1.PersistentVolumeClaim{Spec: c.Spec.object()}
+		claim.Name = source.PersistentVolumeClaim.ClaimName
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+// ephemeralClaims are the claims that the API server's controllers make for the ephemeral volumes of a pod that is to be created.
+func ephemeralClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for _, v := range pod.Spec.Volumes {
+		if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+			claim := &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
+			claim.Name = pod.Name + "-" + v.Name
+			claims = append(claims, claim)
+		}
+	}
+	return claims
 }
 
 // withRequests adds what containers request to those that are kept, in their order.
@@ -109,6 +159,9 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 	}
 	meta := struct {
 		Metadata identity `json:"metadata"`
+		Spec     struct {
+			VolumeClaimTemplates []claimTemplateShape `json:"volumeClaimTemplates"`
+		} `json:"spec"`
 	}{}
 	if err := d.Decode(&meta); err != nil {
 		return nil, err
@@ -117,6 +170,7 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 	if err != nil {
 		return nil, err
 	}
+	claims := t.addClaims(plannedName(meta.Metadata.Name), meta.Spec.VolumeClaimTemplates)
 	pod := t.pod()
 	pod.Namespace, pod.Name = orDefault(meta.Metadata.Namespace, namespace), plannedName(meta.Metadata.Name)
 	if meta.Metadata.Name == "" {
@@ -127,7 +181,7 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 	if of.kind == "DaemonSet" {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
 	}
-	return &workload{of, pod}, nil
+	return &workload{of, pod, claims}, nil
 }
 
 // plannedName is a name that no pod can have.
