@@ -71,7 +71,7 @@ type Inventory struct {
 	// configurations are the configurations of webhooks, by kind.
 	configurations map[string]map[string]bool
 	volumes        map[string]Volume
-	otherVolumes   map[string]bool   // that are no folder of a node
+	otherVolumes   map[string]bool // that are no folder of a node
 	claims         map[Name]claim
 	handlers       map[string]string // of runtime classes
 	mappings       bool              // the ConfigMap aws-auth exists
