@@ -66,32 +66,3 @@ func created(o *metav1.ObjectMeta) metav1.ObjectMeta {
 	kept.CreationTimestamp = o.CreationTimestamp
 	return kept
 }
-
-type createdIdentity struct {
-	identity
-	CreationTimestamp metav1.Time `json:"creationTimestamp"`
-}
-
-func (m createdIdentity) object() metav1.ObjectMeta {
-	o := m.identity.object()
-	o.CreationTimestamp = m.CreationTimestamp
-	return o
-}
-
-type nodeScopeShape struct {
-	Metadata createdIdentity              `json:"metadata"`
-	Spec     policyv1alpha1.NodeScopeSpec `json:"spec"`
-}
-
-func (s *nodeScopeShape) object() apiObject {
-	return &policyv1alpha1.NodeScope{ObjectMeta: s.Metadata.object(), Spec: s.Spec}
-}
-
-type quarantineShape struct {
-	Metadata createdIdentity               `json:"metadata"`
-	Spec     policyv1alpha1.QuarantineSpec `json:"spec"`
-}
-
-func (s *quarantineShape) object() apiObject {
-	return &policyv1alpha1.Quarantine{ObjectMeta: s.Metadata.object(), Spec: s.Spec}
-}

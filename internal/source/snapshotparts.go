@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/go-json-experiment/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
@@ -114,7 +115,7 @@ func (f *partialFile) objects(k kind, part Part, visit func(apiObject) error) er
 		want.Node = part.Name
 	}
 	return f.Read(f.ctx, want, func(text []byte) error {
-		o, err := decodeObject(k, false, func(into any) error { return json.Unmarshal(text, into) })
+		o, err := decodeObject(k, false, metav1.NamespaceDefault, func(into any) error { return json.Unmarshal(text, into) })
 		if err != nil {
 			return badjson.Explain(err)
 		}
