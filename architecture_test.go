@@ -138,7 +138,7 @@ func TestTheLinkerMayDropMethods(t *testing.T) {
 			t.Error("a package imports html/template, which registers or renders pages")
 		}
 		if _, ours := inModule(p.ImportPath); ours && slices.Contains(p.Imports, "text/template") {
-			t.Errorf("%s imports text/template: see internal/nametemplate", p.ImportPath)
+			t.Errorf("%s imports text/template", p.ImportPath)
 		}
 	}
 }

@@ -96,19 +96,6 @@ func TestInventoryOfACluster(t *testing.T) {
 	}
 }
 
-// A snapshot of an older version says what it lacks, and is not made into a newer one.
-func TestSnapshotsWithoutInventory(t *testing.T) {
-	const old = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,"objects":{}}`
-	s := mustLoad(t, "old.snapshot", old)
-	if len(s.Missing()) != 10 {
-		t.Errorf("missing are %v", s.Missing())
-	}
-	written := decompressAll(t, takeSnapshot(t, s))
-	if !strings.Contains(written, "snapshot.node-authorizer.io/v1alpha1") || strings.Contains(written, "missing") {
-		t.Errorf("the snapshot of the snapshot is %s", written)
-	}
-}
-
 // What runs the control plane is kept of a pod, and not its command; so is that it has ended.
 func TestInventoryOfFiles(t *testing.T) {
 	const objects = `{"apiVersion":"v1","kind":"List","items":[

@@ -53,71 +53,40 @@ func (w *workload) identity() inventory.Workload {
 // workloadName is the annotation that carries the name of the workload until the pod is added.
 const workloadName = "node-authorizer.io/workload"
 
-// plannedPodShape has the fields of inventoryPodShape, and those that only matter until the API server
-// has made a pod.
-type plannedPodShape struct {
-	Spec struct {
-		Automount      *bool                        `json:"automountServiceAccountToken"`
-		Overhead       corev1.ResourceList          `json:"overhead"`
-		Resources      *corev1.ResourceRequirements `json:"resources"`
-		InitContainers []plannedContainerShape      `json:"initContainers"`
-		Containers     []plannedContainerShape      `json:"containers"`
-		Volumes        []struct {
-			Name      string `json:"name"`
-			Ephemeral *struct {
-				VolumeClaimTemplate claimTemplateShape `json:"volumeClaimTemplate"`
-			} `json:"ephemeral"`
-		} `json:"volumes"`
-	} `json:"spec"`
-}
-
-// claimTemplateShape is a claim that a controller makes for a pod.
-type claimTemplateShape struct {
-	Metadata identity       `json:"metadata"`
-	Spec     claimSpecShape `json:"spec"`
-}
-
-type plannedContainerShape struct {
-	Name          string                         `json:"name"`
-	Resources     corev1.ResourceRequirements    `json:"resources"`
-	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
-}
-
-// template is a pod as two shapes.
-type template struct {
-	inventoryPodShape
-	planned plannedPodShape
-}
-
-// pod returns a pod as the template asks for it, trimmed, with requests.
-func (t *template) pod() *corev1.Pod {
-	pod := t.object().(*corev1.Pod)
-	trim(pod, true)
-	pod.Spec.AutomountServiceAccountToken = t.planned.Spec.Automount
-	pod.Spec.Overhead, pod.Spec.Resources = t.planned.Spec.Overhead, t.planned.Spec.Resources
-	pod.Spec.InitContainers = withRequests(pod.Spec.InitContainers, t.planned.Spec.InitContainers)
-	pod.Spec.Containers = withRequests(pod.Spec.Containers, t.planned.Spec.Containers)
-	for i := range pod.Spec.Volumes {
-		for _, v := range t.planned.Spec.Volumes {
-			if own := &pod.Spec.Volumes[i]; own.Ephemeral != nil && v.Ephemeral != nil && v.Name == own.Name {
-				own.Ephemeral.VolumeClaimTemplate = &corev1.PersistentVolumeClaimTemplate{Spec: v.Ephemeral.VolumeClaimTemplate.Spec.object()}
-			}
+// planned returns a pod as a template asks for it, trimmed, with requests and what else only matters until the API
+// server has made a pod.
+func planned(pod *corev1.Pod) *corev1.Pod {
+	asked := pod.Spec
+	init, containers := requesting(asked.InitContainers), requesting(asked.Containers)
+	templates := map[string]*corev1.PersistentVolumeClaimTemplate{}
+	for _, v := range asked.Volumes {
+		if v.Ephemeral != nil {
+			templates[v.Name] = v.Ephemeral.VolumeClaimTemplate
 		}
 	}
+	trim(pod, true)
+	s := &pod.Spec
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Ephemeral != nil {
+			v.Ephemeral.VolumeClaimTemplate = templates[v.Name]
+		}
+	}
+	s.AutomountServiceAccountToken, s.Overhead, s.Resources = asked.AutomountServiceAccountToken, asked.Overhead, asked.Resources
+	s.InitContainers, s.Containers = withRequests(s.InitContainers, init), withRequests(s.Containers, containers)
 	return pod
 }
 
 // addClaims adds the volumes that the controller of a StatefulSet adds to a pod, and returns their claims. They replace volumes
 // of the template that have their names.
-func (t *template) addClaims(pod string, templates []claimTemplateShape) []*corev1.PersistentVolumeClaim {
+func addClaims(spec *corev1.PodSpec, pod string, templates []corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
-	for _, c := range templates {
-		name := c.Metadata.Name
-		t.Spec.Volumes = slices.DeleteFunc(t.Spec.Volumes, func(v volumeShape) bool { return v.Name == name })
-		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name + "-" + pod}}
-		t.Spec.Volumes = append(t.Spec.Volumes, volumeShape{Name: name, VolumeSource: source})
-		claim := &corev1.PersistentVolumeClaim{Spec: c.Spec.object()}
-		claim.Name = source.PersistentVolumeClaim.ClaimName
+	for i := range templates {
+		claim := &templates[i]
+		volume := claim.Name
+		claim.Name += "-" + pod
+		spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: source})
 		claims = append(claims, claim)
 	}
 	return claims
@@ -136,19 +105,27 @@ func ephemeralClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	return claims
 }
 
-// withRequests adds what containers request to those that are kept, in their order.
-func withRequests(kept []corev1.Container, all []plannedContainerShape) []corev1.Container {
-	var containers []corev1.Container
-	for _, c := range all {
-		at := slices.IndexFunc(kept, func(k corev1.Container) bool { return k.Name == c.Name })
-		container := corev1.Container{Name: c.Name}
-		if at >= 0 {
-			container = kept[at]
-		}
-		container.Resources, container.RestartPolicy = c.Resources, c.RestartPolicy
-		containers = append(containers, container)
+// requesting keeps what containers request.
+func requesting(containers []corev1.Container) []corev1.Container {
+	var kept []corev1.Container
+	for i := range containers {
+		c := &containers[i]
+		kept = append(kept, corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
 	}
-	return containers
+	return kept
+}
+
+// withRequests adds what containers request to those that are kept, in their order.
+func withRequests(kept, all []corev1.Container) []corev1.Container {
+	for i := range all {
+		at := slices.IndexFunc(kept, func(k corev1.Container) bool { return k.Name == all[i].Name })
+		if at >= 0 {
+			resources, restarts := all[i].Resources, all[i].RestartPolicy
+			all[i] = kept[at]
+			all[i].Resources, all[i].RestartPolicy = resources, restarts
+		}
+	}
+	return all
 }
 
 // decodeWorkload reads an object with a pod template.
@@ -157,27 +134,34 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 		return nil, d.Fail(fmt.Errorf("apiVersion %s is not supported; the supported version is %s",
 			d.APIVersion, strings.TrimPrefix(of.group+"/v1", "/")))
 	}
-	meta := struct {
+	var w struct {
 		Metadata identity `json:"metadata"`
 		Spec     struct {
-			VolumeClaimTemplates []claimTemplateShape `json:"volumeClaimTemplates"`
+			Template    corev1.PodTemplateSpec `json:"template"`
+			JobTemplate struct {
+				Spec struct {
+					Template corev1.PodTemplateSpec `json:"template"`
+				} `json:"spec"`
+			} `json:"jobTemplate"`
+			VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
 		} `json:"spec"`
-	}{}
-	if err := d.Decode(&meta); err != nil {
+	}
+	if err := d.Decode(&w); err != nil {
 		return nil, err
 	}
-	t, err := decodeTemplate(d, of)
-	if err != nil {
-		return nil, err
+	t := &w.Spec.Template
+	if of.kind == "CronJob" {
+		t = &w.Spec.JobTemplate.Spec.Template
 	}
-	claims := t.addClaims(plannedName(meta.Metadata.Name), meta.Spec.VolumeClaimTemplates)
-	pod := t.pod()
-	pod.Namespace, pod.Name = orDefault(meta.Metadata.Namespace, namespace), plannedName(meta.Metadata.Name)
-	if meta.Metadata.Name == "" {
+	meta := w.Metadata
+	claims := addClaims(&t.Spec, plannedName(meta.Name), w.Spec.VolumeClaimTemplates)
+	pod := planned(&corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec})
+	pod.Namespace, pod.Name = orDefault(meta.Namespace, namespace), plannedName(meta.Name)
+	if meta.Name == "" {
 		return nil, d.Fail(errNoName)
 	}
-	pod.Annotations = map[string]string{workloadName: meta.Metadata.Name}
-	own(pod, of, meta.Metadata.Name)
+	pod.Annotations = map[string]string{workloadName: meta.Name}
+	own(pod, of, meta.Name)
 	if of.kind == "DaemonSet" {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
 	}
@@ -187,66 +171,13 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 // plannedName is a name that no pod can have.
 func plannedName(workload string) string { return workload + "-*" }
 
-func decodeTemplate(d *manifest.Document, of workloadKind) (*template, error) {
-	var t template
-	if of.kind == "CronJob" {
-		var kept struct {
-			Spec struct {
-				JobTemplate struct {
-					Spec struct {
-						Template inventoryPodShape `json:"template"`
-					} `json:"spec"`
-				} `json:"jobTemplate"`
-			} `json:"spec"`
-		}
-		var planned struct {
-			Spec struct {
-				JobTemplate struct {
-					Spec struct {
-						Template plannedPodShape `json:"template"`
-					} `json:"spec"`
-				} `json:"jobTemplate"`
-			} `json:"spec"`
-		}
-		if err := d.Decode(&kept); err != nil {
-			return nil, err
-		}
-		if err := d.Decode(&planned); err != nil {
-			return nil, err
-		}
-		t.inventoryPodShape, t.planned = kept.Spec.JobTemplate.Spec.Template, planned.Spec.JobTemplate.Spec.Template
-		return &t, nil
-	}
-	var kept struct {
-		Spec struct {
-			Template inventoryPodShape `json:"template"`
-		} `json:"spec"`
-	}
-	var planned struct {
-		Spec struct {
-			Template plannedPodShape `json:"template"`
-		} `json:"spec"`
-	}
-	if err := d.Decode(&kept); err != nil {
-		return nil, err
-	}
-	if err := d.Decode(&planned); err != nil {
-		return nil, err
-	}
-	t.inventoryPodShape, t.planned = kept.Spec.Template, planned.Spec.Template
-	return &t, nil
-}
-
 // decodePlannedPod reads a pod that is to be created.
 func decodePlannedPod(d *manifest.Document, namespace string) (*corev1.Pod, error) {
-	var t template
-	if err := d.Decode(&t.inventoryPodShape); err != nil {
+	var decoded corev1.Pod
+	if err := d.Decode(&decoded); err != nil {
 		return nil, err
 	}
-	if err := d.Decode(&t.planned); err != nil {
-		return nil, err
-	}
-	pod := t.pod()
+	pod := planned(&decoded)
 	if pod.Name == "" {
 		return nil, d.Fail(errNoName)
 	}
