@@ -62,8 +62,9 @@ const (
 // scopedAccount is a service account in NodeScopes that are enforced.
 type scopedAccount struct {
 	namespace, name string
-	// scopes are the names of the scopes, the oldest first.
+	// scopes are the names of the scopes, the oldest first, and rules what they let pass; nil once parts are made of them.
 	scopes []string
+	rules  []scopeRules
 	// unbound is true if all scopes let pass what a credential without a node may do.
 	unbound bool
 	// nothing is true if a scope lets nothing pass with a token of a node.
@@ -144,29 +145,22 @@ func (b *builder) denied(user string) bool {
 
 func (b *builder) readScopes(namespace, name string) *scopedAccount {
 	user := userOfAccount(namespace, name)
-	var enforced []*nodescope.Scope
-	for _, s := range b.cluster.NodeScopes.Of(user) {
-		if s.Mode() == v1alpha1.Enforce {
-			enforced = append(enforced, s)
-		}
-	}
-	if len(enforced) == 0 {
-		return nil
-	}
 	a := &scopedAccount{namespace: namespace, name: name, unbound: true, associates: true, whole: true}
 	onNode, without := b.cluster.NodeScopes.Passing(user, "n"), b.cluster.NodeScopes.Passing(user, "")
-	var scopes []scopeRules
-	for _, s := range enforced {
-		a.scopes = append(a.scopes, s.Name())
-		ofScope := func(p nodescope.Passing) bool { return p.Scope == s.Name() }
-		a.unbound = a.unbound && slices.ContainsFunc(without, ofScope)
-		a.nothing = a.nothing || !slices.ContainsFunc(onNode, ofScope)
+	for _, s := range b.cluster.NodeScopes.Of(user) {
+		if s.Mode() != v1alpha1.Enforce {
+			continue
+		}
 		r := newScopeRules(s.Name(), onNode)
+		a.scopes, a.rules = append(a.scopes, s.Name()), append(a.rules, r)
+		a.unbound = a.unbound && slices.ContainsFunc(without, func(p nodescope.Passing) bool { return p.Scope == s.Name() })
+		a.nothing = a.nothing || len(r.rules) == 0 && !r.asNode && !r.otherwise
 		a.associates, a.whole = a.associates && (r.asNode || r.otherwise), a.whole && r.letsAll()
-		scopes = append(scopes, r)
 	}
 	a.whole = a.whole && !a.nothing
-	b.rulesOf[a] = scopes
+	if len(a.scopes) == 0 {
+		return nil
+	}
 	return a
 }
 

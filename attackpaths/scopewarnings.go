@@ -123,75 +123,79 @@ func listLeavingRights() []leavingRight {
 // whatever its mode and whatever RBAC grants: by rule, then by technique. Rules about versions that other API servers
 // serve come last; served is nil if these are not known.
 func ScopeWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) []ScopeWarning {
-	return append(leavingWarnings(spec), aggregatedWarnings(spec, served)...)
-}
-
-// aggregatedWarnings are about rules that rely on admission or on selectors where another API server serves what they name.
-func aggregatedWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) (all []ScopeWarning) {
-	add := func(field string, i int, groups, verbs []string) {
-		relies := slices.ContainsFunc(verbs, func(verb string) bool {
-			return slices.Contains([]string{"create", "list", "watch", "deletecollection", "*"}, verb)
-		})
-		versions := served.Among(groups)
-		if !relies || len(versions) == 0 {
-			return
-		}
-		texts := make([]string, len(versions))
-		for i, v := range versions {
-			texts[i] = v.String()
-		}
-		place := fmt.Sprintf("%s[%d]", field, i)
-		all = append(all, ScopeWarning{Code: AggregatedAPI, Rule: place, Message: place + " names what another API server serves (" +
-			strings.Join(texts, ", ") + "): there it lets no create, list, watch or deletion of a collection pass"})
-	}
-	for i, r := range spec.NamedAsNode {
-		add("namedAsNode", i, r.APIGroups, r.Verbs)
-	}
-	for i, r := range spec.SelectsNode {
-		add("selectsNode", i, r.APIGroups, r.Verbs)
-	}
-	for i, r := range spec.PodsOnNode {
-		add("podsOnNode", i, r.APIGroups, r.Verbs)
-	}
-	return all
-}
-
-func leavingWarnings(spec *v1alpha1.NodeScopeSpec) []ScopeWarning {
-	var all []ScopeWarning
-	for i, r := range spec.NamedAsNode {
-		all = append(all, ruleWarnings(spec, fmt.Sprintf("namedAsNode[%d]", i), func(l *leavingRight) []string {
-			return l.createdWith(policyRule(r.APIGroups, r.Resources, r.Verbs), r.Namespaces)
-		})...)
-	}
-	for i, r := range spec.PodsOnNode {
-		all = append(all, ruleWarnings(spec, fmt.Sprintf("podsOnNode[%d]", i), func(l *leavingRight) []string {
-			if l.kind.group == "" && l.kind.resource == "pods" {
-				return nil // only pods that are on the node
-			}
-			return l.createdWith(policyRule(r.APIGroups, r.Resources, r.Verbs), r.Namespaces)
-		})...)
-	}
-	for i, r := range spec.Anywhere {
-		place, rule := fmt.Sprintf("anywhere[%d]", i), policyRule(r.APIGroups, r.Resources, r.Verbs)
-		rule.ResourceNames = r.ResourceNames
-		passing := func(l *leavingRight) []string { return l.passing(rule, r.Namespaces) }
-		if grantsEverything(rule) && len(r.Namespaces) == 0 {
-			message := place + " lets the account do everything, whatever node it concerns"
-			all = append(all, ScopeWarning{Masters, place, message, passed(passing)})
+	rules := rulesOfSpec(spec)
+	var all, aggregated []ScopeWarning
+	for i := range rules {
+		r := &rules[i]
+		aggregated = append(aggregated, r.aggregated(served)...)
+		if r.kind == ruleAnywhere && grantsEverything(&r.PolicyRule) && len(r.namespaces) == 0 {
+			all = append(all, ScopeWarning{Masters, r.name, r.name + " lets the account do everything, whatever node it concerns", passed(r.leaves)})
 			continue
 		}
-		all = append(all, ruleWarnings(spec, place, passing)...)
+		all = append(all, ruleWarnings(spec, r)...)
 	}
 	if spec.Otherwise == v1alpha1.Allow {
 		all = append(all, ScopeWarning{
-			OtherwiseAllowed, "otherwise", "what no rule names is not held to the node", passed(notNamed(spec)),
+			OtherwiseAllowed, ruleOtherwise, "what no rule names is not held to the node", passed(notNamed(rules, spec.AsNode)),
 		})
+	}
+	return append(all, aggregated...)
+}
+
+// rulesOfSpec lists the rules of a NodeScope in their order.
+func rulesOfSpec(spec *v1alpha1.NodeScopeSpec) (all []scopeRule) {
+	add := func(kind string, i int, groups, resources, verbs, names, namespaces []string) {
+		rule := rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs, ResourceNames: names}
+		all = append(all, scopeRule{PolicyRule: rule, kind: kind, name: fmt.Sprintf("%s[%d]", kind, i), namespaces: namespaces})
+	}
+	for i, r := range spec.NamedAsNode {
+		add(ruleNamedAsNode, i, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces)
+	}
+	for i, r := range spec.SelectsNode {
+		add(ruleSelectsNode, i, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces)
+	}
+	for i, r := range spec.PodsOnNode {
+		groups := r.APIGroups
+		if len(groups) == 0 {
+			groups = []string{""}
+		}
+		add(rulePodsOnNode, i, groups, r.Resources, r.Verbs, nil, r.Namespaces)
+	}
+	for i, r := range spec.Anywhere {
+		add(ruleAnywhere, i, r.APIGroups, r.Resources, r.Verbs, r.ResourceNames, r.Namespaces)
 	}
 	return all
 }
 
-func policyRule(groups, resources, verbs []string) *rbacv1.PolicyRule {
-	return &rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs}
+// aggregated warns about a rule that relies on admission or on selectors where another API server serves what it names.
+func (r *scopeRule) aggregated(served *nodescope.Aggregation) []ScopeWarning {
+	relies := slices.ContainsFunc(r.Verbs, func(verb string) bool {
+		return slices.Contains([]string{"create", "list", "watch", "deletecollection", "*"}, verb)
+	})
+	versions := served.Among(r.APIGroups)
+	if r.kind == ruleAnywhere || !relies || len(versions) == 0 {
+		return nil
+	}
+	texts := make([]string, len(versions))
+	for i, v := range versions {
+		texts[i] = v.String()
+	}
+	return []ScopeWarning{{Code: AggregatedAPI, Rule: r.name, Message: r.name + " names what another API server serves (" +
+		strings.Join(texts, ", ") + "): there it lets no create, list, watch or deletion of a collection pass"}}
+}
+
+// leaves lists the verbs of a right that the rule lets pass. Where the rule limits objects by their names, these are
+// verbs for which the name of the object does not limit the effect: that of objects that are created, and of tokens.
+func (r *scopeRule) leaves(l *leavingRight) []string {
+	verbs := l.passing(&r.PolicyRule, r.namespaces)
+	switch {
+	case r.kind == ruleAnywhere:
+		return verbs
+	case r.kind == ruleSelectsNode, l.name != "", l.kind.subresource != "" && l.code != TokenRequest,
+		r.kind == rulePodsOnNode && l.kind.group == "" && l.kind.resource == "pods": // only pods that are on the node
+		return nil
+	}
+	return slices.DeleteFunc(verbs, func(verb string) bool { return verb != "create" })
 }
 
 // passing lists the verbs that a rule covers for the object that matters.
@@ -213,46 +217,16 @@ func (l *leavingRight) passing(rule *rbacv1.PolicyRule, namespaces []string) (ve
 	return verbs
 }
 
-// createdWith lists the verbs of a rule that limits objects by their names, where the name of the object does not limit
-// the effect: that of objects that are created, and of tokens.
-func (l *leavingRight) createdWith(rule *rbacv1.PolicyRule, namespaces []string) []string {
-	if l.name != "" || l.kind.subresource != "" && l.code != TokenRequest {
-		return nil
-	}
-	return slices.DeleteFunc(l.passing(rule, namespaces), func(verb string) bool { return verb != "create" })
-}
-
 // notNamed returns what passes because no rule names it. What a rule names is refused, or has warnings of its own.
-func notNamed(spec *v1alpha1.NodeScopeSpec) func(l *leavingRight) []string {
-	var rules []*rbacv1.PolicyRule
-	add := func(groups, resources, verbs, namespaces []string) {
-		if len(namespaces) == 0 {
-			rules = append(rules, policyRule(groups, resources, verbs))
-		}
-	}
-	for _, r := range spec.NamedAsNode {
-		add(r.APIGroups, r.Resources, r.Verbs, r.Namespaces)
-	}
-	for _, r := range spec.SelectsNode {
-		add(r.APIGroups, r.Resources, r.Verbs, r.Namespaces)
-	}
-	for _, r := range spec.PodsOnNode {
-		groups := r.APIGroups
-		if len(groups) == 0 {
-			groups = []string{""}
-		}
-		add(groups, r.Resources, r.Verbs, r.Namespaces)
-	}
+func notNamed(rules []scopeRule, asNode bool) func(l *leavingRight) []string {
 	nodes := &Cluster{Relations: graph.New(), Features: kubeversion.For(kubeversion.Oldest)}
-	return func(l *leavingRight) (verbs []string) {
-		for _, verb := range l.verbs {
-			named := slices.ContainsFunc(rules, func(r *rbacv1.PolicyRule) bool { return len(coveredNames(r, l.kind, verb, 0)) > 0 }) ||
-				spec.AsNode && nodes.namedByNodeAuthorizer(asked{kind: l.kind, verb: verb})
-			if !named {
-				verbs = append(verbs, verb)
-			}
-		}
-		return verbs
+	return func(l *leavingRight) []string {
+		return slices.DeleteFunc(slices.Clone(l.verbs), func(verb string) bool {
+			q := asked{kind: l.kind, verb: verb}
+			return asNode && nodes.namedByNodeAuthorizer(q) || slices.ContainsFunc(rules, func(r scopeRule) bool {
+				return r.kind != ruleAnywhere && len(r.namespaces) == 0 && r.names(q)
+			})
+		})
 	}
 }
 
@@ -266,17 +240,17 @@ func passed(passing func(l *leavingRight) []string) (all []passedRight) {
 }
 
 // ruleWarnings returns one warning for each technique of which a rule lets pass a right.
-func ruleWarnings(spec *v1alpha1.NodeScopeSpec, place string, passing func(l *leavingRight) []string) (all []ScopeWarning) {
-	for _, p := range passed(passing) {
+func ruleWarnings(spec *v1alpha1.NodeScopeSpec, r *scopeRule) (all []ScopeWarning) {
+	for _, p := range passed(r.leaves) {
 		if last := len(all) - 1; last < 0 || all[last].Code != p.code {
-			all = append(all, ScopeWarning{Code: p.code, Rule: place})
+			all = append(all, ScopeWarning{Code: p.code, Rule: r.name})
 		}
 		last := &all[len(all)-1]
 		last.passes = append(last.passes, p)
 	}
 	for i := range all {
 		w := &all[i]
-		w.Message = fmt.Sprintf("%s lets the account %s: %s", place, strings.Join(texts(w.passes), ", "), w.passes[0].summary)
+		w.Message = fmt.Sprintf("%s lets the account %s: %s", r.name, strings.Join(texts(w.passes), ", "), w.passes[0].summary)
 		if w.Code == TokenRequest {
 			w.Message += "; such a token can name another node"
 			if spec.TokensWithoutNode == v1alpha1.Allow {
