@@ -129,7 +129,8 @@ func ScopeWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) 
 		r := &rules[i]
 		aggregated = append(aggregated, r.aggregated(served)...)
 		if r.kind == ruleAnywhere && grantsEverything(&r.PolicyRule) && len(r.namespaces) == 0 {
-			all = append(all, ScopeWarning{Masters, r.name, r.name + " lets the account do everything, whatever node it concerns", passed(r.leaves)})
+			message := r.name + " lets the account do everything, whatever node it concerns"
+			all = append(all, ScopeWarning{Masters, r.name, message, passed(r.leaves)})
 			continue
 		}
 		all = append(all, ruleWarnings(spec, r)...)
