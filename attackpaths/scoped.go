@@ -245,7 +245,9 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 	}
 	switch node := b.keys[k.role]; {
 	case node.kind == isNodeUser:
-		b.expandTokenOnNode(v, k, a, node.name[len(nodeUserPrefix):])
+		name := node.name[len(nodeUserPrefix):]
+		b.givesParts(v, k, a, a.perNode, place{node: name})
+		b.ownCertificate(v, a, name)
 	case node.name == everyNodeUser:
 		for _, n := range b.nodes {
 			b.implies(v, b.tokenVertex(a, b.nodeUserVertex(n.Name), k.variant))
@@ -256,11 +258,6 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 		}
 		b.givesParts(v, k, a, a.perNode, place{chosen: true, node: node.namespace})
 	}
-}
-
-func (b *builder) expandTokenOnNode(v vertex, k key, a *scopedAccount, node string) {
-	b.givesParts(v, k, a, a.perNode, place{node: node})
-	b.ownCertificate(v, a, node)
 }
 
 // scopedVertex is what each token of an account may do, whatever its node.
@@ -276,30 +273,21 @@ func (b *builder) expandScoped(v vertex, k key) {
 		free := edge{to: b.fact(holdsFree, ""), arg: -1, dependsOn: b.condition(dependsOnScopes)}
 		b.out[v] = append(b.out[v], free, edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: free.dependsOn})
 	}
-	b.holdsRoles(v, a)
-	if !b.ownsAll(v, a) {
-		b.givesParts(v, k, a, a.others, place{})
-	}
-}
-
-// holdsRoles notes the roles that are bound to an account.
-func (b *builder) holdsRoles(v vertex, a *scopedAccount) {
-	condition := b.condition(dependsOnScopes)
+	// What is bound to an account in scopes may pass them, and cluster-admin owns the rest.
+	condition, owns := b.condition(dependsOnScopes), false
 	for _, h := range a.held {
 		to := b.vertex(key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role})
 		b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: condition})
 	}
-}
-
-func (a *scopedAccount) user() string { return userOfAccount(a.namespace, a.name) }
-
-// ownsAll adds the steps to cluster-admin, which owns the rest, and reports whether there is one.
-func (b *builder) ownsAll(v vertex, a *scopedAccount) (owns bool) {
 	for _, h := range a.held {
 		if a.whole && h.namespace == "" && b.rightsOfRole(h.role).everything {
 			b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), h.binding, "")
 			owns = true
 		}
 	}
-	return owns
+	if !owns {
+		b.givesParts(v, k, a, a.others, place{})
+	}
 }
+
+func (a *scopedAccount) user() string { return userOfAccount(a.namespace, a.name) }

@@ -34,16 +34,10 @@ type ScopeWarning struct {
 	// Message says what passes.
 	Message string `json:"message"`
 
-	passes []passedRight
+	passes []leavingRight
 }
 
-// passedRight is a right that a rule lets pass, with the verbs.
-type passedRight struct {
-	*leavingRight
-	verbs []string
-}
-
-// leavingRight is a kind of request with which an account leaves its node.
+// leavingRight is a kind of request with which an account leaves its node, by some verbs.
 type leavingRight struct {
 	code    Code
 	summary string
@@ -100,12 +94,8 @@ func listLeavingRights() []leavingRight {
 			summary = steals
 		}
 		for _, n := range t.needs {
-			kind := &requestKinds[n.right]
-			verbs := kind.verbs
-			if n.right == execPods || n.right == attachPods {
-				verbs = []string{"create", "get"} // get is enough before 1.35
-			}
-			all = append(all, leavingRight{t.Code, summary, kind, verbs, n.namespace, n.name})
+			verbs := n.right.verbs(true) // before 1.35
+			all = append(all, leavingRight{t.Code, summary, &requestKinds[n.right], verbs, n.namespace, n.name})
 		}
 		if t.Code == StealPods {
 			add(t.Code, summary, stealing)
@@ -130,14 +120,14 @@ func ScopeWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) 
 		aggregated = append(aggregated, r.aggregated(served)...)
 		if r.kind == ruleAnywhere && grantsEverything(&r.PolicyRule) && len(r.namespaces) == 0 {
 			message := r.name + " lets the account do everything, whatever node it concerns"
-			all = append(all, ScopeWarning{Masters, r.name, message, passed(r.leaves)})
+			all = append(all, ScopeWarning{Masters, r.name, message, passed(leavingRights, r.leaves)})
 			continue
 		}
 		all = append(all, ruleWarnings(spec, r)...)
 	}
 	if spec.Otherwise == v1alpha1.Allow {
 		all = append(all, ScopeWarning{
-			OtherwiseAllowed, ruleOtherwise, "what no rule names is not held to the node", passed(notNamed(rules, spec.AsNode)),
+			OtherwiseAllowed, ruleOtherwise, "what no rule names is not held to the node", notNamed(rules, spec.AsNode),
 		})
 	}
 	return append(all, aggregated...)
@@ -185,64 +175,57 @@ func (r *scopeRule) aggregated(served *nodescope.Aggregation) []ScopeWarning {
 		strings.Join(texts, ", ") + "): there it lets no create, list, watch or deletion of a collection pass"}}
 }
 
-// leaves lists the verbs of a right that the rule lets pass. Where the rule limits objects by their names, these are
-// verbs for which the name of the object does not limit the effect: that of objects that are created, and of tokens.
-func (r *scopeRule) leaves(l *leavingRight) []string {
-	verbs := l.passing(&r.PolicyRule, r.namespaces)
-	switch {
-	case r.kind == ruleAnywhere:
-		return verbs
-	case r.kind == ruleSelectsNode, l.name != "", l.kind.subresource != "" && l.code != TokenRequest,
-		r.kind == rulePodsOnNode && l.kind.group == "" && l.kind.resource == "pods": // only pods that are on the node
-		return nil
-	}
-	return slices.DeleteFunc(verbs, func(verb string) bool { return verb != "create" })
-}
-
-// passing lists the verbs that a rule covers for the object that matters.
-func (l *leavingRight) passing(rule *rbacv1.PolicyRule, namespaces []string) (verbs []string) {
-	if len(namespaces) > 0 && (!l.kind.namespaced || l.namespace != "" && !slices.Contains(namespaces, l.namespace)) {
-		return nil
-	}
-	for _, verb := range l.verbs {
-		kind := *l.kind
-		kind.unnamed, kind.hasName = kind.unnamed && verb != "create", kind.unnamed // who may patch creates one by its name
-		names := coveredNames(rule, &kind, verb, 0)
-		if l.name != "" {
-			names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name != unnamed && name != l.name })
-		}
-		if len(names) > 0 {
-			verbs = append(verbs, verb)
-		}
-	}
-	return verbs
-}
-
-// notNamed returns what passes because no rule names it. What a rule names is refused, or has warnings of its own.
-func notNamed(rules []scopeRule, asNode bool) func(l *leavingRight) []string {
-	nodes := &Cluster{Relations: graph.New(), Features: kubeversion.For(kubeversion.Oldest)}
-	return func(l *leavingRight) []string {
-		return slices.DeleteFunc(slices.Clone(l.verbs), func(verb string) bool {
-			q := asked{kind: l.kind, verb: verb}
-			return asNode && nodes.namedByNodeAuthorizer(q) || slices.ContainsFunc(rules, func(r scopeRule) bool {
-				return r.kind != ruleAnywhere && len(r.namespaces) == 0 && r.names(q)
-			})
-		})
-	}
-}
-
-func passed(passing func(l *leavingRight) []string) (all []passedRight) {
-	for i := range leavingRights {
-		if verbs := passing(&leavingRights[i]); len(verbs) > 0 {
-			all = append(all, passedRight{&leavingRights[i], verbs})
+// passed lists the rights that something lets pass, with those verbs.
+func passed(rights []leavingRight, passes func(l *leavingRight, verb string) bool) (all []leavingRight) {
+	for _, l := range rights {
+		l.verbs = slices.DeleteFunc(slices.Clone(l.verbs), func(verb string) bool { return !passes(&l, verb) })
+		if len(l.verbs) > 0 {
+			all = append(all, l)
 		}
 	}
 	return all
 }
 
+// leaves reports whether the rule lets a right pass. Where the rule limits objects by their names, it does so if the name
+// of the object does not limit the effect: that of objects that are created, and of tokens.
+func (r *scopeRule) leaves(l *leavingRight, verb string) bool {
+	switch {
+	case !l.coveredBy(&r.PolicyRule, r.namespaces, verb):
+		return false
+	case r.kind == ruleAnywhere:
+		return true
+	case r.kind == ruleSelectsNode, r.kind == rulePodsOnNode && l.kind.group == "" && l.kind.resource == "pods":
+		return false // only what is on the node
+	}
+	return verb == "create" && l.name == "" && (l.kind.subresource == "" || l.code == TokenRequest)
+}
+
+// coveredBy reports whether a rule covers a verb for the object that matters.
+func (l *leavingRight) coveredBy(rule *rbacv1.PolicyRule, namespaces []string, verb string) bool {
+	if len(namespaces) > 0 && (!l.kind.namespaced || l.namespace != "" && !slices.Contains(namespaces, l.namespace)) {
+		return false
+	}
+	kind := *l.kind
+	kind.unnamed, kind.hasName = kind.unnamed && verb != "create", kind.unnamed // who may patch creates one by its name
+	return slices.ContainsFunc(coveredNames(rule, &kind, verb, 0), func(name string) bool {
+		return l.name == "" || name == "" || name == unnamed || name == l.name
+	})
+}
+
+// notNamed returns what passes because no rule names it. What a rule names is refused, or has warnings of its own.
+func notNamed(rules []scopeRule, asNode bool) []leavingRight {
+	nodes := &Cluster{Relations: graph.New(), Features: kubeversion.For(kubeversion.Oldest)}
+	return passed(leavingRights, func(l *leavingRight, verb string) bool {
+		q := asked{kind: l.kind, verb: verb}
+		return !(asNode && nodes.namedByNodeAuthorizer(q)) && !slices.ContainsFunc(rules, func(r scopeRule) bool {
+			return r.kind != ruleAnywhere && len(r.namespaces) == 0 && r.names(q)
+		})
+	})
+}
+
 // ruleWarnings returns one warning for each technique of which a rule lets pass a right.
 func ruleWarnings(spec *v1alpha1.NodeScopeSpec, r *scopeRule) (all []ScopeWarning) {
-	for _, p := range passed(r.leaves) {
+	for _, p := range passed(leavingRights, r.leaves) {
 		if last := len(all) - 1; last < 0 || all[last].Code != p.code {
 			all = append(all, ScopeWarning{Code: p.code, Rule: r.name})
 		}
@@ -263,7 +246,7 @@ func ruleWarnings(spec *v1alpha1.NodeScopeSpec, r *scopeRule) (all []ScopeWarnin
 }
 
 // texts names rights. Of several with the same verbs, only the first has them.
-func texts(rights []passedRight) []string {
+func texts(rights []leavingRight) []string {
 	var all []string
 	last := ""
 	for _, p := range rights {
@@ -288,19 +271,7 @@ func (w *ScopeWarning) AboutRights() bool {
 // Granted lists what the rules of roles grant of the rights that a warning is about: "create pods". It is empty if they
 // grant none, so that the account cannot use what the NodeScope lets pass.
 func (w *ScopeWarning) Granted(rules []*rbacv1.PolicyRule) []string {
-	var granted []passedRight
-	for _, p := range w.passes {
-		var verbs []string
-		for _, verb := range p.verbs {
-			of := *p.leavingRight
-			of.verbs = []string{verb}
-			if slices.ContainsFunc(rules, func(r *rbacv1.PolicyRule) bool { return len(of.passing(r, nil)) > 0 }) {
-				verbs = append(verbs, verb)
-			}
-		}
-		if len(verbs) > 0 {
-			granted = append(granted, passedRight{p.leavingRight, verbs})
-		}
-	}
-	return texts(granted)
+	return texts(passed(w.passes, func(l *leavingRight, verb string) bool {
+		return slices.ContainsFunc(rules, func(r *rbacv1.PolicyRule) bool { return l.coveredBy(r, nil, verb) })
+	}))
 }
