@@ -62,59 +62,68 @@ func templateObject(p *inventory.Pod) verdict.Object {
 
 // without are the objects after changes. Roles keep their places.
 func (o *objects) without(c *Cluster, changes []changeKey) *objects {
-	left, of := *o, map[verdict.Object][]changeKey{}
+	left := *o
+	rules, labeled := map[verdict.Object][]int{}, map[string]psa.Level{}
+	subjects, gone := map[verdict.Object][]int{}, map[verdict.Object]bool{}
+	m := mounts{gone: map[verdict.Object][]changeKey{}, templates: map[*inventory.Template]*inventory.Template{}}
 	for _, change := range changes {
-		of[change.object] = append(of[change.object], change)
-	}
-	left.takeRights(changes)
-	if hasKind(changes, RemoveBinding, takeSubject) {
-		left.removeSubjects(of)
-	}
-	if hasKind(changes, RemoveRule) {
-		left.removeRules(of)
-	}
-	if hasKind(changes, RestrictPods, limitPods) {
-		left.labelNamespaces(of)
-	}
-	if hasKind(changes, removeSecret, removeClaim, removeVolume) {
-		left.secrets = slices.DeleteFunc(slices.Clone(o.secrets), func(s inventory.Secret) bool {
-			return hasKind(of[verdict.Object{Kind: Secret, Namespace: s.Namespace, Name: s.Name.Name}], removeSecret)
-		})
-		left.noVolumes = map[verdict.Object]bool{}
-		for _, change := range changes {
-			left.noVolumes[change.object] = change.kind == removeClaim || change.kind == removeVolume
+		switch change.kind {
+		case RemoveBinding:
+			subjects[change.object] = append(subjects[change.object], allSubjects)
+		case RemoveRule:
+			rules[change.object] = append(rules[change.object], change.rule)
+		case RemoveMount, takeHost, takeMention, otherAccount, keepPods, removePods:
+			m.gone[change.object] = append(m.gone[change.object], change)
+		case RestrictPods:
+			labeled[change.object.Name] = psa.LevelRestricted
+		case limitPods:
+			labeled[change.object.Name] = psa.LevelBaseline
+		case takeSubject:
+			subjects[change.object] = append(subjects[change.object], change.rule)
+		case takeRight: // all of them together, below
+		case removeSecret, removeClaim, removeVolume:
+			gone[change.object] = true
 		}
 	}
-	if hasKind(changes, RemoveMount, takeHost, takeMention, otherAccount, keepPods, removePods) {
-		(&mounts{changes: of}).apply(c, &left)
+	left.takeRights(changes)
+	if len(subjects) > 0 {
+		left.bindings = withoutSubjectsOf(left.bindings, subjects)
+	}
+	if len(gone) > 0 {
+		left.remove(gone)
+	}
+	if len(rules) > 0 {
+		left.removeRules(rules)
+	}
+	if len(labeled) > 0 {
+		left.namespaces = labeledNamespaces(o.namespaces, labeled)
+	}
+	if len(m.gone) > 0 {
+		m.apply(c, &left)
 	}
 	return &left
 }
 
-func hasKind(changes []changeKey, kinds ...ChangeKind) bool {
-	return slices.ContainsFunc(changes, func(c changeKey) bool { return slices.Contains(kinds, c.kind) })
-}
-
-func (o *objects) removeRules(of map[verdict.Object][]changeKey) {
-	places := map[int32][]int{}
-	maps.Copy(places, o.places)
-	roles := slices.Clone(o.roles)
-	for i := range roles {
-		role, changes := &roles[i], of[objectOf(roles[i].Role)]
-		if !hasKind(changes, RemoveRule) {
+func (o *objects) removeRules(rules map[verdict.Object][]int) {
+	o.roles, o.places = slices.Clone(o.roles), maps.Clone(o.places)
+	if o.places == nil {
+		o.places = map[int32][]int{}
+	}
+	for i := range o.roles {
+		gone := rules[objectOf(o.roles[i].Role)]
+		if gone == nil {
 			continue
 		}
 		var kept []rbacv1.PolicyRule
-		left := []int{}
-		for j, rule := range role.Rules {
+		places := []int{}
+		for j, rule := range o.roles[i].Rules {
 			place := o.placeOf(int32(i), j)
-			if !slices.ContainsFunc(changes, func(c changeKey) bool { return c.kind == RemoveRule && c.rule == place }) {
-				kept, left = append(kept, rule), append(left, place)
+			if !slices.Contains(gone, place) {
+				kept, places = append(kept, rule), append(places, place)
 			}
 		}
-		role.Rules, places[int32(i)] = kept, left
+		o.roles[i].Rules, o.places[int32(i)] = kept, places
 	}
-	o.roles, o.places = roles, places
 }
 
 // placeOf is the place that a rule of a role had before others were removed.
@@ -125,46 +134,57 @@ func (o *objects) placeOf(role int32, rule int) int {
 	return rule
 }
 
-// labelNamespaces has Pod Security enforced, also in namespaces that only other objects name.
-func (o *objects) labelNamespaces(of map[verdict.Object][]changeKey) {
-	levels := map[string]psa.Level{}
-	for object, changes := range of {
-		if hasKind(changes, RestrictPods) {
-			levels[object.Name] = psa.LevelRestricted
-		} else if hasKind(changes, limitPods) {
-			levels[object.Name] = psa.LevelBaseline
+func labeledNamespaces(namespaces []inventory.Namespace, levels map[string]psa.Level) []inventory.Namespace {
+	namespaces = slices.Clone(namespaces)
+	known := map[string]bool{}
+	for i := range namespaces {
+		n := &namespaces[i]
+		known[n.Name] = true
+		if level := levels[n.Name]; level != "" {
+			labels := map[string]string{}
+			maps.Copy(labels, n.Labels)
+			labels[psa.EnforceLevelLabel] = string(level)
+			n.Labels = labels
 		}
 	}
-	o.namespaces = slices.Clone(o.namespaces)
 	for _, name := range slices.Sorted(maps.Keys(levels)) {
-		i := slices.IndexFunc(o.namespaces, func(n inventory.Namespace) bool { return n.Name == name })
-		if i < 0 {
-			i = len(o.namespaces)
-			o.namespaces = append(o.namespaces, inventory.Namespace{Name: name})
+		if !known[name] { // only other objects name it
+			namespaces = append(namespaces, inventory.Namespace{
+				Name: name, Labels: map[string]string{psa.EnforceLevelLabel: string(levels[name])},
+			})
 		}
-		labels := map[string]string{}
-		maps.Copy(labels, o.namespaces[i].Labels)
-		labels[psa.EnforceLevelLabel] = string(levels[name])
-		o.namespaces[i].Labels = labels
 	}
+	return namespaces
 }
 
-// removeSubjects takes subjects from bindings, which keep their places.
-func (o *objects) removeSubjects(of map[verdict.Object][]changeKey) {
-	o.bindings = slices.Clone(o.bindings)
-	for i := range o.bindings {
-		bound := &o.bindings[i]
-		changes := of[objectOf(bound.Binding)]
-		if len(changes) == 0 {
+// allSubjects stands for the place of each subject of a binding.
+const allSubjects = -1
+
+// withoutSubjectsOf takes subjects from bindings, which keep their places.
+func withoutSubjectsOf(bindings []rbac.BoundRole, places map[verdict.Object][]int) []rbac.BoundRole {
+	bindings = slices.Clone(bindings)
+	for i := range bindings {
+		bound := &bindings[i]
+		gone := places[objectOf(bound.Binding)]
+		if gone == nil {
 			continue
 		}
 		var kept []rbacv1.Subject
 		for j, subject := range bound.Subjects {
-			isGone := func(c changeKey) bool { return c.kind == RemoveBinding || c.kind == takeSubject && c.rule == j }
-			if !slices.ContainsFunc(changes, isGone) {
+			if !slices.Contains(gone, j) && !slices.Contains(gone, allSubjects) {
 				kept = append(kept, subject)
 			}
 		}
 		bound.Subjects = kept
 	}
+	return bindings
+}
+
+// remove takes secrets, claims and volumes away.
+func (o *objects) remove(gone map[verdict.Object]bool) {
+	isGone := func(name inventory.Name) bool {
+		return gone[verdict.Object{Kind: Secret, Namespace: name.Namespace, Name: name.Name}]
+	}
+	o.secrets = slices.DeleteFunc(slices.Clone(o.secrets), func(s inventory.Secret) bool { return isGone(s.Name) })
+	o.noVolumes = gone
 }

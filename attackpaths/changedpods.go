@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,8 +13,8 @@ import (
 
 // mounts takes away what pods mount, and what else their templates give them.
 type mounts struct {
-	// changes are by the objects with the templates of pods.
-	changes   map[verdict.Object][]changeKey
+	// gone are the changes of the pods of an object.
+	gone      map[verdict.Object][]changeKey
 	templates map[*inventory.Template]*inventory.Template
 	// podsWithout are the pods that no longer mount a secret, or no longer name it at all if that is true, and nodes
 	// what these are on and which secrets they no longer mount.
@@ -24,15 +23,14 @@ type mounts struct {
 }
 
 func (m *mounts) apply(c *Cluster, o *objects) {
-	m.templates = map[*inventory.Template]*inventory.Template{}
 	m.podsWithout, m.nodes = map[inventory.Name]map[string]bool{}, map[string]map[inventory.Name]bool{}
 	m.labelNodes(o)
 	all := o.pods
 	o.pods = make([]*inventory.Pod, 0, len(all))
 	for _, p := range all {
-		gone := m.changes[templateObject(p)]
+		gone := m.gone[templateObject(p)]
 		if object := templateOf(p).object; gone == nil && object.Kind == "CronJob" {
-			gone = m.changes[object]
+			gone = m.gone[object]
 		}
 		if gone != nil {
 			p = m.pod(p, gone)
@@ -57,25 +55,31 @@ func (m *mounts) apply(c *Cluster, o *objects) {
 func (m *mounts) labelNodes(o *objects) {
 	labels := map[string][]string{}
 	for _, p := range o.pods {
-		if hasKind(m.changes[templateObject(p)], keepPods) {
+		if hasKind(m.gone[templateObject(p)], keepPods) {
 			for _, node := range keptNodes(o.alike()[alikeOf(p)]) {
 				labels[node] = append(labels[node], podsLabel+labelOf(p))
 			}
 		}
 	}
+	if len(labels) == 0 {
+		return
+	}
 	o.nodes = slices.Clone(o.nodes)
 	for i := range o.nodes {
 		n := &o.nodes[i]
-		if len(labels[n.Name]) == 0 {
-			continue
-		}
 		all := map[string]string{}
-		maps.Copy(all, n.Labels)
+		for k, v := range n.Labels {
+			all[k] = v
+		}
 		for _, label := range labels[n.Name] {
 			all[label] = ""
 		}
 		n.Labels = all
 	}
+}
+
+func hasKind(changes []changeKey, kind ChangeKind) bool {
+	return slices.ContainsFunc(changes, func(c changeKey) bool { return c.kind == kind })
 }
 
 // pod is a pod after changes; nil if it is deleted. Pods that share a template still do.
