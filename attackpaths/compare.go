@@ -87,8 +87,13 @@ func Compare(before, after *Graph, o CompareOptions) Comparison {
 	for _, s := range starts {
 		r.Starts = append(r.Starts, Start{s.holding, len(s.before) > 0, len(s.after) > 0})
 	}
-	deltas := slices.Concat(parallel(c.groups(starts), c.compareGroup)...)
-	for _, x := range merge(slices.Concat(parallel(deltas, c.rowsOf)...)) {
+	groups := c.groups(starts)
+	found := make([][]*delta, len(groups))
+	inParallel(len(groups), func(i int) { found[i] = c.compareGroup(groups[i]) })
+	deltas := slices.Concat(found...)
+	rows := make([][]*changedRow, len(deltas))
+	inParallel(len(deltas), func(i int) { rows[i] = c.rowsOf(deltas[i]) })
+	for _, x := range merge(slices.Concat(rows...)) {
 		switch {
 		case !x.Widened():
 			r.Narrowed = append(r.Narrowed, x.Difference)
@@ -104,19 +109,17 @@ func Compare(before, after *Graph, o CompareOptions) Comparison {
 	return r
 }
 
-// parallel calls a function for each value, several at once, and returns the results in order.
-func parallel[T, R any](all []T, do func(T) R) []R {
-	found := make([]R, len(all))
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, x := range all {
-		g.Go(func() error {
-			found[i] = do(x)
+// inParallel calls a function for so many places, on several processors.
+func inParallel(n int, do func(int)) {
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		all.Go(func() error {
+			do(i)
 			return nil
 		})
 	}
-	_ = g.Wait() // there are no errors
-	return found
+	_ = all.Wait() // no function fails
 }
 
 // changeOrder sorts kinds of holdings by what a reader wants to know first.

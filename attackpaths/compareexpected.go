@@ -46,7 +46,7 @@ func (s *groupSearch) moved(id int32, from *start, l levels) moved {
 func (c *comparer) outcomeOf(d *delta, m moved) (outcome, bool) {
 	o := m.outcome
 	if m.id != c.admin {
-		o.levels = o.levels.or(d.admin)
+		o.levels = levels{max(m.before, d.admin.before), max(m.after, d.admin.after)}
 	}
 	widened := o.after > o.before && (m.id == c.admin || m.after > d.admin.after)
 	narrowed := o.after < o.before && (m.id == c.admin || m.before > d.admin.before)

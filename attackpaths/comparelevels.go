@@ -8,9 +8,6 @@ import (
 // levels say how a holding is reached in both states.
 type levels struct{ before, after Certainty }
 
-// or is how one of two holdings is reached.
-func (l levels) or(o levels) levels { return levels{max(l.before, o.before), max(l.after, o.after)} }
-
 // outcome is how holdings are reached in both states, and whether it is expected.
 type outcome struct {
 	levels
@@ -55,25 +52,26 @@ func (d *delta) concerns(s *start, id int32) bool {
 type search struct {
 	*side
 	certain, possible *solver
-	// base is what they all reach, by id, and own what the last start reaches besides.
-	base, own []Certainty
-	touched   []int32
+	// base is what they all reach, by id, and own what the last start reaches besides: touched.
+	base, own    []Certainty
+	touched      []int32
+	credentialOf []int32
 }
 
-func (s *side) newSearch(common, starts []vertex, holdings int) *search {
+func (c *comparer) newSearch(s *side, common, starts []vertex) *search {
 	r := &search{
-		side: s, base: make([]Certainty, holdings), own: make([]Certainty, holdings),
+		side: s, base: make([]Certainty, len(c.holdings)), own: make([]Certainty, len(c.holdings)), credentialOf: c.credentialOf,
 		certain: s.solverBeyond(false, s.certainly(group{nodes: starts, common: common})), possible: s.solverBeyond(true, common),
 	}
-	r.note(r.base, r.possible.base.vertices(), Possible)
-	r.note(r.base, r.certain.base.vertices(), Certain)
-	r.touched = nil
+	r.note(r.base, r.possible.reached, Possible)
+	r.note(r.base, r.certain.reached, Certain)
 	return r
 }
 
+// note notes the holdings that are reached. Who reaches a node has its credential.
 func (r *search) note(levels []Certainty, reached []vertex, level Certainty) {
 	for _, v := range reached {
-		if id := r.ids[v]; id >= 0 {
+		for id := r.ids[v]; id >= 0; id = r.credentialOf[id] {
 			levels[id] = max(levels[id], level)
 			r.touched = append(r.touched, id)
 		}
@@ -121,7 +119,7 @@ func (c *comparer) compareGroup(g startGroup) []*delta {
 	}
 	s := &groupSearch{
 		comparer: c, usual: make([]levels, len(c.holdings)), deltas: map[deltaKey]*delta{}, least: map[kin]Certainty{},
-		before: c.before.newSearch(g.before, before, len(c.holdings)), after: c.after.newSearch(g.after, after, len(c.holdings)),
+		before: c.newSearch(&c.before, g.before, before), after: c.newSearch(&c.after, g.after, after),
 	}
 	defer s.before.release()
 	defer s.after.release()
@@ -140,12 +138,11 @@ func (c *comparer) compareGroup(g startGroup) []*delta {
 	return s.order
 }
 
-// levels are those of a holding that changes. Who reaches a node has its credential, which is no change of its own.
+// levels are those of a holding that changes. That of a node's credential is no change of its own where the node changes.
 func (s *groupSearch) levels(id int32) levels {
 	l, node := levels{s.before.level(id), s.after.level(id)}, levels{}
 	if of := s.nodeOf[id]; of >= 0 {
 		node = levels{s.before.level(of), s.after.level(of)}
-		l = l.or(node)
 	}
 	if l.before == l.after || l.after > l.before && node.after == l.after || l.before > l.after && node.before == l.before {
 		return levels{}
@@ -159,7 +156,9 @@ func (s *groupSearch) compareStart(from *start) {
 	var own []moved
 	var id []byte
 	var except map[int32]bool
-	for _, h := range s.touched() {
+	touched := slices.Concat(s.before.touched, s.after.touched)
+	slices.Sort(touched)
+	for _, h := range slices.Compact(touched) {
 		l := s.levels(h)
 		if isWorkload(from.holding) && l.after < l.before {
 			l = levels{}
@@ -205,17 +204,4 @@ func (s *groupSearch) add(k deltaKey, changes []moved, from *start, except map[i
 	if except != nil {
 		d.except[from.holding] = except
 	}
-}
-
-// touched are the holdings that the last start may reach in another way than the others, in order and
-// each once. A node comes with its credential.
-func (s *groupSearch) touched() []int32 {
-	ids := slices.Concat(s.before.touched, s.after.touched)
-	for _, id := range ids {
-		if credential := s.credentialOf[id]; credential >= 0 {
-			ids = append(ids, credential)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
