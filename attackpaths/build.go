@@ -63,8 +63,6 @@ type builder struct {
 	// groups are every group that bindings name, and ofGroups the sides of their rights.
 	groups   []vertex
 	ofGroups *sides
-	// rulesOf are the scopes of accounts whose parts were not combined yet.
-	rulesOf map[*scopedAccount][]scopeRules
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex
@@ -90,7 +88,7 @@ func newBuilder(c *Cluster) *builder {
 		roleRights:  map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
-		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{}, rulesOf: map[*scopedAccount][]scopeRules{},
+		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},
 		labelledSets: map[string]vertex{},
 	}
 }
