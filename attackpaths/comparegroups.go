@@ -98,7 +98,7 @@ func (s *side) commonOf(starts []vertex) [][]vertex {
 			continue
 		}
 		known++
-		successors[i] = s.successors(v)
+		successors[i] = s.successors(v, true)
 		for _, to := range successors[i] {
 			count[to]++
 		}
