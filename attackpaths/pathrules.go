@@ -80,7 +80,7 @@ func (p *pathChanges) addRules(role int32, keep func(*rbacv1.PolicyRule) bool) {
 	}
 	for i := range p.objects.roles[role].Rules {
 		if keep(&p.objects.roles[role].Rules[i]) {
-			p.add(changeKey{kind: RemoveRule, object: objectOf(r), rule: p.objects.placeOf(role, i)})
+			p.add(changeKey{kind: RemoveRule, object: objectOf(r), rule: i})
 		}
 	}
 }
