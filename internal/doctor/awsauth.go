@@ -49,10 +49,10 @@ func (e *examination) unread() {
 		f := finding.Finding{
 			Code: AWSAuthNotRead, Severity: finding.Warning, Place: at,
 			Message:     "this ConfigMap is not the one that is read",
-			Consequence: "what it maps is mapped nowhere: authenticators read " + awsAuthNamespace + "/" + awsAuthName,
+			Consequence: "what it maps is mapped nowhere: authenticators read " + kubeSystem + "/" + awsAuthName,
 			Remedy:      "move its entries there",
 		}
-		if strings.HasSuffix(at.Object, " "+awsAuthNamespace+"/"+awsAuthName) {
+		if strings.HasSuffix(at.Object, " "+kubeSystem+"/"+awsAuthName) {
 			f.Message = "another ConfigMap of the same name follows, which replaces this one"
 			f.Consequence = "the last one that is applied counts"
 			f.Remedy = "put all entries into one"

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -86,10 +87,13 @@ type ConfigMap struct {
 
 // IdentityMapping is an IAMIdentityMapping of iamauthenticator.k8s.aws/v1alpha1.
 type IdentityMapping struct {
-	Place         finding.Place
-	Name          string
-	ARN, Username string
-	Groups        []string
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ARN      string   `json:"arn"`
+		Username string   `json:"username"`
+		Groups   []string `json:"groups"`
+	} `json:"spec"`
+	Place finding.Place `json:"-"`
 }
 
 // MappingFile is a file, or a key of a ConfigMap, with mapRoles and mapUsers as
@@ -208,8 +212,10 @@ type APIServer struct {
 	command     map[string][]string
 	configPlace finding.Place
 	derived     bool
-	// configFile is the config file that the program of a unit reads; empty if none.
+	// configFile is the config file that the program of a unit or container reads; empty if none. options is true
+	// if its command sets flags of kube-apiserver.
 	configFile string
+	options    bool
 }
 
 // Authorization is an AuthorizationConfiguration of apiserver.config.k8s.io.

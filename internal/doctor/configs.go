@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -106,7 +107,7 @@ func (r *reader) dataAlone(d *manifest.Document) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	return true, r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
+	return true, r.awsAuth(d, namespaceOr(m.Metadata.Namespace, kubeSystem), data)
 }
 
 // kubeconfig reads which credential plugins a kubeconfig runs. It does not read tokens and keys.
@@ -115,7 +116,7 @@ func (r *reader) kubeconfig(d *manifest.Document) error {
 		Users []struct {
 			Name string `json:"name"`
 			User struct {
-				Exec *execution `json:"exec"`
+				Exec *clientcmdapi.ExecConfig `json:"exec"`
 			} `json:"user"`
 		} `json:"users"`
 	}
@@ -128,28 +129,16 @@ func (r *reader) kubeconfig(d *manifest.Document) error {
 		}
 		at := place(d, "users", fmt.Sprint(i), "user", "exec")
 		at.Object = "kubeconfig"
-		if credential, ok := u.User.Exec.credential(u.Name, at); ok {
+		if credential, ok := credentialOf(u.User.Exec, u.Name, at); ok {
 			r.cluster.Credentials = append(r.cluster.Credentials, credential)
 		}
 	}
 	return nil
 }
 
-// execution is the credential plugin of a kubeconfig's user.
-type execution struct {
-	Command string                `json:"command"`
-	Args    []string              `json:"args"`
-	Env     []environmentVariable `json:"env"`
-}
-
-type environmentVariable struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-// credential returns which token the program makes; ok is false for programs that do not make AWS
+// credentialOf returns which token a credential plugin makes; ok is false for programs that do not make AWS
 // tokens.
-func (e *execution) credential(user string, at finding.Place) (c Credential, ok bool) {
+func credentialOf(e *clientcmdapi.ExecConfig, user string, at finding.Place) (c Credential, ok bool) {
 	flags := arguments(e.Args).flags()
 	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: last(flags, "region")}
 	switch c.Command {

@@ -257,50 +257,27 @@ func rancherServer(files []rancherFile) APIServer {
 
 // annotation returns the annotation of Nodes with all options of k3s or RKE2, including those of
 // config files.
-func (d Distribution) annotation() string { return strings.ToLower(string(d)) + ".io/node-args" }
+func (d Distribution) annotation() string { return d.program() + ".io/node-args" }
+
+// program returns the name of the program, and folder the folder of its config files.
+func (d Distribution) program() string { return strings.ToLower(string(d)) }
+
+func (d Distribution) folder() string { return "/etc/rancher/" + d.program() }
 
 // rancherNode returns the API server of a node, from the annotation of k3s or RKE2; nil if it has
 // none.
 func rancherNode(n *corev1.Node, at finding.Place) *APIServer {
 	for _, d := range []Distribution{K3s, RKE2} {
 		var words []string
-		if json.Unmarshal([]byte(n.Annotations[d.annotation()]), &words) != nil || len(words) == 0 || words[0] != "server" {
+		if json.Unmarshal([]byte(n.Annotations[d.annotation()]), &words) != nil {
 			continue
 		}
 		at.Key = "metadata.annotations." + d.annotation()
-		if flags := arguments(words[1:]).flags(); last(flags, "disable-apiserver") != "true" {
-			return &APIServer{Place: at, Name: n.Name, Distribution: d, Flags: rancherFlags(flags[rancherFlag])}
+		if a := serverOf(d.program(), words, n.Name, "the annotation", at); a != nil {
+			return a
 		}
 	}
 	return nil
-}
-
-// rancherContainer reads a container that runs the server of k3s or RKE2.
-func (c *Cluster) rancherContainer(name string, container *corev1.Container, at finding.Place) {
-	for _, d := range []Distribution{K3s, RKE2} {
-		args, ok := argumentsOf(container, strings.ToLower(string(d)))
-		if !ok || len(args) == 0 || args[0] != "server" {
-			continue
-		}
-		flags := args.flags()
-		if last(flags, "disable-apiserver") == "true" {
-			continue
-		}
-		a := APIServer{Place: at, Name: name, Distribution: d, Flags: rancherFlags(flags[rancherFlag]), Version: imageTag(container.Image)}
-		folder := "/etc/rancher/" + strings.ToLower(string(d))
-		file := last(flags, "config", "c")
-		if mounted := slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
-			return m.MountPath == folder || strings.HasPrefix(m.MountPath, folder+"/config.yaml")
-		}); file == "" && mounted {
-			file = folder + "/config.yaml"
-		}
-		if file != "" {
-			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf(
-				"%s also reads %s; the annotation %s of its Node has all options", name, file, d.annotation(),
-			)
-		}
-		c.APIServers = append(c.APIServers, a)
-	}
 }
 
 // complete combines the files and objects about API servers. It can be called again after more

@@ -57,14 +57,3 @@ func (f *rolePredictor) names() []string {
 	}
 	return names
 }
-
-// lastWritten returns the time of the last write of a ConfigMap; zero if unknown.
-func lastWritten(m *corev1.ConfigMap) time.Time {
-	var last time.Time
-	for _, entry := range m.ManagedFields {
-		if entry.Time != nil && entry.Time.After(last) {
-			last = entry.Time.Time
-		}
-	}
-	return last
-}

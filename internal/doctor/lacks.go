@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -48,13 +47,6 @@ func sortMissing(list []Missing) []Missing {
 	return slices.Compact(list)
 }
 
-func rbacResources() []string {
-	return []string{
-		"clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName,
-		"rolebindings." + rbacv1.GroupName,
-	}
-}
-
 // noTokens reports whether the cluster is known not to map AWS roles: no API server has a token
 // webhook, or there is no AWS node and no other input about AWS tokens. A node without a provider
 // id in a file may be an AWS node, because the file may have only a part of it.
@@ -90,7 +82,7 @@ func (e *examination) mappingsLack() []Missing {
 	reason := "no mapping of AWS roles was given"
 	switch {
 	case e.cluster.Live:
-		reason = fmt.Sprintf("there is no %s/%s, and how AWS tokens are mapped otherwise does not show", awsAuthNamespace, awsAuthName)
+		reason = fmt.Sprintf("there is no %s/%s, and how AWS tokens are mapped otherwise does not show", kubeSystem, awsAuthName)
 	case e.cluster.Snapshot:
 		reason = "a snapshot has none"
 	}

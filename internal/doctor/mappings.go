@@ -118,13 +118,13 @@ func identitySource(list []IdentityMapping) *mappingSource {
 	for _, m := range list {
 		object := "IAMIdentityMapping " + m.Name
 		places[object] = m.Place
-		mapping, findings, ok := iam.ParseIdentityMapping(m.Name, m.ARN, m.Username, m.Groups)
+		mapping, findings, ok := iam.ParseIdentityMapping(m.Name, m.Spec.ARN, m.Spec.Username, m.Spec.Groups)
 		s.findings = append(s.findings, findings...)
 		if ok || mapping.Unusable {
 			mappings = append(mappings, mapping)
 		}
 		if !ok {
-			s.written = append(s.written, writtenRole{object: object, key: "spec", arn: m.ARN, username: m.Username, groups: m.Groups})
+			s.written = append(s.written, writtenRole{object, "spec", m.Spec.ARN, m.Spec.Username, m.Spec.Groups})
 		}
 	}
 	collected, findings := iam.Collect(mappings)

@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/probe"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/sarif"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -246,4 +247,22 @@ func (e *examination) probesLack(check CheckID) []Missing {
 		})
 	}
 	return list
+}
+
+// sarifProbes adds a notification for each probe.
+func (r *Report) sarifProbes(run *sarif.Run) {
+	for i := range r.Probes {
+		asked := &r.Probes[i]
+		id := "probe/" + string(asked.ID)
+		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarif.Notice{
+			ID: id, ShortDescription: sarif.Text("A probe of the API server: " + asked.Question), HelpURI: findingsURL + "#probes",
+		})
+		lines := []string{fmt.Sprintf("%s %s: %s.", asked.Question, outcomeWords(asked.Outcome), asked.Why)}
+		for j := range asked.Sent {
+			lines = append(lines, sentLine(&asked.Sent[j]))
+		}
+		run.Invocations[0].ToolExecutionNotifications = append(run.Invocations[0].ToolExecutionNotifications, sarif.Notification{
+			Descriptor: sarif.Reference{ID: id}, Level: "note", Message: sarif.Text(strings.Join(lines, "\n")),
+		})
+	}
 }

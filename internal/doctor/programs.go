@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 const apiServerProgram = "kube-apiserver"
@@ -19,8 +17,7 @@ const apiServerProgram = "kube-apiserver"
 // arguments are the command line of a program.
 type arguments []string
 
-// argumentsOf are those of a container, from the program on: that which it starts, or
-// which its shell starts.
+// argumentsOf returns the arguments of a program that a container, or its shell, starts.
 func argumentsOf(c *corev1.Container, program string) (arguments, bool) {
 	words := slices.Concat(c.Command, c.Args)
 	if len(words) == 0 {
@@ -43,8 +40,7 @@ func argumentsOf(c *corev1.Container, program string) (arguments, bool) {
 	return nil, false
 }
 
-// flags are what is given for each flag, by its name without dashes. A flag without
-// a value has "true".
+// flags returns the values of each flag, by its name without dashes. A flag without a value has "true".
 func (a arguments) flags() map[string][]string {
 	flags := map[string][]string{}
 	for i, word := range a {
@@ -101,74 +97,74 @@ func imageTag(image string) string {
 	return strings.TrimPrefix(tag, ":")
 }
 
-func (r *reader) pod(d *manifest.Document) error {
-	var pod corev1.Pod
-	if err := decode(d, &pod); err != nil {
-		return err
+// serverOf returns the API server that a program starts; nil if it starts none. It names the place of the arguments,
+// for flags that are not in them.
+func serverOf(program string, args arguments, name, where string, at finding.Place) *APIServer {
+	flags := args.flags()
+	a := &APIServer{Place: at, Name: name, Flags: flags}
+	switch program {
+	case apiServerProgram:
+		a.command = args.flags()
+	case K3s.program(), RKE2.program():
+		if len(args) == 0 || args[0] != "server" || last(flags, "disable-apiserver") == "true" {
+			return nil
+		}
+		if a.Distribution = K3s; program == RKE2.program() {
+			a.Distribution = RKE2
+		}
+		a.Flags, a.options, a.configFile = rancherFlags(flags[rancherFlag]), len(flags[rancherFlag]) > 0, last(flags, "config", "c")
+	default:
+		return nil
 	}
-	r.cluster.addContainers(&pod.ObjectMeta, &pod.Spec, func(i int) finding.Place {
-		return place(d, "spec", "containers", fmt.Sprint(i))
-	})
-	return nil
-}
-
-func (r *reader) webhooks(d *manifest.Document) error {
-	var w struct {
-		Webhooks []struct {
-			Name          string                         `json:"name"`
-			FailurePolicy *admissionv1.FailurePolicyType `json:"failurePolicy"`
-		} `json:"webhooks"`
+	if variable := args.variable(); variable != "" {
+		a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf(
+			"%s has flags in %s, which %s does not show; write them out", name, variable, where,
+		)
 	}
-	if err := d.Decode(&w); err != nil {
-		return err
-	}
-	for _, hook := range w.Webhooks {
-		r.cluster.addWebhook(hook.Name, hook.FailurePolicy, place(d))
-	}
-	return nil
-}
-
-// workload reads the pod template of a DaemonSet or a Deployment.
-func (r *reader) workload(d *manifest.Document) error {
-	var w struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-		Spec     struct {
-			Template corev1.PodTemplateSpec `json:"template"`
-		} `json:"spec"`
-	}
-	if err := d.Decode(&w); err != nil {
-		return err
-	}
-	r.cluster.addContainers(&w.Metadata, &w.Spec.Template.Spec, func(i int) finding.Place {
-		return place(d, "spec", "template", "spec", "containers", fmt.Sprint(i))
-	})
-	return nil
+	return a
 }
 
 // addContainers adds the API servers and authenticators that a pod's containers run.
-func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, at func(container int) finding.Place) {
+func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, place placer, spec ...string) {
 	for i := range pod.Containers {
 		container := &pod.Containers[i]
-		if args, ok := argumentsOf(container, apiServerProgram); ok {
-			a := APIServer{
-				Place: at(i), Name: meta.Name, Flags: args.flags(), command: args.flags(),
-				Version: imageTag(container.Image), Revision: meta.Labels["revision"],
+		at := place(append(slices.Clone(spec), "containers", fmt.Sprint(i))...)
+		for _, program := range []string{apiServerProgram, K3s.program(), RKE2.program()} {
+			args, ok := argumentsOf(container, program)
+			if !ok {
+				continue
 			}
-			if variable := args.variable(); variable != "" {
-				a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf(
-					"%s has flags in %s, which its manifest does not show; write them out", a.Name, variable,
-				)
+			if a := serverOf(program, args, meta.Name, "its manifest", at); a != nil {
+				a.Version, a.Revision = imageTag(container.Image), meta.Labels["revision"]
+				a.withMounted(container)
+				c.APIServers = append(c.APIServers, *a)
 			}
-			c.APIServers = append(c.APIServers, a)
 		}
-		c.rancherContainer(meta.Name, container, at(i))
 		if args, ok := argumentsOf(container, IAMAuthenticator); ok && slices.Contains(args, "server") {
 			flags := args.flags()
 			c.addAuthenticator(Authenticator{
-				Place: at(i), Kind: IAMAuthenticator,
+				Place: at, Kind: IAMAuthenticator,
 				ClusterID: last(flags, "cluster-id", "i"), Partition: last(flags, "partition"),
 			})
 		}
+	}
+}
+
+// withMounted adds that a container of k3s or RKE2 also reads a config file.
+func (a *APIServer) withMounted(container *corev1.Container) {
+	if a.Distribution == "" {
+		return
+	}
+	folder := a.Distribution.folder()
+	if a.configFile == "" && slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.MountPath == folder || strings.HasPrefix(m.MountPath, folder+"/config.yaml")
+	}) {
+		a.configFile = folder + "/config.yaml"
+	}
+	if a.configFile != "" {
+		a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf(
+			"%s also reads %s; the annotation %s of its Node has all options", a.Name, a.configFile, a.Distribution.annotation(),
+		)
 	}
 }
 

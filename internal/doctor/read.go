@@ -10,10 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -41,7 +42,7 @@ func Read(ctx context.Context, paths []string, o ReadOptions) (*Cluster, error) 
 	if err := r.read(ctx, paths, o); err != nil {
 		return nil, err
 	}
-	r.cluster.RBACKnown = r.snapshotHasRBAC || r.rbac.whole()
+	r.cluster.RBACKnown = r.snapshotHasRBAC || len(r.defaults) == len(defaultRBAC())
 	return r.cluster, nil
 }
 
@@ -114,14 +115,14 @@ type reader struct {
 	before int
 	// state gets the objects of a cluster's state; nil if none is made.
 	state *source.Reader
-	// rbac records which default roles and bindings were read.
-	rbac            defaultsSeen
+	// defaults are the objects of [defaultRBAC] that were read.
+	defaults        map[string]bool
 	snapshots       bool
 	snapshotHasRBAC bool
 }
 
 func newReader(c *Cluster) *reader {
-	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}}
+	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}, defaults: map[string]bool{}}
 	r.before = r.size()
 	for _, k := range slices.Concat(documentKinds(), accessEntryKinds(), talosKinds()) {
 		r.kinds[k.groupKind] = k
@@ -157,24 +158,24 @@ func documentKinds() []documentKind {
 	)
 	return []documentKind{
 		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
-		{groupKind{"", "Node"}, nil, (*reader).node},
-		{groupKind{"", "Pod"}, programs, (*reader).pod},
+		{groupKind{"", "Node"}, nil, object[corev1.Node]},
+		{groupKind{"", "Pod"}, programs, object[corev1.Pod]},
 		{groupKind{"", "Config"}, []string{"exec"}, (*reader).kubeconfig},
-		{groupKind{groupApps, "DaemonSet"}, programs, (*reader).workload},
-		{groupKind{groupApps, "Deployment"}, programs, (*reader).workload},
-		{groupKind{groupApps, "StatefulSet"}, programs, (*reader).workload},
-		{groupKind{groupMappings, "IAMIdentityMapping"}, nil, (*reader).identityMapping},
-		{groupKind{certificatesv1.GroupName, "CertificateSigningRequest"}, nil, (*reader).certificateRequest},
-		{groupKind{rbacv1.GroupName, "ClusterRole"}, nil, (*reader).clusterRole},
-		{groupKind{rbacv1.GroupName, "ClusterRoleBinding"}, nil, (*reader).clusterRoleBinding},
-		{groupKind{rbacv1.GroupName, "Role"}, nil, (*reader).role},
-		{groupKind{rbacv1.GroupName, "RoleBinding"}, nil, (*reader).roleBinding},
+		{groupKind{groupApps, "DaemonSet"}, programs, object[workload]},
+		{groupKind{groupApps, "Deployment"}, programs, object[workload]},
+		{groupKind{groupApps, "StatefulSet"}, programs, object[workload]},
+		{groupKind{groupMappings, "IAMIdentityMapping"}, nil, object[IdentityMapping]},
+		{groupKind{certificatesv1.GroupName, "CertificateSigningRequest"}, nil, object[certificatesv1.CertificateSigningRequest]},
+		{groupKind{rbacv1.GroupName, "ClusterRole"}, nil, object[rbacv1.ClusterRole]},
+		{groupKind{rbacv1.GroupName, "ClusterRoleBinding"}, nil, object[rbacv1.ClusterRoleBinding]},
+		{groupKind{rbacv1.GroupName, "Role"}, nil, object[rbacv1.Role]},
+		{groupKind{rbacv1.GroupName, "RoleBinding"}, nil, object[rbacv1.RoleBinding]},
 		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
 		{groupKind{configv1alpha1.GroupName, configv1alpha1.Kind}, []string{"iam"}, (*reader).ourConfig},
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
 		{groupKind{groupEksctl, "ClusterConfig"}, nil, (*reader).eksctl},
 		{groupKind{groupOpenShift, "KubeAPIServerConfig"}, nil, (*reader).openShiftConfig},
-		{groupKind{admissionregistrationv1.GroupName, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, (*reader).webhooks},
+		{groupKind{admissionv1.GroupName, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, object[webhooks]},
 		{groupKind{"", ""}, plain, (*reader).plainFile},
 	}
 }
@@ -244,37 +245,34 @@ func keyOf(path []string) string {
 	return b.String()
 }
 
-// decode decodes the document into an object that must have a name.
-func decode(d *manifest.Document, into interface{ GetName() string }) error {
-	if err := d.Decode(into); err != nil {
+// object reads an API object.
+func object[T any, O interface {
+	*T
+	metav1.Object
+}](r *reader, d *manifest.Document) error {
+	o := O(new(T))
+	if err := d.Decode(o); err != nil {
 		return err
 	}
-	if into.GetName() == "" {
+	if o.GetName() == "" && o.GetGenerateName() == "" {
 		return d.Fail(errors.New("metadata.name is empty"))
 	}
+	if slices.Contains(defaultRBAC(), d.Describe()) {
+		r.defaults[d.Describe()] = true
+	}
+	r.cluster.add(o, func(path ...string) finding.Place { return place(d, path...) })
 	return nil
 }
 
-func (r *reader) node(d *manifest.Document) error {
-	var n corev1.Node
-	if err := decode(d, &n); err != nil {
-		return err
+// defaultRBAC returns one object of each kind of RBAC that kube-apiserver creates in every cluster. With
+// all of them, the input has all roles and bindings: files have either all objects of a kind, or only those that users
+// wrote.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
+func defaultRBAC() []string {
+	const role = "extension-apiserver-authentication-reader"
+	return []string{
+		"ClusterRole cluster-admin", "ClusterRoleBinding cluster-admin", "Role kube-system/" + role, "RoleBinding kube-system/system::" + role,
 	}
-	node := newNode(&n, place(d))
-	node.server = rancherNode(&n, place(d))
-	r.cluster.Nodes = append(r.cluster.Nodes, node)
-	return nil
-}
-
-func (r *reader) certificateRequest(d *manifest.Document) error {
-	var csr certificatesv1.CertificateSigningRequest
-	if err := decode(d, &csr); err != nil {
-		return err
-	}
-	if isKubeletSigner(csr.Spec.SignerName) {
-		r.cluster.Requests = append(r.cluster.Requests, newCertificateRequest(&csr, place(d)))
-	}
-	return nil
 }
 
 func (r *reader) authorization(d *manifest.Document) error {
@@ -307,7 +305,7 @@ func (r *reader) configMap(d *manifest.Document) error {
 		return err
 	}
 	if m.Metadata.Name == awsAuthName {
-		return r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
+		return r.awsAuth(d, namespaceOr(m.Metadata.Namespace, kubeSystem), data)
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text := data[key]
@@ -355,15 +353,14 @@ func textsOf(d *manifest.Document, data map[string]any) (map[string]string, erro
 }
 
 const (
-	awsAuthNamespace = "kube-system"
-	awsAuthName      = "aws-auth"
+	awsAuthName = "aws-auth"
 )
 
 func (r *reader) awsAuth(d *manifest.Document, namespace string, data map[string]string) error {
 	at := place(d)
 	at.Object = "ConfigMap " + namespace + "/" + awsAuthName
 	switch {
-	case namespace != awsAuthNamespace:
+	case namespace != kubeSystem:
 		r.cluster.Unread = append(r.cluster.Unread, at)
 		return nil
 	case r.cluster.AWSAuth != nil:
@@ -377,14 +374,5 @@ func (r *reader) awsAuth(d *manifest.Document, namespace string, data map[string
 		}
 	}
 	r.cluster.AWSAuth = m
-	return nil
-}
-
-func (r *reader) identityMapping(d *manifest.Document) error {
-	var m identityMapping
-	if err := decode(d, &m); err != nil {
-		return err
-	}
-	r.cluster.IdentityMappings = append(r.cluster.IdentityMappings, m.mapping(place(d)))
 	return nil
 }

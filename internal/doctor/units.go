@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
@@ -23,151 +22,99 @@ const (
 // readUnits reads the units among the paths and in folders, and returns the units that are
 // given as files and the other paths.
 func (r *reader) readUnits(paths []string) (units, others []string, err error) {
-	for _, name := range paths {
-		info, statErr := os.Stat(name)
-		if name == "-" || statErr != nil || !info.IsDir() && !strings.HasSuffix(name, unitSuffix) {
-			others = append(others, name)
+	for _, root := range paths {
+		info, statErr := os.Stat(root)
+		if root == "-" || statErr != nil || !info.IsDir() && !strings.HasSuffix(root, unitSuffix) {
+			others = append(others, root)
 			continue
 		}
 		if info.IsDir() {
-			others = append(others, name)
+			others = append(others, root)
 		} else {
-			units = append(units, name)
+			units = append(units, root)
 		}
-		for _, unit := range unitsIn(name) {
-			text, err := readUnit(unit)
-			if err != nil {
-				return nil, nil, err
+		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+			hidden := name != root && strings.HasPrefix(entry.Name(), ".")
+			switch {
+			case err != nil, entry.IsDir() && hidden: // an error is reported where the other files of the folder are read
+				return fs.SkipDir
+			case entry.IsDir() || hidden || name != root && !(entry.Type().IsRegular() && strings.HasSuffix(name, unitSuffix)):
+				return nil
 			}
-			r.unit(unit, text)
+			return r.readUnit(name)
+		})
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	return units, others, nil
 }
 
-// unitsIn are the units of a folder and its folders, or the file itself. Hidden ones are
-// left out, and so are folders that cannot be read, which is reported where their other
-// files are.
-func unitsIn(root string) []string {
-	var units []string
-	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		hidden := name != root && strings.HasPrefix(entry.Name(), ".")
-		switch {
-		case err != nil:
-			return fs.SkipDir
-		case entry.IsDir() && hidden:
-			return fs.SkipDir
-		case entry.Type().IsRegular() && !hidden && strings.HasSuffix(name, unitSuffix), name == root && !entry.IsDir():
-			units = append(units, name)
-		}
-		return nil
-	})
-	return units
-}
-
-func readUnit(name string) ([]byte, error) {
+// readUnit adds the API server that a unit starts, if any.
+func (r *reader) readUnit(name string) error {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("read input: %w", err)
+		return fmt.Errorf("read input: %w", err)
 	}
 	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, unitMost+1))
-	if err != nil {
-		return nil, fmt.Errorf("read input: %w", err)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read input: %w", err)
+	case len(text) > unitMost:
+		return fmt.Errorf("%s is larger than %d bytes, and no unit of systemd", name, unitMost)
 	}
-	if len(text) > unitMost {
-		return nil, fmt.Errorf("%s is larger than %d bytes, and no unit of systemd", name, unitMost)
-	}
-	return text, nil
-}
-
-// unit adds the API server that a unit starts, if any.
-func (r *reader) unit(name string, text []byte) {
-	words, line := execStart(text)
+	words, line := execStart(string(text))
 	if len(words) == 0 {
-		return
+		return nil
 	}
-	at := finding.Place{File: name, Line: line, Key: "ExecStart"}
-	args := arguments(words[1:])
-	a := APIServer{Place: at, Name: filepath.Base(name)}
-	switch program := path.Base(words[0]); program {
-	case "kube-apiserver":
-		a.Flags, a.command = args.flags(), args.flags()
-	case "k3s", "rke2":
-		if len(args) == 0 || args[0] != "server" {
-			return
-		}
-		a.Distribution = map[string]Distribution{"k3s": K3s, "rke2": RKE2}[program]
-		flags := args[1:].flags()
-		if last(flags, "disable-apiserver") == "true" {
-			return
-		}
-		// Options of the unit replace the list of the config file.
-		a.Flags, a.configFile = rancherFlags(flags[rancherFlag]), ""
-		if len(flags[rancherFlag]) == 0 {
-			a.configFile = last(flags, "config", "c")
-			if a.configFile == "" {
-				a.configFile = "/etc/rancher/" + program + "/config.yaml"
-			}
-		}
-	default:
-		return
+	program := path.Base(words[0])
+	a := serverOf(program, words[1:], name, "the unit", finding.Place{File: name, Line: line, Key: "ExecStart"})
+	if a == nil {
+		return nil
 	}
-	if variable := args.variable(); variable != "" {
-		a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf(
-			"%s has flags in %s, which the unit does not show; write them out", name, variable,
-		)
+	a.Name = filepath.Base(name)
+	switch {
+	case a.Distribution == "":
+	case a.options: // options of the unit replace the list of the config file
+		a.configFile = ""
+	case a.configFile == "":
+		a.configFile = a.Distribution.folder() + "/config.yaml"
 	}
-	r.cluster.units = append(r.cluster.units, a)
+	r.cluster.units = append(r.cluster.units, *a)
+	return nil
 }
 
-// execStart returns the words of the last command of a service, and its line.
-func execStart(text []byte) (words []string, line int) {
-	section, number := "", 0
-	lines := bytes.Split(text, []byte("\n"))
-	for number < len(lines) {
-		start := number + 1
-		var logical string
-		logical, number = continued(lines, number)
-		switch {
-		case strings.HasPrefix(logical, "["):
-			section = logical
-			continue
-		case section != "[Service]":
+// execStart returns the words of the last command of a service, and its line. A line that ends in a backslash
+// continues on the next one, and comments are left out, also between these.
+func execStart(text string) (words []string, line int) {
+	section, logical, first := "", "", 0
+	for i, physical := range strings.Split(text+"\n", "\n") {
+		physical = strings.TrimSpace(physical)
+		if strings.HasPrefix(physical, "#") || strings.HasPrefix(physical, ";") {
 			continue
 		}
-		key, value, found := strings.Cut(logical, "=")
-		if !found || strings.TrimSpace(key) != "ExecStart" {
+		if logical == "" {
+			first = i + 1
+		}
+		more, goesOn := strings.CutSuffix(physical, `\`)
+		logical += strings.TrimSpace(more) + " "
+		if goesOn {
 			continue
 		}
-		words, line = unitWords(strings.TrimSpace(value)), start
+		whole := strings.TrimSpace(logical)
+		logical = ""
+		if strings.HasPrefix(whole, "[") {
+			section = whole
+		}
+		if key, value, found := strings.Cut(whole, "="); found && section == "[Service]" && strings.TrimSpace(key) == "ExecStart" {
+			words, line = unitWords(strings.TrimSpace(value)), first
+		}
 	}
 	if len(words) > 0 {
 		words[0] = strings.TrimLeft(words[0], "@-:+!|")
 	}
 	return words, line
-}
-
-// continued joins the lines that end in a backslash, without comments, and returns the
-// number of the next one.
-func continued(lines [][]byte, number int) (string, int) {
-	var all []string
-	for number < len(lines) {
-		line := strings.TrimSpace(string(lines[number]))
-		number++
-		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
-			if len(all) == 0 {
-				return "", number
-			}
-			continue
-		}
-		more, goesOn := strings.CutSuffix(line, `\`)
-		all = append(all, strings.TrimSpace(more))
-		if !goesOn {
-			break
-		}
-	}
-	return strings.TrimSpace(strings.Join(all, " ")), number
 }
 
 // unitWords splits a command at spaces that are not in quotes.
@@ -198,7 +145,7 @@ func unitWords(command string) []string {
 	return words
 }
 
-// unitServers are the API servers of units. One of k3s or RKE2 that takes its options from
+// unitServers returns the API servers of units. One of k3s or RKE2 that takes its options from
 // a config file is that of the file, if it was given.
 func (c *Cluster) unitServers() []APIServer {
 	var servers []APIServer
