@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,7 +15,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Audit is the part of the output of "node-authorizer audit -o json" that the plan needs.
@@ -175,11 +175,46 @@ func (e *examination) inLog() {
 				"in the audit log %q acts as kubelet for %s: %s", i.Username, orNone(some(i.Nodes)),
 				render.Count(i.Count, "request"),
 			),
-			Consequence: "to the Node authorizer and NodeRestriction it is no node: " +
-				"it has only what RBAC grants, and nothing restricts its writes",
-			Remedy: fmt.Sprintf(
-				"give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group,
-			),
+			Consequence: notANode,
+			Remedy:      ownName,
 		})
+	}
+}
+
+// auditPolicy logs the requests of kubelets with any username, and the written objects that
+// NodeRestriction reads. It does not log secrets.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None  # they are no kubelets
+  userGroups: ["system:serviceaccounts"]
+- level: None
+  users: ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"]
+- level: Metadata  # never what is secret
+  resources:
+  - {group: "", resources: ["secrets", "configmaps", "serviceaccounts/token"]}
+  - {group: "authentication.k8s.io"}
+- level: Request  # what NodeRestriction looks at
+  userGroups: ["system:nodes"]
+  verbs: ["create", "update", "patch", "delete"]
+  resources:
+  - {group: "", resources: ["nodes", "nodes/status", "pods", "pods/status", "pods/eviction", "persistentvolumeclaims/status"]}
+  - {group: "certificates.k8s.io", resources: ["certificatesigningrequests", "podcertificaterequests"]}
+  - {group: "storage.k8s.io", resources: ["csinodes", "csinodes/status"]}
+  - {group: "resource.k8s.io", resources: ["resourceslices"]}
+- level: Metadata
+`
+
+// recordNodes returns the actions that enable the audit log of kube-apiserver.
+func recordNodes() []Action {
+	// The policy is a quoted string and not a here-document, because commands are indented,
+	// and the end of a here-document must begin its line. YAML allows any indentation.
+	file := append([]string{"echo '"}, strings.Split(strings.TrimSuffix(auditPolicy, "\n"), "\n")...)
+	file[len(file)-1] += "' > audit-policy.yaml"
+	return []Action{
+		{Text: "write an audit policy where every API server reads it", Commands: file},
+		{Text: "on every API server, one after another: --audit-policy-file=FILE --audit-log-path=/var/log/kubernetes/audit/audit.log " +
+			"--audit-log-maxsize=500 --audit-log-maxbackup=10; the file and the folder have to be mounted into its pod"},
 	}
 }

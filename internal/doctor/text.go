@@ -193,3 +193,18 @@ func (s *Shown) findingsText(p *render.Page, severity finding.Severity) {
 		p.Line("  … and %d more of %s; -o wide shows all", seen[code]-shownFindings, code)
 	}
 }
+
+// shown is the maximum number of list entries in a line.
+const shown = 3
+
+// some returns the first entries, and the number of the others.
+func some(list []string) string { return render.Names(list, shown) }
+
+// shell quotes a command for a shell: names in a cluster may contain special characters.
+func shell(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = render.Shell(w)
+	}
+	return strings.Join(quoted, " ")
+}
