@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +36,8 @@ type Audit struct {
 	More           *struct {
 		WouldBeRefused []struct{} `json:"wouldBeRefused"`
 	} `json:"more"`
-	Nonconforming []struct {
-		Username string   `json:"username"`
-		Why      string   `json:"why"`
-		Nodes    []string `json:"nodes"`
-		Count    int      `json:"count"`
-	} `json:"nonconforming"`
-	Nodes struct {
+	Nonconforming []auditedUser `json:"nonconforming"`
+	Nodes         struct {
 		Conforming      int           `json:"conforming"`
 		NeverConforming []auditedNode `json:"neverConforming"`
 		Silent          []string      `json:"silent"`
@@ -49,6 +45,17 @@ type Audit struct {
 	} `json:"nodes"`
 	// LeftOut are bindings that were ignored: "ClusterRoleBinding system:node".
 	LeftOut []string `json:"leftOut"`
+}
+
+// auditedUser is a user that acts as kubelet without the name of a node.
+type auditedUser struct {
+	Username string   `json:"username"`
+	Nodes    []string `json:"nodes"`
+	Count    int      `json:"count"`
+}
+
+func (u *auditedUser) String() string {
+	return fmt.Sprintf("in the audit log %q acts as kubelet for %s: %s", u.Username, cmp.Or(some(u.Nodes), "none"), render.Count(u.Count, "request"))
 }
 
 // auditedNode is a node that others act for.
@@ -170,11 +177,8 @@ func (e *examination) inLog() {
 	for _, i := range e.options.Audit.Nonconforming {
 		e.found(finding.Finding{
 			Code: KubeletNotANode, Severity: finding.Error, Place: finding.Place{Object: "audit report", Key: "nonconforming"},
-			Subject: i.Username,
-			Message: fmt.Sprintf(
-				"in the audit log %q acts as kubelet for %s: %s", i.Username, orNone(some(i.Nodes)),
-				render.Count(i.Count, "request"),
-			),
+			Subject:     i.Username,
+			Message:     i.String(),
 			Consequence: notANode,
 			Remedy:      ownName,
 		})

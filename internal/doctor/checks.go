@@ -117,7 +117,7 @@ func families() []family {
 			{id: CheckKubelets, title: "by what names kubelets go", lacks: (*examination).kubeletsLack},
 		}},
 		{leftovers, []check{
-			{id: CheckBindings, title: "what bindings give to nodes and to everyone", lacks: (*examination).bindingsLack},
+			{id: CheckBindings, title: "what bindings give to nodes and to everyone", lacks: (*examination).rightsLack},
 		}},
 		{apiServers, []check{
 			{id: CheckAuthorization, title: "which authorizers API servers ask", lacks: (*examination).authorizationLacks},

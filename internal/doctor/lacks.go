@@ -224,9 +224,6 @@ func (e *examination) namesUnseen() []string {
 	return unseen
 }
 
-// bindingsLack returns what is missing of roles and bindings.
-func (e *examination) bindingsLack() []Missing { return e.rightsLack() }
-
 // setupsLack reports that no configuration of an API server is known.
 func (e *examination) setupsLack(setups []setup) []Missing {
 	if len(setups) > 0 {

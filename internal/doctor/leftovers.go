@@ -182,12 +182,9 @@ func unresolved(err error) []rbac.Unresolved {
 // binding returns a binding by reference, and the index of the subject that is the audience.
 func (c *Cluster) binding(ref rbac.Ref, a audience) (*Binding, int) {
 	for i := range c.Bindings {
-		b := &c.Bindings[i]
-		if b.Name != ref.Name || b.Namespace != ref.Namespace {
-			continue
+		if b := &c.Bindings[i]; b.Name == ref.Name && b.Namespace == ref.Namespace {
+			return b, max(0, slices.IndexFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == a.kind && s.Name == a.name }))
 		}
-		at := slices.IndexFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == a.kind && s.Name == a.name })
-		return b, max(at, 0)
 	}
 	return &Binding{
 		Namespace: ref.Namespace, Name: ref.Name, Place: finding.Place{Object: ref.Kind + " " + qualified(ref.Namespace, ref.Name)},
@@ -208,7 +205,7 @@ func (e *examination) judge(a audience, h holding) []finding.Finding {
 	if i := slices.IndexFunc(h.rules, func(r heldRule) bool { return everything(r.PolicyRule) }); i >= 0 {
 		return []finding.Finding{h.masters(a, h.rules[i])}
 	}
-	if wide && allowsAll(h.plain(), nodesOwn()) {
+	if wide && allowsAll(h.rules, nodesOwn()) {
 		return []finding.Finding{e.systemNode(a, h)}
 	}
 	var list []finding.Finding
@@ -221,14 +218,6 @@ func (e *examination) judge(a audience, h holding) []finding.Finding {
 		}
 	}
 	return list
-}
-
-func (h *holding) plain() []rbacv1.PolicyRule {
-	rules := make([]rbacv1.PolicyRule, len(h.rules))
-	for i, r := range h.rules {
-		rules[i] = *r.PolicyRule
-	}
-	return rules
 }
 
 // excess returns a finding for a right that the audience has from the binding. It prefers a rule
@@ -336,10 +325,7 @@ func withdrawal(b *Binding, subject int) string {
 	if len(b.Subjects) < 2 {
 		return shell(b.kubectl("delete")...)
 	}
-	name, err := json.Marshal(b.Subjects[subject].Name)
-	if err != nil {
-		return shell(b.kubectl("edit")...)
-	}
+	name, _ := json.Marshal(b.Subjects[subject].Name) // a string
 	patch := fmt.Sprintf(
 		`[{"op":"test","path":"/subjects/%[1]d/name","value":%[2]s},{"op":"remove","path":"/subjects/%[1]d"}]`, subject, name,
 	)

@@ -103,7 +103,7 @@ func noFinding(*examination, *probe.Probe) (f finding.Finding, ok bool) { return
 func (e *examination) everyoneMay(*probe.Probe) (finding.Finding, bool) {
 	return finding.Finding{
 		Code: AlwaysAllow, Severity: finding.Error,
-		Consequence: "whoever authenticates is administrator, every node and every pod among them",
+		Consequence: everyoneAdministrator,
 		Remedy: "ask the Node authorizer and RBAC, --authorization-mode=Node,RBAC, unless it is a binding that gives everyone all " +
 			"rights: then remove that",
 	}, !e.bound([]string{groupAuthenticated}, "delete", "node-authorizer.invalid", "probes")
@@ -112,9 +112,8 @@ func (e *examination) everyoneMay(*probe.Probe) (finding.Finding, bool) {
 func (e *examination) noIdentity(p *probe.Probe) (finding.Finding, bool) {
 	return finding.Finding{
 		Code: NodeAuthorizationOff, Severity: finding.Error,
-		Consequence: "kubelets need rights to all secrets and pods, and each has them for those of all nodes: " +
-			"one node that is taken over has the cluster",
-		Remedy: "have kube-apiserver ask the Node authorizer: --authorization-mode=Node,RBAC (node-authorizer doctor --plan)",
+		Consequence: nodesHaveAll,
+		Remedy:      "have kube-apiserver ask the Node authorizer: --authorization-mode=Node,RBAC (node-authorizer doctor --plan)",
 	}, p.Cause == ""
 }
 
@@ -155,8 +154,7 @@ func (e *examination) readsOthers(p *probe.Probe) (finding.Finding, bool) {
 func (e *examination) writesOthers(*probe.Probe) (finding.Finding, bool) {
 	return finding.Finding{
 		Code: NodeRestrictionOff, Severity: finding.Error,
-		Consequence: "a node may change the labels, taints and status of every node, and every pod's status, " +
-			"and may ask for certificates in other nodes' names",
+		Consequence: nodesWriteAll,
 		Remedy: "--enable-admission-plugins=NodeRestriction; where that is not possible, node-authorizer's admission webhook applies " +
 			"the same rules (docs/install.md)",
 	}, true
