@@ -275,15 +275,12 @@ func partitionOfRegion(region string) string {
 func (f *rolePredictor) authenticator(s *mappingSource) string {
 	switch {
 	case s.purposes != nil:
-		return eksAccessEntries
+		return accessEntrySourceName // EKS itself
 	case f.ours:
 		return NodeAuthorizer
 	}
 	return IAMAuthenticator
 }
-
-// eksAccessEntries is the authenticator of access entries, which is not a program in the cluster.
-const eksAccessEntries = "EKS access entries"
 
 // refused returns the outcome with node-authorizer for callers of a role that aws-iam-authenticator
 // authenticates, or for which it uses another entry: node-authorizer refuses them if an entry for the

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
-
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -297,11 +295,6 @@ func (f *rolePredictor) readsSlices(prediction *RolePrediction) bool {
 	if !f.cluster.RBACKnown {
 		return prediction.ClusterAdmin
 	}
-	k := kubelet{user: prediction.User, groups: append(slices.Clone(prediction.Groups), groupAuthenticated), node: prediction.Node}
-	for _, verb := range []string{"list", "watch"} {
-		if ok, _ := f.may(k, kubeletRequest{verb: verb, group: discoveryv1.GroupName, resource: "endpointslices"}); !ok {
-			return false
-		}
-	}
-	return true
+	refused, _ := f.all(prediction.kubelet, kubeletRequest{request: "list,watch endpointslices.discovery.k8s.io", phrase: "list endpoint slices"})
+	return refused == ""
 }

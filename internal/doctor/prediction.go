@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -72,6 +73,9 @@ type RolePrediction struct {
 	// NodeAuthorizer is set if node-authorizer as the authenticator would refuse the role's nodes
 	// because of an unusable entry: [No], or [Unknown] if that depends on the order of sources.
 	NodeAuthorizer Outcome `json:"nodeAuthorizer,omitzero"`
+
+	// kubelet is the user with all groups.
+	kubelet kubelet
 }
 
 // Works reports whether everything works for the node, and it authenticates as that node.
@@ -235,12 +239,9 @@ func madeUp(region string, kind Purpose) sample {
 func (s sample) fill(text, account string) (string, error) {
 	for _, placeholder := range iam.Placeholders() {
 		token := "{{" + placeholder + "}}"
-		if !strings.Contains(text, token) {
-			continue
-		}
 		template, err := iam.ParseTemplate(token)
-		if err != nil {
-			return "", err
+		if err != nil || !strings.Contains(text, token) {
+			continue
 		}
 		value, err := s.expand(template, account)
 		if err != nil {
@@ -256,13 +257,14 @@ func (s sample) expand(t iam.Template, account string) (string, error) {
 	return t.Expand(func(placeholder string) (string, error) {
 		switch placeholder {
 		case iam.PlaceholderPrivateDNSName:
-			switch s.kind {
-			case ForFargate:
-				return "", errNoInstance
-			case ForHybrid:
-				return "", errNoInstanceOutside
+			if s.kind == ForNodes {
+				return s.dns, nil
 			}
-			return s.dns, nil
+			whose := "Fargate pod"
+			if s.kind == ForHybrid {
+				whose = "hybrid node"
+			}
+			return "", fmt.Errorf("the session of a %s is not called after an instance, so that there is no private DNS name to look up", whose)
 		case iam.PlaceholderAccountID:
 			return account, nil
 		case iam.PlaceholderSessionName, iam.PlaceholderSessionNameRaw:

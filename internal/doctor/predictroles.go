@@ -114,43 +114,36 @@ func (f *rolePredictor) purpose(arn, username string, groups []string) Purpose {
 // predictRole predicts for a node that uses a mapped role. Of several nodes it
 // shows the first for which something does not work, or else the first.
 func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePrediction {
-	purpose := f.purpose(m.ARN, m.Username, m.Groups)
-	if s.purposes[m.ARN] != "" {
-		purpose = s.purposes[m.ARN]
+	purpose := s.purposes[m.ARN]
+	if purpose == "" {
+		purpose = f.purpose(m.ARN, m.Username, m.Groups)
 	}
 	var shown RolePrediction
-	var who *kubelet
 	for i, node := range f.samples(m.ARN, purpose) {
-		prediction, k := f.predictNode(s, m, node)
-		if i == 0 || !prediction.Works() {
-			shown, who = prediction, k
+		prediction := RolePrediction{
+			Purpose: purpose, ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
+			Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
 		}
-		if !prediction.Works() {
+		if k, err := f.user(s, m, node); err != nil {
+			prediction.unauthorized(err.Error())
+		} else {
+			f.predictAccess(&prediction, k)
+		}
+		works := prediction.Works()
+		if i == 0 || !works {
+			shown = prediction
+		}
+		if !works {
 			break
 		}
 	}
-	shown.Purpose = purpose
-	f.predictAdmin(&shown, who)
+	f.predictAdmin(&shown)
 	return shown
-}
-
-// predictNode predicts for one node. The kubelet is nil if authentication fails.
-func (f *rolePredictor) predictNode(s *mappingSource, m iam.Mapping, node sample) (RolePrediction, *kubelet) {
-	prediction := RolePrediction{
-		ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
-		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
-	}
-	k, err := f.user(s, m, node)
-	if err != nil {
-		prediction.unauthorized(err.Error())
-		return prediction, nil
-	}
-	f.predictAccess(&prediction, k)
-	return prediction, &k
 }
 
 // predictAccess adds the rights of a kubelet to a prediction.
 func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
+	prediction.kubelet = k
 	prediction.User = k.user
 	prediction.NodeIdentity = k.isNode()
 	prediction.Registers = f.registers(k)
@@ -160,8 +153,8 @@ func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
 
 // predictAdmin predicts whether the kubelet may do everything. It reads all of RBAC, and so is
 // called only for the node that is shown.
-func (f *rolePredictor) predictAdmin(prediction *RolePrediction, k *kubelet) {
-	if k != nil {
+func (f *rolePredictor) predictAdmin(prediction *RolePrediction) {
+	if k := prediction.kubelet; k.user != "" {
 		_, prediction.ClusterAdmin = f.cluster.administrator(k.user, k.groups)
 	}
 }
@@ -251,7 +244,7 @@ func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because
 		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
 			f.predictAccess(&prediction, k)
-			f.predictAdmin(&prediction, &k)
+			f.predictAdmin(&prediction)
 			return prediction
 		}
 	}
