@@ -34,17 +34,6 @@ type AccessEntry struct {
 // accessEntrySourceName is the name of the source in messages.
 const accessEntrySourceName = "EKS access entries"
 
-// accessEntryKinds returns the custom resources from which AWS Controllers for Kubernetes and
-// Crossplane create access entries.
-func accessEntryKinds() []documentKind {
-	const kind = "AccessEntry"
-	return []documentKind{
-		{groupKind{"eks.services.k8s.aws", kind}, nil, (*reader).accessEntryResource},
-		{groupKind{"eks.aws.upbound.io", kind}, nil, (*reader).accessEntryResource},
-		{groupKind{"eks.aws.m.upbound.io", kind}, nil, (*reader).accessEntryResource},
-	}
-}
-
 // addAccessEntry adds an entry whose principal is known.
 func (r *reader) addAccessEntry(a AccessEntry, at finding.Place) {
 	if a.Place = at; a.ARN != "" {

@@ -21,15 +21,12 @@ import (
 // Audit is the part of the output of "node-authorizer audit -o json" that the plan needs.
 type Audit struct {
 	Totals struct {
-		First          *time.Time `json:"first"`
-		Last           *time.Time `json:"last"`
-		Requests       int        `json:"requests"`
-		Conforming     int        `json:"conforming"`
-		Nonconforming  int        `json:"nonconforming"`
-		WouldBeRefused int        `json:"wouldBeRefused"`
-		Undecided      int        `json:"undecided"`
-		BrokenLines    int        `json:"brokenLines"`
-		NotExamined    int        `json:"notExamined"`
+		First       *time.Time `json:"first"`
+		Last        *time.Time `json:"last"`
+		Requests    int        `json:"requests"`
+		Conforming  int        `json:"conforming"`
+		Undecided   int        `json:"undecided"`
+		BrokenLines int        `json:"brokenLines"`
 	} `json:"totals"`
 	WouldBeRefused []AuditedRefusal `json:"wouldBeRefused"`
 	Refused        []AuditedRefusal `json:"refused"`

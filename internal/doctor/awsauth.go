@@ -46,7 +46,20 @@ const (
 func awsAuth(e *examination) {
 	sources := e.cluster.sources()
 	f := newRolePredictor(e)
-	e.written(sources, f.rules)
+	for _, s := range sources {
+		for _, written := range append(s.findings, s.mappings.Check(f.rules)...) {
+			written.Place = s.locate(written.Place)
+			e.found(written)
+		}
+		for _, m := range s.mappings.Accounts {
+			e.found(finding.Finding{
+				Code: AccountWithoutGroups, Severity: finding.Info, Place: s.locate(m.Place), Subject: m.Account,
+				Message:     "every role and user of the account that has no entry is let in, in no group, as a user called by its ARN",
+				Consequence: "they may do what every authenticated user may, and what is bound to their ARNs; none of them is a node",
+				Remedy:      "map the roles and users that are meant, each with its groups, and delete the account if nobody else is",
+			})
+		}
+	}
 	e.unread()
 	e.accessEntriesFirst(sources)
 	e.report.Roles = f.predict(append(sources[:len(sources):len(sources)], accessEntrySource(e.cluster.AccessEntries)))
@@ -57,20 +70,9 @@ func awsAuth(e *examination) {
 		}
 	}
 	e.windows(f)
-	e.accountsLetIn(sources)
 	e.unmapped(sources, f)
 	e.accounts()
 	e.tokens(f.rules.Partition)
-}
-
-// written adds the findings about the syntax of mappings and about how they are used.
-func (e *examination) written(sources []*mappingSource, rules iam.Rules) {
-	for _, s := range sources {
-		for _, f := range append(s.findings, s.mappings.Check(rules)...) {
-			f.Place = s.locate(f.Place)
-			e.found(f)
-		}
-	}
 }
 
 // unread reports ConfigMaps named aws-auth that authenticators do not read.
@@ -96,20 +98,21 @@ func (e *examination) unmapped(sources []*mappingSource, f *rolePredictor) {
 	if len(sources) == 0 || slices.ContainsFunc(sources, (*mappingSource).broken) {
 		return
 	}
-	for _, arn := range slices.Sorted(maps.Keys(f.users)) {
-		if e.isMapped(arn) {
-			continue
-		}
+	for _, arn := range slices.Sorted(maps.Keys(f.users)) { // in lower case
 		var there []string
 		for i := range e.cluster.Nodes {
 			if name := e.cluster.Nodes[i].Name; f.users[arn][name] {
 				there = append(there, name)
 			}
 		}
-		if len(there) == 0 {
+		mapped := slices.ContainsFunc(e.report.Roles, func(r RolePrediction) bool { return strings.EqualFold(withoutPath(r.ARN), arn) })
+		if mapped || len(there) == 0 || e.cluster.accessEntry(arn) != nil {
 			continue
 		}
-		role := e.asWritten(arn)
+		role := arn
+		if i := slices.IndexFunc(e.cluster.Requests, func(r CertificateRequest) bool { return strings.EqualFold(r.RoleARN, arn) }); i >= 0 {
+			role = e.cluster.Requests[i].RoleARN
+		}
 		e.found(e.unlessMappedElsewhere(there, finding.Finding{
 			Code: NodeRoleMissing, Severity: finding.Error, Place: e.sourcePlace(sources), Subject: role,
 			Message:     fmt.Sprintf("the role of %s has no entry: %s", some(there), role),
@@ -138,23 +141,6 @@ func (e *examination) unlessAccessEntry(whom string) string {
 	return "unless an EKS access entry maps " + whom + " (give the answer of aws eks list-access-entries with --from), "
 }
 
-// isMapped reports whether a role has an entry, by its ARN in lower case.
-func (e *examination) isMapped(arn string) bool {
-	return e.cluster.accessEntry(arn) != nil || slices.ContainsFunc(e.report.Roles, func(r RolePrediction) bool {
-		return strings.ToLower(withoutPath(r.ARN)) == arn
-	})
-}
-
-// asWritten returns a role's ARN in its original case, for an ARN in lower case.
-func (e *examination) asWritten(arn string) string {
-	for _, r := range e.cluster.Requests {
-		if strings.EqualFold(r.RoleARN, arn) {
-			return r.RoleARN
-		}
-	}
-	return arn
-}
-
 // sourcePlace returns the place for a missing entry.
 func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 	if m := e.cluster.AWSAuth; m != nil {
@@ -180,17 +166,18 @@ func (e *examination) accounts() {
 		}
 		return ""
 	}
-	counts := map[string]int{}
+	counts, sum := map[string]int{}, 0
 	for i := range e.report.Roles {
 		if account := of(&e.report.Roles[i]); account != "" {
 			counts[account]++
+			sum++
 		}
 	}
 	expected, severity, known := e.options.Account, finding.Error, "the nodes' account is "
 	if expected == "" {
 		severity, known = finding.Warning, "most of the nodes' roles are of account "
 		for account, n := range counts {
-			if 2*n > len(e.report.Roles) || 2*n > sum(counts) {
+			if 2*n > sum {
 				expected = account
 			}
 		}
@@ -205,28 +192,6 @@ func (e *examination) accounts() {
 			fmt.Sprintf("the role is of account %s, and %s%s", account, known, expected),
 			"a node whose role is of another account than the entry is Unauthorized",
 			"check the account in the ARN; nothing is wrong if the nodes of this role run in the other account")
-	}
-}
-
-func sum(counts map[string]int) int {
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	return total
-}
-
-// accountsLetIn reports what an account in mapAccounts grants.
-func (e *examination) accountsLetIn(sources []*mappingSource) {
-	for _, s := range sources {
-		for _, m := range s.mappings.Accounts {
-			e.found(finding.Finding{
-				Code: AccountWithoutGroups, Severity: finding.Info, Place: s.locate(m.Place), Subject: m.Account,
-				Message:     "every role and user of the account that has no entry is let in, in no group, as a user called by its ARN",
-				Consequence: "they may do what every authenticated user may, and what is bound to their ARNs; none of them is a node",
-				Remedy:      "map the roles and users that are meant, each with its groups, and delete the account if nobody else is",
-			})
-		}
 	}
 }
 
@@ -312,7 +277,13 @@ const forgotten = time.Hour
 // them are Ready long after aws-auth was written. Something else maps them then, such as EKS
 // access entries.
 func (e *examination) unlessMappedElsewhere(nodes []string, f finding.Finding) finding.Finding {
-	if !e.settled() || !e.allReady(nodes) {
+	ready := 0
+	for i := range e.cluster.Nodes {
+		if n := &e.cluster.Nodes[i]; n.Ready == corev1.ConditionTrue && slices.Contains(nodes, n.Name) {
+			ready++
+		}
+	}
+	if !e.settled() || ready == 0 || ready < len(nodes) {
 		return f
 	}
 	f.Severity = finding.Info
@@ -329,19 +300,6 @@ func (e *examination) settled() bool {
 	m := e.cluster.AWSAuth
 	return e.cluster.Live && m != nil && !m.Changed.IsZero() && e.options.Now.Sub(m.Changed) > forgotten &&
 		len(e.cluster.IdentityMappings) == 0
-}
-
-func (e *examination) allReady(nodes []string) bool {
-	ready := map[string]bool{}
-	for i := range e.cluster.Nodes {
-		ready[e.cluster.Nodes[i].Name] = e.cluster.Nodes[i].Ready == corev1.ConditionTrue
-	}
-	for _, name := range nodes {
-		if !ready[name] {
-			return false
-		}
-	}
-	return len(nodes) > 0
 }
 
 // names returns the names of the cluster's AWS nodes.

@@ -107,7 +107,9 @@ func families() []family {
 	return []family{
 		{awsAuth, []check{
 			{id: CheckMappings, title: "how AWS roles are mapped", lacks: (*examination).mappingsLack},
-			{id: CheckNodes, title: "what the mappings make of this cluster's nodes", codes: nodeCodes(), lacks: (*examination).nodesLack},
+			{id: CheckNodes, title: "what the mappings make of this cluster's nodes", lacks: (*examination).nodesLack, codes: []finding.Code{
+				NodeRoleMissing, NoNodeRole, NodeRoleUsernameOfOtherNode, NodeRoleWithoutRequests,
+			}},
 			{
 				id: CheckTokens, title: "for which cluster AWS tokens are made", codes: []finding.Code{ClusterIDMismatch, STSHostMismatch},
 				lacks: (*examination).tokensLack,
@@ -122,26 +124,16 @@ func families() []family {
 		{apiServers, []check{
 			{id: CheckAuthorization, title: "which authorizers API servers ask", lacks: (*examination).authorizationLacks},
 			{
-				id: CheckAdmission, title: "NodeRestriction and other flags of API servers", codes: flagCodes(),
-				lacks: (*examination).admissionLacks,
+				id: CheckAdmission, title: "NodeRestriction and other flags of API servers", lacks: (*examination).admissionLacks,
+				codes: []finding.Code{
+					NodeRestrictionOff, NodeRestrictionElsewhere, NodeIsolationGate, TokenWebhookMissing,
+					NodesReadNodesAndPods, NodesRequestAnyAudience, AnonymousAccess,
+				},
 			},
 		}},
 		{attackPaths, []check{
 			{id: CheckPaths, title: "which nodes lead to cluster-admin", lacks: (*examination).pathsLack},
 		}},
-	}
-}
-
-// nodeCodes returns the codes of findings that depend on the cluster's own nodes and rights.
-func nodeCodes() []finding.Code {
-	return []finding.Code{NodeRoleMissing, NoNodeRole, NodeRoleUsernameOfOtherNode, NodeRoleWithoutRequests}
-}
-
-// flagCodes returns the codes of findings about flags that do not affect authorization.
-func flagCodes() []finding.Code {
-	return []finding.Code{
-		NodeRestrictionOff, NodeRestrictionElsewhere, NodeIsolationGate, TokenWebhookMissing,
-		NodesReadNodesAndPods, NodesRequestAnyAudience, AnonymousAccess,
 	}
 }
 
@@ -179,24 +171,19 @@ func (e *examination) examine() {
 		}
 		e.family = &f
 		f.run(e)
-		for i := range f.checks {
-			e.conclude(&f.checks[i])
+		for _, c := range f.checks {
+			if !e.options.wanted(c.id) {
+				continue
+			}
+			result := CheckResult{ID: c.id, Title: c.title, Status: Made, Missing: sortMissing(append(c.lacks(e), e.met[c.id]...))}
+			if len(result.Missing) > 0 {
+				result.Status = Undetermined
+			}
+			e.report.Checks = append(e.report.Checks, result)
+			e.report.Missing = append(e.report.Missing, result.Missing...)
 		}
 	}
 	e.family = nil
-}
-
-// conclude adds the result of a check.
-func (e *examination) conclude(c *check) {
-	if !e.options.wanted(c.id) {
-		return
-	}
-	result := CheckResult{ID: c.id, Title: c.title, Status: Made, Missing: sortMissing(append(c.lacks(e), e.met[c.id]...))}
-	if len(result.Missing) > 0 {
-		result.Status = Undetermined
-	}
-	e.report.Checks = append(e.report.Checks, result)
-	e.report.Missing = append(e.report.Missing, result.Missing...)
 }
 
 // found adds a finding if its check is selected.
@@ -206,22 +193,11 @@ func (e *examination) found(f finding.Finding) {
 		if !e.options.wanted(id) {
 			return
 		}
-		if e.checkOf == nil {
-			e.checkOf = map[finding.Code]CheckID{}
-		}
 		if _, other := e.checkOf[f.Code]; !other { // probes find what bindings give, too
 			e.checkOf[f.Code] = id
 		}
 	}
 	e.report.Findings = append(e.report.Findings, f)
-}
-
-// missing records that a check needs something that is missing.
-func (e *examination) missing(id CheckID, m Missing) {
-	if e.met == nil {
-		e.met = map[CheckID][]Missing{}
-	}
-	e.met[id] = append(e.met[id], m)
 }
 
 // Undetermined returns the checks that could not be made.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -44,17 +45,14 @@ func (r *reader) configText(at finding.Place, name string, text []byte, line int
 	if c.ClusterID != "" {
 		r.cluster.addAuthenticator(Authenticator{Place: at, Kind: IAMAuthenticator, ClusterID: c.ClusterID, Partition: c.Server.Partition})
 	}
-	if hasMappings(text) && c.APIVersion == "" {
+	mappings := slices.ContainsFunc(mappingKeys(), func(key string) bool { return bytes.Contains(text, []byte(key)) })
+	if mappings && c.APIVersion == "" {
 		r.cluster.MappingFiles = append(r.cluster.MappingFiles, MappingFile{Place: at, Name: name, Text: bytes.Clone(text), Line: line})
 	}
 	return nil
 }
 
-func hasMappings(text []byte) bool {
-	return slices.ContainsFunc([]string{"mapRoles", "mapUsers", "mapAccounts"}, func(key string) bool {
-		return bytes.Contains(text, []byte(key))
-	})
-}
+func mappingKeys() []string { return []string{iam.MapRoles, iam.MapUsers, iam.MapAccounts} }
 
 // plainFile reads a document that is not an API object: the machine config of Talos, the config
 // of k3s or RKE2, the configuration of aws-iam-authenticator, a file with only mappings, aws-auth
@@ -89,30 +87,46 @@ func (r *reader) plainFile(d *manifest.Document) error {
 	return nil
 }
 
+// configMapText is a ConfigMap, or only its data, as people write it.
+type configMapText struct {
+	Metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Data map[string]any `json:"data"`
+}
+
+// texts returns the data, which must be strings.
+func (m *configMapText) texts(d *manifest.Document) (map[string]string, error) {
+	texts := make(map[string]string, len(m.Data))
+	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
+		text, isText := m.Data[key].(string)
+		if !isText && m.Data[key] != nil {
+			return nil, d.Fail(
+				fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key,
+			)
+		}
+		texts[key] = text
+	}
+	return texts, nil
+}
+
 // dataAlone reads the data section of aws-auth, copied without apiVersion and kind. It returns
 // false for other documents.
 func (r *reader) dataAlone(d *manifest.Document) (bool, error) {
-	var m struct {
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-		Data map[string]any `json:"data"`
-	}
+	var m configMapText
 	if err := json.Unmarshal(d.JSON(), &m); err != nil {
 		return false, nil // the next reader reports the error
 	}
-	_, roles := m.Data[iam.MapRoles]
-	_, users := m.Data[iam.MapUsers]
-	_, accounts := m.Data[iam.MapAccounts]
-	if !roles && !users && !accounts || m.Metadata.Name != "" && m.Metadata.Name != awsAuthName {
+	mappings := slices.ContainsFunc(mappingKeys(), func(key string) bool { _, ok := m.Data[key]; return ok })
+	if !mappings || m.Metadata.Name != "" && m.Metadata.Name != awsAuthName {
 		return false, nil
 	}
-	data, err := textsOf(d, m.Data)
+	data, err := m.texts(d)
 	if err != nil {
 		return true, err
 	}
-	return true, r.awsAuth(d, namespaceOr(m.Metadata.Namespace, kubeSystem), data)
+	return true, r.awsAuth(d, cmp.Or(m.Metadata.Namespace, kubeSystem), data)
 }
 
 // kubeconfig reads which credential plugins a kubeconfig runs. It does not read tokens and keys.
@@ -228,4 +242,63 @@ func ourConfigError(d *manifest.Document, err error, line int, path []string) er
 		errs = append(errs, located)
 	}
 	return errors.Join(errs...)
+}
+
+// configMap reads the mappings of aws-auth, and the configuration of an authenticator
+// from any other one.
+func (r *reader) configMap(d *manifest.Document) error {
+	var m configMapText
+	if err := d.Decode(&m); err != nil {
+		return err
+	}
+	data, err := m.texts(d)
+	if err != nil {
+		return err
+	}
+	if m.Metadata.Name == awsAuthName {
+		return r.awsAuth(d, cmp.Or(m.Metadata.Namespace, kubeSystem), data)
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, at := data[key], place(d, "data", key)
+		line, _ := d.TextLine("data", key)
+		var err error
+		switch {
+		case strings.Contains(text, groupOpenShift) && strings.Contains(text, openShiftKind):
+			err = r.openShift(d, m.Metadata.Name, []byte(text), "data", key)
+		case !strings.Contains(text, "clusterID"):
+		case isOurConfig([]byte(text)):
+			err = r.ourConfigText(d, []byte(text), line, "data", key)
+		default:
+			if err = r.configText(at, at.String(), []byte(text), line); err != nil {
+				err = d.Fail(err, "data", key)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const awsAuthName = "aws-auth"
+
+func (r *reader) awsAuth(d *manifest.Document, namespace string, data map[string]string) error {
+	at := place(d)
+	at.Object = "ConfigMap " + namespace + "/" + awsAuthName
+	switch {
+	case namespace != kubeSystem:
+		r.cluster.Unread = append(r.cluster.Unread, at)
+		return nil
+	case r.cluster.AWSAuth != nil:
+		r.cluster.Unread = append(r.cluster.Unread, r.cluster.AWSAuth.Place)
+	}
+	m := &ConfigMap{Place: at, Data: data, Lines: map[string]int{}, KeyLines: map[string]int{}}
+	for key := range data {
+		m.KeyLines[key] = d.Line("data", key)
+		if line, ok := d.TextLine("data", key); ok {
+			m.Lines[key] = line
+		}
+	}
+	r.cluster.AWSAuth = m
+	return nil
 }

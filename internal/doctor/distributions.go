@@ -30,6 +30,7 @@ const (
 
 const (
 	groupOpenShift = "kubecontrolplane.config.openshift.io"
+	openShiftKind  = "KubeAPIServerConfig"
 	// openShiftNamespace has the static pods of OpenShift's API servers, and their
 	// configuration in the ConfigMap config, or config-REVISION.
 	openShiftNamespace = "openshift-kube-apiserver"
@@ -64,8 +65,8 @@ func openShiftFlags(text []byte) (map[string][]string, error) {
 	if err := yaml.Unmarshal(text, &c); err != nil {
 		return nil, fmt.Errorf("not a KubeAPIServerConfig: %w", err)
 	}
-	if c.Kind != "KubeAPIServerConfig" {
-		return nil, fmt.Errorf("kind is %q, want KubeAPIServerConfig", c.Kind)
+	if c.Kind != openShiftKind {
+		return nil, fmt.Errorf("kind is %q, want %s", c.Kind, openShiftKind)
 	}
 	flags := maps.Clone(c.Arguments)
 	if flags == nil {
@@ -79,15 +80,18 @@ func openShiftFlags(text []byte) (map[string][]string, error) {
 	return flags, nil
 }
 
-// openShiftConfig reads a KubeAPIServerConfig in a separate file.
-func (r *reader) openShiftConfig(d *manifest.Document) error {
-	flags, err := openShiftFlags(d.JSON())
+// openShift reads a KubeAPIServerConfig at a path of a document, with the name of its ConfigMap.
+func (r *reader) openShift(d *manifest.Document, name string, text []byte, path ...string) error {
+	flags, err := openShiftFlags(text)
 	if err != nil {
-		return d.Fail(err)
+		return d.Fail(err, path...)
 	}
-	r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d), Flags: flags})
+	r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d, path...), Name: name, Flags: flags})
 	return nil
 }
+
+// openShiftConfig reads a KubeAPIServerConfig in a separate file.
+func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }
 
 // openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
 // else the only one.

@@ -105,20 +105,15 @@ type examination struct {
 
 // Examine runs the checks on a cluster.
 func Examine(c *Cluster, o Options) *Report {
-	e := &examination{cluster: c, options: o, report: &Report{Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}}}
+	r := &Report{Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}, Findings: []finding.Finding{}}
+	e := newExamination(c, o, r)
 	e.examine()
-	e.finish()
-	return e.report
-}
-
-// finish sorts the findings and counts them by check.
-func (e *examination) finish() {
-	r := e.report
 	r.checkOf = e.checkOf
-	r.finish()
-	r.Summary.Checks = len(r.Checks)
-	r.Summary.Undetermined = len(r.Undetermined())
-	r.Summary.LeftOut = len(Checks()) - len(r.Checks)
+	finding.Sort(r.Findings)
+	r.Findings = slices.Compact(r.Findings)
+	r.Missing = sortMissing(r.Missing)
+	r.count()
+	r.Summary.Checks, r.Summary.Undetermined, r.Summary.LeftOut = len(r.Checks), len(r.Undetermined()), len(Checks())-len(r.Checks)
 	for i := range r.Checks {
 		for _, f := range r.Findings {
 			if e.checkOf[f.Code] == r.Checks[i].ID {
@@ -126,17 +121,11 @@ func (e *examination) finish() {
 			}
 		}
 	}
+	return r
 }
 
-// finish sorts the findings, removes duplicates, and counts them.
-func (r *Report) finish() {
-	finding.Sort(r.Findings)
-	r.Findings = slices.Compact(r.Findings)
-	if r.Findings == nil {
-		r.Findings = []finding.Finding{}
-	}
-	r.Missing = sortMissing(r.Missing)
-	r.count()
+func newExamination(c *Cluster, o Options, r *Report) *examination {
+	return &examination{cluster: c, options: o, report: r, checkOf: map[finding.Code]CheckID{}, met: map[CheckID][]Missing{}}
 }
 
 // count counts the findings by severity.

@@ -41,7 +41,7 @@ const pendingTooLong = time.Hour
 // nodeIdentity checks the usernames of kubelets.
 func nodeIdentity(e *examination) {
 	for _, row := range readRequests(e.cluster).findings(e) {
-		for _, group := range byKey(row.requests, row.key) {
+		for _, group := range grouped(row.requests, row.key) {
 			message, consequence, remedy := row.words(group)
 			if message == "" {
 				continue
@@ -89,9 +89,7 @@ func readRequests(c *Cluster) *kubeletRequests {
 			}
 		}
 	}
-	for _, r := range last {
-		k.last = append(k.last, r)
-	}
+	k.last = slices.Collect(maps.Values(last))
 	slices.SortFunc(k.last, func(a, b CertificateRequest) int {
 		return cmp.Or(cmp.Compare(a.CommonName, b.CommonName), cmp.Compare(a.Signer, b.Signer))
 	})
@@ -290,17 +288,19 @@ func (e *examination) asOf() time.Time {
 	return latest
 }
 
-// byKey groups requests by key, sorted by key. Groups keep the order of the requests.
-func byKey(requests []CertificateRequest, key func(CertificateRequest) string) [][]CertificateRequest {
-	groups := map[string][]CertificateRequest{}
-	for _, r := range requests {
-		groups[key(r)] = append(groups[key(r)], r)
+// grouped groups a list by key, in the order of the first of each key.
+func grouped[T any](list []T, key func(T) string) [][]T {
+	groups := map[string]int{}
+	var all [][]T
+	for _, x := range list {
+		i, known := groups[key(x)]
+		if !known {
+			i = len(all)
+			groups[key(x)], all = i, append(all, nil)
+		}
+		all[i] = append(all[i], x)
 	}
-	var sorted [][]CertificateRequest
-	for _, k := range slices.Sorted(maps.Keys(groups)) {
-		sorted = append(sorted, groups[k])
-	}
-	return sorted
+	return all
 }
 
 func certificates(group []CertificateRequest) string {

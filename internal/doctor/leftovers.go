@@ -146,7 +146,7 @@ func (e *examination) holdings(a audience) []holding {
 			continue // it grants nothing
 		}
 		if !known {
-			e.missing(CheckBindings, Missing{
+			e.met[CheckBindings] = append(e.met[CheckBindings], Missing{
 				resourceRoles, fmt.Sprintf("%s, which %s gives to %s, was not read: %v", u.Role, u.Binding, a, u.Err),
 				"give the role too, or let it be read",
 			})

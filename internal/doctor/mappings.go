@@ -42,7 +42,11 @@ func (s *mappingSource) broken() bool { return slices.Contains(s.mappings.Broken
 func (c *Cluster) sources() []*mappingSource {
 	var all []*mappingSource
 	if c.AWSAuth != nil {
-		all = append(all, awsAuthSource(c.AWSAuth))
+		// The lines of the file are added to its places later, so that messages with a place have the line within the key.
+		m := c.AWSAuth
+		s := &mappingSource{name: m.Place.Object, locate: m.locate, written: writtenRoles(m.Data[iam.MapRoles], "data."+iam.MapRoles)}
+		s.mappings, s.findings = iam.ParseConfigMap(m.Data, m.Place.Object, finding.Place{Object: m.Place.Object})
+		all = append(all, s)
 	}
 	for _, f := range c.MappingFiles {
 		all = append(all, fileSource(f))
@@ -68,15 +72,6 @@ func fargateProfile(f finding.Finding) finding.Finding {
 	f.Remedy = "write the ARN of the profile's pod execution role: " +
 		"aws eks describe-fargate-profile --query fargateProfile.podExecutionRoleArn"
 	return f
-}
-
-// awsAuthSource reads the ConfigMap. The lines of the file are added to its places later, so that
-// messages with a place have the line within the key.
-func awsAuthSource(m *ConfigMap) *mappingSource {
-	s := &mappingSource{name: m.Place.Object, locate: m.locate}
-	s.mappings, s.findings = iam.ParseConfigMap(m.Data, m.Place.Object, finding.Place{Object: m.Place.Object})
-	s.written = writtenRoles(m.Data[iam.MapRoles], "data."+iam.MapRoles)
-	return s
 }
 
 // locate adds the line of the file to a place in the ConfigMap.
@@ -171,17 +166,12 @@ func (s *mappingSource) unusable(w writtenRole) (finding.Finding, bool) {
 	within := func(at finding.Place) bool {
 		return (w.object == "" || at.Object == w.object) && (at.Key == w.key || strings.HasPrefix(at.Key, w.key+"."))
 	}
-	for _, m := range s.mappings.Roles {
-		if within(m.Place) {
-			return finding.Finding{}, false
-		}
+	used := slices.ContainsFunc(s.mappings.Roles, func(m iam.Mapping) bool { return within(m.Place) })
+	i := slices.IndexFunc(s.findings, func(f finding.Finding) bool { return within(f.Place) && f.Severity == finding.Error })
+	if used || i < 0 {
+		return finding.Finding{}, false
 	}
-	for _, f := range s.findings {
-		if within(f.Place) && f.Severity == finding.Error {
-			return f, true
-		}
-	}
-	return finding.Finding{}, false
+	return s.findings[i], true
 }
 
 // rules returns how the cluster's authenticator uses mappings: the one that was found, or
@@ -207,8 +197,7 @@ func (e *examination) rules() iam.Rules {
 // there are none.
 func (e *examination) partitionOfRoles() string {
 	partition := ""
-	for i := range e.report.Roles {
-		r := &e.report.Roles[i]
+	for _, r := range e.report.Roles {
 		arn, err := iam.ParseARN(r.ARN)
 		switch {
 		case err != nil || !r.Purpose.makesNodes():
@@ -223,30 +212,24 @@ func (e *examination) partitionOfRoles() string {
 
 // region returns the region of the nodes, or else of a credential; empty if unknown.
 func (e *examination) region() string {
-	if region := e.nodeRegion(); region != "" {
-		return region
-	}
+	region := e.nodeRegion()
 	for _, c := range e.cluster.Credentials {
-		if c.Region != "" {
-			return c.Region
-		}
+		region = cmp.Or(region, c.Region)
 	}
-	return ""
+	return region
 }
 
 // nodeRegion returns the region of the nodes; empty if unknown.
 func (e *examination) nodeRegion() string {
-	if e.options.Region != "" {
-		return e.options.Region
-	}
+	region := e.options.Region
 	for i := range e.cluster.Nodes {
-		if _, ok := awsNode(&e.cluster.Nodes[i]); ok {
-			if region := regionOf(&e.cluster.Nodes[i]); region != "" {
-				return region
+		if n := &e.cluster.Nodes[i]; region == "" {
+			if _, ok := awsNode(n); ok {
+				region = regionOf(n)
 			}
 		}
 	}
-	return ""
+	return region
 }
 
 // partitionOfRegion returns the partition of a region; empty without a region.
@@ -295,11 +278,18 @@ func refused(sources []*mappingSource, own *mappingSource, arn string) Outcome {
 	if in == nil {
 		return Outcome{}
 	}
+	mistake := "see the findings"
+	for _, f := range slices.Backward(in.findings) {
+		at := entry.Place
+		if f.Severity == finding.Error && f.Place.Object == at.Object && (f.Place.Key == at.Key || strings.HasPrefix(f.Place.Key, at.Key+".")) {
+			mistake = f.Message
+		}
+	}
 	if in != own {
 		where = " if it asks " + in.name + " before " + own.name
 	}
 	return Outcome{value, fmt.Sprintf("refuses its nodes%s: the entry at %s cannot be used (%s), and no other entry about this ARN counts",
-		where, in.locate(entry.Place), cmp.Or(in.mistake(entry.Place), "see the findings"))}
+		where, in.locate(entry.Place), mistake)}
 }
 
 // unusableEntry returns the unusable entry for a role, and its source.
@@ -312,17 +302,6 @@ func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingS
 		}
 	}
 	return iam.Mapping{}, nil
-}
-
-// mistake returns the error in the entry at a place; empty without a finding.
-func (s *mappingSource) mistake(at finding.Place) string {
-	for _, f := range s.findings {
-		if f.Severity == finding.Error && f.Place.Object == at.Object &&
-			(f.Place.Key == at.Key || strings.HasPrefix(f.Place.Key, at.Key+".")) {
-			return f.Message
-		}
-	}
-	return ""
 }
 
 // takenText returns the authenticator of the prediction, if that makes a difference.

@@ -112,11 +112,9 @@ func purposeOf(arn, username string, groups []string, used bool) Purpose {
 		return ForFargate
 	case slices.Contains(groups, groupNodeProxier) && !strings.Contains(username, iam.PlaceholderPrivateDNSName):
 		return ForFargate
-	case used, strings.HasPrefix(username, nodeidentity.UserPrefix), strings.Contains(username, iam.PlaceholderPrivateDNSName):
-		return ForNodes
-	case slices.Contains(groups, nodeidentity.Group), slices.Contains(groups, groupBootstrappers):
-		return ForNodes
-	case soundsLikeNodes(name), soundsLikeNodes(strings.ToLower(username)):
+	case used, strings.HasPrefix(username, nodeidentity.UserPrefix), strings.Contains(username, iam.PlaceholderPrivateDNSName),
+		slices.Contains(groups, nodeidentity.Group), slices.Contains(groups, groupBootstrappers),
+		soundsLikeNodes(name), soundsLikeNodes(strings.ToLower(username)):
 		return ForNodes
 	}
 	return ForOthers
@@ -126,13 +124,11 @@ func purposeOf(arn, username string, groups []string, used bool) Purpose {
 // nodes: "eksctl-shop-nodegroup-a-NodeInstanceRole-1ABC", "nodes.k8s.example.com".
 func soundsLikeNodes(name string) bool {
 	return strings.Contains(name, "worker") || strings.Contains(name, "nodeinstancerole") || strings.Contains(name, "nodegroup") ||
-		slices.ContainsFunc(strings.FieldsFunc(name, isSeparator), func(word string) bool {
+		slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_./:@{}", r) }), func(word string) bool {
 			return word == "node" || word == "nodes" || word == "kubelet" || strings.HasSuffix(word, "noderole") ||
 				strings.HasPrefix(word, "noderole")
 		})
 }
-
-func isSeparator(r rune) bool { return strings.ContainsRune("-_./:@{}", r) }
 
 // roleName returns the last part of the ARN of a role.
 func roleName(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }

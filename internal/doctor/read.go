@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -71,7 +70,7 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 		r.cluster.Origin += " and "
 	}
 	r.cluster.Origin += origin
-	if !r.foundAnything() {
+	if !r.snapshots && r.size() == r.before && (r.state == nil || r.state.Taken() == 0) { // no findings would be misleading
 		return fmt.Errorf("nothing to examine in %s: want aws-auth or other mappings, nodes, certificate requests, "+
 			"pods, cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, "+
 			"or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
@@ -80,24 +79,18 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 	return nil
 }
 
-// foundAnything reports whether the files have input for any check. Without any, a report without
-// findings would be misleading.
-func (r *reader) foundAnything() bool {
-	return r.snapshots || r.size() > r.before || r.state != nil && r.state.Taken() > 0
-}
-
 // size returns the number of objects that can be examined.
 func (r *reader) size() int {
 	c := r.cluster
 	n := len(c.Unread) + len(c.IdentityMappings) + len(c.MappingFiles) + len(c.Authenticators) + len(c.Credentials) +
 		len(c.Nodes) + len(c.Requests) + len(c.Bindings) + len(c.APIServers) + len(c.Authorizations) +
-		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines) + len(c.units) + len(c.Missing)
+		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines) + len(c.units) + len(c.Missing) +
+		len(c.AccessEntries)
 	for _, f := range c.talos {
 		if f.saysOfAPIServers() {
 			n++
 		}
 	}
-	n += len(c.AccessEntries)
 	if c.AWSAuth != nil {
 		n++
 	}
@@ -124,7 +117,7 @@ type reader struct {
 func newReader(c *Cluster) *reader {
 	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}, defaults: map[string]bool{}}
 	r.before = r.size()
-	for _, k := range slices.Concat(documentKinds(), accessEntryKinds(), talosKinds()) {
+	for _, k := range documentKinds() {
 		r.kinds[k.groupKind] = k
 	}
 	return r
@@ -152,12 +145,13 @@ type documentKind struct {
 
 // documentKinds returns the table of the kinds of documents that are read.
 func documentKinds() []documentKind {
-	programs := []string{"kube-apiserver", IAMAuthenticator, "k3s", "rke2"}
+	const accessEntry = "AccessEntry"
+	programs := []string{apiServerProgram, IAMAuthenticator, K3s.program(), RKE2.program()}
 	plain := append(
 		[]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr", templateEntry}, rancherServerOptions()...,
 	)
 	return []documentKind{
-		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
+		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", openShiftKind}, (*reader).configMap},
 		{groupKind{"", "Node"}, nil, object[corev1.Node]},
 		{groupKind{"", "Pod"}, programs, object[corev1.Pod]},
 		{groupKind{"", "Config"}, []string{"exec"}, (*reader).kubeconfig},
@@ -174,8 +168,14 @@ func documentKinds() []documentKind {
 		{groupKind{configv1alpha1.GroupName, configv1alpha1.Kind}, []string{"iam"}, (*reader).ourConfig},
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
 		{groupKind{groupEksctl, "ClusterConfig"}, nil, (*reader).eksctl},
-		{groupKind{groupOpenShift, "KubeAPIServerConfig"}, nil, (*reader).openShiftConfig},
+		{groupKind{groupOpenShift, openShiftKind}, nil, (*reader).openShiftConfig},
 		{groupKind{admissionv1.GroupName, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, object[webhooks]},
+		{groupKind{"eks.services.k8s.aws", accessEntry}, nil, (*reader).accessEntryResource}, // of AWS Controllers for Kubernetes
+		{groupKind{"eks.aws.upbound.io", accessEntry}, nil, (*reader).accessEntryResource},   // of Crossplane
+		{groupKind{"eks.aws.m.upbound.io", accessEntry}, nil, (*reader).accessEntryResource},
+		{groupKind{"", "KubeAPIServerConfig"}, nil, (*reader).talosDocument},
+		{groupKind{"", talosAuthorizer}, nil, (*reader).talosDocument},
+		{groupKind{"", talosHostname}, nil, (*reader).talosDocument},
 		{groupKind{"", ""}, plain, (*reader).plainFile},
 	}
 }
@@ -199,15 +199,8 @@ func (r *reader) wanted(apiVersion, kind string, text []byte) bool {
 // examined reports whether a check reads a document.
 func (r *reader) examined(apiVersion, kind string, text []byte) bool {
 	k, known := r.findKind(apiVersion, kind)
-	if !known {
-		return false
-	}
-	for _, word := range k.mentions {
-		if bytes.Contains(text, []byte(word)) {
-			return true
-		}
-	}
-	return len(k.mentions) == 0
+	return known && (len(k.mentions) == 0 ||
+		slices.ContainsFunc(k.mentions, func(word string) bool { return bytes.Contains(text, []byte(word)) }))
 }
 
 func (r *reader) document(d *manifest.Document) error {
@@ -217,11 +210,10 @@ func (r *reader) document(d *manifest.Document) error {
 			return nil
 		}
 	}
-	k, known := r.findKind(d.APIVersion, d.Kind)
-	if !known {
-		return nil
+	if k, known := r.findKind(d.APIVersion, d.Kind); known {
+		return k.take(r, d)
 	}
-	return k.take(r, d)
+	return nil
 }
 
 // place returns the place of a value of a document.
@@ -277,102 +269,5 @@ func defaultRBAC() []string {
 
 func (r *reader) authorization(d *manifest.Document) error {
 	r.cluster.Authorizations = append(r.cluster.Authorizations, Authorization{Place: place(d), Text: bytes.Clone(d.JSON())})
-	return nil
-}
-
-func namespaceOr(namespace, otherwise string) string {
-	if namespace == "" {
-		return otherwise
-	}
-	return namespace
-}
-
-// configMap reads the mappings of aws-auth, and the configuration of an authenticator
-// from any other one.
-func (r *reader) configMap(d *manifest.Document) error {
-	var m struct {
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-		Data map[string]any `json:"data"`
-	}
-	if err := d.Decode(&m); err != nil {
-		return err
-	}
-	data, err := textsOf(d, m.Data)
-	if err != nil {
-		return err
-	}
-	if m.Metadata.Name == awsAuthName {
-		return r.awsAuth(d, namespaceOr(m.Metadata.Namespace, kubeSystem), data)
-	}
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		text := data[key]
-		if strings.Contains(text, groupOpenShift) && strings.Contains(text, "KubeAPIServerConfig") {
-			flags, err := openShiftFlags([]byte(text))
-			if err != nil {
-				return d.Fail(err, "data", key)
-			}
-			r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{
-				Place: place(d, "data", key), Name: m.Metadata.Name, Flags: flags,
-			})
-			continue
-		}
-		if !strings.Contains(text, "clusterID") {
-			continue
-		}
-		line, _ := d.TextLine("data", key)
-		at := place(d, "data", key)
-		if isOurConfig([]byte(text)) {
-			if err := r.ourConfigText(d, []byte(text), line, "data", key); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := r.configText(at, at.String(), []byte(text), line); err != nil {
-			return d.Fail(err, "data", key)
-		}
-	}
-	return nil
-}
-
-// textsOf returns the data of a ConfigMap, which must be strings.
-func textsOf(d *manifest.Document, data map[string]any) (map[string]string, error) {
-	texts := make(map[string]string, len(data))
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		text, isText := data[key].(string)
-		if !isText && data[key] != nil {
-			return nil, d.Fail(
-				fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key,
-			)
-		}
-		texts[key] = text
-	}
-	return texts, nil
-}
-
-const (
-	awsAuthName = "aws-auth"
-)
-
-func (r *reader) awsAuth(d *manifest.Document, namespace string, data map[string]string) error {
-	at := place(d)
-	at.Object = "ConfigMap " + namespace + "/" + awsAuthName
-	switch {
-	case namespace != kubeSystem:
-		r.cluster.Unread = append(r.cluster.Unread, at)
-		return nil
-	case r.cluster.AWSAuth != nil:
-		r.cluster.Unread = append(r.cluster.Unread, r.cluster.AWSAuth.Place)
-	}
-	m := &ConfigMap{Place: at, Data: data, Lines: map[string]int{}, KeyLines: map[string]int{}}
-	for key := range data {
-		m.KeyLines[key] = d.Line("data", key)
-		if line, ok := d.TextLine("data", key); ok {
-			m.Lines[key] = line
-		}
-	}
-	r.cluster.AWSAuth = m
 	return nil
 }

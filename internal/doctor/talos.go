@@ -20,6 +20,7 @@ const (
 	// talosAuthorizationFile is the AuthorizationConfiguration that Talos writes.
 	talosAuthorizationFile = "/system/config/kubernetes/kube-apiserver/authorization-config.yaml"
 	talosHostname          = "HostnameConfig"
+	talosAuthorizer        = "KubeAuthorizerConfig"
 )
 
 // machineConfig has the fields of a Talos machine config about kube-apiserver.
@@ -137,15 +138,6 @@ type talosFile struct {
 	part bool
 }
 
-// talosKinds returns the separate documents of Talos that are read.
-func talosKinds() []documentKind {
-	return []documentKind{
-		{groupKind{"", "KubeAPIServerConfig"}, nil, (*reader).talosDocument},
-		{groupKind{"", "KubeAuthorizerConfig"}, nil, (*reader).talosDocument},
-		{groupKind{"", talosHostname}, nil, (*reader).talosDocument},
-	}
-}
-
 func (r *reader) talosFile(d *manifest.Document) *talosFile {
 	if r.cluster.talos == nil {
 		r.cluster.talos = map[string]*talosFile{}
@@ -183,7 +175,7 @@ func (r *reader) talosDocument(d *manifest.Document) error {
 	if f.server.Name == "" {
 		f.server = talosServer(d, "")
 	}
-	if d.Kind == "KubeAuthorizerConfig" {
+	if d.Kind == talosAuthorizer {
 		authorizer := map[string]any{"name": c.Name, "type": c.Type}
 		if c.Webhook != nil {
 			authorizer["webhook"] = c.Webhook
