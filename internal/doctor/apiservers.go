@@ -88,10 +88,10 @@ func (e *examination) alwaysAllow(s *setup) {
 		return
 	}
 	message, consequence := s.name+" allows everything that no other authorizer denies", everyoneAdministrator
-	if s.server != nil && !s.server.has(flagMode) && !s.byConfig && s.distribution() == "" {
+	if s.server != nil && !s.server.Flags.has(flagMode) && !s.byConfig && s.distribution() == "" {
 		message = fmt.Sprintf("%s is given neither --%s nor --%s, and so allows everything", s.name, flagMode, flagConfig)
 	}
-	if s.byConfig && (s.server == nil || s.server.last("anonymous-auth") != "false") {
+	if s.byConfig && (s.server == nil || s.server.Flags.last("anonymous-auth") != "false") {
 		consequence = "whoever reaches the API server is administrator, " +
 			"also without a credential unless anonymous requests are off (--anonymous-auth=false)"
 	}
@@ -221,7 +221,7 @@ func before(list []string, entry, other string) []string {
 // flags checks the flags that do not affect authorization.
 func (e *examination) flags(s *setup) {
 	a := s.server
-	if a.has(flagConfig) && (a.has(flagMode) || a.hasAuthorizationWebhook()) {
+	if a.Flags.has(flagConfig) && (a.Flags.has(flagMode) || a.hasAuthorizationWebhook()) {
 		e.found(s.finding(BothConfigAndFlags, finding.Error, a.at(flagConfig),
 			fmt.Sprintf("%s is given --%s beside --%s or --authorization-webhook-…", s.name, flagConfig, flagMode),
 			"kube-apiserver does not start so", "leave the other flags out, and have what they say in the configuration"))
@@ -237,14 +237,14 @@ func (e *examination) flags(s *setup) {
 	case len(e.cluster.unread(resourceWebhooks)) > 0: // a webhook may do it
 	default:
 		at, state := a.at(flagEnable), "does not have the admission plugin "+pluginNodeRestriction+" on"
-		if slices.Contains(a.list(flagDisable), pluginNodeRestriction) {
+		if slices.Contains(a.Flags.list(flagDisable), pluginNodeRestriction) {
 			at, state = a.at(flagDisable), "has the admission plugin "+pluginNodeRestriction+" switched off"
 		}
 		e.found(s.finding(NodeRestrictionOff, finding.Error, at, s.name+" "+state,
 			nodesWriteAll+"; unless node-authorizer's webhook is asked in the plugin's place", a.restrictNodes()))
 	}
 	set := map[string]string{}
-	for _, entry := range a.list("feature-gates") {
+	for _, entry := range a.Flags.list("feature-gates") {
 		name, value, _ := strings.Cut(entry, "=")
 		set[name] = strings.ToLower(value)
 	}
@@ -254,7 +254,7 @@ func (e *examination) flags(s *setup) {
 				fmt.Sprintf("%s has the feature gate %s=%s", s.name, gate.name, gate.setTo), gate.consequence, "leave the gate at its default"))
 		}
 	}
-	if e.cluster.AWSAuth != nil && !a.has(flagTokenWebhook) {
+	if e.cluster.AWSAuth != nil && !a.Flags.has(flagTokenWebhook) {
 		e.found(s.finding(TokenWebhookMissing, finding.Warning, a.at(flagTokenWebhook),
 			fmt.Sprintf("there is a ConfigMap aws-auth, and %s asks nobody about tokens", s.name),
 			"mappings of AWS roles have no effect: a kubelet with such a token is refused with 401",
@@ -274,15 +274,15 @@ func (a *APIServer) hasAuthorizationWebhook() bool {
 // restrictNodes returns how to enable the plugin.
 func (a *APIServer) restrictNodes() string {
 	flag := flagEnable
-	if a.has(flagPlugins) && !a.has(flagEnable) {
+	if a.Flags.has(flagPlugins) && !a.Flags.has(flagEnable) {
 		flag = flagPlugins
 	}
-	plugins := a.list(flag)
+	plugins := a.Flags.list(flag)
 	if !slices.Contains(plugins, pluginNodeRestriction) {
 		plugins = append(plugins, pluginNodeRestriction)
 	}
 	remedy := a.set(flag, plugins)
-	if slices.Contains(a.list(flagDisable), pluginNodeRestriction) {
+	if slices.Contains(a.Flags.list(flagDisable), pluginNodeRestriction) {
 		remedy = fmt.Sprintf("take it out of --%s, and %s", flagDisable, remedy)
 	}
 	return remedy
@@ -330,7 +330,7 @@ func (e *examination) compare(setups []setup) {
 			}
 			return "off"
 		}},
-		{"token webhook", func(s *setup) string { return s.server.last(flagTokenWebhook) }},
+		{"token webhook", func(s *setup) string { return s.server.Flags.last(flagTokenWebhook) }},
 	}
 	seen := slices.DeleteFunc(setups, func(s setup) bool { return s.server == nil || s.server.Unseen != "" })
 	for i := range seen {

@@ -99,12 +99,7 @@ func (e *examination) unmapped(sources []*mappingSource, f *rolePredictor) {
 		return
 	}
 	for _, arn := range slices.Sorted(maps.Keys(f.users)) { // in lower case
-		var there []string
-		for i := range e.cluster.Nodes {
-			if name := e.cluster.Nodes[i].Name; f.users[arn][name] {
-				there = append(there, name)
-			}
-		}
+		there := e.cluster.nodesWhose(func(n *Node) bool { return f.users[arn][n.Name] })
 		mapped := slices.ContainsFunc(e.report.Roles, func(r RolePrediction) bool { return strings.EqualFold(withoutPath(r.ARN), arn) })
 		if mapped || len(there) == 0 || e.cluster.accessEntry(arn) != nil {
 			continue
@@ -123,7 +118,7 @@ func (e *examination) unmapped(sources []*mappingSource, f *rolePredictor) {
 	forNodes := slices.ContainsFunc(e.report.Roles, func(r RolePrediction) bool { return r.Purpose.makesNodes() })
 	mayBe := slices.ContainsFunc(e.cluster.AccessEntries, func(a AccessEntry) bool { return a.Type == "" })
 	if !forNodes && !mayBe {
-		e.found(e.unlessMappedElsewhere(f.names(), finding.Finding{
+		e.found(e.unlessMappedElsewhere(e.cluster.nodesWhose(func(n *Node) bool { _, ok := awsNode(n); return ok }), finding.Finding{
 			Code: NoNodeRole, Severity: finding.Error, Place: e.sourcePlace(sources),
 			Message:     "no entry makes anybody a node",
 			Consequence: e.unlessAccessEntry("them") + "nodes that have no client certificate are Unauthorized and do not join",
@@ -277,13 +272,8 @@ const forgotten = time.Hour
 // them are Ready long after aws-auth was written. Something else maps them then, such as EKS
 // access entries.
 func (e *examination) unlessMappedElsewhere(nodes []string, f finding.Finding) finding.Finding {
-	ready := 0
-	for i := range e.cluster.Nodes {
-		if n := &e.cluster.Nodes[i]; n.Ready == corev1.ConditionTrue && slices.Contains(nodes, n.Name) {
-			ready++
-		}
-	}
-	if !e.settled() || ready == 0 || ready < len(nodes) {
+	ready := e.cluster.nodesWhose(func(n *Node) bool { return n.Ready == corev1.ConditionTrue && slices.Contains(nodes, n.Name) })
+	if !e.settled() || len(ready) == 0 || len(ready) < len(nodes) {
 		return f
 	}
 	f.Severity = finding.Info
@@ -300,13 +290,4 @@ func (e *examination) settled() bool {
 	m := e.cluster.AWSAuth
 	return e.cluster.Live && m != nil && !m.Changed.IsZero() && e.options.Now.Sub(m.Changed) > forgotten &&
 		len(e.cluster.IdentityMappings) == 0
-}
-
-// names returns the names of the cluster's AWS nodes.
-func (f *rolePredictor) names() []string {
-	names := make([]string, len(f.nodes))
-	for i := range f.nodes {
-		names[i] = f.nodes[i].name
-	}
-	return names
 }

@@ -193,7 +193,7 @@ type APIServer struct {
 	Name string
 	// Flags are the values of its flags, in order, by their names without dashes. A flag
 	// without a value has "true".
-	Flags map[string][]string
+	Flags flagValues
 	// Version is the tag of its image; empty if unknown.
 	Version string
 	// Distribution is the distribution, if it does not configure kube-apiserver only by its
@@ -209,7 +209,7 @@ type APIServer struct {
 
 	// command has only the flags of its command; configPlace is the place of the others.
 	// derived is true if it is not a pod.
-	command     map[string][]string
+	command     flagValues
 	configPlace finding.Place
 	derived     bool
 	// configFile is the config file that the program of a unit or container reads; empty if none. options is true

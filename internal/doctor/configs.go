@@ -159,12 +159,12 @@ func (r *reader) kubeconfig(d *manifest.Document) error {
 // tokens.
 func credentialOf(e *clientcmdapi.ExecConfig, user string, at finding.Place) (c Credential, ok bool) {
 	flags := arguments(e.Args).flags()
-	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: last(flags, "region")}
+	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: flags.last("region")}
 	switch c.Command {
 	case IAMAuthenticator, NodeAuthorizer, "heptio-authenticator-aws":
-		c.ClusterID, c.RoleARN = last(flags, "cluster-id", "i"), last(flags, "role", "r")
+		c.ClusterID, c.RoleARN = flags.last("cluster-id", "i"), flags.last("role", "r")
 	case "aws":
-		c.ClusterID, c.RoleARN = last(flags, "cluster-name", "cluster-id"), last(flags, "role-arn")
+		c.ClusterID, c.RoleARN = flags.last("cluster-name", "cluster-id"), flags.last("role-arn")
 	default:
 		return Credential{}, false
 	}

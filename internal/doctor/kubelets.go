@@ -114,6 +114,11 @@ func (r *CertificateRequest) identity() nodeidentity.Identity {
 	return nodeidentity.Of(r.Requester, r.Groups)
 }
 
+// node returns the name of the node in the requested subject.
+func (r *CertificateRequest) node() string {
+	return strings.TrimPrefix(r.CommonName, nodeidentity.UserPrefix)
+}
+
 func (r *CertificateRequest) open() bool { return !r.Approved && !r.Denied && !r.Issued }
 
 // conforms reports whether a request shows that its kubelet authenticates as the node in the

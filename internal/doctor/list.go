@@ -267,7 +267,7 @@ func (l *lister) openShift(ctx context.Context) error {
 func (l *lister) openShiftConfigs(ctx context.Context) error {
 	read := map[string]bool{}
 	for _, a := range l.cluster.APIServers {
-		if last(a.command, flagOpenShift) == "" {
+		if a.command.last(flagOpenShift) == "" {
 			continue
 		}
 		for _, name := range []string{"config-" + a.Revision, "config"} {

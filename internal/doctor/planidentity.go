@@ -8,7 +8,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 func (p *planner) identify() (Check, []Action) {
@@ -87,17 +86,12 @@ func (p *planner) conforming() (known bool, evidence []string) {
 	own := map[string]bool{}
 	for _, r := range readRequests(p.cluster).last {
 		if r.conforms() {
-			own[strings.TrimPrefix(r.CommonName, nodeidentity.UserPrefix)] = true
+			own[r.node()] = true
 		}
 	}
 	all := len(p.cluster.Nodes)
-	var unseen []string
 	inLog := p.audit != nil && p.audit.Totals.Conforming > 0
-	for _, n := range p.cluster.Nodes {
-		if !own[n.Name] && !(inLog && p.audit.shows(n.Name, all)) {
-			unseen = append(unseen, n.Name)
-		}
-	}
+	unseen := p.cluster.nodesWhose(func(n *Node) bool { return !own[n.Name] && !(inLog && p.audit.shows(n.Name, all)) })
 	switch {
 	case inLog:
 		silent := slices.DeleteFunc(slices.Clone(p.audit.Nodes.Silent), func(n string) bool { return own[n] })

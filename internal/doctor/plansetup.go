@@ -61,9 +61,9 @@ func (p *planner) record() (Check, []Action) {
 			return StatusUnknown, s.name + ": its flags are not to be seen"
 		case s.server.Unseen != "":
 			return StatusUnknown, s.server.Unseen
-		case s.server.last("audit-policy-file") != "" &&
-			(s.server.last("audit-log-path") != "" || s.server.last("audit-webhook-config-file") != ""):
-			return StatusDone, fmt.Sprintf("%s records by %s", s.name, s.server.last("audit-policy-file"))
+		case s.server.Flags.last("audit-policy-file") != "" &&
+			(s.server.Flags.last("audit-log-path") != "" || s.server.Flags.last("audit-webhook-config-file") != ""):
+			return StatusDone, fmt.Sprintf("%s records by %s", s.name, s.server.Flags.last("audit-policy-file"))
 		}
 		return StatusToDo, s.name + " records nothing: it has no audit policy, or nowhere to write to"
 	}), recordNodes()

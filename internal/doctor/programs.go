@@ -41,8 +41,8 @@ func argumentsOf(c *corev1.Container, program string) (arguments, bool) {
 }
 
 // flags returns the values of each flag, by its name without dashes. A flag without a value has "true".
-func (a arguments) flags() map[string][]string {
-	flags := map[string][]string{}
+func (a arguments) flags() flagValues {
+	flags := flagValues{}
 	for i, word := range a {
 		name, dashed := strings.CutPrefix(word, "-")
 		if !dashed {
@@ -72,15 +72,32 @@ func (a arguments) variable() string {
 	return ""
 }
 
+// flagValues are the values of flags, in order, by their names without dashes.
+type flagValues map[string][]string
+
+// list returns the entries of all occurrences of a list flag.
+func (f flagValues) list(flag string) []string {
+	var entries []string
+	for entry := range strings.SplitSeq(strings.Join(f[flag], ","), ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
 // last returns the effective value of a flag under any of its names.
-func last(flags map[string][]string, names ...string) string {
+func (f flagValues) last(names ...string) string {
 	for _, name := range names {
-		if values := flags[name]; len(values) > 0 {
+		if values := f[name]; len(values) > 0 {
 			return values[len(values)-1]
 		}
 	}
 	return ""
 }
+
+// has reports whether a flag is set.
+func (f flagValues) has(flag string) bool { return len(f[flag]) > 0 }
 
 // imageName and imageTag return the parts of an image reference.
 func imageName(image string) string {
@@ -106,13 +123,13 @@ func serverOf(program string, args arguments, name, where string, at finding.Pla
 	case apiServerProgram:
 		a.command = args.flags()
 	case K3s.program(), RKE2.program():
-		if len(args) == 0 || args[0] != "server" || last(flags, "disable-apiserver") == "true" {
+		if len(args) == 0 || args[0] != "server" || flags.last("disable-apiserver") == "true" {
 			return nil
 		}
 		if a.Distribution = K3s; program == RKE2.program() {
 			a.Distribution = RKE2
 		}
-		a.Flags, a.options, a.configFile = rancherFlags(flags[rancherFlag]), len(flags[rancherFlag]) > 0, last(flags, "config", "c")
+		a.Flags, a.options, a.configFile = rancherFlags(flags[rancherFlag]), len(flags[rancherFlag]) > 0, flags.last("config", "c")
 	default:
 		return nil
 	}
@@ -144,7 +161,7 @@ func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, pl
 			flags := args.flags()
 			c.addAuthenticator(Authenticator{
 				Place: at, Kind: IAMAuthenticator,
-				ClusterID: last(flags, "cluster-id", "i"), Partition: last(flags, "partition"),
+				ClusterID: flags.last("cluster-id", "i"), Partition: flags.last("partition"),
 			})
 		}
 	}

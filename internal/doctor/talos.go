@@ -63,8 +63,8 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 		return err
 	}
 	defaults := []string{modeNode, modeRBAC}
-	if a.has(flagMode) || a.hasAuthorizationWebhook() {
-		for _, mode := range a.list(flagMode) {
+	if a.Flags.has(flagMode) || a.hasAuthorizationWebhook() {
+		for _, mode := range a.Flags.list(flagMode) {
 			if !slices.Contains(defaults, mode) {
 				defaults = append(defaults, mode)
 			}
@@ -97,8 +97,8 @@ func talosServer(d *manifest.Document, image string, path ...string) APIServer {
 }
 
 // talosFlags returns the flags of extraArgs at a path, with the plugin that Talos always enables.
-func talosFlags(d *manifest.Document, args map[string]json.RawMessage, path ...string) (map[string][]string, error) {
-	flags := map[string][]string{}
+func talosFlags(d *manifest.Document, args map[string]json.RawMessage, path ...string) (flagValues, error) {
+	flags := flagValues{}
 	for _, flag := range slices.Sorted(maps.Keys(args)) {
 		values, err := oneOrMany(args[flag])
 		if err != nil {

@@ -144,31 +144,3 @@ func unitWords(command string) []string {
 	}
 	return words
 }
-
-// unitServers returns the API servers of units. One of k3s or RKE2 that takes its options from
-// a config file is that of the file, if it was given.
-func (c *Cluster) unitServers() []APIServer {
-	var servers []APIServer
-	for _, a := range c.units {
-		if a.configFile != "" {
-			if len(c.rancher) > 0 {
-				continue
-			}
-			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s also reads %s, which was not given; "+
-				"where there is none, the annotation %s of the Node has all options",
-				a.Place.File, a.configFile, a.Distribution.annotation())
-		}
-		servers = append(servers, a)
-	}
-	return servers
-}
-
-// overridden reports whether a unit overrides a config file of k3s or RKE2.
-func (c *Cluster) overridden(d Distribution) bool {
-	for _, a := range c.units {
-		if a.Distribution == d && a.configFile == "" {
-			return true
-		}
-	}
-	return false
-}
