@@ -57,8 +57,7 @@ func (u *auditedUser) String() string {
 
 // auditedNode is a node that others act for.
 type auditedNode struct {
-	Name       string   `json:"name"`
-	Identities []string `json:"identities"`
+	Name string `json:"name"`
 }
 
 // AuditedRefusal is a request of a kubelet that was, or would be, refused.

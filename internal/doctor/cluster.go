@@ -125,8 +125,6 @@ type Authenticator struct {
 	RolePaths configv1alpha1.RolePaths
 	// Reserved is node-authorizer's iam.reserved.
 	Reserved configv1alpha1.Reserved
-	// ExtraHosts are STS hosts that are accepted in addition to those of the partition.
-	ExtraHosts []string
 }
 
 // Credential is a user of a kubeconfig who runs a program that makes AWS tokens.
@@ -136,8 +134,8 @@ type Credential struct {
 	Name string
 	// Command is the program's name without its path.
 	Command string
-	// ClusterID, Region and RoleARN are its arguments; empty if not given.
-	ClusterID, Region, RoleARN string
+	// ClusterID and Region are its arguments; empty if not given.
+	ClusterID, Region string
 	// Own is true for the credential with which the cluster was read.
 	Own bool
 }
@@ -183,7 +181,6 @@ type Binding struct {
 	Name      string
 	Role      rbacv1.RoleRef
 	Subjects  []rbacv1.Subject
-	Labels    map[string]string
 }
 
 // APIServer holds the flags of a kube-apiserver.
@@ -194,8 +191,6 @@ type APIServer struct {
 	// Flags are the values of its flags, in order, by their names without dashes. A flag
 	// without a value has "true".
 	Flags flagValues
-	// Version is the tag of its image; empty if unknown.
-	Version string
 	// Distribution is the distribution, if it does not configure kube-apiserver only by its
 	// command.
 	Distribution Distribution

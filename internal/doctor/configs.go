@@ -162,9 +162,9 @@ func credentialOf(e *clientcmdapi.ExecConfig, user string, at finding.Place) (c 
 	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: flags.last("region")}
 	switch c.Command {
 	case IAMAuthenticator, NodeAuthorizer, "heptio-authenticator-aws":
-		c.ClusterID, c.RoleARN = flags.last("cluster-id", "i"), flags.last("role", "r")
+		c.ClusterID = flags.last("cluster-id", "i")
 	case "aws":
-		c.ClusterID, c.RoleARN = flags.last("cluster-name", "cluster-id"), flags.last("role-arn")
+		c.ClusterID = flags.last("cluster-name", "cluster-id")
 	default:
 		return Credential{}, false
 	}
@@ -209,9 +209,6 @@ func (r *reader) ourConfigText(d *manifest.Document, text []byte, line int, path
 	}
 	if len(path) == 0 {
 		a.Place = place(d, "iam")
-	}
-	for _, host := range config.IAM.STS.ExtraHosts {
-		a.ExtraHosts = append(a.ExtraHosts, host.Host)
 	}
 	r.cluster.addAuthenticator(a)
 	return nil

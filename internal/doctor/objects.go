@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/x509"
 	"encoding/pem"
-	"maps"
 	"slices"
 	"strings"
 
@@ -55,11 +54,11 @@ func (c *Cluster) add(o metav1.Object, at placer) {
 		c.RBAC.SetRole(o)
 	case *rbacv1.ClusterRoleBinding:
 		c.RBAC.SetClusterRoleBinding(o)
-		c.Bindings = append(c.Bindings, Binding{at(), "", o.Name, o.RoleRef, o.Subjects, maps.Clone(o.Labels)})
+		c.Bindings = append(c.Bindings, Binding{at(), "", o.Name, o.RoleRef, o.Subjects})
 	case *rbacv1.RoleBinding:
 		o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 		c.RBAC.SetRoleBinding(o)
-		c.Bindings = append(c.Bindings, Binding{at(), o.Namespace, o.Name, o.RoleRef, o.Subjects, maps.Clone(o.Labels)})
+		c.Bindings = append(c.Bindings, Binding{at(), o.Namespace, o.Name, o.RoleRef, o.Subjects})
 	case *corev1.Pod:
 		c.addContainers(&o.ObjectMeta, &o.Spec, at, "spec")
 	case *workload:

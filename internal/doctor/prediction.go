@@ -144,8 +144,8 @@ type sample struct {
 	dns string
 	// kind is the purpose of the roles that it can use.
 	kind Purpose
-	// windows is true if it runs Windows, ready if its Node is Ready.
-	windows, ready bool
+	// windows is true if it runs Windows.
+	windows bool
 	// seen is true for a node of the cluster.
 	seen bool
 }
@@ -170,7 +170,6 @@ func awsNode(n *Node) (sample, bool) {
 	s := sample{
 		name: n.Name, session: n.Name, kind: ForHybrid, seen: true,
 		windows: n.Labels[corev1.LabelOSStable] == "windows" || n.Labels["beta.kubernetes.io/os"] == "windows",
-		ready:   n.Ready == corev1.ConditionTrue,
 	}
 	if strings.HasPrefix(n.ProviderID, hybridPrefix) {
 		return s, true

@@ -99,19 +99,13 @@ func (f flagValues) last(names ...string) string {
 // has reports whether a flag is set.
 func (f flagValues) has(flag string) bool { return len(f[flag]) > 0 }
 
-// imageName and imageTag return the parts of an image reference.
+// imageName returns an image reference without its tag and digest.
 func imageName(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
 		return image[:colon]
 	}
 	return image
-}
-
-func imageTag(image string) string {
-	name := imageName(image)
-	tag, _, _ := strings.Cut(strings.TrimPrefix(image, name), "@")
-	return strings.TrimPrefix(tag, ":")
 }
 
 // serverOf returns the API server that a program starts; nil if it starts none. It names the place of the arguments,
@@ -152,7 +146,7 @@ func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, pl
 				continue
 			}
 			if a := serverOf(program, args, meta.Name, "its manifest", at); a != nil {
-				a.Version, a.Revision = imageTag(container.Image), meta.Labels["revision"]
+				a.Revision = meta.Labels["revision"]
 				a.withMounted(container)
 				c.APIServers = append(c.APIServers, *a)
 			}

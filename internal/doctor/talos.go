@@ -34,7 +34,6 @@ type machineConfig struct {
 	} `json:"machine"`
 	Cluster struct {
 		APIServer struct {
-			Image       string                     `json:"image"`
 			ExtraArgs   map[string]json.RawMessage `json:"extraArgs"`
 			Authorizers []map[string]any           `json:"authorizationConfig"`
 		} `json:"apiServer"`
@@ -54,7 +53,7 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 		return nil
 	}
 	r.talosFile(d).machine = true
-	a := talosServer(d, m.Cluster.APIServer.Image, "cluster", "apiServer")
+	a := talosServer(d, "cluster", "apiServer")
 	if m.Machine.Network.Hostname != "" {
 		a.Name = m.Machine.Network.Hostname
 	}
@@ -92,8 +91,8 @@ func talosPlace(d *manifest.Document, path ...string) finding.Place {
 	return at
 }
 
-func talosServer(d *manifest.Document, image string, path ...string) APIServer {
-	return APIServer{Place: talosPlace(d, path...), Name: d.File(), Distribution: Talos, Version: imageTag(image)}
+func talosServer(d *manifest.Document, path ...string) APIServer {
+	return APIServer{Place: talosPlace(d, path...), Name: d.File(), Distribution: Talos}
 }
 
 // talosFlags returns the flags of extraArgs at a path, with the plugin that Talos always enables.
@@ -156,7 +155,6 @@ func (r *reader) talosDocument(d *manifest.Document) error {
 	var c struct {
 		Patch     json.RawMessage            `json:"$patch"`
 		Hostname  string                     `json:"hostname"`
-		Image     string                     `json:"image"`
 		ExtraArgs map[string]json.RawMessage `json:"extraArgs"`
 		Name      string                     `json:"name"`
 		Type      string                     `json:"type"`
@@ -169,11 +167,11 @@ func (r *reader) talosDocument(d *manifest.Document) error {
 		f.hostname = c.Hostname
 		return nil
 	case err != nil:
-		return d.Fail(fmt.Errorf("not a %s of Talos: want texts in image, name and type, and mappings in extraArgs and webhook", d.Kind))
+		return d.Fail(fmt.Errorf("not a %s of Talos: want texts in name and type, and mappings in extraArgs and webhook", d.Kind))
 	}
 	f.part = f.part || c.Patch != nil
 	if f.server.Name == "" {
-		f.server = talosServer(d, "")
+		f.server = talosServer(d)
 	}
 	if d.Kind == talosAuthorizer {
 		authorizer := map[string]any{"name": c.Name, "type": c.Type}
@@ -184,7 +182,7 @@ func (r *reader) talosDocument(d *manifest.Document) error {
 		return nil
 	}
 	f.part = f.part || f.server.Flags != nil
-	f.server = talosServer(d, c.Image)
+	f.server = talosServer(d)
 	f.server.Flags, err = talosFlags(d, c.ExtraArgs, "extraArgs")
 	return err
 }
