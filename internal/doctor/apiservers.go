@@ -59,7 +59,9 @@ func apiServers(e *examination) {
 }
 
 // finding returns a finding about an API server.
-func (s *setup) finding(code finding.Code, severity finding.Severity, at finding.Place, message, consequence, remedy string) finding.Finding {
+func (s *setup) finding(
+	code finding.Code, severity finding.Severity, at finding.Place, message, consequence, remedy string,
+) finding.Finding {
 	return finding.Finding{
 		Code: code, Severity: severity, Place: at, Subject: s.name, Message: message, Consequence: consequence, Remedy: remedy,
 	}
@@ -251,7 +253,8 @@ func (e *examination) flags(s *setup) {
 	for _, gate := range isolationGates() {
 		if set[gate.name] == gate.setTo {
 			e.found(s.finding(NodeIsolationGate, finding.Warning, a.at("feature-gates"),
-				fmt.Sprintf("%s has the feature gate %s=%s", s.name, gate.name, gate.setTo), gate.consequence, "leave the gate at its default"))
+				fmt.Sprintf("%s has the feature gate %s=%s", s.name, gate.name, gate.setTo), gate.consequence,
+				"leave the gate at its default"))
 		}
 	}
 	if e.cluster.AWSAuth != nil && !a.Flags.has(flagTokenWebhook) {

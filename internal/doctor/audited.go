@@ -52,7 +52,8 @@ type auditedUser struct {
 }
 
 func (u *auditedUser) String() string {
-	return fmt.Sprintf("in the audit log %q acts as kubelet for %s: %s", u.Username, cmp.Or(some(u.Nodes), "none"), render.Count(u.Count, "request"))
+	nodes := cmp.Or(some(u.Nodes), "none")
+	return fmt.Sprintf("in the audit log %q acts as kubelet for %s: %s", u.Username, nodes, render.Count(u.Count, "request"))
 }
 
 // auditedNode is a node that others act for.

@@ -204,5 +204,5 @@ func (a *APIServer) nodeRestriction() bool {
 	if slices.Contains(a.Flags.list(flagDisable), pluginNodeRestriction) {
 		return false
 	}
-	return slices.Contains(a.Flags.list(flagEnable), pluginNodeRestriction) || slices.Contains(a.Flags.list(flagPlugins), pluginNodeRestriction)
+	return slices.Contains(slices.Concat(a.Flags.list(flagEnable), a.Flags.list(flagPlugins)), pluginNodeRestriction)
 }

@@ -199,7 +199,8 @@ func subjectMismatch(group []CertificateRequest) (message, consequence, remedy s
 	if len(group) > 1 {
 		times = fmt.Sprintf(" (%d requests)", len(group))
 	}
-	return fmt.Sprintf("%q asks for a certificate with common name %q and organizations %q%s", r.Requester, r.CommonName, r.Organizations, times),
+	return fmt.Sprintf("%q asks for a certificate with common name %q and organizations %q%s",
+			r.Requester, r.CommonName, r.Organizations, times),
 		fmt.Sprintf("the signer %s issues none: it takes the common name %sNAME and the one organization %s",
 			r.Signer, nodeidentity.UserPrefix, nodeidentity.Group),
 		"let the kubelet make the request itself (rotateCertificates, serverTLSBootstrap), or give the tool that makes it that subject"
@@ -220,8 +221,8 @@ func requesterMismatch(group []CertificateRequest) (message, consequence, remedy
 	}
 	return fmt.Sprintf("%q asks for the serving %s of %s", group[0].Requester, certificates(group), commonNames(group)),
 		consequence,
-		fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: for AWS roles the username %s{{EC2PrivateDNSName}}, "+
-			"else a client certificate by TLS bootstrapping", nodeidentity.UserPrefix, nodeidentity.Group, nodeidentity.UserPrefix)
+		fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: for AWS roles the username %s, "+
+			"else a client certificate by TLS bootstrapping", nodeidentity.UserPrefix, nodeidentity.Group, nodeUsername)
 }
 
 func undifferentiated(group []CertificateRequest) (message, consequence, remedy string) {
@@ -244,7 +245,7 @@ func approvedMismatch(group []CertificateRequest) (message, consequence, remedy 
 // outsideGroup reports a kubelet with the username of a node that is not in the group.
 func outsideGroup(group []CertificateRequest) (message, consequence, remedy string) {
 	return fmt.Sprintf("%s is not in group %s, only in %q", group[0].Requester, nodeidentity.Group, group[0].Groups), notANode,
-		fmt.Sprintf("add the group %s: to the mapping of its AWS role, or as the organization of its client certificate", nodeidentity.Group)
+		"add the group " + nodeidentity.Group + ": to the mapping of its AWS role, or as the organization of its client certificate"
 }
 
 // administrators reports kubelets that may do everything. A person may also request a certificate

@@ -252,7 +252,8 @@ func (h *holding) excess(r *right, scope string) (finding.Finding, bool) {
 	if only && scope == "" {
 		scope = " of certain names"
 	}
-	return h.finding(r.nodes, r.everyone, severity, fmt.Sprintf("%s may %s%s: %s", a, r.phrase, scope, h.because(h.rules[by])), consequence), true
+	message := fmt.Sprintf("%s may %s%s: %s", a, r.phrase, scope, h.because(h.rules[by]))
+	return h.finding(r.nodes, r.everyone, severity, message, consequence), true
 }
 
 const kubeSystem = "kube-system"

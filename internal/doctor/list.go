@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +84,7 @@ const (
 )
 
 func (l *lister) listings() []listing {
-	core, policy := l.client.CoreV1(), l.client.RbacV1()
+	core, policy, requests := l.client.CoreV1(), l.client.RbacV1(), l.client.CertificatesV1().CertificateSigningRequests()
 	var signers, programs []metav1.ListOptions
 	for _, signer := range kubeletSigners() {
 		signers = append(signers, metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
@@ -96,7 +97,7 @@ func (l *lister) listings() []listing {
 		{"configmaps", l.awsAuth},
 		{resourceMappings, l.identityMappings},
 		{"nodes", l.each("Node", page(core.Nodes().List))},
-		{resourceRequests, l.each("CertificateSigningRequest", page(l.client.CertificatesV1().CertificateSigningRequests().List), signers...)},
+		{resourceRequests, l.each("CertificateSigningRequest", page(requests.List), signers...)},
 		{roles[0], l.each("ClusterRole", page(policy.ClusterRoles().List))},
 		{roles[1], l.each("ClusterRoleBinding", page(policy.ClusterRoleBindings().List))},
 		{roles[2], l.each("Role", page(policy.Roles("").List))},
@@ -241,8 +242,8 @@ func lastWritten(m *corev1.ConfigMap) time.Time {
 
 // identityMappings reads the custom resources, if their CustomResourceDefinition exists.
 func (l *lister) identityMappings(ctx context.Context) error {
-	resource := l.resources.Resource(schema.GroupVersionResource{Group: groupMappings, Version: "v1alpha1", Resource: "iamidentitymappings"})
-	err := l.each("IAMIdentityMapping", page(resource.List))(ctx)
+	resource := schema.GroupVersionResource{Group: groupMappings, Version: "v1alpha1", Resource: "iamidentitymappings"}
+	err := l.each("IAMIdentityMapping", page(l.resources.Resource(resource).List))(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -254,7 +255,8 @@ func (l *lister) openShift(ctx context.Context) error {
 	if len(l.cluster.APIServers) > 0 {
 		return errNotNeeded
 	}
-	err := l.each("Pod", page(l.client.CoreV1().Pods(openShiftNamespace).List), metav1.ListOptions{LabelSelector: "app=" + openShiftNamespace})(ctx)
+	selected := metav1.ListOptions{LabelSelector: "app=" + openShiftNamespace}
+	err := l.each("Pod", page(l.client.CoreV1().Pods(openShiftNamespace).List), selected)(ctx)
 	if err == nil {
 		err = l.openShiftConfigs(ctx)
 	}
@@ -264,34 +266,29 @@ func (l *lister) openShift(ctx context.Context) error {
 	return err
 }
 
+// openShiftConfigs reads the configurations of the revisions of API servers, and the one of no revision.
 func (l *lister) openShiftConfigs(ctx context.Context) error {
-	read := map[string]bool{}
+	names := map[string]bool{}
 	for _, a := range l.cluster.APIServers {
-		if a.command.last(flagOpenShift) == "" {
+		if a.command.last(flagOpenShift) != "" {
+			names["config"], names["config-"+a.Revision] = true, true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		m, err := l.client.CoreV1().ConfigMaps(openShiftNamespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
 			continue
 		}
-		for _, name := range []string{"config-" + a.Revision, "config"} {
-			if read[name] {
-				break
-			}
-			m, err := l.client.CoreV1().ConfigMaps(openShiftNamespace).Get(ctx, name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			read[name] = true
-			flags, err := openShiftFlags([]byte(m.Data["config.yaml"]))
-			if err != nil {
-				return fmt.Errorf("ConfigMap %s/%s: data.config.yaml: %w", openShiftNamespace, name, err)
-			}
-			l.cluster.APIServerConfigs = append(l.cluster.APIServerConfigs, APIServerConfig{
-				Place: finding.Place{Object: "ConfigMap " + openShiftNamespace + "/" + name, Key: "data.config.yaml"}, Name: name,
-				Flags: flags,
-			})
-			break
+		if err != nil {
+			return err
 		}
+		flags, err := openShiftFlags([]byte(m.Data["config.yaml"]))
+		if err != nil {
+			return fmt.Errorf("ConfigMap %s/%s: data.config.yaml: %w", openShiftNamespace, name, err)
+		}
+		l.cluster.APIServerConfigs = append(l.cluster.APIServerConfigs, APIServerConfig{
+			Place: finding.Place{Object: "ConfigMap " + openShiftNamespace + "/" + name, Key: "data.config.yaml"}, Name: name, Flags: flags,
+		})
 	}
 	return nil
 }

@@ -123,7 +123,8 @@ func newStub(t *testing.T) *stub {
 		"nodes":      objectsOf(t, nodeText("worker-1", "i-00000000000000001", "worker-1")),
 		"pods":       objectsOf(t, pod),
 		"iamidentitymappings": objectsOf(t,
-			"kind: IAMIdentityMapping\nmetadata: {name: ops}\nspec: {arn: 'arn:aws:iam::111122223333:role/Ops', username: ops, groups: [ops]}\n"),
+			"kind: IAMIdentityMapping\nmetadata: {name: ops}\n"+
+				"spec: {arn: 'arn:aws:iam::111122223333:role/Ops', username: ops, groups: [ops]}\n"),
 	}}
 }
 

@@ -280,8 +280,8 @@ func refused(sources []*mappingSource, own *mappingSource, arn string) Outcome {
 	}
 	mistake := "see the findings"
 	for _, f := range slices.Backward(in.findings) {
-		at := entry.Place
-		if f.Severity == finding.Error && f.Place.Object == at.Object && (f.Place.Key == at.Key || strings.HasPrefix(f.Place.Key, at.Key+".")) {
+		within := f.Place.Key == entry.Place.Key || strings.HasPrefix(f.Place.Key, entry.Place.Key+".")
+		if f.Severity == finding.Error && f.Place.Object == entry.Place.Object && within {
 			mistake = f.Message
 		}
 	}

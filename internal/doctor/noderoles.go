@@ -295,6 +295,7 @@ func (f *rolePredictor) readsSlices(prediction *RolePrediction) bool {
 	if !f.cluster.RBACKnown {
 		return prediction.ClusterAdmin
 	}
-	refused, _ := f.all(prediction.kubelet, kubeletRequest{request: "list,watch endpointslices.discovery.k8s.io", phrase: "list endpoint slices"})
+	reads := kubeletRequest{request: "list,watch endpointslices.discovery.k8s.io", phrase: "list endpoint slices"}
+	refused, _ := f.all(prediction.kubelet, reads)
 	return refused == ""
 }

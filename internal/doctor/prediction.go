@@ -123,8 +123,9 @@ func purposeOf(arn, username string, groups []string, used bool) Purpose {
 // soundsLikeNodes reports whether a name has a word that users, kops and eksctl use in roles of
 // nodes: "eksctl-shop-nodegroup-a-NodeInstanceRole-1ABC", "nodes.k8s.example.com".
 func soundsLikeNodes(name string) bool {
+	words := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_./:@{}", r) })
 	return strings.Contains(name, "worker") || strings.Contains(name, "nodeinstancerole") || strings.Contains(name, "nodegroup") ||
-		slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_./:@{}", r) }), func(word string) bool {
+		slices.ContainsFunc(words, func(word string) bool {
 			return word == "node" || word == "nodes" || word == "kubelet" || strings.HasSuffix(word, "noderole") ||
 				strings.HasPrefix(word, "noderole")
 		})
@@ -191,25 +192,20 @@ func awsNode(n *Node) (sample, bool) {
 	return s, true
 }
 
-// zoneOf returns the zone in the provider id of a node: "aws:///eu-west-1a/i-…".
-func zoneOf(n *Node) string {
-	path := strings.TrimPrefix(strings.TrimPrefix(n.ProviderID, "aws://"), hybridPrefix)
-	zone, _, found := strings.Cut(strings.TrimLeft(path, "/"), "/")
-	if !found {
-		return ""
-	}
-	return zone
-}
-
-// regionOf returns the region of a node; empty if unknown.
+// regionOf returns the region of a node, by its label or its provider id: "aws:///eu-west-1a/i-…"; empty if unknown.
 func regionOf(n *Node) string {
 	if region := n.Labels[corev1.LabelTopologyRegion]; region != "" {
 		return region
 	}
-	if strings.HasPrefix(n.ProviderID, hybridPrefix) {
-		return zoneOf(n) // the provider id has a region there
+	path, hybrid := strings.CutPrefix(n.ProviderID, hybridPrefix)
+	zone, _, found := strings.Cut(strings.TrimLeft(strings.TrimPrefix(path, "aws://"), "/"), "/")
+	switch {
+	case !found:
+		return ""
+	case hybrid:
+		return zone // it is a region there
 	}
-	return strings.TrimRight(zoneOf(n), "abcdefghijklmnopqrstuvwxyz")
+	return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
 }
 
 // madeUp returns a typical AWS node in a region.
@@ -259,7 +255,9 @@ func (s sample) expand(t iam.Template, account string) (string, error) {
 			if s.kind == ForHybrid {
 				whose = "hybrid node"
 			}
-			return "", fmt.Errorf("the session of a %s is not called after an instance, so that there is no private DNS name to look up", whose)
+			return "", fmt.Errorf(
+				"the session of a %s is not called after an instance, so that there is no private DNS name to look up", whose,
+			)
 		case iam.PlaceholderAccountID:
 			return account, nil
 		case iam.PlaceholderSessionName, iam.PlaceholderSessionNameRaw:

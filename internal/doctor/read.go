@@ -263,7 +263,8 @@ func object[T any, O interface {
 func defaultRBAC() []string {
 	const role = "extension-apiserver-authentication-reader"
 	return []string{
-		"ClusterRole cluster-admin", "ClusterRoleBinding cluster-admin", "Role kube-system/" + role, "RoleBinding kube-system/system::" + role,
+		"ClusterRole cluster-admin", "ClusterRoleBinding cluster-admin",
+		"Role kube-system/" + role, "RoleBinding kube-system/system::" + role,
 	}
 }
 

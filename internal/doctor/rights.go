@@ -82,8 +82,10 @@ func rights() []right {
 		{
 			nodes: NodesGrantCertificates, everyone: EveryoneGrantsCertificate, phrase: "have certificates approved or signed",
 			forNodes: anyCertificate, forEveryone: anyCertificate,
-			requests: requests("approve,sign signers.certificates.k8s.io", "create certificatesigningrequests.certificates.k8s.io/nodeclient"),
-			matters:  ofKubernetesSigners, byName: true,
+			requests: requests(
+				"approve,sign signers.certificates.k8s.io", "create certificatesigningrequests.certificates.k8s.io/nodeclient",
+			),
+			matters: ofKubernetesSigners, byName: true,
 		},
 		{
 			nodes: NodesChangeNodes, everyone: EveryoneChangesNodes, phrase: "change or delete nodes", mild: true,
