@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/scopepolicies"
 	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/internal/typeschema"
+	"github.com/node-authorizer/node-authorizer/internal/testing/typeschema"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

@@ -50,7 +50,7 @@ type Sample struct {
 	Hidden bool `json:"-"`
 }
 
-const here = "github.com/node-authorizer/node-authorizer/internal/typeschema"
+const here = "github.com/node-authorizer/node-authorizer/internal/testing/typeschema"
 
 // source has the types of this file.
 func source(t *testing.T) *Source {

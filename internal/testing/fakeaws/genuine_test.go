@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 // skeleton returns the structure of BER: for each element its depth, its tag and whether
@@ -102,7 +102,7 @@ func TestDocumentsHaveTheGenuineFormat(t *testing.T) {
 
 func genuine(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "attest", "aws", "identitydocument", "testdata", "genuine", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "attest", "aws", "identitydocument", "testdata", "genuine", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 func TestSTSAcceptsPresignedRequests(t *testing.T) {

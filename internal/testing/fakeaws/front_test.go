@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 // newFront returns a front, and a client of HTTP that goes through it.

@@ -27,7 +27,7 @@ import (
 )
 
 // folder has the files.
-const folder = "../../scopes"
+const folder = "../../../scopes"
 
 // agent is what the files of one agent say.
 type agent struct {

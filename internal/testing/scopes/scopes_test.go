@@ -159,7 +159,7 @@ func describe(r *dayRequest) string {
 // TestScopesFitTheSchema: the API server accepts them.
 func TestScopesFitTheSchema(t *testing.T) {
 	var definition apiextensions
-	readInto(t, "../../api/policy/v1alpha1/nodescopes.yaml", &definition)
+	readInto(t, "../../../api/policy/v1alpha1/nodescopes.yaml", &definition)
 	compiler := jsonschema.NewCompiler()
 	if err := compiler.AddResource("nodescope.json", definition.Spec.Versions[0].Schema.OpenAPIV3Schema); err != nil {
 		t.Fatal(err)

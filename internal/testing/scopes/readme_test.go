@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	tableBegins = "<!-- Written by \"UPDATE_GOLDEN=1 go test ./internal/scopes -run TestReadme\"; do not edit. -->\n"
+	tableBegins = "<!-- Written by \"UPDATE_GOLDEN=1 go test ./internal/testing/scopes -run TestReadme\"; do not edit. -->\n"
 	tableEnds   = "<!-- End of what is written. -->\n"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 func iamClient(cloud *fakeaws.Cloud, c fakeaws.Credentials) *iam.Client {

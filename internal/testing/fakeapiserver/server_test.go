@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 func client(t *testing.T, config *rest.Config) kubernetes.Interface {
