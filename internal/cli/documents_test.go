@@ -26,11 +26,6 @@ func walk(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-func newRoot() *cobra.Command {
-	a := &app{streams: newStreams(strings.NewReader(""), &strings.Builder{}, &strings.Builder{})}
-	return a.root("node-authorizer")
-}
-
 // commandName is the name of a command without that of the program.
 func commandName(cmd *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
@@ -45,7 +40,7 @@ func writesDocuments(cmd *cobra.Command) bool {
 // TestEveryDocumentHasASchema compares the commands that have -o json with the table of documents.
 func TestEveryDocumentHasASchema(t *testing.T) {
 	with, without := map[string]bool{}, map[string]bool{}
-	walk(newRoot(), func(cmd *cobra.Command) {
+	walk(Root(), func(cmd *cobra.Command) {
 		if writesDocuments(cmd) {
 			with[commandName(cmd)] = true
 		} else {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,8 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// topic is what the reference says about one command. Manual pages and docs/commands.md are made
-// from it.
+// topic is what the reference says about one command. docs/commands.md is made from it.
 type topic struct {
 	// name has the names of the commands above: "node-authorizer config validate".
 	name, summary, usage string
@@ -216,17 +216,44 @@ func surroundings(cmd *cobra.Command) (variables, files []helpTerm) {
 	return append(variables, split(helpVariables)...), append(files, split(helpFiles)...)
 }
 
-// Annotations: flagVariable is the environment variable of a flag. helpVariables and helpFiles are
-// further variables and files of a command, a line "NAME: TEXT" for each.
-const (
-	flagVariable  = "variable"
-	helpVariables = "variables"
-	helpFiles     = "files"
-)
+// TestReferenceIsWhole: each command says what a reader needs.
+func TestReferenceIsWhole(t *testing.T) {
+	general := []string{"completion", "config defaults", "version"} // which only succeed or fail
+	for _, topic := range leaves(newTopic(Root())) {
+		name := strings.TrimPrefix(topic.name, "node-authorizer ")
+		if len(topic.examples) == 0 {
+			t.Errorf("%s has no example: set Example", name)
+		}
+		_, status := passages("")
+		if got := topic.status.values; len(got) < 2 || got[0].name != "0" || got[len(got)-1].name < "2" {
+			t.Errorf("%s: write a paragraph like \"Exit status: 0 allowed, 1 denied, 2 could not decide.\": %+v", name, got)
+		} else if same := slices.Equal(got, status.values); same != slices.Contains(general, name) {
+			t.Errorf("%s has the general exit statuses: %v; write a paragraph \"Exit status: 0 …\", or change this test", name, same)
+		}
+		for _, section := range topic.flags {
+			for _, f := range section.flags {
+				if f.value != strings.ToUpper(f.value) {
+					t.Errorf("%s --%s: the value has no name: add it to flagValues", name, f.long)
+				}
+			}
+		}
+	}
+}
 
-// noteVariables notes the environment variables of flags, for the reference.
-func noteVariables(cmd *cobra.Command, names map[string]string) {
-	for flag, variable := range names {
-		must(cmd.Flags().SetAnnotation(flag, flagVariable, []string{variable}))
+// TestFlagValuesAreUsed: a name whose flag is gone is removed.
+func TestFlagValuesAreUsed(t *testing.T) {
+	used := map[string]bool{}
+	for _, topic := range leaves(newTopic(Root())) {
+		for _, section := range topic.flags {
+			for _, f := range section.flags {
+				used[f.long] = true
+				used[topic.name[strings.LastIndex(topic.name, " ")+1:]+" "+f.long] = true
+			}
+		}
+	}
+	for key := range flagValues {
+		if !used[key] {
+			t.Errorf("no flag has the name %q of flagValues", key)
+		}
 	}
 }
