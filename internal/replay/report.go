@@ -167,7 +167,7 @@ type Refusal struct {
 	Error string `json:"error,omitempty"`
 
 	// Count is how many such requests there are, First the time of the first one, and Last that of the
-	// last one. In a merged report they are of the parts whose lists have the request: if More
+	// last one. In a merged report they are of the parts whose lists have the request: if more
 	// counts requests, there may be others.
 	Count int       `json:"count"`
 	First time.Time `json:"first"`
