@@ -43,6 +43,21 @@ func (r *Request) Key() string {
 	return strings.Join([]string{r.User, r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace, r.Request.Name, r.Path}, "\x00")
 }
 
+// Counter counts requests of which a log may have two stages.
+type Counter struct{ Begun, Ended int }
+
+// Add counts a stage, which is the first of two or not.
+func (c *Counter) Add(begun bool) {
+	if begun {
+		c.Begun++
+	} else {
+		c.Ended++
+	}
+}
+
+// Requests returns the number of requests.
+func (c *Counter) Requests() int { return max(c.Begun, c.Ended) }
+
 // PodOnNode is a pod that a log shows on a node.
 type PodOnNode struct{ Namespace, Name, Node string }
 

@@ -84,11 +84,11 @@ func decode(d *manifest.Document) (*v1alpha1.NodeScope, error) {
 	return scope, nil
 }
 
-// List lists the NodeScopes of a cluster, sorted by name.
-func List(ctx context.Context, config *rest.Config) ([]*v1alpha1.NodeScope, error) {
+// Client returns a client for NodeScopes and Quarantines of a cluster, and the codec of its options.
+func Client(config *rest.Config) (*rest.RESTClient, runtime.ParameterCodec, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register the types of scopes: %w", err)
+		return nil, nil, fmt.Errorf("register the types of %s: %w", v1alpha1.Group, err)
 	}
 	config = rest.CopyConfig(config)
 	version := v1alpha1.GroupVersion()
@@ -97,11 +97,20 @@ func List(ctx context.Context, config *rest.Config) ([]*v1alpha1.NodeScope, erro
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+		return nil, nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+	}
+	return client, runtime.NewParameterCodec(scheme), nil
+}
+
+// List lists the NodeScopes of a cluster, sorted by name.
+func List(ctx context.Context, config *rest.Config) ([]*v1alpha1.NodeScope, error) {
+	client, codec, err := Client(config)
+	if err != nil {
+		return nil, err
 	}
 	list := &v1alpha1.NodeScopeList{}
 	err = client.Get().Resource(v1alpha1.NodeScopeResource).
-		VersionedParams(&metav1.ListOptions{}, runtime.NewParameterCodec(scheme)).Do(ctx).Into(list)
+		VersionedParams(&metav1.ListOptions{}, codec).Do(ctx).Into(list)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("the cluster does not know %s: install the CustomResourceDefinition, or name manifests with -f: %w",

@@ -10,6 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/accountlog"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -20,8 +21,8 @@ import (
 // admit decides what authorization leaves to admission: the name of a created object, and what
 // NodeRestriction says of a write as the node.
 func (c *Checker) admit(r *accountlog.Request, asked *access.Request, answer nodescope.Answer) bool {
-	operation := operationOf(asked.Verb)
-	if operation == "" || !asked.ResourceRequest || r.Node == "" || r.Impersonates != "" {
+	operation := evaluate.OperationOf(asked.Verb)
+	if operation == "" || asked.Verb == "deletecollection" || !asked.ResourceRequest || r.Node == "" || r.Impersonates != "" {
 		return true
 	}
 	key := findingKey{r.AccountNamespace + "/" + r.AccountName, Finding{
@@ -108,16 +109,4 @@ func (c *Checker) unknownObject(asked *access.Request, answer nodescope.Answer) 
 		return ""
 	}
 	return "the state has no pod that needs the object: the node may have had one"
-}
-
-func operationOf(verb string) noderestriction.Operation {
-	switch verb {
-	case "create":
-		return noderestriction.Create
-	case "update", "patch":
-		return noderestriction.Update
-	case "delete":
-		return noderestriction.Delete
-	}
-	return ""
 }

@@ -42,10 +42,10 @@ type Checker struct {
 	waiting  map[waiting]*counts // for what the whole log shows of their pods
 	findings map[findingKey]*counts
 	seen     map[string]bool
-	requests counter
-	passed   counter
-	already  counter
-	more     counter
+	requests accountlog.Counter
+	passed   accountlog.Counter
+	already  accountlog.Counter
+	more     accountlog.Counter
 	first    time.Time
 	last     time.Time
 }
@@ -64,23 +64,10 @@ type waiting struct {
 }
 
 type counts struct {
-	counter
+	accountlog.Counter
 	nodes   map[string]bool
 	example string
 }
-
-// counter counts requests of which a log may have two stages.
-type counter struct{ begun, ended int }
-
-func (c *counter) add(begun bool) {
-	if begun {
-		c.begun++
-	} else {
-		c.ended++
-	}
-}
-
-func (c *counter) requests() int { return max(c.begun, c.ended) }
 
 // New returns a checker for scopes, whatever their mode, and a state. The error has everything that is
 // not valid in the scopes.
@@ -148,7 +135,7 @@ func (c *Checker) Pod(pod accountlog.PodOnNode) {
 func (c *Checker) Request(r *accountlog.Request) {
 	c.seen[r.AccountNamespace+"/"+r.AccountName] = true
 	if r.Refused {
-		c.already.add(r.Begun)
+		c.already.Add(r.Begun)
 		return
 	}
 	if !r.At.IsZero() {
@@ -159,13 +146,13 @@ func (c *Checker) Request(r *accountlog.Request) {
 			c.last = r.At
 		}
 	}
-	c.requests.add(r.Begun)
+	c.requests.Add(r.Begun)
 	for _, asked := range authorized(r) {
 		if !c.decide(r, asked) {
 			return
 		}
 	}
-	c.passed.add(r.Begun)
+	c.passed.Add(r.Begun)
 }
 
 // decide decides one request that the API server authorized, and reports whether it passes.
@@ -235,7 +222,7 @@ func (c *Checker) find(key findingKey, r *accountlog.Request, asked *access.Requ
 	found := c.findings[key]
 	if found == nil {
 		if len(c.findings) >= maxFindings {
-			c.more.add(r.Begun)
+			c.more.Add(r.Begun)
 			return
 		}
 		found = newCounts(r, asked)
@@ -281,7 +268,7 @@ func newCounts(r *accountlog.Request, asked *access.Request) *counts {
 }
 
 func (c *counts) count(r *accountlog.Request) {
-	c.add(r.Begun)
+	c.Add(r.Begun)
 	if r.Node != "" && len(c.nodes) < maxNodes {
 		c.nodes[r.Node] = true
 	}

@@ -9,7 +9,7 @@ import (
 // Report returns the report of what was decided. Subjects are those of the scopes.
 func (c *Checker) Report() *Report {
 	r := &Report{
-		Requests: c.requests.requests(), Passed: c.passed.requests(), AlreadyRefused: c.already.requests(), MoreRefusals: c.more.requests(),
+		Requests: c.requests.Requests(), Passed: c.passed.Requests(), AlreadyRefused: c.already.Requests(), MoreRefusals: c.more.Requests(),
 		Accounts: []Account{}, Silent: []string{},
 	}
 	if !c.first.IsZero() {
@@ -20,7 +20,7 @@ func (c *Checker) Report() *Report {
 	accounts := map[string][]Finding{}
 	for key, n := range c.findings {
 		f := key.Finding
-		f.Count, f.Nodes, f.Example = n.requests(), len(n.nodes), n.example
+		f.Count, f.Nodes, f.Example = n.Requests(), len(n.nodes), n.example
 		if f.Outcome == Refused {
 			r.WouldBeRefused += f.Count
 		} else {
@@ -51,7 +51,7 @@ func (c *Checker) settle() (passed int) {
 	for _, key := range keys {
 		n := c.waiting[key]
 		if c.pods[key.pod] {
-			passed += n.requests()
+			passed += n.Requests()
 			continue
 		}
 		key.Outcome = key.otherwise
@@ -60,7 +60,7 @@ func (c *Checker) settle() (passed int) {
 			c.findings[key.findingKey] = n
 			continue
 		}
-		found.begun, found.ended = found.begun+n.begun, found.ended+n.ended
+		found.Begun, found.Ended = found.Begun+n.Begun, found.Ended+n.Ended
 		for node := range n.nodes {
 			found.nodes[node] = true
 		}

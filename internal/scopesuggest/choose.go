@@ -163,7 +163,7 @@ func (e *evidence) tightest(left map[forms]*sum) (rules []ruled, ofOwn int) {
 			n := 0
 			for f, s := range left {
 				if r.fits(f) {
-					n += s.requests()
+					n += s.Requests()
 				}
 			}
 			if n > most {
@@ -181,7 +181,7 @@ func (e *evidence) tightest(left map[forms]*sum) (rules []ruled, ofOwn int) {
 			best.namespaces = covered.inNamespaces(1)
 		}
 		rules = append(rules, e.rule(best, covered))
-		ofOwn += covered.requests()
+		ofOwn += covered.Requests()
 	}
 	return rules, ofOwn
 }
@@ -221,7 +221,7 @@ func (r *ruled) fits(f forms) bool {
 
 // rule completes a rule with the requests that it is for.
 func (e *evidence) rule(r ruled, of *sum) ruled {
-	r.group, r.grants, r.count, r.nodes = e.group, e.grants, of.requests(), of.nodes
+	r.group, r.grants, r.count, r.nodes = e.group, e.grants, of.Requests(), of.nodes
 	r.example = e.describe(&of.example) + " from " + of.example.node
 	return r
 }
@@ -238,14 +238,14 @@ func (c *Collector) wide(e *evidence, objects []object) []ruled {
 		byName[o.name].add(&o, e.others[o])
 	}
 	all.merge(&e.beyond)
-	if all.requests() == 0 {
+	if all.Requests() == 0 {
 		return nil
 	}
 	r := ruled{kind: anywhere}
 	if e.path == "" {
 		r.namespaces, r.names = all.inNamespaces(maxSpaces), c.fixedNames(e, all)
 	}
-	if len(r.names) == 0 || e.beyond.requests() > 0 {
+	if len(r.names) == 0 || e.beyond.Requests() > 0 {
 		return []ruled{e.rule(r, all)}
 	}
 	var rules []ruled
@@ -305,7 +305,7 @@ func (s *Suggestion) addOutliers(of choice, technique attackpaths.Code) {
 		o.Technique = technique
 		s.Outliers = append(s.Outliers, o)
 	}
-	s.MoreOutliers += of.beyond.requests()
+	s.MoreOutliers += of.beyond.Requests()
 }
 
 // outlier describes requests that no rule lets pass.
@@ -313,7 +313,7 @@ func (e *evidence) outlier(o *object, other string, ofOwn int) Outlier {
 	t := e.others[*o]
 	found := Outlier{
 		Request: words(e.group), Namespace: o.namespace, Name: o.name, FieldSelector: o.selector, Node: o.node, OtherNode: other,
-		Count: t.requests(), OwnNode: ofOwn, text: e.describe(o) + " from " + o.node,
+		Count: t.Requests(), OwnNode: ofOwn, text: e.describe(o) + " from " + o.node,
 	}
 	if !t.first.IsZero() {
 		first, last := t.first.UTC(), t.last.UTC()

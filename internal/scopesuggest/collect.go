@@ -41,19 +41,6 @@ type group struct {
 	verb, apiGroup, resource, path string // the resource with its subresource
 }
 
-// counter counts requests of which a log may have two stages.
-type counter struct{ begun, ended int }
-
-func (c *counter) add(begun bool) {
-	if begun {
-		c.begun++
-	} else {
-		c.ended++
-	}
-}
-
-func (c *counter) requests() int { return max(c.begun, c.ended) }
-
 // names are a few distinct strings.
 type names struct {
 	all  []string
@@ -77,12 +64,12 @@ type Unscoped struct {
 	// Examples are some of them, with the user agent.
 	Examples []string `json:"examples,omitempty"`
 
-	counter counter
+	counter accountlog.Counter
 }
 
 func (u *Unscoped) add(r *accountlog.Request) {
-	u.counter.add(r.Begun)
-	u.Count = u.counter.requests()
+	u.counter.Add(r.Begun)
+	u.Count = u.counter.Requests()
 	g, o := groupOf(&r.Request), objectOf(r)
 	example := g.describe(&o)
 	if r.Impersonates != "" {
@@ -112,9 +99,9 @@ type Collector struct {
 	withoutNode Unscoped
 	refused     Unscoped
 	other       Unscoped // impersonated
-	asItsNode   counter
+	asItsNode   accountlog.Counter
 	asItsNodes  map[string]bool
-	count       counter
+	count       accountlog.Counter
 	order       int // of requests in the log
 	beyond      int
 	first, last time.Time
@@ -146,7 +133,7 @@ func (c *Collector) Request(r *accountlog.Request) {
 		c.impersonation(r)
 		return
 	}
-	c.count.add(r.Begun)
+	c.count.Add(r.Begun)
 	grants := c.grantsOf(r)
 	if r.Node == "" {
 		c.withoutNode.add(r)
@@ -199,7 +186,7 @@ func (c *Collector) impersonation(r *accountlog.Request) {
 		}
 	}
 	if r.Node != "" && r.Impersonates == "system:node:"+r.Node {
-		c.asItsNode.add(r.Begun)
+		c.asItsNode.Add(r.Begun)
 		if len(c.asItsNodes) < maxNodes {
 			c.asItsNodes[r.Node] = true
 		}

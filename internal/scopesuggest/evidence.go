@@ -48,14 +48,14 @@ type object struct {
 
 // tally counts the same requests.
 type tally struct {
-	counter
+	accountlog.Counter
 	first, last time.Time
 	order       int // of the first of them in the log
 }
 
 // sum is what several requests have in common.
 type sum struct {
-	counter
+	accountlog.Counter
 	nodes      map[string]bool
 	namespaces names
 	named      names
@@ -69,7 +69,7 @@ func (c *Collector) add(e *evidence, r *accountlog.Request) {
 	o := objectOf(r)
 	c.fit(&o, r)
 	one := &tally{first: r.At, last: r.At, order: c.order}
-	one.add(r.Begun)
+	one.Add(r.Begun)
 	c.order++
 	known := e.others[o]
 	switch {
@@ -127,7 +127,7 @@ func selecting(selector fields.Requirements, value string) string {
 }
 
 func (t *tally) merge(with *tally) {
-	t.begun, t.ended = t.begun+with.begun, t.ended+with.ended
+	t.Begun, t.Ended = t.Begun+with.Begun, t.Ended+with.Ended
 	if !with.first.IsZero() && (t.first.IsZero() || with.first.Before(t.first)) {
 		t.first = with.first
 	}
@@ -138,7 +138,7 @@ func (t *tally) merge(with *tally) {
 }
 
 func (s *sum) add(o *object, t *tally) {
-	s.count(t.counter, o, t.order)
+	s.count(t.Counter, o, t.order)
 	s.node(o.node)
 	s.namespaces.add(o.namespace, maxSpaces)
 	s.named.add(o.name, maxNames)
@@ -146,10 +146,10 @@ func (s *sum) add(o *object, t *tally) {
 }
 
 func (s *sum) merge(with *sum) {
-	if with.requests() == 0 {
+	if with.Requests() == 0 {
 		return
 	}
-	s.count(with.counter, &with.example, with.order)
+	s.count(with.Counter, &with.example, with.order)
 	for node := range with.nodes {
 		s.node(node)
 	}
@@ -159,11 +159,11 @@ func (s *sum) merge(with *sum) {
 }
 
 // count adds requests, of which the first is an example.
-func (s *sum) count(n counter, first *object, order int) {
-	if s.requests() == 0 || order < s.order {
+func (s *sum) count(n accountlog.Counter, first *object, order int) {
+	if s.Requests() == 0 || order < s.order {
 		s.example, s.order = *first, order
 	}
-	s.begun, s.ended = s.begun+n.begun, s.ended+n.ended
+	s.Begun, s.Ended = s.Begun+n.Begun, s.Ended+n.Ended
 }
 
 func (s *sum) node(name string) {

@@ -37,8 +37,8 @@ func (s state) AsNode(req *access.Request, node string) bool {
 	if s.Node.Decide(&as).Decision != verdict.Allow {
 		return false
 	}
-	operation, written := operationOf(req)
-	if !written {
+	operation := evaluate.OperationOf(req.Verb)
+	if operation == "" || !req.ResourceRequest {
 		return true
 	}
 	write := &noderestriction.Request{
@@ -53,20 +53,4 @@ func (s state) AsNode(req *access.Request, node string) bool {
 		return req.Group == "" && req.Resource == "serviceaccounts" && req.Subresource == "token"
 	}
 	return answer.Decision == verdict.Allow
-}
-
-// operationOf is the operation of a write that admission sees.
-func operationOf(req *access.Request) (operation noderestriction.Operation, written bool) {
-	if !req.ResourceRequest {
-		return "", false
-	}
-	switch req.Verb {
-	case "create":
-		return noderestriction.Create, true
-	case "update", "patch":
-		return noderestriction.Update, true
-	case "delete", "deletecollection":
-		return noderestriction.Delete, true
-	}
-	return "", false
 }

@@ -200,12 +200,12 @@ func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 // Suggest returns the NodeScope that fits what was collected. Outliers get rules only if they are accepted.
 func (c *Collector) Suggest(namespace, name string, acceptOutliers bool) *Suggestion {
 	s := newSuggestion(namespace, name, AuditLog)
-	s.Requests, s.Nodes = c.count.requests(), len(c.nodes)
+	s.Requests, s.Nodes = c.count.Requests(), len(c.nodes)
 	if !c.first.IsZero() {
 		first, last := c.first.UTC(), c.last.UTC()
 		s.First, s.Last = &first, &last
 	}
-	s.WithoutNode, s.Refused, s.Impersonating, s.AsItsNode = c.withoutNode, c.refused, c.other, c.asItsNode.requests()
+	s.WithoutNode, s.Refused, s.Impersonating, s.AsItsNode = c.withoutNode, c.refused, c.other, c.asItsNode.Requests()
 	s.addRules(c.choose(s, acceptOutliers), c.grants)
 	if s.AsItsNode > 0 && !s.Scope.Spec.AsNode {
 		s.Scope.Spec.AsNode = true
