@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 )
 
 // quarantineClient reads and writes Quarantines, and what commands about them need to know of the
@@ -27,7 +27,7 @@ func newQuarantineClient(config *rest.Config) (*quarantineClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
 	}
-	client, codec, err := nodescopes.Client(config)
+	client, codec, err := generate.Client(config)
 	if err != nil {
 		return nil, err
 	}
