@@ -118,7 +118,7 @@ func disruption(changes []verdict.Change) string {
 
 // renderTemplate changes the template of pods, and deletes what it does not replace.
 func renderTemplate(
-	pods []*inventory.Pod, claimed map[inventory.Name]inventory.Volume, alike func() map[workloadPods][]string, changes []changeKey,
+	pods []*inventory.Pod, claimed map[inventory.Name][]inventory.Volume, alike func() map[workloadPods][]string, changes []changeKey,
 ) (all []verdict.Change, warning string) {
 	patched := false
 	for _, p := range pods {
