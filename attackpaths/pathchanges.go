@@ -2,11 +2,8 @@ package attackpaths
 
 import (
 	"slices"
-	"strings"
 
 	psa "k8s.io/pod-security-admission/api"
-
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // pathChanges finds the changes that could end one path to cluster-admin, and more: a change that
@@ -155,11 +152,7 @@ func (p *pathChanges) addMount(e edge, to vertex) {
 
 // addMountsOnNode adds the mounts because of which a node's credential may read a secret.
 func (p *pathChanges) addMountsOnNode(credential, secret vertex) {
-	k := p.keys[credential]
-	if k.kind == isLimited || k.kind == isAssociated {
-		k = p.keys[k.role]
-	}
-	for _, i := range p.podsOn[strings.TrimPrefix(k.name, nodeidentity.UserPrefix)] {
+	for _, i := range p.podsOn[p.nodeOf(credential)] {
 		if pod := p.pods[i]; pod.Namespace == p.keys[secret].namespace && slices.Contains(pod.Secrets, p.keys[secret].name) {
 			p.add(mountIn(pod, p.keys[secret].name))
 		}
