@@ -18,7 +18,7 @@ const (
 )
 
 // render makes changes to the cluster's objects, object by object.
-func (o *objects) render(changes []changeKey, claimed map[inventory.Name]inventory.Volume) *verdict.Remedy {
+func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inventory.Volume) *verdict.Remedy {
 	r := &verdict.Remedy{}
 	rules, subjects := o.rulesWithout(changes), takenSubjects(changes)
 	var done []verdict.Object
@@ -110,7 +110,7 @@ func disruption(changes []verdict.Change) string {
 
 // renderTemplates changes the templates of pods, and deletes what they do not replace.
 func (o *objects) renderTemplates(
-	changes []changeKey, claimed map[inventory.Name]inventory.Volume,
+	changes []changeKey, claimed map[inventory.Name][]inventory.Volume,
 ) (all []verdict.Change, warning string) {
 	patched := map[verdict.Object]bool{}
 	for _, p := range o.pods {
