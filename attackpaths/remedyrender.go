@@ -34,9 +34,7 @@ func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inven
 		case RemoveBinding, takeSubject:
 			r.Changes = append(r.Changes, withoutSubjects(&o.bindings[o.bindingIndex()[c.object]], subjects[c.object])...)
 		case RestrictPods, limitPods:
-			e := editor{apiVersion: "v1", object: c.object}
-			e.do(verdict.Add, "/metadata/labels/"+escaped(psa.EnforceLevelLabel), c.level())
-			r.Changes = append(r.Changes, e.changes...)
+			r.Changes = append(r.Changes, labelled(c.object, psa.EnforceLevelLabel, string(c.level())))
 		case removeSecret, removeVolume:
 			r.Changes = append(r.Changes, deletion("v1", c.object))
 		case removeClaim:
