@@ -13,14 +13,12 @@ import (
 	"testing/iotest"
 )
 
-// splitJSON splits text and prints the documents. A reader of one byte at a time
-// makes the window move and grow at every position.
+// splitJSON splits text and prints the documents.
 func splitJSON(r io.Reader) (docs []string, err error) {
-	s := &jsonSplitter{window: newWindow(r), file: "f", emit: func(d *document) error {
+	err = splitDocuments("f", &stream{Reader: bufio.NewReaderSize(r, windowSize)}, func(d *document) error {
 		docs = append(docs, fmt.Sprintf("%d/%d line %d %+v: %s", d.number, d.item, d.line, d.list, d.text))
 		return nil
-	}}
-	_, err = s.split()
+	})
 	return docs, err
 }
 
