@@ -42,6 +42,8 @@ type workload struct {
 	workloadKind
 	// pod is one that the template makes.
 	pod *corev1.Pod
+	// claims are those that the controller of a StatefulSet makes for the pod.
+	claims []*corev1.PersistentVolumeClaim
 }
 
 func (w *workload) identity() inventory.Workload {
@@ -56,11 +58,51 @@ const workloadName = "node-authorizer.io/workload"
 func planned(pod *corev1.Pod) *corev1.Pod {
 	asked := pod.Spec
 	init, containers := requesting(asked.InitContainers), requesting(asked.Containers)
+	templates := map[string]*corev1.PersistentVolumeClaimTemplate{}
+	for _, v := range asked.Volumes {
+		if v.Ephemeral != nil {
+			templates[v.Name] = v.Ephemeral.VolumeClaimTemplate
+		}
+	}
 	trim(pod, true)
 	s := &pod.Spec
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Ephemeral != nil {
+			v.Ephemeral.VolumeClaimTemplate = templates[v.Name]
+		}
+	}
 	s.AutomountServiceAccountToken, s.Overhead, s.Resources = asked.AutomountServiceAccountToken, asked.Overhead, asked.Resources
 	s.InitContainers, s.Containers = withRequests(s.InitContainers, init), withRequests(s.Containers, containers)
 	return pod
+}
+
+// addClaims adds the volumes that the controller of a StatefulSet adds to a pod, and returns their claims. They replace volumes
+// of the template that have their names.
+func addClaims(spec *corev1.PodSpec, pod string, templates []corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for i := range templates {
+		claim := &templates[i]
+		volume := claim.Name
+		claim.Name += "-" + pod
+		spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: source})
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+// ephemeralClaims are the claims that the API server's controllers make for the ephemeral volumes of a pod that is to be created.
+func ephemeralClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for _, v := range pod.Spec.Volumes {
+		if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+			claim := &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
+			claim.Name = pod.Name + "-" + v.Name
+			claims = append(claims, claim)
+		}
+	}
+	return claims
 }
 
 // requesting keeps what containers request.
@@ -101,6 +143,7 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 					Template corev1.PodTemplateSpec `json:"template"`
 				} `json:"spec"`
 			} `json:"jobTemplate"`
+			VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
 		} `json:"spec"`
 	}
 	if err := d.Decode(&w); err != nil {
@@ -111,6 +154,7 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 		t = &w.Spec.JobTemplate.Spec.Template
 	}
 	meta := w.Metadata
+	claims := addClaims(&t.Spec, plannedName(meta.Name), w.Spec.VolumeClaimTemplates)
 	pod := planned(&corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec})
 	pod.Namespace, pod.Name = orDefault(meta.Namespace, namespace), plannedName(meta.Name)
 	if meta.Name == "" {
@@ -121,7 +165,7 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 	if of.kind == "DaemonSet" {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
 	}
-	return &workload{of, pod}, nil
+	return &workload{of, pod, claims}, nil
 }
 
 // plannedName is a name that no pod can have.
