@@ -43,6 +43,19 @@ func TestJSONDocumentsAreSplit(t *testing.T) {
 	}
 }
 
+// Documents of JSON between separators cost no more than others, also after a large one.
+func TestSeparatorsBetweenJSON(t *testing.T) {
+	const n = 20_000
+	text := `{"a": "` + strings.Repeat("x", 1<<20) + `"}` + strings.Repeat("\n---\n{}", n)
+	docs, err := splitJSON(strings.NewReader(text + "\n---\na: b\n"))
+	if err != nil || len(docs) != n+2 {
+		t.Fatalf("%d documents, error %v", len(docs), err)
+	}
+	if last, want := docs[n+1], fmt.Sprintf("%d/0 line %d {APIVersion: Kind:}: \na: b\n", n+2, 2*n+2); last != want {
+		t.Errorf("the last document is %q, want %q", last, want)
+	}
+}
+
 // An object much larger than the window is read; an endless object is refused.
 func TestWindowGrowsUpToALimit(t *testing.T) {
 	large := `{"kind": "ConfigMap", "data": "` + strings.Repeat("x", 5*windowSize) + `"}`
