@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/node-authorizer/node-authorizer/internal/oddjson"
+	"github.com/node-authorizer/node-authorizer/internal/testing/oddjson"
 )
 
 func sized(n, size int) *object {

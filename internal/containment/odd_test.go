@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/oddjson"
+	"github.com/node-authorizer/node-authorizer/internal/testing/oddjson"
 )
 
 // oddPages are lists of one object with all their places.

@@ -18,9 +18,9 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/mappings"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 func TestACopyThatIsTooOldIsLoggedOnce(t *testing.T) {
