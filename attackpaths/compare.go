@@ -2,10 +2,7 @@ package attackpaths
 
 import (
 	"cmp"
-	"runtime"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Difference is starts that reach the same holdings of one kind in one state of a cluster and not in
@@ -107,19 +104,6 @@ func Compare(before, after *Graph, o CompareOptions) Comparison {
 		slices.SortFunc(list, func(a, b Difference) int { return compareDifferences(&a, &b) })
 	}
 	return r
-}
-
-// inParallel calls a function for so many places, on several processors.
-func inParallel(n int, do func(int)) {
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		all.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = all.Wait() // no function fails
 }
 
 // changeOrder sorts kinds of holdings by what a reader wants to know first.

@@ -145,7 +145,7 @@ func (s *side) commonOf(starts []*start, vertices func(*start) []vertex) [][]ver
 	for i, of := range starts {
 		for _, v := range vertices(of) {
 			known++
-			successors[i] = s.successors(v)
+			successors[i] = s.successors(v, true)
 		}
 		for _, to := range successors[i] {
 			count[to]++
