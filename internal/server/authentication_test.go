@@ -146,7 +146,7 @@ func TestAuthenticationAloneReadsOnlyMappings(t *testing.T) { // sets the enviro
 			t.Errorf("%s: got %+v, %v", path, got, err)
 		}
 	}
-	if got, err := s.post(s.testListeners.caller(nil), "/authenticate", "{}"); err != nil || got.status != 401 {
+	if got, err := s.post(s.testListeners.caller(nil), "/authenticate", "{}"); err == nil {
 		t.Errorf("a caller without a certificate: got %+v, %v", got, err)
 	}
 	_, body := s.readiness()
