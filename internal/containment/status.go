@@ -106,9 +106,9 @@ func (a attempt) next(wrote status, now time.Time, err error) attempt {
 	return attempt{wrote, now, a.times}
 }
 
-func newWriter(client *client, opts *Options) *writer {
+func newWriter(client *client, opts *Options, current func(string) *object) *writer {
 	return &writer{
-		client: client, now: opts.Now, observer: opts.Observer,
+		client: client, current: current, now: opts.Now, observer: opts.Observer,
 		limit: rate.NewLimiter(rate.Every(statusInterval), statusAtOnce), wake: make(chan struct{}, 1),
 		wanted: map[string]wanted{}, pending: map[string]bool{}, attempts: map[types.UID]attempt{},
 	}
@@ -131,14 +131,6 @@ func (w *writer) want(outcomes []outcome) {
 	maps.DeleteFunc(w.attempts, func(uid types.UID, _ attempt) bool { return !known[uid] })
 	w.mu.Unlock()
 	notify(w.wake)
-}
-
-// wants returns the status that an object should have; false if that is not known.
-func (w *writer) wants(o *object) (status, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	to, known := w.wanted[o.Name]
-	return to.status, known && to.version == o.version()
 }
 
 // run writes until the context ends.
