@@ -132,7 +132,7 @@ func (s *testListeners) dialPort(port, protocol string) net.Conn {
 // on new connections, with retries as they do, and what counts stays within the limits.
 func TestOthersAreAnsweredDuringAttacks(t *testing.T) {
 	t.Parallel()
-	const perAddress, total, attackers, retries = 32, 48, 160, 5
+	const perAddress, total, attackers, retries = 32, 48, 160, 20
 	tlsOf := func(ctx context.Context, conn net.Conn, protocol string) *tls.Conn {
 		secure := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
 		_ = secure.HandshakeContext(ctx)
