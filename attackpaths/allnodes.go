@@ -2,11 +2,11 @@ package attackpaths
 
 import (
 	"encoding/binary"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -45,37 +45,30 @@ type Class struct {
 // AllNodes computes what each node reaches, and puts nodes together that reach the same: those
 // that reach cluster-admin come first, then those with the most nodes.
 func (g *Graph) AllNodes() []Class {
-	starts, found := searchGroups(g, g.groupReach)
-	return g.classes(starts, found)
+	return g.classes([]vertex{g.index[key{kind: isClusterAdmin}]}, false)
 }
 
-// searchGroups searches from the nodes of each group, several groups at once. It returns all nodes, sorted.
-func searchGroups(g *Graph, search func(group) []nodeReach) ([]vertex, map[vertex]nodeReach) {
-	found := map[vertex]nodeReach{}
-	var starts []vertex
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	next := make(chan group)
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for group := range next {
-				reach := search(group)
-				mu.Lock()
-				for i, v := range group.nodes {
-					found[v] = reach[i]
-				}
-				mu.Unlock()
-			}
+// AllNodesTo puts nodes together by whether they reach a target, which must be in the graph. Each class has the
+// path of its first node. The target itself is in no class.
+func (g *Graph) AllNodesTo(target Holding) ([]Class, error) {
+	ends, err := g.ends(target)
+	if err != nil {
+		return nil, err
+	}
+	return g.classes(ends, true), nil
+}
+
+// inParallel calls a function for so many places, on several processors.
+func inParallel(n int, do func(int)) {
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		all.Go(func() error {
+			do(i)
+			return nil
 		})
 	}
-	for _, group := range g.groups() {
-		starts = append(starts, group.nodes...)
-		next <- group
-	}
-	close(next)
-	wg.Wait()
-	slices.Sort(starts)
-	return starts, found
+	_ = all.Wait() // no function fails
 }
 
 // group is nodes that have most of their edges in common.
@@ -93,7 +86,7 @@ func (g *Graph) groups() []group {
 	for v, k := range g.keys {
 		if k.kind == isNode {
 			nodes = append(nodes, vertex(v))
-			for _, to := range g.successors(vertex(v)) {
+			for _, to := range g.successors(vertex(v), true) {
 				count[to]++
 			}
 		}
@@ -103,7 +96,7 @@ func (g *Graph) groups() []group {
 	for _, v := range nodes {
 		var common []vertex
 		var id []byte
-		for _, to := range g.successors(v) {
+		for _, to := range g.successors(v, true) {
 			if count[to] > 1 && (count[to]*2 >= len(nodes) || g.keys[to].kind == isFact) {
 				common = append(common, to)
 				id = binary.BigEndian.AppendUint32(id, uint32(to))
@@ -122,29 +115,40 @@ func (g *Graph) groups() []group {
 
 // successors are the vertices to which edges lead from a node and its credential, sorted, each
 // once.
-func (g *Graph) successors(node vertex) []vertex {
+func (g *Graph) successors(node vertex, possible bool) []vertex {
 	var all []vertex
-	for _, e := range g.out[node] {
-		all = append(all, e.to)
-		if g.keys[e.to].kind == isNodeUser {
-			for _, e := range g.out[e.to] {
+	add := func(from vertex) {
+		for _, e := range g.out[from] {
+			if possible || e.dependsOn == 0 {
 				all = append(all, e.to)
 			}
+		}
+	}
+	add(node)
+	for _, to := range slices.Clone(all) {
+		if g.keys[to].kind == isNodeUser {
+			add(to)
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// signature is the same for nodes that reach the same.
-type signature struct{ certain, possible setHash }
+// certainly are those of a group's common vertices to which a certain edge leads from each node.
+func (g *Graph) certainly(nodes group) []vertex {
+	count := map[vertex]int{}
+	for _, v := range nodes.nodes {
+		for _, to := range g.successors(v, false) {
+			count[to]++
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(nodes.common), func(v vertex) bool { return count[v] < len(nodes.nodes) })
+}
 
 // nodeReach is what one node reaches.
 type nodeReach struct {
-	admin Certainty
-	// target is set if a search has one.
-	target       Certainty
-	controlPlane bool
+	admin, target Certainty
+	controlPlane  bool
 	// others is of what is reached but the node itself, and all with it.
 	others, all signature
 	counts      []Count
@@ -152,107 +156,92 @@ type nodeReach struct {
 	openOfGroup, open *openRights
 }
 
-// groupReach computes what each node of a group reaches.
-func (g *Graph) groupReach(nodes group) []nodeReach {
-	certain, possible := g.solverBeyond(false, g.certainly(nodes)), g.solverBeyond(true, nodes.common)
-	defer g.release(certain)
-	defer g.release(possible)
-	base := groupBase{
-		certain: g.counts(none, certain, certain.base.vertices()), possible: g.counts(none, certain, possible.base.vertices()),
-		certainlyOpen: g.openRightsOf(certain.base.vertices()), possiblyOpen: g.openRightsOf(possible.base.vertices()),
-	}
+// signature is the same for nodes that reach the same.
+type signature struct{ certain, possible setHash }
+
+// groupReach computes what each node of a group reaches, and whether that includes one of the ends. The last of
+// them is cluster-admin.
+func (g *Graph) groupReach(nodes group, ends []vertex) []nodeReach {
+	certain, possible := g.searchBeyond(false, g.certainly(nodes)), g.searchBeyond(true, nodes.common)
+	defer g.release(certain.solver)
+	defer g.release(possible.solver)
+	admin := ends[len(ends)-1]
 	found := make([]nodeReach, len(nodes.nodes))
 	for i, v := range nodes.nodes {
-		found[i] = g.nodeReach(v, certain, possible, &base)
+		r := &found[i]
+		r.controlPlane = g.runsControlPlane(v)
+		certain.solveUntil(v, admin)
+		if certain.has(admin) {
+			r.admin, r.target = Certain, Certain
+			continue
+		}
+		possible.solveUntil(v, admin)
+		for _, end := range ends {
+			r.target = max(r.target, certainty(certain.solver, possible.solver, end))
+		}
+		all := possible
+		if possible.has(admin) {
+			r.admin, all = Possible, certain // the search ended when cluster-admin was reached
+		}
+		r.openOfGroup, r.open = all.open, g.openRightsOf(all.reached)
+		r.sumUp(certain.sumFrom(), all.sumFrom(), v)
 	}
 	return found
 }
 
-// certainly are those of a group's common vertices to which a certain edge leads from each node.
-func (g *Graph) certainly(nodes group) []vertex {
-	count := map[vertex]int{}
-	for _, v := range nodes.nodes {
-		own := map[vertex]bool{}
-		for _, e := range g.out[v] {
-			if e.dependsOn == 0 {
-				own[e.to] = true
-				if g.keys[e.to].kind == isNodeUser {
-					for _, e := range g.out[e.to] {
-						if e.dependsOn == 0 {
-							own[e.to] = true
-						}
-					}
-				}
-			}
-		}
-		for _, to := range nodes.common {
-			if own[to] {
-				count[to]++
-			}
+// sumUp notes what a node reaches certainly, and what it reaches at all.
+func (r *nodeReach) sumUp(certain, all reachSum, node vertex) {
+	r.all = signature{certain.hash, all.hash}
+	certain.add(node, isNode, -1)
+	all.add(node, isNode, -1)
+	r.others = signature{certain.hash, all.hash}
+	for kind, n := range all.counts {
+		if n > 0 {
+			r.counts = append(r.counts, Count{Kind: holdingKinds[kind], Certain: certain.counts[kind], Possible: n - certain.counts[kind]})
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(nodes.common), func(v vertex) bool { return count[v] < len(nodes.nodes) })
 }
 
-func (g *Graph) nodeReach(start vertex, certain, possible *solver, base *groupBase) nodeReach {
-	admin := g.index[key{kind: isClusterAdmin}]
-	certain.solveUntil(start, admin)
-	if certain.has(admin) {
-		return nodeReach{admin: Certain, controlPlane: g.runsControlPlane(start)}
-	}
-	possible.solveUntil(start, admin)
-	r := nodeReach{admin: No, others: signature{certain: certain.hash(start)}, all: signature{certain: certain.hashWith(start)}}
-	if possible.has(admin) {
-		// The search ended when cluster-admin was reached.
-		r.admin = Possible
-		r.openOfGroup, r.open = base.certainlyOpen, g.openRightsOf(certain.reached)
-		r.counts = listCounts(g.addCounts(base.certain, start, certain, certain, certain.reached))
-		return r
-	}
-	r.openOfGroup, r.open = base.possiblyOpen, g.openRightsOf(possible.reached)
-	r.others.possible, r.all.possible = possible.hash(start), possible.hashWith(start)
-	counts := g.addCounts(base.possible, start, certain, possible, possible.reached)
-	// What is possible in the base may be certain for this node.
-	for _, v := range certain.reached {
-		if possible.base.has[v] && !certain.base.has[v] && g.countsFor(v, start) {
-			c := counts[holdingKinds[g.keys[v].kind]]
-			c.Certain, c.Possible = c.Certain+1, c.Possible-1
-			counts[c.Kind] = c
+// reachSearch searches from the nodes of a group, beyond what they have in common.
+type reachSearch struct {
+	*solver
+	// common is of what they have in common, and open are the rights that are not followed there.
+	common reachSum
+	open   *openRights
+}
+
+func (g *Graph) searchBeyond(possible bool, common []vertex) reachSearch {
+	s := reachSearch{solver: g.solverBeyond(possible, common)}
+	s.open = g.openRightsOf(s.reached)
+	s.common = s.sumFrom()
+	return s
+}
+
+// sumFrom sums up what was reached last, with what the nodes have in common.
+func (s *reachSearch) sumFrom() reachSum {
+	sum := s.common
+	for _, v := range s.reached {
+		if s.counts(v) {
+			sum.add(v, s.keys[v].kind, 1)
 		}
 	}
-	r.counts = listCounts(counts)
-	return r
+	return sum
 }
 
-// groupBase is of what the nodes of a group reach in common.
-type groupBase struct {
-	certain, possible           map[string]Count
-	certainlyOpen, possiblyOpen *openRights
+// reachSum sums up the vertices of a set that count.
+type reachSum struct {
+	hash   setHash
+	counts [isPod]int
 }
 
-// addCounts adds what a node reaches beyond the base. What is certain is counted so.
-func (g *Graph) addCounts(base map[string]Count, start vertex, certain, all *solver, of []vertex) map[string]Count {
-	counts := maps.Clone(base)
-	for kind, c := range g.counts(start, certain, of) {
-		c.Certain, c.Possible = c.Certain+counts[kind].Certain, c.Possible+counts[kind].Possible
-		counts[kind] = c
+// add adds a vertex that is not in the set, or for -1 removes one that is.
+func (r *reachSum) add(v vertex, kind vertexKind, times int) {
+	var one setHash
+	one.add(v)
+	for i := range r.hash {
+		r.hash[i] += one[i] * uint64(times)
 	}
-	// The base counts the node itself where the nodes of a group reach it.
-	if c := counts[Node]; all.base.has[start] {
-		if certain.base.has[start] {
-			c.Certain--
-		} else {
-			c.Possible--
-		}
-		counts[Node] = c
-	}
-	return counts
-}
-
-// listCounts orders counts.
-func listCounts(counts map[string]Count) []Count {
-	list := slices.SortedFunc(maps.Values(counts), func(a, b Count) int { return kindOrder[a.Kind] - kindOrder[b.Kind] })
-	return slices.DeleteFunc(list, func(c Count) bool { return c.Certain+c.Possible == 0 || c.Kind == ClusterAdmin })
+	r.counts[kind] += times
 }
 
 // compareBools puts false before true.
@@ -273,44 +262,14 @@ func (g *Graph) runsControlPlane(node vertex) bool {
 	})
 }
 
-// counts are of vertices by kind.
-func (g *Graph) counts(start vertex, certain *solver, of []vertex) map[string]Count {
-	counts := map[string]Count{}
-	for _, v := range of {
-		if !g.countsFor(v, start) {
-			continue
-		}
-		c := counts[holdingKinds[g.keys[v].kind]]
-		c.Kind = holdingKinds[g.keys[v].kind]
-		if certain.has(v) {
-			c.Certain++
-		} else {
-			c.Possible++
-		}
-		counts[c.Kind] = c
-	}
-	return counts
-}
-
-// countsFor reports whether a vertex counts for what a node reaches. The credential of a node
+// counts reports whether a vertex counts for what a node reaches. The credential of a node
 // counts as a part of it, and a namespace or identity once, however pods are made in it or it is held.
-func (g *Graph) countsFor(v, start vertex) bool {
+func (g *Graph) counts(v vertex) bool {
 	k := g.keys[v]
 	credential := k.kind == isNodeUser || k.kind == isUser && strings.HasPrefix(k.name, nodeidentity.UserPrefix)
 	repeated := k.kind == isNamespace && k.variant != 0 || k.kind == isAssociated || g.alsoImpersonated[v] ||
 		k.kind == isServiceAccount && k.variant != scopedHolding && g.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}] != nil
-	return int(k.kind) < len(holdingKinds) && k.kind != isPod && !credential && !repeated && v != start
-}
-
-// vertices lists the vertices of the base, in order.
-func (b *base) vertices() []vertex {
-	var all []vertex
-	for v, in := range b.has {
-		if in {
-			all = append(all, vertex(v))
-		}
-	}
-	return all
+	return int(k.kind) < len(holdingKinds) && k.kind != isPod && !credential && !repeated
 }
 
 // setHash is the same for sets of the same vertices.
@@ -325,32 +284,4 @@ func (h *setHash) add(v vertex) {
 		x = (x ^ x>>27) * 0x94d049bb133111eb
 		h[i] += x ^ x>>31
 	}
-}
-
-// remove removes a vertex that is in the set.
-func (h *setHash) remove(v vertex) {
-	var one setHash
-	one.add(v)
-	h[0], h[1] = h[0]-one[0], h[1]-one[1]
-}
-
-// hash is that of all counted vertices that are reached, but for the start.
-func (s *solver) hash(start vertex) setHash {
-	h := s.base.hash
-	if s.base.has[start] {
-		h.remove(start)
-	}
-	for _, v := range s.reached {
-		if s.countsFor(v, start) {
-			h.add(v)
-		}
-	}
-	return h
-}
-
-// hashWith is that of all counted vertices that are reached, and the start.
-func (s *solver) hashWith(start vertex) setHash {
-	h := s.hash(start)
-	h.add(start)
-	return h
 }

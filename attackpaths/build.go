@@ -32,9 +32,9 @@ type builder struct {
 	podsIn       map[string][]int32
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
-	// claimed are the volumes of nodes by their claims, and claimsIn these by namespace.
+	// claimed are the volumes of nodes by the claims that have or may get them, and claimsIn these by namespace.
 	references inventory.References
-	claimed    map[inventory.Name]inventory.Volume
+	claimed    map[inventory.Name][]inventory.Volume
 	claimsIn   map[string][]inventory.Name
 	// freeVolumes are volumes of nodes that no claim has and that give something.
 	freeVolumes []inventory.Volume
@@ -63,8 +63,6 @@ type builder struct {
 	// groups are every group that bindings name, and ofGroups the sides of their rights.
 	groups   []vertex
 	ofGroups *sides
-	// rulesOf are the scopes of accounts whose parts were not combined yet.
-	rulesOf map[*scopedAccount][]scopeRules
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex
@@ -90,7 +88,7 @@ func newBuilder(c *Cluster) *builder {
 		roleRights:  map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
-		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{}, rulesOf: map[*scopedAccount][]scopeRules{},
+		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},
 		labelledSets: map[string]vertex{},
 	}
 }

@@ -19,12 +19,13 @@ type changeKey struct {
 	object verdict.Object
 	rule   int
 	secret string
-	// right is what takeRight takes.
-	right wantedRight
+	// right is what takeRight takes, and placing is the pool to which placePods moves pods.
+	right   wantedRight
+	placing *Placing
 }
 
-// The kinds of changes that only remedies of steps make. Their objects are roles, bindings, the objects with the
-// templates of pods, namespaces, secrets, claims and volumes.
+// The kinds of changes that only remedies of steps and of placing make. Their objects are roles, bindings, the objects
+// with the templates of pods, namespaces, secrets, claims and volumes.
 const (
 	takeRight    ChangeKind = "right"
 	takeSubject  ChangeKind = "subject"
@@ -32,12 +33,21 @@ const (
 	takeMention  ChangeKind = "each mention of a secret"
 	otherAccount ChangeKind = "another account"
 	keepPods     ChangeKind = "nodes of a workload"
+	placePods    ChangeKind = "nodes of a pool"
 	removePods   ChangeKind = "pods without a template"
 	limitPods    ChangeKind = "baseline"
 	removeSecret ChangeKind = "secret"
 	removeClaim  ChangeKind = "claim"
 	removeVolume ChangeKind = "volume"
 )
+
+// level is the Pod Security level that a change of a namespace sets.
+func (k changeKey) level() psa.Level {
+	if k.kind == RestrictPods {
+		return psa.LevelRestricted
+	}
+	return psa.LevelBaseline
+}
 
 func objectOf(r rbac.Ref) verdict.Object {
 	return verdict.Object{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
@@ -60,131 +70,95 @@ func templateObject(p *inventory.Pod) verdict.Object {
 	return verdict.Object{Kind: kind, Namespace: p.Namespace, Name: p.Workload.Name}
 }
 
-// without are the objects after changes. Roles keep their places.
+// without are the objects after changes. Roles, their rules and bindings keep their places.
 func (o *objects) without(c *Cluster, changes []changeKey) *objects {
 	left := *o
-	rules, labeled := map[verdict.Object][]int{}, map[string]psa.Level{}
-	subjects, gone := map[verdict.Object][]int{}, map[verdict.Object]bool{}
-	m := mounts{gone: map[verdict.Object][]changeKey{}, templates: map[*inventory.Template]*inventory.Template{}}
+	gone, ofPods := map[verdict.Object]bool{}, map[verdict.Object][]changeKey{}
 	for _, change := range changes {
 		switch change.kind {
-		case RemoveBinding:
-			subjects[change.object] = append(subjects[change.object], allSubjects)
-		case RemoveRule:
-			rules[change.object] = append(rules[change.object], change.rule)
-		case RemoveMount, takeHost, takeMention, otherAccount, keepPods, removePods:
-			m.gone[change.object] = append(m.gone[change.object], change)
-		case RestrictPods:
-			labeled[change.object.Name] = psa.LevelRestricted
-		case limitPods:
-			labeled[change.object.Name] = psa.LevelBaseline
-		case takeSubject:
-			subjects[change.object] = append(subjects[change.object], change.rule)
-		case takeRight: // all of them together, below
+		case RemoveBinding, RemoveRule, takeSubject, takeRight: // all of them together, below
+		case RestrictPods, limitPods:
+			left.setLevel(change.object.Name, change.level())
 		case removeSecret, removeClaim, removeVolume:
 			gone[change.object] = true
+		default:
+			ofPods[change.object] = append(ofPods[change.object], change)
 		}
 	}
 	left.takeRights(changes)
-	if len(subjects) > 0 {
-		left.bindings = withoutSubjectsOf(left.bindings, subjects)
-	}
+	left.takeSubjects(takenSubjects(changes))
 	if len(gone) > 0 {
-		left.remove(gone)
+		left.noVolumes = gone
+		left.secrets = slices.DeleteFunc(slices.Clone(o.secrets), func(s inventory.Secret) bool {
+			return gone[verdict.Object{Kind: Secret, Namespace: s.Namespace, Name: s.Name.Name}]
+		})
 	}
-	if len(rules) > 0 {
-		left.removeRules(rules)
-	}
-	if len(labeled) > 0 {
-		left.namespaces = labeledNamespaces(o.namespaces, labeled)
-	}
-	if len(m.gone) > 0 {
-		m.apply(c, &left)
+	if len(ofPods) > 0 {
+		left.changePods(c, ofPods)
 	}
 	return &left
 }
 
-func (o *objects) removeRules(rules map[verdict.Object][]int) {
-	o.roles, o.places = slices.Clone(o.roles), maps.Clone(o.places)
-	if o.places == nil {
-		o.places = map[int32][]int{}
+// setLevel sets the Pod Security level of a namespace, which perhaps only other objects name.
+func (o *objects) setLevel(namespace string, level psa.Level) {
+	o.namespaces = slices.Clone(o.namespaces)
+	i := slices.IndexFunc(o.namespaces, func(n inventory.Namespace) bool { return n.Name == namespace })
+	if i < 0 {
+		i = len(o.namespaces)
+		o.namespaces = append(o.namespaces, inventory.Namespace{Name: namespace})
 	}
-	for i := range o.roles {
-		gone := rules[objectOf(o.roles[i].Role)]
-		if gone == nil {
-			continue
-		}
-		var kept []rbacv1.PolicyRule
-		places := []int{}
-		for j, rule := range o.roles[i].Rules {
-			place := o.placeOf(int32(i), j)
-			if !slices.Contains(gone, place) {
-				kept, places = append(kept, rule), append(places, place)
-			}
-		}
-		o.roles[i].Rules, o.places[int32(i)] = kept, places
-	}
+	n := &o.namespaces[i]
+	n.Labels = withLabels(n.Labels, map[string]string{psa.EnforceLevelLabel: string(level)})
 }
 
-// placeOf is the place that a rule of a role had before others were removed.
-func (o *objects) placeOf(role int32, rule int) int {
-	if places, ok := o.places[role]; ok {
-		return places[rule]
-	}
-	return rule
+func withLabels(labels, more map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, labels)
+	maps.Copy(all, more)
+	return all
 }
 
-func labeledNamespaces(namespaces []inventory.Namespace, levels map[string]psa.Level) []inventory.Namespace {
-	namespaces = slices.Clone(namespaces)
-	known := map[string]bool{}
-	for i := range namespaces {
-		n := &namespaces[i]
-		known[n.Name] = true
-		if level := levels[n.Name]; level != "" {
-			labels := map[string]string{}
-			maps.Copy(labels, n.Labels)
-			labels[psa.EnforceLevelLabel] = string(level)
-			n.Labels = labels
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(levels)) {
-		if !known[name] { // only other objects name it
-			namespaces = append(namespaces, inventory.Namespace{
-				Name: name, Labels: map[string]string{psa.EnforceLevelLabel: string(levels[name])},
-			})
-		}
-	}
-	return namespaces
-}
+// places are those of the subjects that are taken from a binding.
+type places []int
 
 // allSubjects stands for the place of each subject of a binding.
 const allSubjects = -1
 
-// withoutSubjectsOf takes subjects from bindings, which keep their places.
-func withoutSubjectsOf(bindings []rbac.BoundRole, places map[verdict.Object][]int) []rbac.BoundRole {
-	bindings = slices.Clone(bindings)
-	for i := range bindings {
-		bound := &bindings[i]
-		gone := places[objectOf(bound.Binding)]
+func (p places) has(place int) bool {
+	return slices.Contains(p, place) || slices.Contains(p, allSubjects)
+}
+
+// takenSubjects lists the subjects that changes take from bindings.
+func takenSubjects(changes []changeKey) map[verdict.Object]places {
+	taken := map[verdict.Object]places{}
+	for _, c := range changes {
+		switch c.kind {
+		case RemoveBinding:
+			taken[c.object] = append(taken[c.object], allSubjects)
+		case takeSubject:
+			taken[c.object] = append(taken[c.object], c.rule)
+		}
+	}
+	return taken
+}
+
+func (o *objects) takeSubjects(taken map[verdict.Object]places) {
+	if len(taken) == 0 {
+		return
+	}
+	o.bindings = slices.Clone(o.bindings)
+	for i := range o.bindings {
+		bound := &o.bindings[i]
+		gone := taken[objectOf(bound.Binding)]
 		if gone == nil {
 			continue
 		}
 		var kept []rbacv1.Subject
 		for j, subject := range bound.Subjects {
-			if !slices.Contains(gone, j) && !slices.Contains(gone, allSubjects) {
+			if !gone.has(j) {
 				kept = append(kept, subject)
 			}
 		}
 		bound.Subjects = kept
 	}
-	return bindings
-}
-
-// remove takes secrets, claims and volumes away.
-func (o *objects) remove(gone map[verdict.Object]bool) {
-	isGone := func(name inventory.Name) bool {
-		return gone[verdict.Object{Kind: Secret, Namespace: name.Namespace, Name: name.Name}]
-	}
-	o.secrets = slices.DeleteFunc(slices.Clone(o.secrets), func(s inventory.Secret) bool { return isGone(s.Name) })
-	o.noVolumes = gone
 }

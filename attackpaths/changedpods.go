@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,53 +12,62 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// mounts takes away what pods mount, and what else their templates give them.
-type mounts struct {
-	// gone are the changes of the pods of an object.
-	gone      map[verdict.Object][]changeKey
+// podChanges takes away what pods mount, and what else their templates give them, and moves pods.
+type podChanges struct {
+	// of are the changes of the pods of an object.
+	of        map[verdict.Object][]changeKey
 	templates map[*inventory.Template]*inventory.Template
-	// podsWithout are the pods that no longer mount a secret, or no longer name it at all if that is true, and nodes
-	// what these are on and which secrets they no longer mount.
-	podsWithout map[inventory.Name]map[string]bool
-	nodes       map[string]map[inventory.Name]bool
+	// without are the pods that no longer mount a secret, or no longer name it at all if that is true, and moved the
+	// nodes of pods that were moved.
+	without map[inventory.Name]map[string]bool
+	moved   map[inventory.Name]string
+	// unmounted are the secrets that pods on a node no longer mount, and left are the nodes from which pods were moved.
+	unmounted map[string]map[inventory.Name]bool
+	left      map[string]bool
 }
 
-func (m *mounts) apply(c *Cluster, o *objects) {
-	m.podsWithout, m.nodes = map[inventory.Name]map[string]bool{}, map[string]map[inventory.Name]bool{}
+func (o *objects) changePods(c *Cluster, of map[verdict.Object][]changeKey) {
+	m := podChanges{
+		of: of, templates: map[*inventory.Template]*inventory.Template{},
+		without: map[inventory.Name]map[string]bool{}, moved: map[inventory.Name]string{},
+		unmounted: map[string]map[inventory.Name]bool{}, left: map[string]bool{},
+	}
 	m.labelNodes(o)
 	all := o.pods
 	o.pods = make([]*inventory.Pod, 0, len(all))
 	for _, p := range all {
-		gone := m.gone[templateObject(p)]
-		if object := templateOf(p).object; gone == nil && object.Kind == "CronJob" {
-			gone = m.gone[object]
+		object := templateObject(p)
+		changes := of[object]
+		if changes == nil && object.Kind == "Job" {
+			changes = of[templateOf(p).object]
 		}
-		if gone != nil {
-			p = m.pod(p, gone)
+		if changes != nil {
+			p = m.pod(p, changes)
 		}
 		if p != nil {
 			o.pods = append(o.pods, p)
 		}
 	}
-	before := o.secretsOn
-	o.secretsOn = func(node string) []verdict.Object {
-		all, gone := before(node), m.nodes[node]
-		if len(gone) == 0 {
-			return all
-		}
-		return slices.DeleteFunc(slices.Clone(all), func(s verdict.Object) bool {
-			return gone[inventory.Name{Namespace: s.Namespace, Name: s.Name}] && !m.stillReads(c, node, s)
-		})
+	if len(m.moved) > 0 {
+		o.movedTo = m.moved
 	}
+	o.secretsOn = m.secretsOn(c, o.secretsOn)
 }
 
-// labelNodes gives the nodes to which workloads are kept the labels that their pods select.
-func (m *mounts) labelNodes(o *objects) {
-	labels := map[string][]string{}
+// labelNodes gives nodes the labels that the pods which are kept to them select, and to those of a pool its taint.
+func (m *podChanges) labelNodes(o *objects) {
+	labels, taints := map[string]map[string]string{}, map[string][]corev1.Taint{}
 	for _, p := range o.pods {
-		if hasKind(m.gone[templateObject(p)], keepPods) {
+		if hasKind(m.of[templateObject(p)], keepPods) {
 			for _, node := range keptNodes(o.alike()[alikeOf(p)]) {
-				labels[node] = append(labels[node], podsLabel+labelOf(p))
+				labels[node] = withLabels(labels[node], map[string]string{podsLabel + labelOf(p): ""})
+			}
+		}
+	}
+	for _, changes := range m.of {
+		if pool := changes[0].placing; pool != nil {
+			for _, node := range pool.Nodes {
+				labels[node], taints[node] = pool.Label, []corev1.Taint{pool.Taint}
 			}
 		}
 	}
@@ -67,14 +77,8 @@ func (m *mounts) labelNodes(o *objects) {
 	o.nodes = slices.Clone(o.nodes)
 	for i := range o.nodes {
 		n := &o.nodes[i]
-		all := map[string]string{}
-		for k, v := range n.Labels {
-			all[k] = v
-		}
-		for _, label := range labels[n.Name] {
-			all[label] = ""
-		}
-		n.Labels = all
+		n.Labels = withLabels(n.Labels, labels[n.Name])
+		n.Taints = slices.Concat(n.Taints, taints[n.Name])
 	}
 }
 
@@ -83,10 +87,10 @@ func hasKind(changes []changeKey, kind ChangeKind) bool {
 }
 
 // pod is a pod after changes; nil if it is deleted. Pods that share a template still do.
-func (m *mounts) pod(p *inventory.Pod, gone []changeKey) *inventory.Pod {
-	if hasKind(gone, removePods) {
+func (m *podChanges) pod(p *inventory.Pod, changes []changeKey) *inventory.Pod {
+	if hasKind(changes, removePods) {
 		for i := range p.Fields {
-			m.note(p, changeKey{kind: takeMention, secret: p.Fields[i].Secret})
+			m.note(p, p.Fields[i].Secret, true)
 		}
 		return nil
 	}
@@ -94,22 +98,31 @@ func (m *mounts) pod(p *inventory.Pod, gone []changeKey) *inventory.Pod {
 	if template == nil || p.Workload == (inventory.Workload{}) { // pods without workload may share templates
 		changed := *p.Template
 		changed.Secrets = slices.Clone(p.Secrets)
-		for _, change := range gone {
+		for _, change := range changes {
 			take(&changed, change)
 		}
 		template = &changed
 		m.templates[p.Template] = template
 	}
-	for _, change := range gone {
-		if change.kind == takeMention || change.kind == RemoveMount && slices.Contains(p.Secrets, change.secret) {
-			m.note(p, change)
-		}
-	}
 	changed := *p
 	changed.Template = template
-	if hasKind(gone, keepPods) {
-		label := podsLabel + labelOf(p)
-		changed.Placement = p.Placement.In(map[string]string{label: ""}, corev1.Taint{Key: label, Effect: corev1.TaintEffectNoSchedule})
+	for _, change := range changes {
+		switch change.kind {
+		case takeMention:
+			m.note(p, change.secret, true)
+		case RemoveMount:
+			if slices.Contains(p.Secrets, change.secret) {
+				m.note(p, change.secret, false)
+			}
+		case keepPods:
+			label := podsLabel + labelOf(p)
+			changed.Placement = p.Placement.In(map[string]string{label: ""}, corev1.Taint{Key: label, Effect: corev1.TaintEffectNoSchedule})
+		case placePods:
+			changed.Placement = p.Placement.In(change.placing.Label, change.placing.Taint)
+			if node, ok := change.placing.bound[p.Name]; ok && node != p.Node {
+				changed.Node, m.moved[p.Name], m.left[p.Node] = node, node, true
+			}
+		}
 	}
 	return &changed
 }
@@ -128,24 +141,67 @@ func take(t *inventory.Template, change changeKey) {
 	}
 }
 
-func (m *mounts) note(p *inventory.Pod, change changeKey) {
-	if m.podsWithout[p.Name] == nil {
-		m.podsWithout[p.Name] = map[string]bool{}
+// note notes that a pod no longer mounts a secret, or no longer names it at all.
+func (m *podChanges) note(p *inventory.Pod, secret string, atAll bool) {
+	if m.without[p.Name] == nil {
+		m.without[p.Name] = map[string]bool{}
 	}
-	m.podsWithout[p.Name][change.secret] = m.podsWithout[p.Name][change.secret] || change.kind == takeMention
-	if m.nodes[p.Node] == nil {
-		m.nodes[p.Node] = map[inventory.Name]bool{}
+	m.without[p.Name][secret] = m.without[p.Name][secret] || atAll
+	if m.unmounted[p.Node] == nil {
+		m.unmounted[p.Node] = map[inventory.Name]bool{}
 	}
-	m.nodes[p.Node][inventory.Name{Namespace: p.Namespace, Name: change.secret}] = true
+	m.unmounted[p.Node][inventory.Name{Namespace: p.Namespace, Name: secret}] = true
 }
 
-// stillReads reports whether something else on a node refers to a secret.
-func (m *mounts) stillReads(c *Cluster, node string, secret verdict.Object) bool {
-	return slices.ContainsFunc(c.Relations.Paths(node, graph.Secret, secret.Namespace, secret.Name), func(p verdict.Path) bool {
-		pod := inventory.Name{Namespace: p[0].To.Namespace, Name: p[0].To.Name}
-		whole, without := m.podsWithout[pod][secret.Name]
-		return p[0].To.Kind != Pod || !without || !whole && !isMount(p[0].Field)
-	})
+// secretsOn lists the secrets that nodes read after the changes.
+func (m *podChanges) secretsOn(c *Cluster, before func(node string) []verdict.Object) func(node string) []verdict.Object {
+	gone, come := map[string]map[verdict.Object]bool{}, map[string][]verdict.Object{}
+	nodes := maps.Clone(m.left)
+	for node := range m.unmounted {
+		nodes[node] = true
+	}
+	for node := range nodes {
+		gone[node] = map[verdict.Object]bool{}
+		for _, secret := range before(node) {
+			if !m.left[node] && !m.unmounted[node][inventory.Name{Namespace: secret.Namespace, Name: secret.Name}] {
+				continue
+			}
+			gone[node][secret] = true
+			for _, path := range c.Relations.Paths(node, graph.Secret, secret.Namespace, secret.Name) {
+				switch to, reads := m.after(node, secret, path); {
+				case reads && to == node:
+					delete(gone[node], secret)
+				case reads:
+					come[to] = append(come[to], secret)
+				}
+			}
+		}
+	}
+	return func(node string) []verdict.Object {
+		all := before(node)
+		if len(gone[node])+len(come[node]) == 0 {
+			return all
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(s verdict.Object) bool { return gone[node][s] })
+		all = append(all, come[node]...)
+		slices.SortFunc(all, verdict.Object.Compare)
+		return slices.Compact(all)
+	}
+}
+
+// after is the node that reads a secret by a path after the changes; false if none does.
+func (m *podChanges) after(node string, secret verdict.Object, path verdict.Path) (after string, reads bool) {
+	if path[0].To.Kind != Pod {
+		return node, true
+	}
+	pod := inventory.Name{Namespace: path[0].To.Namespace, Name: path[0].To.Name}
+	if atAll, without := m.without[pod][secret.Name]; without && (atAll || isMount(path[0].Field)) {
+		return "", false
+	}
+	if to := m.moved[pod]; to != "" {
+		return to, true
+	}
+	return node, true
 }
 
 // isMount reports whether the containers of a pod see what a field of it refers to.

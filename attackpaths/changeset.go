@@ -8,7 +8,7 @@ func (a *advisor) set(advice *Advice) {
 	for {
 		taken = a.prune(a.extend(taken))
 		// The reduced cluster is checked against the whole one.
-		b := a.build(a.whole.without(a.cluster, a.aggregated(taken)))
+		b := a.build(a.whole.without(a.cluster, taken))
 		reach := b.reachGoal(a.nodes)
 		_, expected := a.evaluate(taken)
 		if !slices.Equal(reach, expected) {

@@ -2,37 +2,48 @@ package attackpaths
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
 
+// classID is the same for nodes of one class.
+type classID struct {
+	target, admin                       Certainty
+	controlPlane                        bool
+	certainWithStart, possibleWithStart bool
+	signature                           signature
+}
+
 // classes puts nodes together that reach the same, but for themselves: their sets are the same
-// without themselves, or, where they reach each other, with themselves.
-func (g *Graph) classes(starts []vertex, found map[vertex]nodeReach) []Class {
+// without themselves, or, where they reach each other, with themselves. If there is a target, only whether they reach
+// one of the ends matters.
+func (g *Graph) classes(ends []vertex, target bool) []Class {
+	groups := g.groups()
+	found := make([][]nodeReach, len(groups))
+	inParallel(len(groups), func(i int) { found[i] = g.groupReach(groups[i], ends) })
+	reach := map[vertex]*nodeReach{}
+	for i, group := range groups {
+		for j, v := range group.nodes {
+			reach[v] = &found[i][j]
+		}
+	}
 	type class struct {
 		Class
+		*nodeReach
 		first vertex
 		open  *openRights
 		// groups are those whose rights are in open.
 		groups map[*openRights]bool
 	}
-	type id struct {
-		admin                               Certainty
-		controlPlane                        bool
-		certainWithStart, possibleWithStart bool
-		signature                           signature
-	}
-	index := map[id]int{}
+	index := map[classID]int{}
 	var all []class
-	for _, start := range starts {
-		r := found[start]
-		ids := [...]id{
-			{r.admin, r.controlPlane, false, false, r.others},
-			{r.admin, r.controlPlane, true, true, r.all},
-			{r.admin, r.controlPlane, true, false, signature{r.all.certain, r.others.possible}},
-			{r.admin, r.controlPlane, false, true, signature{r.others.certain, r.all.possible}},
+	for _, start := range slices.Sorted(maps.Keys(reach)) {
+		if target && start == ends[0] {
+			continue
 		}
-		at := -1
+		r := reach[start]
+		at, ids := -1, r.classIDs(target)
 		for _, id := range ids {
 			if known, ok := index[id]; ok {
 				at = known
@@ -40,48 +51,57 @@ func (g *Graph) classes(starts []vertex, found map[vertex]nodeReach) []Class {
 		}
 		if at < 0 {
 			at = len(all)
-			all = append(all, class{
-				Class: Class{ClusterAdmin: r.admin, ControlPlane: r.controlPlane, Counts: r.counts}, first: start,
-				open: newOpenRights(), groups: map[*openRights]bool{},
-			})
+			c := class{nodeReach: r, first: start, open: newOpenRights(), groups: map[*openRights]bool{}}
+			c.Class = Class{ClusterAdmin: r.admin, ControlPlane: r.controlPlane, Counts: r.counts}
+			if target {
+				c.Target, c.Counts = &r.target, nil
+			}
+			all = append(all, c)
 		}
-		if !all[at].groups[r.openOfGroup] {
-			all[at].groups[r.openOfGroup] = true
-			all[at].open.merge(r.openOfGroup)
+		c := &all[at]
+		if !c.groups[r.openOfGroup] {
+			c.groups[r.openOfGroup] = true
+			c.open.merge(r.openOfGroup)
 		}
-		all[at].open.merge(r.open)
+		c.open.merge(r.open)
 		for _, id := range ids {
 			index[id] = at
 		}
-		all[at].Nodes = append(all[at].Nodes, g.keys[start].name)
+		c.Nodes = append(c.Nodes, g.keys[start].name)
 	}
 	slices.SortFunc(all, func(a, b class) int {
 		return cmp.Or(
-			-cmp.Compare(
-				a.ClusterAdmin,
-				b.ClusterAdmin,
-			),
-			compareBools(a.ControlPlane, b.ControlPlane),
-			-cmp.Compare(len(a.Nodes), len(b.Nodes)),
-			strings.Compare(a.Nodes[0], b.Nodes[0]),
+			-cmp.Compare(a.target, b.target), -cmp.Compare(a.admin, b.admin), compareBools(a.controlPlane, b.controlPlane),
+			-cmp.Compare(len(a.Nodes), len(b.Nodes)), strings.Compare(a.Nodes[0], b.Nodes[0]),
 		)
 	})
 	classes := make([]Class, len(all))
-	certain, possible := g.solver(false), g.solver(true)
-	defer g.release(certain)
-	defer g.release(possible)
-	admin := g.index[key{kind: isClusterAdmin}]
+	until := none
+	if !target {
+		until = ends[0]
+	}
 	for i, c := range all {
 		classes[i] = c.Class
 		classes[i].NotFollowed = c.open.list(g)
-		switch c.ClusterAdmin {
-		case Certain:
-			certain.solveUntil(c.first, admin)
-			classes[i].Path = certain.path(admin)
-		case Possible:
-			possible.solveUntil(c.first, admin)
-			classes[i].Path = possible.path(admin)
+		if c.target != No {
+			s := g.solver(c.target == Possible)
+			s.solveUntil(c.first, until)
+			classes[i].Path = s.path(s.nearest(ends))
+			g.release(s)
 		}
 	}
 	return classes
+}
+
+// classIDs are those of the class to which a node belongs.
+func (r *nodeReach) classIDs(target bool) []classID {
+	if target {
+		return []classID{{target: r.target, admin: r.admin, controlPlane: r.controlPlane}}
+	}
+	return []classID{
+		{No, r.admin, r.controlPlane, false, false, r.others},
+		{No, r.admin, r.controlPlane, true, true, r.all},
+		{No, r.admin, r.controlPlane, true, false, signature{r.all.certain, r.others.possible}},
+		{No, r.admin, r.controlPlane, false, true, signature{r.others.certain, r.all.possible}},
+	}
 }

@@ -115,10 +115,10 @@ func (b *builder) collectClaims() {
 	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool {
 		return len(v.WaysOut()) == 0 || b.objects.noVolumes[verdict.Object{Kind: volumeKind, Name: v.Name}]
 	})
-	for claim, volume := range b.claimed {
+	for claim, volumes := range b.claimed {
 		if b.objects.noVolumes[verdict.Object{Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name}] {
 			delete(b.claimed, claim)
-		} else if len(volume.WaysOut()) > 0 {
+		} else if slices.ContainsFunc(volumes, func(v inventory.Volume) bool { return len(v.WaysOut()) > 0 }) {
 			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)
 		}
 	}

@@ -2,11 +2,7 @@ package attackpaths
 
 import (
 	"cmp"
-	"runtime"
 	"slices"
-	"sync"
-
-	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // Difference is starts that reach the same holdings of one kind in one state of a cluster and not in
@@ -83,87 +79,31 @@ type CompareOptions struct {
 // accounts come to reach; only cluster-admin that is certain is a finding for these.
 func Compare(before, after *Graph, o CompareOptions) Comparison {
 	c := newComparer(before, after, o)
-	groups := c.groups()
+	starts := c.starts()
+	var r Comparison
+	for _, s := range starts {
+		r.Starts = append(r.Starts, Start{s.holding, len(s.before) > 0, len(s.after) > 0})
+	}
+	groups := c.groups(starts)
 	found := make([][]*delta, len(groups))
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(runtime.GOMAXPROCS(0), max(1, len(groups))) {
-		wg.Go(func() {
-			for i := range next {
-				found[i] = c.compareGroup(groups[i])
-			}
-		})
-	}
-	for i := range groups {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-	r := c.result(slices.Concat(found...))
-	r.add(c.workloads())
-	return r
-}
-
-// comparer compares two graphs. Everything that both have is numbered alike: holdings by an id.
-type comparer struct {
-	before, after side
-	options       CompareOptions
-	// holdings are by id.
-	holdings []Holding
-	admin    int32
-	// nodeOf is the node of which a holding is the credential, and credentialOf the credential of a
-	// node; -1 for others.
-	nodeOf, credentialOf []int32
-	// existed are the holdings of the first state, by id, and kin those of each kind.
-	existed []bool
-	kin     map[kin][]int32
-	// controllers are accounts of the control plane, and labels the rights to label nodes, in the first state.
-	controllers map[inventory.Name]bool
-	labels      []vertex
-}
-
-// side is one of the two graphs, and what the other does not have.
-type side struct {
-	*Graph
-	isAfter bool
-	// other are the vertices of the other graph; none if it has no such vertex.
-	other []vertex
-	// ids are those of holdings; -1 for other vertices and for what does not count.
-	ids []int32
-	// changed are vertices with edges that the other graph does not have, and one of each join that
-	// it does not have.
-	changed  []vertex
-	newJoins map[int32]bool
-	affected []bool
-}
-
-// start is a node or service account, as a vertex of each graph; none if it does not have it.
-type start struct {
-	holding       Holding
-	before, after vertex
-}
-
-func compareStarts(a, b start) int { return a.holding.Compare(b.holding) }
-
-// starts are the nodes and service accounts of both graphs, sorted.
-func (c *comparer) starts() []start {
-	index := map[Holding]int{}
-	var all []start
-	for _, v := range c.before.starts {
-		h, _ := c.before.keys[v].holding()
-		index[h] = len(all)
-		all = append(all, start{h, v, none})
-	}
-	for _, v := range c.after.starts {
-		h, _ := c.after.keys[v].holding()
-		if at, ok := index[h]; ok {
-			all[at].after = v
-		} else {
-			all = append(all, start{h, none, v})
+	inParallel(len(groups), func(i int) { found[i] = c.compareGroup(groups[i]) })
+	deltas := slices.Concat(found...)
+	rows := make([][]*changedRow, len(deltas))
+	inParallel(len(deltas), func(i int) { rows[i] = c.rowsOf(deltas[i]) })
+	for _, x := range merge(slices.Concat(rows...)) {
+		switch {
+		case !x.Widened():
+			r.Narrowed = append(r.Narrowed, x.Difference)
+		case x.Expected != "":
+			r.Expected = append(r.Expected, x.Difference)
+		default:
+			r.Widened = append(r.Widened, x.Difference)
 		}
 	}
-	slices.SortFunc(all, compareStarts)
-	return all
+	for _, list := range [...][]Difference{r.Widened, r.Expected, r.Narrowed} {
+		slices.SortFunc(list, func(a, b Difference) int { return compareDifferences(&a, &b) })
+	}
+	return r
 }
 
 // changeOrder sorts kinds of holdings by what a reader wants to know first.
@@ -175,7 +115,7 @@ var changeOrder = map[string]int{
 // certain before what was possible.
 func compareDifferences(a, b *Difference) int {
 	return cmp.Or(
-		compareBools(!a.ofWorkload(), !b.ofWorkload()),
+		compareBools(!isWorkload(a.Starts[0]), !isWorkload(b.Starts[0])),
 		changeOrder[a.Kind]-changeOrder[b.Kind],
 		cmp.Compare(a.Starts[0].Kind, b.Starts[0].Kind),
 		-cmp.Compare(a.distance(), b.distance()),

@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -8,26 +9,51 @@ import (
 	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
-// expected is why something is reached that was not, and is no finding.
-type expected uint8
+// expected is why something is reached that was not, and is no finding; empty for findings.
+type expected string
 
 const (
-	// isFinding is something that a change opens.
-	isFinding expected = iota
 	// oneMoreOfAKind is new, and reached by a start that reached all of its kind before.
-	oneMoreOfAKind
+	oneMoreOfAKind expected = "new, and reached as all of its kind were before"
 	// ofControlPlane is reached by an account that the control plane runs with, or that moves pods.
-	ofControlPlane
+	ofControlPlane expected = "by an account of the control plane, or one that could label nodes before"
 	// ownOfWorkload is what the template of a workload names.
-	ownOfWorkload
+	ownOfWorkload expected = "the workload's own account, or a new secret that it mounts"
 )
 
-func (e expected) String() string {
-	return [...]string{
-		"", "new, and reached as all of its kind were before",
-		"by an account of the control plane, or one that could label nodes before",
-		"the workload's own account, or a new secret that it mounts",
-	}[e]
+// expectations say when a holding that a start comes to reach is no finding. The first that holds counts.
+var expectations = []struct {
+	expected
+	holds func(s *groupSearch, id int32, from *start, l levels) bool
+}{
+	{ownOfWorkload, (*groupSearch).isOwn},
+	{oneMoreOfAKind, (*groupSearch).isOneMore},
+}
+
+// moved says of a holding that changes whether it is a finding.
+func (s *groupSearch) moved(id int32, from *start, l levels) moved {
+	m := moved{id, outcome{levels: l}}
+	for _, e := range expectations {
+		if l.after > l.before && e.holds(s, id, from, l) {
+			m.expected = e.expected
+			break
+		}
+	}
+	return m
+}
+
+// outcomeOf says how a holding is reached by the starts of a delta, and false if it changes with cluster-admin only.
+func (c *comparer) outcomeOf(d *delta, m moved) (outcome, bool) {
+	o := m.outcome
+	if m.id != c.admin {
+		o.levels = levels{max(m.before, d.admin.before), max(m.after, d.admin.after)}
+	}
+	widened := o.after > o.before && (m.id == c.admin || m.after > d.admin.after)
+	narrowed := o.after < o.before && (m.id == c.admin || m.before > d.admin.before)
+	if widened && d.controlPlane && (m.id != c.admin || o.after != Certain) {
+		o.expected = ofControlPlane
+	}
+	return o, widened || narrowed
 }
 
 // kin is the holdings of one kind in one namespace.
@@ -52,37 +78,39 @@ func (c *comparer) findKin() {
 	}
 }
 
-// kinOf are the holdings with which a new one is compared: in a namespace without any of the kind, all of the
-// cluster. There are none for what is not new.
-func (c *comparer) kinOf(id int32) (kin, bool) {
-	h := c.holdings[id]
-	k := kin{h.Kind, h.Namespace}
-	if len(c.kin[k]) == 0 {
+// isOneMore reports whether a holding is new, and a node or service account reached all of its kind before: those of
+// its namespace, or where this has none, of the cluster.
+func (s *groupSearch) isOneMore(id int32, from *start, l levels) bool {
+	k := kin{s.holdings[id].Kind, s.holdings[id].Namespace}
+	if len(s.kin[k]) == 0 {
 		k.namespace = ""
 	}
-	return k, !c.existed[id] && len(c.kin[k]) > 0
-}
-
-// expected says whether a change of a holding is a finding for a start, which may be among the holdings.
-func (s *groupSearch) expected(id, self int32, l levels, of func(*search, int32) Certainty) expected {
-	k, isNew := s.kinOf(id)
-	if !isNew || l.before != No || s.before == nil {
-		return isFinding
+	if s.existed[id] || len(s.kin[k]) == 0 || l.before != No || len(from.before) == 0 || isWorkload(from.holding) {
+		return false
 	}
 	least, known := s.least[k]
 	if !known {
 		least = Certain
 		for _, other := range s.kin[k] {
-			if other != self {
-				least = min(least, of(s.before, other))
+			if !slices.Contains(from.self, other) {
+				least = min(least, s.before.level(other))
 			}
 		}
 		s.least[k] = least
 	}
-	if least >= l.after {
-		return oneMoreOfAKind
-	}
-	return isFinding
+	return least >= l.after
+}
+
+// isOwn reports whether the template of a workload names a holding that it may have: its account, whose rights count by
+// themselves, or a secret that comes with it.
+func (s *groupSearch) isOwn(id int32, from *start, _ levels) bool {
+	h := s.holdings[id]
+	return isWorkload(from.holding) && slices.ContainsFunc(from.after, func(v vertex) bool {
+		p := s.comparer.after.podOf(v)
+		isAccount := h.Kind == ServiceAccount && h.Name == p.ServiceAccount && len(p.Audiences) > 0
+		isSecret := h.Kind == Secret && !s.existed[id] && slices.Contains(p.Secrets, h.Name)
+		return p.Namespace == h.Namespace && (isAccount || isSecret)
+	})
 }
 
 // findControlPlane finds the accounts of the controllers of kube-controller-manager, and the rights to label nodes.
@@ -107,18 +135,8 @@ func (c *comparer) findControlPlane() {
 
 // isControlPlane reports whether the control plane runs with an account, or it could label all nodes before and so
 // brings each pod to a node. The start is the last one of the search.
-func (s *groupSearch) isControlPlane(from start) bool {
+func (s *groupSearch) isControlPlane(from *start) bool {
 	h := from.holding
-	if h.Kind != ServiceAccount || s.before == nil {
-		return false
-	}
-	if s.controllers[inventory.Name{Namespace: h.Namespace, Name: h.Name}] {
-		return true
-	}
-	for _, v := range s.labels {
-		if s.before.certain.has(v) {
-			return true
-		}
-	}
-	return false
+	return h.Kind == ServiceAccount && len(from.before) > 0 &&
+		(s.controllers[inventory.Name{Namespace: h.Namespace, Name: h.Name}] || slices.ContainsFunc(s.labels, s.before.certain.has))
 }

@@ -3,286 +3,192 @@ package attackpaths
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
+	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
+
+// comparer compares two graphs. Everything that both have is numbered alike: holdings by an id.
+type comparer struct {
+	before, after side
+	options       CompareOptions
+	// holdings are by id, and idOf their ids.
+	holdings []Holding
+	idOf     map[Holding]int32
+	admin    int32
+	// nodeOf is the node of which a holding is the credential, and credentialOf the credential of a
+	// node; -1 for others.
+	nodeOf, credentialOf []int32
+	// existed are the holdings of the first state, by id, and kin those of each kind.
+	existed []bool
+	kin     map[kin][]int32
+	// controllers are accounts of the control plane, and labels the rights to label nodes, in the first state.
+	controllers map[inventory.Name]bool
+	labels      []vertex
+}
+
+// side is one of the two graphs, and what the other does not have.
+type side struct {
+	*Graph
+	// other are the vertices of the other graph; none if it has no such vertex.
+	other []vertex
+	// ids are those of holdings; -1 for other vertices and for what does not count.
+	ids []int32
+	// newEdges are where edges lead that the other graph does not have, or only if something else allows them, and
+	// newJoins such joins.
+	newEdges map[vertex][]vertex
+	newJoins map[int32]bool
+	// affected are the vertices that lead to what is new.
+	affected []bool
+}
 
 // A vertex of one graph corresponds to one of the other if both have the same key. What is reached
 // from a start can only grow if it leads to a vertex with an edge or join that the other graph does
 // not have. So the starts that lead to none need no search.
 
 func newComparer(before, after *Graph, o CompareOptions) *comparer {
-	c := &comparer{before: side{Graph: before}, after: side{Graph: after, isAfter: true}, options: o}
+	c := &comparer{before: side{Graph: before}, after: side{Graph: after}, options: o}
 	c.match()
 	c.number()
 	c.findKin()
 	c.findControlPlane()
-	c.before.findChanged(&c.after)
-	c.after.findChanged(&c.before)
-	c.before.findAffected()
-	c.after.findAffected()
+	c.before.findNew(&c.after)
+	c.after.findNew(&c.before)
 	return c
 }
 
 // match finds the vertices that both graphs have.
 func (c *comparer) match() {
 	b, a := &c.before, &c.after
-	b.other, a.other = unmatched(len(b.keys)), unmatched(len(a.keys))
+	b.other, a.other = slices.Repeat([]vertex{none}, len(b.keys)), slices.Repeat([]vertex{none}, len(a.keys))
 	roles := map[rbac.Ref]int32{}
 	for i := range a.roles {
 		roles[a.roles[i].Role] = int32(i)
 	}
-	// Most vertices have the same distance from those that they correspond to.
-	distance := 0
-	for u := range b.keys {
-		k, ok := b.keys[u], true
-		switch k.kind {
-		case isRole:
+	for u, k := range b.keys {
+		ok := true
+		switch {
+		case k.kind == isRole:
 			k.role, ok = roles[b.roles[k.role].Role]
-		case isLimited, isAssociated, isRight:
-			if k.kind != isRight || k.role != 0 {
-				k.role = int32(b.other[k.role])
-				ok = k.role != int32(none)
-			}
+		case k.kind == isLimited || k.kind == isAssociated || k.kind == isRight && k.role != 0:
+			k.role = int32(b.other[k.role])
+			ok = k.role != int32(none)
 		}
 		if !ok {
 			continue
 		}
-		w := vertex(u + distance)
-		if int(w) < 0 || int(w) >= len(a.keys) || a.keys[w] != k {
-			if w, ok = a.index[k]; !ok {
-				continue
-			}
-			distance = int(w) - u
+		if w, ok := a.index[k]; ok {
+			b.other[u], a.other[w] = w, vertex(u)
 		}
-		b.other[u], a.other[w] = w, vertex(u)
 	}
 }
 
-func unmatched(n int) []vertex {
-	all := make([]vertex, n)
-	for i := range all {
-		all[i] = none
-	}
-	return all
-}
-
-// number gives holdings their ids. Several vertices may be of one holding.
+// number gives holdings their ids. Several vertices may be of one holding. Pods count if both graphs have them.
 func (c *comparer) number() {
-	a, b := &c.after, &c.before
-	rest := map[key]int32{}
-	add := func(k key) int32 {
-		h, _ := k.holding()
-		c.holdings = append(c.holdings, h)
-		return int32(len(c.holdings) - 1)
-	}
-	a.ids, b.ids = make([]int32, len(a.keys)), make([]int32, len(b.keys))
-	for w, k := range a.keys {
-		a.ids[w] = -1
-		if k.isOneHolding() && (k.kind != isPod || a.other[w] != none) {
-			a.ids[w] = add(k)
-		}
-	}
-	for u, k := range b.keys {
-		b.ids[u] = -1
-		switch w := b.other[u]; {
-		case !k.isOneHolding():
-		case w != none:
-			b.ids[u] = a.ids[w]
-		case k.kind != isPod:
-			b.ids[u] = add(k)
-		}
-	}
-	for _, s := range [...]*side{a, b} {
+	c.idOf = map[Holding]int32{}
+	for _, s := range [...]*side{&c.after, &c.before} {
+		s.ids = make([]int32, len(s.keys))
 		for v, k := range s.keys {
-			if _, ok := k.holding(); !ok || k.isOneHolding() {
+			h, ok := k.holding()
+			if !ok || k.kind == isPod && s.other[v] == none {
+				s.ids[v] = -1
 				continue
 			}
-			k = key{kind: k.rank(), namespace: k.namespace, name: k.name}
-			if w, ok := a.index[k]; ok {
-				s.ids[v] = a.ids[w]
-			} else if u, ok := b.index[k]; ok {
-				s.ids[v] = b.ids[u]
-			} else if id, ok := rest[k]; ok {
-				s.ids[v] = id
-			} else {
-				rest[k] = add(k)
-				s.ids[v] = rest[k]
+			id, known := c.idOf[h]
+			if !known {
+				id = int32(len(c.holdings))
+				c.holdings, c.idOf[h] = append(c.holdings, h), id
+			}
+			s.ids[v] = id
+		}
+	}
+	c.admin = c.idOf[Holding{Kind: ClusterAdmin}]
+	c.nodeOf, c.credentialOf = slices.Repeat([]int32{-1}, len(c.holdings)), slices.Repeat([]int32{-1}, len(c.holdings))
+	for id, h := range c.holdings {
+		if name, ok := strings.CutPrefix(h.Name, nodeidentity.UserPrefix); ok && h.Kind == User {
+			if node, ok := c.idOf[Holding{Kind: Node, Name: name}]; ok {
+				c.nodeOf[id], c.credentialOf[node] = node, int32(id)
 			}
 		}
 	}
-	c.admin = a.ids[a.index[key{kind: isClusterAdmin}]]
-	c.numberCredentials()
 }
 
-// isOneHolding reports whether a holding has this vertex in each graph that has others of it.
-func (k key) isOneHolding() bool {
-	_, ok := k.holding()
-	return ok && k.kind == k.rank() && k.variant == 0
-}
-
-// numberCredentials notes of which nodes users are the credentials.
-func (c *comparer) numberCredentials() {
-	c.nodeOf, c.credentialOf = make([]int32, len(c.holdings)), make([]int32, len(c.holdings))
-	nodes := map[string]int32{}
-	for id, h := range c.holdings {
-		c.nodeOf[id], c.credentialOf[id] = -1, -1
-		if h.Kind == Node {
-			nodes[nodeidentity.UserPrefix+h.Name] = int32(id)
-		}
-	}
-	for id, h := range c.holdings {
-		if node, ok := nodes[h.Name]; ok && h.Kind == User {
-			c.nodeOf[id], c.credentialOf[node] = node, int32(id)
-		}
-	}
-}
-
-// idOf is the id of a start.
-func (c *comparer) idOf(s start) int32 {
-	if s.after != none {
-		return c.after.ids[s.after]
-	}
-	return c.before.ids[s.before]
-}
-
-// findChanged finds the edges and joins that the other graph does not have.
-func (s *side) findChanged(o *side) {
-	e := newEdgeSet(len(o.keys))
+// findNew finds the edges and joins that the other graph does not have, and the vertices that lead to them, and
+// perhaps some more. Who does not lead to one of the parts of a join does not get further through it.
+func (s *side) findNew(o *side) {
+	s.newEdges, s.newJoins = map[vertex][]vertex{}, s.joinsBeyond(o)
 	for v := range s.out {
-		if !s.sameEdges(vertex(v), o) && len(s.newEdges(vertex(v), o, e)) > 0 {
-			s.changed = append(s.changed, vertex(v))
+		if to := s.edgesBeyond(vertex(v), o); len(to) > 0 {
+			s.newEdges[vertex(v)] = to
 		}
 	}
-	s.findNewJoins(o)
-}
-
-// sameEdges reports whether the edges of a vertex and of the one that it corresponds to are alike,
-// in their order.
-func (s *side) sameEdges(v vertex, o *side) bool {
-	u := s.other[v]
-	if u == none || len(s.out[v]) != len(o.out[u]) {
-		return false
-	}
-	for i, e := range s.out[v] {
-		f := o.out[u][i]
-		if s.other[e.to] != f.to || (e.dependsOn == 0) != (f.dependsOn == 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// newEdges are the edges of a vertex that the other graph does not have, or only if something else
-// allows them.
-func (s *side) newEdges(v vertex, o *side, set *edgeSet) []edge {
-	set.begin()
-	if u := s.other[v]; u != none {
-		for _, e := range o.out[u] {
-			set.add(e)
-		}
-	}
-	var all []edge
-	for _, e := range s.out[v] {
-		if to := s.other[e.to]; to == none || !set.has(to, e.dependsOn == 0) {
-			all = append(all, e)
-		}
-	}
-	return all
-}
-
-// edgeSet is where edges of one vertex lead to. It is used again for one vertex after the other.
-type edgeSet struct {
-	round             int32
-	certain, possible []int32
-}
-
-func newEdgeSet(vertices int) *edgeSet {
-	return &edgeSet{certain: make([]int32, vertices), possible: make([]int32, vertices)}
-}
-
-func (s *edgeSet) begin() { s.round++ }
-
-func (s *edgeSet) add(e edge) {
-	s.possible[e.to] = s.round
-	if e.dependsOn == 0 {
-		s.certain[e.to] = s.round
-	}
-}
-
-func (s *edgeSet) has(to vertex, certain bool) bool {
-	if certain {
-		return s.certain[to] == s.round
-	}
-	return s.possible[to] == s.round
-}
-
-// findNewJoins finds the joins that the other graph does not have.
-func (s *side) findNewJoins(o *side) {
-	s.newJoins = map[int32]bool{}
-	if s.sameJoins(o) {
+	if len(s.newEdges)+len(s.newJoins) == 0 {
+		s.affected = make([]bool, len(s.keys))
 		return
 	}
-	known := map[string]bool{}
-	for i := range o.joins {
-		j := &o.joins[i]
-		known[joinID(j.from, j.to, false)] = true
-		if j.dependsOn == 0 {
-			known[joinID(j.from, j.to, true)] = true
+	r := s.reverse(true, func(j *join) []vertex { return j.from[:1] })
+	for v := range s.newEdges {
+		r.mark(v)
+	}
+	for i := range s.newJoins {
+		r.mark(s.joins[i].from[0])
+	}
+	s.affected = r.marked
+}
+
+// edgesBeyond are where the edges of a vertex lead that the other graph does not have.
+func (s *side) edgesBeyond(v vertex, o *side) []vertex {
+	var theirs []edge
+	if u := s.other[v]; u != none {
+		theirs = o.out[u]
+	}
+	if slices.EqualFunc(s.out[v], theirs, func(e, f edge) bool {
+		return s.other[e.to] == f.to && (e.dependsOn == 0) == (f.dependsOn == 0)
+	}) {
+		return nil
+	}
+	certain := make(map[vertex]bool, len(theirs))
+	for _, f := range theirs {
+		certain[f.to] = certain[f.to] || f.dependsOn == 0
+	}
+	var all []vertex
+	for _, e := range s.out[v] {
+		if known, ok := certain[s.other[e.to]]; !ok || e.dependsOn == 0 && !known {
+			all = append(all, e.to)
 		}
 	}
+	return all
+}
+
+// joinsBeyond are the places of the joins that the other graph does not have.
+func (s *side) joinsBeyond(o *side) map[int32]bool {
+	certain := map[string]bool{}
+	for i := range o.joins {
+		j := &o.joins[i]
+		id := joinID(j.from, j.to)
+		certain[id] = certain[id] || j.dependsOn == 0
+	}
+	all := map[int32]bool{}
 	for i := range s.joins {
 		j := &s.joins[i]
 		from := make([]vertex, len(j.from))
 		for i, v := range j.from {
 			from[i] = s.other[v]
 		}
-		to := s.other[j.to]
-		if to == none || slices.Contains(from, none) || !known[joinID(from, to, j.dependsOn == 0)] {
-			s.newJoins[int32(i)] = true
-			// Who does not lead to one of its parts does not get further through it.
-			s.changed = append(s.changed, j.from[0])
+		if known, ok := certain[joinID(from, s.other[j.to])]; !ok || j.dependsOn == 0 && !known {
+			all[int32(i)] = true
 		}
 	}
+	return all
 }
 
-func (s *side) sameJoins(o *side) bool {
-	if len(s.joins) != len(o.joins) {
-		return false
-	}
-	for i := range s.joins {
-		j, k := &s.joins[i], &o.joins[i]
-		same := func(v, u vertex) bool { return s.other[v] == u }
-		if s.other[j.to] != k.to || (j.dependsOn == 0) != (k.dependsOn == 0) || !slices.EqualFunc(j.from, k.from, same) {
-			return false
-		}
-	}
-	return true
-}
-
-func joinID(from []vertex, to vertex, certain bool) string {
-	from = slices.Sorted(slices.Values(from))
+// joinID is the same for joins with the same ends. The other graph has none with a vertex that it lacks.
+func joinID(from []vertex, to vertex) string {
 	id := binary.AppendVarint(nil, int64(to))
-	if certain {
-		id = append(id, 1)
-	}
-	for _, v := range from {
+	for _, v := range slices.Sorted(slices.Values(from)) {
 		id = binary.AppendVarint(id, int64(v))
 	}
 	return string(id)
-}
-
-// findAffected finds the vertices that lead to what changed, and perhaps some more. Who does not lead to one
-// of the parts of a join does not get further through it.
-func (s *side) findAffected() {
-	if len(s.changed) == 0 {
-		s.affected = make([]bool, len(s.keys))
-		return
-	}
-	r := s.reverse(true, func(j *join) []vertex { return j.from[:1] })
-	for _, v := range s.changed {
-		r.mark(v)
-	}
-	s.affected = r.marked
 }

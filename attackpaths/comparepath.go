@@ -13,30 +13,28 @@ import (
 // have. It is used again for one start after the other.
 type pathFinder struct {
 	*comparer
-	side, other *side
-	solver      *solver
+	side   *side
+	solver *solver
+	from   *start
 	// found are the vertices through which holdings are reached, by id.
-	found   map[int32]vertex
-	changed map[vertex]map[vertex]bool
-	set     *edgeSet
-	trails  map[vertex]usesTrail
+	found map[int32]vertex
 }
 
-func (c *comparer) pathFinder(s, other *side, level Certainty) *pathFinder {
-	f := &pathFinder{comparer: c, side: s, other: other, solver: s.solver(level == Possible), set: newEdgeSet(len(other.keys))}
-	f.changed = map[vertex]map[vertex]bool{}
-	for _, v := range s.changed {
-		f.changed[v] = nil
+// pathFinder returns one for the state in which holdings are reached with more certainty. It is to be released.
+func (c *comparer) pathFinder(l levels) *pathFinder {
+	f := &pathFinder{comparer: c, side: &c.after}
+	if l.before > l.after {
+		f.side = &c.before
 	}
+	f.solver = f.side.solver(max(l.before, l.after) == Possible)
 	return f
 }
 
 func (f *pathFinder) release() { f.side.release(f.solver) }
 
 // find searches until all holdings are reached.
-func (f *pathFinder) find(ids []int32, from ...vertex) {
-	f.trails = map[vertex]usesTrail{}
-	f.found = make(map[int32]vertex, len(ids))
+func (f *pathFinder) find(ids []int32, from *start) {
+	f.from, f.found = from, make(map[int32]vertex, len(ids))
 	for _, id := range ids {
 		f.found[id] = none
 	}
@@ -48,78 +46,49 @@ func (f *pathFinder) find(ids []int32, from ...vertex) {
 		}
 		return open == 0
 	}
-	f.solver.solve(from...)
+	starts := from.after
+	if f.side == &f.before {
+		starts = from.before
+	}
+	f.solver.solve(starts...)
 }
 
-// usesTrail is what a derivation needs: with each step, and after the last one.
-type usesTrail struct {
-	uses    []Use
-	pending []Holding
-	steps   int
-}
-
-// uses lists the objects that the steps of the path to a holding need and the other graph's edges do
-// not have.
+// uses lists the objects that the steps of the path to a holding need and that the other graph's edges do
+// not have. A workload is one itself.
 func (f *pathFinder) uses(id int32) []Use {
-	v := f.found[id]
-	if v == none {
-		return nil
-	}
-	t := f.usesOf(v)
-	return appendUses(t.uses, max(t.steps, 1), t.pending)
-}
-
-// usesOf follows a derivation. What many vertices are reached through is followed once.
-func (f *pathFinder) usesOf(v vertex) usesTrail {
-	how := f.solver.via[v]
-	switch {
-	case how.join >= 0:
-		var t usesTrail
-		for _, w := range f.solver.derivation(v) {
-			if how := f.solver.via[w]; how.join >= 0 || how.from != none {
-				t = f.extend(t, how, w)
-			}
-		}
-		return t
-	case how.from == none:
-		return usesTrail{}
-	}
-	before, ok := f.trails[how.from]
-	if !ok {
-		before = f.usesOf(how.from)
-		f.trails[how.from] = before
-	}
-	return f.extend(before, how, v)
-}
-
-// extend adds a vertex to a trail, which is not changed.
-func (f *pathFinder) extend(t usesTrail, how via, v vertex) usesTrail {
-	var objects []Holding
-	if f.isNew(how) {
-		for _, o := range f.objectsOf(how, v) {
-			if f.options.Changed == nil || f.options.Changed(o) {
-				objects = append(objects, o)
+	var all []Use
+	add := func(step int, objects ...Holding) {
+		for _, o := range objects {
+			if u := (Use{step, o}); !slices.Contains(all, u) {
+				all = append(all, u)
 			}
 		}
 	}
-	if how.edge.row == 0 {
-		t.pending = append(slices.Clip(t.pending), objects...)
-		return t
+	if isWorkload(f.from.holding) {
+		add(1, f.from.holding)
 	}
-	t.steps++
-	t.uses = appendUses(appendUses(t.uses, t.steps, t.pending), t.steps, objects)
-	t.pending = nil
-	return t
-}
-
-func appendUses(all []Use, step int, objects []Holding) []Use {
-	all = slices.Clip(all)
-	for _, o := range objects {
-		if u := (Use{step, o}); !slices.Contains(all, u) {
-			all = append(all, u)
+	if f.found[id] == none {
+		return all
+	}
+	step := 0
+	var pending []Holding
+	for _, v := range f.solver.derivation(f.found[id]) {
+		how := f.solver.via[v]
+		if f.isNew(how) {
+			pending = append(pending, slices.DeleteFunc(f.objectsOf(how, v), func(o Holding) bool { return !f.mayDiffer(o) })...)
+		}
+		if how.edge.row != 0 {
+			step++
+			add(step, pending...)
+			pending = nil
 		}
 	}
+	add(max(step, 1), pending...)
 	return all
+}
+
+func (f *pathFinder) mayDiffer(o Holding) bool {
+	return f.options.Changed == nil || f.options.Changed(o)
 }
 
 // isNew reports whether the other graph does not have the edge or join through which a vertex is
@@ -128,15 +97,7 @@ func (f *pathFinder) isNew(how via) bool {
 	if how.join >= 0 {
 		return f.side.newJoins[how.join]
 	}
-	targets, changed := f.changed[how.from]
-	if changed && targets == nil {
-		targets = map[vertex]bool{}
-		for _, e := range f.side.newEdges(how.from, f.other, f.set) {
-			targets[e.to] = true
-		}
-		f.changed[how.from] = targets
-	}
-	return targets[how.edge.to]
+	return slices.Contains(f.side.newEdges[how.from], how.edge.to)
 }
 
 // objectsOf are the objects that an edge or join may be because of.
@@ -165,8 +126,8 @@ func (f *pathFinder) objectsOfVertex(v vertex) []Holding {
 	case isRole:
 		all = append(all, objectOf(f.side.roles[k.role].Role))
 	case isPod:
-		if i := int(v - f.side.firstPod); i >= 0 && i < len(f.side.pods) {
-			all = append(all, usedPod(f.side.pods[i]))
+		if v >= f.side.firstPod && int(v-f.side.firstPod) < len(f.side.pods) {
+			all = append(all, usedPod(f.side.podOf(v)))
 		}
 	case isNode, isServiceAccount, isAssociated, isSecret, isNamespace:
 		h, _ := k.holding()

@@ -185,7 +185,7 @@ func (b *builder) expandVolume(v vertex, volume inventory.Volume) {
 		}
 		for place, way := range ways {
 			if to := b.taken(node.Name, way.Effect); to != none && firstOfEffect(ways, place) {
-				b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(way.DependsOn)})
+				b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(allOf(volume.DependsOn, way.DependsOn))})
 			}
 		}
 	}

@@ -98,7 +98,9 @@ func (b *builder) expandFact(v vertex, k key) {
 		b.mountedOn(v, k.namespace)
 	case claimedVolume:
 		namespace, name, _ := strings.Cut(k.namespace, "/")
-		b.expandVolume(v, b.claimed[inventory.Name{Namespace: namespace, Name: name}])
+		for _, volume := range b.claimed[inventory.Name{Namespace: namespace, Name: name}] {
+			b.expandVolume(v, volume)
+		}
 	case freeVolume:
 		i := slices.IndexFunc(b.freeVolumes, func(volume inventory.Volume) bool { return volume.Name == k.namespace })
 		b.expandVolume(v, b.freeVolumes[i])

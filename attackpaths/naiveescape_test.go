@@ -70,11 +70,12 @@ func (n *naive) labelledControlPlane(node inventory.Node) {
 
 // existingClaims leads from pods that can be made to what the claims of the namespace give of a node.
 func (n *naive) existingClaims(ns string, node inventory.Node, made fact, guarded bool) {
-	for claim, volume := range n.c.Inventory.ClaimedVolumes() {
-		if claim.Namespace != ns || !volume.OnNode(&node) {
-			continue
+	for claim, volumes := range n.c.Inventory.ClaimedVolumes() {
+		for _, volume := range volumes {
+			if claim.Namespace == ns && volume.OnNode(&node) {
+				n.mountsVolume(volume, node, guarded || volume.DependsOn != "" || n.level(ns) == podsecurity.LevelRestricted, made)
+			}
 		}
-		n.mountsVolume(volume, node, guarded || n.level(ns) == podsecurity.LevelRestricted, made)
 	}
 }
 

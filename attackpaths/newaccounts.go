@@ -14,13 +14,15 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 		b.together(PodCreate, all, guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
 	}
 	guards = allOf(guards, b.guardsOf(createToken, namespace))
-	if b.enforced > 0 {
-		b.requestsNewTokens(v, namespace, guards)
-		return
+	if b.enforced == 0 {
+		b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
 	}
-	b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
 	for _, name := range missing {
-		b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
+		if b.enforced == 0 {
+			b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
+		} else {
+			b.requestsNewToken(v, namespace, name, guards)
+		}
 	}
 }
 
@@ -33,14 +35,8 @@ func (b *builder) createsAccount(v vertex, namespace, name string) {
 	b.requestsNewToken(v, namespace, name, allOf(guards, b.guardsOf(createToken, namespace)))
 }
 
-// requestsNewTokens gives the service accounts that only bindings name where NodeScopes matter: a token without a
+// requestsNewToken gives a service account that only bindings name where NodeScopes matter: a token without a
 // node is something else, and tokens are bound to nodes since 1.31. Source: KEP-4193.
-func (b *builder) requestsNewTokens(v vertex, namespace, guards string) {
-	for _, name := range b.missingAccounts(namespace) {
-		b.requestsNewToken(v, namespace, name, guards)
-	}
-}
-
 func (b *builder) requestsNewToken(v vertex, namespace, name, guards string) {
 	for _, of := range [...]string{"", name} {
 		token := b.rightVertex(createToken, namespace, of)

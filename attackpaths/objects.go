@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
@@ -25,8 +26,8 @@ type objects struct {
 	unneeded []rbac.BoundRole
 	// existing is how many roles there are. The others are named by bindings, and grant nothing.
 	existing int
-	// places are those that the rules of a role had before some were removed.
-	places map[int32][]int
+	// roleIndex and bindingIndex find roles and bindings of the cluster.
+	roleIndex, bindingIndex func() map[verdict.Object]int32
 	// secretsOn lists the secrets that a node's credential reads.
 	secretsOn func(node string) []verdict.Object
 	// known are namespaces that objects which are left out are in, and templates the workloads of
@@ -36,10 +37,9 @@ type objects struct {
 	movedTo map[inventory.Name]string
 	// noVolumes are claims and volumes that were deleted.
 	noVolumes map[verdict.Object]bool
-	// rights is the graph that says what rules give, roleIndex finds roles, and alike are the nodes that have pods of
-	// one workload and placement. They are set for remedies only.
+	// rights is the graph that says what rules give, and alike are the nodes that have pods of one workload and
+	// placement. They are set for remedies only.
 	rights    *Graph
-	roleIndex func() map[rbac.Ref]int32
 	alike     func() map[workloadPods][]string
 	templates map[templateKey]bool
 }
@@ -59,7 +59,20 @@ func (c *Cluster) objects() *objects {
 		secretsOn: func(node string) []verdict.Object { return c.Relations.Objects(node, graph.Secret) },
 	}
 	o.roles, o.existing = withNamedRoles(c.RBAC.Roles(), o.bindings)
+	o.roleIndex = indexOf(o.roles, func(r *rbac.RoleRules) rbac.Ref { return r.Role })
+	o.bindingIndex = indexOf(o.bindings, func(b *rbac.BoundRole) rbac.Ref { return b.Binding })
 	return o
+}
+
+// indexOf finds the places of objects, once they are asked for.
+func indexOf[T any](all []T, ref func(*T) rbac.Ref) func() map[verdict.Object]int32 {
+	return sync.OnceValue(func() map[verdict.Object]int32 {
+		index := map[verdict.Object]int32{}
+		for i := range all {
+			index[objectOf(ref(&all[i]))] = int32(i)
+		}
+		return index
+	})
 }
 
 // withNamedRoles adds the default roles that an API server has even if the objects lack them: those

@@ -1,10 +1,6 @@
 package attackpaths
 
-import (
-	"runtime"
-	"slices"
-	"sync"
-)
+import "slices"
 
 // Overview is what nodes reach, by namespace and kind.
 type Overview struct {
@@ -63,12 +59,16 @@ func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
 		}
 	}
 	all.Cells = make([]Cell, len(places))
-	start := func(i int) (string, Certainty) { return rows[i].Nodes[0], rows[i].ClusterAdmin }
-	g.eachNode(len(rows), o, start, func(i int, s *overviewSearch) {
-		rows[i].Path = s.adminPath()
-		for _, j := range first[i] {
-			all.Cells[rows[i].Cells[j]] = s.cell(s.groups[j])
-		}
+	inParallel(len(rows), func(i int) {
+		row := &rows[i]
+		o.search(g, row.Nodes[0], row.ClusterAdmin, func(s *overviewSearch) {
+			if w := s.adminWay(); s.admin != No {
+				row.Path = w.solver.path(w.vertex)
+			}
+			for _, j := range first[i] {
+				all.Cells[row.Cells[j]] = s.cell(s.groups[j])
+			}
+		})
 	})
 	return all
 }
@@ -101,8 +101,10 @@ func (g *Graph) overviewRows(classes []Class, o OverviewOptions) ([]OverviewRow,
 			members = append(members, member{class: i, node: name})
 		}
 	}
-	g.eachNode(len(members), o, func(i int) (string, Certainty) { return members[i].node, classes[members[i].class].ClusterAdmin },
-		func(i int, s *overviewSearch) { members[i].keys = s.keysOfRow() })
+	inParallel(len(members), func(i int) {
+		m := &members[i]
+		o.search(g, m.node, classes[m.class].ClusterAdmin, func(s *overviewSearch) { m.keys = s.keysOfRow() })
+	})
 	var rows []OverviewRow
 	var keys [][]cellKey
 	index := map[[2]any]int{}
@@ -127,25 +129,11 @@ func (g *Graph) overviewRows(classes []Class, o OverviewOptions) ([]OverviewRow,
 	return rows, keys
 }
 
-// eachNode calls do for so many nodes, on several processors, with what each reaches.
-func (g *Graph) eachNode(n int, o OverviewOptions, node func(int) (string, Certainty), do func(int, *overviewSearch)) {
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			s := &overviewSearch{Graph: g, options: o, certain: g.solver(false), possible: g.solver(true)}
-			defer g.release(s.certain)
-			defer g.release(s.possible)
-			for i := range next {
-				name, admin := node(i)
-				s.run(g.index[key{kind: isNode, name: name}], admin)
-				do(i, s)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+// search calls a function with what a node reaches. How it reaches cluster-admin is known.
+func (o *OverviewOptions) search(g *Graph, node string, admin Certainty, do func(*overviewSearch)) {
+	s := &overviewSearch{Graph: g, options: *o, certain: g.solver(false), possible: g.solver(true)}
+	defer g.release(s.certain)
+	defer g.release(s.possible)
+	s.run(g.index[key{kind: isNode, name: node}], admin)
+	do(s)
 }

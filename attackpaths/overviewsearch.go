@@ -52,14 +52,6 @@ func (s *overviewSearch) adminWay() way {
 	return w
 }
 
-func (s *overviewSearch) adminPath() []Step {
-	if s.admin == No {
-		return nil
-	}
-	w := s.adminWay()
-	return w.solver.path(w.vertex)
-}
-
 func (s *overviewSearch) holdingOf(w way) Holding {
 	h, _ := s.keys[w.vertex].holding()
 	return h
@@ -167,20 +159,12 @@ func (s *overviewSearch) appendStep(text []byte, v vertex, how via) []byte {
 	text = binary.AppendVarint(text, int64(v))
 	text = binary.AppendVarint(append(text, byte(how.edge.row)), int64(how.join))
 	text = binary.AppendVarint(text, int64(how.edge.dependsOn))
-	if !how.edge.row.ofPodOnStart() {
+	code := Code("")
+	if how.edge.row != 0 {
+		code = how.edge.row.code()
+	}
+	if code != PodOnNode && code != PodTokenOnNode && code != TokenOfPodOnNode {
 		text = binary.AppendVarint(text, int64(how.edge.arg))
 	}
 	return text
-}
-
-// ofPodOnStart reports whether a step uses a pod that runs on the node where it starts.
-func (r row) ofPodOnStart() bool {
-	if r == 0 {
-		return false
-	}
-	switch r.code() {
-	case PodOnNode, PodTokenOnNode, TokenOfPodOnNode:
-		return true
-	}
-	return false
 }

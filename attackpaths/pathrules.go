@@ -11,51 +11,63 @@ import (
 // addRightsOf adds the rules, and the bindings that the step does not name, that give what a vertex
 // needs for a step.
 func (p *pathChanges) addRightsOf(v, to vertex, how via) {
-	k, target := p.keys[v], p.keys[to]
+	k, target, binding := p.keys[v], p.keys[to], how.edge.arg
+	scoped := p.isScopedAccount(k)
 	switch {
 	case k.kind == isRole:
-		p.addRules(k.role, func(rule *rbacv1.PolicyRule) bool { return p.gives(rule, k, target) })
+		p.addRules(k.role, func(rule *rbacv1.PolicyRule) bool { return p.gives(rule, k.namespace != "", target, true) })
 		return
-	case k.kind == isLimited && target.kind == isRight && how.edge.arg >= 0:
-		bound := p.bindings[how.edge.arg]
-		if role, ok := p.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]; ok {
-			p.addRules(role, func(rule *rbacv1.PolicyRule) bool { return limits(rule, bound.Binding.Namespace != "", target) })
-		}
+	case k.kind == isLimited && target.kind == isRight && binding >= 0:
+		p.addRulesOf(binding, func(rule *rbacv1.PolicyRule, namespaced bool) bool {
+			return slices.ContainsFunc(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, 0), func(l limit) bool {
+				return requests[l.request].right == right(target.variant)
+			})
+		})
 		return
+	case scoped && how.join < 0 && binding >= 0 && (how.edge.row == 0 || target.kind == isClusterAdmin):
+		p.addRulesOf(binding, func(rule *rbacv1.PolicyRule, namespaced bool) bool { return p.gives(rule, namespaced, target, false) })
+		return
+	case scoped && target.kind == isRole && k.kind != isServiceAccount:
+		// The account holds the role that it binds to others.
+		p.eachRole(p.subjectsOf(k, v), func(role key, binding int32) {
+			if role.role == target.role {
+				p.addBinding(binding)
+			}
+		})
 	}
-	if p.isScopedAccount(k) && how.join < 0 && how.edge.arg >= 0 && (how.edge.row == 0 || target.kind == isClusterAdmin) {
-		p.addScopedRules(how.edge.arg, target)
+	if how.join < 0 && how.edge.row == 0 && target.kind != isRight {
 		return
-	}
-	if p.isScopedAccount(k) && target.kind == isRole && k.kind != isServiceAccount {
-		p.addHeld(k, target.role)
 	}
 	// Rights that count together are not vertices of their own.
-	if x := p.identityOf(v); x != nil && (how.join >= 0 || how.edge.row != 0 || target.kind == isRight) {
-		for _, subject := range x.subjects {
-			for _, e := range p.out[subject] {
-				p.addCombined(p.keys[e.to], e.arg)
-			}
+	p.eachRole(p.subjectsOf(k, v), func(role key, binding int32) {
+		combined := func(rule *rbacv1.PolicyRule) bool { return p.combined(rule, role.namespace != "") }
+		if slices.ContainsFunc(p.roles[role.role].Rules, func(rule rbacv1.PolicyRule) bool { return combined(&rule) }) {
+			p.addBinding(binding)
+			p.addRules(role.role, combined)
+		}
+	})
+}
+
+// eachRole calls a function for each role that is bound to subjects.
+func (p *pathChanges) eachRole(subjects []vertex, do func(role key, binding int32)) {
+	for _, subject := range subjects {
+		for _, e := range p.out[subject] {
+			do(p.keys[e.to], e.arg)
 		}
 	}
 }
 
-func (p *pathChanges) identityOf(v vertex) *identity {
-	if k := p.keys[v]; k.kind == isAssociated && p.isScopedAccount(k) {
-		return &identity{vertex: v, subjects: p.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}].subjects}
-	} else if k.kind == isAssociated {
-		return &identity{vertex: v, subjects: p.subjectsOfIdentity(k)}
+// subjectsOf are the subjects of an identity.
+func (p *pathChanges) subjectsOf(k key, v vertex) []vertex {
+	switch {
+	case k.kind != isServiceAccount && p.isScopedAccount(k):
+		return p.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}].subjects
+	case k.kind == isAssociated:
+		return p.subjectsOfIdentity(k)
+	case p.who[v] != nil:
+		return p.who[v].subjects
 	}
-	return p.who[v]
-}
-
-// addCombined adds a binding if its role has rights that count together with others, and these rules.
-func (p *pathChanges) addCombined(role key, binding int32) {
-	combined := func(rule *rbacv1.PolicyRule) bool { return p.combined(rule, role.namespace != "") }
-	if slices.ContainsFunc(p.roles[role.role].Rules, func(rule rbacv1.PolicyRule) bool { return combined(&rule) }) {
-		p.addBinding(binding)
-		p.addRules(role.role, combined)
-	}
+	return nil
 }
 
 // combined reports whether a rule grants rights that count together with others.
@@ -74,50 +86,27 @@ func (b *builder) combined(rule *rbacv1.PolicyRule, namespaced bool) bool {
 
 // addRules adds rules of a role, unless it is one of those that Kubernetes restores.
 func (p *pathChanges) addRules(role int32, keep func(*rbacv1.PolicyRule) bool) {
-	r := p.roles[role].Role
-	if int(role) == len(p.roles)-1 || r.Namespace == "" && r.Name == "cluster-admin" {
+	r := &p.roles[role]
+	if int(role) == len(p.roles)-1 || r.Role.Namespace == "" && r.Role.Name == clusterAdmin {
 		return
 	}
-	for i := range p.objects.roles[role].Rules {
-		if keep(&p.objects.roles[role].Rules[i]) {
-			p.add(changeKey{kind: RemoveRule, object: objectOf(r), rule: p.objects.placeOf(role, i)})
+	for i := range r.Rules {
+		if keep(&r.Rules[i]) {
+			p.add(changeKey{kind: RemoveRule, object: objectOf(r.Role), rule: i})
 		}
 	}
 }
 
-// addScopedRules adds the rules because of which a binding gives a right to an account in scopes.
-func (p *pathChanges) addScopedRules(binding int32, target key) {
+// addRulesOf adds rules of the role that a binding gives.
+func (p *pathChanges) addRulesOf(binding int32, keep func(rule *rbacv1.PolicyRule, namespaced bool) bool) {
 	bound := p.bindings[binding]
-	role, ok := p.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
-	if !ok {
-		return
-	}
-	p.addRules(role, func(rule *rbacv1.PolicyRule) bool {
-		switch target.kind {
-		case isClusterAdmin:
-			return grantsEverything(rule)
-		case isCustom:
-			return len(p.requests[target.role].grantedBy(rule)) > 0
-		}
-		rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, bound.Binding.Namespace != "", p.cluster.Features.Minor() < 35)
-		return slices.ContainsFunc(rights, func(g granted) bool { return g.right == right(target.variant) })
-	})
-}
-
-// addHeld adds the bindings because of which an account in scopes holds a role that it binds to others.
-func (p *pathChanges) addHeld(account key, role int32) {
-	for _, subject := range p.scoped[inventory.Name{Namespace: account.namespace, Name: account.name}].subjects {
-		for _, e := range p.out[subject] {
-			if p.keys[e.to].role == role {
-				p.addBinding(e.arg)
-			}
-		}
+	if role, ok := p.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]; ok {
+		p.addRules(role, func(rule *rbacv1.PolicyRule) bool { return keep(rule, bound.Binding.Namespace != "") })
 	}
 }
 
-// gives reports whether a rule of a role that is held may give what the role leads to.
-func (p *pathChanges) gives(rule *rbacv1.PolicyRule, role, target key) bool {
-	namespaced := role.namespace != ""
+// gives reports whether a rule of a role that is held may give what the role leads to, for any name if not exactly.
+func (p *pathChanges) gives(rule *rbacv1.PolicyRule, namespaced bool, target key, exactly bool) bool {
 	switch {
 	case target.kind == isClusterAdmin:
 		return grantsEverything(rule)
@@ -125,16 +114,10 @@ func (p *pathChanges) gives(rule *rbacv1.PolicyRule, role, target key) bool {
 		return len(p.requests[target.role].grantedBy(rule)) > 0
 	case target.kind == isOwnRight && target.mode != 0:
 		return len(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, target.mode)) > 0
-	case target.kind == isRight || target.kind == isOwnRight:
-		rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, namespaced, p.cluster.Features.Minor() < 35)
-		return slices.Contains(rights, granted{right: right(target.variant), name: target.name, any: target.name == ""})
+	case target.kind != isRight && target.kind != isOwnRight || namespaced && !requestKinds[target.variant].namespaced:
+		return false
 	}
-	return false
-}
-
-// limits reports whether a rule gives an identity that is impersonated a part of a right.
-func limits(rule *rbacv1.PolicyRule, namespaced bool, target key) bool {
-	return slices.ContainsFunc(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, 0), func(l limit) bool {
-		return requests[l.request].right == right(target.variant)
-	})
+	rights := rightOf(right(target.variant), rule, p.cluster.Features.Minor() < 35)
+	return !exactly && len(rights) > 0 ||
+		slices.Contains(rights, granted{right: right(target.variant), name: target.name, any: target.name == ""})
 }

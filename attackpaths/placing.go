@@ -97,7 +97,7 @@ func (a *advisor) place(b *builder) *Placing {
 	if len(p.placing.Nodes) == 0 {
 		return p.placing
 	}
-	after := a.build(a.whole.placed(a.cluster, p.placing))
+	after := a.build(a.whole.without(a.cluster, p.placing.changes()))
 	if after.labelsFromOutside(p.placing.Nodes) {
 		p.noNodes(unplacedLabels)
 		p.list()
@@ -136,7 +136,7 @@ func (p *placer) find(nodes []string, possible bool) {
 		}
 	}
 	for i, pod := range p.pods {
-		if object := placedObject(pod); pod.Node != "" && p.of[object] != nil {
+		if object := templateOf(pod).object; pod.Node != "" && p.of[object] != nil {
 			p.dangerous = append(p.dangerous, int32(i))
 			p.nodesOf[object][pod.Node] = true
 		}
@@ -161,20 +161,12 @@ func (p *placer) leading(possible bool) func(vertex) bool {
 	}
 }
 
-// placedObject is the object whose template decides where a pod runs.
-func placedObject(pod *inventory.Pod) verdict.Object {
-	if t := templateOf(pod); t.job == nil || t.spec != "" {
-		return t.object
-	}
-	return templateObject(pod)
-}
-
 func (p *placer) note(pod *inventory.Pod, through vertex) {
-	object := placedObject(pod)
-	if p.of[object] == nil {
+	t := templateOf(pod)
+	if p.of[t.object] == nil {
 		h, _ := p.keys[through].holding()
-		p.of[object] = &PlacedWorkload{Object: object, Through: h, Why: unplaceable(pod, templateOf(pod))}
-		p.nodesOf[object] = map[string]bool{}
+		p.of[t.object] = &PlacedWorkload{Object: t.object, Through: h, Why: unplaceable(pod, t)}
+		p.nodesOf[t.object] = map[string]bool{}
 	}
 }
 
@@ -241,7 +233,7 @@ func (p *placer) noNodes(why string) {
 }
 
 func (p *placer) workload(i int32) *PlacedWorkload {
-	return p.of[placedObject(p.pods[i])]
+	return p.of[templateOf(p.pods[i]).object]
 }
 
 // fit puts each pod on the first node that has room for it, or reports false. If these are all nodes,

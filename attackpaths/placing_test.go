@@ -18,15 +18,7 @@ func TestPlacingAgreesWithMovedPods(t *testing.T) {
 	placed, helped, moved := 0, 0, 0
 	eachCluster(t, 200, func(t *testing.T, rc *randomCluster) {
 		rc.addPaths()
-		for i, o := range rc.Objects {
-			if n, ok := o.(*corev1.Node); ok && !rc.chance(4) {
-				n.Status.Allocatable = cpu(1 + rc.IntN(4))
-			}
-			if p, ok := o.(*corev1.Pod); ok && p.Annotations == nil && len(p.OwnerReferences) == 0 {
-				rc.Own(p)
-				p.Spec.Containers[0].Resources.Requests = cpu(i % 2)
-			}
-		}
+		rc.addSizes()
 		rc.Objects = rc.withDetail()
 		c := rc.cluster(t, rc.Objects)
 		before := reachOf(t, c, attackpaths.Holding{})
@@ -69,6 +61,19 @@ func TestPlacingAgreesWithMovedPods(t *testing.T) {
 	t.Logf("%d clusters have a pool, which helps in %d; %d pods move", placed, helped, moved)
 	if (helped == 0 || moved == 0) && !testing.Short() && os.Getenv(clustersVariable) == "" {
 		t.Error("no pool helps, or no pod moves")
+	}
+}
+
+// addSizes gives nodes and pods sizes, and pods owners.
+func (rc *randomCluster) addSizes() {
+	for i, o := range rc.Objects {
+		if n, ok := o.(*corev1.Node); ok && !rc.chance(4) {
+			n.Status.Allocatable = cpu(1 + rc.IntN(4))
+		}
+		if p, ok := o.(*corev1.Pod); ok && p.Annotations == nil && len(p.OwnerReferences) == 0 {
+			rc.Own(p)
+			p.Spec.Containers[0].Resources.Requests = cpu(i % 2)
+		}
 	}
 }
 

@@ -5,125 +5,83 @@ import (
 	"sync"
 )
 
-// all reports whether all vertices of a set are marked.
-func (r *reverse) all(set map[vertex]bool) bool {
-	for v := range set {
-		if v != none && !r.marked[v] {
-			return false
-		}
-	}
-	return true
-}
-
 // markNodes marks the nodes that reach the goal, of those that are wanted. When one does that
 // only with joins, found is called for it and may mark what it does so through.
 func (g *Graph) markNodes(possible bool, groups func() []group, wanted map[vertex]bool, found func(r *reverse, node vertex)) *reverse {
-	s := &nodeSearch{reverse: g.leadsToGoal(possible), refused: map[vertex]bool{}}
-	if s.all(wanted) {
-		return s.reverse
+	r, refused := g.leadsToGoal(possible), map[vertex]bool{}
+	isOpen := func(v vertex) bool { return wanted[v] && !r.marked[v] && !refused[v] }
+	isNoNode := func(v vertex) bool { return g.keys[v].kind != isNode }
+	open := false
+	for v := range wanted {
+		open = open || isOpen(v)
+	}
+	if !open {
+		return r
 	}
 	for _, group := range groups() {
-		s.solver, s.checked = nil, 0
-		for _, node := range group.nodes {
-			if !wanted[node] || s.marked[node] || s.refused[node] {
+		first := slices.IndexFunc(group.nodes, isOpen)
+		if first < 0 {
+			continue
+		}
+		common := group.common
+		if !possible {
+			common = g.certainly(group)
+		}
+		s := g.solverBeyond(possible, common)
+		inBase := slices.DeleteFunc(slices.Clone(s.reached), isNoNode)
+		met, checked := false, 0 // whether the base has a marked vertex, of so many
+		for _, node := range group.nodes[first:] {
+			if !isOpen(node) {
 				continue
 			}
-			if s.solver == nil {
-				s.begin(group, possible)
+			for ; !met && checked < len(r.order); checked++ {
+				met = s.base.has[r.order[checked]]
 			}
-			if s.baseMeets() || s.meets(node) {
-				found(s.reverse, node)
-				s.mark(node)
-			} else {
-				s.refuse()
+			meets := met
+			if !meets {
+				s.stop = func(v vertex) bool {
+					meets = r.marked[v]
+					return meets
+				}
+				s.solve(node)
 			}
+			if meets {
+				found(r, node)
+				r.mark(node)
+				continue
+			}
+			// The node does not reach the goal, and no node that it reaches does.
+			for _, v := range slices.Concat(slices.DeleteFunc(slices.Clone(s.reached), isNoNode), inBase) {
+				refused[v] = true
+			}
+			inBase = nil
 		}
-		if s.solver != nil {
-			g.release(s.solver)
-		}
+		g.release(s)
 	}
-	return s.reverse
-}
-
-// nodeSearch finds the nodes of one group after the other that reach the goal.
-type nodeSearch struct {
-	*reverse
-	// solver has what the nodes of the group have in common as its base.
-	solver *solver
-	// baseNodes are the nodes in the base, until they are refused.
-	baseNodes []vertex
-	// checked is how many marked vertices are known not to be in the base, and met is true if one is.
-	checked int
-	met     bool
-	// refused are the nodes that do not reach the goal.
-	refused map[vertex]bool
-}
-
-func (s *nodeSearch) begin(nodes group, possible bool) {
-	common := nodes.common
-	if !possible {
-		common = s.certainly(nodes)
-	}
-	s.solver, s.met = s.solverBeyond(possible, common), false
-	s.baseNodes = slices.DeleteFunc(slices.Clone(s.solver.reached), func(v vertex) bool { return s.keys[v].kind != isNode })
-}
-
-// meets reports whether a marked vertex is reached from a node.
-func (s *nodeSearch) meets(node vertex) bool {
-	met := false
-	s.solver.stop = func(v vertex) bool {
-		met = s.marked[v]
-		return met
-	}
-	s.solver.solve(node)
-	return met
-}
-
-// baseMeets reports whether a vertex of the base is marked.
-func (s *nodeSearch) baseMeets() bool {
-	for ; !s.met && s.checked < len(s.order); s.checked++ {
-		s.met = s.solver.base.has[s.order[s.checked]]
-	}
-	return s.met
-}
-
-// refuse notes that the node which was searched from, and those that it reaches, do not reach
-// the goal.
-func (s *nodeSearch) refuse() {
-	for _, v := range s.solver.reached {
-		if s.keys[v].kind == isNode {
-			s.refused[v] = true
-		}
-	}
-	for _, v := range s.baseNodes {
-		s.refused[v] = true
-	}
-	s.baseNodes = nil
+	return r
 }
 
 // reachGoal says how each of some nodes reaches the goal.
 func (g *Graph) reachGoal(names []string) []Certainty {
-	nodes, wanted := make([]vertex, len(names)), map[vertex]bool{}
-	for i, name := range names {
-		v, ok := g.index[key{kind: isNode, name: name}]
-		if !ok {
-			v = none
+	wanted := map[vertex]bool{}
+	for _, name := range names {
+		if v, ok := g.index[key{kind: isNode, name: name}]; ok {
+			wanted[v] = true
 		}
-		nodes[i], wanted[v] = v, true
 	}
 	groups := sync.OnceValue(g.groups)
 	ignore := func(*reverse, vertex) {}
 	certain := g.markNodes(false, groups, wanted, ignore)
-	for _, v := range nodes {
-		if v != none && certain.marked[v] {
+	for v := range wanted {
+		if certain.marked[v] {
 			delete(wanted, v)
 		}
 	}
 	possible := g.markNodes(true, groups, wanted, ignore)
 	reach := make([]Certainty, len(names))
-	for i, v := range nodes {
-		switch {
-		case v == none:
+	for i, name := range names {
+		switch v, ok := g.index[key{kind: isNode, name: name}]; {
+		case !ok:
 		case certain.marked[v]:
 			reach[i] = Certain
 		case possible.marked[v]:

@@ -221,6 +221,29 @@ func TestRemediesOfStepsEndThem(t *testing.T) {
 	t.Logf("%6d steps, %d compared with each other change of a binding or rule", total, least)
 }
 
+// A right that leads to more of itself, as one to add any rule to a role does, must not keep the search for remedies
+// from ending. The cluster has such a step by two rights that different identities have.
+func TestRemediesOfWaysThatLeadBack(t *testing.T) {
+	rc := newRandomCluster(173)
+	rc.addPaths()
+	rc.addSizes()
+	rc.Objects = rc.withDetail()
+	g := graphOf(t, rc.cluster(t, rc.Objects))
+	start := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "a", Name: "x"}
+	escalates := 0
+	for _, r := range from(t, g, start).Reached {
+		for _, step := range r.Path {
+			if step.Technique == attackpaths.EscalateRole {
+				escalates++
+				rc.endsStep(t, g, stepAt{start, withRemedy(g, step)})
+			}
+		}
+	}
+	if escalates == 0 {
+		t.Error("no step escalates a role")
+	}
+}
+
 // endsStep applies the remedy of a step, which is gone then, whichever right gives it.
 func (rc *randomCluster) endsStep(t *testing.T, g *attackpaths.Graph, step stepAt) {
 	t.Helper()

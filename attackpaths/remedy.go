@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
-	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -36,8 +35,6 @@ type world struct {
 	references inventory.References
 	// websockets is true if get is enough to run commands in a pod.
 	websockets bool
-	// bindingIndex finds bindings.
-	bindingIndex func() map[verdict.Object]int32
 
 	// mu guards what follows: remedies are looked for one after the other.
 	mu sync.Mutex
@@ -78,25 +75,11 @@ func nodesOfWorkloads(pods []*inventory.Pod) map[workloadPods][]string {
 func (b *builder) world() *world {
 	o := *b.objects
 	o.rights = b.Graph
-	o.roleIndex = sync.OnceValue(func() map[rbac.Ref]int32 {
-		index := map[rbac.Ref]int32{}
-		for i := range o.roles {
-			index[o.roles[i].Role] = int32(i)
-		}
-		return index
-	})
 	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
 	b.objects = &o
 	return &world{
 		cluster: b.cluster, builder: b, objects: &o, references: b.references,
 		websockets: b.cluster.Features.Minor() < 35, remedies: map[stepPlace]*verdict.Remedy{}, from: map[vertex]*leading{},
-		bindingIndex: sync.OnceValue(func() map[verdict.Object]int32 {
-			index := map[verdict.Object]int32{}
-			for i := range o.bindings {
-				index[objectOf(o.bindings[i].Binding)] = int32(i)
-			}
-			return index
-		}),
 	}
 }
 

@@ -83,7 +83,7 @@ func (g *Graph) cheapest(all []endingChange) endingChange {
 
 // bindingOf is the place that a binding of another graph of the cluster has in this one.
 func (g *Graph) bindingOf(s *stepSearch, binding int32) int32 {
-	return g.world.bindingIndex()[objectOf(s.bindings[binding].Binding)]
+	return g.world.objects.bindingIndex()[objectOf(s.bindings[binding].Binding)]
 }
 
 // ownRights are the rights of a role that the technique of a step uses together with others: for what the step is
@@ -175,10 +175,11 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 		if int(role) >= o.existing || isDefault(r.Role.Name, r.Default) || r.Role.Namespace == "" && r.Role.Name == clusterAdmin {
 			return nil
 		}
-		if left := o.leftOf(r.Rules, []wantedRight{wanted}); len(slices.Concat(left...)) == 0 {
+		change := changeKey{kind: takeRight, object: objectOf(r.Role), right: wanted}
+		if len(slices.Concat(o.leftOf(r.Rules, change)...)) == 0 {
 			return nil
 		}
-		return []changeKey{{kind: takeRight, object: objectOf(r.Role), right: wanted}}
+		return []changeKey{change}
 	}
 	var all []changeKey
 	for i := range o.roles {
@@ -236,7 +237,9 @@ func (g *Graph) placesOf(s *stepSearch, u *use, binding int32) []int {
 		}
 	}
 	if len(places) == 0 {
-		return everyPlace(len(g.bindings[binding].Subjects))
+		for i := range g.bindings[binding].Subjects {
+			places = append(places, i)
+		}
 	}
 	return places
 }

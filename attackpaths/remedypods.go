@@ -133,7 +133,7 @@ type template struct {
 	added bool
 	// kept says which nodes have pods that are kept to others, and claimed are the volumes of nodes by their claims.
 	kept    string
-	claimed map[inventory.Name]inventory.Volume
+	claimed map[inventory.Name][]inventory.Volume
 	// job is the object to delete besides, and pods are true if pods that exist are not replaced.
 	job  *verdict.Object
 	pods bool

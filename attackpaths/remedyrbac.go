@@ -23,11 +23,11 @@ const (
 //
 // The API server gives system:masters its rights without a binding, so that the subject of the
 // binding cluster-admin stays: then nothing has to be kept from being restored.
-func withoutSubjects(bound *rbac.BoundRole, gone func(place int) bool) []verdict.Change {
+func withoutSubjects(bound *rbac.BoundRole, gone places) []verdict.Change {
 	e := editor{apiVersion: rbacAPI, object: objectOf(bound.Binding)}
 	ofAdmin := keepsMasters(bound)
 	for i := len(bound.Subjects) - 1; i >= 0; i-- {
-		if gone(i) && !(ofAdmin && isMasters(bound.Subjects[i])) {
+		if gone.has(i) && !(ofAdmin && isMasters(bound.Subjects[i])) {
 			e.entry("/subjects", i, servedSubject(bound.Subjects[i]))
 		}
 	}
@@ -79,6 +79,9 @@ func withRules(r *rbac.RoleRules, left [][]rbacv1.PolicyRule) []verdict.Change {
 		for j := len(left[i]) - 1; j > 0; j-- {
 			e.do(verdict.Add, "/rules/"+itoa(i+1), &left[i][j])
 		}
+	}
+	if r.Default {
+		e.do(verdict.Add, "/metadata/annotations/"+escaped(keepChanged), "false")
 	}
 	return e.changes
 }

@@ -7,7 +7,6 @@ import (
 	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
-	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -18,40 +17,45 @@ const (
 	warningOfClaim = "Pods that mount the claim keep it until they are gone, and lose their data."
 )
 
-// render writes the changes of a plan, object by object.
-func (g *Graph) render(p *plan) *verdict.Remedy {
-	o, r := g.world.objects, &verdict.Remedy{OtherRights: p.lost}
-	rules := o.rulesWithout(p.changes)
+// render makes changes to the cluster's objects, object by object.
+func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inventory.Volume) *verdict.Remedy {
+	r := &verdict.Remedy{}
+	rules, subjects := o.rulesWithout(changes), takenSubjects(changes)
 	var done []verdict.Object
-	for _, c := range p.changes {
+	for _, c := range changes {
 		if slices.Contains(done, c.object) {
 			continue
 		}
 		done = append(done, c.object)
 		switch c.kind {
-		case takeRight:
-			role, _ := o.roleOf(rbac.Ref{Kind: c.object.Kind, Namespace: c.object.Namespace, Name: c.object.Name})
+		case RemoveRule, takeRight:
+			role := o.roleIndex()[c.object]
 			r.Changes = append(r.Changes, withRules(&o.roles[role], rules[role])...)
-		case takeSubject:
-			i := slices.IndexFunc(o.bindings, func(b rbac.BoundRole) bool { return objectOf(b.Binding) == c.object })
-			r.Changes = append(r.Changes, withoutSubjects(&o.bindings[i], func(place int) bool {
-				return slices.Contains(p.changes, changeKey{kind: takeSubject, object: c.object, rule: place})
-			})...)
-		case limitPods:
-			r.Changes = append(r.Changes, labelLevel(c.object, psa.LevelBaseline)...)
+		case RemoveBinding, takeSubject:
+			r.Changes = append(r.Changes, withoutSubjects(&o.bindings[o.bindingIndex()[c.object]], subjects[c.object])...)
+		case RestrictPods, limitPods:
+			e := editor{apiVersion: "v1", object: c.object}
+			e.do(verdict.Add, "/metadata/labels/"+escaped(psa.EnforceLevelLabel), c.level())
+			r.Changes = append(r.Changes, e.changes...)
 		case removeSecret, removeVolume:
 			r.Changes = append(r.Changes, deletion("v1", c.object))
 		case removeClaim:
 			r.Changes, r.Warning = append(r.Changes, deletion("v1", c.object)), warningOfClaim
 		default:
-			of := slices.DeleteFunc(slices.Clone(p.changes), func(o changeKey) bool { return o.object != c.object })
-			changes, warning := renderTemplate(g.pods, g.world.references.Claimed, o.alike, of)
+			of := slices.DeleteFunc(slices.Clone(changes), func(o changeKey) bool { return o.object != c.object })
+			changes, warning := o.renderTemplates(of, claimed)
 			r.Changes = append(r.Changes, changes...)
 			r.Warning = strings.TrimSpace(r.Warning + " " + warning)
 		}
 	}
 	r.Changes = perObject(r.Changes)
 	r.Disrupts = disruption(r.Changes)
+	return r
+}
+
+func (g *Graph) render(p *plan) *verdict.Remedy {
+	r := g.world.objects.render(p.changes, g.world.references.Claimed)
+	r.OtherRights = p.lost
 	return r
 }
 
@@ -72,13 +76,6 @@ func perObject(changes []verdict.Change) []verdict.Change {
 		}
 	}
 	return all
-}
-
-// labelLevel sets the Pod Security level of a namespace.
-func labelLevel(namespace verdict.Object, level psa.Level) []verdict.Change {
-	e := editor{apiVersion: "v1", object: namespace}
-	e.do(verdict.Add, "/metadata/labels/"+escaped(psa.EnforceLevelLabel), level)
-	return e.changes
 }
 
 // disruption says what changes delete, start again, or take from Kubernetes; empty if they do not.
@@ -116,20 +113,19 @@ func disruption(changes []verdict.Change) string {
 	return strings.Join(all, " ")
 }
 
-// renderTemplate changes the template of pods, and deletes what it does not replace.
-func renderTemplate(
-	pods []*inventory.Pod, claimed map[inventory.Name]inventory.Volume, alike func() map[workloadPods][]string, changes []changeKey,
+// renderTemplates changes the templates of pods, and deletes what they do not replace.
+func (o *objects) renderTemplates(
+	changes []changeKey, claimed map[inventory.Name][]inventory.Volume,
 ) (all []verdict.Change, warning string) {
-	patched := false
-	for _, p := range pods {
+	patched := map[verdict.Object]bool{}
+	for _, p := range o.pods {
 		t := templateOf(p)
-		if object := changes[0].object; t.object != object && templateObject(p) != object {
-			continue
-		}
 		t.claimed = claimed
 		concerned := false
 		for _, c := range changes {
-			concerned = t.change(p, c, alike) || concerned
+			if t.object == c.object || templateObject(p) == c.object {
+				concerned = t.change(p, c, o.alike) || concerned
+			}
 		}
 		if !concerned {
 			continue
@@ -137,8 +133,8 @@ func renderTemplate(
 		if warning == "" {
 			warning = t.warning(changes[0])
 		}
-		if !patched {
-			patched, all = len(t.changes) > 0, append(all, t.changes...)
+		if !patched[t.object] {
+			patched[t.object], all = len(t.changes) > 0, append(all, t.changes...)
 		}
 		t.changes = nil
 		t.replacePods(p)
@@ -162,6 +158,9 @@ func (t *template) change(p *inventory.Pod, c changeKey, alike func() map[worklo
 		return true
 	case keepPods:
 		t.keep(p, alike()[alikeOf(p)])
+		return true
+	case placePods:
+		t.placeIn(p, c.placing)
 		return true
 	case takeHost:
 		return t.take(p, func(f *inventory.Field) bool {

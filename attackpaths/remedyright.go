@@ -127,46 +127,52 @@ func (o *objects) takeRights(changes []changeKey) {
 	}
 	o.roles = slices.Clone(o.roles)
 	for role, rules := range parts {
+		for i := range rules {
+			// Rules keep their places: one that is gone is empty, and one that several roles state is there once.
+			rules[i] = slices.CompactFunc(rules[i], func(a, b rbacv1.PolicyRule) bool { return sameRule(&a, &b) })
+			if len(rules[i]) == 0 {
+				rules[i] = []rbacv1.PolicyRule{{}}
+			}
+		}
 		o.roles[role].Rules = slices.Concat(rules...)
 	}
 }
 
 // rulesWithout are what is left of each rule of the roles that changes are about.
 func (o *objects) rulesWithout(changes []changeKey) map[int32][][]rbacv1.PolicyRule {
-	taken := map[verdict.Object][]wantedRight{}
+	taken := map[verdict.Object][]changeKey{}
 	for _, c := range changes {
-		if c.kind == takeRight {
-			taken[c.object] = append(taken[c.object], c.right)
+		if c.kind == takeRight || c.kind == RemoveRule {
+			taken[c.object] = append(taken[c.object], c)
 		}
 	}
 	all := map[int32][][]rbacv1.PolicyRule{}
 	if len(taken) == 0 {
 		return all
 	}
-	named := map[string]int32{}
-	for i := range o.roles {
-		if r := &o.roles[i]; len(taken[objectOf(r.Role)]) > 0 {
-			all[int32(i)] = o.leftOf(r.Rules, taken[objectOf(r.Role)])
-		}
-		if o.roles[i].Role.Kind == "ClusterRole" {
-			named[o.roles[i].Role.Name] = int32(i)
-		}
+	for object, of := range taken {
+		role := o.roleIndex()[object]
+		all[role] = o.leftOf(o.roles[role].Rules, of...)
 	}
 	for i := range o.roles {
-		o.aggregate(int32(i), named, all)
+		o.aggregate(int32(i), all)
 	}
 	return all
 }
 
-// leftOf is what is left of each rule without rights.
-func (o *objects) leftOf(rules []rbacv1.PolicyRule, taken []wantedRight) [][]rbacv1.PolicyRule {
+// leftOf is what is left of each rule of a role after changes of it.
+func (o *objects) leftOf(rules []rbacv1.PolicyRule, taken ...changeKey) [][]rbacv1.PolicyRule {
 	all := make([][]rbacv1.PolicyRule, len(rules))
 	for i := range rules {
 		all[i] = []rbacv1.PolicyRule{rules[i]}
-		for _, w := range taken {
+		for _, c := range taken {
 			var left []rbacv1.PolicyRule
 			for j := range all[i] {
-				left = append(left, cut(&all[i][j], func(rule *rbacv1.PolicyRule) bool { return w.givenBy(o.rights, rule) })...)
+				if c.kind == takeRight {
+					left = append(left, cut(&all[i][j], func(rule *rbacv1.PolicyRule) bool { return c.right.givenBy(o.rights, rule) })...)
+				} else if c.rule != i {
+					left = append(left, all[i][j])
+				}
 			}
 			all[i] = left
 		}
@@ -175,9 +181,10 @@ func (o *objects) leftOf(rules []rbacv1.PolicyRule, taken []wantedRight) [][]rba
 }
 
 // aggregate finds what is left of the rules of an aggregated role: those that no source states any more are gone.
-func (o *objects) aggregate(role int32, named map[string]int32, all map[int32][][]rbacv1.PolicyRule) {
+func (o *objects) aggregate(role int32, all map[int32][][]rbacv1.PolicyRule) {
 	r := &o.roles[role]
-	changed := func(name string) bool { return all[named[name]] != nil }
+	named := func(source string) int32 { return o.roleIndex()[verdict.Object{Kind: "ClusterRole", Name: source}] }
+	changed := func(source string) bool { return all[named(source)] != nil }
 	if !slices.ContainsFunc(r.Sources, changed) {
 		return
 	}
@@ -185,12 +192,12 @@ func (o *objects) aggregate(role int32, named map[string]int32, all map[int32][]
 	for i := range r.Rules {
 		stated := false
 		for _, source := range r.Sources {
-			rules := o.roles[named[source]].Rules
+			rules := o.roles[named(source)].Rules
 			for j := range rules {
 				switch {
 				case !sameRule(&rules[j], &r.Rules[i]):
 				case changed(source):
-					left[i], stated = append(left[i], all[named[source]][j]...), true
+					left[i], stated = append(left[i], all[named(source)][j]...), true
 				default:
 					left[i], stated = append(left[i], r.Rules[i]), true
 				}
@@ -287,17 +294,12 @@ func (o *objects) members(s rbacv1.Subject) int {
 // lost counts the rights that subjects of bindings have no longer after changes.
 func (o *objects) lost(changes []changeKey) int {
 	rules := o.rulesWithout(changes)
-	places := map[verdict.Object][]int{}
-	for _, c := range changes {
-		if c.kind == takeSubject {
-			places[c.object] = append(places[c.object], c.rule)
-		}
-	}
+	taken := takenSubjects(changes)
 	n := 0
 	for i := range o.bindings {
 		bound := &o.bindings[i]
 		role, ok := o.roleOf(bound.Role)
-		gone := places[objectOf(bound.Binding)]
+		gone := taken[objectOf(bound.Binding)]
 		if !ok || rules[role] == nil && gone == nil {
 			continue
 		}
@@ -306,7 +308,7 @@ func (o *objects) lost(changes []changeKey) int {
 			after = cells(slices.Concat(rules[role]...))
 		}
 		for place, subject := range bound.Subjects {
-			if slices.Contains(gone, place) {
+			if gone.has(place) {
 				n += before * o.members(subject)
 			} else {
 				n += (before - after) * o.members(subject)
@@ -318,6 +320,6 @@ func (o *objects) lost(changes []changeKey) int {
 
 // roleOf finds a role by its name.
 func (o *objects) roleOf(role rbac.Ref) (place int32, ok bool) {
-	place, ok = o.roleIndex()[role]
+	place, ok = o.roleIndex()[objectOf(role)]
 	return place, ok
 }

@@ -247,14 +247,14 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 		all = g.takeOwn(s, u)
 	}
 	if code == BindRole && to.kind == isRole && int(to.role) < len(g.roles)-1 {
-		for _, wanted := range s.wantedAfter(uses, u, nil) {
+		for _, wanted := range s.wantedAfter(uses, u) {
 			if changes := g.world.objects.shrink(to.role, wanted); len(changes) > 0 {
 				all = append(all, endingChange{changes: changes, harm: wanted.harm()})
 			}
 		}
 	}
 	if u.arg >= 0 && len(all) == 0 {
-		for _, wanted := range s.wantedAfter(uses, u, nil) {
+		for _, wanted := range s.wantedAfter(uses, u) {
 			all = append(all, g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)...)
 		}
 	}
@@ -274,26 +274,36 @@ func deletes(kind ChangeKind, object verdict.Object) []endingChange {
 	return []endingChange{{changes: []changeKey{{kind: kind, object: object}}, disrupts: true}}
 }
 
-// wantedAfter adds the rights to which a binding leads in a derivation: of each way from there the first right of the
-// table, request of custom techniques, or everything.
-func (s *stepSearch) wantedAfter(uses []use, u *use, all []wantedRight) []wantedRight {
-	w := wantedRight{of: int32(s.keys[u.to].variant), name: s.keys[u.to].name, target: s.target.Name}
-	switch k := s.keys[u.to]; {
-	case k.kind == isRight:
-	case k.kind == isCustom && k.variant == customRight:
-		w.kind, w.of = wantsCustom, k.role
-	case k.kind == isClusterAdmin:
-		w = wantedRight{kind: wantsEverything}
-	default:
-		for i := range uses {
-			if slices.Contains(uses[i].from, u.to) {
-				all = s.wantedAfter(uses, &uses[i], all)
-			}
+// wantedAfter lists the rights to which a binding leads in a derivation: of each way from there the first right of the
+// table, request of custom techniques, or everything. Ways may lead back to where they began.
+func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
+	var all []wantedRight
+	seen := map[vertex]bool{}
+	var visit func(to vertex)
+	visit = func(to vertex) {
+		if seen[to] {
+			return
 		}
-		return all
+		seen[to] = true
+		w := wantedRight{of: int32(s.keys[to].variant), name: s.keys[to].name, target: s.target.Name}
+		switch k := s.keys[to]; {
+		case k.kind == isRight:
+		case k.kind == isCustom && k.variant == customRight:
+			w.kind, w.of = wantsCustom, k.role
+		case k.kind == isClusterAdmin:
+			w = wantedRight{kind: wantsEverything}
+		default:
+			for i := range uses {
+				if slices.Contains(uses[i].from, to) {
+					visit(uses[i].to)
+				}
+			}
+			return
+		}
+		if !slices.Contains(all, w) {
+			all = append(all, w)
+		}
 	}
-	if slices.Contains(all, w) {
-		return all
-	}
-	return append(all, w)
+	visit(u.to)
+	return all
 }

@@ -27,14 +27,19 @@ func (t *template) keep(p *inventory.Pod, nodes []string) {
 		e.do(verdict.Add, "/metadata/labels/"+escaped(label), "")
 		t.changes = append(t.changes, e.changes...)
 	}
-	if p.Placement.Selects() {
-		t.do(verdict.Add, t.spec+"/nodeSelector/"+escaped(label), "")
-	} else {
-		t.do(verdict.Add, t.spec+"/nodeSelector", map[string]string{label: ""})
-	}
+	t.selectNodes(p, label, "")
 	if more := len(nodes) - maxStealNodes; more > 0 {
 		t.kept = fmt.Sprintf("The pods run on %d more nodes: label the ones that you trust, or the pods have to run on these %d.",
 			more, maxStealNodes)
+	}
+}
+
+// selectNodes selects the nodes with a label, besides those that the template selects.
+func (t *template) selectNodes(p *inventory.Pod, label, value string) {
+	if p.Placement.Selects() {
+		t.do(verdict.Add, t.spec+"/nodeSelector/"+escaped(label), value)
+	} else {
+		t.do(verdict.Add, t.spec+"/nodeSelector", map[string]string{label: value})
 	}
 }
 

@@ -62,8 +62,9 @@ const (
 // scopedAccount is a service account in NodeScopes that are enforced.
 type scopedAccount struct {
 	namespace, name string
-	// scopes are the names of the scopes, the oldest first.
+	// scopes are the names of the scopes, the oldest first, and rules what they let pass; nil once parts are made of them.
 	scopes []string
+	rules  []scopeRules
 	// unbound is true if all scopes let pass what a credential without a node may do.
 	unbound bool
 	// nothing is true if a scope lets nothing pass with a token of a node.
@@ -144,29 +145,22 @@ func (b *builder) denied(user string) bool {
 
 func (b *builder) readScopes(namespace, name string) *scopedAccount {
 	user := userOfAccount(namespace, name)
-	var enforced []*nodescope.Scope
-	for _, s := range b.cluster.NodeScopes.Of(user) {
-		if s.Mode() == v1alpha1.Enforce {
-			enforced = append(enforced, s)
-		}
-	}
-	if len(enforced) == 0 {
-		return nil
-	}
 	a := &scopedAccount{namespace: namespace, name: name, unbound: true, associates: true, whole: true}
 	onNode, without := b.cluster.NodeScopes.Passing(user, "n"), b.cluster.NodeScopes.Passing(user, "")
-	var scopes []scopeRules
-	for _, s := range enforced {
-		a.scopes = append(a.scopes, s.Name())
-		ofScope := func(p nodescope.Passing) bool { return p.Scope == s.Name() }
-		a.unbound = a.unbound && slices.ContainsFunc(without, ofScope)
-		a.nothing = a.nothing || !slices.ContainsFunc(onNode, ofScope)
+	for _, s := range b.cluster.NodeScopes.Of(user) {
+		if s.Mode() != v1alpha1.Enforce {
+			continue
+		}
 		r := newScopeRules(s.Name(), onNode)
+		a.scopes, a.rules = append(a.scopes, s.Name()), append(a.rules, r)
+		a.unbound = a.unbound && slices.ContainsFunc(without, func(p nodescope.Passing) bool { return p.Scope == s.Name() })
+		a.nothing = a.nothing || len(r.rules) == 0 && !r.asNode && !r.otherwise
 		a.associates, a.whole = a.associates && (r.asNode || r.otherwise), a.whole && r.letsAll()
-		scopes = append(scopes, r)
 	}
 	a.whole = a.whole && !a.nothing
-	b.rulesOf[a] = scopes
+	if len(a.scopes) == 0 {
+		return nil
+	}
 	return a
 }
 
@@ -251,7 +245,9 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 	}
 	switch node := b.keys[k.role]; {
 	case node.kind == isNodeUser:
-		b.expandTokenOnNode(v, k, a, node.name[len(nodeUserPrefix):])
+		name := node.name[len(nodeUserPrefix):]
+		b.givesParts(v, k, a, a.perNode, place{node: name})
+		b.ownCertificate(v, a, name)
 	case node.name == everyNodeUser:
 		for _, n := range b.nodes {
 			b.implies(v, b.tokenVertex(a, b.nodeUserVertex(n.Name), k.variant))
@@ -262,11 +258,6 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 		}
 		b.givesParts(v, k, a, a.perNode, place{chosen: true, node: node.namespace})
 	}
-}
-
-func (b *builder) expandTokenOnNode(v vertex, k key, a *scopedAccount, node string) {
-	b.givesParts(v, k, a, a.perNode, place{node: node})
-	b.ownCertificate(v, a, node)
 }
 
 // scopedVertex is what each token of an account may do, whatever its node.
@@ -282,30 +273,21 @@ func (b *builder) expandScoped(v vertex, k key) {
 		free := edge{to: b.fact(holdsFree, ""), arg: -1, dependsOn: b.condition(dependsOnScopes)}
 		b.out[v] = append(b.out[v], free, edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: free.dependsOn})
 	}
-	b.holdsRoles(v, a)
-	if !b.ownsAll(v, a) {
-		b.givesParts(v, k, a, a.others, place{})
-	}
-}
-
-// holdsRoles notes the roles that are bound to an account.
-func (b *builder) holdsRoles(v vertex, a *scopedAccount) {
-	condition := b.condition(dependsOnScopes)
+	// What is bound to an account in scopes may pass them, and cluster-admin owns the rest.
+	condition, owns := b.condition(dependsOnScopes), false
 	for _, h := range a.held {
 		to := b.vertex(key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role})
 		b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: condition})
 	}
-}
-
-func (a *scopedAccount) user() string { return userOfAccount(a.namespace, a.name) }
-
-// ownsAll adds the steps to cluster-admin, which owns the rest, and reports whether there is one.
-func (b *builder) ownsAll(v vertex, a *scopedAccount) (owns bool) {
 	for _, h := range a.held {
 		if a.whole && h.namespace == "" && b.rightsOfRole(h.role).everything {
 			b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), h.binding, "")
 			owns = true
 		}
 	}
-	return owns
+	if !owns {
+		b.givesParts(v, k, a, a.others, place{})
+	}
 }
+
+func (a *scopedAccount) user() string { return userOfAccount(a.namespace, a.name) }

@@ -4,25 +4,23 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
 // associatedRights are the rights to impersonate the node of a token. The checks have no node, so that
 // scopes let all of them pass or none.
-func (a *scopedAccount) associatedRights() (rights map[ownKey]bool, on []onRight) {
-	rights = map[ownKey]bool{}
-	for _, p := range a.others {
-		switch {
-		case p.on == associatedNode:
-			on = append(on, onRight{p.on, limit{request: p.request, namespace: p.namespace, name: p.name}})
-		case p.on == 0 && p.custom < 0 && p.right == impersonateAssociatedNode:
-			rights[ownKey{p.right, p.namespace, limit{name: p.name}.rightName()}] = true
+func (a *scopedAccount) associatedRights() (map[ownKey]bool, []onRight) {
+	x := &identity{rights: map[ownKey]bool{}, conditions: map[ownKey]string{}}
+	for i := range a.others {
+		p := &a.others[i]
+		if p.on == associatedNode || p.on == 0 && p.custom < 0 && p.right == impersonateAssociatedNode {
+			x.note(p, p.limit, "")
 		}
 	}
-	slices.SortFunc(on, onRight.compare)
-	return rights, slices.Compact(on)
+	x.sortOn()
+	return x.rights, x.on
 }
 
 // requestsScopedToken gives an account in scopes with a token to who may request it: bound to any node,
@@ -145,57 +143,6 @@ func (c *combiner) holdsRules(role int32, namespace string) bool {
 			have = append(have, c.roles[h.role].Rules...)
 		}
 	}
-	for i := range c.roles[role].Rules {
-		if !coversRule(have, &c.roles[role].Rules[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// coversRule reports whether rules cover each verb, group, resource and name of another.
-func coversRule(have []rbacv1.PolicyRule, rule *rbacv1.PolicyRule) bool {
-	covers := func(verb, group, resource string, name *string, path string) bool {
-		return slices.ContainsFunc(have, func(r rbacv1.PolicyRule) bool {
-			if path != "" {
-				return hasOrAll(r.Verbs, verb) && slices.ContainsFunc(r.NonResourceURLs, func(p string) bool { return pathCovers(p, path) })
-			}
-			named := len(r.ResourceNames) == 0 || name != nil && slices.Contains(r.ResourceNames, *name)
-			return hasOrAll(r.Verbs, verb) && hasOrAll(r.APIGroups, group) && coversResource(r.Resources, resource) && named
-		})
-	}
-	for _, verb := range rule.Verbs {
-		for _, path := range rule.NonResourceURLs {
-			if !covers(verb, "", "", nil, path) {
-				return false
-			}
-		}
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				if len(rule.ResourceNames) == 0 && !covers(verb, group, resource, nil, "") {
-					return false
-				}
-				for i := range rule.ResourceNames {
-					if !covers(verb, group, resource, &rule.ResourceNames[i], "") {
-						return false
-					}
-				}
-			}
-		}
-	}
-	return true
-}
-
-func hasOrAll(list []string, value string) bool {
-	return slices.Contains(list, "*") || slices.Contains(list, value)
-}
-
-func coversResource(list []string, resource string) bool {
-	_, sub, ok := strings.Cut(resource, "/")
-	return hasOrAll(list, resource) || ok && slices.Contains(list, "*/"+sub)
-}
-
-func pathCovers(pattern, path string) bool {
-	prefix, ok := strings.CutSuffix(pattern, "*")
-	return pattern == path || ok && strings.HasPrefix(path, prefix)
+	covered, _ := validation.Covers(have, c.roles[role].Rules)
+	return covered
 }

@@ -8,20 +8,14 @@ import (
 
 // givesParts adds the edges to what parts lead to, and the rights that count together.
 func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at place) {
-	rights, conditions := map[ownKey]bool{}, map[ownKey]string{}
-	has := func(r ownKey, dependsOn string) {
-		if dependsOn == "" {
-			delete(conditions, r)
-		} else if !rights[r] {
-			conditions[r] = dependsOn
-		}
-		rights[r] = true
+	x := &identity{
+		vertex: v, subjects: a.subjects, rights: map[ownKey]bool{}, conditions: map[ownKey]string{}, scoped: a,
+		impersonated: k.variant == impersonated,
 	}
-	var on []onRight
 	for i := range parts {
 		p := &parts[i]
 		switch {
-		case k.variant == impersonated && p.impersonates(b):
+		case x.impersonated && p.impersonates(b):
 			continue
 		case at.node != "" && !at.chosen && p.isForPods():
 			of := key{kind: isRight, variant: uint8(p.right), namespace: p.namespace, name: p.name, role: k.role}
@@ -29,43 +23,53 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			continue
 		}
 		b.instances(p, at, func(l limit, dependsOn string) {
+			x.note(p, l, dependsOn)
 			switch {
 			case p.on != 0:
-				on = append(on, onRight{p.on, limit{request: p.request, namespace: l.namespace, name: l.name}})
 			case p.custom >= 0:
 				b.givesCustom(v, p, l, dependsOn)
 			case p.needs&needsAsNode != 0:
 				b.givesAsNode(v, p, l, vertex(k.role), dependsOn)
-			default:
-				if p.right.countsAlone() {
-					b.givesRight(v, p, l, dependsOn)
-				}
-				if p.right >= firstOwn {
-					has(ownKey{p.right, l.namespace, l.rightName()}, dependsOn)
-				}
+			case p.right.countsAlone():
+				b.givesRight(v, p, l, dependsOn)
 			}
 		})
 	}
-	if len(rights) > 0 || len(on) > 0 || len(a.held) > 0 {
-		// What each token may do counts together with what needs the node.
-		if len(parts) > 0 && at.node != "" || at.chosen {
-			for i := range a.others {
-				p := &a.others[i]
-				switch {
-				case k.variant == impersonated && p.impersonates(b), p.custom >= 0:
-				case p.on != 0:
-					on = append(on, onRight{p.on, limit{request: p.request, namespace: p.namespace, name: p.name}})
-				case p.right >= firstOwn:
-					has(ownKey{p.right, p.namespace, limit{name: p.name}.rightName()}, p.conditionOnAnyNode())
-				}
+	if len(x.rights) == 0 && len(x.on) == 0 && len(a.held) == 0 {
+		return
+	}
+	// What each token may do counts together with what needs the node.
+	if len(parts) > 0 && at.node != "" || at.chosen {
+		for i := range a.others {
+			if p := &a.others[i]; !x.impersonated || !p.impersonates(b) {
+				x.note(p, p.limit, p.conditionOnAnyNode())
 			}
 		}
-		slices.SortFunc(on, onRight.compare)
-		b.identities = append(b.identities, &identity{
-			vertex: v, subjects: a.subjects, rights: rights, conditions: conditions, on: slices.Compact(on), scoped: a,
-			impersonated: k.variant == impersonated,
-		})
 	}
+	x.sortOn()
+	b.identities = append(b.identities, x)
+}
+
+// note adds what a part gives that counts together with other rights of an identity.
+func (x *identity) note(p *part, l limit, dependsOn string) {
+	k := ownKey{p.right, l.namespace, l.rightName()}
+	switch {
+	case p.on != 0:
+		x.on = append(x.on, onRight{p.on, l})
+		return
+	case p.custom >= 0 || p.right < firstOwn || p.needs&needsAsNode != 0:
+		return
+	case dependsOn == "":
+		delete(x.conditions, k)
+	case !x.rights[k]:
+		x.conditions[k] = dependsOn
+	}
+	x.rights[k] = true
+}
+
+func (x *identity) sortOn() {
+	slices.SortFunc(x.on, onRight.compare)
+	x.on = slices.Compact(x.on)
 }
 
 // conditionOnAnyNode is what decides whether each token has a right, whatever its node.

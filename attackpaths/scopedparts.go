@@ -16,8 +16,6 @@ type what struct {
 	right  right
 	custom int32 // -1 for none
 	on     mode
-	// request is that of on.
-	request request
 }
 
 // part is what a binding grants and all scopes let pass.
@@ -37,40 +35,33 @@ type place struct {
 // partsOf finds what RBAC grants to an account and its scopes let pass. Subjects of bindings must have
 // been added.
 func (b *builder) partsOf(a *scopedAccount) {
-	scopes, ok := b.rulesOf[a]
-	if !ok {
+	scopes := a.rules
+	if a.rules = nil; scopes == nil {
 		return
 	}
-	delete(b.rulesOf, a)
 	a.subjects = b.subjectsOfIdentity(key{kind: isServiceAccount, namespace: a.namespace, name: a.name})
-	passing := map[asked][]pass{}
-	pick := func(q asked) []pass {
-		all, ok := passing[q]
-		if !ok {
-			all = []pass{{}}
-			for i := range scopes {
-				all = combinePasses(all, b.passes(&scopes[i], q))
-			}
-			passing[q] = all
-		}
-		return all
-	}
-	seen := map[part]bool{}
+	passing, seen := map[asked][]pass{}, map[part]bool{}
 	for _, s := range a.subjects {
 		for _, e := range b.out[s] {
 			k := b.keys[e.to]
 			if h := (heldRole{k.role, e.arg, k.namespace}); k.kind == isRole && !slices.Contains(a.held, h) {
 				a.held = append(a.held, h)
 			}
-			b.eachGrant(k, func(w what, q asked, name string) {
-				granted := []pass{{namespace: k.namespace, name: name}}
-				for _, p := range combinePasses(granted, pick(q)) {
-					id := part{what: w, pass: p}
-					if id.rules = ""; seen[id] {
-						continue
+			b.eachGrant(k, func(w what, q asked, granted limit) {
+				if _, ok := passing[q]; !ok {
+					passing[q] = []pass{{}}
+					for i := range scopes {
+						passing[q] = combinePasses(passing[q], b.passes(&scopes[i], q))
 					}
-					seen[id] = true
-					a.add(part{what: w, pass: p, verb: q.verb, binding: e.arg})
+				}
+				in := pass{limit: limit{namespace: k.namespace, name: granted.name}}
+				for _, p := range combinePasses([]pass{in}, passing[q]) {
+					p.request = granted.request
+					id := part{what: w, pass: p}
+					if id.rules = ""; !seen[id] {
+						seen[id] = true
+						a.add(part{what: w, pass: p, verb: q.verb, binding: e.arg})
+					}
 				}
 			})
 		}
@@ -91,66 +82,48 @@ func (a *scopedAccount) add(p part) {
 
 // eachGrant calls do for each kind of request that a role grants, verb by verb, with the name of the
 // object or none.
-func (b *builder) eachGrant(role key, do func(w what, q asked, name string)) {
+func (b *builder) eachGrant(role key, do func(w what, q asked, granted limit)) {
 	rules := b.roles[role.role].Rules
-	each := func(w what, q asked) {
+	each := func(w what, q asked, m mode, of request) {
 		if role.namespace != "" && !q.kind.namespaced {
 			return
 		}
 		for i := range rules {
-			for _, name := range coveredNames(&rules[i], q.kind, q.verb, q.mode) {
-				do(w, q, name)
+			for _, name := range coveredNames(&rules[i], q.kind, q.verb, m) {
+				do(w, q, limit{request: of, name: name})
 			}
 		}
 	}
 	for r := range rightCount {
-		kind := &requestKinds[r]
 		if r.isPart() && !b.isNamed(r.whole()) {
 			continue
 		}
-		for _, verb := range kind.verbs {
-			q := asked{kind: kind, verb: verb}
+		for _, verb := range r.verbs(b.cluster.Features.Minor() < 35) {
+			q := asked{kind: &requestKinds[r], verb: verb}
 			if r == impersonateAssociatedNode {
 				q.mode = associatedNode // the check has no node
-				b.eachGrantOfMode(rules, role, q, func(name string) { do(what{right: r, custom: -1}, q, name) })
-				continue
 			}
-			each(what{right: r, custom: -1}, q)
-		}
-		if (r == execPods || r == attachPods) && b.cluster.Features.Minor() < 35 {
-			each(what{right: r, custom: -1}, asked{kind: kind, verb: "get"})
+			each(what{right: r, custom: -1}, q, 0, 0)
 		}
 	}
 	for m := range modeCount {
 		if !b.modes[m] {
 			continue
 		}
+		w := what{on: m, custom: -1}
 		if role.namespace == "" && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return coversWhole(&r, m) }) {
-			do(what{on: m, request: whole, custom: -1}, asked{mode: m}, "")
+			do(w, asked{mode: m}, limit{request: whole})
 		}
 		for q := whole + 1; int(q) < len(requests); q++ {
-			kind := &requestKinds[requests[q].right]
-			each(what{on: m, request: q, custom: -1}, asked{kind: kind, verb: requests[q].verb, mode: m})
+			each(w, asked{kind: &requestKinds[requests[q].right], verb: requests[q].verb, mode: m}, m, q)
 		}
 	}
 	b.eachCustomGrant(role, do)
 }
 
-// eachGrantOfMode is for the right to impersonate the node of a token: its verb has the mode.
-func (b *builder) eachGrantOfMode(rules []rbacv1.PolicyRule, role key, q asked, do func(name string)) {
-	if role.namespace != "" {
-		return
-	}
-	for i := range rules {
-		for _, name := range coveredNames(&rules[i], q.kind, q.verb, 0) {
-			do(name)
-		}
-	}
-}
-
 // eachCustomGrant is eachGrant for custom techniques. The name is that of the only object, or none for
 // the object that the request names.
-func (b *builder) eachCustomGrant(role key, do func(w what, q asked, name string)) {
+func (b *builder) eachCustomGrant(role key, do func(w what, q asked, granted limit)) {
 	for i := range b.requests {
 		r := &b.requests[i]
 		if !r.holdsIn(role.namespace) {
@@ -162,7 +135,7 @@ func (b *builder) eachCustomGrant(role key, do func(w what, q asked, name string
 			single.Verbs = []string{verb}
 			for j := range b.roles[role.role].Rules {
 				for _, name := range single.grantedBy(&b.roles[role.role].Rules[j]) {
-					do(what{custom: int32(i)}, asked{kind: kind, verb: verb, custom: true}, name)
+					do(what{custom: int32(i)}, asked{kind: kind, verb: verb, custom: true}, limit{name: name})
 				}
 			}
 		}
@@ -171,8 +144,7 @@ func (b *builder) eachCustomGrant(role key, do func(w what, q asked, name string
 
 // instances are what a part is with the token of a node: limits, and what else decides.
 func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string)) {
-	l := limit{namespace: p.namespace, name: p.name}
-	dependsOn := ""
+	l, dependsOn := p.limit, ""
 	anyName := at.chosen && at.node == ""
 	if p.needs&needsNewName != 0 && !anyName && p.namesNewObject() {
 		dependsOn = dependsOnNodeName
@@ -181,7 +153,7 @@ func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string
 		dependsOn = allOf(dependsOn, dependsOnSelector)
 	}
 	if p.needs&needsName != 0 && !anyName {
-		named, ok := l.and(limit{name: at.node})
+		named, ok := l.and(limit{request: l.request, name: at.node})
 		if !ok {
 			return
 		}
@@ -205,7 +177,7 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 	}
 	for _, i := range b.podsAt(at) {
 		pod := b.pods[i]
-		of := limit{namespace: pod.Namespace, name: pod.Name.Name}
+		of := limit{request: l.request, namespace: pod.Namespace, name: pod.Name.Name}
 		if p.needs&needsNewName != 0 && of.name != at.node {
 			continue // the new object needs both names
 		}

@@ -35,20 +35,20 @@ const (
 
 // pass is a part of a kind of request that rules let pass. The empty namespace and name are all.
 type pass struct {
-	namespace, name string
-	needs           needs
+	limit
+	needs needs
 	// rules are the scopes and their rules, for people.
 	rules string
 }
 
 // and is what two passes have in common.
 func (p pass) and(o pass) (pass, bool) {
-	l, ok := limit{namespace: p.namespace, name: p.name}.and(limit{namespace: o.namespace, name: o.name})
+	l, ok := p.limit.and(o.limit)
 	rules := p.rules
 	if rules != "" && o.rules != "" {
 		rules += " and "
 	}
-	return pass{l.namespace, l.name, p.needs | o.needs, rules + o.rules}, ok
+	return pass{l, p.needs | o.needs, rules + o.rules}, ok
 }
 
 // combinePasses intersects two lists. Of passes that let the same through, one is kept.
@@ -174,7 +174,7 @@ func (b *builder) passes(s *scopeRules, q asked) []pass {
 	default:
 		for _, ns := range b.namespaces {
 			if !slices.Contains(named, ns) {
-				all = append(all, pass{namespace: ns, rules: s.title(ruleOtherwise)})
+				all = append(all, pass{limit: limit{namespace: ns}, rules: s.title(ruleOtherwise)})
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func (b *builder) passesWhole(s *scopeRules, m mode) []pass {
 	}
 	for q := whole + 1; int(q) < len(requests); q++ {
 		all := b.passes(s, asked{kind: &requestKinds[requests[q].right], verb: requests[q].verb, mode: m})
-		if !slices.ContainsFunc(all, func(p pass) bool { return p.namespace == "" && p.name == "" && p.needs == 0 }) {
+		if !slices.ContainsFunc(all, func(p pass) bool { return p.limit == limit{} && p.needs == 0 }) {
 			return nil
 		}
 	}
@@ -213,71 +213,49 @@ func (r *scopeRule) names(q asked) bool {
 
 // passes lists what a rule lets pass.
 func (r *scopeRule) passes(title string, q asked) []pass {
-	if len(r.namespaces) > 0 && !q.kind.namespaced {
+	needs, ok := r.needsOf(q)
+	if !ok || len(r.namespaces) > 0 && !q.kind.namespaced {
 		return nil
+	}
+	namespaces := r.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
 	}
 	var all []pass
 	for _, name := range coveredNames(&r.PolicyRule, q.kind, q.verb, q.mode) {
-		if p, ok := r.limit(pass{name: name, rules: title}, q); ok {
-			all = append(all, p)
+		for _, ns := range namespaces {
+			all = append(all, pass{limit{namespace: ns, name: name}, needs, title})
 		}
 	}
-	if len(r.namespaces) == 0 {
-		return all
-	}
-	var in []pass
-	for _, p := range all {
-		for _, p.namespace = range r.namespaces {
-			in = append(in, p)
-		}
-	}
-	return in
+	return all
 }
 
-// limit adds what a rule requires.
-func (r *scopeRule) limit(p pass, q asked) (pass, bool) {
+// needsOf is what a rule requires of a request; false if it lets none pass.
+func (r *scopeRule) needsOf(q asked) (needs, bool) {
 	nameless, named := q.kind.byName([]string{q.verb})
+	isPods := q.kind.group == "" && q.kind.resource == "pods"
+	creates := q.kind.subresource == "" && q.verb == "create"
 	switch r.kind {
 	case ruleNamedAsNode:
-		switch {
-		case q.kind.subresource == "" && q.verb == "create":
-			p.needs |= needsNewName
-		case len(named) > 0:
-			p.needs |= needsName
-		default:
-			return p, false
+		if creates {
+			return needsNewName, true
 		}
+		return needsName, len(named) > 0
 	case ruleSelectsNode:
-		switch {
-		case len(nameless) == 0:
-			return p, false
-		case r.field == metav1.ObjectNameField:
-			p.needs |= needsName
-		default:
-			p.needs |= needsSelector
+		if r.field == metav1.ObjectNameField {
+			return needsName, len(nameless) > 0
 		}
-	case rulePodsOnNode:
-		return limitToPods(p, q, len(named) > 0)
+		return needsSelector, len(nameless) > 0
+	case rulePodsOnNode: // about pods, or about objects that are named like pods
+		switch {
+		case isPods:
+			return needsPod, len(named) > 0
+		case creates:
+			return needsNewPodName, q.kind.namespaced
+		}
+		return needsPodName, q.kind.namespaced && len(named) > 0
 	}
-	return p, true
-}
-
-// limitToPods adds what a rule about pods, and about objects that are named like pods, requires.
-func limitToPods(p pass, q asked, named bool) (pass, bool) {
-	isPods := q.kind.group == "" && q.kind.resource == "pods"
-	switch {
-	case isPods && named:
-		p.needs |= needsPod
-	case isPods || !q.kind.namespaced:
-		return p, false
-	case q.kind.subresource == "" && q.verb == "create":
-		p.needs |= needsNewPodName
-	case named:
-		p.needs |= needsPodName
-	default:
-		return p, false
-	}
-	return p, true
+	return 0, true
 }
 
 // isAskedOfNodes reports whether the Node authorizer and NodeRestriction may allow a request that

@@ -34,16 +34,10 @@ type ScopeWarning struct {
 	// Message says what passes.
 	Message string `json:"message"`
 
-	passes []passedRight
+	passes []leavingRight
 }
 
-// passedRight is a right that a rule lets pass, with the verbs.
-type passedRight struct {
-	*leavingRight
-	verbs []string
-}
-
-// leavingRight is a kind of request with which an account leaves its node.
+// leavingRight is a kind of request with which an account leaves its node, by some verbs.
 type leavingRight struct {
 	code    Code
 	summary string
@@ -100,12 +94,8 @@ func listLeavingRights() []leavingRight {
 			summary = steals
 		}
 		for _, n := range t.needs {
-			kind := &requestKinds[n.right]
-			verbs := kind.verbs
-			if n.right == execPods || n.right == attachPods {
-				verbs = []string{"create", "get"} // get is enough before 1.35
-			}
-			all = append(all, leavingRight{t.Code, summary, kind, verbs, n.namespace, n.name})
+			verbs := n.right.verbs(true) // before 1.35
+			all = append(all, leavingRight{t.Code, summary, &requestKinds[n.right], verbs, n.namespace, n.name})
 		}
 		if t.Code == StealPods {
 			add(t.Code, summary, stealing)
@@ -123,160 +113,128 @@ func listLeavingRights() []leavingRight {
 // whatever its mode and whatever RBAC grants: by rule, then by technique. Rules about versions that other API servers
 // serve come last; served is nil if these are not known.
 func ScopeWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) []ScopeWarning {
-	return append(leavingWarnings(spec), aggregatedWarnings(spec, served)...)
-}
-
-// aggregatedWarnings are about rules that rely on admission or on selectors where another API server serves what they name.
-func aggregatedWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) (all []ScopeWarning) {
-	add := func(field string, i int, groups, verbs []string) {
-		relies := slices.ContainsFunc(verbs, func(verb string) bool {
-			return slices.Contains([]string{"create", "list", "watch", "deletecollection", "*"}, verb)
-		})
-		versions := served.Among(groups)
-		if !relies || len(versions) == 0 {
-			return
-		}
-		texts := make([]string, len(versions))
-		for i, v := range versions {
-			texts[i] = v.String()
-		}
-		place := fmt.Sprintf("%s[%d]", field, i)
-		all = append(all, ScopeWarning{Code: AggregatedAPI, Rule: place, Message: place + " names what another API server serves (" +
-			strings.Join(texts, ", ") + "): there it lets no create, list, watch or deletion of a collection pass"})
-	}
-	for i, r := range spec.NamedAsNode {
-		add("namedAsNode", i, r.APIGroups, r.Verbs)
-	}
-	for i, r := range spec.SelectsNode {
-		add("selectsNode", i, r.APIGroups, r.Verbs)
-	}
-	for i, r := range spec.PodsOnNode {
-		add("podsOnNode", i, r.APIGroups, r.Verbs)
-	}
-	return all
-}
-
-func leavingWarnings(spec *v1alpha1.NodeScopeSpec) []ScopeWarning {
-	var all []ScopeWarning
-	for i, r := range spec.NamedAsNode {
-		all = append(all, ruleWarnings(spec, fmt.Sprintf("namedAsNode[%d]", i), func(l *leavingRight) []string {
-			return l.createdWith(policyRule(r.APIGroups, r.Resources, r.Verbs), r.Namespaces)
-		})...)
-	}
-	for i, r := range spec.PodsOnNode {
-		all = append(all, ruleWarnings(spec, fmt.Sprintf("podsOnNode[%d]", i), func(l *leavingRight) []string {
-			if l.kind.group == "" && l.kind.resource == "pods" {
-				return nil // only pods that are on the node
-			}
-			return l.createdWith(policyRule(r.APIGroups, r.Resources, r.Verbs), r.Namespaces)
-		})...)
-	}
-	for i, r := range spec.Anywhere {
-		place, rule := fmt.Sprintf("anywhere[%d]", i), policyRule(r.APIGroups, r.Resources, r.Verbs)
-		rule.ResourceNames = r.ResourceNames
-		passing := func(l *leavingRight) []string { return l.passing(rule, r.Namespaces) }
-		if grantsEverything(rule) && len(r.Namespaces) == 0 {
-			message := place + " lets the account do everything, whatever node it concerns"
-			all = append(all, ScopeWarning{Masters, place, message, passed(passing)})
+	rules := rulesOfSpec(spec)
+	var all, aggregated []ScopeWarning
+	for i := range rules {
+		r := &rules[i]
+		aggregated = append(aggregated, r.aggregated(served)...)
+		if r.kind == ruleAnywhere && grantsEverything(&r.PolicyRule) && len(r.namespaces) == 0 {
+			message := r.name + " lets the account do everything, whatever node it concerns"
+			all = append(all, ScopeWarning{Masters, r.name, message, passed(leavingRights, r.leaves)})
 			continue
 		}
-		all = append(all, ruleWarnings(spec, place, passing)...)
+		all = append(all, ruleWarnings(spec, r)...)
 	}
 	if spec.Otherwise == v1alpha1.Allow {
 		all = append(all, ScopeWarning{
-			OtherwiseAllowed, "otherwise", "what no rule names is not held to the node", passed(notNamed(spec)),
+			OtherwiseAllowed, ruleOtherwise, "what no rule names is not held to the node", notNamed(rules, spec.AsNode),
 		})
 	}
-	return all
+	return append(all, aggregated...)
 }
 
-func policyRule(groups, resources, verbs []string) *rbacv1.PolicyRule {
-	return &rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs}
-}
-
-// passing lists the verbs that a rule covers for the object that matters.
-func (l *leavingRight) passing(rule *rbacv1.PolicyRule, namespaces []string) (verbs []string) {
-	if len(namespaces) > 0 && (!l.kind.namespaced || l.namespace != "" && !slices.Contains(namespaces, l.namespace)) {
-		return nil
+// rulesOfSpec lists the rules of a NodeScope in their order.
+func rulesOfSpec(spec *v1alpha1.NodeScopeSpec) (all []scopeRule) {
+	add := func(kind string, i int, groups, resources, verbs, names, namespaces []string) {
+		rule := rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs, ResourceNames: names}
+		all = append(all, scopeRule{PolicyRule: rule, kind: kind, name: fmt.Sprintf("%s[%d]", kind, i), namespaces: namespaces})
 	}
-	for _, verb := range l.verbs {
-		kind := *l.kind
-		kind.unnamed, kind.hasName = kind.unnamed && verb != "create", kind.unnamed // who may patch creates one by its name
-		names := coveredNames(rule, &kind, verb, 0)
-		if l.name != "" {
-			names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name != unnamed && name != l.name })
-		}
-		if len(names) > 0 {
-			verbs = append(verbs, verb)
-		}
+	for i, r := range spec.NamedAsNode {
+		add(ruleNamedAsNode, i, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces)
 	}
-	return verbs
-}
-
-// createdWith lists the verbs of a rule that limits objects by their names, where the name of the object does not limit
-// the effect: that of objects that are created, and of tokens.
-func (l *leavingRight) createdWith(rule *rbacv1.PolicyRule, namespaces []string) []string {
-	if l.name != "" || l.kind.subresource != "" && l.code != TokenRequest {
-		return nil
+	for i, r := range spec.SelectsNode {
+		add(ruleSelectsNode, i, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces)
 	}
-	return slices.DeleteFunc(l.passing(rule, namespaces), func(verb string) bool { return verb != "create" })
-}
-
-// notNamed returns what passes because no rule names it. What a rule names is refused, or has warnings of its own.
-func notNamed(spec *v1alpha1.NodeScopeSpec) func(l *leavingRight) []string {
-	var rules []*rbacv1.PolicyRule
-	add := func(groups, resources, verbs, namespaces []string) {
-		if len(namespaces) == 0 {
-			rules = append(rules, policyRule(groups, resources, verbs))
-		}
-	}
-	for _, r := range spec.NamedAsNode {
-		add(r.APIGroups, r.Resources, r.Verbs, r.Namespaces)
-	}
-	for _, r := range spec.SelectsNode {
-		add(r.APIGroups, r.Resources, r.Verbs, r.Namespaces)
-	}
-	for _, r := range spec.PodsOnNode {
+	for i, r := range spec.PodsOnNode {
 		groups := r.APIGroups
 		if len(groups) == 0 {
 			groups = []string{""}
 		}
-		add(groups, r.Resources, r.Verbs, r.Namespaces)
+		add(rulePodsOnNode, i, groups, r.Resources, r.Verbs, nil, r.Namespaces)
 	}
-	nodes := &Cluster{Relations: graph.New(), Features: kubeversion.For(kubeversion.Oldest)}
-	return func(l *leavingRight) (verbs []string) {
-		for _, verb := range l.verbs {
-			named := slices.ContainsFunc(rules, func(r *rbacv1.PolicyRule) bool { return len(coveredNames(r, l.kind, verb, 0)) > 0 }) ||
-				spec.AsNode && nodes.namedByNodeAuthorizer(asked{kind: l.kind, verb: verb})
-			if !named {
-				verbs = append(verbs, verb)
-			}
-		}
-		return verbs
+	for i, r := range spec.Anywhere {
+		add(ruleAnywhere, i, r.APIGroups, r.Resources, r.Verbs, r.ResourceNames, r.Namespaces)
 	}
+	return all
 }
 
-func passed(passing func(l *leavingRight) []string) (all []passedRight) {
-	for i := range leavingRights {
-		if verbs := passing(&leavingRights[i]); len(verbs) > 0 {
-			all = append(all, passedRight{&leavingRights[i], verbs})
+// aggregated warns about a rule that relies on admission or on selectors where another API server serves what it names.
+func (r *scopeRule) aggregated(served *nodescope.Aggregation) []ScopeWarning {
+	relies := slices.ContainsFunc(r.Verbs, func(verb string) bool {
+		return slices.Contains([]string{"create", "list", "watch", "deletecollection", "*"}, verb)
+	})
+	versions := served.Among(r.APIGroups)
+	if r.kind == ruleAnywhere || !relies || len(versions) == 0 {
+		return nil
+	}
+	texts := make([]string, len(versions))
+	for i, v := range versions {
+		texts[i] = v.String()
+	}
+	return []ScopeWarning{{Code: AggregatedAPI, Rule: r.name, Message: r.name + " names what another API server serves (" +
+		strings.Join(texts, ", ") + "): there it lets no create, list, watch or deletion of a collection pass"}}
+}
+
+// passed lists the rights that something lets pass, with those verbs.
+func passed(rights []leavingRight, passes func(l *leavingRight, verb string) bool) (all []leavingRight) {
+	for _, l := range rights {
+		l.verbs = slices.DeleteFunc(slices.Clone(l.verbs), func(verb string) bool { return !passes(&l, verb) })
+		if len(l.verbs) > 0 {
+			all = append(all, l)
 		}
 	}
 	return all
 }
 
+// leaves reports whether the rule lets a right pass. Where the rule limits objects by their names, it does so if the name
+// of the object does not limit the effect: that of objects that are created, and of tokens.
+func (r *scopeRule) leaves(l *leavingRight, verb string) bool {
+	switch {
+	case !l.coveredBy(&r.PolicyRule, r.namespaces, verb):
+		return false
+	case r.kind == ruleAnywhere:
+		return true
+	case r.kind == ruleSelectsNode, r.kind == rulePodsOnNode && l.kind.group == "" && l.kind.resource == "pods":
+		return false // only what is on the node
+	}
+	return verb == "create" && l.name == "" && (l.kind.subresource == "" || l.code == TokenRequest)
+}
+
+// coveredBy reports whether a rule covers a verb for the object that matters.
+func (l *leavingRight) coveredBy(rule *rbacv1.PolicyRule, namespaces []string, verb string) bool {
+	if len(namespaces) > 0 && (!l.kind.namespaced || l.namespace != "" && !slices.Contains(namespaces, l.namespace)) {
+		return false
+	}
+	kind := *l.kind
+	kind.unnamed, kind.hasName = kind.unnamed && verb != "create", kind.unnamed // who may patch creates one by its name
+	return slices.ContainsFunc(coveredNames(rule, &kind, verb, 0), func(name string) bool {
+		return l.name == "" || name == "" || name == unnamed || name == l.name
+	})
+}
+
+// notNamed returns what passes because no rule names it. What a rule names is refused, or has warnings of its own.
+func notNamed(rules []scopeRule, asNode bool) []leavingRight {
+	nodes := &Cluster{Relations: graph.New(), Features: kubeversion.For(kubeversion.Oldest)}
+	return passed(leavingRights, func(l *leavingRight, verb string) bool {
+		q := asked{kind: l.kind, verb: verb}
+		return !(asNode && nodes.namedByNodeAuthorizer(q)) && !slices.ContainsFunc(rules, func(r scopeRule) bool {
+			return r.kind != ruleAnywhere && len(r.namespaces) == 0 && r.names(q)
+		})
+	})
+}
+
 // ruleWarnings returns one warning for each technique of which a rule lets pass a right.
-func ruleWarnings(spec *v1alpha1.NodeScopeSpec, place string, passing func(l *leavingRight) []string) (all []ScopeWarning) {
-	for _, p := range passed(passing) {
+func ruleWarnings(spec *v1alpha1.NodeScopeSpec, r *scopeRule) (all []ScopeWarning) {
+	for _, p := range passed(leavingRights, r.leaves) {
 		if last := len(all) - 1; last < 0 || all[last].Code != p.code {
-			all = append(all, ScopeWarning{Code: p.code, Rule: place})
+			all = append(all, ScopeWarning{Code: p.code, Rule: r.name})
 		}
 		last := &all[len(all)-1]
 		last.passes = append(last.passes, p)
 	}
 	for i := range all {
 		w := &all[i]
-		w.Message = fmt.Sprintf("%s lets the account %s: %s", place, strings.Join(texts(w.passes), ", "), w.passes[0].summary)
+		w.Message = fmt.Sprintf("%s lets the account %s: %s", r.name, strings.Join(texts(w.passes), ", "), w.passes[0].summary)
 		if w.Code == TokenRequest {
 			w.Message += "; such a token can name another node"
 			if spec.TokensWithoutNode == v1alpha1.Allow {
@@ -288,7 +246,7 @@ func ruleWarnings(spec *v1alpha1.NodeScopeSpec, place string, passing func(l *le
 }
 
 // texts names rights. Of several with the same verbs, only the first has them.
-func texts(rights []passedRight) []string {
+func texts(rights []leavingRight) []string {
 	var all []string
 	last := ""
 	for _, p := range rights {
@@ -313,19 +271,7 @@ func (w *ScopeWarning) AboutRights() bool {
 // Granted lists what the rules of roles grant of the rights that a warning is about: "create pods". It is empty if they
 // grant none, so that the account cannot use what the NodeScope lets pass.
 func (w *ScopeWarning) Granted(rules []*rbacv1.PolicyRule) []string {
-	var granted []passedRight
-	for _, p := range w.passes {
-		var verbs []string
-		for _, verb := range p.verbs {
-			of := *p.leavingRight
-			of.verbs = []string{verb}
-			if slices.ContainsFunc(rules, func(r *rbacv1.PolicyRule) bool { return len(of.passing(r, nil)) > 0 }) {
-				verbs = append(verbs, verb)
-			}
-		}
-		if len(verbs) > 0 {
-			granted = append(granted, passedRight{p.leavingRight, verbs})
-		}
-	}
-	return texts(granted)
+	return texts(passed(w.passes, func(l *leavingRight, verb string) bool {
+		return slices.ContainsFunc(rules, func(r *rbacv1.PolicyRule) bool { return l.coveredBy(r, nil, verb) })
+	}))
 }

@@ -52,8 +52,6 @@ type base struct {
 	has []bool
 	// open is how many vertices each join waits for beyond the base.
 	open []int32
-	// hash is of the vertices that count.
-	hash setHash
 }
 
 // solver returns one that is not in use. It is to be released.
@@ -77,9 +75,6 @@ func (g *Graph) solverBeyond(possible bool, common []vertex) *solver {
 	b := &base{has: make([]bool, len(g.keys)), open: make([]int32, len(g.joins))}
 	for _, v := range s.reached {
 		b.has[v] = true
-		if g.countsFor(v, none) {
-			b.hash.add(v)
-		}
 	}
 	for i := range g.joins {
 		b.open[i] = int32(len(g.joins[i].from))

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
-	"github.com/node-authorizer/node-authorizer/rbac"
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // defaultLimit is AdviceOptions.Limit if it is zero.
@@ -32,7 +30,6 @@ func WhatToChange(c *Cluster, o AdviceOptions) (*Advice, error) {
 		o.Limit = defaultLimit
 	}
 	a := &advisor{cluster: c, options: o, whole: c.objects()}
-	a.collectAggregates()
 	a.keepTarget()
 	whole := a.build(a.whole)
 	if o.Target != (Holding{}) {
@@ -62,10 +59,6 @@ type advisor struct {
 	// nodes reach cluster-admin as before says, and do not run the control plane.
 	nodes  []string
 	before []Certainty
-	// aggregates are the places of the aggregated roles that a role states rules of.
-	aggregates map[string][]int32
-	// roles are the places of the roles.
-	roles map[verdict.Object]int32
 	// alones are the changes that were evaluated alone.
 	alones map[changeKey]Change
 }
@@ -101,12 +94,15 @@ func countReach(all []Certainty) NodesThatReach {
 	return n
 }
 
+func sameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
 // build makes the graph of objects.
 func (a *advisor) build(o *objects) *builder {
 	b := newBuilder(a.cluster)
 	b.objects, b.target = o, a.options.Target
 	for role, rights := range a.rights {
-		if o.places[role] == nil {
+		// Of the role for everything, and of roles that changes leave as they are, rights are the same.
+		if int(role) == len(o.roles) || sameSlice(o.roles[role].Rules, a.whole.roles[role].Rules) {
 			b.roleRights[role] = rights
 		}
 	}
@@ -142,7 +138,7 @@ func (a *advisor) evaluate(changes []changeKey) (*builder, []Certainty) {
 // everything gives besides, so that without such a rule the objects have to be selected again.
 func (a *advisor) without(changes []changeKey) *objects {
 	if a.unreduced {
-		return a.whole.without(a.cluster, a.aggregated(changes))
+		return a.whole.without(a.cluster, changes)
 	}
 	var everything, others []changeKey
 	var id strings.Builder
@@ -159,10 +155,10 @@ func (a *advisor) without(changes []changeKey) *objects {
 	}
 	from, ok := a.reduced[id.String()]
 	if !ok {
-		from = a.build(a.whole.without(a.cluster, a.aggregated(everything))).reduce(a.nodes)
+		from = a.build(a.whole.without(a.cluster, everything)).reduce(a.nodes)
 		a.reduced[id.String()] = from
 	}
-	return from.without(a.cluster, a.aggregated(others))
+	return from.without(a.cluster, others)
 }
 
 // isForEverything reports whether a change takes a rule for everything.
@@ -212,15 +208,11 @@ func (a *advisor) describe(k changeKey) Change {
 	}
 	change := Change{Kind: k.kind, Object: k.object, Secret: k.secret}
 	if k.kind == RemoveRule {
-		for i := range a.whole.roles {
-			if r := &a.whole.roles[i]; objectOf(r.Role) == k.object {
-				change.Rule, change.RuleNumber = r.Rules[k.rule].DeepCopy(), k.rule+1
-			}
-		}
+		change.Rule, change.RuleNumber = a.whole.roles[a.whole.roleIndex()[k.object]].Rules[k.rule].DeepCopy(), k.rule+1
 	}
 	change.Remedy, change.Restored = a.remedyOf(k)
-	change.keepsMasters = slices.ContainsFunc(a.whole.bindings, func(b rbac.BoundRole) bool {
-		return k.kind == RemoveBinding && objectOf(b.Binding) == k.object && keepsMasters(&b)
-	})
+	if k.kind == RemoveBinding {
+		change.keepsMasters = keepsMasters(&a.whole.bindings[a.whole.bindingIndex()[k.object]])
+	}
 	return change
 }

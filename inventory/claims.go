@@ -15,8 +15,31 @@ type Volume struct {
 	Folder string
 	// Claim is the claim that the volume is for; zero if anyone may claim it.
 	Claim Name
+	// DependsOn is what else decides whether a claim has the volume; empty if it does.
+	DependsOn string
+	// class is the volume's storage class; empty for none.
+	class string
 	// on are the nodes that may mount it; nil for all.
 	on *corev1.NodeSelector
+}
+
+// dependsOnBinding is what else decides about a claim that is not bound yet.
+const dependsOnBinding = "whether the claim is bound to the volume"
+
+// claim is a PersistentVolumeClaim.
+type claim struct {
+	// volume is the volume that it is bound to, or asks for; empty for none.
+	volume string
+	// class is its storage class; nil for the cluster's default one, which is not known.
+	class *string
+}
+
+// mayBind reports whether a claim that is bound to no volume may be bound to one that no claim has. Sizes, access modes
+// and labels may keep it from that.
+//
+// Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#class-1
+func (c claim) mayBind(v *Volume) bool {
+	return c.volume == "" && v.Claim == (Name{}) && (c.class == nil || *c.class == v.class)
 }
 
 // OnNode reports whether a node may mount the volume.
@@ -52,6 +75,7 @@ func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
 		i.otherVolumes[pv.Name] = true
 		return
 	}
+	v.class = intern(pv.Spec.StorageClassName)
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		v.Claim = Name{ref.Namespace, ref.Name}
 	}
@@ -67,14 +91,14 @@ func (i *Inventory) deleteVolume(name string) {
 }
 
 // SetPersistentVolumeClaim adds a claim, or replaces the one of the same name.
-func (i *Inventory) SetPersistentVolumeClaim(claim *corev1.PersistentVolumeClaim) {
-	i.claims[Name{intern(claim.Namespace), claim.Name}] = claim.Spec.VolumeName
+func (i *Inventory) SetPersistentVolumeClaim(c *corev1.PersistentVolumeClaim) {
+	i.claims[Name{intern(c.Namespace), c.Name}] = claim{c.Spec.VolumeName, c.Spec.StorageClassName}
 }
 
 // References are what pods refer to by name that decides about ways out of them.
 type References struct {
-	// Claimed are the volumes that are a folder of a node, by their claims.
-	Claimed map[Name]Volume
+	// Claimed are the volumes that are a folder of a node, by the claims that have or may get them.
+	Claimed map[Name][]Volume
 	// handlers are the handlers of runtime classes.
 	handlers map[string]string
 }
@@ -107,29 +131,55 @@ func (i *Inventory) HasVolume(name string) bool {
 	return ok || i.otherVolumes[name]
 }
 
-// ClaimedVolumes lists the volumes that are a folder of a node by the claims that are bound to them, or that one of the two names.
-func (i *Inventory) ClaimedVolumes() map[Name]Volume {
-	claimed := map[Name]Volume{}
+// ClaimedVolumes lists the volumes that are a folder of a node by the claims that are bound to them, that one of the two names,
+// or that may be bound to them.
+func (i *Inventory) ClaimedVolumes() map[Name][]Volume {
+	claimed := map[Name][]Volume{}
+	var free []Volume
 	for _, v := range i.volumes {
-		if bound, ok := i.claims[v.Claim]; ok && (bound == v.Name || bound == "") {
-			claimed[v.Claim] = v
+		if c, ok := i.claims[v.Claim]; ok && (c.volume == v.Name || c.volume == "") {
+			claimed[v.Claim] = append(claimed[v.Claim], v)
+		}
+		free = append(free, v)
+	}
+	slices.SortFunc(free, func(a, b Volume) int { return cmp.Compare(a.Name, b.Name) })
+	for name, c := range i.claims {
+		if v, ok := i.volumes[c.volume]; ok && v.Claim == (Name{}) {
+			v.Claim = name
+			claimed[name] = append(claimed[name], v)
 		}
 	}
-	for claim, name := range i.claims {
-		if v, ok := i.volumes[name]; ok && v.Claim == (Name{}) {
-			v.Claim = claim
-			claimed[claim] = v
+	taken := takenVolumes(claimed)
+	for name, c := range i.claims {
+		if len(claimed[name]) > 0 {
+			continue
+		}
+		for _, v := range free {
+			if c.mayBind(&v) && !taken[v.Name] {
+				v.Claim, v.DependsOn = name, dependsOnBinding
+				claimed[name] = append(claimed[name], v)
+			}
 		}
 	}
 	return claimed
 }
 
+// takenVolumes are the names of the volumes that a claim has.
+func takenVolumes(claimed map[Name][]Volume) map[string]bool {
+	taken := map[string]bool{}
+	for _, all := range claimed {
+		for _, v := range all {
+			if v.DependsOn == "" {
+				taken[v.Name] = true
+			}
+		}
+	}
+	return taken
+}
+
 // FreeVolumes lists the volumes that are a folder of a node and that no claim has, by name. Some wait for a claim that does not exist.
 func (i *Inventory) FreeVolumes() []Volume {
-	taken := map[string]bool{}
-	for _, v := range i.ClaimedVolumes() {
-		taken[v.Name] = true
-	}
+	taken := takenVolumes(i.ClaimedVolumes())
 	var all []Volume
 	for _, v := range i.volumes {
 		if _, exists := i.claims[v.Claim]; !exists && !taken[v.Name] {
@@ -198,13 +248,11 @@ func (p *Pod) WaysOut(r References) []Escape {
 	all := slices.Clone(p.Escapes)
 	for i := range p.claims {
 		m := &p.claims[i]
-		v, ok := r.Claimed[Name{p.Namespace, m.claimOf(p.Name.Name)}]
-		if !ok {
-			continue
-		}
-		means, grants, _ := m.of(m.container, v.Folder)
-		for _, g := range grants {
-			all = append(all, Escape{means + " (claim " + v.Claim.Name + ")", conditions(m.user, g.dependsOn), g.effect})
+		for _, v := range r.Claimed[Name{p.Namespace, m.claimOf(p.Name.Name)}] {
+			means, grants, _ := m.of(m.container, v.Folder)
+			for _, g := range grants {
+				all = append(all, Escape{means + " (claim " + v.Claim.Name + ")", conditions(m.user, v.DependsOn, g.dependsOn), g.effect})
+			}
 		}
 	}
 	for i := range all {
@@ -214,12 +262,12 @@ func (p *Pod) WaysOut(r References) []Escape {
 }
 
 // ClaimGives reports whether the volume of a claim, by the name that is in [Field.Secret], is a folder of the host.
-func (p *Pod) ClaimGives(claim string, claimed map[Name]Volume) bool {
+func (p *Pod) ClaimGives(claim string, claimed map[Name][]Volume) bool {
 	return p.anyClaim(claimed, func(m *claimMount, name string) bool { return name == claim || m.after && m.claim == claim })
 }
 
 // ClaimOfTemplateGives reports whether a claim that the controller of a StatefulSet made has a folder of the host.
-func (p *Pod) ClaimOfTemplateGives(claimed map[Name]Volume) bool {
+func (p *Pod) ClaimOfTemplateGives(claimed map[Name][]Volume) bool {
 	return p.Workload.Resource == "statefulsets" && p.anyClaim(claimed, func(m *claimMount, _ string) bool { return m.before })
 }
 
@@ -229,7 +277,7 @@ func (t Template) WithoutHost() Template {
 	return t
 }
 
-func (p *Pod) anyClaim(claimed map[Name]Volume, wanted func(m *claimMount, name string) bool) bool {
+func (p *Pod) anyClaim(claimed map[Name][]Volume, wanted func(m *claimMount, name string) bool) bool {
 	return slices.ContainsFunc(p.claims, func(m claimMount) bool {
 		name := m.claimOf(p.Name.Name)
 		_, ok := claimed[Name{p.Namespace, name}]

@@ -27,6 +27,8 @@ func TestWaysOutBehindClaims(t *testing.T) {
 		rule, volumes, mount, volume, claim string
 		means                               string
 		effect                              inventory.Effect
+		// class is that of the claim; empty for none.
+		class, dependsOn string
 	}{
 		{rule: "hostPath", volume: forData(etc), claim: "data=pv", means: "container c mounts /etc of its node (claim data)"},
 		{
@@ -45,6 +47,16 @@ func TestWaysOutBehindClaims(t *testing.T) {
 			rule: "a volume that a claim names", volume: "{" + etc + "}", claim: "data=pv",
 			means: "container c mounts /etc of its node (claim data)",
 		},
+		{
+			rule: "a claim that may be bound to a volume of its class", volume: "{" + etc + ", storageClassName: manual}", claim: "data=",
+			class: "manual", means: "container c mounts /etc of its node (claim data)", dependsOn: "whether the claim is bound to the volume",
+		},
+		{
+			rule: "a claim without a class has one that is not known", volume: "{" + etc + ", storageClassName: manual}", claim: "data=",
+			means: "container c mounts /etc of its node (claim data)", dependsOn: "whether the claim is bound to the volume",
+		},
+		{rule: "a volume of another class", volume: "{" + etc + ", storageClassName: manual}", claim: "data=", class: "fast"},
+		{rule: "a volume that waits for another claim", volume: "{" + etc + ", claimRef: {namespace: shop, name: x}}", claim: "data="},
 		{rule: "a claim of another volume", volume: forData(etc), claim: "data=x"},
 		{rule: "a volume of another claim", volume: "{" + etc + ", claimRef: {namespace: a, name: data}}", claim: "data=pv"},
 		{rule: "no claim", volume: forData(etc), claim: "other=pv"},
@@ -67,6 +79,9 @@ func TestWaysOutBehindClaims(t *testing.T) {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}
 		claim.Name, claim.Spec.VolumeName, _ = strings.Cut(c.claim, "=")
+		if c.class != "" {
+			claim.Spec.StorageClassName = &c.class
+		}
 		spec := "{volumes: " + c.volumes + ", containers: [{name: c, volumeMounts: [{name: v, mountPath: /v, " + c.mount + "}]}]}"
 		for text, into := range map[string]any{spec: &pod.Spec, c.volume: &pv.Spec} {
 			if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
@@ -78,7 +93,7 @@ func TestWaysOutBehindClaims(t *testing.T) {
 		}
 		p := i.Pods()[0]
 		got := p.WaysOut(i.References())
-		want := inventory.Escape{Means: c.means, Effect: c.effect}
+		want := inventory.Escape{Means: c.means, Effect: c.effect, DependsOn: c.dependsOn}
 		switch {
 		case len(p.Escapes) > 0:
 			t.Errorf("%s: Pod Security sees %+v", c.rule, p.Escapes)

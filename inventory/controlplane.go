@@ -40,7 +40,7 @@ func ComponentOf(pod *corev1.Pod) string {
 			return component
 		}
 		for _, label := range ControlPlaneLabels {
-			if pod.Labels[label] == component && (mirror || pod.Namespace == metav1.NamespaceSystem || label == ComponentLabel) {
+			if names(pod.Labels[label], component) && (mirror || pod.Namespace == metav1.NamespaceSystem || label == ComponentLabel) {
 				return component
 			}
 		}
@@ -51,6 +51,11 @@ func ComponentOf(pod *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// names reports whether the value of a label is a component. kOps runs etcd by etcd-manager-main and etcd-manager-events.
+func names(value, component string) bool {
+	return value == component || component == "etcd" && strings.HasPrefix(value, "etcd-manager-")
 }
 
 // runs reports whether a container runs a component, by its command or image.

@@ -59,6 +59,7 @@ const (
 	dependsOnBus        = "what the node's service manager lets the container ask for"
 	dependsOnPrograms   = "whether root on the node runs programs that lie there"
 	dependsOnHomes      = "whether a user of the node may become root"
+	dependsOnProcesses  = "whether the container may look into processes of other pods"
 	dependsOnContents   = "what containers have in their files and environment"
 	dependsOnLinks      = "whether the kubelet follows links there"
 	dependsOnWindows    = "which files of the node the container's user may use"
@@ -107,8 +108,11 @@ var hostPaths = []hostPath{
 	{"/var/lib/cloud", writes, TakesNode, dependsOnBoot},
 	{"/var/lib/cloud", reads, TakesCredential, dependsOnJoinToken},
 	// The kernel.
-	{"/proc", both, TakesNothing, ""},
+	{"/proc", reads, TakesPods, dependsOnProcesses}, // /proc/PID/root is what another container has mounted
+	{"/proc", writes, TakesNothing, ""},
+	{"/proc/sys", both, TakesNothing, ""},
 	{"/proc/sys/kernel", writes, TakesNode, ""},
+	{"/proc/sys/fs/binfmt_misc", writes, TakesNode, dependsOnPrograms},
 	{"/sys", both, TakesNothing, ""},
 	{"/sys/kernel", writes, TakesNode, dependsOnKernel},
 	{"/sys/fs/cgroup", writes, TakesNode, dependsOnCgroups},
@@ -191,7 +195,8 @@ type grant struct {
 	dependsOn string
 }
 
-// grantsOf lists what a mount of a folder gives, the strongest first. Known is false if no row is about the folder.
+// grantsOf lists what a mount of a folder gives, the strongest first. Known is false if no row says what lies there: files of
+// people and logs may hold anything.
 func grantsOf(folder string, access mountAccess) (grants []grant, known bool) {
 	folder = hostFolder(folder)
 	for _, wanted := range [...]mountAccess{reads, writes} {
@@ -210,7 +215,7 @@ func grantsOf(folder string, access mountAccess) (grants []grant, known bool) {
 			if row.access&wanted == 0 || !at && !beneath(row.prefix, folder) {
 				continue
 			}
-			known = true
+			known = known || row.effect != LinksLogs && row.dependsOn != dependsOnKubeconfig
 			if g := (grant{row.effect, row.dependsOn}); g.effect != TakesNothing && !slices.Contains(grants, g) {
 				grants = append(grants, g)
 			}

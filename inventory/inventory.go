@@ -71,8 +71,8 @@ type Inventory struct {
 	// configurations are the configurations of webhooks, by kind.
 	configurations map[string]map[string]bool
 	volumes        map[string]Volume
-	otherVolumes   map[string]bool   // that are no folder of a node
-	claims         map[Name]string   // the volumes that they are bound to
+	otherVolumes   map[string]bool // that are no folder of a node
+	claims         map[Name]claim
 	handlers       map[string]string // of runtime classes
 	mappings       bool              // the ConfigMap aws-auth exists
 	quotas         map[Name]Quota
@@ -84,7 +84,7 @@ func New() *Inventory {
 		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
 		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
 		policies: map[string]*policy{}, configurations: map[string]map[string]bool{}, volumes: map[string]Volume{},
-		otherVolumes: map[string]bool{}, claims: map[Name]string{},
+		otherVolumes: map[string]bool{}, claims: map[Name]claim{},
 		handlers: map[string]string{}, quotas: map[Name]Quota{},
 	}
 }

@@ -243,6 +243,7 @@ func TestControlPlanePods(t *testing.T) {
 		"a static pod elsewhere":         {in("shop", "etcd-cp-1", "", true), plain, "etcd", ""},
 		"not by the name of another pod": {in("kube-system", "etcd-cp-1", "", false), plain, "", ""},
 		"a pod by its label":             {in("kube-system", "x", "k8s-app=kube-scheduler", false), plain, "kube-scheduler", ""},
+		"etcd of kOps by its label":      {in("kube-system", "x", "k8s-app=etcd-manager-main", false), plain, "etcd", ""},
 		"not by this label elsewhere":    {in("shop", "x", "k8s-app=etcd", false), plain, "", ""},
 		"a pod by its command": {
 			in("kube-system", "x", "", false), of(`command: [/usr/local/bin/kube-apiserver]`), "kube-apiserver", "",

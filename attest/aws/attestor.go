@@ -103,7 +103,7 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 			return nil, err
 		}
 	}
-	return a.identify(document, found)
+	return a.identify(document, found), nil
 }
 
 // read returns the document of evidence. It is verified unless the options disable that.
@@ -114,17 +114,14 @@ func (a *Attestor) read(evidence *identitydocument.Evidence) (*identitydocument.
 	return a.verifier.Verify(evidence)
 }
 
-func (a *Attestor) identify(document *identitydocument.Document, found *instance) (*attest.Identity, error) {
-	name, err := a.name(found.nameFields(a.options.ClusterName))
-	if err != nil {
-		return nil, fmt.Errorf("name the node of instance %s: %w", document.InstanceID, err)
-	}
+func (a *Attestor) identify(document *identitydocument.Document, found *instance) *attest.Identity {
+	name := a.name(found.nameFields(a.options.ClusterName))
 	return &attest.Identity{
 		Provider: Name, InstanceID: document.InstanceID, NodeName: name,
 		Names: found.servingNames(name), Addresses: found.private,
 		Account: document.AccountID, Region: document.Region, Zone: document.AvailabilityZone,
 		Digest: document.Digest, Issued: document.PendingTime,
-	}, nil
+	}
 }
 
 // Gone reports whether an instance has been terminated. EC2 returns a terminated instance

@@ -9,8 +9,7 @@ import (
 )
 
 // NameFields are the fields of templates for node names:
-// "{{.InstanceID}}.{{.Region}}.example.com". Templates can also use conditions and
-// functions for strings of text/template. The name is converted to lower case, and must
+// "{{.InstanceID}}.{{.Region}}.example.com". The name is converted to lower case, and must
 // be a valid name of a node.
 //
 // All fields are properties of the instance that cannot be changed by tagging or renaming
@@ -42,7 +41,7 @@ func (i *instance) nameFields(clusterName string) NameFields {
 	return fields
 }
 
-// byName returns the fields by their names in templates.
+// byName returns the fields by their placeholders.
 func (f NameFields) byName() map[string]string {
 	return map[string]string{
 		"InstanceID": f.InstanceID, "PrivateDNSName": f.PrivateDNSName, "PrivateIP": f.PrivateIP, "DashedIP": f.DashedIP,
@@ -51,17 +50,17 @@ func (f NameFields) byName() map[string]string {
 }
 
 // namingRule makes the name of a node. The caller checks that it is valid.
-type namingRule func(NameFields) (string, error)
+type namingRule func(NameFields) string
 
 // parseNaming reads the Naming of options.
 func parseNaming(text string) (namingRule, error) {
 	switch text {
 	case "", privateDNSName:
-		return func(f NameFields) (string, error) { return f.PrivateDNSName, nil }, nil
+		return func(f NameFields) string { return f.PrivateDNSName }, nil
 	case instanceID:
-		return func(f NameFields) (string, error) { return f.InstanceID, nil }, nil
+		return func(f NameFields) string { return f.InstanceID }, nil
 	case resourceName:
-		return func(f NameFields) (string, error) { return f.resourceName(), nil }, nil
+		return NameFields.resourceName, nil
 	}
 	if !strings.Contains(text, "{{") {
 		return nil, fmt.Errorf("naming %q: want %s, %s, %s, or a template like {{.InstanceID}}", text, privateDNSName, instanceID,
@@ -71,10 +70,7 @@ func parseNaming(text string) (namingRule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("naming %q: %w", text, err)
 	}
-	rule := func(f NameFields) (string, error) {
-		name, err := parsed.Execute(f.byName())
-		return strings.ToLower(name), err
-	}
+	rule := func(f NameFields) string { return strings.ToLower(parsed.Execute(f.byName())) }
 	if err := checkUnique(rule); err != nil {
 		return nil, fmt.Errorf("naming %q: %w", text, err)
 	}
@@ -106,15 +102,7 @@ func checkUnique(rule namingRule) error {
 	other := sample
 	other.InstanceID, other.PrivateDNSName = "i-0000000000000000b", "ip-10-0-0-11.eu-west-1.compute.internal"
 	other.PrivateIP, other.DashedIP = "10.0.0.11", "10-0-0-11"
-	one, err := rule(sample)
-	if err != nil {
-		return err
-	}
-	two, err := rule(other)
-	if err != nil {
-		return err
-	}
-	if one == two {
+	if rule(sample) == rule(other) {
 		return errors.New("it gives two instances the same name; use .InstanceID, .PrivateDNSName, .PrivateIP or .DashedIP")
 	}
 	return nil

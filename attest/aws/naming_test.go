@@ -43,9 +43,9 @@ func TestNamesOfNodes(t *testing.T) {
 		},
 		{"by a template in upper case", "NODE-{{.InstanceID}}", fakeaws.Instance{ID: "i-00000000000000a0a"}, "node-i-00000000000000a0a"},
 		{
-			"by a part of the id", `n-{{slice .InstanceID 2}}.{{.Account}}.{{.Region}}`,
+			"by id, account and region", `n-{{.InstanceID}}.{{.Account}}.{{.Region}}`,
 			fakeaws.Instance{ID: "i-00000000000000a0b"},
-			"n-00000000000000a0b.111122223333.eu-west-1",
+			"n-i-00000000000000a0b.111122223333.eu-west-1",
 		},
 		{"by the address", `{{.PrivateIP}}.example`, fakeaws.Instance{Interfaces: at("10.3.0.12")}, "10.3.0.12.example"},
 	} {
@@ -89,7 +89,7 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 			`instance profile "arn:aws:iam::111122223333:role/nodes"`,
 		},
 		{"an unknown naming rule", func(o *aws.Options) { o.Naming = "Hostname" }, `naming "Hostname"`},
-		{"a template that does not parse", func(o *aws.Options) { o.Naming = "{{.InstanceID" }, "unclosed action"},
+		{"a template that does not parse", func(o *aws.Options) { o.Naming = "{{.InstanceID" }, "has no end"},
 		{"a template with an unknown field", func(o *aws.Options) { o.Naming = "{{.Tags}}" }, "Tags"},
 		{
 			"a template that gives all machines one name", func(o *aws.Options) { o.Naming = "node-{{.Zone}}" },

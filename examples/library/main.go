@@ -3,14 +3,12 @@
 //
 //	go run ./examples/library examples/shop.snapshot pay-1 secrets payments/card-processor
 //
-// The snapshot is in the form of `node-authorizer snapshot --format json`: one object a
-// line, compressed with gzip.
+// A snapshot is one object a line, compressed with zstd.
 package main
 
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +16,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -71,10 +70,11 @@ func ask(w io.Writer, snapshot, node, resource, object string) error {
 
 // fill puts the objects of a snapshot into the graph.
 func fill(g *graph.Graph, r io.Reader) error {
-	lines, err := gzip.NewReader(r)
+	lines, err := zstd.NewReader(r)
 	if err != nil {
 		return err
 	}
+	defer lines.Close()
 	reader := bufio.NewReader(lines)
 	for number := 1; ; number++ {
 		line, err := reader.ReadBytes('\n')

@@ -2,11 +2,12 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/node-authorizer/node-authorizer/graph"
 )
@@ -52,7 +53,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, test := range []struct{ name, snapshot, object, want string }{
 		{"no such file", "missing.snapshot", "shop/image-disk", "missing.snapshot"},
-		{"not compressed", notCompressed, "shop/image-disk", "gzip: invalid header"},
+		{"not compressed", notCompressed, "shop/image-disk", "magic number mismatch"},
 		{"a name without a namespace", shop, "image-disk", `"image-disk" is not NAMESPACE/NAME`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,7 +67,10 @@ func TestErrors(t *testing.T) {
 
 func TestAnErrorNamesTheLine(t *testing.T) {
 	var snapshot bytes.Buffer
-	w := gzip.NewWriter(&snapshot)
+	w, err := zstd.NewWriter(&snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.Write([]byte("{\"kind\":\"Snapshot\"}\n{\"kind\":\"Pod\",\"spec\":7}\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ var flagValues = map[string]string{
 	"baseline": valueFile, "write-baseline": valueFile, "failure-policy": "POLICY", "server-user": "USER",
 	"webhook-kubeconfig": valueFile, "admit-url": valueURL, "serviceaccount": "NAMESPACE/NAME", "audit": valueFile, "mode": "MODE",
 	"feature": valueName, "feature-gates": "GATES", "field-selector": "SELECTOR", "filename": valueFile,
-	"for": valueDuration, "format": "FORM", "from": valueFile, "group": "GROUP", "interval": valueDuration, "kind": "TYPE",
+	"for": valueDuration, "from": valueFile, "group": "GROUP", "interval": valueDuration, "kind": "TYPE",
 	"kubeapi-ca":  valueFile,
 	"kubeapi-url": valueURL,
 	"kubeconfig":  valueFile, "kubernetes-version": "VERSION", "listen": valueAddress, "max-paths": valueNumber,

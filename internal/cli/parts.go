@@ -27,7 +27,7 @@ func (s *session) nodesNear(name string) ([]string, error) {
 		}
 	}
 	if s.State.OfFile() {
-		return s.nodesOfFile()
+		return s.nodesOfFile(), nil
 	}
 	names, readable, err := s.State.ListNodeNames()
 	if err != nil {
@@ -44,10 +44,10 @@ func (s *session) nodesNear(name string) ([]string, error) {
 }
 
 // nodesOfFile returns the nodes of [session.knownNodes] of a snapshot that is read in parts.
-func (s *session) nodesOfFile() ([]string, error) {
-	names, err := s.State.NodesOfFile()
+func (s *session) nodesOfFile() []string {
+	names := s.State.NodesOfFile()
 	slices.Sort(names)
-	return slices.Compact(names), err
+	return slices.Compact(names)
 }
 
 // readWhoCan reads of a snapshot what the answers of who-can depend on, and returns the nodes. Everything
@@ -69,7 +69,7 @@ func (s *session) readWhoCan(q question) ([]string, error) {
 	if err := s.ReadForAllNodes(req, kind); err != nil {
 		return nil, err
 	}
-	return s.nodesOfFile()
+	return s.nodesOfFile(), nil
 }
 
 // namingNodes are the kinds of objects that name a node.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
@@ -10,37 +9,38 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// snapshots writes the cluster to two files of the same name, in JSON and in binary form. Without
-// the header of a cluster they are of manifests, which may lack objects.
-func (c *partsCluster) snapshots(ofCluster bool) (json, binary string) {
+// snapshot writes the cluster to a file. Without the header of a cluster it is of manifests, which may lack objects.
+func (c *partsCluster) snapshot(ofCluster bool) (path string) {
 	c.t.Helper()
 	state, err := source.List(c.t.Context(), c.server.Config(), source.LiveOptions{Retain: true})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	json, binary = filepath.Join(c.t.TempDir(), "x.snapshot"), filepath.Join(c.t.TempDir(), "x.snapshot")
-	c.writeSnapshot(json, state, source.JSONSnapshot)
-	if !ofCluster {
-		if err := os.WriteFile(json, withoutHeader(c.t, json), 0o600); err != nil {
-			c.t.Fatal(err)
-		}
-		if state, err = source.LoadFiles(c.t.Context(), []string{json}, source.FileOptions{Retain: true}); err != nil {
-			c.t.Fatal(err)
-		}
-		c.writeSnapshot(json, state, source.JSONSnapshot)
+	path = filepath.Join(c.t.TempDir(), "x.snapshot")
+	c.writeSnapshot(path, state)
+	if ofCluster {
+		return path
 	}
-	c.writeSnapshot(binary, state, source.BinarySnapshot)
-	return json, binary
+	if err := os.WriteFile(path, withoutHeader(c.t, path), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	if state, err = source.LoadFiles(c.t.Context(), []string{path}, source.FileOptions{Retain: true}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.writeSnapshot(path, state)
+	return path
 }
 
-func (c *partsCluster) writeSnapshot(path string, state *source.State, form source.SnapshotForm) {
+func (c *partsCluster) writeSnapshot(path string, state *source.State) {
 	c.t.Helper()
 	var b bytes.Buffer
-	if err := source.WriteSnapshot(&b, state, form); err != nil {
+	if err := source.WriteSnapshot(&b, state); err != nil {
 		c.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
@@ -55,10 +55,11 @@ func withoutHeader(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r, err := gzip.NewReader(f)
+	r, err := zstd.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer r.Close()
 	text, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
@@ -82,31 +83,27 @@ func (c *partsCluster) fileSession(path string, parts bool) *session {
 }
 
 // TestPartsOfSnapshotsAnswerAsTheWhole puts random questions to snapshots of random clusters, of which
-// all kinds could be read or not, and to such that are of manifests: the parts of the binary form give
-// the answers of the whole JSON form, and so does the whole binary form.
+// all kinds could be read or not, and to such that are of manifests: parts give the answers of the whole.
 func TestPartsOfSnapshotsAnswerAsTheWhole(t *testing.T) {
 	counts, tried := map[string]int{}, clusters(t, 20)
 	for seed := range tried {
 		c := newPartsCluster(t, uint64(seed))
 		refused := c.refuse()
 		ofCluster := !c.chance(3)
-		json, binary := c.snapshots(ofCluster)
+		path := c.snapshot(ofCluster)
 		what := fmt.Sprintf("snapshot %d (of a cluster: %t) without %v", seed, ofCluster, refused)
-		whole, same := c.fileSession(json, false), c.fileSession(binary, false)
+		whole := c.fileSession(path, false)
 		for range 20 {
 			q := c.question()
 			want, answer := whole.answered(t, q)
 			counts[answer]++
-			if got, _ := same.answered(t, q); got != want {
-				t.Fatalf("%s: %s\nbinary: %s\nJSON: %s", what, q, got, want)
-			}
-			if got, _ := c.fileSession(binary, true).answered(t, q); got != want {
+			if got, _ := c.fileSession(path, true).answered(t, q); got != want {
 				t.Fatalf("%s: %s\nby parts: %s\nwhole: %s", what, q, got, want)
 			}
 		}
 		for range 5 {
 			q := c.question()
-			want, got := whole.rulesText(t, q), c.fileSession(binary, true).rulesText(t, q)
+			want, got := whole.rulesText(t, q), c.fileSession(path, true).rulesText(t, q)
 			if got != want {
 				t.Fatalf("%s: can-i --list %s\nby parts: %s\nwhole: %s", what, q, got, want)
 			}
@@ -115,7 +112,7 @@ func TestPartsOfSnapshotsAnswerAsTheWhole(t *testing.T) {
 			q := c.question()
 			want := whole.whoCanText(t, q)
 			counts["who-can"] += strings.Count(want, `"decidedBy"`)
-			if got := c.fileSession(binary, true).whoCanText(t, q); got != want {
+			if got := c.fileSession(path, true).whoCanText(t, q); got != want {
 				t.Fatalf("%s: who-can %s\nby parts: %s\nwhole: %s", what, q, got, want)
 			}
 		}
@@ -125,7 +122,7 @@ func TestPartsOfSnapshotsAnswerAsTheWhole(t *testing.T) {
 				only.resources = []resources.Resource{{Name: "secrets"}}
 			}
 			want, _ := whole.reachText(t, node, only)
-			if got, _ := c.fileSession(binary, true).reachText(t, node, only); got != want {
+			if got, _ := c.fileSession(path, true).reachText(t, node, only); got != want {
 				t.Fatalf("%s: %s, %+v\nby parts: %s\nwhole: %s", what, node, only, got, want)
 			}
 		}

@@ -27,39 +27,31 @@ metadata is requested.
 What may not be read is left out, and the snapshot says so to the commands that
 answer from it.
 
-The file is binary. With --format json it is one JSON object per line, compressed with
-gzip, for people and other tools; it is larger, and slower to answer from. All commands
-read both, and snapshot --from FILE changes one into the other.
+The file is one JSON object per line, compressed with zstd, with an index at its end.
 
 Exit status: 0 saved whole, 2 not saved, or saved without what could not be read.`,
 		Example: `  node-authorizer snapshot -o cluster.snapshot
   node-authorizer reach worker-1 --from cluster.snapshot
 
   # Look into it
-  node-authorizer snapshot --from cluster.snapshot --format json -o - | gunzip | head`,
+  zstd -dc cluster.snapshot | head`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := addState(a, cmd)
 	state.retain = true
 	file := cmd.Flags().StringP("output", "o", "", "file to write, - for stdout")
-	forms := []string{formBinary, formJSON}
-	form := cmd.Flags().String("format", formBinary, "form of the file: "+strings.Join(forms, ", "))
-	must(cmd.RegisterFlagCompletionFunc("format", complete(func() []string { return forms })))
 	must(cmd.MarkFlagFilename("output"))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *file == "" {
 			return usagef("the output file is missing: add -o FILE, or -o - for stdout")
-		}
-		if !slices.Contains(forms, *form) {
-			return usagef("--format %q: want %s", *form, strings.Join(forms, " or "))
 		}
 		s, err := state.load(cmd)
 		if err != nil {
 			return err
 		}
 		a.warnMissing(s.allMissing(), snapshotDepends)
-		if err := a.save(*file, s.State, *form); err != nil {
+		if err := a.save(*file, s.State); err != nil {
 			return err
 		}
 		fmt.Fprintln(a.errOut, snapshotSummary(s.State, *file))
@@ -72,19 +64,9 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 	return cmd
 }
 
-// The forms of snapshots.
-const (
-	formBinary = "binary"
-	formJSON   = "json"
-)
-
 // save writes the complete snapshot or nothing.
-func (a *app) save(path string, state *source.State, form string) error {
-	written := source.BinarySnapshot
-	if form == formJSON {
-		written = source.JSONSnapshot
-	}
-	write := func(w io.Writer) error { return source.WriteSnapshot(w, state, written) }
+func (a *app) save(path string, state *source.State) error {
+	write := func(w io.Writer) error { return source.WriteSnapshot(w, state) }
 	var err error
 	if path == "-" {
 		err = write(a.out)

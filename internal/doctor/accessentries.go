@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,65 +21,47 @@ import (
 //
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
 type AccessEntry struct {
-	Place finding.Place
-	ARN   string
+	Place finding.Place `json:"-"`
+	// The case of the fields differs between the EKS API, CloudFormation and custom resources.
+	ARN string `json:"principalArn"`
 	// Type is a type such as EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX, HYBRID_LINUX, EC2 or
 	// STANDARD; empty if only the principal is known.
-	Type     string
-	Username string
-	Groups   []string
+	Type     string   `json:"type"`
+	Username string   `json:"username"`
+	Groups   []string `json:"kubernetesGroups"`
 }
 
 // accessEntrySourceName is the name of the source in messages.
 const accessEntrySourceName = "EKS access entries"
 
-// accessEntryKinds returns the custom resources from which AWS Controllers for Kubernetes and
-// Crossplane create access entries.
-func accessEntryKinds() []documentKind {
-	const kind = "AccessEntry"
-	return []documentKind{
-		{groupKind{"eks.services.k8s.aws", kind}, nil, (*reader).accessEntryResource},
-		{groupKind{"eks.aws.upbound.io", kind}, nil, (*reader).accessEntryResource},
-		{groupKind{"eks.aws.m.upbound.io", kind}, nil, (*reader).accessEntryResource},
+// addAccessEntry adds an entry whose principal is known.
+func (r *reader) addAccessEntry(a AccessEntry, at finding.Place) {
+	if a.Place = at; a.ARN != "" {
+		r.cluster.AccessEntries = append(r.cluster.AccessEntries, a)
 	}
 }
 
-// accessEntryFields are the fields of an access entry. Their case differs between the EKS API,
-// CloudFormation and custom resources.
-type accessEntryFields struct {
-	PrincipalARN     string   `json:"principalArn"`
-	Type             string   `json:"type"`
-	Username         string   `json:"username"`
-	KubernetesGroups []string `json:"kubernetesGroups"`
-}
-
-func (a *accessEntryFields) entry(at finding.Place) AccessEntry {
-	return AccessEntry{Place: at, ARN: a.PrincipalARN, Type: a.Type, Username: a.Username, Groups: a.KubernetesGroups}
-}
-
-// accessEntryResource reads a custom resource. The default type is STANDARD.
+// accessEntryResource reads a custom resource. The default type is STANDARD. A reference in place of a principal can
+// only be resolved by the controller.
 func (r *reader) accessEntryResource(d *manifest.Document) error {
 	var resource struct {
 		Spec struct {
-			accessEntryFields
-			ForProvider *accessEntryFields `json:"forProvider"`
+			AccessEntry
+			ForProvider *AccessEntry `json:"forProvider"`
 		} `json:"spec"`
 		Status struct {
-			AtProvider accessEntryFields `json:"atProvider"`
+			AtProvider AccessEntry `json:"atProvider"`
 		} `json:"status"`
 	}
 	if err := json.Unmarshal(d.JSON(), &resource); err != nil {
 		return d.Fail(errors.New("not an access entry: " + jsonProblem(err)))
 	}
-	fields := resource.Spec.accessEntryFields
+	a, made := resource.Spec.AccessEntry, resource.Status.AtProvider
 	if resource.Spec.ForProvider != nil {
-		fields = *resource.Spec.ForProvider
+		a = *resource.Spec.ForProvider
 	}
-	fields.PrincipalARN = cmp.Or(fields.PrincipalARN, resource.Status.AtProvider.PrincipalARN)
-	fields.Type = cmp.Or(fields.Type, resource.Status.AtProvider.Type, "STANDARD")
-	if fields.PrincipalARN != "" { // else a reference, which only the controller can resolve
-		r.cluster.AccessEntries = append(r.cluster.AccessEntries, fields.entry(place(d, "spec")))
-	}
+	a.ARN, a.Type = cmp.Or(a.ARN, made.ARN), cmp.Or(a.Type, made.Type, "STANDARD")
+	r.addAccessEntry(a, place(d, "spec"))
 	return nil
 }
 
@@ -98,8 +81,8 @@ func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 		return false, nil
 	}
 	var answer struct {
-		Entry   *accessEntryFields `json:"accessEntry"`
-		Entries []json.RawMessage  `json:"accessEntries"`
+		Entry   *AccessEntry      `json:"accessEntry"`
+		Entries []json.RawMessage `json:"accessEntries"`
 	}
 	if err := json.Unmarshal(d.JSON(), &answer); err != nil {
 		return true, d.Fail(errors.New("not an answer about access entries: " + jsonProblem(err)))
@@ -108,23 +91,21 @@ func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 		return false, nil
 	}
 	r.cluster.AccessEntriesGiven = true
-	at := place(d)
-	at.Object = "EKS access entry"
-	if answer.Entry != nil && answer.Entry.PrincipalARN != "" {
-		r.cluster.AccessEntries = append(r.cluster.AccessEntries, answer.Entry.entry(at))
+	at := func(path ...string) finding.Place {
+		at := place(d, path...)
+		at.Object = "EKS access entry"
+		return at
+	}
+	if answer.Entry != nil {
+		r.addAccessEntry(*answer.Entry, at())
 	}
 	for i, text := range answer.Entries {
-		at := place(d, "accessEntries", fmt.Sprint(i))
-		at.Object = "EKS access entry"
-		var fields accessEntryFields
-		if json.Unmarshal(text, &fields.PrincipalARN) != nil && json.Unmarshal(text, &fields) != nil {
-			return true, d.Fail(
-				errors.New("want the ARN of a principal, as aws eks list-access-entries prints them"), "accessEntries", fmt.Sprint(i),
-			)
+		path := []string{"accessEntries", fmt.Sprint(i)}
+		var a AccessEntry
+		if json.Unmarshal(text, &a.ARN) != nil && json.Unmarshal(text, &a) != nil {
+			return true, d.Fail(errors.New("want the ARN of a principal, as aws eks list-access-entries prints them"), path...)
 		}
-		if fields.PrincipalARN != "" {
-			r.cluster.AccessEntries = append(r.cluster.AccessEntries, fields.entry(at))
-		}
+		r.addAccessEntry(a, at(path...))
 	}
 	return true, nil
 }
@@ -227,4 +208,119 @@ func (e *examination) accessEntriesFirst(sources []*mappingSource) {
 			e.found(f)
 		}
 	}
+}
+
+const (
+	groupEksctl = "eksctl.io"
+	// templateEntry is the type of an access entry in CloudFormation.
+	// Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-accessentry.html
+	templateEntry = "AWS::EKS::AccessEntry"
+	// resourceAccessEntries is how what is not known of access entries is called.
+	resourceAccessEntries = accessEntrySourceName
+	giveAccessEntries     = "give what aws eks list-access-entries and describe-access-entry print"
+)
+
+// missingAccessEntries notes entries that are given in a form that is not read.
+func (r *reader) missingAccessEntries(why string) {
+	r.cluster.Missing = append(r.cluster.Missing, Missing{resourceAccessEntries, why, giveAccessEntries})
+}
+
+// cloudFormation reads the access entries of a template. It is false for other documents.
+func (r *reader) cloudFormation(d *manifest.Document) (bool, error) {
+	if !bytes.Contains(d.JSON(), []byte(templateEntry)) {
+		return false, nil
+	}
+	var template struct {
+		Resources map[string]json.RawMessage `json:"Resources"`
+	}
+	if json.Unmarshal(d.JSON(), &template) != nil || template.Resources == nil {
+		return true, d.Fail(errors.New("not a template of CloudFormation: want a mapping in Resources"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(template.Resources)) {
+		var resource struct {
+			Type       string                     `json:"Type"`
+			Condition  string                     `json:"Condition"`
+			Properties map[string]json.RawMessage `json:"Properties"`
+		}
+		if json.Unmarshal(template.Resources[name], &resource) != nil || resource.Type != templateEntry {
+			continue
+		}
+		r.templateEntry(d, name, resource.Properties, resource.Condition)
+	}
+	return true, nil
+}
+
+// templateEntry takes an access entry, or notes what only CloudFormation can resolve.
+func (r *reader) templateEntry(d *manifest.Document, name string, properties map[string]json.RawMessage, condition string) {
+	at := place(d, "Resources", name)
+	at.Object = resourceAccessEntries
+	if condition != "" {
+		r.missingAccessEntries(fmt.Sprintf("%s is made on the condition %s, which only CloudFormation knows", at, condition))
+		return
+	}
+	var a AccessEntry
+	for property, into := range map[string]any{
+		"PrincipalArn": &a.ARN, "Type": &a.Type, "Username": &a.Username, "KubernetesGroups": &a.Groups,
+	} {
+		if text := properties[property]; text != nil &&
+			(json.Unmarshal(text, into) != nil || hasFunction(d, text, "Resources", name, "Properties", property)) {
+			r.missingAccessEntries(fmt.Sprintf("the %s of %s is what only CloudFormation knows (%s)", property, name, at))
+			return
+		}
+	}
+	a.Place, a.Type = at, cmp.Or(a.Type, "STANDARD")
+	r.cluster.AccessEntries = append(r.cluster.AccessEntries, a)
+}
+
+// hasFunction reports whether a property that is a text, or a list of them, is made by a
+// function in its short form (!Ref), whose name is lost where YAML is read.
+func hasFunction(d *manifest.Document, value json.RawMessage, property ...string) bool {
+	text, first := d.Source()
+	lines := bytes.Split(text, []byte("\n"))
+	short := func(path ...string) bool {
+		at := d.Line(path...) - first
+		return at >= 0 && at < len(lines) && bytes.Contains(lines[at], []byte(" !"))
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(value, &items) != nil {
+		return short(property...)
+	}
+	for i := range items {
+		if short(append(slices.Clone(property), fmt.Sprint(i))...) {
+			return true
+		}
+	}
+	return short(property...)
+}
+
+// eksctl reads the access entries of a ClusterConfig.
+// Source: https://docs.aws.amazon.com/eks/latest/eksctl/access-entries.html
+func (r *reader) eksctl(d *manifest.Document) error {
+	var c struct {
+		AccessConfig struct {
+			Entries []struct {
+				AccessEntry
+				KubernetesUsername string `json:"kubernetesUsername"`
+			} `json:"accessEntries"`
+		} `json:"accessConfig"`
+		Mappings []json.RawMessage `json:"iamIdentityMappings"`
+	}
+	if err := json.Unmarshal(d.JSON(), &c); err != nil {
+		return d.Fail(errors.New("not a ClusterConfig of eksctl: " + jsonProblem(err)))
+	}
+	for i, e := range c.AccessConfig.Entries {
+		at := place(d, "accessConfig", "accessEntries", fmt.Sprint(i))
+		if e.ARN == "" {
+			r.missingAccessEntries(fmt.Sprintf("the principalARN at %s is missing", at))
+		}
+		e.Username, e.Type = e.KubernetesUsername, cmp.Or(e.Type, "STANDARD")
+		r.addAccessEntry(e.AccessEntry, at)
+	}
+	if len(c.Mappings) > 0 {
+		r.missingAccessEntries(fmt.Sprintf(
+			"iamIdentityMappings at %s are not read: eksctl writes them into aws-auth, whose content counts",
+			place(d, "iamIdentityMappings"),
+		))
+	}
+	return nil
 }

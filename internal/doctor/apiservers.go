@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,18 @@ func apiServers(e *examination) {
 	setups := e.cluster.setups()
 	for i := range setups {
 		s := &setups[i]
-		e.authorizers(s)
+		if s.invalid != nil {
+			e.found(s.finding(AuthorizationConfigInvalid, finding.Error, s.place,
+				"the AuthorizationConfiguration cannot be read: "+strings.Join(strings.Fields(s.invalid.Error()), " "),
+				"kube-apiserver does not start with it; one that runs goes on with what it read before",
+				"mend the field that is named, and put the file in place as a whole"))
+		}
+		if s.authorizers != nil {
+			e.invalidModes(s)
+			e.alwaysAllow(s)
+			e.nodeAuthorizer(s)
+			e.order(s)
+		}
 		if s.server != nil && s.server.Unseen == "" {
 			e.flags(s)
 		}
@@ -46,23 +58,13 @@ func apiServers(e *examination) {
 	e.probed()
 }
 
-// authorizers checks the authorizers and their order.
-func (e *examination) authorizers(s *setup) {
-	if s.invalid != nil {
-		e.found(finding.Finding{
-			Code: AuthorizationConfigInvalid, Severity: finding.Error, Place: s.place, Subject: s.name,
-			Message:     "the AuthorizationConfiguration cannot be read: " + oneLine(s.invalid.Error()),
-			Consequence: "kube-apiserver does not start with it; one that runs goes on with what it read before",
-			Remedy:      "mend the field that is named, and put the file in place as a whole",
-		})
+// finding returns a finding about an API server.
+func (s *setup) finding(
+	code finding.Code, severity finding.Severity, at finding.Place, message, consequence, remedy string,
+) finding.Finding {
+	return finding.Finding{
+		Code: code, Severity: severity, Place: at, Subject: s.name, Message: message, Consequence: consequence, Remedy: remedy,
 	}
-	if s.authorizers == nil {
-		return
-	}
-	e.invalidModes(s)
-	e.alwaysAllow(s)
-	e.nodeAuthorizer(s)
-	e.order(s)
 }
 
 func (e *examination) invalidModes(s *setup) {
@@ -77,109 +79,92 @@ func (e *examination) invalidModes(s *setup) {
 		}
 		seen[mode] = true
 	}
-	if len(wrong) == 0 {
-		return
+	if len(wrong) > 0 {
+		e.found(s.finding(AuthorizationModeInvalid, finding.Error, s.key(), strings.Join(wrong, "; "),
+			"kube-apiserver does not start so", "name each once, of "+strings.Join(modes(), ", ")))
 	}
-	e.found(finding.Finding{
-		Code: AuthorizationModeInvalid, Severity: finding.Error, Place: s.key(), Subject: s.name,
-		Message:     strings.Join(wrong, "; "),
-		Consequence: "kube-apiserver does not start so",
-		Remedy:      "name each once, of " + strings.Join(modes(), ", "),
-	})
 }
 
 func (e *examination) alwaysAllow(s *setup) {
 	if !s.asks(modeAlwaysAllow) {
 		return
 	}
-	f := finding.Finding{
-		Code: AlwaysAllow, Severity: finding.Error, Place: s.key(), Subject: s.name,
-		Message:     fmt.Sprintf("%s allows everything that no other authorizer denies", s.name),
-		Consequence: "whoever authenticates is administrator, every node and every pod among them",
-		Remedy:      "ask the Node authorizer and RBAC: " + s.recommended(),
+	message, consequence := s.name+" allows everything that no other authorizer denies", everyoneAdministrator
+	if s.server != nil && !s.server.Flags.has(flagMode) && !s.byConfig && s.distribution() == "" {
+		message = fmt.Sprintf("%s is given neither --%s nor --%s, and so allows everything", s.name, flagMode, flagConfig)
 	}
-	if s.server != nil && !s.server.has(flagMode) && !s.byConfig && s.distribution() == "" {
-		f.Message = fmt.Sprintf("%s is given neither --%s nor --%s, and so allows everything", s.name, flagMode, flagConfig)
-	}
-	if s.byConfig && (s.server == nil || s.server.last("anonymous-auth") != "false") {
-		f.Consequence = "whoever reaches the API server is administrator, " +
+	if s.byConfig && (s.server == nil || s.server.Flags.last("anonymous-auth") != "false") {
+		consequence = "whoever reaches the API server is administrator, " +
 			"also without a credential unless anonymous requests are off (--anonymous-auth=false)"
 	}
-	e.found(f)
+	e.found(s.finding(AlwaysAllow, finding.Error, s.key(), message, consequence, "ask the Node authorizer and RBAC: "+s.recommended()))
 }
+
+// Consequences that flags and probes show.
+const (
+	everyoneAdministrator = "whoever authenticates is administrator, every node and every pod among them"
+	nodesHaveAll          = "kubelets need rights to all secrets and pods, and each has them for those of all nodes: " +
+		"one node that is taken over has the cluster"
+	nodesWriteAll = "a node may change the labels, taints and status of every node, and every pod's status, " +
+		"and may ask for certificates in other nodes' names"
+)
 
 // nodeAuthorizer checks that one authorizer decides about nodes, and one about other users.
 func (e *examination) nodeAuthorizer(s *setup) {
+	asks := strings.Join(s.authorizers, ", ")
 	switch {
 	case s.asks(modeAlwaysAllow):
 	case !s.asks(modeNode) && s.asks(modeWebhook):
-		f := finding.Finding{
-			Code: NodeAuthorizationElsewhere, Severity: finding.Info, Place: s.key(), Subject: s.name,
-			Message:     fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, strings.Join(s.authorizers, ", ")),
-			Consequence: "nodes are restricted only if the webhook does it, as node-authorizer's does; that is not to be seen here",
-			Remedy:      "if it does not: " + s.recommended(),
-		}
+		consequence := "nodes are restricted only if the webhook does it, as node-authorizer's does; that is not to be seen here"
+		remedy := "if it does not: " + s.recommended()
 		if s.asksUs() {
-			f.Consequence = "by the name of the webhook, node-authorizer's server restricts nodes; " +
-				"whether it answers is not to be seen here"
-			f.Remedy = "nothing, if the server runs; to go back: " + s.recommended()
+			consequence = "by the name of the webhook, node-authorizer's server restricts nodes; whether it answers is not to be seen here"
+			remedy = "nothing, if the server runs; to go back: " + s.recommended()
 		}
-		e.found(f)
+		e.found(s.finding(NodeAuthorizationElsewhere, finding.Info, s.key(),
+			fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, asks), consequence, remedy))
 	case !s.asks(modeNode):
-		e.found(finding.Finding{
-			Code: NodeAuthorizationOff, Severity: finding.Error, Place: s.key(), Subject: s.name,
-			Message: fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, orNobody(s.authorizers)),
-			Consequence: "kubelets need rights to all secrets and pods, and each has them for those of all nodes: " +
-				"one node that is taken over has the cluster",
-			Remedy: s.recommended() + ", one API server after another (node-authorizer doctor --plan)",
-		})
-	case !s.asks(modeRBAC):
-		e.found(s.withoutRBAC())
+		e.found(s.finding(NodeAuthorizationOff, finding.Error, s.key(),
+			fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, cmp.Or(asks, "nobody")), nodesHaveAll,
+			s.recommended()+", one API server after another (node-authorizer doctor --plan)"))
+	case s.asks(modeRBAC):
+	case s.asks(modeWebhook), s.asks(modeABAC):
+		e.found(s.finding(NodeWithoutRBAC, finding.Warning, s.key(), fmt.Sprintf("%s asks %s, not RBAC", s.name, asks),
+			"roles and bindings have no effect, those of controllers among them: another authorizer has to allow all that they do",
+			s.recommended()))
+	default:
+		e.found(s.finding(NodeWithoutRBAC, finding.Error, s.key(), fmt.Sprintf("%s asks %s, not RBAC", s.name, asks),
+			"roles and bindings have no effect: controllers, the scheduler and people are refused, unless they are in "+groupMasters,
+			s.recommended()))
 	}
-}
-
-func (s *setup) withoutRBAC() finding.Finding {
-	f := finding.Finding{
-		Code: NodeWithoutRBAC, Severity: finding.Error, Place: s.key(), Subject: s.name,
-		Message: fmt.Sprintf("%s asks %s, not RBAC", s.name, strings.Join(s.authorizers, ", ")),
-		Consequence: "roles and bindings have no effect: controllers, the scheduler and people are refused, unless they are in " +
-			groupMasters,
-		Remedy: s.recommended(),
-	}
-	if s.asks(modeWebhook) || s.asks(modeABAC) {
-		f.Severity = finding.Warning
-		f.Consequence = "roles and bindings have no effect, those of controllers among them: " +
-			"another authorizer has to allow all that they do"
-	}
-	return f
 }
 
 // order checks that the order of the authorizers lets each of them answer. Users choose the
 // position of webhooks, except that node-authorizer's must come before the Node authorizer,
 // which would answer instead (docs/install.md).
 func (e *examination) order(s *setup) {
-	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
-	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
-	f := finding.Finding{
-		Code: AuthorizationOrder, Severity: finding.Warning, Place: s.key(), Subject: s.name,
-		Message: fmt.Sprintf("%s asks in the order %s", s.name, strings.Join(s.authorizers, ", ")),
-		Remedy:  s.recommended(),
-	}
+	node, rbac, ends := s.positions()
+	severity, consequence := finding.Warning, ""
 	switch {
 	case ends >= 0 && ends < len(s.authorizers)-1:
-		f.Severity = finding.Error
-		f.Consequence = fmt.Sprintf("nobody after %s is ever asked", s.authorizers[ends])
+		severity, consequence = finding.Error, fmt.Sprintf("nobody after %s is ever asked", s.authorizers[ends])
 	case node >= 0 && rbac >= 0 && rbac < node && s.distribution() != OpenShift: // whose operator fixes that order
-		f.Consequence = "it works, but every request of a kubelet goes through all of its bindings first, " +
+		consequence = "it works, but every request of a kubelet goes through all of its bindings first, " +
 			"and what RBAC allows a node is not seen in the Node authorizer's answers"
 	case node >= 0 && s.ours > node:
-		f.Severity = finding.Info
-		f.Consequence = "node-authorizer's server is asked only about what the Node authorizer does not allow: " +
+		severity, consequence = finding.Info, "node-authorizer's server is asked only about what the Node authorizer does not allow: "+
 			"its log and metrics show little of what it would decide"
 	default:
 		return
 	}
-	e.found(f)
+	e.found(s.finding(AuthorizationOrder, severity, s.key(),
+		fmt.Sprintf("%s asks in the order %s", s.name, strings.Join(s.authorizers, ", ")), consequence, s.recommended()))
+}
+
+// positions returns the indices of Node and RBAC, and of the first authorizer that decides every request; -1 without one.
+func (s *setup) positions() (node, rbac, ends int) {
+	ends = slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
+	return slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC), ends
 }
 
 // key returns the place of the authorizers in their file or among the flags.
@@ -238,31 +223,45 @@ func before(list []string, entry, other string) []string {
 // flags checks the flags that do not affect authorization.
 func (e *examination) flags(s *setup) {
 	a := s.server
-	if a.has(flagConfig) && (a.has(flagMode) || a.hasAuthorizationWebhook()) {
-		e.found(finding.Finding{
-			Code: BothConfigAndFlags, Severity: finding.Error, Place: a.at(flagConfig), Subject: s.name,
-			Message:     fmt.Sprintf("%s is given --%s beside --%s or --authorization-webhook-…", s.name, flagConfig, flagMode),
-			Consequence: "kube-apiserver does not start so",
-			Remedy:      "leave the other flags out, and have what they say in the configuration",
-		})
+	if a.Flags.has(flagConfig) && (a.Flags.has(flagMode) || a.hasAuthorizationWebhook()) {
+		e.found(s.finding(BothConfigAndFlags, finding.Error, a.at(flagConfig),
+			fmt.Sprintf("%s is given --%s beside --%s or --authorization-webhook-…", s.name, flagConfig, flagMode),
+			"kube-apiserver does not start so", "leave the other flags out, and have what they say in the configuration"))
 	}
 	switch {
 	case a.nodeRestriction():
 	case len(e.cluster.Restrictions) > 0:
-		e.found(restrictionElsewhere(s, e.cluster.Restrictions[0]))
+		e.found(s.finding(NodeRestrictionElsewhere, finding.Info, a.at(flagEnable),
+			fmt.Sprintf("%s does not have the admission plugin %s on, and %s has the webhook %s",
+				s.name, pluginNodeRestriction, e.cluster.Restrictions[0], restrictionWebhook),
+			"node-authorizer's server restricts what nodes write; whoever may delete the webhook can end that",
+			"nothing, if that is meant (docs/install.md)"))
 	case len(e.cluster.unread(resourceWebhooks)) > 0: // a webhook may do it
 	default:
-		e.found(restrictionOff(s))
+		at, state := a.at(flagEnable), "does not have the admission plugin "+pluginNodeRestriction+" on"
+		if slices.Contains(a.Flags.list(flagDisable), pluginNodeRestriction) {
+			at, state = a.at(flagDisable), "has the admission plugin "+pluginNodeRestriction+" switched off"
+		}
+		e.found(s.finding(NodeRestrictionOff, finding.Error, at, s.name+" "+state,
+			nodesWriteAll+"; unless node-authorizer's webhook is asked in the plugin's place", a.restrictNodes()))
 	}
-	e.gates(s)
-	if e.cluster.AWSAuth != nil && !a.has(flagTokenWebhook) {
-		e.found(finding.Finding{
-			Code: TokenWebhookMissing, Severity: finding.Warning, Place: a.at(flagTokenWebhook), Subject: s.name,
-			Message:     fmt.Sprintf("there is a ConfigMap aws-auth, and %s asks nobody about tokens", s.name),
-			Consequence: "mappings of AWS roles have no effect: a kubelet with such a token is refused with 401",
-			Remedy: "set --authentication-token-webhook-config-file to a kubeconfig of node-authorizer's server, " +
-				"or delete the ConfigMap",
-		})
+	set := map[string]string{}
+	for _, entry := range a.Flags.list("feature-gates") {
+		name, value, _ := strings.Cut(entry, "=")
+		set[name] = strings.ToLower(value)
+	}
+	for _, gate := range isolationGates() {
+		if set[gate.name] == gate.setTo {
+			e.found(s.finding(NodeIsolationGate, finding.Warning, a.at("feature-gates"),
+				fmt.Sprintf("%s has the feature gate %s=%s", s.name, gate.name, gate.setTo), gate.consequence,
+				"leave the gate at its default"))
+		}
+	}
+	if e.cluster.AWSAuth != nil && !a.Flags.has(flagTokenWebhook) {
+		e.found(s.finding(TokenWebhookMissing, finding.Warning, a.at(flagTokenWebhook),
+			fmt.Sprintf("there is a ConfigMap aws-auth, and %s asks nobody about tokens", s.name),
+			"mappings of AWS roles have no effect: a kubelet with such a token is refused with 401",
+			"set --authentication-token-webhook-config-file to a kubeconfig of node-authorizer's server, or delete the ConfigMap"))
 	}
 }
 
@@ -275,45 +274,21 @@ func (a *APIServer) hasAuthorizationWebhook() bool {
 	return false
 }
 
-func restrictionElsewhere(s *setup, at finding.Place) finding.Finding {
-	return finding.Finding{
-		Code: NodeRestrictionElsewhere, Severity: finding.Info, Place: s.server.at(flagEnable), Subject: s.name,
-		Message: fmt.Sprintf(
-			"%s does not have the admission plugin %s on, and %s has the webhook %s", s.name, pluginNodeRestriction, at, restrictionWebhook,
-		),
-		Consequence: "node-authorizer's server restricts what nodes write; whoever may delete the webhook can end that",
-		Remedy:      "nothing, if that is meant (docs/install.md)",
-	}
-}
-
-func restrictionOff(s *setup) finding.Finding {
-	a := s.server
-	f := finding.Finding{
-		Code: NodeRestrictionOff, Severity: finding.Error, Place: a.at(flagEnable), Subject: s.name,
-		Message: fmt.Sprintf("%s does not have the admission plugin %s on", s.name, pluginNodeRestriction),
-		Consequence: "a node may change the labels, taints and status of every node, and every pod's status, " +
-			"and may ask for certificates in other nodes' names; " +
-			"unless node-authorizer's webhook is asked in the plugin's place",
-		Remedy: a.withNodeRestriction(),
-	}
-	if slices.Contains(a.list(flagDisable), pluginNodeRestriction) {
-		f.Place, f.Message = a.at(flagDisable), fmt.Sprintf("%s has the admission plugin %s switched off", s.name, pluginNodeRestriction)
-		f.Remedy = fmt.Sprintf("take it out of --%s, and %s", flagDisable, f.Remedy)
-	}
-	return f
-}
-
-// withNodeRestriction returns the flag with the plugin added.
-func (a *APIServer) withNodeRestriction() string {
+// restrictNodes returns how to enable the plugin.
+func (a *APIServer) restrictNodes() string {
 	flag := flagEnable
-	if a.has(flagPlugins) && !a.has(flagEnable) {
+	if a.Flags.has(flagPlugins) && !a.Flags.has(flagEnable) {
 		flag = flagPlugins
 	}
-	plugins := a.list(flag)
+	plugins := a.Flags.list(flag)
 	if !slices.Contains(plugins, pluginNodeRestriction) {
 		plugins = append(plugins, pluginNodeRestriction)
 	}
-	return a.set(flag, plugins)
+	remedy := a.set(flag, plugins)
+	if slices.Contains(a.Flags.list(flagDisable), pluginNodeRestriction) {
+		remedy = fmt.Sprintf("take it out of --%s, and %s", flagDisable, remedy)
+	}
+	return remedy
 }
 
 // set returns how to set a flag where this API server is configured.
@@ -345,70 +320,32 @@ func isolationGates() []isolationGate {
 	}
 }
 
-func (e *examination) gates(s *setup) {
-	set := map[string]string{}
-	for _, entry := range s.server.list("feature-gates") {
-		name, value, _ := strings.Cut(entry, "=")
-		set[name] = strings.ToLower(value)
-	}
-	for _, gate := range isolationGates() {
-		if set[gate.name] != gate.setTo {
-			continue
-		}
-		e.found(finding.Finding{
-			Code: NodeIsolationGate, Severity: finding.Warning, Place: s.server.at("feature-gates"), Subject: s.name,
-			Message:     fmt.Sprintf("%s has the feature gate %s=%s", s.name, gate.name, gate.setTo),
-			Consequence: gate.consequence,
-			Remedy:      "leave the gate at its default",
-		})
-	}
-}
-
 // compare reports API servers that answer the same question differently.
 func (e *examination) compare(setups []setup) {
-	if len(setups) < 2 {
-		return
-	}
 	traits := []struct {
 		of   string
 		read func(*setup) string
 	}{
 		{"authorizers", func(s *setup) string { return strings.Join(s.authorizers, ",") + s.unknown }},
 		{"admission plugin " + pluginNodeRestriction, func(s *setup) string {
-			return map[bool]string{true: "on", false: "off"}[s.server.nodeRestriction()]
+			if s.server.nodeRestriction() {
+				return "on"
+			}
+			return "off"
 		}},
-		{"token webhook", func(s *setup) string { return s.server.last(flagTokenWebhook) }},
+		{"token webhook", func(s *setup) string { return s.server.Flags.last(flagTokenWebhook) }},
 	}
-	seen := slices.DeleteFunc(slices.Clone(setups), func(s setup) bool { return s.server == nil || s.server.Unseen != "" })
+	seen := slices.DeleteFunc(setups, func(s setup) bool { return s.server == nil || s.server.Unseen != "" })
 	for i := range seen {
 		first, other := &seen[0], &seen[i]
 		for _, trait := range traits {
 			a, b := trait.read(first), trait.read(other)
-			if a == b {
-				continue
+			if a != b {
+				e.found(other.finding(APIServersDiffer, finding.Warning, other.server.Place,
+					fmt.Sprintf("%s differ: %s has %s, %s has %s", trait.of, first.name, cmp.Or(a, "none"), other.name, cmp.Or(b, "none")),
+					"the same request is answered differently, by which API server it reaches",
+					"finish the change on all API servers, one after another"))
 			}
-			e.found(finding.Finding{
-				Code: APIServersDiffer, Severity: finding.Warning, Place: other.server.Place, Subject: other.name,
-				Message:     fmt.Sprintf("%s differ: %s has %s, %s has %s", trait.of, first.name, orNone(a), other.name, orNone(b)),
-				Consequence: "the same request is answered differently, by which API server it reaches",
-				Remedy:      "finish the change on all API servers, one after another",
-			})
 		}
 	}
 }
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-func orNobody(list []string) string {
-	if len(list) == 0 {
-		return "nobody"
-	}
-	return strings.Join(list, ", ")
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

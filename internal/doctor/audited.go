@@ -2,10 +2,12 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,34 +16,25 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Audit is the part of the output of "node-authorizer audit -o json" that the plan needs.
 type Audit struct {
 	Totals struct {
-		First          *time.Time `json:"first"`
-		Last           *time.Time `json:"last"`
-		Requests       int        `json:"requests"`
-		Conforming     int        `json:"conforming"`
-		Nonconforming  int        `json:"nonconforming"`
-		WouldBeRefused int        `json:"wouldBeRefused"`
-		Undecided      int        `json:"undecided"`
-		BrokenLines    int        `json:"brokenLines"`
-		NotExamined    int        `json:"notExamined"`
+		First       *time.Time `json:"first"`
+		Last        *time.Time `json:"last"`
+		Requests    int        `json:"requests"`
+		Conforming  int        `json:"conforming"`
+		Undecided   int        `json:"undecided"`
+		BrokenLines int        `json:"brokenLines"`
 	} `json:"totals"`
 	WouldBeRefused []AuditedRefusal `json:"wouldBeRefused"`
 	Refused        []AuditedRefusal `json:"refused"`
 	More           *struct {
 		WouldBeRefused []struct{} `json:"wouldBeRefused"`
 	} `json:"more"`
-	Nonconforming []struct {
-		Username string   `json:"username"`
-		Why      string   `json:"why"`
-		Nodes    []string `json:"nodes"`
-		Count    int      `json:"count"`
-	} `json:"nonconforming"`
-	Nodes struct {
+	Nonconforming []auditedUser `json:"nonconforming"`
+	Nodes         struct {
 		Conforming      int           `json:"conforming"`
 		NeverConforming []auditedNode `json:"neverConforming"`
 		Silent          []string      `json:"silent"`
@@ -51,10 +44,21 @@ type Audit struct {
 	LeftOut []string `json:"leftOut"`
 }
 
+// auditedUser is a user that acts as kubelet without the name of a node.
+type auditedUser struct {
+	Username string   `json:"username"`
+	Nodes    []string `json:"nodes"`
+	Count    int      `json:"count"`
+}
+
+func (u *auditedUser) String() string {
+	nodes := cmp.Or(some(u.Nodes), "none")
+	return fmt.Sprintf("in the audit log %q acts as kubelet for %s: %s", u.Username, nodes, render.Count(u.Count, "request"))
+}
+
 // auditedNode is a node that others act for.
 type auditedNode struct {
-	Name       string   `json:"name"`
-	Identities []string `json:"identities"`
+	Name string `json:"name"`
 }
 
 // AuditedRefusal is a request of a kubelet that was, or would be, refused.
@@ -170,16 +174,48 @@ func (e *examination) inLog() {
 	for _, i := range e.options.Audit.Nonconforming {
 		e.found(finding.Finding{
 			Code: KubeletNotANode, Severity: finding.Error, Place: finding.Place{Object: "audit report", Key: "nonconforming"},
-			Subject: i.Username,
-			Message: fmt.Sprintf(
-				"in the audit log %q acts as kubelet for %s: %s", i.Username, orNone(some(i.Nodes)),
-				render.Count(i.Count, "request"),
-			),
-			Consequence: "to the Node authorizer and NodeRestriction it is no node: " +
-				"it has only what RBAC grants, and nothing restricts its writes",
-			Remedy: fmt.Sprintf(
-				"give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group,
-			),
+			Subject:     i.Username,
+			Message:     i.String(),
+			Consequence: notANode,
+			Remedy:      ownName,
 		})
+	}
+}
+
+// auditPolicy logs the requests of kubelets with any username, and the written objects that
+// NodeRestriction reads. It does not log secrets.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None  # they are no kubelets
+  userGroups: ["system:serviceaccounts"]
+- level: None
+  users: ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"]
+- level: Metadata  # never what is secret
+  resources:
+  - {group: "", resources: ["secrets", "configmaps", "serviceaccounts/token"]}
+  - {group: "authentication.k8s.io"}
+- level: Request  # what NodeRestriction looks at
+  userGroups: ["system:nodes"]
+  verbs: ["create", "update", "patch", "delete"]
+  resources:
+  - {group: "", resources: ["nodes", "nodes/status", "pods", "pods/status", "pods/eviction", "persistentvolumeclaims/status"]}
+  - {group: "certificates.k8s.io", resources: ["certificatesigningrequests", "podcertificaterequests"]}
+  - {group: "storage.k8s.io", resources: ["csinodes", "csinodes/status"]}
+  - {group: "resource.k8s.io", resources: ["resourceslices"]}
+- level: Metadata
+`
+
+// recordNodes returns the actions that enable the audit log of kube-apiserver.
+func recordNodes() []Action {
+	// The policy is a quoted string and not a here-document, because commands are indented,
+	// and the end of a here-document must begin its line. YAML allows any indentation.
+	file := append([]string{"echo '"}, strings.Split(strings.TrimSuffix(auditPolicy, "\n"), "\n")...)
+	file[len(file)-1] += "' > audit-policy.yaml"
+	return []Action{
+		{Text: "write an audit policy where every API server reads it", Commands: file},
+		{Text: "on every API server, one after another: --audit-policy-file=FILE --audit-log-path=/var/log/kubernetes/audit/audit.log " +
+			"--audit-log-maxsize=500 --audit-log-maxbackup=10; the file and the folder have to be mounted into its pod"},
 	}
 }

@@ -121,7 +121,7 @@ func (c *Cluster) setupOf(server *APIServer) setup {
 		s.unknown, s.lacking = server.Unseen, server.Lacking
 		return s
 	case len(files) == 0:
-		s.authorizers = server.list(flagMode)
+		s.authorizers = server.Flags.list(flagMode)
 		if len(s.authorizers) == 0 && server.Distribution == OpenShift {
 			s.unknown, s.lacking = fmt.Sprintf("%s does not say which authorizers %s asks", server.configPlace, s.name), flagMode
 			s.authorizers = nil
@@ -199,41 +199,10 @@ func (a *APIServer) at(flag string) finding.Place {
 	return place
 }
 
-// list returns the entries of all occurrences of a list flag.
-func (a *APIServer) list(flag string) []string {
-	var entries []string
-	for _, value := range a.Flags[flag] {
-		for _, entry := range strings.Split(value, ",") {
-			if entry = strings.TrimSpace(entry); entry != "" {
-				entries = append(entries, entry)
-			}
-		}
-	}
-	return entries
-}
-
-// last returns the value of a flag.
-func (a *APIServer) last(flag string) string {
-	values := a.Flags[flag]
-	if len(values) == 0 {
-		return ""
-	}
-	return values[len(values)-1]
-}
-
-// has reports whether a flag is set.
-func (a *APIServer) has(flag string) bool { return len(a.Flags[flag]) > 0 }
-
 // nodeRestriction reports whether the plugin is enabled. It is disabled by default.
 func (a *APIServer) nodeRestriction() bool {
-	if slices.Contains(a.list(flagDisable), pluginNodeRestriction) {
+	if slices.Contains(a.Flags.list(flagDisable), pluginNodeRestriction) {
 		return false
 	}
-	return slices.Contains(a.list(flagEnable), pluginNodeRestriction) || slices.Contains(a.list(flagPlugins), pluginNodeRestriction)
-}
-
-// asksNode reports whether every API server is known to ask the Node authorizer.
-func (c *Cluster) asksNode() bool {
-	setups := c.setups()
-	return len(setups) > 0 && !slices.ContainsFunc(setups, func(s setup) bool { return !s.asks(modeNode) })
+	return slices.Contains(slices.Concat(a.Flags.list(flagEnable), a.Flags.list(flagPlugins)), pluginNodeRestriction)
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -127,15 +128,12 @@ func (r *Report) unneeded(b *Baseline, used []bool, known map[configv1alpha1.Kno
 		}
 	}
 	for _, c := range r.Checks {
-		if c.Status == Made && slices.ContainsFunc(b.Undetermined, isCheck(c.ID)) {
+		if c.Status == Made && slices.ContainsFunc(b.Undetermined, func(u configv1alpha1.UndeterminedCheck) bool {
+			return u.Check == string(c.ID)
+		}) {
 			r.Baseline.NowMade = append(r.Baseline.NowMade, c.ID)
 		}
 	}
-}
-
-// isCheck returns whether an entry of a file is about a check.
-func isCheck(id CheckID) func(configv1alpha1.UndeterminedCheck) bool {
-	return func(u configv1alpha1.UndeterminedCheck) bool { return u.Check == string(id) }
 }
 
 // whole reports whether all checks were made.
@@ -158,20 +156,8 @@ func matches(s *configv1alpha1.Suppression, f finding.Finding) bool {
 
 // matchesPattern reports whether a text matches a pattern whose stars stand for any text.
 func matchesPattern(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	text, ok := strings.CutPrefix(text, parts[0])
-	if len(parts) == 1 || !ok {
-		return ok && text == ""
-	}
-	last := parts[len(parts)-1]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, found := strings.Cut(text, part)
-		if !found {
-			return false
-		}
-		text = after
-	}
-	return strings.HasSuffix(text, last)
+	matches, err := regexp.MatchString("(?s)^"+strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")+"$", text)
+	return err == nil && matches
 }
 
 // NewBaseline returns a baseline with the findings of a report that suppressions do not match, and the
@@ -200,25 +186,18 @@ func NewBaseline(r *Report, former *Baseline, now time.Time) *configv1alpha1.Doc
 			cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Message, b.Message))
 	})
 	next.Findings = slices.Compact(next.Findings)
-	next.Undetermined = r.undeterminedNow(former)
-	return next
-}
-
-// undeterminedNow returns the checks that could not be made, and those of a former file that were left out.
-func (r *Report) undeterminedNow(former *Baseline) []configv1alpha1.UndeterminedCheck {
-	var list []configv1alpha1.UndeterminedCheck
 	for _, c := range r.Undetermined() {
-		list = append(list, configv1alpha1.UndeterminedCheck{Check: string(c.ID), Lacks: c.lacks()})
+		next.Undetermined = append(next.Undetermined, configv1alpha1.UndeterminedCheck{Check: string(c.ID), Lacks: c.lacks()})
 	}
 	if former == nil {
-		return list
+		return next
 	}
-	for _, u := range former.Undetermined {
+	for _, u := range former.Undetermined { // also those that were left out now
 		if !slices.ContainsFunc(r.Checks, func(c CheckResult) bool { return string(c.ID) == u.Check }) {
-			list = append(list, u)
+			next.Undetermined = append(next.Undetermined, u)
 		}
 	}
-	return list
+	return next
 }
 
 // Notes returns what a person should change in the file.

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -86,10 +87,13 @@ type ConfigMap struct {
 
 // IdentityMapping is an IAMIdentityMapping of iamauthenticator.k8s.aws/v1alpha1.
 type IdentityMapping struct {
-	Place         finding.Place
-	Name          string
-	ARN, Username string
-	Groups        []string
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ARN      string   `json:"arn"`
+		Username string   `json:"username"`
+		Groups   []string `json:"groups"`
+	} `json:"spec"`
+	Place finding.Place `json:"-"`
 }
 
 // MappingFile is a file, or a key of a ConfigMap, with mapRoles and mapUsers as
@@ -121,8 +125,6 @@ type Authenticator struct {
 	RolePaths configv1alpha1.RolePaths
 	// Reserved is node-authorizer's iam.reserved.
 	Reserved configv1alpha1.Reserved
-	// ExtraHosts are STS hosts that are accepted in addition to those of the partition.
-	ExtraHosts []string
 }
 
 // Credential is a user of a kubeconfig who runs a program that makes AWS tokens.
@@ -132,8 +134,8 @@ type Credential struct {
 	Name string
 	// Command is the program's name without its path.
 	Command string
-	// ClusterID, Region and RoleARN are its arguments; empty if not given.
-	ClusterID, Region, RoleARN string
+	// ClusterID and Region are its arguments; empty if not given.
+	ClusterID, Region string
 	// Own is true for the credential with which the cluster was read.
 	Own bool
 }
@@ -179,7 +181,6 @@ type Binding struct {
 	Name      string
 	Role      rbacv1.RoleRef
 	Subjects  []rbacv1.Subject
-	Labels    map[string]string
 }
 
 // APIServer holds the flags of a kube-apiserver.
@@ -189,9 +190,7 @@ type APIServer struct {
 	Name string
 	// Flags are the values of its flags, in order, by their names without dashes. A flag
 	// without a value has "true".
-	Flags map[string][]string
-	// Version is the tag of its image; empty if unknown.
-	Version string
+	Flags flagValues
 	// Distribution is the distribution, if it does not configure kube-apiserver only by its
 	// command.
 	Distribution Distribution
@@ -205,11 +204,13 @@ type APIServer struct {
 
 	// command has only the flags of its command; configPlace is the place of the others.
 	// derived is true if it is not a pod.
-	command     map[string][]string
+	command     flagValues
 	configPlace finding.Place
 	derived     bool
-	// configFile is the config file that the program of a unit reads; empty if none.
+	// configFile is the config file that the program of a unit or container reads; empty if none. options is true
+	// if its command sets flags of kube-apiserver.
 	configFile string
+	options    bool
 }
 
 // Authorization is an AuthorizationConfiguration of apiserver.config.k8s.io.

@@ -2,13 +2,20 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
@@ -38,17 +45,14 @@ func (r *reader) configText(at finding.Place, name string, text []byte, line int
 	if c.ClusterID != "" {
 		r.cluster.addAuthenticator(Authenticator{Place: at, Kind: IAMAuthenticator, ClusterID: c.ClusterID, Partition: c.Server.Partition})
 	}
-	if hasMappings(text) && c.APIVersion == "" {
+	mappings := slices.ContainsFunc(mappingKeys(), func(key string) bool { return bytes.Contains(text, []byte(key)) })
+	if mappings && c.APIVersion == "" {
 		r.cluster.MappingFiles = append(r.cluster.MappingFiles, MappingFile{Place: at, Name: name, Text: bytes.Clone(text), Line: line})
 	}
 	return nil
 }
 
-func hasMappings(text []byte) bool {
-	return slices.ContainsFunc([]string{"mapRoles", "mapUsers", "mapAccounts"}, func(key string) bool {
-		return bytes.Contains(text, []byte(key))
-	})
-}
+func mappingKeys() []string { return []string{iam.MapRoles, iam.MapUsers, iam.MapAccounts} }
 
 // plainFile reads a document that is not an API object: the machine config of Talos, the config
 // of k3s or RKE2, the configuration of aws-iam-authenticator, a file with only mappings, aws-auth
@@ -83,30 +87,46 @@ func (r *reader) plainFile(d *manifest.Document) error {
 	return nil
 }
 
+// configMapText is a ConfigMap, or only its data, as people write it.
+type configMapText struct {
+	Metadata struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Data map[string]any `json:"data"`
+}
+
+// texts returns the data, which must be strings.
+func (m *configMapText) texts(d *manifest.Document) (map[string]string, error) {
+	texts := make(map[string]string, len(m.Data))
+	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
+		text, isText := m.Data[key].(string)
+		if !isText && m.Data[key] != nil {
+			return nil, d.Fail(
+				fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key,
+			)
+		}
+		texts[key] = text
+	}
+	return texts, nil
+}
+
 // dataAlone reads the data section of aws-auth, copied without apiVersion and kind. It returns
 // false for other documents.
 func (r *reader) dataAlone(d *manifest.Document) (bool, error) {
-	var m struct {
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-		Data map[string]any `json:"data"`
-	}
+	var m configMapText
 	if err := json.Unmarshal(d.JSON(), &m); err != nil {
 		return false, nil // the next reader reports the error
 	}
-	_, roles := m.Data[iam.MapRoles]
-	_, users := m.Data[iam.MapUsers]
-	_, accounts := m.Data[iam.MapAccounts]
-	if !roles && !users && !accounts || m.Metadata.Name != "" && m.Metadata.Name != awsAuthName {
+	mappings := slices.ContainsFunc(mappingKeys(), func(key string) bool { _, ok := m.Data[key]; return ok })
+	if !mappings || m.Metadata.Name != "" && m.Metadata.Name != awsAuthName {
 		return false, nil
 	}
-	data, err := textsOf(d, m.Data)
+	data, err := m.texts(d)
 	if err != nil {
 		return true, err
 	}
-	return true, r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
+	return true, r.awsAuth(d, cmp.Or(m.Metadata.Namespace, kubeSystem), data)
 }
 
 // kubeconfig reads which credential plugins a kubeconfig runs. It does not read tokens and keys.
@@ -115,7 +135,7 @@ func (r *reader) kubeconfig(d *manifest.Document) error {
 		Users []struct {
 			Name string `json:"name"`
 			User struct {
-				Exec *execution `json:"exec"`
+				Exec *clientcmdapi.ExecConfig `json:"exec"`
 			} `json:"user"`
 		} `json:"users"`
 	}
@@ -128,35 +148,23 @@ func (r *reader) kubeconfig(d *manifest.Document) error {
 		}
 		at := place(d, "users", fmt.Sprint(i), "user", "exec")
 		at.Object = "kubeconfig"
-		if credential, ok := u.User.Exec.credential(u.Name, at); ok {
+		if credential, ok := credentialOf(u.User.Exec, u.Name, at); ok {
 			r.cluster.Credentials = append(r.cluster.Credentials, credential)
 		}
 	}
 	return nil
 }
 
-// execution is the credential plugin of a kubeconfig's user.
-type execution struct {
-	Command string                `json:"command"`
-	Args    []string              `json:"args"`
-	Env     []environmentVariable `json:"env"`
-}
-
-type environmentVariable struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-// credential returns which token the program makes; ok is false for programs that do not make AWS
+// credentialOf returns which token a credential plugin makes; ok is false for programs that do not make AWS
 // tokens.
-func (e *execution) credential(user string, at finding.Place) (c Credential, ok bool) {
+func credentialOf(e *clientcmdapi.ExecConfig, user string, at finding.Place) (c Credential, ok bool) {
 	flags := arguments(e.Args).flags()
-	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: last(flags, "region")}
+	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: flags.last("region")}
 	switch c.Command {
 	case IAMAuthenticator, NodeAuthorizer, "heptio-authenticator-aws":
-		c.ClusterID, c.RoleARN = last(flags, "cluster-id", "i"), last(flags, "role", "r")
+		c.ClusterID = flags.last("cluster-id", "i")
 	case "aws":
-		c.ClusterID, c.RoleARN = last(flags, "cluster-name", "cluster-id"), last(flags, "role-arn")
+		c.ClusterID = flags.last("cluster-name", "cluster-id")
 	default:
 		return Credential{}, false
 	}
@@ -166,4 +174,128 @@ func (e *execution) credential(user string, at finding.Place) (c Credential, ok 
 		}
 	}
 	return c, true
+}
+
+// ourConfig reads a document that is node-authorizer's config file.
+func (r *reader) ourConfig(d *manifest.Document) error {
+	text, line := d.Source()
+	if d.Position().Item > 0 { // the source may be the whole list
+		text, line = d.JSON(), 0
+	}
+	return r.ourConfigText(d, text, line)
+}
+
+// isOurConfig reports whether a text is node-authorizer's config file, of any version and kind.
+func isOurConfig(text []byte) bool {
+	var t metav1.TypeMeta
+	return yaml.Unmarshal(text, &t) == nil && strings.HasPrefix(t.APIVersion, configv1alpha1.GroupName+"/")
+}
+
+// ourConfigText parses node-authorizer's config file like the server, with defaults and
+// validation. The text is at a path of the document, or is the whole document. It begins on a line
+// of the file; 0 if its lines are not lines of the file.
+func (r *reader) ourConfigText(d *manifest.Document, text []byte, line int, path ...string) error {
+	config, err := configv1alpha1.Parse(text)
+	if err != nil {
+		return ourConfigError(d, err, line, path)
+	}
+	if !config.Webhook.Answers(configv1alpha1.ServeAuthentication) {
+		return nil
+	}
+	a := Authenticator{
+		Place: place(d, path...), Kind: NodeAuthorizer,
+		ClusterID: config.IAM.ClusterID, Partition: config.IAM.Partition,
+		RolePaths: config.IAM.RolePaths, Reserved: config.IAM.Reserved,
+	}
+	if len(path) == 0 {
+		a.Place = place(d, "iam")
+	}
+	r.cluster.addAuthenticator(a)
+	return nil
+}
+
+// ourConfigError adds the place in the document's file to each error of a config file.
+func ourConfigError(d *manifest.Document, err error, line int, path []string) error {
+	var problems configv1alpha1.Problems
+	if !errors.As(err, &problems) {
+		return d.Fail(err, path...)
+	}
+	var errs []error
+	for _, p := range problems {
+		located := &manifest.Error{
+			File: d.File(), Position: d.Position(), Object: d.Describe(), Field: keyOf(path), Err: errors.New(p.Message),
+		}
+		located.Line = cmp.Or(line, d.Line(path...))
+		if line > 0 && p.Line > 0 {
+			located.Line = line + p.Line - 1
+		}
+		switch {
+		case p.Field == "":
+		case located.Field == "":
+			located.Field = p.Field
+		default:
+			located.Err = fmt.Errorf("%s: %s", p.Field, p.Message)
+		}
+		errs = append(errs, located)
+	}
+	return errors.Join(errs...)
+}
+
+// configMap reads the mappings of aws-auth, and the configuration of an authenticator
+// from any other one.
+func (r *reader) configMap(d *manifest.Document) error {
+	var m configMapText
+	if err := d.Decode(&m); err != nil {
+		return err
+	}
+	data, err := m.texts(d)
+	if err != nil {
+		return err
+	}
+	if m.Metadata.Name == awsAuthName {
+		return r.awsAuth(d, cmp.Or(m.Metadata.Namespace, kubeSystem), data)
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, at := data[key], place(d, "data", key)
+		line, _ := d.TextLine("data", key)
+		var err error
+		switch {
+		case strings.Contains(text, groupOpenShift) && strings.Contains(text, openShiftKind):
+			err = r.openShift(d, m.Metadata.Name, []byte(text), "data", key)
+		case !strings.Contains(text, "clusterID"):
+		case isOurConfig([]byte(text)):
+			err = r.ourConfigText(d, []byte(text), line, "data", key)
+		default:
+			if err = r.configText(at, at.String(), []byte(text), line); err != nil {
+				err = d.Fail(err, "data", key)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const awsAuthName = "aws-auth"
+
+func (r *reader) awsAuth(d *manifest.Document, namespace string, data map[string]string) error {
+	at := place(d)
+	at.Object = "ConfigMap " + namespace + "/" + awsAuthName
+	switch {
+	case namespace != kubeSystem:
+		r.cluster.Unread = append(r.cluster.Unread, at)
+		return nil
+	case r.cluster.AWSAuth != nil:
+		r.cluster.Unread = append(r.cluster.Unread, r.cluster.AWSAuth.Place)
+	}
+	m := &ConfigMap{Place: at, Data: data, Lines: map[string]int{}, KeyLines: map[string]int{}}
+	for key := range data {
+		m.KeyLines[key] = d.Line("data", key)
+		if line, ok := d.TextLine("data", key); ok {
+			m.Lines[key] = line
+		}
+	}
+	r.cluster.AWSAuth = m
+	return nil
 }

@@ -30,6 +30,7 @@ const (
 
 const (
 	groupOpenShift = "kubecontrolplane.config.openshift.io"
+	openShiftKind  = "KubeAPIServerConfig"
 	// openShiftNamespace has the static pods of OpenShift's API servers, and their
 	// configuration in the ConfigMap config, or config-REVISION.
 	openShiftNamespace = "openshift-kube-apiserver"
@@ -47,15 +48,15 @@ type APIServerConfig struct {
 	// Name is the name of its ConfigMap; empty for a file.
 	Name string
 	// Flags are the equivalent flags of kube-apiserver.
-	Flags map[string][]string
+	Flags flagValues
 }
 
 // openShiftFlags reads a KubeAPIServerConfig.
 // Source: https://github.com/openshift/api/blob/master/kubecontrolplane/v1/types.go
-func openShiftFlags(text []byte) (map[string][]string, error) {
+func openShiftFlags(text []byte) (flagValues, error) {
 	var c struct {
-		Kind      string              `json:"kind"`
-		Arguments map[string][]string `json:"apiServerArguments"`
+		Kind      string     `json:"kind"`
+		Arguments flagValues `json:"apiServerArguments"`
 		Admission struct {
 			Enabled  []string `json:"enabledPlugins"`
 			Disabled []string `json:"disabledPlugins"`
@@ -64,12 +65,12 @@ func openShiftFlags(text []byte) (map[string][]string, error) {
 	if err := yaml.Unmarshal(text, &c); err != nil {
 		return nil, fmt.Errorf("not a KubeAPIServerConfig: %w", err)
 	}
-	if c.Kind != "KubeAPIServerConfig" {
-		return nil, fmt.Errorf("kind is %q, want KubeAPIServerConfig", c.Kind)
+	if c.Kind != openShiftKind {
+		return nil, fmt.Errorf("kind is %q, want %s", c.Kind, openShiftKind)
 	}
 	flags := maps.Clone(c.Arguments)
 	if flags == nil {
-		flags = map[string][]string{}
+		flags = flagValues{}
 	}
 	for flag, plugins := range map[string][]string{flagEnable: c.Admission.Enabled, flagDisable: c.Admission.Disabled} {
 		if len(plugins) > 0 {
@@ -79,15 +80,18 @@ func openShiftFlags(text []byte) (map[string][]string, error) {
 	return flags, nil
 }
 
-// openShiftConfig reads a KubeAPIServerConfig in a separate file.
-func (r *reader) openShiftConfig(d *manifest.Document) error {
-	flags, err := openShiftFlags(d.JSON())
+// openShift reads a KubeAPIServerConfig at a path of a document, with the name of its ConfigMap.
+func (r *reader) openShift(d *manifest.Document, name string, text []byte, path ...string) error {
+	flags, err := openShiftFlags(text)
 	if err != nil {
-		return d.Fail(err)
+		return d.Fail(err, path...)
 	}
-	r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d), Flags: flags})
+	r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d, path...), Name: name, Flags: flags})
 	return nil
 }
+
+// openShiftConfig reads a KubeAPIServerConfig in a separate file.
+func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }
 
 // openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
 // else the only one.
@@ -109,9 +113,9 @@ func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
 // rancherFlags returns the flags of kube-apiserver that k3s and RKE2 make from the values of
 // kube-apiserver-arg: NAME replaces a default, NAME+ appends to it, and NAME- prepends.
 // Source: https://docs.k3s.io/cli/server and https://docs.k3s.io/installation/configuration
-func rancherFlags(values []string) map[string][]string {
+func rancherFlags(values []string) flagValues {
 	defaults := map[string]string{flagMode: modeNode + "," + modeRBAC, flagEnable: pluginNodeRestriction, "anonymous-auth": "false"}
-	flags := map[string][]string{}
+	flags := flagValues{}
 	for _, value := range values {
 		name, text, given := strings.Cut(strings.TrimPrefix(value, "--"), "=")
 		if !given {
@@ -142,6 +146,9 @@ func rancherFlags(values []string) map[string][]string {
 type rancherFile struct {
 	place finding.Place
 	path  string
+	// folder is the folder of config.yaml, or the path of a file on its own, as with --config. dropIn is the name of a
+	// file of config.yaml.d; empty for others.
+	folder, dropIn string
 	// values are the values of kube-apiserver-arg. set is true if there are any; added is true
 	// if they are appended to those of earlier files.
 	values     []string
@@ -165,8 +172,14 @@ func rancherServerOptions() []string {
 	}
 }
 
-func (r *reader) rancherConfig(at finding.Place, path string, c map[string]json.RawMessage) error {
-	f := rancherFile{place: at, path: path}
+func (r *reader) rancherConfig(at finding.Place, file string, c map[string]json.RawMessage) error {
+	f := rancherFile{place: at, path: file, folder: path.Dir(file)}
+	switch base := path.Base(file); {
+	case path.Base(f.folder) == "config.yaml.d":
+		f.folder, f.dropIn = path.Dir(f.folder), base
+	case base != "config.yaml":
+		f.folder = file
+	}
 	for _, key := range []string{rancherFlag, rancherFlag + "+"} {
 		if c[key] == nil {
 			continue
@@ -197,38 +210,19 @@ func oneOrMany(value json.RawMessage) ([]string, error) {
 	return nil, errors.New("want a text or a list of texts")
 }
 
-const rancherDropIns = "config.yaml.d"
-
 // rancherServers returns the API servers that config files of k3s and RKE2 describe: the file
 // config.yaml and the files of config.yaml.d in the same folder, in the order of their names.
 func (c *Cluster) rancherServers() []APIServer {
-	folders := map[string][]rancherFile{}
-	for _, f := range c.rancher {
-		folder := path.Dir(f.path)
-		if path.Base(folder) == rancherDropIns {
-			folder = path.Dir(folder)
-		} else if path.Base(f.path) != "config.yaml" {
-			folder = f.path // on its own, as with --config
-		}
-		folders[folder] = append(folders[folder], f)
-	}
+	slices.SortStableFunc(c.rancher, func(a, b rancherFile) int { return strings.Compare(a.dropIn, b.dropIn) })
 	var servers []APIServer
-	for _, folder := range slices.Sorted(maps.Keys(folders)) {
-		files := folders[folder]
-		slices.SortStableFunc(files, func(a, b rancherFile) int { return strings.Compare(a.dropIn(), b.dropIn()) })
+	files := grouped(c.rancher, func(f rancherFile) string { return f.folder })
+	slices.SortFunc(files, func(a, b []rancherFile) int { return strings.Compare(a[0].folder, b[0].folder) })
+	for _, files := range files {
 		if !slices.ContainsFunc(files, func(f rancherFile) bool { return f.noAPIServer }) {
 			servers = append(servers, rancherServer(files))
 		}
 	}
 	return servers
-}
-
-// dropIn returns the name of a file of config.yaml.d; empty for config.yaml.
-func (f *rancherFile) dropIn() string {
-	if path.Base(path.Dir(f.path)) == rancherDropIns {
-		return path.Base(f.path)
-	}
-	return ""
 }
 
 func rancherServer(files []rancherFile) APIServer {
@@ -247,60 +241,40 @@ func rancherServer(files []rancherFile) APIServer {
 		values, a.Place, a.Name = append(values, f.values...), f.place, f.path
 	}
 	a.Flags = rancherFlags(values)
-	if files[0].dropIn() != "" {
-		a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s adds to a config.yaml that was not given; "+
-			"where there is none, the annotation %s of the Node has all options",
-			a.Name, a.Distribution.annotation())
+	if files[0].dropIn != "" {
+		a.Lacking, a.Unseen = "config.yaml", a.Name+" adds to a config.yaml that was not given; "+a.Distribution.orAnnotation()
 	}
 	return a
 }
 
 // annotation returns the annotation of Nodes with all options of k3s or RKE2, including those of
 // config files.
-func (d Distribution) annotation() string { return strings.ToLower(string(d)) + ".io/node-args" }
+func (d Distribution) annotation() string { return d.program() + ".io/node-args" }
+
+// orAnnotation says where all options are if there is no config file.
+func (d Distribution) orAnnotation() string {
+	return "where there is none, the annotation " + d.annotation() + " of the Node has all options"
+}
+
+// program returns the name of the program, and folder the folder of its config files.
+func (d Distribution) program() string { return strings.ToLower(string(d)) }
+
+func (d Distribution) folder() string { return "/etc/rancher/" + d.program() }
 
 // rancherNode returns the API server of a node, from the annotation of k3s or RKE2; nil if it has
 // none.
 func rancherNode(n *corev1.Node, at finding.Place) *APIServer {
 	for _, d := range []Distribution{K3s, RKE2} {
 		var words []string
-		if json.Unmarshal([]byte(n.Annotations[d.annotation()]), &words) != nil || len(words) == 0 || words[0] != "server" {
+		if json.Unmarshal([]byte(n.Annotations[d.annotation()]), &words) != nil {
 			continue
 		}
 		at.Key = "metadata.annotations." + d.annotation()
-		if flags := arguments(words[1:]).flags(); last(flags, "disable-apiserver") != "true" {
-			return &APIServer{Place: at, Name: n.Name, Distribution: d, Flags: rancherFlags(flags[rancherFlag])}
+		if a := serverOf(d.program(), words, n.Name, "the annotation", at); a != nil {
+			return a
 		}
 	}
 	return nil
-}
-
-// rancherContainer reads a container that runs the server of k3s or RKE2.
-func (c *Cluster) rancherContainer(name string, container *corev1.Container, at finding.Place) {
-	for _, d := range []Distribution{K3s, RKE2} {
-		args, ok := argumentsOf(container, strings.ToLower(string(d)))
-		if !ok || len(args) == 0 || args[0] != "server" {
-			continue
-		}
-		flags := args.flags()
-		if last(flags, "disable-apiserver") == "true" {
-			continue
-		}
-		a := APIServer{Place: at, Name: name, Distribution: d, Flags: rancherFlags(flags[rancherFlag]), Version: imageTag(container.Image)}
-		folder := "/etc/rancher/" + strings.ToLower(string(d))
-		file := last(flags, "config", "c")
-		if mounted := slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
-			return m.MountPath == folder || strings.HasPrefix(m.MountPath, folder+"/config.yaml")
-		}); file == "" && mounted {
-			file = folder + "/config.yaml"
-		}
-		if file != "" {
-			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf(
-				"%s also reads %s; the annotation %s of its Node has all options", name, file, d.annotation(),
-			)
-		}
-		c.APIServers = append(c.APIServers, a)
-	}
 }
 
 // complete combines the files and objects about API servers. It can be called again after more
@@ -311,33 +285,50 @@ func (c *Cluster) complete() {
 	for i := range c.APIServers {
 		c.withOpenShiftConfig(&c.APIServers[i])
 	}
-	derived := c.unitServers()
+	derive := func(a APIServer) {
+		a.derived = true
+		c.APIServers = append(c.APIServers, a)
+	}
+	overridden := map[Distribution]bool{}
+	for _, a := range c.units {
+		// A unit without options takes them from a config file. If that was given, it describes the API server.
+		if a.configFile != "" {
+			a.Lacking = "config.yaml"
+			a.Unseen = fmt.Sprintf("%s also reads %s, which was not given; %s", a.Place.File, a.configFile, a.Distribution.orAnnotation())
+		}
+		overridden[a.Distribution] = overridden[a.Distribution] || a.configFile == ""
+		if a.configFile == "" || len(c.rancher) == 0 {
+			derive(a)
+		}
+	}
 	for _, a := range c.rancherServers() {
-		if !c.overridden(a.Distribution) {
-			derived = append(derived, a)
+		if !overridden[a.Distribution] {
+			derive(a)
 		}
 	}
 	for i := range c.Nodes {
 		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || !pods) { // those of RKE2 are pods too
-			derived = append(derived, *a)
+			derive(*a)
 		}
 	}
-	machines := append(
-		slices.DeleteFunc(slices.Clone(c.machines), func(a APIServer) bool { return c.describedTwice(a.Place) }), c.talosServers()...,
-	)
-	if !pods {
-		derived = append(derived, machines...)
+	separate := c.talosServers()
+	if pods {
+		return
 	}
-	for _, a := range derived {
-		a.derived = true
-		c.APIServers = append(c.APIServers, a)
+	for _, a := range c.machines {
+		if !c.describedTwice(a.Place) {
+			derive(a)
+		}
+	}
+	for _, a := range separate {
+		derive(a)
 	}
 }
 
 // withOpenShiftConfig adds the flags of the config that an API server of OpenShift
 // reads. They replace those of the command.
 func (c *Cluster) withOpenShiftConfig(a *APIServer) {
-	file := last(a.command, flagOpenShift)
+	file := a.command.last(flagOpenShift)
 	if file == "" {
 		return
 	}

@@ -136,8 +136,8 @@ func TestOptionsOfK3s(t *testing.T) {
 		{[]string{"authorization-config=/etc/authz.yaml"}, nil, []string{"NodeRestriction"}},
 	} {
 		a := APIServer{Flags: rancherFlags(test.values)}
-		if !slices.Equal(a.list(mode), test.modes) || !slices.Equal(a.list(plugins), test.enable) {
-			t.Errorf("%q: %q, %q", test.values, a.list(mode), a.list(plugins))
+		if !slices.Equal(a.Flags.list(mode), test.modes) || !slices.Equal(a.Flags.list(plugins), test.enable) {
+			t.Errorf("%q: %q, %q", test.values, a.Flags.list(mode), a.Flags.list(plugins))
 		}
 	}
 }

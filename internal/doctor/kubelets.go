@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,12 +40,20 @@ const pendingTooLong = time.Hour
 
 // nodeIdentity checks the usernames of kubelets.
 func nodeIdentity(e *examination) {
-	k := readRequests(e.cluster)
-	k.subjects(e)
-	k.mismatches(e)
-	k.outsideGroup(e)
-	k.administrators(e)
-	k.pending(e)
+	for _, row := range readRequests(e.cluster).findings(e) {
+		for _, group := range grouped(row.requests, row.key) {
+			message, consequence, remedy := row.words(group)
+			if message == "" {
+				continue
+			}
+			at := group[0].Place
+			at.Key = row.field
+			e.found(finding.Finding{
+				Code: row.code, Severity: row.severity, Place: at, Subject: row.subject(group[0]), Message: message,
+				Consequence: consequence, Remedy: remedy,
+			})
+		}
+	}
 	e.inLog()
 }
 
@@ -80,9 +89,7 @@ func readRequests(c *Cluster) *kubeletRequests {
 			}
 		}
 	}
-	for _, r := range last {
-		k.last = append(k.last, r)
-	}
+	k.last = slices.Collect(maps.Values(last))
 	slices.SortFunc(k.last, func(a, b CertificateRequest) int {
 		return cmp.Or(cmp.Compare(a.CommonName, b.CommonName), cmp.Compare(a.Signer, b.Signer))
 	})
@@ -107,13 +114,12 @@ func (r *CertificateRequest) identity() nodeidentity.Identity {
 	return nodeidentity.Of(r.Requester, r.Groups)
 }
 
-func (r *CertificateRequest) open() bool { return !r.Approved && !r.Denied && !r.Issued }
-
-func (r *CertificateRequest) at(key string) finding.Place {
-	place := r.Place
-	place.Key = key
-	return place
+// node returns the name of the node in the requested subject.
+func (r *CertificateRequest) node() string {
+	return strings.TrimPrefix(r.CommonName, nodeidentity.UserPrefix)
 }
+
+func (r *CertificateRequest) open() bool { return !r.Approved && !r.Denied && !r.Issued }
 
 // conforms reports whether a request shows that its kubelet authenticates as the node in the
 // subject.
@@ -121,191 +127,156 @@ func (r *CertificateRequest) conforms() bool {
 	return r.identity().IsNode && r.Requester == r.CommonName
 }
 
-// subjects reports requests that no signer of kubelets accepts.
-func (k *kubeletRequests) subjects(e *examination) {
-	for _, r := range k.unreadable {
-		e.found(finding.Finding{
-			Code: CSRUnreadable, Severity: finding.Warning, Place: r.at("spec.request"), Subject: r.Requester,
-			Message:     fmt.Sprintf("the request of %q cannot be read: %s", r.Requester, r.Unreadable),
-			Consequence: "nobody can decide it, and no certificate comes of it",
-			Remedy: "find out what sends it; a kubelet does not. Delete it: " +
-				shell("kubectl", "delete", "certificatesigningrequest", r.Name),
-		})
-	}
-	for _, group := range byKey(k.malformed, func(r CertificateRequest) string {
+// requestFinding is a row of the table of findings about certificate requests.
+type requestFinding struct {
+	code     finding.Code
+	severity finding.Severity
+	// field is the field of the first request of a group, whose subject the finding is about.
+	field    string
+	subject  func(CertificateRequest) string
+	requests []CertificateRequest
+	// key returns what the requests of a group share.
+	key func(CertificateRequest) string
+	// words returns an empty message for a group without a finding.
+	words func(group []CertificateRequest) (message, consequence, remedy string)
+}
+
+const (
+	notANode = "to the Node authorizer and NodeRestriction it is no node: " +
+		"it has only what RBAC grants, and nothing restricts its writes"
+	ownName = "give each kubelet the name of its node: user " + nodeidentity.UserPrefix + "NAME in group " + nodeidentity.Group
+)
+
+func (k *kubeletRequests) findings(e *examination) []requestFinding {
+	name := func(r CertificateRequest) string { return r.Name }
+	requester := func(r CertificateRequest) string { return r.Requester }
+	signer := func(r CertificateRequest) string { return r.Signer }
+	whole := func(r CertificateRequest) string {
 		return strings.Join(append([]string{r.Signer, r.Requester, r.CommonName}, r.Organizations...), "\x00")
-	}) {
-		r := group[0]
-		e.found(finding.Finding{
-			Code: CertificateSubjectMismatch, Severity: finding.Error, Place: r.at("spec.request"), Subject: r.Requester,
-			Message: fmt.Sprintf(
-				"%q asks for a certificate with common name %q and organizations %q%s", r.Requester, r.CommonName, r.Organizations,
-				times(group),
-			),
-			Consequence: fmt.Sprintf("the signer %s issues none: it takes the common name %sNAME and the one organization %s",
-				r.Signer, nodeidentity.UserPrefix, nodeidentity.Group),
-			Remedy: "let the kubelet make the request itself (rotateCertificates, serverTLSBootstrap), " +
-				"or give the tool that makes it that subject",
-		})
+	}
+	now := e.asOf()
+	forOthers := selected(k.last, func(r CertificateRequest) bool { return r.Requester != r.CommonName && r.identity().IsNode })
+	mismatched := selected(k.last, func(r CertificateRequest) bool { return r.otherServing() && !r.identity().IsNode })
+	approved := selected(k.wellFormed, func(r CertificateRequest) bool { return r.otherServing() && (r.Approved || r.Issued) })
+	outside := selected(k.last, func(r CertificateRequest) bool {
+		return strings.HasPrefix(r.Requester, nodeidentity.UserPrefix) && !r.identity().IsNode
+	})
+	waiting := selected(k.wellFormed, func(r CertificateRequest) bool {
+		inForm := r.conforms() || !r.byKubelet()
+		return inForm && r.open() && now.Sub(r.Created) > pendingTooLong && !r.Created.IsZero()
+	})
+	return []requestFinding{
+		{CSRUnreadable, finding.Warning, "spec.request", requester, k.unreadable, name, unreadable},
+		{CertificateSubjectMismatch, finding.Error, "spec.request", requester, k.malformed, whole, subjectMismatch},
+		{CSRForAnotherNode, finding.Error, "spec.username", requester, forOthers, name, forAnotherNode},
+		{CSRRequesterMismatch, finding.Error, "spec.username", requester, mismatched, requester, requesterMismatch},
+		{KubeletUndifferentiated, finding.Error, "spec.username", requester, mismatched, requester, undifferentiated},
+		{CSRApprovedMismatch, finding.Error, "status.conditions", requester, approved, requester, approvedMismatch},
+		{KubeletNotInSystemNodes, finding.Error, "spec.groups", requester, outside, requester, outsideGroup},
+		{KubeletAdministrator, finding.Error, "spec.groups", requester, k.last, requester, e.cluster.administrators},
+		{CSRPending, finding.Warning, "status.conditions", signer, waiting, signer, pending},
 	}
 }
 
-// mismatches reports requests for another name than the requester's.
-func (k *kubeletRequests) mismatches(e *examination) {
-	var mismatched []CertificateRequest
-	for _, r := range k.last {
-		switch {
-		case r.Requester == r.CommonName:
-		case r.identity().IsNode:
-			e.found(forAnotherNode(r))
-		case r.Signer == certificatesv1.KubeletServingSignerName:
-			mismatched = append(mismatched, r)
-		}
-	}
-	for _, group := range byKey(mismatched, func(r CertificateRequest) string { return r.Requester }) {
-		e.found(requesterMismatch(group))
-		if len(group) > 1 {
-			e.found(undifferentiated(group))
-		}
-	}
-	var approved []CertificateRequest
-	for _, r := range k.wellFormed {
-		if r.Signer == certificatesv1.KubeletServingSignerName && r.Requester != r.CommonName && (r.Approved || r.Issued) {
-			approved = append(approved, r)
-		}
-	}
-	for _, group := range byKey(approved, func(r CertificateRequest) string { return r.Requester }) {
-		e.found(approvedMismatch(group))
-	}
+func selected(requests []CertificateRequest, which func(CertificateRequest) bool) []CertificateRequest {
+	return slices.DeleteFunc(slices.Clone(requests), func(r CertificateRequest) bool { return !which(r) })
 }
 
-func forAnotherNode(r CertificateRequest) finding.Finding {
-	return finding.Finding{
-		Code: CSRForAnotherNode, Severity: finding.Error, Place: r.at("spec.username"), Subject: r.Requester,
-		Message:     fmt.Sprintf("%s asks for a certificate in the name of %s", r.Requester, r.CommonName),
-		Consequence: "were it approved, one node could act or serve as the other; NodeRestriction would not have let the request in",
-		Remedy: "do not approve it; switch on NodeRestriction, and find out what on the node sends it: a changed --hostname-override, " +
-			"a disk image with another node's credentials, or an intruder",
-	}
+// otherServing reports whether a request is for the serving certificate of another name than the requester's.
+func (r *CertificateRequest) otherServing() bool {
+	return r.Requester != r.CommonName && r.Signer == certificatesv1.KubeletServingSignerName
 }
 
-func requesterMismatch(group []CertificateRequest) finding.Finding {
+func unreadable(group []CertificateRequest) (message, consequence, remedy string) {
 	r := group[0]
-	consequence := "no approver should approve it, as nothing shows that the requester is that node; without a serving certificate " +
+	return fmt.Sprintf("the request of %q cannot be read: %s", r.Requester, r.Unreadable),
+		"nobody can decide it, and no certificate comes of it",
+		"find out what sends it; a kubelet does not. Delete it: " + shell("kubectl", "delete", "certificatesigningrequest", r.Name)
+}
+
+func subjectMismatch(group []CertificateRequest) (message, consequence, remedy string) {
+	r, times := group[0], ""
+	if len(group) > 1 {
+		times = fmt.Sprintf(" (%d requests)", len(group))
+	}
+	return fmt.Sprintf("%q asks for a certificate with common name %q and organizations %q%s",
+			r.Requester, r.CommonName, r.Organizations, times),
+		fmt.Sprintf("the signer %s issues none: it takes the common name %sNAME and the one organization %s",
+			r.Signer, nodeidentity.UserPrefix, nodeidentity.Group),
+		"let the kubelet make the request itself (rotateCertificates, serverTLSBootstrap), or give the tool that makes it that subject"
+}
+
+func forAnotherNode(group []CertificateRequest) (message, consequence, remedy string) {
+	return fmt.Sprintf("%s asks for a certificate in the name of %s", group[0].Requester, group[0].CommonName),
+		"were it approved, one node could act or serve as the other; NodeRestriction would not have let the request in",
+		"do not approve it; switch on NodeRestriction, and find out what on the node sends it: a changed --hostname-override, " +
+			"a disk image with another node's credentials, or an intruder"
+}
+
+func requesterMismatch(group []CertificateRequest) (message, consequence, remedy string) {
+	consequence = "no approver should approve it, as nothing shows that the requester is that node; without a serving certificate " +
 		"logs, exec and port-forward fail on the node"
 	if !slices.ContainsFunc(group, func(r CertificateRequest) bool { return r.open() }) {
 		consequence = "nothing shows that the requester is that node, so whoever has its credential can serve as any node"
 	}
-	return finding.Finding{
-		Code: CSRRequesterMismatch, Severity: finding.Error, Place: r.at("spec.username"), Subject: r.Requester,
-		Message: fmt.Sprintf(
-			"%q asks for the serving %s of %s", r.Requester, render.Plural(len(group), "certificate", "certificates"), commonNames(group),
-		),
-		Consequence: consequence,
-		Remedy: fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: "+
-			"for AWS roles the username %s{{EC2PrivateDNSName}}, "+
-			"else a client certificate by TLS bootstrapping", nodeidentity.UserPrefix, nodeidentity.Group, nodeidentity.UserPrefix),
-	}
+	return fmt.Sprintf("%q asks for the serving %s of %s", group[0].Requester, certificates(group), commonNames(group)),
+		consequence,
+		fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: for AWS roles the username %s, "+
+			"else a client certificate by TLS bootstrapping", nodeidentity.UserPrefix, nodeidentity.Group, nodeUsername)
 }
 
-func undifferentiated(group []CertificateRequest) finding.Finding {
-	r := group[0]
-	return finding.Finding{
-		Code: KubeletUndifferentiated, Severity: finding.Error, Place: r.at("spec.username"), Subject: r.Requester,
-		Message:     fmt.Sprintf("the kubelets of %d nodes go by one name, %q: %s", len(group), r.Requester, commonNames(group)),
-		Consequence: "the Node authorizer and NodeRestriction know none of them as a node: what one may, all may, on every node's objects",
-		Remedy: fmt.Sprintf(
-			"give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group,
-		),
+func undifferentiated(group []CertificateRequest) (message, consequence, remedy string) {
+	if len(group) < 2 {
+		return "", "", ""
 	}
+	return fmt.Sprintf("the kubelets of %d nodes go by one name, %q: %s", len(group), group[0].Requester, commonNames(group)),
+		"the Node authorizer and NodeRestriction know none of them as a node: what one may, all may, on every node's objects",
+		ownName
 }
 
-func approvedMismatch(group []CertificateRequest) finding.Finding {
-	r := group[0]
-	return finding.Finding{
-		Code: CSRApprovedMismatch, Severity: finding.Error, Place: r.at("status.conditions"), Subject: r.Requester,
-		Message: fmt.Sprintf(
-			"serving %s of %s, asked for by %q, %s approved", render.Plural(len(group), "certificate", "certificates"), commonNames(group),
-			r.Requester, render.Plural(len(group), "was", "were"),
-		),
-		Consequence: "whoever approves does not compare the requester with the name: " +
+func approvedMismatch(group []CertificateRequest) (message, consequence, remedy string) {
+	return fmt.Sprintf("serving %s of %s, asked for by %q, %s approved", certificates(group), commonNames(group),
+			group[0].Requester, render.Plural(len(group), "was", "were")),
+		"whoever approves does not compare the requester with the name: " +
 			"who may create requests can have a certificate to serve as any node, and read what is sent to it",
-		Remedy: "find who approved in the request's condition, and let only an approver decide that compares, such as node-authorizer's",
-	}
+		"find who approved in the request's condition, and let only an approver decide that compares, such as node-authorizer's"
 }
 
-// outsideGroup reports kubelets with the username of a node that are not in the group.
-func (k *kubeletRequests) outsideGroup(e *examination) {
-	var outside []CertificateRequest
-	for _, r := range k.last {
-		if strings.HasPrefix(r.Requester, nodeidentity.UserPrefix) && !r.identity().IsNode {
-			outside = append(outside, r)
-		}
-	}
-	for _, group := range byKey(outside, func(r CertificateRequest) string { return r.Requester }) {
-		r := group[0]
-		e.found(finding.Finding{
-			Code: KubeletNotInSystemNodes, Severity: finding.Error, Place: r.at("spec.groups"), Subject: r.Requester,
-			Message: fmt.Sprintf("%s is not in group %s, only in %q", r.Requester, nodeidentity.Group, r.Groups),
-			Consequence: "to the Node authorizer and NodeRestriction it is no node: " +
-				"it has only what RBAC grants, and nothing restricts its writes",
-			Remedy: fmt.Sprintf(
-				"add the group %s: to the mapping of its AWS role, or as the organization of its client certificate", nodeidentity.Group,
-			),
-		})
-	}
+// outsideGroup reports a kubelet with the username of a node that is not in the group.
+func outsideGroup(group []CertificateRequest) (message, consequence, remedy string) {
+	return fmt.Sprintf("%s is not in group %s, only in %q", group[0].Requester, nodeidentity.Group, group[0].Groups), notANode,
+		"add the group " + nodeidentity.Group + ": to the mapping of its AWS role, or as the organization of its client certificate"
 }
 
 // administrators reports kubelets that may do everything. A person may also request a certificate
 // manually: a kubelet is recognized by a node's name, or by requests for several nodes.
-func (k *kubeletRequests) administrators(e *examination) {
-	for _, group := range byKey(k.last, func(r CertificateRequest) string { return r.Requester }) {
-		r := group[len(group)-1]
-		if !strings.HasPrefix(r.Requester, nodeidentity.UserPrefix) && len(group) < 2 {
-			continue
-		}
-		how, ok := e.cluster.administrator(r.Requester, r.Groups)
-		if !ok {
-			continue
-		}
-		e.found(finding.Finding{
-			Code: KubeletAdministrator, Severity: finding.Error, Place: r.at("spec.groups"), Subject: r.Requester,
-			Message:     fmt.Sprintf("kubelets that go by %q may do everything: %s", r.Requester, how),
-			Consequence: "who takes over one node has the whole cluster: the Node authorizer is not even asked",
-			Remedy: "take that right away once the Node authorizer is on and the kubelet has a node's name " +
-				"(node-authorizer doctor --plan)",
-		})
+func (c *Cluster) administrators(group []CertificateRequest) (message, consequence, remedy string) {
+	r := group[len(group)-1]
+	if !strings.HasPrefix(r.Requester, nodeidentity.UserPrefix) && len(group) < 2 {
+		return "", "", ""
 	}
+	how, ok := c.administrator(r.Requester, r.Groups)
+	if !ok {
+		return "", "", ""
+	}
+	return fmt.Sprintf("kubelets that go by %q may do everything: %s", r.Requester, how),
+		"who takes over one node has the whole cluster: the Node authorizer is not even asked",
+		"take that right away once the Node authorizer is on and the kubelet has a node's name (node-authorizer doctor --plan)"
 }
 
 // pending reports valid requests that no approver decides.
-func (k *kubeletRequests) pending(e *examination) {
-	now := e.asOf()
-	var waiting []CertificateRequest
-	for _, r := range k.wellFormed {
-		inForm := r.conforms() || !r.byKubelet()
-		if inForm && r.open() && now.Sub(r.Created) > pendingTooLong && !r.Created.IsZero() {
-			waiting = append(waiting, r)
-		}
+func pending(group []CertificateRequest) (message, consequence, remedy string) {
+	r := group[0]
+	consequence = "the machines have no credential, and do not join"
+	if r.Signer == certificatesv1.KubeletServingSignerName {
+		consequence = "kubelets without a serving certificate: logs, exec and port-forward fail on these nodes; " +
+			"Kubernetes itself approves none of these requests"
 	}
-	for _, group := range byKey(waiting, func(r CertificateRequest) string { return r.Signer }) {
-		r := group[0]
-		consequence := "the machines have no credential, and do not join"
-		if r.Signer == certificatesv1.KubeletServingSignerName {
-			consequence = "kubelets without a serving certificate: logs, exec and port-forward fail on these nodes; " +
-				"Kubernetes itself approves none of these requests"
-		}
-		e.found(finding.Finding{
-			Code: CSRPending, Severity: finding.Warning, Place: r.at("status.conditions"), Subject: r.Signer,
-			Message: fmt.Sprintf(
-				"requests for %s have been waiting for more than an hour, the first since %s: %s", r.Signer,
-				r.Created.UTC().Format(time.RFC3339), commonNames(group),
-			),
-			Consequence: consequence,
-			Remedy: "run an approver, such as node-authorizer's, or look at each request and approve it: " +
-				shell("kubectl", "certificate", "approve", r.Name),
-		})
-	}
+	return fmt.Sprintf("requests for %s have been waiting for more than an hour, the first since %s: %s", r.Signer,
+			r.Created.UTC().Format(time.RFC3339), commonNames(group)),
+		consequence,
+		"run an approver, such as node-authorizer's, or look at each request and approve it: " +
+			shell("kubectl", "certificate", "approve", r.Name)
 }
 
 // asOf returns the time of the cluster's state. For files it is the time of the latest request in
@@ -323,29 +294,23 @@ func (e *examination) asOf() time.Time {
 	return latest
 }
 
-// byKey groups requests by key, sorted by key. Groups keep the order of the requests.
-func byKey(requests []CertificateRequest, key func(CertificateRequest) string) [][]CertificateRequest {
-	groups := map[string][]CertificateRequest{}
-	for _, r := range requests {
-		groups[key(r)] = append(groups[key(r)], r)
+// grouped groups a list by key, in the order of the first of each key.
+func grouped[T any](list []T, key func(T) string) [][]T {
+	groups := map[string]int{}
+	var all [][]T
+	for _, x := range list {
+		i, known := groups[key(x)]
+		if !known {
+			i = len(all)
+			groups[key(x)], all = i, append(all, nil)
+		}
+		all[i] = append(all[i], x)
 	}
-	keys := make([]string, 0, len(groups))
-	for k := range groups {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	sorted := make([][]CertificateRequest, len(keys))
-	for i, k := range keys {
-		sorted[i] = groups[k]
-	}
-	return sorted
+	return all
 }
 
-func times(group []CertificateRequest) string {
-	if len(group) == 1 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d requests)", len(group))
+func certificates(group []CertificateRequest) string {
+	return render.Plural(len(group), "certificate", "certificates")
 }
 
 // commonNames returns the requested names without duplicates.

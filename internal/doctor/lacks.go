@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // unread returns the missing entries of the given resources.
@@ -48,20 +46,13 @@ func sortMissing(list []Missing) []Missing {
 	return slices.Compact(list)
 }
 
-func rbacResources() []string {
-	return []string{
-		"clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName,
-		"rolebindings." + rbacv1.GroupName,
-	}
-}
-
 // noTokens reports whether the cluster is known not to map AWS roles: no API server has a token
 // webhook, or there is no AWS node and no other input about AWS tokens. A node without a provider
 // id in a file may be an AWS node, because the file may have only a part of it.
 func (e *examination) noTokens() bool {
 	c := e.cluster
 	if setups := c.setups(); len(setups) > 0 && !slices.ContainsFunc(setups, func(s setup) bool {
-		return s.server == nil || s.server.Unseen != "" || s.server.has(flagTokenWebhook)
+		return s.server == nil || s.server.Unseen != "" || s.server.Flags.has(flagTokenWebhook)
 	}) {
 		return true
 	}
@@ -90,7 +81,7 @@ func (e *examination) mappingsLack() []Missing {
 	reason := "no mapping of AWS roles was given"
 	switch {
 	case e.cluster.Live:
-		reason = fmt.Sprintf("there is no %s/%s, and how AWS tokens are mapped otherwise does not show", awsAuthNamespace, awsAuthName)
+		reason = fmt.Sprintf("there is no %s/%s, and how AWS tokens are mapped otherwise does not show", kubeSystem, awsAuthName)
 	case e.cluster.Snapshot:
 		reason = "a snapshot has none"
 	}
@@ -134,18 +125,23 @@ func (e *examination) nodesLack() []Missing {
 func (e *examination) rolesUnseen() []string {
 	shown := map[string]bool{}
 	for _, r := range e.cluster.Requests {
-		if r.RoleARN != "" {
-			shown[strings.TrimPrefix(r.CommonName, nodeidentity.UserPrefix)] = true
+		shown[r.node()] = shown[r.node()] || r.RoleARN != ""
+	}
+	return e.cluster.nodesWhose(func(n *Node) bool {
+		_, ok := awsNode(n)
+		return ok && !shown[n.Name] && !(e.settled() && n.Ready == corev1.ConditionTrue)
+	})
+}
+
+// nodesWhose returns the names of the nodes for which a condition holds.
+func (c *Cluster) nodesWhose(condition func(*Node) bool) []string {
+	var names []string
+	for i := range c.Nodes {
+		if condition(&c.Nodes[i]) {
+			names = append(names, c.Nodes[i].Name)
 		}
 	}
-	var unseen []string
-	for i := range e.cluster.Nodes {
-		n := &e.cluster.Nodes[i]
-		if _, ok := awsNode(n); ok && !shown[n.Name] && !(e.settled() && n.Ready == corev1.ConditionTrue) {
-			unseen = append(unseen, n.Name)
-		}
-	}
-	return unseen
+	return names
 }
 
 // rightsLack returns what is missing of roles and bindings.
@@ -220,20 +216,10 @@ func (e *examination) kubeletsLack() []Missing {
 func (e *examination) namesUnseen() []string {
 	seen := map[string]bool{}
 	for _, r := range readRequests(e.cluster).last {
-		seen[strings.TrimPrefix(r.CommonName, nodeidentity.UserPrefix)] = true
+		seen[r.node()] = true
 	}
-	var unseen []string
-	for i := range e.cluster.Nodes {
-		name := e.cluster.Nodes[i].Name
-		if !seen[name] && !e.options.Audit.shows(name, len(e.cluster.Nodes)) {
-			unseen = append(unseen, name)
-		}
-	}
-	return unseen
+	return e.cluster.nodesWhose(func(n *Node) bool { return !seen[n.Name] && !e.options.Audit.shows(n.Name, len(e.cluster.Nodes)) })
 }
-
-// bindingsLack returns what is missing of roles and bindings.
-func (e *examination) bindingsLack() []Missing { return e.rightsLack() }
 
 // setupsLack reports that no configuration of an API server is known.
 func (e *examination) setupsLack(setups []setup) []Missing {
@@ -290,7 +276,7 @@ func (c *Cluster) giveFlags(a *APIServer) string {
 	switch {
 	case a != nil && a.Distribution == OpenShift && a.Revision != "":
 		return c.give(fmt.Sprintf("kubectl -n %s get configmap config-%s -o yaml", openShiftNamespace, a.Revision), "config.yaml")
-	case a != nil && a.last(flagConfig) == talosAuthorizationFile:
+	case a != nil && a.Flags.last(flagConfig) == talosAuthorizationFile:
 		return "give the machine config of Talos with " + c.flag()
 	}
 	return "give it with " + c.flag()

@@ -81,10 +81,8 @@ func leftovers(e *examination) {
 
 // excess is a right that an audience should not have from a binding.
 type excess struct {
-	finding  finding.Finding
-	audience audience
-	binding  *Binding
-	subject  int
+	finding finding.Finding
+	*holding
 }
 
 // excesses returns those of all audiences, in the order of audiences, bindings and rights.
@@ -92,8 +90,8 @@ func (e *examination) excesses() []excess {
 	var list []excess
 	for _, a := range e.cluster.audiences() {
 		for _, h := range e.holdings(a) {
-			for _, f := range e.judge(a, h) {
-				list = append(list, excess{f, a, h.binding, h.subject})
+			for _, f := range e.judge(h) {
+				list = append(list, excess{f, h})
 			}
 		}
 	}
@@ -102,7 +100,8 @@ func (e *examination) excesses() []excess {
 
 // holding is what one binding grants to one audience.
 type holding struct {
-	binding *Binding
+	audience audience
+	binding  *Binding
 	// subject is the index of the audience among the binding's subjects.
 	subject int
 	role    rbac.Ref
@@ -119,47 +118,40 @@ type heldRule struct {
 
 // holdings returns what each binding grants to an audience itself, in the order of the bindings.
 // For a role that was not given, it uses the default role, or reports the role as missing.
-func (e *examination) holdings(a audience) []holding {
+func (e *examination) holdings(a audience) []*holding {
 	user, groups := a.name, []string(nil)
 	if a.kind == rbacv1.GroupKind {
 		user, groups = "", []string{a.name}
 	}
 	grants, err := e.cluster.RBAC.Grants(user, groups)
 	held := map[rbac.Ref]*holding{}
-	var order []rbac.Ref
-	add := func(binding, role rbac.Ref) *holding {
+	var list []*holding
+	add := func(binding, role rbac.Ref, rule heldRule) {
 		h := held[binding]
 		if h == nil {
-			h = &holding{role: role}
+			h = &holding{audience: a, role: role}
 			h.binding, h.subject = e.cluster.binding(binding, a)
-			held[binding], order = h, append(order, binding)
+			held[binding], list = h, append(list, h)
 		}
-		return h
+		h.rules = append(h.rules, rule)
 	}
 	for _, g := range grants {
-		h := add(g.Binding, g.Role)
-		h.rules = append(h.rules, heldRule{g.Rule, g.RuleIndex, g.AggregatedFrom})
+		add(g.Binding, g.Role, heldRule{g.Rule, g.RuleIndex, g.AggregatedFrom})
 	}
 	for _, u := range unresolved(err) {
 		rules, known := rbac.DefaultRules(u.Role)
-		if e.cluster.whole() && e.cluster.RBACKnown && errors.Is(u.Err, rbac.ErrRoleNotFound) {
-			continue // it grants nothing
-		}
-		if !known {
-			e.missing(CheckBindings, Missing{
+		switch {
+		case e.cluster.whole() && e.cluster.RBACKnown && errors.Is(u.Err, rbac.ErrRoleNotFound): // it grants nothing
+		case known:
+			for i := range rules {
+				add(u.Binding, u.Role, heldRule{&rules[i], -1, ""})
+			}
+		default:
+			e.met[CheckBindings] = append(e.met[CheckBindings], Missing{
 				resourceRoles, fmt.Sprintf("%s, which %s gives to %s, was not read: %v", u.Role, u.Binding, a, u.Err),
 				"give the role too, or let it be read",
 			})
-			continue
 		}
-		h := add(u.Binding, u.Role)
-		for i := range rules {
-			h.rules = append(h.rules, heldRule{&rules[i], -1, ""})
-		}
-	}
-	list := make([]holding, len(order))
-	for i, ref := range order {
-		list[i] = *held[ref]
 	}
 	return list
 }
@@ -182,12 +174,9 @@ func unresolved(err error) []rbac.Unresolved {
 // binding returns a binding by reference, and the index of the subject that is the audience.
 func (c *Cluster) binding(ref rbac.Ref, a audience) (*Binding, int) {
 	for i := range c.Bindings {
-		b := &c.Bindings[i]
-		if b.Name != ref.Name || b.Namespace != ref.Namespace {
-			continue
+		if b := &c.Bindings[i]; b.Name == ref.Name && b.Namespace == ref.Namespace {
+			return b, max(0, slices.IndexFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == a.kind && s.Name == a.name }))
 		}
-		at := slices.IndexFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == a.kind && s.Name == a.name })
-		return b, max(at, 0)
 	}
 	return &Binding{
 		Namespace: ref.Namespace, Name: ref.Name, Place: finding.Place{Object: ref.Kind + " " + qualified(ref.Namespace, ref.Name)},
@@ -203,38 +192,45 @@ func qualified(namespace, name string) string {
 
 // judge returns findings about what an audience should not hold. A role that grants everything, or
 // all former rights of nodes, is one finding; any other role has one finding for each right.
-func (e *examination) judge(a audience, h holding) []finding.Finding {
-	wide := h.binding.Namespace == ""
-	if i := slices.IndexFunc(h.rules, func(r heldRule) bool { return everything(r.PolicyRule) }); i >= 0 {
-		return []finding.Finding{h.masters(a, h.rules[i])}
+func (e *examination) judge(h *holding) []finding.Finding {
+	a, scope, whole := h.audience, "", "the whole cluster"
+	if h.binding.Namespace != "" {
+		scope, whole = " in namespace "+h.binding.Namespace, "namespace "+h.binding.Namespace
 	}
-	if wide && allowsAll(h.plain(), nodesOwn()) {
-		return []finding.Finding{e.systemNode(a, h)}
+	if i := slices.IndexFunc(h.rules, func(r heldRule) bool { return everything(r.PolicyRule) }); i >= 0 {
+		return []finding.Finding{h.finding(NodesMasters, EveryoneMasters, finding.Error,
+			fmt.Sprintf("%s may do everything%s: %s", a, scope, h.because(h.rules[i])),
+			fmt.Sprintf("%s has %s; what the Node authorizer refuses, this allows", a.who, whole))}
+	}
+	if h.binding.Namespace == "" && allowsAll(h.rules, nodesOwn()) {
+		f := h.finding(SystemNodeBinding, SystemNodeBinding, finding.Error,
+			fmt.Sprintf("%s has by %s all that nodes had before there was a Node authorizer", a, h.role),
+			a.who+" reads every secret and pod, and changes every node: what the Node authorizer refuses, this allows")
+		if setups := e.cluster.setups(); len(setups) == 0 || slices.ContainsFunc(setups, func(s setup) bool { return !s.asks(modeNode) }) {
+			f.Remedy = "not yet: first let the Node authorizer decide, " +
+				"and bring kubelets' identities into form (node-authorizer doctor --plan); then " + f.Remedy
+		}
+		return []finding.Finding{f}
 	}
 	var list []finding.Finding
 	if i := slices.IndexFunc(h.rules, func(r heldRule) bool { return wildcard(r.PolicyRule) }); i >= 0 {
-		list = append(list, h.wildcard(a, h.rules[i]))
+		verbs := strings.Join(h.rules[i].Verbs, ", ")
+		list = append(list, h.finding(NodesWildcard, EveryoneWildcard, finding.Warning,
+			fmt.Sprintf("%s may %s every resource, also what is added later: %s", a, verbs, h.because(h.rules[i])),
+			a.who+" has rights that nobody meant to give, those to secrets among them"))
 	}
 	for _, right := range rights() {
-		if f, found := h.excess(a, &right); found {
+		if f, found := h.excess(&right, scope); found {
 			list = append(list, f)
 		}
 	}
 	return list
 }
 
-func (h *holding) plain() []rbacv1.PolicyRule {
-	rules := make([]rbacv1.PolicyRule, len(h.rules))
-	for i, r := range h.rules {
-		rules[i] = *r.PolicyRule
-	}
-	return rules
-}
-
 // excess returns a finding for a right that the audience has from the binding. It prefers a rule
 // that grants it for all names.
-func (h *holding) excess(a audience, r *right) (finding.Finding, bool) {
-	by, only := -1, true
+func (h *holding) excess(r *right, scope string) (finding.Finding, bool) {
+	a, by, only := h.audience, -1, true
 	for i, rule := range h.rules {
 		if allowed, named := r.allowedBy(rule.PolicyRule, a, h.binding.Namespace); allowed && (by < 0 || only && !named) {
 			by, only = i, named
@@ -243,68 +239,31 @@ func (h *holding) excess(a audience, r *right) (finding.Finding, bool) {
 	if by < 0 {
 		return finding.Finding{}, false
 	}
-	severity, scope := finding.Error, ""
-	switch {
-	case h.binding.Namespace != "":
-		scope = " in namespace " + h.binding.Namespace
-		if h.binding.Namespace != kubeSystem {
-			severity = finding.Warning
-		}
-	case only:
-		scope = " of certain names"
+	severity, consequence := finding.Error, a.who+" "+r.forNodes
+	if a.everyone {
+		consequence = a.who + " " + r.forEveryone
+	} else if r.mild {
+		severity = finding.Warning
+		consequence += "; NodeRestriction, where it is on, keeps a node to its own Node"
 	}
-	if only || r.mild && !a.everyone {
+	if only || h.binding.Namespace != "" && h.binding.Namespace != kubeSystem {
 		severity = finding.Warning
 	}
-	f := h.finding(a, r.nodes, r.everyone, severity)
-	f.Message = fmt.Sprintf("%s may %s%s: %s", a, r.phrase, scope, h.because(h.rules[by]))
-	f.Consequence = a.who + " " + r.forNodes
-	if a.everyone {
-		f.Consequence = a.who + " " + r.forEveryone
+	if only && scope == "" {
+		scope = " of certain names"
 	}
-	if r.mild && !a.everyone {
-		f.Consequence += "; NodeRestriction, where it is on, keeps a node to its own Node"
-	}
-	return f, true
+	message := fmt.Sprintf("%s may %s%s: %s", a, r.phrase, scope, h.because(h.rules[by]))
+	return h.finding(r.nodes, r.everyone, severity, message, consequence), true
 }
 
 const kubeSystem = "kube-system"
 
-func (h *holding) masters(a audience, rule heldRule) finding.Finding {
-	f := h.finding(a, NodesMasters, EveryoneMasters, finding.Error)
-	scope, whole := "", "the whole cluster"
-	if h.binding.Namespace != "" {
-		scope, whole = " in namespace "+h.binding.Namespace, "namespace "+h.binding.Namespace
-	}
-	f.Message = fmt.Sprintf("%s may do everything%s: %s", a, scope, h.because(rule))
-	f.Consequence = fmt.Sprintf("%s has %s; what the Node authorizer refuses, this allows", a.who, whole)
-	return f
-}
-
-func (h *holding) wildcard(a audience, rule heldRule) finding.Finding {
-	f := h.finding(a, NodesWildcard, EveryoneWildcard, finding.Warning)
-	f.Message = fmt.Sprintf("%s may %s every resource, also what is added later: %s", a, strings.Join(rule.Verbs, ", "), h.because(rule))
-	f.Consequence = a.who + " has rights that nobody meant to give, those to secrets among them"
-	return f
-}
-
-func (e *examination) systemNode(a audience, h holding) finding.Finding {
-	f := h.finding(a, SystemNodeBinding, SystemNodeBinding, finding.Error)
-	f.Message = fmt.Sprintf("%s has by %s all that nodes had before there was a Node authorizer", a, h.role)
-	f.Consequence = a.who + " reads every secret and pod, and changes every node: what the Node authorizer refuses, this allows"
-	if !e.cluster.asksNode() {
-		f.Remedy = "not yet: first let the Node authorizer decide, " +
-			"and bring kubelets' identities into form (node-authorizer doctor --plan); then " + f.Remedy
-	}
-	return f
-}
-
-func (h *holding) finding(a audience, nodes, everyone finding.Code, severity finding.Severity) finding.Finding {
+func (h *holding) finding(nodes, everyone finding.Code, severity finding.Severity, message, consequence string) finding.Finding {
 	f := finding.Finding{
-		Code: nodes, Severity: severity, Place: h.binding.Place, Subject: a.String(),
-		Remedy: "take " + a.String() + " out of the binding: " + withdrawal(h.binding, h.subject),
+		Code: nodes, Severity: severity, Place: h.binding.Place, Subject: h.audience.String(), Message: message, Consequence: consequence,
+		Remedy: "take " + h.audience.String() + " out of the binding: " + withdrawal(h.binding, h.subject),
 	}
-	if a.everyone {
+	if h.audience.everyone {
 		f.Code = everyone
 	}
 	if len(h.binding.Subjects) > 0 {
@@ -336,10 +295,7 @@ func withdrawal(b *Binding, subject int) string {
 	if len(b.Subjects) < 2 {
 		return shell(b.kubectl("delete")...)
 	}
-	name, err := json.Marshal(b.Subjects[subject].Name)
-	if err != nil {
-		return shell(b.kubectl("edit")...)
-	}
+	name, _ := json.Marshal(b.Subjects[subject].Name) // a string
 	patch := fmt.Sprintf(
 		`[{"op":"test","path":"/subjects/%[1]d/name","value":%[2]s},{"op":"remove","path":"/subjects/%[1]d"}]`, subject, name,
 	)
@@ -354,14 +310,10 @@ func (c *Cluster) administrator(user string, groups []string) (string, bool) {
 	}
 	grants, _ := c.RBAC.Grants(user, groups)
 	for _, g := range grants {
-		if g.Binding.Namespace == "" && everything(g.Rule) && !c.isCommon(g.Subject) {
+		common := func(a audience) bool { return a.kind == g.Subject.Kind && a.name == g.Subject.Name && a.node == "" }
+		if g.Binding.Namespace == "" && everything(g.Rule) && !slices.ContainsFunc(c.audiences(), common) {
 			return g.String(), true
 		}
 	}
 	return "", false
-}
-
-// isCommon reports whether a subject is all nodes or all users.
-func (c *Cluster) isCommon(s rbacv1.Subject) bool {
-	return slices.ContainsFunc(c.audiences(), func(a audience) bool { return a.kind == s.Kind && a.name == s.Name && a.node == "" })
 }

@@ -2,18 +2,25 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
@@ -22,8 +29,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// pageSize is the number of objects in a page of a list.
-const pageSize = 500
+const (
+	// pageSize is the number of objects in a page of a list.
+	pageSize = 500
+	// listAttempts is how often a list is started when a page expires, which happens after some minutes.
+	listAttempts = 3
+)
 
 // List reads what the checks need from a cluster, once and page by page. Resources that may not be
 // read are in [Cluster.Missing]. It returns an error if nothing may be read, and for all other
@@ -39,8 +50,12 @@ func List(ctx context.Context, config *rest.Config, progress func(manifest.Progr
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
 	}
+	resources, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+	}
 	l := &lister{
-		client: client, host: config.Host, progress: progress,
+		client: client, resources: resources, host: config.Host, progress: progress,
 		cluster: &Cluster{Origin: "cluster " + config.Host, Live: true, RBAC: rbac.NewPolicy(), RBACKnown: true},
 	}
 	l.ownCredential(config)
@@ -49,77 +64,55 @@ func List(ctx context.Context, config *rest.Config, progress func(manifest.Progr
 
 // lister fills a cluster from an API server.
 type lister struct {
-	client   kubernetes.Interface
-	host     string
-	progress func(manifest.Progress)
-	cluster  *Cluster
-	objects  int
-	// readable is the number of resources that could be read.
-	readable int
+	client    kubernetes.Interface
+	resources dynamic.Interface
+	host      string
+	progress  func(manifest.Progress)
+	cluster   *Cluster
+	objects   int
 }
 
 // listing is a resource, named as in kubectl, with the function that reads it.
 type listing struct {
 	resource string
-	rbac     bool
-	read     func(*lister, context.Context) error
+	read     func(context.Context) error
 }
 
-func listings() []listing {
+const (
+	resourceMappings = "iamidentitymappings." + groupMappings
+	openShiftPods    = "pods in " + openShiftNamespace
+)
+
+func (l *lister) listings() []listing {
+	core, policy, requests := l.client.CoreV1(), l.client.RbacV1(), l.client.CertificatesV1().CertificateSigningRequests()
+	var signers, programs []metav1.ListOptions
+	for _, signer := range kubeletSigners() {
+		signers = append(signers, metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
+	}
+	for _, label := range []string{"component=" + apiServerProgram, "k8s-app=" + apiServerProgram, "k8s-app=" + IAMAuthenticator} {
+		programs = append(programs, metav1.ListOptions{LabelSelector: label})
+	}
+	roles := rbacResources()
 	return []listing{
-		{"configmaps", false, (*lister).awsAuth},
-		{resourceMappings, false, (*lister).identityMappings},
-		{"nodes", false, (*lister).nodes},
-		{resourceRequests, false, (*lister).requests},
-		{"clusterroles." + rbacv1.GroupName, true, (*lister).clusterRoles},
-		{"clusterrolebindings." + rbacv1.GroupName, true, (*lister).clusterRoleBindings},
-		{"roles." + rbacv1.GroupName, true, (*lister).roles},
-		{"rolebindings." + rbacv1.GroupName, true, (*lister).roleBindings},
-		{"pods", false, (*lister).apiServers},
-		{"pods in " + openShiftNamespace, false, (*lister).openShift},
-		{resourceWebhooks, false, (*lister).webhooks},
+		{"configmaps", l.awsAuth},
+		{resourceMappings, l.identityMappings},
+		{"nodes", l.each("Node", page(core.Nodes().List))},
+		{resourceRequests, l.each("CertificateSigningRequest", page(requests.List), signers...)},
+		{roles[0], l.each("ClusterRole", page(policy.ClusterRoles().List))},
+		{roles[1], l.each("ClusterRoleBinding", page(policy.ClusterRoleBindings().List))},
+		{roles[2], l.each("Role", page(policy.Roles("").List))},
+		{roles[3], l.each("RoleBinding", page(policy.RoleBindings("").List))},
+		{"pods", l.each("Pod", page(core.Pods(kubeSystem).List), programs...)}, // those of a cloud's control plane are no pods
+		{openShiftPods, l.openShift},
+		{resourceWebhooks, l.webhooks},
 	}
 }
 
-const resourceMappings = "iamidentitymappings." + groupMappings
+// errNotNeeded is returned for a resource that is not needed. A check that needs it detects that it
+// is missing.
+var errNotNeeded = errors.New("not read")
 
 func (l *lister) list(ctx context.Context) error {
-	if err := l.version(ctx); err != nil {
-		return err
-	}
-	for _, what := range listings() {
-		err := what.read(l, ctx)
-		switch {
-		case errors.Is(err, errNotNeeded):
-		case apierrors.IsForbidden(err):
-			l.cluster.Missing = append(l.cluster.Missing, Missing{
-				Resource: what.resource,
-				Reason:   notAllowed(err),
-				Remedy:   fmt.Sprintf("bind a role with the verbs get and list on %s to the user", what.resource),
-			})
-			l.cluster.RBACKnown = l.cluster.RBACKnown && !what.rbac
-		case err != nil:
-			return source.ExplainFailure(ctx, l.host, "read "+what.resource+" of", err)
-		default:
-			l.readable++
-		}
-	}
-	if l.readable == 0 {
-		return fmt.Errorf("nothing of cluster %s may be read with these credentials: %s", l.host, l.cluster.Missing[0])
-	}
-	l.cluster.sort()
-	return nil
-}
-
-// notAllowed returns why a resource may not be read. Some responses have no message.
-func notAllowed(err error) string {
-	if message := err.Error(); message != "" && message != "unknown" {
-		return "not allowed to read them: " + message
-	}
-	return "not allowed to read them"
-}
-
-func (l *lister) version(ctx context.Context) error {
 	version, err := l.client.Discovery().ServerVersion()
 	if err != nil {
 		return source.ExplainFailure(ctx, l.host, "ask for the version of", err)
@@ -127,182 +120,103 @@ func (l *lister) version(ctx context.Context) error {
 	if minor, err := kubeversion.Parse(source.BehavesAs(version)); err == nil {
 		l.cluster.Version = minor
 	}
+	readable := false
+	for _, what := range l.listings() {
+		err := what.read(ctx)
+		switch {
+		case errors.Is(err, errNotNeeded):
+		case apierrors.IsForbidden(err):
+			reason := "not allowed to read them"
+			if message := err.Error(); message != "" && message != "unknown" { // some responses have no message
+				reason += ": " + message
+			}
+			l.cluster.Missing = append(l.cluster.Missing, Missing{
+				what.resource, reason, fmt.Sprintf("bind a role with the verbs get and list on %s to the user", what.resource),
+			})
+			l.cluster.RBACKnown = l.cluster.RBACKnown && !slices.Contains(rbacResources(), what.resource)
+		case err != nil:
+			return source.ExplainFailure(ctx, l.host, "read "+what.resource+" of", err)
+		default:
+			readable = true
+		}
+	}
+	if !readable {
+		return fmt.Errorf("nothing of cluster %s may be read with these credentials: %s", l.host, l.cluster.Missing[0])
+	}
+	l.cluster.sort()
 	return nil
 }
 
 // ownCredential adds the credential plugin of the kubeconfig in use.
 func (l *lister) ownCredential(config *rest.Config) {
-	exec := config.ExecProvider
-	if exec == nil {
+	if config.ExecProvider == nil {
 		return
 	}
-	e := execution{Command: exec.Command, Args: exec.Args}
-	for _, variable := range exec.Env {
-		e.Env = append(e.Env, environmentVariable{Name: variable.Name, Value: variable.Value})
-	}
-	if c, ok := e.credential("", finding.Place{Object: "kubeconfig", Key: "user.exec"}); ok {
+	if c, ok := credentialOf(config.ExecProvider, "", finding.Place{Object: "kubeconfig", Key: "user.exec"}); ok {
 		c.Own = true
 		l.cluster.Credentials = append(l.cluster.Credentials, c)
 	}
 }
 
-// pages reads all pages of a list. If a page expires, which happens after some minutes, it starts
-// the list again.
-func pages[T any](ctx context.Context, l *lister, resource string, opts metav1.ListOptions,
-	list func(context.Context, metav1.ListOptions) ([]T, string, error), take func(*T),
-) error {
-	const attempts = 3
-	var err error
-	for range attempts {
-		var all []T
-		opts.Limit, opts.Continue = pageSize, ""
-		for more := true; more; more = opts.Continue != "" {
-			var items []T
-			if items, opts.Continue, err = list(ctx, opts); err != nil {
-				break
+// page returns a function of a client that lists objects of a type.
+func page[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pager.ListPageFunc {
+	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
+}
+
+// each returns a function that adds all objects of a kind, or those that one of the options selects. Pages
+// are not kept.
+func (l *lister) each(kind string, list pager.ListPageFunc, selected ...metav1.ListOptions) func(context.Context) error {
+	if len(selected) == 0 {
+		selected = []metav1.ListOptions{{}}
+	}
+	return func(ctx context.Context) error {
+		for _, options := range selected {
+			var err error
+			for range listAttempts {
+				if err = l.pages(ctx, kind, list, options); !apierrors.IsResourceExpired(err) {
+					break
+				}
 			}
-			all = append(all, items...)
-			if l.progress != nil {
-				l.progress(manifest.Progress{Source: resource, Done: int64(len(all)), Objects: l.objects + len(all)})
+			if err != nil {
+				return err
 			}
-		}
-		if apierrors.IsResourceExpired(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		l.objects += len(all)
-		for i := range all {
-			take(&all[i])
 		}
 		return nil
 	}
-	return err
 }
 
-func (l *lister) nodes(ctx context.Context) error {
-	return pages(ctx, l, "nodes", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]Node, string, error) {
-		list, err := l.client.CoreV1().Nodes().List(ctx, o)
-		if err != nil {
-			return nil, "", err
+func (l *lister) pages(ctx context.Context, kind string, list pager.ListPageFunc, options metav1.ListOptions) error {
+	done := 0
+	counted := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		page, err := list(ctx, o)
+		if err == nil && l.progress != nil {
+			n := meta.LenList(page)
+			done, l.objects = done+n, l.objects+n
+			l.progress(manifest.Progress{Source: strings.ToLower(kind) + "s", Done: int64(done), Objects: l.objects})
 		}
-		nodes := make([]Node, len(list.Items)) // only the needed fields: the page is not kept
-		for i := range list.Items {
-			at := finding.Place{Object: "Node " + list.Items[i].Name}
-			nodes[i] = newNode(&list.Items[i], at)
-			nodes[i].server = rancherNode(&list.Items[i], at)
-		}
-		return nodes, list.Continue, nil
-	}, func(n *Node) { l.cluster.Nodes = append(l.cluster.Nodes, *n) })
-}
-
-// requests lists certificate requests by signer, so that other requests are not read.
-func (l *lister) requests(ctx context.Context) error {
-	for _, signer := range []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName} {
-		err := pages(ctx, l, "certificatesigningrequests", metav1.ListOptions{FieldSelector: "spec.signerName=" + signer},
-			func(ctx context.Context, o metav1.ListOptions) ([]CertificateRequest, string, error) {
-				list, err := l.client.CertificatesV1().CertificateSigningRequests().List(ctx, o)
-				if err != nil {
-					return nil, "", err
-				}
-				var requests []CertificateRequest
-				for i := range list.Items {
-					csr := &list.Items[i]
-					if csr.Spec.SignerName == signer {
-						requests = append(requests, newCertificateRequest(csr, finding.Place{
-							Object: "CertificateSigningRequest " + csr.Name,
-						}))
-					}
-				}
-				return requests, list.Continue, nil
-			}, func(r *CertificateRequest) { l.cluster.Requests = append(l.cluster.Requests, *r) })
+		return page, err
+	}
+	pages := pager.ListPager{PageSize: pageSize, PageFn: counted}
+	return pages.EachListItem(ctx, options, func(item runtime.Object) error {
+		o, err := meta.Accessor(item)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (l *lister) clusterRoles(ctx context.Context) error {
-	return pages(ctx, l, "clusterroles", metav1.ListOptions{}, func(
-		ctx context.Context, o metav1.ListOptions,
-	) ([]rbacv1.ClusterRole, string, error) {
-		list, err := l.client.RbacV1().ClusterRoles().List(ctx, o)
-		if err != nil {
-			return nil, "", err
-		}
-		return list.Items, list.Continue, nil
-	}, l.cluster.RBAC.SetClusterRole)
-}
-
-func (l *lister) roles(ctx context.Context) error {
-	return pages(ctx, l, "roles", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]rbacv1.Role, string, error) {
-		list, err := l.client.RbacV1().Roles("").List(ctx, o)
-		if err != nil {
-			return nil, "", err
-		}
-		return list.Items, list.Continue, nil
-	}, l.cluster.RBAC.SetRole)
-}
-
-func (l *lister) clusterRoleBindings(ctx context.Context) error {
-	return pages(ctx, l, "clusterrolebindings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (
-		[]rbacv1.ClusterRoleBinding, string, error,
-	) {
-		list, err := l.client.RbacV1().ClusterRoleBindings().List(ctx, o)
-		if err != nil {
-			return nil, "", err
-		}
-		return list.Items, list.Continue, nil
-	}, func(b *rbacv1.ClusterRoleBinding) {
-		l.cluster.addClusterRoleBinding(b, finding.Place{Object: "ClusterRoleBinding " + b.Name})
-	})
-}
-
-func (l *lister) roleBindings(ctx context.Context) error {
-	return pages(ctx, l, "rolebindings", metav1.ListOptions{}, func(
-		ctx context.Context, o metav1.ListOptions,
-	) ([]rbacv1.RoleBinding, string, error) {
-		list, err := l.client.RbacV1().RoleBindings("").List(ctx, o)
-		if err != nil {
-			return nil, "", err
-		}
-		return list.Items, list.Continue, nil
-	}, func(b *rbacv1.RoleBinding) {
-		l.cluster.addRoleBinding(b, finding.Place{Object: "RoleBinding " + b.Namespace + "/" + b.Name})
-	})
-}
-
-// apiServers reads API servers that run as pods. Those of a cloud's control plane do not.
-func (l *lister) apiServers(ctx context.Context) error {
-	for _, selector := range []string{"component=" + apiServerProgram, "k8s-app=" + apiServerProgram, "k8s-app=" + IAMAuthenticator} {
-		err := pages(ctx, l, "pods", metav1.ListOptions{LabelSelector: selector}, func(
-			ctx context.Context, o metav1.ListOptions,
-		) ([]corev1.Pod, string, error) {
-			list, err := l.client.CoreV1().Pods(awsAuthNamespace).List(ctx, o)
-			if err != nil {
-				return nil, "", err
+		if custom, ok := item.(*unstructured.Unstructured); ok {
+			o = &IdentityMapping{}
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(custom.Object, o) != nil {
+				return errors.New("the answer is not a list of IAMIdentityMappings")
 			}
-			return list.Items, list.Continue, nil
-		}, func(pod *corev1.Pod) {
-			l.addPod(pod)
-		})
-		if err != nil {
-			return err
 		}
-	}
-	return nil
-}
-
-func (l *lister) addPod(pod *corev1.Pod) {
-	l.cluster.addContainers(&pod.ObjectMeta, &pod.Spec, func(i int) finding.Place {
-		return finding.Place{Object: "Pod " + pod.Namespace + "/" + pod.Name, Key: keyOf([]string{"spec", "containers", fmt.Sprint(i)})}
+		l.cluster.add(o, func(path ...string) finding.Place {
+			return finding.Place{Object: kind + " " + qualified(o.GetNamespace(), o.GetName()), Key: keyOf(path)}
+		})
+		return nil
 	})
 }
 
 func (l *lister) awsAuth(ctx context.Context) error {
-	m, err := l.client.CoreV1().ConfigMaps(awsAuthNamespace).Get(ctx, awsAuthName, metav1.GetOptions{})
+	m, err := l.client.CoreV1().ConfigMaps(kubeSystem).Get(ctx, awsAuthName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -310,35 +224,88 @@ func (l *lister) awsAuth(ctx context.Context) error {
 		return err
 	}
 	l.cluster.AWSAuth = &ConfigMap{
-		Place: finding.Place{Object: "ConfigMap " + awsAuthNamespace + "/" + awsAuthName}, Data: m.Data, Changed: lastWritten(m),
+		Place: finding.Place{Object: "ConfigMap " + kubeSystem + "/" + awsAuthName}, Data: m.Data, Changed: lastWritten(m),
 	}
 	return nil
 }
 
+// lastWritten returns the time of the last write of a ConfigMap; zero if unknown.
+func lastWritten(m *corev1.ConfigMap) time.Time {
+	var last time.Time
+	for _, entry := range m.ManagedFields {
+		if entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}
+
 // identityMappings reads the custom resources, if their CustomResourceDefinition exists.
 func (l *lister) identityMappings(ctx context.Context) error {
-	err := pages(ctx, l, "iamidentitymappings", metav1.ListOptions{}, func(
-		ctx context.Context, o metav1.ListOptions,
-	) ([]identityMapping, string, error) {
-		text, err := l.client.CoreV1().RESTClient().Get().AbsPath("/apis/"+groupMappings+"/v1alpha1/iamidentitymappings").
-			Param("limit", fmt.Sprint(o.Limit)).Param("continue", o.Continue).
-			SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
-		if err != nil {
-			return nil, "", err
-		}
-		var list struct {
-			Metadata metav1.ListMeta   `json:"metadata"`
-			Items    []identityMapping `json:"items"`
-		}
-		if err := json.Unmarshal(text, &list); err != nil {
-			return nil, "", errors.New("the answer is not a list of IAMIdentityMappings")
-		}
-		return list.Items, list.Metadata.Continue, nil
-	}, func(m *identityMapping) {
-		l.cluster.IdentityMappings = append(l.cluster.IdentityMappings, m.mapping(finding.Place{Object: "IAMIdentityMapping " + m.Name}))
-	})
+	resource := schema.GroupVersionResource{Group: groupMappings, Version: "v1alpha1", Resource: "iamidentitymappings"}
+	err := l.each("IAMIdentityMapping", page(l.resources.Resource(resource).List))(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
+}
+
+// openShift reads the API servers of OpenShift and their configuration, if no other was found.
+func (l *lister) openShift(ctx context.Context) error {
+	if len(l.cluster.APIServers) > 0 {
+		return errNotNeeded
+	}
+	selected := metav1.ListOptions{LabelSelector: "app=" + openShiftNamespace}
+	err := l.each("Pod", page(l.client.CoreV1().Pods(openShiftNamespace).List), selected)(ctx)
+	if err == nil {
+		err = l.openShiftConfigs(ctx)
+	}
+	if apierrors.IsForbidden(err) {
+		return errNotNeeded
+	}
+	return err
+}
+
+// openShiftConfigs reads the configurations of the revisions of API servers, and the one of no revision.
+func (l *lister) openShiftConfigs(ctx context.Context) error {
+	names := map[string]bool{}
+	for _, a := range l.cluster.APIServers {
+		if a.command.last(flagOpenShift) != "" {
+			names["config"], names["config-"+a.Revision] = true, true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		m, err := l.client.CoreV1().ConfigMaps(openShiftNamespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		flags, err := openShiftFlags([]byte(m.Data["config.yaml"]))
+		if err != nil {
+			return fmt.Errorf("ConfigMap %s/%s: data.config.yaml: %w", openShiftNamespace, name, err)
+		}
+		l.cluster.APIServerConfigs = append(l.cluster.APIServerConfigs, APIServerConfig{
+			Place: finding.Place{Object: "ConfigMap " + openShiftNamespace + "/" + name, Key: "data.config.yaml"}, Name: name, Flags: flags,
+		})
+	}
+	return nil
+}
+
+// webhooks reads the webhooks, if an API server does not have NodeRestriction, to find
+// node-authorizer's.
+func (l *lister) webhooks(ctx context.Context) error {
+	l.cluster.complete()
+	if !slices.ContainsFunc(l.cluster.APIServers, func(a APIServer) bool { return a.Unseen == "" && !a.nodeRestriction() }) {
+		return errNotNeeded
+	}
+	return l.each("MutatingWebhookConfiguration", page(l.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List))(ctx)
+}
+
+func rbacResources() []string {
+	return []string{
+		"clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName,
+		"rolebindings." + rbacv1.GroupName,
+	}
 }

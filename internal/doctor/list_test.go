@@ -71,7 +71,11 @@ func (s *stub) page(w http.ResponseWriter, resource, limit, after string) {
 	} else {
 		end = len(items)
 	}
-	s.reply(w, map[string]any{"metadata": map[string]string{"continue": next}, "items": items[from:end]})
+	list := map[string]any{"metadata": map[string]string{"continue": next}, "items": items[from:end]}
+	if resource == "iamidentitymappings" {
+		list["apiVersion"], list["kind"] = groupMappings+"/v1alpha1", "IAMIdentityMappingList"
+	}
+	s.reply(w, list)
 }
 
 func (s *stub) status(w http.ResponseWriter, code int, reason string) {
@@ -119,7 +123,8 @@ func newStub(t *testing.T) *stub {
 		"nodes":      objectsOf(t, nodeText("worker-1", "i-00000000000000001", "worker-1")),
 		"pods":       objectsOf(t, pod),
 		"iamidentitymappings": objectsOf(t,
-			"metadata: {name: ops}\nspec: {arn: 'arn:aws:iam::111122223333:role/Ops', username: ops, groups: [ops]}\n"),
+			"kind: IAMIdentityMapping\nmetadata: {name: ops}\n"+
+				"spec: {arn: 'arn:aws:iam::111122223333:role/Ops', username: ops, groups: [ops]}\n"),
 	}}
 }
 

@@ -42,7 +42,11 @@ func (s *mappingSource) broken() bool { return slices.Contains(s.mappings.Broken
 func (c *Cluster) sources() []*mappingSource {
 	var all []*mappingSource
 	if c.AWSAuth != nil {
-		all = append(all, awsAuthSource(c.AWSAuth))
+		// The lines of the file are added to its places later, so that messages with a place have the line within the key.
+		m := c.AWSAuth
+		s := &mappingSource{name: m.Place.Object, locate: m.locate, written: writtenRoles(m.Data[iam.MapRoles], "data."+iam.MapRoles)}
+		s.mappings, s.findings = iam.ParseConfigMap(m.Data, m.Place.Object, finding.Place{Object: m.Place.Object})
+		all = append(all, s)
 	}
 	for _, f := range c.MappingFiles {
 		all = append(all, fileSource(f))
@@ -68,15 +72,6 @@ func fargateProfile(f finding.Finding) finding.Finding {
 	f.Remedy = "write the ARN of the profile's pod execution role: " +
 		"aws eks describe-fargate-profile --query fargateProfile.podExecutionRoleArn"
 	return f
-}
-
-// awsAuthSource reads the ConfigMap. The lines of the file are added to its places later, so that
-// messages with a place have the line within the key.
-func awsAuthSource(m *ConfigMap) *mappingSource {
-	s := &mappingSource{name: m.Place.Object, locate: m.locate}
-	s.mappings, s.findings = iam.ParseConfigMap(m.Data, m.Place.Object, finding.Place{Object: m.Place.Object})
-	s.written = writtenRoles(m.Data[iam.MapRoles], "data."+iam.MapRoles)
-	return s
 }
 
 // locate adds the line of the file to a place in the ConfigMap.
@@ -118,13 +113,13 @@ func identitySource(list []IdentityMapping) *mappingSource {
 	for _, m := range list {
 		object := "IAMIdentityMapping " + m.Name
 		places[object] = m.Place
-		mapping, findings, ok := iam.ParseIdentityMapping(m.Name, m.ARN, m.Username, m.Groups)
+		mapping, findings, ok := iam.ParseIdentityMapping(m.Name, m.Spec.ARN, m.Spec.Username, m.Spec.Groups)
 		s.findings = append(s.findings, findings...)
 		if ok || mapping.Unusable {
 			mappings = append(mappings, mapping)
 		}
 		if !ok {
-			s.written = append(s.written, writtenRole{object: object, key: "spec", arn: m.ARN, username: m.Username, groups: m.Groups})
+			s.written = append(s.written, writtenRole{object, "spec", m.Spec.ARN, m.Spec.Username, m.Spec.Groups})
 		}
 	}
 	collected, findings := iam.Collect(mappings)
@@ -171,17 +166,12 @@ func (s *mappingSource) unusable(w writtenRole) (finding.Finding, bool) {
 	within := func(at finding.Place) bool {
 		return (w.object == "" || at.Object == w.object) && (at.Key == w.key || strings.HasPrefix(at.Key, w.key+"."))
 	}
-	for _, m := range s.mappings.Roles {
-		if within(m.Place) {
-			return finding.Finding{}, false
-		}
+	used := slices.ContainsFunc(s.mappings.Roles, func(m iam.Mapping) bool { return within(m.Place) })
+	i := slices.IndexFunc(s.findings, func(f finding.Finding) bool { return within(f.Place) && f.Severity == finding.Error })
+	if used || i < 0 {
+		return finding.Finding{}, false
 	}
-	for _, f := range s.findings {
-		if within(f.Place) && f.Severity == finding.Error {
-			return f, true
-		}
-	}
-	return finding.Finding{}, false
+	return s.findings[i], true
 }
 
 // rules returns how the cluster's authenticator uses mappings: the one that was found, or
@@ -207,8 +197,7 @@ func (e *examination) rules() iam.Rules {
 // there are none.
 func (e *examination) partitionOfRoles() string {
 	partition := ""
-	for i := range e.report.Roles {
-		r := &e.report.Roles[i]
+	for _, r := range e.report.Roles {
 		arn, err := iam.ParseARN(r.ARN)
 		switch {
 		case err != nil || !r.Purpose.makesNodes():
@@ -223,30 +212,24 @@ func (e *examination) partitionOfRoles() string {
 
 // region returns the region of the nodes, or else of a credential; empty if unknown.
 func (e *examination) region() string {
-	if region := e.nodeRegion(); region != "" {
-		return region
-	}
+	region := e.nodeRegion()
 	for _, c := range e.cluster.Credentials {
-		if c.Region != "" {
-			return c.Region
-		}
+		region = cmp.Or(region, c.Region)
 	}
-	return ""
+	return region
 }
 
 // nodeRegion returns the region of the nodes; empty if unknown.
 func (e *examination) nodeRegion() string {
-	if e.options.Region != "" {
-		return e.options.Region
-	}
+	region := e.options.Region
 	for i := range e.cluster.Nodes {
-		if _, ok := awsNode(&e.cluster.Nodes[i]); ok {
-			if region := regionOf(&e.cluster.Nodes[i]); region != "" {
-				return region
+		if n := &e.cluster.Nodes[i]; region == "" {
+			if _, ok := awsNode(n); ok {
+				region = regionOf(n)
 			}
 		}
 	}
-	return ""
+	return region
 }
 
 // partitionOfRegion returns the partition of a region; empty without a region.
@@ -269,4 +252,65 @@ func partitionOfRegion(region string) string {
 		}
 	}
 	return "aws"
+}
+
+// authenticator returns the program for which the roles of a source are predicted.
+func (f *rolePredictor) authenticator(s *mappingSource) string {
+	switch {
+	case s.purposes != nil:
+		return accessEntrySourceName // EKS itself
+	case f.ours:
+		return NodeAuthorizer
+	}
+	return IAMAuthenticator
+}
+
+// refused returns the outcome with node-authorizer for callers of a role that aws-iam-authenticator
+// authenticates, or for which it uses another entry: node-authorizer refuses them if an entry for the
+// ARN is unusable. It returns zero without such an entry.
+func refused(sources []*mappingSource, own *mappingSource, arn string) Outcome {
+	entry, in := unusableEntry([]*mappingSource{own}, arn)
+	value, where := No, ""
+	if in == nil {
+		entry, in = unusableEntry(sources, arn)
+		value = Unknown
+	}
+	if in == nil {
+		return Outcome{}
+	}
+	mistake := "see the findings"
+	for _, f := range slices.Backward(in.findings) {
+		within := f.Place.Key == entry.Place.Key || strings.HasPrefix(f.Place.Key, entry.Place.Key+".")
+		if f.Severity == finding.Error && f.Place.Object == entry.Place.Object && within {
+			mistake = f.Message
+		}
+	}
+	if in != own {
+		where = " if it asks " + in.name + " before " + own.name
+	}
+	return Outcome{value, fmt.Sprintf("refuses its nodes%s: the entry at %s cannot be used (%s), and no other entry about this ARN counts",
+		where, in.locate(entry.Place), mistake)}
+}
+
+// unusableEntry returns the unusable entry for a role, and its source.
+func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingSource) {
+	for _, s := range sources {
+		for _, m := range s.mappings.Unusable {
+			if arn != "" && (strings.EqualFold(m.ARN, arn) || strings.EqualFold(withoutPath(m.ARN), withoutPath(arn))) {
+				return m, s
+			}
+		}
+	}
+	return iam.Mapping{}, nil
+}
+
+// takenText returns the authenticator of the prediction, if that makes a difference.
+func (f *RolePrediction) takenText() string {
+	switch {
+	case f.NodeAuthorizer == (Outcome{}):
+		return ""
+	case f.Authenticator == IAMAuthenticator:
+		return f.Authenticator + ", as on EKS"
+	}
+	return f.Authenticator
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/x509"
 	"encoding/pem"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,24 +14,81 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// identityMapping is an IAMIdentityMapping as the API serves it.
-type identityMapping struct {
+// placer returns the place of the value at a path of an object.
+type placer func(path ...string) finding.Place
+
+// workload has the pod template of a DaemonSet, Deployment or StatefulSet.
+type workload struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		ARN      string   `json:"arn"`
-		Username string   `json:"username"`
-		Groups   []string `json:"groups"`
+		Template corev1.PodTemplateSpec `json:"template"`
 	} `json:"spec"`
 }
 
-func (m *identityMapping) mapping(at finding.Place) IdentityMapping {
-	return IdentityMapping{Place: at, Name: m.Name, ARN: m.Spec.ARN, Username: m.Spec.Username, Groups: m.Spec.Groups}
+// webhooks is a MutatingWebhookConfiguration in a file, whose caBundle can be a placeholder.
+type webhooks struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Webhooks          []struct {
+		Name          string                         `json:"name"`
+		FailurePolicy *admissionv1.FailurePolicyType `json:"failurePolicy"`
+	} `json:"webhooks"`
+}
+
+// add adds an object, or what checks need of it.
+func (c *Cluster) add(o metav1.Object, at placer) {
+	switch o := o.(type) {
+	case *corev1.Node:
+		c.Nodes = append(c.Nodes, newNode(o, at()))
+	case *certificatesv1.CertificateSigningRequest:
+		if slices.Contains(kubeletSigners(), o.Spec.SignerName) {
+			c.Requests = append(c.Requests, newCertificateRequest(o, at()))
+		}
+	case *rbacv1.ClusterRole:
+		c.RBAC.SetClusterRole(o)
+	case *rbacv1.Role:
+		o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
+		c.RBAC.SetRole(o)
+	case *rbacv1.ClusterRoleBinding:
+		c.RBAC.SetClusterRoleBinding(o)
+		c.Bindings = append(c.Bindings, Binding{at(), "", o.Name, o.RoleRef, o.Subjects})
+	case *rbacv1.RoleBinding:
+		o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
+		c.RBAC.SetRoleBinding(o)
+		c.Bindings = append(c.Bindings, Binding{at(), o.Namespace, o.Name, o.RoleRef, o.Subjects})
+	case *corev1.Pod:
+		c.addContainers(&o.ObjectMeta, &o.Spec, at, "spec")
+	case *workload:
+		c.addContainers(&o.ObjectMeta, &o.Spec.Template.Spec, at, "spec", "template", "spec")
+	case *admissionv1.MutatingWebhookConfiguration:
+		for _, hook := range o.Webhooks {
+			c.addWebhook(hook.Name, hook.FailurePolicy, at())
+		}
+	case *webhooks:
+		for _, hook := range o.Webhooks {
+			c.addWebhook(hook.Name, hook.FailurePolicy, at())
+		}
+	case *IdentityMapping:
+		o.Place = at()
+		c.IdentityMappings = append(c.IdentityMappings, *o)
+	}
+}
+
+// addWebhook adds a webhook that applies NodeRestriction. A webhook with failurePolicy Ignore does not restrict nodes
+// reliably.
+func (c *Cluster) addWebhook(name string, policy *admissionv1.FailurePolicyType, at finding.Place) {
+	if name == restrictionWebhook && (policy == nil || *policy == admissionv1.Fail) {
+		c.Restrictions = append(c.Restrictions, at)
+	}
 }
 
 func newNode(n *corev1.Node, at finding.Place) Node {
-	node := Node{Place: at, Name: n.Name, ProviderID: n.Spec.ProviderID, Labels: n.Labels, Addresses: n.Status.Addresses}
+	node := Node{
+		Place: at, Name: n.Name, ProviderID: n.Spec.ProviderID, Labels: n.Labels, Addresses: n.Status.Addresses, server: rancherNode(n, at),
+	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			node.Ready = c.Status
@@ -41,8 +97,8 @@ func newNode(n *corev1.Node, at finding.Place) Node {
 	return node
 }
 
-func isKubeletSigner(signer string) bool {
-	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientKubeletSignerName
+func kubeletSigners() []string {
+	return []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName}
 }
 
 func newCertificateRequest(csr *certificatesv1.CertificateSigningRequest, at finding.Place) CertificateRequest {
@@ -75,54 +131,57 @@ func newCertificateRequest(csr *certificatesv1.CertificateSigningRequest, at fin
 	return r
 }
 
-func (c *Cluster) addClusterRoleBinding(b *rbacv1.ClusterRoleBinding, at finding.Place) {
-	c.RBAC.SetClusterRoleBinding(b)
-	c.Bindings = append(c.Bindings, Binding{Place: at, Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects, Labels: maps.Clone(b.Labels)})
-}
-
-func (c *Cluster) addRoleBinding(b *rbacv1.RoleBinding, at finding.Place) {
-	c.RBAC.SetRoleBinding(b)
-	c.Bindings = append(c.Bindings, Binding{
-		Place: at, Namespace: b.Namespace, Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects, Labels: maps.Clone(b.Labels),
-	})
-}
-
-// addWebhook adds a webhook that applies NodeRestriction. It ignores a webhook with failurePolicy
-// Ignore, which does not restrict nodes reliably.
-func (c *Cluster) addWebhook(name string, policy *admissionv1.FailurePolicyType, at finding.Place) {
-	if name == restrictionWebhook && (policy == nil || *policy == admissionv1.Fail) {
-		c.Restrictions = append(c.Restrictions, at)
-	}
-}
-
 // sort sorts the objects by name, so that findings are sorted, and keeps the last of several
 // objects with the same name.
 func (c *Cluster) sort() {
-	slices.SortStableFunc(c.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	c.Nodes = lastOf(c.Nodes, func(a, b Node) bool { return a.Name == b.Name })
-	slices.SortStableFunc(c.Requests, func(a, b CertificateRequest) int { return cmp.Compare(a.Name, b.Name) })
-	c.Requests = lastOf(c.Requests, func(a, b CertificateRequest) bool { return a.Name == b.Name })
-	slices.SortStableFunc(c.Bindings, func(a, b Binding) int {
+	c.Nodes = lastOf(c.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	c.Requests = lastOf(c.Requests, func(a, b CertificateRequest) int { return cmp.Compare(a.Name, b.Name) })
+	c.Bindings = lastOf(c.Bindings, func(a, b Binding) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	c.Bindings = lastOf(c.Bindings, func(a, b Binding) bool { return a.Namespace == b.Namespace && a.Name == b.Name })
-	slices.SortStableFunc(c.IdentityMappings, func(a, b IdentityMapping) int { return cmp.Compare(a.Name, b.Name) })
-	c.IdentityMappings = lastOf(c.IdentityMappings, func(a, b IdentityMapping) bool { return a.Name == b.Name })
+	c.IdentityMappings = lastOf(c.IdentityMappings, func(a, b IdentityMapping) int { return cmp.Compare(a.Name, b.Name) })
 	c.complete()
-	slices.SortStableFunc(c.APIServers, func(a, b APIServer) int {
+	c.APIServers = lastOf(c.APIServers, func(a, b APIServer) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Place.String(), b.Place.String()))
 	})
-	c.APIServers = lastOf(c.APIServers, func(a, b APIServer) bool { return a.Name == b.Name && a.Place == b.Place })
 }
 
-// lastOf keeps the last of adjacent equal elements.
-func lastOf[T any](sorted []T, equal func(a, b T) bool) []T {
-	kept := sorted[:0]
-	for i, x := range sorted {
-		if i+1 < len(sorted) && equal(x, sorted[i+1]) {
-			continue
+// lastOf sorts a list, and keeps the last of equal elements.
+func lastOf[T any](list []T, compare func(a, b T) int) []T {
+	slices.SortStableFunc(list, compare)
+	kept := list[:0]
+	for i, x := range list {
+		if i+1 == len(list) || compare(x, list[i+1]) != 0 {
+			kept = append(kept, x)
 		}
-		kept = append(kept, x)
 	}
 	return kept
+}
+
+// snapshot reads the header of a snapshot.
+func (r *reader) snapshot(d *manifest.Document) error {
+	var header struct {
+		KubernetesVersion string `json:"kubernetesVersion"`
+		RBACReadable      bool   `json:"rbacReadable"`
+		Missing           []struct {
+			Group    string `json:"group"`
+			Resource string `json:"resource"`
+			Reason   string `json:"reason"`
+		} `json:"missing"`
+	}
+	if err := d.Decode(&header); err != nil {
+		return err
+	}
+	r.cluster.Snapshot, r.snapshots = true, true
+	for _, m := range header.Missing {
+		r.cluster.Missing = append(r.cluster.Missing, Missing{
+			strings.TrimSuffix(m.Resource+"."+m.Group, "."), "the snapshot was taken without them: " + m.Reason,
+			"take it with the right to read them",
+		})
+	}
+	r.snapshotHasRBAC = r.snapshotHasRBAC || header.RBACReadable
+	if minor, err := kubeversion.Parse(header.KubernetesVersion); err == nil {
+		r.cluster.Version = minor
+	}
+	return nil
 }

@@ -56,14 +56,11 @@ func (e *examination) pathsLack() []Missing {
 }
 
 func nodesReachClusterAdmin(class attackpaths.Class, nodes int) finding.Finding {
-	first, verb := class.Nodes[0], "lead"
-	if len(class.Nodes) == 1 {
-		verb = "leads"
-	}
+	first := class.Nodes[0]
 	return finding.Finding{
 		Code: NodesReachClusterAdmin, Severity: finding.Error, Place: finding.Place{Object: "Node " + first},
 		Message: fmt.Sprintf("%d of %s %s to cluster-admin: who takes over such a machine owns the cluster; the path from %s: %s",
-			len(class.Nodes), render.Count(nodes, "node"), verb, first, pathText(class.Path)),
+			len(class.Nodes), render.Count(nodes, "node"), render.Plural(len(class.Nodes), "leads", "lead"), first, pathText(class.Path)),
 		Remedy: fmt.Sprintf("remove one step of each path: node-authorizer attack-paths node/%s shows this one, "+
 			"and docs/techniques.md says for each technique how to take it away", first),
 	}

@@ -136,7 +136,7 @@ func steps() []step {
 // report of its audit log, or nil.
 func MakePlan(c *Cluster, report *Report, audit *Audit) *Plan {
 	p := &planner{
-		examination: &examination{cluster: c, report: report},
+		examination: newExamination(c, Options{}, report),
 		setups:      c.setups(), audit: audit,
 	}
 	plan := &Plan{Origin: c.Origin}
@@ -189,17 +189,6 @@ func (p *Plan) Open() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Check.Status == StatusToDo })
 }
 
-// unknown returns the number of steps with an unknown status.
-func (p *Plan) unknown() int {
-	n := 0
-	for i := range p.Steps {
-		if p.Steps[i].Check.Status == StatusUnknown {
-			n++
-		}
-	}
-	return n
-}
-
 // Text writes the plan as text.
 func (p *Plan) Text(page *render.Page) {
 	page.Section("Move to Node authorization and NodeRestriction: %s", p.Origin)
@@ -208,8 +197,14 @@ func (p *Plan) Text(page *render.Page) {
 	} else {
 		page.Line("  go on with step %d: %s", p.Next, p.Steps[p.Next-1].Title)
 	}
-	if n := p.unknown(); n > 0 {
-		page.Line("  %s", render.Unsure.In(fmt.Sprintf("of %s it is not known whether it is done", render.Count(n, "step"))))
+	unknown := 0
+	for i := range p.Steps {
+		if p.Steps[i].Check.Status == StatusUnknown {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		page.Line("  %s", render.Unsure.In(fmt.Sprintf("of %s it is not known whether it is done", render.Count(unknown, "step"))))
 	}
 	for i := range p.Steps {
 		p.Steps[i].text(page, p.Next)
@@ -217,14 +212,17 @@ func (p *Plan) Text(page *render.Page) {
 }
 
 func (s *Step) text(page *render.Page, next int) {
-	style := map[Status]render.Style{StatusDone: render.Good, StatusToDo: render.Bad, StatusUnknown: render.Unsure}[s.Check.Status]
-	title := fmt.Sprintf("%d. %s", s.Number, s.Title)
+	status, title, after := s.Check.Status, fmt.Sprintf("%d. %s", s.Number, s.Title), ""
 	if s.Number == next {
 		title += "  <- next"
 	}
+	if status != StatusDone && len(s.Needs) > 0 {
+		numbers := strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Needs), " ", " and "), "[]")
+		after = fmt.Sprintf(", after %s %s", render.Plural(len(s.Needs), "step", "steps"), numbers)
+	}
 	page.Section("%s", title)
-	page.Line("   %s%s", style.In(string(s.Check.Status)), s.after())
-	if s.Check.Status != StatusDone || page.Wide() {
+	page.Line("   %s%s", styleOf(status == StatusDone, status == StatusToDo).In(string(status)), after)
+	if status != StatusDone || page.Wide() {
 		page.Line("   %s", render.Faint.In(s.Why))
 	}
 	for _, line := range s.Check.Evidence {
@@ -242,16 +240,4 @@ func (s *Step) text(page *render.Page, next int) {
 			page.Command("       %s", command)
 		}
 	}
-}
-
-// after returns a text with the steps that must be done before.
-func (s *Step) after() string {
-	if s.Check.Status == StatusDone || len(s.Needs) == 0 {
-		return ""
-	}
-	numbers := make([]string, len(s.Needs))
-	for i, n := range s.Needs {
-		numbers[i] = fmt.Sprint(n)
-	}
-	return fmt.Sprintf(", after %s %s", render.Plural(len(numbers), "step", "steps"), strings.Join(numbers, " and "))
 }

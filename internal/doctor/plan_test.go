@@ -351,10 +351,7 @@ func TestRightsAreNotRemovedTooEarly(t *testing.T) {
 		}},
 		{name: "and long enough", next: stepWithdraw, change: func(_ *Cluster, a *Audit) { a.Totals.First = logged().Totals.First }},
 		{name: "a kubelet has no identity", next: stepIdentify, change: func(_ *Cluster, a *Audit) {
-			a.Nodes.NeverConforming = append(a.Nodes.NeverConforming, struct {
-				Name       string   `json:"name"`
-				Identities []string `json:"identities"`
-			}{Name: "worker-2"})
+			a.Nodes.NeverConforming = append(a.Nodes.NeverConforming, auditedNode{Name: "worker-2"})
 		}},
 	} {
 		audit := logged()

@@ -8,16 +8,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
-
-// identityCodes returns the codes of findings about kubelets that do not authenticate as their
-// node.
-func identityCodes() []finding.Code {
-	return []finding.Code{
-		KubeletNotInSystemNodes, KubeletUndifferentiated, KubeletAdministrator, CSRRequesterMismatch, CSRForAnotherNode,
-	}
-}
 
 func (p *planner) identify() (Check, []Action) {
 	wrong := slices.Concat(p.wrongRoles(), p.wrongKubelets(), p.wrongInLog())
@@ -56,10 +47,12 @@ func (p *planner) wrongRoles() []string {
 	return lines
 }
 
+// wrongKubelets returns kubelets that do not authenticate as their node, by their certificate requests.
 func (p *planner) wrongKubelets() []string {
+	codes := []finding.Code{KubeletNotInSystemNodes, KubeletUndifferentiated, KubeletAdministrator, CSRRequesterMismatch, CSRForAnotherNode}
 	var lines []string
 	for _, f := range p.report.Findings {
-		if slices.Contains(identityCodes(), f.Code) {
+		if slices.Contains(codes, f.Code) {
 			lines = append(lines, fmt.Sprintf("%s (%s)", f.Message, f.Code))
 		}
 	}
@@ -71,11 +64,8 @@ func (p *planner) wrongInLog() []string {
 		return nil
 	}
 	var lines []string
-	for _, i := range p.audit.Nonconforming {
-		lines = append(lines, fmt.Sprintf(
-			"in the audit log %q acts as kubelet for %s: %s", i.Username, orNone(some(i.Nodes)),
-			render.Count(i.Count, "request"),
-		))
+	for i := range p.audit.Nonconforming {
+		lines = append(lines, p.audit.Nonconforming[i].String())
 	}
 	var never []string
 	for _, n := range p.audit.Nodes.NeverConforming {
@@ -96,52 +86,36 @@ func (p *planner) conforming() (known bool, evidence []string) {
 	own := map[string]bool{}
 	for _, r := range readRequests(p.cluster).last {
 		if r.conforms() {
-			own[strings.TrimPrefix(r.CommonName, nodeidentity.UserPrefix)] = true
+			own[r.node()] = true
 		}
 	}
-	if p.audit != nil && p.audit.Totals.Conforming > 0 {
+	all := len(p.cluster.Nodes)
+	inLog := p.audit != nil && p.audit.Totals.Conforming > 0
+	unseen := p.cluster.nodesWhose(func(n *Node) bool { return !own[n.Name] && !(inLog && p.audit.shows(n.Name, all)) })
+	switch {
+	case inLog:
 		silent := slices.DeleteFunc(slices.Clone(p.audit.Nodes.Silent), func(n string) bool { return own[n] })
 		evidence = append(evidence, fmt.Sprintf(
 			"in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming,
 			render.Plural(p.audit.Nodes.Conforming, "node asks", "nodes ask"),
 		))
 		if len(silent) > 0 {
-			evidence = append(evidence, fmt.Sprintf(
-				"of %s the log has nothing: %s", render.Count(len(silent), "node"), some(silent),
-			))
+			evidence = append(evidence, fmt.Sprintf("of %s the log has nothing: %s", render.Count(len(silent), "node"), some(silent)))
 		}
-		unseen := 0
-		for _, n := range p.cluster.Nodes {
-			if !own[n.Name] && !p.audit.shows(n.Name, len(p.cluster.Nodes)) {
-				unseen++
-			}
+		if len(unseen) > len(silent) {
+			evidence = append(evidence, fmt.Sprintf("the audit report is about other nodes than the %d of this cluster", all))
 		}
-		if unseen > len(silent) {
-			evidence = append(evidence, fmt.Sprintf(
-				"the audit report is about other nodes than the %d of this cluster", len(p.cluster.Nodes),
-			))
-		}
-		return len(silent) == 0 && unseen == 0 && p.audit.Nodes.NotTold == 0, evidence
-	}
-	if len(p.cluster.Nodes) == 0 {
-		return false, append(evidence, "no nodes were given; the audit log shows by what names kubelets go")
-	}
-	seen, unseen := 0, []string{}
-	for _, n := range p.cluster.Nodes {
-		if own[n.Name] {
-			seen++
-		} else {
-			unseen = append(unseen, n.Name)
-		}
+		return len(silent) == 0 && len(unseen) == 0 && p.audit.Nodes.NotTold == 0, evidence
+	case all == 0:
+		return false, []string{"no nodes were given; the audit log shows by what names kubelets go"}
 	}
 	evidence = append(evidence, fmt.Sprintf(
-		"certificate requests show the own name of %d of %s; the audit log shows it of all", seen,
-		render.Count(len(p.cluster.Nodes), "node"),
+		"certificate requests show the own name of %d of %s; the audit log shows it of all", all-len(unseen), render.Count(all, "node"),
 	))
 	if len(unseen) > 0 {
 		evidence = append(evidence, "not seen: "+some(unseen))
 	}
-	return seen > 0 && len(unseen) == 0, evidence
+	return len(unseen) == 0, evidence
 }
 
 func (p *planner) fixIdentities() []Action {

@@ -29,13 +29,11 @@ func (b *Binding) object() string {
 func (p *planner) withdraw() (Check, []Action) {
 	check, do := p.withdrawn(p.shared(), "no binding gives nodes what system:node has, or everything")
 	for i := range p.setups {
-		s := &p.setups[i]
-		if !s.asks(modeAlwaysAllow) {
-			continue
+		if s := &p.setups[i]; s.asks(modeAlwaysAllow) {
+			check.Status = StatusToDo
+			check.Evidence = append(check.Evidence, s.name+" allows everything that no other authorizer denies")
+			do = append(do, Action{Text: s.manifest() + ": " + s.recommended() + ", when all who use the cluster have roles"})
 		}
-		check.Status = StatusToDo
-		check.Evidence = append(check.Evidence, fmt.Sprintf("%s allows everything that no other authorizer denies", s.name))
-		do = append(do, Action{Text: s.manifest() + ": " + s.recommended() + ", when all who use the cluster have roles"})
 	}
 	if check.Status == StatusDone {
 		return check, nil
@@ -55,50 +53,30 @@ func (p *planner) cleanUp() (Check, []Action) {
 
 // withdrawn checks that none of the bindings is left.
 func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
-	if len(list) == 0 {
-		if lacking := p.met[CheckBindings]; p.cluster.RBACKnown && len(lacking) > 0 {
-			return Check{StatusUnknown, []string{lacking[0].Reason}}, []Action{{Text: lacking[0].Remedy}}
+	lacking := p.met[CheckBindings]
+	switch {
+	case len(list) > 0:
+	case !p.cluster.RBACKnown:
+		check, do := Check{Status: StatusUnknown}, []Action{}
+		for _, m := range p.rightsLack() {
+			check.Evidence = append(check.Evidence, m.Resource+": "+m.Reason)
+			do = append(do, Action{Text: m.Remedy})
 		}
-		if !p.cluster.RBACKnown {
-			return p.rightsUnknown()
-		}
+		return check, do
+	case len(lacking) > 0:
+		return Check{StatusUnknown, []string{lacking[0].Reason}}, []Action{{Text: lacking[0].Remedy}}
+	default:
 		return Check{StatusDone, []string{none}}, nil
 	}
 	check := Check{Status: StatusToDo}
 	var do []Action
-	for _, group := range byBinding(list) {
+	for _, group := range grouped(list, func(x excess) string { return x.binding.object() }) {
 		for _, x := range group {
 			check.Evidence = append(check.Evidence, fmt.Sprintf("%s: %s (%s)", x.binding.object(), x.finding.Message, x.finding.Code))
 		}
 		do = append(do, takeAway(group))
 	}
 	return check, do
-}
-
-// rightsUnknown is the result of a step about roles and bindings if not all were read.
-func (p *planner) rightsUnknown() (Check, []Action) {
-	check, do := Check{Status: StatusUnknown}, []Action{}
-	for _, m := range p.rightsLack() {
-		check.Evidence = append(check.Evidence, m.Resource+": "+m.Reason)
-		do = append(do, Action{Text: m.Remedy})
-	}
-	return check, do
-}
-
-// byBinding groups excesses by binding, in the order of the first of each.
-func byBinding(list []excess) [][]excess {
-	var groups [][]excess
-	for _, x := range list {
-		i := slices.IndexFunc(groups, func(g []excess) bool {
-			return g[0].binding.Namespace == x.binding.Namespace && g[0].binding.Name == x.binding.Name
-		})
-		if i < 0 {
-			groups = append(groups, nil)
-			i = len(groups) - 1
-		}
-		groups[i] = append(groups[i], x)
-	}
-	return groups
 }
 
 // takeAway returns the commands that remove subjects from a binding, and those that restore them. It
@@ -129,18 +107,10 @@ func takeAway(group []excess) Action {
 
 // kubectl returns the beginning of a command on the binding.
 func (b *Binding) kubectl(verbs ...string) []string {
-	words := []string{"kubectl"}
-	if b.Namespace != "" {
-		words = append(words, "-n", b.Namespace)
-	}
-	return append(append(words, verbs...), b.resource(), b.Name)
-}
-
-func (b *Binding) resource() string {
 	if b.Namespace == "" {
-		return "clusterrolebinding"
+		return slices.Concat([]string{"kubectl"}, verbs, []string{"clusterrolebinding", b.Name})
 	}
-	return "rolebinding"
+	return slices.Concat([]string{"kubectl", "-n", b.Namespace}, verbs, []string{"rolebinding", b.Name})
 }
 
 // flags returns the flags with which "kubectl create" restores the binding.

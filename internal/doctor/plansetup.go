@@ -12,15 +12,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// unseen is the result of a step about API servers if none is known.
-func (p *planner) unseen() (Check, bool) {
-	if len(p.setups) > 0 {
-		return Check{}, false
-	}
-	return Check{StatusUnknown, []string{
-		"no kube-apiserver is to be seen: give its manifest with --from; where a provider runs it, its documentation says how it is set up",
-	}}, true
-}
+// serversUnseen is the evidence of a step about API servers if none is known.
+const serversUnseen = "no kube-apiserver is to be seen: give its manifest with --from; where a provider runs it, " +
+	"its documentation says how it is set up"
 
 // each combines the evidence of all API servers: todo if one is not done, unknown if the status of
 // one is unknown.
@@ -55,13 +49,7 @@ func (p *planner) record() (Check, []Action) {
 	if p.inForce() {
 		return Check{StatusDone, []string{"nothing that a log would show is left to be taken away"}}, nil
 	}
-	var seen []*setup
-	for i := range p.setups {
-		if p.setups[i].server != nil {
-			seen = append(seen, &p.setups[i])
-		}
-	}
-	if len(seen) == 0 {
+	if !slices.ContainsFunc(p.setups, func(s setup) bool { return s.server != nil }) {
 		return Check{StatusUnknown, []string{"no flags of a kube-apiserver are to be seen, and no audit report was given"}}, []Action{{
 			Text: "switch on the audit log; where a provider runs the control plane, by its means, and bring it into files, " +
 				"one event a line",
@@ -73,23 +61,23 @@ func (p *planner) record() (Check, []Action) {
 			return StatusUnknown, s.name + ": its flags are not to be seen"
 		case s.server.Unseen != "":
 			return StatusUnknown, s.server.Unseen
-		case s.server.last("audit-policy-file") != "" &&
-			(s.server.last("audit-log-path") != "" || s.server.last("audit-webhook-config-file") != ""):
-			return StatusDone, fmt.Sprintf("%s records by %s", s.name, s.server.last("audit-policy-file"))
+		case s.server.Flags.last("audit-policy-file") != "" &&
+			(s.server.Flags.last("audit-log-path") != "" || s.server.Flags.last("audit-webhook-config-file") != ""):
+			return StatusDone, fmt.Sprintf("%s records by %s", s.name, s.server.Flags.last("audit-policy-file"))
 		}
 		return StatusToDo, s.name + " records nothing: it has no audit policy, or nowhere to write to"
 	}), recordNodes()
 }
 
 func (p *planner) authorize() (Check, []Action) {
-	if check, unseen := p.unseen(); unseen {
+	if len(p.setups) == 0 {
 		if asked, ok := p.asked(probe.NodeIdentity); ok {
 			return asked, []Action{{Text: "have kube-apiserver ask the Node authorizer before RBAC: --authorization-mode=Node,RBAC"}}
 		}
 		if evidence, acts := p.allowedAsNode(); acts {
 			return Check{StatusDone, []string{evidence}}, nil
 		}
-		return check, []Action{
+		return Check{StatusUnknown, []string{serversUnseen}}, []Action{
 			{
 				Text: "make sure that kube-apiserver has --authorization-mode=Node,RBAC, " +
 					"or an AuthorizationConfiguration with Node before RBAC",
@@ -153,8 +141,7 @@ func (p *planner) allowedAsNode() (evidence string, acts bool) {
 
 // authorizes reports whether the Node authorizer is asked, and RBAC after it.
 func (s *setup) authorizes() (Status, string) {
-	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
-	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
+	node, rbac, ends := s.positions()
 	asks := fmt.Sprintf("%s asks %s", s.name, strings.Join(s.authorizers, ", "))
 	switch {
 	case s.authorizers == nil:
@@ -177,24 +164,34 @@ func (s *setup) change() string {
 		order = append(order, modeAlwaysAllow)
 	}
 	if s.byConfig {
-		return fmt.Sprintf(
-			"in its AuthorizationConfiguration list the authorizers in the order %s; that of the Node authorizer is {type: Node, "+
-				"name: node}",
-			strings.Join(order, ", "),
-		)
+		return "in its AuthorizationConfiguration list the authorizers in the order " + strings.Join(order, ", ") +
+			"; that of the Node authorizer is {type: Node, name: node}"
 	}
 	return s.server.set(flagMode, order)
 }
 
 func (p *planner) restrict() (Check, []Action) {
 	const otherwise = "where that is not possible, node-authorizer's admission webhook applies the same rules (docs/install.md)"
-	if check, unseen := p.unseen(); unseen {
-		if asked, ok := p.asked(probe.WriteOtherNode, probe.WriteLabel); ok {
-			check = asked
+	if len(p.setups) == 0 {
+		check, ok := p.asked(probe.WriteOtherNode, probe.WriteLabel)
+		if !ok {
+			check = Check{StatusUnknown, []string{serversUnseen}}
 		}
 		return check, []Action{{Text: "make sure that kube-apiserver has --enable-admission-plugins=NodeRestriction; " + otherwise}}
 	}
-	do := p.wouldRestrict()
+	var do []Action
+	if p.audit != nil {
+		var writes []string // that NodeRestriction would refuse
+		for _, r := range p.audit.WouldBeRefused {
+			if r.ofAdmission() && r.Caveat == "" {
+				writes = append(writes, r.String())
+			}
+		}
+		if len(writes) > 0 {
+			do = append(do, Action{Text: "first give who makes these writes an identity of its own, or have them done otherwise: " +
+				strings.Join(firstOf(writes, shownRefusals), "; ")})
+		}
+	}
 	check := p.each(func(s *setup) (Status, string) {
 		switch {
 		case s.server == nil:
@@ -208,35 +205,10 @@ func (p *planner) restrict() (Check, []Action) {
 		case len(p.cluster.unread(resourceWebhooks)) > 0:
 			return StatusUnknown, s.name + " does not have NodeRestriction on, and whether a webhook restricts nodes could not be read"
 		}
-		do = append(do, Action{Text: s.manifest() + ": " + restrictionOff(s).Remedy})
+		do = append(do, Action{Text: s.manifest() + ": " + s.server.restrictNodes()})
 		return StatusToDo, s.name + " does not have NodeRestriction on"
 	})
 	return check, append(do, Action{Text: "one API server after another; " + otherwise})
-}
-
-// wouldRestrict returns an action for the writes in the audit log that NodeRestriction would
-// refuse.
-func (p *planner) wouldRestrict() []Action {
-	if p.audit == nil {
-		return nil
-	}
-	var lines []string
-	for _, r := range p.audit.WouldBeRefused {
-		if r.ofAdmission() && r.Caveat == "" {
-			lines = append(lines, r.String())
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	return []Action{
-		{
-			Text: fmt.Sprintf(
-				"first give who makes these writes an identity of its own, or have them done otherwise: %s",
-				strings.Join(firstOf(lines, shownRefusals), "; "),
-			),
-		},
-	}
 }
 
 // shownRefusals is the maximum number of requests that a step names.
@@ -247,4 +219,20 @@ func firstOf(lines []string, n int) []string {
 		return lines
 	}
 	return append(slices.Clone(lines[:n]), fmt.Sprintf("and %d more", len(lines)-n))
+}
+
+// asked returns the status of a step from probes, if all of them tell: done if they hold, todo if one does not.
+func (p *planner) asked(ids ...probe.ID) (Check, bool) {
+	check, results := Check{Status: StatusDone}, probe.Results{Probes: p.report.Probes}
+	for _, id := range ids {
+		i := results.Get(id)
+		if i == nil || i.Outcome == probe.Undetermined {
+			return Check{}, false
+		}
+		if i.Outcome == probe.DoesNotHold {
+			check.Status = StatusToDo
+		}
+		check.Evidence = append(check.Evidence, fmt.Sprintf("probe %s: %s", id, i.Why))
+	}
+	return check, true
 }

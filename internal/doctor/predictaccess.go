@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -20,14 +18,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
-)
-
-var errNoInstance = errors.New(
-	"the session of a Fargate pod is not called after an instance, so that there is no private DNS name to look up",
-)
-
-var errNoInstanceOutside = errors.New(
-	"the session of a hybrid node is not called after an instance, so that there is no private DNS name to look up",
 )
 
 // accessPredictor predicts the rights of a user that should be a node, with the authorizers of the
@@ -88,14 +78,10 @@ func (c *Cluster) authorizers() []string {
 // bindings whose roles were not read.
 func usualPolicy(bindings []Binding) *rbac.Policy {
 	p := rbac.NewPolicy()
-	csrs := "certificatesigningrequests"
-	setUsual(p, "system:node-bootstrapper", []rbacv1.PolicyRule{allow(certificatesv1.GroupName, csrs, "create", "get", "list", "watch")})
+	csrs := allow(certificatesv1.GroupName, "certificatesigningrequests", "create", "get", "list", "watch")
+	bootstrapper := rbacv1.RoleRef{Kind: "ClusterRole", Name: "system:node-bootstrapper"}
 	for _, group := range []string{groupBootstrappers, nodeidentity.Group} {
-		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "usual for " + group},
-			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "system:node-bootstrapper"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: group}},
-		})
+		bindUsual(p, "usual for "+group, bootstrapper, []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: group}}, csrs)
 	}
 	for _, b := range bindings {
 		rules, known := rbac.DefaultRules(rbac.Ref{Kind: b.Role.Kind, Name: b.Role.Name})
@@ -103,19 +89,20 @@ func usualPolicy(bindings []Binding) *rbac.Policy {
 			continue
 		}
 		if b.Role.Name == "system:node" {
-			rules = append(rules, allow(coordinationv1.GroupName, "leases", "create", "get", "update", "patch", "delete"),
-				allow(certificatesv1.GroupName, csrs, "create", "get", "list", "watch"))
+			rules = append(rules, allow(coordinationv1.GroupName, "leases", "create", "get", "update", "patch", "delete"), csrs)
 		}
-		setUsual(p, b.Role.Name, rules)
-		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: b.Name}, RoleRef: b.Role, Subjects: b.Subjects,
-		})
+		bindUsual(p, b.Name, b.Role, b.Subjects, rules...)
 	}
 	return p
 }
 
-func setUsual(p *rbac.Policy, name string, rules []rbacv1.PolicyRule) {
-	p.SetClusterRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+func bindUsual(p *rbac.Policy, name string, role rbacv1.RoleRef, subjects []rbacv1.Subject, rules ...rbacv1.PolicyRule) {
+	p.SetClusterRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Rules: rules})
+	p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: role, Subjects: subjects})
+}
+
+func allow(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource}}
 }
 
 // kubelet is a user that should be the kubelet of a node.
@@ -135,63 +122,44 @@ func (k kubelet) isNode() bool {
 
 // kubeletRequest is a request that kubelets make.
 type kubeletRequest struct {
-	verb, group, resource, subresource, namespace string
+	// request is written as for [requests].
+	request, namespace string
 	// named is true if it is about the object with the node's name.
 	named bool
 	// phrase completes "may not …".
 	phrase string
 }
 
-const leaseNamespace = "kube-node-lease"
-
-func (p *accessPredictor) may(k kubelet, a kubeletRequest) (bool, string) {
-	request := &access.Request{
-		User: k.user, Groups: k.groups, Verb: a.verb, Group: a.group, Resource: a.resource, Subresource: a.subresource,
-		Namespace: a.namespace, ResourceRequest: true, Version: "v1",
+func keepReady() []kubeletRequest {
+	const namespace = "kube-node-lease"
+	return []kubeletRequest{
+		{"patch nodes/status", "", true, "write its Node's status"},
+		{"create leases.coordination.k8s.io", namespace, false, "create its Lease"},
+		{"update leases.coordination.k8s.io", namespace, true, "renew its Lease"},
 	}
-	if a.named {
-		request.Name = k.node
-	}
-	decision, by, err := p.chain.Decide(context.Background(), request)
-	return err == nil && decision == verdict.Allow, by
 }
 
 // all evaluates several requests. It returns the first that is refused, or who allows them.
 func (p *accessPredictor) all(k kubelet, list ...kubeletRequest) (refused, by string) {
 	for _, a := range list {
-		ok, who := p.may(k, a)
-		if !ok {
-			return a.phrase, ""
+		for _, request := range requests(a.request) {
+			request.User, request.Groups, request.Namespace, request.Version = k.user, k.groups, a.namespace, "v1"
+			if a.named {
+				request.Name = k.node
+			}
+			decision, who, err := p.chain.Decide(context.Background(), &request)
+			if err != nil || decision != verdict.Allow {
+				return a.phrase, ""
+			}
+			by = who
 		}
-		by = who
 	}
 	return "", by
 }
 
-func createNode() kubeletRequest {
-	return kubeletRequest{verb: "create", resource: "nodes", phrase: "create its Node"}
-}
-
-func keepReady() []kubeletRequest {
-	return []kubeletRequest{
-		{verb: "patch", resource: "nodes", subresource: "status", named: true, phrase: "write its Node's status"},
-		{verb: "create", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, phrase: "create its Lease"},
-		{
-			verb: "update", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, named: true,
-			phrase: "renew its Lease",
-		},
-	}
-}
-
-func requestCertificate() kubeletRequest {
-	return kubeletRequest{
-		verb: "create", group: certificatesv1.GroupName, resource: "certificatesigningrequests", phrase: "ask for a certificate",
-	}
-}
-
 // registers predicts whether the kubelet creates its Node.
 func (p *accessPredictor) registers(k kubelet) Outcome {
-	refused, by := p.all(k, createNode())
+	refused, by := p.all(k, kubeletRequest{request: "create nodes", phrase: "create its Node"})
 	identity := k.identity()
 	switch {
 	case refused != "":
@@ -223,7 +191,9 @@ func (p *accessPredictor) ready(k kubelet, registers Outcome) Outcome {
 // none; approvers compare the requester with the subject.
 func (p *accessPredictor) serving(k kubelet) Outcome {
 	commonName := nodeidentity.UserPrefix + k.node
-	refused, _ := p.all(k, requestCertificate())
+	refused, _ := p.all(k, kubeletRequest{
+		request: "create certificatesigningrequests.certificates.k8s.io", phrase: "ask for a certificate",
+	})
 	switch {
 	case refused != "" && k.user == commonName:
 		return p.refused(p.refusal(k, refused))
@@ -232,13 +202,10 @@ func (p *accessPredictor) serving(k kubelet) Outcome {
 	case k.user != commonName:
 		return Outcome{No, fmt.Sprintf("it asks for the certificate of %s as %s, and is not approved", commonName, k.user)}
 	case !slices.Contains(k.groups, nodeidentity.Group):
-		return Outcome{
-			Yes,
-			fmt.Sprintf(
-				"it asks for its certificate in its own name; an approver that wants %s too, as node-authorizer's does, leaves it alone",
-				nodeidentity.Group,
-			),
-		}
+		return Outcome{Yes, fmt.Sprintf(
+			"it asks for its certificate in its own name; an approver that wants %s too, as node-authorizer's does, leaves it alone",
+			nodeidentity.Group,
+		)}
 	}
 	return Outcome{Yes, "it asks for its certificate in its own name"}
 }
@@ -276,8 +243,4 @@ func allowedBy(authorizer string) string {
 		return "allowed by the Node authorizer"
 	}
 	return "allowed by " + authorizer
-}
-
-func allow(group, resource string, verbs ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource}}
 }

@@ -52,13 +52,17 @@ func newRolePredictor(e *examination) *rolePredictor {
 // samples are the nodes for which a role is tried: those that were seen to use it, all
 // of the cluster's of its kind otherwise, or one that is made up.
 func (f *rolePredictor) samples(arn string, purpose Purpose) []sample {
+	kind := ForNodes // instances by default
+	if purpose.makesNodes() {
+		kind = purpose
+	}
 	var using, alike []sample
 	users := f.users[strings.ToLower(arn)]
 	for _, s := range f.nodes {
 		if users[s.name] {
 			using = append(using, s)
 		}
-		if s.kind == kindOf(purpose) {
+		if s.kind == kind {
 			alike = append(alike, s)
 		}
 	}
@@ -68,34 +72,26 @@ func (f *rolePredictor) samples(arn string, purpose Purpose) []sample {
 	case len(alike) > 0:
 		return alike
 	}
-	return []sample{madeUp(f.region, kindOf(purpose))}
-}
-
-// kindOf returns the kind of nodes for which a role is evaluated; instances by default.
-func kindOf(purpose Purpose) Purpose {
-	if purpose.makesNodes() {
-		return purpose
-	}
-	return ForNodes
+	return []sample{madeUp(f.region, kind)}
 }
 
 // purpose guesses what a role is for. A username made of the session's name is that of
 // hybrid nodes where the role is called so, or nodes of the kind are there and no
 // instance was seen to use the role.
 func (f *rolePredictor) purpose(arn, username string, groups []string) Purpose {
-	guess := purposeOf(arn, username, groups, len(f.users[strings.ToLower(arn)]) > 0)
-	if guess != ForNodes {
+	users := f.users[strings.ToLower(arn)]
+	if guess := purposeOf(arn, username, groups, len(users) > 0); guess != ForNodes {
 		return guess
 	}
 	var hybrid, others bool // of the nodes that use the role
 	there, instances := false, false
 	for _, s := range f.nodes {
 		there, instances = there || s.kind == ForHybrid, instances || s.kind == ForNodes
-		if f.users[strings.ToLower(arn)][s.name] {
+		if users[s.name] {
 			hybrid, others = hybrid || s.kind == ForHybrid, others || s.kind != ForHybrid
 		}
 	}
-	for name := range f.users[strings.ToLower(arn)] {
+	for name := range users {
 		hybrid = hybrid || strings.HasPrefix(name, machinePrefix)
 	}
 	template, err := iam.ParseTemplate(username)
@@ -114,43 +110,36 @@ func (f *rolePredictor) purpose(arn, username string, groups []string) Purpose {
 // predictRole predicts for a node that uses a mapped role. Of several nodes it
 // shows the first for which something does not work, or else the first.
 func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePrediction {
-	purpose := f.purpose(m.ARN, m.Username, m.Groups)
-	if s.purposes[m.ARN] != "" {
-		purpose = s.purposes[m.ARN]
+	purpose := s.purposes[m.ARN]
+	if purpose == "" {
+		purpose = f.purpose(m.ARN, m.Username, m.Groups)
 	}
 	var shown RolePrediction
-	var who *kubelet
 	for i, node := range f.samples(m.ARN, purpose) {
-		prediction, k := f.predictNode(s, m, node)
-		if i == 0 || !prediction.Works() {
-			shown, who = prediction, k
+		prediction := RolePrediction{
+			Purpose: purpose, ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
+			Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
 		}
-		if !prediction.Works() {
+		if k, err := f.user(s, m, node); err != nil {
+			prediction.unauthorized(err.Error())
+		} else {
+			f.predictAccess(&prediction, k)
+		}
+		works := prediction.Works()
+		if i == 0 || !works {
+			shown = prediction
+		}
+		if !works {
 			break
 		}
 	}
-	shown.Purpose = purpose
-	f.predictAdmin(&shown, who)
+	f.predictAdmin(&shown)
 	return shown
-}
-
-// predictNode predicts for one node. The kubelet is nil if authentication fails.
-func (f *rolePredictor) predictNode(s *mappingSource, m iam.Mapping, node sample) (RolePrediction, *kubelet) {
-	prediction := RolePrediction{
-		ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
-		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
-	}
-	k, err := f.user(s, m, node)
-	if err != nil {
-		prediction.unauthorized(err.Error())
-		return prediction, nil
-	}
-	f.predictAccess(&prediction, k)
-	return prediction, &k
 }
 
 // predictAccess adds the rights of a kubelet to a prediction.
 func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
+	prediction.kubelet = k
 	prediction.User = k.user
 	prediction.NodeIdentity = k.isNode()
 	prediction.Registers = f.registers(k)
@@ -160,8 +149,8 @@ func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
 
 // predictAdmin predicts whether the kubelet may do everything. It reads all of RBAC, and so is
 // called only for the node that is shown.
-func (f *rolePredictor) predictAdmin(prediction *RolePrediction, k *kubelet) {
-	if k != nil {
+func (f *rolePredictor) predictAdmin(prediction *RolePrediction) {
+	if k := prediction.kubelet; k.user != "" {
 		_, prediction.ClusterAdmin = f.cluster.administrator(k.user, k.groups)
 	}
 }
@@ -193,16 +182,16 @@ func (f *rolePredictor) user(s *mappingSource, m iam.Mapping, node sample) (kube
 // kubelet is the node's, with a name and groups of which each text is resolved.
 func (s sample) kubelet(username string, groups []string, resolve func(string) (string, error)) (kubelet, error) {
 	k := kubelet{node: s.name}
-	var err error
-	if k.user, err = resolve(username); err != nil {
-		return kubelet{}, err
-	}
-	for _, group := range groups {
-		resolved, err := resolve(group)
-		if err != nil {
+	for i, text := range append([]string{username}, groups...) {
+		resolved, err := resolve(text)
+		switch {
+		case err != nil:
 			return kubelet{}, err
+		case i == 0:
+			k.user = resolved
+		default:
+			k.groups = append(k.groups, resolved)
 		}
-		k.groups = append(k.groups, resolved)
 	}
 	k.groups = append(k.groups, groupAuthenticated)
 	return k, nil
@@ -219,11 +208,7 @@ func pathOf(arn string) string {
 
 // withoutPath returns a role's ARN without its path, as STS does.
 func withoutPath(arn string) string {
-	path := pathOf(arn)
-	if path == "" {
-		return arn
-	}
-	return strings.Replace(arn, ":role"+path, ":role/", 1)
+	return strings.Replace(arn, ":role"+cmp.Or(pathOf(arn), "/"), ":role/", 1)
 }
 
 // unauthorized sets the prediction for a node whose kubelet is not authenticated.
@@ -251,7 +236,7 @@ func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because
 		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
 			f.predictAccess(&prediction, k)
-			f.predictAdmin(&prediction, &k)
+			f.predictAdmin(&prediction)
 			return prediction
 		}
 	}
@@ -267,6 +252,9 @@ func (f *rolePredictor) predict(sources []*mappingSource) []RolePrediction {
 			if prediction.Authenticator == IAMAuthenticator {
 				prediction.NodeAuthorizer = refused(sources, s, prediction.ARN)
 			}
+			if prediction.Groups == nil {
+				prediction.Groups = []string{}
+			}
 			predictions = append(predictions, prediction)
 		}
 	}
@@ -275,23 +263,15 @@ func (f *rolePredictor) predict(sources []*mappingSource) []RolePrediction {
 			predictions[i].Purpose = NotKnown
 		}
 	}
-	slices.SortStableFunc(predictions, func(a, b RolePrediction) int { return cmp.Compare(a.Purpose.rank(), b.Purpose.rank()) })
+	order := []Purpose{ForNodes, ForHybrid, ForFargate, NotKnown, ForOthers}
+	slices.SortStableFunc(predictions, func(a, b RolePrediction) int {
+		return cmp.Compare(slices.Index(order, a.Purpose), slices.Index(order, b.Purpose))
+	})
 	return predictions
 }
 
-// counts reports whether of several entries about a role it is this one, which is not
-// used, that decides: the last one for aws-iam-authenticator, here the one with the
-// mistake.
-func (f *rolePredictor) counts(s *mappingSource, i int, because finding.Finding) bool {
-	if f.ours {
-		return because.Code != iam.MappingDuplicate
-	}
-	return !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool {
-		return strings.EqualFold(later.arn, s.written[i].arn) && later.arn != ""
-	})
-}
-
-// ofSource predicts for the roles of a source, in their order.
+// ofSource predicts for the roles of a source, in their order. Of several entries about a role, the last one counts for
+// aws-iam-authenticator, and for node-authorizer the one with the mistake.
 func (f *rolePredictor) ofSource(s *mappingSource) []RolePrediction {
 	var predictions []RolePrediction
 	covered := func(arn string) bool { return s.purposes == nil && f.cluster.accessEntry(arn) != nil }
@@ -301,16 +281,15 @@ func (f *rolePredictor) ofSource(s *mappingSource) []RolePrediction {
 		}
 	}
 	for i, w := range s.written {
-		if covered(w.arn) {
-			continue
+		because, unusable := s.unusable(w)
+		counts := because.Code != iam.MappingDuplicate
+		if !f.ours {
+			counts = !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool {
+				return strings.EqualFold(later.arn, w.arn) && later.arn != ""
+			})
 		}
-		if because, ok := s.unusable(w); ok && f.counts(s, i, because) {
+		if unusable && counts && !covered(w.arn) {
 			predictions = append(predictions, f.predictUnusable(s, w, because))
-		}
-	}
-	for i := range predictions {
-		if predictions[i].Groups == nil {
-			predictions[i].Groups = []string{}
 		}
 	}
 	slices.SortStableFunc(predictions, func(a, b RolePrediction) int {
@@ -318,8 +297,4 @@ func (f *rolePredictor) ofSource(s *mappingSource) []RolePrediction {
 			cmp.Compare(a.Place.Object, b.Place.Object), cmp.Compare(a.ARN, b.ARN))
 	})
 	return predictions
-}
-
-func (p Purpose) rank() int {
-	return slices.Index([]Purpose{ForNodes, ForHybrid, ForFargate, NotKnown, ForOthers}, p)
 }

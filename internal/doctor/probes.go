@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
-
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/probe"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/sarif"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -22,28 +21,111 @@ const (
 	AnonymousAccess         finding.Code = "AnonymousAccess"
 )
 
-// probed is what a probe decides: the check that it is for, and the finding if the protection that it
-// asks about does not hold. Probes of the same finding are reported as one.
+// probed is a row of the table of probes: the check that they are for, and the finding if the protection that they
+// ask about does not hold, without message and place. Probes of the same finding are reported as one.
 type probed struct {
-	check CheckID
-	ids   []probe.ID
-	// found returns the finding without message and place; ok is false if there is none, because
+	// check is empty for a further finding of the same probes.
+	check   CheckID
+	ids     []probe.ID
+	finding finding.Finding
+	// found reports whether there is a finding by the first probe that does not hold; nil means always. Otherwise
 	// another probe or check reports the cause.
-	found func(*examination, *probe.Probe) (f finding.Finding, ok bool)
+	found func(*examination, *probe.Probe) bool
 }
 
 func probeTable() []probed {
+	byNothing := func(_ *examination, p *probe.Probe) bool { return p.Cause == "" }
+	byNode := func(e *examination, p *probe.Probe) bool { return p.Cause == "" && e.restricts() }
+	by := func(cause probe.Cause) func(*examination, *probe.Probe) bool {
+		return func(_ *examination, p *probe.Probe) bool { return p.Cause == cause }
+	}
+	reads := []probe.ID{probe.OtherNode, probe.AllPods}
 	return []probed{
-		{CheckAuthorization, []probe.ID{probe.MadeUpNodes}, noFinding},
-		{CheckAuthorization, []probe.ID{probe.Everyone}, (*examination).everyoneMay},
-		{CheckAuthorization, []probe.ID{probe.NodeIdentity}, (*examination).noIdentity},
-		{CheckAuthorization, []probe.ID{probe.Secret, probe.Secrets}, (*examination).readsSecrets},
-		{CheckAuthorization, []probe.ID{probe.Approval}, (*examination).approves},
-		{CheckAdmission, []probe.ID{probe.OtherNode, probe.AllPods}, (*examination).readsOthers},
-		{CheckAdmission, []probe.ID{probe.WriteOtherNode, probe.WriteLabel, probe.WritePod}, (*examination).writesOthers},
-		{CheckAdmission, []probe.ID{probe.Certificate}, (*examination).anyCertificate},
-		{CheckAdmission, []probe.ID{probe.Audience}, (*examination).anyAudience},
-		{CheckAdmission, []probe.ID{probe.Anonymous}, (*examination).anonymousMay},
+		{check: CheckAuthorization, ids: []probe.ID{probe.MadeUpNodes}, found: func(*examination, *probe.Probe) bool { return false }},
+		{CheckAuthorization, []probe.ID{probe.Everyone}, finding.Finding{
+			Code: AlwaysAllow, Severity: finding.Error, Consequence: everyoneAdministrator,
+			Remedy: "ask the Node authorizer and RBAC, --authorization-mode=Node,RBAC, unless it is a binding that gives everyone all " +
+				"rights: then remove that",
+		}, func(e *examination, _ *probe.Probe) bool {
+			return !e.bound([]string{groupAuthenticated}, "delete probes.node-authorizer.invalid")
+		}},
+		{CheckAuthorization, []probe.ID{probe.NodeIdentity}, finding.Finding{
+			Code: NodeAuthorizationOff, Severity: finding.Error, Consequence: nodesHaveAll,
+			Remedy: "have kube-apiserver ask the Node authorizer: --authorization-mode=Node,RBAC (node-authorizer doctor --plan)",
+		}, byNothing},
+		{CheckAuthorization, []probe.ID{probe.Secret, probe.Secrets}, finding.Finding{
+			Code: NodesReadSecrets, Severity: finding.Error,
+			Consequence: "every node reads secrets of pods that do not run on it, and can act as whom they belong to",
+			Remedy:      "remove the nodes from the binding, or restrict the authorizer that allows it (node-authorizer doctor --plan)",
+		}, func(e *examination, p *probe.Probe) bool {
+			return p.Cause != probe.ByEveryone && !e.bound([]string{nodeidentity.Group, groupAuthenticated}, "get,list secrets")
+		}},
+		{CheckAuthorization, []probe.ID{probe.Approval}, finding.Finding{
+			Code: NodesGrantCertificates, Severity: finding.Error,
+			Consequence: "they can become any node, and serve as one",
+			Remedy:      "remove them from the binding, and bind the role to the approver",
+		}, func(e *examination, p *probe.Probe) bool {
+			groups := []string{nodeidentity.Group, groupBootstrappers, groupAuthenticated}
+			return p.Cause != probe.ByEveryone && !e.bound(groups, "approve signers.certificates.k8s.io")
+		}},
+		{CheckAdmission, reads, isolation("AuthorizeNodeWithSelectors"), byNothing},
+		{"", reads, finding.Finding{
+			Code: NodesReadNodesAndPods, Severity: finding.Warning,
+			Consequence: "a node that is taken over learns what runs on all nodes",
+			Remedy:      "remove the nodes from the binding: the Node authorizer allows a kubelet its own Node and pods",
+		}, by(probe.ByGroup)},
+		{CheckAdmission, writeProbes(), finding.Finding{
+			Code: NodeRestrictionOff, Severity: finding.Error, Consequence: nodesWriteAll,
+			Remedy: "--enable-admission-plugins=NodeRestriction; where that is not possible, node-authorizer's admission webhook applies " +
+				"the same rules (docs/install.md)",
+		}, nil},
+		{CheckAdmission, []probe.ID{probe.Certificate}, isolation("AllowInsecureKubeletCertificateSigningRequests"), byNode},
+		{CheckAdmission, []probe.ID{probe.Audience}, isolation("ServiceAccountNodeAudienceRestriction"), byNode},
+		{"", []probe.ID{probe.Audience}, finding.Finding{
+			Code: NodesRequestAnyAudience, Severity: finding.Warning,
+			Consequence: "a node that is taken over acts towards any service as the service accounts of its pods",
+			Remedy:      "name the audiences and service accounts in the role, or let pods name their audiences in volumes",
+		}, func(e *examination, p *probe.Probe) bool {
+			return p.Cause == probe.ByAudience && len(e.failed(probe.Everyone)) == 0
+		}},
+		{
+			CheckAdmission,
+			[]probe.ID{probe.Anonymous},
+			anonymousAccess(finding.Error, "whoever reaches the API server may do it"),
+			func(_ *examination, p *probe.Probe) bool { return p.Cause != probe.ByDiscovery },
+		},
+		{
+			"",
+			[]probe.ID{probe.Anonymous},
+			anonymousAccess(finding.Warning, "whoever reaches the API server learns which APIs are installed"),
+			by(probe.ByDiscovery),
+		},
+	}
+}
+
+func anonymousAccess(severity finding.Severity, consequence string) finding.Finding {
+	return finding.Finding{
+		Code: AnonymousAccess, Severity: severity, Consequence: consequence,
+		Remedy: "remove system:unauthenticated and system:anonymous from the bindings; if nothing needs anonymous requests, " +
+			"switch them off: --anonymous-auth=false",
+	}
+}
+
+func writeProbes() []probe.ID {
+	return []probe.ID{probe.WriteOtherNode, probe.WriteLabel, probe.WritePod}
+}
+
+// restricts reports whether no probe shows that NodeRestriction is off, which has the consequences of
+// its gates too.
+func (e *examination) restricts() bool { return len(e.failed(writeProbes()...)) == 0 }
+
+// isolation returns the finding about a gate.
+func isolation(name string) finding.Finding {
+	gates := isolationGates()
+	gate := gates[slices.IndexFunc(gates, func(g isolationGate) bool { return g.name == name })]
+	return finding.Finding{
+		Code: NodeIsolationGate, Severity: finding.Warning, Consequence: gate.consequence,
+		Remedy: fmt.Sprintf("leave the feature gate %s at its default, and NodeRestriction on", name),
 	}
 }
 
@@ -54,12 +136,8 @@ func (e *examination) probed() {
 	}
 	e.report.Probes = e.options.Probes.Probes
 	for _, row := range probeTable() {
-		failed := e.failed(row.ids...)
-		if len(failed) == 0 {
-			continue
-		}
-		f, ok := row.found(e, failed[0])
-		if !ok || e.reported(&f) {
+		failed, f := e.failed(row.ids...), row.finding
+		if len(failed) == 0 || row.found != nil && !row.found(e, failed[0]) || e.reported(&f) {
 			continue
 		}
 		var why, ids []string
@@ -80,10 +158,12 @@ func (e *examination) reported(f *finding.Finding) bool {
 	})
 }
 
-// bound reports whether bindings give a user in groups a right, and the check of bindings reports that.
-func (e *examination) bound(groups []string, verb, group, resource string) bool {
-	asked := access.Request{User: "user", Groups: groups, Verb: verb, ResourceRequest: true, Group: group, Resource: resource, Name: "any"}
-	return e.cluster.RBACKnown && e.options.wanted(CheckBindings) && e.cluster.RBAC.Evaluate(&asked).Allowed
+// bound reports whether bindings give a user in groups one of some rights, and the check of bindings reports that.
+func (e *examination) bound(groups []string, rights string) bool {
+	return e.cluster.RBACKnown && e.options.wanted(CheckBindings) && slices.ContainsFunc(requests(rights), func(asked access.Request) bool {
+		asked.User, asked.Groups, asked.Name = "user", groups, "any"
+		return e.cluster.RBAC.Evaluate(&asked).Allowed
+	})
 }
 
 // failed returns those of the probes that show that a protection does not hold.
@@ -95,119 +175,6 @@ func (e *examination) failed(ids ...probe.ID) []*probe.Probe {
 		}
 	}
 	return list
-}
-
-func noFinding(*examination, *probe.Probe) (f finding.Finding, ok bool) { return f, false }
-
-func (e *examination) everyoneMay(*probe.Probe) (finding.Finding, bool) {
-	return finding.Finding{
-		Code: AlwaysAllow, Severity: finding.Error,
-		Consequence: "whoever authenticates is administrator, every node and every pod among them",
-		Remedy: "ask the Node authorizer and RBAC, --authorization-mode=Node,RBAC, unless it is a binding that gives everyone all " +
-			"rights: then remove that",
-	}, !e.bound([]string{groupAuthenticated}, "delete", "node-authorizer.invalid", "probes")
-}
-
-func (e *examination) noIdentity(p *probe.Probe) (finding.Finding, bool) {
-	return finding.Finding{
-		Code: NodeAuthorizationOff, Severity: finding.Error,
-		Consequence: "kubelets need rights to all secrets and pods, and each has them for those of all nodes: " +
-			"one node that is taken over has the cluster",
-		Remedy: "have kube-apiserver ask the Node authorizer: --authorization-mode=Node,RBAC (node-authorizer doctor --plan)",
-	}, p.Cause == ""
-}
-
-func (e *examination) readsSecrets(p *probe.Probe) (finding.Finding, bool) {
-	nodes := []string{nodeidentity.Group, groupAuthenticated}
-	bound := e.bound(nodes, "get", "", "secrets") || e.bound(nodes, "list", "", "secrets")
-	return finding.Finding{
-		Code: NodesReadSecrets, Severity: finding.Error,
-		Consequence: "every node reads secrets of pods that do not run on it, and can act as whom they belong to",
-		Remedy:      "remove the nodes from the binding, or restrict the authorizer that allows it (node-authorizer doctor --plan)",
-	}, p.Cause != probe.ByEveryone && !bound
-}
-
-func (e *examination) approves(p *probe.Probe) (finding.Finding, bool) {
-	groups := []string{nodeidentity.Group, groupBootstrappers, groupAuthenticated}
-	bound := e.bound(groups, "approve", certificatesv1.GroupName, "signers")
-	return finding.Finding{
-		Code: NodesGrantCertificates, Severity: finding.Error,
-		Consequence: "they can become any node, and serve as one",
-		Remedy:      "remove them from the binding, and bind the role to the approver",
-	}, p.Cause != probe.ByEveryone && !bound
-}
-
-func (e *examination) readsOthers(p *probe.Probe) (finding.Finding, bool) {
-	switch p.Cause {
-	case "":
-		return isolation("AuthorizeNodeWithSelectors"), true
-	case probe.ByGroup:
-		return finding.Finding{
-			Code: NodesReadNodesAndPods, Severity: finding.Warning,
-			Consequence: "a node that is taken over learns what runs on all nodes",
-			Remedy:      "remove the nodes from the binding: the Node authorizer allows a kubelet its own Node and pods",
-		}, true
-	}
-	return finding.Finding{}, false
-}
-
-func (e *examination) writesOthers(*probe.Probe) (finding.Finding, bool) {
-	return finding.Finding{
-		Code: NodeRestrictionOff, Severity: finding.Error,
-		Consequence: "a node may change the labels, taints and status of every node, and every pod's status, " +
-			"and may ask for certificates in other nodes' names",
-		Remedy: "--enable-admission-plugins=NodeRestriction; where that is not possible, node-authorizer's admission webhook applies " +
-			"the same rules (docs/install.md)",
-	}, true
-}
-
-func (e *examination) anyCertificate(p *probe.Probe) (finding.Finding, bool) {
-	return isolation("AllowInsecureKubeletCertificateSigningRequests"), p.Cause == "" && e.restricts()
-}
-
-func (e *examination) anyAudience(p *probe.Probe) (finding.Finding, bool) {
-	if p.Cause == probe.ByAudience {
-		return finding.Finding{
-			Code: NodesRequestAnyAudience, Severity: finding.Warning,
-			Consequence: "a node that is taken over acts towards any service as the service accounts of its pods",
-			Remedy:      "name the audiences and service accounts in the role, or let pods name their audiences in volumes",
-		}, !e.everyone()
-	}
-	return isolation("ServiceAccountNodeAudienceRestriction"), p.Cause == "" && e.restricts()
-}
-
-// restricts reports whether no probe shows that NodeRestriction is off, which has the consequences of
-// its gates too.
-func (e *examination) restricts() bool {
-	return len(e.failed(probe.WriteOtherNode, probe.WriteLabel, probe.WritePod)) == 0
-}
-
-func (e *examination) everyone() bool { return len(e.failed(probe.Everyone)) > 0 }
-
-func (e *examination) anonymousMay(p *probe.Probe) (finding.Finding, bool) {
-	f := finding.Finding{
-		Code: AnonymousAccess, Severity: finding.Error,
-		Consequence: "whoever reaches the API server may do it",
-		Remedy: "remove system:unauthenticated and system:anonymous from the bindings; if nothing needs anonymous requests, " +
-			"switch them off: --anonymous-auth=false",
-	}
-	if p.Cause == probe.ByDiscovery {
-		f.Severity, f.Consequence = finding.Warning, "whoever reaches the API server learns which APIs are installed"
-	}
-	return f, true
-}
-
-// isolation returns the finding about a gate.
-func isolation(name string) finding.Finding {
-	for _, gate := range isolationGates() {
-		if gate.name == name {
-			return finding.Finding{
-				Code: NodeIsolationGate, Severity: finding.Warning, Consequence: gate.consequence,
-				Remedy: fmt.Sprintf("leave the feature gate %s at its default, and NodeRestriction on", name),
-			}
-		}
-	}
-	return finding.Finding{}
 }
 
 // otherRemedy is for probes that lack no right.
@@ -246,4 +213,22 @@ func (e *examination) probesLack(check CheckID) []Missing {
 		})
 	}
 	return list
+}
+
+// sarifProbes adds a notification for each probe.
+func (r *Report) sarifProbes(run *sarif.Run) {
+	for i := range r.Probes {
+		asked := &r.Probes[i]
+		id := "probe/" + string(asked.ID)
+		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarif.Notice{
+			ID: id, ShortDescription: sarif.Text("A probe of the API server: " + asked.Question), HelpURI: findingsURL + "#probes",
+		})
+		lines := []string{fmt.Sprintf("%s %s: %s.", asked.Question, outcomeWords(asked.Outcome), asked.Why)}
+		for j := range asked.Sent {
+			lines = append(lines, sentLine(&asked.Sent[j]))
+		}
+		run.Invocations[0].ToolExecutionNotifications = append(run.Invocations[0].ToolExecutionNotifications, sarif.Notification{
+			Descriptor: sarif.Reference{ID: id}, Level: "note", Message: sarif.Text(strings.Join(lines, "\n")),
+		})
+	}
 }

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -41,7 +41,7 @@ func Read(ctx context.Context, paths []string, o ReadOptions) (*Cluster, error) 
 	if err := r.read(ctx, paths, o); err != nil {
 		return nil, err
 	}
-	r.cluster.RBACKnown = r.snapshotHasRBAC || r.rbac.whole()
+	r.cluster.RBACKnown = r.snapshotHasRBAC || len(r.defaults) == len(defaultRBAC())
 	return r.cluster, nil
 }
 
@@ -70,7 +70,7 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 		r.cluster.Origin += " and "
 	}
 	r.cluster.Origin += origin
-	if !r.foundAnything() {
+	if !r.snapshots && r.size() == r.before && (r.state == nil || r.state.Taken() == 0) { // no findings would be misleading
 		return fmt.Errorf("nothing to examine in %s: want aws-auth or other mappings, nodes, certificate requests, "+
 			"pods, cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, "+
 			"or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
@@ -79,24 +79,18 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 	return nil
 }
 
-// foundAnything reports whether the files have input for any check. Without any, a report without
-// findings would be misleading.
-func (r *reader) foundAnything() bool {
-	return r.snapshots || r.size() > r.before || r.state != nil && r.state.Taken() > 0
-}
-
 // size returns the number of objects that can be examined.
 func (r *reader) size() int {
 	c := r.cluster
 	n := len(c.Unread) + len(c.IdentityMappings) + len(c.MappingFiles) + len(c.Authenticators) + len(c.Credentials) +
 		len(c.Nodes) + len(c.Requests) + len(c.Bindings) + len(c.APIServers) + len(c.Authorizations) +
-		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines) + len(c.units) + len(c.Missing)
+		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines) + len(c.units) + len(c.Missing) +
+		len(c.AccessEntries)
 	for _, f := range c.talos {
 		if f.saysOfAPIServers() {
 			n++
 		}
 	}
-	n += len(c.AccessEntries)
 	if c.AWSAuth != nil {
 		n++
 	}
@@ -114,16 +108,16 @@ type reader struct {
 	before int
 	// state gets the objects of a cluster's state; nil if none is made.
 	state *source.Reader
-	// rbac records which default roles and bindings were read.
-	rbac            defaultsSeen
+	// defaults are the objects of [defaultRBAC] that were read.
+	defaults        map[string]bool
 	snapshots       bool
 	snapshotHasRBAC bool
 }
 
 func newReader(c *Cluster) *reader {
-	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}}
+	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}, defaults: map[string]bool{}}
 	r.before = r.size()
-	for _, k := range slices.Concat(documentKinds(), accessEntryKinds(), talosKinds()) {
+	for _, k := range documentKinds() {
 		r.kinds[k.groupKind] = k
 	}
 	return r
@@ -151,30 +145,37 @@ type documentKind struct {
 
 // documentKinds returns the table of the kinds of documents that are read.
 func documentKinds() []documentKind {
-	programs := []string{"kube-apiserver", IAMAuthenticator, "k3s", "rke2"}
+	const accessEntry = "AccessEntry"
+	programs := []string{apiServerProgram, IAMAuthenticator, K3s.program(), RKE2.program()}
 	plain := append(
 		[]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr", templateEntry}, rancherServerOptions()...,
 	)
 	return []documentKind{
-		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
-		{groupKind{"", "Node"}, nil, (*reader).node},
-		{groupKind{"", "Pod"}, programs, (*reader).pod},
+		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", openShiftKind}, (*reader).configMap},
+		{groupKind{"", "Node"}, nil, object[corev1.Node]},
+		{groupKind{"", "Pod"}, programs, object[corev1.Pod]},
 		{groupKind{"", "Config"}, []string{"exec"}, (*reader).kubeconfig},
-		{groupKind{groupApps, "DaemonSet"}, programs, (*reader).workload},
-		{groupKind{groupApps, "Deployment"}, programs, (*reader).workload},
-		{groupKind{groupApps, "StatefulSet"}, programs, (*reader).workload},
-		{groupKind{groupMappings, "IAMIdentityMapping"}, nil, (*reader).identityMapping},
-		{groupKind{certificatesv1.GroupName, "CertificateSigningRequest"}, nil, (*reader).certificateRequest},
-		{groupKind{rbacv1.GroupName, "ClusterRole"}, nil, (*reader).clusterRole},
-		{groupKind{rbacv1.GroupName, "ClusterRoleBinding"}, nil, (*reader).clusterRoleBinding},
-		{groupKind{rbacv1.GroupName, "Role"}, nil, (*reader).role},
-		{groupKind{rbacv1.GroupName, "RoleBinding"}, nil, (*reader).roleBinding},
+		{groupKind{groupApps, "DaemonSet"}, programs, object[workload]},
+		{groupKind{groupApps, "Deployment"}, programs, object[workload]},
+		{groupKind{groupApps, "StatefulSet"}, programs, object[workload]},
+		{groupKind{groupMappings, "IAMIdentityMapping"}, nil, object[IdentityMapping]},
+		{groupKind{certificatesv1.GroupName, "CertificateSigningRequest"}, nil, object[certificatesv1.CertificateSigningRequest]},
+		{groupKind{rbacv1.GroupName, "ClusterRole"}, nil, object[rbacv1.ClusterRole]},
+		{groupKind{rbacv1.GroupName, "ClusterRoleBinding"}, nil, object[rbacv1.ClusterRoleBinding]},
+		{groupKind{rbacv1.GroupName, "Role"}, nil, object[rbacv1.Role]},
+		{groupKind{rbacv1.GroupName, "RoleBinding"}, nil, object[rbacv1.RoleBinding]},
 		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
 		{groupKind{configv1alpha1.GroupName, configv1alpha1.Kind}, []string{"iam"}, (*reader).ourConfig},
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
 		{groupKind{groupEksctl, "ClusterConfig"}, nil, (*reader).eksctl},
-		{groupKind{groupOpenShift, "KubeAPIServerConfig"}, nil, (*reader).openShiftConfig},
-		{groupKind{admissionregistrationv1.GroupName, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, (*reader).webhooks},
+		{groupKind{groupOpenShift, openShiftKind}, nil, (*reader).openShiftConfig},
+		{groupKind{admissionv1.GroupName, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, object[webhooks]},
+		{groupKind{"eks.services.k8s.aws", accessEntry}, nil, (*reader).accessEntryResource}, // of AWS Controllers for Kubernetes
+		{groupKind{"eks.aws.upbound.io", accessEntry}, nil, (*reader).accessEntryResource},   // of Crossplane
+		{groupKind{"eks.aws.m.upbound.io", accessEntry}, nil, (*reader).accessEntryResource},
+		{groupKind{"", "KubeAPIServerConfig"}, nil, (*reader).talosDocument},
+		{groupKind{"", talosAuthorizer}, nil, (*reader).talosDocument},
+		{groupKind{"", talosHostname}, nil, (*reader).talosDocument},
 		{groupKind{"", ""}, plain, (*reader).plainFile},
 	}
 }
@@ -198,15 +199,8 @@ func (r *reader) wanted(apiVersion, kind string, text []byte) bool {
 // examined reports whether a check reads a document.
 func (r *reader) examined(apiVersion, kind string, text []byte) bool {
 	k, known := r.findKind(apiVersion, kind)
-	if !known {
-		return false
-	}
-	for _, word := range k.mentions {
-		if bytes.Contains(text, []byte(word)) {
-			return true
-		}
-	}
-	return len(k.mentions) == 0
+	return known && (len(k.mentions) == 0 ||
+		slices.ContainsFunc(k.mentions, func(word string) bool { return bytes.Contains(text, []byte(word)) }))
 }
 
 func (r *reader) document(d *manifest.Document) error {
@@ -216,11 +210,10 @@ func (r *reader) document(d *manifest.Document) error {
 			return nil
 		}
 	}
-	k, known := r.findKind(d.APIVersion, d.Kind)
-	if !known {
-		return nil
+	if k, known := r.findKind(d.APIVersion, d.Kind); known {
+		return k.take(r, d)
 	}
-	return k.take(r, d)
+	return nil
 }
 
 // place returns the place of a value of a document.
@@ -244,147 +237,38 @@ func keyOf(path []string) string {
 	return b.String()
 }
 
-// decode decodes the document into an object that must have a name.
-func decode(d *manifest.Document, into interface{ GetName() string }) error {
-	if err := d.Decode(into); err != nil {
+// object reads an API object.
+func object[T any, O interface {
+	*T
+	metav1.Object
+}](r *reader, d *manifest.Document) error {
+	o := O(new(T))
+	if err := d.Decode(o); err != nil {
 		return err
 	}
-	if into.GetName() == "" {
+	if o.GetName() == "" && o.GetGenerateName() == "" {
 		return d.Fail(errors.New("metadata.name is empty"))
 	}
+	if slices.Contains(defaultRBAC(), d.Describe()) {
+		r.defaults[d.Describe()] = true
+	}
+	r.cluster.add(o, func(path ...string) finding.Place { return place(d, path...) })
 	return nil
 }
 
-func (r *reader) node(d *manifest.Document) error {
-	var n corev1.Node
-	if err := decode(d, &n); err != nil {
-		return err
+// defaultRBAC returns one object of each kind of RBAC that kube-apiserver creates in every cluster. With
+// all of them, the input has all roles and bindings: files have either all objects of a kind, or only those that users
+// wrote.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
+func defaultRBAC() []string {
+	const role = "extension-apiserver-authentication-reader"
+	return []string{
+		"ClusterRole cluster-admin", "ClusterRoleBinding cluster-admin",
+		"Role kube-system/" + role, "RoleBinding kube-system/system::" + role,
 	}
-	node := newNode(&n, place(d))
-	node.server = rancherNode(&n, place(d))
-	r.cluster.Nodes = append(r.cluster.Nodes, node)
-	return nil
-}
-
-func (r *reader) certificateRequest(d *manifest.Document) error {
-	var csr certificatesv1.CertificateSigningRequest
-	if err := decode(d, &csr); err != nil {
-		return err
-	}
-	if isKubeletSigner(csr.Spec.SignerName) {
-		r.cluster.Requests = append(r.cluster.Requests, newCertificateRequest(&csr, place(d)))
-	}
-	return nil
 }
 
 func (r *reader) authorization(d *manifest.Document) error {
 	r.cluster.Authorizations = append(r.cluster.Authorizations, Authorization{Place: place(d), Text: bytes.Clone(d.JSON())})
-	return nil
-}
-
-func namespaceOr(namespace, otherwise string) string {
-	if namespace == "" {
-		return otherwise
-	}
-	return namespace
-}
-
-// configMap reads the mappings of aws-auth, and the configuration of an authenticator
-// from any other one.
-func (r *reader) configMap(d *manifest.Document) error {
-	var m struct {
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-		Data map[string]any `json:"data"`
-	}
-	if err := d.Decode(&m); err != nil {
-		return err
-	}
-	data, err := textsOf(d, m.Data)
-	if err != nil {
-		return err
-	}
-	if m.Metadata.Name == awsAuthName {
-		return r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
-	}
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		text := data[key]
-		if strings.Contains(text, groupOpenShift) && strings.Contains(text, "KubeAPIServerConfig") {
-			flags, err := openShiftFlags([]byte(text))
-			if err != nil {
-				return d.Fail(err, "data", key)
-			}
-			r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{
-				Place: place(d, "data", key), Name: m.Metadata.Name, Flags: flags,
-			})
-			continue
-		}
-		if !strings.Contains(text, "clusterID") {
-			continue
-		}
-		line, _ := d.TextLine("data", key)
-		at := place(d, "data", key)
-		if isOurConfig([]byte(text)) {
-			if err := r.ourConfigText(d, []byte(text), line, "data", key); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := r.configText(at, at.String(), []byte(text), line); err != nil {
-			return d.Fail(err, "data", key)
-		}
-	}
-	return nil
-}
-
-// textsOf returns the data of a ConfigMap, which must be strings.
-func textsOf(d *manifest.Document, data map[string]any) (map[string]string, error) {
-	texts := make(map[string]string, len(data))
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		text, isText := data[key].(string)
-		if !isText && data[key] != nil {
-			return nil, d.Fail(
-				fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key,
-			)
-		}
-		texts[key] = text
-	}
-	return texts, nil
-}
-
-const (
-	awsAuthNamespace = "kube-system"
-	awsAuthName      = "aws-auth"
-)
-
-func (r *reader) awsAuth(d *manifest.Document, namespace string, data map[string]string) error {
-	at := place(d)
-	at.Object = "ConfigMap " + namespace + "/" + awsAuthName
-	switch {
-	case namespace != awsAuthNamespace:
-		r.cluster.Unread = append(r.cluster.Unread, at)
-		return nil
-	case r.cluster.AWSAuth != nil:
-		r.cluster.Unread = append(r.cluster.Unread, r.cluster.AWSAuth.Place)
-	}
-	m := &ConfigMap{Place: at, Data: data, Lines: map[string]int{}, KeyLines: map[string]int{}}
-	for key := range data {
-		m.KeyLines[key] = d.Line("data", key)
-		if line, ok := d.TextLine("data", key); ok {
-			m.Lines[key] = line
-		}
-	}
-	r.cluster.AWSAuth = m
-	return nil
-}
-
-func (r *reader) identityMapping(d *manifest.Document) error {
-	var m identityMapping
-	if err := decode(d, &m); err != nil {
-		return err
-	}
-	r.cluster.IdentityMappings = append(r.cluster.IdentityMappings, m.mapping(place(d)))
 	return nil
 }

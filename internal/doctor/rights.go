@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
@@ -52,51 +50,40 @@ type right struct {
 }
 
 func rights() []right {
+	const anyCertificate = "can have a certificate in the name of any node, or of somebody else"
 	return []right{
 		{
 			nodes: NodesReadSecrets, everyone: EveryoneReadsSecrets, phrase: "read secrets",
 			forNodes:    "reads secrets of pods that do not run on it, and can act as whom they belong to",
 			forEveryone: "reads passwords, keys and tokens, and can act as whom they belong to",
-			requests:    verbs("", "secrets", "", "get", "list", "watch"),
+			requests:    requests("get,list,watch secrets"),
 		},
 		{
 			nodes: NodesEscalate, everyone: EveryoneEscalates, phrase: "take rights that it was not given",
 			forNodes:    "can act as somebody who has more rights, or give itself more",
 			forEveryone: "can act as somebody who has more rights, or take more",
-			requests: concat(
-				verbs(rbacv1.GroupName, "clusterroles", "", "escalate", "bind"),
-				verbs(rbacv1.GroupName, "roles", "", "escalate", "bind"),
-				verbs("", "users", "", "impersonate"), verbs("", "groups", "", "impersonate"),
-				verbs("", "serviceaccounts", "", "impersonate"),
-				verbs("", "serviceaccounts", "token", "create"),
-				verbs(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations", "", "create", "update", "patch"),
+			requests: requests(
+				"escalate,bind clusterroles.rbac.authorization.k8s.io", "escalate,bind roles.rbac.authorization.k8s.io",
+				"impersonate users", "impersonate groups", "impersonate serviceaccounts", "create serviceaccounts/token",
+				"create,update,patch mutatingwebhookconfigurations.admissionregistration.k8s.io",
 			),
 		},
 		{
 			nodes: NodesRunWorkloads, everyone: EveryoneRunsWorkloads, phrase: "run programs on nodes",
 			forNodes:    "runs what it likes on other nodes, with the service accounts and secrets that it likes",
 			forEveryone: "runs programs on any node, with any service account and secret",
-			requests: concat(
-				verbs("", "pods", "", "create"),
-				verbs("", "pods", "exec", "create", "get"), verbs("", "pods", "attach", "create", "get"),
-				verbs("", "pods", "ephemeralcontainers", "update", "patch"),
-				verbs("", "replicationcontrollers", "", "create", "update", "patch"),
-				verbs("apps", "daemonsets", "", "create", "update", "patch"),
-				verbs("apps", "deployments", "", "create", "update", "patch"),
-				verbs("apps", "replicasets", "", "create", "update", "patch"),
-				verbs("apps", "statefulsets", "", "create", "update", "patch"),
-				verbs("batch", "jobs", "", "create", "update", "patch"),
-				verbs("batch", "cronjobs", "", "create", "update", "patch"),
-				verbs("", "nodes", "proxy", "create", "get"),
+			requests: requests(
+				"create pods", "create,get pods/exec", "create,get pods/attach", "update,patch pods/ephemeralcontainers",
+				"create,update,patch replicationcontrollers", "create,update,patch daemonsets.apps", "create,update,patch deployments.apps",
+				"create,update,patch replicasets.apps", "create,update,patch statefulsets.apps", "create,update,patch jobs.batch",
+				"create,update,patch cronjobs.batch", "create,get nodes/proxy",
 			),
 		},
 		{
 			nodes: NodesGrantCertificates, everyone: EveryoneGrantsCertificate, phrase: "have certificates approved or signed",
-			forNodes:    "can have a certificate in the name of any node, or of somebody else",
-			forEveryone: "can have a certificate in the name of any node, or of somebody else",
-			requests: concat(
-				verbs(certificatesv1.GroupName, "signers", "", "approve", "sign"),
-				verbs(certificatesv1.GroupName, "certificatesigningrequests", "nodeclient", "create"),
+			forNodes: anyCertificate, forEveryone: anyCertificate,
+			requests: requests(
+				"approve,sign signers.certificates.k8s.io", "create certificatesigningrequests.certificates.k8s.io/nodeclient",
 			),
 			matters: ofKubernetesSigners, byName: true,
 		},
@@ -104,7 +91,7 @@ func rights() []right {
 			nodes: NodesChangeNodes, everyone: EveryoneChangesNodes, phrase: "change or delete nodes", mild: true,
 			forNodes:    "draws pods to itself, or drives them from other nodes, by labels, taints and conditions",
 			forEveryone: "decides where pods run, by labels, taints and conditions of nodes",
-			requests:    concat(verbs("", "nodes", "", "update", "patch", "delete"), verbs("", "nodes", "status", "update", "patch")),
+			requests:    requests("update,patch,delete nodes", "update,patch nodes/status"),
 			matters: func(a audience, r *access.Request) bool {
 				return r.Name == "" || a.node == "" || r.Name != a.node
 			},
@@ -125,27 +112,21 @@ func ofKubernetesSigners(a audience, r *access.Request) bool {
 // nodesOwn returns requests that kubelets make all the time. A role that allows all of them grants the
 // rights that nodes had before the Node authorizer, whatever its name.
 func nodesOwn() []access.Request {
-	return concat(
-		verbs("", "nodes", "", "create"), verbs("", "nodes", "status", "patch"),
-		verbs("", "pods", "", "list", "watch"), verbs("", "pods", "status", "patch"),
-		verbs("", "secrets", "", "get"), verbs("", "configmaps", "", "get"),
-	)
+	return requests("create nodes", "patch nodes/status", "list,watch pods", "patch pods/status", "get secrets", "get configmaps")
 }
 
-func verbs(group, resource, subresource string, verbs ...string) []access.Request {
-	requests := make([]access.Request, len(verbs))
-	for i, verb := range verbs {
-		requests[i] = access.Request{
-			Verb: verb, ResourceRequest: true, Group: group, Resource: resource, Subresource: subresource,
-		}
-	}
-	return requests
-}
-
-func concat(lists ...[]access.Request) []access.Request {
+// requests returns requests that are written as "VERB,VERB RESOURCE.GROUP/SUBRESOURCE".
+func requests(written ...string) []access.Request {
 	var all []access.Request
-	for _, l := range lists {
-		all = append(all, l...)
+	for _, text := range written {
+		verbs, object, _ := strings.Cut(text, " ")
+		object, subresource, _ := strings.Cut(object, "/")
+		resource, group, _ := strings.Cut(object, ".")
+		for verb := range strings.SplitSeq(verbs, ",") {
+			all = append(all, access.Request{
+				Verb: verb, ResourceRequest: true, Group: group, Resource: resource, Subresource: subresource,
+			})
+		}
 	}
 	return all
 }
@@ -195,15 +176,8 @@ func wildcard(rule *rbacv1.PolicyRule) bool {
 }
 
 // allowsAll reports whether the rules together allow every request.
-func allowsAll(rules []rbacv1.PolicyRule, requests []access.Request) bool {
-	for _, request := range requests {
-		allowed := false
-		for i := range rules {
-			allowed = allowed || rbac.RuleAllows(&rules[i], &request)
-		}
-		if !allowed {
-			return false
-		}
-	}
-	return true
+func allowsAll(rules []heldRule, requests []access.Request) bool {
+	return !slices.ContainsFunc(requests, func(request access.Request) bool {
+		return !slices.ContainsFunc(rules, func(r heldRule) bool { return rbac.RuleAllows(r.PolicyRule, &request) })
+	})
 }

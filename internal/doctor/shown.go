@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -44,37 +45,27 @@ type ShownRole struct {
 	works bool
 }
 
-// ShownFinding is a finding.
+// ShownFinding is a finding. Its message begins with the subject, if it does not name it.
 type ShownFinding struct {
-	Code     finding.Code     `json:"code"`
-	Severity finding.Severity `json:"severity"`
+	finding.Finding
 	// At is its place.
 	At string `json:"at,omitempty"`
-	// Message begins with the subject, if it does not name it.
-	Message     string `json:"message"`
-	Consequence string `json:"consequence,omitempty"`
-	Remedy      string `json:"remedy,omitempty"`
 	// Accepted is why it does not count; empty if it does.
 	Accepted string `json:"accepted,omitempty"`
 }
 
-// ShownProbe is a probe with the requests that it sent and their answers.
+// ShownProbe is a probe with its outcome in words, and with the requests that it sent and their answers.
 type ShownProbe struct {
-	ID       probe.ID      `json:"id"`
-	Question string        `json:"question"`
-	Outcome  probe.Outcome `json:"outcome"`
-	Words    string        `json:"words"`
-	Why      string        `json:"why"`
-	Sent     []string      `json:"sent"`
+	probe.Probe
+	Words string   `json:"words"`
+	Sent  []string `json:"sent"`
 }
 
 // ShownCheck is a check, and the names of what it lacks.
 type ShownCheck struct {
-	ID       CheckID `json:"id"`
-	Title    string  `json:"title"`
-	Made     bool    `json:"made"`
-	Findings int     `json:"findings"`
-	Lacks    string  `json:"lacks,omitempty"`
+	CheckResult
+	Made  bool   `json:"made"`
+	Lacks string `json:"lacks,omitempty"`
 }
 
 // Shown returns the report in words for people.
@@ -83,34 +74,8 @@ func (r *Report) Shown() *Shown {
 		Origin: r.Origin, Headline: r.Summary.headline(), Summary: r.Summary, Roles: []ShownRole{}, Findings: []ShownFinding{},
 		Checks: []ShownCheck{}, Missing: r.Missing,
 	}
-	s.addRoles(r.Roles)
-	for _, f := range r.Findings {
-		s.Findings = append(s.Findings, shownFinding(f))
-	}
-	for _, known := range r.Suppressed {
-		f := shownFinding(known.Finding)
-		f.Accepted = known.Reason
-		if known.Expires != "" {
-			f.Accepted += " (until " + string(known.Expires) + ")"
-		}
-		s.Known = append(s.Known, f)
-	}
-	for i := range r.Probes {
-		s.Probes = append(s.Probes, shownProbe(&r.Probes[i]))
-	}
-	for i := range r.Checks {
-		c := &r.Checks[i]
-		s.Checks = append(s.Checks, ShownCheck{c.ID, c.Title, c.Status == Made, c.Findings, strings.Join(c.lacks(), ", ")})
-	}
-	if len(r.Findings) > 0 {
-		s.Explained = "Every code is explained in " + findingsURL
-	}
-	return s
-}
-
-func (s *Shown) addRoles(roles []RolePrediction) {
-	for i := range roles {
-		role := &roles[i]
+	for i := range r.Roles {
+		role := &r.Roles[i]
 		if role.Purpose == ForOthers {
 			s.Others = append(s.Others, []string{role.ARN, role.Username, strings.Join(role.Groups, ", ")})
 		} else {
@@ -120,6 +85,30 @@ func (s *Shown) addRoles(roles []RolePrediction) {
 	if len(s.Others) > 0 {
 		s.OthersTitle = render.Count(len(s.Others), "role") + " for others than nodes, as it seems"
 	}
+	for _, f := range r.Findings {
+		s.Findings = append(s.Findings, shownFinding(f, ""))
+	}
+	for _, known := range r.Suppressed {
+		accepted := known.Reason
+		if known.Expires != "" {
+			accepted += " (until " + string(known.Expires) + ")"
+		}
+		s.Known = append(s.Known, shownFinding(known.Finding, accepted))
+	}
+	for i := range r.Probes {
+		asked := ShownProbe{r.Probes[i], outcomeWords(r.Probes[i].Outcome), []string{}}
+		for j := range r.Probes[i].Sent {
+			asked.Sent = append(asked.Sent, sentLine(&r.Probes[i].Sent[j]))
+		}
+		s.Probes = append(s.Probes, asked)
+	}
+	for _, c := range r.Checks {
+		s.Checks = append(s.Checks, ShownCheck{c, c.Status == Made, strings.Join(c.lacks(), ", ")})
+	}
+	if len(r.Findings) > 0 {
+		s.Explained = "Every code is explained in " + findingsURL
+	}
+	return s
 }
 
 func (f *RolePrediction) shown() ShownRole {
@@ -154,23 +143,14 @@ func (f *RolePrediction) shown() ShownRole {
 		f.isolation().row("isolated"),
 		f.NodeAuthorizer.row(NodeAuthorizer),
 	}
-	return ShownRole{title, rowsWithText(rows), f.Works()}
+	rows = slices.DeleteFunc(rows, func(row ShownRow) bool { return row.Text == "" && row.Value == "" })
+	return ShownRole{title, rows, f.Works()}
 }
 
 // forNode is the name of the row with the node for which a role is predicted.
 const forNode = "for node"
 
 func (o Outcome) row(name string) ShownRow { return ShownRow{name, o.Value, o.Why} }
-
-func rowsWithText(rows []ShownRow) []ShownRow {
-	var list []ShownRow
-	for _, row := range rows {
-		if row.Text != "" || row.Value != "" {
-			list = append(list, row)
-		}
-	}
-	return list
-}
 
 // isolation returns whether the Node authorizer and NodeRestriction restrict the node; zero if it does not
 // authenticate.
@@ -194,20 +174,38 @@ func where(at finding.Place) string {
 	return at.String()
 }
 
-func shownFinding(f finding.Finding) ShownFinding {
-	message := f.Message
-	if f.Subject != "" && !strings.Contains(message, f.Subject) {
-		message = f.Subject + ": " + message
+func shownFinding(f finding.Finding, accepted string) ShownFinding {
+	if f.Subject != "" && !strings.Contains(f.Message, f.Subject) {
+		f.Message = f.Subject + ": " + f.Message
 	}
-	return ShownFinding{f.Code, f.Severity, f.Place.String(), message, f.Consequence, f.Remedy, ""}
+	return ShownFinding{f, f.Place.String(), accepted}
 }
 
-func shownProbe(asked *probe.Probe) ShownProbe {
-	sent := []string{}
-	for i := range asked.Sent {
-		sent = append(sent, sentLine(&asked.Sent[i]))
+func outcomeWords(o probe.Outcome) string {
+	if o == probe.DoesNotHold {
+		return "does not hold"
 	}
-	return ShownProbe{asked.ID, asked.Question, asked.Outcome, outcomeWords(asked.Outcome), asked.Why, sent}
+	return string(o)
+}
+
+// sentLine returns a request and the response as one line.
+func sentLine(s *probe.Sent) string {
+	line := s.Method + " " + s.Path
+	switch {
+	case s.Anonymous:
+		line += " without a credential"
+	case len(s.Groups) > 0:
+		line += fmt.Sprintf(" as %s in %s", s.As, strings.Join(s.Groups, ", "))
+	case s.As != "":
+		line += " as " + s.As
+	}
+	if s.Body != "" {
+		line += " (" + s.Body + ")"
+	}
+	if s.Status == 0 {
+		return line + ": " + s.Answer
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s: %d %s", line, s.Status, s.Answer))
 }
 
 // headline returns what was found and in how many checks, and then what was not looked at or does not

@@ -3,6 +3,8 @@ package doctor
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,10 +14,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
+const (
+	// talosVersion is the apiVersion of Talos' documents.
+	talosVersion = "v1alpha1"
+	// talosAuthorizationFile is the AuthorizationConfiguration that Talos writes.
+	talosAuthorizationFile = "/system/config/kubernetes/kube-apiserver/authorization-config.yaml"
+	talosHostname          = "HostnameConfig"
+	talosAuthorizer        = "KubeAuthorizerConfig"
+)
+
 // machineConfig has the fields of a Talos machine config about kube-apiserver.
 // Source: https://www.talos.dev/latest/reference/configuration/v1alpha1/config/
 type machineConfig struct {
-	Version string `json:"version"`
 	Machine *struct {
 		Type    string `json:"type"`
 		Network struct {
@@ -24,7 +34,6 @@ type machineConfig struct {
 	} `json:"machine"`
 	Cluster struct {
 		APIServer struct {
-			Image       string                     `json:"image"`
 			ExtraArgs   map[string]json.RawMessage `json:"extraArgs"`
 			Authorizers []map[string]any           `json:"authorizationConfig"`
 		} `json:"apiServer"`
@@ -44,71 +53,181 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 		return nil
 	}
 	r.talosFile(d).machine = true
-	at := place(d, "cluster", "apiServer")
-	at.Object = ""
-	a := APIServer{
-		Place: at, Name: d.File(), Distribution: Talos, Version: imageTag(m.Cluster.APIServer.Image), Flags: map[string][]string{},
-	}
+	a := talosServer(d, "cluster", "apiServer")
 	if m.Machine.Network.Hostname != "" {
 		a.Name = m.Machine.Network.Hostname
 	}
-	for flag, value := range m.Cluster.APIServer.ExtraArgs {
-		values, err := oneOrMany(value)
-		if err != nil {
-			return d.Fail(err, "cluster", "apiServer", "extraArgs", flag)
-		}
-		a.Flags[flag] = values
+	var err error
+	if a.Flags, err = talosFlags(d, m.Cluster.APIServer.ExtraArgs, "cluster", "apiServer", "extraArgs"); err != nil {
+		return err
 	}
-	a.Flags[flagEnable] = slices.Concat([]string{pluginNodeRestriction}, a.Flags[flagEnable])
-	if a.has(flagMode) || a.hasAuthorizationWebhook() {
-		modes := []string{modeNode, modeRBAC}
-		for _, mode := range a.list(flagMode) {
-			if !slices.Contains(modes, mode) {
-				modes = append(modes, mode)
+	defaults := []string{modeNode, modeRBAC}
+	if a.Flags.has(flagMode) || a.hasAuthorizationWebhook() {
+		for _, mode := range a.Flags.list(flagMode) {
+			if !slices.Contains(defaults, mode) {
+				defaults = append(defaults, mode)
 			}
 		}
-		a.Flags[flagMode] = modes
+		a.Flags[flagMode] = defaults
 	} else {
-		authorization, err := talosAuthorization(m.Cluster.APIServer.Authorizers, place(d, "cluster", "apiServer", "authorizationConfig"))
-		if err != nil {
-			return d.Fail(err, "cluster", "apiServer", "authorizationConfig")
+		authorizers := m.Cluster.APIServer.Authorizers
+		for i, mode := range defaults {
+			if !slices.ContainsFunc(authorizers, func(a map[string]any) bool { return a["type"] == mode }) {
+				authorizers = slices.Insert(slices.Clone(authorizers), min(i, len(authorizers)), map[string]any{
+					"type": mode, "name": strings.ToLower(mode),
+				})
+			}
 		}
-		a.Flags[flagConfig] = []string{talosAuthorizationFile}
-		r.cluster.Authorizations = append(r.cluster.Authorizations, authorization)
-		a.Authorization = &authorization
+		a.authorizeBy(authorizers, talosPlace(d, "cluster", "apiServer", "authorizationConfig"))
+		r.cluster.Authorizations = append(r.cluster.Authorizations, *a.Authorization)
 	}
 	r.cluster.machines = append(r.cluster.machines, a)
 	return nil
 }
 
-// talosAuthorizationFile is the AuthorizationConfiguration that Talos writes.
-const talosAuthorizationFile = "/system/config/kubernetes/kube-apiserver/authorization-config.yaml"
-
-// talosAuthorization returns the configuration that Talos makes from the authorizers of a machine
-// config: Node and RBAC come first unless they are listed.
-func talosAuthorization(authorizers []map[string]any, at finding.Place) (Authorization, error) {
-	for i, mode := range []string{modeNode, modeRBAC} {
-		if !slices.ContainsFunc(authorizers, func(a map[string]any) bool { return a["type"] == mode }) {
-			authorizers = slices.Insert(slices.Clone(authorizers), min(i, len(authorizers)), map[string]any{
-				"type": mode, "name": strings.ToLower(mode),
-			})
-		}
-	}
-	text, err := json.Marshal(authorizationOf(authorizers))
+func talosPlace(d *manifest.Document, path ...string) finding.Place {
+	at := place(d, path...)
 	at.Object = ""
-	return Authorization{Place: at, Text: text}, err
+	return at
 }
 
-// talosConfiguration returns the configuration that Talos makes from separate authorizer documents. It
-// adds no others.
-func talosConfiguration(authorizers []map[string]any, at finding.Place) Authorization {
-	text, err := json.Marshal(authorizationOf(authorizers))
+func talosServer(d *manifest.Document, path ...string) APIServer {
+	return APIServer{Place: talosPlace(d, path...), Name: d.File(), Distribution: Talos}
+}
+
+// talosFlags returns the flags of extraArgs at a path, with the plugin that Talos always enables.
+func talosFlags(d *manifest.Document, args map[string]json.RawMessage, path ...string) (flagValues, error) {
+	flags := flagValues{}
+	for _, flag := range slices.Sorted(maps.Keys(args)) {
+		values, err := oneOrMany(args[flag])
+		if err != nil {
+			return nil, d.Fail(err, append(path, flag)...)
+		}
+		flags[flag] = values
+	}
+	flags[flagEnable] = slices.Concat([]string{pluginNodeRestriction}, flags[flagEnable])
+	return flags, nil
+}
+
+// authorizeBy sets the AuthorizationConfiguration that Talos makes from authorizers.
+func (a *APIServer) authorizeBy(authorizers []map[string]any, at finding.Place) {
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": groupServerConfig + "/v1", "kind": "AuthorizationConfiguration", "authorizers": authorizers,
+	})
 	if err != nil {
 		text = nil // cannot happen: it was decoded from JSON
 	}
-	return Authorization{Place: at, Text: text, derived: true}
+	a.Flags[flagConfig] = []string{talosAuthorizationFile}
+	a.Authorization = &Authorization{Place: at, Text: text}
 }
 
-func authorizationOf(authorizers []map[string]any) map[string]any {
-	return map[string]any{"apiVersion": groupServerConfig + "/v1", "kind": "AuthorizationConfiguration", "authorizers": authorizers}
+// talosFile is the content of the documents of a machine config about kube-apiserver. Since Talos 1.14 there are
+// separate documents for it.
+// Source: https://docs.siderolabs.com/talos/v1.14/reference/configuration/kubernetes/kubeapiserverconfig
+type talosFile struct {
+	hostname string
+	// machine is true if the first document is that of a control plane.
+	machine bool
+	// server has no name if no document is about kube-apiserver, and no flags without a KubeAPIServerConfig.
+	server APIServer
+	// authorizers are the KubeAuthorizerConfigs, in their order, which Talos asks without
+	// adding any.
+	authorizers []map[string]any
+	// part is true for documents that change others, which are elsewhere.
+	part bool
+}
+
+func (r *reader) talosFile(d *manifest.Document) *talosFile {
+	if r.cluster.talos == nil {
+		r.cluster.talos = map[string]*talosFile{}
+	}
+	if r.cluster.talos[d.File()] == nil {
+		r.cluster.talos[d.File()] = &talosFile{}
+	}
+	return r.cluster.talos[d.File()]
+}
+
+// talosDocument reads a separate document.
+func (r *reader) talosDocument(d *manifest.Document) error {
+	if d.APIVersion != "" && d.APIVersion != talosVersion {
+		return nil
+	}
+	var c struct {
+		Patch     json.RawMessage            `json:"$patch"`
+		Hostname  string                     `json:"hostname"`
+		ExtraArgs map[string]json.RawMessage `json:"extraArgs"`
+		Name      string                     `json:"name"`
+		Type      string                     `json:"type"`
+		Webhook   map[string]any             `json:"webhook"`
+	}
+	f := r.talosFile(d)
+	err := json.Unmarshal(d.JSON(), &c)
+	switch {
+	case d.Kind == talosHostname:
+		f.hostname = c.Hostname
+		return nil
+	case err != nil:
+		return d.Fail(fmt.Errorf("not a %s of Talos: want texts in name and type, and mappings in extraArgs and webhook", d.Kind))
+	}
+	f.part = f.part || c.Patch != nil
+	if f.server.Name == "" {
+		f.server = talosServer(d)
+	}
+	if d.Kind == talosAuthorizer {
+		authorizer := map[string]any{"name": c.Name, "type": c.Type}
+		if c.Webhook != nil {
+			authorizer["webhook"] = c.Webhook
+		}
+		f.authorizers = append(f.authorizers, authorizer)
+		return nil
+	}
+	f.part = f.part || f.server.Flags != nil
+	f.server = talosServer(d)
+	f.server.Flags, err = talosFlags(d, c.ExtraArgs, "extraArgs")
+	return err
+}
+
+// saysOfAPIServers reports whether separate documents are about kube-apiserver.
+func (f *talosFile) saysOfAPIServers() bool { return f.server.Name != "" }
+
+// talosServers returns the API servers that separate documents describe. A server that cannot be put together is one
+// whose flags are not known.
+func (c *Cluster) talosServers() []APIServer {
+	c.Authorizations = slices.DeleteFunc(c.Authorizations, func(a Authorization) bool { return a.derived || c.describedTwice(a.Place) })
+	var servers []APIServer
+	for _, file := range slices.Sorted(maps.Keys(c.talos)) {
+		f := c.talos[file]
+		if !f.saysOfAPIServers() {
+			continue
+		}
+		a := f.server
+		if f.hostname != "" {
+			a.Name = f.hostname
+		}
+		switch alone := file + " has KubeAuthorizerConfigs and no KubeAPIServerConfig: "; {
+		case f.part:
+			a.Unseen = file + " has documents that change others (patches): give the whole machine config, " +
+				"as talosctl get machineconfig -o yaml prints it"
+		case a.Flags == nil && f.machine:
+			a.Unseen = alone + "how Talos puts them together with cluster.apiServer is not read"
+		case a.Flags == nil:
+			a.Unseen = alone + "give the whole machine config"
+		default:
+			a.Flags = maps.Clone(a.Flags)
+			a.authorizeBy(f.authorizers, a.Place)
+			a.Authorization.derived = true
+			c.Authorizations = append(c.Authorizations, *a.Authorization)
+		}
+		if a.Unseen != "" {
+			a.Lacking = resourceAPIServers
+		}
+		servers = append(servers, a)
+	}
+	return servers
+}
+
+// describedTwice reports whether separate documents of a file describe kube-apiserver, and not the first document.
+func (c *Cluster) describedTwice(at finding.Place) bool {
+	f := c.talos[at.File]
+	return f != nil && f.saysOfAPIServers() && strings.HasPrefix(at.Key, "cluster.apiServer")
 }

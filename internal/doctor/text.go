@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/probe"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
@@ -27,9 +28,20 @@ func (r *Report) Text(p *render.Page) {
 		s.findingsText(p, severity)
 	}
 	if r.ShowKnown {
-		s.knownText(p)
+		each(p, "Known findings, which do not count", s.Known, func(f ShownFinding) {
+			p.Line("  %s  %s", render.Strong.In(string(f.Code)), render.Faint.In(f.At))
+			p.Line("    %s: %s", f.Severity, f.Message)
+			p.Line("    %s %s", render.Faint.In("accepted:"), f.Accepted)
+		})
 	}
-	s.probesText(p)
+	each(p, "Probes: what the API server was asked; nothing was changed", s.Probes, func(asked ShownProbe) {
+		style := styleOf(asked.Outcome == probe.Holds, asked.Outcome == probe.DoesNotHold)
+		p.Line("  %s  %s", render.Strong.In(string(asked.ID)), asked.Question)
+		p.Line("    %s: %s", style.In(asked.Words), asked.Why)
+		for _, line := range asked.Sent {
+			p.Line("    %s", render.Faint.In(line))
+		}
+	})
 	s.undeterminedText(p)
 	if s.Explained != "" {
 		p.Line("")
@@ -37,41 +49,41 @@ func (r *Report) Text(p *render.Page) {
 	}
 }
 
+// each writes a section with the entries of a list, and an empty line between them.
+func each[T any](p *render.Page, title string, list []T, text func(T)) {
+	for i, entry := range list {
+		if i == 0 {
+			p.Section("%s", title)
+		} else {
+			p.Line("")
+		}
+		text(entry)
+	}
+}
+
+func styleOf(good, bad bool) render.Style {
+	switch {
+	case good:
+		return render.Good
+	case bad:
+		return render.Bad
+	}
+	return render.Unsure
+}
+
 // headlineText joins the headline. Its first part has the style of the most severe finding, or of how much
 // was checked.
 func (r *Report) headlineText(parts []string) string {
-	style := render.Good
 	worst, found := r.Worst()
-	switch {
-	case found && worst == finding.Error:
-		style = render.Bad
-	case found && worst == finding.Info:
+	style := styleOf(!found && r.Summary.Undetermined == 0, worst == finding.Error)
+	if worst == finding.Info {
 		style = render.Faint
-	case found || r.Summary.Undetermined > 0:
-		style = render.Unsure
 	}
-	line := style.In(parts[0])
-	for _, part := range parts[1:] {
-		line += "; " + part
-	}
+	line := strings.Join(append([]string{style.In(parts[0])}, parts[1:]...), "; ")
 	if r.Summary.Suppressed > 0 && !r.ShowKnown {
 		line += ", see --show-known"
 	}
 	return line
-}
-
-// knownText writes the findings that do not count.
-func (s *Shown) knownText(p *render.Page) {
-	for i, f := range s.Known {
-		if i == 0 {
-			p.Section("Known findings, which do not count")
-		} else {
-			p.Line("")
-		}
-		p.Line("  %s  %s", render.Strong.In(string(f.Code)), render.Faint.In(f.At))
-		p.Line("    %s: %s", f.Severity, f.Message)
-		p.Line("    %s %s", render.Faint.In("accepted:"), f.Accepted)
-	}
 }
 
 // undeterminedText writes the checks that could not be made, what they lack, and how to provide it.
@@ -96,36 +108,31 @@ func (s *Shown) undeterminedText(p *render.Page) {
 	}
 }
 
-// rolesText writes the prediction for each role that is, or may be, for nodes.
+// rolesText writes the prediction for each role that is, or may be, for nodes. It leaves out the node where all
+// works, unless the page is wide.
 func (s *Shown) rolesText(p *render.Page) {
-	for i := range s.Roles {
-		if i < shownRoles || p.Wide() {
-			s.Roles[i].text(p)
+	for i, role := range s.Roles {
+		if i >= shownRoles && !p.Wide() {
+			p.Line("")
+			p.Line("… and %s more; -o wide shows all", render.Count(len(s.Roles)-i, "role"))
+			break
 		}
-	}
-	if more := len(s.Roles) - shownRoles; more > 0 && !p.Wide() {
-		p.Line("")
-		p.Line("… and %s more; -o wide shows all", render.Count(more, "role"))
-	}
-}
-
-// text writes a role. The node is left out where all works, unless the page is wide.
-func (role *ShownRole) text(p *render.Page) {
-	p.Section("%s", role.Title)
-	var fields []render.Field
-	for _, row := range role.Rows {
-		if row.Name != forNode || p.Wide() || !role.works {
-			fields = append(fields, render.Field{Name: row.Name, Value: row.valueText()})
+		p.Section("%s", role.Title)
+		var fields []render.Field
+		for _, row := range role.Rows {
+			if row.Name != forNode || p.Wide() || !role.works {
+				fields = append(fields, render.Field{Name: row.Name, Value: row.valueText()})
+			}
 		}
+		p.Fields(fields...)
 	}
-	p.Fields(fields...)
 }
 
 func (row ShownRow) valueText() string {
 	if row.Value == "" {
 		return row.Text
 	}
-	style := map[Value]render.Style{Yes: render.Good, No: render.Bad, Unknown: render.Unsure}[row.Value]
+	style := styleOf(row.Value == Yes, row.Value == No)
 	return fmt.Sprintf("%s%s  %s", style.In(string(row.Value)), strings.Repeat(" ", 3-min(3, len(row.Value))), row.Text)
 }
 
@@ -147,48 +154,57 @@ func (s *Shown) othersText(p *render.Page) {
 
 // findingsText writes the findings of a severity, the first few of each code.
 func (s *Shown) findingsText(p *render.Page, severity finding.Severity) {
-	heading := map[finding.Severity]string{
-		finding.Error:   render.Bad.In("Errors"),
-		finding.Warning: render.Unsure.In("Warnings"),
-		finding.Info:    "Notes",
-	}[severity]
+	heading := "Notes"
+	switch severity {
+	case finding.Error:
+		heading = render.Bad.In("Errors")
+	case finding.Warning:
+		heading = render.Unsure.In("Warnings")
+	}
 	seen := map[finding.Code]int{}
+	var list []ShownFinding
 	var left []finding.Code
-	first := true
 	for _, f := range s.Findings {
 		if f.Severity != severity {
 			continue
 		}
-		if first {
-			p.Section("%s", heading)
+		seen[f.Code]++
+		switch n := seen[f.Code]; {
+		case n <= shownFindings || p.Wide():
+			list = append(list, f)
+		case n == shownFindings+1:
+			left = append(left, f.Code)
 		}
-		if seen[f.Code]++; seen[f.Code] > shownFindings && !p.Wide() {
-			if seen[f.Code] == shownFindings+1 {
-				left = append(left, f.Code)
-			}
-			continue
-		}
-		if !first {
-			p.Line("")
-		}
-		first = false
-		f.text(p)
 	}
+	each(p, heading, list, func(f ShownFinding) {
+		p.Line("  %s  %s", render.Strong.In(string(f.Code)), render.Faint.In(f.At))
+		p.Line("    %s", f.Message)
+		if f.Consequence != "" {
+			p.Line("    %s %s", render.Faint.In("→"), f.Consequence)
+		}
+		label := "fix: "
+		for line := range strings.Lines(f.Remedy) {
+			p.Hanging(9, "    %s%s", render.Good.In(label), strings.TrimRight(line, "\n"))
+			label = "     "
+		}
+	})
 	for _, code := range left {
 		p.Line("")
 		p.Line("  … and %d more of %s; -o wide shows all", seen[code]-shownFindings, code)
 	}
 }
 
-func (f ShownFinding) text(p *render.Page) {
-	p.Line("  %s  %s", render.Strong.In(string(f.Code)), render.Faint.In(f.At))
-	p.Line("    %s", f.Message)
-	if f.Consequence != "" {
-		p.Line("    %s %s", render.Faint.In("→"), f.Consequence)
+// shown is the maximum number of list entries in a line.
+const shown = 3
+
+// some returns the first entries, and the number of the others.
+func some(list []string) string { return render.Names(list, shown) }
+
+// shell quotes a command for a shell: names in a cluster may contain special characters.
+func shell(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = render.Shell(w)
 	}
-	label := "fix: "
-	for line := range strings.Lines(f.Remedy) {
-		p.Hanging(9, "    %s%s", render.Good.In(label), strings.TrimRight(line, "\n"))
-		label = "     "
-	}
+	return strings.Join(quoted, " ")
 }

@@ -178,8 +178,8 @@ func TestStoredScopesWithFilesThatLackThePod(t *testing.T) {
 func TestUnreadContainment(t *testing.T) {
 	unread := func(resource string) string {
 		missing := fmt.Sprintf(`{"group":"policy.node-authorizer.io","resource":%q,"reason":"not allowed"}`, resource)
-		return `{"apiVersion":"snapshot.node-authorizer.io/v1alpha2","kind":"Snapshot","cluster":true,"rbacReadable":true,` +
-			`"containment":true,"missing":[` + missing + `]}` + "\n---\n" + storedObjects
+		return `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,` +
+			`"missing":[` + missing + `]}` + "\n---\n" + storedObjects
 	}
 	ann := &access.Request{User: "ann", ResourceRequest: true, Verb: "get", Resource: "nodes", Name: "a"}
 	for _, tc := range []struct {
@@ -249,8 +249,8 @@ func TestConfiguredAuthorizersReplaceStoredContainment(t *testing.T) {
 
 // A scope that observes changes no answer, whatever could not be read.
 func TestObservedScopesOverUnreadState(t *testing.T) {
-	header := `{"apiVersion":"snapshot.node-authorizer.io/v1alpha2","kind":"Snapshot","cluster":true,"rbacReadable":true,` +
-		`"containment":true,"missing":[{"resource":"pods","reason":"not allowed"}]}` + "\n---\n"
+	header := `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,` +
+		`"missing":[{"resource":"pods","reason":"not allowed"}]}` + "\n---\n"
 	objects := header + storedObjects + strings.Replace(scope, "Enforce", "Observe", 1)
 	req := agentGets("pods", "shop", "there", "a")
 	if opinion, err := withStored(t, objects, nil).Authorize(t.Context(), req); err != nil || opinion.Decision != verdict.Allow {

@@ -109,7 +109,10 @@ func (r *reader) Read(p []byte) (int, error) {
 	if r.n += int64(n); r.n > anyLength && r.n/maxExpansion > r.stored.n {
 		return n, ErrTooLong
 	}
-	return n, earlyEnd(err)
+	if err = earlyEnd(err); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, ErrEndsEarly) {
+		err = fmt.Errorf("compressed data is damaged, or cannot be read, at about byte %d: %w", r.stored.n, err)
+	}
+	return n, err
 }
 
 func earlyEnd(err error) error {

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/internal/filetext"
-	"github.com/node-authorizer/node-authorizer/internal/snapshot"
 )
 
 // File is one file to read.
@@ -118,19 +117,10 @@ func isManifest(name string) bool {
 type stream struct {
 	*bufio.Reader
 	file *filetext.Text
-	// snapshot is set if the file is a snapshot in binary form. Reader has its text then.
-	snapshot *snapshot.File
-	lines    io.Closer
 }
 
 // Close closes the file.
-func (s *stream) Close() error {
-	err := s.file.Close()
-	if s.lines != nil {
-		err = errors.Join(err, s.lines.Close())
-	}
-	return err
-}
+func (s *stream) Close() error { return s.file.Close() }
 
 // open opens a file, which may be compressed regardless of its name.
 func (f File) open(stdin io.Reader) (*stream, error) {
@@ -154,25 +144,7 @@ func (f File) open(stdin io.Reader) (*stream, error) {
 	if err := s.skipByteOrderMark(f.Name); err != nil {
 		return nil, errors.Join(err, text.Close())
 	}
-	if err := s.openSnapshot(); err != nil {
-		return nil, errors.Join(&Error{File: f.Name, Err: err}, text.Close())
-	}
 	return s, nil
-}
-
-// openSnapshot reads a snapshot in binary form. Other files are left unchanged.
-func (s *stream) openSnapshot() error {
-	prefix, err := s.Peek(snapshot.PrefixLength)
-	if err != nil && !errors.Is(err, io.EOF) || !snapshot.Is(prefix) {
-		return nil // errors recur when the text is read
-	}
-	opened, err := snapshot.Open(s.Reader)
-	if err != nil {
-		return err
-	}
-	lines := opened.Text()
-	s.snapshot, s.lines, s.Reader = opened, lines, bufio.NewReaderSize(lines, windowSize)
-	return nil
 }
 
 // skipByteOrderMark skips the mark of UTF-8, and refuses UTF-16, which some shells

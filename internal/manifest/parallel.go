@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/node-authorizer/node-authorizer/internal/filetext"
-	"github.com/node-authorizer/node-authorizer/internal/snapshot"
 )
 
 // batchSize is the size of the text of a batch, in bytes.
@@ -28,9 +27,6 @@ type Parallel[T any] struct {
 	Apply func(batch *T) error
 	// Reset empties the content of a batch, so that its memory is reused.
 	Reset func(batch *T)
-	// Snapshot, if set, is called instead of Decode and Apply with a file that is a snapshot in
-	// binary form.
-	Snapshot func(*snapshot.File) error
 	// Progress is called after each batch with the number of bytes of the stored file
 	// that have been read.
 	Progress func(stored int64)
@@ -45,9 +41,6 @@ func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
 	}
 	defer func() { err = errors.Join(err, text.Close()) }()
 
-	if text.snapshot != nil && p.Snapshot != nil {
-		return p.Snapshot(text.snapshot)
-	}
 	// If reading ends early, Read does not wait for the goroutines: a read of
 	// standard input may block forever.
 	ctx, cancel := context.WithCancelCause(ctx)

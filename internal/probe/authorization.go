@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"bytes"
 	"context"
+	"net/http"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -82,38 +84,31 @@ func (p *prober) ownSecret() action {
 	return action{verb: "get", resource: "secrets", namespace: "kube-system", name: p.names.secret}
 }
 
-func (p *prober) secret(ctx context.Context) error {
-	return p.refusedTo(ctx, p.ownSecret(), "")
+func (p *prober) getOther() action {
+	return action{verb: "get", resource: "nodes", name: p.names.other}
 }
 
-func (p *prober) secrets(ctx context.Context) error {
-	return p.refusedTo(ctx, action{verb: "list", resource: "secrets"}, "")
-}
-
-func (p *prober) otherNode(ctx context.Context) error {
-	return p.refusedTo(ctx, action{verb: "get", resource: "nodes", name: p.names.other}, kubeversion.AuthorizeNodeWithSelectors)
-}
-
-func (p *prober) allPods(ctx context.Context) error {
-	return p.refusedTo(ctx, action{verb: "list", resource: "pods"}, kubeversion.AuthorizeNodeWithSelectors)
-}
-
-// refusedTo asks whether a node may do something that it should not, and if it may, whether as a
+// refusedTo returns a probe that asks whether a node may do something that it should not, and if it may, whether as a
 // member of its groups. The gate is the one that has it refused; empty if it always is.
-func (p *prober) refusedTo(ctx context.Context, what action, gate kubeversion.Gate) error {
-	node := p.review(ctx, p.node(), what)
-	if p.undecided(node) {
+func refusedTo(what func(*prober) action, gate kubeversion.Gate) func(*prober, context.Context) error {
+	return func(p *prober, ctx context.Context) error {
+		p.refusedTo(ctx, what(p), gate)
 		return nil
 	}
-	if !node.allowed {
+}
+
+func (p *prober) refusedTo(ctx context.Context, what action, gate kubeversion.Gate) {
+	node := p.review(ctx, p.node(), what)
+	switch {
+	case p.undecided(node):
+		return
+	case !node.allowed:
 		p.conclude(Holds, "a node may not %s", what)
-		return nil
+		return
 	}
 	member := p.review(ctx, p.member(), what)
-	if p.undecided(member) {
-		return nil
-	}
 	switch {
+	case p.undecided(member):
 	case p.everyone:
 		p.breaks(ByEveryone, "a node may %s, as everyone may do everything", what)
 	case member.allowed:
@@ -123,7 +118,6 @@ func (p *prober) refusedTo(ctx context.Context, what action, gate kubeversion.Ga
 	default:
 		p.conclude(DoesNotHold, "a node may %s%s", what, node.because())
 	}
-	return nil
 }
 
 // lacksGate reports whether the version is known not to have a restriction by default.
@@ -156,7 +150,11 @@ func (p *prober) approval(ctx context.Context) error {
 			return nil
 		}
 		if signer.allowed {
-			p.breaks(p.causeOfApproval(), "%s may approve certificates of kubelets%s", who.name, approve.because())
+			var cause Cause
+			if p.everyone {
+				cause = ByEveryone
+			}
+			p.breaks(cause, "%s may approve certificates of kubelets%s", who.name, approve.because())
 			return nil
 		}
 	}
@@ -164,9 +162,58 @@ func (p *prober) approval(ctx context.Context) error {
 	return nil
 }
 
-func (p *prober) causeOfApproval() Cause {
-	if p.everyone {
-		return ByEveryone
+// anonymous sends requests without a credential. What a caller could read of objects is only asked,
+// not read.
+func (p *prober) anonymous(ctx context.Context) error {
+	answers := map[string]*answer{}
+	accepted := false
+	for _, at := range []struct{ path, has string }{{"/version", `"gitVersion"`}, {"/healthz", ""}, {"/api", `"APIVersions"`}} {
+		a := p.do(ctx, request{method: http.MethodGet, path: at.path, anonymous: true})
+		answers[at.path] = a
+		switch {
+		case a.ok() && bytes.Contains(a.body, []byte(at.has)), a.refused(http.StatusForbidden):
+			accepted = true
+		case a.ok():
+			p.conclude(Undetermined, "GET %s without a credential: the response is not that of an API server", at.path)
+			return nil
+		case !a.refused(http.StatusUnauthorized):
+			p.conclude(Undetermined, "GET %s without a credential: %s", at.path, a)
+			return nil
+		}
 	}
-	return ""
+	switch {
+	case !accepted:
+		p.conclude(Holds, "requests without a credential are Unauthorized (401)")
+	case answers["/api"].refused(http.StatusUnauthorized):
+		p.conclude(Holds, "callers without a credential read version and health; other requests are Unauthorized (401)")
+	case p.grantedToAnonymous(ctx):
+	case answers["/api"].ok():
+		p.breaks(ByDiscovery, "callers without a credential may read the list of APIs")
+	default:
+		p.conclude(Holds, "callers without a credential read version and health at most")
+	}
+	return nil
+}
+
+// grantedToAnonymous asks for rights that no caller without a credential should have. It concludes
+// the probe if there is one or if it is not known.
+func (p *prober) grantedToAnonymous(ctx context.Context) bool {
+	who := identity{userAnonymous, []string{groupUnauthenticated}}
+	for _, what := range []action{
+		{verb: "list", resource: "secrets"},
+		{verb: "list", resource: "pods"},
+		{verb: "list", resource: "nodes"},
+		{verb: "create", resource: "pods"},
+		{verb: "create", group: certificatesv1.GroupName, resource: "certificatesigningrequests"},
+	} {
+		r := p.review(ctx, who, what)
+		if p.undecided(r) {
+			return true
+		}
+		if r.allowed {
+			p.conclude(DoesNotHold, "callers without a credential may %s%s", what, r.because())
+			return true
+		}
+	}
+	return false
 }

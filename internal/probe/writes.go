@@ -2,11 +2,18 @@ package probe
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -149,8 +156,8 @@ const ourWebhook = `admission webhook "noderestriction.node-authorizer.io" denie
 
 // compared concludes from a write that NodeRestriction refuses and one that it does not. The words
 // are in its message.
-func (p *prober) compared(ctx context.Context, node string, forbidden, allowed *write, words ...string) error {
-	got, done, err := p.try(ctx, node, forbidden)
+func (p *prober) compared(ctx context.Context, forbidden, allowed *write, words ...string) error {
+	got, done, err := p.try(ctx, p.names.node, forbidden)
 	if done || err != nil {
 		return err
 	}
@@ -168,15 +175,15 @@ func (p *prober) compared(ctx context.Context, node string, forbidden, allowed *
 		p.conclude(Undetermined, "admission refuses it, but not NodeRestriction: %s", got.answer.line)
 		return nil
 	}
-	other, done, err := p.try(ctx, node, allowed)
-	if done || err != nil {
+	other, done, err := p.try(ctx, p.names.node, allowed)
+	switch {
+	case done || err != nil:
 		return err
-	}
-	if other.passed {
+	case other.passed:
 		p.conclude(Holds, "admission refuses it, and allows %s: %s", allowed.about, got.answer.line)
-		return nil
+	default:
+		p.conclude(Undetermined, "admission refuses it, and %s too: %s", allowed.about, other.answer)
 	}
-	p.conclude(Undetermined, "admission refuses it, and %s too: %s", allowed.about, other.answer)
 	return nil
 }
 
@@ -195,14 +202,14 @@ func (p *prober) nodeWrite(name, about string, labels map[string]string) *write 
 func (p *prober) ownNode() *write { return p.nodeWrite(p.names.node, "its own Node", nil) }
 
 func (p *prober) writeOtherNode(ctx context.Context) error {
-	return p.compared(ctx, p.names.node, p.nodeWrite(p.names.other, "a Node of another name", nil), p.ownNode(),
+	return p.compared(ctx, p.nodeWrite(p.names.other, "a Node of another name", nil), p.ownNode(),
 		p.names.node, p.names.other, "is not allowed to modify node")
 }
 
 func (p *prober) writeLabel(ctx context.Context) error {
 	const label = "node-restriction.kubernetes.io/node-authorizer-probe"
 	labelled := p.nodeWrite(p.names.node, "its own Node with the label "+label, map[string]string{label: "true"})
-	return p.compared(ctx, p.names.node, labelled, p.ownNode(), p.names.node, "is not allowed to set the following labels", label)
+	return p.compared(ctx, labelled, p.ownNode(), p.names.node, "is not allowed to set the following labels", label)
 }
 
 // writePod creates a pod that satisfies the Pod Security Standard restricted, so that few others
@@ -213,7 +220,7 @@ func (p *prober) writePod(ctx context.Context) error {
 		path: path, what: action{verb: "create", resource: "pods", namespace: "default", name: p.names.pod},
 		about: "a pod on itself that is no mirror pod", stored: path + "/" + p.names.pod, object: p.pod(),
 	}
-	return p.compared(ctx, p.names.node, w, nil, corev1.MirrorPodAnnotationKey, "can only create mirror pods")
+	return p.compared(ctx, w, nil, corev1.MirrorPodAnnotationKey, "can only create mirror pods")
 }
 
 func (p *prober) pod() *corev1.Pod {
@@ -235,4 +242,51 @@ func (p *prober) pod() *corev1.Pod {
 			}},
 		},
 	}
+}
+
+// certificate requests a certificate for another node. The key is not kept.
+func (p *prober) certificate(ctx context.Context) error {
+	other, err := p.csr(p.names.other, "a request for a certificate of another node")
+	if err != nil {
+		return err
+	}
+	own, err := p.csr(p.names.node, "a request for its own certificate")
+	if err != nil {
+		return err
+	}
+	err = p.compared(ctx, other, own, "can only create a node CSR", nodeidentity.UserPrefix+p.names.node)
+	if p.current.Outcome == DoesNotHold && p.minor != 0 && kubeversion.For(p.minor).Enabled(insecureRequests) {
+		p.breaks(ByVersion, "%s: Kubernetes %s does not check that", p.current.Why, p.minor)
+	}
+	return err
+}
+
+const insecureRequests = kubeversion.AllowInsecureKubeletCertificateSigningRequests
+
+func (p *prober) csr(node, about string) (*write, error) {
+	const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: nodeidentity.UserPrefix + node, Organization: []string{nodeidentity.Group}},
+	}, key)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate request: %w", err)
+	}
+	name := p.names.pod
+	return &write{
+		path: path, about: about, stored: path + "/" + name,
+		what: action{verb: "create", group: certificatesv1.GroupName, resource: "certificatesigningrequests", name: name},
+		object: certificatesv1.CertificateSigningRequest{
+			TypeMeta:   metav1.TypeMeta{APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: encoded}),
+				SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			},
+		},
+	}, nil
 }

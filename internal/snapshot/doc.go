@@ -1,22 +1,78 @@
-// Package snapshot is the binary form of snapshots. It knows nothing of Kubernetes' types: a snapshot
-// is a header and sections of objects, each a line of compact JSON, and what is written is what is read.
+// Package snapshot is the form of snapshots. It knows nothing of Kubernetes' types: a snapshot is a header
+// and objects, each a line of JSON, and each object has a kind, a name, and possibly a node.
 //
-// Objects that are made from one template differ in few strings. So an object is stored as a shape,
-// which is its text without these strings, and the strings are stored in columns:
+// A file is zstd, so that every tool for zstd shows its text, and every reader of JSON reads the whole:
 //
-//	file    = magic, version, length, SHA-256 of the rest, rest
-//	rest    = frame(header), frame(directory), frames
-//	frame   = length, length when stored, zstd
-//	section = frame(names of namespaces and nodes), frames of shapes, blocks
-//	block   = frame of columns: shape, name, namespace, uid, node, other, scope
+//	file  = frame(header), frame(block) ..., skippable frame(zstd(index), length of that, magic)
+//	block = objects of one kind; those of a node follow each other
 //
-// The directory has the counts and places of all frames, and the first and last object of each block.
-// So a reader decompresses only what it needs, and reads the column of nodes before all others.
+// The index has the length of each frame and, for each block, its kind, its nodes, and its first and last
+// name. So a reader decompresses only the blocks that may hold what it looks for.
 //
-// Numbers are unsigned varints, except those of the first 52 bytes, which are little-endian. Texts are
-// stored with the length of what they share with the text before.
-//
-// A file is read only if it has its stated length and checksum. A damaged or truncated file is an
-// error, never a smaller cluster. A reader of files that an attacker wrote uses memory and time in
-// proportion to the size of the file, within the ratios of the constants in bounds.go.
+// Frames have checksums. A file without an index at its end is not read in parts: whoever reads the whole
+// finds out whether it is cut, because the header counts the objects. A reader of files that an attacker
+// wrote uses memory and time in proportion to the size of the file, within the ratios of the constants here.
 package snapshot
+
+import (
+	"errors"
+	"fmt"
+)
+
+const (
+	// magic ends a snapshot with an index.
+	magic = "NASindex"
+	// endLength is the length of what follows the compressed index: its length, and magic.
+	endLength = 8 + len(magic)
+	// skippable begins a frame that decompressors skip, and is followed by the frame's length.
+	// Source: RFC 8878, section 3.1.2.
+	skippable       = 0x184D2A50
+	skippableHeader = 8
+	// maxFrame is the maximum size of a decompressed frame, in bytes. A frame holds an object at least.
+	maxFrame = 64 << 20
+	// maxExpansion is the maximum ratio of what is decompressed to the size of the file, and freeExpansion
+	// the size up to which the ratio does not count.
+	maxExpansion  = 1000
+	freeExpansion = 64 << 20
+	// blockTarget is the size of the text at which the writer ends a block.
+	blockTarget = 1 << 20
+)
+
+// takeAgain is what to do about a snapshot that cannot be read.
+const takeAgain = "copy the file again, or take the snapshot again"
+
+// errTooLarge is the error of a snapshot that expands too much.
+var errTooLarge = errors.New("it expands to far more than its size")
+
+// damaged describes a place of a snapshot that does not decode.
+func damaged(place string, err error) error {
+	return fmt.Errorf("snapshot is damaged: %s: %w; "+takeAgain, place, err)
+}
+
+// index is what is at the end of a file.
+type index struct {
+	Header place   `json:"header"`
+	Blocks []block `json:"blocks"`
+}
+
+// place has the length of a frame, in bytes, compressed and not. The next frame follows it.
+type place struct {
+	Stored int64 `json:"stored"`
+	Size   int64 `json:"size"`
+	at     int64
+}
+
+// block describes a frame of objects.
+type block struct {
+	place
+	Kind    string `json:"kind"`
+	Objects int    `json:"objects"`
+	// First and Last are the lowest and the highest key of its objects.
+	First string `json:"first"`
+	Last  string `json:"last"`
+	// Nodes are the nodes that its objects name, each once.
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+// key is an object's name for comparison.
+func key(namespace, name string) string { return namespace + "/" + name }

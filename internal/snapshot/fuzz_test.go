@@ -2,94 +2,53 @@ package snapshot
 
 import (
 	"bytes"
-	"io"
-	"strings"
+	"slices"
 	"testing"
+	"unicode/utf8"
 )
 
-// readAll reads everything of a file that could be opened.
-func readAll(f *File) {
-	_, _ = io.Copy(io.Discard, io.LimitReader(f.Text(), 64<<20))
-	for _, s := range f.Sections {
-		_ = s.Scan(Selection{Namespace: "a", Node: "n"}, func(*Row) error { return nil })
-	}
+// Any bytes are read or refused.
+func FuzzOpen(f *testing.F) {
+	f.Add(written(f, objects()[2390:]))
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		_, _ = readAll(t, file)
+	})
 }
 
-// Any bytes with the right length and checksum are read or refused.
-func FuzzOpen(f *testing.F) {
-	file := written(f, lines()[1:])
-	f.Add(file[prefixLength:])
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, rest []byte) {
-		var b bytes.Buffer
-		if err := writeParts(&b, rest); err != nil {
+// Any index, and any content of a frame, is read or refused.
+func FuzzIndex(f *testing.F) {
+	head, headAt := frameOf(f, []byte(header))
+	const seed = `{"header":{"stored":1,"size":1},"blocks":[{"stored":30,"size":100,"kind":"Pod","objects":1,"nodes":["n"]}]}`
+	f.Add([]byte(seed), []byte("{}\n"))
+	f.Fuzz(func(t *testing.T, text, content []byte) {
+		stored, at := frameOf(t, content)
+		_, _ = readAll(t, withIndexText(t, text, head, stored))
+		_, _ = readAll(t, withIndex(t, index{Header: headAt, Blocks: []block{{place: at, Kind: "Pod", Objects: 1}}}, head, stored))
+	})
+}
+
+// Any object that can be written is found by its names.
+func FuzzObject(f *testing.F) {
+	f.Add("n", "a", "b")
+	f.Fuzz(func(t *testing.T, node, namespace, name string) {
+		o := Object{Kind: "Pod", Node: node, Namespace: namespace, Name: name}
+		for _, word := range (Selection{Node: node, Namespace: namespace, Name: name}).words() {
+			o.Text = append(append(o.Text, ' '), word...)
+		}
+		if !utf8.ValidString(node+namespace+name) || bytes.ContainsRune(o.Text, '\n') {
 			t.Skip()
 		}
-		if opened, err := Open(&b); err == nil {
-			readAll(opened)
-		}
-	})
-}
-
-// Any content of frames is read or refused.
-func FuzzFrames(f *testing.F) {
-	names := table{}
-	var block blockWriter
-	var split template
-	if err := split.split([]byte(`{"metadata":{"name":"a","namespace":"n","uid":"u"},"spec":{"nodeName":"m"}}`)); err != nil {
-		f.Fatal(err)
-	}
-	block.add(&split, key{"n", "a"}, 0, names)
-	f.Add(names.encoded(), appendSized(nil, split.shape), block.encoded(), uint16(1), 1, "n", "a")
-	c, err := newCompressor()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, names, shapes, block []byte, rows uint16, text int, namespace, name string) {
-		c.body = nil
-		s := newSectionWriter(c, "Pod")
-		add := func(raw []byte) frame {
-			at, err := c.add(raw)
-			if err != nil {
-				t.Skip()
+		found := 0
+		file := opened(t, written(t, slices.Concat(objects()[2300:], []Object{o})))
+		err := file.Read(t.Context(), Selection{"Pod", node, namespace, name}, func(text []byte) error {
+			if bytes.Equal(text, append(o.Text, '\n')) {
+				found++
 			}
-			return at
-		}
-		s.nameFrame, s.objects = add(names), int(rows)
-		s.shapeAt = []counted{{add(shapes), 1}}
-		only := key{namespace, name}
-		s.blocks = []blockPlace{{counted{add(block), int(rows)}, max(0, text), only, only}}
-		if opened, err := Open(bytes.NewReader(assembled(t, s))); err == nil {
-			readAll(opened)
-		}
-	})
-}
-
-// Any line that can be written is read unchanged.
-func FuzzLine(f *testing.F) {
-	for _, s := range lines() {
-		n := 0
-		for line := range s.All {
-			if n++; n < 10 {
-				f.Add(line)
-			}
-		}
-	}
-	f.Fuzz(func(t *testing.T, line []byte) {
-		var b bytes.Buffer
-		if err := Write(&b, []byte(header), []Objects{{"Pod", texts([]string{string(line)})}}); err != nil {
-			return
-		}
-		opened, err := Open(&b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(opened.Text())
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		if _, got, _ := strings.Cut(string(text), "\n"); got != string(line)+"\n" {
-			t.Fatalf("%q is read as %q", line, got)
+			return nil
+		})
+		if err != nil || found != 1 {
+			t.Fatalf("found %d times, error %v", found, err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,155 +10,118 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/klauspost/compress/zstd"
 )
 
-const header = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha2","kind":"Snapshot","cluster":true}`
+const header = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true}`
 
-// lines are objects of two kinds, by namespace and name, with all that has a column and with strings
-// that have none.
-func lines() []Objects {
-	pods := []string{
-		`{"kind":"Pod","metadata":{"name":"a","namespace":"a","uid":"u"},"spec":{"nodeName":"a"}}`,
-		`{"kind":"Pod","metadata":{"name":"b \" \\ \u2028","namespace":"a"},"spec":{"x":["b \" \\ \u2028","\u0001"]}}`,
-		`{"kind":"Pod","metadata":{"name":"c","namespace":"a"},"spec":{"nodeName":"","volumes":[{"name":""}]}}`,
-		`{"kind":"Pod","metadata":{"name":"spec","namespace":"metadata"},"spec":{"nodeName":"name","containers":[{"name":"spec"}]}}`,
-		`{"metadata":{"labels":{"name":"z"},"list":[{"name":"y"}],"name":"n","namespace":"other","uid":true}}`,
+// objects are objects of two kinds: pods by node, namespace and name in several blocks, and volumes.
+func objects() []Object {
+	var all []Object
+	for node := range 40 {
+		for i := range 60 {
+			o := Object{
+				Kind: "Pod", Node: fmt.Sprintf("node-%02d", node), Namespace: fmt.Sprintf("ns-%d", i/20),
+				Name: fmt.Sprintf("web-%d-%02d", node, i),
+			}
+			o.Text = fmt.Appendf(nil, `{"kind":"Pod","metadata":{"name":%q,"namespace":%q},"spec":{"nodeName":%q,"x":%q}}`,
+				o.Name, o.Namespace, o.Node, strings.Repeat("x", 1000))
+			all = append(all, o)
+		}
 	}
-	for i := range 3 * rowsPerBlock / 2 {
-		pods = append(pods, fmt.Sprintf(`{"kind":"Pod","metadata":{"name":"web-%05d","namespace":"shop",`+
-			`"uid":"7f0c5a4e-91d4-4c1e-9b2f-%012x"},`+
-			`"spec":{"volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"data-web-%05d"}},{"name":"kube-api-access-x%04d"},`+
-			`{"name":"kube-api-access-other"}],"nodeName":"node-%d","affinity":["node-%d"]}}`, i, i, i, i, i%5, i%5))
+	all = append(all, Object{Kind: "Pod", Namespace: "odd", Name: `b " \`, Text: []byte(`{"metadata":{"name":"b \" \\","namespace":"odd"}}`)})
+	for i := range 20 {
+		o := Object{Kind: "PersistentVolume", Name: fmt.Sprintf("pv-%02d", i)}
+		o.Text = fmt.Appendf(nil, `{"metadata":{"name":%q}}`, o.Name)
+		all = append(all, o)
 	}
-	volumes := []string{
-		`{"metadata":{"name":"pv-1"},"spec":{"claimRef":{"namespace":"shop","name":"data-web-0"}}}`,
-		`{"metadata":{"name":"pv-2"},"spec":{"claimRef":{"namespace":"a","name":"b\u0000"}}}`,
-		`{"metadata":{"name":"pv-3"},"spec":{"volumeName":"pv-3"},"claimRef":{"name":"x"}}`,
-	}
-	return []Objects{{"Pod", texts(pods)}, {"PersistentVolume", texts(volumes)}, {"Node", texts(nil)}}
+	return all
 }
 
-func texts(all []string) func(func([]byte) bool) {
-	var as [][]byte
-	for _, line := range all {
-		as = append(as, []byte(line))
-	}
-	return slices.Values(as)
-}
-
-func written(t testing.TB, sections []Objects) []byte {
+func written(t testing.TB, objects []Object) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, []byte(header), sections); err != nil {
+	if err := Write(&b, []byte(header), slices.Values(objects)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
+func open(file []byte) (*File, error) { return Open(bytes.NewReader(file), int64(len(file))) }
+
 func opened(t testing.TB, file []byte) *File {
 	t.Helper()
-	f, err := Open(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
+	f, err := open(file)
+	if err != nil || f == nil {
+		t.Fatalf("snapshot %v, error %v", f, err)
 	}
 	return f
 }
 
-func joined(sections []Objects) string {
-	var text strings.Builder
-	text.WriteString(header + "\n")
-	for _, s := range sections {
-		for line := range s.All {
-			text.Write(line)
-			text.WriteString("\n")
-		}
-	}
-	return text.String()
-}
-
-func TestWhatIsWrittenIsRead(t *testing.T) {
-	file := written(t, lines())
-	text, err := io.ReadAll(opened(t, file).Text())
+// Any decompressor shows the header and the objects.
+func TestTextIsWhatWasWritten(t *testing.T) {
+	file := written(t, objects())
+	r, err := zstd.NewReader(bytes.NewReader(file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := joined(lines()); string(text) != want {
-		got := strings.Split(string(text), "\n")
-		for i, line := range strings.Split(want, "\n") {
-			if i >= len(got) || got[i] != line {
-				t.Fatalf("line %d is\n%s\nwant\n%s", i+1, got[min(i, len(got)-1)], line)
-			}
-		}
-		t.Fatal("there are more lines than expected")
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if again := written(t, lines()); !bytes.Equal(again, file) {
+	want := header + "\n"
+	for _, o := range objects() {
+		want += string(o.Text) + "\n"
+	}
+	if string(text) != want {
+		t.Errorf("got %d bytes, want %d", len(text), len(want))
+	}
+	if again := written(t, objects()); !bytes.Equal(again, file) {
 		t.Error("the same objects give other bytes")
 	}
-	if length := len(joined(lines())); len(file) > length/20 {
-		t.Errorf("%d bytes of text take %d bytes", length, len(file))
-	}
 }
 
-func TestPodsOfOneTemplateHaveOneShape(t *testing.T) {
-	shapes := map[int]bool{}
-	err := opened(t, written(t, lines())).Sections[0].Scan(Selection{Namespace: "shop"}, func(r *Row) error {
-		shapes[r.Shape] = true
-		return nil
-	})
-	if err != nil || len(shapes) != 1 {
-		t.Errorf("%d shapes, error %v", len(shapes), err)
+// A part has at least the objects of the selection, in their order, and a block of a node at most.
+func TestRead(t *testing.T) {
+	f, all := opened(t, written(t, objects())), objects()
+	if len(f.blocks) < 4 || f.Count("Pod") != 2401 || f.Count("PersistentVolume") != 20 || len(slices.Compact(f.Nodes())) != 40 {
+		t.Fatalf("%d blocks, %d pods, nodes %v", len(f.blocks), f.Count("Pod"), f.Nodes())
 	}
-}
-
-// A scan finds exactly the objects of the selection.
-func TestScan(t *testing.T) {
-	pods := opened(t, written(t, lines())).Sections[0]
-	type object struct{ Selection }
-	var all []object
-	scan := func(want Selection) (found []object) {
-		t.Helper()
-		if err := pods.Scan(want, func(r *Row) error {
-			found = append(found, object{Selection{r.Value(Namespace), r.Value(Name), r.Value(Node)}})
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		return found
-	}
-	if all = scan(Selection{}); len(all) != pods.Objects {
-		t.Fatalf("%d objects, want %d", len(all), pods.Objects)
-	}
-	random, found := rand.New(rand.NewPCG(1, 2)), 0
+	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		want := Selection(all[random.IntN(len(all))].Selection)
-		if random.IntN(5) == 0 {
-			want = Selection{"shop", "web-99999", "node-1"}
-		}
-		for _, field := range []*string{&want.Namespace, &want.Name, &want.Node} {
+		o := all[random.IntN(len(all))]
+		want := Selection{o.Kind, o.Node, o.Namespace, o.Name}
+		for _, field := range []*string{&want.Node, &want.Namespace, &want.Name} {
 			if random.IntN(2) == 0 {
 				*field = ""
 			}
 		}
-		var expected []object
+		var lines []string
+		if err := f.Read(t.Context(), want, func(text []byte) error {
+			lines = append(lines, strings.TrimSuffix(string(text), "\n"))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
 		for _, o := range all {
-			if (want.Namespace == "" || want.Namespace == o.Namespace) && (want.Name == "" || want.Name == o.Name) &&
-				(want.Node == "" || want.Node == o.Node) {
-				expected = append(expected, o)
+			selected := want.Kind == o.Kind && (want.Node == "" || want.Node == o.Node) &&
+				(want.Namespace == "" || want.Namespace == o.Namespace) && (want.Name == "" || want.Name == o.Name)
+			if selected && !slices.Contains(lines, string(o.Text)) {
+				t.Fatalf("%+v: %s is not read", want, o.Text)
 			}
 		}
-		found += len(expected)
-		if got := scan(want); !slices.Equal(got, expected) {
-			t.Fatalf("%+v: %d objects, want %d", want, len(got), len(expected))
+		if want.Node != "" && len(lines) > 61 {
+			t.Fatalf("%+v: %d lines", want, len(lines))
 		}
-	}
-	if found == 0 {
-		t.Error("nothing was found")
 	}
 }
 
-func TestScanEndsWithTheFirstError(t *testing.T) {
+func TestReadEndsWithTheFirstError(t *testing.T) {
 	stop, visited := errors.New("stop"), 0
-	err := opened(t, written(t, lines())).Sections[0].Scan(Selection{}, func(*Row) error {
+	err := opened(t, written(t, objects())).Read(t.Context(), Selection{Kind: "Pod"}, func([]byte) error {
 		visited++
 		return stop
 	})
@@ -166,132 +130,123 @@ func TestScanEndsWithTheFirstError(t *testing.T) {
 	}
 }
 
+// readAll reads everything of a file, as whoever reads it in parts.
+func readAll(t testing.TB, file []byte) (objects int, err error) {
+	f, err := open(file)
+	if f == nil || err != nil {
+		return -1, err
+	}
+	for _, b := range f.blocks {
+		if err := f.Read(t.Context(), Selection{Kind: b.Kind}, func([]byte) error { objects++; return nil }); err != nil {
+			return objects, err
+		}
+	}
+	return objects, nil
+}
+
+// A file that is cut has no index. A file that is changed is an error that names the place, unless it is no
+// snapshot any more.
 func TestDamagedFilesAreErrors(t *testing.T) {
-	file := written(t, lines()[1:2])
+	file := written(t, objects()[2390:])
+	whole, err := readAll(t, file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n := range file {
-		_, err := Open(bytes.NewReader(file[:n]))
-		if err == nil || !strings.Contains(err.Error(), "snapshot is incomplete: it ends after") {
-			t.Fatalf("the first %d of %d bytes: error %v", n, len(file), err)
+		if got, err := readAll(t, file[:n]); got != -1 || err != nil {
+			t.Fatalf("the first %d of %d bytes: %d objects, error %v", n, len(file), got, err)
 		}
 		changed := bytes.Clone(file)
 		changed[n] ^= 0x20
-		if _, err := Open(bytes.NewReader(changed)); err == nil || !strings.Contains(err.Error(), "snapshot") {
-			t.Fatalf("byte %d changed: error %v", n, err)
+		got, err := readAll(t, changed)
+		inMagic, inSkippable := n >= len(file)-len(magic), err == nil && got == whole
+		switch {
+		case inMagic && got == -1 && err == nil, inSkippable:
+		case err == nil || !strings.Contains(err.Error(), "snapshot is damaged: "):
+			t.Fatalf("byte %d of %d changed: %d objects, error %v", n, len(file), got, err)
 		}
 	}
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
-	file := written(t, lines()[1:2])
-	change := func(at int, to byte) []byte {
-		changed := bytes.Clone(file)
-		changed[at] = to
-		return changed
+// withIndex returns a file with frames and this index.
+func withIndex(t testing.TB, i index, frames ...[]byte) []byte {
+	t.Helper()
+	text, err := json.Marshal(&i)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return withIndexText(t, text, frames...)
+}
+
+func withIndexText(t testing.TB, text []byte, frames ...[]byte) []byte {
+	t.Helper()
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compressed := encoder.EncodeAll(text, nil)
+	file := bytes.Join(frames, nil)
+	file = binary.LittleEndian.AppendUint32(file, skippable)
+	file = binary.LittleEndian.AppendUint32(file, uint32(len(compressed)+endLength))
+	file = binary.LittleEndian.AppendUint64(append(file, compressed...), uint64(len(compressed)))
+	return append(file, magic...)
+}
+
+func frameOf(t testing.TB, text []byte) ([]byte, place) {
+	t.Helper()
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := encoder.EncodeAll(text, nil)
+	return stored, place{Stored: int64(len(stored)), Size: int64(len(text))}
+}
+
+func TestHostileFilesAreErrors(t *testing.T) {
+	head, headAt := frameOf(t, []byte(header))
+	pods, podsAt := frameOf(t, []byte("{}\n{}\n"))
+	zeros, zerosAt := frameOf(t, make([]byte, maxFrame))
+	bomb := index{Header: headAt, Blocks: []block{{place: zerosAt}, {place: zerosAt}}}
+	small := podsAt
+	small.Size--
 	for what, test := range map[string]struct {
 		file []byte
 		want string
 	}{
-		"cut": {file[:100], fmt.Sprintf("snapshot is incomplete: it ends after 100 of %d bytes; ", len(file)) + takeAgain},
-		"newer": {change(len(magic), 2), "snapshot has version 2 of the binary form, and this version of node-authorizer reads " +
-			"version 1; use a newer one, or take the snapshot with --format json"},
-		"damaged": {change(len(file)-1, 0), "snapshot is damaged: its content does not have its checksum; " + takeAgain},
-		"longer": {
-			append(bytes.Clone(file), '\n'),
-			fmt.Sprintf("data follows the end of the snapshot, at byte %d; ", len(file)) + takeAgain,
+		"expands": {withIndex(t, bomb, head, zeros, zeros), "its index: it expands to far more than its size; "},
+		"an index that is not JSON": {
+			withIndexText(t, []byte("x"), head), "snapshot is damaged: its index: ",
 		},
-		"text mode": {
-			bytes.Replace(file, []byte("\r\n"), []byte("\n"), 1),
-			"snapshot was changed on the way, as by a transfer in text mode; " + takeAgain,
+		"a long index": {withIndexText(t, bytes.Repeat([]byte(" "), maxFrame+1), head), "snapshot is damaged: its index: "},
+		"a frame beyond the end": {
+			withIndex(t, index{Header: headAt, Blocks: []block{{place: podsAt}}}, head), "its index: it has a frame outside of the file",
+		},
+		"a negative length": {
+			withIndex(t, index{Header: headAt, Blocks: []block{{place: place{Stored: -1}}}}, head), "a frame outside of the file",
+		},
+		"frames that the index omits": {withIndex(t, index{Header: headAt}, head, pods), "its index: it is about "},
+		"fewer objects": {
+			withIndex(t, index{Header: headAt, Blocks: []block{{place: podsAt, Kind: "Pod", Objects: 3}}}, head, pods),
+			"objects of kind Pod in bytes %d to %d: it has 2 objects instead of 3; " + takeAgain,
+		},
+		"another size": {
+			withIndex(t, index{Header: headAt, Blocks: []block{{place: small, Kind: "Pod", Objects: 2}}}, head, pods),
+			"objects of kind Pod in bytes %d to %d: ",
 		},
 	} {
-		if _, err := Open(bytes.NewReader(test.file)); err == nil || err.Error() != test.want {
-			t.Errorf("%s: error %v\nwant %s", what, err, test.want)
+		want := test.want
+		if strings.Contains(want, "%d") {
+			want = fmt.Sprintf(want, len(head), len(head)+len(pods))
+		}
+		if _, err := readAll(t, test.file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v\nwant %s", what, err, want)
 		}
 	}
 }
 
-func TestWriteRefuses(t *testing.T) {
-	const a, b = `{"metadata":{"name":"a"}}`, `{"metadata":{"name":"b"}}`
-	for what, lines := range map[string][]string{
-		"white space": {`{"a": 1}`}, "control characters": {"{\"a\":\"\x01\"}"}, "an escaped line end": {"{\"a\":\"\\\n\"}"},
-		"an open string": {`{"a":"b`}, "closed twice": {`{}}`}, "any order": {b, a}, "an object twice": {a, a},
-	} {
-		if err := Write(io.Discard, []byte(header), []Objects{{"Pod", texts(lines)}}); err == nil {
-			t.Errorf("%s is accepted", what)
-		}
-	}
-}
-
-// A reader refuses a file that expands too much before it reads an object: by decompression, by texts
-// that share their beginnings, or by objects that take no bytes.
-func TestExpansionIsBounded(t *testing.T) {
-	for what, grow := range map[string]func(*sectionWriter, frame){
-		"frames": func(s *sectionWriter, f frame) { s.shapeAt = append(s.shapeAt, counted{f, 1}, counted{f, 1}) },
-		"texts":  func(s *sectionWriter, f frame) { s.blocks = []blockPlace{{counted{f, 1}, 64 << 20, key{}, key{}}} },
-		"objects": func(s *sectionWriter, f frame) {
-			for i := range 20 {
-				at := key{"n", string(rune('a' + i))}
-				s.blocks = append(s.blocks, blockPlace{counted{f, maxRows}, 0, at, at})
-			}
-		},
-	} {
-		c, err := newCompressor()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := newSectionWriter(c, "Pod")
-		f, err := c.add(make([]byte, maxFrame/32))
-		if what == "frames" {
-			f, err = c.add(make([]byte, maxFrame))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		grow(s, f)
-		for _, b := range s.blocks {
-			s.objects += b.n
-		}
-		if _, err := Open(bytes.NewReader(assembled(t, s))); err == nil || !strings.Contains(err.Error(), errTooLarge.Error()) {
-			t.Errorf("%s: error is %v", what, err)
-		}
-	}
-}
-
-// A block with longer texts than its directory states is damaged.
-func TestTextsAreBounded(t *testing.T) {
-	c, err := newCompressor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSectionWriter(c, "Pod")
-	if err := s.write(texts([]string{`{"metadata":{"name":"name"}}`})); err != nil {
-		t.Fatal(err)
-	}
-	s.blocks[0].text--
-	err = opened(t, assembled(t, s)).Sections[0].Scan(Selection{}, func(*Row) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), "snapshot is damaged: block 1 of kind Pod: it expands to far more than its size") {
+func TestWriteRefusesAnObjectThatIsTooLarge(t *testing.T) {
+	large := []Object{{Kind: "Pod", Name: "a", Text: make([]byte, maxFrame)}}
+	if err := Write(io.Discard, []byte(header), slices.Values(large)); err == nil || !strings.Contains(err.Error(), "Pod: an object of") {
 		t.Errorf("error is %v", err)
 	}
-}
-
-// assembled returns the file of a section.
-func assembled(t testing.TB, s *sectionWriter) []byte {
-	t.Helper()
-	directory := s.appendDirectory(appendNumber(nil, 1))
-	frames := s.compressor.body
-	s.compressor.body = nil
-	places := []byte{}
-	for _, raw := range [][]byte{[]byte(header), directory} {
-		f, err := s.compressor.add(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		places = appendNumber(appendNumber(places, f.size), f.stored)
-	}
-	var b bytes.Buffer
-	if err := writeParts(&b, places, s.compressor.body, frames); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }

@@ -65,15 +65,6 @@ func addAPIServices(s *runtime.Scheme) error {
 	return nil
 }
 
-type apiServiceShape struct {
-	Metadata identity       `json:"metadata"`
-	Spec     apiServiceSpec `json:"spec"`
-}
-
-func (s *apiServiceShape) object() apiObject {
-	return &apiService{ObjectMeta: s.Metadata.object(), Spec: s.Spec}
-}
-
 // APIServiceGap is the APIService that files lack for a version of a group; with the version "" or "*", any of the group.
 func (s *State) APIServiceGap(group, version string) Gap {
 	gap := Gap{

@@ -129,7 +129,7 @@ func BenchmarkLoad(b *testing.B) {
 		b.Fatal(err)
 	}
 	var snapshot bytes.Buffer
-	if err := WriteSnapshot(&snapshot, state, BinarySnapshot); err != nil {
+	if err := WriteSnapshot(&snapshot, state); err != nil {
 		b.Fatal(err)
 	}
 	for _, form := range []struct {
@@ -157,7 +157,7 @@ func BenchmarkWriteSnapshot(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := WriteSnapshot(io.Discard, state, BinarySnapshot); err != nil {
+		if err := WriteSnapshot(io.Discard, state); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -131,21 +131,10 @@ func decodeAddition(d *manifest.Document, k kind, namespace string) (object, err
 		pod, err := decodePlannedPod(d, namespace)
 		return object{kind: k, api: pod, position: d.Position()}, err
 	}
-	s := newShape(k, true)
-	if err := d.Decode(s); err != nil {
+	o, err := decodeDocument(d, k, true, namespace)
+	if err != nil {
 		return object{}, err
 	}
-	o := s.object()
-	if o.GetName() == "" {
-		return object{}, d.Fail(errNoName)
-	}
-	switch namespaced := k.describe().namespaced; {
-	case !namespaced:
-		o.SetNamespace("")
-	case o.GetNamespace() == "":
-		o.SetNamespace(namespace)
-	}
-	trim(o, true)
 	if ns, ok := o.(*corev1.Namespace); ok {
 		labels := map[string]string{corev1.LabelMetadataName: ns.Name}
 		for k, v := range ns.Labels {

@@ -46,23 +46,6 @@ func sortedRecords[O apiObject](records map[objectKey]stamped[O]) []O {
 	return all
 }
 
-// missContainment notes that a snapshot was taken without NodeScopes and Quarantines of a cluster that
-// serves them. Of a cluster that does not serve them, and of manifests, nothing is missing.
-func (s *State) missContainment(file string, h *snapshotHeader) {
-	if h.Containment {
-		return
-	}
-	serves := func(k kind) bool {
-		info := k.describe()
-		return slices.ContainsFunc(h.Resources, func(r APIResource) bool { return r.Group == info.group && r.Name == info.resource })
-	}
-	for k := range kindCount {
-		if k.describe().containment && serves(k) && (k != kindAPIService || serves(kindNodeScope)) {
-			s.markMissing(k, "the snapshot "+file+" is of an older version, which does not have them; take it again")
-		}
-	}
-}
-
 // trimContainment keeps what decides. The age decides which objects count if there are too many. The
 // reason of a Quarantine is for people, and may be confidential.
 func trimContainment(o apiObject) {
@@ -82,33 +65,4 @@ func created(o *metav1.ObjectMeta) metav1.ObjectMeta {
 	kept := named(o)
 	kept.CreationTimestamp = o.CreationTimestamp
 	return kept
-}
-
-type createdIdentity struct {
-	identity
-	CreationTimestamp metav1.Time `json:"creationTimestamp"`
-}
-
-func (m createdIdentity) object() metav1.ObjectMeta {
-	o := m.identity.object()
-	o.CreationTimestamp = m.CreationTimestamp
-	return o
-}
-
-type nodeScopeShape struct {
-	Metadata createdIdentity              `json:"metadata"`
-	Spec     policyv1alpha1.NodeScopeSpec `json:"spec"`
-}
-
-func (s *nodeScopeShape) object() apiObject {
-	return &policyv1alpha1.NodeScope{ObjectMeta: s.Metadata.object(), Spec: s.Spec}
-}
-
-type quarantineShape struct {
-	Metadata createdIdentity               `json:"metadata"`
-	Spec     policyv1alpha1.QuarantineSpec `json:"spec"`
-}
-
-func (s *quarantineShape) object() apiObject {
-	return &policyv1alpha1.Quarantine{ObjectMeta: s.Metadata.object(), Spec: s.Spec}
 }

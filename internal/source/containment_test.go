@@ -1,9 +1,6 @@
 package source
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,22 +53,8 @@ func checkContainment(t *testing.T, s *State) {
 func TestContainmentOfFiles(t *testing.T) {
 	s := mustLoad(t, "a.yaml", containment)
 	checkContainment(t, s)
-	for _, form := range []SnapshotForm{BinarySnapshot, JSONSnapshot} {
-		var b bytes.Buffer
-		if err := WriteSnapshot(&b, s, form); err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(t.TempDir(), "a.snapshot")
-		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, parts := range []bool{false, true} {
-			again, err := LoadFiles(t.Context(), []string{path}, FileOptions{Parts: parts})
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkContainment(t, again)
-		}
+	for _, parts := range []bool{false, true} {
+		checkContainment(t, loadSnapshot(t, s, FileOptions{Parts: parts}))
 	}
 }
 
@@ -137,32 +120,6 @@ func TestWatchDoesNotReadContainment(t *testing.T) {
 	}
 	if n := s.count("GET /apis/policy.node-authorizer.io/v1alpha1/"); n > 0 {
 		t.Errorf("%d requests were sent", n)
-	}
-}
-
-// A snapshot of an older version does not have them. Whether there were any is unknown only if the
-// cluster served them.
-func TestContainmentOfOldSnapshots(t *testing.T) {
-	const resource = `{"group":"policy.node-authorizer.io","versions":["v1alpha1"],"name":"nodescopes","kind":"NodeScope"}`
-	for _, tc := range []struct {
-		rule, fields string
-		missing      int
-	}{
-		{"the cluster serves them", `"cluster":true,"resources":[` + resource + `]`, 1},
-		{"the cluster does not serve them", `"cluster":true,"resources":[{"versions":["v1"],"name":"pods","kind":"Pod"}]`, 0},
-		{"manifests", `"cluster":false`, 0},
-		{"a snapshot of this version", `"cluster":true,"containment":true,"resources":[` + resource + `]`, 0},
-	} {
-		for _, version := range []string{"v1alpha1", "v1alpha2"} {
-			header := `{"apiVersion":"snapshot.node-authorizer.io/` + version + `","kind":"Snapshot",` + tc.fields + `}`
-			s, err := LoadFiles(t.Context(), []string{"-"}, FileOptions{Stdin: strings.NewReader(header)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if missing := s.Missing(); len(missing) != tc.missing {
-				t.Errorf("%s, %s: missing is %v", tc.rule, version, missing)
-			}
-		}
 	}
 }
 

@@ -1,11 +1,14 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -139,11 +142,8 @@ func kindAndGroup(d *manifest.Document) string {
 
 // object adds an object of a kept kind.
 func (c *content) object(d *manifest.Document, k kind, opts FileOptions) error {
-	o, err := decodeObject(k, opts.inventory(), d.Decode)
-	switch {
-	case errors.Is(err, errNoName):
-		return d.Fail(err)
-	case err != nil:
+	o, err := decodeDocument(d, k, opts.inventory(), metav1.NamespaceDefault)
+	if err != nil {
 		return err
 	}
 	out := object{kind: k, api: o, position: d.Position()}
@@ -158,13 +158,27 @@ func (c *content) object(d *manifest.Document, k kind, opts FileOptions) error {
 	return nil
 }
 
-// decodeObject decodes and trims an object.
-func decodeObject(k kind, forInventory bool, decode func(any) error) (apiObject, error) {
-	s := newShape(k, forInventory)
-	if err := decode(s); err != nil {
+// identity names an object.
+type identity struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+// decodeDocument decodes and trims the object of a document.
+func decodeDocument(d *manifest.Document, k kind, forInventory bool, namespace string) (apiObject, error) {
+	o, err := decodeObject(k, forInventory, namespace, d.Decode)
+	if errors.Is(err, errNoName) {
+		return nil, d.Fail(err)
+	}
+	return o, err
+}
+
+// decodeObject decodes and trims an object, which is in the given namespace if it names none.
+func decodeObject(k kind, forInventory bool, namespace string, decode func(any) error) (apiObject, error) {
+	o, err := decodeTyped(k, decode)
+	if err != nil {
 		return nil, err
 	}
-	o := s.object()
 	if o.GetName() == "" {
 		return nil, errNoName
 	}
@@ -172,8 +186,36 @@ func decodeObject(k kind, forInventory bool, decode func(any) error) (apiObject,
 	case !namespaced:
 		o.SetNamespace("")
 	case o.GetNamespace() == "":
-		o.SetNamespace("default")
+		o.SetNamespace(namespace)
 	}
 	trim(o, forInventory)
 	return o, nil
+}
+
+// decodeTyped decodes an object. The data of secrets is not decoded. ResourceSlices of v1alpha2 have the node
+// outside of the spec.
+func decodeTyped(k kind, decode func(any) error) (apiObject, error) {
+	switch k {
+	case kindSecret:
+		var s struct {
+			Metadata metav1.ObjectMeta `json:"metadata"`
+			Type     corev1.SecretType `json:"type"`
+		}
+		err := decode(&s)
+		return &corev1.Secret{ObjectMeta: s.Metadata, Type: s.Type}, err
+	case kindResourceSlice:
+		var s struct {
+			Metadata metav1.ObjectMeta `json:"metadata"`
+			Spec     struct {
+				NodeName *string `json:"nodeName"`
+			} `json:"spec"`
+			NodeName *string `json:"nodeName"`
+		}
+		err := decode(&s)
+		return &resourcev1.ResourceSlice{
+			ObjectMeta: s.Metadata, Spec: resourcev1.ResourceSliceSpec{NodeName: cmp.Or(s.Spec.NodeName, s.NodeName)},
+		}, err
+	}
+	o := newAPIObject(k)
+	return o, decode(o)
 }

@@ -162,7 +162,7 @@ func TestBrokenDocuments(t *testing.T) {
 		"snapshot of a later version": {
 			"a.snapshot", `{"apiVersion": "snapshot.node-authorizer.io/v2", "kind": "Snapshot"}`,
 			`a.snapshot: document 1, line 1: Snapshot: apiVersion snapshot.node-authorizer.io/v2 is not known to this version ` +
-				`of node-authorizer, which reads snapshot.node-authorizer.io/v1alpha2; use a newer one`,
+				`of node-authorizer, which reads snapshot.node-authorizer.io/v1alpha1; take the snapshot again`,
 		},
 		"snapshot cut off between its lines": {
 			"a.snapshot",

@@ -54,7 +54,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := WriteSnapshot(&b, s, BinarySnapshot); err != nil {
+		if err := WriteSnapshot(&b, s); err != nil {
 			t.Fatal(err)
 		}
 		again, err := LoadFiles(t.Context(), []string{"-"}, FileOptions{Stdin: &b, Retain: true})

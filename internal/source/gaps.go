@@ -115,7 +115,7 @@ func (s *State) readForGaps(node string, of graph.Kind, namespace, name string) 
 // hasAny reports whether the source of the state has objects of a kind.
 func (s *State) hasAny(k kind) bool {
 	if s.OfFile() {
-		return s.parts.file.counts[k] > 0
+		return s.parts.file.Count(k.String()) > 0
 	}
 	return s.Counts()[k.String()] > 0
 }

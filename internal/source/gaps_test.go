@@ -120,7 +120,7 @@ func TestSnapshotsOfClustersAreComplete(t *testing.T) {
 					s.NodeGaps("worker-2"))
 			}
 			var written strings.Builder
-			if err := WriteSnapshot(&written, s, BinarySnapshot); err != nil {
+			if err := WriteSnapshot(&written, s); err != nil {
 				t.Fatal(err)
 			}
 			if again := loadText(t, written.String()); again.Complete() != tc.complete {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/snapshot"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -26,8 +25,8 @@ type FileOptions struct {
 	Retain bool
 	// Inventory makes [State].Inventory, for attack paths. Retain implies it.
 	Inventory bool
-	// Parts reads only the parts that are asked for, as [Open] does, if the only file is a snapshot in
-	// binary form. It has no effect with Retain, Inventory and Places.
+	// Parts reads only the parts that are asked for, as [Open] does, if the only input is the file of a
+	// snapshot. It has no effect with Retain, Inventory and Places.
 	Parts bool
 	// PartsAbove, if not 0, reads such a snapshot in parts and makes no inventory if it has more pods
 	// than that.
@@ -78,7 +77,7 @@ type loader struct {
 	headers []*snapshotHeader
 	plain   bool // whether a file without snapshot header was among them
 	kept    int
-	// inParts leaves the objects of a snapshot in binary form to [State.Read].
+	// inParts leaves the objects of a snapshot to [State.Read].
 	inParts bool
 	// mayBeInParts does so if the snapshot has many pods.
 	mayBeInParts bool
@@ -98,18 +97,16 @@ func newLoader(opts FileOptions) *loader {
 // load reads one file.
 func (l *loader) load(ctx context.Context, file manifest.File) error {
 	expected := newExpectation(file.Name)
+	if l.inParts || l.mayBeInParts {
+		if opened, err := l.loadParts(ctx, file, expected); opened || err != nil {
+			return err
+		}
+	}
 	read := manifest.Parallel[content]{
 		Stdin:  l.opts.Stdin,
 		Decode: func(into *content, d *manifest.Document) error { return into.decode(d, l.opts) },
 		Apply:  func(c *content) error { return l.apply(file.Name, c, expected) },
 		Reset:  (*content).reset,
-		Snapshot: func(f *snapshot.File) error {
-			b := &binaryLoader{loader: l, ctx: ctx, name: file.Name, expected: expected}
-			if l.inParts || l.mayBeInParts && b.isLarge(f) {
-				return b.open(f)
-			}
-			return b.load(f)
-		},
 		Progress: func(stored int64) {
 			if l.opts.Progress != nil {
 				l.opts.Progress(manifest.Progress{Source: file.Name, Done: stored, Total: file.Size, Objects: l.kept})
@@ -210,13 +207,6 @@ func (l *loader) applyHeader(file string, h *snapshotHeader) error {
 			s.markMissing(k, m.Reason)
 		}
 	}
-	if h.APIVersion == snapshotGroup+"/"+oldSnapshotVersion {
-		s.facts.oldSnapshot = true
-		if s.Inventory != nil {
-			s.missInventory(file)
-		}
-	}
-	s.missContainment(file, h)
 	s.facts.complete = s.facts.complete || h.Cluster || h.Complete
 	if h.RBACReadable {
 		s.facts.rbacRead = 1<<kindCount - 1

@@ -2,8 +2,12 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,11 +26,27 @@ func oddObjects() map[string][]oddjson.Place {
 		info := k.describe()
 		for _, version := range info.versions {
 			version := schema.GroupVersion{Group: info.group, Version: version}
-			all[fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"b"}}`, version, info.name)] = oddjson.Places(
-				newShape(k, true))
+			all[fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"b"}}`, version, info.name)] = keptPlaces(k)
 		}
 	}
 	return all
+}
+
+// keptPlaces are the places of a kind's objects that lead to what is kept, and those near the root.
+func keptPlaces(k kind) []oddjson.Place {
+	kept, err := os.ReadFile("testdata/kept_inventory.golden")
+	if err != nil {
+		panic(err)
+	}
+	steps := map[string]string{oddjson.Entry: "[]", "a": "{}"}
+	return slices.DeleteFunc(oddjson.Places(newAPIObject(k)), func(p oddjson.Place) bool {
+		path := ""
+		for _, step := range p {
+			path += cmp.Or(steps[step], "."+step)
+		}
+		line := k.String() + " " + strings.TrimPrefix(strings.TrimPrefix(path, ".metadata"), ".")
+		return len(p) > 2 && !bytes.Contains(kept, []byte(line))
+	})
 }
 
 // An object is read, or the error says in which file it is, whatever is in it.

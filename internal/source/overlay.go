@@ -55,6 +55,8 @@ type overlay struct {
 	withoutRBAC bool
 	// hadPods says of nodes of which pods were added or removed whether there were any before.
 	hadPods map[string]bool
+	// claims are the claims that controllers will make for pods, by pod. Only the inventory has them.
+	claims map[inventory.Name][]string
 	// pending are pods that no node has yet, and relations what they would relate their nodes to: the
 	// node of each is its place.
 	pending   []pendingPod
@@ -100,6 +102,7 @@ func (s *State) Change(c *Changes, without []ObjectRef) (applied []Applied, note
 	if s.overlay == nil {
 		s.overlay = &overlay{
 			bindings: map[rbac.Ref]bool{}, withoutRBAC: !s.RBACLoaded(), hadPods: map[string]bool{}, relations: graph.New(),
+			claims: map[inventory.Name][]string{},
 		}
 	}
 	for _, o := range without {
@@ -245,11 +248,12 @@ func (c *changer) addPod(a *addition) error {
 	}
 	c.admit(pod)
 	c.note(done)
-	return c.place(pod, inventory.Workload{}, done.object())
+	return c.place(pod, inventory.Workload{}, nil, done.object())
 }
 
-// place adds a pod: to its node, or to those that wait for one.
-func (c *changer) place(pod *corev1.Pod, w inventory.Workload, of verdict.Object) error {
+// place adds a pod: to its node, or to those that wait for one. Claims are those that its workload's controller makes for it.
+func (c *changer) place(pod *corev1.Pod, w inventory.Workload, claims []*corev1.PersistentVolumeClaim, of verdict.Object) error {
+	c.addClaims(pod, append(ephemeralClaims(pod), claims...))
 	if node := pod.Spec.NodeName; node != "" {
 		c.noteNode(node)
 		_, err := c.set(kindPod, pod, 0)
@@ -261,6 +265,19 @@ func (c *changer) place(pod *corev1.Pod, w inventory.Workload, of verdict.Object
 	c.overlay.relations.SetPod(pending)
 	c.overlay.pending = append(c.overlay.pending, pendingPod{planned, of})
 	return nil
+}
+
+// addClaims adds the claims that controllers make for a pod. They are no objects of the state: which volumes they are bound to is
+// not known before.
+func (c *changer) addClaims(pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
+	of := inventory.Name{Namespace: pod.Namespace, Name: pod.Name}
+	for _, claim := range claims {
+		if !c.Inventory.HasClaim(of.Namespace, claim.Name) {
+			claim.Namespace = of.Namespace
+			c.Inventory.SetPersistentVolumeClaim(claim)
+			c.overlay.claims[of] = append(c.overlay.claims[of], claim.Name)
+		}
+	}
 }
 
 // addWorkload adds one pod for those that the controller will make. A workload whose pods are as its
@@ -286,7 +303,7 @@ func (c *changer) addWorkload(a *addition) error {
 	for c.Inventory.HasPod(pod.Namespace, pod.Name) {
 		pod.Name += "*" // of a workload of another kind
 	}
-	return c.place(pod, w.identity(), done.object())
+	return c.place(pod, w.identity(), w.claims, done.object())
 }
 
 // unknownNamespaces notes namespaces that do not exist.

@@ -94,6 +94,22 @@ func overlayState(t *testing.T, with string, without ...ObjectRef) (*State, []Ap
 	return state, applied, notes, err
 }
 
+// mustChange applies the objects of a text to a state.
+func mustChange(t *testing.T, s *State, text string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "with.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := ReadChanges(t.Context(), []string{file}, ChangeOptions{Namespace: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Change(changes, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // podNames lists the pods of an inventory with their nodes.
 func podNames(s *State) string {
 	var names []string
@@ -220,6 +236,42 @@ func TestAppliedWorkloads(t *testing.T) {
 }
 
 // What is unknown before a change stays unknown.
+// Controllers make the claims of a StatefulSet's templates and of ephemeral volumes. They go with their pods.
+func TestClaimsOfWorkloadsThatAreAdded(t *testing.T) {
+	const (
+		volume  = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv}, spec: {hostPath: {path: /}, storageClassName: manual}}"
+		mount   = "volumeMounts: [{name: data, mountPath: /data}]"
+		of      = "{volumeName: pv, storageClassName: manual}"
+		meta    = "metadata: {namespace: shop, name: web}"
+		set     = "{apiVersion: apps/v1, kind: StatefulSet, " + meta + ", spec: {template: {"
+		claims  = set + "spec: {containers: [{name: c, " + mount + "}]}}, volumeClaimTemplates: [{metadata: {name: data}, spec: "
+		inPod   = "spec: {containers: [{name: c, " + mount + "}], volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: "
+		changed = set + "spec: {containers: [{name: c}]}}}}"
+	)
+	for rule, text := range map[string]string{
+		"a template of a stateful set":              claims + of + "}]}}",
+		"a template of a stateful set with a class": claims + "{storageClassName: manual}}]}}",
+		"an ephemeral volume":                       "{apiVersion: v1, kind: Pod, " + meta + ", " + inPod + of + "}}}]}}",
+		"an ephemeral volume of a deployment": "{apiVersion: apps/v1, kind: Deployment, " + meta + ", spec: {template: {" +
+			inPod + of + "}}}]}}}}",
+		"an ephemeral volume of a stateful set": set + inPod + of + "}}}]}}}}",
+	} {
+		s := mustLoad(t, "state.yaml", volume)
+		mustChange(t, s, text)
+		pods := s.Inventory.Pods()
+		if len(pods) != 1 || len(pods[0].WaysOut(s.Inventory.References())) == 0 {
+			t.Errorf("%s: the pods are %+v, with ways out %+v", rule, pods, pods[0].WaysOut(s.Inventory.References()))
+		}
+		if strings.Contains(rule, "stateful set") {
+			mustChange(t, s, changed)
+			left := s.Inventory.HasClaim("shop", "data-web-*") || s.Inventory.HasClaim("shop", "web-*-data")
+			if pods := s.Inventory.Pods(); len(pods) != 1 || left {
+				t.Errorf("%s: a claim stays when the workload has none", rule)
+			}
+		}
+	}
+}
+
 func TestChangesDoNotCompleteAState(t *testing.T) {
 	s, _, _, err := overlayState(t, `
 apiVersion: rbac.authorization.k8s.io/v1

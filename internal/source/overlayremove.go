@@ -116,6 +116,11 @@ func (c *changer) removeNamed(o ObjectRef) {
 
 func (c *changer) removePod(namespace, name string) {
 	c.remove(kindPod, namespace, name)
+	of := inventory.Name{Namespace: namespace, Name: name}
+	for _, claim := range c.overlay.claims[of] {
+		c.Inventory.Delete(kindPersistentVolumeClaim.String(), namespace, claim)
+	}
+	delete(c.overlay.claims, of)
 	for i, p := range c.overlay.pending {
 		if p.pod.Namespace == namespace && p.pod.Name.Name == name {
 			c.overlay.relations.DeletePod(namespace, name)

@@ -2,7 +2,6 @@ package source
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,7 +21,7 @@ import (
 func takeSnapshot(t *testing.T, s *State) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteSnapshot(&b, s, JSONSnapshot); err != nil {
+	if err := WriteSnapshot(&b, s); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -29,10 +29,11 @@ func takeSnapshot(t *testing.T, s *State) []byte {
 
 func decompressAll(t *testing.T, compressed []byte) string {
 	t.Helper()
-	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	r, err := zstd.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer r.Close()
 	text, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestSnapshotNeedsRetainedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteSnapshot(io.Discard, s, BinarySnapshot); err == nil {
+	if err := WriteSnapshot(io.Discard, s); err == nil {
 		t.Error("a snapshot without objects was written")
 	}
 }
@@ -212,18 +213,16 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left
 
 func TestSnapshotReportsWriteErrors(t *testing.T) {
 	s := mustLoad(t, "a.yaml", read(t, "testdata/forms/shop.yaml"))
-	for _, form := range []SnapshotForm{BinarySnapshot, JSONSnapshot} {
-		err := WriteSnapshot(fullDisk{}, s, form)
-		if err == nil || err.Error() != "write snapshot: no space left" {
-			t.Errorf("form %d: error is %v", form, err)
-		}
+	err := WriteSnapshot(fullDisk{}, s)
+	if err == nil || err.Error() != "write snapshot: no space left" {
+		t.Errorf("error is %v", err)
 	}
 }
 
 // The versions and missing resources of several snapshots are merged.
 func TestSeveralSnapshots(t *testing.T) {
 	header := func(version, missing string) string {
-		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha2","kind":"Snapshot","kubernetesVersion":%q,`+
+		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","kubernetesVersion":%q,`+
 			`"cluster":true,"missing":[{"resource":%q,"reason":"r"}]}`,
 			version, missing)
 	}

@@ -2,23 +2,23 @@ package source
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"fmt"
+	"os"
 
+	"github.com/go-json-experiment/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/internal/snapshot"
 )
 
 // partialFile is a snapshot of which a State reads the parts that are asked for.
 type partialFile struct {
-	ctx    context.Context // ends all reading
-	name   string
-	state  *State
-	counts [kindCount]int
-
-	mu       sync.Mutex
-	sections [kindCount]*snapshot.Section
-	rows     [kindCount]*rowDecoder
+	*snapshot.File
+	ctx   context.Context // ends all reading
+	name  string
+	state *State
 }
 
 // readInParts reports whether objects of a kind are read when they are asked for. Those of other kinds
@@ -32,45 +32,114 @@ func readInParts(k kind) bool {
 	return false
 }
 
-// isLarge reports whether a file has so many pods that no inventory is made of it.
-func (b *binaryLoader) isLarge(f *snapshot.File) bool {
-	for _, s := range f.Sections {
-		if s.Kind == kindPod.String() && s.Objects > b.opts.PartsAbove {
-			b.opts.Inventory, b.state.Inventory = false, nil
-			return true
-		}
+// loadParts reads the header of a snapshot and the objects of kinds that are not read in parts. It returns
+// false if the file is to be read whole: if it has no index, or so few pods that it is not to be read in parts.
+func (l *loader) loadParts(ctx context.Context, file manifest.File, expected *expectation) (opened bool, err error) {
+	f, err := openSnapshot(file)
+	if f == nil {
+		return false, err
 	}
-	return false
+	if !l.inParts && f.Count(kindPod.String()) <= l.opts.PartsAbove {
+		return false, nil
+	}
+	l.opts.Inventory, l.state.Inventory = false, nil
+	p := newParts(ctx)
+	p.file = &partialFile{File: f, ctx: ctx, name: file.Name, state: l.state}
+	if err := l.loadWholeKinds(p, expected); err != nil {
+		return false, &manifest.Error{File: file.Name, Err: err}
+	}
+	l.state.parts = p
+	return true, expected.check()
 }
 
-// open reads the header of a file, and the objects of kinds that are not read in parts.
-func (b *binaryLoader) open(f *snapshot.File) error {
-	if err := b.header(f); err != nil {
+// openSnapshot opens a file; nil if it has no index. It stays open for as long as it is used.
+func openSnapshot(file manifest.File) (*snapshot.File, error) {
+	if file.Size == 0 {
+		return nil, nil // not a regular file
+	}
+	stored, err := os.Open(file.Path)
+	if err != nil {
+		return nil, fmt.Errorf("read input: %w", err)
+	}
+	f, err := snapshot.Open(stored, file.Size)
+	if f == nil {
+		_ = stored.Close() // nothing was written
+	}
+	if err != nil {
+		return nil, &manifest.Error{File: file.Name, Err: err}
+	}
+	return f, nil
+}
+
+// loadWholeKinds applies the header, and the objects of kinds that are not read in parts.
+func (l *loader) loadWholeKinds(p *parts, expected *expectation) error {
+	var header snapshotHeader
+	if err := json.Unmarshal(p.file.Header, &header); err != nil {
+		return fmt.Errorf("header of the snapshot: %w", badjson.Explain(err))
+	}
+	if header.Kind != snapshotKind || header.APIVersion != snapshotGroup+"/"+snapshotVersion {
+		return unknownSnapshot(header.APIVersion)
+	}
+	expected.add(&header)
+	if err := l.applyHeader(p.file.name, &header); err != nil {
 		return err
 	}
-	file := &partialFile{ctx: b.ctx, name: b.name, state: b.state}
-	for _, s := range f.Sections {
-		k, err := kindOfSection(s)
-		if err != nil {
-			return &manifest.Error{File: b.name, Err: err}
-		}
+	for k := range kindCount {
 		if readInParts(k) {
-			b.expected.countAll(k, s.Objects)
-			file.sections[k], file.rows[k] = s, newRowDecoder(k, false)
-		} else if err := b.section(s); err != nil {
+			expected.found[k] += p.file.Count(k.String())
+			continue
+		}
+		p.markAllRead(k)
+		if k.describe().inventory {
+			expected.found[k] += p.file.Count(k.String())
+			continue
+		}
+		var c content
+		if err := p.file.objects(k, Part{}, func(o apiObject) error {
+			c.objects = append(c.objects, object{kind: k, api: o})
+			return nil
+		}); err != nil {
 			return err
 		}
-		file.counts[k] = s.Objects
-		b.before += s.Objects
-	}
-	p := newParts(b.ctx)
-	p.file = file
-	for k, s := range file.sections {
-		if s == nil {
-			p.markAllRead(kind(k))
+		if err := l.apply(p.file.name, &c, expected); err != nil {
+			return err
 		}
 	}
-	b.state.parts = p
+	return nil
+}
+
+// objects calls a function with the objects of a kind in a part.
+func (f *partialFile) objects(k kind, part Part, visit func(apiObject) error) error {
+	want := snapshot.Selection{Kind: k.String(), Node: part.Node, Namespace: part.Namespace, Name: part.Name}
+	if k == kindNode {
+		want.Node = part.Name
+	}
+	return f.Read(f.ctx, want, func(text []byte) error {
+		o, err := decodeObject(k, false, metav1.NamespaceDefault, func(into any) error { return json.Unmarshal(text, into) })
+		if err != nil {
+			return badjson.Explain(err)
+		}
+		node, _ := nodeOf(o)
+		if want.Node != "" && want.Node != node || want.Namespace != "" && want.Namespace != o.GetNamespace() ||
+			want.Name != "" && want.Name != o.GetName() {
+			return nil
+		}
+		return visit(o)
+	})
+}
+
+// fetch reads a part of a kind into the state.
+func (f *partialFile) fetch(k kind, part Part) error {
+	err := f.objects(k, part, func(o apiObject) error {
+		if f.state.holds(k, o.GetNamespace(), o.GetName()) {
+			return nil
+		}
+		_, err := f.state.set(k, o, 0)
+		return err
+	})
+	if err != nil {
+		return &manifest.Error{File: f.name, Err: err}
+	}
 	return nil
 }
 
@@ -88,44 +157,4 @@ func (s *State) ReadAll() error {
 
 // NodesOfFile returns the names of the Node objects, and of the nodes that other objects name, of a
 // partial State of a snapshot. The names may repeat.
-func (s *State) NodesOfFile() ([]string, error) {
-	f := s.parts.file
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var names []string
-	for k, section := range f.sections {
-		if section == nil {
-			continue
-		}
-		column, last := snapshot.Node, ""
-		if kind(k) == kindNode {
-			column = snapshot.Name
-		}
-		if err := section.Scan(snapshot.Selection{}, func(r *snapshot.Row) error {
-			if name := r.Value(column); name != last {
-				names, last = append(names, name), name
-			}
-			return nil
-		}); err != nil {
-			return nil, &manifest.Error{File: f.name, Err: err}
-		}
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" }), nil
-}
-
-// fetch reads a part of a kind into the state.
-func (f *partialFile) fetch(k kind, part Part) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	rows := &rowReader{
-		ctx: f.ctx, rowDecoder: f.rows[k], state: f.state, skip: true, each: func() {},
-		alone: func(o apiObject, _ *snapshot.Row) error {
-			_, err := f.state.set(k, o, 0)
-			return err
-		},
-	}
-	if err := rows.read(f.sections[k], snapshot.Selection{Namespace: part.Namespace, Name: part.Name, Node: part.Node}); err != nil {
-		return &manifest.Error{File: f.name, Err: err}
-	}
-	return nil
-}
+func (s *State) NodesOfFile() []string { return s.parts.file.Nodes() }

@@ -1,40 +1,77 @@
 package source
 
 import (
-	"compress/gzip"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/node-authorizer/node-authorizer/internal/snapshot"
 )
 
-// SnapshotForm is a form of snapshots. [LoadFiles] reads all of them.
-type SnapshotForm uint8
+// retained holds the objects of a state as they are written to a snapshot.
+type retained struct {
+	objects [kindCount][]snapshot.Object
+}
 
-const (
-	// BinarySnapshot is the form of package snapshot, which is small and fast to read.
-	BinarySnapshot SnapshotForm = iota
-	// JSONSnapshot has a header and each object on a line of JSON, compressed with gzip, because every
-	// system has tools to read it.
-	JSONSnapshot
-)
+func (r *retained) add(o *object) {
+	if r == nil {
+		return
+	}
+	node, _ := nodeOf(o.api)
+	r.objects[o.kind] = append(r.objects[o.kind], snapshot.Object{
+		Kind: o.kind.String(), Node: node, Namespace: o.api.GetNamespace(), Name: o.api.GetName(), Text: o.encoded,
+	})
+}
+
+// reset removes the objects of a kind.
+func (r *retained) reset(k kind) {
+	if r != nil {
+		r.objects[k] = nil
+	}
+}
+
+// sorted returns the objects of a kind, the last of each name: by node, namespace and name.
+func (r *retained) sorted(k kind) []snapshot.Object {
+	compare := func(a, b snapshot.Object) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	}
+	objects := slices.Clone(r.objects[k])
+	slices.Reverse(objects)
+	slices.SortStableFunc(objects, compare)
+	objects = slices.CompactFunc(objects, func(a, b snapshot.Object) bool { return compare(a, b) == 0 })
+	slices.SortStableFunc(objects, func(a, b snapshot.Object) int { return strings.Compare(a.Node, b.Node) })
+	return objects
+}
+
+// encode encodes a trimmed object for a snapshot.
+func encode(k kind, o apiObject) ([]byte, error) {
+	o.GetObjectKind().SetGroupVersionKind(k.describe().groupVersionKind())
+	text, err := json.Marshal(o, compact())
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", k, displayName(o), err)
+	}
+	return text, nil
+}
 
 // WriteSnapshot writes the state as one file that [LoadFiles] reads. The state must have been read
 // with the option to retain objects. The same state gives the same bytes.
-func WriteSnapshot(w io.Writer, s *State, form SnapshotForm) error {
+func WriteSnapshot(w io.Writer, s *State) error {
 	if s.retained == nil {
 		return errors.New("write snapshot: the state was read without retaining objects")
 	}
-	objects := s.snapshotObjects()
-	header, err := s.snapshotHeader(objects)
-	if err == nil && form == JSONSnapshot {
-		err = writeJSON(w, header, objects)
-	} else if err == nil {
-		err = snapshot.Write(w, header, objects.sections())
+	var objects [kindCount][]snapshot.Object
+	for k := range kindCount {
+		objects[k] = s.retained.sorted(k)
+	}
+	header, err := s.snapshotHeader(&objects)
+	if err == nil {
+		err = snapshot.Write(w, header, allOf(&objects))
 	}
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
@@ -42,61 +79,31 @@ func WriteSnapshot(w io.Writer, s *State, form SnapshotForm) error {
 	return nil
 }
 
-// snapshotObjects are the objects of a snapshot, in its order.
-type snapshotObjects [kindCount][]retainedObject
-
-func (s *State) snapshotObjects() *snapshotObjects {
-	var objects snapshotObjects
-	for k := range kindCount {
-		if !s.facts.oldSnapshot || !k.describe().inventory {
-			objects[k] = s.retained.sorted(k)
-		}
-	}
-	return &objects
-}
-
-// sections are the kinds that have objects.
-func (o *snapshotObjects) sections() []snapshot.Objects {
-	var sections []snapshot.Objects
-	for k, all := range o {
-		if len(all) > 0 {
-			sections = append(sections, snapshot.Objects{Kind: kind(k).String(), All: texts(all)})
-		}
-	}
-	return sections
-}
-
-func texts(objects []retainedObject) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for i := range objects {
-			if !yield(objects[i].encoded) {
-				return
+func allOf(objects *[kindCount][]snapshot.Object) iter.Seq[snapshot.Object] {
+	return func(yield func(snapshot.Object) bool) {
+		for _, all := range objects {
+			for _, o := range all {
+				if !yield(o) {
+					return
+				}
 			}
 		}
 	}
 }
 
 // snapshotHeader returns the text of the header.
-func (s *State) snapshotHeader(objects *snapshotObjects) ([]byte, error) {
-	version := snapshotVersion
-	if s.facts.oldSnapshot {
-		version = oldSnapshotVersion
-	}
+func (s *State) snapshotHeader(objects *[kindCount][]snapshot.Object) ([]byte, error) {
 	header := snapshotHeader{
-		APIVersion:        snapshotGroup + "/" + version,
+		APIVersion:        snapshotGroup + "/" + snapshotVersion,
 		Kind:              snapshotKind,
 		KubernetesVersion: s.ServerVersion,
 		Cluster:           s.fromCluster,
 		Complete:          s.Complete() && !s.fromCluster,
 		RBACReadable:      s.RBACLoaded(),
-		Containment:       true,
 		Objects:           map[string]int{},
 		Resources:         s.Resources,
 	}
 	for _, m := range s.Missing() {
-		if s.facts.oldSnapshot && m.forInventory {
-			continue // the version says so
-		}
 		header.Missing = append(header.Missing, snapshotMissing{m.Resource.Group, m.Resource.Resource, m.Reason})
 	}
 	for k, all := range objects {
@@ -109,20 +116,4 @@ func (s *State) snapshotHeader(objects *snapshotObjects) ([]byte, error) {
 		return nil, fmt.Errorf("encode header: %w", err)
 	}
 	return text, nil
-}
-
-// writeJSON writes the header and each object on a line of its own.
-func writeJSON(w io.Writer, header []byte, objects *snapshotObjects) error {
-	compressed := gzip.NewWriter(w)
-	if _, err := compressed.Write(append(header, '\n')); err != nil {
-		return err
-	}
-	for _, all := range objects {
-		for _, o := range all {
-			if _, err := compressed.Write(append(o.encoded, '\n')); err != nil {
-				return err
-			}
-		}
-	}
-	return compressed.Close()
 }

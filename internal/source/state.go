@@ -85,8 +85,6 @@ type Missing struct {
 	Reason string
 	// Kind is that of the resource's objects, a set of one.
 	Kind Kinds
-	// forInventory is true for what only attack paths need.
-	forInventory bool
 }
 
 // facts describe how the state was read.
@@ -96,8 +94,6 @@ type facts struct {
 	warnings warnings
 	// complete is true when the state holds all objects of its source.
 	complete bool
-	// oldSnapshot is true if objects are from a snapshot without an inventory.
-	oldSnapshot bool
 	// rbacRead has a bit for each kind of RBAC objects that could be read.
 	rbacRead uint32
 }

@@ -16,25 +16,30 @@ import (
 // trim drops, in place, all fields of an object that are not kept. Files, live
 // clusters and snapshots all use it. For an inventory more is kept.
 func trim(o apiObject, forInventory bool) {
-	if forInventory {
-		defer restore(o)()
-	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		trimPod(o)
+		trimPod(o, forInventory)
 	case *corev1.PersistentVolume:
-		trimPersistentVolume(o)
+		trimPersistentVolume(o, forInventory)
 	case *corev1.PersistentVolumeClaim:
-		*o = corev1.PersistentVolumeClaim{
+		kept := corev1.PersistentVolumeClaim{
 			ObjectMeta: named(&o.ObjectMeta),
 			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: o.Spec.VolumeName},
 		}
+		if forInventory && o.Spec.VolumeName == "" {
+			kept.Spec.StorageClassName = o.Spec.StorageClassName // which volumes it may be bound to
+		}
+		*o = kept
 	case *corev1.Node:
-		trimNode(o)
+		trimNode(o, forInventory)
 	case *corev1.ServiceAccount:
 		meta := named(&o.ObjectMeta)
 		meta.UID = o.UID
-		*o = corev1.ServiceAccount{ObjectMeta: meta}
+		kept := corev1.ServiceAccount{ObjectMeta: meta}
+		if forInventory {
+			kept.AutomountServiceAccountToken = o.AutomountServiceAccountToken
+		}
+		*o = kept
 	case *storagev1.VolumeAttachment:
 		*o = storagev1.VolumeAttachment{
 			ObjectMeta: named(&o.ObjectMeta),
@@ -68,17 +73,21 @@ func trim(o apiObject, forInventory bool) {
 	}
 }
 
-// trimNode keeps what commands show of a node.
-func trimNode(node *corev1.Node) {
+// trimNode keeps what commands show of a node, and for an inventory what it lets run on it.
+func trimNode(node *corev1.Node, forInventory bool) {
 	meta := named(&node.ObjectMeta)
 	meta.UID = node.UID
 	meta.Labels = node.Labels
-	*node = corev1.Node{
+	kept := corev1.Node{
 		ObjectMeta: meta,
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{
 			KubeletVersion: node.Status.NodeInfo.KubeletVersion,
 		}},
 	}
+	if forInventory {
+		kept.Spec.Taints, kept.Status.Allocatable = node.Spec.Taints, node.Status.Allocatable
+	}
+	*node = kept
 }
 
 // restorable keeps the names of an object, and whether the API server restores it when it starts.

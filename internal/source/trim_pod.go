@@ -2,37 +2,143 @@ package source
 
 import (
 	"cmp"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
+
+// generatedToken begins the names of the volumes that the API server adds to pods: no template has
+// them, and their names differ from pod to pod.
+const generatedToken = "kube-api-access-"
+
+// podTrimmer keeps parts of one pod.
+type podTrimmer struct {
+	// forInventory is true if what an inventory needs is kept. An inventory notes the places of entries in lists: so entries of
+	// which nothing is kept stay in their places, empty.
+	forInventory bool
+	// hostProcess is true if all containers are processes of their node, unless they say otherwise.
+	hostProcess bool
+	// mounted are the volumes that containers mount, and giving those of which mounts count, by name.
+	mounted, giving map[string]bool
+}
 
 // trimPod drops, in place, all fields of a pod except those that relate it to other
 // objects, and those that decide which tokens and certificates its node may request
-// for it. Values of environment variables are never kept.
-func trimPod(pod *corev1.Pod) {
+// for it; for an inventory also those that it reads. Values of environment variables are never kept.
+func trimPod(pod *corev1.Pod, forInventory bool) {
 	meta := named(&pod.ObjectMeta)
 	meta.UID = pod.UID
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		meta.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""} // its presence counts
 	}
-	*pod = corev1.Pod{
+	kept := corev1.Pod{
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
-			NodeName:            pod.Spec.NodeName,
-			ServiceAccountName:  cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount),
-			ImagePullSecrets:    pod.Spec.ImagePullSecrets,
-			InitContainers:      trimContainers(pod.Spec.InitContainers),
-			Containers:          trimContainers(pod.Spec.Containers),
-			EphemeralContainers: trimEphemeralContainers(pod.Spec.EphemeralContainers),
-			Volumes:             trimVolumes(pod.Spec.Volumes),
-			ResourceClaims:      pod.Spec.ResourceClaims,
+			NodeName:           pod.Spec.NodeName,
+			ServiceAccountName: cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount),
+			ImagePullSecrets:   pod.Spec.ImagePullSecrets,
+			ResourceClaims:     pod.Spec.ResourceClaims,
 		},
 		Status: corev1.PodStatus{
 			ResourceClaimStatuses:       pod.Status.ResourceClaimStatuses,
 			ExtendedResourceClaimStatus: trimExtendedClaim(pod.Status.ExtendedResourceClaimStatus),
 		},
 	}
+	t := &podTrimmer{forInventory: forInventory, mounted: map[string]bool{}, giving: map[string]bool{}}
+	if forInventory {
+		keepForInventory(pod, &kept)
+		t.look(&pod.Spec)
+	}
+	kept.Spec.InitContainers = trimList(pod.Spec.InitContainers, forInventory, t.container)
+	kept.Spec.Containers = trimList(pod.Spec.Containers, forInventory, t.container)
+	kept.Spec.EphemeralContainers = trimList(pod.Spec.EphemeralContainers, forInventory, t.ephemeralContainer)
+	kept.Spec.Volumes = trimList(pod.Spec.Volumes, forInventory, t.volume)
+	*pod = kept
+}
+
+// keepForInventory keeps what an inventory reads beside containers and volumes.
+func keepForInventory(pod, kept *corev1.Pod) {
+	labels := map[string]string{}
+	if hash, ok := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; ok {
+		labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
+	}
+	if component := inventory.ComponentOf(pod); component != "" { // commands are not kept
+		labels[inventory.ComponentLabel] = component
+	}
+	if len(labels) > 0 {
+		kept.Labels = labels
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		yes := true
+		kept.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, Controller: &yes,
+		}}
+	}
+	if inventory.Ended(pod) {
+		kept.Status.Phase = pod.Status.Phase
+	}
+	from, spec := &pod.Spec, &kept.Spec
+	spec.NodeSelector, spec.Tolerations, spec.RuntimeClassName = from.NodeSelector, from.Tolerations, from.RuntimeClassName
+	spec.HostPID, spec.HostNetwork, spec.SecurityContext = from.HostPID, from.HostNetwork, userContext(from.SecurityContext)
+	if users := from.HostUsers; users != nil && !*users {
+		spec.HostUsers = users
+	}
+	if a := from.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		}}
+	}
+	if requests := keptResources(inventory.RequestsOf(from)); len(requests) > 0 {
+		spec.Resources = &corev1.ResourceRequirements{Requests: requests} // of the whole pod
+	}
+}
+
+// look notes which volumes are mounted, and of which of them mounts count.
+func (t *podTrimmer) look(spec *corev1.PodSpec) {
+	t.hostProcess = spec.SecurityContext != nil && windowsOf(spec.SecurityContext.WindowsOptions) != nil
+	add := func(mounts []corev1.VolumeMount) {
+		for _, m := range mounts {
+			t.mounted[m.Name] = true
+		}
+	}
+	for i := range spec.InitContainers {
+		add(spec.InitContainers[i].VolumeMounts)
+	}
+	for i := range spec.Containers {
+		add(spec.Containers[i].VolumeMounts)
+	}
+	for i := range spec.EphemeralContainers {
+		add(spec.EphemeralContainers[i].VolumeMounts)
+	}
+	for i := range spec.Volumes {
+		v := &spec.Volumes[i]
+		source, _ := trimVolumeSource(&v.VolumeSource, true)
+		source.ConfigMap = nil
+		if strings.HasPrefix(v.Name, generatedToken) {
+			source.Projected = nil
+		}
+		t.giving[v.Name] = v.HostPath != nil || source != corev1.VolumeSource{}
+	}
+}
+
+// trimList replaces, in place, the entries of a list by what is kept of them. If places count, entries of which nothing is kept
+// stay, empty, before others of which something is.
+func trimList[T any](list []T, places bool, trim func(*T) (T, bool)) []T {
+	kept, end := list[:0], 0
+	for i := range list {
+		entry, counts := trim(&list[i])
+		if counts || places {
+			kept = append(kept, entry)
+		}
+		if counts {
+			end = len(kept)
+		}
+	}
+	return orNil(kept[:end])
 }
 
 // named keeps the names of an object.
@@ -40,69 +146,66 @@ func named(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace}
 }
 
-// trimContainers keeps the containers whose environment refers to objects.
-func trimContainers(containers []corev1.Container) []corev1.Container {
-	kept := containers[:0]
-	for i := range containers {
-		c := &containers[i]
-		env, from := trimEnv(c.Env), trimEnvFrom(c.EnvFrom)
-		if len(env)+len(from) > 0 {
-			kept = append(kept, corev1.Container{Name: c.Name, Env: env, EnvFrom: from})
-		}
+// container keeps a container whose environment refers to objects; for an inventory also one with rights over its host.
+func (t *podTrimmer) container(c *corev1.Container) (corev1.Container, bool) {
+	kept := corev1.Container{
+		Env: trimList(c.Env, t.forInventory, trimVariable), EnvFrom: trimList(c.EnvFrom, t.forInventory, trimVariables),
 	}
-	return orNil(kept)
+	if t.forInventory {
+		kept.SecurityContext, kept.VolumeMounts = hostContext(c.SecurityContext), trimList(c.VolumeMounts, true, t.mount)
+	}
+	if len(kept.Env)+len(kept.EnvFrom)+len(kept.VolumeMounts) == 0 && kept.SecurityContext == nil && !t.hostProcess {
+		return corev1.Container{}, false
+	}
+	kept.Name = c.Name
+	return kept, true
 }
 
-func trimEphemeralContainers(containers []corev1.EphemeralContainer) []corev1.EphemeralContainer {
-	kept := containers[:0]
-	for i := range containers {
-		c := &containers[i]
-		env, from := trimEnv(c.Env), trimEnvFrom(c.EnvFrom)
-		if len(env)+len(from) > 0 {
-			kept = append(kept, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-				Name: c.Name, Env: env, EnvFrom: from,
-			}})
-		}
+// ephemeralContainer keeps an ephemeral container as others; for an inventory always, because pods that have some differ from their template.
+func (t *podTrimmer) ephemeralContainer(c *corev1.EphemeralContainer) (corev1.EphemeralContainer, bool) {
+	common := corev1.Container(c.EphemeralContainerCommon)
+	kept, ok := t.container(&common)
+	if t.forInventory {
+		kept.Name, ok = c.Name, true
 	}
-	return orNil(kept)
+	return corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon(kept)}, ok
 }
 
-// trimEnv keeps the names of the objects that variables are read from.
-func trimEnv(env []corev1.EnvVar) []corev1.EnvVar {
-	kept := env[:0]
-	for _, v := range env {
-		if v.ValueFrom == nil {
-			continue
-		}
-		from := corev1.EnvVarSource{}
-		if ref := v.ValueFrom.SecretKeyRef; ref != nil && ref.Name != "" {
-			from.SecretKeyRef = &corev1.SecretKeySelector{LocalObjectReference: ref.LocalObjectReference}
-		}
-		if ref := v.ValueFrom.ConfigMapKeyRef; ref != nil && ref.Name != "" {
-			from.ConfigMapKeyRef = &corev1.ConfigMapKeySelector{LocalObjectReference: ref.LocalObjectReference}
-		}
-		if from.SecretKeyRef != nil || from.ConfigMapKeyRef != nil {
-			kept = append(kept, corev1.EnvVar{ValueFrom: &from})
-		}
+func (t *podTrimmer) mount(m *corev1.VolumeMount) (corev1.VolumeMount, bool) {
+	if !t.giving[m.Name] {
+		return corev1.VolumeMount{}, false
 	}
-	return orNil(kept)
+	return corev1.VolumeMount{Name: m.Name, ReadOnly: m.ReadOnly, SubPath: m.SubPath, SubPathExpr: m.SubPathExpr}, true
 }
 
-func trimEnvFrom(sources []corev1.EnvFromSource) []corev1.EnvFromSource {
-	kept := sources[:0]
-	for _, s := range sources {
-		from := corev1.EnvFromSource{}
-		if s.SecretRef != nil && s.SecretRef.Name != "" {
-			from.SecretRef = &corev1.SecretEnvSource{LocalObjectReference: s.SecretRef.LocalObjectReference}
-		}
-		if s.ConfigMapRef != nil && s.ConfigMapRef.Name != "" {
-			from.ConfigMapRef = &corev1.ConfigMapEnvSource{LocalObjectReference: s.ConfigMapRef.LocalObjectReference}
-		}
-		if from.SecretRef != nil || from.ConfigMapRef != nil {
-			kept = append(kept, from)
-		}
+// trimVariable keeps the name of the object that a variable is read from.
+func trimVariable(v *corev1.EnvVar) (corev1.EnvVar, bool) {
+	if v.ValueFrom == nil {
+		return corev1.EnvVar{}, false
 	}
-	return orNil(kept)
+	from := corev1.EnvVarSource{}
+	if ref := v.ValueFrom.SecretKeyRef; ref != nil && ref.Name != "" {
+		from.SecretKeyRef = &corev1.SecretKeySelector{LocalObjectReference: ref.LocalObjectReference}
+	}
+	if ref := v.ValueFrom.ConfigMapKeyRef; ref != nil && ref.Name != "" {
+		from.ConfigMapKeyRef = &corev1.ConfigMapKeySelector{LocalObjectReference: ref.LocalObjectReference}
+	}
+	if from == (corev1.EnvVarSource{}) {
+		return corev1.EnvVar{}, false
+	}
+	return corev1.EnvVar{ValueFrom: &from}, true
+}
+
+// trimVariables keeps the name of the object that variables are read from.
+func trimVariables(s *corev1.EnvFromSource) (corev1.EnvFromSource, bool) {
+	from := corev1.EnvFromSource{}
+	if s.SecretRef != nil && s.SecretRef.Name != "" {
+		from.SecretRef = &corev1.SecretEnvSource{LocalObjectReference: s.SecretRef.LocalObjectReference}
+	}
+	if s.ConfigMapRef != nil && s.ConfigMapRef.Name != "" {
+		from.ConfigMapRef = &corev1.ConfigMapEnvSource{LocalObjectReference: s.ConfigMapRef.LocalObjectReference}
+	}
+	return from, from != corev1.EnvFromSource{}
 }
 
 func trimExtendedClaim(status *corev1.PodExtendedResourceClaimStatus) *corev1.PodExtendedResourceClaimStatus {

@@ -1,34 +1,42 @@
 package source
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
-// trimVolumes keeps the volumes that refer to objects, that bring tokens or
-// certificates, or that a CSI driver may serve.
-func trimVolumes(volumes []corev1.Volume) []corev1.Volume {
-	kept := volumes[:0]
-	for i := range volumes {
-		source, ok := trimVolumeSource(&volumes[i].VolumeSource)
-		if ok {
-			kept = append(kept, corev1.Volume{Name: volumes[i].Name, VolumeSource: source})
+// volume keeps a volume that refers to objects, that brings tokens or certificates, or that a CSI driver may serve; for an
+// inventory also the folders of the host.
+func (t *podTrimmer) volume(v *corev1.Volume) (corev1.Volume, bool) {
+	source, ok := trimVolumeSource(&v.VolumeSource, t.forInventory)
+	if t.forInventory && v.HostPath != nil {
+		source.HostPath, ok = &corev1.HostPathVolumeSource{}, true // levels of Pod Security refuse one that nothing mounts, too
+		if t.mounted[v.Name] {
+			source.HostPath.Path = v.HostPath.Path
 		}
 	}
-	return orNil(kept)
+	switch {
+	case ok:
+		return corev1.Volume{Name: v.Name, VolumeSource: source}, true
+	case strings.HasPrefix(v.Name, generatedToken):
+		return corev1.Volume{Name: v.Name}, false // its place is not one of the template
+	}
+	return corev1.Volume{}, false
 }
 
 // trimVolumeSource reports false for volumes that concern only the node itself.
 // Volumes of in-tree drivers are kept unchanged if the audience of a token depends on
 // the CSI driver that they migrate to. Source:
 // https://kubernetes.io/docs/concepts/storage/volumes/#csi-migration
-func trimVolumeSource(v *corev1.VolumeSource) (corev1.VolumeSource, bool) {
+func trimVolumeSource(v *corev1.VolumeSource, places bool) (corev1.VolumeSource, bool) {
 	t := corev1.VolumeSource{
 		GCEPersistentDisk:    v.GCEPersistentDisk,
 		AWSElasticBlockStore: v.AWSElasticBlockStore,
 		AzureDisk:            v.AzureDisk,
 		VsphereVolume:        v.VsphereVolume,
 		PortworxVolume:       v.PortworxVolume,
-		Projected:            trimProjected(v.Projected),
+		Projected:            trimProjected(v.Projected, places),
 	}
 	if s := v.Secret; s != nil {
 		t.Secret = &corev1.SecretVolumeSource{SecretName: s.SecretName}
@@ -76,11 +84,12 @@ func trimVolumeSource(v *corev1.VolumeSource) (corev1.VolumeSource, bool) {
 	return t, alone != corev1.VolumeSource{} || t.Projected != nil && len(t.Projected.Sources) > 0
 }
 
-func trimProjected(projected *corev1.ProjectedVolumeSource) *corev1.ProjectedVolumeSource {
+// trimProjected keeps the sources that count. If places count, the others stay, empty, beside them.
+func trimProjected(projected *corev1.ProjectedVolumeSource, places bool) *corev1.ProjectedVolumeSource {
 	if projected == nil {
 		return nil
 	}
-	kept := projected.Sources[:0]
+	kept, any := make([]corev1.VolumeProjection, 0, len(projected.Sources)), false
 	for i := range projected.Sources {
 		s, t := &projected.Sources[i], corev1.VolumeProjection{}
 		if s.Secret != nil {
@@ -95,27 +104,47 @@ func trimProjected(projected *corev1.ProjectedVolumeSource) *corev1.ProjectedVol
 		if s.PodCertificate != nil {
 			t.PodCertificate = &corev1.PodCertificateProjection{SignerName: s.PodCertificate.SignerName}
 		}
-		if t != (corev1.VolumeProjection{}) {
+		counts := t != corev1.VolumeProjection{}
+		any = any || counts
+		if counts || places {
 			kept = append(kept, t)
 		}
 	}
-	return &corev1.ProjectedVolumeSource{Sources: orNil(kept)}
+	if !any {
+		kept = nil
+	}
+	return &corev1.ProjectedVolumeSource{Sources: kept}
 }
 
 // trimPersistentVolume keeps the claim, the driver, and the secrets that a
-// kubelet uses.
-func trimPersistentVolume(pv *corev1.PersistentVolume) {
+// kubelet uses; for an inventory also the folder of a node that a volume is, and the nodes that have it.
+func trimPersistentVolume(pv *corev1.PersistentVolume, forInventory bool) {
 	var claim *corev1.ObjectReference
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		claim = &corev1.ObjectReference{Namespace: ref.Namespace, Name: ref.Name}
 	}
-	*pv = corev1.PersistentVolume{
+	kept := corev1.PersistentVolume{
 		ObjectMeta: named(&pv.ObjectMeta),
 		Spec: corev1.PersistentVolumeSpec{
 			ClaimRef:               claim,
 			PersistentVolumeSource: trimPersistentVolumeSource(&pv.Spec.PersistentVolumeSource),
 		},
 	}
+	if forInventory {
+		if host := pv.Spec.HostPath; host != nil {
+			kept.Spec.HostPath = &corev1.HostPathVolumeSource{Path: host.Path}
+		}
+		if local := pv.Spec.Local; local != nil {
+			kept.Spec.Local = &corev1.LocalVolumeSource{Path: local.Path}
+		}
+		if kept.Spec.HostPath != nil || kept.Spec.Local != nil {
+			kept.Spec.StorageClassName = pv.Spec.StorageClassName
+			if a := pv.Spec.NodeAffinity; a != nil {
+				kept.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: a.Required}
+			}
+		}
+	}
+	*pv = kept
 }
 
 func trimPersistentVolumeSource(v *corev1.PersistentVolumeSource) corev1.PersistentVolumeSource {

@@ -42,6 +42,8 @@ type workload struct {
 	workloadKind
 	// pod is one that the template makes.
 	pod *corev1.Pod
+	// claims are those that the controller of a StatefulSet makes for the pod.
+	claims []*corev1.PersistentVolumeClaim
 }
 
 func (w *workload) identity() inventory.Workload {
@@ -51,54 +53,79 @@ func (w *workload) identity() inventory.Workload {
 // workloadName is the annotation that carries the name of the workload until the pod is added.
 const workloadName = "node-authorizer.io/workload"
 
-// plannedPodShape has the fields of inventoryPodShape, and those that only matter until the API server
-// has made a pod.
-type plannedPodShape struct {
-	Spec struct {
-		Automount      *bool                        `json:"automountServiceAccountToken"`
-		Overhead       corev1.ResourceList          `json:"overhead"`
-		Resources      *corev1.ResourceRequirements `json:"resources"`
-		InitContainers []plannedContainerShape      `json:"initContainers"`
-		Containers     []plannedContainerShape      `json:"containers"`
-	} `json:"spec"`
-}
-
-type plannedContainerShape struct {
-	Name          string                         `json:"name"`
-	Resources     corev1.ResourceRequirements    `json:"resources"`
-	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
-}
-
-// template is a pod as two shapes.
-type template struct {
-	inventoryPodShape
-	planned plannedPodShape
-}
-
-// pod returns a pod as the template asks for it, trimmed, with requests.
-func (t *template) pod() *corev1.Pod {
-	pod := t.object().(*corev1.Pod)
+// planned returns a pod as a template asks for it, trimmed, with requests and what else only matters until the API
+// server has made a pod.
+func planned(pod *corev1.Pod) *corev1.Pod {
+	asked := pod.Spec
+	init, containers := requesting(asked.InitContainers), requesting(asked.Containers)
+	templates := map[string]*corev1.PersistentVolumeClaimTemplate{}
+	for _, v := range asked.Volumes {
+		if v.Ephemeral != nil {
+			templates[v.Name] = v.Ephemeral.VolumeClaimTemplate
+		}
+	}
 	trim(pod, true)
-	pod.Spec.AutomountServiceAccountToken = t.planned.Spec.Automount
-	pod.Spec.Overhead, pod.Spec.Resources = t.planned.Spec.Overhead, t.planned.Spec.Resources
-	pod.Spec.InitContainers = withRequests(pod.Spec.InitContainers, t.planned.Spec.InitContainers)
-	pod.Spec.Containers = withRequests(pod.Spec.Containers, t.planned.Spec.Containers)
+	s := &pod.Spec
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Ephemeral != nil {
+			v.Ephemeral.VolumeClaimTemplate = templates[v.Name]
+		}
+	}
+	s.AutomountServiceAccountToken, s.Overhead, s.Resources = asked.AutomountServiceAccountToken, asked.Overhead, asked.Resources
+	s.InitContainers, s.Containers = withRequests(s.InitContainers, init), withRequests(s.Containers, containers)
 	return pod
 }
 
-// withRequests adds what containers request to those that are kept, in their order.
-func withRequests(kept []corev1.Container, all []plannedContainerShape) []corev1.Container {
-	var containers []corev1.Container
-	for _, c := range all {
-		at := slices.IndexFunc(kept, func(k corev1.Container) bool { return k.Name == c.Name })
-		container := corev1.Container{Name: c.Name}
-		if at >= 0 {
-			container = kept[at]
-		}
-		container.Resources, container.RestartPolicy = c.Resources, c.RestartPolicy
-		containers = append(containers, container)
+// addClaims adds the volumes that the controller of a StatefulSet adds to a pod, and returns their claims. They replace volumes
+// of the template that have their names.
+func addClaims(spec *corev1.PodSpec, pod string, templates []corev1.PersistentVolumeClaim) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for i := range templates {
+		claim := &templates[i]
+		volume := claim.Name
+		claim.Name += "-" + pod
+		spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: source})
+		claims = append(claims, claim)
 	}
-	return containers
+	return claims
+}
+
+// ephemeralClaims are the claims that the API server's controllers make for the ephemeral volumes of a pod that is to be created.
+func ephemeralClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for _, v := range pod.Spec.Volumes {
+		if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+			claim := &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
+			claim.Name = pod.Name + "-" + v.Name
+			claims = append(claims, claim)
+		}
+	}
+	return claims
+}
+
+// requesting keeps what containers request.
+func requesting(containers []corev1.Container) []corev1.Container {
+	var kept []corev1.Container
+	for i := range containers {
+		c := &containers[i]
+		kept = append(kept, corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+	}
+	return kept
+}
+
+// withRequests adds what containers request to those that are kept, in their order.
+func withRequests(kept, all []corev1.Container) []corev1.Container {
+	for i := range all {
+		at := slices.IndexFunc(kept, func(k corev1.Container) bool { return k.Name == all[i].Name })
+		if at >= 0 {
+			resources, restarts := all[i].Resources, all[i].RestartPolicy
+			all[i] = kept[at]
+			all[i].Resources, all[i].RestartPolicy = resources, restarts
+		}
+	}
+	return all
 }
 
 // decodeWorkload reads an object with a pod template.
@@ -107,92 +134,50 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 		return nil, d.Fail(fmt.Errorf("apiVersion %s is not supported; the supported version is %s",
 			d.APIVersion, strings.TrimPrefix(of.group+"/v1", "/")))
 	}
-	meta := struct {
+	var w struct {
 		Metadata identity `json:"metadata"`
-	}{}
-	if err := d.Decode(&meta); err != nil {
+		Spec     struct {
+			Template    corev1.PodTemplateSpec `json:"template"`
+			JobTemplate struct {
+				Spec struct {
+					Template corev1.PodTemplateSpec `json:"template"`
+				} `json:"spec"`
+			} `json:"jobTemplate"`
+			VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates"`
+		} `json:"spec"`
+	}
+	if err := d.Decode(&w); err != nil {
 		return nil, err
 	}
-	t, err := decodeTemplate(d, of)
-	if err != nil {
-		return nil, err
+	t := &w.Spec.Template
+	if of.kind == "CronJob" {
+		t = &w.Spec.JobTemplate.Spec.Template
 	}
-	pod := t.pod()
-	pod.Namespace, pod.Name = orDefault(meta.Metadata.Namespace, namespace), plannedName(meta.Metadata.Name)
-	if meta.Metadata.Name == "" {
+	meta := w.Metadata
+	claims := addClaims(&t.Spec, plannedName(meta.Name), w.Spec.VolumeClaimTemplates)
+	pod := planned(&corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec})
+	pod.Namespace, pod.Name = orDefault(meta.Namespace, namespace), plannedName(meta.Name)
+	if meta.Name == "" {
 		return nil, d.Fail(errNoName)
 	}
-	pod.Annotations = map[string]string{workloadName: meta.Metadata.Name}
-	own(pod, of, meta.Metadata.Name)
+	pod.Annotations = map[string]string{workloadName: meta.Name}
+	own(pod, of, meta.Name)
 	if of.kind == "DaemonSet" {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations(pod.Spec.HostNetwork)...)
 	}
-	return &workload{of, pod}, nil
+	return &workload{of, pod, claims}, nil
 }
 
 // plannedName is a name that no pod can have.
 func plannedName(workload string) string { return workload + "-*" }
 
-func decodeTemplate(d *manifest.Document, of workloadKind) (*template, error) {
-	var t template
-	if of.kind == "CronJob" {
-		var kept struct {
-			Spec struct {
-				JobTemplate struct {
-					Spec struct {
-						Template inventoryPodShape `json:"template"`
-					} `json:"spec"`
-				} `json:"jobTemplate"`
-			} `json:"spec"`
-		}
-		var planned struct {
-			Spec struct {
-				JobTemplate struct {
-					Spec struct {
-						Template plannedPodShape `json:"template"`
-					} `json:"spec"`
-				} `json:"jobTemplate"`
-			} `json:"spec"`
-		}
-		if err := d.Decode(&kept); err != nil {
-			return nil, err
-		}
-		if err := d.Decode(&planned); err != nil {
-			return nil, err
-		}
-		t.inventoryPodShape, t.planned = kept.Spec.JobTemplate.Spec.Template, planned.Spec.JobTemplate.Spec.Template
-		return &t, nil
-	}
-	var kept struct {
-		Spec struct {
-			Template inventoryPodShape `json:"template"`
-		} `json:"spec"`
-	}
-	var planned struct {
-		Spec struct {
-			Template plannedPodShape `json:"template"`
-		} `json:"spec"`
-	}
-	if err := d.Decode(&kept); err != nil {
-		return nil, err
-	}
-	if err := d.Decode(&planned); err != nil {
-		return nil, err
-	}
-	t.inventoryPodShape, t.planned = kept.Spec.Template, planned.Spec.Template
-	return &t, nil
-}
-
 // decodePlannedPod reads a pod that is to be created.
 func decodePlannedPod(d *manifest.Document, namespace string) (*corev1.Pod, error) {
-	var t template
-	if err := d.Decode(&t.inventoryPodShape); err != nil {
+	var decoded corev1.Pod
+	if err := d.Decode(&decoded); err != nil {
 		return nil, err
 	}
-	if err := d.Decode(&t.planned); err != nil {
-		return nil, err
-	}
-	pod := t.pod()
+	pod := planned(&decoded)
 	if pod.Name == "" {
 		return nil, d.Fail(errNoName)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -62,16 +63,12 @@ func fieldsOf(object reflect.Type) []field {
 
 // find returns the index of the field that a key names, or -1. If it names none,
 // it returns the name of a field that differs from the key in case only.
-func find[F any](fields []F, nameOf func(*F) string, key string) (index int, similar string) {
-	for i := range fields {
-		if nameOf(&fields[i]) == key {
-			return i, ""
-		}
+func find(fields []field, key string) (index int, similar string) {
+	if i := slices.IndexFunc(fields, func(f field) bool { return f.name == key }); i >= 0 {
+		return i, ""
 	}
-	for i := range fields {
-		if name := nameOf(&fields[i]); strings.EqualFold(name, key) {
-			return -1, name
-		}
+	if i := slices.IndexFunc(fields, func(f field) bool { return strings.EqualFold(f.name, key) }); i >= 0 {
+		return -1, fields[i].name
 	}
 	return -1, ""
 }

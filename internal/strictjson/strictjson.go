@@ -130,7 +130,7 @@ func (s *walk) key(object reflect.Type) (reflect.Type, error) {
 		s.structs[object] = fields
 	}
 	key := token.String()
-	i, similar := find(fields, func(f *field) string { return f.name }, key)
+	i, similar := find(fields, key)
 	if i < 0 {
 		return nil, s.unknownKey(key, similar)
 	}

@@ -1,7 +1,6 @@
 package strictjson_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -126,7 +125,7 @@ func TestAmbiguousDocumentsAreRefused(t *testing.T) {
 	}
 }
 
-func TestStringsAreDecodedAsStrictly(t *testing.T) {
+func TestObjectsOfStrings(t *testing.T) {
 	for _, tc := range []struct{ rule, text, want string }{
 		{"fields, and nothing of the rest", `{"a":"1","more":{"a":[1]},"b":"2"}`, ""},
 		{"null is as good as nothing", `{"a":"1","b":"2","a\u0031":null}`, ""},
@@ -154,13 +153,15 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 		{"half a field", `{"a":`, "not valid JSON: text ends in the middle of an object"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			var a, b string
-			err := strictjson.Strings([]byte(tc.text), []strictjson.StringField{{Name: "a", Value: &a}, {Name: "b", Value: &b}},
-				strictjson.Options{AllowUnknown: true})
+			var got struct {
+				A string `json:"a"`
+				B string `json:"b"`
+			}
+			err := strictjson.Unmarshal([]byte(tc.text), &got, strictjson.Options{AllowUnknown: true})
 			switch {
 			case err == nil && tc.want == "":
-				if a != "1" || b != "2" {
-					t.Errorf("got %q and %q", a, b)
+				if got.A != "1" || got.B != "2" {
+					t.Errorf("got %+v", got)
 				}
 			case err == nil:
 				t.Error("decoded")
@@ -168,10 +169,6 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 				t.Errorf("got %q, want %q", err, tc.want)
 			}
 		})
-	}
-	var a string
-	if err := strictjson.Strings([]byte(`{"b":"2"}`), []strictjson.StringField{{Name: "a", Value: &a}}, strictjson.Options{}); err == nil {
-		t.Error("an unknown field was allowed, without being")
 	}
 }
 
@@ -182,26 +179,6 @@ func unknownFields(n int) []string {
 		fields = append(fields, fmt.Sprintf(`"x%d":null`, i))
 	}
 	return fields
-}
-
-// FuzzStrings: Strings and [strictjson.Unmarshal] decode to the same values.
-func FuzzStrings(f *testing.F) {
-	for _, seed := range []string{`{"name":"a"}`, `{"name":null,"more":[{}]}`, `{"NAME":"a"}`, `{"name":"a","name":"b"}`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var whole item
-		var name string
-		opts := strictjson.Options{AllowUnknown: true}
-		err := strictjson.Strings(data, []strictjson.StringField{{Name: "name", Value: &name}}, opts)
-		if wholeErr := strictjson.Unmarshal(data, &whole, opts); (err == nil) != (wholeErr == nil) &&
-			string(bytes.TrimSpace(data)) != "null" {
-			t.Fatalf("%q: %v, as a struct %v", data, err, wholeErr)
-		}
-		if err == nil && name != whole.Name {
-			t.Fatalf("%q: %q, as a struct %q", data, name, whole.Name)
-		}
-	})
 }
 
 // FuzzUnmarshal: what is decoded strictly is decoded by everybody else to the

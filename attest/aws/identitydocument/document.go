@@ -59,21 +59,25 @@ type Document struct {
 // ignored. Fields that become part of names must have the form that AWS uses, because the
 // text may not be verified yet.
 func parseDocument(content []byte, form Form, digest [sha256.Size]byte) (*Document, error) {
-	d := &Document{Form: form, Digest: digest}
-	var pendingTime string
-	if err := strictjson.Strings(content, []strictjson.StringField{
-		{Name: "accountId", Value: &d.AccountID},
-		{Name: "architecture", Value: &d.Architecture},
-		{Name: "availabilityZone", Value: &d.AvailabilityZone},
-		{Name: "imageId", Value: &d.ImageID},
-		{Name: "instanceId", Value: &d.InstanceID},
-		{Name: "instanceType", Value: &d.InstanceType},
-		{Name: "pendingTime", Value: &pendingTime},
-		{Name: "privateIp", Value: &d.PrivateIP},
-		{Name: "region", Value: &d.Region},
-		{Name: "version", Value: &d.Version},
-	}, strictjson.Options{AllowUnknown: true}); err != nil {
+	var text struct {
+		AccountID        string `json:"accountId"`
+		Architecture     string `json:"architecture"`
+		AvailabilityZone string `json:"availabilityZone"`
+		ImageID          string `json:"imageId"`
+		InstanceID       string `json:"instanceId"`
+		InstanceType     string `json:"instanceType"`
+		PendingTime      string `json:"pendingTime"`
+		PrivateIP        string `json:"privateIp"`
+		Region           string `json:"region"`
+		Version          string `json:"version"`
+	}
+	if err := strictjson.Unmarshal(content, &text, strictjson.Options{AllowUnknown: true}); err != nil {
 		return nil, malformed("the identity document: %v", err)
+	}
+	d := &Document{
+		AccountID: text.AccountID, Region: text.Region, AvailabilityZone: text.AvailabilityZone, InstanceID: text.InstanceID,
+		InstanceType: text.InstanceType, ImageID: text.ImageID, Architecture: text.Architecture, Version: text.Version,
+		PrivateIP: text.PrivateIP, Form: form, Digest: digest,
 	}
 	if d.Version != DocumentVersion {
 		return nil, attest.Refuse(WrongDocumentVersion, "the identity document is of version %q, want %s", clip(d.Version), DocumentVersion)
@@ -82,8 +86,8 @@ func parseDocument(content []byte, form Form, digest [sha256.Size]byte) (*Docume
 		return nil, err
 	}
 	var err error
-	if d.PendingTime, err = time.Parse(time.RFC3339, pendingTime); err != nil {
-		return nil, malformed("the identity document: pendingTime is %q, want a time as in RFC 3339", clip(pendingTime))
+	if d.PendingTime, err = time.Parse(time.RFC3339, text.PendingTime); err != nil {
+		return nil, malformed("the identity document: pendingTime is %q, want a time as in RFC 3339", clip(text.PendingTime))
 	}
 	d.PendingTime = d.PendingTime.UTC()
 	if d.PrivateIP != "" {

@@ -26,7 +26,7 @@ import (
 )
 
 // header makes the objects after it those of a whole cluster.
-const header = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha2","kind":"Snapshot","cluster":true,"rbacReadable":true,"objects":{}}`
+const header = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,"objects":{}}`
 
 // world is a cluster: objects in JSON, and the feature gates of its API server.
 type world struct {

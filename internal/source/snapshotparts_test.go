@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/randomcluster"
 )
 
@@ -80,63 +85,75 @@ func templated(t *testing.T, s *stubServer, seed uint64) {
 	}
 }
 
-// loadedForms returns the state of a snapshot, by its form.
-func loadedForms(t *testing.T, state *State, opts FileOptions) (json, binary *State) {
+// loadSnapshot reads a snapshot of a state from a file.
+func loadSnapshot(t *testing.T, state *State, opts FileOptions) *State {
 	t.Helper()
-	load := func(form SnapshotForm) *State {
-		var b bytes.Buffer
-		if err := WriteSnapshot(&b, state, form); err != nil {
-			t.Fatal(err)
-		}
-		opts.Stdin = &b
-		loaded, err := LoadFiles(t.Context(), []string{"-"}, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return loaded
+	var b bytes.Buffer
+	if err := WriteSnapshot(&b, state); err != nil {
+		t.Fatal(err)
 	}
-	return load(JSONSnapshot), load(BinarySnapshot)
+	path := filepath.Join(t.TempDir(), "a.snapshot")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := LoadFiles(t.Context(), []string{path}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if many := opts.PartsAbove > 0 && state.Counts()["Pod"] > opts.PartsAbove; loaded.Partial() != (opts.Parts || many) {
+		t.Fatalf("the state is partial: %t", loaded.Partial())
+	}
+	return loaded
 }
 
-func compareForms(t *testing.T, what string, state *State) {
+// comparePartsOfFile compares a snapshot that is read in parts, by node and by name and at last all of it, with
+// the whole.
+func comparePartsOfFile(t *testing.T, what string, state *State) {
 	t.Helper()
-	for _, inventory := range []bool{false, true} {
-		json, binary := loadedForms(t, state, FileOptions{Inventory: inventory})
-		if got, want := answers(binary), answers(json); got != want {
-			t.Fatalf("%s: answers from the binary form\n%s\nfrom JSON\n%s", what, got, want)
+	whole, parts := loadSnapshot(t, state, FileOptions{}), loadSnapshot(t, state, FileOptions{Parts: true})
+	nodes := parts.NodesOfFile()
+	slices.Sort(nodes)
+	for _, node := range slices.Compact(nodes) {
+		if !whole.KnowsNode(node) {
+			t.Fatalf("%s: the whole does not know node %s", what, node)
 		}
-		if got, want := fmt.Sprint(binary.Counts(), binary.Warnings(), binary.Skipped()), fmt.Sprint(json.Counts(), json.Warnings(),
-			json.Skipped()); got != want {
-			t.Fatalf("%s: %s\nwant %s", what, got, want)
+		one := loadSnapshot(t, state, FileOptions{Parts: true})
+		if err := one.Read(Part{Kinds: AllKinds(), Node: node}); err != nil {
+			t.Fatal(err)
 		}
-		if !inventory {
-			continue
-		}
-		if got, want := binary.Inventory, json.Inventory; !reflect.DeepEqual(got, want) {
-			for i, pod := range want.Pods() {
-				if other := got.Pods()[i]; !reflect.DeepEqual(pod, other) {
-					t.Errorf("pod %s is\n%+v %+v\nwant\n%+v %+v", pod.Name, other, other.Template, pod, pod.Template)
-				}
+		for _, kind := range []graph.Kind{graph.Pod, graph.ConfigMap, graph.VolumeAttachment} {
+			if got, want := one.Graph.Objects(node, kind), whole.Graph.Objects(node, kind); !slices.Equal(got, want) {
+				t.Fatalf("%s: node %s has the objects of kind %s %v, want %v", what, node, kind, got, want)
 			}
-			t.Fatalf("%s: the inventories differ", what)
 		}
 	}
-	json, binary := loadedForms(t, state, FileOptions{Retain: true})
-	if !bytes.Equal(takeSnapshot(t, binary), takeSnapshot(t, json)) {
-		t.Fatalf("%s: the snapshots of the snapshots differ", what)
+	for _, key := range whole.keys(kindPod) {
+		got, found := parts.Pod(key.namespace.Value(), key.name)
+		if want, _ := whole.Pod(key.namespace.Value(), key.name); !found || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s: pod %s is %v, want %v", what, key.name, got, want)
+		}
+	}
+	if err := parts.ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := answers(parts), answers(whole); got != want {
+		t.Fatalf("%s: answers of all parts\n%s\nof the whole\n%s", what, got, want)
+	}
+	if got, want := fmt.Sprint(parts.Counts(), parts.Warnings(), parts.Missing()), fmt.Sprint(whole.Counts(), whole.Warnings(),
+		whole.Missing()); got != want {
+		t.Fatalf("%s: %s\nwant %s", what, got, want)
 	}
 }
 
-// Both forms of a snapshot give the same state.
-func TestFormsOfSnapshotsAreEqual(t *testing.T) {
-	templates, clusters := uint64(4), uint64(60)
+func TestPartsOfASnapshotAreItsWhole(t *testing.T) {
+	templates, clusters := uint64(2), uint64(30)
 	if testing.Short() {
 		templates, clusters = 1, 6
 	}
 	for seed := range templates {
 		s := fullCluster(t)
 		templated(t, s, seed)
-		compareForms(t, fmt.Sprintf("templates %d", seed), list(t, s, LiveOptions{Retain: true}))
+		comparePartsOfFile(t, fmt.Sprintf("templates %d", seed), list(t, s, LiveOptions{Retain: true}))
 	}
 	for seed := range clusters {
 		var docs bytes.Buffer
@@ -147,7 +164,41 @@ func TestFormsOfSnapshotsAreEqual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareForms(t, fmt.Sprintf("cluster %d", seed), state)
+		comparePartsOfFile(t, fmt.Sprintf("cluster %d", seed), state)
+	}
+}
+
+// A snapshot of more pods than wanted is read in parts, and without an inventory.
+func TestPartsAbove(t *testing.T) {
+	state := list(t, fullCluster(t), LiveOptions{Retain: true})
+	if loadSnapshot(t, state, FileOptions{PartsAbove: 100, Inventory: true}).Inventory == nil {
+		t.Error("of few pods there is no inventory")
+	}
+	if loadSnapshot(t, state, FileOptions{PartsAbove: 10, Inventory: true}).Inventory != nil {
+		t.Error("of many pods there is an inventory")
+	}
+}
+
+// A part that is damaged is an error that names the file, the kind and the place.
+func TestDamagedPart(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteSnapshot(&b, list(t, fullCluster(t), LiveOptions{Retain: true})); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a.snapshot")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state, err := LoadFiles(t.Context(), []string{path}, FileOptions{Parts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), b.Len()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = state.Read(Part{Kinds: Pods, Node: "worker-1"})
+	if err == nil || !strings.Contains(err.Error(), path+": snapshot is damaged: objects of kind Pod in bytes ") {
+		t.Errorf("error is %v", err)
 	}
 }
 
