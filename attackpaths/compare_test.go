@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/randomcluster"
+	"github.com/node-authorizer/node-authorizer/internal/testing/randomcluster"
 )
 
 // change is how a start reaches a holding in two states.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
-	"github.com/node-authorizer/node-authorizer/internal/randomcluster"
+	"github.com/node-authorizer/node-authorizer/internal/testing/randomcluster"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 

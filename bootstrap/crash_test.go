@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 // fault is a way in which a call to the API server fails.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 // Each request has another address, so that all of them change the entry. Each call takes a

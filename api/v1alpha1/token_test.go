@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/crdtest"
+	"github.com/node-authorizer/node-authorizer/internal/testing/crdtest"
 )
 
 func TestUsersOfTokens(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 func TestUnknownInstanceIsRefused(t *testing.T) {

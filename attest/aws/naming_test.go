@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 func TestNamesOfNodes(t *testing.T) {

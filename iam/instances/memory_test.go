@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/iam/instances"
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 func TestAnswersAreCached(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 // faults makes requests to an API server fail.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/oddjson"
+	"github.com/node-authorizer/node-authorizer/internal/testing/oddjson"
 )
 
 // FuzzDecode compares the decoder with the standard library on lines that both accept.

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/sarif"
 )
 
-const rightsURL = projectURL + "/blob/main/docs/rights.md"
+const rightsURL = sarif.ProjectURL + "/blob/main/docs/rights.md"
 
 // notFollowedText counts the rights that are not followed, and lists them on a wide page.
 func notFollowedText(p *render.Page, indent int, all []attackpaths.NotFollowed) {
@@ -133,17 +133,13 @@ func addNotFollowed(run *sarif.Run, results []attackPathsResult) {
 	if len(results) == 0 {
 		return
 	}
-	run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarif.Notice{
-		ID: "not-followed", ShortDescription: sarif.Text("Rights that are reached may give more than paths follow"), HelpURI: rightsURL,
-	})
-	for _, r := range results {
+	lines := make([]string, len(results))
+	for i, r := range results {
 		objects := make([]string, len(r.NotFollowed))
-		for i, n := range r.NotFollowed {
-			objects[i] = strings.Join(n.Verbs, ",") + " " + notFollowedObject(n)
+		for j, n := range r.NotFollowed {
+			objects[j] = strings.Join(n.Verbs, ",") + " " + notFollowedObject(n)
 		}
-		run.Invocations[0].ToolExecutionNotifications = append(run.Invocations[0].ToolExecutionNotifications, sarif.Notification{
-			Descriptor: sarif.Reference{ID: "not-followed"}, Level: "note",
-			Message: sarif.Text(r.Start.String() + ": " + notFollowedCount(r.NotFollowed) + ": " + strings.Join(objects, "; ")),
-		})
+		lines[i] = r.Start.String() + ": " + notFollowedCount(r.NotFollowed) + ": " + strings.Join(objects, "; ")
 	}
+	run.Notify("not-followed", "Rights that are reached may give more than paths follow", rightsURL, "note", lines...)
 }

@@ -2,21 +2,19 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/sarif"
 )
 
-const (
-	projectURL    = "https://github.com/node-authorizer/node-authorizer"
-	techniquesURL = projectURL + "/blob/main/docs/techniques.md"
-)
+const techniquesURL = sarif.ProjectURL + "/blob/main/docs/techniques.md"
 
 // SARIF has a result for each start that reaches the target, under the rule of the last
 // technique of the path.
-func (r attackPathsResult) SARIF() any { return pathsLog(r.Missing, []attackPathsResult{r}, r.custom) }
+func (r attackPathsResult) SARIF() any {
+	return pathsRun(r.Missing, []attackPathsResult{r}, r.custom).Log()
+}
 
 // SARIF has a result for each start that reaches the target.
 func (r attackPathsResults) SARIF() any {
@@ -24,7 +22,7 @@ func (r attackPathsResults) SARIF() any {
 	for _, result := range r.Results {
 		missing = append(missing, result.Missing...)
 	}
-	return pathsLog(missing, r.Results, r.custom)
+	return pathsRun(missing, r.Results, r.custom).Log()
 }
 
 // SARIF has a result for each class of nodes that reaches the target.
@@ -44,38 +42,28 @@ func (r attackPathsClasses) SARIF() any {
 		}
 		all = append(all, result)
 	}
-	return pathsLog(r.Missing, all, r.custom)
+	return pathsRun(r.Missing, all, r.custom).Log()
 }
 
-// pathsLog makes a log. What could not be read makes the execution unsuccessful: that there is
-// no result says nothing then.
-func pathsLog(missing []missing, results []attackPathsResult, custom []attackpaths.CustomTechnique) sarif.Log {
-	run := sarif.Run{ColumnKind: "unicodeCodePoints", Results: []sarif.Result{}}
-	run.Tool.Driver = sarif.Driver{
-		Name: "node-authorizer", Version: currentVersion().Version, InformationURI: projectURL,
-		Rules: append(techniqueRules(), customRules(custom)...),
-	}
-	invocation := sarif.Invocation{ExecutionSuccessful: len(missing) == 0}
+// pathsRun makes a run of results.
+func pathsRun(missing []missing, results []attackPathsResult, custom []attackpaths.CustomTechnique) *sarif.Run {
+	run := sarif.NewRun(currentVersion().Version, append(techniqueRules(), customRules(custom)...))
 	if len(missing) > 0 {
-		run.Tool.Driver.Notifications = []sarif.Notice{{
-			ID: "unread", ShortDescription: sarif.Text("Something that paths may depend on could not be read"), HelpURI: techniquesURL,
-		}}
+		var lines []string
+		for _, m := range missing {
+			lines = append(lines, m.line())
+		}
+		run.Notify("unread", "Something that paths may depend on could not be read", techniquesURL, "error", lines...)
 	}
-	for _, m := range missing {
-		invocation.ToolExecutionNotifications = append(invocation.ToolExecutionNotifications, sarif.Notification{
-			Descriptor: sarif.Reference{ID: "unread"}, Level: "error", Message: sarif.Text(m.line()),
-		})
-	}
-	run.Invocations = []sarif.Invocation{invocation}
-	addNotFollowed(&run, results)
+	addNotFollowed(run, results)
 	for _, r := range results {
 		for _, x := range r.Reached {
 			if (r.Target != nil || x.Kind == attackpaths.ClusterAdmin) && len(x.Path) > 0 {
-				run.Results = append(run.Results, r.sarifResult(x))
+				run.Add(r.sarifResult(x))
 			}
 		}
 	}
-	return sarif.Log{Schema: sarif.Schema, Version: "2.1.0", Runs: []sarif.Run{run}}
+	return run
 }
 
 // techniqueRules describe the techniques.
@@ -84,41 +72,55 @@ func techniqueRules() []sarif.Rule {
 	for _, t := range attackpaths.Techniques() {
 		url := techniquesURL + "#" + strings.ToLower(string(t.Code))
 		summary := strings.TrimSuffix(sentence(t.Summary), ".")
-		rules = append(rules, sarif.Rule{
-			ID: string(t.Code), Name: string(t.Code), ShortDescription: sarif.Text(summary + "."),
-			FullDescription: sarif.Text(summary + ". What allows it, and how to take it away: " + url), HelpURI: url,
-			Help:                 sarif.Text("MITRE ATT&CK " + t.ATTACK + ". See " + url),
-			DefaultConfiguration: sarif.Configuration{Level: "error"},
-		})
+		rules = append(rules, sarif.CodeRule(string(t.Code), summary+".", summary+". What allows it, and how to take it away: "+url,
+			"MITRE ATT&CK "+t.ATTACK+". See "+url, url, "error"))
 	}
 	return rules
 }
 
-// sarifResult says how a start reaches cluster-admin, or the target that is named.
-func (r attackPathsResult) sarifResult(x attackpaths.Reached) sarif.Result {
-	last := x.Path[len(x.Path)-1].Technique
-	level := map[attackpaths.Certainty]string{attackpaths.Certain: "error", attackpaths.Possible: "warning"}[x.Certainty]
-	words := certaintyText(x.Certainty, r.targetText())
-	text := fmt.Sprintf("%s %s:", r.Start, words)
-	if r.nodes > 1 {
-		reach := strings.Replace(words, "reaches", "reach", 1)
-		text = fmt.Sprintf("%s and %d other nodes %s:", r.Start, r.nodes-1, reach)
+// certaintyLevel is the level of what is certain or possible.
+func certaintyLevel(c attackpaths.Certainty) string {
+	switch c {
+	case attackpaths.Certain:
+		return "error"
+	case attackpaths.Possible:
+		return "warning"
 	}
-	for i, step := range x.Path {
-		text += fmt.Sprintf(" %d. %s: %s → %s, because ", i+1, step.Technique, holdingText(step.From), holdingText(step.To))
-		text += step.Because
+	return ""
+}
+
+// stepsText says by which steps something is reached. Place, if set, returns where a step comes from.
+func stepsText(path []attackpaths.Step, place func(step int) string) string {
+	var text string
+	for i, step := range path {
+		text += fmt.Sprintf(" %d. %s: %s → %s, because %s",
+			i+1, step.Technique, holdingText(step.From), holdingText(step.To), step.Because)
 		if step.GrantedBy != nil {
 			text += fmt.Sprintf(" (%s)", step.GrantedBy)
 		}
 		if step.DependsOn != "" {
 			text += ", depending on " + step.DependsOn
 		}
+		if place != nil {
+			if at := place(i + 1); at != "" {
+				text += " [" + at + "]"
+			}
+		}
 		text += "."
 	}
+	return text
+}
+
+// sarifResult says how a start reaches cluster-admin, or the target that is named.
+func (r attackPathsResult) sarifResult(x attackpaths.Reached) sarif.Result {
+	words := certaintyText(x.Certainty, r.targetText())
+	text := fmt.Sprintf("%s %s:", r.Start, words)
+	if r.nodes > 1 {
+		reach := strings.Replace(words, "reaches", "reach", 1)
+		text = fmt.Sprintf("%s and %d other nodes %s:", r.Start, r.nodes-1, reach)
+	}
 	return sarif.Result{
-		RuleID:    string(last),
-		RuleIndex: slices.IndexFunc(allTechniques(r.custom), func(t attackpaths.Technique) bool { return t.Code == last }),
-		Level:     level, Message: sarif.Text(text),
-		Locations: []sarif.Location{{LogicalLocations: []sarif.Logical{{FullyQualifiedName: r.Start.String(), Kind: "resource"}}}},
+		RuleID: string(x.Path[len(x.Path)-1].Technique), Level: certaintyLevel(x.Certainty),
+		Message: sarif.Text(text + stepsText(x.Path, nil)), Locations: []sarif.Location{sarif.Place("", 0, r.Start.String(), "resource")},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
@@ -100,15 +99,6 @@ func (a *app) noteGaps(gaps []attackpaths.Gap) {
 // ownTechniquesURL is the section about techniques that users add.
 const ownTechniquesURL = techniquesURL + "#techniques-of-your-own"
 
-// allTechniques are the built-in techniques and those that the user adds.
-func allTechniques(custom []attackpaths.CustomTechnique) []attackpaths.Technique {
-	all := attackpaths.Techniques()
-	for i := range custom {
-		all = append(all, custom[i].Technique)
-	}
-	return slices.Clip(all)
-}
-
 // customRules describe the techniques that the user adds.
 func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {
 	var rules []sarif.Rule
@@ -118,11 +108,8 @@ func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {
 		if t.ATTACK != "" {
 			help += " MITRE ATT&CK " + t.ATTACK + "."
 		}
-		rules = append(rules, sarif.Rule{
-			ID: string(t.Code), Name: string(t.Code), ShortDescription: sarif.Text(sentence(t.Summary)),
-			FullDescription: sarif.Text(sentence(t.Summary) + " " + allowedByText(t)), HelpURI: ownTechniquesURL, Help: sarif.Text(help),
-			DefaultConfiguration: sarif.Configuration{Level: "error"},
-		})
+		rules = append(rules, sarif.CodeRule(string(t.Code), sentence(t.Summary), sentence(t.Summary)+" "+allowedByText(t), help,
+			ownTechniquesURL, "error"))
 	}
 	return rules
 }

@@ -230,7 +230,7 @@ func (a *app) auditPart(ctx context.Context, s *session, files []auditlog.File, 
 	if err != nil {
 		return err
 	}
-	part.LeftOut, part.Evaluation, part.Share = left, request.evaluation, request.share
+	part.Report.LeftOut, part.Evaluation, part.Share = left, request.evaluation, request.share
 	a.warnLines(read)
 	write := func(w io.Writer) error { return part.Write(w) }
 	if request.path == "-" {

@@ -35,7 +35,7 @@ func commands() []func(*app) *cobra.Command {
 		newCanI, newExplain, newReach, newAttackPaths, newDiff, newWhoCan,
 		newReview, newAudit, newScope, newDoctor, newSnapshot, newServer, newClient, newToken,
 		newRevoke, newQuarantine, newRelease,
-		newConfig, newCompletion, newVersion, newMan,
+		newConfig, newCompletion, newVersion,
 	}
 }
 
@@ -69,6 +69,12 @@ type app struct {
 	streams
 	// status is the exit status of a command that returns no error.
 	status int
+}
+
+// Root returns all commands, for who describes them.
+func Root() *cobra.Command {
+	a := &app{streams: newStreams(strings.NewReader(""), io.Discard, io.Discard)}
+	return a.root(binaryName)
 }
 
 func (a *app) root(name string) *cobra.Command {

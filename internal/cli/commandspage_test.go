@@ -109,7 +109,7 @@ func leaves(t *topic) []*topic {
 
 // TestCommandsPage compares docs/commands.md with the commands. UPDATE_GOLDEN=1 writes it.
 func TestCommandsPage(t *testing.T) {
-	p, all := &markdownPage{}, leaves(newTopic(newRoot()))
+	p, all := &markdownPage{}, leaves(newTopic(Root()))
 	p.WriteString(commandsIntro)
 	for _, topic := range all {
 		name := strings.TrimPrefix(topic.name, "node-authorizer ")
@@ -131,7 +131,7 @@ func TestCommandsPage(t *testing.T) {
 // commandLines calls do for each command line of the examples of help, split into words.
 func commandLines(do func(name, command string, args []string)) {
 	word := regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
-	for _, topic := range leaves(newTopic(newRoot())) {
+	for _, topic := range leaves(newTopic(Root())) {
 		for _, example := range topic.examples {
 			lines := strings.ReplaceAll(strings.Join(example.verbatim, "\n"), "\\\n", " ")
 			for command := range strings.FieldsFuncSeq(lines, func(r rune) bool { return strings.ContainsRune("\n|()", r) }) {
@@ -150,7 +150,7 @@ func TestExamplesParse(t *testing.T) {
 	seen := 0
 	commandLines(func(name, command string, args []string) {
 		seen++
-		root := newRoot()
+		root := Root()
 		cmd, rest, err := root.Find(args)
 		if err == nil {
 			err = cmd.ParseFlags(rest)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 // Of a cluster that is read in parts, what an account's NodeScope asks about is read before it answers.

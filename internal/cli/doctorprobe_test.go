@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/node-authorizer/node-authorizer/internal/probe/fakecluster"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakecluster"
 )
 
 // startProbed starts an API server that answers probes, and points $KUBECONFIG to it. It has the objects

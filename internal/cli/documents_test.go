@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"github.com/node-authorizer/node-authorizer/internal/randomcluster"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/testing/randomcluster"
 )
 
 // walk calls f for each command of the program.
@@ -24,11 +24,6 @@ func walk(cmd *cobra.Command, f func(*cobra.Command)) {
 	for _, c := range cmd.Commands() {
 		walk(c, f)
 	}
-}
-
-func newRoot() *cobra.Command {
-	a := &app{streams: newStreams(strings.NewReader(""), &strings.Builder{}, &strings.Builder{})}
-	return a.root("node-authorizer")
 }
 
 // commandName is the name of a command without that of the program.
@@ -45,7 +40,7 @@ func writesDocuments(cmd *cobra.Command) bool {
 // TestEveryDocumentHasASchema compares the commands that have -o json with the table of documents.
 func TestEveryDocumentHasASchema(t *testing.T) {
 	with, without := map[string]bool{}, map[string]bool{}
-	walk(newRoot(), func(cmd *cobra.Command) {
+	walk(Root(), func(cmd *cobra.Command) {
 		if writesDocuments(cmd) {
 			with[commandName(cmd)] = true
 		} else {

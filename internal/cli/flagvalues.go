@@ -3,10 +3,12 @@ package cli
 import (
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/spf13/pflag"
 )
 
-// The values of flags, as help and manual pages name them.
+// The values of flags, as help names them.
 const (
 	valueFile      = "FILE"
 	valueName      = "NAME"
@@ -78,4 +80,19 @@ func forHelp(command string, f *pflag.Flag) *pflag.Flag {
 		shown.DefValue = ""
 	}
 	return &shown
+}
+
+// Annotations: flagVariable is the environment variable of a flag. helpVariables and helpFiles are
+// further variables and files of a command, a line "NAME: TEXT" for each.
+const (
+	flagVariable  = "variable"
+	helpVariables = "variables"
+	helpFiles     = "files"
+)
+
+// noteVariables notes the environment variables of flags, for the reference.
+func noteVariables(cmd *cobra.Command, names map[string]string) {
+	for flag, variable := range names {
+		must(cmd.Flags().SetAnnotation(flag, flagVariable, []string{variable}))
+	}
 }

@@ -6,13 +6,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 )
 
 // quarantineClient reads and writes Quarantines, and what commands about them need to know of the
@@ -28,21 +27,12 @@ func newQuarantineClient(config *rest.Config) (*quarantineClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
 	}
-	scheme := runtime.NewScheme()
-	if err := policyv1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register the types of quarantines: %w", err)
-	}
-	config = rest.CopyConfig(config)
-	gv := policyv1alpha1.GroupVersion()
-	config.GroupVersion, config.APIPath = &gv, "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	client, err := rest.RESTClientFor(config)
+	client, codec, err := generate.Client(config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+		return nil, err
 	}
 	return &quarantineClient{gentype.NewClientWithList(
-		policyv1alpha1.QuarantineResource, client, runtime.NewParameterCodec(scheme), "",
+		policyv1alpha1.QuarantineResource, client, codec, "",
 		func() *policyv1alpha1.Quarantine { return &policyv1alpha1.Quarantine{} },
 		func() *policyv1alpha1.QuarantineList { return &policyv1alpha1.QuarantineList{} },
 	), cluster, config.Host}, nil

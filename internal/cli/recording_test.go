@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/recording"
+	"github.com/node-authorizer/node-authorizer/internal/testing/recording"
 )
 
 // TestRecording runs the commands of the recording in the README and compares what they print

@@ -15,11 +15,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
-	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
-	"github.com/node-authorizer/node-authorizer/internal/scopepolicies"
-	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/internal/typeschema"
+	"github.com/node-authorizer/node-authorizer/internal/testing/typeschema"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -55,10 +54,10 @@ func documents() []documented {
 			[]string{"audit", "audit merge"},
 			"Which requests of an audit log would be refused, and which kubelets do not conform.",
 		},
-		{&scopesuggest.Suggestion{}, []string{"scope suggest"}, "A NodeScope for a service account, with the evidence for each rule."},
-		{&scopecheck.Report{}, []string{"scope check"}, "Which requests of an audit log NodeScopes would have refused."},
+		{&learn.Suggestion{}, []string{"scope suggest"}, "A NodeScope for a service account, with the evidence for each rule."},
+		{&learn.Report{}, []string{"scope check"}, "Which requests of an audit log NodeScopes would have refused."},
 		{
-			&scopepolicies.Policies{},
+			&generate.Policies{},
 			[]string{"scope admission-policy"},
 			"ValidatingAdmissionPolicies that enforce NodeScopes, and what they do not enforce.",
 		},

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
@@ -58,7 +58,7 @@ func (f *scopeFlags) read(ctx context.Context) ([]*v1alpha1.NodeScope, error) {
 	if len(f.files) == 0 {
 		return nil, nil
 	}
-	return nodescopes.Read(ctx, f.files, f.state.app.in)
+	return generate.Read(ctx, f.files, f.state.app.in)
 }
 
 // load returns the scopes, sorted by name, and the configuration of the cluster; nil without one.
@@ -84,7 +84,7 @@ func (f *scopeFlags) load(cmd *cobra.Command) ([]*v1alpha1.NodeScope, *rest.Conf
 	if err != nil {
 		return nil, nil, err
 	}
-	scopes, err := nodescopes.List(cmd.Context(), config)
+	scopes, err := generate.List(cmd.Context(), config)
 	return scopes, config, err
 }
 
@@ -107,7 +107,7 @@ func scopesOf(state *source.State) ([]*v1alpha1.NodeScope, error) {
 	}
 	scopes := state.NodeScopes()
 	if len(scopes) == 0 {
-		return nil, nodescopes.None(state.Origin, "name manifests of scopes with -f")
+		return nil, generate.None(state.Origin, "name manifests of scopes with -f")
 	}
 	return scopes, nil
 }

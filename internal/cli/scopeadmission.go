@@ -10,7 +10,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/scopepolicies"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
@@ -71,18 +71,18 @@ func (a *app) writePolicies(scopes []*v1alpha1.NodeScope, action registrationv1.
 	if len(scopes) == 0 {
 		return errors.New("the cluster has no NodeScopes: name manifests of scopes with -f")
 	}
-	var policies []*scopepolicies.Policy
+	var policies []*generate.Policy
 	var problems []error
 	for _, s := range scopes {
 		for _, err := range nodescope.Validate(s) {
 			problems = append(problems, fmt.Errorf("NodeScope %s: %w", s.Name, err))
 		}
-		policies = append(policies, scopepolicies.Generate(s, action))
+		policies = append(policies, generate.Generate(s, action))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	written, err := scopepolicies.Write(policies)
+	written, err := generate.Write(policies)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/scopewebhooks"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
@@ -55,9 +54,9 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	scopes := addScopes(a, cmd)
-	o := &scopewebhooks.Options{}
+	o := &generate.Options{}
 	cmd.Flags().BoolVar(&o.Quarantines, "quarantines", false, "send all nodes and all tokens that are bound to a node, for quarantines")
-	policies := []string{string(scopewebhooks.Deny), string(scopewebhooks.NoOpinion)}
+	policies := []string{string(generate.Deny), string(generate.NoOpinion)}
 	policy := cmd.Flags().String("failure-policy", "",
 		"what happens to requests while the server does not answer: Deny or NoOpinion "+
 			"(default: NoOpinion while all scopes observe, else Deny)")
@@ -79,21 +78,21 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 		if *policy != "" && !slices.Contains(policies, *policy) {
 			return usagef("--failure-policy %q: want %s or %s%s", *policy, policies[0], policies[1], didYouMean(*policy, policies))
 		}
-		o.FailurePolicy = scopewebhooks.FailurePolicy(*policy)
+		o.FailurePolicy = generate.FailurePolicy(*policy)
 		return a.scopeWebhooks(cmd, scopes, o, *version, format)
 	}
 	return cmd
 }
 
 // scopeWebhooks prints a configuration.
-func (a *app) scopeWebhooks(cmd *cobra.Command, f *scopeFlags, o *scopewebhooks.Options, version string, format render.Format) (err error) {
+func (a *app) scopeWebhooks(cmd *cobra.Command, f *scopeFlags, o *generate.Options, version string, format render.Format) (err error) {
 	if version != "" {
 		if o.Minor, err = kubeversion.Parse(version); err != nil {
 			return &usageError{fmt.Errorf("--kubernetes-version: %w", err)}
 		}
 	}
 	scopes, config, err := f.load(cmd)
-	if _, none := errors.AsType[*nodescopes.NoneError](err); err != nil && !(none && o.Quarantines) {
+	if _, none := errors.AsType[*generate.NoneError](err); err != nil && !(none && o.Quarantines) {
 		return err
 	}
 	o.Scopes = scopes
@@ -103,15 +102,15 @@ func (a *app) scopeWebhooks(cmd *cobra.Command, f *scopeFlags, o *scopewebhooks.
 			return err
 		}
 	}
-	write := scopewebhooks.Authorization
+	write := generate.Authorization
 	if format == webhookFormat {
-		write = scopewebhooks.Admission
+		write = generate.Admission
 	}
 	text, err := write(o)
 	if err != nil {
 		return err
 	}
-	if o.FailurePolicy == scopewebhooks.Deny && o.OnlyObserves() {
+	if o.FailurePolicy == generate.Deny && o.OnlyObserves() {
 		a.warn("all NodeScopes observe, but while the server does not answer their accounts are refused: " +
 			"--failure-policy NoOpinion does not refuse them")
 	}

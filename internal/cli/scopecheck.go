@@ -6,11 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/node-authorizer/node-authorizer/internal/accountlog"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/scopecheck"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
@@ -93,11 +92,11 @@ func (a *app) checkScopes(cmd *cobra.Command, f *scopeFlags, files []auditlog.Fi
 			return err
 		}
 	}
-	checker, err := scopecheck.New(evaluator, scopes)
+	checker, err := learn.NewChecker(evaluator, scopes)
 	if err != nil {
 		return err
 	}
-	log := &accountlog.Log{Concerns: checker.Concerns, Request: checker.Request, Pod: checker.Pod}
+	log := &learn.Log{Concerns: checker.Concerns, Request: checker.Request, Pod: checker.Pod}
 	if err := a.readAccounts(cmd, log, files); err != nil {
 		return err
 	}

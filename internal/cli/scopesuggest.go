@@ -9,11 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/internal/accountlog"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
-	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -151,7 +150,7 @@ func (f *auditLogFlag) choose(a *app, state *stateFlags) ([]auditlog.File, error
 
 // suggestScope reads the logs and makes the suggestion.
 func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name string, files []auditlog.File, acceptOutliers bool,
-) (*scopesuggest.Suggestion, error) {
+) (*learn.Suggestion, error) {
 	if err := s.requireRBAC(); err != nil {
 		return nil, err
 	}
@@ -163,13 +162,13 @@ func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name strin
 	}
 	if len(files) == 0 {
 		a.warn("no audit log was given: the suggestion is a guess from what roles grant")
-		guessed := scopesuggest.FromRoles(namespace, name, grants)
+		guessed := learn.FromRoles(namespace, name, grants)
 		a.reportAccount(s, guessed, namespace, name)
 		a.reportInvalid(guessed)
 		return guessed, nil
 	}
-	collector := scopesuggest.NewCollector(scopesuggest.InState(s.Evaluator), grants)
-	log := &accountlog.Log{
+	collector := learn.NewCollector(learn.InState(s.Evaluator), grants)
+	log := &learn.Log{
 		Concerns: func(ns, n string) bool { return ns == namespace && n == name },
 		Request:  collector.Request, Pod: collector.Pod,
 	}
@@ -183,7 +182,7 @@ func (a *app) suggestScope(cmd *cobra.Command, s *session, namespace, name strin
 }
 
 // readAccounts reads audit logs, and reports lines that could not be read.
-func (a *app) readAccounts(cmd *cobra.Command, log *accountlog.Log, files []auditlog.File) error {
+func (a *app) readAccounts(cmd *cobra.Command, log *learn.Log, files []auditlog.File) error {
 	log.Reader = func() func(*auditlog.Event, *access.Request) { return replay.NewRequestReader().Read }
 	progress := newProgress(a.streams)
 	read, err := log.Read(cmd.Context(), files, auditlog.Options{Stdin: a.in, Progress: progress.lines()})
@@ -199,14 +198,14 @@ func (a *app) readAccounts(cmd *cobra.Command, log *accountlog.Log, files []audi
 }
 
 // reportInvalid reports why the API server would not accept a suggestion.
-func (a *app) reportInvalid(s *scopesuggest.Suggestion) {
+func (a *app) reportInvalid(s *learn.Suggestion) {
 	for _, why := range s.Invalid {
 		a.failure("the suggested NodeScope is not valid: %s", why)
 		a.status = statusUndecided
 	}
 }
 
-func (a *app) reportSuggestion(s *scopesuggest.Suggestion, user string) {
+func (a *app) reportSuggestion(s *learn.Suggestion, user string) {
 	a.reportInvalid(s)
 	switch {
 	case s.Requests == 0:

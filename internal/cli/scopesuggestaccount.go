@@ -4,20 +4,20 @@ import (
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/scopesuggest"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
 // reportAccount says in a suggestion whether the account exists. Roles can be bound to a name that no service
 // account has, so without this a misspelt name would look like an account without rights.
-func (a *app) reportAccount(s *session, suggestion *scopesuggest.Suggestion, namespace, name string) {
+func (a *app) reportAccount(s *session, suggestion *learn.Suggestion, namespace, name string) {
 	exists, why := s.accountExists(namespace, name)
 	suggestion.AccountExists = exists
-	if exists == scopesuggest.Yes {
+	if exists == learn.Yes {
 		return
 	}
 	suggestion.Notes = append([]string{why}, suggestion.Notes...)
-	if exists == scopesuggest.Unknown && suggestion.Requests > 0 {
+	if exists == learn.Unknown && suggestion.Requests > 0 {
 		a.warn("%s; it did when the logs were written", why) // so the name is right, and no rule depends on it
 		return
 	}
@@ -26,20 +26,20 @@ func (a *app) reportAccount(s *session, suggestion *scopesuggest.Suggestion, nam
 }
 
 // accountExists reports whether the state has a service account, and if not, what to do about it.
-func (s *session) accountExists(namespace, name string) (exists scopesuggest.Existence, why string) {
+func (s *session) accountExists(namespace, name string) (exists learn.Existence, why string) {
 	if _, ok := s.State.ServiceAccount(namespace, name); ok {
-		return scopesuggest.Yes, ""
+		return learn.Yes, ""
 	}
 	account := namespace + "/" + name
 	unknown := fmt.Sprintf("it is unknown whether service account %s exists: ", account)
 	for _, m := range s.State.Missing() {
 		if m.Kind == source.ServiceAccounts {
-			return scopesuggest.Unknown, unknown + newMissing(m).line()
+			return learn.Unknown, unknown + newMissing(m).line()
 		}
 	}
 	known := s.State.ServiceAccountNames()
 	if len(known) == 0 && !s.State.Complete() {
-		return scopesuggest.Unknown, unknown + "there are no service accounts in " + s.State.Origin + ": add what " +
+		return learn.Unknown, unknown + "there are no service accounts in " + s.State.Origin + ": add what " +
 			"kubectl get serviceaccounts -A -o yaml prints with --from, or use a snapshot"
 	}
 	var names, elsewhere []string
@@ -56,6 +56,6 @@ func (s *session) accountExists(namespace, name string) (exists scopesuggest.Exi
 	if hint == "" {
 		hint = ": check the namespace and the name"
 	}
-	return scopesuggest.No, fmt.Sprintf("service account %s does not exist in %s (%s)%s",
+	return learn.No, fmt.Sprintf("service account %s does not exist in %s (%s)%s",
 		account, s.State.Origin, render.Count(len(known), "service account"), hint)
 }

@@ -45,15 +45,8 @@ func (q question) operation() (noderestriction.Operation, bool) {
 	if q.URL != "" || slices.Contains([]string{"exec", "attach", "portforward", "proxy"}, q.Subresource) {
 		return "", false
 	}
-	switch q.Verb {
-	case "create":
-		return noderestriction.Create, true
-	case "update", "patch":
-		return noderestriction.Update, true
-	case "delete", "deletecollection":
-		return noderestriction.Delete, true
-	}
-	return "", false
+	operation := evaluate.OperationOf(q.Verb)
+	return operation, operation != ""
 }
 
 // admission evaluates a node's write by NodeRestriction, as far as possible with the given

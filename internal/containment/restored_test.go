@@ -11,7 +11,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/containment"
-	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 // The store is restored, and the API server keeps running: it lists and watches what the store does not have any more.

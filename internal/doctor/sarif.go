@@ -9,48 +9,31 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/sarif"
 )
 
-const (
-	projectURL  = "https://github.com/node-authorizer/node-authorizer"
-	findingsURL = projectURL + "/blob/main/docs/findings.md"
-)
+const findingsURL = sarif.ProjectURL + "/blob/main/docs/findings.md"
 
 // SARIF returns the findings for tools that read results of static analysis. If a check could not be
 // made, the execution is not successful, because the absence of results means nothing then. Each such
 // check has a notification for everything that it lacks.
 func (r *Report) SARIF() any {
-	run := sarif.Run{ColumnKind: "unicodeCodePoints", Results: []sarif.Result{}}
-	run.Tool.Driver = sarif.Driver{Name: "node-authorizer", Version: r.Version, InformationURI: projectURL, Rules: r.sarifRules()}
-	undetermined := r.Undetermined()
-	invocation := sarif.Invocation{ExecutionSuccessful: len(undetermined) == 0}
-	for _, c := range undetermined {
-		id := notificationOf(c.ID)
-		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarif.Notice{
-			ID: id, ShortDescription: sarif.Text("The check could not be made: " + c.Title), HelpURI: findingsURL + "#checks",
-		})
+	run := sarif.NewRun(r.Version, r.sarifRules())
+	for _, c := range r.Undetermined() {
+		var lacks []string
 		for _, m := range c.Missing {
-			invocation.ToolExecutionNotifications = append(invocation.ToolExecutionNotifications, sarif.Notification{
-				Descriptor: sarif.Reference{ID: id},
-				Level:      "error",
-				Message:    sarif.Text(fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String()))),
-			})
+			lacks = append(lacks, fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String())))
 		}
+		run.Notify(notificationOf(c.ID), "The check could not be made: "+c.Title, findingsURL+"#checks", "error", lacks...)
 	}
-	run.Invocations = []sarif.Invocation{invocation}
-	r.sarifProbes(&run)
+	r.sarifProbes(run)
 	for _, f := range r.Findings {
-		run.Results = append(run.Results, sarifResult(f, run.Tool.Driver.Rules))
+		run.Add(sarifResult(f))
 	}
-	r.sarifSuppressed(&run)
-	return sarif.Log{Schema: sarif.Schema, Version: "2.1.0", Runs: []sarif.Run{run}}
+	r.sarifSuppressed(run)
+	return run.Log()
 }
 
-func sarifResult(f finding.Finding, rules []sarif.Rule) sarif.Result {
+func sarifResult(f finding.Finding) sarif.Result {
 	return sarif.Result{
-		RuleID:     string(f.Code),
-		RuleIndex:  slices.IndexFunc(rules, func(rule sarif.Rule) bool { return rule.ID == string(f.Code) }),
-		Level:      sarifLevel(f.Severity),
-		Message:    sarif.Text(sarifText(f)),
-		Locations:  sarifLocations(f.Place),
+		RuleID: string(f.Code), Level: sarifLevel(f.Severity), Message: sarif.Text(sarifText(f)), Locations: sarifLocations(f.Place),
 		Properties: sarifProperties(f),
 	}
 }
@@ -65,9 +48,9 @@ func (r *Report) sarifSuppressed(run *sarif.Run) {
 		run.Results[i].Suppressions = []sarif.Suppression{}
 	}
 	for _, s := range r.Suppressed {
-		result := sarifResult(s.Finding, run.Tool.Driver.Rules)
+		result := sarifResult(s.Finding)
 		result.Suppressions = []sarif.Suppression{{Kind: "external", Status: "accepted", Justification: s.Reason}}
-		run.Results = append(run.Results, result)
+		run.Add(result)
 	}
 }
 
@@ -91,13 +74,9 @@ func (r *Report) sarifRules() []sarif.Rule {
 // sarifRuleOf returns the rule for a code. The full description is in the documentation.
 func sarifRuleOf(f finding.Finding) sarif.Rule {
 	url := findingsURL + "#" + strings.ToLower(string(f.Code))
-	return sarif.Rule{
-		ID: string(f.Code), Name: string(f.Code),
-		ShortDescription: sarif.Text(words(string(f.Code))),
-		FullDescription:  sarif.Text(words(string(f.Code)) + ": what it means, what happens, and what to do is explained in " + url),
-		HelpURI:          url, Help: sarif.Text("See " + url),
-		DefaultConfiguration: sarif.Configuration{Level: sarifLevel(f.Severity)},
-	}
+	title := words(string(f.Code))
+	return sarif.CodeRule(string(f.Code), title, title+": what it means, what happens, and what to do is explained in "+url, "See "+url,
+		url, sarifLevel(f.Severity))
 }
 
 // words splits a code into words: "NodeRoleIsAdministrator" becomes "Node role is administrator".
@@ -144,22 +123,12 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// sarifLocations has a physical location only for files that other tools can open.
 func sarifLocations(at finding.Place) []sarif.Location {
-	var l sarif.Location
-	if at.File != "" && at.File != "stdin" {
-		l.PhysicalLocation = &sarif.Physical{ArtifactLocation: sarif.Artifact{URI: sarif.FileURI(at.File)}}
-		if at.Line > 0 {
-			l.PhysicalLocation.Region = &sarif.Region{StartLine: at.Line}
-		}
+	kind := "resource"
+	if at.Key != "" {
+		kind = "member"
 	}
-	if name := strings.Trim(at.Object+"/"+at.Key, "/"); name != "" {
-		kind := "resource"
-		if at.Key != "" {
-			kind = "member"
-		}
-		l.LogicalLocations = []sarif.Logical{{FullyQualifiedName: name, Kind: kind}}
-	}
+	l := sarif.Place(at.File, at.Line, strings.Trim(at.Object+"/"+at.Key, "/"), kind)
 	if l.PhysicalLocation == nil && l.LogicalLocations == nil {
 		return nil
 	}

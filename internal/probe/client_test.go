@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/internal/probe/fakecluster"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakecluster"
 )
 
 // TestAnAPIServerThatDoesNotAnswer is asked a few times only.

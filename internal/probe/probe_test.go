@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/internal/probe/fakecluster"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakecluster"
 )
 
 // TestRightsThatAreMissing takes the rights of the caller away, one at a time.

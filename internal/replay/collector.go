@@ -15,7 +15,6 @@ type collector struct {
 	ctx context.Context
 	ev  *Evaluators
 	*sums
-	hashes hashes
 	stages *stages[pendingEnd]
 	// plain has the outcomes of pending ends without a detail, which are the same for all
 	// requests of a node.
@@ -35,7 +34,7 @@ type plainEnd struct {
 }
 
 func newCollector(ctx context.Context, ev *Evaluators) *collector {
-	c := &collector{ctx: ctx, ev: ev, sums: newSums(), hashes: hashes{}, plain: map[plainEnd]*outcome{}}
+	c := &collector{ctx: ctx, ev: ev, sums: newSums(), plain: map[plainEnd]*outcome{}}
 	c.stages = newStages(c.addEnd, func(end pendingEnd) bool { return end.outcome.detail != nil })
 	return c
 }
@@ -134,26 +133,26 @@ func (c *collector) addAllowed(o *outcome, from place) {
 			Why: d.answer.unexamined,
 		}]++
 	case d.answer.err != nil:
-		key := c.key(o, from, "")
+		key := keyOf(o, from, "")
 		if known := c.undecided.find(key); known != nil {
 			c.undecided.again(known, o.at, o.says)
 			return
 		}
 		l := o.listed(key, c.undecided.accepts(key))
-		l.Refusal.Error = d.answer.err.Error()
-		c.undecided.add(l)
+		l.Error = d.answer.err.Error()
+		c.undecided.addOne(l)
 	case d.answer.refusedBy != "":
 		c.addWouldBe(o, from)
 	}
 }
 
-func (c *collector) key(o *outcome, from place, by string) listedKey {
-	return listedKey{c.hashes.of(o.distinct(by)), from}
+func keyOf(o *outcome, from place, by string) listedKey {
+	return listedKey{o.distinct(by), from}
 }
 
 func (c *collector) addWouldBe(o *outcome, from place) {
 	d := o.detail
-	key := c.key(o, from, d.answer.refusedBy)
+	key := keyOf(o, from, d.answer.refusedBy)
 	for _, t := range []*tally{c.would, c.undecided} {
 		if known := t.find(key); known != nil {
 			t.again(known, o.at, o.says)
@@ -171,17 +170,17 @@ func (c *collector) addWouldBe(o *outcome, from place) {
 		r.Code, r.Message, r.Hint = cmp.Or(reason.Code, r.Code), reason.Message, reason.Hint
 		if unsure != "" {
 			r.Error = unsure
-			c.undecided.add(l)
+			c.undecided.addOne(l)
 			return
 		}
 	}
-	c.would.add(l)
+	c.would.addOne(l)
 }
 
 // addRefused adds a refusal of the log with the answer of the evaluators.
 func (c *collector) addRefused(o *outcome, from place) {
 	d := o.detail
-	key := c.key(o, from, d.refusedBy)
+	key := keyOf(o, from, d.refusedBy)
 	if known := c.refused.find(key); known != nil {
 		c.refused.again(known, o.at, o.says)
 		return
@@ -206,12 +205,12 @@ func (c *collector) addRefused(o *outcome, from place) {
 			r.Evaluators, r.Error = saysUndecided, unsure
 		}
 	}
-	c.refused.add(l)
+	c.refused.addOne(l)
 }
 
 // says returns the texts of a request for its entry. What explains an answer is the same for
 // all requests of the entry.
-func (o *outcome) says(l *Listed) texts {
+func (o *outcome) says(l *listed) texts {
 	d, t := o.detail, l.texts()
 	if d.answer.reason.Code != "" {
 		t.message, t.hint = d.answer.reason.Message, d.answer.reason.Hint
@@ -224,16 +223,16 @@ func (o *outcome) says(l *Listed) texts {
 }
 
 // listed returns an entry for a request.
-func (o *outcome) listed(key listedKey, accepted bool) *Listed {
+func (o *outcome) listed(key listedKey, accepted bool) *listed {
 	d, q := o.detail, &o.detail.asked
-	l := &Listed{Request: key.request, Place: key.place, Plain: d.answer.plainCode(), Sampled: o.at}
+	l := &listed{key: key, plain: d.answer.plainCode(), sampled: o.at}
 	l.Refusal = Refusal{
-		Node: key.place.Node, Identity: q.User, Standing: o.by.standing, Groups: slices.Sorted(slices.Values(q.Groups)),
+		Node: key.place.node, Identity: q.User, Standing: o.by.standing, Groups: slices.Sorted(slices.Values(q.Groups)),
 		Verb: q.Verb, Group: q.Group, Resource: q.Resource, Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
 		Path: q.Path, FieldSelector: d.selectors.fields, LabelSelector: d.selectors.labels, Count: 1, First: o.at, Last: o.at,
 	}
 	if q.ResourceRequest && (d.answer.refusedBy == ByNodeRestriction && o.logged == answeredAllowed || d.refusedBy == ByAdmission) {
-		l.Refusal.Name = d.written.Name
+		l.Name = d.written.Name
 	}
 	if accepted && !o.by.standing.conforms() {
 		l.asked = q
@@ -251,13 +250,13 @@ func (a *answer) plainCode() verdict.Code {
 
 // report makes the report of the whole log.
 func (c *collector) report(read auditlog.Summary) *Report {
-	c.stages.eachEnd(func(_ stageKey, end pendingEnd) { c.addEnd(end) })
+	c.stages.eachEnd(c.addEnd)
 	c.addRead(read, c.stages.doubtful)
 	return c.sums.report(nodesOf(c.ev.State.NodeNames()), c.asNode)
 }
 
 // asNode returns the answer to a request of the user of a node.
-func (c *collector) asNode(l *Listed, node string) string {
+func (c *collector) asNode(l *listed, node string) string {
 	if l.asked == nil {
 		return ""
 	}

@@ -49,32 +49,14 @@ func (o *outcome) distinct(by string) distinct {
 	return key
 }
 
-func (d *distinct) hash() rank {
-	r := rankOf(
-		d.user, d.groups, string(d.standing), d.verb, d.group, d.resource, d.sub, d.space, d.name,
-		d.selectors.fields, d.selectors.labels, d.by,
-		d.evaluators, d.answerKey.by, string(d.code), string(d.caveat), string(d.unexamined),
-	)
-	r[0] >>= 1
-	if d.caveat != "" {
-		r[0] |= caveatBit
+// distinctOf returns the key of an entry of a report.
+func distinctOf(r *Refusal) distinct {
+	return distinct{
+		user: r.Identity, groups: sortedGroups(r.Groups), standing: r.Standing,
+		verb: r.Verb, group: r.Group, resource: r.Resource, sub: r.Subresource, space: r.Namespace, name: r.Name + r.Path,
+		selectors: selectors{r.FieldSelector, r.LabelSelector}, by: r.By,
+		answerKey: answerKey{evaluators: r.Evaluators, code: r.Code, caveat: r.Caveat},
 	}
-	return r
-}
-
-// hashes keeps the hashes of frequent requests.
-type hashes map[distinct]rank
-
-func (h hashes) of(d distinct) rank {
-	if r, known := h[d]; known {
-		return r
-	}
-	if len(h) >= 2*MaxDistinct {
-		clear(h)
-	}
-	r := d.hash()
-	h[d] = r
-	return r
 }
 
 // key returns the answer without its texts.

@@ -16,7 +16,6 @@
 // the time of the log. Refusals that could be caused by deleted objects are marked. Writes
 // are counted as not examined if the log lacks what a rule reads.
 //
-// A report does not depend on the order of the log, so parts of a log can be evaluated apart:
-// [RunPart] returns a [Partial], and a [Merger] joins those of all parts to the report of the
-// whole log.
+// Parts of a log can be evaluated apart: [RunPart] returns a [Partial], and a [Merger] adds the
+// partial reports up.
 package replay

@@ -132,9 +132,6 @@ const (
 	saysAllow     = "allow"
 	saysRefuse    = "refuse"
 	saysUndecided = "undecided"
-	// saysUndetermined: no part of a log shows the node, only all of them together, and
-	// merging has no evaluators.
-	saysUndetermined = "undetermined"
 )
 
 // asNode returns the answer of the chain to the same request of the node's own user.

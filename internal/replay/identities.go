@@ -13,8 +13,6 @@ type identityKey struct {
 	standing Standing
 }
 
-func (k identityKey) rank() rank { return rankOf(k.user, string(k.standing)) }
-
 // identity is what the log shows about a nonconforming kubelet.
 type identity struct {
 	groups      []string // of the first request
@@ -29,20 +27,10 @@ type identity struct {
 type seen struct {
 	conforms bool
 	actors   []string
-	// requests is how many requests show something about the node.
-	requests int
 }
 
 // address is a user with the source address of its requests.
 type address struct{ user, source string }
-
-func (a address) rank() rank { return rankOf(a.user, a.source) }
-
-// behind is the node behind an address; empty if there were several nodes.
-type behind struct {
-	node  string
-	known bool
-}
 
 // pairKey is an identity and a node for which it acted.
 type pairKey struct {
@@ -50,26 +38,20 @@ type pairKey struct {
 	node     string
 }
 
-func (k pairKey) rank() rank { return rankOf(k.identity.user, string(k.identity.standing), k.node) }
-
 // identities collects the kubelets of a log and the nodes for which they act.
 type identities struct {
-	all   *smallest[identityKey, identity]
-	nodes *smallest[string, seen]
-	// at has the node behind each address of a user that names no node.
-	at    *smallest[address, behind]
-	pairs *smallest[pairKey, int]
-	// requests are those of nonconforming kubelets; shown are those that show something
-	// about a node.
-	requests, shown int
+	all   map[identityKey]*identity
+	nodes map[string]*seen
+	// at has the node behind each address of a user that names no node; empty if there were several nodes.
+	at    map[address]string
+	pairs map[pairKey]int
+	// beyond are requests that show an identity or a node beyond the bounds, and moreNodes those that show such a node.
+	beyond, moreNodes int
 }
 
 func newIdentities() *identities {
 	return &identities{
-		all:   newSmallest[identityKey, identity](MaxIdentities, identityKey.rank, nil),
-		nodes: newSmallest[string, seen](MaxNodes, func(name string) rank { return rankOf(name) }, nil),
-		at:    newSmallest[address, behind](MaxNodes, address.rank, nil),
-		pairs: newSmallest[pairKey, int](MaxNodes, pairKey.rank, nil),
+		all: map[identityKey]*identity{}, nodes: map[string]*seen{}, at: map[address]string{}, pairs: map[pairKey]int{},
 	}
 }
 
@@ -83,7 +65,7 @@ func (ids *identities) add(o *outcome) place {
 				n.conforms = true
 			}
 		}
-		return place{Node: o.by.node}
+		return place{node: o.by.node}
 	case Bootstrapping:
 		return place{}
 	}
@@ -95,33 +77,46 @@ func (ids *identities) add(o *outcome) place {
 	}
 	switch {
 	case o.by.node != "":
-		return place{Node: o.by.node}
+		return place{node: o.by.node}
 	case d.acted != "":
 		ids.evidence(address{o.by.name, d.source}, d.acted)
-		return place{Node: d.acted}
+		return place{node: d.acted}
 	}
-	return place{User: o.by.name, Standing: o.by.standing, Source: d.source}
+	return place{user: o.by.name, standing: o.by.standing, source: d.source}
 }
 
 // node returns what is known about a node; nil beyond the bound.
 func (ids *identities) node(name string) *seen {
-	ids.shown++
-	n := ids.nodes.find(name)
-	if n == nil {
-		n = ids.nodes.get(strings.Clone(name))
-	}
-	if n != nil {
-		n.requests++
+	n := ids.nodes[name]
+	switch {
+	case n != nil:
+	case len(ids.nodes) < MaxNodes:
+		n = &seen{}
+		ids.nodes[strings.Clone(name)] = n
+	default:
+		ids.beyond++
+		ids.moreNodes++
 	}
 	return n
 }
 
 func (ids *identities) identity(key identityKey, o *outcome) {
-	ids.requests++
-	if id := ids.all.get(key); id != nil {
-		id.add(identity{groups: o.detail.asked.Groups, count: 1, first: o.at, last: o.at})
-		id.agents = bounded(id.agents, o.detail.agent, maxAgents)
+	ids.addIdentity(key, identity{groups: o.detail.asked.Groups, agents: []string{o.detail.agent}, count: 1, first: o.at, last: o.at})
+}
+
+// addIdentity adds the requests of an identity.
+func (ids *identities) addIdentity(key identityKey, of identity) {
+	id := ids.all[key]
+	switch {
+	case id != nil:
+	case len(ids.all) < MaxIdentities:
+		id = &identity{}
+		ids.all[key] = id
+	default:
+		ids.beyond += of.count
+		return
 	}
+	id.add(of)
 }
 
 // add adds the requests of another part of the log.
@@ -142,31 +137,30 @@ func (id *identity) add(other identity) {
 
 // evidence records a request that shows the node behind an address.
 func (ids *identities) evidence(at address, node string) {
-	if at.source == "" {
+	before, known := ids.at[at]
+	switch {
+	case at.source == "" || !known && len(ids.at) >= MaxNodes:
 		return
+	case known && before != node:
+		node = ""
 	}
-	if b := ids.at.get(at); b != nil {
-		b.add(behind{node, true})
-	}
-}
-
-func (b *behind) add(other behind) {
-	if b.known && b.node != other.node {
-		other.node = ""
-	}
-	b.node, b.known = other.node, true
+	ids.at[at] = node
 }
 
 // pair records that an identity acts for a node.
 func (ids *identities) pair(key identityKey, name string) {
-	if id := ids.all.find(key); id != nil {
+	if id := ids.all[key]; id != nil {
 		id.acted++
 	}
 	if n := ids.node(name); n != nil {
 		n.actors = bounded(n.actors, key.user, maxActors)
 	}
-	if count := ids.pairs.get(pairKey{key, name}); count != nil {
-		*count++
+	ids.addPair(pairKey{key, name}, 1)
+}
+
+func (ids *identities) addPair(key pairKey, count int) {
+	if _, known := ids.pairs[key]; known || len(ids.pairs) < MaxNodes {
+		ids.pairs[key] += count
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/render"
@@ -13,18 +12,15 @@ import (
 
 // Merger merges partial reports. Their order does not matter.
 type Merger struct {
-	first  *Partial
-	sums   *sums
-	read   auditlog.Summary
-	stages *stages[*mergedEnd]
+	first *Partial
+	sums  *sums
+	read  auditlog.Summary
 	// shares has the files of each part by index.
 	shares map[int]share
 	// begins has the report and the file that begin with a line.
 	begins map[string][2]string
-	// kinds are those of the open ends of all parts.
-	kinds []*mergedKind
-	// open are the numbers that doubts depend on.
-	open []openCounts
+	// unmatched are the stages of all parts that may have their other stage in another part.
+	unmatched []Unmatched
 }
 
 type share struct {
@@ -32,27 +28,9 @@ type share struct {
 	files  []PartialFile
 }
 
-// mergedEnd is one end of a kind.
-type mergedEnd struct {
-	kind *mergedKind
-	at   time.Time
-}
-
-// mergedKind collects the ends of a kind that count.
-type mergedKind struct {
-	sums        Sums
-	n           int
-	first, last time.Time
-}
-
-type openCounts struct{ starts, ends, forgottenStarts, forgottenEnds int }
-
 // NewMerger returns a merger without parts.
 func NewMerger() *Merger {
-	return &Merger{
-		sums: newSums(), shares: map[int]share{}, begins: map[string][2]string{},
-		stages: newStages(func(end *mergedEnd) { end.kind.count(end.at) }, nil),
-	}
+	return &Merger{sums: newSums(), shares: map[int]share{}, begins: map[string][2]string{}}
 }
 
 // Add adds a part. It returns an error for a part that was added before, and for one that was
@@ -61,7 +39,7 @@ func (m *Merger) Add(p *Partial) error {
 	if err := m.accept(p); err != nil {
 		return err
 	}
-	m.sums.merge(p.Sums)
+	m.sums.merge(p)
 	m.read.Bytes += p.Read.Bytes
 	for _, e := range p.Read.Broken {
 		m.read.Broken = append(m.read.Broken, e.read())
@@ -69,21 +47,21 @@ func (m *Merger) Add(p *Partial) error {
 	for _, e := range p.Read.Unfinished {
 		m.read.Unfinished = append(m.read.Unfinished, e.read())
 	}
-	if t := p.Sums.Totals; t != nil {
-		m.read.Files, m.read.Lines, m.read.Events = m.read.Files+t.Files, m.read.Lines+t.Lines, m.read.Events+t.Events
-	}
-	m.addOpen(&p.Open)
+	t := &p.Report.Totals
+	m.read.Files, m.read.Lines, m.read.Events = m.read.Files+t.Files, m.read.Lines+t.Lines, m.read.Events+t.Events
+	m.unmatched = append(m.unmatched, p.Unmatched)
 	return nil
 }
 
 func (m *Merger) accept(p *Partial) error {
 	if m.first == nil {
-		m.first = &Partial{Evaluation: p.Evaluation, Share: p.Share, Name: p.Name, StateNodes: p.StateNodes, LeftOut: p.LeftOut}
+		m.first = &Partial{Evaluation: p.Evaluation, Share: p.Share, Name: p.Name, StateNodes: p.StateNodes}
+		m.first.Report.LeftOut = p.Report.LeftOut
 	}
 	if differ := m.first.Evaluation.differences(p.Evaluation); differ != "" {
 		return fmt.Errorf("%s and %s cannot be merged: they differ in %s", m.first.Name, p.Name, differ)
 	}
-	if !slices.Equal(m.first.StateNodes, p.StateNodes) || !slices.Equal(m.first.LeftOut, p.LeftOut) {
+	if !slices.Equal(m.first.StateNodes, p.StateNodes) || !slices.Equal(m.first.Report.LeftOut, p.Report.LeftOut) {
 		return fmt.Errorf("%s and %s cannot be merged: they differ in the nodes or the ignored bindings of the state", m.first.Name, p.Name)
 	}
 	if (m.first.Share == nil) != (p.Share == nil) {
@@ -127,31 +105,6 @@ func (m *Merger) acceptFiles(p *Partial) error {
 	return nil
 }
 
-func (m *Merger) addOpen(o *Open) {
-	m.open = append(m.open, openCounts{len(o.Starts), len(o.Ends), o.ForgottenStarts, o.ForgottenEnds})
-	kinds := make([]*mergedKind, len(o.Kinds))
-	for i, sums := range o.Kinds {
-		kinds[i] = &mergedKind{sums: sums}
-	}
-	for _, end := range o.Ends {
-		m.stages.end(end.Key, &mergedEnd{kinds[end.Of], end.At})
-	}
-	for _, key := range o.Starts {
-		m.stages.start(key)
-	}
-	m.kinds = append(m.kinds, kinds...)
-}
-
-func (k *mergedKind) count(at time.Time) {
-	if k.n == 0 || at.Before(k.first) {
-		k.first = at
-	}
-	if k.n == 0 || at.After(k.last) {
-		k.last = at
-	}
-	k.n++
-}
-
 // Report returns the report of all parts. It returns an error if a part is missing.
 func (m *Merger) Report() (*Report, auditlog.Summary, error) {
 	if err := m.whole(); err != nil {
@@ -160,20 +113,12 @@ func (m *Merger) Report() (*Report, auditlog.Summary, error) {
 	if n := len(m.read.Broken); n > auditlog.MaxBroken {
 		return nil, m.read, fmt.Errorf("%d lines of all parts could not be read: this is not an audit log, or it is badly damaged", n)
 	}
-	m.stages.eachEnd(func(_ stageKey, end *mergedEnd) { end.kind.count(end.at) })
-	for _, k := range m.kinds {
-		if k.n > 0 {
-			m.sums.merge(k.sums.scaled(k.n, k.first, k.last))
-		}
+	m.sums.totals.MaybeTwice += m.doubtful()
+	r := m.sums.report(nodesOf(m.first.StateNodes), nil)
+	if m.sums.ids.moreNodes > 0 {
+		r.Nodes.unknownOfParts()
 	}
-	m.sums.totals.MaybeTwice += m.stages.doubtful + m.doubtful()
-	r := m.sums.report(nodesOf(m.first.StateNodes), func(l *Listed, node string) string {
-		if answer := l.AsNodes[node]; answer != "" {
-			return answer
-		}
-		return saysUndetermined
-	})
-	r.LeftOut = m.first.LeftOut
+	r.LeftOut = m.first.Report.LeftOut
 	return r, m.read, nil
 }
 
@@ -208,16 +153,14 @@ func (m *Merger) whole() error {
 	return nil
 }
 
-// doubtful returns how many requests may have been counted twice, because one part forgot a
-// stage whose other stage is in another part.
+// doubtful returns how many requests may have been counted twice, because their stages are in two parts.
 func (m *Merger) doubtful() (n int) {
-	var starts, ends int
-	for _, o := range m.open {
-		starts += o.forgottenStarts
-		ends += o.forgottenEnds
+	var starts int
+	for _, u := range m.unmatched {
+		starts += u.Starts
 	}
-	for _, o := range m.open {
-		n += min(o.starts+o.forgottenStarts, ends-o.forgottenEnds) + min(o.ends, starts-o.forgottenStarts)
+	for _, u := range m.unmatched {
+		n += min(u.Ends, starts-u.Starts)
 	}
 	return n
 }

@@ -19,7 +19,10 @@ import (
 // randomLog returns the lines of a log with requests of every kind, in the order in which an
 // API server writes them: conforming and other kubelets, users whose node only their
 // addresses show, and watches of which both stages, or one, are logged.
-func randomLog(random *rand.Rand, requests int) []string {
+func randomLog(random *rand.Rand, requests int) []string { return randomLogOf(random, requests, false) }
+
+// randomLogOf returns a random log; if it is apart, each line can be understood without the others.
+func randomLogOf(random *rand.Rand, requests int, apart bool) []string {
 	var l auditLog
 	pick := func(all ...string) string { return all[random.IntN(len(all))] }
 	type ending struct {
@@ -57,8 +60,15 @@ func randomLog(random *rand.Rand, requests int) []string {
 		default:
 			e = getSecret(pick("db", "old", "other", fmt.Sprint("s", random.IntN(40))))
 			e.verb = pick("get", "watch", "watch", "list")
+			if apart {
+				e.verb = pick("get", "list")
+			}
 		}
-		switch random.IntN(10) {
+		user := random.IntN(10)
+		if apart && (user < 2 || user == 4) {
+			user = 2
+		}
+		switch user {
 		case 0:
 			e = e.by("WorkerNodeRole", "system:nodes")
 		case 1:
@@ -179,60 +189,88 @@ func asJSON(t *testing.T, r *Report) string {
 	return string(text)
 }
 
-// forgetUndetermined clears asNode in both reports where the merged one does not have it, and
-// returns how often.
-func forgetUndetermined(merged, whole *Report) (n int) {
-	if len(merged.WouldBeRefused) != len(whole.WouldBeRefused) {
-		return 0
+// randomParts divides the files of a random log, and returns the reports of the parts, merged, and of the whole.
+func randomParts(t *testing.T, seed uint64, apart bool) (merged, whole *Report) {
+	t.Helper()
+	ev, random := evaluators(t), rand.New(rand.NewPCG(seed, 1))
+	files := split(t, random, randomLogOf(random, 100+random.IntN(1000), apart), 1+random.IntN(12))
+	whole, _, err := Run(t.Context(), files, ev, auditlog.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range merged.WouldBeRefused {
-		if r := &merged.WouldBeRefused[i]; r.AsNode == saysUndetermined {
-			r.AsNode, whole.WouldBeRefused[i].AsNode = "", ""
-			n++
+	// Contiguous parts, as for one run each, and any other parts.
+	var parts [][]auditlog.File
+	if n := 1 + random.IntN(5); seed%2 == 0 {
+		parts = slices.Collect(slices.Chunk(files, (len(files)+n-1)/n))
+	} else {
+		parts = make([][]auditlog.File, n)
+		for _, f := range files {
+			i := random.IntN(n)
+			parts[i] = append(parts[i], f)
 		}
 	}
-	return n
+	var partials []*Partial
+	for _, files := range parts {
+		partials = append(partials, partial(t, ev, files))
+	}
+	random.Shuffle(len(partials), reflect.Swapper(partials))
+	return mergeAll(t, partials), whole
+}
+
+func randomLogs() uint64 {
+	if testing.Short() {
+		return 5
+	}
+	return 20
 }
 
 func TestMergedReportIsThatOfOneRun(t *testing.T) {
-	ev := evaluators(t)
-	entries, undetermined, logs := 0, 0, uint64(20)
-	if testing.Short() {
-		logs = 5
-	}
-	for seed := range logs {
-		random := rand.New(rand.NewPCG(seed, 1))
-		files := split(t, random, randomLog(random, 100+random.IntN(1000)), 1+random.IntN(12))
-		whole, _, err := Run(t.Context(), files, ev, auditlog.Options{})
-		if err != nil {
-			t.Fatal(err)
+	for seed := range randomLogs() {
+		merged, whole := randomParts(t, seed, true)
+		if len(whole.WouldBeRefused) == 0 || len(whole.Nonconforming) == 0 {
+			t.Fatalf("seed %d: nothing is refused", seed)
 		}
-		// Contiguous parts, as for one run each, and any other parts.
-		var parts [][]auditlog.File
-		if n := 1 + random.IntN(5); seed%2 == 0 {
-			parts = slices.Collect(slices.Chunk(files, (len(files)+n-1)/n))
-		} else {
-			parts = make([][]auditlog.File, n)
-			for _, f := range files {
-				i := random.IntN(n)
-				parts[i] = append(parts[i], f)
+		if got, want := asJSON(t, merged), asJSON(t, whole); got != want {
+			t.Fatalf("seed %d: %s", seed, firstDifference(got, want))
+		}
+	}
+}
+
+// TestWhatSpansPartsCountsAtMostTwice merges parts that lack the other stage of requests, and the nodes behind addresses.
+func TestWhatSpansPartsCountsAtMostTwice(t *testing.T) {
+	twice := 0
+	for seed := range randomLogs() {
+		merged, whole := randomParts(t, seed, false)
+		more := merged.Totals.Requests - whole.Totals.Requests
+		twice += more
+		if most := merged.Totals.MaybeTwice - whole.Totals.MaybeTwice; more < 0 || more > most {
+			t.Errorf("seed %d: %d requests count twice, and up to %d are said to", seed, more, most)
+		}
+		for _, list := range []struct {
+			name          string
+			merged, whole []Refusal
+		}{
+			{"would be refused", merged.WouldBeRefused, whole.WouldBeRefused}, {"refused", merged.Refused, whole.Refused},
+		} {
+			counts := map[distinct]int{}
+			for i := range list.merged {
+				counts[distinctOf(&list.merged[i])] += list.merged[i].Count
+			}
+			for i := range list.whole {
+				counts[distinctOf(&list.whole[i])] -= list.whole[i].Count
+			}
+			for request, n := range counts {
+				if n < 0 || n > more {
+					t.Errorf("seed %d: %s: %+v: %d more than in one run", seed, list.name, request, n)
+				}
 			}
 		}
-		var partials []*Partial
-		for _, files := range parts {
-			partials = append(partials, partial(t, ev, files))
-		}
-		random.Shuffle(len(partials), reflect.Swapper(partials))
-		merged := mergeAll(t, partials)
-		entries += len(merged.WouldBeRefused)
-		undetermined += forgetUndetermined(merged, whole)
-		if got, want := asJSON(t, merged), asJSON(t, whole); got != want {
-			t.Fatalf("seed %d: %d files in %d parts: %s", seed, len(files), len(parts), firstDifference(got, want))
+		if !reflect.DeepEqual(merged.Nodes, whole.Nodes) {
+			t.Errorf("seed %d: got %+v, want %+v", seed, merged.Nodes, whole.Nodes)
 		}
 	}
-	// The logs are short: in few of their parts does every address show its node.
-	if entries == 0 || undetermined*10 > entries {
-		t.Errorf("%d of %d entries are undetermined", undetermined, entries)
+	if twice == 0 {
+		t.Error("no request has its stages in two parts")
 	}
 }
 

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -152,10 +153,6 @@ func TestWhatIsNoPartialReportIsRefused(t *testing.T) {
 		"too many parts": {
 			replaced(`"index":0,"count":1`, `"index":0,"count":10001`), "part 0 of 10001: there can be 10000 parts",
 		},
-		"an end of an unknown kind": {
-			replaced(`"open":{`, `"open":{"ends":[{"key":"`+strings.Repeat("0", 32)+`","at":"2026-01-31T12:00:00Z","of":0}]`),
-			"open.ends[0].of: there is no kind 0",
-		},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			_, err := ReadPartial(strings.NewReader(test.text), "part.json", "v1")
@@ -166,22 +163,21 @@ func TestWhatIsNoPartialReportIsRefused(t *testing.T) {
 	}
 }
 
-// A part forgets stages of which another part has the other stage.
-func TestForgottenStagesOfPartsAreNamed(t *testing.T) {
+func TestStagesWithoutTheOtherOneMayCountTwice(t *testing.T) {
 	for rule, test := range map[string]struct {
-		a, b Open
+		a, b Unmatched
 		want int
 	}{
-		"ends of one, starts of the other": {Open{ForgottenEnds: 5}, Open{ForgottenStarts: 2, Starts: []stageKey{{1}, {2}}}, 4},
-		"starts of one, ends of the other": {Open{ForgottenStarts: 5}, Open{Ends: []OpenEnd{{Of: 0}}, Kinds: []Sums{{}}}, 1},
-		"ends only":                        {Open{ForgottenEnds: 5}, Open{ForgottenEnds: 7}, 0},
-		"stages of one part":               {Open{ForgottenEnds: 5, Starts: []stageKey{{1}}}, Open{}, 0},
+		"starts of one, ends of the other": {Unmatched{Starts: 4}, Unmatched{Ends: 3}, 3},
+		"both of both":                     {Unmatched{Starts: 4, Ends: 1}, Unmatched{Starts: 2, Ends: 7}, 5},
+		"ends only":                        {Unmatched{Ends: 5}, Unmatched{Ends: 7}, 0},
+		"stages of one part":               {Unmatched{Starts: 3, Ends: 5}, Unmatched{}, 0},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			m := NewMerger()
 			for i, p := range shares(t, 2) {
-				if p.Open = test.a; i == 1 {
-					p.Open = test.b
+				if p.Unmatched = test.a; i == 1 {
+					p.Unmatched = test.b
 				}
 				if err := m.Add(p); err != nil {
 					t.Fatal(err)
@@ -195,10 +191,58 @@ func TestForgottenStagesOfPartsAreNamed(t *testing.T) {
 	}
 }
 
+// A node is not said to have never conformed if a part may not list it as conforming.
+func TestPartsWithNodesBeyondTheBoundDoNotSayWhoNeverConforms(t *testing.T) {
+	for beyond, want := range map[int]int{0: 1, 3: 0} {
+		m := NewMerger()
+		for _, p := range shares(t, 2) {
+			p.MoreNodes = beyond
+			if err := m.Add(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, _, err := m.Report()
+		if err != nil || len(r.Nodes.NeverConforming) != want || r.Nodes.NotTold != 1-want {
+			t.Errorf("%d beyond: got %+v, %v", beyond, r.Nodes, err)
+		}
+	}
+}
+
+// TestFullListsOfPartsKeepTheirCounts merges two parts whose lists are full of different requests.
+func TestFullListsOfPartsKeepTheirCounts(t *testing.T) {
+	parts := shares(t, 2)
+	for i, p := range parts {
+		r := &p.Report
+		r.WouldBeRefused, r.Totals.WouldBeRefused = nil, MaxDistinct+1
+		for n := range MaxDistinct {
+			r.WouldBeRefused = append(r.WouldBeRefused, Refusal{Node: "worker-1", Resource: "pods", Name: fmt.Sprint(i, "-", n), Count: 1})
+		}
+		r.More = &More{WouldBeRefused: []Remainder{{Node: "worker-1", Resource: "pods", Count: 1}}}
+	}
+	m := NewMerger()
+	for _, p := range parts {
+		if err := m.Add(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, _, err := m.Report()
+	if err != nil || r.More == nil {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	want := []Remainder{{Node: "worker-1", Resource: "pods", Count: MaxDistinct + 2}}
+	if !reflect.DeepEqual(r.More.WouldBeRefused, want) {
+		t.Errorf("got %+v, want %+v", r.More.WouldBeRefused, want)
+	}
+	if len(r.WouldBeRefused) != MaxDistinct || r.Totals.WouldBeRefused != 2*MaxDistinct+2 {
+		t.Errorf("%d are listed of %d", len(r.WouldBeRefused), r.Totals.WouldBeRefused)
+	}
+}
+
 func FuzzReadPartial(f *testing.F) {
-	f.Add(`{"apiVersion":"` + PartialAPIVersion + `","kind":"` + PartialKind + `","evaluation":{"program":"v1"},"sums":{},
-"open":{"ends":[{"key":"00000000000000000000000000000000","at":"2026-01-31T12:00:00Z","of":0}],
-"kinds":[{"totals":{"requests":1},"wouldBeRefused":{"total":1,"entries":[{}]},"seen":{"nodes":[{"name":"n"}]}}]}}`)
+	f.Add(`{"apiVersion":"` + PartialAPIVersion + `","kind":"` + PartialKind + `","evaluation":{"program":"v1"},
+"unmatched":{"starts":1,"ends":2},"conforming":["m"],"report":{"totals":{"requests":1,"wouldBeRefused":1},
+"wouldBeRefused":[{"node":"n"}],"more":{"refused":[{"count":1}]},"nonconforming":[{"username":"u","nodes":["n"]}],
+"nodes":{"neverConforming":[{"name":"n"}]}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ReadPartial(strings.NewReader(text), "part.json", "v1")
 		if err != nil {

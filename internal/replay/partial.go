@@ -1,16 +1,15 @@
 package replay
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
@@ -23,8 +22,7 @@ const (
 	PartialKind       = "AuditPartialReport"
 )
 
-// Partial is the report of a part of a log, in a form that can be merged. It is bounded: it
-// has what a report has, and up to 524,288 requests of which it has only one stage.
+// Partial is the report of a part of a log, with what only merging needs. It is bounded as a report is.
 type Partial struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -33,13 +31,18 @@ type Partial struct {
 	// Share says which part of how many this is; nil if the user chose the files.
 	Share *Share `json:"share,omitempty"`
 	// Files are the files of this part, in order.
-	Files []PartialFile `json:"files"`
-	Read  PartialRead   `json:"read"`
-	Sums  Sums          `json:"sums"`
-	Open  Open          `json:"open"`
+	Files  []PartialFile `json:"files"`
+	Read   PartialRead   `json:"read"`
+	Report Report        `json:"report"`
+	// Answered reports whether the part has responses.
+	Answered bool `json:"answered,omitempty"`
+	// Conforming are the nodes that authenticated as themselves. MoreNodes counts requests that show nodes beyond the bound.
+	Conforming []string `json:"conforming,omitempty"`
+	MoreNodes  int      `json:"moreNodes,omitempty"`
+	// Unmatched counts stages whose other stage may be in another part.
+	Unmatched Unmatched `json:"unmatched"`
 	// StateNodes are the nodes of the state.
 	StateNodes []string `json:"stateNodes"`
-	LeftOut    []string `json:"leftOut,omitempty"`
 
 	// Name is the name of the file of this report, for errors.
 	Name string `json:"-"`
@@ -92,101 +95,26 @@ type LineError struct {
 	Error string `json:"error"`
 }
 
-// Open are requests of which the part has only one stage with a response. The other may be in
-// another part.
-type Open struct {
-	// Starts have been counted.
-	Starts []stageKey `json:"starts,omitempty"`
-	// Ends have not: they count unless another part has their start.
-	Ends []OpenEnd `json:"ends,omitempty"`
-	// Kinds are what ends add to the report.
-	Kinds []Sums `json:"kinds,omitempty"`
-	// ForgottenStarts and ForgottenEnds were counted and are not listed.
-	ForgottenStarts int `json:"forgottenStarts,omitempty"`
-	ForgottenEnds   int `json:"forgottenEnds,omitempty"`
-}
-
-// OpenEnd is the last stage of a request.
-type OpenEnd struct {
-	Key stageKey  `json:"key"`
-	At  time.Time `json:"at"`
-	// Of is the position in Kinds.
-	Of int `json:"of"`
+// Unmatched counts the first and the last stages of requests of which the part lacks the other stage. All of them
+// were counted.
+type Unmatched struct {
+	Starts int `json:"starts"`
+	Ends   int `json:"ends"`
 }
 
 // partial makes the partial report of what was read.
 func (c *collector) partial(read auditlog.Summary) *Partial {
-	c.addRead(read, c.stages.doubtful)
 	p := &Partial{
 		APIVersion: PartialAPIVersion, Kind: PartialKind, Files: []PartialFile{}, StateNodes: c.ev.State.NodeNames(),
-		Read: PartialRead{Bytes: read.Bytes, Broken: lineErrors(read.Broken), Unfinished: lineErrors(read.Unfinished)},
+		Read:      PartialRead{Bytes: read.Bytes, Broken: lineErrors(read.Broken), Unfinished: lineErrors(read.Unfinished)},
+		Unmatched: c.stages.unmatched(), Report: *c.report(read), Answered: c.answered, MoreNodes: c.ids.moreNodes,
 	}
-	at := c.ids.resolver()
-	c.exportOpen(&p.Open, at)
-	c.answerAsNodes(c.would, at)
-	p.Sums = c.export()
+	for _, name := range slices.Sorted(maps.Keys(c.ids.nodes)) {
+		if c.ids.nodes[name].conforms {
+			p.Conforming = append(p.Conforming, name)
+		}
+	}
 	return p
-}
-
-// answerAsNodes adds the answers to the users of the nodes that this part shows.
-func (c *collector) answerAsNodes(t *tally, at *resolver) {
-	for _, l := range t.entries.kept {
-		if node := at.node(l.Place); node != "" && l.asked != nil {
-			l.AsNodes = map[string]string{node: c.asNode(l, node)}
-		}
-	}
-}
-
-func (c *collector) exportOpen(into *Open, at *resolver) {
-	into.ForgottenStarts, into.ForgottenEnds = c.stages.forgotStarts, c.stages.forgotEnds
-	c.stages.eachStart(func(key stageKey) { into.Starts = append(into.Starts, key) })
-	kinds, of := map[string]int{}, map[*outcome]int{}
-	c.stages.eachEnd(func(key stageKey, end pendingEnd) {
-		kind, known := of[end.outcome]
-		if !known {
-			sums := c.kindOf(end, at)
-			text, err := json.Marshal(sums)
-			if err != nil {
-				panic(fmt.Sprintf("encode the kind of a request: %v", err)) // it has only texts and numbers
-			}
-			if kind, known = kinds[string(text)]; !known {
-				kind = len(into.Kinds)
-				kinds[string(text)] = kind
-				into.Kinds = append(into.Kinds, sums)
-			}
-			of[end.outcome] = kind
-		}
-		into.Ends = append(into.Ends, OpenEnd{key, end.at, kind})
-	})
-	slices.SortFunc(into.Starts, func(a, b stageKey) int { return slices.Compare(a[:], b[:]) })
-	into.sortEnds()
-}
-
-// sortEnds sorts ends, and kinds by the first of their ends.
-func (o *Open) sortEnds() {
-	slices.SortFunc(o.Ends, func(a, b OpenEnd) int { return cmp.Or(slices.Compare(a.Key[:], b.Key[:]), a.At.Compare(b.At)) })
-	moved := map[int]int{}
-	kinds := make([]Sums, 0, len(o.Kinds))
-	for i := range o.Ends {
-		to, known := moved[o.Ends[i].Of]
-		if !known {
-			to = len(kinds)
-			kinds = append(kinds, o.Kinds[o.Ends[i].Of])
-			moved[o.Ends[i].Of] = to
-		}
-		o.Ends[i].Of = to
-	}
-	o.Kinds = kinds
-}
-
-// kindOf returns what an end adds to the report. The times are filled in when it counts.
-func (c *collector) kindOf(end pendingEnd, at *resolver) Sums {
-	one := newCollector(c.ctx, c.ev)
-	o := *end.outcome
-	o.at = time.Time{}
-	one.add(&o)
-	one.answerAsNodes(one.would, at)
-	return one.export()
 }
 
 func lineErrors(all []*auditlog.LineError) []LineError {
@@ -240,11 +168,6 @@ func (p *Partial) check() error {
 	}
 	if s := p.Share; s != nil && s.Count > auditlog.MaxShares {
 		return fmt.Errorf("part %d of %d: there can be %d parts", s.Index, s.Count, auditlog.MaxShares)
-	}
-	for i, end := range p.Open.Ends {
-		if end.Of < 0 || end.Of >= len(p.Open.Kinds) {
-			return fmt.Errorf("open.ends[%d].of: there is no kind %d", i, end.Of)
-		}
 	}
 	return nil
 }

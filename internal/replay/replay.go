@@ -17,7 +17,7 @@ func Run(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditl
 }
 
 // RunPart is Run for a part of a log. The result is merged with those of the other parts by
-// [Merge].
+// a [Merger].
 func RunPart(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*Partial, auditlog.Summary, error) {
 	c, read, err := collect(ctx, files, ev, opts)
 	if err != nil {

@@ -119,7 +119,8 @@ const (
 // subresource, namespace and name are those that authorizers see. For refusals by admission
 // they are those that admission sees, so that a created object has a name.
 type Refusal struct {
-	// Node is the node of the kubelet that made the request; empty if unknown.
+	// Node is the node of the kubelet that made the request; empty if unknown. In a merged report it
+	// is empty if the part of the log that has the request does not show it.
 	Node string `json:"node,omitempty"`
 	// Identity is the username of the kubelet, and Standing says whether it is that of its node.
 	Identity string   `json:"identity"`
@@ -155,8 +156,7 @@ type Refusal struct {
 	Caveat Caveat `json:"caveat,omitempty"`
 	// AsNode is, for a kubelet that does not conform, the answer of the evaluators to the
 	// node's own user: "allow", "refuse" or "undecided"; empty if the node is unknown.
-	// NodeRestriction is not asked. It is "undetermined" in a merged report if only the parts
-	// together show the node.
+	// NodeRestriction is not asked.
 	AsNode string `json:"asNode,omitempty"`
 	// Evaluators is, in the list refused, the answer of the evaluators: "allow", "refuse" or
 	// "undecided".
@@ -167,7 +167,8 @@ type Refusal struct {
 	Error string `json:"error,omitempty"`
 
 	// Count is how many such requests there are, First the time of the first one, and Last that of the
-	// last one.
+	// last one. In a merged report they are of the parts whose lists have the request: if more
+	// counts requests, there may be others.
 	Count int       `json:"count"`
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`

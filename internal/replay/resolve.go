@@ -20,7 +20,7 @@ func nodesOf(names []string) nodes {
 
 // report makes the report of a log. AsNode returns the answer to an entry's request of the
 // user of a node; empty if it does not matter.
-func (s *sums) report(state nodes, asNode func(*Listed, string) string) *Report {
+func (s *sums) report(state nodes, asNode func(*listed, string) string) *Report {
 	at := s.ids.resolver()
 	r := &Report{
 		Totals: s.totals, WouldBeRefused: s.would.list(at, asNode), Refused: s.refused.list(at, nil),
@@ -69,8 +69,8 @@ type resolver struct {
 
 func (ids *identities) resolver() *resolver {
 	r := &resolver{ids: ids, only: map[identityKey]string{}}
-	for key, n := range ids.pairs.kept {
-		if id := ids.all.find(key.identity); id != nil && id.acted == *n {
+	for key, n := range ids.pairs {
+		if id := ids.all[key.identity]; id != nil && id.acted == n {
 			r.only[key.identity] = key.node
 		}
 	}
@@ -78,22 +78,22 @@ func (ids *identities) resolver() *resolver {
 }
 
 func (r *resolver) node(p place) string {
-	if p.User == "" {
-		return p.Node
+	if p.user == "" {
+		return p.node
 	}
-	if b := r.ids.at.find(address{p.User, p.Source}); b != nil {
-		return b.node
+	if node, known := r.ids.at[address{p.user, p.source}]; known {
+		return node
 	}
-	return r.only[identityKey{p.User, p.Standing}]
+	return r.only[identityKey{p.user, p.standing}]
 }
 
 // list returns the entries in order, with their nodes; it is never nil.
-func (t *tally) list(at *resolver, asNode func(*Listed, string) string) []Refusal {
-	merged := make(map[listedKey]*Listed, len(t.entries.kept))
-	for _, l := range t.entries.kept {
+func (t *tally) list(at *resolver, asNode func(*listed, string) string) []Refusal {
+	merged := make(map[listedKey]*listed, len(t.entries))
+	for _, l := range t.entries {
 		entry := *l
-		entry.Refusal.Node = at.node(l.Place)
-		key := listedKey{l.Request, place{Node: entry.Refusal.Node}}
+		entry.Node = at.node(l.key.place)
+		key := listedKey{l.key.request, place{node: entry.Node}}
 		if known := merged[key]; known != nil {
 			known.merge(&entry)
 			continue
@@ -103,7 +103,6 @@ func (t *tally) list(at *resolver, asNode func(*Listed, string) string) []Refusa
 	all := make([]Refusal, 0, len(merged))
 	for _, l := range merged {
 		r := l.Refusal
-		r.AsNode = ""
 		if asNode != nil && r.Node != "" && !r.Standing.conforms() {
 			r.AsNode = asNode(l, r.Node)
 		}
@@ -116,8 +115,8 @@ func (t *tally) list(at *resolver, asNode func(*Listed, string) string) []Refusa
 // list returns the counts with their nodes, sorted.
 func (r *remainders) list(at *resolver) []Remainder {
 	merged := map[Remainder]int{}
-	for k, n := range r.kinds.kept {
-		merged[Remainder{Node: at.node(k.place), Group: k.group, Resource: k.resource, Subresource: k.sub, Code: k.code}] += *n
+	for k, n := range r.kinds {
+		merged[Remainder{Node: at.node(k.place), Group: k.group, Resource: k.resource, Subresource: k.sub, Code: k.code}] += n
 	}
 	for code, n := range r.beyond {
 		merged[Remainder{Code: code}] += n
@@ -134,12 +133,12 @@ func (r *remainders) list(at *resolver) []Remainder {
 // list returns the nonconforming kubelets, the most frequent first; it is never nil.
 func (ids *identities) list() []Identity {
 	nodes, told := map[identityKey][]string{}, map[identityKey]int{}
-	for key, n := range ids.pairs.kept {
+	for key, n := range ids.pairs {
 		nodes[key.identity] = append(nodes[key.identity], key.node)
-		told[key.identity] += *n
+		told[key.identity] += n
 	}
-	list := make([]Identity, 0, len(ids.all.kept))
-	for key, id := range ids.all.kept {
+	list := make([]Identity, 0, len(ids.all))
+	for key, id := range ids.all {
 		list = append(list, Identity{
 			Username: key.user, Standing: key.standing, Why: key.standing.Why(), Groups: append([]string{}, id.groups...),
 			Nodes: append([]string{}, slices.Sorted(slices.Values(nodes[key]))...), MoreNodes: id.acted - told[key],
@@ -154,13 +153,9 @@ func (ids *identities) list() []Identity {
 
 // summary compares the nodes of the log with those of the state.
 func (ids *identities) summary(state nodes) Nodes {
-	n := Nodes{NeverConforming: []NeverConforming{}, Silent: []string{}, NotInState: []string{}, NotTold: ids.requests + ids.shown}
-	for _, id := range ids.all.kept {
-		n.NotTold -= id.count
-	}
-	for _, name := range slices.Sorted(maps.Keys(ids.nodes.kept)) {
-		s := ids.nodes.kept[name]
-		n.NotTold -= s.requests
+	n := Nodes{NeverConforming: []NeverConforming{}, Silent: []string{}, NotInState: []string{}, NotTold: ids.beyond}
+	for _, name := range slices.Sorted(maps.Keys(ids.nodes)) {
+		s := ids.nodes[name]
 		if !state[name] {
 			n.NotInState = append(n.NotInState, name)
 		}
@@ -171,7 +166,7 @@ func (ids *identities) summary(state nodes) Nodes {
 		n.NeverConforming = append(n.NeverConforming, NeverConforming{Name: name, Identities: s.actors, InState: state[name]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(state)) {
-		if ids.nodes.kept[name] == nil {
+		if ids.nodes[name] == nil {
 			n.Silent = append(n.Silent, name)
 		}
 	}

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"strings"
 	"time"
 
@@ -15,13 +17,24 @@ const (
 	maxOpenDetailed = 1 << 14
 )
 
-// stageKey is the same for the stages of one request, in every process.
-type stageKey = rank
+// stageKey is the same for the stages of one request.
+type stageKey [16]byte
 
 // stageKeyOf returns the key of a request. The audit id alone is not enough, because clients
 // may choose it. All stages of a request have the time at which it was received.
 func stageKeyOf(e *auditlog.Event) stageKey {
-	return rankOf(e.AuditID, e.User.Name, e.Verb, e.RequestURI, e.Received.UTC().Format(time.RFC3339Nano))
+	return hashed(e.AuditID, e.User.Name, e.Verb, e.RequestURI, e.Received.UTC().Format(time.RFC3339Nano))
+}
+
+// hashed returns the hash of texts that clients choose, so it must not have collisions that they can find.
+func hashed(parts ...string) stageKey {
+	var text []byte
+	for _, part := range parts {
+		text = binary.AppendUvarint(text, uint64(len(part)))
+		text = append(text, part...)
+	}
+	sum := sha256.Sum256(text)
+	return stageKey(sum[:16])
 }
 
 // stages joins the two stages of long-running requests that have a response. A request counts
@@ -107,7 +120,7 @@ func (s *stages[E]) makeRoom() {
 	for _, n := range s.older.starts {
 		s.forgotStarts += n
 	}
-	s.older.eachEnd(func(_ stageKey, e E) {
+	s.older.eachEnd(func(e E) {
 		s.forgotEnds++
 		s.count(e)
 	})
@@ -115,29 +128,30 @@ func (s *stages[E]) makeRoom() {
 }
 
 // eachEnd calls f for every pending end.
-func (s *stages[E]) eachEnd(f func(stageKey, E)) {
+func (s *stages[E]) eachEnd(f func(E)) {
 	s.older.eachEnd(f)
 	s.recent.eachEnd(f)
 }
 
-// eachStart calls f for every start without an end, n times if there are n of one key.
-func (s *stages[E]) eachStart(f func(stageKey)) {
+// unmatched returns how many stages were read without the other stage of their request. They were counted, or will be.
+func (s *stages[E]) unmatched() (u Unmatched) {
+	u = Unmatched{Starts: s.forgotStarts, Ends: s.forgotEnds}
 	for _, g := range []generation[E]{s.older, s.recent} {
-		for key, n := range g.starts {
-			for range n {
-				f(key)
-			}
+		for _, n := range g.starts {
+			u.Starts += n
 		}
 	}
+	s.eachEnd(func(E) { u.Ends++ })
+	return u
 }
 
-func (g *generation[E]) eachEnd(f func(stageKey, E)) {
-	for key, e := range g.ends {
-		f(key, e)
+func (g *generation[E]) eachEnd(f func(E)) {
+	for _, e := range g.ends {
+		f(e)
 	}
-	for key, more := range g.more {
+	for _, more := range g.more {
 		for _, e := range more {
-			f(key, e)
+			f(e)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,10 +9,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Bounds of a report, so that memory does not grow with the log. What is kept does not
-// depend on the order of the log.
+// Bounds of a report, so that memory does not grow with the log. The first of a log are kept.
 const (
-	// MaxDistinct is the maximum number of different requests in a list of a report.
+	// MaxDistinct is the maximum number of different requests without a caveat in a list of a
+	// report, and of those with a caveat.
 	MaxDistinct = 10_000
 	// MaxRemainders is the maximum number of remainders, and MaxIdentities that of
 	// nonconforming users.
@@ -30,51 +29,34 @@ const (
 // place is where a request comes from: its node, or if the request does not show that, the
 // user and the address. The whole log then shows the node.
 type place struct {
-	Node     string   `json:"node,omitempty"`
-	User     string   `json:"user,omitempty"`
-	Standing Standing `json:"standing,omitempty"`
-	Source   string   `json:"source,omitempty"`
+	node, user string
+	standing   Standing
+	source     string
 }
 
 // listedKey is the key of an entry.
 type listedKey struct {
-	// request is the hash of the request without its place. Its first bit is set if there
-	// is a caveat, so that refusals without one are kept before those with one.
-	request rank
+	request distinct
 	place   place
 }
 
-func (k listedKey) rank() rank {
-	r := rankOf(string(k.request[:]), k.place.Node, k.place.User, string(k.place.Standing), k.place.Source)
-	r[0] = r[0]>>1 | k.request[0]&caveatBit
-	return r
-}
-
-const caveatBit = 0x80
-
-// Listed is an entry of a list before the nodes of all requests are known.
-type Listed struct {
-	Request rank  `json:"request"`
-	Place   place `json:"place,omitzero"`
-	// Plain is the code of the evaluators before the explanation.
-	Plain verdict.Code `json:"plainCode,omitempty"`
-	// AsNodes are the answers to the same request of the users of nodes: those nodes that
-	// parts of the log show behind the request.
-	AsNodes map[string]string `json:"asNodes,omitempty"`
-	// Sampled is the time of the request whose texts the entry has: the earliest.
-	Sampled time.Time `json:"sampled"`
-	Refusal Refusal   `json:"entry"`
+// listed is an entry of a list before the nodes of all requests are known.
+type listed struct {
+	key listedKey
+	// plain is the code of the evaluators before the explanation.
+	plain verdict.Code
+	// sampled is the time of the request whose texts the entry has: the earliest.
+	sampled time.Time
+	Refusal
 
 	asked *request
 }
 
-func (l *Listed) key() listedKey { return listedKey{l.Request, l.Place} }
-
 // texts are the parts of an entry that may differ between its requests.
 type texts struct{ message, hint, reason, err string }
 
-func (l *Listed) texts() texts {
-	return texts{l.Refusal.Message, l.Refusal.Hint, l.Refusal.Reason, l.Refusal.Error}
+func (l *listed) texts() texts {
+	return texts{l.Message, l.Hint, l.Reason, l.Error}
 }
 
 func (t texts) compare(other texts) int {
@@ -85,76 +67,73 @@ func (t texts) compare(other texts) int {
 }
 
 // sample takes the texts of an earlier request.
-func (l *Listed) sample(at time.Time, t texts) {
-	if c := at.Compare(l.Sampled); c > 0 || c == 0 && t.compare(l.texts()) >= 0 {
+func (l *listed) sample(at time.Time, t texts) {
+	if c := at.Compare(l.sampled); c > 0 || c == 0 && t.compare(l.texts()) >= 0 {
 		return
 	}
-	l.Sampled = at
-	r := &l.Refusal
-	r.Message, r.Hint, r.Reason, r.Error = t.message, t.hint, t.reason, t.err
+	l.sampled = at
+	l.Message, l.Hint, l.Reason, l.Error = t.message, t.hint, t.reason, t.err
 }
 
 // merge adds the requests of another entry with the same key.
-func (l *Listed) merge(other *Listed) {
-	l.sample(other.Sampled, other.texts())
-	l.Refusal.Count += other.Refusal.Count
-	l.Refusal.First = earlier(l.Refusal.First, other.Refusal.First)
-	l.Refusal.Last = later(l.Refusal.Last, other.Refusal.Last)
-	if len(other.AsNodes) > 0 {
-		all := maps.Clone(l.AsNodes)
-		if all == nil {
-			all = map[string]string{}
-		}
-		maps.Copy(all, other.AsNodes)
-		l.AsNodes = all
-	}
+func (l *listed) merge(other *listed) {
+	l.sample(other.sampled, other.texts())
+	l.Count += other.Count
+	l.First = earlier(l.First, other.First)
+	l.Last = later(l.Last, other.Last)
+	l.AsNode = cmp.Or(l.AsNode, other.AsNode)
 }
 
 // tally is a list of requests with their counts.
 type tally struct {
-	entries *smallest[listedKey, Listed]
-	rest    *remainders
-	total   int
+	entries map[listedKey]*listed
+	// full counts the entries with a caveat (true) and without.
+	full  map[bool]int
+	rest  *remainders
+	total int
+	// caveats counts those of total with a caveat.
 	caveats int
 }
 
 func newTally() *tally {
-	t := &tally{rest: newRemainders()}
-	t.entries = newSmallest(MaxDistinct, listedKey.rank, func(_ listedKey, l *Listed) { t.rest.addEntry(l) })
-	return t
+	return &tally{
+		entries: map[listedKey]*listed{}, full: map[bool]int{},
+		rest: &remainders{kinds: map[remainderKey]int{}, beyond: map[verdict.Code]int{}},
+	}
 }
 
 // find returns the entry of a request; nil if there is none.
-func (t *tally) find(key listedKey) *Listed { return t.entries.find(key) }
+func (t *tally) find(key listedKey) *listed { return t.entries[key] }
 
-func (t *tally) accepts(key listedKey) bool { return t.entries.accepts(key) }
+// accepts reports whether a new entry would be kept.
+func (t *tally) accepts(key listedKey) bool { return t.full[key.request.caveat != ""] < MaxDistinct }
 
 // add adds an entry, or counts its requests as a remainder if the list is full.
-func (t *tally) add(l *Listed) {
-	t.count(l.Refusal.Caveat, l.Refusal.Count)
-	kept := t.entries.get(l.key())
-	switch {
-	case kept == nil:
-		t.rest.addEntry(l)
-	case kept.Refusal.Count == 0:
-		*kept = *l
-	default:
-		kept.merge(l)
+func (t *tally) add(l *listed) {
+	if known := t.find(l.key); known != nil {
+		known.merge(l)
+		return
 	}
+	if !t.accepts(l.key) {
+		t.rest.add(remainderKey{l.key.place, l.Group, l.Resource, l.Subresource, l.plain}, l.Count)
+		return
+	}
+	t.entries[l.key] = l
+	t.full[l.key.request.caveat != ""]++
+}
+
+// addOne adds the entry of a request.
+func (t *tally) addOne(l *listed) {
+	t.count(l.Caveat, 1)
+	t.add(l)
 }
 
 // again counts a request of an entry. Says returns its texts; it is called only if they may be needed.
-func (t *tally) again(l *Listed, at time.Time, says func(*Listed) texts) {
-	t.count(l.Refusal.Caveat, 1)
-	r := &l.Refusal
-	r.Count++
-	if at.Before(r.First) {
-		r.First = at
-	}
-	if at.After(r.Last) {
-		r.Last = at
-	}
-	if !at.After(l.Sampled) {
+func (t *tally) again(l *listed, at time.Time, says func(*listed) texts) {
+	t.count(l.Caveat, 1)
+	l.Count++
+	l.First, l.Last = earlier(l.First, at), later(l.Last, at)
+	if !at.After(l.sampled) {
 		l.sample(at, says(l))
 	}
 }
@@ -174,31 +153,16 @@ type remainderKey struct {
 	code                 verdict.Code
 }
 
-func (k remainderKey) rank() rank {
-	return rankOf(k.place.Node, k.place.User, string(k.place.Standing), k.place.Source, k.group, k.resource, k.sub, string(k.code))
-}
-
 // remainders counts requests beyond the bound of a list.
 type remainders struct {
-	kinds *smallest[remainderKey, int]
+	kinds map[remainderKey]int
 	// beyond counts those of further kinds.
 	beyond map[verdict.Code]int
 }
 
-func newRemainders() *remainders {
-	r := &remainders{beyond: map[verdict.Code]int{}}
-	r.kinds = newSmallest(MaxRemainders, remainderKey.rank, func(k remainderKey, n *int) { r.beyond[k.code] += *n })
-	return r
-}
-
-func (r *remainders) addEntry(l *Listed) {
-	q := &l.Refusal
-	r.add(remainderKey{place: l.Place, group: q.Group, resource: q.Resource, sub: q.Subresource, code: l.Plain}, q.Count)
-}
-
 func (r *remainders) add(k remainderKey, n int) {
-	if counted := r.kinds.get(k); counted != nil {
-		*counted += n
+	if _, known := r.kinds[k]; known || len(r.kinds) < MaxRemainders {
+		r.kinds[k] += n
 		return
 	}
 	r.beyond[k.code] += n

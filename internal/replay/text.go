@@ -144,11 +144,8 @@ func (r Refusal) wouldRow(wide bool) []string {
 		code += "*"
 	}
 	why := r.Message
-	switch r.AsNode {
-	case saysAllow:
+	if r.AsNode == saysAllow {
 		why += "; allowed to the node's own user"
-	case saysUndetermined:
-		why += "; undetermined for the node's own user"
 	}
 	return r.row(render.Bad.In(code), why, wide)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -38,19 +39,13 @@ const (
 	NoDecision Unexamined = "the authorizers could not decide whether the node may have what its pod does not request"
 )
 
-// operations are the admission operations of verbs. Other verbs do not go through admission.
-var operations = map[string]noderestriction.Operation{
-	"create": noderestriction.Create, "update": noderestriction.Update, "patch": noderestriction.Update,
-	"delete": noderestriction.Delete, "deletecollection": noderestriction.Delete,
-}
-
 // connects are subresources of the operation CONNECT, which is not a write.
 var connects = map[string]bool{"exec": true, "attach": true, "portforward": true, "proxy": true}
 
 // admit evaluates a write by NodeRestriction, if the log has what the rules read.
 func (ev *Evaluators) admit(ctx context.Context, e *auditlog.Event, asked *request, by who) answer {
-	operation, written := operations[e.Verb]
-	if !written || e.Object == nil || connects[e.Object.Subresource] || by.standing != Conforming && by.standing != EmptyName {
+	operation := evaluate.OperationOf(e.Verb)
+	if operation == "" || e.Object == nil || connects[e.Object.Subresource] || by.standing != Conforming && by.standing != EmptyName {
 		return answer{}
 	}
 	req := noderestriction.Request{

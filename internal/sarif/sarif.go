@@ -7,11 +7,15 @@ package sarif
 import (
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Schema is that of a log.
-const Schema = "https://json.schemastore.org/sarif-2.1.0.json"
+// Schema is that of a log. ProjectURL is the page of the project.
+const (
+	Schema     = "https://json.schemastore.org/sarif-2.1.0.json"
+	ProjectURL = "https://github.com/node-authorizer/node-authorizer"
+)
 
 // Log is a whole log.
 type Log struct {
@@ -134,6 +138,57 @@ type Region struct {
 type Logical struct {
 	FullyQualifiedName string `json:"fullyQualifiedName"`
 	Kind               string `json:"kind"`
+}
+
+// NewRun returns a successful run without results.
+func NewRun(version string, rules []Rule) *Run {
+	r := &Run{ColumnKind: "unicodeCodePoints", Results: []Result{}, Invocations: []Invocation{{ExecutionSuccessful: true}}}
+	r.Tool.Driver = Driver{Name: "node-authorizer", Version: version, InformationURI: ProjectURL, Rules: rules}
+	return r
+}
+
+// Log returns the log of the run.
+func (r *Run) Log() Log { return Log{Schema: Schema, Version: "2.1.0", Runs: []Run{*r}} }
+
+// Notify adds a kind of notifications and those of it. Errors make the run unsuccessful: that there is no result says
+// nothing then.
+func (r *Run) Notify(id, title, help, level string, messages ...string) {
+	r.Tool.Driver.Notifications = append(r.Tool.Driver.Notifications, Notice{id, Text(title), help})
+	i := &r.Invocations[0]
+	i.ExecutionSuccessful = i.ExecutionSuccessful && level != "error"
+	for _, m := range messages {
+		i.ToolExecutionNotifications = append(i.ToolExecutionNotifications, Notification{Reference{id}, level, Text(m)})
+	}
+}
+
+// Add adds a result of one of the run's rules.
+func (r *Run) Add(result Result) {
+	result.RuleIndex = slices.IndexFunc(r.Tool.Driver.Rules, func(rule Rule) bool { return rule.ID == result.RuleID })
+	r.Results = append(r.Results, result)
+}
+
+// CodeRule returns the rule of a code.
+func CodeRule(code, short, full, help, url, level string) Rule {
+	return Rule{
+		ID: code, Name: code, ShortDescription: Text(short), FullDescription: Text(full), HelpURI: url, Help: Text(help),
+		DefaultConfiguration: Configuration{Level: level},
+	}
+}
+
+// Place returns the location of an object of a kind in a file. Either may be empty. Only files that other tools can
+// open are physical locations.
+func Place(file string, line int, object, kind string) Location {
+	var l Location
+	if file != "" && file != "stdin" {
+		l.PhysicalLocation = &Physical{ArtifactLocation: Artifact{URI: FileURI(file)}}
+		if line > 0 {
+			l.PhysicalLocation.Region = &Region{StartLine: line}
+		}
+	}
+	if object != "" {
+		l.LogicalLocations = []Logical{{FullyQualifiedName: object, Kind: kind}}
+	}
+	return l
 }
 
 // Text makes a message.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 func countOf(t *testing.T, api *fakeapiserver.Server, wrap func(http.RoundTripper) http.RoundTripper) *nodeCount {

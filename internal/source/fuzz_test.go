@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
-	"github.com/node-authorizer/node-authorizer/internal/oddjson"
+	"github.com/node-authorizer/node-authorizer/internal/testing/oddjson"
 )
 
 func seeds(f *testing.F) {

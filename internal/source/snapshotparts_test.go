@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/internal/randomcluster"
+	"github.com/node-authorizer/node-authorizer/internal/testing/randomcluster"
 )
 
 // templated adds objects that are made from templates, as those of real clusters: pods of DaemonSets,

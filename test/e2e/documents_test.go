@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/oddjson"
+	"github.com/node-authorizer/node-authorizer/internal/testing/oddjson"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 )
 

@@ -88,7 +88,7 @@ func TestArchives(t *testing.T) {
 	for _, p := range built.platforms {
 		files, _ := unpackedArchive(t, p)
 		if pages := manualPages(files); p.os != "windows" {
-			checkManuals(t, p, pages)
+			checkManuals(t, built, p, pages)
 			files = files[:len(files)-len(pages)]
 		}
 		var names []string

@@ -3,34 +3,32 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli"
 )
 
 // manualFolder is the folder of manual pages in archives; the packages have its parts under /usr/share.
 const manualFolder = "man/man1/"
 
-// writeManuals lets the program write its manual pages. It runs the program for this machine, which it
-// builds if the release has none.
-func (r *release) writeManuals(ctx context.Context, dir string) error {
-	here := platform{runtime.GOOS, runtime.GOARCH}
-	program := binary{here, filepath.Join(dir, "host", here.program())}
-	if i := slices.IndexFunc(r.binaries, func(b binary) bool { return b.platform == here }); i >= 0 {
-		program = r.binaries[i]
-	} else if err := r.buildProgram(ctx, program); err != nil {
+// writeManuals writes the manual pages of all commands. Hidden ones have none.
+func (r *release) writeManuals(dir string) error {
+	folder := filepath.Join(dir, "man1")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	folder := filepath.Join(dir, "man1")
-	cmd := exec.CommandContext(ctx, program.path, "man", folder)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.time.Unix()))
-	cmd.Stderr = r.log
-	if err := cmd.Run(); err != nil {
+	root := cli.Root()
+	root.DisableAutoGenTag = true
+	asMarkdown(root)
+	date := r.time.UTC()
+	header := doc.GenManHeader{Section: "1", Date: &date, Source: "node-authorizer " + r.version, Manual: "User Commands"}
+	if err := doc.GenManTree(root, &header, folder); err != nil {
 		return err
 	}
 	files, err := os.ReadDir(folder) // sorted
@@ -45,6 +43,25 @@ func (r *release) writeManuals(ctx context.Context, dir string) error {
 		r.manuals = append(r.manuals, entry{manualFolder + f.Name(), 0o644, content})
 	}
 	return r.compressManuals(filepath.Join(dir, "packaged"))
+}
+
+// asMarkdown changes the texts of a command and those below it, because the generator of pages reads Markdown.
+func asMarkdown(cmd *cobra.Command) {
+	escape := strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`, "`", "\\`").Replace
+	var lines []string
+	for line := range strings.SplitSeq(cmd.Long, "\n") {
+		if strings.HasPrefix(line, "  ") {
+			line = "  " + line
+		} else {
+			line = escape(line)
+		}
+		lines = append(lines, line)
+	}
+	cmd.Long = strings.Join(lines, "\n")
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = escape(f.Usage) })
+	for _, c := range cmd.Commands() {
+		asMarkdown(c)
+	}
 }
 
 // compressManuals writes the pages as packages have them.

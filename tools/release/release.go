@@ -80,7 +80,7 @@ func (r *release) build(ctx context.Context) error {
 	}{
 		{"notes", r.writeNotes},
 		{"programs", func() error { return r.buildPrograms(ctx, work) }},
-		{"manual pages", func() error { return r.writeManuals(ctx, work) }},
+		{"manual pages", func() error { return r.writeManuals(work) }},
 		{"archives", r.writeArchives},
 		{"bills of materials", r.writeBills},
 		{"packages", r.writePackages},

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/crdtest"
+	"github.com/node-authorizer/node-authorizer/internal/testing/crdtest"
 )
 
 func TestManifestsAreOfTheResources(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
-	"github.com/node-authorizer/node-authorizer/internal/oddjson"
+	"github.com/node-authorizer/node-authorizer/internal/testing/oddjson"
 )
 
 // evidenceOf returns the evidence in a request with these fields.

@@ -29,7 +29,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/machines"
 )
 

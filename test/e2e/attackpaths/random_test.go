@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/randomcluster"
+	"github.com/node-authorizer/node-authorizer/internal/testing/randomcluster"
 )
 
 // ATTACKPATHS_CLUSTERS is the number of random clusters, ATTACKPATHS_SEED the seed of the first

@@ -17,7 +17,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	prediction "github.com/node-authorizer/node-authorizer/internal/doctor"
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 // The node for which the doctor predicts, and the users with random roles. No other test

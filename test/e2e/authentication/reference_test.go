@@ -7,7 +7,7 @@ import (
 	sessionv1 "github.com/aws/aws-sdk-go/aws/session"
 	reference "sigs.k8s.io/aws-iam-authenticator/pkg/token"
 
-	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
 // ReferenceToken makes a token with the client of aws-iam-authenticator.

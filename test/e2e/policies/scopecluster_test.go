@@ -17,8 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
-	"github.com/node-authorizer/node-authorizer/internal/scopepolicies"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
@@ -159,7 +158,7 @@ func (c *scopeCluster) createToken(t *testing.T, token, account, pod string) {
 func (c *scopeCluster) enforce(t *testing.T, scopes []*v1alpha1.NodeScope, action admissionv1.ValidationAction) {
 	t.Helper()
 	for _, s := range scopes {
-		policy, binding := scopepolicies.Generate(s, action).Objects()
+		policy, binding := generate.Generate(s, action).Objects()
 		_, err := c.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(t.Context(), policy,
 			metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 		failOn(t, err)
@@ -173,7 +172,7 @@ func (c *scopeCluster) enforce(t *testing.T, scopes []*v1alpha1.NodeScope, actio
 func readScopes(t *testing.T, text string) []*v1alpha1.NodeScope {
 	t.Helper()
 	text = "{apiVersion: policy.node-authorizer.io/v1alpha1, kind: NodeScope, " + strings.TrimPrefix(text, "{")
-	scopes, err := nodescopes.Read(t.Context(), []string{"-"}, strings.NewReader(text))
+	scopes, err := generate.Read(t.Context(), []string{"-"}, strings.NewReader(text))
 	failOn(t, err)
 	return scopes
 }

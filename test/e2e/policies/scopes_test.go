@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/nodescopes"
+	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
@@ -196,7 +196,7 @@ func testAccepted(t *testing.T, c *scopeCluster) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	scopes, err := nodescopes.Read(t.Context(), files, nil)
+	scopes, err := generate.Read(t.Context(), files, nil)
 	if err != nil || len(scopes) != len(files) {
 		t.Fatalf("%d scopes in %d files: %v", len(scopes), len(files), err)
 	}

@@ -1,0 +1,176 @@
+package learn
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// Request is one stage of a request of a service account. The token of a pod names its node in the extra
+// values of the user. Nothing else is taken for the node of a request: neither an address nor a user agent.
+type Request struct {
+	// Request is what authorizers saw. A create has no name.
+	access.Request
+	// Namespace and Name are the service account.
+	AccountNamespace, AccountName string
+	// Node is the node of the token; empty if the token names none, or several.
+	Node string
+	// CreatedName is the name of a created object, if the log has it.
+	CreatedName string
+	// Impersonates is the user that the account impersonated; the request is then that user's.
+	Impersonates string
+	// Constraint is the verb of the constrained impersonation, if there was one.
+	Constraint string
+	// Refused is true if the authorizers refused the request.
+	Refused bool
+	// Begun is true for the first of the two stages of a watch.
+	Begun     bool
+	UserAgent string
+	At        time.Time
+}
+
+// Key tells requests apart: how often they occur is counted for each.
+func (r *Request) Key() string {
+	return strings.Join([]string{r.User, r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace, r.Request.Name, r.Path}, "\x00")
+}
+
+// Counter counts requests of which a log may have two stages.
+type Counter struct{ Begun, Ended int }
+
+// Add counts a stage, which is the first of two or not.
+func (c *Counter) Add(begun bool) {
+	if begun {
+		c.Begun++
+	} else {
+		c.Ended++
+	}
+}
+
+// Requests returns the number of requests.
+func (c *Counter) Requests() int { return max(c.Begun, c.Ended) }
+
+// PodOnNode is a pod that a log shows on a node.
+type PodOnNode struct{ Namespace, Name, Node string }
+
+// Complete reports whether the pod and its node have names.
+func (p PodOnNode) Complete() bool { return p.Namespace != "" && p.Name != "" && p.Node != "" }
+
+// Log says which requests are read, and receives them in the order of the log.
+type Log struct {
+	// Concerns reports whether the requests of an account are wanted.
+	Concerns func(namespace, name string) bool
+	// Reader returns a function that restores the request of an event. It is called once for each
+	// worker.
+	Reader func() func(*auditlog.Event, *access.Request)
+	// Request receives the requests.
+	Request func(*Request)
+	// Pod receives the pods that the log shows on nodes: those whose tokens are used, those whose
+	// status a node wrote, and those that were bound to one.
+	Pod func(PodOnNode)
+}
+
+// part is what a part of a log has.
+type part struct {
+	requests []Request
+	pods     []PodOnNode
+}
+
+// Read reads audit logs.
+func (l *Log) Read(ctx context.Context, files []auditlog.File, opts auditlog.Options) (auditlog.Summary, error) {
+	sink := auditlog.Sink[*part]{
+		New: func() *part { return &part{} },
+		Event: func() func(*part, *auditlog.Event) {
+			restore := l.Reader()
+			return func(p *part, e *auditlog.Event) { l.event(p, e, restore) }
+		},
+		Merge: l.merge,
+	}
+	return auditlog.Read(ctx, files, sink, opts)
+}
+
+func (l *Log) merge(p *part) {
+	for i := range p.requests {
+		l.Request(&p.requests[i])
+	}
+	for _, pod := range p.pods {
+		l.Pod(pod)
+	}
+	clear(p.requests)
+	p.requests, p.pods = p.requests[:0], p.pods[:0]
+}
+
+func (l *Log) event(p *part, e *auditlog.Event, restore func(*auditlog.Event, *access.Request)) {
+	if !e.Answered() {
+		return
+	}
+	if pod, shown := podOnNode(e); shown {
+		p.pods = append(p.pods, pod)
+	}
+	if r, wanted := l.own(e, restore); wanted {
+		p.requests = append(p.requests, r)
+		if pod := r.Extra[nodeidentity.ExtraPod]; r.Node != "" && len(pod) == 1 && r.Impersonates == "" {
+			p.pods = append(p.pods, PodOnNode{r.AccountNamespace, pod[0], r.Node})
+		}
+	}
+}
+
+// own returns the request of an event if its user is a wanted account: the account that sent it,
+// or the account that somebody impersonated.
+func (l *Log) own(e *auditlog.Event, restore func(*auditlog.Event, *access.Request)) (r Request, wanted bool) {
+	user := &e.User
+	namespace, name, isAccount := nodeidentity.ServiceAccount(user.Name)
+	wanted = isAccount && l.Concerns(namespace, name)
+	if !wanted && e.Impersonated != nil {
+		user = e.Impersonated
+		namespace, name, isAccount = nodeidentity.ServiceAccount(user.Name)
+		wanted = isAccount && l.Concerns(namespace, name)
+	}
+	if !wanted {
+		return r, false
+	}
+	restore(e, &r.Request)
+	r.AccountNamespace, r.AccountName = namespace, name
+	extra := e.Extra(user)
+	r.Node, _ = nodeidentity.TokenNode(extra)
+	if user == &e.User && e.Impersonated != nil {
+		r.Impersonates, r.Constraint = e.Impersonated.Name, e.Authentication.ImpersonationConstraint
+	}
+	if e.Verb == "create" && e.Object != nil {
+		r.CreatedName = e.Object.Name
+	}
+	r.Refused = e.Annotations.Decision == auditlog.Forbidden || e.Status.Code == http.StatusUnauthorized ||
+		e.Status.Code == http.StatusForbidden && e.Annotations.Decision != auditlog.Allowed
+	r.Begun, r.UserAgent, r.At = e.Stage == auditlog.ResponseStarted, e.UserAgent, e.Received
+	return r, true
+}
+
+// podOnNode returns the pod that an event shows on a node: its kubelet wrote its status, or it was
+// bound to the node.
+func podOnNode(e *auditlog.Event) (pod PodOnNode, shown bool) {
+	o := e.Object
+	if o == nil || o.Group != "" || o.Resource != "pods" || o.Name == "" || e.Status.Code >= http.StatusMultipleChoices {
+		return pod, false
+	}
+	pod = PodOnNode{Namespace: o.Namespace, Name: o.Name}
+	switch {
+	case o.Subresource == "status" && e.Impersonated == nil && (e.Verb == "patch" || e.Verb == "update"):
+		pod.Node = nodeidentity.Of(e.User.Name, e.User.Groups).Name
+	case o.Subresource == "binding" && e.Verb == "create":
+		var binding struct {
+			Target struct {
+				Kind string `json:"kind"`
+				Name string `json:"name"`
+			} `json:"target"`
+		}
+		if json.Unmarshal(e.RequestObject(), &binding) == nil && (binding.Target.Kind == "Node" || binding.Target.Kind == "") {
+			pod.Node = binding.Target.Name
+		}
+	}
+	return pod, pod.Node != ""
+}

@@ -1,0 +1,150 @@
+package learn
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/nodescope"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Report says what NodeScopes would have refused.
+type Report struct {
+	// Requests is the number of requests of accounts in the scopes that the log shows as allowed.
+	Requests int `json:"requests"`
+	// Passed, WouldBeRefused and Undecided are how many of them pass all scopes, do not pass one,
+	// and cannot be decided.
+	Passed         int `json:"passed"`
+	WouldBeRefused int `json:"wouldBeRefused"`
+	Undecided      int `json:"undecided"`
+	// AlreadyRefused is the number of requests that were refused at the time. They are not decided.
+	AlreadyRefused int `json:"alreadyRefused"`
+	// First and Last are the times of the first and last request; absent without requests.
+	First *time.Time `json:"first,omitempty"`
+	Last  *time.Time `json:"last,omitempty"`
+	// Accounts are the accounts of which something would be refused or is undecided, the most
+	// frequent first.
+	Accounts []Account `json:"accounts"`
+	// Warnings are rules of the scopes that let pass a right with which their accounts leave their node, whatever the
+	// log shows.
+	Warnings []Warning `json:"warnings"`
+	// Silent are subjects of scopes of which the log has no request.
+	Silent []string `json:"silent"`
+	// MoreRefusals is the number of requests that are counted above and not among the accounts,
+	// because there are too many kinds.
+	MoreRefusals int `json:"moreRefusals,omitempty"`
+}
+
+// Account is what the scopes say of the requests of one account.
+type Account struct {
+	// Account is the service account, as NAMESPACE/NAME.
+	Account string `json:"account"`
+	// Findings are the kinds of requests, the most frequent first.
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is one kind of requests that would be refused or that is undecided.
+type Finding struct {
+	// Outcome says which.
+	Outcome Outcome `json:"outcome"`
+	// Code is that of the refusal, and Scope the NodeScope.
+	Code  verdict.Code `json:"code"`
+	Scope string       `json:"scope"`
+	// Rule is the first rule that names the requests: "namedAsNode[0]"; empty if none does.
+	Rule string `json:"rule,omitempty"`
+	// Request is the verb and the resource.
+	Request string `json:"request"`
+	// Why says what is not known; empty for a refusal.
+	Why string `json:"why,omitempty"`
+	// Count is the number of requests, and Nodes that of the nodes of their tokens.
+	Count int `json:"count"`
+	Nodes int `json:"nodes"`
+	// Example is one of the requests.
+	Example string `json:"example"`
+}
+
+// Outcome is the outcome of a request that does not pass.
+type Outcome string
+
+// The outcomes.
+const (
+	Refused   Outcome = "Refused"
+	Undecided Outcome = "Undecided"
+)
+
+// DocumentKind is the kind of the report as a document.
+func (*Report) DocumentKind() string { return "ScopeReport" }
+
+// Text writes the report for people.
+func (r *Report) Text(p *render.Page) {
+	if r.Requests == 0 {
+		p.Section("Unknown: the logs have no request of these accounts")
+	} else {
+		p.Section("%s of %s would be refused, %s undecided", render.Thousands(r.WouldBeRefused),
+			render.Count(r.Requests, "request"), render.Thousands(r.Undecided))
+	}
+	for _, a := range r.Accounts {
+		p.Section("%s", a.Account)
+		var rows [][]string
+		for _, f := range a.Findings {
+			outcome := render.Bad.In("refused")
+			if f.Outcome == Undecided {
+				outcome = render.Unsure.In("undecided")
+			}
+			rows = append(rows, []string{
+				outcome, string(f.Code), f.where(), f.Request, render.Thousands(f.Count),
+				render.Thousands(f.Nodes), f.Example,
+			})
+		}
+		p.Table(2, []string{"", "CODE", "SCOPE AND RULE", "REQUEST", "COUNT", "NODES", "EXAMPLE"}, rows)
+		for _, why := range a.reasons() {
+			p.Line("  undecided: %s", why)
+		}
+	}
+	if len(r.Warnings) > 0 {
+		p.Section("Warnings")
+		for i := range r.Warnings {
+			p.Line("  %s", render.Unsure.In(r.Warnings[i].text()))
+		}
+	}
+	if len(r.Silent) > 0 {
+		if r.Requests > 0 {
+			p.Section("No requests in the logs")
+		}
+		for _, s := range r.Silent {
+			p.Line("  %s", s)
+		}
+	}
+	if r.MoreRefusals > 0 {
+		p.Line("counted only: %s of further kinds", render.Count(r.MoreRefusals, "request"))
+	}
+}
+
+// where names the scope and the part of it that does not let the request pass.
+func (f *Finding) where() string {
+	rule := cmp.Or(f.Rule, "no rule")
+	if f.Code == nodescope.ScopeTokenWithoutNode {
+		rule = "tokensWithoutNode"
+	}
+	return cmp.Or(f.Scope, "-") + " " + rule
+}
+
+func (a *Account) reasons() []string {
+	var all []string
+	for _, f := range a.Findings {
+		if f.Why != "" && !slices.Contains(all, f.Why) {
+			all = append(all, f.Why)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func compareFindings(a, b Finding) int {
+	return cmp.Or(strings.Compare(string(a.Outcome), string(b.Outcome)), cmp.Compare(b.Count, a.Count),
+		strings.Compare(a.Request, b.Request), strings.Compare(string(a.Code), string(b.Code)), strings.Compare(a.Scope, b.Scope),
+		strings.Compare(a.Rule, b.Rule), strings.Compare(a.Why, b.Why))
+}
