@@ -314,7 +314,8 @@ func TestWhoMayCall(t *testing.T) {
 				certificate *tls.Certificate
 				want        int
 			}{{nil, tc.nobody}, {s.callers.client("kube-apiserver"), tc.named}, {s.callers.client("system:node:a"), tc.node}} {
-				if got, err := s.post(s.caller(caller.certificate), "/authorize", "question"); (err != nil) != (caller.want == 0) || got.status != caller.want {
+				got, err := s.post(s.caller(caller.certificate), "/authorize", "question")
+				if (err != nil) != (caller.want == 0) || got.status != caller.want {
 					t.Errorf("got %+v, %v; want %d", got, err, caller.want)
 				}
 			}
