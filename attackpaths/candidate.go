@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -26,7 +27,7 @@ var serverFields = fields("metadata.uid", "metadata.creationTimestamp", "metadat
 // request is the request that a right allows, with an object of which nothing is known yet.
 func (b *builder) request(r right, namespace, kind string) *Request {
 	w := writeOf(r)
-	request := &Request{
+	return &Request{
 		Shape: strings.ToLower(string(w.Operation)) + " " + r.String(), Operation: w.Operation,
 		Kind:     schema.GroupVersionKind{Group: w.Group, Version: "v1", Kind: kind},
 		Resource: schema.GroupVersionResource{Group: w.Group, Version: "v1", Resource: w.Resource}, Subresource: w.Subresource,
@@ -34,7 +35,6 @@ func (b *builder) request(r right, namespace, kind string) *Request {
 		Unknown: serverFields,
 		Objects: func() (runtime.Object, runtime.Object) { return nil, nil },
 	}
-	return request
 }
 
 // namedLabels are the labels of a namespace that is known.
@@ -84,30 +84,35 @@ func (b *builder) attemptsOf(r right, namespace string) []attempt {
 	case execPods, attachPods, proxyNodes:
 		return b.connects(r, namespace)
 	case createToken:
-		request := b.request(r, namespace, "TokenRequest").creates(func() runtime.Object {
-			return &authenticationv1.TokenRequest{ObjectMeta: meta(namespace), Spec: authenticationv1.TokenRequestSpec{}}
-		})
+		token := &authenticationv1.TokenRequest{ObjectMeta: meta(namespace)}
+		request := b.request(r, namespace, "TokenRequest").creates(token.DeepCopyObject)
 		request.Kind.Group, request.AnyName = authenticationv1.GroupName, true
 		request.Known = fields("metadata.namespace")
 		return one(request)
 	case createSecrets:
 		return b.secretOf(namespace, corev1.SecretTypeServiceAccountToken)
 	case createVolumes:
-		return b.hostVolumes()
+		return b.hostVolume()
 	case createClaims:
-		request := b.request(r, namespace, "PersistentVolumeClaim").creates(func() runtime.Object { return claim(namespace) })
+		request := b.request(r, namespace, "PersistentVolumeClaim").creates(claim(namespace).DeepCopyObject)
 		request.Unknown = append(fields("metadata.finalizers"), serverFields...)
 		return one(request)
 	case labelNamespaces, labelByStatus, finalizeNamespaces:
 		return b.relabels(r, namespace)
 	case createSigningRequests:
-		return b.signingRequest(r, "create")
+		// The signer and the name are not known.
+		object := certificatesv1.CertificateSigningRequest{ObjectMeta: meta("")}
+		request := b.request(r, "", "CertificateSigningRequest").creates(object.DeepCopyObject).shaped("create")
+		request.Unknown = append(fields("spec.username", "spec.uid", "spec.groups", "spec.extra", "spec.usages"), serverFields...)
+		request.Filled = fields("spec.request", "spec.signerName")
+		return one(request)
 	case updateApprovals, updateSigningStatus, patchSigningStatus:
+		object := certificatesv1.CertificateSigningRequest{ObjectMeta: meta("")}
 		request := b.request(r, "", "CertificateSigningRequest")
-		return one(request.changes("", []Field{}, signingRequest, signingRequest))
+		return one(request.changes("", []Field{}, object.DeepCopyObject, object.DeepCopyObject))
 	case patchPods:
-		pod := func() runtime.Object { return &corev1.Pod{ObjectMeta: meta(namespace)} }
-		return one(b.request(r, namespace, "Pod").changes("", fields("metadata.namespace"), pod, pod))
+		pod := corev1.Pod{ObjectMeta: meta(namespace)}
+		return one(b.request(r, namespace, "Pod").changes("", fields("metadata.namespace"), pod.DeepCopyObject, pod.DeepCopyObject))
 	}
 	request := b.request(r, namespace, "") // nothing is known of what is sent
 	request.Known, request.OldKnown, request.AnyName = []Field{}, []Field{}, true
@@ -120,27 +125,19 @@ func meta(namespace string) metav1.ObjectMeta {
 
 // connects are the options of a connection to an object of any name.
 func (b *builder) connects(r right, namespace string) []attempt {
-	var kind string
-	var options []func() runtime.Object
+	kind, options := "NodeProxyOptions", []runtime.Object{&corev1.NodeProxyOptions{}}
 	switch r {
 	case execPods:
-		kind = "PodExecOptions"
-		options = []func() runtime.Object{
-			func() runtime.Object {
-				return &corev1.PodExecOptions{Stdin: true, Stdout: true, TTY: true, Command: []string{"sh"}}
-			},
-			func() runtime.Object { return &corev1.PodExecOptions{Stdout: true, Command: []string{"cat"}} },
+		kind, options = "PodExecOptions", []runtime.Object{
+			&corev1.PodExecOptions{Stdin: true, Stdout: true, TTY: true, Command: []string{"sh"}},
+			&corev1.PodExecOptions{Stdout: true, Command: []string{"cat"}},
 		}
 	case attachPods:
-		kind = "PodAttachOptions"
-		options = []func() runtime.Object{func() runtime.Object { return &corev1.PodAttachOptions{Stdin: true, Stdout: true} }}
-	default:
-		kind = "NodeProxyOptions"
-		options = []func() runtime.Object{func() runtime.Object { return &corev1.NodeProxyOptions{} }}
+		kind, options = "PodAttachOptions", []runtime.Object{&corev1.PodAttachOptions{Stdin: true, Stdout: true}}
 	}
 	var all []attempt
 	for i, o := range options {
-		request := b.request(r, namespace, kind).creates(o).shaped(string(rune('a' + i)))
+		request := b.request(r, namespace, kind).creates(o.DeepCopyObject).shaped(string(rune('a' + i)))
 		request.Kind.Group, request.AnyName = "", true
 		request.Unknown = fields("container", "path")
 		all = append(all, one(request)...)
@@ -150,9 +147,8 @@ func (b *builder) connects(r right, namespace string) []attempt {
 
 // secretOf is a secret whose account or groups are not known.
 func (b *builder) secretOf(namespace string, kind corev1.SecretType) []attempt {
-	request := b.request(createSecrets, namespace, "Secret").shaped(string(kind)).creates(func() runtime.Object {
-		return &corev1.Secret{ObjectMeta: meta(namespace), Type: kind}
-	})
+	secret := corev1.Secret{ObjectMeta: meta(namespace), Type: kind}
+	request := b.request(createSecrets, namespace, "Secret").shaped(string(kind)).creates(secret.DeepCopyObject)
 	request.Known = fields("metadata.namespace", "metadata.labels", "type")
 	if kind == corev1.SecretTypeBootstrapToken {
 		request.AnyName = true // it is the token's
@@ -162,33 +158,27 @@ func (b *builder) secretOf(namespace string, kind corev1.SecretType) []attempt {
 	return one(request)
 }
 
-// hostVolumes are volumes that are a folder of the host.
-func (b *builder) hostVolumes() []attempt {
-	volume := func(source corev1.PersistentVolumeSource) func() runtime.Object {
-		return func() runtime.Object {
-			v := &corev1.PersistentVolume{ObjectMeta: meta("")}
-			v.Spec = corev1.PersistentVolumeSpec{
-				PersistentVolumeSource: source, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-				AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, VolumeMode: new(corev1.PersistentVolumeFilesystem),
-			}
-			return v
-		}
-	}
-	folder := volume(corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/", Type: new(corev1.HostPathUnset)}})
-	request := b.request(createVolumes, "", "PersistentVolume").creates(folder)
+// hostVolume is a volume that is a folder of the host.
+func (b *builder) hostVolume() []attempt {
+	volume := &corev1.PersistentVolume{ObjectMeta: meta(""), Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: "/", Type: new(corev1.HostPathUnset)},
+		},
+		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, VolumeMode: new(corev1.PersistentVolumeFilesystem),
+	}}
+	request := b.request(createVolumes, "", "PersistentVolume").creates(volume.DeepCopyObject)
 	request.Unknown = append(fields("metadata.finalizers"), serverFields...)
 	return one(request)
 }
 
-func claim(namespace string) runtime.Object {
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: meta(namespace)}
-	c.Spec = corev1.PersistentVolumeClaimSpec{
+func claim(namespace string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: meta(namespace), Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: candidateName, StorageClassName: new(""),
 		VolumeMode: new(corev1.PersistentVolumeFilesystem),
 		Resources:  corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}
-	return c
+	}}
 }
 
 // relabels turn the Pod Security of a namespace off.
@@ -206,9 +196,7 @@ func (b *builder) relabels(r right, namespace string) []attempt {
 		off[prefix+"enforce"] = "privileged"
 	}
 	object := func(labels map[string]string) func() runtime.Object {
-		return func() runtime.Object {
-			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}
-		}
+		return (&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}).DeepCopyObject
 	}
 	var all []attempt
 	for _, after := range [...]map[string]string{without, off} {
@@ -217,18 +205,6 @@ func (b *builder) relabels(r right, namespace string) []attempt {
 		all = append(all, one(request)...)
 	}
 	return all
-}
-
-// signingRequest is one in which the signer and the name are not known.
-func (b *builder) signingRequest(r right, shape string) []attempt {
-	request := b.request(r, "", "CertificateSigningRequest").creates(signingRequest).shaped(shape)
-	request.Unknown = append(fields("spec.username", "spec.uid", "spec.groups", "spec.extra", "spec.usages"), serverFields...)
-	request.Filled = fields("spec.request", "spec.signerName")
-	return one(request)
-}
-
-func signingRequest() runtime.Object {
-	return &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("")}
 }
 
 // everybody is a subject that each identity is.
@@ -241,9 +217,7 @@ func (b *builder) newBinding(r right, namespace string, role rbac.Ref) []attempt
 	if namespace != "" {
 		kind = "RoleBinding"
 	}
-	request := b.request(r, namespace, kind).creates(func() runtime.Object {
-		return bindingOf(namespace, candidateName, ref, everybody)
-	})
+	request := b.request(r, namespace, kind).creates(bindingOf(namespace, candidateName, ref, everybody).DeepCopyObject)
 	request.Detail, request.DetailIn = role.Kind+" "+role.Name, fields("roleRef")
 	return one(request)
 }
@@ -261,9 +235,7 @@ func (b *builder) changedBinding(r right, bound rbac.BoundRole) []attempt {
 	at := bound.Binding
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: bound.Role.Kind, Name: bound.Role.Name}
 	object := func(more ...rbacv1.Subject) func() runtime.Object {
-		return func() runtime.Object {
-			return bindingOf(at.Namespace, at.Name, ref, append(append([]rbacv1.Subject{}, bound.Subjects...), more...)...)
-		}
+		return bindingOf(at.Namespace, at.Name, ref, slices.Concat(bound.Subjects, more)...).DeepCopyObject
 	}
 	request := b.request(r, at.Namespace, at.Kind)
 	request.changes(at.Name, fields("metadata.name", "metadata.namespace", "roleRef", "subjects"), object(everybody), object())
@@ -274,14 +246,12 @@ func (b *builder) changedBinding(r right, bound rbac.BoundRole) []attempt {
 func (b *builder) changedRole(r right, role rbac.RoleRules) []attempt {
 	at := role.Role
 	object := func(more ...rbacv1.PolicyRule) func() runtime.Object {
-		return func() runtime.Object {
-			rules := append(append([]rbacv1.PolicyRule{}, role.Rules...), more...)
-			m := metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}
-			if at.Namespace == "" {
-				return &rbacv1.ClusterRole{ObjectMeta: m, Rules: rules}
-			}
-			return &rbacv1.Role{ObjectMeta: m, Rules: rules}
+		rules := append(append([]rbacv1.PolicyRule{}, role.Rules...), more...) // not nil, which is another value
+		m := metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}
+		if at.Namespace == "" {
+			return (&rbacv1.ClusterRole{ObjectMeta: m, Rules: rules}).DeepCopyObject
 		}
+		return (&rbacv1.Role{ObjectMeta: m, Rules: rules}).DeepCopyObject
 	}
 	request := b.request(r, at.Namespace, at.Kind)
 	request.changes(at.Name, fields("metadata.name", "metadata.namespace", "rules"), object(everyRule.Rules...), object())

@@ -70,7 +70,7 @@ func podsFor(use podUse, name string) []podCandidate {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: candidateName},
 		})
 	case mountsEphemeral:
-		template := &corev1.PersistentVolumeClaimTemplate{Spec: claim("").(*corev1.PersistentVolumeClaim).Spec}
+		template := &corev1.PersistentVolumeClaimTemplate{Spec: claim("").Spec}
 		return volumePods("ephemeral volume", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: template}})
 	}
 	return []podCandidate{{shape: "any", change: func(*corev1.PodSpec) {}}}
@@ -241,12 +241,10 @@ func (b *builder) addedContainer(namespace string, privileged, others bool) []at
 		shape += " beside others"
 	}
 	known := fields("metadata.namespace")
-	object := func(containers ...corev1.EphemeralContainer) func() runtime.Object {
-		return func() runtime.Object {
-			return &corev1.Pod{ObjectMeta: meta(namespace), Spec: corev1.PodSpec{EphemeralContainers: containers}}
-		}
-	}
-	request := b.request(addContainers, namespace, "Pod").shaped(shape).changes("", known, object(added), object())
+	before := &corev1.Pod{ObjectMeta: meta(namespace)}
+	after := before.DeepCopy()
+	after.Spec.EphemeralContainers = []corev1.EphemeralContainer{added}
+	request := b.request(addContainers, namespace, "Pod").shaped(shape).changes("", known, after.DeepCopyObject, before.DeepCopyObject)
 	if !others {
 		request.Known = fields("metadata.namespace", "spec.ephemeralContainers")
 	}

@@ -3,6 +3,7 @@ package attackpaths
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,7 +30,7 @@ const (
 
 // order sorts the kinds.
 func (k ChangeKind) order() int {
-	return map[ChangeKind]int{RemoveBinding: 0, RemoveRule: 1, RemoveMount: 2, RestrictPods: 3}[k]
+	return slices.Index([]ChangeKind{RemoveBinding, RemoveRule, RemoveMount, RestrictPods}, k)
 }
 
 // Change is something that can be taken away, and which nodes that helps if it is the only change.

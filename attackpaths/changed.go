@@ -60,14 +60,12 @@ func mountIn(p *inventory.Pod, secret string) changeKey {
 
 // templateObject is the object whose pod template a pod is made from, or the pod.
 func templateObject(p *inventory.Pod) verdict.Object {
-	kind := map[string]string{
-		"deployments": "Deployment", "daemonsets": "DaemonSet", "statefulsets": "StatefulSet", "replicasets": "ReplicaSet",
-		"jobs": "Job", "replicationcontrollers": "ReplicationController",
-	}[p.Workload.Resource]
-	if kind == "" {
-		return verdict.Object{Kind: Pod, Namespace: p.Namespace, Name: p.Name.Name}
+	for i := range workloads {
+		if w := &workloads[i]; requestKinds[w.create].resource == p.Workload.Resource && w.create != createCronJobs {
+			return verdict.Object{Kind: w.kind, Namespace: p.Namespace, Name: p.Workload.Name}
+		}
 	}
-	return verdict.Object{Kind: kind, Namespace: p.Namespace, Name: p.Workload.Name}
+	return verdict.Object{Kind: Pod, Namespace: p.Namespace, Name: p.Name.Name}
 }
 
 // without are the objects after changes. Roles, their rules and bindings keep their places.

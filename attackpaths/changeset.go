@@ -1,6 +1,11 @@
 package attackpaths
 
-import "slices"
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // set finds changes that together help all nodes that changes can help.
 func (a *advisor) set(advice *Advice) {
@@ -94,4 +99,46 @@ func (a *advisor) remaining(b *builder, reach []Certainty) []Step {
 		return s.path(b.goal)
 	}
 	return nil
+}
+
+// candidate is a change with the number of nodes that have it on a path.
+type candidate struct {
+	changeKey
+	certain, entirely int
+}
+
+// candidates are the changes on one path of each node, those on the paths of most nodes first.
+// Of nodes that reach cluster-admin certainly, the path is certain.
+func (a *advisor) candidates(b *builder, reach []Certainty) []candidate {
+	counts := map[changeKey]candidate{}
+	for _, certainty := range [...]Certainty{Certain, Possible} {
+		wanted := map[vertex]bool{}
+		for i, name := range a.nodes {
+			if reach[i] == certainty {
+				wanted[b.index[key{kind: isNode, name: name}]] = true
+			}
+		}
+		if len(wanted) == 0 {
+			continue
+		}
+		for _, changes := range b.changesOf(certainty == Possible, wanted) {
+			for _, change := range a.lasting(changes) {
+				c := counts[change]
+				c.changeKey = change
+				c.entirely++
+				if certainty == Certain {
+					c.certain++
+				}
+				counts[change] = c
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(counts), func(c, d candidate) int {
+		return cmp.Or(cmp.Compare(d.certain, c.certain), cmp.Compare(d.entirely, c.entirely), c.changeKey.compare(d.changeKey))
+	})
+}
+
+func (k changeKey) compare(o changeKey) int {
+	return cmp.Or(cmp.Compare(k.kind.order(), o.kind.order()), k.object.Compare(o.object), cmp.Compare(k.rule, o.rule),
+		strings.Compare(k.secret, o.secret))
 }

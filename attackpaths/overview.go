@@ -41,7 +41,12 @@ func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
 		o.Names = 20
 	}
 	if o.CertainOnly {
-		classes = certainOnly(classes)
+		classes = slices.Clone(classes)
+		for i := range classes {
+			if c := &classes[i]; c.ClusterAdmin == Possible {
+				c.ClusterAdmin = No
+			}
+		}
 	}
 	rows, keys := g.overviewRows(classes, o)
 	all := &Overview{Rows: rows}
@@ -71,17 +76,6 @@ func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
 		})
 	})
 	return all
-}
-
-// certainOnly are classes without what is only possible.
-func certainOnly(classes []Class) []Class {
-	classes = slices.Clone(classes)
-	for i := range classes {
-		if c := &classes[i]; c.ClusterAdmin == Possible {
-			c.ClusterAdmin, c.Path = No, nil
-		}
-	}
-	return classes
 }
 
 // overviewRows makes the rows without their cells and paths, and the keys of their cells.

@@ -2,11 +2,11 @@ package attackpaths
 
 import (
 	"slices"
-	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	psa "k8s.io/pod-security-admission/api"
 
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
 // pathChanges finds the changes that could end one path to cluster-admin, and more: a change that
@@ -131,13 +131,23 @@ func (p *pathChanges) addStep(to vertex, how via) {
 		p.addNamespace(v, to, e)
 	}
 	p.addNamed(to)
-	if e.row == rowOf(BindRole) {
-		p.addBindingsOf(p.keys[to])
+	if role := p.keys[to]; e.row == rowOf(BindRole) { // one of its bindings in the scope may be changed
+		p.addBindings(func(bound *rbac.BoundRole) bool {
+			return bound.Role == p.roles[role.role].Role && bound.Binding.Namespace == role.namespace
+		})
 	}
 }
 
 func (p *pathChanges) addBinding(place int32) {
 	p.add(changeKey{kind: RemoveBinding, object: objectOf(p.bindings[place].Binding)})
+}
+
+func (p *pathChanges) addBindings(wanted func(*rbac.BoundRole) bool) {
+	for i := range p.bindings {
+		if wanted(&p.bindings[i]) {
+			p.addBinding(int32(i))
+		}
+	}
 }
 
 // addMount adds what a pod mounts.
@@ -155,11 +165,7 @@ func (p *pathChanges) addMount(e edge, to vertex) {
 
 // addMountsOnNode adds the mounts because of which a node's credential may read a secret.
 func (p *pathChanges) addMountsOnNode(credential, secret vertex) {
-	k := p.keys[credential]
-	if k.kind == isLimited || k.kind == isAssociated {
-		k = p.keys[k.role]
-	}
-	for _, i := range p.podsOn[strings.TrimPrefix(k.name, nodeidentity.UserPrefix)] {
+	for _, i := range p.podsOn[p.nodeOf(credential)] {
 		if pod := p.pods[i]; pod.Namespace == p.keys[secret].namespace && slices.Contains(pod.Secrets, p.keys[secret].name) {
 			p.add(mountIn(pod, p.keys[secret].name))
 		}
@@ -202,20 +208,10 @@ func (p *pathChanges) addNamed(to vertex) {
 	if user == "" && group == "" {
 		return
 	}
-	for i := range p.bindings {
-		for _, s := range p.bindings[i].Subjects {
-			if u, g, ok := principal(s); ok && u == user && g == group {
-				p.addBinding(int32(i))
-			}
-		}
-	}
-}
-
-// addBindingsOf adds the bindings of a role in a scope: one of them may be changed.
-func (p *pathChanges) addBindingsOf(role key) {
-	for i, bound := range p.bindings {
-		if bound.Role == p.roles[role.role].Role && bound.Binding.Namespace == role.namespace {
-			p.addBinding(int32(i))
-		}
-	}
+	p.addBindings(func(bound *rbac.BoundRole) bool {
+		return slices.ContainsFunc(bound.Subjects, func(s rbacv1.Subject) bool {
+			u, g, ok := principal(s)
+			return ok && u == user && g == group
+		})
+	})
 }

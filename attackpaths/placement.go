@@ -1,13 +1,12 @@
 package attackpaths
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -28,11 +27,15 @@ func (b *builder) stealPods() {
 	if len(byPlacement) == 0 {
 		return
 	}
+	// Of pods of a known size, the size of a node matters.
+	sized := slices.DeleteFunc(slices.Clone(byPlacement), func(p *placed) bool { return !p.placement.HasRequests() })
 	classes, sets := map[string]vertex{}, map[string]vertex{}
-	sized := withRequests(byPlacement)
 	for i := range b.nodes {
 		n := &b.nodes[i]
-		class := classOf(n) + sizeOf(n, sized)
+		class := classOf(n)
+		for _, p := range sized {
+			class += strconv.FormatBool(p.placement.Fits(n))
+		}
 		v, ok := classes[class]
 		if !ok {
 			v = b.movableTo(n, noderestriction.OwnLabel, "", sets)
@@ -158,7 +161,11 @@ func (b *builder) movable() []int32 {
 		if _, ok := pinned[p.Placement]; !ok {
 			pinned[p.Placement] = p.Placement.Pinned()
 		}
-		if brings := stolenWith(p); (p.Planned || !pinned[p.Placement]) && !seen[brings] {
+		brings := stolen{
+			namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"),
+			token: slices.Contains(p.Audiences, ""), placement: p.Placement,
+		}
+		if (p.Planned || !pinned[p.Placement]) && !seen[brings] {
 			seen[brings] = true
 			kinds = append(kinds, int32(i))
 		}
@@ -175,13 +182,6 @@ func mayMove(p *inventory.Pod) bool {
 	return brings && !p.Mirror && !ofDaemonSet && !boundWithoutWorkload && (!p.Ended || p.Workload != (inventory.Workload{}))
 }
 
-func stolenWith(p *inventory.Pod) stolen {
-	return stolen{
-		namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"),
-		token: slices.Contains(p.Audiences, ""), placement: p.Placement,
-	}
-}
-
 // moved adds what a pod brings.
 func (b *builder) moved(v vertex, i int32) {
 	p := b.pods[i]
@@ -195,19 +195,12 @@ func (b *builder) moved(v vertex, i int32) {
 
 // classOf is the same for nodes that differ only in what they may change themselves.
 func classOf(n *inventory.Node) string {
-	labels := map[string]string{}
-	for k, v := range n.Labels {
-		if !noderestriction.OwnLabel(k) {
-			labels[k] = v
-		}
-	}
+	labels := maps.Clone(n.Labels)
+	maps.DeleteFunc(labels, func(k, _ string) bool { return noderestriction.OwnLabel(k) })
 	taints := slices.Clone(n.Taints)
 	for i := range taints {
 		taints[i].TimeAdded = nil
 	}
-	slices.SortFunc(taints, func(x, y corev1.Taint) int {
-		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Value, y.Value), cmp.Compare(x.Effect, y.Effect))
-	})
 	text, err := json.Marshal([]any{labels, taints})
 	if err != nil {
 		panic("labels and taints do not encode: " + err.Error())

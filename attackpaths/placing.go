@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,27 +69,34 @@ const (
 type placer struct {
 	*builder
 	placing *Placing
-	// dangerous are the pods to place, by workload, and unplaced those that cannot be.
-	dangerous []int32
-	of        map[verdict.Object]*PlacedWorkload
-	nodesOf   map[verdict.Object]map[string]bool
 	// wanted are the nodes that reach cluster-admin.
 	wanted map[string]bool
+	of     map[verdict.Object]*dangerous
+	// toPlace are the pods of workloads that can be placed.
+	toPlace []*inventory.Pod
 	// free is what is left of the nodes of the pool.
 	free map[string]inventory.Resources
+}
+
+// dangerous is a workload with pods that give cluster-admin, and the nodes that run one of its pods.
+type dangerous struct {
+	PlacedWorkload
+	nodes map[string]bool
 }
 
 // place finds where to put the pods that give cluster-admin.
 func (a *advisor) place(b *builder) *Placing {
 	p := &placer{
-		builder: b, of: map[verdict.Object]*PlacedWorkload{}, nodesOf: map[verdict.Object]map[string]bool{},
-		free: map[string]inventory.Resources{},
+		builder: b, of: map[verdict.Object]*dangerous{}, wanted: map[string]bool{},
 		placing: &Placing{
 			Label: map[string]string{poolLabel: poolValue}, Nodes: []string{}, Workloads: []PlacedWorkload{},
-			Taint: corev1.Taint{Key: poolLabel, Value: poolValue, Effect: corev1.TaintEffectNoSchedule}, bound: map[inventory.Name]string{},
+			Taint: corev1.Taint{Key: poolLabel, Value: poolValue, Effect: corev1.TaintEffectNoSchedule},
 		},
 	}
-	p.find(a.nodes, a.options.Possible)
+	for _, name := range a.nodes {
+		p.wanted[name] = true
+	}
+	p.find(a.options.Possible)
 	if len(p.of) == 0 {
 		return nil
 	}
@@ -109,36 +117,36 @@ func (a *advisor) place(b *builder) *Placing {
 }
 
 // find collects the pods on nodes that bring something which leads to cluster-admin.
-func (p *placer) find(nodes []string, possible bool) {
-	wanted := map[string]bool{}
-	for _, name := range nodes {
-		wanted[name] = true
-	}
+func (p *placer) find(possible bool) {
 	leads := p.leading(possible)
 	through := map[*inventory.Template]vertex{}
-	p.wanted = wanted
 	for i, pod := range p.pods {
-		if !wanted[pod.Node] {
+		if !p.wanted[pod.Node] {
 			continue
 		}
 		v, known := through[pod.Template]
 		if !known {
 			v = none
-			for _, brought := range p.broughtByPod(int32(i), possible) {
-				if v == none && leads(brought) {
-					v = brought
-				}
+			brought := p.broughtByPod(int32(i), possible)
+			if first := slices.IndexFunc(brought, leads); first >= 0 {
+				v = brought[first]
 			}
 			through[pod.Template] = v
 		}
-		if v != none {
-			p.note(pod, v)
+		if t := templateOf(pod); v != none && p.of[t.object] == nil {
+			h, _ := p.keys[v].holding()
+			w := PlacedWorkload{Object: t.object, Through: h, Why: unplaceable(pod, t)}
+			p.of[t.object] = &dangerous{PlacedWorkload: w, nodes: map[string]bool{}}
 		}
 	}
-	for i, pod := range p.pods {
-		if object := templateOf(pod).object; pod.Node != "" && p.of[object] != nil {
-			p.dangerous = append(p.dangerous, int32(i))
-			p.nodesOf[object][pod.Node] = true
+	for _, pod := range p.pods {
+		w := p.of[templateOf(pod).object]
+		if pod.Node == "" || w == nil {
+			continue
+		}
+		w.nodes[pod.Node] = true
+		if w.Why == "" {
+			p.toPlace = append(p.toPlace, pod)
 		}
 	}
 }
@@ -161,15 +169,6 @@ func (p *placer) leading(possible bool) func(vertex) bool {
 	}
 }
 
-func (p *placer) note(pod *inventory.Pod, through vertex) {
-	t := templateOf(pod)
-	if p.of[t.object] == nil {
-		h, _ := p.keys[through].holding()
-		p.of[t.object] = &PlacedWorkload{Object: t.object, Through: h, Why: unplaceable(pod, t)}
-		p.nodesOf[t.object] = map[string]bool{}
-	}
-}
-
 func unplaceable(pod *inventory.Pod, t *template) string {
 	switch {
 	case pod.Mirror:
@@ -189,9 +188,9 @@ func unplaceable(pod *inventory.Pod, t *template) string {
 // without a Node object cannot be in the pool.
 func (p *placer) fill() {
 	counts := map[string]int{}
-	for _, i := range p.dangerous {
-		if p.workload(i).Why == "" && p.wanted[p.pods[i].Node] {
-			counts[p.pods[i].Node]++
+	for _, pod := range p.toPlace {
+		if p.wanted[pod.Node] {
+			counts[pod.Node]++
 		}
 	}
 	p.placing.Before = len(counts)
@@ -206,20 +205,15 @@ func (p *placer) fill() {
 		return
 	}
 	slices.SortStableFunc(candidates, func(a, b *inventory.Node) int { return cmp.Compare(counts[b.Name], counts[a.Name]) })
-	pods := slices.Clone(p.dangerous)
-	slices.SortStableFunc(pods, func(a, b int32) int {
-		x, y := p.pods[a].Requests, p.pods[b].Requests
-		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory))
+	slices.SortStableFunc(p.toPlace, func(a, b *inventory.Pod) int {
+		return cmp.Or(cmp.Compare(b.Requests.CPU, a.Requests.CPU), cmp.Compare(b.Requests.Memory, a.Requests.Memory))
 	})
 	for open := min(2, len(candidates)); open <= len(candidates); open++ {
-		if p.fit(pods, candidates[:open], open == len(candidates)) {
+		if p.fit(candidates[:open], open == len(candidates)) {
 			break
 		}
 	}
-	for node := range p.free {
-		p.placing.Nodes = append(p.placing.Nodes, node)
-	}
-	slices.Sort(p.placing.Nodes)
+	p.placing.Nodes = slices.Sorted(maps.Keys(p.free))
 }
 
 // noNodes says why there is no pool.
@@ -232,28 +226,24 @@ func (p *placer) noNodes(why string) {
 	p.placing.Nodes = []string{}
 }
 
-func (p *placer) workload(i int32) *PlacedWorkload {
-	return p.of[templateOf(p.pods[i]).object]
-}
-
 // fit puts each pod on the first node that has room for it, or reports false. If these are all nodes,
 // a pod for which none has room stays where it is.
-func (p *placer) fit(pods []int32, nodes []*inventory.Node, all bool) bool {
+func (p *placer) fit(nodes []*inventory.Node, all bool) bool {
 	p.free, p.placing.bound = map[string]inventory.Resources{}, map[inventory.Name]string{}
 	for _, n := range nodes {
 		p.free[n.Name] = p.roomOn(n)
 	}
-	for _, i := range pods {
-		pod, w := p.pods[i], p.workload(i)
-		if w.Why != "" {
-			continue
-		}
+	for _, pod := range p.toPlace {
+		isOn := func(n *inventory.Node) bool { return n.Name == pod.Node }
 		at := slices.IndexFunc(nodes, func(n *inventory.Node) bool {
-			known := n.Allocatable != nil
-			return (known && pod.Requests.Fits(p.free[n.Name]) || n.Name == pod.Node && !known) && p.allows(pod, n)
+			if n.Allocatable == nil {
+				return isOn(n)
+			}
+			// Labels of the node count as they are.
+			return pod.Requests.Fits(p.free[n.Name]) && (isOn(n) || pod.Placement.Allows(n, func(string) bool { return false }))
 		})
 		if at < 0 && all {
-			at = max(0, slices.IndexFunc(nodes, func(n *inventory.Node) bool { return n.Name == pod.Node }))
+			at = max(0, slices.IndexFunc(nodes, isOn))
 		}
 		if at < 0 {
 			return false
@@ -277,25 +267,66 @@ func (p *placer) roomOn(n *inventory.Node) inventory.Resources {
 	return room
 }
 
-// allows reports whether a pod may run on a node; labels of the node count as they are.
-func (p *placer) allows(pod *inventory.Pod, n *inventory.Node) bool {
-	return n.Name == pod.Node || pod.Placement.Allows(n, func(string) bool { return false })
-}
-
 // list sorts the workloads.
 func (p *placer) list() {
 	p.placing.Workloads, p.placing.Unplaced = []PlacedWorkload{}, nil
-	for object, w := range p.of {
-		w.Nodes = len(p.nodesOf[object])
-		if w.Why == "" {
-			p.placing.Workloads = append(p.placing.Workloads, *w)
-		} else {
-			p.placing.Unplaced = append(p.placing.Unplaced, *w)
+	for _, w := range p.of {
+		list := &p.placing.Workloads
+		if w.Why != "" {
+			list = &p.placing.Unplaced
 		}
+		w.Nodes = len(w.nodes)
+		*list = append(*list, w.PlacedWorkload)
 	}
 	for _, list := range [...][]PlacedWorkload{p.placing.Workloads, p.placing.Unplaced} {
 		slices.SortFunc(list, func(a, b PlacedWorkload) int {
 			return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), a.Object.Compare(b.Object))
 		})
+	}
+}
+
+// changes lists the changes that place pods in a pool.
+func (p *Placing) changes() []changeKey {
+	var all []changeKey
+	for _, w := range p.Workloads {
+		all = append(all, changeKey{kind: placePods, object: w.Object, placing: p})
+	}
+	return all
+}
+
+// remedy labels and taints the nodes of the pool, and places the pods.
+func (p *placer) remedy() *verdict.Remedy {
+	r := &verdict.Remedy{
+		Warning: "Pods of others stay on the nodes of the pool until they are moved, and pods that are pending need room there.",
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if !slices.Contains(p.placing.Nodes, n.Name) {
+			continue
+		}
+		e := editor{apiVersion: "v1", object: verdict.Object{Kind: Node, Name: n.Name}}
+		e.do(verdict.Add, "/metadata/labels/"+escaped(poolLabel), poolValue)
+		if len(n.Taints) > 0 {
+			e.do(verdict.Add, "/spec/taints/-", p.placing.Taint)
+		} else {
+			e.do(verdict.Add, "/spec/taints", []any{p.placing.Taint})
+		}
+		r.Changes = append(r.Changes, e.changes...)
+	}
+	// Also those that no node has yet: the scheduler would bind them as they are.
+	changes, _ := p.objects.renderTemplates(p.placing.changes(), nil)
+	r.Changes = append(r.Changes, changes...)
+	r.Disrupts = disruption(r.Changes)
+	return r
+}
+
+// placeIn selects the nodes of the pool, and tolerates their taint.
+func (t *template) placeIn(pod *inventory.Pod, placing *Placing) {
+	t.selectNodes(pod, poolLabel, poolValue)
+	toleration := inventory.TolerationOf(placing.Taint)
+	if pod.Placement.Tolerates() {
+		t.do(verdict.Add, t.spec+"/tolerations/-", toleration)
+	} else {
+		t.do(verdict.Add, t.spec+"/tolerations", []any{toleration})
 	}
 }

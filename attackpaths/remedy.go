@@ -119,6 +119,13 @@ func deletion(apiVersion string, object verdict.Object) verdict.Change {
 	return verdict.Change{Of: verdict.OfObject, Op: verdict.Remove, APIVersion: apiVersion, Object: object}
 }
 
+// labelled sets a label of an object of the core API.
+func labelled(object verdict.Object, label, value string) verdict.Change {
+	e := editor{apiVersion: "v1", object: object}
+	e.do(verdict.Add, "/metadata/labels/"+escaped(label), value)
+	return e.changes[0]
+}
+
 // editor makes changes of one object.
 type editor struct {
 	apiVersion string

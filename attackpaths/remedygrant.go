@@ -3,7 +3,6 @@ package attackpaths
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -31,7 +30,10 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 	var order []wantedRight
 	for _, binding := range slices.Sorted(maps.Keys(bindings)) {
 		role, ok := g.world.objects.roleOf(g.bindings[binding].Role)
-		if !ok || !g.countsForTarget(target, binding, role) {
+		// Rights count together with others in the namespace of the target, and unless they are everything, which leads to
+		// cluster-admin instead.
+		scope := g.bindings[binding].Binding.Namespace
+		if !ok || scope != "" && scope != target.namespace || scope == "" && givesEverything(g.roles[role].Rules) {
 			continue
 		}
 		for _, wanted := range g.ownRights(s, u, role) {
@@ -48,14 +50,6 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 		all = append(all, c)
 	}
 	return all
-}
-
-// countsForTarget reports whether what a binding gives counts together with other rights for a target: in its namespace,
-// and unless it is everything, which leads to cluster-admin instead.
-func (g *Graph) countsForTarget(target key, binding, role int32) bool {
-	scope := g.bindings[binding].Binding.Namespace
-	everything := slices.ContainsFunc(g.roles[role].Rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) })
-	return scope == "" && !everything || scope != "" && scope == target.namespace
 }
 
 // and makes two changes together.
@@ -199,16 +193,9 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 
 // harm orders rights by how much is usually done with them: few need those by which others get rights.
 func (w wantedRight) harm() int {
-	if w.kind != wantsRight {
-		return 1
-	}
-	switch r := right(w.of); r {
-	case createVolumes, bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners:
+	rare := []right{createVolumes, bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners}
+	if r := right(w.of); w.kind == wantsRight && (r.impersonates() || slices.Contains(rare, r)) {
 		return 0
-	default:
-		if r.impersonates() {
-			return 0
-		}
 	}
 	return 1
 }
@@ -254,10 +241,4 @@ func (g *Graph) limited(namespace string) []endingChange {
 	}
 	change := changeKey{kind: limitPods, object: verdict.Object{Kind: Namespace, Name: namespace}}
 	return []endingChange{{changes: []changeKey{change}, own: -refused, harm: 1}}
-}
-
-// withoutClaim deletes a claim whose volume is of a node.
-func withoutClaim(to key) []endingChange {
-	namespace, name, _ := strings.Cut(to.namespace, "/")
-	return deletes(removeClaim, verdict.Object{Kind: claimKind, Namespace: namespace, Name: name})
 }

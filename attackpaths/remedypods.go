@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -72,13 +74,18 @@ func (g *Graph) mintsAnyway(p *inventory.Pod) bool {
 	return !restricted || slices.Contains(audiences, "")
 }
 
+// nodeOf is the node of a credential.
+func (g *Graph) nodeOf(credential vertex) string {
+	k := g.keys[credential]
+	if k.kind == isLimited || k.kind == isAssociated {
+		k = g.keys[k.role]
+	}
+	return strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
+}
+
 // unreadOnNode takes a secret from the first pod because of which a node may read it.
 func (g *Graph) unreadOnNode(s *stepSearch, credential vertex, secret key) (all []endingChange, none string) {
-	k := s.keys[credential]
-	if k.kind == isLimited || k.kind == isAssociated {
-		k = s.keys[k.role]
-	}
-	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
+	node := s.nodeOf(credential)
 	together := endingChange{disrupts: true, harm: 1}
 	for _, path := range g.world.cluster.Relations.Paths(node, graph.Secret, secret.namespace, secret.name) {
 		i := slices.IndexFunc(g.pods, func(p *inventory.Pod) bool {
@@ -144,24 +151,22 @@ var scheduled = regexp.MustCompile(`^(.+)-[0-9]{8,10}$`)
 
 // templateOf finds the object whose template a pod is made from.
 func templateOf(p *inventory.Pod) *template {
-	t := &template{spec: "/spec/template/spec"}
-	t.object = templateObject(p)
-	switch t.object.Kind {
-	case "Deployment", "DaemonSet", "StatefulSet":
-		t.apiVersion = "apps/v1"
-	case "ReplicaSet":
-		t.apiVersion, t.pods = "apps/v1", true
-	case "ReplicationController":
-		t.apiVersion, t.pods = "v1", true
-	case "Job":
-		job := t.object
-		t.job, t.apiVersion, t.spec = &job, "batch/v1", ""
+	t := &template{editor: editor{apiVersion: "v1", object: templateObject(p)}}
+	if job := t.object; job.Kind == "Job" {
+		t.job = &job
 		if match := scheduled.FindStringSubmatch(job.Name); match != nil {
-			t.object.Kind, t.object.Name, t.spec = "CronJob", match[1], "/spec/jobTemplate/spec/template/spec"
+			t.object.Kind, t.object.Name = "CronJob", match[1]
 		}
-	default:
-		t.apiVersion, t.spec = "v1", ""
 	}
+	for i := range workloads {
+		if w := &workloads[i]; w.kind == t.object.Kind {
+			t.apiVersion = schema.GroupVersion{Group: requestKinds[w.create].group, Version: "v1"}.String()
+			if w.create != createJobs { // whose template cannot be changed
+				t.spec = "/" + strings.Join(w.template, "/")
+			}
+		}
+	}
+	t.pods = t.object.Kind == "ReplicaSet" || t.object.Kind == "ReplicationController"
 	return t
 }
 

@@ -34,9 +34,7 @@ func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inven
 		case RemoveBinding, takeSubject:
 			r.Changes = append(r.Changes, withoutSubjects(&o.bindings[o.bindingIndex()[c.object]], subjects[c.object])...)
 		case RestrictPods, limitPods:
-			e := editor{apiVersion: "v1", object: c.object}
-			e.do(verdict.Add, "/metadata/labels/"+escaped(psa.EnforceLevelLabel), c.level())
-			r.Changes = append(r.Changes, e.changes...)
+			r.Changes = append(r.Changes, labelled(c.object, psa.EnforceLevelLabel, string(c.level())))
 		case removeSecret, removeVolume:
 			r.Changes = append(r.Changes, deletion("v1", c.object))
 		case removeClaim:
@@ -78,36 +76,31 @@ func perObject(changes []verdict.Change) []verdict.Change {
 	return all
 }
 
+func isDeletion(c *verdict.Change) bool { return c.Path == "" && c.Op == verdict.Remove }
+
 // disruption says what changes delete, start again, or take from Kubernetes; empty if they do not.
 func disruption(changes []verdict.Change) string {
-	var deleted, restarted, defaults []string
-	note := func(list []string, o verdict.Object) []string {
-		if text := o.String(); !slices.Contains(list, text) {
-			return append(list, text)
-		}
-		return list
-	}
-	for i := range changes {
-		switch c := &changes[i]; {
-		case c.Path == "" && c.Op == verdict.Remove:
-			deleted = note(deleted, c.Object)
-		case c.APIVersion == "apps/v1" && c.Object.Kind != "ReplicaSet":
-			restarted = note(restarted, c.Object)
-		case c.APIVersion == rbacAPI && (strings.HasPrefix(c.Object.Name, "system:") || strings.HasSuffix(c.Path, escaped(keepChanged))):
-			defaults = note(defaults, c.Object)
-		}
-	}
 	var all []string
 	for _, part := range [...]struct {
 		text string
-		list []string
+		is   func(*verdict.Change) bool
 	}{
-		{"This deletes ", deleted},
-		{"This starts the pods again of ", restarted},
-		{"Kubernetes makes this itself, and components that rely on it stop working: ", defaults},
+		{"This deletes ", isDeletion},
+		{"This starts the pods again of ", func(c *verdict.Change) bool {
+			return c.APIVersion == "apps/v1" && c.Object.Kind != "ReplicaSet" && !isDeletion(c)
+		}},
+		{"Kubernetes makes this itself, and components that rely on it stop working: ", func(c *verdict.Change) bool {
+			return c.APIVersion == rbacAPI && (strings.HasPrefix(c.Object.Name, "system:") || strings.HasSuffix(c.Path, escaped(keepChanged)))
+		}},
 	} {
-		if len(part.list) > 0 {
-			all = append(all, part.text+strings.Join(part.list, ", ")+".")
+		var objects []string
+		for i := range changes {
+			if text := changes[i].Object.String(); part.is(&changes[i]) && !slices.Contains(objects, text) {
+				objects = append(objects, text)
+			}
+		}
+		if len(objects) > 0 {
+			all = append(all, part.text+strings.Join(objects, ", ")+".")
 		}
 	}
 	return strings.Join(all, " ")

@@ -73,6 +73,13 @@ func (r right) otherWrites() []right {
 // standardVerbs are what a rule for every verb allows on most resources.
 var standardVerbs = strings.Fields(every)
 
+func verbsOf(rule *rbacv1.PolicyRule) []string {
+	if slices.Contains(rule.Verbs, "*") {
+		return standardVerbs
+	}
+	return rule.Verbs
+}
+
 // cut takes from a rule what gives a right, and nothing else: what is left may be up to three rules, or none. A
 // resource that a rule for all resources names loses its verbs; a rule for all verbs of all resources is left out.
 func cut(rule *rbacv1.PolicyRule, gives func(*rbacv1.PolicyRule) bool) []rbacv1.PolicyRule {
@@ -103,8 +110,8 @@ func cut(rule *rbacv1.PolicyRule, gives func(*rbacv1.PolicyRule) bool) []rbacv1.
 	first := len(left)
 	for _, one := range rule.Resources {
 		verbs := rule.Verbs
-		if slices.Contains(verbs, "*") && !strings.Contains(one, "*") {
-			verbs = standardVerbs
+		if !strings.Contains(one, "*") {
+			verbs = verbsOf(rule)
 		}
 		kept := slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return gives(only([]string{verb}, []string{one}, names)) })
 		i := slices.IndexFunc(left[first:], func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Verbs, kept) })
@@ -215,10 +222,7 @@ func cells(rules []rbacv1.PolicyRule) int {
 	n := 0
 	for i := range rules {
 		r := &rules[i]
-		verbs, resources := len(r.Verbs), len(r.Resources)+len(r.NonResourceURLs)
-		if slices.Contains(r.Verbs, "*") {
-			verbs = len(standardVerbs)
-		}
+		verbs, resources := len(verbsOf(r)), len(r.Resources)+len(r.NonResourceURLs)
 		if slices.Contains(r.Resources, "*") {
 			resources = resourcesIn(r.APIGroups)
 		}
@@ -251,12 +255,8 @@ func (o *objects) giving(rules []rbacv1.PolicyRule, w wantedRight) int {
 		if !w.givenBy(o.rights, r) {
 			continue
 		}
-		verbs := r.Verbs
-		if slices.Contains(verbs, "*") {
-			verbs = standardVerbs
-		}
 		found := 0
-		for _, verb := range verbs {
+		for _, verb := range verbsOf(r) {
 			for _, resource := range r.Resources {
 				part := *r
 				part.Verbs, part.Resources = []string{verb}, []string{resource}

@@ -7,7 +7,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -185,19 +184,17 @@ func (g *Graph) reducedFor(at stepPlace) *objects {
 // takeEverything reports whether changes take a rule for everything from somebody: the graph leaves out what such a
 // rule contains, so that what leads somewhere is another thing then.
 func (o *objects) takeEverything(changes []changeKey) bool {
-	bindings := map[verdict.Object]bool{}
-	roles := map[verdict.Object]bool{}
-	for _, c := range changes {
-		bindings[c.object], roles[c.object] = c.kind == takeSubject, c.kind == takeRight
-	}
-	for i := range o.bindings {
-		if bindings[objectOf(o.bindings[i].Binding)] {
-			roles[objectOf(o.bindings[i].Role)] = true
+	return slices.ContainsFunc(changes, func(c changeKey) bool {
+		role, ok := o.roleIndex()[c.object]
+		if c.kind == takeSubject {
+			role, ok = o.roleOf(o.bindings[o.bindingIndex()[c.object]].Role)
 		}
-	}
-	return slices.ContainsFunc(o.roles, func(r rbac.RoleRules) bool {
-		return roles[objectOf(r.Role)] && slices.ContainsFunc(r.Rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) })
+		return ok && givesEverything(o.roles[role].Rules)
 	})
+}
+
+func givesEverything(rules []rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) })
 }
 
 // candidates lists what could end a derivation, or says why nothing can. Roles have the same places in all graphs of
@@ -233,9 +230,10 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 	case code == Masters && from.kind != isRole && len(u.from) == 1:
 		return nil, noneOfMasters
 	case from.kind == isSecret && len(u.from) == 1:
-		return deletes(removeSecret, from.asObject()), ""
+		return deletes(removeSecret, verdict.Object{Kind: Secret, Namespace: from.namespace, Name: from.name}), ""
 	case code == VolumeControl && to.name == claimedVolume:
-		return withoutClaim(to), ""
+		namespace, name, _ := strings.Cut(to.namespace, "/")
+		return deletes(removeClaim, verdict.Object{Kind: claimKind, Namespace: namespace, Name: name}), ""
 	case code == VolumeControl && to.name == freeVolume:
 		return deletes(removeVolume, verdict.Object{Kind: volumeKind, Name: to.namespace}), ""
 	case code == PodCreate && from.kind == isNamespace && len(u.from) == 1:
@@ -243,7 +241,7 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 			return g.limited(from.name), ""
 		}
 		return nil, noneOfUse
-	case len(u.from) > 1 || s.isActor(u.from[0]):
+	case len(u.from) > 1 || from.actor():
 		all = g.takeOwn(s, u)
 	}
 	if code == BindRole && to.kind == isRole && int(to.role) < len(g.roles)-1 {
@@ -259,15 +257,6 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 		}
 	}
 	return all, ""
-}
-
-// isActor reports whether a vertex is an identity.
-func (s *stepSearch) isActor(v vertex) bool { return s.keys[v].actor() }
-
-// asObject names a holding.
-func (k key) asObject() verdict.Object {
-	h, _ := k.holding()
-	return h
 }
 
 func deletes(kind ChangeKind, object verdict.Object) []endingChange {

@@ -23,9 +23,7 @@ func keptNodes(nodes []string) []string { return nodes[:min(maxStealNodes, len(n
 func (t *template) keep(p *inventory.Pod, nodes []string) {
 	label := podsLabel + labelOf(p)
 	for _, node := range keptNodes(nodes) {
-		e := editor{apiVersion: "v1", object: verdict.Object{Kind: Node, Name: node}}
-		e.do(verdict.Add, "/metadata/labels/"+escaped(label), "")
-		t.changes = append(t.changes, e.changes...)
+		t.changes = append(t.changes, labelled(verdict.Object{Kind: Node, Name: node}, label, ""))
 	}
 	t.selectNodes(p, label, "")
 	if more := len(nodes) - maxStealNodes; more > 0 {

@@ -3,7 +3,8 @@ package attackpaths
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/inventory"
 )
@@ -77,7 +78,7 @@ func (a *advisor) begin(b *builder) *Advice {
 		}
 	}
 	a.rights = b.roleRights
-	a.reduced = map[string]*objects{"": b.reduce(a.nodes)}
+	a.reduced = map[string]*objects{fmt.Sprint([]changeKey{}): b.reduce(a.nodes)}
 	return &Advice{Nodes: countReach(a.before), Alone: []Change{}, Set: []Change{}}
 }
 
@@ -141,30 +142,26 @@ func (a *advisor) without(changes []changeKey) *objects {
 		return a.whole.without(a.cluster, changes)
 	}
 	var everything, others []changeKey
-	var id strings.Builder
 	for _, c := range changes {
-		if a.isForEverything(c) {
+		if c.kind == RemoveRule && grantsEverything(a.ruleOf(c)) {
 			everything = append(everything, c)
 		} else {
 			others = append(others, c)
 		}
 	}
 	slices.SortFunc(everything, changeKey.compare)
-	for _, c := range everything {
-		fmt.Fprintf(&id, "%s %d\n", c.object, c.rule)
-	}
-	from, ok := a.reduced[id.String()]
+	id := fmt.Sprint(everything)
+	from, ok := a.reduced[id]
 	if !ok {
 		from = a.build(a.whole.without(a.cluster, everything)).reduce(a.nodes)
-		a.reduced[id.String()] = from
+		a.reduced[id] = from
 	}
 	return from.without(a.cluster, others)
 }
 
-// isForEverything reports whether a change takes a rule for everything.
-func (a *advisor) isForEverything(c changeKey) bool {
-	rule := a.describe(c).Rule
-	return rule != nil && grantsEverything(rule)
+// ruleOf is the rule that a change removes.
+func (a *advisor) ruleOf(c changeKey) *rbacv1.PolicyRule {
+	return &a.whole.roles[a.whole.roleIndex()[c.object]].Rules[c.rule]
 }
 
 // helped counts the nodes that changes help.
@@ -208,7 +205,7 @@ func (a *advisor) describe(k changeKey) Change {
 	}
 	change := Change{Kind: k.kind, Object: k.object, Secret: k.secret}
 	if k.kind == RemoveRule {
-		change.Rule, change.RuleNumber = a.whole.roles[a.whole.roleIndex()[k.object]].Rules[k.rule].DeepCopy(), k.rule+1
+		change.Rule, change.RuleNumber = a.ruleOf(k).DeepCopy(), k.rule+1
 	}
 	change.Remedy, change.Restored = a.remedyOf(k)
 	if k.kind == RemoveBinding {
