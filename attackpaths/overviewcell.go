@@ -35,6 +35,11 @@ func (r Result) Cells() []Cell {
 	return cells
 }
 
+// Compare orders cells by namespace and kind.
+func (c Cell) Compare(d Cell) int {
+	return cmp.Or(strings.Compare(c.Namespace, d.Namespace), kindOrder[c.Kind]-kindOrder[d.Kind])
+}
+
 func (c *Cell) count(certainty Certainty) {
 	if certainty == Certain {
 		c.Certain++
