@@ -39,8 +39,14 @@ func (b *builder) reduceTo(leads []bool) *objects {
 	o.nodes = slices.DeleteFunc(slices.Clone(b.nodes), func(n inventory.Node) bool {
 		return !r.has(key{kind: isNode, name: n.Name}) && !r.has(key{kind: isNodeUser, name: nodeUserPrefix + n.Name})
 	})
-	o.bindings = slices.DeleteFunc(slices.Clone(b.bindings), func(bound rbac.BoundRole) bool { return !r.needsBinding(bound) })
-	o.unneeded = slices.DeleteFunc(slices.Clone(b.bindings), func(bound rbac.BoundRole) bool { return r.needsBinding(bound) })
+	o.bindings, o.unneeded = nil, nil
+	for _, bound := range b.bindings {
+		list := &o.unneeded
+		if r.needsBinding(bound) {
+			list = &o.bindings
+		}
+		*list = append(*list, bound)
+	}
 	o.accounts, o.secrets = r.accounts(o.bindings), r.secrets()
 	o.pods = r.pods(o.templates)
 	secrets := map[string][]verdict.Object{}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,8 +14,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
-
-func itoa(i int) string { return strconv.Itoa(i) }
 
 // changePod takes away what a pod gives.
 func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []endingChange, none string) {
@@ -168,13 +165,6 @@ func templateOf(p *inventory.Pod) *template {
 	}
 	t.pods = t.object.Kind == "ReplicaSet" || t.object.Kind == "ReplicationController"
 	return t
-}
-
-// set puts a value into the spec.
-func (t *template) set(path string, value json.RawMessage) {
-	if t.spec != "" {
-		t.do(verdict.Add, t.spec+path, value)
-	}
 }
 
 // take takes fields away, and reports whether the pod has some.

@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,7 +47,7 @@ func isMasters(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.N
 
 // entry removes an entry of a list if it is the one that is expected.
 func (e *editor) entry(list string, place int, expected any) {
-	path := list + "/" + itoa(place)
+	path := list + "/" + strconv.Itoa(place)
 	e.do(verdict.Test, path, expected)
 	e.do(verdict.Remove, path, nil)
 }
@@ -66,7 +67,7 @@ func isDefault(name string, labeled bool) bool { return labeled || strings.HasPr
 func withRules(r *rbac.RoleRules, left [][]rbacv1.PolicyRule) []verdict.Change {
 	e := editor{apiVersion: rbacAPI, object: objectOf(r.Role)}
 	for i := len(left) - 1; i >= 0; i-- {
-		rule, path := &r.Rules[i], "/rules/"+itoa(i)
+		rule, path := &r.Rules[i], "/rules/"+strconv.Itoa(i)
 		if len(left[i]) == 1 && sameRule(&left[i][0], rule) {
 			continue
 		}
@@ -77,7 +78,7 @@ func withRules(r *rbac.RoleRules, left [][]rbacv1.PolicyRule) []verdict.Change {
 		}
 		e.replaceLists(path, rule, &left[i][0])
 		for j := len(left[i]) - 1; j > 0; j-- {
-			e.do(verdict.Add, "/rules/"+itoa(i+1), &left[i][j])
+			e.do(verdict.Add, "/rules/"+strconv.Itoa(i+1), &left[i][j])
 		}
 	}
 	if r.Default {

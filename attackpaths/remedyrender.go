@@ -148,7 +148,9 @@ func (t *template) change(p *inventory.Pod, c changeKey, alike func() map[worklo
 	case removePods:
 		return true
 	case otherAccount:
-		t.set("/serviceAccountName", encoded(defaultAccount))
+		if t.spec != "" {
+			t.do(verdict.Add, t.spec+"/serviceAccountName", defaultAccount)
+		}
 		return true
 	case keepPods:
 		t.keep(p, alike()[alikeOf(p)])

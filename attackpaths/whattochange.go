@@ -68,7 +68,7 @@ type advisor struct {
 func (a *advisor) begin(b *builder) *Advice {
 	var names []string
 	for v, k := range b.keys {
-		if k.kind == isNode && !b.runsControlPlane(vertex(v)) && k.name != a.targetNode() {
+		if k.kind == isNode && !b.runsControlPlane(vertex(v)) && a.options.Target != (Holding{Kind: Node, Name: k.name}) {
 			names = append(names, k.name)
 		}
 	}
@@ -119,14 +119,6 @@ func (a *advisor) keepTarget() {
 	if a.options.Target.Kind == Secret && !slices.ContainsFunc(a.whole.secrets, isTarget) && slices.ContainsFunc(a.whole.pods, names) {
 		a.whole.secrets = append(slices.Clip(a.whole.secrets), inventory.Secret{Name: n})
 	}
-}
-
-// targetNode is the node that is the target; empty for another target.
-func (a *advisor) targetNode() string {
-	if a.options.Target.Kind == Node {
-		return a.options.Target.Name
-	}
-	return ""
 }
 
 // evaluate says how the nodes reach the goal after changes, and makes the graph.
