@@ -263,7 +263,7 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 		},
 		"link to a folder": {[]string{"loop"}, "read loop/self: links to folders are not followed; name the folder that it leads to"},
 		"truncated gzip": {
-			[]string{"cut.gz"}, "cut.gz: read: compressed data ends early; the file is incomplete, or still being compressed",
+			[]string{"cut.gz"}, "cut.gz: line 1: read: compressed data ends early; the file is incomplete, or still being compressed",
 		},
 		"UTF-16":            {[]string{"wide.yaml"}, "wide.yaml: text is UTF-16; save it as UTF-8"},
 		"a file, then none": {[]string{"cut.gz", "gone"}, "read gone: no such file or folder"},
