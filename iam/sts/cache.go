@@ -115,8 +115,6 @@ func (c *answerCache) conclude(asked *call, answer answer) {
 	if c.calls[asked.key] == asked {
 		delete(c.calls, asked.key)
 	}
-	asked.answer = answer
-	close(asked.answered)
 	refusal := new(iam.Refusal)
 	switch {
 	case answer.err == nil:
@@ -128,6 +126,8 @@ func (c *answerCache) conclude(asked *call, answer answer) {
 	case errors.As(answer.err, &refusal):
 		c.keep(c.refusals, asked.key, answer, answer.at.Add(min(refusedTTL, c.ttl)))
 	}
+	asked.answer = answer
+	close(asked.answered)
 }
 
 // leave ends the call if no other caller waits for its answer. Later callers start a new
