@@ -82,33 +82,60 @@ type group struct {
 // move to them, and the accounts of DaemonSets.
 func (g *Graph) groups() []group {
 	var nodes []vertex
-	count := map[vertex]int{}
 	for v, k := range g.keys {
 		if k.kind == isNode {
 			nodes = append(nodes, vertex(v))
-			for _, to := range g.successors(vertex(v), true) {
-				count[to]++
-			}
 		}
 	}
-	index := map[string]int{}
+	common := g.commonOf(nodes)
 	var all []group
-	for _, v := range nodes {
-		var common []vertex
-		var id []byte
-		for _, to := range g.successors(v, true) {
-			if count[to] > 1 && (count[to]*2 >= len(nodes) || g.keys[to].kind == isFact) {
-				common = append(common, to)
-				id = binary.BigEndian.AppendUint32(id, uint32(to))
-			}
+	for _, places := range equalLists(common) {
+		x := group{common: common[places[0]]}
+		for _, i := range places {
+			x.nodes = append(x.nodes, nodes[i])
 		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// commonOf finds for each start the popular vertices to which edges lead from it: those of half of the starts, and
+// what the scheduler may move to nodes. A start may be none.
+func (g *Graph) commonOf(starts []vertex) [][]vertex {
+	count, known := map[vertex]int{}, 0
+	common := make([][]vertex, len(starts))
+	for i, v := range starts {
+		if v == none {
+			continue
+		}
+		known++
+		common[i] = g.successors(v, true)
+		for _, to := range common[i] {
+			count[to]++
+		}
+	}
+	for i, v := range starts {
+		common[i] = slices.DeleteFunc(common[i], func(to vertex) bool {
+			popular := count[to]*2 >= known || g.keys[v].kind == isNode && g.keys[to].kind == isFact
+			return count[to] < 2 || !popular
+		})
+	}
+	return common
+}
+
+// equalLists puts the places of equal lists together, in the order of the first ones.
+func equalLists(lists [][]vertex) [][]int {
+	index := map[string]int{}
+	var all [][]int
+	for i, list := range lists {
+		id, _ := binary.Append(nil, binary.NativeEndian, list)
 		at, ok := index[string(id)]
 		if !ok {
 			at = len(all)
 			index[string(id)] = at
-			all = append(all, group{common: common})
+			all = append(all, nil)
 		}
-		all[at].nodes = append(all[at].nodes, v)
+		all[at] = append(all[at], i)
 	}
 	return all
 }

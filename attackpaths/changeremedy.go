@@ -21,7 +21,9 @@ func (a *advisor) remedyOf(k changeKey) (remedy *verdict.Remedy, restored bool) 
 		}
 	}
 	remedy = a.whole.render([]changeKey{k}, nil)
-	return remedy, slices.ContainsFunc(remedy.Changes, func(c verdict.Change) bool { return strings.HasSuffix(c.Path, escaped(keepChanged)) })
+	return remedy, slices.ContainsFunc(remedy.Changes, func(c verdict.Change) bool {
+		return strings.HasSuffix(c.Path, escaped(keepChanged))
+	})
 }
 
 // stated finds where the rules of an aggregated role are stated: the controller restores them from

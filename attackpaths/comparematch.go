@@ -68,18 +68,13 @@ func (c *comparer) match() {
 		roles[a.roles[i].Role] = int32(i)
 	}
 	for u, k := range b.keys {
-		ok := true
-		switch {
-		case k.kind == isRole:
-			k.role, ok = roles[b.roles[k.role].Role]
-		case k.kind == isLimited || k.kind == isAssociated || k.kind == isRight && k.role != 0:
-			k.role = int32(b.other[k.role])
-			ok = k.role != int32(none)
+		w, ok := b.in(a.Graph, vertex(u))
+		if k.kind == isRole {
+			if k.role, ok = roles[b.roles[k.role].Role]; ok {
+				w, ok = a.index[k]
+			}
 		}
-		if !ok {
-			continue
-		}
-		if w, ok := a.index[k]; ok {
+		if ok {
 			b.other[u], a.other[w] = w, vertex(u)
 		}
 	}

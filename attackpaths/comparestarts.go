@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -15,6 +14,14 @@ type start struct {
 	before, after []vertex
 	// self are the ids of the start itself: a node's credential too, and the pods of a workload.
 	self []int32
+}
+
+// firstOf is the vertex of a node or service account; none where it is not.
+func firstOf(vertices []vertex) vertex {
+	if len(vertices) == 0 {
+		return none
+	}
+	return vertices[0]
 }
 
 // isWorkload reports whether a start is an object that pods are made from.
@@ -108,22 +115,22 @@ func (c *comparer) groups(starts []*start) []startGroup {
 	}
 	var all []startGroup
 	for _, kind := range [...]string{Node, ServiceAccount} {
-		index := map[string]*startGroup{}
-		before := c.before.commonOf(byKind[kind], func(s *start) []vertex { return s.before })
-		after := c.after.commonOf(byKind[kind], func(s *start) []vertex { return s.after })
-		for i, s := range byKind[kind] {
-			has := vertex(2*len(s.before) + len(s.after))
-			key := slices.Concat([]vertex{has}, before[i], []vertex{none}, after[i])
-			id, _ := binary.Append(nil, binary.NativeEndian, key)
-			if index[string(id)] == nil {
-				index[string(id)] = &startGroup{before: before[i], after: after[i]}
-			}
-			g := index[string(id)]
-			g.starts = append(g.starts, s)
+		starts := byKind[kind]
+		before, after, lists := make([]vertex, len(starts)), make([]vertex, len(starts)), make([][]vertex, len(starts))
+		for i, s := range starts {
+			before[i], after[i] = firstOf(s.before), firstOf(s.after)
 		}
-		for _, id := range slices.Sorted(maps.Keys(index)) {
-			if g := index[id]; len(g.starts) >= smallGroup {
-				all = append(all, *g)
+		b, a := c.before.commonOf(before), c.after.commonOf(after)
+		for i := range starts {
+			lists[i] = slices.Concat([]vertex{min(before[i], 0), min(after[i], 0)}, b[i], []vertex{none}, a[i])
+		}
+		for _, places := range equalLists(lists) {
+			g := startGroup{before: b[places[0]], after: a[places[0]]}
+			for _, i := range places {
+				g.starts = append(g.starts, starts[i])
+			}
+			if len(places) >= smallGroup {
+				all = append(all, g)
 			} else {
 				rest.starts = append(rest.starts, g.starts...)
 			}
@@ -134,28 +141,4 @@ func (c *comparer) groups(starts []*start) []startGroup {
 		all = append(all, rest)
 	}
 	return all
-}
-
-// commonOf finds for each start the popular vertices to which edges lead from it: those of half of
-// the starts, and what the scheduler may move to nodes.
-func (s *side) commonOf(starts []*start, vertices func(*start) []vertex) [][]vertex {
-	count := map[vertex]int{}
-	known := 0
-	successors := make([][]vertex, len(starts))
-	for i, of := range starts {
-		for _, v := range vertices(of) {
-			known++
-			successors[i] = s.successors(v, true)
-		}
-		for _, to := range successors[i] {
-			count[to]++
-		}
-	}
-	for i, of := range starts {
-		successors[i] = slices.DeleteFunc(successors[i], func(to vertex) bool {
-			popular := count[to]*2 >= known || of.holding.Kind == Node && s.keys[to].kind == isFact
-			return count[to] < 2 || !popular
-		})
-	}
-	return successors
 }

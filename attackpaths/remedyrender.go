@@ -90,7 +90,8 @@ func disruption(changes []verdict.Change) string {
 			return c.APIVersion == "apps/v1" && c.Object.Kind != "ReplicaSet" && !isDeletion(c)
 		}},
 		{"Kubernetes makes this itself, and components that rely on it stop working: ", func(c *verdict.Change) bool {
-			return c.APIVersion == rbacAPI && (strings.HasPrefix(c.Object.Name, "system:") || strings.HasSuffix(c.Path, escaped(keepChanged)))
+			return c.APIVersion == rbacAPI &&
+				(strings.HasPrefix(c.Object.Name, "system:") || strings.HasSuffix(c.Path, escaped(keepChanged)))
 		}},
 	} {
 		var objects []string

@@ -113,10 +113,10 @@ func listLeavingRights() []leavingRight {
 // whatever its mode and whatever RBAC grants: by rule, then by technique. Rules about versions that other API servers
 // serve come last; served is nil if these are not known.
 func ScopeWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) []ScopeWarning {
-	rules := rulesOfSpec(spec)
+	rules := newScopeRules("", nodescope.PassingOf(spec, "n"))
 	var all, aggregated []ScopeWarning
-	for i := range rules {
-		r := &rules[i]
+	for i := range rules.rules {
+		r := &rules.rules[i]
 		aggregated = append(aggregated, r.aggregated(served)...)
 		if r.kind == ruleAnywhere && grantsEverything(&r.PolicyRule) && len(r.namespaces) == 0 {
 			message := r.name + " lets the account do everything, whatever node it concerns"
@@ -125,37 +125,12 @@ func ScopeWarnings(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) 
 		}
 		all = append(all, ruleWarnings(spec, r)...)
 	}
-	if spec.Otherwise == v1alpha1.Allow {
+	if rules.otherwise {
 		all = append(all, ScopeWarning{
-			OtherwiseAllowed, ruleOtherwise, "what no rule names is not held to the node", notNamed(rules, spec.AsNode),
+			OtherwiseAllowed, ruleOtherwise, "what no rule names is not held to the node", rules.notNamed(),
 		})
 	}
 	return append(all, aggregated...)
-}
-
-// rulesOfSpec lists the rules of a NodeScope in their order.
-func rulesOfSpec(spec *v1alpha1.NodeScopeSpec) (all []scopeRule) {
-	add := func(kind string, i int, groups, resources, verbs, names, namespaces []string) {
-		rule := rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs, ResourceNames: names}
-		all = append(all, scopeRule{PolicyRule: rule, kind: kind, name: fmt.Sprintf("%s[%d]", kind, i), namespaces: namespaces})
-	}
-	for i, r := range spec.NamedAsNode {
-		add(ruleNamedAsNode, i, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces)
-	}
-	for i, r := range spec.SelectsNode {
-		add(ruleSelectsNode, i, r.APIGroups, r.Resources, r.Verbs, nil, r.Namespaces)
-	}
-	for i, r := range spec.PodsOnNode {
-		groups := r.APIGroups
-		if len(groups) == 0 {
-			groups = []string{""}
-		}
-		add(rulePodsOnNode, i, groups, r.Resources, r.Verbs, nil, r.Namespaces)
-	}
-	for i, r := range spec.Anywhere {
-		add(ruleAnywhere, i, r.APIGroups, r.Resources, r.Verbs, r.ResourceNames, r.Namespaces)
-	}
-	return all
 }
 
 // aggregated warns about a rule that relies on admission or on selectors where another API server serves what it names.
@@ -213,11 +188,11 @@ func (l *leavingRight) coveredBy(rule *rbacv1.PolicyRule, namespaces []string, v
 }
 
 // notNamed returns what passes because no rule names it. What a rule names is refused, or has warnings of its own.
-func notNamed(rules []scopeRule, asNode bool) []leavingRight {
+func (s *scopeRules) notNamed() []leavingRight {
 	nodes := &Cluster{Relations: graph.New(), Features: kubeversion.For(kubeversion.Oldest)}
 	return passed(leavingRights, func(l *leavingRight, verb string) bool {
 		q := asked{kind: l.kind, verb: verb}
-		return !(asNode && nodes.namedByNodeAuthorizer(q)) && !slices.ContainsFunc(rules, func(r scopeRule) bool {
+		return !(s.asNode && nodes.namedByNodeAuthorizer(q)) && !slices.ContainsFunc(s.rules, func(r scopeRule) bool {
 			return r.kind != ruleAnywhere && len(r.namespaces) == 0 && r.names(q)
 		})
 	})

@@ -49,7 +49,8 @@ func TestWaysOutBehindClaims(t *testing.T) {
 		},
 		{
 			rule: "a claim that may be bound to a volume of its class", volume: "{" + etc + ", storageClassName: manual}", claim: "data=",
-			class: "manual", means: "container c mounts /etc of its node (claim data)", dependsOn: "whether the claim is bound to the volume",
+			class: "manual", means: "container c mounts /etc of its node (claim data)",
+			dependsOn: "whether the claim is bound to the volume",
 		},
 		{
 			rule: "a claim without a class has one that is not known", volume: "{" + etc + ", storageClassName: manual}", claim: "data=",

@@ -37,6 +37,13 @@ func (p *Policy) Passing(user, node string) []Passing {
 	return all
 }
 
+// PassingOf returns what a valid NodeScope lets pass with a token of a node, whatever its subjects.
+func PassingOf(spec *v1alpha1.NodeScopeSpec, node string) []Passing {
+	s := &Scope{mode: spec.Mode}
+	s.read(spec)
+	return s.passing(node)
+}
+
 func (s *Scope) passing(node string) []Passing {
 	anything := func(because string) []Passing {
 		return []Passing{{Scope: s.name, Mode: s.mode, Rule: because, Requires: kinds[anywhere].requires}}

@@ -36,7 +36,11 @@ func Compile(object *v1alpha1.NodeScope) (*Scope, field.ErrorList) {
 		return nil, errs
 	}
 	s := newScope(object)
-	spec := &object.Spec
+	s.read(&object.Spec)
+	return s, nil
+}
+
+func (s *Scope) read(spec *v1alpha1.NodeScopeSpec) {
 	s.withoutNode = cmp.Or(spec.TokensWithoutNode, v1alpha1.Deny)
 	s.otherwise = cmp.Or(spec.Otherwise, v1alpha1.Deny)
 	if spec.AsNode {
@@ -57,7 +61,6 @@ func Compile(object *v1alpha1.NodeScope) (*Scope, field.ErrorList) {
 		names.ResourceNames, names.NonResourceURLs = r.ResourceNames, r.NonResourceURLs
 		s.add(anywhere, i, rule{names: names, namespaces: r.Namespaces})
 	}
-	return s, nil
 }
 
 // Broken returns the scope of a NodeScope that was never valid: it refuses every request of its

@@ -1,13 +1,14 @@
 package sts
 
 import (
-	"container/list"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/node-authorizer/node-authorizer/iam"
 )
@@ -40,16 +41,20 @@ const refusedTTL = 5 * time.Second
 // answerCache has the cached answers, and the calls in flight.
 type answerCache struct {
 	ttl time.Duration
+	now func() time.Time
+	// callers and refusals have answers by key. Refusals are kept apart, so that they evict no callers.
+	callers, refusals *cache.LRUExpireCache
 
-	mu                sync.Mutex
-	callers, refusals *memory
-	calls             map[key]*call
+	mu    sync.Mutex
+	calls map[key]*call
 }
 
-// newAnswerCache returns a cache that keeps no answer longer than ttl. Refusals are kept
-// apart, so that they evict no callers.
-func newAnswerCache(ttl time.Duration, size int) *answerCache {
-	return &answerCache{ttl: ttl, callers: newMemory(size), refusals: newMemory(size/10 + 1), calls: map[key]*call{}}
+// newAnswerCache returns a cache that keeps no answer longer than ttl.
+func newAnswerCache(ttl time.Duration, size int, now func() time.Time) *answerCache {
+	return &answerCache{
+		ttl: ttl, now: now, calls: map[key]*call{},
+		callers: cache.NewLRUExpireCacheWithClock(size, clock(now)), refusals: cache.NewLRUExpireCacheWithClock(size/10+1, clock(now)),
+	}
 }
 
 // call is a call of STS about one token. Several callers may wait for its answer.
@@ -66,22 +71,20 @@ type call struct {
 }
 
 // answer returns the cached answer about a token.
-func (c *answerCache) answer(of key, now time.Time) (answer, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cached(of, now)
-}
-
-func (c *answerCache) cached(of key, now time.Time) (answer, bool) {
-	if answer, ok := c.callers.get(of, now); ok {
-		return answer, true
+func (c *answerCache) answer(of key) (answer, bool) {
+	found, ok := c.callers.Get(of)
+	if !ok {
+		found, ok = c.refusals.Get(of)
 	}
-	return c.refusals.get(of, now)
+	if !ok {
+		return answer{}, false
+	}
+	return found.(answer), true
 }
 
 // join returns the call about a token, and starts it if there is none in flight. The
 // call serves all callers that join it: it ends when all of them have left.
-func (c *answerCache) join(about key, now time.Time, ask func(context.Context, *call) answer) *call {
+func (c *answerCache) join(about key, ask func(context.Context, *call) answer) *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if asked, ok := c.calls[about]; ok {
@@ -89,7 +92,7 @@ func (c *answerCache) join(about key, now time.Time, ask func(context.Context, *
 		return asked
 	}
 	asked := &call{key: about, answered: make(chan struct{}), waiting: 1}
-	if answer, ok := c.cached(about, now); ok { // another call has just ended
+	if answer, ok := c.answer(about); ok { // another call has just ended
 		asked.answer = answer
 		close(asked.answered)
 		return asked
@@ -121,9 +124,9 @@ func (c *answerCache) conclude(asked *call, answer answer) {
 		if answer.caller.NotAfter.Before(until) {
 			until = answer.caller.NotAfter
 		}
-		c.callers.put(asked.key, answer, until)
+		c.keep(c.callers, asked.key, answer, until)
 	case errors.As(answer.err, &refusal):
-		c.refusals.put(asked.key, answer, answer.at.Add(min(refusedTTL, c.ttl)))
+		c.keep(c.refusals, asked.key, answer, answer.at.Add(min(refusedTTL, c.ttl)))
 	}
 }
 
@@ -139,51 +142,9 @@ func (c *answerCache) leave(asked *call) {
 	}
 }
 
-// memory holds a bounded number of answers, each until its expiry. When it is full, the
-// oldest is evicted.
-type memory struct {
-	size    int
-	entries map[key]*list.Element
-	order   *list.List // of *entry, the oldest first
-}
-
-type entry struct {
-	key    key
-	answer answer
-	until  time.Time
-}
-
-func newMemory(size int) *memory {
-	return &memory{size: size, entries: map[key]*list.Element{}, order: list.New()}
-}
-
-func (m *memory) get(of key, now time.Time) (answer, bool) {
-	element, ok := m.entries[of]
-	if !ok {
-		return answer{}, false
+// keep caches an answer until just before its expiry: the cache still has an entry at the end of its time.
+func (c *answerCache) keep(in *cache.LRUExpireCache, about key, answer answer, until time.Time) {
+	if left := until.Sub(c.now()); left > 0 {
+		in.Add(about, answer, left-time.Nanosecond)
 	}
-	found := element.Value.(*entry)
-	if !now.Before(found.until) {
-		m.remove(element)
-		return answer{}, false
-	}
-	return found.answer, true
-}
-
-func (m *memory) put(of key, answer answer, until time.Time) {
-	if !answer.at.Before(until) {
-		return
-	}
-	if element, ok := m.entries[of]; ok {
-		m.remove(element)
-	}
-	for len(m.entries) >= m.size {
-		m.remove(m.order.Front())
-	}
-	m.entries[of] = m.order.PushBack(&entry{key: of, answer: answer, until: until})
-}
-
-func (m *memory) remove(element *list.Element) {
-	delete(m.entries, element.Value.(*entry).key)
-	m.order.Remove(element)
 }

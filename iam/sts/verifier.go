@@ -27,7 +27,7 @@ func New(options Options) (*Verifier, error) {
 	return &Verifier{
 		options: options,
 		limiter: newLimiter(options),
-		cache:   newAnswerCache(options.CacheTTL, options.CacheSize),
+		cache:   newAnswerCache(options.CacheTTL, options.CacheSize, options.Now),
 	}, nil
 }
 
@@ -40,7 +40,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*iam.Caller, error
 		return nil, err
 	}
 	key := key(sha256.Sum256([]byte(token)))
-	if answer, ok := v.cache.answer(key, now); ok {
+	if answer, ok := v.cache.answer(key); ok {
 		v.options.Observe.TokenCache(true)
 		return answer.result()
 	}
@@ -49,7 +49,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*iam.Caller, error
 		return nil, err
 	}
 	v.options.Observe.TokenCache(false)
-	return v.wait(ctx, v.cache.join(key, now, func(ctx context.Context, c *call) answer {
+	return v.wait(ctx, v.cache.join(key, func(ctx context.Context, c *call) answer {
 		return v.ask(ctx, c, request)
 	}))
 }

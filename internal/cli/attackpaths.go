@@ -165,11 +165,7 @@ answer undecided.`,
 	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
 	completeNothing(cmd, "max-paths")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF, render.HTML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if err := f.parse(args); err != nil {
 			return err
 		}
@@ -184,7 +180,7 @@ answer undecided.`,
 			return err
 		}
 		return a.attackPaths(s, f, format)
-	}
+	})
 	return cmd
 }
 

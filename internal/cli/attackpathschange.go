@@ -54,10 +54,7 @@ func (r attackPathsClasses) adviceText(p *render.Page) {
 
 // adviceTable writes the changes that help alone.
 func adviceTable(p *render.Page, a *attackpaths.Advice, target string) {
-	shown := a.Alone
-	if !p.Wide() {
-		shown = shown[:min(shownChanges, len(shown))]
-	}
+	shown := render.Shown(p, shownChanges, a.Alone)
 	var rows [][]string
 	for _, c := range shown {
 		rows = append(rows, []string{render.Thousands(c.Certain), render.Thousands(c.Entirely), c.String()})

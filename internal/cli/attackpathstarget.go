@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 // clusterAdmin is the name of the target that needs no kind.
@@ -61,7 +62,7 @@ func nearHoldings(of attackpaths.Holding, known []attackpaths.Holding) string {
 		all = append(all, text)
 	}
 	if len(same) > 0 {
-		return fmt.Sprintf("; did you mean %s?", orList(same[:min(3, len(same))]))
+		return fmt.Sprintf("; did you mean %s?", render.Join(same[:min(3, len(same))], "or"))
 	}
 	if near := didYouMean(of.Name, here); near != "" {
 		return near

@@ -63,7 +63,7 @@ node.`,
 
   # How often which node would be refused what
   node-authorizer audit audit.log -o json | jq -r '.wouldBeRefused[] | [.node, .resource, .code, .count] | @tsv'`,
-		Args: someFiles,
+		Args: atLeastOne("FILE is missing: name the files of an audit log, or - for stdin"),
 	}
 	state := addState(a, cmd)
 	state.addBehaviour(cmd)
@@ -74,11 +74,7 @@ node.`,
 	parts := addPartial(cmd, state, keep)
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
 	cmd.AddCommand(newAuditMerge(a))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if slices.Contains(args, auditlog.Stdin) && state.readsStdin() {
 			return usagef("--from - and the audit log both want stdin: put one of them into a file")
 		}
@@ -108,15 +104,8 @@ node.`,
 			return a.auditPart(cmd.Context(), s, files, part, left)
 		}
 		return a.audit(cmd.Context(), s, files, left, format)
-	}
+	})
 	return cmd
-}
-
-func someFiles(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usagef("FILE is missing: name the files of an audit log, or - for stdin")
-	}
-	return nil
 }
 
 // prepareAudit checks the state, and returns the bindings that it ignores.

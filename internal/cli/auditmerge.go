@@ -33,14 +33,10 @@ log has something that gives 2 with audit.`,
   # Each control plane node reads its own log
   node-authorizer audit --from cluster.snapshot --partial $HOSTNAME.json /var/log/kubernetes/audit*.log*
   node-authorizer audit merge *.json -o json`,
-		Args: someReports,
+		Args: atLeastOne("REPORT is missing: name the partial reports of all parts, as audit --partial writes them"),
 	}
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(_ *cobra.Command, args []string, format render.Format) error {
 		paths, err := auditlog.Expand(args)
 		if err != nil {
 			return err
@@ -60,15 +56,8 @@ log has something that gives 2 with audit.`,
 			return err
 		}
 		return a.writeAudit(report, read, format)
-	}
+	})
 	return cmd
-}
-
-func someReports(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usagef("REPORT is missing: name the partial reports of all parts, as audit --partial writes them")
-	}
-	return nil
 }
 
 func readPartial(path string) (*replay.Partial, error) {

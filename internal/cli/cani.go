@@ -76,11 +76,7 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 	ask := addAsk(a, cmd)
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
 	quiet := cmd.Flags().BoolP("quiet", "q", false, "print nothing on stdout, only set the exit status")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if *list {
 			return a.listRules(cmd, ask, format)
 		}
@@ -98,7 +94,7 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 			return nil
 		}
 		return a.write(canIResult{result.answer}, format)
-	}
+	})
 	return cmd
 }
 

@@ -99,7 +99,7 @@ func (r listedRule) because() string {
 		text += ", in namespace " + r.Namespace
 	}
 	if len(r.OwnName) > 0 {
-		text += ", of " + and(r.OwnName) + " only its own"
+		text += ", of " + render.Join(r.OwnName, "and") + " only its own"
 	}
 	if len(r.Restrictions) > 0 {
 		text += ", if it passes " + nameRestriction

@@ -134,6 +134,16 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
+// atLeastOne accepts arguments. Its error says which are missing.
+func atLeastOne(missing string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("%s", missing)
+		}
+		return nil
+	}
+}
+
 // exactly accepts one argument per name. Its errors use the names.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

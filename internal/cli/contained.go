@@ -111,7 +111,7 @@ func passingRow(pass *nodescope.Passing) []string {
 		requires = "of the names " + strings.Join(pass.ResourceNames, ", ")
 	}
 	if len(pass.Namespaces) > 0 {
-		requires += ", in " + and(pass.Namespaces)
+		requires += ", in " + render.Join(pass.Namespaces, "and")
 	}
 	scope := pass.Scope
 	if pass.Mode == v1alpha1.Observe {

@@ -83,11 +83,7 @@ nor the manifests, what does not widen is not decided.`,
 	f.known.add(cmd)
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.Markdown,
 		render.HTML)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if err := f.check(); err != nil {
 			return err
 		}
@@ -98,7 +94,7 @@ nor the manifests, what does not widen is not decided.`,
 		}
 		a.status = result.status()
 		return errors.Join(a.write(result, format), f.known.refused(result.report))
-	}
+	})
 	return cmd
 }
 

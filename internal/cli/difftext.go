@@ -84,10 +84,7 @@ func startsText(workloads, nodes, accounts int) string {
 	if accounts > 0 {
 		parts = append(parts, render.Count(accounts, "service account"))
 	}
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
+	return render.Join(parts, "and")
 }
 
 // reaching is startsText with the verb.
@@ -129,10 +126,7 @@ func (r *diffResult) changesText(p *render.Page) {
 		return
 	}
 	p.Section("Changes")
-	shown := r.Changes
-	if !p.Wide() {
-		shown = shown[:min(shownDiffRows, len(shown))]
-	}
+	shown := render.Shown(p, shownDiffRows, r.Changes)
 	var rows [][]string
 	for _, c := range shown {
 		about := c.Because
@@ -168,10 +162,7 @@ func (r *diffResult) rowsText(p *render.Page, title string, rows []diffRow) {
 		return
 	}
 	p.Section("%s", title)
-	shown := rows
-	if !p.Wide() {
-		shown = shown[:min(shownDiffRows, len(shown))]
-	}
+	shown := render.Shown(p, shownDiffRows, rows)
 	for i := range shown {
 		if i > 0 {
 			p.Line("")

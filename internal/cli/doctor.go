@@ -110,11 +110,7 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 	e.known.add(cmd)
 	e.known.leaveOut = ", or leave them out by naming the others in --checks"
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.HTML)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if err := e.check(cmd, format); err != nil {
 			return err
 		}
@@ -150,7 +146,7 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 			return err
 		}
 		return e.known.refused(report)
-	}
+	})
 	return cmd
 }
 

@@ -67,11 +67,7 @@ Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
 	objects := addObjects(cmd)
 	fix := cmd.Flags().Bool("fix", false, "print what to change so that the answer becomes yes, as a shell script")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML, render.Dot)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if *fix && format == render.Dot {
 			return usagef("--fix does not go with -o dot, which draws the path")
 		}
@@ -97,7 +93,7 @@ Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
 			return a.write(fixResult{explained, newRepeat(cmd, objects)}, format)
 		}
 		return a.write(explained, format)
-	}
+	})
 	return cmd
 }
 

@@ -38,6 +38,17 @@ func (f *formatFlag) parse() (render.Format, error) {
 	return format, nil
 }
 
+// runE sets what the command does, with the format.
+func (f *formatFlag) runE(run func(cmd *cobra.Command, args []string, format render.Format) error) {
+	f.cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := f.parse()
+		if err != nil {
+			return err
+		}
+		return run(cmd, args, format)
+	}
+}
+
 // complete completes to fixed words.
 func complete(words func() []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

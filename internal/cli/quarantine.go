@@ -77,18 +77,14 @@ Exit status: 0 the servers accept it, and the API server that was asked refuses 
 	completeNothing(cmd, "reason", "for", "timeout")
 	must(cmd.RegisterFlagCompletionFunc("allow", complete(allowWords)))
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		result, err := q.run(cmd.Context(), args)
 		if result != nil {
 			err = errors.Join(a.write(*result, format), err)
 			a.status = result.status()
 		}
 		return err
-	}
+	})
 	return cmd
 }
 
@@ -124,11 +120,7 @@ func (q *quarantining) run(ctx context.Context, args []string) (*quarantineResul
 	if len(q.state.from) > 0 {
 		return q.plan(ctx, target, rules)
 	}
-	config, err := q.connection.config()
-	if err != nil {
-		return nil, err
-	}
-	if q.client, err = newQuarantineClient(config); err != nil {
+	if q.client, err = newQuarantineClient(q.connection); err != nil {
 		return nil, err
 	}
 	all, err := q.client.all(ctx)
@@ -184,10 +176,7 @@ func (q *quarantining) write(
 		ObjectMeta: metav1.ObjectMeta{Name: target.objectName()},
 		Spec:       policyv1alpha1.QuarantineSpec{Node: target.Node, Credential: target.Credential},
 	}
-	if found := quarantinesOf(all, target); len(found) > 0 && q.client == nil {
-		changed, did := q.planUpdate(newest(found), rules)
-		return changed, did, nil
-	} else if len(found) > 0 {
+	if found := quarantinesOf(all, target); len(found) > 0 {
 		return q.update(ctx, newest(found), rules)
 	}
 	if at := slices.IndexFunc(all, func(x policyv1alpha1.Quarantine) bool { return x.Name == object.Name }); at >= 0 {
@@ -220,13 +209,16 @@ func newest(found []*policyv1alpha1.Quarantine) *policyv1alpha1.Quarantine {
 	})
 }
 
-// update changes a Quarantine by the flags that were given. It retries on conflicts.
+// update changes a Quarantine by the flags that were given. It retries on conflicts. One of files is as it was read.
 func (q *quarantining) update(
 	ctx context.Context, was *policyv1alpha1.Quarantine, rules []policyv1alpha1.QuarantineRule,
 ) (*policyv1alpha1.Quarantine, written, error) {
 	result, did := was, quarantineUnchanged
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		latest, err := q.client.Get(ctx, was.Name, metav1.GetOptions{})
+		latest, err := was, error(nil)
+		if q.client != nil {
+			latest, err = q.client.Get(ctx, was.Name, metav1.GetOptions{})
+		}
 		switch {
 		case err != nil:
 			return err

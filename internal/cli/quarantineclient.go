@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
@@ -22,7 +21,11 @@ type quarantineClient struct {
 	host    string
 }
 
-func newQuarantineClient(config *rest.Config) (*quarantineClient, error) {
+func newQuarantineClient(to *connection) (*quarantineClient, error) {
+	config, err := to.config()
+	if err != nil {
+		return nil, err
+	}
 	cluster, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)

@@ -26,16 +26,8 @@ Exit status: 0 the list was made, 2 the Quarantines could not be read.`,
 	}
 	connection := addConnection(cmd)
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
-		config, err := connection.config()
-		if err != nil {
-			return err
-		}
-		client, err := newQuarantineClient(config)
+	output.runE(func(cmd *cobra.Command, _ []string, format render.Format) error {
+		client, err := newQuarantineClient(connection)
 		if err != nil {
 			return err
 		}
@@ -48,7 +40,7 @@ Exit status: 0 the list was made, 2 the Quarantines could not be read.`,
 			result.Quarantines = append(result.Quarantines, newListedQuarantine(&all[i], time.Now()))
 		}
 		return a.write(result, format)
-	}
+	})
 	return cmd
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -73,17 +72,6 @@ func (q *quarantining) plan(
 		q.findSecretsIn(ctx, result, s)
 	}
 	return result, nil
-}
-
-// planUpdate is update for a Quarantine of files.
-func (q *quarantining) planUpdate(
-	was *policyv1alpha1.Quarantine, rules []policyv1alpha1.QuarantineRule,
-) (*policyv1alpha1.Quarantine, written) {
-	changed := was.DeepCopy()
-	if q.apply(&changed.Spec, rules); reflect.DeepEqual(changed.Spec, was.Spec) {
-		return was, quarantineUnchanged
-	}
-	return changed, quarantineUpdated
 }
 
 // mayBeCutOff returns an error if a target should not be quarantined without --force, or if the state does not show

@@ -138,11 +138,7 @@ the state could not be read.`,
 	inTotal := cmd.Flags().Bool("in-total", false,
 		"also say what the node leads to in the end; of a cluster, this reads all objects (default: of files with up to 20,000 pods)")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.HTML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		narrowed := len(*kinds) > 0 || state.namespace != ""
 		state.inventory = *inTotal || len(state.from) > 0 && !cmd.Flags().Changed("in-total") && !narrowed
 		if !*inTotal {
@@ -174,7 +170,7 @@ the state could not be read.`,
 		}
 		a.warnMissing(result.Missing, listIncomplete)
 		return a.write(result, format)
-	}
+	})
 	return cmd
 }
 

@@ -78,10 +78,7 @@ func (r reachResult) totalsText(p *render.Page) {
 	}
 	headers := append([]string{"NAMESPACE"}, kinds...)
 	rows := [][]string{totalsRow("all", kinds, sums)}
-	shown := namespaces
-	if !p.Wide() {
-		shown = shown[:min(namespaceRows, len(shown))]
-	}
+	shown := render.Shown(p, namespaceRows, namespaces)
 	for _, namespace := range shown {
 		name := namespace
 		if name == "" {
@@ -155,10 +152,7 @@ func (g kindGroup) text(p *render.Page) {
 		may[i] = m.String()
 	}
 	p.Section("%s: may %s", render.Count(len(g), g[0].Kind), strings.Join(may, "; "))
-	shown := g
-	if !p.Wide() {
-		shown = shown[:min(reachRows, len(shown))]
-	}
+	shown := render.Shown(p, reachRows, g)
 	headers := []string{"NAME", "THROUGH"}
 	if g[0].hasAudiences() {
 		headers = []string{"NAME", "TOKEN AUDIENCES", "THROUGH"}
@@ -288,10 +282,7 @@ func (r reachResult) rbacText(p *render.Page) {
 		return
 	}
 	p.Section("RBAC adds %s", render.Count(len(r.RBAC), "rule"))
-	shown := r.RBAC
-	if !p.Wide() {
-		shown = shown[:min(reachRows, len(shown))]
-	}
+	shown := render.Shown(p, reachRows, r.RBAC)
 	var rows [][]string
 	for _, g := range shown {
 		where := g.Namespace
@@ -323,16 +314,7 @@ func (r reachResult) ownNameText() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return ", of " + and(names) + " only its own"
-}
-
-// and joins words: "nodes, leases and csinodes".
-func and(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
-	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	return ", of " + render.Join(names, "and") + " only its own"
 }
 
 func ruleTargets(g rbacGrant) string {

@@ -35,28 +35,22 @@ Exit status: 0 released, 2 there is no such Quarantine, or not all were deleted.
 	cmd.ValidArgsFunction = completeReleased(connection)
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
+		target, name, err := parseReleased(args)
 		if err != nil {
 			return err
 		}
-		r := &releasing{args: args, dryRun: *dryRun}
-		if r.target, r.name, err = parseReleased(args); err != nil {
-			return err
-		}
-		config, err := connection.config()
+		client, err := newQuarantineClient(connection)
 		if err != nil {
 			return err
 		}
-		if r.client, err = newQuarantineClient(config); err != nil {
-			return err
-		}
+		r := &releasing{client: client, target: target, name: name, dryRun: *dryRun}
 		result, err := r.run(cmd.Context())
 		if len(result.Released) > 0 {
 			err = errors.Join(a.write(result, format), err)
 		}
 		return err
-	}
+	})
 	return cmd
 }
 
@@ -89,7 +83,6 @@ func parseReleased(args []string) (target quarantineTarget, name string, err err
 // releasing is one run of the command. It has a target or a name.
 type releasing struct {
 	client *quarantineClient
-	args   []string
 	target quarantineTarget
 	name   string
 	dryRun bool

@@ -48,11 +48,7 @@ Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 	completeNothing(cmd, "reason")
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		config, err := connection.config()
 		if err != nil {
 			return err
@@ -66,7 +62,7 @@ Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 			err = errors.Join(a.write(result, format), err)
 		}
 		return err
-	}
+	})
 	return cmd
 }
 

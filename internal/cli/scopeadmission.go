@@ -50,11 +50,7 @@ Exit status: 0 printed, 2 the scopes could not be read, or are not valid.`,
 	mode := cmd.Flags().String("mode", "", "what happens to refused writes: Audit, Warn or Deny (default: by the mode of the scope)")
 	must(cmd.RegisterFlagCompletionFunc("mode", complete(func() []string { return modes })))
 	output := addFormat(cmd, manifestFormat, render.JSON, render.YAML)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if *mode != "" && !slices.Contains(modes, *mode) {
 			return usagef("--mode %q: want Audit, Warn or Deny%s", *mode, didYouMean(*mode, modes))
 		}
@@ -63,7 +59,7 @@ Exit status: 0 printed, 2 the scopes could not be read, or are not valid.`,
 			return err
 		}
 		return a.writePolicies(objects, registrationv1.ValidationAction(*mode), format)
-	}
+	})
 	return cmd
 }
 

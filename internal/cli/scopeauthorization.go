@@ -70,17 +70,13 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 	completeNothing(cmd, "server-user", "admit-url")
 	version := addMinor(cmd)
 	output := addFormat(cmd, authorizationFormat, webhookFormat)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if *policy != "" && !slices.Contains(policies, *policy) {
 			return usagef("--failure-policy %q: want %s or %s%s", *policy, policies[0], policies[1], didYouMean(*policy, policies))
 		}
 		o.FailurePolicy = generate.FailurePolicy(*policy)
 		return a.scopeWebhooks(cmd, scopes, o, *version, format)
-	}
+	})
 	return cmd
 }
 

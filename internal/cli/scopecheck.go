@@ -52,11 +52,7 @@ request is undecided, the logs have none of the accounts, or a line could not be
 	state.addBehaviour(cmd)
 	logs := addAuditLogs(cmd)
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if err := state.check(cmd); err != nil {
 			return err
 		}
@@ -74,7 +70,7 @@ request is undecided, the logs have none of the accounts, or a line could not be
 			return usagef("--audit is missing: name the files of an audit log, or - for stdin")
 		}
 		return a.checkScopes(cmd, scopes, files, format)
-	}
+	})
 	return cmd
 }
 

@@ -71,11 +71,7 @@ the roles could not be read, or bad usage.`,
 	accept := cmd.Flags().Bool("accept-outliers", false,
 		"write rules in anywhere for requests that are not about the node of their token; requires --audit")
 	output := addFormat(cmd, manifestFormat, render.JSON, render.YAML)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if *accept && len(logs.paths) == 0 {
 			return usagef("--accept-outliers has no effect without --audit: only a log has outliers")
 		}
@@ -99,7 +95,7 @@ the roles could not be read, or bad usage.`,
 			return a.print(suggestion.Manifest())
 		}
 		return a.write(suggestion, format)
-	}
+	})
 	return cmd
 }
 

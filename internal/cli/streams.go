@@ -70,14 +70,5 @@ func didYouMean(name string, known []string) string {
 	if len(near) == 0 {
 		return ""
 	}
-	return "; did you mean " + orList(near) + "?"
-}
-
-// orList joins names: "a, b or c".
-func orList(names []string) string {
-	last := len(names) - 1
-	if last <= 0 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return "; did you mean " + render.Join(near, "or") + "?"
 }

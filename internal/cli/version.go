@@ -51,13 +51,9 @@ func newVersion(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
-	cmd.RunE = func(*cobra.Command, []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(_ *cobra.Command, _ []string, format render.Format) error {
 		return a.write(currentVersion(), format)
-	}
+	})
 	return cmd
 }
 

@@ -101,11 +101,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 	state.addChanges(cmd)
 	state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := output.parse()
-		if err != nil {
-			return err
-		}
+	output.runE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if _, err := flags.parseSelector(); err != nil {
 			return err
 		}
@@ -127,7 +123,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		a.warnMissing(result.Missing, moreNodes)
 		a.status = result.status()
 		return a.write(result, format)
-	}
+	})
 	return cmd
 }
 

@@ -37,10 +37,7 @@ func (r whoCanResult) Text(p *render.Page) {
 		return
 	}
 	p.Line("")
-	shown := r.Nodes
-	if !p.Wide() {
-		shown = shown[:min(whoCanRows, len(shown))]
-	}
+	shown := render.Shown(p, whoCanRows, r.Nodes)
 	var rows [][]string
 	for _, n := range shown {
 		rows = append(rows, []string{n.Node, n.DecidedBy, n.through(p.Wide())})
@@ -132,10 +129,7 @@ func (r whoCanResult) someText(p *render.Page) {
 	}
 	p.Line("%s can %s some by name:", render.Good.In(render.Thousands(len(r.Some))), r.Request.Verb)
 	p.Line("")
-	shown := r.Some
-	if !p.Wide() {
-		shown = shown[:min(whoCanRows, len(shown))]
-	}
+	shown := render.Shown(p, whoCanRows, r.Some)
 	var rows [][]string
 	for _, n := range shown {
 		names := make([]string, len(n.Objects))

@@ -1,15 +1,15 @@
 package containment
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/internal/testing/oddjson"
 )
@@ -31,9 +31,7 @@ func keeping(n, size, room int) *object {
 		},
 		size: size, room: room,
 	}
-	if size <= maxSpec || room > 0 {
-		o.spec = make([]byte, room)
-	}
+	o.spec = make([]byte, room)
 	return o
 }
 
@@ -56,7 +54,6 @@ func TestTheOldestObjectsAreWithinTheBounds(t *testing.T) {
 		{"as many as fit", maxObjects, func(n int) *object { return sized(n, 100) }, maxObjects},
 		{"more than are used", maxObjects + 100, func(n int) *object { return sized(n, 100) }, maxObjects},
 		{"specs that use up all bytes", 1000, func(n int) *object { return sized(n, maxSpec) }, maxSpecs / maxSpec},
-		{"objects that are too large take no room", 1000, func(n int) *object { return sized(n, maxSpec+1) }, 1000},
 		{
 			"objects that are too large take the room of what is kept of them", 1000,
 			func(n int) *object { return keeping(n, 1<<20, 32<<10) }, maxSpecs / (32 << 10),
@@ -76,125 +73,80 @@ func TestTheOldestObjectsAreWithinTheBounds(t *testing.T) {
 }
 
 func TestSpecsOutOfBoundsAreDropped(t *testing.T) {
-	t.Run("whole specs", func(t *testing.T) {
-		dropSpecs(t, func(n int) *object { return sized(n, maxSpec) })
-	})
-	t.Run("parts of specs that are too large", func(t *testing.T) {
-		dropSpecs(t, func(n int) *object { return keeping(n, 1<<20, 22<<10) })
-	})
+	for rule, of := range map[string]func(n int) *object{
+		"whole specs":                       func(n int) *object { return sized(n, maxSpec) },
+		"parts of specs that are too large": func(n int) *object { return keeping(n, 1<<20, 22<<10) },
+	} {
+		t.Run(rule, func(t *testing.T) {
+			l, err := New(Options{Cluster: &rest.Config{}, NodeScopes: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := l.ofScopes
+			for i := range 2000 {
+				o := of(2000 - i) // the oldest come last
+				if err := f.copied.Update(o); err != nil {
+					t.Fatal(err)
+				}
+				f.put(o)
+				if i%100 == 0 && held(f.all()) > 2*maxSpecs+maxSpec {
+					t.Fatalf("after %d objects, %d bytes are held", i, held(f.all()))
+				}
+			}
+			for _, r := range rank(f.all()) {
+				if !r.exceeds && r.dropped() {
+					t.Fatalf("%s is within the bounds, and its spec was dropped", r.Name)
+				}
+			}
+		})
+	}
 }
 
-func dropSpecs(t *testing.T, make func(n int) *object) {
-	t.Helper()
-	k := newKept()
-	for i := range 2000 {
-		k.put(make(2000 - i)) // the oldest come last
-		if k.bytes > 2*maxSpecs {
-			t.Fatalf("after %d objects, %d bytes are held", i, k.bytes)
+func held(objects []*object) (bytes int) {
+	for _, o := range objects {
+		bytes += len(o.spec)
+	}
+	return bytes
+}
+
+func TestWhatIsKeptOfAnObject(t *testing.T) {
+	const subjects = `"subjects":[{"namespace":"a","name":"b"}]`
+	filling := strings.Repeat("x", maxSpec)
+	for _, tc := range []struct{ rule, spec, want string }{
+		{"the spec", `{"mode":"Enforce","more":[7]}`, `{"mode":"Enforce","more":[7]}`},
+		{"a spec of another type", `7`, `7`},
+		{"no spec", ``, ``},
+		{"of a large one the mode and the subjects", `{"x":"` + filling + `",` + subjects + `,"mode":7}`, `{"mode":7,` + subjects + `}`},
+		{"of a large one without these nothing", `["` + filling + `"]`, `{}`},
+		{"nothing of large subjects", `{"subjects":"` + filling + `","mode":"Enforce"}`, ``},
+	} {
+		var o object
+		text := `{"metadata":{"name":"a","uid":"1","managedFields":[{"a":"` + filling + `"}]},"spec":` + tc.spec + `}`
+		if tc.spec == "" {
+			text = `{"metadata":{"name":"a","uid":"1"}}`
 		}
-	}
-	held := 0
-	for _, r := range rank(k.all()) {
-		held += len(r.spec)
-		if !r.exceeds && r.dropped() {
-			t.Fatalf("%s is within the bounds, and its spec was dropped", r.Name)
-		}
-	}
-	if held != k.bytes {
-		t.Errorf("%d bytes are held, and %d are counted", held, k.bytes)
-	}
-	for _, o := range k.all() {
-		k.remove(o.Name)
-	}
-	if k.bytes != 0 {
-		t.Errorf("without objects, %d bytes are counted", k.bytes)
-	}
-}
-
-func TestARestoredStoreIsComparedBySpec(t *testing.T) {
-	a, b := sized(1, 10), sized(1, 10)
-	if !sameSpec(a, b) {
-		t.Error("two reads of an object differ")
-	}
-	b.spec = []byte("0123456789")
-	if sameSpec(a, b) {
-		t.Error("another spec under the same generation counts as the same")
-	}
-}
-
-// pageOf is a page with many large objects, which is never in memory as a whole.
-func pageOf(objects, size int) io.Reader {
-	parts := []io.Reader{strings.NewReader(`{"kind":"QuarantineList","metadata":{"resourceVersion":"7","continue":"next"},"items":[`)}
-	filling := bytes.Repeat([]byte("x"), size)
-	for i := range objects {
-		if i > 0 {
-			parts = append(parts, strings.NewReader(","))
-		}
-		parts = append(parts, strings.NewReader(fmt.Sprintf(
-			`{"metadata":{"name":"o-%d","uid":"%d","managedFields":[{"a":"`, i, i)), bytes.NewReader(filling),
-			strings.NewReader(`"}]},"spec":{"reason":"`), bytes.NewReader(filling), strings.NewReader(`"}}`))
-	}
-	return io.MultiReader(append(parts, strings.NewReader(`]}`))...)
-}
-
-func TestAPageIsReadObjectByObject(t *testing.T) {
-	into := newKept()
-	const objects, size = 20, 1 << 20
-	meta, err := readPage(pageOf(objects, size), into.put)
-	if err != nil || meta.ResourceVersion != "7" || meta.Continue != "next" {
-		t.Fatalf("got %+v, %v", meta, err)
-	}
-	all := into.all()
-	if len(all) != objects || into.bytes != 0 {
-		t.Errorf("%d objects with %d bytes are kept", len(all), into.bytes)
-	}
-	for _, r := range rank(all) {
-		if !r.tooLarge() || r.exceeds || r.size < size || len(r.ManagedFields) > 0 {
-			t.Fatalf("%s is kept with %d bytes", r.Name, r.size)
+		err := json.Unmarshal([]byte(text), &o)
+		if err != nil || string(o.spec) != tc.want || o.Name != "a" || o.size != len(tc.spec) || o.tooLarge() != (len(tc.spec) > maxSpec) {
+			t.Errorf("%s: kept %.100q of %d bytes, %v; want %q", tc.rule, o.spec, o.size, err, tc.want)
 		}
 	}
 }
 
-func TestABrokenPageIsAnError(t *testing.T) {
-	whole := `{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"spec":7}]}`
-	if _, err := readPage(strings.NewReader(whole), func(*object) {}); err != nil {
-		t.Errorf("got %v", err)
-	}
-	if _, err := readPage(strings.NewReader(`{"metadata":{},"items":null}`), func(*object) {}); err != nil {
-		t.Errorf("without items: got %v", err)
-	}
-	for end := range len(whole) {
-		if _, err := readPage(strings.NewReader(whole[:end]), func(*object) {}); err == nil {
-			t.Errorf("the part %s is not an error", whole[:end])
+func FuzzObject(f *testing.F) {
+	for base, places := range oddObjects() {
+		for text := range oddjson.Seeds(base, places) {
+			f.Add(text)
 		}
 	}
-	for _, text := range []string{`[]`, `7`, `{"items":7}`, `{"items":{}}`, `{"items":[7]}`, `{"items":[],"metadata":7}`} {
-		if _, err := readPage(strings.NewReader(text), func(*object) {}); err == nil {
-			t.Errorf("%s is not an error", text)
-		}
-	}
-}
-
-func FuzzReadPage(f *testing.F) {
-	f.Add([]byte(`{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","creationTimestamp":"2026-01-01T00:00:00Z"},` +
-		`"spec":{"node":"a"},"status":{"conditions":[{"type":"Accepted","status":"True"}]}}]}`))
-	for base, places := range oddPages() {
-		for page := range oddjson.Seeds(base, places) {
-			f.Add(page)
-		}
-	}
-	f.Fuzz(func(t *testing.T, page []byte) {
-		into := newKept()
-		if _, err := readPage(bytes.NewReader(page), into.put); err != nil {
+	f.Fuzz(func(t *testing.T, text []byte) {
+		o := new(object)
+		if json.Unmarshal(text, o) != nil {
 			return
 		}
-		for _, r := range rank(into.all()) {
-			if !r.tooLarge() && r.spec == nil || len(r.spec) > maxSpec || len(r.spec) != r.room {
-				t.Errorf("%s has a spec of %d bytes, and %d are kept", r.Name, r.size, len(r.spec))
-			}
-			newScopes(nil).compile(t.Context(), []ranked{r}, time.Now())
-			newQuarantines(func() (int, bool) { return 1, true }, nil).compile(t.Context(), []ranked{r}, time.Now())
+		if o.spec == nil || len(o.spec) > maxSpec || len(o.spec) != o.room {
+			t.Errorf("the spec has %d bytes, and %d are kept", o.size, len(o.spec))
 		}
+		compileAll(t, o)
 	})
 }
 

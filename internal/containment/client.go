@@ -2,12 +2,10 @@ package containment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -17,9 +15,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
-// pageSize is the number of objects in a page. It limits what the API server has to hold; here a
-// page is read object by object.
-const pageSize = 500
+// pageSize is the number of objects in a page, which is in memory as a whole. An object may have 1.5 MB.
+const pageSize = 100
 
 // writeTimeout is the time limit of a write.
 const writeTimeout = 10 * time.Second
@@ -33,12 +30,13 @@ type client struct {
 
 // newREST returns a client for the group. Only the API server limits its requests.
 func newREST(config *rest.Config) (rest.Interface, runtime.ParameterCodec, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, nil, fmt.Errorf("register the types of %s: %w", v1alpha1.Group, err)
+	scheme, gv := runtime.NewScheme(), v1alpha1.GroupVersion()
+	for _, kind := range []string{v1alpha1.NodeScopeKind, v1alpha1.QuarantineKind} {
+		scheme.AddKnownTypeWithName(gv.WithKind(kind), &object{})
+		scheme.AddKnownTypeWithName(gv.WithKind(kind+"List"), &list{})
 	}
+	metav1.AddToGroupVersion(scheme, gv)
 	config = rest.CopyConfig(config)
-	gv := v1alpha1.GroupVersion()
 	config.GroupVersion, config.APIPath = &gv, "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
@@ -50,64 +48,32 @@ func newREST(config *rest.Config) (rest.Interface, runtime.ParameterCodec, error
 	return client, runtime.NewParameterCodec(scheme), nil
 }
 
-// list reads all objects, page by page. A page that is too old begins the list again, once.
+// list reads all objects, page by page. Of objects that are out of bounds it drops the specs.
 func (c *client) list(ctx context.Context, opts metav1.ListOptions) (*list, error) {
-	read, err := c.pages(ctx, opts)
-	if errors.Is(err, errPageExpired) {
-		read, err = c.pages(ctx, opts)
-	}
-	return read, err
-}
-
-var errPageExpired = errors.New("the list took too long, and the API server forgot where it ended")
-
-func (c *client) pages(ctx context.Context, opts metav1.ListOptions) (*list, error) {
-	opts.Limit, opts.Continue = pageSize, ""
-	into := newKept()
-	for {
-		meta, err := c.page(ctx, opts, into.put)
-		switch {
-		case err != nil && opts.Continue != "" && apierrors.IsResourceExpired(err):
-			return nil, fmt.Errorf("%w: %w", errPageExpired, err)
-		case err != nil:
+	all, added := &list{}, 0
+	for opts.Limit = pageSize; ; {
+		var page list
+		err := c.rest.Get().Resource(c.resource).VersionedParams(&opts, c.parameters).Do(ctx).Into(&page)
+		if err != nil {
 			return nil, err
-		case meta.Continue == "":
-			return &list{ListMeta: metav1.ListMeta{ResourceVersion: meta.ResourceVersion}, Items: into.all()}, nil
 		}
-		opts.Continue = meta.Continue
-		opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
+		for _, o := range page.Items {
+			added += len(o.spec)
+		}
+		all.ResourceVersion, all.Items = page.ResourceVersion, append(all.Items, page.Items...)
+		if added > maxSpecs {
+			all.Items, added = bounded(all.Items), 0
+		}
+		if page.Continue == "" {
+			return all, nil
+		}
+		opts.Continue, opts.ResourceVersion, opts.ResourceVersionMatch = page.Continue, "", ""
 	}
-}
-
-func (c *client) page(ctx context.Context, opts metav1.ListOptions, see func(*object)) (metav1.ListMeta, error) {
-	body, err := c.rest.Get().Resource(c.resource).VersionedParams(&opts, c.parameters).Stream(ctx)
-	if err != nil {
-		return metav1.ListMeta{}, err
-	}
-	defer body.Close()
-	meta, err := readPage(body, see)
-	if err != nil {
-		return meta, fmt.Errorf("read a list of %s: %w", c.resource, err)
-	}
-	return meta, nil
 }
 
 func (c *client) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	body, err := c.rest.Get().Resource(c.resource).VersionedParams(&opts, c.parameters).Stream(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return newWatcher(body), nil
-}
-
-// get reads one object.
-func (c *client) get(ctx context.Context, name string) (*object, error) {
-	text, err := c.rest.Get().Resource(c.resource).Name(name).Do(ctx).Raw()
-	if err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", c.resource, name, err)
-	}
-	return decodeObject(text)
+	return c.rest.Get().Resource(c.resource).VersionedParams(&opts, c.parameters).Watch(ctx)
 }
 
 // statusUpdate is an object of which only the status is sent: an API server takes nothing else

@@ -179,7 +179,7 @@ func (l *Live) find(in func(*quarantine.Set, time.Time) (*v1alpha1.Quarantine, b
 func (l *Live) Ages() []staleness.Aged {
 	var all []staleness.Aged
 	for _, f := range l.followers() {
-		all = append(all, f.age)
+		all = append(all, f.copied.Age)
 	}
 	return all
 }

@@ -6,11 +6,11 @@
 // is not valid keeps its last valid generation too. What has never been read, or is older than
 // it may be, is an error for those who ask, see [Live.Fresh].
 //
-// Whoever may create these objects can create many, large and broken ones. Lists are read object
-// by object, only small specs are kept, the sizes of all specs have a bound, and the oldest
-// objects count first. Of a NodeScope that is too large, the subjects and the mode are kept, within
-// the same bound. A flood of changes is compiled in batches; a single change takes effect
-// at once.
+// Whoever may create these objects can create many, large and broken ones. Lists are read in pages,
+// only small specs are kept, the sizes of all specs have a bound, and the oldest objects count first.
+// Of a NodeScope that is too large, the mode and the subjects are kept, which the custom resource
+// bounds. A spec for which there is room again is used after the next list. A flood of changes is
+// compiled in batches; a single change takes effect at once.
 //
 // The server also says what became of each object, in a status condition and, if it is broken,
 // in an Event. All replicas compute the same, and the first one writes it.

@@ -2,17 +2,13 @@ package containment
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/informer"
 	"github.com/node-authorizer/node-authorizer/internal/objectevents"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -24,8 +20,6 @@ const (
 	// defaultInterval is the interval between checks of what the clock and the number of nodes
 	// change.
 	defaultInterval = time.Second
-	// readAtOnce is the maximum number of dropped specs that are read before the next compilation.
-	readAtOnce = 50
 )
 
 // compiler turns objects into what is enforced. Only one goroutine calls it.
@@ -43,12 +37,14 @@ type follower struct {
 	client         *client
 	compiler       compiler
 	opts           *Options
-	age            *staleness.Age
-	store          *store
-	writer         *writer
-	events         *objectevents.Recorder
-	reports        *reports
-	changed        chan struct{}
+	// copied are the objects, without the specs of those out of bounds. added is the size of the specs that were
+	// added since these were dropped.
+	copied  *informer.Informer
+	added   int
+	writer  *writer
+	events  *objectevents.Recorder
+	reports *reports
+	changed chan struct{}
 	// trouble is why the resource cannot be followed; nil if it can.
 	trouble atomic.Pointer[error]
 	synced  atomic.Bool
@@ -58,13 +54,48 @@ func (l *Live) newFollower(resource, kind string, compiler compiler) *follower {
 	f := &follower{
 		resource: resource, kind: kind, compiler: compiler, opts: &l.opts, events: l.events,
 		client:  &client{l.rest, l.parameters, resource, kind},
-		age:     staleness.New(resource+"."+v1alpha1.Group, l.opts.MaxStaleness, l.opts.Now),
-		changed: make(chan struct{}, 1), reports: newReports(resource, l.opts.Observer),
+		changed: make(chan struct{}, 1), reports: newReports(resource, l.opts.Now, l.opts.Observer),
 	}
-	f.writer = newWriter(f.client, &l.opts)
-	f.store = &store{now: l.opts.Now, changed: func() { notify(f.changed) }, kept: newKept(), wanted: f.writer.wants}
-	f.writer.current = f.store.current
+	f.copied = informer.New(informer.Source[*list]{Name: resource, Example: &object{}, List: f.client.list, Watch: f.client.watch},
+		staleness.New(resource+"."+v1alpha1.Group, l.opts.MaxStaleness, l.opts.Now), nil)
+	f.copied.Reached = f.reachable
+	f.copied.Listed = func() { notify(f.changed) }
+	f.copied.Changed = []func(any){f.put}
+	f.copied.Deleted = []func(any){func(deleted any) {
+		f.reports.count(deleted.(*object), true)
+		notify(f.changed)
+	}}
+	f.writer = newWriter(f.client, &l.opts, f.current)
 	return f
+}
+
+// put is called for each object that was added or changed, before the next change of the copy.
+func (f *follower) put(changed any) {
+	o := changed.(*object)
+	f.reports.count(o, false)
+	if f.added += len(o.spec); f.added > maxSpecs {
+		f.added = 0
+		for _, o := range bounded(f.all()) {
+			_ = f.copied.Update(o) // the store in memory has no errors
+		}
+	}
+	notify(f.changed)
+}
+
+// all returns the objects.
+func (f *follower) all() []*object {
+	var all []*object
+	for _, o := range f.copied.List() {
+		all = append(all, o.(*object))
+	}
+	return all
+}
+
+// current returns the object with a name; nil if there is none.
+func (f *follower) current(name string) *object {
+	o, _, _ := f.copied.GetByKey(name)
+	current, _ := o.(*object)
+	return current
 }
 
 // fresh returns an error if what was compiled must not be used for decisions.
@@ -75,7 +106,7 @@ func (f *follower) fresh() error {
 		}
 		return &NotReadError{f.resource, nil}
 	}
-	return f.age.Check()
+	return f.copied.Age.Check()
 }
 
 // NotReadError means that a resource has not been read since the server started.
@@ -99,9 +130,7 @@ func (e *NotReadError) Unwrap() error { return e.Cause }
 func (f *follower) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	reflector := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(f.listWatch(), wholeLists{}),
-		&object{}, f.store, cache.ReflectorOptions{Name: f.resource, TypeDescription: f.resource + "." + v1alpha1.Group})
-	running.Go(func() { reflector.RunWithContext(ctx) })
+	running.Go(func() { f.copied.Run(ctx) })
 	running.Go(func() { f.writer.run(ctx) })
 	ticker := time.NewTicker(f.opts.Interval)
 	defer ticker.Stop()
@@ -124,34 +153,6 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// wholeLists says that lists are read, instead of watches that begin with all objects: client-go
-// keeps the objects of these without a bound.
-type wholeLists struct{}
-
-// IsWatchListSemanticsUnSupported is read by client-go.
-func (wholeLists) IsWatchListSemanticsUnSupported() bool { return true }
-
-// listWatch lists and watches, and reports errors.
-func (f *follower) listWatch() *cache.ListWatch {
-	note := func(ctx context.Context, err error) {
-		if err == nil || ctx.Err() == nil {
-			f.reachable(err)
-		}
-	}
-	followed := f.age.Follow(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		list, err := f.client.list(ctx, opts)
-		if note(ctx, err); err != nil {
-			return nil, err
-		}
-		return list, nil
-	}, func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-		w, err := f.client.watch(ctx, opts)
-		note(ctx, err)
-		return w, err
-	})
-	return &cache.ListWatch{ListWithContextFunc: followed.List, WatchFuncWithContext: followed.Watch}
-}
-
 // reachable records why the resource cannot be read, or with nil that it can be.
 func (f *follower) reachable(err error) {
 	was := f.trouble.Swap(&err)
@@ -162,41 +163,16 @@ func (f *follower) reachable(err error) {
 
 // apply compiles the objects, and says what became of them.
 func (f *follower) apply(ctx context.Context) {
-	objects, ok := f.store.snapshot()
-	if !ok {
+	if !f.copied.HasSynced() {
 		return
 	}
-	outcomes := f.compiler.compile(ctx, objects, f.opts.Now())
+	outcomes := f.compiler.compile(ctx, rank(f.all()), f.opts.Now())
 	f.synced.Store(true)
 	if outcomes == nil {
 		return
 	}
 	f.writer.want(outcomes)
-	f.store.compiled()
 	recordBroken(f.events, f.kind, f.reports.changed(outcomes))
-	f.readDropped(ctx, objects)
-}
-
-// readDropped reads specs that were dropped, and for which there is room again.
-func (f *follower) readDropped(ctx context.Context, objects []ranked) {
-	read, restored := 0, false
-	for _, o := range objects {
-		if o.exceeds || !o.dropped() {
-			continue
-		}
-		if read++; read > readAtOnce {
-			break
-		}
-		again, err := f.client.get(ctx, o.Name)
-		if err != nil {
-			f.age.Failed(fmt.Errorf("read what there was no room for: %w", err))
-			return // it is tried after the next change, or the next list
-		}
-		restored = f.store.restore(again) || restored
-	}
-	if restored {
-		notify(f.changed)
-	}
 }
 
 // Stats describe a resource.
@@ -212,6 +188,7 @@ type Stats struct {
 }
 
 func (f *follower) stats() Stats {
-	changes, last := f.store.counted()
-	return Stats{Resource: f.resource, Objects: f.reports.counts(), Changes: changes, LastChange: last}
+	f.reports.mu.Lock()
+	defer f.reports.mu.Unlock()
+	return Stats{f.resource, maps.Clone(f.reports.by), f.reports.changes, f.reports.last}
 }

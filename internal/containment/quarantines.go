@@ -158,25 +158,28 @@ func (q *quarantines) read(o *ranked) *entry {
 	switch {
 	case o.exceeds:
 		return &entry{code: LimitExceeded, message: exceedsMessage}
-	case o.tooLarge():
-		return &entry{use: was.use, code: TooLarge, message: tooLargeMessage(o, lastValidQuarantine)}
-	case o.spec == nil: // it is being read again
+	case o.dropped():
 		return &entry{use: was.use, code: LimitExceeded, message: exceedsMessage}
-	case was.spec != "" && was.spec == string(o.spec):
+	case was.spec != "" && was.spec == string(o.spec) && !o.tooLarge():
 		return was
 	}
 	next := &entry{spec: string(o.spec), code: Accepted, message: "the servers use this generation"}
-	as := &v1alpha1.Quarantine{ObjectMeta: o.ObjectMeta}
-	err := json.Unmarshal(o.spec, &as.Spec, asKubernetes())
-	if err != nil {
-		err = fmt.Errorf("spec: %w", badjson.Explain(err))
-	} else {
-		err = quarantine.Validate(as).ToAggregate()
+	next.use = &v1alpha1.Quarantine{ObjectMeta: o.ObjectMeta}
+	err := json.Unmarshal(o.spec, &next.use.Spec, asKubernetes())
+	switch {
+	case o.tooLarge():
+		next.code, err = TooLarge, errTooLarge(o.object)
+	case err != nil:
+		next.code, err = Invalid, fmt.Errorf("spec: %w", badjson.Explain(err))
+	default:
+		err = quarantine.Validate(next.use).ToAggregate()
+		if err == nil {
+			return next
+		}
+		next.code = Invalid
 	}
-	if next.use = as; err != nil {
-		next.use, next.code = was.use, Invalid
-		next.message = clipped(fmt.Sprintf("%v; %s", err, lastValidQuarantine))
-	}
+	next.use = was.use
+	next.message = clipped(fmt.Sprintf("%v; %s", err, lastValidQuarantine))
 	return next
 }
 

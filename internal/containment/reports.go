@@ -1,8 +1,8 @@
 package containment
 
 import (
-	"maps"
 	"sync"
+	"time"
 
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -50,23 +50,22 @@ const MaxReported = 50
 // reports compare what became of objects with what was reported.
 type reports struct {
 	resource string
+	now      func() time.Time
 	observer Observer
+	known    map[string]outcome
+	began    bool
 
-	mu    sync.Mutex
-	known map[string]outcome
-	by    map[verdict.Code]int
-	began bool
+	mu sync.Mutex
+	by map[verdict.Code]int
+	// versions are those of the objects that exist. changes counts those that appeared, disappeared or got another
+	// spec; last is when.
+	versions map[string]version
+	changes  uint64
+	last     time.Time
 }
 
-func newReports(resource string, observer Observer) *reports {
-	return &reports{resource: resource, observer: observer}
-}
-
-// counts returns the numbers of objects by what became of them.
-func (r *reports) counts() map[verdict.Code]int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.by)
+func newReports(resource string, now func() time.Time, observer Observer) *reports {
+	return &reports{resource: resource, now: now, observer: observer, versions: map[string]version{}}
 }
 
 // changed reports what has changed, and returns the outcomes of objects that are broken since then.
@@ -98,14 +97,30 @@ func (r *reports) changed(outcomes []outcome) (broken []outcome) {
 		}
 		change.Gone = append(change.Gone, name)
 	}
-	r.mu.Lock()
 	first := !r.began
-	r.known, r.by, r.began = known, change.Objects, true
+	r.known, r.began = known, true
+	r.mu.Lock()
+	r.by = change.Objects
 	r.mu.Unlock()
 	if first || len(change.Changed) > 0 || len(change.Gone) > 0 {
 		r.observer.ContainmentChanged(change)
 	}
 	return broken
+}
+
+// count counts a change of an object, unless only its status has changed.
+func (r *reports) count(o *object, deleted bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !deleted && r.versions[o.Name] == o.version() {
+		return
+	}
+	r.changes++
+	r.last = r.now()
+	r.versions[o.Name] = o.version()
+	if deleted {
+		delete(r.versions, o.Name)
+	}
 }
 
 // unobserved is the default Observer.

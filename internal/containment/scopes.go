@@ -29,8 +29,9 @@ type scopes struct {
 
 // scope is a NodeScope. It is compiled again only if its spec changes.
 type scope struct {
-	// spec is the spec, and extract that of one that is too large; at most one is set.
-	spec, extract string
+	// spec is what was read of the spec, and size the size of the whole spec.
+	spec string
+	size int
 	// use is in use; nil if nothing is.
 	use *nodescope.Scope
 	// valid is the last valid generation; nil if there was none.
@@ -102,11 +103,9 @@ func (s *scopes) read(o *ranked) *scope {
 	switch {
 	case o.exceeds:
 		return &scope{code: LimitExceeded, message: exceedsMessage}
-	case o.tooLarge():
-		return was.large(o)
-	case o.spec == nil: // it is being read again
+	case o.dropped():
 		return &scope{use: was.use, valid: was.valid, code: LimitExceeded, message: exceedsMessage}
-	case was.use != nil && was.spec != "" && was.spec == string(o.spec):
+	case was.use != nil && was.spec != "" && was.spec == string(o.spec) && was.size == o.size:
 		return was
 	}
 	next := compileScope(o.object)
@@ -116,41 +115,30 @@ func (s *scopes) read(o *ranked) *scope {
 	return next
 }
 
-// large returns what follows a scope whose new generation is too large: the last valid generation is in use,
-// and else the generation refuses its accounts, if it says Enforce.
-func (s *scope) large(o *ranked) *scope {
-	next := &scope{use: s.valid, valid: s.valid, code: TooLarge, extract: string(o.spec)}
-	next.message = tooLargeMessage(o, lastValidScope) + o.left.String()
-	switch {
-	case s.valid != nil:
-	case o.dropped(): // it is being read again
-		next.use = s.use
-	case s.use != nil && s.extract != "" && s.extract == next.extract:
-		next.use = s.use
-	default:
-		next.use = nodescope.Broken(&v1alpha1.NodeScope{ObjectMeta: o.ObjectMeta, Spec: readableSpec(o.spec)})
-	}
-	return next
-}
-
+// compileScope returns a scope without an earlier generation. One that is not valid or too large refuses its accounts,
+// if it says Enforce.
 func compileScope(o *object) *scope {
-	next := &scope{spec: string(o.spec), code: Accepted, message: "the servers use this generation"}
+	next := &scope{spec: string(o.spec), size: o.size, code: Accepted, message: "the servers use this generation"}
 	as := &v1alpha1.NodeScope{ObjectMeta: o.ObjectMeta}
 	err := json.Unmarshal(o.spec, &as.Spec, asKubernetes())
-	if err == nil {
+	switch {
+	case o.tooLarge():
+		next.code, as.Spec, err = TooLarge, readableSpec(o.spec), errTooLarge(o)
+	case err != nil:
+		next.code, as.Spec, err = Invalid, readableSpec(o.spec), fmt.Errorf("spec: %w", badjson.Explain(err))
+	default:
 		compiled, errs := nodescope.Compile(as)
 		if len(errs) == 0 {
-			next.use, next.valid = compiled, compiled
-			next.warned = &as.Spec
+			next.use, next.valid, next.warned = compiled, compiled, &as.Spec
 			return next
 		}
-		err = errs.ToAggregate()
-	} else {
-		as.Spec = readableSpec(o.spec)
-		err = fmt.Errorf("spec: %w", badjson.Explain(err))
+		next.code, err = Invalid, errs.ToAggregate()
 	}
 	next.use = nodescope.Broken(as)
-	next.code, next.message = Invalid, clipped(fmt.Sprintf("%v; %s", err, lastValidScope))
+	next.message = clipped(fmt.Sprintf("%v; %s", err, lastValidScope))
+	if len(o.spec) == 0 && o.tooLarge() {
+		next.message += "; the subjects are not read either, so that their accounts are not refused"
+	}
 	return next
 }
 
@@ -203,7 +191,3 @@ const (
 		"accounts, if the mode is Enforce"
 	lastValidQuarantine = "the servers use the last valid generation that they have read, if there is one"
 )
-
-func tooLargeMessage(o *ranked, consequence string) string {
-	return fmt.Sprintf("the spec has %d bytes as JSON, and at most %d are read; %s", o.size, maxSpec, consequence)
-}

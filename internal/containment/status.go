@@ -2,15 +2,13 @@ package containment
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
@@ -21,10 +19,12 @@ const (
 	// statusInterval is the time between writes after that.
 	statusInterval = 50 * time.Millisecond
 	// statusAgain is how often the same status of an object is written without a pause, although others write
-	// another one: a server that knew less may have written it. After that, and after a failure, there is
-	// statusPause between two writes. A server of another version may always want another status.
+	// another one: a server that knew less may have written it. After that there is statusPause between two
+	// writes. A server of another version may always want another status.
 	statusAgain = 10
 	statusPause = time.Minute
+	// statusRetry is the first pause after a failure. The others double, up to statusPause.
+	statusRetry = time.Second
 )
 
 // status returns the status that an object should have.
@@ -61,152 +61,86 @@ type writer struct {
 	now      func() time.Time
 	observer Observer
 	limit    *rate.Limiter
-	wake     chan struct{}
+	// queue has the names of objects whose status may have to be written.
+	queue workqueue.TypedRateLimitingInterface[string]
 
 	mu sync.Mutex
 	// wanted are the statuses that objects should have, by name.
-	wanted map[string]wanted
-	// pending are the names of objects whose status may have to be written.
-	pending map[string]bool
-	// attempts are the last writes.
-	attempts map[types.UID]attempt
+	wanted map[string]*wanted
 }
 
 type wanted struct {
 	version
 	status
+	// limit limits how often this status is written.
+	limit *rate.Limiter
 }
 
-// attempt is the last write of a status.
-type attempt struct {
-	wrote status
-	at    time.Time
-	// times is how often it was written, or statusAgain if that failed.
-	times int
-}
-
-// due returns how long to wait until a status may be written.
-func (a attempt) due(to status, now time.Time) time.Duration {
-	if a.times < statusAgain || !a.wrote.says(to) {
-		return 0
-	}
-	return max(a.at.Add(statusPause).Sub(now), 0)
-}
-
-// next returns the attempt after one more write.
-func (a attempt) next(wrote status, now time.Time, err error) attempt {
-	switch {
-	case err != nil:
-		a.times = statusAgain
-	case !a.wrote.says(wrote), now.Sub(a.at) >= statusPause:
-		a.times = 1
-	default:
-		a.times++
-	}
-	return attempt{wrote, now, a.times}
-}
-
-func newWriter(client *client, opts *Options) *writer {
+func newWriter(client *client, opts *Options, current func(string) *object) *writer {
 	return &writer{
-		client: client, now: opts.Now, observer: opts.Observer,
-		limit: rate.NewLimiter(rate.Every(statusInterval), statusAtOnce), wake: make(chan struct{}, 1),
-		wanted: map[string]wanted{}, pending: map[string]bool{}, attempts: map[types.UID]attempt{},
+		client: client, current: current, now: opts.Now, observer: opts.Observer, wanted: map[string]*wanted{},
+		limit: rate.NewLimiter(rate.Every(statusInterval), statusAtOnce),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](statusRetry, statusPause)),
 	}
 }
 
 // want sets the statuses that all objects should have.
 func (w *writer) want(outcomes []outcome) {
-	now := w.now()
-	next, pending, known := make(map[string]wanted, len(outcomes)), map[string]bool{}, map[types.UID]bool{}
-	for i := range outcomes {
-		o := &outcomes[i]
-		to := o.status(now)
-		next[o.Name] = wanted{o.version(), to}
-		if known[o.UID] = true; !o.object.status.says(to) {
-			pending[o.Name] = true
-		}
-	}
-	w.mu.Lock()
-	w.wanted, w.pending = next, pending
-	maps.DeleteFunc(w.attempts, func(uid types.UID, _ attempt) bool { return !known[uid] })
-	w.mu.Unlock()
-	notify(w.wake)
-}
-
-// wants returns the status that an object should have; false if that is not known.
-func (w *writer) wants(o *object) (status, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	to, known := w.wanted[o.Name]
-	return to.status, known && to.version == o.version()
+	now, next := w.now(), make(map[string]*wanted, len(outcomes))
+	for i := range outcomes {
+		o := &outcomes[i]
+		to := w.wanted[o.Name]
+		if status := o.status(now); to == nil || to.version != o.version() || !to.says(status) {
+			to = &wanted{o.version(), status, rate.NewLimiter(rate.Every(statusPause), statusAgain)}
+		}
+		if next[o.Name] = to; !o.object.status.says(to.status) {
+			w.queue.Add(o.Name)
+		}
+	}
+	w.wanted = next
 }
 
 // run writes until the context ends.
 func (w *writer) run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, w.queue.ShutDown)
+	defer stop()
 	for {
-		name, pause := w.next()
-		if name == "" {
-			w.wait(ctx, pause)
-		} else if w.limit.Wait(ctx) == nil {
-			w.write(ctx, name)
-		}
-		if ctx.Err() != nil {
+		name, ended := w.queue.Get()
+		if ended {
 			return
 		}
+		w.write(ctx, name)
+		w.queue.Done(name)
 	}
-}
-
-func (w *writer) wait(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-w.wake:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// next returns the name of an object whose status may be written now, or how long to wait.
-func (w *writer) next() (name string, pause time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now, pause := w.now(), statusPause
-	for _, name := range slices.Sorted(maps.Keys(w.pending)) {
-		to := w.wanted[name]
-		due := w.attempts[to.uid].due(to.status, now)
-		if due == 0 {
-			return name, 0
-		}
-		pause = min(pause, due)
-	}
-	return "", pause
 }
 
 func (w *writer) write(ctx context.Context, name string) {
-	is := w.current(name)
 	w.mu.Lock()
 	to := w.wanted[name]
-	if is == nil || is.version() != to.version || is.status.says(to.status) {
-		delete(w.pending, name)
-		w.mu.Unlock()
+	w.mu.Unlock()
+	is := w.current(name)
+	if is == nil || to == nil || is.version() != to.version || is.status.says(to.status) {
+		w.queue.Forget(name)
 		return
 	}
-	w.mu.Unlock()
+	if again := to.limit.Reserve(); again.Delay() > 0 {
+		w.queue.AddAfter(name, again.Delay())
+		again.Cancel()
+		return
+	}
+	if w.limit.Wait(ctx) != nil {
+		return
+	}
 	err := w.client.writeStatus(ctx, is, to.status)
-	conflict := apierrors.IsConflict(err) || apierrors.IsNotFound(err)
-	if err != nil && !conflict && ctx.Err() == nil {
+	switch {
+	case err == nil:
+		w.queue.Forget(name)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // a change comes, after which a status is wanted again
+	case ctx.Err() == nil:
 		w.observer.ContainmentWriteFailed(err)
-	}
-	unchanged := w.current(name) == is
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !conflict {
-		w.attempts[to.uid] = w.attempts[to.uid].next(to.status, w.now(), err)
-	}
-	// What is wanted may have changed during the write; then the object is pending again.
-	same := w.wanted[name].version == to.version && w.wanted[name].says(to.status)
-	if same && (err == nil || conflict && unchanged) { // otherwise the change is not known yet, and comes
-		delete(w.pending, name)
+		w.queue.AddRateLimited(name)
 	}
 }
 

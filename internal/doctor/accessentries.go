@@ -275,22 +275,18 @@ func (r *reader) templateEntry(d *manifest.Document, name string, properties map
 // hasFunction reports whether a property that is a text, or a list of them, is made by a
 // function in its short form (!Ref), whose name is lost where YAML is read.
 func hasFunction(d *manifest.Document, value json.RawMessage, property ...string) bool {
+	paths := [][]string{property}
+	var items []json.RawMessage
+	_ = json.Unmarshal(value, &items) // a text has none
+	for i := range items {
+		paths = append(paths, append(slices.Clone(property), fmt.Sprint(i)))
+	}
 	text, first := d.Source()
 	lines := bytes.Split(text, []byte("\n"))
-	short := func(path ...string) bool {
+	return slices.ContainsFunc(paths, func(path []string) bool {
 		at := d.Line(path...) - first
 		return at >= 0 && at < len(lines) && bytes.Contains(lines[at], []byte(" !"))
-	}
-	var items []json.RawMessage
-	if json.Unmarshal(value, &items) != nil {
-		return short(property...)
-	}
-	for i := range items {
-		if short(append(slices.Clone(property), fmt.Sprint(i))...) {
-			return true
-		}
-	}
-	return short(property...)
+	})
 }
 
 // eksctl reads the access entries of a ClusterConfig.

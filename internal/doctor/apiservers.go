@@ -41,8 +41,8 @@ func apiServers(e *examination) {
 		if s.invalid != nil {
 			e.found(s.finding(AuthorizationConfigInvalid, finding.Error, s.place,
 				"the AuthorizationConfiguration cannot be read: "+strings.Join(strings.Fields(s.invalid.Error()), " "),
-				"kube-apiserver does not start with it; one that runs goes on with what it read before",
-				"mend the field that is named, and put the file in place as a whole"))
+				"kube-apiserver does not start with it; one that runs keeps the one that it read before",
+				"fix the field that is named, and put the file in place as a whole"))
 		}
 		if s.authorizers != nil {
 			e.invalidModes(s)

@@ -103,10 +103,7 @@ func (c *Cluster) setups() []setup {
 	}
 	for i := range c.Authorizations {
 		a := &c.Authorizations[i]
-		s := setup{name: a.Place.File, place: a.Place, byConfig: true, ours: -1}
-		if s.name == "" {
-			s.name = a.Place.Object
-		}
+		s := setup{name: cmp.Or(a.Place.File, a.Place.Object), place: a.Place, byConfig: true, ours: -1}
 		s.read(a)
 		list = append(list, s)
 	}
@@ -115,32 +112,30 @@ func (c *Cluster) setups() []setup {
 
 func (c *Cluster) setupOf(server *APIServer) setup {
 	s := setup{name: server.Name, server: server, place: server.at(flagMode), ours: -1}
-	files := server.Flags[flagConfig]
-	switch {
-	case len(files) == 0 && server.Unseen != "":
-		s.unknown, s.lacking = server.Unseen, server.Lacking
-		return s
-	case len(files) == 0:
-		s.authorizers = server.Flags.list(flagMode)
-		if len(s.authorizers) == 0 && server.Distribution == OpenShift {
-			s.unknown, s.lacking = fmt.Sprintf("%s does not say which authorizers %s asks", server.configPlace, s.name), flagMode
-			s.authorizers = nil
-		} else if len(s.authorizers) == 0 {
-			s.authorizers = []string{modeAlwaysAllow}
+	if server.Flags.has(flagConfig) {
+		s.byConfig, s.place = true, server.at(flagConfig)
+		config := server.Authorization
+		if config == nil {
+			config = c.authorization(server.Flags.last(flagConfig))
+		}
+		if config == nil {
+			s.unknown = fmt.Sprintf("%s reads %s, which was not given", s.name, server.Flags.last(flagConfig))
+		} else {
+			s.read(config)
 		}
 		return s
 	}
-	s.byConfig, s.place = true, server.at(flagConfig)
-	file := files[len(files)-1]
-	config := server.Authorization
-	if config == nil {
-		config = c.authorization(file)
+	authorizers := server.Flags.list(flagMode)
+	switch {
+	case server.Unseen != "":
+		s.unknown, s.lacking = server.Unseen, server.Lacking
+	case len(authorizers) > 0:
+		s.authorizers = authorizers
+	case server.Distribution == OpenShift:
+		s.unknown, s.lacking = fmt.Sprintf("%s does not say which authorizers %s asks", server.configPlace, s.name), flagMode
+	default:
+		s.authorizers = []string{modeAlwaysAllow}
 	}
-	if config == nil {
-		s.unknown = fmt.Sprintf("%s reads %s, which was not given", s.name, file)
-		return s
-	}
-	s.read(config)
 	return s
 }
 

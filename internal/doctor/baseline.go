@@ -32,7 +32,7 @@ type Suppressed struct {
 	Expires configv1alpha1.Day `json:"expires,omitempty"`
 }
 
-// BaselineResult is what is to be said about a file with findings that do not count.
+// BaselineResult reports on a file with findings that do not count.
 type BaselineResult struct {
 	// File is the path of the file.
 	File string `json:"file"`

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
@@ -135,7 +135,7 @@ func (r *reader) kubeconfig(d *manifest.Document) error {
 		Users []struct {
 			Name string `json:"name"`
 			User struct {
-				Exec *clientcmdapi.ExecConfig `json:"exec"`
+				Exec *clientcmdv1.ExecConfig `json:"exec"`
 			} `json:"user"`
 		} `json:"users"`
 	}
@@ -157,7 +157,7 @@ func (r *reader) kubeconfig(d *manifest.Document) error {
 
 // credentialOf returns which token a credential plugin makes; ok is false for programs that do not make AWS
 // tokens.
-func credentialOf(e *clientcmdapi.ExecConfig, user string, at finding.Place) (c Credential, ok bool) {
+func credentialOf(e *clientcmdv1.ExecConfig, user string, at finding.Place) (c Credential, ok bool) {
 	flags := arguments(e.Args).flags()
 	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: flags.last("region")}
 	switch c.Command {

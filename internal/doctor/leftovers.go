@@ -85,7 +85,7 @@ type excess struct {
 	*holding
 }
 
-// excesses returns those of all audiences, in the order of audiences, bindings and rights.
+// excesses returns the excesses of all audiences, in the order of audiences, bindings and rights.
 func (e *examination) excesses() []excess {
 	var list []excess
 	for _, a := range e.cluster.audiences() {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -149,10 +150,11 @@ func (l *lister) list(ctx context.Context) error {
 
 // ownCredential adds the credential plugin of the kubeconfig in use.
 func (l *lister) ownCredential(config *rest.Config) {
-	if config.ExecProvider == nil {
+	var exec clientcmdv1.ExecConfig
+	if config.ExecProvider == nil || clientcmdv1.Convert_api_ExecConfig_To_v1_ExecConfig(config.ExecProvider, &exec, nil) != nil {
 		return
 	}
-	if c, ok := credentialOf(config.ExecProvider, "", finding.Place{Object: "kubeconfig", Key: "user.exec"}); ok {
+	if c, ok := credentialOf(&exec, "", finding.Place{Object: "kubeconfig", Key: "user.exec"}); ok {
 		c.Own = true
 		l.cluster.Credentials = append(l.cluster.Credentials, c)
 	}

@@ -84,16 +84,19 @@ func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 func takeAway(group []excess) Action {
 	b := group[0].binding
 	var subjects []int
+	var names []string
 	for _, x := range group {
-		if !slices.Contains(subjects, x.subject) {
-			subjects = append(subjects, x.subject)
-		}
+		subjects, names = append(subjects, x.subject), append(names, x.audience.String())
 	}
 	slices.Sort(subjects)
-	action := Action{Text: fmt.Sprintf("take %s out of %s", names(group), b.object())}
+	subjects = slices.Compact(subjects)
+	action := Action{Text: fmt.Sprintf("take %s out of %s", some(slices.Compact(names)), b.object())}
 	if len(subjects) >= len(b.Subjects) {
-		action.Commands = []string{shell(b.kubectl("delete")...)}
-		action.Undo = []string{shell(append(b.kubectl("create"), b.flags()...)...)}
+		create := append(b.kubectl("create"), "--"+strings.ToLower(b.Role.Kind)+"="+b.Role.Name)
+		for _, s := range b.Subjects {
+			create = append(create, subjectFlag(s))
+		}
+		action.Commands, action.Undo = []string{shell(b.kubectl("delete")...)}, []string{shell(create...)}
 		return action
 	}
 	for _, subject := range slices.Backward(subjects) {
@@ -113,15 +116,6 @@ func (b *Binding) kubectl(verbs ...string) []string {
 	return slices.Concat([]string{"kubectl", "-n", b.Namespace}, verbs, []string{"rolebinding", b.Name})
 }
 
-// flags returns the flags with which "kubectl create" restores the binding.
-func (b *Binding) flags() []string {
-	flags := []string{"--" + strings.ToLower(b.Role.Kind) + "=" + b.Role.Name}
-	for _, s := range b.Subjects {
-		flags = append(flags, subjectFlag(s))
-	}
-	return flags
-}
-
 func subjectFlag(s rbacv1.Subject) string {
 	switch s.Kind {
 	case rbacv1.GroupKind:
@@ -130,14 +124,4 @@ func subjectFlag(s rbacv1.Subject) string {
 		return "--serviceaccount=" + s.Namespace + ":" + s.Name
 	}
 	return "--user=" + s.Name
-}
-
-func names(group []excess) string {
-	var list []string
-	for _, x := range group {
-		if name := x.audience.String(); !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
-	return some(list)
 }

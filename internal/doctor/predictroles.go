@@ -75,9 +75,8 @@ func (f *rolePredictor) samples(arn string, purpose Purpose) []sample {
 	return []sample{madeUp(f.region, kind)}
 }
 
-// purpose guesses what a role is for. A username made of the session's name is that of
-// hybrid nodes where the role is called so, or nodes of the kind are there and no
-// instance was seen to use the role.
+// purpose guesses what a role is for. A username made of the session's name belongs to
+// hybrid nodes if the role's name says so, or if there are hybrid nodes and no instance was seen to use the role.
 func (f *rolePredictor) purpose(arn, username string, groups []string) Purpose {
 	users := f.users[strings.ToLower(arn)]
 	if guess := purposeOf(arn, username, groups, len(users) > 0); guess != ForNodes {
@@ -179,7 +178,7 @@ func (f *rolePredictor) user(s *mappingSource, m iam.Mapping, node sample) (kube
 	})
 }
 
-// kubelet is the node's, with a name and groups of which each text is resolved.
+// kubelet returns the kubelet of the node, with the resolved username and groups.
 func (s sample) kubelet(username string, groups []string, resolve func(string) (string, error)) (kubelet, error) {
 	k := kubelet{node: s.name}
 	for i, text := range append([]string{username}, groups...) {

@@ -166,7 +166,7 @@ func (e *examination) bound(groups []string, rights string) bool {
 	})
 }
 
-// failed returns those of the probes that show that a protection does not hold.
+// failed returns the probes that show that a protection does not hold.
 func (e *examination) failed(ids ...probe.ID) []*probe.Probe {
 	var list []*probe.Probe
 	for _, id := range ids {

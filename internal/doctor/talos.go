@@ -126,7 +126,7 @@ func (a *APIServer) authorizeBy(authorizers []map[string]any, at finding.Place) 
 // Source: https://docs.siderolabs.com/talos/v1.14/reference/configuration/kubernetes/kubeapiserverconfig
 type talosFile struct {
 	hostname string
-	// machine is true if the first document is that of a control plane.
+	// machine is true if the first document describes a control plane.
 	machine bool
 	// server has no name if no document is about kube-apiserver, and no flags without a KubeAPIServerConfig.
 	server APIServer

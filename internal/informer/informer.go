@@ -50,6 +50,11 @@ type Informer struct {
 	Age *staleness.Age
 	// Transform returns what the copy keeps of an object; nil: all. It is also called for what it returned.
 	Transform cache.TransformFunc
+	// Reached is called with the error of each list and watch, and with nil when a watch opens. By default, errors
+	// are logged.
+	Reached func(error)
+	// Listed is called when the copy has a list; nil: nothing is.
+	Listed func()
 	// Changed are called for each object that was added or changed, and Deleted for each that was
 	// deleted, after the copy has the change. Calls do not overlap, and must not block.
 	Changed, Deleted []func(object any)
@@ -70,22 +75,35 @@ func New[L runtime.Object](source Source[L], age *staleness.Age, indexers cache.
 			return source.List(ctx, opts)
 		},
 	}
-	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
+	i.Reached = func(err error) { i.report(source.Name, err) }
+	i.reflector = cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, listLimit)
+			limited, cancel := context.WithTimeout(ctx, listLimit)
 			defer cancel()
-			list, err := i.followed.List(ctx, opts)
-			i.report(source.Name, err)
+			list, err := i.followed.List(limited, opts)
+			if err != nil && ctx.Err() == nil {
+				i.Reached(err)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return i.followed.Watch(ctx, opts)
+			watch, err := i.followed.Watch(ctx, opts)
+			if ctx.Err() == nil && !staleness.IsDue(err) {
+				i.Reached(err)
+			}
+			return watch, err
 		},
-	}, source.Example, store{i}, cache.ReflectorOptions{
+	}, lists{}), source.Example, store{i}, cache.ReflectorOptions{
 		Name: source.Name, TypeDescription: source.Name, Backoff: &wait.Backoff{Duration: pause, Jitter: 0.5},
 	})
 	return i
 }
+
+// lists says that lists are read, instead of watches that begin with all objects.
+type lists struct{}
+
+// IsWatchListSemanticsUnSupported is read by client-go.
+func (lists) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Run keeps the copy up to date until the context ends. It must be called only once. The reflector would
 // log each failed list; Run logs an error when it differs from the one before.
@@ -94,7 +112,7 @@ func (i *Informer) Run(ctx context.Context) {
 	i.reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// report logs the result of a list. The reflector makes one at a time.
+// report logs the result of a list or a watch. The reflector makes one at a time.
 func (i *Informer) report(name string, err error) {
 	switch {
 	case err == nil:
@@ -180,6 +198,9 @@ func (s store) Replace(objects []any, version string) error {
 		call(s.Changed, object)
 	}
 	s.synced.Store(true)
+	if s.Listed != nil {
+		s.Listed()
+	}
 	return nil
 }
 

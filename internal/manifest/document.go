@@ -106,38 +106,53 @@ func (p part) items(t Type, depth int, visit func(part) error) error {
 	if err := p.validate(); err != nil {
 		return err
 	}
-	for m, ok := nextMember(p.json, skipSpace(p.json, 0)+1); ok; m, ok = nextMember(p.json, m.end) {
-		kind := jsontext.Value(p.json[m.start:m.end]).Kind()
-		if string(m.name) != "items" || kind == jsontext.KindNull {
-			continue
+	decoder := lenient(bytes.NewBuffer(p.json))
+	_, err := decoder.ReadToken()
+	for err == nil && decoder.PeekKind() != jsontext.KindEndObject {
+		var name jsontext.Token
+		if name, err = decoder.ReadToken(); err != nil {
+			break
 		}
-		if kind != jsontext.KindBeginArray {
-			wrong := p.locate(m.start, "/items", fmt.Errorf("want a list, got %s", badjson.KindNoun(kind)))
+		isItems, kind := name.String() == "items", decoder.PeekKind()
+		switch {
+		case isItems && kind == jsontext.KindBeginArray:
+			err = p.itemsOf(decoder, t, visit)
+		case isItems && kind != jsontext.KindNull:
+			value, _ := decoder.ReadValue()
+			wrong := p.locate(int(decoder.InputOffset())-len(value), "/items", fmt.Errorf("want a list, got %s", badjson.KindNoun(kind)))
 			wrong.Object, wrong.Field = t.Kind, "items"
-			return wrong
-		}
-		at := m.start + 1
-		lines, counted := p.lines, 0 // each line is counted once
-		for i := 0; ; i++ {
-			if at = skipSpace(p.json, at); p.json[at] == ',' {
-				at = skipSpace(p.json, at+1)
-			}
-			if p.json[at] == ']' {
-				break
-			}
-			end := skipValue(p.json, at)
-			lines, counted = lines+countLines(p.json[counted:at]), at
-			item := part{
-				document: p.itemDocument(i + 1), json: p.json[at:end], lines: lines, parent: t,
-				pointer: p.pointer.AppendToken("items").AppendToken(fmt.Sprint(i)),
-			}
-			if err := visit(item); err != nil {
-				return err
-			}
-			at = end
+			err = wrong
+		default:
+			err = decoder.SkipValue()
 		}
 	}
-	return nil
+	return err
+}
+
+// itemsOf calls a function with each item of the list that the decoder reads next.
+func (p part) itemsOf(decoder *jsontext.Decoder, t Type, visit func(part) error) error {
+	if _, err := decoder.ReadToken(); err != nil {
+		return err
+	}
+	lines, counted := p.lines, 0 // each line is counted once
+	for i := 0; decoder.PeekKind() != jsontext.KindEndArray; i++ {
+		value, err := decoder.ReadValue()
+		if err != nil {
+			return err
+		}
+		end := int(decoder.InputOffset())
+		at := end - len(value)
+		lines, counted = lines+countLines(p.json[counted:at]), at
+		item := part{
+			document: p.itemDocument(i + 1), json: p.json[at:end], lines: lines, parent: t,
+			pointer: p.pointer.AppendToken("items").AppendToken(fmt.Sprint(i)),
+		}
+		if err := visit(item); err != nil {
+			return err
+		}
+	}
+	_, err := decoder.ReadToken()
+	return err
 }
 
 // itemDocument returns the document with the position of an item, for error messages.
@@ -188,8 +203,8 @@ func (p part) locate(offset int, pointer jsontext.Pointer, err error) *Error {
 		return p.errorOnLine(line, err)
 	}
 	// Decoders report the offset before the space in front of a value.
-	if at := skipSpace(p.json, min(offset, len(p.json))); at > offset && pointer != "" {
-		offset = at
+	if text := p.json[min(offset, len(p.json)):]; pointer != "" {
+		offset += len(text) - len(trimSpace(text))
 	}
 	return p.errorOnLine(p.line+p.lines+countLines(p.json[:min(offset, len(p.json))]), err)
 }
@@ -199,17 +214,15 @@ func (p part) describe(t Type) string {
 	if t.Kind == "" {
 		return ""
 	}
-	for m, ok := nextMember(p.json, skipSpace(p.json, 0)+1); ok; m, ok = nextMember(p.json, m.end) {
-		if string(m.name) != "metadata" {
-			continue
-		}
-		var id struct{ Name, Namespace any }
-		_ = json.Unmarshal(p.json[m.start:m.end], &id, json.MatchCaseInsensitiveNames(true))
-		name, _ := id.Name.(string)
-		if namespace, _ := id.Namespace.(string); namespace != "" {
-			name = namespace + "/" + name
-		}
-		return strings.TrimSpace(t.Kind + " " + name)
+	var o struct {
+		Metadata struct{ Name, Namespace any }
 	}
-	return t.Kind
+	_ = json.Unmarshal(p.json, &o, json.MatchCaseInsensitiveNames(true)) // what comes before a mistake
+	name, _ := o.Metadata.Name.(string)
+	if namespace, _ := o.Metadata.Namespace.(string); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return strings.TrimSpace(t.Kind + " " + name)
 }
+
+func countLines(b []byte) int { return bytes.Count(b, []byte{'\n'}) }

@@ -1,6 +1,11 @@
 package manifest
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // lineOf returns the line of the value at a path, or of the nearest enclosing value.
 func (p part) lineOf(path []string) int {
@@ -13,42 +18,41 @@ func (p part) lineOf(path []string) int {
 
 // findJSON returns where the value at a path begins, or the nearest enclosing value.
 func findJSON(text []byte, path []string) int {
-	at := max(skipSpace(text, 0), 0)
+	decoder := lenient(bytes.NewBuffer(text))
+	at := len(text) - len(trimSpace(text))
 	for _, name := range path {
-		start, found := childJSON(text, at, name)
-		if !found {
+		if !enter(decoder, name) {
 			break
 		}
-		at = start
+		rest := text[decoder.InputOffset():]
+		at = len(text) - len(bytes.TrimLeft(rest, " \t\r\n:,"))
 	}
 	return at
 }
 
-// childJSON finds a member of an object, or an item of an array, that begins at p.
-func childJSON(text []byte, p int, name string) (start int, found bool) {
-	switch text[p] {
-	case '{':
-		for m, ok := nextMember(text, p+1); ok; m, ok = nextMember(text, m.end) {
-			if string(m.name) == name {
-				return m.start, true
+// enter moves a decoder before a member of the next object, or before an item of the next array.
+func enter(decoder *jsontext.Decoder, name string) (found bool) {
+	token, err := decoder.ReadToken()
+	kind := token.Kind()
+	if err != nil || kind != jsontext.KindBeginObject && kind != jsontext.KindBeginArray {
+		return false
+	}
+	for i := 0; ; i++ {
+		key := strconv.Itoa(i)
+		if kind == jsontext.KindBeginObject {
+			token, err := decoder.ReadToken()
+			if err != nil || token.Kind() != jsontext.KindString {
+				return false
 			}
+			key = token.String()
+		} else if decoder.PeekKind() == jsontext.KindEndArray {
+			return false
 		}
-	case '[':
-		at := p + 1
-		for i := 0; ; i++ {
-			if at = skipSpace(text, at); at >= 0 && text[at] == ',' {
-				at = skipSpace(text, at+1)
-			}
-			if at < 0 || text[at] == ']' {
-				return 0, false
-			}
-			if strconv.Itoa(i) == name {
-				return at, true
-			}
-			if at = skipValue(text, at); at < 0 {
-				return 0, false
-			}
+		if key == name {
+			return true
+		}
+		if decoder.SkipValue() != nil {
+			return false
 		}
 	}
-	return 0, false
 }

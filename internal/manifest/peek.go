@@ -20,8 +20,8 @@ func peek(d *document) (h Type, known bool) {
 }
 
 func looksJSON(text []byte) bool {
-	first := skipSpace(text, 0)
-	return first >= 0 && (text[first] == '{' || text[first] == '[')
+	content := trimSpace(text)
+	return len(content) > 0 && (content[0] == '{' || content[0] == '[')
 }
 
 // peekYAML reads the lines in the outermost column of a block mapping. known is false

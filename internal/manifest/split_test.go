@@ -13,14 +13,12 @@ import (
 	"testing/iotest"
 )
 
-// splitJSON splits text and prints the documents. A reader of one byte at a time
-// makes the window move and grow at every position.
+// splitJSON splits text and prints the documents.
 func splitJSON(r io.Reader) (docs []string, err error) {
-	s := &jsonSplitter{window: newWindow(r), file: "f", emit: func(d *document) error {
+	err = splitDocuments("f", &stream{Reader: bufio.NewReaderSize(r, windowSize)}, func(d *document) error {
 		docs = append(docs, fmt.Sprintf("%d/%d line %d %+v: %s", d.number, d.item, d.line, d.list, d.text))
 		return nil
-	}}
-	_, err = s.split()
+	})
 	return docs, err
 }
 
@@ -42,6 +40,19 @@ func TestJSONDocumentsAreSplit(t *testing.T) {
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+}
+
+// Documents of JSON between separators cost no more than others, also after a large one.
+func TestSeparatorsBetweenJSON(t *testing.T) {
+	const n = 20_000
+	text := `{"a": "` + strings.Repeat("x", 1<<20) + `"}` + strings.Repeat("\n---\n{}", n)
+	docs, err := splitJSON(strings.NewReader(text + "\n---\na: b\n"))
+	if err != nil || len(docs) != n+2 {
+		t.Fatalf("%d documents, error %v", len(docs), err)
+	}
+	if last, want := docs[n+1], fmt.Sprintf("%d/0 line %d {APIVersion: Kind:}: \na: b\n", n+2, 2*n+2); last != want {
+		t.Errorf("the last document is %q, want %q", last, want)
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/informer"
 )
 
 // SourceMissing is the code of a source that does not exist. Deleting a source removes its
@@ -25,19 +25,18 @@ const SourceMissing finding.Code = "MappingSourceMissing"
 func (l *Live) followConfigMap(ctx context.Context, s *source, client kubernetes.Interface) {
 	all := client.CoreV1().ConfigMaps(l.opts.Namespace)
 	byName := fields.OneTermEqualSelector(metav1.ObjectNameField, l.opts.Name).String()
-	s.followObjects(ctx, objects{
-		example: &corev1.ConfigMap{},
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	followObjects(ctx, s, informer.Source[*corev1.ConfigMapList]{
+		Name: "configmaps", Example: &corev1.ConfigMap{},
+		List: func(ctx context.Context, options metav1.ListOptions) (*corev1.ConfigMapList, error) {
 			options.FieldSelector = byName
 			return all.List(ctx, options)
 		},
-		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		Watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = byName
 			return all.Watch(ctx, options)
 		},
-		remedy: fmt.Sprintf("let the server's user list and watch the ConfigMap %s in namespace %s, by its name", l.opts.Name,
-			l.opts.Namespace),
-	}, func(store cache.Store) { l.readConfigMap(s, store) })
+	}, fmt.Sprintf("let the server's user list and watch the ConfigMap %s in namespace %s, by its name", l.opts.Name,
+		l.opts.Namespace), func(store cache.Store) { l.readConfigMap(s, store) })
 }
 
 func (l *Live) readConfigMap(s *source, store cache.Store) {

@@ -5,16 +5,15 @@ import (
 	"context"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/informer"
 )
 
 // identityMappings is the custom resource of aws-iam-authenticator.
@@ -24,17 +23,10 @@ func identityMappings() schema.GroupVersionResource {
 
 func (l *Live) followIdentityMappings(ctx context.Context, s *source, client dynamic.Interface) {
 	resource := client.Resource(identityMappings())
-	s.followObjects(ctx, objects{
-		example: &unstructured.Unstructured{},
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, options)
-		},
-		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return resource.Watch(ctx, options)
-		},
-		remedy: "install the custom resource IAMIdentityMapping and let the server's user list and watch it, or remove " +
-			"IdentityMapping from iam.sources",
-	}, func(store cache.Store) { s.apply(readIdentityMappings(store.List())) })
+	followObjects(ctx, s, informer.Source[*unstructured.UnstructuredList]{
+		Name: identityMappings().Resource, Example: &unstructured.Unstructured{}, List: resource.List, Watch: resource.Watch,
+	}, "install the custom resource IAMIdentityMapping and let the server's user list and watch it, or remove IdentityMapping from "+
+		"iam.sources", func(store cache.Store) { s.apply(readIdentityMappings(store.List())) })
 }
 
 // readIdentityMappings parses the objects in the order of their names.

@@ -39,7 +39,8 @@ func TestPlaceholdersAreReplaced(t *testing.T) {
 }
 
 func TestMistakesAreErrors(t *testing.T) {
-	const want = ": want {{.InstanceID}}, {{.PrivateDNSName}}, {{.PrivateIP}}, {{.DashedIP}}, {{.Account}}, {{.Region}}, {{.Zone}}, {{.ClusterName}}"
+	const want = ": want {{.InstanceID}}, {{.PrivateDNSName}}, {{.PrivateIP}}, {{.DashedIP}}, {{.Account}}, {{.Region}}, " +
+		"{{.Zone}}, {{.ClusterName}}"
 	for text, want := range map[string]string{
 		"a{{.InstanceID":             "{{.InstanceID has no end: write }} after the placeholder",
 		"{{.Tags}}":                  "there is no placeholder {{.Tags}}" + want,

@@ -21,3 +21,12 @@ func Files(names []string) string {
 	}
 	return "files " + Names(names, mostFiles)
 }
+
+// Join joins words, with another one before the last: "a, b or c".
+func Join(words []string, before string) string {
+	last := len(words) - 1
+	if last <= 0 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " " + before + " " + words[last]
+}

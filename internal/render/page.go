@@ -53,6 +53,14 @@ type Page struct {
 // Wide is true when the reader asked for more detail.
 func (p *Page) Wide() bool { return p.wide }
 
+// Shown returns the first rows of a list, and all of them on a wide page.
+func Shown[T any](p *Page, most int, rows []T) []T {
+	if p.Wide() {
+		return rows
+	}
+	return rows[:min(most, len(rows))]
+}
+
 // Line adds one line. On a terminal it wraps, and what follows is indented as its beginning.
 func (p *Page) Line(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)

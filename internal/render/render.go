@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 )
 
 // Format is an output format, as written after -o.
@@ -43,11 +42,7 @@ func List(formats []Format) string {
 	for i, f := range formats {
 		words[i] = string(f)
 	}
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return Join(words, "or")
 }
 
 // Text is a result that people can read.

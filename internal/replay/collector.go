@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -15,27 +14,13 @@ type collector struct {
 	ctx context.Context
 	ev  *Evaluators
 	*sums
-	stages *stages[pendingEnd]
-	// plain has the outcomes of pending ends without a detail, which are the same for all
-	// requests of a node.
-	plain map[plainEnd]*outcome
-}
-
-// pendingEnd is the last stage of a request whose first was not read.
-type pendingEnd struct {
-	outcome *outcome // its time is not that of the end
-	at      time.Time
-}
-
-type plainEnd struct {
-	by       who
-	logged   answered
-	examined bool
+	// stages has the last stages of requests whose first was not read.
+	stages *stages[*outcome]
 }
 
 func newCollector(ctx context.Context, ev *Evaluators) *collector {
-	c := &collector{ctx: ctx, ev: ev, sums: newSums(), plain: map[plainEnd]*outcome{}}
-	c.stages = newStages(c.addEnd, func(end pendingEnd) bool { return end.outcome.detail != nil })
+	c := &collector{ctx: ctx, ev: ev, sums: newSums()}
+	c.stages = newStages(c.add, func(end *outcome) bool { return end.detail != nil })
 	return c
 }
 
@@ -47,38 +32,14 @@ func (c *collector) merge(p *part) {
 		case !o.long:
 			c.add(o)
 		case o.last:
-			c.stages.end(o.key, c.pending(o))
+			end := *o
+			c.stages.end(o.key, &end)
 		default:
 			c.stages.start(o.key)
 			c.add(o)
 		}
 	}
 	p.clear()
-}
-
-// pending returns the end of a request for the time until its start is read.
-func (c *collector) pending(o *outcome) pendingEnd {
-	kept := *o
-	kept.key = stageKey{}
-	if o.detail != nil {
-		return pendingEnd{&kept, o.at}
-	}
-	key := plainEnd{o.by, o.logged, o.examined}
-	known := c.plain[key]
-	if known == nil {
-		if len(c.plain) >= MaxNodes {
-			clear(c.plain)
-		}
-		known = &kept
-		c.plain[key] = known
-	}
-	return pendingEnd{known, o.at}
-}
-
-func (c *collector) addEnd(end pendingEnd) {
-	o := *end.outcome
-	o.at = end.at
-	c.add(&o)
 }
 
 func (c *collector) add(o *outcome) {
@@ -250,7 +211,7 @@ func (a *answer) plainCode() verdict.Code {
 
 // report makes the report of the whole log.
 func (c *collector) report(read auditlog.Summary) *Report {
-	c.stages.eachEnd(c.addEnd)
+	c.stages.eachEnd(c.add)
 	c.addRead(read, c.stages.doubtful)
 	return c.sums.report(nodesOf(c.ev.State.NodeNames()), c.asNode)
 }

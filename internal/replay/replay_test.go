@@ -169,7 +169,7 @@ func TestShortRequestsAreNotRemembered(t *testing.T) {
 	}
 	c := newCollector(t.Context(), evaluators(t))
 	c.merge(&part{outcomes: []outcome{{by: who{standing: Conforming, node: "worker-2"}, last: true, logged: answeredAllowed}}})
-	c.stages.eachEnd(func(pendingEnd) { t.Error("a short request is remembered") })
+	c.stages.eachEnd(func(*outcome) { t.Error("a short request is remembered") })
 	if c.totals.Requests != 1 {
 		t.Errorf("got %+v", c.totals)
 	}

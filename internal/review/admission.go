@@ -101,9 +101,9 @@ type admissionRequest struct {
 
 type userInfo struct {
 	Username string              `json:"username"`
-	UID      string              `json:"uid"`
-	Groups   []string            `json:"groups"`
-	Extra    map[string][]string `json:"extra"`
+	UID      string              `json:"uid,omitempty"`
+	Groups   []string            `json:"groups,omitempty"`
+	Extra    map[string][]string `json:"extra,omitempty"`
 }
 
 func (r *admissionReview) validate() field.ErrorList {

@@ -82,9 +82,12 @@ func encodeResponse(response *admissionResponse) []byte {
 	return encode(&admissionDocument{admissionKind, admissionVersion, response})
 }
 
+// encoding is made once: joining options costs as much as encoding a small document.
+var encoding = json.JoinOptions(json.Deterministic(true), checked())
+
 // encode encodes a document of strings, numbers, booleans and valid JSON, which cannot fail.
 func encode(document any) []byte {
-	text, err := json.Marshal(document, json.Deterministic(true), checked())
+	text, err := json.Marshal(document, encoding)
 	if err != nil {
 		panic("answer does not encode: " + err.Error())
 	}

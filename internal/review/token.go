@@ -105,17 +105,32 @@ type Authentication struct {
 	Refusal *iam.Refusal
 }
 
-// noUser is the error of an answer without a user and without a refusal.
-const noUser = "the token has no user"
+// tokenAnswer is the answer, which is the same in both versions.
+type tokenAnswer struct {
+	Kind       string      `json:"kind"`
+	APIVersion string      `json:"apiVersion"`
+	Status     tokenStatus `json:"status"`
+}
+
+type tokenStatus struct {
+	Authenticated bool      `json:"authenticated"`
+	User          *userInfo `json:"user,omitzero"`
+	Audiences     []string  `json:"audiences,omitempty"`
+	Error         string    `json:"error,omitempty"`
+}
 
 // Answer returns the response document: a TokenReview with only a status, in the version of
 // the request.
 func (r *TokenReview) Answer(a Authentication) []byte {
+	var status tokenStatus
 	switch {
 	case a.Refusal != nil:
-		return r.refuse(a.Refusal.Error())
+		status.Error = a.Refusal.Error()
 	case a.User == nil || a.User.Username == "":
-		return r.refuse(noUser)
+		status.Error = "the token has no user"
+	default:
+		u := a.User
+		status = tokenStatus{Authenticated: true, User: &userInfo{u.Username, u.UID, u.Groups, u.Extra}, Audiences: a.Audiences}
 	}
-	return r.authenticated(a.User, a.Audiences)
+	return encode(&tokenAnswer{tokenReviewKind, r.apiVersion, status})
 }

@@ -21,10 +21,11 @@ import (
 // newPendingAttestor returns the attestor of the configuration. An error is a mistake in the
 // configuration; requests to the cloud come later.
 func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shared *sharedEC2) (*pendingAttestor, error) {
-	pending := &pendingAttestor{name: string(b.Attestor)}
+	pending := &pendingAttestor{kind: string(b.Attestor)}
+	pending.name = "the attestor " + pending.kind
 	switch b.Attestor {
 	case v1alpha1.AlwaysAllowAttestor:
-		pending.is(alwaysallow.New())
+		pending.make = func(context.Context) (attest.Attestor, error) { return alwaysallow.New(), nil }
 	case v1alpha1.AWSAttestor:
 		options, err := awsOptions(&b.AWS)
 		if err != nil {
@@ -37,7 +38,7 @@ func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shar
 		if err := options.Validate(); err != nil {
 			return nil, fmt.Errorf("bootstrap.aws: %w", err)
 		}
-		pending.make = func(ctx context.Context) (attest.Attestor, error) {
+		pending.make = limited(func(ctx context.Context) (attest.Attestor, error) {
 			if pending.challenger != nil {
 				if err := pending.challenger.learn(ctx, client); err != nil {
 					return nil, err
@@ -49,7 +50,7 @@ func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shar
 				return nil, err
 			}
 			return aws.New(ctx, options)
-		}
+		})
 	default:
 		return nil, fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/iam/instances"
 	"github.com/node-authorizer/node-authorizer/iam/sts"
 	"github.com/node-authorizer/node-authorizer/internal/mappings"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
@@ -59,6 +60,49 @@ func newAuthentication(
 	r.handler = webhook.Authenticate(evaluate, c.Audiences, options)
 	metrics.WatchMappings(r.sources)
 	return r, nil
+}
+
+// pendingInstances looks up instances when it is ready: the region may have to come from the metadata service of the
+// server's own instance. Until then look-ups return an error, so that no caller is authenticated as a node or refused.
+type pendingInstances struct{ pending[iam.Instances] }
+
+// newPendingInstances returns look-ups that send requests to IAM through a transport; nil for the default of the SDK.
+func newPendingInstances(
+	c *v1alpha1.IAM, shared *sharedEC2, transport http.RoundTripper, observe func(service, outcome string),
+) *pendingInstances {
+	l := &pendingInstances{}
+	l.name = "the look-up of instances"
+	l.make = limited(func(ctx context.Context) (iam.Instances, error) {
+		askIAM, region, err := instances.NewIAM(ctx, c.Region, transport)
+		if err != nil {
+			return nil, err
+		}
+		client, err := shared.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return instances.New(instances.Options{
+			EC2: client, Region: region, IAM: askIAM, TTL: c.EC2.CacheTTL.Duration, Size: int(c.EC2.CacheSize),
+			PerSecond: float64(c.EC2.PerSecond), Burst: int(c.EC2.Burst),
+			Observe: func(outcome string) { observe("IAM", outcome) },
+		}), nil
+	})
+	return l
+}
+
+// Instance implements iam.Instances.
+func (l *pendingInstances) Instance(ctx context.Context, id string, withRoles bool) (*iam.Instance, error) {
+	made, err := l.get()
+	if err != nil {
+		return nil, err
+	}
+	return made.Instance(ctx, id, withRoles)
+}
+
+// state is a readiness check: instances can be looked up.
+func (l *pendingInstances) state() (note string, err error) {
+	_, err = l.get()
+	return "", err
 }
 
 // newVerifier returns a verifier that sends requests to STS.

@@ -146,7 +146,7 @@ func TestAuthenticationAloneReadsOnlyMappings(t *testing.T) { // sets the enviro
 			t.Errorf("%s: got %+v, %v", path, got, err)
 		}
 	}
-	if got, err := s.post(s.testListeners.caller(nil), "/authenticate", "{}"); err != nil || got.status != 401 {
+	if got, err := s.post(s.testListeners.caller(nil), "/authenticate", "{}"); err == nil {
 		t.Errorf("a caller without a certificate: got %+v, %v", got, err)
 	}
 	_, body := s.readiness()
@@ -430,7 +430,7 @@ func TestTheRegionMayBeKnownLater(t *testing.T) { // sets the environment of the
 	eventually(t, "readyz has the reason", func() bool {
 		status, body := s.readiness()
 		return status == 503 && strings.Contains(body, "[+]mappings ok") &&
-			strings.Contains(body, "[-]ec2 failed: instances cannot be looked up yet: ")
+			strings.Contains(body, "[-]ec2 failed: waiting for the look-up of instances: ")
 	})
 	worker := s.launch("node")
 	token := s.tokenOf(s.cloud.Role(worker.ID))
@@ -443,7 +443,7 @@ func TestTheRegionMayBeKnownLater(t *testing.T) { // sets the environment of the
 	if got, want := s.user(token), "system:node:"+worker.PrivateDNSName; got != want {
 		t.Errorf("afterwards got %s, want %s", got, want)
 	}
-	if n := len(regexp.MustCompile("waiting for the settings to look up instances").FindAllString(s.log.String(), -1)); n != 1 {
+	if n := len(regexp.MustCompile(`"waiting for the look-up of instances" "cause"`).FindAllString(s.log.String(), -1)); n != 1 {
 		t.Errorf("it was logged %d times: %s", n, fmt.Sprint(s.log))
 	}
 }

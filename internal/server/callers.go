@@ -1,67 +1,41 @@
 package server
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
-
-	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// callers decides who may call the webhooks.
-type callers struct {
-	certificates *certificates
-	allowed      allowedNames
-}
-
-// allowedNames are the common names that a caller's certificate may have.
-type allowedNames struct {
-	any   bool
-	names []string
-}
-
-func allowedNamesOf(w *v1alpha1.Webhook) allowedNames {
-	return allowedNames{any: w.ClientAuthentication == v1alpha1.AnyClientCertificate, names: w.AllowedClientNames}
-}
-
-func (a *allowedNames) contain(name string) bool { return a.any || slices.Contains(a.names, name) }
-
-// only admits callers with a certificate of a current authority and an allowed name.
-func (c *callers) only(next http.Handler) http.Handler {
+// only admits callers with a certificate of a current authority. The handshake has admitted them, maybe
+// before the authorities changed.
+func (c *certificates) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if status, message := c.check(r); status != http.StatusOK {
-			if status == http.StatusUnauthorized {
-				knownConnection(r.Context()).close(w)
-			}
-			http.Error(w, message, status)
+		if _, err := c.caller(r); err != nil && !errors.Is(err, errNotAuthenticated) {
+			w.Header().Set("Connection", "close") // in HTTP/2, the server announces it with a frame
+			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func (c *callers) check(r *http.Request) (status int, message string) {
-	name, err := c.certificates.caller(r)
-	switch invalid := new(invalidCertificateError); {
-	case errors.Is(err, errNotAuthenticated):
-		return http.StatusOK, ""
-	case errors.As(err, &invalid):
-		return http.StatusUnauthorized, invalid.Error()
-	case err != nil:
-		return http.StatusUnauthorized, "a client certificate is required: set client-certificate and client-key in the kubeconfig " +
-			"with which the API server calls this webhook"
-	case !c.allowed.contain(name):
-		return http.StatusForbidden, fmt.Sprintf("%s may not call this webhook: add the common name to webhook.allowedClientNames "+
-			"of the server, or call it with another certificate", strconv.Quote(name))
+// admit decides about the caller of a connection in the handshake.
+func (c *certificates) admit(shown []*x509.Certificate, authorities *x509.CertPool) error {
+	if _, err := verifyShown(shown, authorities, time.Now()); err != nil {
+		return err
 	}
-	return http.StatusOK, ""
+	name := shown[0].Subject.CommonName
+	if c.files.anyName || slices.Contains(c.files.names, name) {
+		return nil
+	}
+	err := fmt.Errorf("%s may not call: add the common name to %s of the server, or call with another certificate",
+		strconv.Quote(name), c.files.field("allowedClientNames"))
+	c.refusals.Do(func() { c.logger.Error(err, "a caller was refused in the handshake") })
+	return err
 }
 
 // Why a caller has no name.
@@ -94,26 +68,10 @@ func (c *certificates) caller(r *http.Request) (name string, err error) {
 		return "", errNoCertificate
 	}
 	name = r.TLS.PeerCertificates[0].Subject.CommonName
-	if err := knownConnection(r.Context()).check(r.TLS.PeerCertificates, identity.callers); err != nil {
+	if err := connectionOf(r.Context()).check(r.TLS.PeerCertificates, identity.callers); err != nil {
 		return "", &invalidCertificateError{name, err}
 	}
 	return name, nil
-}
-
-// connection remembers the verification of its caller's certificate.
-type connection struct {
-	good atomic.Pointer[verified]
-	// guarded is nil in tests without a listener.
-	guarded *guardedConn
-}
-
-// close closes the connection after the answer that is about to be sent. In HTTP/2, the header
-// makes the server announce it with a frame.
-func (c *connection) close(w http.ResponseWriter) {
-	w.Header().Set("Connection", "close")
-	if c.guarded != nil {
-		c.guarded.closeSoon()
-	}
 }
 
 // verified is the result of a verification: the authorities, and when it expires.
@@ -122,78 +80,8 @@ type verified struct {
 	until       time.Time
 }
 
-type connectionKey struct{}
-
-// rememberConnection is the ConnContext of a http.Server.
-func rememberConnection(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, &connection{guarded: guardedUnder(conn)})
-}
-
-// guardedUnder returns nil for a connection that is not guarded.
-func guardedUnder(conn net.Conn) *guardedConn {
-	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS, and a frameGate over it
-		conn = over.NetConn()
-	}
-	guarded, _ := conn.(*guardedConn)
-	return guarded
-}
-
-// watchRequests is the ConnState of a http.Server.
-func watchRequests(conn net.Conn, state http.ConnState) {
-	if guarded := guardedUnder(conn); guarded != nil && (state == http.StateActive || state == http.StateIdle) {
-		guarded.setActive(state == http.StateActive)
-	}
-}
-
-// lastRequests closes connections of unauthenticated callers after the maximum number of requests.
-func lastRequests(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := knownConnection(r.Context()).guarded; c != nil {
-			if c.begin() {
-				w.Header().Set("Connection", "close")
-				c.closeSoon()
-			}
-			defer c.finish()
-			if r.Body != http.NoBody && !c.known.Load() {
-				r.Body = &awaitedBody{r.Body, c}
-			}
-		}
-		next.ServeHTTP(&refusalWriter{ResponseWriter: w, request: r}, r)
-	})
-}
-
-// refusalWriter closes the connection with an answer that the caller is not authenticated or not
-// allowed.
-type refusalWriter struct {
-	http.ResponseWriter
-	request *http.Request
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *refusalWriter) WriteHeader(status int) {
-	refused := status == http.StatusUnauthorized || status == http.StatusForbidden
-	if c := knownConnection(w.request.Context()); refused && c.unauthenticated() {
-		c.close(w.ResponseWriter)
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap returns the wrapped writer for http.ResponseController.
-func (w *refusalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (c *connection) unauthenticated() bool { return c.guarded != nil && !c.guarded.known.Load() }
-
-// knownConnection returns the connection of a request, or a new one if there is none in the
-// context.
-func knownConnection(ctx context.Context) *connection {
-	if known, ok := ctx.Value(connectionKey{}).(*connection); ok {
-		return known
-	}
-	return &connection{}
-}
-
 // check verifies the certificate chain of a caller, once for each set of authorities.
-func (c *connection) check(shown []*x509.Certificate, authorities *x509.CertPool) error {
+func (c *limitedConn) check(shown []*x509.Certificate, authorities *x509.CertPool) error {
 	now := time.Now()
 	if good := c.good.Load(); good != nil && good.authorities == authorities && now.Before(good.until) {
 		return nil

@@ -20,7 +20,7 @@ func TestCertificatesAreVerifiedOnceAConnection(t *testing.T) {
 			handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
-				seen[knownConnection(r.Context()).good.Load()]++
+				seen[connectionOf(r.Context()).good.Load()]++
 			})
 			s.serve(parts{webhooks: map[string]http.Handler{"/authorize": handler}})
 			client := s.caller(s.callers.client("kube-apiserver"))
@@ -46,7 +46,7 @@ func TestAVerificationHoldsUntilTheChainExpires(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, authorities := &connection{}, pool(a)
+	c, authorities := &limitedConn{}, pool(a)
 	if err := c.check(shown, authorities); err != nil {
 		t.Fatal(err)
 	}

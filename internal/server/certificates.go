@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 )
 
 // reloadInterval is how often the files are checked. A change is applied when it is seen twice, so
@@ -30,6 +31,8 @@ type certificates struct {
 	current atomic.Pointer[identity]
 	// rejected is why the current files are not used; nil if they are.
 	rejected atomic.Pointer[error]
+	// refusals limits the log lines about callers whose names are not allowed.
+	refusals rate.Sometimes
 
 	// Only the goroutine that follows the files uses these: the contents at the last check,
 	// and the contents that were applied or rejected.
@@ -42,11 +45,12 @@ type certificateFiles struct {
 	certificate, key string
 	// authorities is empty when callers need no certificate.
 	authorities string
-	// inHandshake makes the handshake fail if the caller's certificate is not signed by the
-	// authorities. Without it, callers get an HTTP answer.
-	inHandshake bool
-	// allowed are the names of callers whose connections are not limited.
-	allowed allowedNames
+	// inHandshake makes the handshake fail without a certificate of the authorities that has one of the
+	// names, or anyName. Without it, callers get an HTTP answer.
+	inHandshake, anyName bool
+	names                []string
+	// protocols are the versions of HTTP.
+	protocols []string
 	// wait is how long to wait for files that are missing at start.
 	wait time.Duration
 }
@@ -85,7 +89,7 @@ func (c contents) equal(d contents) bool {
 // loadCertificates reads the files for the first time. Missing files are an error, unless there is a
 // time to wait for them.
 func loadCertificates(files certificateFiles, logger logr.Logger, observer certificateObserver) (*certificates, error) {
-	c := &certificates{files: files, logger: logger, observer: observer}
+	c := &certificates{files: files, logger: logger, observer: observer, refusals: rate.Sometimes{Interval: time.Minute}}
 	found := c.read()
 	if files.wait > 0 && errors.Is(found.err, fs.ErrNotExist) {
 		logger.Info("waiting for certificate files", "cause", found.err.Error(), "atMost", files.wait.String())
@@ -103,33 +107,15 @@ var errNoCertificateYet = errors.New("the certificate files do not exist yet")
 
 // tlsConfig returns a configuration that uses the current files in each handshake.
 func (c *certificates) tlsConfig() *tls.Config {
-	current := func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	current := func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		identity := c.current.Load()
 		if identity == nil {
 			return nil, errNoCertificateYet
 		}
-		conn, guarded := hello.Conn.(*guardedConn)
-		if !guarded {
-			return identity.tls, nil
-		}
-		config := identity.tls.Clone()
-		config.VerifyConnection = func(state tls.ConnectionState) error {
-			if c.files.inHandshake && identity.callers != nil && len(state.PeerCertificates) > 0 {
-				if _, err := verifyShown(state.PeerCertificates, identity.callers, time.Now()); err != nil {
-					return err
-				}
-			}
-			known := len(state.PeerCertificates) > 0 && c.files.allowed.contain(state.PeerCertificates[0].Subject.CommonName)
-			conn.identified(c.files.inHandshake && (identity.callers == nil || known))
-			return nil
-		}
-		return config, nil
+		return identity.tls, nil
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: current}
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: c.files.protocols, GetConfigForClient: current}
 }
-
-// protocols are the versions of HTTP over TLS.
-func protocols() []string { return []string{"h2", "http/1.1"} }
 
 // follow checks the files until the context ends. It returns an error if files are still missing
 // after the time to wait.
@@ -211,7 +197,7 @@ func (c *certificates) use(files contents) error {
 	}
 	next := &identity{expires: pair.Leaf.NotAfter, tls: &tls.Config{
 		MinVersion:   tls.VersionTLS12,
-		NextProtos:   protocols(),
+		NextProtos:   c.files.protocols,
 		Certificates: []tls.Certificate{pair},
 		// A resumed session would outlive a change of the authorities.
 		SessionTicketsDisabled: true,
@@ -225,8 +211,13 @@ func (c *certificates) use(files contents) error {
 		for _, a := range authorities {
 			next.callers.AddCert(a)
 		}
-		if next.tls.ClientAuth = tls.RequestClientCert; c.files.inHandshake {
-			next.tls.ClientCAs = next.callers // callers see which authorities are accepted
+		next.tls.ClientAuth = tls.RequestClientCert
+		if c.files.inHandshake {
+			next.tls.ClientAuth = tls.RequireAnyClientCert // which VerifyConnection verifies
+			next.tls.ClientCAs = next.callers              // callers see which authorities are accepted
+			next.tls.VerifyConnection = func(state tls.ConnectionState) error {
+				return c.admit(state.PeerCertificates, next.callers)
+			}
 		}
 	}
 	c.current.Store(next)

@@ -7,10 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/apiserver"
@@ -43,35 +41,12 @@ func (l credentialLog) CredentialsRejected(err error) {
 	l.logger.Error(err, "changed credentials for the API server cannot be used; the previous ones stay in use")
 }
 
-// connectBackoff is the backoff while the API server does not answer. It is short, because kubelets
-// wait for both servers when a control plane starts.
-func connectBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}
-}
-
-// connect retries to watch the cluster until it succeeds. It returns nil when the context ends first.
-func (w *webhooks) connect(ctx context.Context) *source.Live {
-	backoff := connectBackoff()
-	reported := ""
-	for ctx.Err() == nil {
-		live, err := source.Watch(ctx, w.cluster, source.LiveOptions{
-			WithoutRBAC: !w.asksRBAC(), APIServices: w.config.Containment.NodeScopes == v1alpha1.Enabled, MissingChanged: w.missingChanged,
-			MaxStaleness: w.config.Cluster.MaxStaleness.Duration, StaleChanged: w.staleChanged, Reset: w.stateReset,
-		})
-		if err == nil {
-			return live
-		}
-		w.trouble.Store(&err)
-		if err.Error() != reported {
-			reported = err.Error()
-			w.logger.Info("waiting for the API server", "cause", reported)
-		}
-		select {
-		case <-time.After(backoff.Step()):
-		case <-ctx.Done():
-		}
-	}
-	return nil
+// watch begins to watch the cluster.
+func (w *webhooks) watch(ctx context.Context) (*source.Live, error) {
+	return source.Watch(ctx, w.cluster, source.LiveOptions{
+		WithoutRBAC: !w.asksRBAC(), APIServices: w.config.Containment.NodeScopes == v1alpha1.Enabled, MissingChanged: w.missingChanged,
+		MaxStaleness: w.config.Cluster.MaxStaleness.Duration, StaleChanged: w.staleChanged, Reset: w.stateReset,
+	})
 }
 
 func (w *webhooks) missingChanged(m source.Missing, missing bool) {

@@ -2,13 +2,16 @@ package server
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,14 +22,108 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// guardOf returns the guard of an endpoint. Its limits may be changed before the endpoint serves.
-func guardOf(e *endpoint) *guard { return e.listener.(guardedListener).guard }
+// held returns the number of connections that count.
+func (l *limitedListener) held() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}
 
-// held returns the number of connections that a guard limits.
-func (g *guard) held() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.total
+// fakeConn is a fake connection from an address.
+type fakeConn struct {
+	net.Conn
+	address string
+	closed  atomic.Bool
+}
+
+func (m *fakeConn) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(m.address))
+}
+
+func (m *fakeConn) Close() error {
+	m.closed.Store(true)
+	return nil
+}
+
+// fakeListener accepts fake connections, and is closed after the last one.
+type fakeListener struct {
+	net.Listener
+	conns []*fakeConn
+}
+
+func (f *fakeListener) Accept() (net.Conn, error) {
+	if len(f.conns) == 0 {
+		return nil, net.ErrClosed
+	}
+	next := f.conns[0]
+	f.conns = f.conns[1:]
+	return next, nil
+}
+
+func TestWhichConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	const (
+		a, alsoA    = "10.0.0.1:1000", "[::ffff:10.0.0.1]:1001"
+		b, c, d     = "10.0.0.2:1000", "10.0.0.3:1000", "10.0.0.4:1000"
+		six         = "[2001:db8::1]:1000"
+		sameNetwork = "[2001:db8::2]:1000"
+	)
+	for _, tc := range []struct {
+		rule   string
+		from   []string
+		active []int // the connections on which a request is answered, before the last connection comes
+		closed []int
+	}{
+		{"within the limits, none", []string{a, a, b, c}, nil, nil},
+		{"of an address: the oldest", []string{b, a, a, a}, nil, []int{1}},
+		{"an IPv4 address in IPv6 is the same", []string{a, alsoA, a}, nil, []int{0}},
+		{"IPv6 addresses count by their network", []string{six, sameNetwork, six}, nil, []int{0}},
+		{"not one with a request", []string{a, a, a}, []int{0}, []int{1}},
+		{"if all have a request, the new one", []string{a, a, a}, []int{0, 1}, []int{2}},
+		{"if all of the address have a request, none of another one", []string{a, a, b, a}, []int{0, 1}, []int{3}},
+		{"in total: the oldest", []string{b, a, a, c, d}, nil, []int{0}},
+		{"in total: not one with a request", []string{b, a, a, c, d}, []int{0}, []int{1}},
+		{"in total: if all have a request, the new one", []string{b, a, a, c, d}, []int{0, 1, 2, 3}, []int{4}},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			t.Parallel()
+			inner := &fakeListener{}
+			for _, address := range tc.from {
+				inner.conns = append(inner.conns, &fakeConn{address: address})
+			}
+			all := inner.conns
+			l := newLimitedListener(inner, connectionLimits{perAddress: 2, total: 4}, logr.Discard())
+			var accepted []net.Conn
+			for {
+				if len(inner.conns) == 1 {
+					for _, i := range tc.active {
+						watchConnection(accepted[i], http.StateActive)
+					}
+				}
+				conn, err := l.Accept()
+				if err != nil {
+					break
+				}
+				accepted = append(accepted, conn)
+			}
+			var closed []int
+			for i, conn := range all {
+				if conn.closed.Load() {
+					closed = append(closed, i)
+				}
+			}
+			if fmt.Sprint(closed) != fmt.Sprint(tc.closed) || l.held() != len(all)-len(closed) {
+				t.Errorf("closed %v, want %v; %d count", closed, tc.closed, l.held())
+			}
+			for _, conn := range accepted {
+				conn.Close()
+				conn.Close() // the server may do so twice
+			}
+			if l.held() != 0 || l.unused.Load() != 0 {
+				t.Errorf("after the end %d count, and %d are unused", l.held(), l.unused.Load())
+			}
+		})
+	}
 }
 
 // dial opens a connection and completes the handshake.
@@ -44,6 +141,17 @@ func (s *testListeners) dial(e *endpoint, certificate *tls.Certificate, protocol
 	return conn
 }
 
+// connect opens a connection without a handshake.
+func (s *testListeners) connect(e *endpoint) net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", e.address().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
 // closedByServer waits until the server closes the connection.
 func closedByServer(conn net.Conn) error {
 	_, err := io.Copy(io.Discard, conn)
@@ -53,33 +161,47 @@ func closedByServer(conn net.Conn) error {
 	return nil // EOF or a reset
 }
 
-func TestIdleConnectionsWithoutACertificateEnd(t *testing.T) {
-	t.Parallel()
-	for _, protocol := range []string{"h2", "http/1.1"} {
-		for _, name := range []string{"webhooks", "bootstrap"} {
-			t.Run(name+" "+protocol, func(t *testing.T) {
-				t.Parallel()
-				s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
-					machinesWithTheSameCertificate(c)
-				})
-				e := s.listeners.webhook
-				if name == "bootstrap" {
-					e = s.listeners.bootstrap
-				}
-				guardOf(e).limits.first, guardOf(e).limits.idle = time.Second, 10*time.Millisecond
-				s.serve(parts{machines: says("token")})
-				conn := s.dial(e, nil, protocol)
-				if protocol == "h2" {
-					if _, err := io.WriteString(conn, http2Preface+http2Settings); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := closedByServer(conn); err != nil {
-					t.Error(err)
-				}
-				eventually(t, "the connection is not counted", func() bool { return guardOf(e).held() == 0 })
-			})
+// answered reads an HTTP/1.1 answer with the text from a connection.
+func answered(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	var answer strings.Builder
+	for b := make([]byte, 1<<10); !strings.Contains(answer.String(), "\r\n\r\n"+text); {
+		n, err := conn.Read(b)
+		answer.Write(b[:n])
+		if err != nil {
+			t.Errorf("got %q, %v", answer.String(), err)
+			return
 		}
+	}
+}
+
+func send(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Error(err)
+	}
+}
+
+// A caller that completes no handshake, or sends no request, is cut off.
+func TestSilentConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	s := newTestListeners(t, allPorts)
+	for _, e := range s.endpoints() {
+		e.server.ReadHeaderTimeout, e.server.IdleTimeout = 100*time.Millisecond, 100*time.Millisecond
+	}
+	s.serve(parts{machines: says("token"), metrics: says("numbers")})
+	for rule, conn := range map[string]net.Conn{
+		"webhooks, before the handshake":  s.connect(s.listeners.webhook),
+		"bootstrap, before the handshake": s.connect(s.listeners.bootstrap),
+		"bootstrap, before a request":     s.dial(s.listeners.bootstrap, nil, "http/1.1"),
+		"metrics":                         s.connect(s.listeners.metrics),
+	} {
+		if err := closedByServer(conn); err != nil {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+	for _, e := range s.endpoints() {
+		eventually(t, "connections to "+e.name+" do not count", func() bool { return e.listener.held() == 0 })
 	}
 }
 
@@ -87,7 +209,8 @@ func TestIdleConnectionsWithoutACertificateEnd(t *testing.T) {
 func TestConnectionsWithACertificateAreNotLimited(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
-	guardOf(s.listeners.webhook).limits.perAddress = 2
+	l := s.listeners.webhook.listener
+	l.limits.perAddress = 2
 	s.serve(parts{})
 	known := s.caller(s.callers.client("kube-apiserver"))
 	for range 5 {
@@ -95,13 +218,9 @@ func TestConnectionsWithACertificateAreNotLimited(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 	}
-	eventually(t, "the connection is not counted", func() bool { return guardOf(s.listeners.webhook).held() == 0 })
-	// Other connections do not affect it.
+	eventually(t, "the connection does not count", func() bool { return l.held() == 0 })
 	for range 4 {
-		s.dial(s.listeners.webhook, nil, "h2")
-	}
-	if n := guardOf(s.listeners.webhook).held(); n > 2 {
-		t.Errorf("%d connections are held, want at most 2", n)
+		s.connect(s.listeners.webhook)
 	}
 	large := string(bytes.Repeat([]byte("x"), 1<<20))
 	if got, err := s.post(known, "/authorize", large); err != nil || got.body != large {
@@ -109,255 +228,52 @@ func TestConnectionsWithACertificateAreNotLimited(t *testing.T) {
 	}
 }
 
-func TestARefusalEndsTheConnection(t *testing.T) {
+// A certificate is not secret: a caller without its key is not admitted.
+func TestACertificateAloneDoesNotAuthenticate(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		for _, path := range []string{"/authorize", "/livez"} {
-			t.Run(protocol+path, func(t *testing.T) {
-				t.Parallel()
-				s := newTestListeners(t, nil)
-				s.serve(parts{})
-				client := s.caller(nil)
-				client.Transport.(*http.Transport).ForceAttemptHTTP2 = protocol == "HTTP/2.0"
-				want := map[string]int{"/authorize": 401, "/livez": 200}[path]
-				ask := s.get
-				if path == "/authorize" {
-					ask = func(client *http.Client, path string) (response, error) { return s.post(client, path, "question") }
-				}
-				if got, err := ask(client, path); err != nil || got.status != want || got.proto != protocol {
-					t.Fatalf("got %+v, %v, want status %d", got, err, want)
-				}
-				eventually(t, "the connection ends", func() bool { return guardOf(s.listeners.webhook).held() == 0 })
-			})
-		}
-	}
-}
-
-func TestABootstrapRefusalEndsTheConnection(t *testing.T) {
-	t.Parallel()
-	s := newTestListeners(t, onlyMachines)
-	s.serve(parts{machines: refuses})
-	if got, err := read(s.caller(nil).Get(at(s.listeners.bootstrap, "/authorize/a"))); err != nil || got.status != 403 {
-		t.Fatalf("got %+v, %v", got, err)
-	}
-	eventually(t, "the connection ends", func() bool { return guardOf(s.listeners.bootstrap).held() == 0 })
-}
-
-// Requests are sent and reset at once, without reading. The first reset ends the connection, even if
-// many are sent.
-func TestResetsEndTheConnection(t *testing.T) {
-	t.Parallel()
-	var served atomic.Int32
 	s := newTestListeners(t, nil)
-	s.serve(parts{observe: func(_ string, next http.Handler) http.Handler {
+	var served atomic.Int32
+	s.serve(parts{observe: counting(&served)})
+	stolen := *s.callers.client("kube-apiserver")
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen.PrivateKey = other
+	if got, err := s.post(s.caller(&stolen), "/authorize", "question"); err == nil || served.Load() != 0 {
+		t.Errorf("got %+v, and %d requests were handled", got, served.Load())
+	}
+	eventually(t, "the connection does not count", func() bool { return s.listeners.webhook.listener.held() == 0 })
+}
+
+func counting(served *atomic.Int32) func(string, http.Handler) http.Handler {
+	return func(_ string, next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			served.Add(1)
 			next.ServeHTTP(w, r)
 		})
-	}})
-	conn := s.dial(s.listeners.webhook, nil, "h2")
-	sent := 0
-	for ; ; sent++ {
-		if err := rapidReset(conn, sent); err != nil {
-			break
-		}
-	}
-	if err := closedByServer(conn); err != nil {
-		t.Error(err)
-	}
-	if served.Load() > 1 {
-		t.Errorf("%d requests were handled, want at most one", served.Load())
 	}
 }
 
-const (
-	http2Preface  = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-	http2Settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-)
-
-// rapidReset sends a request with the number, from 0, and resets it.
-func rapidReset(w io.Writer, number int) error {
-	text := ""
-	if number == 0 {
-		text = http2Preface + http2Settings
-	}
-	// The indexes of the fields in HPACK's static table: GET, https, :path and :authority.
-	// RFC 7541, appendix A.
-	fields := "\x82\x87\x04\x0a/authorize\x01\x01a"
-	stream := binary.BigEndian.AppendUint32(nil, uint32(2*number+1))
-	text += fmt.Sprintf("\x00\x00%c\x01\x05%s%s", len(fields), stream, fields) // HEADERS that end the stream
-	text += fmt.Sprintf("\x00\x00\x04\x03\x00%s\x00\x00\x00\x08", stream)      // RST_STREAM: CANCEL
-	_, err := io.WriteString(w, text)
-	return err
-}
-
-// An interrupted handshake does not hold a slot.
-func TestInterruptedHandshakesHoldNoSlot(t *testing.T) {
+// Certificates of the same authorities with another name, such as those of nodes, are refused in the
+// handshake. The log says why.
+func TestADisallowedNameIsRefusedInTheHandshake(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
-	g := guardOf(s.listeners.webhook)
-	g.handshakes = make(chan struct{}, 1)
-	s.serve(parts{})
+	var served atomic.Int32
+	s.serve(parts{observe: counting(&served)})
 	for range 3 {
-		raw, err := net.Dial("tcp", s.listeners.webhook.address().String())
-		if err != nil {
-			t.Fatal(err)
+		if got, err := s.post(s.caller(s.callers.client("system:node:a")), "/authorize", "question"); err == nil {
+			t.Errorf("got %+v", got)
 		}
-		defer raw.Close()
-		// Only the caller's first message is sent.
-		config := &tls.Config{RootCAs: pool(s.server), ServerName: "127.0.0.1"}
-		go func() { _ = tls.Client(mute{raw, t.Context().Done()}, config).Handshake() }()
 	}
-	eventually(t, "all are connected", func() bool { return g.held() == 3 })
-	client := s.caller(s.callers.client("kube-apiserver"))
-	if got, err := s.post(client, "/authorize", "question"); err != nil || got.status != 200 {
+	eventually(t, "the connections do not count", func() bool { return s.listeners.webhook.listener.held() == 0 })
+	const why = `\"system:node:a\" may not call: add the common name to webhook.allowedClientNames`
+	if log := s.log.String(); strings.Count(log, why) != 1 || served.Load() != 0 {
+		t.Errorf("%d requests were handled, want none; the log has, want one line:\n%s", served.Load(), log)
+	}
+	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "question"); err != nil || got.status != 200 {
 		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
-// mute is a connection that receives nothing.
-type mute struct {
-	net.Conn
-	ended <-chan struct{}
-}
-
-func (m mute) Read([]byte) (int, error) {
-	<-m.ended
-	return 0, io.EOF
-}
-
-// The body of an unauthenticated caller is not read beyond the limit.
-func TestLargeBodiesAreNotReadWithoutACertificate(t *testing.T) {
-	t.Parallel()
-	s := newTestListeners(t, nil)
-	s.serve(parts{})
-	conn := s.dial(s.listeners.webhook, nil, "http/1.1")
-	_, err := io.WriteString(conn, "POST /authorize HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
-	for chunk := bytes.Repeat([]byte("x"), 64<<10); err == nil; {
-		_, err = conn.Write(chunk)
-	}
-	if err := closedByServer(conn); err != nil {
-		t.Error(err)
-	}
-}
-
-// A caller cannot make the server log a line that looks like a panic.
-func TestCallersDoNotForgePanics(t *testing.T) {
-	t.Parallel()
-	s := newTestListeners(t, nil)
-	s.serve(parts{})
-	conn := s.dial(s.listeners.webhook, nil, "h2")
-	if _, err := io.WriteString(conn, "panic serving everything"); err != nil { // as long as the preface
-		t.Fatal(err)
-	}
-	if err := closedByServer(conn); err != nil {
-		t.Error(err)
-	}
-	eventually(t, "the connection is not counted", func() bool { return guardOf(s.listeners.webhook).held() == 0 })
-	if text := s.log.String(); strings.Contains(text, "a request was not answered") {
-		t.Errorf("logged %s", text)
-	}
-}
-
-// A certificate is not secret: a caller is authenticated when the handshake has proved that it has
-// the key, and not before.
-func TestACertificateAloneDoesNotAuthenticate(t *testing.T) {
-	t.Parallel()
-	limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}
-	g := newGuard(limits, false, logr.Discard())
-	conn := g.admit(&madeUp{address: "10.0.0.1:1000"}).(*guardedConn)
-	conn.identified(true)
-	if g.held() != 1 || conn.known.Load() {
-		t.Error("the connection is not limited before the end of the handshake")
-	}
-	conn.setActive(true)
-	if g.held() != 0 || !conn.known.Load() {
-		t.Error("the connection is limited after the handshake")
-	}
-}
-
-// Certificates of the same authorities whose names are not allowed, such as those of nodes, have the
-// same limits as no certificate.
-func TestConnectionsWithADisallowedNameAreLimited(t *testing.T) {
-	t.Parallel()
-	s := newTestListeners(t, nil)
-	g := guardOf(s.listeners.webhook)
-	s.serve(parts{})
-	conn := s.dial(s.listeners.webhook, s.callers.client("system:node:a"), "http/1.1")
-	if _, err := io.WriteString(conn, "POST /authorize HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
-	answer, err := io.ReadAll(conn) // until the server closes the connection
-	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 403 ") {
-		t.Errorf("got %q, %v", answer, err)
-	}
-	eventually(t, "the connection is not counted", func() bool { return g.held() == 0 })
-	client := s.caller(s.callers.client("kube-apiserver"))
-	if got, err := s.post(client, "/authorize", "question"); err != nil || got.status != 200 {
-		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
-// The last answer on a connection may take longer than closingTime.
-func TestTheLastAnswerIsNotCutOff(t *testing.T) {
-	t.Parallel()
-	s := newTestListeners(t, onlyMachines)
-	guardOf(s.listeners.bootstrap).limits.requests = 1
-	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-r.Context().Done(): // the connection is closed
-		case <-time.After(2 * closingTime):
-		}
-		_, _ = io.WriteString(w, "token")
-	})})
-	if got, err := read(s.caller(nil).Get(at(s.listeners.bootstrap, "/authorize/a"))); err != nil || got.body != "token" {
-		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
-// Requests that HTTP/2 refuses do not reach a handler that counts them. They do not extend the time
-// of the connection.
-func TestRefusedRequestsDoNotKeepAConnection(t *testing.T) {
-	t.Parallel()
-	limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 2}
-	g := newGuard(limits, false, logr.Discard())
-	conn := g.admit(&madeUp{address: "10.0.0.1:1000"}).(*guardedConn)
-	// Once at the beginning, and once for each request.
-	for n := range 3 {
-		conn.setActive(true)
-		conn.setActive(false)
-		if conn.closing {
-			t.Fatalf("the connection ends after %d requests", n)
-		}
-	}
-	conn.setActive(true)
-	conn.setActive(false)
-	eventually(t, "the connection ends", func() bool { return g.held() == 0 })
-}
-
-// A handshake holds a slot after each message of the caller, while the server computes.
-func TestAHandshakeHoldsASlotWhileItIsComputed(t *testing.T) {
-	t.Parallel()
-	limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}
-	g := newGuard(limits, false, logr.Discard())
-	g.handshakes = make(chan struct{}, 2)
-	near, far := net.Pipe()
-	defer far.Close()
-	conn := g.admit(near).(*guardedConn)
-	defer conn.Close()
-	go func() { _, _ = io.Copy(far, far) }()
-	for range 3 {
-		if _, err := conn.Write([]byte("hello")); err != nil || len(g.handshakes) != 0 {
-			t.Fatalf("%d slots are held while the server waits for the caller, %v", len(g.handshakes), err)
-		}
-		if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil || len(g.handshakes) != 1 {
-			t.Fatalf("%d slots are held after a message, %v", len(g.handshakes), err)
-		}
-	}
-	conn.setActive(true)
-	if len(g.handshakes) != 0 {
-		t.Error("a slot is held after the handshake")
 	}
 }
 
@@ -374,5 +290,99 @@ func TestManyCertificatesAreNotVerified(t *testing.T) {
 		if (err == nil && got.status == 200) != good {
 			t.Errorf("with %d certificates: got %+v, %v", shown, got, err)
 		}
+	}
+}
+
+// A caller cannot make the server log a line that looks like a panic.
+func TestCallersDoNotForgePanics(t *testing.T) {
+	t.Parallel()
+	s := newTestListeners(t, nil)
+	s.serve(parts{})
+	conn := s.dial(s.listeners.webhook, s.callers.client("kube-apiserver"), "h2")
+	send(t, conn, "panic serving everything") // as long as the preface
+	if err := closedByServer(conn); err != nil {
+		t.Error(err)
+	}
+	if text := s.log.String(); strings.Contains(text, "a request was not answered") {
+		t.Errorf("logged %s", text)
+	}
+}
+
+const (
+	requestWithoutBody = "GET /authorize/a HTTP/1.1\r\nHost: a\r\n\r\n"
+	requestWithBody    = "POST /authorize/a HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
+)
+
+// bootstrapOf serves machines, with a limit of connections for each address.
+func bootstrapOf(t *testing.T, perAddress int, machines http.Handler) *testListeners {
+	t.Helper()
+	s := newTestListeners(t, onlyMachines)
+	s.listeners.bootstrap.listener.limits.perAddress = perAddress
+	return s.serve(parts{machines: machines})
+}
+
+// A request without its body does not keep a machine out.
+func TestSlowBodiesDoNotKeepOthersOut(t *testing.T) {
+	t.Parallel()
+	s := bootstrapOf(t, 2, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "token")
+	}))
+	l := s.listeners.bootstrap.listener
+	for range 2 {
+		send(t, s.dial(s.listeners.bootstrap, nil, "http/1.1"), requestWithBody)
+	}
+	eventually(t, "the server waits for the bodies", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.unused.Load() == 0 && !l.conns[0].active && !l.conns[1].active
+	})
+	machine := s.dial(s.listeners.bootstrap, nil, "http/1.1")
+	send(t, machine, requestWithBody+"body")
+	answered(t, machine, "token")
+}
+
+// Machines whose requests are being answered keep their connections, however many others connect.
+func TestRequestsInFlightAreNotCutOff(t *testing.T) {
+	t.Parallel()
+	started, finish := make(chan struct{}, 2), make(chan struct{})
+	s := bootstrapOf(t, 2, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		started <- struct{}{}
+		<-finish
+		_, _ = io.WriteString(w, "token")
+	}))
+	machines := []net.Conn{
+		s.dial(s.listeners.bootstrap, nil, "http/1.1"), s.dial(s.listeners.bootstrap, nil, "http/1.1"),
+	}
+	for i, request := range []string{requestWithoutBody, requestWithBody + "body"} {
+		send(t, machines[i], request)
+		<-started
+	}
+	for range 4 {
+		if err := closedByServer(s.connect(s.listeners.bootstrap)); err != nil {
+			t.Error(err)
+		}
+	}
+	if !strings.Contains(s.log.String(), "too many connections") {
+		t.Error("nothing is logged")
+	}
+	close(finish)
+	for _, machine := range machines {
+		answered(t, machine, "token")
+	}
+}
+
+// Machines use HTTP/1.1 only.
+func TestMachinesHaveNoHTTP2(t *testing.T) {
+	t.Parallel()
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { onlyMachines(c) })
+	s.serve(parts{machines: says("token")})
+	if got, err := read(s.caller(nil).Get(at(s.listeners.bootstrap, "/authorize/a"))); err != nil || got.proto != "HTTP/1.1" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	config := &tls.Config{RootCAs: pool(s.server), NextProtos: []string{"h2"}}
+	if _, err := tls.Dial("tcp", s.listeners.bootstrap.address().String(), config); err == nil {
+		t.Error("HTTP/2 was agreed on")
 	}
 }

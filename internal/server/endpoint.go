@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,7 +16,7 @@ import (
 type endpoint struct {
 	// name describes what is served, for the log.
 	name     string
-	listener net.Listener
+	listener *limitedListener
 	server   *http.Server
 	// certificates is nil for plain HTTP.
 	certificates *certificates
@@ -31,8 +32,9 @@ type limits struct {
 	headerBytes               int
 	// streams is the maximum number of concurrent requests of an HTTP/2 connection.
 	streams int
-	// unauthenticated are the limits of unauthenticated callers.
-	unauthenticated connectionLimits
+	// protocols are the versions of HTTP over TLS.
+	protocols   []string
+	connections connectionLimits
 }
 
 const (
@@ -48,44 +50,28 @@ const (
 func apiServerLimits() limits {
 	return limits{
 		header: 10 * time.Second, read: 30 * time.Second, write: time.Minute, idle: 5 * time.Minute,
-		headerBytes: 64 << 10, streams: 1000,
-		// API servers have a certificate. Without one, only probes have a reason to call. They
-		// send one request on each connection.
-		unauthenticated: connectionLimits{
-			perAddress: 64, total: 512, first: 10 * time.Second, idle: 5 * time.Second, requests: 1, bytes: 64 << 10,
-		},
+		headerBytes: 64 << 10, streams: 1000, protocols: []string{"h2", "http/1.1"},
+		connections: connectionLimits{perAddress: 64, total: 512, handshake: true},
 	}
 }
 
-// monitoringLimits are the limits of the port for metrics, which has no certificates.
+// monitoringLimits are the limits of the port for metrics and health, which has no certificates.
 func monitoringLimits() limits {
 	l := apiServerLimits()
-	l.streams, l.headerBytes = 16, 16<<10
-	const requests = 1000
-	l.unauthenticated = connectionLimits{
-		perAddress: 64, total: 256, first: 10 * time.Second, idle: 2 * time.Minute,
-		requests: requests, bytes: requests * 4 << 10,
-	}
+	l.idle, l.headerBytes = 2*time.Minute, 16<<10
+	l.connections = connectionLimits{perAddress: 64, total: 256}
 	return l
 }
 
 // machineLimits are the limits for machines, which anybody may pretend to be: each sends a small
-// request, with a body of limited size, which is answered within the timeout.
-func machineLimits(timeout time.Duration, body int64) limits {
-	const (
-		read, idle            = 10 * time.Second, 30 * time.Second
-		requests, headerBytes = 8, 8 << 10
-	)
+// request, with a body of limited size, which is answered within the timeout. There is no HTTP/2, in
+// which one connection could carry many requests at once. Several machines that start at once may have
+// one address.
+func machineLimits(timeout time.Duration) limits {
+	const read = 10 * time.Second
 	return limits{
-		header: 5 * time.Second, read: read, write: read + timeout + 5*time.Second, idle: idle,
-		headerBytes: headerBytes, streams: 16,
-		// Several machines that start at once may have one address. Each requests a challenge
-		// and a token.
-		unauthenticated: connectionLimits{
-			perAddress: 256, total: 2048, first: read, idle: read, requests: requests, bodies: true,
-			// An additional quarter is for the frames of HTTP and TLS.
-			bytes: requests * (headerBytes + body) * 5 / 4,
-		},
+		header: 5 * time.Second, read: read, write: read + timeout + 5*time.Second, idle: read, headerBytes: 8 << 10,
+		protocols: []string{"http/1.1"}, connections: connectionLimits{perAddress: 256, total: 2048},
 	}
 }
 
@@ -96,9 +82,7 @@ const firstRequestTime = time.Second
 type opening struct {
 	// name describes what is served: "metrics".
 	name, address string
-	// dispensable is true if the server runs without the endpoint while the address is in use.
-	dispensable bool
-	limits      limits
+	limits        limits
 	// files is nil for plain HTTP.
 	files    *certificateFiles
 	logger   logr.Logger
@@ -118,7 +102,7 @@ func (o *opening) open() (*endpoint, error) {
 		IdleTimeout:       o.limits.idle,
 		MaxHeaderBytes:    o.limits.headerBytes,
 		ConnContext:       rememberConnection,
-		ConnState:         watchRequests,
+		ConnState:         watchConnection,
 		ErrorLog:          connectionLog(o.logger),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: o.limits.streams, MaxReceiveBufferPerStream: streamWindow,
@@ -127,19 +111,20 @@ func (o *opening) open() (*endpoint, error) {
 	}}
 	var err error
 	if o.files != nil {
-		section = o.files.section
+		section, o.files.protocols = o.files.section, o.limits.protocols
 		if e.certificates, err = loadCertificates(*o.files, o.logger, o.observer); err != nil {
 			return nil, err
 		}
 		e.server.TLSConfig = e.certificates.tlsConfig()
-		if err = serveHTTP2(e.server); err != nil {
-			return nil, err
-		}
+		e.server.Protocols = new(http.Protocols)
+		e.server.Protocols.SetHTTP1(true)
+		e.server.Protocols.SetHTTP2(slices.Contains(o.limits.protocols, "h2"))
 	}
-	if e.listener, err = o.listen(); err != nil {
+	listener, err := net.Listen("tcp", o.address)
+	if err != nil {
 		return nil, fmt.Errorf("listen on %s.address: %w; choose another address, or stop what uses it", section, err)
 	}
-	e.listener = guardedListener{e.listener, newGuard(o.limits.unauthenticated, o.files == nil, o.logger)}
+	e.listener = newLimitedListener(listener, o.limits.connections, o.logger)
 	return e, nil
 }
 
@@ -157,23 +142,9 @@ func (e *endpoint) serve() error {
 func (e *endpoint) shutdown(ctx context.Context) error {
 	_ = e.listener.Close() // an error means that it is closed
 	<-e.notAccepting
-	used := func(context.Context) (bool, error) { return e.listener.(guardedListener).guard.unused.Load() == 0, nil }
+	used := func(context.Context) (bool, error) { return e.listener.unused.Load() == 0, nil }
 	_ = wait.PollUntilContextTimeout(ctx, time.Millisecond, e.firstRequests, true, used)
 	return e.server.Shutdown(ctx)
-}
-
-// lingered waits until callers had time to read their last answers, or until the context ends. It is
-// called when no connection is served any more.
-func (e *endpoint) lingered(ctx context.Context) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		e.listener.(guardedListener).guard.lingering.Wait()
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
 }
 
 // address returns the address of the listener; nil for a nil endpoint.

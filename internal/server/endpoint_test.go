@@ -66,7 +66,7 @@ func TestReadinessOfEachEndpoint(t *testing.T) {
 		machines: says("token"), metrics: says("numbers"),
 		joinReady: []check{failing("ledger-sync")},
 	})
-	client := s.caller(nil)
+	client := s.caller(s.callers.client("kube-apiserver"))
 	const (
 		webhooks = "[+]graph-sync ok\n[+]certificates ok\n"
 		machines = "[-]ledger-sync failed: it has not answered yet\n[+]bootstrap-certificates ok\n"
@@ -74,14 +74,17 @@ func TestReadinessOfEachEndpoint(t *testing.T) {
 	)
 	for _, tc := range []struct {
 		endpoint *endpoint
+		path     string
 		status   int
 		want     string
 	}{
-		{s.listeners.webhook, 200, webhooks + "[+]shutdown ok\nreadyz check passed\n"},
-		{s.listeners.bootstrap, 503, machines + failed},
-		{s.listeners.metrics, 503, webhooks + machines + failed},
+		{s.listeners.webhook, "/readyz", 200, webhooks + "[+]shutdown ok\nreadyz check passed\n"},
+		{s.listeners.bootstrap, "/readyz", 503, machines + failed},
+		{s.listeners.metrics, "/readyz", 503, webhooks + machines + failed},
+		{s.listeners.metrics, "/readyz/webhook", 200, webhooks + "[+]shutdown ok\nreadyz check passed\n"},
+		{s.listeners.metrics, "/readyz/bootstrap", 503, machines + failed},
 	} {
-		got, err := read(client.Get(at(tc.endpoint, "/readyz?verbose")))
+		got, err := read(client.Get(at(tc.endpoint, tc.path+"?verbose")))
 		if err != nil || got.status != tc.status || got.body != tc.want {
 			t.Errorf("%s: got %d %q, %v; want %d %q", tc.endpoint.name, got.status, got.body, err, tc.status, tc.want)
 		}
@@ -222,7 +225,7 @@ func TestCertificatesOfMachinesRotate(t *testing.T) {
 		_, err := read(client.Get(at(s.listeners.bootstrap, "/livez")))
 		return err == nil
 	})
-	if got, err := s.get(s.caller(nil), "/livez"); err != nil || got.status != 200 {
+	if got, err := s.get(s.caller(s.callers.client("kube-apiserver")), "/livez"); err != nil || got.status != 200 {
 		t.Errorf("webhooks: got %+v, %v", got, err)
 	}
 }
@@ -280,7 +283,7 @@ func TestDrainOfAllEndpoints(t *testing.T) {
 // A machine that sends slowly, or sends nothing, is cut off.
 func TestTimeLimitsOfMachines(t *testing.T) {
 	t.Parallel()
-	l := machineLimits(15*time.Second, 64<<10)
+	l := machineLimits(15 * time.Second)
 	if l.header > 5*time.Second || l.read > 10*time.Second || l.idle > 30*time.Second ||
 		l.headerBytes > 8<<10 || l.write < 15*time.Second {
 		t.Errorf("got %+v", l)

@@ -22,16 +22,15 @@ const versionInterval = time.Minute
 
 // follow watches the cluster until the context ends.
 func (w *webhooks) follow(ctx context.Context) {
-	live := w.connect(ctx)
-	if live == nil {
+	if !w.state.follow(ctx, w.logger) {
 		return
 	}
+	live := w.live()
 	defer live.Stop()
 	w.logger.Info("following the cluster", "host", w.cluster.Host, "version", live.State().ServerVersion)
 	waiter := freshness.New(live.State(), freshness.Options{Synced: live.Synced, Waited: w.metrics.Waited})
 	defer waiter.Stop()
 	w.metrics.Watch(live)
-	w.live.Store(live)
 	w.contained.knows(live)
 	w.adopt(ctx, live, waiter, live.State().ServerVersion)
 	var synced sync.WaitGroup

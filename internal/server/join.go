@@ -113,7 +113,11 @@ func (j *join) follow(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if j.attestor != nil {
-		running.Go(func() { j.attestor.follow(ctx, j.logger) })
+		running.Go(func() {
+			if j.attestor.follow(ctx, j.logger) {
+				j.logger.Info("attesting machines", "attestor", j.attestor.kind)
+			}
+		})
 		running.Go(func() { j.key.follow(ctx, j.logger) })
 	}
 	running.Go(func() { j.warnOfOtherApprovers(ctx) })

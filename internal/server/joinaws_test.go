@@ -135,8 +135,8 @@ func TestAnAttestorIsWaitedFor(t *testing.T) { // sets the environment of the SD
 	s := newJoinServer(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Bootstrap.Attestor, c.Bootstrap.AWS.ClusterName, c.Bootstrap.ClientCAFile = v1alpha1.AWSAttestor, "shop", ""
 	})
-	eventually(t, "it waits", func() bool { return strings.Contains(s.log.String(), "waiting for what the attestor needs") })
-	if got := s.probe(); got.status != 503 || !strings.Contains(got.body, "[-]attestor failed: the attestor aws is not ready: ") {
+	eventually(t, "it waits", func() bool { return strings.Contains(s.log.String(), "waiting for the attestor aws") })
+	if got := s.probe(); got.status != 503 || !strings.Contains(got.body, "[-]attestor failed: waiting for the attestor aws: ") {
 		t.Errorf("readyz: got %+v", got)
 	}
 	status, answer := s.ask(nil, "worker-1", `{"Document": "AAAA"}`)

@@ -60,12 +60,12 @@ func newListeners(config *v1alpha1.ServerConfiguration, logger logr.Logger, obse
 		name: "webhooks", address: w.Address, limits: apiServerLimits(),
 		files: &certificateFiles{
 			section: "webhook", certificate: w.CertificateFile, key: w.KeyFile, authorities: w.ClientCAFile, inHandshake: true,
-			allowed: allowedNamesOf(w),
+			anyName: w.ClientAuthentication == v1alpha1.AnyClientCertificate, names: w.AllowedClientNames,
 		},
 	})
 	if err == nil {
 		err = open(&s.bootstrap, opening{
-			name: "bootstrap", address: b.Address, limits: machineLimits(b.RequestTimeout.Duration, b.MaxBodyBytes),
+			name: "bootstrap", address: b.Address, limits: machineLimits(b.RequestTimeout.Duration),
 			files: &certificateFiles{
 				section: "bootstrap", certificate: b.CertificateFile, key: b.KeyFile, authorities: b.ClientCAFile,
 				wait: b.CertificateWait.Duration,
@@ -73,7 +73,7 @@ func newListeners(config *v1alpha1.ServerConfiguration, logger logr.Logger, obse
 		})
 	}
 	if err == nil {
-		err = open(&s.metrics, opening{name: "metrics", address: config.Metrics.Address, dispensable: true, limits: monitoringLimits()})
+		err = open(&s.metrics, opening{name: "metrics", address: config.Metrics.Address, limits: monitoringLimits()})
 	}
 	if err != nil {
 		s.close()
@@ -112,9 +112,7 @@ func (s *listeners) serve(ctx context.Context, p parts) error {
 				}
 			})
 		}
-		if _, taken := e.listener.Addr().(takenAddress); !taken { // otherwise the listener logs when it serves
-			s.logger.Info("serving "+e.name, "address", e.listener.Addr().String())
-		}
+		s.logger.Info("serving "+e.name, "address", e.listener.Addr().String())
 		running.Go(func() { failed <- e.serve() })
 	}
 	select {
@@ -129,38 +127,41 @@ func (s *listeners) serve(ctx context.Context, p parts) error {
 	}
 }
 
-// handle sets the handler of each endpoint. An endpoint has the readiness checks of its
-// own handlers; the metrics endpoint has all of them.
+// handle sets the handler of each endpoint. An endpoint has the readiness checks of its own handlers. The
+// metrics endpoint has all of them, and those of each other endpoint for callers without a certificate.
 func (s *listeners) handle(p parts) {
 	stopping := check{"shutdown", s.running}
 	ready, joinReady := slices.Clone(p.ready), slices.Clone(p.joinReady)
 	if s.webhook != nil {
 		ready = append(ready, check{"certificates", s.webhook.certificates.state})
-		mux := http.NewServeMux()
-		s.handleWebhooks(mux, p)
-		s.webhook.server.Handler = s.moving(lastRequests(withHealth(mux, append(slices.Clone(ready), stopping))))
 	}
 	if s.bootstrap != nil {
 		joinReady = append(joinReady, check{"bootstrap-certificates", s.bootstrap.certificates.state})
+	}
+	all := append(slices.Concat(ready, joinReady), stopping)
+	ready, joinReady = append(ready, stopping), append(joinReady, stopping)
+	if s.webhook != nil {
+		mux := http.NewServeMux()
+		for path, handler := range p.webhooks {
+			handler = s.webhook.certificates.only(handler)
+			if p.observe != nil {
+				handler = p.observe(path, handler)
+			}
+			mux.Handle(path, handler)
+		}
+		s.webhook.server.Handler = s.moving(withHealth(mux, ready))
+	}
+	if s.bootstrap != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/", p.machines)
-		s.bootstrap.server.Handler = s.moving(lastRequests(withHealth(mux, append(slices.Clone(joinReady), stopping))))
+		s.bootstrap.server.Handler = s.moving(withHealth(mux, joinReady))
 	}
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", p.metrics)
-		s.metrics.server.Handler = lastRequests(withHealth(mux, append(slices.Concat(ready, joinReady), stopping)))
-	}
-}
-
-func (s *listeners) handleWebhooks(mux *http.ServeMux, p parts) {
-	allowed := &callers{certificates: s.webhook.certificates, allowed: allowedNamesOf(&s.config.Webhook)}
-	for path, handler := range p.webhooks {
-		handler = allowed.only(handler)
-		if p.observe != nil {
-			handler = p.observe(path, handler)
-		}
-		mux.Handle(path, handler)
+		mux.Handle("/readyz/webhook", health("readyz", ready...))
+		mux.Handle("/readyz/bootstrap", health("readyz", joinReady...))
+		s.metrics.server.Handler = s.moving(withHealth(mux, all))
 	}
 }
 
@@ -171,11 +172,12 @@ func withHealth(mux *http.ServeMux, ready []check) http.Handler {
 	return mux
 }
 
-// moving asks clients to use another connection once the server is stopping, so
-// that none sends a request on one that is about to be closed. In HTTP/2, which
-// has no such header, it makes the server say the same with a frame.
+// moving records requests on their connections, and asks clients to use another connection once the server is
+// stopping, so that none sends a request on one that is about to be closed. In HTTP/2, which has no such header,
+// it makes the server say the same with a frame.
 func (s *listeners) moving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connectionOf(r.Context()).begin(r)
 		if s.stopping.Load() {
 			w.Header().Set("Connection", "close")
 		}
@@ -209,7 +211,6 @@ func (s *listeners) drain() {
 					"address", e.listener.Addr().String())
 				e.server.Close()
 			}
-			e.lingered(ctx)
 		})
 	}
 	draining.Wait()

@@ -92,6 +92,17 @@ func TestEscapedValuesAreStillReadable(t *testing.T) {
 	}
 }
 
+// A value with line breaks cannot look like several values.
+func TestLineBreaksInValuesAreQuoted(t *testing.T) {
+	var out bytes.Buffer
+	logger := NewLogger(v1alpha1.Log{Format: v1alpha1.TextLog}, &out)
+	logger.Error(errors.New("a\n >\n b"), "it failed", "name", "a\n\t node=\"b\"\n")
+	const want = `] "it failed" err="a\n >\n b" name="a\n\t node=\"b\""` + "\n"
+	if got := out.String(); !strings.HasSuffix(got, want) {
+		t.Errorf("got %swant %s", got, want)
+	}
+}
+
 // The test sends hostile text in every field of requests from API servers, and from machines without
 // a credential.
 func TestValuesOfCallersAreEscapedInTheLog(t *testing.T) {

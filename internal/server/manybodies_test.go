@@ -32,9 +32,8 @@ type pipes struct {
 
 // inMemory replaces the listener of an endpoint by pipes.
 func inMemory(e *endpoint) *pipes {
-	guarded := e.listener.(guardedListener)
-	p := &pipes{Listener: guarded.Listener, conns: make(chan net.Conn), closed: make(chan struct{})}
-	e.listener = guardedListener{p, guarded.guard}
+	p := &pipes{Listener: e.listener.Listener, conns: make(chan net.Conn), closed: make(chan struct{})}
+	e.listener.Listener = p
 	return p
 }
 

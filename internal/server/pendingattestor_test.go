@@ -24,7 +24,9 @@ type withPresence struct{ alwaysAttests }
 func (withPresence) Gone(context.Context, string, string) (bool, error) { return true, nil }
 
 func TestAPendingAttestorReturnsErrors(t *testing.T) {
-	pending := &pendingAttestor{name: "aws"}
+	pending := &pendingAttestor{kind: "aws"}
+	pending.name = "the attestor aws"
+	is := func(made attest.Attestor) { pending.made.Store(&made) }
 	cause := errors.New("the metadata service does not answer")
 	for _, trouble := range []error{nil, cause} {
 		if trouble != nil {
@@ -37,18 +39,18 @@ func TestAPendingAttestorReturnsErrors(t *testing.T) {
 		if gone, err := pending.Gone(t.Context(), "i-1", ""); gone || err == nil {
 			t.Errorf("gone: got %v, %v", gone, err)
 		}
-		if _, err := pending.state(); err == nil || !strings.Contains(err.Error(), "the attestor aws is not ready: ") {
+		if _, err := pending.state(); err == nil || !strings.Contains(err.Error(), "waiting for the attestor aws: ") {
 			t.Errorf("state: got %v", err)
 		}
 	}
-	pending.is(alwaysAttests{})
+	is(alwaysAttests{})
 	if identity, err := pending.Attest(t.Context(), &attest.Request{}); err != nil || identity.InstanceID != "i-1" {
 		t.Errorf("got %+v, %v", identity, err)
 	}
 	if gone, err := pending.Gone(t.Context(), "i-1", ""); gone || err != nil {
 		t.Errorf("an attestor without presence: got %v, %v", gone, err)
 	}
-	pending.is(withPresence{})
+	is(withPresence{})
 	if gone, err := pending.Gone(t.Context(), "i-1", ""); !gone || err != nil {
 		t.Errorf("an attestor with presence: got %v, %v", gone, err)
 	}

@@ -3,26 +3,28 @@ package server
 import (
 	"errors"
 	"fmt"
+
+	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-var errNoAnswer = errors.New("it has not answered yet")
+// live returns the state of the cluster; nil before the API server has answered.
+func (w *webhooks) live() *source.Live {
+	live, _ := w.state.get()
+	return live
+}
 
 // graphSync is a readiness check: the state of the cluster has been read.
 func (w *webhooks) graphSync() (string, error) {
-	live := w.live.Load()
-	if live == nil {
-		cause := errNoAnswer
-		if err := w.trouble.Load(); err != nil {
-			cause = *err
-		}
-		return "", fmt.Errorf("waiting for the API server: %w", cause)
+	live, err := w.state.get()
+	if err != nil {
+		return "", err
 	}
 	return "", syncing(live)
 }
 
 // rights is a readiness check: all resources that decisions depend on may be read.
 func (w *webhooks) rights() (string, error) {
-	live := w.live.Load()
+	live := w.live()
 	if live == nil {
 		return "not asked yet", nil
 	}
@@ -33,7 +35,7 @@ func (w *webhooks) rights() (string, error) {
 func (w *webhooks) authorization() (string, error) {
 	minor := w.answers.Load().minor
 	if minor == 0 {
-		if err := w.trouble.Load(); err != nil && w.live.Load() != nil {
+		if err := w.trouble.Load(); err != nil {
 			return "", *err
 		}
 		return "", errors.New("the version of the API server is not known yet")

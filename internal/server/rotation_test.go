@@ -100,7 +100,7 @@ func TestInvalidFilesAreNotUsed(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	s.serve(parts{})
-	client := s.caller(nil)
+	client := s.caller(s.callers.client("kube-apiserver"))
 	_, otherKey := s.server.server()
 	for i, tc := range []struct {
 		rule, file string

@@ -11,7 +11,7 @@ import (
 
 // stateAge is a readiness check: no copy is too old that other answers depend on.
 func (w *webhooks) stateAge() (note string, err error) {
-	live := w.live.Load()
+	live := w.live()
 	if live == nil {
 		return "not known yet", nil
 	}

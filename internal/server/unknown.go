@@ -20,58 +20,32 @@ import (
 
 var errClusterUnknown = errors.New("the server has not reached the API server of the cluster yet: retry")
 
-// nodeBeforeCluster is the Node authorizer's answer.
-func nodeBeforeCluster(_ context.Context, req *access.Request) (decision.Opinion, error) {
-	identity := nodeidentity.Of(req.User, req.Groups)
-	if !identity.IsNode {
+// authorizeBefore is the answer of the authorizers. A request that a NodeScope or a Quarantine may refuse must not be
+// decided by later ones.
+func (w *webhooks) authorizeBefore(_ context.Context, req *access.Request) (decision.Opinion, error) {
+	identity, privileged := nodeidentity.Of(req.User, req.Groups), chain.Privileged(req)
+	contained := !privileged && w.contained.concerns(req.User, req.Extra)
+	switch {
+	case contained:
+	case privileged && w.chain != nil:
+		return decision.Opinion{Decision: verdict.Allow, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
+	case w.chain == nil && !identity.IsNode:
 		return decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NotANode}, nil
 	}
-	return decision.Opinion{Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: identity.Name}, errClusterUnknown
-}
-
-// chainBeforeCluster is the answer of a chain, which depends on RBAC except for system:masters.
-func chainBeforeCluster(_ context.Context, req *access.Request) (decision.Opinion, error) {
-	if chain.Privileged(req) {
-		return decision.Opinion{Decision: verdict.Allow, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
-	}
 	return decision.Opinion{
-		Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: nodeidentity.Of(req.User, req.Groups).Name,
+		Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: identity.Name, FailClosed: contained,
 	}, errClusterUnknown
 }
 
-// admitBeforeCluster is NodeRestriction's answer.
-func admitBeforeCluster(_ context.Context, req *noderestriction.Request) noderestriction.Answer {
+// admitBefore is the answer to a write.
+func (w *webhooks) admitBefore(_ context.Context, req *noderestriction.Request) noderestriction.Answer {
 	identity := nodeidentity.Of(req.User, req.Groups)
-	if !identity.IsNode {
-		return noderestriction.Answer{
-			Decision: verdict.Allow, Code: noderestriction.NotANode, Status: 200,
-			Reason: verdict.Reason{Code: noderestriction.NotANode, Message: "the user is not a node, and only nodes are restricted"},
-		}
+	if identity.IsNode || w.contained.concerns(req.User, req.Extra) {
+		return notReady(identity.Name, "the server has not reached the API server of the cluster yet", errClusterUnknown)
 	}
-	return notReady(identity.Name, "the server has not reached the API server of the cluster yet", errClusterUnknown)
-}
-
-// authorizeBefore wraps the answers of before. A request that a NodeScope or a Quarantine may refuse must
-// not be decided by later authorizers.
-func (c *contained) authorizeBefore(next decision.Authorize) decision.Authorize {
-	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
-		if chain.Privileged(req) || !c.concerns(req.User, req.Extra) {
-			return next(ctx, req)
-		}
-		return decision.Opinion{
-			Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: nodeidentity.Of(req.User, req.Groups).Name, FailClosed: true,
-		}, errClusterUnknown
-	}
-}
-
-// admitBefore does the same for writes.
-func (c *contained) admitBefore(next decision.Admit) decision.Admit {
-	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
-		if !c.concerns(req.User, req.Extra) {
-			return next(ctx, req)
-		}
-		return notReady(nodeidentity.Of(req.User, req.Groups).Name, "the server has not reached the API server of the cluster yet",
-			errClusterUnknown)
+	return noderestriction.Answer{
+		Decision: verdict.Allow, Code: noderestriction.NotANode, Status: 200,
+		Reason: verdict.Reason{Code: noderestriction.NotANode, Message: "the user is not a node, and only nodes are restricted"},
 	}
 }
 
@@ -89,5 +63,5 @@ func undecided(node string, code verdict.Code, message string, err error) nodere
 	}
 }
 
-// readsNothing says that no object is decoded, for admitBeforeCluster.
+// readsNothing says that no object is decoded, for admitBefore.
 func readsNothing(*noderestriction.Request) (object, oldObject bool) { return false, false }

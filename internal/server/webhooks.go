@@ -43,9 +43,10 @@ type webhooks struct {
 	// rules change when it is upgraded.
 	askVersion time.Duration
 
-	// trouble is why requests of nodes cannot be decided; nil if they can.
+	// state is that of the cluster. trouble is why requests of nodes cannot be decided although there is one; nil if
+	// they can.
+	state   pending[*source.Live]
 	trouble atomic.Pointer[error]
-	live    atomic.Pointer[source.Live]
 	// answers are never nil.
 	answers atomic.Pointer[answers]
 }
@@ -67,6 +68,7 @@ func newWebhooks(
 		config: config, opts: opts, logger: opts.Logger, cluster: cluster, contained: contained,
 		metrics: metrics, refusals: refusals, bodies: bodies, askVersion: versionInterval,
 	}
+	w.state.name, w.state.make = "the API server", w.watch
 	var err error
 	if w.reviews, err = newAccessReviews(cluster, config.Admission.AccessReviews, metrics.AccessReviewFailed); err != nil {
 		return nil, err
@@ -76,11 +78,7 @@ func newWebhooks(
 			return nil, fmt.Errorf("authorization.configFile: %w", err)
 		}
 	}
-	before := decision.Authorize(nodeBeforeCluster)
-	if w.chain != nil {
-		before = chainBeforeCluster
-	}
-	w.answers.Store(w.answersOf(0, contained.authorizeBefore(before), contained.admitBefore(admitBeforeCluster), readsNothing))
+	w.answers.Store(w.answersOf(0, w.authorizeBefore, w.admitBefore, readsNothing))
 	return w, nil
 }
 

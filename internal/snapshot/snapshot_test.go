@@ -31,7 +31,8 @@ func objects() []Object {
 			all = append(all, o)
 		}
 	}
-	all = append(all, Object{Kind: "Pod", Namespace: "odd", Name: `b " \`, Text: []byte(`{"metadata":{"name":"b \" \\","namespace":"odd"}}`)})
+	odd := []byte(`{"metadata":{"name":"b \" \\","namespace":"odd"}}`)
+	all = append(all, Object{Kind: "Pod", Namespace: "odd", Name: `b " \`, Text: odd})
 	for i := range 20 {
 		o := Object{Kind: "PersistentVolume", Name: fmt.Sprintf("pv-%02d", i)}
 		o.Text = fmt.Appendf(nil, `{"metadata":{"name":%q}}`, o.Name)

@@ -272,7 +272,7 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 // awaitWatch waits until the watch has delivered the differences, and drops the state
 // if it does not.
 func (c *checker) awaitWatch(ctx context.Context, m *comparison) error {
-	deadline := time.Now().Add(staleness.DriftTimeout(c.live.opts.MaxStaleness))
+	deadline := time.Now().Add(c.live.opts.MaxStaleness / 4)
 	for {
 		unexplained, example := c.lw.unexplained(m)
 		if unexplained == 0 {

@@ -109,11 +109,11 @@ func TestBrokenDocuments(t *testing.T) {
 		},
 		"missing comma in JSON": {
 			"a.json", goodPod + "\n{\"apiVersion\": \"v1\" \"kind\": \"Pod\"}",
-			`a.json: document 2, line 2: want a comma or the end of the object, got a string`,
+			`a.json: document 2, line 2: not valid JSON: invalid character '"' after object value (expecting ',' or '}')`,
 		},
 		"missing brace in JSON": {
 			"a.json", "{\"apiVersion\": \"v1\", \"kind\": \"Pod\",\n\"metadata\": {\"name\": \"p\"\n}\n" + goodPod,
-			`a.json: document 1, line 4: want a comma or the end of the object, got an object`,
+			`a.json: document 1, line 4: not valid JSON: invalid character '{' after object value (expecting ',' or '}')`,
 		},
 		"JSON cut off": {
 			"a.json", goodPod + "\n{\"apiVersion\": \"v1\", \"kind\": \"Pod\",\n\"metadata\": {\"na",
@@ -124,18 +124,18 @@ func TestBrokenDocuments(t *testing.T) {
 			`a.json: document 1, line 1: a field is given twice`,
 		},
 		"JSON array": {
-			"a.json", "[" + goodPod + "]", `a.json: document 1, line 1: want an object, got an array`,
+			"a.json", "[" + goodPod + "]", `a.json: document 1, line 1: want an object, got a list`,
 		},
 		"JSON key without quotes": {
-			"a.json", `{"kind": "Pod", name: 5}`, `a.json: document 1, line 1: want a field name in double quotes, got 'n'`,
+			"a.json", `{"kind": "Pod", name: 5}`, `a.json: document 1, line 1: not valid JSON: invalid character 'a' in literal null (expecting 'u')`,
 		},
 		"text after JSON": {
 			"a.json", goodPod + "\nhello", `a.json: document 2, line 2: want an object, got a string`,
 		},
-		"brace after JSON": {"a.json", goodPod + "\n}", `a.json: document 2, line 2: want an object, got '}'`},
+		"brace after JSON": {"a.json", goodPod + "\n}", `a.json: document 2, line 2: want an object, got nothing that is JSON`},
 		"item that is not an object": {
 			"a.json", "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [\n" + goodPod + ",\n5]}",
-			`a.json: document 1, line 3: want an object as item 2 of the list, got '5'`,
+			`a.json: document 1, line 3: want an object as item 2 of the list, got a number`,
 		},
 		"item without kind": {
 			"a.json", "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [\n" + goodPod + ",\n{\"metadata\": {}}]}",
@@ -149,7 +149,7 @@ func TestBrokenDocuments(t *testing.T) {
 		},
 		"items without a comma between": {
 			"a.json", "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [\n" + goodPod + "\n" + goodPod + "]}",
-			`a.json: document 1, line 3: want a comma or the end of the list after item 1, got an object`,
+			`a.json: document 1, line 3: not valid JSON: invalid character '{' after array element (expecting ',' or ']')`,
 		},
 		"list cut off": {
 			"a.json", "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [\n" + goodPod + ",\n",

@@ -140,12 +140,13 @@ func volumeOf(r *rand.Rand, i int) corev1.Volume {
 	}
 	r.Shuffle(len(projected), func(i, j int) { projected[i], projected[j] = projected[j], projected[i] })
 	template := &corev1.PersistentVolumeClaimTemplate{}
+	claim := []string{"claim", fmt.Sprint("v", i, "-web-1")}[r.IntN(2)]
 	sources := []corev1.VolumeSource{
 		{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 		{HostPath: &corev1.HostPathVolumeSource{Path: []string{"/", "/etc", "/data", "/var/log", "/etc/kubernetes/pki"}[r.IntN(5)]}},
 		{Secret: &corev1.SecretVolumeSource{SecretName: "s"}},
 		{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("m")}},
-		{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: []string{"claim", fmt.Sprint("v", i, "-web-1")}[r.IntN(2)]}},
+		{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}},
 		{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: template}},
 		{Projected: &corev1.ProjectedVolumeSource{Sources: projected[:r.IntN(len(projected)+1)]}},
 		{CSI: &corev1.CSIVolumeSource{Driver: "d", NodePublishSecretRef: &corev1.LocalObjectReference{Name: "csi"}}},
@@ -177,12 +178,13 @@ func containerOf(r *rand.Rand, name string, volumes []corev1.Volume) corev1.Cont
 		ref := corev1.LocalObjectReference{Name: fmt.Sprint("e", i)}
 		c.Env = append(c.Env, []corev1.EnvVar{
 			{Name: "A", Value: "plain"},
-			{Name: "B", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref, Key: "k"}}},
-			{Name: "C", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref, Key: "k"}}},
+			{Name: "B", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref}}},
+			{Name: "C", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref}}},
 			{Name: "D", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "x"}}},
 		}[r.IntN(4)])
 		c.EnvFrom = append(c.EnvFrom, []corev1.EnvFromSource{
-			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}}, {ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref}},
+			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}},
+			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref}},
 		}[r.IntN(2)])
 	}
 	if maybe() {

@@ -161,7 +161,8 @@ func (t *podTrimmer) container(c *corev1.Container) (corev1.Container, bool) {
 	return kept, true
 }
 
-// ephemeralContainer keeps an ephemeral container as others; for an inventory always, because pods that have some differ from their template.
+// ephemeralContainer keeps an ephemeral container as others; for an inventory always, because pods that have some differ from
+// their template.
 func (t *podTrimmer) ephemeralContainer(c *corev1.EphemeralContainer) (corev1.EphemeralContainer, bool) {
 	common := corev1.Container(c.EphemeralContainerCommon)
 	kept, ok := t.container(&common)

@@ -28,7 +28,6 @@ type source struct {
 	mu      sync.Mutex
 	list    *corev1.NodeList
 	failure error
-	lists   int
 	// store is what the store has; nil if it has what the API server lists.
 	store *corev1.NodeList
 	// exact is the error of reads from the store.
@@ -65,12 +64,6 @@ func (s *source) read(opts metav1.ListOptions) (runtime.Object, error) {
 	return found, nil
 }
 
-func (s *source) listed() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lists
-}
-
 func follow(age *staleness.Age, s *source) *staleness.Followed {
 	return age.Follow(func(_ context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		s.mu.Lock()
@@ -81,7 +74,6 @@ func follow(age *staleness.Age, s *source) *staleness.Followed {
 		if opts.ResourceVersion != "" || opts.ResourceVersionMatch != "" {
 			return nil, fmt.Errorf("the list is of the version %q %s", opts.ResourceVersion, opts.ResourceVersionMatch)
 		}
-		s.lists++
 		if s.failure != nil {
 			return nil, s.failure
 		}
@@ -113,11 +105,10 @@ func nodes(all ...*corev1.Node) *corev1.NodeList {
 
 // A reflector lists again when it gets the error that a resource version is too old.
 func TestEachWatchBeginsWithAList(t *testing.T) {
-	yes := true
 	begin := func(f *staleness.Followed, opts metav1.ListOptions, want bool) {
 		t.Helper()
 		w, err := f.Watch(t.Context(), opts)
-		if (err == nil) != want || err != nil && !apierrors.IsResourceExpired(err) {
+		if (err == nil) != want || err != nil && (!apierrors.IsResourceExpired(err) || !staleness.IsDue(err)) {
 			t.Errorf("the watch may begin: %v, want %v", err, want)
 		}
 		if err == nil {
@@ -139,7 +130,11 @@ func TestEachWatchBeginsWithAList(t *testing.T) {
 	list(&corev1.NodeList{})
 	begin(f, metav1.ListOptions{}, true)
 	begin(f, metav1.ListOptions{}, false)
-	begin(f, metav1.ListOptions{SendInitialEvents: &yes}, true)
+	list(&corev1.NodeList{})
+	s.answer(nil, errors.New("the API server answers 429"))
+	if _, err := f.List(t.Context(), metav1.ListOptions{}); err == nil {
+		t.Error("the list has no error")
+	}
 	begin(f, metav1.ListOptions{}, false)
 	begin(follow(staleness.New("nodes", 0, nil), s), metav1.ListOptions{}, true)
 }
@@ -209,19 +204,45 @@ func (f *followed) ends(t *testing.T, within time.Duration) {
 	}
 }
 
-// It ends before the copy is too old, so that a list can confirm the copy.
-func TestASilentWatchEnds(t *testing.T) {
-	inBubble(t, nodes(), func(t *testing.T, f *followed) {
-		f.bookmarks(t, 5*time.Minute)
-		silent := time.Now()
-		f.ends(t, 5*time.Minute+90*time.Second)
-		if got := time.Since(silent); got != 90*time.Second {
-			t.Errorf("it ended after %s", got)
-		}
-		if err := f.age.Check(); err != nil {
-			t.Errorf("the copy is too old when the watch ends: %v", err)
-		}
-	})
+// A watch ends before the copy is too old, so that a list can confirm the copy, and shows a store that was restored.
+func TestAWatchEndsBeforeTheCopyIsTooOld(t *testing.T) {
+	for rule, test := range map[string]func(*testing.T, *followed){
+		"with bookmarks": func(t *testing.T, f *followed) { f.bookmarks(t, time.Minute) },
+		"with changes": func(t *testing.T, f *followed) {
+			f.deliver(t, watch.Modified, node("a", 3))
+			f.deliver(t, watch.Deleted, node("b", 4))
+		},
+		"silent": func(*testing.T, *followed) {},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			inBubble(t, nodes(node("a", 1), node("b", 2)), func(t *testing.T, f *followed) {
+				test(t, f)
+				f.ends(t, limit*3/4)
+				if err := f.age.Check(); err != nil {
+					t.Errorf("the copy is too old when the watch ends: %v", err)
+				}
+				f.answer(nil, errors.New("the API server answers 429"))
+				if _, err := f.follows.List(t.Context(), metav1.ListOptions{}); err == nil {
+					t.Error("the list has no error")
+				}
+				time.Sleep(limit + time.Second)
+				if err := f.age.Check(); err == nil || !strings.Contains(err.Error(), "429") {
+					t.Errorf("without a list: %v", err)
+				}
+				f.answer(nodes(node("a", 3)), nil)
+				if _, err := f.follows.List(t.Context(), metav1.ListOptions{}); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(2 * time.Second)
+				if err := f.age.Check(); err != nil {
+					t.Errorf("after a list: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestWatchesWithoutALimitDoNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{watch: watch.NewFake()}
 		unlimited, err := follow(staleness.New("nodes", 0, nil), s).Watch(t.Context(), metav1.ListOptions{})
@@ -234,96 +255,19 @@ func TestASilentWatchEnds(t *testing.T) {
 		case <-time.After(24 * time.Hour):
 		}
 		unlimited.Stop()
-		if s.listed() > 0 {
-			t.Error("a copy without a limit was compared")
-		}
 	})
 }
 
-// A store that was restored behind an open watch shows in lists only. The reflector lists again within the limit.
-func TestAWatchEndsThatDoesNotDeliverWhatAListShows(t *testing.T) {
-	before := nodes(node("a", 1), node("b", 2))
-	for rule, restored := range map[string]*corev1.NodeList{
-		"an object is gone":                    nodes(node("a", 1)),
-		"an object exists again":               nodes(node("a", 1), node("b", 2), node("c", 3)),
-		"an object has another version":        nodes(node("a", 1), node("b", 3)),
-		"an object was replaced by a new one":  nodes(node("a", 1), with(node("b", 2), func(n *corev1.Node) { n.UID = "new" })),
-		"everything is gone":                   nodes(),
-		"an object is in another namespace":    nodes(node("a", 1), with(node("b", 2), func(n *corev1.Node) { n.Namespace = "x" })),
-		"an object has an older version again": nodes(node("a", 1), node("b", 1)),
-	} {
-		t.Run(rule, func(t *testing.T) {
-			inBubble(t, before, func(t *testing.T, f *followed) {
-				f.answer(restored, nil)
-				f.bookmarks(t, 80*time.Second) // so that it is not silent
-				f.ends(t, limit)
-				if err := f.age.Check(); err == nil || !strings.Contains(err.Error(), "a list differs from what the watch delivered") {
-					t.Errorf("the copy may be used: %v", err)
-				}
-			})
-		})
-	}
-}
-
-func TestAWatchStaysOpenThatDeliversWhatAListShows(t *testing.T) {
-	inBubble(t, nodes(node("a", 1), node("b", 2)), func(t *testing.T, f *followed) {
-		f.bookmarks(t, time.Minute)
-		f.deliver(t, watch.Modified, node("a", 3))
-		f.deliver(t, watch.Deleted, node("b", 4))
-		f.deliver(t, watch.Added, node("c", 5))
-		f.answer(nodes(node("a", 3), node("c", 5)), nil)
-		f.bookmarks(t, 30*time.Minute)
-		if n := f.listed(); n < 20 || n > 26 {
-			t.Errorf("in half an hour there were %d lists", n)
-		}
-	})
-}
-
-// The watch may be behind the list.
-func TestAWatchThatIsLateStaysOpen(t *testing.T) {
+// An event that nobody receives confirms nothing: the reflector lists again.
+func TestAnEventThatIsNotReceivedConfirmsNothing(t *testing.T) {
 	inBubble(t, nodes(node("a", 1)), func(t *testing.T, f *followed) {
-		f.answer(nodes(node("a", 2), node("b", 3)), nil)
-		for f.listed() < 2 {
-			f.bookmarks(t, time.Since(f.began)+10*time.Second)
-		}
-		f.bookmarks(t, time.Since(f.began)+10*time.Second)
-		f.deliver(t, watch.Modified, node("a", 2))
-		f.deliver(t, watch.Added, node("b", 3))
-		f.bookmarks(t, 10*time.Minute)
-	})
-}
-
-// The list is older than what the watch delivers after it.
-func TestChangesSinceTheListAreNoDifferences(t *testing.T) {
-	inBubble(t, nodes(node("a", 1), node("b", 2)), func(t *testing.T, f *followed) {
-		f.answer(nodes(node("a", 7), node("b", 2)), nil) // which a's event will never say
-		for f.listed() < 2 {
-			f.bookmarks(t, time.Since(f.began)+time.Second)
-		}
-		f.deliver(t, watch.Modified, node("a", 9))
-		f.deliver(t, watch.Deleted, node("b", 10))
-		f.answer(nodes(node("a", 9)), nil)
-		f.bookmarks(t, 5*time.Minute)
-	})
-}
-
-// A watch alone confirms the copy for no longer than twice the limit: it does not show that the store was restored.
-func TestACopyIsTooOldWithoutAList(t *testing.T) {
-	inBubble(t, nodes(node("a", 1)), func(t *testing.T, f *followed) {
-		f.answer(nil, errors.New("the API server answers 429"))
-		f.bookmarks(t, 2*limit-time.Second)
-		time.Sleep(time.Second)
-		f.deliver(t, watch.Modified, node("a", 2))
-		if err := f.age.Check(); err == nil || !strings.Contains(err.Error(), "429") {
-			t.Errorf("after twice the limit: %v", err)
-		}
-		f.answer(nodes(node("a", 2)), nil)
-		for range 3 {
-			time.Sleep(5 * time.Second)
-			f.deliver(t, watch.Bookmark, &corev1.Node{})
-		}
-		if err := f.age.Check(); err != nil {
-			t.Errorf("after a list: %v", err)
+		time.Sleep(time.Minute)
+		go f.watch.Modify(node("a", 2))
+		synctest.Wait()
+		f.through.Stop()
+		synctest.Wait()
+		if age, _ := f.age.Value(); age != time.Minute {
+			t.Errorf("the age is %v", age)
 		}
 	})
 }

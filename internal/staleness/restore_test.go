@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ var tooLarge = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}},
 }}
 
-// A store was restored, and the API server lists and watches from its cache. As soon as the copy is compared, it may not be
+// A store was restored, and the API server lists and watches from its cache. When the copy is listed, it may not be
 // used. It may be used again when the API server lists what its store has.
 func TestACopyOfACacheThatIsNotTheStores(t *testing.T) {
 	lists := nodes(node("a", 1), node("b", 2))
@@ -48,14 +47,14 @@ func TestACopyOfACacheThatIsNotTheStores(t *testing.T) {
 				f.bookmarks(t, time.Minute)
 				f.ends(t, limit*3/4)
 				for range 3 {
+					if _, err := f.follows.List(t.Context(), metav1.ListOptions{}); err == nil {
+						t.Error("the list is accepted")
+					} else if _, is := errors.AsType[*staleness.HistoryError](err); !is {
+						t.Error(err)
+					}
 					if err := f.age.Check(); err == nil || !strings.Contains(err.Error(), tc.says) ||
 						!strings.Contains(err.Error(), "restart this kube-apiserver") {
 						t.Errorf("the copy may be used, or not because of %q: %v", tc.says, err)
-					}
-					if _, err := f.follows.List(t.Context(), metav1.ListOptions{}); err == nil {
-						t.Error("the same list is accepted")
-					} else if _, is := errors.AsType[*staleness.HistoryError](err); !is {
-						t.Error(err)
 					}
 					time.Sleep(time.Minute)
 				}
@@ -80,9 +79,9 @@ func TestADeletedObjectThatTheStoreHasAgain(t *testing.T) {
 	inBubble(t, nodes(node("a", 1), node("b", 2)), func(t *testing.T, f *followed) {
 		f.deliver(t, watch.Deleted, node("b", 3))
 		f.answer(nodes(node("a", 1)), nil)
-		f.bookmarks(t, 3*time.Minute)
 		f.restore(nodes(node("a", 1), node("b", 2)), nil)
-		f.ends(t, 3*time.Minute+limit*3/4)
+		f.ends(t, limit*3/4)
+		_, _ = f.follows.List(t.Context(), metav1.ListOptions{})
 		if err := f.age.Check(); err == nil || !strings.Contains(err.Error(), "and it lists not existing") {
 			t.Error(err)
 		}
@@ -96,6 +95,7 @@ func TestNewObjectsDoNotHideThoseOfAnEndedHistory(t *testing.T) {
 		f.restore(nil, tooLarge)
 		f.bookmarks(t, time.Minute)
 		f.ends(t, limit*3/4)
+		_, _ = f.follows.List(t.Context(), metav1.ListOptions{})
 		store := []*corev1.Node{node("a", 1), node("b", 2)}
 		for i := range 30 {
 			added := node(strings.Repeat("n", i+1), 10+i)
@@ -107,43 +107,4 @@ func TestNewObjectsDoNotHideThoseOfAnEndedHistory(t *testing.T) {
 			t.Errorf("the list has an object of a history that ended: %v", err)
 		}
 	})
-}
-
-// A watch that begins with all objects ends before the reflector knows that they are all.
-func TestInitialEventsThatAreNotTheStores(t *testing.T) {
-	for _, restored := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			yes := true
-			s := &source{watch: watch.NewFake(), list: nodes(node("a", 1), node("b", 2))}
-			if restored {
-				s.store = nodes(node("a", 1))
-			}
-			age := staleness.New("nodes", limit, nil)
-			through, err := follow(age, s).Watch(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer through.Stop()
-			end := node("", 2)
-			end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-			go func() {
-				for i := range s.list.Items {
-					s.watch.Add(&s.list.Items[i])
-				}
-				s.watch.Action(watch.Bookmark, end)
-			}()
-			var last watch.Event
-			for range 3 {
-				last = <-through.ResultChan()
-			}
-			_, current := age.Value()
-			want := watch.Bookmark
-			if restored {
-				want = watch.Error
-			}
-			if last.Type != want || current == restored {
-				t.Errorf("restored %v: the last event is %+v, want a %s; the copy is confirmed: %v", restored, last, want, current)
-			}
-		})
-	}
 }

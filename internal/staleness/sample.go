@@ -149,7 +149,7 @@ func (k objectKey) at(ctx context.Context, version string, read ReadFunc) (objec
 		return objectVersion{}, err
 	}
 	found := map[objectKey]objectVersion{}
-	err = addVersions(found, list)
+	err = eachItem(list, func(m metav1.Object) { found[keyOf(m)] = versionOf(m) })
 	return found[k], err
 }
 
@@ -181,11 +181,6 @@ func (e *HistoryError) Error() string {
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
-}
-
-// addVersions adds the versions of the objects of a list, or of a page.
-func addVersions(to map[objectKey]objectVersion, list runtime.Object) error {
-	return eachItem(list, func(m metav1.Object) { to[keyOf(m)] = versionOf(m) })
 }
 
 func eachItem(list runtime.Object, do func(metav1.Object)) error {

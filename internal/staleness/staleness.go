@@ -3,18 +3,15 @@
 //
 // The age of a copy is the time since its source last confirmed it: with a complete list,
 // with an event or a bookmark of a watch, or by being read, if it is a file. An API server
-// sends a bookmark about once a minute to each watch that asks for bookmarks. So the copy
-// of a source that never changes stays young while its watch works. If no bookmark
-// arrives, the source is listed before the copy is too old. Opening a watch does not
-// confirm a copy, because it does not show that the watch will deliver events.
+// sends a bookmark about once a minute to each watch that asks for bookmarks. Opening a
+// watch does not confirm a copy, because it does not show that the watch will deliver events.
 //
-// A watch may also deliver events of another history than the copy's, after the API server's
-// store was restored. So a copy that is followed by a watch is compared with lists, and the
-// last list may be at most twice as old as the maximum age: see [Followed].
+// A watch may be silent, or deliver events of another history than the copy's, after the API
+// server's store was restored. So each watch ends after a part of the maximum age, and the source
+// is listed: see [Followed].
 package staleness
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -61,12 +58,8 @@ type Age struct {
 	current time.Time
 	// settled is when a copy that was too old has received the changes that it missed.
 	settled time.Time
-	// read is when the last whole list was requested, of those that the copy agrees with; zero if it is not listed.
-	read time.Time
-	// contradicted is true from when the copy turned out to be wrong until it is listed.
-	contradicted bool
-	// cause is why the source cannot be read, and listCause why the copy could not be compared with a list.
-	cause, listCause error
+	// cause is why the source cannot be read, or why the copy is wrong.
+	cause error
 }
 
 // settling is how long a copy stays too old after its source answers again. The changes
@@ -101,29 +94,12 @@ func (a *Age) LimitWatches(life time.Duration) *Age {
 func (a *Age) Source() string { return a.source }
 
 // MarkCurrent records that the copy agrees with its source now.
-func (a *Age) MarkCurrent() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.confirm(a.deadline.Now())
-}
+func (a *Age) MarkCurrent() { a.confirm(a.deadline.Now()) }
 
-// markListed records that the copy agrees with a whole list that was requested at a time.
-func (a *Age) markListed(at time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.read, a.listCause, a.contradicted = at, nil, false
-	a.confirm(at)
-}
-
-// notListed records why the copy could not be compared with a list. Events do not change it.
-func (a *Age) notListed(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.listCause = err
-}
-
-// confirm expects the lock to be held.
+// confirm records that the copy agrees with its source as of a time.
 func (a *Age) confirm(at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	now := a.deadline.Now()
 	if a.deadline.Passed(0, now) {
 		a.settled = now.Add(settling)
@@ -133,28 +109,19 @@ func (a *Age) confirm(at time.Time) {
 		a.current = at
 	}
 	a.cause = nil
-	if a.max > 0 && !a.contradicted {
-		a.deadline.Extend(0, a.current, a.bound(), a.max)
+	if a.max > 0 {
+		a.deadline.Extend(0, a.current, a.current, a.max)
 	}
 }
 
-// contradict records why the copy is wrong. It must not be used until it is listed again.
+// contradict records why the copy is wrong. It must not be used until it is confirmed again.
 func (a *Age) contradict(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.listCause = err; !a.current.IsZero() {
-		a.contradicted = true
+	a.cause = err
+	if !a.current.IsZero() {
 		a.deadline.End(0)
 	}
-}
-
-// bound is the time from which the age counts at the latest: a list confirms the copy for that long, whatever its
-// watch delivers. The lock is held.
-func (a *Age) bound() time.Time {
-	if a.read.IsZero() {
-		return a.current
-	}
-	return a.read.Add(a.max)
 }
 
 // Failed records why the source cannot be read.
@@ -168,13 +135,7 @@ func (a *Age) Failed(err error) {
 func (a *Age) Value() (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.value(), !a.current.IsZero()
-}
-
-// value expects the lock to be held.
-func (a *Age) value() time.Duration {
-	now := a.deadline.Now()
-	return max(Since(now, a.current), Since(now, a.bound()))
+	return Since(a.deadline.Now(), a.current), !a.current.IsZero()
 }
 
 // Check returns an [*Error] if the copy is too old. A copy that was never made is not too
@@ -189,20 +150,12 @@ func (a *Age) Check() error {
 	defer a.mu.Unlock()
 	switch now := a.deadline.Now(); {
 	case a.deadline.Passed(0, now):
-		return &Error{Source: a.source, Age: max(a.value(), a.max), Max: a.max, Cause: a.why()}
+		return &Error{Source: a.source, Age: max(Since(now, a.current), a.max), Max: a.max, Cause: a.cause}
 	case now.Before(a.settled):
 		return &Error{Source: a.source, Age: a.max, Max: a.max, Cause: errSettling}
 	}
 	a.settles.Store(false)
 	return nil
-}
-
-// why returns why the copy is too old, if that is known. The lock is held.
-func (a *Age) why() error {
-	if a.contradicted {
-		return a.listCause
-	}
-	return cmp.Or(a.cause, a.listCause)
 }
 
 var errSettling = errors.New("the source answers again, and the changes that were missed are being read")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -30,8 +29,7 @@ func (u unread) Read([]byte) (int, error) {
 // for it. If there is no memory for too long, the client is asked to retry.
 func TestBodiesWaitForMemory(t *testing.T) {
 	q := &Queue{
-		small: newLimit(mb, math.MaxInt, 0), read: newLimit(8*mb, math.MaxInt, 0), decode: newLimit(8*mb, 1, 0),
-		wait: time.Minute,
+		small: newLimit(mb, 0), read: newLimit(8*mb, 0), decode: newLimit(8*mb, 0), leastDecoded: 8 * mb, wait: time.Minute,
 	}
 	handler := Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
 		return decision.Opinion{}, errors.New("undecided")
@@ -64,24 +62,19 @@ func TestBodiesWaitForMemory(t *testing.T) {
 	if w := ask(io.MultiReader(strings.NewReader(question)), -1); w.Code != http.StatusOK {
 		t.Errorf("a small body of unknown size: got %d %s", w.Code, w.Body)
 	}
-	if small, err := q.reserve(t.Context(), smallBody); err != nil {
-		t.Error(err)
-	} else {
-		q.small.bytes = smallBody // full for every body of unknown size
-		if w := ask(unread{t}, -1); w.Code != http.StatusTooManyRequests {
-			t.Errorf("an unknown size, without memory for small bodies: got %d %s", w.Code, w.Body)
-		}
-		q.small.bytes = mb
-		small.release()
+	q.small.admitted.TryAcquire(mb) // full for every body
+	if w := ask(unread{t}, -1); w.Code != http.StatusTooManyRequests {
+		t.Errorf("an unknown size, without memory for small bodies: got %d %s", w.Code, w.Body)
 	}
+	q.small.release(mb)
 	reserved.release()
 	for _, length := range []int64{int64(len(large)), -1} {
 		if w := ask(io.MultiReader(strings.NewReader(large)), length); w.Code != http.StatusOK {
 			t.Errorf("with memory, size %d: got %d %s", length, w.Code, w.Body)
 		}
 	}
-	if q.small.used != 0 || q.read.used != 0 || q.decode.used != 0 {
-		t.Errorf("still reserved: %d, %d, %d", q.small.used, q.read.used, q.decode.used)
+	if !q.small.isFree() || !q.read.isFree() || !q.decode.isFree() {
+		t.Error("memory is still reserved")
 	}
 }
 
@@ -89,7 +82,7 @@ func TestBodiesWaitForMemory(t *testing.T) {
 func TestEvaluatingReservesNoMemory(t *testing.T) {
 	q := NewQueue()
 	handler := Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
-		if q.small.used != 0 || q.read.used != 0 {
+		if !q.small.isFree() || !q.read.isFree() {
 			t.Error("the body is kept during the evaluation")
 		}
 		return decision.Opinion{}, nil

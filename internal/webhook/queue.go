@@ -1,27 +1,26 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"math"
 	"runtime"
-	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Queue limits how many bytes of bodies are in memory at once, and how many are being
 // decoded. All handlers of a server share one queue.
 //
 // Small bodies, of up to 64 KiB, have limits of their own: nearly all requests of API
-// servers are small, and none of them waits for a large one. Of the large bodies that
-// wait, the smallest is next. A request that waits for too long, or finds too many
-// waiting, is refused with status 429, and the API server retries.
+// servers are small, and none of them waits for a large one. A request that waits for too
+// long, or finds too many waiting, is refused with status 429, and the API server retries.
 type Queue struct {
 	// small and read limit the bytes in memory, decode those that are being decoded.
 	small, read, decode *limit
-	wait                time.Duration
+	// leastDecoded is how much a body counts at least while it is decoded, which limits their number.
+	leastDecoded int64
+	wait         time.Duration
 }
 
 const (
@@ -36,14 +35,12 @@ const (
 	// decodeBytes limits the large bodies that are decoded at once, which takes up to
 	// about ten times their size in memory. A larger body is decoded alone.
 	decodeBytes = 12 << 20
-	// maxWaiting limits how many large bodies wait. A body that is not yet read may fill
-	// the window of its stream, 64 KiB, and counts in the window of its HTTP/2 connection,
-	// 4 MiB (see the server's limits). The bodies that wait must not fill the window of the
-	// connection, because then no body that may be read could arrive.
-	maxWaiting = 32
-	// maxWaitingSmall limits how many small bodies wait, and maxWaitingSmallBytes how much
-	// of the windows they fill.
-	maxWaitingSmall, maxWaitingSmallBytes = 1024, 1 << 20
+	// A body that is not yet read may fill the window of its stream, 64 KiB, and counts in the
+	// window of its HTTP/2 connection, 4 MiB (see the server's limits). The bodies that wait must not
+	// fill the window of the connection, because then no body that may be read could arrive. So
+	// smallWaiting and largeWaiting limit how much of it they fill, and a body counts as
+	// leastWaiting at least, which limits their number.
+	smallWaiting, largeWaiting, leastWaiting = 1 << 20, 32 * smallBody, 1 << 10
 	// maxWait limits how long a body waits to be read, and again to be decoded. An API
 	// server gives up after ten seconds by default.
 	maxWait = 4 * time.Second
@@ -52,10 +49,8 @@ const (
 // NewQueue returns a queue with the limits of a server.
 func NewQueue() *Queue {
 	return &Queue{
-		small:  newLimit(smallBytes, math.MaxInt, maxWaitingSmall).waitingUpTo(maxWaitingSmallBytes),
-		read:   newLimit(readBytes, math.MaxInt, maxWaiting),
-		decode: newLimit(decodeBytes, max(1, runtime.GOMAXPROCS(0)/2), maxWaiting),
-		wait:   maxWait,
+		small: newLimit(smallBytes, smallWaiting), read: newLimit(readBytes, largeWaiting), decode: newLimit(decodeBytes, largeWaiting),
+		leastDecoded: decodeBytes / max(1, int64(runtime.GOMAXPROCS(0)/2)), wait: maxWait,
 	}
 }
 
@@ -97,118 +92,42 @@ func (p *reservation) decode(ctx context.Context, f func()) error {
 		f()
 		return nil
 	}
-	if err := p.queue.decode.acquire(ctx, p.size, p.queue.wait); err != nil {
+	size := max(p.size, p.queue.leastDecoded)
+	if err := p.queue.decode.acquire(ctx, size, p.queue.wait); err != nil {
 		return err
 	}
-	defer p.queue.decode.release(p.size)
+	defer p.queue.decode.release(size)
 	f()
 	return nil
 }
 
-// limit is a semaphore for bytes and bodies.
+// limit limits the bytes of bodies, and of those that wait.
 type limit struct {
-	bytes   int64
-	bodies  int
-	waiters int
-	// waitingBytes limits the sum of the sizes of the bodies that wait.
-	waitingBytes int64
-
-	mu sync.Mutex
-	// used and admitted are the bytes and bodies that have been acquired and not released.
-	used     int64
-	admitted int
-	// waiting is sorted by size, then by arrival. wanted is the sum of the sizes.
-	waiting []*waiter
-	wanted  int64
+	admitted, waiting *semaphore.Weighted
+	bytes             int64
 }
 
-type waiter struct {
-	size int64
-	// admitted is closed when the waiter is admitted.
-	admitted chan struct{}
-}
-
-func newLimit(bytes int64, bodies, waiters int) *limit {
-	return &limit{bytes: bytes, bodies: bodies, waiters: waiters, waitingBytes: math.MaxInt64}
-}
-
-// waitingUpTo limits the bytes that wait.
-func (l *limit) waitingUpTo(bytes int64) *limit {
-	l.waitingBytes = bytes
-	return l
+func newLimit(bytes, waiting int64) *limit {
+	return &limit{semaphore.NewWeighted(bytes), semaphore.NewWeighted(waiting), bytes}
 }
 
 // acquire waits until the size fits. A size that is larger than the limit is admitted alone.
 func (l *limit) acquire(ctx context.Context, size int64, wait time.Duration) error {
-	l.mu.Lock()
-	if len(l.waiting) == 0 && l.fits(size) {
-		l.add(size)
-		l.mu.Unlock()
+	size = min(size, l.bytes)
+	if l.admitted.TryAcquire(size) {
 		return nil
 	}
-	if len(l.waiting) >= l.waiters || l.wanted+size > l.waitingBytes {
-		l.mu.Unlock()
+	waits := min(max(size, leastWaiting), smallBody)
+	if !l.waiting.TryAcquire(waits) {
 		return errQueueFull
 	}
-	w := &waiter{size, make(chan struct{})}
-	l.wanted += size
-	at, _ := slices.BinarySearchFunc(l.waiting, size, func(w *waiter, size int64) int {
-		return cmp.Or(cmp.Compare(w.size, size), -1)
-	})
-	l.waiting = slices.Insert(l.waiting, at, w)
-	l.admit()
-	l.mu.Unlock()
-
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-w.admitted:
-		return nil
-	case <-timer.C:
-		return l.withdraw(w, errWaited)
-	case <-ctx.Done():
-		return l.withdraw(w, context.Cause(ctx))
+	defer l.waiting.Release(waits)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
+	defer cancel()
+	if l.admitted.Acquire(ctx, size) != nil {
+		return context.Cause(ctx)
 	}
+	return nil
 }
 
-// withdraw ends a wait, unless the waiter has just been admitted.
-func (l *limit) withdraw(w *waiter, why error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.Index(l.waiting, w)
-	if i < 0 {
-		return nil
-	}
-	l.waiting = slices.Delete(l.waiting, i, i+1)
-	l.wanted -= w.size
-	l.admit()
-	return why
-}
-
-func (l *limit) release(size int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.used -= size
-	l.admitted--
-	l.admit()
-}
-
-func (l *limit) fits(size int64) bool {
-	return l.admitted == 0 || l.admitted < l.bodies && l.used+size <= l.bytes
-}
-
-func (l *limit) add(size int64) {
-	l.used += size
-	l.admitted++
-}
-
-// admit admits waiters while they fit.
-func (l *limit) admit() {
-	for len(l.waiting) > 0 && l.fits(l.waiting[0].size) {
-		next := l.waiting[0]
-		l.waiting = slices.Delete(l.waiting, 0, 1)
-		l.wanted -= next.size
-		l.add(next.size)
-		close(next.admitted)
-	}
-}
+func (l *limit) release(size int64) { l.admitted.Release(min(size, l.bytes)) }

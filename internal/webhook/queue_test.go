@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,18 +13,20 @@ import (
 
 func testQueue() *Queue {
 	return &Queue{
-		small: newLimit(100<<10, math.MaxInt, 4), read: newLimit(10<<20, math.MaxInt, 4), decode: newLimit(4<<20, 1, 4),
-		wait: time.Second,
+		small: newLimit(100<<10, 4*smallBody), read: newLimit(10<<20, 4*smallBody), decode: newLimit(4<<20, 4*smallBody),
+		leastDecoded: 4 << 20, wait: time.Second,
 	}
 }
 
 const mb = 1 << 20
 
-// inUse returns the bytes and bodies that are admitted, and how many bodies wait.
-func (l *limit) inUse() (bytes int64, bodies, waiting int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.used, l.admitted, len(l.waiting)
+// isFree reports whether nothing is admitted.
+func (l *limit) isFree() bool {
+	free := l.admitted.TryAcquire(l.bytes)
+	if free {
+		l.admitted.Release(l.bytes)
+	}
+	return free
 }
 
 func TestSmallBodiesDoNotWaitForLargeOnes(t *testing.T) {
@@ -48,44 +49,59 @@ func TestSmallBodiesDoNotWaitForLargeOnes(t *testing.T) {
 	}
 }
 
-func TestTheSmallestBodyIsNext(t *testing.T) {
+// However many bodies of any size wait, each is admitted when the memory suffices.
+func TestBodiesAreAdmittedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQueue()
 		first, err := q.reserve(t.Context(), 10*mb)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var mu sync.Mutex
-		var order []int64
-		for _, size := range []int64{6, 3, 5, 3} {
-			go func() {
+		var admitted sync.WaitGroup
+		for _, size := range []int64{6, 3, 5, 30} {
+			admitted.Go(func() {
 				p, err := q.reserve(t.Context(), size*mb)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				mu.Lock()
-				order = append(order, size)
-				mu.Unlock()
 				time.Sleep(time.Millisecond)
 				p.release()
-			}()
+			})
 			synctest.Wait()
 		}
-		admitted := func() []int64 {
-			mu.Lock()
-			defer mu.Unlock()
-			return slices.Sorted(slices.Values(order))
-		}
 		first.release()
-		synctest.Wait()
-		if got := admitted(); !slices.Equal(got, []int64{3, 3}) {
-			t.Errorf("admitted at first: %v, want the two smallest", got)
+		admitted.Wait()
+		if !q.read.isFree() {
+			t.Error("memory is still reserved")
 		}
-		time.Sleep(10 * time.Millisecond)
-		synctest.Wait()
-		if bytes, bodies, _ := q.read.inUse(); len(admitted()) != 4 || bytes != 0 || bodies != 0 {
-			t.Errorf("admitted in the end: %v, %d bytes are still reserved", admitted(), bytes)
+	})
+}
+
+// Large bodies are decoded one by one if each counts as much as all may.
+func TestTheNumberOfDecodedBodiesIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := testQueue()
+		var decoding, most atomic.Int32
+		var running sync.WaitGroup
+		for range 4 {
+			running.Go(func() {
+				p, err := q.reserve(t.Context(), mb)
+				if err == nil {
+					err = p.decode(t.Context(), func() {
+						most.Store(max(most.Load(), decoding.Add(1)))
+						time.Sleep(time.Millisecond)
+						decoding.Add(-1)
+					})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		running.Wait()
+		if most.Load() != 1 {
+			t.Errorf("%d were decoded at once", most.Load())
 		}
 	})
 }
@@ -114,13 +130,13 @@ func TestWaitsForMemoryEnd(t *testing.T) {
 			t.Errorf("too many wait: got %v", err)
 		}
 		time.Sleep(2 * q.wait)
-		if _, _, waiting := q.read.inUse(); waiting != 0 {
-			t.Errorf("%d still wait", waiting)
+		if !q.read.waiting.TryAcquire(4 * smallBody) {
+			t.Error("some still wait")
 		}
 		p.release()
 		p.release()
-		if bytes, _, _ := q.read.inUse(); bytes != 0 {
-			t.Errorf("%d bytes are still reserved", bytes)
+		if !q.read.isFree() {
+			t.Error("memory is still reserved")
 		}
 	})
 }
@@ -128,7 +144,7 @@ func TestWaitsForMemoryEnd(t *testing.T) {
 // A body that is larger than the limit is admitted alone, or it would never be admitted.
 func TestABodyLargerThanTheLimitIsAdmittedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimit(mb, 8, 8)
+		l := newLimit(mb, 8*smallBody)
 		admitted := make(chan string, 2)
 		if err := l.acquire(t.Context(), mb/2, time.Second); err != nil {
 			t.Fatal(err)

@@ -102,11 +102,6 @@ func checkDaemonSet(t *testing.T, d *appsv1.DaemonSet, config *v1alpha1.ServerCo
 	checkTolerates(t, pod)
 	checkPorts(t, &pod.Containers[0], config)
 	checkProbes(t, pod)
-	for _, probe := range []*corev1.Probe{pod.Containers[0].LivenessProbe, pod.Containers[0].ReadinessProbe} {
-		if probe.HTTPGet.Port.StrVal != "bootstrap" {
-			t.Errorf("a probe asks port %s", probe.HTTPGet.Port.String())
-		}
-	}
 	for _, m := range pod.Containers[0].VolumeMounts {
 		if !m.ReadOnly {
 			t.Errorf("volume %s is writable", m.Name)

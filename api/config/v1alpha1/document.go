@@ -26,8 +26,7 @@ cluster:
   maxStaleness: 2m
 
 # The endpoint that API servers call, over HTTPS: /authorize, /admit, /mutate and
-# /authenticate, which require a client certificate, and /livez and /readyz, which
-# do not.
+# /authenticate. The handshake requires a client certificate.
 webhook:
   # host:port to listen on; an empty host is all addresses. "" for no webhooks.
   address: ":8443"
@@ -152,8 +151,9 @@ approver:
     renewDeadline: 10s
     retryPeriod: 2s
 
-# The endpoint that monitoring calls, over plain HTTP: /metrics, and /livez and
-# /readyz for all that the server does.
+# The endpoint that monitoring and probes call, over plain HTTP: /metrics, and /livez
+# and /readyz for all that the server does; /readyz/webhook and /readyz/bootstrap are
+# about one part.
 metrics:
   # host:port to listen on; empty for no such endpoint.
   address: ":8081"

@@ -63,11 +63,8 @@ it with what the graph has. In-tree compares the node, the UID and the claims' s
 with those of the old pod, for which its informer keeps whole pods in memory. At 10,000
 such updates a second the difference is about a hundredth of a core.`
 
-	loadingRemark = `What limits reading manifests is decoding JSON, which takes half of the processor time, a third of
-that for skipping what is not kept; a fifth goes into finding where objects end, by one
-thread that reads ahead of the others, and a sixth into garbage collection. Putting the
-objects into the graph takes a twentieth. Memory is what is kept, about doubled by the
-garbage collector's pace.`
+	loadingRemark = `What limits reading manifests is decoding JSON. One thread finds where objects end, and reads ahead of the
+others. Memory is what is kept, about doubled by the garbage collector's pace.`
 
 	reviewRemark = `What limits ` + "`review`" + ` is, for allowed documents, decoding and encoding themselves; for refused
 ones, the references to the object, which are read to say who refers to it instead.`

@@ -80,7 +80,7 @@ func (g *guarded) check(t *testing.T, when string) {
 	expectAll(t, g.quarantined, true)
 	expectAll(t, g.outside, false)
 	for _, s := range plane.servers {
-		if err := s.AllReady(t.Context()); err != nil {
+		if err := s.Ready(t.Context()); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
 	}

@@ -52,7 +52,7 @@ func startService(t *testing.T) *service {
 		s.File("tls.key"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Run(t.Context(), server.Command{Program: s.program, Ready: s.AllReady}); err != nil {
+	if err := s.Run(t.Context(), server.Command{Program: s.program, Ready: s.Ready}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

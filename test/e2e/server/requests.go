@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -76,19 +75,9 @@ func (s *Server) Get(ctx context.Context, path string) (Answer, error) {
 	return get(ctx, client, "https://"+s.Address+path)
 }
 
-// Ready returns nil when the port of the webhooks or of the bootstrap service is ready.
+// Ready returns nil when all parts of the server are ready.
 func (s *Server) Ready(ctx context.Context) error {
-	answer, err := s.Get(ctx, "/readyz")
-	return s.isReady(answer, err)
-}
-
-// AllReady returns nil when all parts of the server are ready.
-func (s *Server) AllReady(ctx context.Context) error {
 	answer, err := s.getMetrics(ctx, "/readyz")
-	return s.isReady(answer, err)
-}
-
-func (s *Server) isReady(answer Answer, err error) error {
 	if err == nil && answer.Status != http.StatusOK {
 		err = fmt.Errorf("the server %s is not ready: %d %s", s.name, answer.Status, strings.Join(strings.Fields(answer.Body), " "))
 	}
@@ -111,12 +100,15 @@ func (s *Server) getMetrics(ctx context.Context, path string) (Answer, error) {
 
 // ServingCertificate returns the certificate that the server presents now.
 func (s *Server) ServingCertificate(ctx context.Context) (*x509.Certificate, error) {
-	answer, err := s.Get(ctx, "/livez")
+	roots, err := Roots(s.File("ca.crt"))
 	if err != nil {
 		return nil, err
 	}
-	if answer.TLS == nil || len(answer.TLS.PeerCertificates) == 0 {
-		return nil, errors.New("the server presented no certificate")
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: roots}}
+	conn, err := dialer.DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return nil, err
 	}
-	return answer.TLS.PeerCertificates[0], nil
+	defer conn.Close()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }

@@ -60,23 +60,21 @@ func TestReadiness(t *testing.T) {
 				w.WriteHeader(test.status)
 				_, _ = w.Write([]byte(test.body))
 			})
-			for port, err := range map[string]error{"webhooks": s.Ready(t.Context()), "metrics": s.AllReady(t.Context())} {
-				if got := errorText(err); got != test.refusal {
-					t.Errorf("%s: %q, want %q", port, got, test.refusal)
-				}
+			if got := errorText(s.Ready(t.Context())); got != test.refusal {
+				t.Errorf("%q, want %q", got, test.refusal)
 			}
-			if !slices.Equal(paths, []string{"/readyz", "/readyz"}) {
+			if !slices.Equal(paths, []string{"/readyz"}) {
 				t.Errorf("asked for %v", paths)
 			}
 		})
 	}
-	t.Run("a server whose certificate the authority did not sign is not ready", func(t *testing.T) {
+	t.Run("a server whose certificate the authority did not sign presents none", func(t *testing.T) {
 		s := answering(t, func(http.ResponseWriter, *http.Request) {})
 		if err := os.WriteFile(s.File("ca.crt"), newAuthority(t), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Ready(t.Context()); err == nil {
-			t.Error("it is ready")
+		if _, err := s.ServingCertificate(t.Context()); err == nil {
+			t.Error("its certificate is accepted")
 		}
 	})
 }
