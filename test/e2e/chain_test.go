@@ -104,7 +104,7 @@ authorizers:
 kind: ServerConfiguration
 cluster: {kubeconfig: %q}
 webhook: {address: %q, certificateFile: %q, keyFile: %q, clientCAFile: %q, allowedClientNames: [kube-apiserver]}
-metrics: {address: ""}
+metrics: {address: %q}
 authorization: {mode: Chain, configFile: %q}
 `
 )
@@ -137,7 +137,8 @@ func (c *chained) serve(ctx context.Context, p *localplane.Plane) error {
 	if err != nil {
 		return err
 	}
-	config := fmt.Sprintf(chainServer, p.AdminKubeconfig(), c.Address, c.File("tls.crt"), c.File("tls.key"), c.File("ca.crt"), authorizers)
+	config := fmt.Sprintf(chainServer, p.AdminKubeconfig(), c.Address, c.File("tls.crt"), c.File("tls.key"), c.File("ca.crt"),
+		c.MetricsAddress, authorizers)
 	if err := c.WriteConfig(config); err != nil {
 		return err
 	}
