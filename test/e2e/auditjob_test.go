@@ -129,13 +129,12 @@ func TestAuditJobMakesTheReportOfOneRun(t *testing.T) {
 func differenceOfReports(t *testing.T, merged, whole string) string {
 	t.Helper()
 	var a, b map[string]any
-	for text, into := range map[string]*map[string]any{merged: &a, whole: &b} {
-		if err := json.Unmarshal([]byte(text), into); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(json.Unmarshal([]byte(merged), &a), json.Unmarshal([]byte(whole), &b)); err != nil {
+		t.Fatal(err)
 	}
-	twice, _ := a["maybeTwice"].(float64)
-	delete(a, "maybeTwice")
+	totals, _ := a["totals"].(map[string]any)
+	twice, _ := totals["maybeTwice"].(float64)
+	delete(totals, "maybeTwice")
 	var compare func(at string, a, b any) string
 	compare = func(at string, a, b any) string {
 		switch a := a.(type) {
