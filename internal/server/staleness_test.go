@@ -309,13 +309,13 @@ func TestAnOutageThatLastsTooLong(t *testing.T) {
 	api := shop(t)
 	s := newTestServer(t, api, func(c *v1alpha1.ServerConfiguration) {
 		withoutWaits(c)
-		c.Cluster.MaxStaleness = seconds(2)
+		c.Cluster.MaxStaleness = seconds(12)
 	})
 	s.ready()
 	api.stop()
 	eventually(t, "an error instead of the allow", func() bool {
 		got := s.askNode("a", "get", "secrets", "db")
-		return !got.Allowed && !got.Denied && strings.Contains(got.EvaluationError, "the state of the cluster is older than 2s: ")
+		return !got.Allowed && !got.Denied && strings.Contains(got.EvaluationError, "the state of the cluster is older than 12s: ")
 	})
 	if got := s.askNode("a", "get", "nodes", "a"); got.EvaluationError != "" {
 		t.Errorf("a request that depends on no state: %+v", got)

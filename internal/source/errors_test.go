@@ -127,7 +127,8 @@ func TestBrokenDocuments(t *testing.T) {
 			"a.json", "[" + goodPod + "]", `a.json: document 1, line 1: want an object, got a list`,
 		},
 		"JSON key without quotes": {
-			"a.json", `{"kind": "Pod", name: 5}`, `a.json: document 1, line 1: not valid JSON: invalid character 'a' in literal null (expecting 'u')`,
+			"a.json", `{"kind": "Pod", name: 5}`,
+			`a.json: document 1, line 1: not valid JSON: invalid character 'a' in literal null (expecting 'u')`,
 		},
 		"text after JSON": {
 			"a.json", goodPod + "\nhello", `a.json: document 2, line 2: want an object, got a string`,
