@@ -22,7 +22,7 @@ type moved struct {
 
 // deltaKey is the same for starts for which the same changes, in one group.
 type deltaKey struct {
-	// of is the workload, or else of the kind of the starts.
+	// of is the workload, or else only the kind of the starts.
 	of                Holding
 	inBefore, inAfter bool
 	// admin is how they reach cluster-admin.
@@ -52,7 +52,7 @@ func (d *delta) concerns(s *start, id int32) bool {
 type search struct {
 	*side
 	certain, possible *solver
-	// base is what they all reach, by id, and own what the last start reaches besides: touched.
+	// base is what they all reach, by id, and own what the last start reaches besides; touched are its ids.
 	base, own    []Certainty
 	touched      []int32
 	credentialOf []int32
