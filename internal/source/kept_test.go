@@ -19,7 +19,11 @@ import (
 // An inventory of files, and of a snapshot of them, is the inventory of the whole objects: whatever is not kept of an object
 // does not matter to it.
 func TestInventoryNeedsOnlyKeptFields(t *testing.T) {
-	for seed := range uint64(600) {
+	seeds := uint64(600)
+	if testing.Short() {
+		seeds = 150
+	}
+	for seed := range seeds {
 		pod := podOf(rand.New(rand.NewPCG(seed, 1)))
 		whole := inventory.New()
 		whole.SetPod(pod)
