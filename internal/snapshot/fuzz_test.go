@@ -36,7 +36,8 @@ func FuzzObject(f *testing.F) {
 		for _, word := range (Selection{Node: node, Namespace: namespace, Name: name}).words() {
 			o.Text = append(append(o.Text, ' '), word...)
 		}
-		if !utf8.ValidString(node+namespace+name) || bytes.ContainsRune(o.Text, '\n') {
+		invalid := func(text string) bool { return !utf8.ValidString(text) }
+		if slices.ContainsFunc([]string{node, namespace, name}, invalid) || bytes.ContainsRune(o.Text, '\n') {
 			t.Skip()
 		}
 		found := 0
