@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -63,15 +64,7 @@ func operationOf(verb string, r *CustomRequest) admissionv1.OperationType {
 			return admissionv1.Connect
 		}
 	}
-	switch verb {
-	case "create":
-		return admissionv1.Create
-	case "update", "patch":
-		return admissionv1.Update
-	case "delete", "deletecollection":
-		return admissionv1.Delete
-	}
-	return ""
+	return admissionv1.OperationType(noderestriction.OperationOf(verb))
 }
 
 // customGrant is a request that a role allows: for the object that the request names or for

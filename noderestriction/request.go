@@ -21,6 +21,20 @@ const (
 	Connect Operation = "CONNECT"
 )
 
+// OperationOf returns the operation of admission that a verb leads to; empty for reads, and for verbs
+// that are not about the stored object, such as bind.
+func OperationOf(verb string) Operation {
+	switch verb {
+	case "create":
+		return Create
+	case "update", "patch":
+		return Update
+	case "delete", "deletecollection":
+		return Delete
+	}
+	return ""
+}
+
 // Verbs returns the verbs with which requests of the operation are authorized. An API server uses
 // the HTTP method's for a connection to a subresource.
 func (o Operation) Verbs() []string {

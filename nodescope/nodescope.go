@@ -267,7 +267,7 @@ func (q *question) checkAsNode() (named, passes bool) {
 	if answer.Decision != verdict.Allow {
 		return namesResource(answer.Code), false
 	}
-	operation := operationOf(q.req.Verb)
+	operation := noderestriction.OperationOf(q.req.Verb)
 	if operation == "" || q.restriction == nil {
 		return true, true
 	}
@@ -283,19 +283,6 @@ func namesResource(code verdict.Code) bool {
 		return false
 	}
 	return true
-}
-
-// operationOf returns the operation of admission that a verb leads to; empty for reads.
-func operationOf(verb string) noderestriction.Operation {
-	switch verb {
-	case "create":
-		return noderestriction.Create
-	case "update", "patch":
-		return noderestriction.Update
-	case "delete", "deletecollection":
-		return noderestriction.Delete
-	}
-	return ""
 }
 
 // asNodeWrites returns the write that the node itself would make.

@@ -45,7 +45,7 @@ func (q question) operation() (noderestriction.Operation, bool) {
 	if q.URL != "" || slices.Contains([]string{"exec", "attach", "portforward", "proxy"}, q.Subresource) {
 		return "", false
 	}
-	operation := evaluate.OperationOf(q.Verb)
+	operation := noderestriction.OperationOf(q.Verb)
 	return operation, operation != ""
 }
 

@@ -71,16 +71,3 @@ func unread(state *source.State, on source.Kinds) []source.Missing {
 	}
 	return slices.DeleteFunc(missing, func(m source.Missing) bool { return m.Kind&on == 0 })
 }
-
-// OperationOf returns the operation of admission that a verb leads to; empty for reads.
-func OperationOf(verb string) noderestriction.Operation {
-	switch verb {
-	case "create":
-		return noderestriction.Create
-	case "update", "patch":
-		return noderestriction.Update
-	case "delete", "deletecollection":
-		return noderestriction.Delete
-	}
-	return ""
-}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -44,7 +43,7 @@ var connects = map[string]bool{"exec": true, "attach": true, "portforward": true
 
 // admit evaluates a write by NodeRestriction, if the log has what the rules read.
 func (ev *Evaluators) admit(ctx context.Context, e *auditlog.Event, asked *request, by who) answer {
-	operation := evaluate.OperationOf(e.Verb)
+	operation := noderestriction.OperationOf(e.Verb)
 	if operation == "" || e.Object == nil || connects[e.Object.Subresource] || by.standing != Conforming && by.standing != EmptyName {
 		return answer{}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -20,7 +19,7 @@ import (
 // admit decides what authorization leaves to admission: the name of a created object, and what
 // NodeRestriction says of a write as the node.
 func (c *Checker) admit(r *Request, asked *access.Request, answer nodescope.Answer) bool {
-	operation := evaluate.OperationOf(asked.Verb)
+	operation := noderestriction.OperationOf(asked.Verb)
 	if operation == "" || asked.Verb == "deletecollection" || !asked.ResourceRequest || r.Node == "" || r.Impersonates != "" {
 		return true
 	}

@@ -37,7 +37,7 @@ func (s state) AsNode(req *access.Request, node string) bool {
 	if s.Node.Decide(&as).Decision != verdict.Allow {
 		return false
 	}
-	operation := evaluate.OperationOf(req.Verb)
+	operation := noderestriction.OperationOf(req.Verb)
 	if operation == "" || !req.ResourceRequest {
 		return true
 	}
