@@ -99,7 +99,7 @@ func (g *Graph) groups() []group {
 	return all
 }
 
-// commonOf finds for each start the popular vertices to which edges lead from it: those of half of the starts, and
+// commonOf finds for each start the popular vertices to which edges lead from it: the successors of half of the starts, and
 // what the scheduler may move to nodes. A start may be none.
 func (g *Graph) commonOf(starts []vertex) [][]vertex {
 	count, known := map[vertex]int{}, 0
@@ -161,7 +161,7 @@ func (g *Graph) successors(node vertex, possible bool) []vertex {
 	return slices.Compact(all)
 }
 
-// certainly are those of a group's common vertices to which a certain edge leads from each node.
+// certainly lists the common vertices of a group to which a certain edge leads from each node.
 func (g *Graph) certainly(nodes group) []vertex {
 	count := map[vertex]int{}
 	for _, v := range nodes.nodes {

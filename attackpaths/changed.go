@@ -116,7 +116,7 @@ func withLabels(labels, more map[string]string) map[string]string {
 	return all
 }
 
-// places are those of the subjects that are taken from a binding.
+// places are where the subjects are that are taken from a binding.
 type places []int
 
 // allSubjects stands for the place of each subject of a binding.

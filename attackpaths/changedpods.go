@@ -54,7 +54,7 @@ func (o *objects) changePods(c *Cluster, of map[verdict.Object][]changeKey) {
 	o.secretsOn = m.secretsOn(c, o.secretsOn)
 }
 
-// labelNodes gives nodes the labels that the pods which are kept to them select, and to those of a pool its taint.
+// labelNodes gives nodes the labels that the pods which are kept to them select, and gives the nodes of a pool its taint.
 func (m *podChanges) labelNodes(o *objects) {
 	labels, taints := map[string]map[string]string{}, map[string][]corev1.Taint{}
 	for _, p := range o.pods {

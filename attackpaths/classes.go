@@ -93,7 +93,7 @@ func (g *Graph) classes(ends []vertex, target bool) []Class {
 	return classes
 }
 
-// classIDs are those of the class to which a node belongs.
+// classIDs are the hashes of the class to which a node belongs.
 func (r *nodeReach) classIDs(target bool) []classID {
 	if target {
 		return []classID{{target: r.target, admin: r.admin, controlPlane: r.controlPlane}}

@@ -78,8 +78,8 @@ func (c *comparer) findKin() {
 	}
 }
 
-// isOneMore reports whether a holding is new, and a node or service account reached all of its kind before: those of
-// its namespace, or where this has none, of the cluster.
+// isOneMore reports whether a holding is new, and a node or service account reached all of its kind before: in
+// its namespace or, for kinds without namespaces, in the cluster.
 func (s *groupSearch) isOneMore(id int32, from *start, l levels) bool {
 	k := kin{s.holdings[id].Kind, s.holdings[id].Namespace}
 	if len(s.kin[k]) == 0 {

@@ -138,7 +138,7 @@ func (c *comparer) compareGroup(g startGroup) []*delta {
 	return s.order
 }
 
-// levels are those of a holding that changes. That of a node's credential is no change of its own where the node changes.
+// levels say how a holding is reached that changes. A node's credential is not a change of its own where the node changes.
 func (s *groupSearch) levels(id int32) levels {
 	l, node := levels{s.before.level(id), s.after.level(id)}, levels{}
 	if of := s.nodeOf[id]; of >= 0 {

@@ -21,7 +21,7 @@ type comparer struct {
 	// nodeOf is the node of which a holding is the credential, and credentialOf the credential of a
 	// node; -1 for others.
 	nodeOf, credentialOf []int32
-	// existed are the holdings of the first state, by id, and kin those of each kind.
+	// existed are the holdings of the first state, by id, and kin the holdings of each kind.
 	existed []bool
 	kin     map[kin][]int32
 	// controllers are accounts of the control plane, and labels the rights to label nodes, in the first state.
@@ -34,7 +34,7 @@ type side struct {
 	*Graph
 	// other are the vertices of the other graph; none if it has no such vertex.
 	other []vertex
-	// ids are those of holdings; -1 for other vertices and for what does not count.
+	// ids are the ids of holdings; -1 for other vertices and for what does not count.
 	ids []int32
 	// newEdges are where edges lead that the other graph does not have, or only if something else allows them, and
 	// newJoins such joins.

@@ -106,7 +106,7 @@ func (c *comparer) sort(ids []int32) {
 	slices.SortFunc(ids, func(a, b int32) int { return c.holdings[a].Compare(c.holdings[b]) })
 }
 
-// concern gives a row what is reached, and the starts for which something in it changes, after that of the path.
+// concern adds to a row what is reached, and the starts for which something in it changes. The start of the path comes first.
 func (c *comparer) concern(x *changedRow, d *delta) {
 	c.sort(x.ids)
 	in := make(map[int32]bool, len(x.ids))

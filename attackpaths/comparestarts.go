@@ -10,7 +10,7 @@ import (
 // start is what is compared: a node, a service account, or an object that pods are made from.
 type start struct {
 	holding Holding
-	// before and after are its vertices in each graph, none if it is not there: those of the pods, of a workload.
+	// before and after are its vertices in each graph, none if it is not there. A workload has the vertices of its pods.
 	before, after []vertex
 	// self are the ids of the start itself: a node's credential too, and the pods of a workload.
 	self []int32
@@ -103,7 +103,7 @@ type startGroup struct {
 // smallGroup is how many starts a group needs, so that a search for what they have in common pays.
 const smallGroup = 16
 
-// groups puts the starts together for which something may change. Those of small groups, and workloads, have nothing in
+// groups puts the starts together for which something may change. Starts of small groups, and workloads, have nothing in
 // common.
 func (c *comparer) groups(starts []*start) []startGroup {
 	rest := startGroup{starts: c.workloads()}

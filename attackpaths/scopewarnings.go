@@ -162,7 +162,7 @@ func passed(rights []leavingRight, passes func(l *leavingRight, verb string) boo
 }
 
 // leaves reports whether the rule lets a right pass. Where the rule limits objects by their names, it does so if the name
-// of the object does not limit the effect: that of objects that are created, and of tokens.
+// of the object does not limit the effect, as for objects that are created, and for tokens.
 func (r *scopeRule) leaves(l *leavingRight, verb string) bool {
 	switch {
 	case !l.coveredBy(&r.PolicyRule, r.namespaces, verb):

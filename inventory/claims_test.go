@@ -27,7 +27,7 @@ func TestWaysOutBehindClaims(t *testing.T) {
 		rule, volumes, mount, volume, claim string
 		means                               string
 		effect                              inventory.Effect
-		// class is that of the claim; empty for none.
+		// class is the storage class of the claim; empty for none.
 		class, dependsOn string
 	}{
 		{rule: "hostPath", volume: forData(etc), claim: "data=pv", means: "container c mounts /etc of its node (claim data)"},

@@ -33,7 +33,7 @@ func newServer(a *app) *cobra.Command {
   for their node's name (POST /authorize/NODE, /health);
   the approver of the certificates of machines that joined.
 
-Each port has /livez and /readyz. That of /metrics has them for all ports.
+Each port has /livez and /readyz. The port of /metrics has them for all ports.
 
 There are two ways to configure it. With --config, everything is in the file, and
 nothing is taken from the environment. Without, it runs the bootstrap service and the

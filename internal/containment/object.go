@@ -96,7 +96,7 @@ func modeAndSubjects(spec []byte) []byte {
 
 // decodeStatus returns the zero value for a status that cannot be decoded.
 func decodeStatus(text []byte) status {
-	var in v1alpha1.NodeScopeStatus // that of a Quarantine is the same
+	var in v1alpha1.NodeScopeStatus // a Quarantine has the same status
 	if len(text) == 0 || json.Unmarshal(text, &in, asKubernetes()) != nil {
 		return status{}
 	}

@@ -57,7 +57,7 @@ type reports struct {
 
 	mu sync.Mutex
 	by map[verdict.Code]int
-	// versions are those of the objects that exist. changes counts those that appeared, disappeared or got another
+	// versions are the resource versions of the objects that exist. changes counts those that appeared, disappeared or got another
 	// spec; last is when.
 	versions map[string]version
 	changes  uint64

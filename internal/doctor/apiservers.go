@@ -115,10 +115,11 @@ func (e *examination) nodeAuthorizer(s *setup) {
 	switch {
 	case s.asks(modeAlwaysAllow):
 	case !s.asks(modeNode) && s.asks(modeWebhook):
-		consequence := "nodes are restricted only if the webhook does it, as node-authorizer's does; that is not to be seen here"
+		consequence := "nodes are restricted only if the webhook does it, as node-authorizer's does; " +
+			"the configuration does not show whether it does"
 		remedy := "if it does not: " + s.recommended()
 		if s.asksUs() {
-			consequence = "by the name of the webhook, node-authorizer's server restricts nodes; whether it answers is not to be seen here"
+			consequence = "by the name of the webhook, node-authorizer's server restricts nodes; whether it answers is not known"
 			remedy = "nothing, if the server runs; to go back: " + s.recommended()
 		}
 		e.found(s.finding(NodeAuthorizationElsewhere, finding.Info, s.key(),

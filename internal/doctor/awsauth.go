@@ -191,7 +191,7 @@ func (e *examination) accounts() {
 }
 
 // tokens compares the cluster ids and partitions of tokens with those that are accepted. The
-// partition is that of the cluster; empty if unknown.
+// partition is the AWS partition of the cluster; empty if unknown.
 func (e *examination) tokens(partition string) {
 	hosts := stsHosts{partition: partition}
 	if partition == "" {

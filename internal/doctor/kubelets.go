@@ -190,7 +190,7 @@ func (r *CertificateRequest) otherServing() bool {
 func unreadable(group []CertificateRequest) (message, consequence, remedy string) {
 	r := group[0]
 	return fmt.Sprintf("the request of %q cannot be read: %s", r.Requester, r.Unreadable),
-		"nobody can decide it, and no certificate comes of it",
+		"nobody can decide it, and it never gets a certificate",
 		"find out what sends it; a kubelet does not. Delete it: " + shell("kubectl", "delete", "certificatesigningrequest", r.Name)
 }
 

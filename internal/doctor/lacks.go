@@ -229,7 +229,7 @@ func (e *examination) setupsLack(setups []setup) []Missing {
 	if list := e.cluster.unread("pods"); len(list) > 0 {
 		return list
 	}
-	reason := "no kube-apiserver is to be seen, as where a provider runs it"
+	reason := "no kube-apiserver was found, as where a provider runs it"
 	if e.cluster.Snapshot {
 		reason = "a snapshot does not show how kube-apiserver is set up"
 	}

@@ -103,7 +103,7 @@ func (l *lister) listings() []listing {
 		{roles[1], l.each("ClusterRoleBinding", page(policy.ClusterRoleBindings().List))},
 		{roles[2], l.each("Role", page(policy.Roles("").List))},
 		{roles[3], l.each("RoleBinding", page(policy.RoleBindings("").List))},
-		{"pods", l.each("Pod", page(core.Pods(kubeSystem).List), programs...)}, // those of a cloud's control plane are no pods
+		{"pods", l.each("Pod", page(core.Pods(kubeSystem).List), programs...)}, // programs of a cloud's control plane are not pods
 		{openShiftPods, l.openShift},
 		{resourceWebhooks, l.webhooks},
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // serversUnseen is the evidence of a step about API servers if none is known.
-const serversUnseen = "no kube-apiserver is to be seen: give its manifest with --from; where a provider runs it, " +
+const serversUnseen = "no kube-apiserver was found: give its manifest with --from; where a provider runs it, " +
 	"its documentation says how it is set up"
 
 // each combines the evidence of all API servers: todo if one is not done, unknown if the status of
@@ -50,7 +50,7 @@ func (p *planner) record() (Check, []Action) {
 		return Check{StatusDone, []string{"nothing that a log would show is left to be taken away"}}, nil
 	}
 	if !slices.ContainsFunc(p.setups, func(s setup) bool { return s.server != nil }) {
-		return Check{StatusUnknown, []string{"no flags of a kube-apiserver are to be seen, and no audit report was given"}}, []Action{{
+		return Check{StatusUnknown, []string{"no flags of a kube-apiserver were found, and no audit report was given"}}, []Action{{
 			Text: "switch on the audit log; where a provider runs the control plane, by its means, and bring it into files, " +
 				"one event a line",
 		}}
@@ -58,7 +58,7 @@ func (p *planner) record() (Check, []Action) {
 	return p.each(func(s *setup) (Status, string) {
 		switch {
 		case s.server == nil:
-			return StatusUnknown, s.name + ": its flags are not to be seen"
+			return StatusUnknown, s.name + ": its flags are not known"
 		case s.server.Unseen != "":
 			return StatusUnknown, s.server.Unseen
 		case s.server.Flags.last("audit-policy-file") != "" &&
@@ -195,7 +195,7 @@ func (p *planner) restrict() (Check, []Action) {
 	check := p.each(func(s *setup) (Status, string) {
 		switch {
 		case s.server == nil:
-			return StatusUnknown, s.name + ": the flags of its API server are not to be seen"
+			return StatusUnknown, s.name + ": the flags of its API server are not known"
 		case s.server.Unseen != "":
 			return StatusUnknown, s.server.Unseen
 		case s.server.nodeRestriction():

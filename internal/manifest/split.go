@@ -48,7 +48,7 @@ func splitDocuments(file string, text *stream, emit func(*document) error) error
 	return yaml.split()
 }
 
-// separator separates documents of YAML, and is allowed between those of JSON.
+// separator separates YAML documents, and is allowed between JSON documents.
 const separator = "---"
 
 // lookahead reads a stream, and takes back what was read.

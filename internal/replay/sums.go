@@ -66,7 +66,7 @@ func (s *sums) merge(p *Partial) {
 	s.ids.merge(p)
 }
 
-// add adds the counts of another part of the log, but for those of the lists.
+// add adds the counts of another part of the log, without the counts of the lists.
 func (t *Totals) add(other *Totals) {
 	for _, sum := range []struct {
 		to  *int

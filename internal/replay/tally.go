@@ -91,7 +91,7 @@ type tally struct {
 	full  map[bool]int
 	rest  *remainders
 	total int
-	// caveats counts those of total with a caveat.
+	// caveats is how many of total have a caveat.
 	caveats int
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Schema is that of a log. ProjectURL is the page of the project.
+// Schema is the schema of a log. ProjectURL is the page of the project.
 const (
 	Schema     = "https://json.schemastore.org/sarif-2.1.0.json"
 	ProjectURL = "https://github.com/node-authorizer/node-authorizer"
@@ -150,8 +150,8 @@ func NewRun(version string, rules []Rule) *Run {
 // Log returns the log of the run.
 func (r *Run) Log() Log { return Log{Schema: Schema, Version: "2.1.0", Runs: []Run{*r}} }
 
-// Notify adds a kind of notifications and those of it. Errors make the run unsuccessful: that there is no result says
-// nothing then.
+// Notify adds a kind of notifications, and one notification for each message. Errors make the run unsuccessful: that there is no
+// result says nothing then.
 func (r *Run) Notify(id, title, help, level string, messages ...string) {
 	r.Tool.Driver.Notifications = append(r.Tool.Driver.Notifications, Notice{id, Text(title), help})
 	i := &r.Invocations[0]

@@ -128,7 +128,7 @@ func (s *listeners) serve(ctx context.Context, p parts) error {
 }
 
 // handle sets the handler of each endpoint. An endpoint has the readiness checks of its own handlers. The
-// metrics endpoint has all of them, and those of each other endpoint for callers without a certificate.
+// metrics endpoint has all of them, and has the checks of each other endpoint by name, for callers without a certificate.
 func (s *listeners) handle(p parts) {
 	stopping := check{"shutdown", s.running}
 	ready, joinReady := slices.Clone(p.ready), slices.Clone(p.joinReady)

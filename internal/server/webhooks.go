@@ -43,7 +43,7 @@ type webhooks struct {
 	// rules change when it is upgraded.
 	askVersion time.Duration
 
-	// state is that of the cluster. trouble is why requests of nodes cannot be decided although there is one; nil if
+	// state is the state of the cluster. trouble is why requests of nodes cannot be decided although there is one; nil if
 	// they can.
 	state   pending[*source.Live]
 	trouble atomic.Pointer[error]

@@ -4,7 +4,7 @@
 // A file is zstd, so that every tool for zstd shows its text, and every reader of JSON reads the whole:
 //
 //	file  = frame(header), frame(block) ..., skippable frame(zstd(index), length of that, magic)
-//	block = objects of one kind; those of a node follow each other
+//	block = objects of one kind; the objects of a node follow each other
 //
 // The index has the length of each frame and, for each block, its kind, its nodes, and its first and last
 // name. So a reader decompresses only the blocks that may hold what it looks for.

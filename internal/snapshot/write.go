@@ -18,7 +18,7 @@ type Object struct {
 	Text []byte
 }
 
-// Write writes a snapshot. Objects of a kind follow each other, and so do those of a node among them. The
+// Write writes a snapshot. Objects of a kind follow each other, and among them the objects of a node. The
 // same objects give the same bytes.
 func Write(w io.Writer, header []byte, objects iter.Seq[Object]) error {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))

@@ -22,7 +22,7 @@ type podTrimmer struct {
 	forInventory bool
 	// hostProcess is true if all containers are processes of their node, unless they say otherwise.
 	hostProcess bool
-	// mounted are the volumes that containers mount, and giving those of which mounts count, by name.
+	// mounted are the volumes that containers mount, and giving the volumes whose mounts count, by name.
 	mounted, giving map[string]bool
 }
 

@@ -40,7 +40,7 @@ type Followed struct {
 	mu      sync.Mutex
 	history History
 
-	// The following fields are those of the reflector, which makes one call at a time: when the last list was requested,
+	// The reflector sets the following fields, and makes one call at a time: when the last list was requested,
 	// its sample, and whether it is complete and no watch began since.
 	requested time.Time
 	sample    *Sample

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Bounds of what is kept of a log for a suggestion; those of pods and nodes hold for a report too. What exceeds them is counted.
+// Bounds of what is kept of a log for a suggestion; the bounds of pods and nodes hold for a report too. What exceeds them is counted.
 const (
 	maxGroups   = 5000
 	maxPods     = 500_000 // pods of the log, and requests that may turn out to be about one of them

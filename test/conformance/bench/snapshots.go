@@ -100,7 +100,7 @@ func (b *bench) clusterSnapshot(l fileCluster) (string, error) {
 	return snapshot, errors.Join(err, os.Remove(taken), os.Remove(marked))
 }
 
-// ofCluster is the header of a snapshot of manifests as that of a cluster.
+// ofCluster is the header of a snapshot of a cluster, made from one of manifests.
 func ofCluster(header []byte) []byte {
 	return bytes.Replace(header, []byte(`"cluster":false,"rbacReadable":false`), []byte(`"cluster":true,"rbacReadable":true`), 1)
 }
