@@ -36,6 +36,8 @@ type builder struct {
 	references inventory.References
 	claimed    map[inventory.Name][]inventory.Volume
 	claimsIn   map[string][]inventory.Name
+	// bindable are the vertices of the lists of volumes to which claims may be bound.
+	bindable map[*inventory.Volume]vertex
 	// freeVolumes are volumes of nodes that no claim has and that give something.
 	freeVolumes []inventory.Volume
 	labels      map[string]map[string]string // of namespaces
@@ -89,7 +91,7 @@ func newBuilder(c *Cluster) *builder {
 		own: ownRights{}, given: map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},
-		labelledSets: map[string]vertex{},
+		labelledSets: map[string]vertex{}, bindable: map[*inventory.Volume]vertex{},
 	}
 }
 

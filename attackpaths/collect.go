@@ -115,10 +115,16 @@ func (b *builder) collectClaims() {
 	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool {
 		return len(v.WaysOut()) == 0 || b.objects.noVolumes[verdict.Object{Kind: volumeKind, Name: v.Name}]
 	})
+	gives := map[*inventory.Volume]bool{} // by the lists that claims share
+	for _, volumes := range b.claimed {
+		if _, known := gives[&volumes[0]]; !known {
+			gives[&volumes[0]] = slices.ContainsFunc(volumes, func(v inventory.Volume) bool { return len(v.WaysOut()) > 0 })
+		}
+	}
 	for claim, volumes := range b.claimed {
 		if b.objects.noVolumes[verdict.Object{Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name}] {
 			delete(b.claimed, claim)
-		} else if slices.ContainsFunc(volumes, func(v inventory.Volume) bool { return len(v.WaysOut()) > 0 }) {
+		} else if gives[&volumes[0]] {
 			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)
 		}
 	}

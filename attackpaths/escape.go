@@ -16,6 +16,8 @@ const (
 	mountedOnNode = "what is mounted into the pods of a node"
 	// freeVolume is what a volume that no claim has gives to pods; its namespace is the volume's name.
 	freeVolume = "a free volume"
+	// bindableVolumes is what the volumes give to which claims may be bound; its namespace is one of these claims.
+	bindableVolumes = "volumes to which a claim may be bound"
 	// claimedVolume is what a claim gives to pods; its namespace is that of the claim and the claim's name.
 	claimedVolume = "a claimed volume"
 )
@@ -175,6 +177,25 @@ func (b *builder) otherUser(namespace string) string {
 	return ""
 }
 
+// expandClaim leads from a claim to what its volumes give. Claims that may be bound to the same volumes share a vertex.
+func (b *builder) expandClaim(v vertex, k key, volumes []inventory.Volume) {
+	if volumes[0].DependsOn == "" {
+		for _, volume := range volumes {
+			b.expandVolume(v, volume)
+		}
+		return
+	}
+	shared, ok := b.bindable[&volumes[0]]
+	if !ok {
+		shared = b.fact(bindableVolumes, k.namespace)
+		b.bindable[&volumes[0]] = shared
+		for _, volume := range volumes {
+			b.expandVolume(shared, volume)
+		}
+	}
+	b.impliesIf(v, shared, volumes[0].DependsOn)
+}
+
 // expandVolume leads from a volume that a pod mounts to what it gives of the nodes that have it.
 func (b *builder) expandVolume(v vertex, volume inventory.Volume) {
 	ways := volume.WaysOut()
@@ -185,7 +206,7 @@ func (b *builder) expandVolume(v vertex, volume inventory.Volume) {
 		}
 		for place, way := range ways {
 			if to := b.taken(node.Name, way.Effect); to != none && firstOfEffect(ways, place) {
-				b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(allOf(volume.DependsOn, way.DependsOn))})
+				b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(way.DependsOn)})
 			}
 		}
 	}

@@ -104,9 +104,38 @@ func TestVolumesThatNoClaimHas(t *testing.T) {
 			want: append(pods, "Certain Node n1: PodCreate VolumeControl"),
 		},
 		{
+			rule: "a volume that a claim may get, where a webhook guards new claims",
+			add: volume("/etc", ", storageClassName: x") + webhook("persistentvolumeclaims", "CREATE") +
+				strings.Replace(claim, "volumeName: data", "storageClassName: x", 1),
+			want: append(pods, "Possible Node n1: PodCreate VolumeControl"),
+		},
+		{
 			rule: "a webhook for claims guards those that a controller makes",
 			add:  volume("/etc", "") + webhook("persistentvolumeclaims", "CREATE"),
 			want: append(pods, "Possible Node n1: PodCreate VolumeControl"),
+		},
+	})
+}
+
+// A pod escapes through a claim that may get a folder of the host, and so may two with one claim each.
+func TestPodsWithClaimsThatAreNotBound(t *testing.T) {
+	const (
+		volume = "\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s}\nspec: {storageClassName: x, hostPath: {path: /usr}}\n---"
+		claim  = "\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {namespace: shop, name: %s}\nspec: {storageClassName: %s}\n---"
+	)
+	base := node("n1") + namespace("shop", "") + account("shop", "web") + fmt.Sprintf(volume, "one") + fmt.Sprintf(volume, "two")
+	of := func(claim string) string {
+		p := pod("shop", "web-1", "n1", "db", "  - {name: c, persistentVolumeClaim: {claimName: "+claim+"}}\n")
+		return strings.Replace(p, "image: i}", "image: i, volumeMounts: [{name: c, mountPath: /c}]}", 1)
+	}
+	start := attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "web-1"}
+	account, node := "Certain ServiceAccount shop/db: PodToken", "Possible Node n1: PodEscape"
+	testReach(t, base, []reachCase{
+		{rule: "of the class", start: start, add: fmt.Sprintf(claim, "a", "x") + of("a"), want: []string{account, node}},
+		{rule: "of another class", start: start, add: fmt.Sprintf(claim, "a", "z") + of("a"), want: []string{account}},
+		{
+			rule: "beside another claim", start: start, add: fmt.Sprintf(claim, "a", "x") + fmt.Sprintf(claim, "b", "x") + of("b"),
+			want: []string{account, node},
 		},
 	})
 }

@@ -50,7 +50,8 @@ func (g *Graph) openRightsOf(reached []vertex) *openRights {
 				all.addRole(g.openRightsOfRole(k.role), k.namespace, -1)
 			}
 		case isPod:
-			all.addFolders(g.pods[v-g.firstPod])
+			p := g.pods[v-g.firstPod]
+			all.addFolders(p, p.NotFollowed(g.world.references))
 		}
 	}
 	return all
@@ -76,13 +77,13 @@ func (o *openRights) addRole(rights []openRight, namespace string, binding int32
 }
 
 // addFolders adds the folders of its node that a pod mounts and of which it is not known what they give.
-func (o *openRights) addFolders(p *inventory.Pod) {
-	if len(p.HostPathsNotFollowed) == 0 {
+func (o *openRights) addFolders(p *inventory.Pod, folders []string) {
+	if len(folders) == 0 {
 		return
 	}
 	e := o.entry(rightKey{resource: HostPath, why: whyFolder})
 	e.verbs = addSorted(e.verbs, []string{"mount"}, 0)
-	e.names = addSorted(e.names, p.HostPathsNotFollowed, maxNamed+1)
+	e.names = addSorted(e.names, folders, maxNamed+1)
 	e.namespaces = addSorted(e.namespaces, []string{p.Namespace}, maxNamed+1)
 }
 

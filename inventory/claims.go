@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 
@@ -13,7 +14,7 @@ type Volume struct {
 	Name string
 	// Folder is the folder of the node.
 	Folder string
-	// Claim is the claim that the volume is for; zero if anyone may claim it.
+	// Claim is the claim that the volume is for; zero if each claim may get it.
 	Claim Name
 	// DependsOn is what else decides whether a claim has the volume; empty if it does.
 	DependsOn string
@@ -32,14 +33,6 @@ type claim struct {
 	volume string
 	// class is its storage class; nil for the cluster's default one, which is not known.
 	class *string
-}
-
-// mayBind reports whether a claim that is bound to no volume may be bound to one that no claim has. Sizes, access modes
-// and labels may keep it from that.
-//
-// Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#class-1
-func (c claim) mayBind(v *Volume) bool {
-	return c.volume == "" && v.Claim == (Name{}) && (c.class == nil || *c.class == v.class)
 }
 
 // OnNode reports whether a node may mount the volume.
@@ -132,54 +125,64 @@ func (i *Inventory) HasVolume(name string) bool {
 }
 
 // ClaimedVolumes lists the volumes that are a folder of a node by the claims that are bound to them, that one of the two names,
-// or that may be bound to them.
+// or that may be bound to them: a claim that is bound to none may get each volume of its class that no claim has. Sizes, access
+// modes and labels may keep it from that. Claims share lists, which must not be changed.
+//
+// Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#class-1
 func (i *Inventory) ClaimedVolumes() map[Name][]Volume {
-	claimed := map[Name][]Volume{}
-	var free []Volume
-	for _, v := range i.volumes {
-		if c, ok := i.claims[v.Claim]; ok && (c.volume == v.Name || c.volume == "") {
-			claimed[v.Claim] = append(claimed[v.Claim], v)
-		}
-		free = append(free, v)
-	}
-	slices.SortFunc(free, func(a, b Volume) int { return cmp.Compare(a.Name, b.Name) })
+	claimed, taken := i.boundVolumes()
+	all, ofClass := i.bindable(taken)
 	for name, c := range i.claims {
-		if v, ok := i.volumes[c.volume]; ok && v.Claim == (Name{}) {
-			v.Claim = name
-			claimed[name] = append(claimed[name], v)
+		may := all
+		if c.class != nil {
+			may = ofClass[*c.class]
 		}
-	}
-	taken := takenVolumes(claimed)
-	for name, c := range i.claims {
-		if len(claimed[name]) > 0 {
-			continue
-		}
-		for _, v := range free {
-			if c.mayBind(&v) && !taken[v.Name] {
-				v.Claim, v.DependsOn = name, dependsOnBinding
-				claimed[name] = append(claimed[name], v)
-			}
+		if c.volume == "" && len(claimed[name]) == 0 && len(may) > 0 {
+			claimed[name] = may
 		}
 	}
 	return claimed
 }
 
-// takenVolumes are the names of the volumes that a claim has.
-func takenVolumes(claimed map[Name][]Volume) map[string]bool {
-	taken := map[string]bool{}
-	for _, all := range claimed {
-		for _, v := range all {
-			if v.DependsOn == "" {
-				taken[v.Name] = true
-			}
+// boundVolumes lists the volumes by the claims that have them, and the names of these volumes.
+func (i *Inventory) boundVolumes() (claimed map[Name][]Volume, taken map[string]bool) {
+	claimed, taken = map[Name][]Volume{}, map[string]bool{}
+	for _, v := range i.volumes {
+		if c, ok := i.claims[v.Claim]; ok && (c.volume == v.Name || c.volume == "") {
+			claimed[v.Claim], taken[v.Name] = append(claimed[v.Claim], v), true
 		}
 	}
-	return taken
+	for name, c := range i.claims {
+		if v, ok := i.volumes[c.volume]; ok && v.Claim == (Name{}) {
+			claimed[name], taken[v.Name] = append(claimed[name], v), true
+		}
+	}
+	return claimed, taken
+}
+
+// bindable lists the volumes that claims may be bound to, and by storage class. The folders that give most come first.
+func (i *Inventory) bindable(taken map[string]bool) (all []Volume, ofClass map[string][]Volume) {
+	gives := map[string][]Escape{}
+	for _, v := range i.volumes {
+		if v.Claim == (Name{}) && !taken[v.Name] {
+			v.DependsOn = dependsOnBinding
+			all = append(all, v)
+			gives[v.Folder] = v.WaysOut()
+		}
+	}
+	slices.SortFunc(all, func(a, b Volume) int {
+		return cmp.Or(compareWays(gives[a.Folder], gives[b.Folder]), cmp.Compare(a.Folder, b.Folder), cmp.Compare(a.Name, b.Name))
+	})
+	ofClass = map[string][]Volume{}
+	for _, v := range all {
+		ofClass[v.class] = append(ofClass[v.class], v)
+	}
+	return all, ofClass
 }
 
 // FreeVolumes lists the volumes that are a folder of a node and that no claim has, by name. Some wait for a claim that does not exist.
 func (i *Inventory) FreeVolumes() []Volume {
-	taken := takenVolumes(i.ClaimedVolumes())
+	_, taken := i.boundVolumes()
 	var all []Volume
 	for _, v := range i.volumes {
 		if _, exists := i.claims[v.Claim]; !exists && !taken[v.Name] {
@@ -246,19 +249,63 @@ func (p *Pod) WaysOut(r References) []Escape {
 		return p.Escapes
 	}
 	all := slices.Clone(p.Escapes)
-	for i := range p.claims {
-		m := &p.claims[i]
-		for _, v := range r.Claimed[Name{p.Namespace, m.claimOf(p.Name.Name)}] {
-			means, grants, _ := m.of(m.container, v.Folder)
-			for _, g := range grants {
-				all = append(all, Escape{means + " (claim " + v.Claim.Name + ")", conditions(m.user, v.DependsOn, g.dependsOn), g.effect})
-			}
+	p.eachClaimed(r, func(m *claimMount, claim string, v *Volume) {
+		means, grants, _ := m.of(m.container, v.Folder)
+		for _, g := range grants {
+			all = append(all, Escape{means + " (claim " + claim + ")", conditions(m.user, v.DependsOn, g.dependsOn), g.effect})
 		}
-	}
+	})
 	for i := range all {
 		all[i].DependsOn = conditions(all[i].DependsOn, sandbox)
 	}
 	return sortedEscapes(all)
+}
+
+// compareWays puts first what gives more: by the strongest way, and nothing last.
+func compareWays(a, b []Escape) int {
+	if len(a) == 0 || len(b) == 0 {
+		return cmp.Compare(len(b), len(a))
+	}
+	return a[0].grant().compare(b[0].grant())
+}
+
+// maxFolders is how many folders are examined of the volumes that a claim may get.
+const maxFolders = 32
+
+// NotFollowed lists the folders of the host that containers mount and of which it is not known what they give, also behind its
+// claims.
+func (p *Pod) NotFollowed(r References) []string {
+	if len(p.claims) == 0 || len(r.Claimed) == 0 {
+		return p.HostPathsNotFollowed
+	}
+	all := slices.Clone(p.HostPathsNotFollowed)
+	more := p.eachClaimed(r, func(m *claimMount, claim string, v *Volume) {
+		if _, _, unknown := m.of(m.container, v.Folder); unknown != "" {
+			all = append(all, unknown+" (claim "+claim+")")
+		}
+	})
+	return sorted(append(all, more...))
+}
+
+// eachClaimed visits the volumes of the claims that containers mount. Of volumes that a claim may get, it visits one of each
+// folder, and returns what is beyond the bound.
+func (p *Pod) eachClaimed(r References, visit func(m *claimMount, claim string, v *Volume)) (more []string) {
+	for i := range p.claims {
+		m := &p.claims[i]
+		claim := m.claimOf(p.Name.Name)
+		volumes, folders := r.Claimed[Name{p.Namespace, claim}], 0
+		for n := range volumes {
+			if n > 0 && volumes[n].Folder == volumes[n-1].Folder {
+				continue
+			}
+			if folders++; folders > maxFolders {
+				more = append(more, fmt.Sprintf("the folders of more than %d volumes (claim %s)", n, claim))
+				break
+			}
+			visit(m, claim, &volumes[n])
+		}
+	}
+	return more
 }
 
 // ClaimGives reports whether the volume of a claim, by the name that is in [Field.Secret], is a folder of the host.

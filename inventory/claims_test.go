@@ -1,6 +1,8 @@
 package inventory_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +31,8 @@ func TestWaysOutBehindClaims(t *testing.T) {
 		effect                              inventory.Effect
 		// class is the storage class of the claim; empty for none.
 		class, dependsOn string
+		// notFollowed is the folder of which it is not known what it gives.
+		notFollowed string
 	}{
 		{rule: "hostPath", volume: forData(etc), claim: "data=pv", means: "container c mounts /etc of its node (claim data)"},
 		{
@@ -61,7 +65,11 @@ func TestWaysOutBehindClaims(t *testing.T) {
 		{rule: "a claim of another volume", volume: forData(etc), claim: "data=x"},
 		{rule: "a volume of another claim", volume: "{" + etc + ", claimRef: {namespace: a, name: data}}", claim: "data=pv"},
 		{rule: "no claim", volume: forData(etc), claim: "other=pv"},
-		{rule: "data", volume: forData("hostPath: {path: /data}"), claim: "data=pv"},
+		{
+			rule: "data", volume: forData("hostPath: {path: /data}"), claim: "data=pv", mount: "readOnly: true",
+			notFollowed: "/data (read only) (claim data)",
+		},
+		{rule: "data that a claim may get", volume: "{hostPath: {path: /data}}", claim: "data=", notFollowed: "/data (claim data)"},
 		{rule: "another kind of volume", volume: forData("nfs: {server: s, path: /etc}"), claim: "data=pv"},
 		{
 			rule: "the claim of a stateful set", volumes: ofStatefulSet, claim: "v-web=pv",
@@ -101,9 +109,63 @@ func TestWaysOutBehindClaims(t *testing.T) {
 		case (c.means != "") != (len(got) > 0), len(got) > 0 && got[0] != want:
 			t.Errorf("%s: ways out are %+v, want first %+v", c.rule, got, want)
 		}
+		if got := strings.Join(p.NotFollowed(i.References()), ", "); got != c.notFollowed {
+			t.Errorf("%s: not followed is %q, want %q", c.rule, got, c.notFollowed)
+		}
 		i.Delete("PersistentVolumeClaim", claim.Namespace, claim.Name)
 		if got := p.WaysOut(i.References()); len(got) > 0 {
 			t.Errorf("%s: without the claim, ways out are %+v", c.rule, got)
 		}
+	}
+}
+
+// Claims that are bound to no volume share the list of those that they may get: many claims beside many volumes take memory for
+// their sum, not for their product.
+func TestClaimsShareVolumesThatTheyMayGet(t *testing.T) {
+	i := inventory.New()
+	for n := range 3 {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pv-", n)}}
+		pv.Spec.HostPath = &corev1.HostPathVolumeSource{Path: "/etc"}
+		i.Set(pv)
+		i.Set(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("claim-", n)}})
+	}
+	claimed := i.ClaimedVolumes()
+	first := claimed[inventory.Name{Namespace: "shop", Name: "claim-0"}]
+	if len(claimed) != 3 || len(first) != 3 {
+		t.Fatalf("volumes by claims are %+v", claimed)
+	}
+	for claim, volumes := range claimed {
+		if &volumes[0] != &first[0] {
+			t.Errorf("%s has a list of its own", claim)
+		}
+	}
+}
+
+// Of more volumes than are examined, those that give most come first, and the others are a part of what is not followed.
+func TestVolumesThatAClaimMayGetAreBounded(t *testing.T) {
+	i := inventory.New()
+	add := func(name, folder string) {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		pv.Spec.HostPath = &corev1.HostPathVolumeSource{Path: folder}
+		i.Set(pv)
+	}
+	for n := range 40 {
+		add(fmt.Sprint("data-", n), fmt.Sprint("/data/", n))
+	}
+	add("last", "/usr")
+	i.Set(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	spec := "{volumes: " + ofClaim + ", containers: [{name: c, volumeMounts: [{name: v, mountPath: /v}]}]}"
+	if err := yaml.UnmarshalStrict([]byte(spec), &pod.Spec); err != nil {
+		t.Fatal(err)
+	}
+	i.SetPod(pod)
+	p := i.Pods()[0]
+	if got := p.WaysOut(i.References()); len(got) != 1 || got[0].Effect != inventory.TakesNode {
+		t.Errorf("ways out are %+v", got)
+	}
+	got := p.NotFollowed(i.References())
+	if len(got) != 32 || !slices.Contains(got, "the folders of more than 32 volumes (claim data)") {
+		t.Errorf("not followed are %q", got)
 	}
 }

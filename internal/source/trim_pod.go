@@ -48,7 +48,7 @@ func trimPod(pod *corev1.Pod, forInventory bool) {
 			ExtendedResourceClaimStatus: trimExtendedClaim(pod.Status.ExtendedResourceClaimStatus),
 		},
 	}
-	t := &podTrimmer{forInventory: forInventory, mounted: map[string]bool{}, giving: map[string]bool{}}
+	t := &podTrimmer{forInventory: forInventory}
 	if forInventory {
 		keepForInventory(pod, &kept)
 		t.look(&pod.Spec)
@@ -99,6 +99,7 @@ func keepForInventory(pod, kept *corev1.Pod) {
 
 // look notes which volumes are mounted, and of which of them mounts count.
 func (t *podTrimmer) look(spec *corev1.PodSpec) {
+	t.mounted, t.giving = map[string]bool{}, map[string]bool{}
 	t.hostProcess = spec.SecurityContext != nil && windowsOf(spec.SecurityContext.WindowsOptions) != nil
 	add := func(mounts []corev1.VolumeMount) {
 		for _, m := range mounts {
