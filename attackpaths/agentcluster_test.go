@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // The nodes of the made cluster. Each runs a pod of every DaemonSet that tolerates it. Pods of

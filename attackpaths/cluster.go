@@ -3,8 +3,8 @@ package attackpaths
 import (
 	"errors"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/rbac"

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // start is what is compared: a node, a service account, or an object that pods are made from.

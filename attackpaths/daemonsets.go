@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // DaemonSet is what a DaemonSet gives to each node on which it has a pod.

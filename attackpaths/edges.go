@@ -1,6 +1,6 @@
 package attackpaths
 
-import "github.com/node-authorizer/node-authorizer/inventory"
+import "github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 
 // edgeStore keeps the edges of many vertices in few allocations.
 type edgeStore struct {

@@ -5,7 +5,7 @@ import (
 
 	psa "k8s.io/pod-security-admission/api"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // Facts about what lies on a node, by the name of the node.

@@ -3,7 +3,7 @@ package attackpaths
 import (
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // volumesOfHost gives nodes to who creates a volume that is a folder of the host, and pods that claim

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // NodeRestriction holds nodes, not accounts: one that may change nodes gives a node that the attacker

@@ -8,7 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // customTechniques are the steps of custom techniques, verb by verb.

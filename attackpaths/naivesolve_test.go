@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 const naiveLimit = 32767

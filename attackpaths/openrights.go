@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // openRights are rights that are not followed, by what they are about. Sums of them stay small, however

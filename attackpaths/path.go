@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // position is where a derivation stands at a vertex.

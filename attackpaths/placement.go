@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

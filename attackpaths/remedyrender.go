@@ -6,7 +6,7 @@ import (
 
 	psa "k8s.io/pod-security-admission/api"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 

@@ -3,7 +3,7 @@ package attackpaths
 import (
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // givesParts adds the edges to what parts lead to, and the rights that count together.

@@ -3,7 +3,7 @@ package attackpaths
 import (
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // bindingOf finds the binding that gives one of several rights, the last first; -1 if none does.

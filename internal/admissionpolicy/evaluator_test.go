@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
-	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // policyOf is the policy of a text with the fields of the spec, bound with a binding that denies.

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
-	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // expensive is an expression that costs more than the API server lets one cost.

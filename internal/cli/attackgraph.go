@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/admissionpolicy"
-	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // attackGraph makes the graph of the state.

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // unboundTokens are the secrets that the node could read and that hold a token of a service account. Such a

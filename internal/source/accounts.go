@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // ServiceAccountNames lists the service accounts that the state holds, by namespace and name.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
-	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

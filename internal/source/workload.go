@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
-	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 // workloadKind is a kind of object from whose template a controller makes pods. A state does not keep
