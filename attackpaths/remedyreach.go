@@ -218,24 +218,13 @@ func (s *stepSearch) usesOfOthers(v vertex) []use {
 	return all
 }
 
-// text identifies a use in all graphs of the cluster.
-func (s *stepSearch) text(u *use) string {
-	var parts []string
+// text identifies a use by the vertices of a graph of the cluster.
+func (s *stepSearch) text(g *Graph, u *use) string {
+	var all []vertex
 	for _, v := range append(slices.Clone(u.from), u.to) {
-		text := ""
-		for k := s.keys[v]; ; k = s.keys[k.role] {
-			role := k.role
-			if k.kind == isLimited || k.kind == isAssociated || k.kind == isRight {
-				k.role = 0
-			}
-			text += fmt.Sprint(k)
-			if k.role == role {
-				break
-			}
-			k.role = role
-		}
-		parts = append(parts, text)
+		in, _ := s.in(g, v)
+		all = append(all, in)
 	}
-	slices.Sort(parts)
-	return fmt.Sprint(u.row, parts)
+	slices.Sort(all)
+	return fmt.Sprint(u.row, all)
 }
