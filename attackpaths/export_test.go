@@ -225,7 +225,7 @@ func HasStep(of, g *Graph, s Step) bool {
 func MadeAlone(g *Graph, s Step) bool {
 	search := g.findStep(g, *s.place)
 	defer search.release()
-	how := []source{*search.end}
+	how := []use{*search.end}
 	for i := 0; i < len(how); i++ {
 		for _, d := range how[i].from {
 			if !d.own {

@@ -120,7 +120,7 @@ func (s *stepSearch) targetName(u *use) string {
 		return k.name
 	}
 	for _, v := range u.from { // the role that gets rules
-		if of := s.keys[v]; of.kind == isRole {
+		if of := s.keys[v.vertex]; of.kind == isRole {
 			k = of
 		}
 	}
@@ -163,7 +163,7 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 			return nil
 		}
 		change := changeKey{kind: takeRight, object: objectOf(r.Role), right: wanted}
-		if len(slices.Concat(o.leftOf(r.Rules, change)...)) == 0 {
+		if len(slices.Concat(o.rulesWithout([]changeKey{change})[role]...)) == 0 {
 			return nil
 		}
 		return []changeKey{change}
@@ -196,8 +196,8 @@ func (w wantedRight) harm() int {
 // placesOf are the places of subjects in a binding.
 func (g *Graph) placesOf(s *stepSearch, u *use, binding int32) []int {
 	names := map[string]bool{}
-	if u != nil && s.keys[u.from[0]].kind == isSubject {
-		names[s.keys[u.from[0]].name] = true
+	if u != nil && s.keys[u.from[0].vertex].kind == isSubject {
+		names[s.keys[u.from[0].vertex].name] = true
 	} else {
 		for v := range s.first {
 			if k := s.keys[v]; k.kind == isSubject {

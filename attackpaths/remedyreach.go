@@ -26,12 +26,6 @@ func (g *Graph) in(other *Graph, v vertex) (vertex, bool) {
 	return w, ok
 }
 
-// use is an edge or join of a derivation, with what it leads from.
-type use struct {
-	edge
-	from []vertex
-}
-
 // reachedVertex is a vertex that a search for a step has reached. Row is the technique of a step that has led there, and to no
 // holding yet; zero if none has. Own is false for what only another holding reaches.
 type reachedVertex struct {
@@ -40,9 +34,9 @@ type reachedVertex struct {
 	own bool
 }
 
-// source is how a vertex was reached.
-type source struct {
-	edge edge
+// use is an edge or join of a derivation, with what it leads from.
+type use struct {
+	edge
 	from []reachedVertex
 }
 
@@ -57,19 +51,19 @@ type stepSearch struct {
 	isHolding bool
 	// others finds all that is reached from the start.
 	others  *solver
-	sources map[reachedVertex]source
+	sources map[reachedVertex]use
 	// first is how a vertex was reached first.
 	first map[vertex]reachedVertex
 	queue []reachedVertex
 	// end is how the step is made.
-	end *source
+	end *use
 }
 
 // findStep finds how a step of the graph is made in another graph of the cluster, by any right; nil if it is not.
 // Whatever the state does not show may be so. The search is to be released.
 func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 	s := &stepSearch{
-		Graph: other, row: at.row, others: other.solver(true), sources: map[reachedVertex]source{}, first: map[vertex]reachedVertex{},
+		Graph: other, row: at.row, others: other.solver(true), sources: map[reachedVertex]use{}, first: map[vertex]reachedVertex{},
 	}
 	var ok bool
 	if s.target, s.isHolding = g.keys[at.to].holding(); !s.isHolding {
@@ -82,11 +76,11 @@ func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 	for ; s.end == nil && len(s.queue) > 0; s.queue = s.queue[1:] {
 		d := s.queue[0]
 		for _, e := range s.out[d.vertex] {
-			s.take(source{e, []reachedVertex{d}})
+			s.take(use{e, []reachedVertex{d}})
 		}
 		for _, place := range s.joinsOf[d.vertex] {
 			if from, ok := s.parts(&s.joins[place], d); ok {
-				s.take(source{s.joins[place].edge, from})
+				s.take(use{s.joins[place].edge, from})
 			}
 		}
 	}
@@ -105,17 +99,17 @@ func (s *stepSearch) begin(g *Graph, at stepPlace) {
 	} else {
 		s.others.solve()
 	}
+	if v, ok := g.in(s.Graph, at.from); ok {
+		s.add(reachedVertex{v, 0, true}, use{})
+	}
 	from, _ := g.keys[at.from].holding()
 	is := func(v vertex) bool {
 		h, ok := s.keys[v].holding()
 		return ok && h == from
 	}
-	if v, ok := g.in(s.Graph, at.from); ok {
-		s.add(reachedVertex{v, 0, true}, source{})
-	}
 	for _, v := range s.others.reached {
 		if is(v) {
-			s.add(reachedVertex{v, 0, true}, source{})
+			s.add(reachedVertex{v, 0, true}, use{})
 		}
 	}
 	if len(s.queue) > 0 {
@@ -123,14 +117,14 @@ func (s *stepSearch) begin(g *Graph, at stepPlace) {
 	}
 	for v := range s.keys {
 		if is(vertex(v)) {
-			s.add(reachedVertex{vertex(v), 0, true}, source{})
+			s.add(reachedVertex{vertex(v), 0, true}, use{})
 		}
 	}
 }
 
 func (s *stepSearch) release() { s.Graph.release(s.others) }
 
-func (s *stepSearch) add(d reachedVertex, how source) {
+func (s *stepSearch) add(d reachedVertex, how use) {
 	if _, known := s.sources[d]; known {
 		return
 	}
@@ -160,12 +154,12 @@ func (s *stepSearch) parts(j *join, d reachedVertex) (from []reachedVertex, ok b
 
 // take follows an edge. Of what a join needs together, the identity makes the step. A step ends with the first holding
 // that it leads to.
-func (s *stepSearch) take(how source) {
-	d := reachedVertex{vertex: how.edge.to, row: how.edge.row}
+func (s *stepSearch) take(how use) {
+	d := reachedVertex{vertex: how.to, row: how.row}
 	acts := slices.ContainsFunc(how.from, func(d reachedVertex) bool { return s.keys[d.vertex].actor() })
 	for _, from := range how.from {
 		d.own = d.own || from.own && (!acts || s.keys[from.vertex].actor())
-		if how.edge.row == 0 {
+		if how.row == 0 {
 			d.row = max(d.row, from.row)
 		}
 	}
@@ -182,14 +176,10 @@ func (s *stepSearch) take(how source) {
 func (s *stepSearch) uses() []use {
 	var all []use
 	seen := map[reachedVertex]bool{}
-	var visit func(how source)
-	visit = func(how source) {
-		u := use{edge: how.edge}
-		for _, d := range how.from {
-			u.from = append(u.from, d.vertex)
-		}
+	var visit func(u use)
+	visit = func(u use) {
 		all = append(all, u)
-		for _, d := range how.from {
+		for _, d := range u.from {
 			switch before := s.sources[d]; {
 			case seen[d]:
 			case len(before.from) > 0:
@@ -210,9 +200,9 @@ func (s *stepSearch) usesOfOthers(v vertex) []use {
 	if _, isHolding := s.keys[v].holding(); isHolding || how.join < 0 && how.from == none {
 		return nil
 	}
-	u := use{edge: how.edge, from: s.others.parts(how)}
-	all := []use{u}
-	for _, from := range u.from {
+	all := []use{{edge: how.edge}}
+	for _, from := range s.others.parts(how) {
+		all[0].from = append(all[0].from, reachedVertex{vertex: from})
 		all = append(all, s.usesOfOthers(from)...)
 	}
 	return all
@@ -220,10 +210,11 @@ func (s *stepSearch) usesOfOthers(v vertex) []use {
 
 // text identifies a use by the vertices of a graph of the cluster.
 func (s *stepSearch) text(g *Graph, u *use) string {
-	var all []vertex
-	for _, v := range append(slices.Clone(u.from), u.to) {
-		in, _ := s.in(g, v)
-		all = append(all, in)
+	to, _ := s.in(g, u.to)
+	all := []vertex{to}
+	for _, from := range u.from {
+		v, _ := s.in(g, from.vertex)
+		all = append(all, v)
 	}
 	slices.Sort(all)
 	return fmt.Sprint(u.row, all)

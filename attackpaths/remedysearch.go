@@ -192,7 +192,7 @@ func (g *Graph) candidates(s *stepSearch, uses []use) (all []*plan, none string)
 
 // endUse lists what could end one edge of a derivation.
 func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []*plan, none string) {
-	from, to := s.keys[u.from[0]], s.keys[u.to]
+	from, to := s.keys[u.from[0].vertex], s.keys[u.to]
 	var code Code
 	if u.row != 0 {
 		code = s.codeOf(u.row)
@@ -200,7 +200,7 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []*plan, none str
 	switch {
 	case u.row == 0 || u.row.isCustom():
 	case code == SecretOnNode:
-		return g.unreadOnNode(s, u.from[0], to)
+		return g.unreadOnNode(s, u.from[0].vertex, to)
 	case u.row.ofPod() && from.kind == isRight:
 		return nil, "" // the grant of the right is an edge of its own
 	case u.row.ofPod():
@@ -261,7 +261,7 @@ func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
 			w = wantedRight{kind: wantsEverything}
 		default:
 			for i := range uses {
-				if slices.Contains(uses[i].from, to) {
+				if slices.ContainsFunc(uses[i].from, func(d reachedVertex) bool { return d.vertex == to }) {
 					visit(uses[i].to)
 				}
 			}
