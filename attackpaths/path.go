@@ -219,7 +219,7 @@ func (s *solver) because(how via, to vertex) string {
 	}
 	if how.join < 0 {
 		if from := s.keys[how.from]; from.kind == isRight {
-			if from.role != 0 { // of all pods on a node
+			if from.of != 0 { // of all pods on a node
 				from.namespace, from.name = target.namespace, target.name
 			}
 			return "may " + s.rightText(how.from, from)
