@@ -15,12 +15,12 @@ type stepPlace struct {
 // in finds a vertex in another graph of the cluster.
 func (g *Graph) in(other *Graph, v vertex) (vertex, bool) {
 	k := g.keys[v]
-	if k.kind == isLimited || k.kind == isAssociated || k.kind == isRight && k.role != 0 {
-		of, ok := g.in(other, vertex(k.role))
+	if k.of != 0 {
+		of, ok := g.in(other, k.of)
 		if !ok {
 			return none, false
 		}
-		k.role = int32(of)
+		k.of = of
 	}
 	w, ok := other.index[k]
 	return w, ok
