@@ -13,7 +13,7 @@ type Overview struct {
 // OverviewRow is nodes that reach the same, but for themselves, their credentials and the pods on
 // them, and that reach cluster-admin in the same way.
 type OverviewRow struct {
-	// Nodes are sorted by name.
+	// Nodes are sorted by name. On pages, they may be other starts.
 	Nodes        []string
 	ClusterAdmin Certainty
 	ControlPlane bool

@@ -38,10 +38,12 @@ type world struct {
 
 	// mu guards what follows: remedies are looked for one after the other.
 	mu sync.Mutex
-	// builder has what the graph was made with, from what paths begin with reaches in it, and remedies are those found.
+	// builder has what the graph was made with, from what paths begin with reaches in it, remedies are those found, and made
+	// what they change.
 	builder  *builder
 	from     map[vertex]*leading
 	remedies map[stepPlace]*verdict.Remedy
+	made     map[*verdict.Remedy][]changeKey
 	// budget is how many vertices the graphs may still have that are made for one answer.
 	budget int
 }
@@ -79,7 +81,8 @@ func (b *builder) world() *world {
 	b.objects = &o
 	return &world{
 		cluster: b.cluster, builder: b, objects: &o, references: b.references,
-		websockets: b.cluster.Features.Minor() < 35, remedies: map[stepPlace]*verdict.Remedy{}, from: map[vertex]*leading{},
+		websockets: b.cluster.Features.Minor() < 35, from: map[vertex]*leading{},
+		remedies: map[stepPlace]*verdict.Remedy{}, made: map[*verdict.Remedy][]changeKey{},
 	}
 }
 
@@ -110,6 +113,19 @@ func (g *Graph) addRemedies(budget int, paths ...[]Step) {
 			}
 		}
 	}
+}
+
+// Together makes the changes of several remedies of steps of this graph at once. What they change of one object is one patch:
+// JSON patches name entries of lists by their places, which another patch moves.
+func (g *Graph) Together(remedies ...*verdict.Remedy) *verdict.Remedy {
+	w := g.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []changeKey
+	for _, r := range remedies {
+		all = append(all, w.made[r]...)
+	}
+	return w.objects.render(all, w.references.Claimed)
 }
 
 func noRemedy(why string) *verdict.Remedy { return &verdict.Remedy{None: why} }

@@ -79,7 +79,7 @@ func (a *advisor) begin(b *builder) *Advice {
 	}
 	a.rights = b.roleRights
 	a.reduced = map[string]*objects{fmt.Sprint([]changeKey{}): b.reduce(a.nodes)}
-	return &Advice{Nodes: countReach(a.before), Alone: []Change{}, Set: []Change{}}
+	return &Advice{Nodes: countReach(a.before), Alone: []Change{}, Set: []Change{}, objects: a.whole}
 }
 
 func countReach(all []Certainty) NodesThatReach {
@@ -195,7 +195,7 @@ func (a *advisor) describe(k changeKey) Change {
 	if known, ok := a.alones[k]; ok {
 		return known
 	}
-	change := Change{Kind: k.kind, Object: k.object, Secret: k.secret}
+	change := Change{Kind: k.kind, Object: k.object, Secret: k.secret, key: k}
 	if k.kind == RemoveRule {
 		change.Rule, change.RuleNumber = a.ruleOf(k).DeepCopy(), k.rule+1
 	}
