@@ -354,7 +354,7 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 	if format == render.HTML && !result.ofOther() {
 		holdings := len(s.State.Inventory.ServiceAccounts()) + len(s.State.Inventory.Secrets())
 		result.certainCells = result.Nodes*holdings > maxOverview
-		options := attackpaths.OverviewOptions{CertainOnly: f.certainOnly, CertainCells: result.certainCells}
+		options := attackpaths.OverviewOptions{CertainCells: f.certainOnly || result.certainCells}
 		result.overview = g.Overview(result.Classes, options)
 		for _, row := range result.overview.Rows {
 			paths = append(paths, row.Path)
