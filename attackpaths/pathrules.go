@@ -72,7 +72,7 @@ func (p *pathChanges) subjectsOf(k key, v vertex) []vertex {
 
 // combined reports whether a rule grants rights that count together with others.
 func (b *builder) combined(rule *rbacv1.PolicyRule, namespaced bool) bool {
-	rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, namespaced, b.cluster.Features.Minor() < 35)
+	rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, namespaced, b.cluster.websockets())
 	if slices.ContainsFunc(rights, func(g granted) bool { return g.right >= firstOwn }) {
 		return true
 	}
@@ -117,7 +117,7 @@ func (p *pathChanges) gives(rule *rbacv1.PolicyRule, namespaced bool, target key
 	case target.kind != isRight && target.kind != isOwnRight || namespaced && !requestKinds[target.variant].namespaced:
 		return false
 	}
-	rights := rightOf(right(target.variant), rule, p.cluster.Features.Minor() < 35)
+	rights := rightOf(right(target.variant), rule, p.cluster.websockets())
 	return !exactly && len(rights) > 0 ||
 		slices.Contains(rights, granted{right: right(target.variant), name: target.name, any: target.name == ""})
 }

@@ -29,18 +29,11 @@ const (
 
 // world is what explanations and remedies of steps need besides the graph.
 type world struct {
-	cluster *Cluster
-	objects *objects
-	// references are what pods refer to.
-	references inventory.References
-	// websockets is true if get is enough to run commands in a pod.
-	websockets bool
+	*builder // with what the graph was made with
 
 	// mu guards what follows: remedies are looked for one after the other.
 	mu sync.Mutex
-	// builder has what the graph was made with, from what paths begin with reaches in it, remedies are those found, and made
-	// what they change.
-	builder  *builder
+	// from is what paths begin with and what that reaches, remedies are those found, and made what they change.
 	from     map[vertex]*leading
 	remedies map[stepPlace]*verdict.Remedy
 	made     map[*verdict.Remedy][]changeKey
@@ -80,11 +73,12 @@ func (b *builder) world() *world {
 	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
 	b.objects = &o
 	return &world{
-		cluster: b.cluster, builder: b, objects: &o, references: b.references,
-		websockets: b.cluster.Features.Minor() < 35, from: map[vertex]*leading{},
-		remedies: map[stepPlace]*verdict.Remedy{}, made: map[*verdict.Remedy][]changeKey{},
+		builder: b, from: map[vertex]*leading{}, remedies: map[stepPlace]*verdict.Remedy{}, made: map[*verdict.Remedy][]changeKey{},
 	}
 }
+
+// websockets reports whether get is enough to run commands in a pod.
+func (c *Cluster) websockets() bool { return c.Features.Minor() < 35 }
 
 // remedyBudget is how many vertices the graphs have that are made for the remedies of one answer: some ten seconds.
 const remedyBudget = 600_000

@@ -10,7 +10,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -32,7 +31,7 @@ func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []
 		kind = takeHost
 	case code == StealPods:
 		kind = keepPods
-	case code == TokenOfPodOnNode && g.mintsAnyway(p):
+	case code == TokenOfPodOnNode && g.world.mintsUnnamed(p):
 		if kind = otherAccount; p.ServiceAccount == defaultAccount {
 			return nil, noneOfEveryPod
 		}
@@ -55,20 +54,6 @@ func changeTemplate(p *inventory.Pod, kind ChangeKind, secret string) (all []*pl
 		kind, secret = removePods, ""
 	}
 	return []*plan{{changes: []changeKey{{kind: kind, object: t.object, secret: secret}}, harm: 1, disrupts: true}}, ""
-}
-
-// mintsAnyway reports whether a node may request tokens for a pod that names none: before Kubernetes 1.33, and where
-// something else lets nodes ask for the API server's audience.
-func (g *Graph) mintsAnyway(p *inventory.Pod) bool {
-	c := g.world.cluster
-	if !c.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction) {
-		return true
-	}
-	if c.Audiences == nil {
-		return false
-	}
-	audiences, restricted := c.Audiences(p.Namespace, p.Name.Name)
-	return !restricted || slices.Contains(audiences, "")
 }
 
 // nodeOf is the node of a credential.

@@ -55,22 +55,23 @@ type stepSearch struct {
 	// first is how a vertex was reached first.
 	first map[vertex]reachedVertex
 	queue []reachedVertex
-	// end is how the step is made.
-	end *use
+	// end is how the step is made, and uses are the edges of its derivation, the last one first.
+	end  *use
+	uses []use
 }
 
 // findStep finds how a step of the graph is made in another graph of the cluster, by any right; nil if it is not.
-// Whatever the state does not show may be so. The search is to be released.
+// Whatever the state does not show may be so.
 func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 	s := &stepSearch{
 		Graph: other, row: at.row, others: other.solver(true), sources: map[reachedVertex]use{}, first: map[vertex]reachedVertex{},
 	}
-	var ok bool
-	if s.target, s.isHolding = g.keys[at.to].holding(); !s.isHolding {
-		if s.to, ok = g.in(other, at.to); !ok {
-			s.release()
-			return nil
-		}
+	defer other.release(s.others)
+	s.target, s.isHolding = g.keys[at.to].holding()
+	if to, ok := g.in(other, at.to); ok {
+		s.to = to
+	} else if !s.isHolding {
+		return nil
 	}
 	s.begin(g, at)
 	for ; s.end == nil && len(s.queue) > 0; s.queue = s.queue[1:] {
@@ -85,9 +86,9 @@ func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 		}
 	}
 	if s.end == nil {
-		s.release()
 		return nil
 	}
+	s.uses = s.usesOf(*s.end, map[reachedVertex]bool{})
 	return s
 }
 
@@ -103,26 +104,20 @@ func (s *stepSearch) begin(g *Graph, at stepPlace) {
 		s.add(reachedVertex{v, 0, true}, use{})
 	}
 	from, _ := g.keys[at.from].holding()
-	is := func(v vertex) bool {
-		h, ok := s.keys[v].holding()
-		return ok && h == from
-	}
-	for _, v := range s.others.reached {
-		if is(v) {
+	add := func(v vertex) {
+		if h, ok := s.keys[v].holding(); ok && h == from {
 			s.add(reachedVertex{v, 0, true}, use{})
 		}
 	}
-	if len(s.queue) > 0 {
-		return
+	for _, v := range s.others.reached {
+		add(v)
 	}
-	for v := range s.keys {
-		if is(vertex(v)) {
-			s.add(reachedVertex{vertex(v), 0, true}, use{})
+	if len(s.queue) == 0 {
+		for v := range s.keys {
+			add(vertex(v))
 		}
 	}
 }
-
-func (s *stepSearch) release() { s.Graph.release(s.others) }
 
 func (s *stepSearch) add(d reachedVertex, how use) {
 	if _, known := s.sources[d]; known {
@@ -172,25 +167,19 @@ func (s *stepSearch) take(how use) {
 	}
 }
 
-// uses lists the edges of the derivation, the last one first.
-func (s *stepSearch) uses() []use {
-	var all []use
-	seen := map[reachedVertex]bool{}
-	var visit func(u use)
-	visit = func(u use) {
-		all = append(all, u)
-		for _, d := range u.from {
-			switch before := s.sources[d]; {
-			case seen[d]:
-			case len(before.from) > 0:
-				visit(before)
-			case !d.own:
-				all = append(all, s.usesOfOthers(d.vertex)...)
-			}
-			seen[d] = true
+// usesOf lists the edges of a derivation, the last one first.
+func (s *stepSearch) usesOf(u use, seen map[reachedVertex]bool) []use {
+	all := []use{u}
+	for _, d := range u.from {
+		switch before := s.sources[d]; {
+		case seen[d]:
+		case len(before.from) > 0:
+			all = append(all, s.usesOf(before, seen)...)
+		case !d.own:
+			all = append(all, s.usesOfOthers(d.vertex)...)
 		}
+		seen[d] = true
 	}
-	visit(*s.end)
 	return all
 }
 

@@ -52,7 +52,7 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 		rights = right(w.of).alike()
 	}
 	return slices.ContainsFunc(rights, func(r right) bool {
-		return slices.ContainsFunc(rightOf(r, rule, g.world.websockets), func(granted granted) bool { return covers(granted.name) })
+		return slices.ContainsFunc(rightOf(r, rule, g.world.cluster.websockets()), func(granted granted) bool { return covers(granted.name) })
 	})
 }
 

@@ -65,13 +65,10 @@ func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 		if s == nil {
 			return g.render(best)
 		}
-		uses := s.uses()
-		if best.ends != "" && best.ends == s.text(g, &uses[0]) {
-			s.release()
+		if best.ends != "" && best.ends == s.text(g, &s.uses[0]) {
 			continue
 		}
-		candidates, none := g.candidates(s, uses)
-		s.release()
+		candidates, none := g.candidates(s)
 		if len(candidates) == 0 {
 			why = none
 		}
@@ -89,8 +86,7 @@ func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 func (g *Graph) endAll(at stepPlace, reduced *objects) *verdict.Remedy {
 	all := &plan{}
 	for s := g.after(nil, at, reduced); s != nil; s = g.after(all.changes, at, reduced) {
-		candidates, _ := g.candidates(s, s.uses())
-		s.release()
+		candidates, _ := g.candidates(s)
 		before := len(all.changes)
 		for _, c := range candidates {
 			if next := all.with(g.world.objects, c); next != nil && (!c.disrupts || len(candidates) == 1) {
@@ -103,9 +99,7 @@ func (g *Graph) endAll(at stepPlace, reduced *objects) *verdict.Remedy {
 	}
 	for i := len(all.changes) - 1; i >= 0; i-- {
 		less := slices.Delete(slices.Clone(all.changes), i, i+1)
-		if s := g.after(less, at, reduced); s != nil {
-			s.release()
-		} else {
+		if g.after(less, at, reduced) == nil {
 			all.changes = less
 		}
 	}
@@ -139,24 +133,23 @@ func (g *Graph) after(changes []changeKey, at stepPlace, reduced *objects) *step
 // right is an edge of the graph: in NodeScopes and constrained impersonation.
 func (g *Graph) reducedFor(at stepPlace) *objects {
 	w := g.world
-	if g.enforced > 0 || w.builder.modes != [modeCount]bool{} {
+	if g.enforced > 0 || w.modes != [modeCount]bool{} {
 		return nil
 	}
 	if w.from[at.start] == nil {
 		clear(w.from) // paths come by their starts
-		w.from[at.start] = w.builder.leadingFrom(at.start)
+		w.from[at.start] = w.leadingFrom(at.start)
 	}
 	w.budget -= len(g.keys) / 8 // what the reduction costs
 	target, isHolding := g.keys[at.to].holding()
-	reduced := w.builder.reduceTo(w.from[at.start].to(func(v vertex, k key) bool {
+	reduced := w.reduceTo(w.from[at.start].to(func(v vertex, k key) bool {
 		h, ok := k.holding()
 		return isHolding && ok && h == target || v == at.to
 	}))
-	if s := g.after(nil, at, reduced); s != nil {
-		s.release()
-		return reduced
+	if g.after(nil, at, reduced) == nil {
+		return nil
 	}
-	return nil
+	return reduced
 }
 
 // takeEverything reports whether changes take a rule for everything from somebody: the graph leaves out what such a
@@ -177,11 +170,10 @@ func givesEverything(rules []rbacv1.PolicyRule) bool {
 
 // candidates lists what could end a derivation, or says why nothing can. Roles have the same places in all graphs of
 // the cluster.
-func (g *Graph) candidates(s *stepSearch, uses []use) (all []*plan, none string) {
+func (g *Graph) candidates(s *stepSearch) (all []*plan, none string) {
 	none = noneOfBefore
-	for i := range uses {
-		u := &uses[i]
-		found, why := g.endUse(s, uses, u)
+	for i := range s.uses {
+		found, why := g.endUse(s, &s.uses[i])
 		all = append(all, found...)
 		if i == 0 && why != "" {
 			none = why
@@ -191,7 +183,7 @@ func (g *Graph) candidates(s *stepSearch, uses []use) (all []*plan, none string)
 }
 
 // endUse lists what could end one edge of a derivation.
-func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []*plan, none string) {
+func (g *Graph) endUse(s *stepSearch, u *use) (all []*plan, none string) {
 	from, to := s.keys[u.from[0].vertex], s.keys[u.to]
 	var code Code
 	if u.row != 0 {
@@ -223,14 +215,14 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []*plan, none str
 		all = g.takeOwn(s, u)
 	}
 	if code == BindRole && to.kind == isRole && int(to.role) < len(g.roles)-1 {
-		for _, wanted := range s.wantedAfter(uses, u) {
+		for _, wanted := range s.wantedAfter(u) {
 			if changes := g.world.objects.shrink(to.role, wanted); len(changes) > 0 {
 				all = append(all, &plan{changes: changes, harm: wanted.harm()})
 			}
 		}
 	}
 	if u.arg >= 0 && len(all) == 0 {
-		for _, wanted := range s.wantedAfter(uses, u) {
+		for _, wanted := range s.wantedAfter(u) {
 			all = append(all, g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)...)
 		}
 	}
@@ -243,7 +235,7 @@ func deletes(kind ChangeKind, object verdict.Object) []*plan {
 
 // wantedAfter lists the rights to which a binding leads in a derivation: of each way from there the first right of the
 // table, request of custom techniques, or everything. Ways may lead back to where they began.
-func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
+func (s *stepSearch) wantedAfter(u *use) []wantedRight {
 	var all []wantedRight
 	seen := map[vertex]bool{}
 	var visit func(to vertex)
@@ -260,9 +252,9 @@ func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
 		case k.kind == isClusterAdmin:
 			w = wantedRight{kind: wantsEverything}
 		default:
-			for i := range uses {
-				if slices.ContainsFunc(uses[i].from, func(d reachedVertex) bool { return d.vertex == to }) {
-					visit(uses[i].to)
+			for i := range s.uses {
+				if slices.ContainsFunc(s.uses[i].from, func(d reachedVertex) bool { return d.vertex == to }) {
+					visit(s.uses[i].to)
 				}
 			}
 			return

@@ -66,7 +66,7 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 		case isRight:
 			v = how.from
 		case isRole:
-			return r, r.verbIn(s.roles[from.role].Rules, k.name, s.world != nil && s.world.websockets)
+			return r, r.verbIn(s.roles[from.role].Rules, k.name, s.world != nil && s.world.cluster.websockets())
 		case isLimited:
 			return r, requests[from.variant].verb
 		default:
