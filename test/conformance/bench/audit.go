@@ -22,8 +22,8 @@ import (
 
 const auditMethod = `What ` + "`audit`" + ` does for each line of an audit log: decode it, find out whether a kubelet is
 behind it, put the request to the Node authorizer, RBAC and NodeRestriction, and count.
-The lines are those of kubelets (leases, statuses, what pods need, tokens with their
-objects, watches with both stages), one in twenty of which would be refused, and of
+The lines come from kubelets (leases, statuses, objects of pods, tokens with their
+objects, watches with both stages), one in twenty of which would be refused, and from
 controllers. The floor only decodes the same lines with the same decoder. Both are
 measured alternately. Rotated files are read with one core and with all, alternately.
 Then the program reads a log that is made while it reads, through a pipe, and its memory

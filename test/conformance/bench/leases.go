@@ -22,7 +22,7 @@ const leasesMethod = `Two control planes, each with one hollow node: one with th
 NodeRestriction, one whose kube-apiserver asks ` + "`node-authorizer server`" + ` for both, set up from
 the files in ` + "`deploy/static-pod`" + `. The node's own credential renews its lease, one renewal after
 the other, on both alternately. A renewal costs two calls, to ` + "`/authorize`" + ` and to
-` + "`/admit`" + `; the API server keeps no answers. Processor time is that of kube-apiserver, and of the
+` + "`/admit`" + `; the API server keeps no answers. Processor time is for kube-apiserver, and for the
 server where there is one. Each kubelet renews its lease every 10 seconds.`
 
 // renewer renews one node's lease on one plane.

@@ -4,8 +4,8 @@ package main
 // its target is missed.
 const (
 	whyAllowed = `Where no relation is asked about (own node, lease and CSINode, lists with a field
-selector), both sides only compare a few strings, and little can be won. What needs the
-graph, or the static rules, is well above the target; there the time is that of waiting
+selector), both sides only compare a few strings, and little can be won. Requests that need the
+graph, or the static rules, are well above the target; they spend their time waiting
 for memory: the slot, the vertex, its name, the set of its nodes.`
 
 	whyRefused = `What is refused for its verb or its name alone costs either side little.`
@@ -25,7 +25,7 @@ allocations.`
 
 	whyHeap = `What is left is in use. A pod with objects of its own takes five vertices of one cache line
 (320 B), their names (130 B, which in-tree keeps too), a link at either end of each reference, so
-that a change costs the same whatever the fan-out (160 B), and slots of the table, which is
+that a change costs the same for any fan-out (160 B), and slots of the table, which is
 between two and four fifths full (85 B). With the first link within the vertex instead of in an
 allocation of its own, that would by calculation be 8 % less, but 2 % more where pods share objects. A node
 takes a vertex, a name and a set with just itself (64 B), which the objects share that only
@@ -58,9 +58,9 @@ throughputs includes and the processor time of the answering process does not.`
 index of its nodes and answers allowed requests without a search; these are faster here by
 much less than all kinds together, in which its searches through volumes dominate.`
 
-	unchangedRemark = `Updates that change nothing take ours longer: it reads all that a pod refers to and compares
-it with what the graph has. In-tree compares the node, the UID and the claims' statuses
-with those of the old pod, for which its informer keeps whole pods in memory. At 10,000
+	unchangedRemark = `Updates that change nothing take ours longer: it reads all references of a pod and compares
+them with the graph. In-tree compares the node, the UID and the claims' statuses
+with the old pod, for which its informer keeps whole pods in memory. At 10,000
 such updates a second the difference is about a hundredth of a core.`
 
 	loadingRemark = `What limits reading manifests is decoding JSON. One thread finds where objects end, and reads ahead of the

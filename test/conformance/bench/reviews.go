@@ -38,7 +38,7 @@ func (b *bench) reviews() (section, error) {
 	}
 	evaluate := alone(nodeauthz.New(state.Graph, kubeversion.For(kubeversion.Latest)))
 	t := table{
-		caption: "**Documents a second**, and the share of what a loop that only decodes and encodes does.",
+		caption: "**Documents a second**, and the share of the throughput of a loop that only decodes and encodes.",
 		header:  []string{"documents", "share", "`review`", "decode and encode", "with `encoding/json`"},
 	}
 	for _, d := range []struct {

@@ -14,8 +14,8 @@ reads little of the answers. The servers are called alternately, over the same n
 The floor is a server like it (TLS, limits, counted and timed requests) that decodes the
 request and gives one answer, made beforehand, and holds no cluster in memory. The API
 server gets the same SubjectAccessReviews at its own endpoint and answers them with the
-in-tree Node authorizer. Throughput is that of the whole machine, load generator included;
-processor time is that of the answering process alone. Refusals do not wait here for what
+in-tree Node authorizer. Throughput is for the whole machine, load generator included;
+processor time is for the answering process alone. Refusals do not wait here for changes that
 the watch has not brought (` + "`freshnessWait: 0s`" + `); by default, each that lacks a relation
 takes up to 250 ms, without work.`
 
