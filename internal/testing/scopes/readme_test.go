@@ -14,7 +14,7 @@ import (
 
 const (
 	tableBegins = "<!-- Written by \"UPDATE_GOLDEN=1 go test ./internal/testing/scopes -run TestReadme\"; do not edit. -->\n"
-	tableEnds   = "<!-- End of what is written. -->\n"
+	tableEnds   = "<!-- End of the table. -->\n"
 )
 
 // TestReadme keeps the table of the README.
