@@ -44,7 +44,7 @@ func singleFaults() []*fault {
 			if _, err := answerLost(w, r, do); !errors.Is(err, io.ErrUnexpectedEOF) {
 				return nil, err
 			}
-			limit := 65 * time.Second // those of internal/apiserver
+			limit := 65 * time.Second // the time limit of internal/apiserver
 			if isWatch(r) {
 				limit = 30 * time.Second
 			}

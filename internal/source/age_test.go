@@ -407,7 +407,7 @@ func TestALostEventIsDetected(t *testing.T) {
 	}
 }
 
-// The API server is replaced by that of another cluster, with higher resource
+// The API server is replaced by the API server of another cluster, with higher resource
 // versions.
 func TestAnotherClusterUID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

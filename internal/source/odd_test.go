@@ -49,7 +49,7 @@ func keptPlaces(k kind) []oddjson.Place {
 	})
 }
 
-// An object is read, or the error says in which file it is, whatever is in it.
+// Any object is read, or the error names its file.
 func TestOddObjectsAreReadOrAnError(t *testing.T) {
 	for base, places := range oddObjects() {
 		t.Run(base, func(t *testing.T) {

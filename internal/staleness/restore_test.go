@@ -88,7 +88,7 @@ func TestADeletedObjectThatTheStoreHasAgain(t *testing.T) {
 	})
 }
 
-// Objects of the new history are newer than those of the one that has ended, and do not hide these.
+// Objects of the new history are newer than objects of the history that has ended, and do not hide these.
 func TestNewObjectsDoNotHideThoseOfAnEndedHistory(t *testing.T) {
 	old := []*corev1.Node{node("a", 1), node("b", 2), node("dropped", 3)}
 	inBubble(t, nodes(old...), func(t *testing.T, f *followed) {

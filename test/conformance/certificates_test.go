@@ -22,7 +22,7 @@ import (
 )
 
 // stricter are our denials of requests whose shape kube-controller-manager accepts, with
-// what it does not check. There are no other differences.
+// the part that it does not check. There are no other differences.
 func stricter() map[verdict.Code]string {
 	return map[verdict.Code]string{
 		approve.CSRMalformed:              "what is around the PEM block, further attributes, the signature",

@@ -27,7 +27,7 @@ func TestRandomClusters(t *testing.T) {
 }
 
 // latestTrial prepares the cluster of a seed, with gates drawn from the seed.
-// The gates are those of the process until the next trial.
+// The process has these gates until the next trial.
 func latestTrial(t *testing.T, seed uint64) *trial {
 	t.Helper()
 	features, gates := randomFeatures(t, rand.New(rand.NewPCG(seed, 1)), kubeversion.Latest)

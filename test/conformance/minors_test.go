@@ -35,8 +35,8 @@ func TestOlderMinors(t *testing.T) {
 	}
 }
 
-// TestGatesOfMinors compares the gates that we know of with those of each
-// minor: which there are, their defaults, and which can be set.
+// TestGatesOfMinors compares the gates that we know of with the gates of each
+// minor: their names, their defaults, and which can be set.
 func TestGatesOfMinors(t *testing.T) {
 	for _, m := range selectedMinors(t) {
 		t.Run(m.String(), func(t *testing.T) {
@@ -72,7 +72,7 @@ const minorsVariable = "CONFORMANCE_MINORS"
 
 func minorsGiven() bool { return os.Getenv(minorsVariable) != "" }
 
-// selectedMinors returns all minors in a run with them, or those of
+// selectedMinors returns all minors in a run with them, or the minors of
 // CONFORMANCE_MINORS. Otherwise the test is skipped, as the oracles take long to
 // build.
 func selectedMinors(t *testing.T) []kubeversion.Minor {

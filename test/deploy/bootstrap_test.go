@@ -342,7 +342,7 @@ func TestPolicyNamesTheGroupOfTokens(t *testing.T) {
 	}
 }
 
-// kubeadm's own tokens and those of the service are bound to the same roles.
+// kubeadm's own tokens and the tokens of the service are bound to the same roles.
 func TestKubeadmBindings(t *testing.T) {
 	objects := built(t, "bootstrap/kubeadm")
 	machines := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: tokenGroup}

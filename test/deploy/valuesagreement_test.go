@@ -96,8 +96,8 @@ bootstrap:
     bootstrap: {attestor: aws, aws: {clusterName: shop}}
 `
 
-// inexpressible are the mistakes that only the server finds, each with an example: owner, and the config
-// over that of the owner's values.
+// inexpressible are the mistakes that only the server finds, each with an example: owner, and a config
+// that overrides the config in the owner's values.
 var inexpressible = []struct{ name, field, message, owner, example string }{
 	{
 		"two listeners with one address", "address$", " is also ",

@@ -161,7 +161,7 @@ func (s *schemaOfConfig) text(field string) map[string]any {
 		return schema
 	}
 	if strings.Contains(field, "[]") {
-		return schema // an element's problems are those of the list
+		return schema // problems of an element are reported for the list
 	}
 	if known := choices(s.problem(field, "!")); known != nil {
 		return map[string]any{"enum": known}

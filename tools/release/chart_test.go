@@ -121,8 +121,8 @@ func TestPushIsRefused(t *testing.T) {
 	}
 }
 
-// The chart of a release installs the image of the release, and differs in nothing else from that of
-// the repository.
+// The chart of a release installs the image of the release, and differs in nothing else from the chart
+// of the repository.
 func TestChart(t *testing.T) {
 	packed, err := loader.LoadArchive(bytes.NewReader(read(t, built.out, built.chartName())))
 	if err != nil {

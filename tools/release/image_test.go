@@ -56,7 +56,7 @@ func dockerfile(t *testing.T) (paths []string, entrypoint, user, root string) {
 	return paths, regexp.MustCompile(`ENTRYPOINT \["(.*)"\]`).FindStringSubmatch(text)[1], users[1][1], users[0][1]
 }
 
-// The image is that of deploy/Dockerfile, for each Linux platform.
+// The image is built as by deploy/Dockerfile, for each Linux platform.
 func TestImage(t *testing.T) {
 	paths, entrypoint, user, root := dockerfile(t)
 	byTag := indexes(t)

@@ -165,7 +165,7 @@ func TestNeverLooserThanTheScope(t *testing.T) {
 	}
 }
 
-// TestPolicies is the table of what policies are for.
+// TestPolicies is the table of the writes that policies let pass and refuse.
 func TestPolicies(t *testing.T) {
 	const things = "namedAsNode: [{apiGroups: [x], resources: [things], verbs: [create, update, delete]}]"
 	const evict = "podsOnNode: [{resources: [pods/eviction], verbs: [create]}]"

@@ -59,7 +59,7 @@ func cell(lines []string) string {
 	return strings.Join(lines, "<br>")
 }
 
-// passing lists what the rules of a scope let pass: for the node only, and for the whole cluster.
+// passing lists the requests that the rules of a scope let pass: for the node only, and for the whole cluster.
 func (a *agent) passing(t *testing.T) (limited, open []string) {
 	t.Helper()
 	spec := &a.scope.Spec

@@ -192,7 +192,7 @@ func decodeOnly(text []byte) error {
 	return errors.Join(errs...)
 }
 
-// notExamined is what the program says of a log without objects, as most are.
+// notExamined is the program's note about a log without objects, as most logs are.
 const notExamined = "could not be examined by NodeRestriction"
 
 // auditMemory lets the program read a long log, and looks at its memory after each

@@ -35,7 +35,7 @@ const (
 	benchQuarantines = 1000
 )
 
-// containment measures what NodeScopes and Quarantines cost.
+// containment measures the cost of NodeScopes and Quarantines.
 func (b *bench) containment() (section, error) {
 	s := section{
 		title:  "NodeScopes and Quarantines",

@@ -139,7 +139,7 @@ func (t *table) addDoctor(r doctorTimes) {
 	t.add(nanoseconds(median(r.doctor)), nanoseconds(median(r.floor)), r.ratio().String())
 }
 
-// examineFiles is what the command does, but for the writing of its report.
+// examineFiles does the work of the command, except for writing its report.
 func examineFiles(ctx context.Context, paths []string, nodes int) error {
 	c, err := doctor.Read(ctx, paths, doctor.ReadOptions{})
 	if err != nil {

@@ -194,7 +194,7 @@ type joinRound struct {
 	// processor and apiServer are the processor time of the server and of
 	// kube-apiserver.
 	processor, apiServer time.Duration
-	// requests are those of the server for one join, by "verb resource".
+	// requests are the numbers of requests of the server for one join, by "verb resource".
 	requests map[string]float64
 }
 
@@ -275,7 +275,7 @@ func (c *joinCluster) awaitLedger(ctx context.Context) error {
 	})
 }
 
-// requests counts what the server asked for each of n joins. Its leases are not
+// requests counts the requests of the server for each of n joins. Its leases are not
 // about a join.
 func (c *joinCluster) requests(place int64, n int) (map[string]float64, error) {
 	events, err := c.Audit.Events(place)

@@ -32,7 +32,7 @@ type renewer struct {
 	pids   []int // of the processes that have work with it
 }
 
-// leases measures what the renewal of a lease costs through the webhooks.
+// leases measures the cost of renewing a lease through the webhooks.
 func (b *bench) leases() (s section, err error) {
 	s = section{title: "Lease renewals", method: leasesMethod}
 	b.log("leases: starting two control planes")
@@ -111,7 +111,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// renewals is what a round of renewals took.
+// renewals has the times of a round of renewals.
 type renewals struct {
 	half, slow time.Duration
 	// busy is the processor time of one renewal.

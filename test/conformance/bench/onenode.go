@@ -150,7 +150,7 @@ type explained struct {
 	authorizers []string
 }
 
-// cost is what each round took.
+// cost is the cost of each round.
 type cost struct{ time, bytes []float64 }
 
 type oneNodeTimes struct{ whole, parts cost }

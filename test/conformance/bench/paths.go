@@ -37,7 +37,7 @@ the processor's caches. The number of edges grows with the objects.`
 	whyPathsMemory = `The graph takes less than the state from which it is made.`
 )
 
-// pathsTimes are the best times of a cluster, in nanoseconds, and those of the graph with all
+// pathsTimes are the best times of a cluster, in nanoseconds, and the times of the graph with all
 // nodes and of the floor, round by round.
 type pathsTimes struct {
 	load, graph, all, one float64

@@ -1,6 +1,6 @@
 package main
 
-// Why targets are missed, and what figures mean. A reason is shown only where
+// Why targets are missed, and how to read figures. A reason is shown only where
 // its target is missed.
 const (
 	whyAllowed = `Where no relation is asked about (own node, lease and CSINode, lists with a field

@@ -132,7 +132,7 @@ func (l fileCluster) documents(n, allowedOfTen int) ([]byte, error) {
 // throughput is documents a second.
 type throughput struct{ review, floor, standard []float64 }
 
-// share is that of review in the faster of the two loops.
+// share is the throughput of review as a share of the faster of the two loops.
 func (t throughput) share() float64 {
 	var shares []float64
 	for i := range t.review {

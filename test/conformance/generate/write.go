@@ -12,7 +12,7 @@ import (
 // Write is one request as admission sees it. The objects are versioned ones of
 // the API, or nil.
 type Write struct {
-	// Aim says which request this is and what is wrong with it: "pods create: no
+	// Aim names the request and its mistake: "pods create: no
 	// owner".
 	Aim string
 

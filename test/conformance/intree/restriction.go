@@ -35,7 +35,7 @@ import (
 // Restriction is the in-tree NodeRestriction plugin over a state.
 type Restriction struct{ plugin *noderestriction.Plugin }
 
-// NewRestriction returns the plugin with gates of its own, which those of the
+// NewRestriction returns the plugin with gates of its own, which the gates of the
 // process do not change. The state must not change after it.
 func NewRestriction(s *generate.State, gates map[string]bool, a authorizer.UnconditionalAuthorizer) (*Restriction, error) {
 	klog.SetLogger(logr.Discard())

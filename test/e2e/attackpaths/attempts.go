@@ -234,7 +234,7 @@ func (t *attempts) planIdentities(ctx context.Context, a *actor) {
 	}
 }
 
-// identities are the users and groups that bindings name, those of nodes, and system:masters.
+// identities are the users and groups that bindings name, the users of nodes, and system:masters.
 func (t *attempts) identities(ctx context.Context) []holding {
 	all := []holding{{Kind: attackpaths.Group, Name: "system:masters"}}
 	for _, o := range t.objects(ctx, nodes) {

@@ -12,17 +12,17 @@ import (
 type testCase struct {
 	// rule is what the case shows.
 	rule string
-	// start defaults to the service account shop/web; groups are those of a user.
+	// start defaults to the service account shop/web; groups are the groups of a user.
 	start  holding
 	groups []string
-	// add are the objects of the case beside those of every case.
+	// add are the objects of the case beside the objects of every case.
 	add string
 	// want are the certain holdings. The accounts of Kubernetes' own controllers in kube-system
 	// are left out.
 	want []string
 	// possible are holdings that are possible only, whose paths are carried out too.
 	possible []string
-	// some makes want a part of what is certain, where Kubernetes' own roles give more.
+	// some makes want a part of the certain holdings, where Kubernetes' own roles give more.
 	some bool
 	// ends is true if the possible steps end before the holding is there.
 	ends bool

@@ -19,7 +19,7 @@ import (
 
 // agent is an agent with a NodeScope in the folder scopes.
 type agent struct {
-	// name is that of the files.
+	// name is the name of the files.
 	name    string
 	scope   *v1alpha1.NodeScope
 	account v1alpha1.Subject

@@ -151,7 +151,7 @@ var bypasses = []bypass{
 		"node-authorizer-containment?dryRun=All"), nodescope.ScopeNoRule},
 }
 
-// passes are requests about the own node, close to those of bypasses.
+// passes are requests about the own node, close to the requests of bypasses.
 var passes = []request{
 	get("/api/v1/nodes/" + nodeA), get("/api/v1/pods?fieldSelector=spec.nodeName%3D" + nodeA),
 	get("/api/v1/pods?fieldSelector=spec.nodeName%3D%3D" + nodeA),

@@ -97,7 +97,7 @@ func change(answers map[mode]answer) string {
 	}
 }
 
-// codeOf returns the code of a refusal by the sentence that the account is told.
+// codeOf returns the code of a refusal by the sentence in its answer.
 func codeOf(a answer) verdict.Code {
 	for _, code := range []verdict.Code{
 		nodescope.ScopeTokenWithoutNode, nodescope.ScopeNoRule, nodescope.ScopeNotAsNode, nodescope.ScopeNameNotNode,

@@ -120,7 +120,7 @@ func anyName(resource string) string {
 	return nodeB
 }
 
-// namespaceOf returns the namespace of a request: that of the rule, that of the role, or another one.
+// namespaceOf returns the namespace of a request: from the rule, from the role, or another one.
 func namespaceOf(rule []string, r right, otherwise string) string {
 	switch {
 	case r.namespace != "":
@@ -228,7 +228,7 @@ func (p *prober) request(ctx context.Context, r resource, verb string, t target,
 	return request{}, fmt.Errorf("there is no request for the verb %s", verb)
 }
 
-// inNamespace returns a namespace; without one, that of the pods of users.
+// inNamespace returns a namespace; without one, the namespace of the pods of users.
 func inNamespace(name string) string {
 	if name != "" {
 		return name
@@ -265,7 +265,7 @@ func (p *prober) expandGroups(groups []string) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(g string) bool { return g == "*" })
 }
 
-// expandResources replaces "*" and pods/* by those of the account's roles.
+// expandResources replaces "*" and pods/* by the resources of the account's roles.
 func (p *prober) expandResources(group string, resources []string) []string {
 	if !slices.ContainsFunc(resources, func(r string) bool { return strings.Contains(r, "*") }) {
 		return resources

@@ -46,7 +46,7 @@ func ofVolume(node string) target {
 	return target{appNamespace, "of-" + node, "metadata.name=of-" + node}
 }
 
-// asNode makes the probes of what the node may do itself and no other rule names.
+// asNode makes the probes of requests that the node itself may make and no other rule names.
 func (p *prober) asNode(ctx context.Context) error {
 	if !p.agent.scope.Spec.AsNode {
 		return nil
