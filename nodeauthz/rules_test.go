@@ -70,7 +70,7 @@ func TestPersistentVolumeClaims(t *testing.T) {
 	})
 }
 
-// TestClusterScopedObjectsOfPods has what is got by name and path and lies in
+// TestClusterScopedObjectsOfPods has objects that are got by name and path and lie in
 // no namespace.
 func TestClusterScopedObjectsOfPods(t *testing.T) {
 	for _, tc := range []struct{ resource, own, other string }{

@@ -164,7 +164,7 @@ func readExample(t *testing.T, file string) []attackpaths.CustomTechnique {
 	return custom
 }
 
-// reachedBy lists what the user dev reaches in a cluster with the operators' accounts.
+// reachedBy lists the holdings that the user dev reaches in a cluster with the operators' accounts.
 func reachedBy(t *testing.T, custom []attackpaths.CustomTechnique, roles string) []string {
 	t.Helper()
 	objects := account("dev", "deployer") + account("argocd", "argocd-application-controller") +

@@ -139,7 +139,7 @@ func (r *round) disturb() {
 	}
 }
 
-// awaitCompiled waits until a server enforces what it has seen.
+// awaitCompiled waits until a server enforces the changes that it has seen.
 func (r *round) awaitCompiled(s *replica) {
 	eventually(r.t, "what was seen is enforced", func() bool { return s.known() >= s.listed+s.seen() })
 }

@@ -104,7 +104,7 @@ func TestAClusterThatLosesNodesEndsNoQuarantine(t *testing.T) {
 		}
 	}
 	expect("abc")
-	// What becomes free is not for others.
+	// A place that becomes free is not for others.
 	c.Remove(quarantinePath("of-a"))
 	expect("bc")
 	c.expectStatus(quarantinePath("of-d"), "LimitExceeded 1")

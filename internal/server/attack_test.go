@@ -34,7 +34,7 @@ import (
 // can be measured.
 const attackedEnv = "NODE_AUTHORIZER_ATTACKED"
 
-// attackedServer is the address of the server and what is needed to call it.
+// attackedServer is the address of the server and the credentials to call it.
 type attackedServer struct {
 	Address                     string
 	Authority, Certificate, Key []byte

@@ -375,7 +375,7 @@ func TestRestoredStoreWithHigherResourceVersions(t *testing.T) {
 	})
 }
 
-// A comparison detects within MaxStaleness what the watch does not show: an event that it lost, or a store that was
+// A comparison detects within MaxStaleness changes that the watch does not show: an event that it lost, or a store that was
 // replaced while the watch stayed open.
 func TestALostEventIsDetected(t *testing.T) {
 	for name, change := range map[string]func(s *stubServer){

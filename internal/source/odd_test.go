@@ -32,7 +32,7 @@ func oddObjects() map[string][]oddjson.Place {
 	return all
 }
 
-// keptPlaces are the places of a kind's objects that lead to what is kept, and those near the root.
+// keptPlaces are the places of a kind's objects that lead to kept fields, and the places near the root.
 func keptPlaces(k kind) []oddjson.Place {
 	kept, err := os.ReadFile("testdata/kept_inventory.golden")
 	if err != nil {

@@ -23,7 +23,7 @@ var tooLarge = &apierrors.StatusError{ErrStatus: metav1.Status{
 }}
 
 // A store was restored, and the API server lists and watches from its cache. When the copy is listed, it may not be
-// used. It may be used again when the API server lists what its store has.
+// used. It may be used again when the API server lists the objects of its store.
 func TestACopyOfACacheThatIsNotTheStores(t *testing.T) {
 	lists := nodes(node("a", 1), node("b", 2))
 	for rule, tc := range map[string]struct {

@@ -40,7 +40,7 @@ func stricter() map[verdict.Code]string {
 // TestRandomCertificateRequests sends random requests to package approve, with valid data
 // about their machine, and to the rules and controllers of kube-controller-manager. If we
 // approve a request, its rules accept it, its csrapproving recognizes it, and its signers
-// sign it, with a certificate that has only what we checked. Both accept the requests of
+// sign it, with a certificate that has only the fields that we checked. Both accept the requests of
 // a kubelet.
 func TestRandomCertificateRequests(t *testing.T) {
 	b := readBudget(t)

@@ -44,7 +44,7 @@ func latestTrialWith(t *testing.T, seed uint64, features kubeversion.Features, g
 }
 
 // newLatestTrial gives ours the whole cluster, as in a snapshot with other gates, and
-// theirs what reaches the graph of an API server.
+// theirs the objects that reach the graph of an API server.
 func newLatestTrial(name string, seed uint64, features kubeversion.Features, gates map[string]bool,
 	c *generate.Cluster, ours *nodeauthz.Authorizer,
 ) *trial {

@@ -102,7 +102,7 @@ func minorTrial(t *testing.T, o oracle, m kubeversion.Minor, seed uint64) *trial
 }
 
 // minorTrialWith shows ours a cluster of the newest minor, as a snapshot may have it,
-// and theirs what of it reaches the graph of an API server of the minor.
+// and theirs the objects of it that reach the graph of an API server of the minor.
 func minorTrialWith(t *testing.T, o oracle, seed uint64, features kubeversion.Features, gates map[string]bool) *trial {
 	t.Helper()
 	c := generate.New(seed, generate.RandomOptions(seed))

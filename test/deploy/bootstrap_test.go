@@ -83,7 +83,7 @@ func TestBootstrapDaemonSet(t *testing.T) {
 	}
 }
 
-// checkDaemonSet checks what the pods on control plane nodes must have.
+// checkDaemonSet checks the fields that pods on control plane nodes must have.
 func checkDaemonSet(t *testing.T, d *appsv1.DaemonSet, config *v1alpha1.ServerConfiguration) {
 	t.Helper()
 	pod := &d.Spec.Template.Spec

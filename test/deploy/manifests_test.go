@@ -172,7 +172,7 @@ func mounts(pod *corev1.PodSpec, configMap string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == configMap })
 }
 
-// checkDeployment checks what a Deployment of more than one replica must have.
+// checkDeployment checks the fields that a Deployment of more than one replica must have.
 func checkDeployment(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	if *d.Spec.Replicas != 2 {

@@ -177,7 +177,7 @@ func mutable(sections ...string) []place {
 const comparisons = 150
 
 // TestValuesAgreeWithTheConfig: Helm refuses the values whose config the server would refuse, apart
-// from what is listed in inexpressible and in stricter.
+// from the rows of inexpressible and stricter.
 func TestValuesAgreeWithTheConfig(t *testing.T) {
 	v := newVerdicts(t)
 	seen := map[string]int{}

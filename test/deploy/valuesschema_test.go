@@ -245,7 +245,7 @@ func (s *schemaOfConfig) duration(field string) map[string]any {
 	return map[string]any{"type": "string", "pattern": durationPattern}
 }
 
-// conditions are what validation says about several fields of a section.
+// conditions are the answers of validation about several fields of a section.
 func conditions(section string) map[string]any {
 	given := func(field string, schema map[string]any) map[string]any {
 		return map[string]any{"required": []string{field}, "properties": map[string]any{field: schema}}

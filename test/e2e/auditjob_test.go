@@ -30,7 +30,7 @@ const (
 // jobVolumes are the folders behind the volumes of the Jobs of deploy/audit.
 type jobVolumes struct{ program, input, reports string }
 
-// run does what a kubelet does for a pod: it runs the command of its container, with its
+// run acts as the kubelet of a pod: it runs the command of its container, with its
 // environment, until that exits.
 func (v *jobVolumes) run(t *testing.T, pod *corev1.Pod) (stdout string, status int) {
 	t.Helper()

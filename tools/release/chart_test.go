@@ -38,7 +38,7 @@ func pushed(t *testing.T) string {
 	return address
 }
 
-// What clients get from a registry is what was built.
+// Clients get the built files from a registry.
 func TestPush(t *testing.T) {
 	address := pushed(t)
 	for tag, index := range indexes(t) {

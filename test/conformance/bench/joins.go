@@ -29,7 +29,7 @@ requests to kube-apiserver are raised so that they do not count. Requests are co
 audit log of kube-apiserver.`
 
 const (
-	// joinRounds are so many that what else the machine does hits both planes
+	// joinRounds are so many that other work of the machine hits both planes
 	// alike.
 	joinRounds = 10
 	// atOnce is how many machines join at the same time.

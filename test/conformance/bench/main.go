@@ -224,7 +224,7 @@ func partNames() []string {
 	return names
 }
 
-// silenceKubernetes drops what the in-tree side logs. A logger that drops would
+// silenceKubernetes drops the log of the in-tree side. A logger that drops would
 // cost it more than klog does, which decides by its verbosity.
 func silenceKubernetes() {
 	klog.LogToStderr(false)

@@ -11,7 +11,7 @@ func nodes() []Section {
 	return []Section{ownNodeObject(), otherNodes()}
 }
 
-// change is what somebody would change of a Node object.
+// change is a change of a Node object.
 type change struct{ attack, patch string }
 
 var nodeChanges = []change{

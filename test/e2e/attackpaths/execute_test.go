@@ -10,7 +10,7 @@ import (
 
 // testCase is a cluster and a start.
 type testCase struct {
-	// rule is what the case shows.
+	// rule is the rule that the case shows.
 	rule string
 	// start defaults to the service account shop/web; groups are the groups of a user.
 	start  holding
@@ -84,7 +84,7 @@ func (c testCase) about() string {
 	return technique
 }
 
-// compare compares what is certain with what is expected.
+// compare compares the certain holdings with the expected ones.
 func (c testCase) compare(t *testing.T, got []string) {
 	t.Helper()
 	equal := slices.Equal(got, slices.Sorted(slices.Values(c.want)))
@@ -114,11 +114,11 @@ func (w *world) reach(t *testing.T, start holding, groups []string, eks bool) at
 	return result
 }
 
-// figures count what was done.
+// figures count holdings, steps and attempts.
 type figures struct{ holdings, steps, refused, tabled int }
 
 // prove carries out the path to each certain holding, and to those that also selects, and
-// attempts what is absent.
+// attempts the absent holdings.
 func (w *world) prove(t *testing.T, result attackpaths.Result, groups []string, also map[holding]extent) figures {
 	t.Helper()
 	ctx := t.Context()

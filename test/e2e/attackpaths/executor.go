@@ -29,7 +29,7 @@ type actor struct {
 	node string
 }
 
-// executor carries out paths from one start with what it has got.
+// executor carries out paths from one start with the credentials that it has got.
 type executor struct {
 	*world
 	byName *byName

@@ -206,7 +206,7 @@ func (e *executor) serviceAccountTokenSecret(ctx context.Context, s step) error 
 	return last
 }
 
-// forget removes what another path has made under a name that the rights prescribe: each path
+// forget removes an object that another path has made under a name that the rights prescribe: each path
 // stands for itself.
 func (e *executor) forget(ctx context.Context, path string) {
 	if !e.known[path] {

@@ -39,7 +39,7 @@ type world struct {
 	// scopes is true if the API server asks about NodeScopes, and enforced the number of NodeScopes of the case.
 	scopes   bool
 	enforced int
-	// allServed is what the API server serves, without custom kinds.
+	// allServed has the resources that the API server serves, without custom kinds.
 	allServed []served
 	// tokens are those that were made before their namespace terminates, by the path of the pod or account.
 	tokens  map[string]string

@@ -25,7 +25,7 @@ type agent struct {
 	account v1alpha1.Subject
 	// objects are the account with its roles and bindings.
 	objects []*unstructured.Unstructured
-	// rights are what the roles give the account.
+	// rights are the rights that the roles give the account.
 	rights []right
 }
 

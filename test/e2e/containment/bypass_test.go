@@ -49,7 +49,7 @@ func apply(path string, body object) request {
 	return request{method: http.MethodPatch, path: path, contentType: applyPatch, body: body}
 }
 
-// bypasses are what an attacker with a token of nodeA would try.
+// bypasses are the requests that an attacker with a token of nodeA would try.
 var bypasses = []bypass{
 	{"another subresource of another node", get("/api/v1/nodes/" + nodeB + "/status"), nodescope.ScopeNoRule},
 	{"another subresource of the own node", get("/api/v1/nodes/" + nodeA + "/proxy/pods"), nodescope.ScopeNoRule},

@@ -47,7 +47,7 @@ type request struct {
 
 func (r request) String() string { return r.method + " " + r.path }
 
-// answer is what an API server answers.
+// answer is an answer of an API server.
 type answer struct {
 	status int
 	// body is empty for watches and connections.

@@ -85,7 +85,7 @@ func (r *row) sameCells(other *row) bool {
 		(r.probe.foreign == nil) == (other.probe.foreign == nil) && (r.probe.foreign == nil || change(r.foreign) == change(other.foreign))
 }
 
-// change says what the scope changes.
+// change describes the answer without the scope and with it.
 func change(answers map[mode]answer) string {
 	switch before, after := answers[none], answers[enforce]; {
 	case !before.refused() && !after.refused():

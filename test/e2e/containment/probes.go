@@ -14,7 +14,7 @@ import (
 type probe struct {
 	// rule is the rule of the scope that names it; empty if none does.
 	rule string
-	// verb and resource are what is asked for.
+	// verb and resource are the verb and the resource of the request.
 	verb, resource string
 	own            request
 	// foreign is the same about another node; nil if the rule does not depend on the node.
@@ -77,7 +77,7 @@ func (p *prober) rules(ctx context.Context) error {
 	return p.anywhere(ctx)
 }
 
-// podGroups are the groups of a rule about pods, and about what is named like them.
+// podGroups are the groups of a rule about pods, and about objects that are named like pods.
 func podGroups(r *v1alpha1.PodRule) []string {
 	if len(r.APIGroups) == 0 {
 		return []string{""}
@@ -131,7 +131,7 @@ func namespaceOf(rule []string, r right, otherwise string) string {
 	return otherwise
 }
 
-// listed is what a rule of a scope names.
+// listed has the values that a rule of a scope names.
 type listed struct {
 	rule                     string
 	groups, resources, verbs []string

@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
-// nodeRights are what the Node authorizer and NodeRestriction let a node do about itself and its pods.
+// nodeRights are the rights that the Node authorizer and NodeRestriction give a node about itself and its pods.
 var nodeRights = []struct {
 	group, resource string
 	verbs           []string
