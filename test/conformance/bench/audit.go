@@ -29,7 +29,7 @@ measured alternately. Rotated files are read with one core and with all, alterna
 Then the program reads a log that is made while it reads, through a pipe, and its memory
 is looked at on the way.`
 
-const whyAudit = "What remains beside decoding is the evaluators, and counting, which one thread does in the order of the log."
+const whyAudit = "Beside decoding, the evaluators take time, and counting, which one thread does in the order of the log."
 
 // audit measures the replay of audit logs.
 func (b *bench) audit() (section, error) {
