@@ -192,14 +192,14 @@ func (s *overviewSearch) addKeys() {
 		case Pod:
 		case Node:
 			for _, w := range group {
-				nodes.add(w.vertex*2 + vertex(w.certainty-Possible))
+				nodes.add(w.vertex*2+vertex(w.certainty-Possible), 1)
 			}
 		default:
 			rest = append(rest, cell[:]...)
 		}
 	}
 	s.alone = sum(rest, nodes, 0)
-	nodes.add(s.start*2 + vertex(Certain-Possible))
+	nodes.add(s.start*2+vertex(Certain-Possible), 1)
 	s.withStart = sum(rest, nodes, 1)
 }
 
