@@ -16,7 +16,7 @@ type attackPathsFix struct {
 	advice *attackpaths.Advice
 	// graph made the remedies of paths.
 	graph *attackpaths.Graph
-	// target is what was asked for.
+	// target is the object that was asked for.
 	target string
 	// unsure is true if not everything could be read.
 	unsure bool
@@ -174,7 +174,7 @@ func (c *combined) writeRemedies(p *render.Page, steps []attackpaths.Step) {
 	}
 }
 
-// readiness orders remedies: those that take only rights, those that do more, and none.
+// readiness orders remedies: remedies that take only rights, remedies that do more, and none.
 func readiness(r *verdict.Remedy) int {
 	switch {
 	case len(r.Changes) == 0:
