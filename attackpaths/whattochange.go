@@ -55,6 +55,8 @@ type advisor struct {
 	reduced map[string]*objects
 	// unreduced is true if the reduced objects turned out not to be enough.
 	unreduced bool
+	// rights are those of the roles: to read the rules again for each graph would make advice take half as long again.
+	rights map[int32]*roleRights
 	// nodes reach cluster-admin as before says, and do not run the control plane.
 	nodes  []string
 	before []Certainty
@@ -75,6 +77,7 @@ func (a *advisor) begin(b *builder) *Advice {
 			a.nodes, a.before = append(a.nodes, names[i]), append(a.before, reach)
 		}
 	}
+	a.rights = b.roleRights
 	a.reduced = map[string]*objects{fmt.Sprint([]changeKey{}): b.reduce(a.nodes)}
 	return &Advice{Nodes: countReach(a.before), Alone: []Change{}, Set: []Change{}, objects: a.whole}
 }
@@ -96,9 +99,17 @@ func countReach(all []Certainty) NodesThatReach {
 func (a *advisor) build(o *objects) *builder {
 	b := newBuilder(a.cluster)
 	b.objects, b.target = o, a.options.Target
+	for role, rights := range a.rights {
+		// Of the role for everything, and of roles that changes leave as they are, rights are the same.
+		if int(role) == len(o.roles) || sameSlice(o.roles[role].Rules, a.whole.roles[role].Rules) {
+			b.roleRights[role] = rights
+		}
+	}
 	b.build()
 	return b
 }
+
+func sameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // keepTarget keeps a secret that is known only because pods name it: no change removes the secret itself.
 func (a *advisor) keepTarget() {
