@@ -18,8 +18,8 @@ const (
 
 // audienceIn is the audience that a rule has to cover. A request does not name the API server's own audience; only the API server
 // knows whether a named one is its own too. A rule for every verb is about resources, unless it is about all of these.
-func audienceIn(r right, rule *rbacv1.PolicyRule) (audience string, ok bool) {
-	if r.whole() == requestAudience {
+func (k *requestKind) audienceIn(rule *rbacv1.PolicyRule) (audience string, ok bool) {
+	if !k.otherAudience {
 		return "", true
 	}
 	if len(rule.Resources) == 0 || !slices.Contains(rule.Verbs, audienceVerb) {
@@ -44,7 +44,7 @@ func (c *combiner) audiences() {
 		return
 	}
 	for _, h := range c.have(requestAudience, requestOtherAudience) {
-		of := key{kind: isRight, variant: uint8(h.right), namespace: h.namespace, name: h.name, role: int32(c.who.vertex)}
+		of := key{kind: isRight, variant: uint16(h.right), namespace: h.namespace, name: h.name, role: int32(c.who.vertex)}
 		c.add("", c.vertex(of), "", []held{h}, []vertex{c.who.vertex, h.through})
 	}
 }
@@ -54,7 +54,7 @@ func (b *builder) requestsAudience(v vertex, k key, dependsOn string) {
 	node := strings.TrimPrefix(b.keys[k.role].name, nodeUserPrefix)
 	for _, i := range b.podsOn[node] {
 		p := b.pods[i]
-		if (limit{namespace: k.namespace, name: k.name}).covers(p.Namespace, p.ServiceAccount) && !b.mints(p) && b.mayMintOnNode(node, p) {
+		if (limit{k.namespace, k.name}).covers(p.Namespace, p.ServiceAccount) && !b.mints(p) && b.mayMintOnNode(node, p) {
 			guards := allOf(dependsOn, b.guardsOf(createToken, p.Namespace))
 			b.step(TokenOfPodOnNode, v, b.tokenOfPod(p, node), i, guards)
 		}

@@ -61,7 +61,6 @@ type builder struct {
 	impersonator
 	// impersonatedSubjects are the vertices of subjects for identities that are impersonated.
 	impersonatedSubjects map[vertex]vertex
-	grantsOfRole         map[int32][]customGrant
 	// groups are every group that bindings name, and ofGroups the sides of their rights.
 	groups   []vertex
 	ofGroups *sides
@@ -74,15 +73,13 @@ type builder struct {
 	named map[right]bool
 	// target is what nodes are kept from; cluster-admin if it is zero.
 	target Holding
-	// customKinds are the requests of custom techniques as kinds of requests.
-	customKinds []*requestKind
 }
 
 func newBuilder(c *Cluster) *builder {
 	return &builder{
 		Graph: &Graph{
 			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[passing]passage{},
-			serves: c.Serves,
+			serves: c.Serves, kinds: kindsFor(c),
 		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},

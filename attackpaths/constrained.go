@@ -1,9 +1,11 @@
 package attackpaths
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -67,12 +69,11 @@ type impersonator struct {
 	modes [modeCount]bool
 	// users are those that bindings name.
 	users map[string]bool
-	// limits are what roles grant to requesters, and onRights `impersonate-on` rights.
-	limits   map[roleScope][]limit
-	onRights map[roleScope][]onRight
-	targets  map[vertex]*target
+	// allowed are the requests that roles let be made, and modeRights `impersonate-on` rights.
+	allowed, modeRights map[roleScope][]modeRight
+	targets             map[vertex]*target
 	// own are the rights that the attacker can give to each identity that it holds.
-	own map[onRight]vertex
+	own map[modeRight]vertex
 	// empty are limited identities that can do nothing.
 	empty        map[key]bool
 	associations []vertex
@@ -84,36 +85,27 @@ type roleScope struct {
 	namespaced bool
 }
 
+func scopeOfRole(role key) roleScope { return roleScope{role.role, role.namespace != ""} }
+
 // target is what an identity that is impersonated may do.
 type target struct {
 	subjects []vertex
 	requests []granting
 	// checked are the rights that the API server checks beside the request.
-	checked []ownKey
+	checked []grant
 }
 
-// granting is a limit and the binding that gives it.
+// granting is a request that a binding lets be made.
 type granting struct {
-	limit
+	modeRight
 	binding int32
-}
-
-// onRight is a right `impersonate-on:MODE:VERB`.
-type onRight struct {
-	mode mode
-	limit
-}
-
-func (o onRight) compare(p onRight) int {
-	return cmp.Or(cmp.Compare(o.mode, p.mode), cmp.Compare(o.request, p.request),
-		cmp.Compare(o.namespace, p.namespace), cmp.Compare(o.name, p.name))
 }
 
 // startImpersonation finds the modes that roles grant, and adds what many are impersonated through.
 func (b *builder) startImpersonation() {
 	b.impersonator = impersonator{
-		limits: map[roleScope][]limit{}, onRights: map[roleScope][]onRight{}, targets: map[vertex]*target{},
-		users: map[string]bool{}, own: map[onRight]vertex{}, empty: map[key]bool{},
+		allowed: map[roleScope][]modeRight{}, modeRights: map[roleScope][]modeRight{}, targets: map[vertex]*target{},
+		users: map[string]bool{}, own: map[modeRight]vertex{}, empty: map[key]bool{},
 	}
 	if !b.cluster.Features.Enabled(kubeversion.ConstrainedImpersonation) {
 		return
@@ -124,7 +116,7 @@ func (b *builder) startImpersonation() {
 			continue // it contains the right to impersonate without constraint
 		}
 		for _, g := range rights.cluster {
-			b.modes[g.right.mode()] = true
+			b.modes[b.kinds[g.right].mode] = true
 		}
 	}
 	b.modes[0] = false
@@ -139,48 +131,48 @@ func (b *builder) startImpersonation() {
 	}
 }
 
-// onRightsOf lists the `impersonate-on` rights that a role grants, in the modes that some role grants.
-func (b *builder) onRightsOf(s roleScope) []onRight {
-	all, ok := b.onRights[s]
-	if !ok {
-		for m := range modeCount {
-			if b.modes[m] {
-				for _, l := range limitsOf(b.roles[s.role].Rules, s.namespaced, m) {
-					all = append(all, onRight{m, l})
-				}
-			}
+// modeRightsIn lists the `impersonate-on` rights that rules grant, in the modes that some role grants.
+func (b *builder) modeRightsIn(rules []rbacv1.PolicyRule, namespaced bool) (all []modeRight) {
+	for m := range modeCount {
+		if b.modes[m] {
+			all = append(all, requestsIn(rules, namespaced, m)...)
 		}
-		b.onRights[s] = all
 	}
 	return all
 }
 
-// onRightsOfSubjects lists the `impersonate-on` rights of the roles that are bound to subjects.
-// Everything in a namespace contains what any impersonation gives there, but for nodes.
-func (b *builder) onRightsOfSubjects(subjects []vertex) []onRight {
-	var all []onRight
-	for _, s := range subjects {
-		for _, e := range b.out[s] {
-			k := b.keys[e.to]
-			if b.rightsOfRole(k.role).everything && (k.namespace == "" || k.variant != restricted) {
-				continue
-			}
-			for _, o := range b.onRightsOf(roleScope{k.role, k.namespace != ""}) {
-				o.namespace = k.namespace
-				all = append(all, o)
-			}
-		}
+func (b *builder) modeRightsOf(s roleScope) []modeRight {
+	all, ok := b.modeRights[s]
+	if !ok {
+		all = b.modeRightsIn(b.roles[s.role].Rules, s.namespaced)
+		b.modeRights[s] = all
 	}
-	slices.SortFunc(all, onRight.compare)
+	return all
+}
+
+// modeRightsOfSubjects lists the `impersonate-on` rights of the roles that are bound to subjects.
+// Everything in a namespace contains what any impersonation gives there, but for nodes.
+func (b *builder) modeRightsOfSubjects(subjects []vertex) []modeRight {
+	var all []modeRight
+	b.eachRole(subjects, func(role key, _ int32) {
+		if b.rightsOfRole(role.role).everything && (role.namespace == "" || role.variant != restricted) {
+			return
+		}
+		for _, o := range b.modeRightsOf(scopeOfRole(role)) {
+			o.namespace = role.namespace
+			all = append(all, o)
+		}
+	})
+	slices.SortFunc(all, modeRight.compare)
 	return slices.Compact(all)
 }
 
-// addOwnOnRights adds the `impersonate-on` rights of a role that the attacker can bind to any subject.
-func (b *builder) addOwnOnRights(v vertex, k key) {
-	for _, o := range b.onRightsOf(roleScope{k.role, k.namespace != ""}) {
+// addOwnModeRights adds the `impersonate-on` rights of a role that the attacker can bind to any subject.
+func (b *builder) addOwnModeRights(v vertex, k key) {
+	for _, o := range b.modeRightsOf(scopeOfRole(k)) {
 		o.namespace = k.namespace
 		if _, ok := b.impersonator.own[o]; !ok {
-			k := key{kind: isOwnRight, mode: o.mode, variant: uint8(o.request), namespace: o.namespace, name: o.name}
+			k := key{kind: isOwnRight, mode: o.mode, variant: uint16(o.request), namespace: o.namespace, name: o.name}
 			b.impersonator.own[o] = b.vertex(k)
 		}
 		b.implies(v, b.impersonator.own[o])
@@ -193,42 +185,32 @@ func (b *builder) targetOf(v vertex) *target {
 		return t
 	}
 	t := &target{subjects: b.subjectsOfIdentity(b.keys[v])}
-	seen := map[limit]bool{}
-	checked := map[ownKey]bool{}
-	for _, s := range t.subjects {
-		for _, e := range b.out[s] {
-			k := b.keys[e.to]
-			for _, l := range b.limitsOfRole(roleScope{k.role, k.namespace != ""}) {
-				l.namespace = k.namespace
-				if r := requests[l.request].right; !seen[l] && (k.variant != restricted || !refusedToNodes(r)) {
-					seen[l] = true
-					t.requests = append(t.requests, granting{l, e.arg})
-				}
-			}
-			rights := b.rightsOfRole(k.role)
-			list := rights.cluster
-			if k.namespace != "" {
-				list = rights.namespaced
-			}
-			for _, g := range list {
-				if g.right.checkedBeside() {
-					checked[ownKey{g.right, k.namespace, g.name}] = true
-				}
+	seen, checked := map[modeRight]bool{}, map[grant]bool{}
+	b.eachRole(t.subjects, func(role key, binding int32) {
+		refused := func(r right) bool { return role.variant == restricted && b.kinds[r].refused }
+		for _, o := range b.requestsOf(scopeOfRole(role)) {
+			if o.namespace = role.namespace; !seen[o] && !refused(requests[o.request].right) {
+				seen[o] = true
+				t.requests = append(t.requests, granting{o, binding})
 			}
 		}
-	}
-	for k := range checked {
-		t.checked = append(t.checked, k)
-	}
+		for _, g := range b.grantsOf(role) {
+			if b.kinds[g.right].beside {
+				checked[g] = true
+			}
+		}
+	})
+	t.checked = slices.Collect(maps.Keys(checked))
 	b.targets[v] = t
 	return t
 }
 
-func (b *builder) limitsOfRole(s roleScope) []limit {
-	all, ok := b.limits[s]
+// requestsOf lists the requests that a role lets be made.
+func (b *builder) requestsOf(s roleScope) []modeRight {
+	all, ok := b.allowed[s]
 	if !ok {
-		all = limitsOf(b.roles[s.role].Rules, s.namespaced, 0)
-		b.limits[s] = all
+		all = requestsIn(b.roles[s.role].Rules, s.namespaced, 0)
+		b.allowed[s] = all
 	}
 	return all
 }

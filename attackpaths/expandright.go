@@ -27,12 +27,16 @@ const (
 
 // right is the vertex of a right; the empty name is any name, the empty namespace every one.
 func (b *builder) rightVertex(r right, namespace, name string) vertex {
-	return b.vertex(key{kind: isRight, variant: uint8(r), namespace: namespace, name: name})
+	return b.vertex(key{kind: isRight, variant: uint16(r), namespace: namespace, name: name})
 }
 
 // expandRight gives what some identity with a right can do.
 func (b *builder) expandRight(v vertex, k key) {
 	r := right(k.variant)
+	if custom := b.customOf(r); custom != nil {
+		b.expandCustomRight(v, k, custom)
+		return
+	}
 	if r == impersonateServiceAccounts {
 		b.impersonatesAccounts(v, k)
 		return

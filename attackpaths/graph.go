@@ -47,7 +47,7 @@ const (
 	// isLimited is an identity that is impersonated for one kind of request: its role is the
 	// vertex of the identity, or of several.
 	isLimited
-	// isCustom is a right of custom techniques, or what follows from it.
+	// isCustom is what follows from rights of custom techniques.
 	isCustom
 	// isFact is anything else; its name says what.
 	isFact
@@ -64,13 +64,13 @@ var holdingKinds = [...]string{
 type key struct {
 	kind vertexKind
 	// variant tells apart what has the same name: of roles and subjects, who holds them;
-	// of rights, which.
-	variant uint8
+	// of rights and limited identities, which right or request.
+	variant uint16
 	// mode is that of a constrained impersonation.
 	mode mode
 	// namespace is the scope of a role or right; empty is the whole cluster.
 	namespace, name string
-	// role is the place of a role in Graph.roles or of what custom techniques add, or a vertex. Of rights, it is
+	// role is the place of a role in Graph.roles or of a custom technique, or a vertex. Of rights, it is
 	// the credential of the node whose pods the right is about, or 0.
 	role int32
 }
@@ -135,8 +135,10 @@ type Graph struct {
 	passedBy map[passing]passage
 
 	// solvers are those that are not in use.
-	solvers  sync.Pool
-	custom   []CustomTechnique
+	solvers sync.Pool
+	custom  []CustomTechnique
+	// kinds are the kinds of requests by their rights. Those of custom techniques, in requests, come last.
+	kinds    []requestKind
 	requests []customRequest
 	// serves is Cluster.Serves, and open are the rights of each role that are not followed, as far as they were asked for.
 	serves func(group, resource string) bool

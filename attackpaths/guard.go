@@ -84,13 +84,13 @@ func (b *builder) containerGuards(p *inventory.Pod, privileged bool) string {
 func (b *builder) podGuards(r right, namespace string) string {
 	pods := allOf(b.quota(createPods, namespace), b.guarded(writeOf(createPods), namespace))
 	if r == createPods {
-		return allOf(pods, b.useGuards(key{variant: uint8(r), name: namespace}, anyPod, ""))
+		return allOf(pods, b.useGuards(key{variant: uint16(r), name: namespace}, anyPod, ""))
 	}
 	workload := allOf(b.quota(r, namespace), b.guarded(writeOf(r), namespace))
 	if _, patches, _ := workloadOf(r); patches {
 		pods, workload = workload, pods
 	}
-	return allOf(pods, workload, b.useGuards(key{variant: uint8(r), name: namespace}, anyPod, ""))
+	return allOf(pods, workload, b.useGuards(key{variant: uint16(r), name: namespace}, anyPod, ""))
 }
 
 // quota names a quota that is full, so that the API server creates no more objects until some are gone.
@@ -123,7 +123,7 @@ func (b *builder) namespaceVertex(namespace string, r right) vertex {
 func (b *builder) namespaceKey(namespace string, r right) key {
 	k := key{kind: isNamespace, name: namespace}
 	if b.splits(namespace) {
-		k.variant = uint8(r)
+		k.variant = uint16(r)
 	}
 	return k
 }

@@ -69,5 +69,5 @@ func (b *builder) toNothing(v vertex) bool {
 // neverCreates reports whether a right is one to create something in a namespace that terminates: the API server creates
 // nothing in it, not even a token, also for kubelets.
 func (b *builder) neverCreates(r right, namespace string) bool {
-	return b.terminating[namespace] && (requestKinds[r].unnamed || r == createToken)
+	return b.terminating[namespace] && (b.kinds[r].unnamed || r == createToken)
 }

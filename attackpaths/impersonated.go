@@ -104,7 +104,7 @@ func (b *builder) impersonatedSubject(s vertex) vertex {
 }
 
 // whenImpersonated is the variant of subjects and roles for identities that are impersonated.
-func whenImpersonated(variant uint8) uint8 {
+func whenImpersonated(variant uint16) uint16 {
 	if variant == restricted {
 		return impersonatedNode
 	}
@@ -118,14 +118,8 @@ func (b *builder) impersonates(role key) bool {
 	if rights.everything && role.namespace == "" {
 		return false
 	}
-	return slices.ContainsFunc(rights.cluster, func(g granted) bool { return g.right.impersonates() }) ||
-		slices.ContainsFunc(b.customGrants(role.role), func(g customGrant) bool { return b.requests[g.request].impersonates }) ||
-		len(b.onRightsOf(roleScope{role.role, role.namespace != ""})) > 0
-}
-
-// impersonates reports whether a right is one to impersonate.
-func (r right) impersonates() bool {
-	return impersonateServiceAccounts <= r && r <= impersonateGroupInfo
+	return slices.ContainsFunc(rights.cluster, func(g grant) bool { return b.kinds[g.right].impersonates() }) ||
+		len(b.modeRightsOf(scopeOfRole(role))) > 0
 }
 
 // isRestricted reports whether NodeRestriction checks the writes that a role or subject allows.

@@ -44,12 +44,15 @@ func withParts(kinds [rightCount]requestKind) [rightCount]requestKind {
 func partOf(i int) right { return declaredRights + 2*right(i) }
 
 // isPart reports whether a right is a part of one to create an object by its name.
-func (r right) isPart() bool { return r >= declaredRights }
+func (r right) isPart() bool { return declaredRights <= r && r < rightCount }
 
 // countsAlone reports whether a right gives something to whoever has it, without other rights of the same identity.
 func (r right) countsAlone() bool {
-	return r.mode() == 0 && !r.isPart() && requestKinds[r].resource != anyAudience
+	return r >= rightCount || requestKinds[r].mode == 0 && !r.isPart() && requestKinds[r].resource != anyAudience
 }
+
+// countsTogether reports whether a right counts together with others of the same identity.
+func (r right) countsTogether() bool { return firstOwn <= r && r < rightCount }
 
 // whole is the right of which a right is a part, or the right itself.
 func (r right) whole() right {
@@ -60,16 +63,16 @@ func (r right) whole() right {
 }
 
 // keys are the parts of a right, or the right itself.
-func (h held) keys() []ownKey {
+func (h held) keys() []grant {
 	if len(h.parts) > 0 {
 		return h.parts
 	}
-	return []ownKey{h.ownKey}
+	return []grant{h.grant}
 }
 
 // usedParts leaves out the parts of rights that no rule limits to names.
-func (b *builder) usedParts(all []granted) []granted {
-	return slices.DeleteFunc(all, func(g granted) bool { return g.right.isPart() && !b.isNamed(g.right.whole()) })
+func (b *builder) usedParts(all []grant) []grant {
+	return slices.DeleteFunc(all, func(g grant) bool { return g.right.isPart() && !b.isNamed(g.right.whole()) })
 }
 
 // isNamed reports whether a rule limits a right to create objects to some names. Without one, who has both parts of it may create any.
@@ -92,12 +95,12 @@ func (b *builder) noteNamed(rule *rbacv1.PolicyRule) {
 		return
 	}
 	for i, r := range madeByName {
-		if len(rightBy(partOf(i), create, rule)) > 0 {
+		if len(requestKinds[partOf(i)].namesIn(rule, "create", 0)) > 0 {
 			b.named[r] = true
 		}
 	}
 	for escalate, r := range map[right]right{escalateClusterRoles: createClusterRoles, escalateRoles: createRoles} {
-		if len(rightBy(escalate, requestKinds[escalate].verbs, rule)) > 0 {
+		if len(requestKinds[escalate].namesBy(rule)) > 0 {
 			b.named[r] = true
 		}
 	}
@@ -116,24 +119,22 @@ func (c *combiner) byName(r right) []held {
 			continue
 		}
 		for _, g := range c.have(partOf(i) + 1) {
-			l, ok := limit{namespace: h.namespace, name: h.name}.and(limit{namespace: g.namespace, name: g.name})
-			if !ok {
-				continue
+			if l, ok := h.and(g.limit); ok {
+				k := grant{r, l}
+				all = append(all, held{grant: k, parts: []grant{h.grant, g.grant}, through: c.throughBoth(k, h.through, g.through)})
 			}
-			k := ownKey{r, l.namespace, l.name}
-			all = append(all, held{ownKey: k, parts: []ownKey{h.ownKey, g.ownKey}, through: c.throughBoth(k, h.through, g.through)})
 		}
 	}
 	return all
 }
 
 // throughBoth is the vertex through which an identity gets both parts of a right.
-func (c *combiner) throughBoth(k ownKey, one, other vertex) vertex {
+func (c *combiner) throughBoth(k grant, one, other vertex) vertex {
 	if one == none || other == none || one == other {
 		return max(one, other)
 	}
 	one, other = min(one, other), max(one, other)
-	both := c.vertex(key{kind: isOwnRight, variant: uint8(k.right), namespace: k.namespace, name: k.name, role: int32(one)})
+	both := c.vertex(key{kind: isOwnRight, variant: uint16(k.right), namespace: k.namespace, name: k.name, role: int32(one)})
 	id := binary.AppendVarint(binary.AppendVarint(binary.AppendVarint([]byte("both "), int64(one)), int64(other)), int64(both))
 	if !c.seen[string(id)] {
 		c.seen[string(id)] = true

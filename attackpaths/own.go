@@ -12,11 +12,11 @@ type identity struct {
 	vertex   vertex
 	kind     vertexKind // set for isAssociated
 	subjects []vertex
-	rights   map[ownKey]bool
+	rights   map[grant]bool
 	// conditions are what else decides whether the identity has a right, for those of which that is not certain.
-	conditions map[ownKey]string
+	conditions map[grant]string
 	// on are the rights to impersonate others for some requests only.
-	on []onRight
+	on []modeRight
 	// alone is true for an identity that is impersonated for some requests only: the rights that
 	// the attacker can give to those that it holds do not count for it.
 	alone bool
@@ -26,20 +26,9 @@ type identity struct {
 	scoped *scopedAccount
 }
 
-// ownKey is a right that counts together with others of the same identity. The empty name is
-// any name.
-type ownKey struct {
-	right           right
-	namespace, name string
-}
-
-func (k ownKey) compare(o ownKey) int {
-	return cmp.Or(cmp.Compare(k.right, o.right), cmp.Compare(k.namespace, o.namespace), cmp.Compare(k.name, o.name))
-}
-
 // ownRights are the rights that the attacker can give to each identity that it holds, because
 // it can bind the role that grants them to any subject.
-type ownRights map[ownKey]vertex
+type ownRights map[grant]vertex
 
 func (b *builder) addIdentity(v vertex, k key, subjects []vertex) {
 	if len(subjects) > 0 || k.kind == isNodeUser {
@@ -47,10 +36,10 @@ func (b *builder) addIdentity(v vertex, k key, subjects []vertex) {
 	}
 }
 
-func (b *builder) addOwn(role vertex, k ownKey) {
+func (b *builder) addOwn(role vertex, k grant) {
 	v, ok := b.own[k]
 	if !ok {
-		v = b.vertex(key{kind: isOwnRight, variant: uint8(k.right), namespace: k.namespace, name: k.name})
+		v = b.vertex(key{kind: isOwnRight, variant: uint16(k.right), namespace: k.namespace, name: k.name})
 		b.own[k] = v
 	}
 	b.implies(role, v)
@@ -66,7 +55,7 @@ func (b *builder) combineRights() {
 		for _, x := range b.identities {
 			if x.rights == nil {
 				x.rights = b.rightsOfSubjects(x.subjects)
-				x.on = b.onRightsOfSubjects(x.subjects)
+				x.on = b.modeRightsOfSubjects(x.subjects)
 			}
 			if x.combines() || audiences && b.keys[x.vertex].kind == isNodeUser {
 				(&combiner{b, x, seen}).run()
@@ -87,29 +76,31 @@ func (x *identity) combines() bool {
 	return len(x.rights) > 0 || len(x.on) > 0 || x.scoped != nil && len(x.scoped.held) > 0
 }
 
-// rightsOfSubjects collects the rights that roles bound to the subjects grant.
-func (b *builder) rightsOfSubjects(subjects []vertex) map[ownKey]bool {
-	rights := map[ownKey]bool{}
+// eachRole calls a function for each role that is bound to subjects.
+func (g *Graph) eachRole(subjects []vertex, do func(role key, binding int32)) {
 	for _, s := range subjects {
-		for _, e := range b.out[s] {
-			k := b.keys[e.to]
-			if k.namespace == "" && b.rightsOfRole(k.role).everything {
-				continue // it leads to cluster-admin, which owns the rest
-			}
-			list := b.rightsOfRole(k.role).cluster
-			if k.namespace != "" {
-				list = b.rightsOfRole(k.role).namespaced
-			}
-			for _, g := range list {
-				if g.right.mode() != 0 && b.rightsOfRole(k.role).everything {
-					continue // it may impersonate without constraint
-				}
-				if g.right >= firstOwn && (k.variant != restricted || !refusedToNodes(g.right)) {
-					rights[ownKey{g.right, k.namespace, g.name}] = true
-				}
-			}
+		for _, e := range g.out[s] {
+			do(g.keys[e.to], e.arg)
 		}
 	}
+}
+
+// rightsOfSubjects collects the rights that count together and that roles bound to the subjects grant.
+func (b *builder) rightsOfSubjects(subjects []vertex) map[grant]bool {
+	rights := map[grant]bool{}
+	b.eachRole(subjects, func(role key, _ int32) {
+		everything := b.rightsOfRole(role.role).everything
+		if everything && role.namespace == "" {
+			return // it leads to cluster-admin, which owns the rest
+		}
+		for _, g := range b.grantsOf(role) {
+			kind := &b.kinds[g.right]
+			// Who has everything in a namespace may impersonate without constraint.
+			if g.right.countsTogether() && (kind.mode == 0 || !everything) && (role.variant != restricted || !kind.refused) {
+				rights[g] = true
+			}
+		}
+	})
 	return rights
 }
 
@@ -126,7 +117,7 @@ func (c *combiner) have(kinds ...right) []held {
 	var all []held
 	for k := range c.who.rights {
 		if slices.Contains(kinds, k.right) && !c.neverCreates(k.right, k.namespace) {
-			all = append(all, held{ownKey: k, through: none})
+			all = append(all, held{grant: k, through: none})
 		}
 	}
 	for k, v := range c.own {
@@ -134,29 +125,24 @@ func (c *combiner) have(kinds ...right) []held {
 			break
 		}
 		if slices.Contains(kinds, k.right) && !c.who.rights[k] && !c.neverCreates(k.right, k.namespace) {
-			all = append(all, held{ownKey: k, through: v})
+			all = append(all, held{grant: k, through: v})
 		}
 	}
 	for _, r := range kinds {
 		all = append(all, c.byName(r)...)
 	}
-	slices.SortFunc(all, func(a, b held) int { return cmp.Or(a.compare(b.ownKey), cmp.Compare(a.through, b.through)) })
+	slices.SortFunc(all, func(a, b held) int { return cmp.Or(a.compare(b.grant), cmp.Compare(a.through, b.through)) })
 	return all
 }
 
 // held is a right, and the vertex through which the identity gets it; none if it has it.
 type held struct {
-	ownKey
+	grant
 	// parts are the rights of which it is made, for one to create an object by its name.
-	parts []ownKey
+	parts []grant
 	// on is set instead if it is a right to impersonate for some requests only.
-	on      onRight
+	on      modeRight
 	through vertex
-}
-
-// covers reports whether a right is one for the namespace and name.
-func (h held) covers(namespace, name string) bool {
-	return (h.namespace == "" || h.namespace == namespace) && (h.name == "" || h.name == name)
 }
 
 // pair adds a step that needs two rights of the identity, and other vertices.
@@ -226,25 +212,13 @@ func (c *combiner) bindingOf(rights []held) int32 {
 		}
 		for _, s := range c.who.subjects {
 			for _, e := range c.out[s] {
-				if c.grants(c.keys[e.to], h.keys()[0]) {
+				if slices.Contains(c.grantsOf(c.keys[e.to]), h.keys()[0]) {
 					return e.arg
 				}
 			}
 		}
 	}
 	return -1
-}
-
-// grants reports whether a role that is held in a scope grants a right.
-func (b *builder) grants(role key, k ownKey) bool {
-	if role.namespace != k.namespace {
-		return false
-	}
-	list := b.rightsOfRole(role.role).cluster
-	if role.namespace != "" {
-		list = b.rightsOfRole(role.role).namespaced
-	}
-	return slices.Contains(list, granted{right: k.right, name: k.name, any: k.name == ""})
 }
 
 func (c *combiner) run() {
@@ -273,7 +247,7 @@ func (b *builder) combineAssociated(seen map[string]bool) {
 			continue
 		}
 		who := &identity{vertex: v, kind: isAssociated, subjects: subjects, rights: b.rightsOfSubjects(subjects)}
-		who.on = b.onRightsOfSubjects(subjects)
+		who.on = b.modeRightsOfSubjects(subjects)
 		(&combiner{b, who, seen}).associated()
 	}
 }

@@ -19,8 +19,8 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 		return
 	case k.kind == isLimited && target.kind == isRight && binding >= 0:
 		p.addRulesOf(binding, func(rule *rbacv1.PolicyRule, namespaced bool) bool {
-			return slices.ContainsFunc(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, 0), func(l limit) bool {
-				return requests[l.request].right == right(target.variant)
+			return slices.ContainsFunc(requestsIn([]rbacv1.PolicyRule{*rule}, namespaced, 0), func(r modeRight) bool {
+				return requests[r.request].right == right(target.variant)
 			})
 		})
 		return
@@ -48,15 +48,6 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 	})
 }
 
-// eachRole calls a function for each role that is bound to subjects.
-func (p *pathChanges) eachRole(subjects []vertex, do func(role key, binding int32)) {
-	for _, subject := range subjects {
-		for _, e := range p.out[subject] {
-			do(p.keys[e.to], e.arg)
-		}
-	}
-}
-
 // subjectsOf are the subjects of an identity.
 func (p *pathChanges) subjectsOf(k key, v vertex) []vertex {
 	switch {
@@ -72,16 +63,9 @@ func (p *pathChanges) subjectsOf(k key, v vertex) []vertex {
 
 // combined reports whether a rule grants rights that count together with others.
 func (b *builder) combined(rule *rbacv1.PolicyRule, namespaced bool) bool {
-	rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, namespaced, b.cluster.Features.Minor() < 35)
-	if slices.ContainsFunc(rights, func(g granted) bool { return g.right >= firstOwn }) {
-		return true
-	}
-	for m := range modeCount {
-		if b.modes[m] && len(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, m)) > 0 {
-			return true
-		}
-	}
-	return false
+	rules := []rbacv1.PolicyRule{*rule}
+	return slices.ContainsFunc(b.rightsOf(rules, namespaced), func(g grant) bool { return g.right.countsTogether() }) ||
+		len(b.modeRightsIn(rules, namespaced)) > 0
 }
 
 // addRules adds rules of a role, unless it is one of those that Kubernetes restores.
@@ -110,14 +94,11 @@ func (p *pathChanges) gives(rule *rbacv1.PolicyRule, namespaced bool, target key
 	switch {
 	case target.kind == isClusterAdmin:
 		return grantsEverything(rule)
-	case target.kind == isCustom:
-		return len(p.requests[target.role].grantedBy(rule)) > 0
 	case target.kind == isOwnRight && target.mode != 0:
-		return len(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, target.mode)) > 0
-	case target.kind != isRight && target.kind != isOwnRight || namespaced && !requestKinds[target.variant].namespaced:
+		return len(requestsIn([]rbacv1.PolicyRule{*rule}, namespaced, target.mode)) > 0
+	case target.kind != isRight && target.kind != isOwnRight || namespaced && !p.kinds[target.variant].namespaced:
 		return false
 	}
-	rights := rightOf(right(target.variant), rule, p.cluster.Features.Minor() < 35)
-	return !exactly && len(rights) > 0 ||
-		slices.Contains(rights, granted{right: right(target.variant), name: target.name, any: target.name == ""})
+	names := p.kinds[target.variant].namesBy(rule)
+	return !exactly && len(names) > 0 || slices.Contains(names, target.name)
 }

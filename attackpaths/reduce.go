@@ -107,7 +107,7 @@ type reducer struct {
 
 // has reports whether a vertex leads to the goal, perhaps only as one that is impersonated.
 func (r *reducer) has(k key) bool {
-	for _, variant := range [...]uint8{k.variant, impersonated, impersonatedNode} {
+	for _, variant := range [...]uint16{k.variant, impersonated, impersonatedNode} {
 		k.variant = variant
 		if v, ok := r.index[k]; ok && r.leads[v] {
 			return true
@@ -169,8 +169,8 @@ func (r *reducer) combinedRole(role int32, namespaced bool) bool {
 	if namespaced {
 		list = rights.namespaced
 	}
-	return slices.ContainsFunc(list, func(g granted) bool { return g.right >= firstOwn }) ||
-		len(r.onRightsOf(roleScope{role, namespaced})) > 0
+	return slices.ContainsFunc(list, func(g grant) bool { return g.right.countsTogether() }) ||
+		len(r.modeRightsOf(roleScope{role, namespaced})) > 0
 }
 
 // accounts are those that lead to the goal, and those that bindings name: without them they
@@ -203,7 +203,7 @@ func (r *reducer) secrets() []inventory.Secret {
 	var all []inventory.Secret
 	for _, namespace := range r.namespaces {
 		for _, s := range r.builder.secrets[namespace] {
-			named := r.builder.has(key{kind: isRight, variant: uint8(readSecrets), namespace: namespace, name: s.Name.Name})
+			named := r.builder.has(key{kind: isRight, variant: uint16(readSecrets), namespace: namespace, name: s.Name.Name})
 			if named || r.has(key{kind: isSecret, namespace: namespace, name: s.Name.Name}) {
 				all = append(all, s)
 			}

@@ -33,8 +33,6 @@ type world struct {
 	objects *objects
 	// references are what pods refer to.
 	references inventory.References
-	// websockets is true if get is enough to run commands in a pod.
-	websockets bool
 
 	// mu guards what follows: remedies are looked for one after the other.
 	mu sync.Mutex
@@ -79,7 +77,7 @@ func (b *builder) world() *world {
 	b.objects = &o
 	return &world{
 		cluster: b.cluster, builder: b, objects: &o, references: b.references,
-		websockets: b.cluster.Features.Minor() < 35, remedies: map[stepPlace]*verdict.Remedy{}, from: map[vertex]*leading{},
+		remedies: map[stepPlace]*verdict.Remedy{}, from: map[vertex]*leading{},
 	}
 }
 

@@ -89,7 +89,7 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 	needs := techniques[u.row-1].needs
 	if u.row.code() == Impersonate { // a node is needed too in some modes
 		needs = slices.DeleteFunc(slices.Concat(needs, each(impersonateNodeNames, impersonateAssociatedNode)), func(n need) bool {
-			return n.mode() != s.keys[u.to].mode
+			return requestKinds[n.right].mode != s.keys[u.to].mode
 		})
 	}
 	var all []wantedRight
@@ -194,7 +194,7 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 // harm orders rights by how much is usually done with them: few need those by which others get rights.
 func (w wantedRight) harm() int {
 	rare := []right{createVolumes, bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners}
-	if r := right(w.of); w.kind == wantsRight && (r.impersonates() || slices.Contains(rare, r)) {
+	if r := right(w.of); w.kind == wantsRight && (impersonateServiceAccounts <= r && r <= impersonateGroupInfo || slices.Contains(rare, r)) {
 		return 0
 	}
 	return 1

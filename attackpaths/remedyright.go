@@ -14,10 +14,8 @@ import (
 type wantedKind uint8
 
 const (
-	// wantsRight is a right of the table, wantsCustom a request of custom techniques, and wantsEverything a rule for
-	// everything.
+	// wantsRight is a right, and wantsEverything a rule for everything.
 	wantsRight wantedKind = iota
-	wantsCustom
 	wantsEverything
 )
 
@@ -38,11 +36,8 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 	covers := func(name string) bool {
 		return w.any || name == "" || name == w.name || w.name == "" && name == w.target
 	}
-	switch w.kind {
-	case wantsEverything:
+	if w.kind == wantsEverything {
 		return grantsEverything(rule)
-	case wantsCustom:
-		return slices.ContainsFunc(g.requests[w.of].grantedBy(rule), covers)
 	}
 	rights := []right{right(w.of)}
 	switch {
@@ -51,9 +46,7 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 	case !w.alone:
 		rights = right(w.of).alike()
 	}
-	return slices.ContainsFunc(rights, func(r right) bool {
-		return slices.ContainsFunc(rightOf(r, rule, g.world.websockets), func(granted granted) bool { return covers(granted.name) })
-	})
+	return slices.ContainsFunc(rights, func(r right) bool { return slices.ContainsFunc(g.kinds[r].namesBy(rule), covers) })
 }
 
 // otherWrites lists the rights to write objects of the same kind that count together with others of a requester.

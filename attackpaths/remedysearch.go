@@ -264,7 +264,7 @@ func deletes(kind ChangeKind, object verdict.Object) []endingChange {
 }
 
 // wantedAfter lists the rights to which a binding leads in a derivation: of each way from there the first right of the
-// table, request of custom techniques, or everything. Ways may lead back to where they began.
+// table, or everything. Ways may lead back to where they began.
 func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
 	var all []wantedRight
 	seen := map[vertex]bool{}
@@ -277,8 +277,6 @@ func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
 		w := wantedRight{of: int32(s.keys[to].variant), name: s.keys[to].name, target: s.target.Name}
 		switch k := s.keys[to]; {
 		case k.kind == isRight:
-		case k.kind == isCustom && k.variant == customRight:
-			w.kind, w.of = wantsCustom, k.role
 		case k.kind == isClusterAdmin:
 			w = wantedRight{kind: wantsEverything}
 		default:

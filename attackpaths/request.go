@@ -1,16 +1,14 @@
 package attackpaths
 
 import (
+	"cmp"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
 // request is a kind of request to the API server: a verb of a right. It is a place in requests.
-type request uint8
+type request uint16
 
 // whole is every request.
 const whole request = 0
@@ -21,104 +19,69 @@ type requestRow struct {
 	verb  string
 }
 
-// requests is a table and never changes.
+// requests is a table and never changes: the requests that identities which are impersonated may make.
 var requests = listRequests()
 
 func listRequests() []requestRow {
 	rows := []requestRow{whole: {}}
 	for r := range rightCount {
-		if r.checkedBeside() || r.isPart() || requestKinds[r].verbs[0] == "impersonate" || r.mode() != 0 {
-			continue
-		}
-		for _, verb := range requestKinds[r].verbs {
-			rows = append(rows, requestRow{r, verb})
+		if k := &requestKinds[r]; !k.beside && !r.isPart() && !k.impersonates() {
+			for _, verb := range k.verbs {
+				rows = append(rows, requestRow{r, verb})
+			}
 		}
 	}
 	return rows
 }
 
-// checkedBeside reports whether the API server or a controller checks a right of the one who makes
-// another request, so that no request has its verb.
-func (r right) checkedBeside() bool {
-	switch r {
-	case bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners, autoApprove,
-		requestAudience, requestOtherAudience:
-		return true
-	}
-	return false
+// modeRight is a request that a rule allows, or a right `impersonate-on:MODE:VERB` if it has a mode.
+type modeRight struct {
+	mode    mode
+	request request
+	limit
 }
 
-// mode is the mode of constrained impersonation in which a right lets an identity be impersonated.
-func (r right) mode() mode {
-	switch r {
-	case impersonateAssociatedNode:
-		return associatedNode
-	case impersonateArbitraryNodes:
-		return arbitraryNode
-	case impersonateAccountsOnly:
-		return serviceAccountMode
-	case impersonateUserInfo, impersonateGroupInfo:
-		return userInfoMode
-	}
-	return 0
+func (o modeRight) compare(p modeRight) int {
+	return cmp.Or(cmp.Compare(o.mode, p.mode), cmp.Compare(o.request, p.request), o.limit.compare(p.limit))
 }
 
-// limit is the part of a kind of request that a rule covers: a namespace, or all if it is empty, and
-// a name.
-type limit struct {
-	request         request
-	namespace, name string
+// and is what two rights to make the same request have in common.
+func (o modeRight) and(p modeRight) (limit, bool) {
+	l, ok := o.limit.and(p.limit)
+	return l, ok && o.request == p.request
+}
+
+// limit is the part of a kind of request that a rule covers: a namespace, or all if it is empty, and a name.
+type limit struct{ namespace, name string }
+
+func (l limit) compare(o limit) int {
+	return cmp.Or(cmp.Compare(l.namespace, o.namespace), cmp.Compare(l.name, o.name))
 }
 
 // unnamed is the name of requests that have none, where a rule covers only these. No object has
 // this name.
 const unnamed = "/"
 
-// limitsOf lists what rules cover of each kind of request, with a mode for the verbs that are
+// requestsIn lists what rules cover of each kind of request, with a mode for the verbs that are
 // allowed while it is used.
-func limitsOf(rules []rbacv1.PolicyRule, namespaced bool, m mode) []limit {
-	var all []limit
+func requestsIn(rules []rbacv1.PolicyRule, namespaced bool, m mode) []modeRight {
+	var all []modeRight
 	for i := range rules {
 		rule := &rules[i]
 		if m != 0 && !namespaced && coversEveryRequest(rule, m) {
-			all = append(all, limit{request: whole})
+			all = append(all, modeRight{mode: m})
 		}
 		for q := whole + 1; int(q) < len(requests); q++ {
 			kind := &requestKinds[requests[q].right]
 			if namespaced && !kind.namespaced {
 				continue
 			}
-			for _, name := range coveredNames(rule, kind, requests[q].verb, m) {
-				all = append(all, limit{request: q, name: name})
+			for _, name := range kind.namesIn(rule, requests[q].verb, m) {
+				all = append(all, modeRight{m, q, limit{name: name}})
 			}
 		}
 	}
 	return all
-}
-
-// coveredNames lists the names for which a rule covers a request; the empty name is all.
-func coveredNames(rule *rbacv1.PolicyRule, kind *requestKind, verb string, m mode) []string {
-	req := access.Request{
-		ResourceRequest: true, Verb: m.verbOn(verb), Group: kind.group, Resource: kind.resource, Subresource: kind.subresource,
-	}
-	if len(rule.ResourceNames) == 0 {
-		if rbac.RuleAllows(rule, &req) {
-			return []string{""}
-		}
-		return nil
-	}
-	var names []string
-	without, with := kind.byName([]string{verb})
-	if len(without) > 0 && rbac.RuleAllows(rule, &req) {
-		names = append(names, unnamed)
-	}
-	for _, name := range rule.ResourceNames {
-		req.Name = name
-		if len(with) > 0 && name != "" && name != unnamed && rbac.RuleAllows(rule, &req) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // verbOn is the verb that is allowed on the target of a request while a mode is used.
@@ -131,7 +94,7 @@ func (m mode) verbOn(verb string) string {
 
 // coversEveryRequest reports whether a rule covers each request on objects while a mode is used.
 func coversEveryRequest(rule *rbacv1.PolicyRule, m mode) bool {
-	for _, verb := range [...]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+	for _, verb := range standardVerbs {
 		if !slices.Contains(rule.Verbs, m.verbOn(verb)) {
 			return false
 		}
@@ -139,7 +102,7 @@ func coversEveryRequest(rule *rbacv1.PolicyRule, m mode) bool {
 	return len(rule.ResourceNames) == 0 && slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
 }
 
-// and is what two limits of the same kind of request have in common.
+// and is what two limits have in common.
 func (l limit) and(o limit) (both limit, ok bool) {
 	both = l
 	if l.namespace == "" {
@@ -148,9 +111,7 @@ func (l limit) and(o limit) (both limit, ok bool) {
 	if l.name == "" {
 		both.name = o.name
 	}
-	ok = l.request == o.request && (l.namespace == "" || o.namespace == "" || l.namespace == o.namespace) &&
-		(l.name == "" || o.name == "" || l.name == o.name)
-	return both, ok
+	return both, l.covers(both.namespace, both.name) && o.covers(both.namespace, both.name)
 }
 
 // covers reports whether a limit contains the request for an object.

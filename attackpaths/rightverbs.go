@@ -33,24 +33,25 @@ func (r right) alike() []right {
 	return all
 }
 
-// verbs are the verbs of which any is enough. A websocket is opened by a get.
-func (r right) verbs(websocketExec bool) []string {
-	if websocketExec && (r == execPods || r == attachPods) {
-		return []string{"create", "get"}
+// kindsFor is the table of rights as an API server of the cluster asks for them, and the requests of custom techniques.
+func kindsFor(c *Cluster) []requestKind {
+	kinds := slices.Clone(requestKinds[:])
+	if c.Features.Minor() < 35 { // a websocket is opened by a get
+		kinds[execPods].verbs, kinds[attachPods].verbs = []string{"create", "get"}, []string{"create", "get"}
 	}
-	return requestKinds[r].verbs
+	return kinds
 }
 
 // verbIn is the first verb by which rules grant a right for a name, or for all.
-func (r right) verbIn(rules []rbacv1.PolicyRule, name string, websocketExec bool) string {
-	for _, verb := range r.verbs(websocketExec) {
-		for i := range rules {
-			if slices.Contains(rightBy(r, []string{verb}, &rules[i]), granted{right: r, name: name, any: name == ""}) {
-				return verb
-			}
+func (k *requestKind) verbIn(rules []rbacv1.PolicyRule, name string) string {
+	for _, verb := range k.verbs {
+		by := *k
+		by.verbs = []string{verb}
+		if slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(by.namesBy(&rule), name) }) {
+			return verb
 		}
 	}
-	return requestKinds[r].verbs[0]
+	return k.verbs[0]
 }
 
 // usedRight follows a right back to the one that a role grants, or that scopes let pass, and finds
@@ -66,7 +67,7 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 		case isRight:
 			v = how.from
 		case isRole:
-			return r, r.verbIn(s.roles[from.role].Rules, k.name, s.world != nil && s.world.websockets)
+			return r, s.kinds[r].verbIn(s.roles[from.role].Rules, k.name)
 		case isLimited:
 			return r, requests[from.variant].verb
 		default:

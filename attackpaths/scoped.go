@@ -183,7 +183,7 @@ func (b *builder) startVertex(namespace, name string) vertex {
 
 // tokenVertex is a token of an account on a node; none if it may do nothing. The node is the vertex of
 // its credential, of each node's, or of a name.
-func (b *builder) tokenVertex(a *scopedAccount, node vertex, variant uint8) vertex {
+func (b *builder) tokenVertex(a *scopedAccount, node vertex, variant uint16) vertex {
 	if a.nothing {
 		return none
 	}
@@ -261,7 +261,7 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 }
 
 // scopedVertex is what each token of an account may do, whatever its node.
-func (b *builder) scopedVertex(a *scopedAccount, variant uint8) vertex {
+func (b *builder) scopedVertex(a *scopedAccount, variant uint16) vertex {
 	return b.vertex(key{kind: isScoped, variant: variant, namespace: a.namespace, name: a.name})
 }
 

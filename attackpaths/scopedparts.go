@@ -10,12 +10,11 @@ import (
 
 const nodeUserPrefix = nodeidentity.UserPrefix
 
-// what is what a part is about: a right, a request of a custom technique, or a right to impersonate for
-// some requests.
+// what is what a part is about: a right, or a right to impersonate for some requests.
 type what struct {
-	right  right
-	custom int32 // -1 for none
-	on     mode
+	right   right
+	on      mode
+	request request
 }
 
 // part is what a binding grants and all scopes let pass.
@@ -41,31 +40,26 @@ func (b *builder) partsOf(a *scopedAccount) {
 	}
 	a.subjects = b.subjectsOfIdentity(key{kind: isServiceAccount, namespace: a.namespace, name: a.name})
 	passing, seen := map[asked][]pass{}, map[part]bool{}
-	for _, s := range a.subjects {
-		for _, e := range b.out[s] {
-			k := b.keys[e.to]
-			if h := (heldRole{k.role, e.arg, k.namespace}); k.kind == isRole && !slices.Contains(a.held, h) {
-				a.held = append(a.held, h)
-			}
-			b.eachGrant(k, func(w what, q asked, granted limit) {
-				if _, ok := passing[q]; !ok {
-					passing[q] = []pass{{}}
-					for i := range scopes {
-						passing[q] = combinePasses(passing[q], b.passes(&scopes[i], q))
-					}
-				}
-				in := pass{limit: limit{namespace: k.namespace, name: granted.name}}
-				for _, p := range combinePasses([]pass{in}, passing[q]) {
-					p.request = granted.request
-					id := part{what: w, pass: p}
-					if id.rules = ""; !seen[id] {
-						seen[id] = true
-						a.add(part{what: w, pass: p, verb: q.verb, binding: e.arg})
-					}
-				}
-			})
+	b.eachRole(a.subjects, func(role key, binding int32) {
+		if h := (heldRole{role.role, binding, role.namespace}); role.kind == isRole && !slices.Contains(a.held, h) {
+			a.held = append(a.held, h)
 		}
-	}
+		b.eachRequest(role, func(w what, q asked, name string) {
+			if _, ok := passing[q]; !ok {
+				passing[q] = []pass{{}}
+				for i := range scopes {
+					passing[q] = combinePasses(passing[q], b.passes(&scopes[i], q))
+				}
+			}
+			for _, p := range combinePasses([]pass{{limit: limit{role.namespace, name}}}, passing[q]) {
+				id := part{what: w, pass: p}
+				if id.rules = ""; !seen[id] {
+					seen[id] = true
+					a.add(part{w, p, q.verb, binding})
+				}
+			}
+		})
+	})
 }
 
 // add puts a part where it belongs. Whoever creates an object chooses its name, and whoever selects objects the
@@ -80,63 +74,40 @@ func (a *scopedAccount) add(p part) {
 	}
 }
 
-// eachGrant calls do for each kind of request that a role grants, verb by verb, with the name of the
+// eachRequest calls do for each kind of request that a role grants, verb by verb, with the name of the
 // object or none.
-func (b *builder) eachGrant(role key, do func(w what, q asked, granted limit)) {
+func (b *builder) eachRequest(role key, do func(w what, q asked, name string)) {
 	rules := b.roles[role.role].Rules
-	each := func(w what, q asked, m mode, of request) {
-		if role.namespace != "" && !q.kind.namespaced {
-			return
-		}
+	each := func(w what, q asked, m mode) {
 		for i := range rules {
-			for _, name := range coveredNames(&rules[i], q.kind, q.verb, m) {
-				do(w, q, limit{request: of, name: name})
+			for _, name := range q.kind.namesIn(&rules[i], q.verb, m) {
+				do(w, q, name)
 			}
 		}
 	}
-	for r := range rightCount {
-		if r.isPart() && !b.isNamed(r.whole()) {
+	for r := range right(len(b.kinds)) {
+		kind := &b.kinds[r]
+		if !kind.holdsIn(role.namespace) || r.isPart() && !b.isNamed(r.whole()) {
 			continue
 		}
-		for _, verb := range r.verbs(b.cluster.Features.Minor() < 35) {
-			q := asked{kind: &requestKinds[r], verb: verb}
+		for _, verb := range kind.verbs {
+			q := asked{kind: kind, verb: verb, custom: r >= rightCount}
 			if r == impersonateAssociatedNode {
 				q.mode = associatedNode // the check has no node
 			}
-			each(what{right: r, custom: -1}, q, 0, 0)
+			each(what{right: r}, q, 0)
 		}
 	}
 	for m := range modeCount {
 		if !b.modes[m] {
 			continue
 		}
-		w := what{on: m, custom: -1}
 		if role.namespace == "" && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return coversWhole(&r, m) }) {
-			do(w, asked{mode: m}, limit{request: whole})
+			do(what{on: m}, asked{mode: m}, "")
 		}
 		for q := whole + 1; int(q) < len(requests); q++ {
-			each(w, asked{kind: &requestKinds[requests[q].right], verb: requests[q].verb, mode: m}, m, q)
-		}
-	}
-	b.eachCustomGrant(role, do)
-}
-
-// eachCustomGrant is eachGrant for custom techniques. The name is that of the only object, or none for
-// the object that the request names.
-func (b *builder) eachCustomGrant(role key, do func(w what, q asked, granted limit)) {
-	for i := range b.requests {
-		r := &b.requests[i]
-		if !r.holdsIn(role.namespace) {
-			continue
-		}
-		kind := b.customKinds[i]
-		for _, verb := range r.Verbs {
-			single := *r
-			single.Verbs = []string{verb}
-			for j := range b.roles[role.role].Rules {
-				for _, name := range single.grantedBy(&b.roles[role.role].Rules[j]) {
-					do(what{custom: int32(i)}, asked{kind: kind, verb: verb, custom: true}, limit{name: name})
-				}
+			if kind := &requestKinds[requests[q].right]; kind.holdsIn(role.namespace) {
+				each(what{on: m, request: q}, asked{kind: kind, verb: requests[q].verb, mode: m}, m)
 			}
 		}
 	}
@@ -153,7 +124,7 @@ func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string
 		dependsOn = allOf(dependsOn, dependsOnSelector)
 	}
 	if p.needs&needsName != 0 && !anyName {
-		named, ok := l.and(limit{request: l.request, name: at.node})
+		named, ok := l.and(limit{name: at.node})
 		if !ok {
 			return
 		}
@@ -177,7 +148,7 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 	}
 	for _, i := range b.podsAt(at) {
 		pod := b.pods[i]
-		of := limit{request: l.request, namespace: pod.Namespace, name: pod.Name.Name}
+		of := limit{pod.Namespace, pod.Name.Name}
 		if p.needs&needsNewName != 0 && of.name != at.node {
 			continue // the new object needs both names
 		}
@@ -203,20 +174,17 @@ func (b *builder) podsAt(at place) []int32 {
 
 // namesNewObject reports whether it matters which name an object has that is created.
 func (p *part) namesNewObject() bool {
-	if p.custom >= 0 {
-		return true
-	}
 	switch p.right.whole() {
 	case createSecrets, createConfigMaps, createAccounts:
 		return p.on == 0
 	}
-	return false
+	return p.right >= rightCount
 }
 
 // podsOnNode are the pods of a node that a right of its tokens is about.
 func (b *builder) podsOnNode(k key) []int32 {
 	var all []int32
-	of := limit{namespace: k.namespace, name: k.name}
+	of := limit{k.namespace, k.name}
 	for _, i := range b.podsOn[b.keys[k.role].name[len(nodeUserPrefix):]] {
 		if p := b.pods[i]; of.covers(p.Namespace, p.Name.Name) {
 			all = append(all, i)

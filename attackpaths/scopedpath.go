@@ -14,8 +14,8 @@ func (a *scopedAccount) bindingOf(rights []held) int32 {
 		}
 		for _, list := range [...][]part{a.others, a.perNode} {
 			for _, p := range list {
-				l := limit{namespace: p.namespace, name: limit{name: p.name}.rightName()}
-				if k := h.keys()[0]; p.on == 0 && p.custom < 0 && p.right == k.right && l.covers(k.namespace, k.name) {
+				l := limit{p.namespace, p.rightName()}
+				if k := h.keys()[0]; p.on == 0 && p.right == k.right && l.covers(k.namespace, k.name) {
 					return p.binding
 				}
 			}

@@ -128,7 +128,7 @@ func (s *scopeRules) letsAll() bool {
 	})
 }
 
-// asked is a kind of request, with one verb.
+// asked is a kind of request, with one verb; no kind stands for every request.
 type asked struct {
 	kind *requestKind
 	verb string
@@ -208,7 +208,7 @@ func (s *scopeRules) title(rule string) string { return "NodeScope " + s.scope +
 func (r *scopeRule) names(q asked) bool {
 	without := r.PolicyRule
 	without.ResourceNames = nil
-	return (q.kind.namespaced || len(r.namespaces) == 0) && len(coveredNames(&without, q.kind, q.verb, q.mode)) > 0
+	return (q.kind.namespaced || len(r.namespaces) == 0) && len(q.kind.namesIn(&without, q.verb, q.mode)) > 0
 }
 
 // passes lists what a rule lets pass.
@@ -222,9 +222,9 @@ func (r *scopeRule) passes(title string, q asked) []pass {
 		namespaces = []string{""}
 	}
 	var all []pass
-	for _, name := range coveredNames(&r.PolicyRule, q.kind, q.verb, q.mode) {
+	for _, name := range q.kind.namesIn(&r.PolicyRule, q.verb, q.mode) {
 		for _, ns := range namespaces {
-			all = append(all, pass{limit{namespace: ns, name: name}, needs, title})
+			all = append(all, pass{limit{ns, name}, needs, title})
 		}
 	}
 	return all
@@ -232,7 +232,7 @@ func (r *scopeRule) passes(title string, q asked) []pass {
 
 // needsOf is what a rule requires of a request; false if it lets none pass.
 func (r *scopeRule) needsOf(q asked) (needs, bool) {
-	nameless, named := q.kind.byName([]string{q.verb})
+	nameless, named := q.kind.byName(q.verb)
 	isPods := q.kind.group == "" && q.kind.resource == "pods"
 	creates := q.kind.subresource == "" && q.verb == "create"
 	switch r.kind {
@@ -240,20 +240,20 @@ func (r *scopeRule) needsOf(q asked) (needs, bool) {
 		if creates {
 			return needsNewName, true
 		}
-		return needsName, len(named) > 0
+		return needsName, named
 	case ruleSelectsNode:
 		if r.field == metav1.ObjectNameField {
-			return needsName, len(nameless) > 0
+			return needsName, nameless
 		}
-		return needsSelector, len(nameless) > 0
+		return needsSelector, nameless
 	case rulePodsOnNode: // about pods, or about objects that are named like pods
 		switch {
 		case isPods:
-			return needsPod, len(named) > 0
+			return needsPod, named
 		case creates:
 			return needsNewPodName, q.kind.namespaced
 		}
-		return needsPodName, q.kind.namespaced && len(named) > 0
+		return needsPodName, q.kind.namespaced && named
 	}
 	return 0, true
 }

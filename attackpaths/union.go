@@ -65,7 +65,7 @@ func (b *builder) sidesOf(subjects []vertex) sides {
 		pair, side := k.right.sideOfPair()
 		has[side] |= 1 << pair
 	}
-	if len(b.onRightsOfSubjects(subjects)) > 0 {
+	if len(b.modeRightsOfSubjects(subjects)) > 0 {
 		has[1] |= 1 << constrainedPair
 	}
 	// Users and groups of constrained impersonation are three with what they are for.
