@@ -61,9 +61,8 @@ type builder struct {
 	impersonator
 	// impersonatedSubjects are the vertices of subjects for identities that are impersonated.
 	impersonatedSubjects map[vertex]vertex
-	// groups are every group that bindings name, and ofGroups the sides of their rights.
-	groups   []vertex
-	ofGroups *sides
+	// groups are every group that bindings name.
+	groups []vertex
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex

@@ -224,8 +224,8 @@ func (b *builder) requestsTokens(v vertex, k key) {
 			b.step(TokenRequest, v, b.accountVertex(k.namespace, name), -1, guards)
 			if b.scopeOf(k.namespace, name) != nil {
 				b.requestsScopedToken(v, k.namespace, name, guards)
-			} else {
-				b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
+			} else if b.associates() {
+				b.step(TokenRequest, v, b.anyToken(k.namespace, name), -1, guards)
 			}
 		}
 	}

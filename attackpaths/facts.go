@@ -8,7 +8,6 @@ import (
 	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Facts: intermediate results that several techniques lead to or need.
@@ -58,7 +57,7 @@ func (b *builder) expandFact(v vertex, k key) {
 		}
 	case everyNodeUser:
 		for _, n := range b.nodes {
-			b.implies(v, b.memberOf(k, key{kind: isNodeUser, name: nodeidentity.UserPrefix + n.Name}))
+			b.implies(v, b.memberOf(k, key{kind: isNodeUser, name: nodeUserPrefix + n.Name}))
 		}
 	case everyUser:
 		for _, s := range b.subjectsOf("User") {
@@ -82,7 +81,7 @@ func (b *builder) expandFact(v vertex, k key) {
 		b.expandTogether(v, k)
 	case newAccounts:
 		for _, name := range b.missingAccounts(k.namespace) {
-			b.implies(v, b.newAccount(k.namespace, name))
+			b.implies(v, b.anyToken(k.namespace, name))
 		}
 	case labelledNode, untaintedNode:
 		b.expandLabelledNode(v, k)

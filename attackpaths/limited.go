@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // limited is the vertex of an identity, or of each identity that a fact leads to, as far as a
@@ -111,7 +110,7 @@ func (c *combiner) constrained() {
 			if a.name == "" {
 				c.limitedTo(c.impersonatedFact(everyNodeUser, ""), ons, a)
 			} else if c.has(key{kind: isNode, name: a.name}) {
-				c.limitedTo(c.asImpersonated(key{kind: isNodeUser, name: nodeidentity.UserPrefix + a.name}), ons, a)
+				c.limitedTo(c.asImpersonated(key{kind: isNodeUser, name: nodeUserPrefix + a.name}), ons, a)
 			}
 		}
 	}
@@ -213,30 +212,8 @@ func (c *combiner) haveOn(m mode) []held {
 	return all
 }
 
-// associatedVertex is a service account with a token that is associated with a node, or with each.
-func (b *builder) associatedVertex(namespace, name string, node vertex) vertex {
-	return b.vertex(key{kind: isAssociated, namespace: namespace, name: name, role: int32(node)})
-}
-
-// associates reports whether it matters with which node a token is associated.
+// associates reports whether it matters to all accounts with which node a token is associated.
 func (b *builder) associates() bool { return b.modes[associatedNode] }
-
-// associatedWith adds a step to an account with a token that is associated with a node.
-func (b *builder) associatedWith(code Code, from vertex, namespace, name, node string, arg int32, dependsOn string) {
-	if b.associates() && b.scopeOf(namespace, name) == nil {
-		user := b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + node})
-		b.step(code, from, b.associatedVertex(namespace, name, user), arg, dependsOn)
-	}
-}
-
-// associatedWithAny adds a step to an account with a token that is associated with any node.
-func (b *builder) associatedWithAny(code Code, from vertex, namespace, name, dependsOn string) {
-	if a := b.scopeOf(namespace, name); a != nil {
-		b.step(code, from, b.tokenVertex(a, b.fact(everyNodeUser, ""), 0), -1, dependsOn)
-	} else if b.associates() {
-		b.step(code, from, b.associatedVertex(namespace, name, b.fact(everyNodeUser, "")), -1, dependsOn)
-	}
-}
 
 // expandAssociated gives the account.
 func (b *builder) expandAssociated(v vertex, k key) {
@@ -246,21 +223,6 @@ func (b *builder) expandAssociated(v vertex, k key) {
 	}
 	b.implies(v, b.accountVertex(k.namespace, k.name))
 	b.associations = append(b.associations, v)
-}
-
-// mayBeAssociated adds the nodes of the pods that mount a token of an account: the token may be
-// one of these.
-func (b *builder) mayBeAssociated(v vertex, k key) {
-	if !b.associates() {
-		return
-	}
-	for _, i := range b.podsIn[k.namespace] {
-		if p := b.pods[i]; p.ServiceAccount == k.name && p.Node != "" && hasToken(p) {
-			user := b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + p.Node})
-			to := b.associatedVertex(k.namespace, k.name, user)
-			b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(dependsOnAssociation)})
-		}
-	}
 }
 
 // dependsOnAssociation is what else decides.

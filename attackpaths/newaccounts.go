@@ -19,7 +19,7 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 	}
 	for _, name := range missing {
 		if b.enforced == 0 {
-			b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
+			b.together(TokenRequest, b.anyToken(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
 		} else {
 			b.requestsNewToken(v, namespace, name, guards)
 		}
@@ -30,7 +30,7 @@ func (b *builder) createsAccounts(v vertex, namespace string) {
 func (b *builder) createsAccount(v vertex, namespace, name string) {
 	guards := b.guardsOf(createAccounts, namespace)
 	if !b.splits(namespace) {
-		b.together(PodCreate, b.newAccount(namespace, name), guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
+		b.together(PodCreate, b.anyToken(namespace, name), guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
 	}
 	b.requestsNewToken(v, namespace, name, allOf(guards, b.guardsOf(createToken, namespace)))
 }
@@ -45,7 +45,7 @@ func (b *builder) requestsNewToken(v vertex, namespace, name, guards string) {
 			b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, token)
 		}
 		if !scoped || b.cluster.Features.Minor() >= 31 {
-			b.together(TokenRequest, b.newAccount(namespace, name), guards, v, token)
+			b.together(TokenRequest, b.anyToken(namespace, name), guards, v, token)
 		}
 	}
 }
@@ -55,15 +55,4 @@ func (b *builder) missingAccounts(namespace string) []string {
 	return slices.DeleteFunc(slices.Clone(b.accountNames[namespace]), func(name string) bool {
 		return slices.Contains(b.accounts[namespace], name)
 	})
-}
-
-// newAccount is a service account with a token that may be bound to any node.
-func (b *builder) newAccount(namespace, name string) vertex {
-	if a := b.scopeOf(namespace, name); a != nil {
-		return b.tokenVertex(a, b.fact(everyNodeUser, ""), 0)
-	}
-	if b.associates() {
-		return b.associatedVertex(namespace, name, b.fact(everyNodeUser, ""))
-	}
-	return b.accountVertex(namespace, name)
 }

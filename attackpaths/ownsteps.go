@@ -121,7 +121,7 @@ func (c *combiner) impersonateWith(u, g held) {
 		c.pair(Impersonate, c.impersonatedFact(everyNodeUser, ""), "", u, g)
 		return
 	}
-	if node, ok := strings.CutPrefix(u.name, nodeidentity.UserPrefix); ok && c.has(key{kind: isNode, name: node}) {
+	if node, ok := strings.CutPrefix(u.name, nodeUserPrefix); ok && c.has(key{kind: isNode, name: node}) {
 		c.pair(Impersonate, c.asImpersonated(key{kind: isNodeUser, name: u.name}), "", u, g)
 	}
 }

@@ -183,11 +183,34 @@ func (b *builder) startVertex(namespace, name string) vertex {
 
 // tokenVertex is a token of an account on a node; none if it may do nothing. The node is the vertex of
 // its credential, of each node's, or of a name.
-func (b *builder) tokenVertex(a *scopedAccount, node vertex, variant uint16) vertex {
-	if a.nothing {
+func (b *builder) tokenVertex(namespace, name string, node vertex, variant uint16) vertex {
+	if a := b.scopeOf(namespace, name); a != nil && a.nothing {
 		return none
 	}
-	return b.vertex(key{kind: isAssociated, variant: variant, namespace: a.namespace, name: a.name, role: int32(node)})
+	return b.vertex(key{kind: isAssociated, variant: variant, namespace: namespace, name: name, role: int32(node)})
+}
+
+// nodeMatters reports whether it matters on which node a token of an account is.
+func (b *builder) nodeMatters(namespace, name string) bool {
+	return b.associates() || b.scopeOf(namespace, name) != nil
+}
+
+// anyToken is an account with a token that may be bound to any node.
+func (b *builder) anyToken(namespace, name string) vertex {
+	if b.nodeMatters(namespace, name) {
+		return b.tokenVertex(namespace, name, b.fact(everyNodeUser, ""), 0)
+	}
+	return b.accountVertex(namespace, name)
+}
+
+// mayBeOnNodes adds the nodes of the pods that mount a token of an account: one of which the node is not known may be
+// one of these.
+func (b *builder) mayBeOnNodes(v vertex, k key) {
+	for _, i := range b.podsIn[k.namespace] {
+		if p := b.pods[i]; p.ServiceAccount == k.name && p.Node != "" && hasToken(p) {
+			b.impliesIf(v, b.tokenVertex(k.namespace, k.name, b.nodeUserVertex(p.Node), 0), dependsOnAssociation)
+		}
+	}
 }
 
 // holdsAccount notes that an account in scopes is held.
@@ -221,14 +244,8 @@ func (b *builder) expandScopedStart(v vertex, k key) {
 		return
 	}
 	b.implies(v, b.scopedVertex(a, 0))
-	if len(a.perNode) == 0 && !b.associates() {
-		return
-	}
-	for _, i := range b.podsIn[k.namespace] {
-		if p := b.pods[i]; p.ServiceAccount == k.name && p.Node != "" && hasToken(p) {
-			to := b.tokenVertex(a, b.nodeUserVertex(p.Node), 0)
-			b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(dependsOnAssociation)})
-		}
+	if len(a.perNode) > 0 || b.associates() {
+		b.mayBeOnNodes(v, k)
 	}
 }
 
@@ -250,11 +267,11 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 		b.ownCertificate(v, a, name)
 	case node.name == everyNodeUser:
 		for _, n := range b.nodes {
-			b.implies(v, b.tokenVertex(a, b.nodeUserVertex(n.Name), k.variant))
+			b.implies(v, b.tokenVertex(a.namespace, a.name, b.nodeUserVertex(n.Name), k.variant))
 		}
 	default:
 		if node.namespace == "" {
-			b.implies(v, b.tokenVertex(a, b.fact(everyNodeUser, ""), k.variant))
+			b.implies(v, b.tokenVertex(a.namespace, a.name, b.fact(everyNodeUser, ""), k.variant))
 		}
 		b.givesParts(v, k, a, a.perNode, place{chosen: true, node: node.namespace})
 	}
@@ -270,14 +287,14 @@ func (b *builder) expandScoped(v vertex, k key) {
 	b.partsOf(a)
 	if k.variant != impersonated {
 		b.anonymously(v)
-		free := edge{to: b.fact(holdsFree, ""), arg: -1, dependsOn: b.condition(dependsOnScopes)}
-		b.out[v] = append(b.out[v], free, edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: free.dependsOn})
+		b.impliesIf(v, b.fact(holdsFree, ""), dependsOnScopes)
+		b.impliesIf(v, b.fact(holdsIdentity, ""), dependsOnScopes)
 	}
 	// What is bound to an account in scopes may pass them, and cluster-admin owns the rest.
-	condition, owns := b.condition(dependsOnScopes), false
+	owns := false
 	for _, h := range a.held {
-		to := b.vertex(key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role})
-		b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: condition})
+		of := key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role}
+		b.impliesIf(v, b.vertex(of), dependsOnScopes)
 	}
 	for _, h := range a.held {
 		if a.whole && h.namespace == "" && b.rightsOfRole(h.role).everything {

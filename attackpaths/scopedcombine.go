@@ -29,17 +29,17 @@ func (a *scopedAccount) associatedRights() (map[grant]bool, []modeRight) {
 func (b *builder) requestsScopedToken(v vertex, namespace, name, guards string) {
 	a := b.scopeOf(namespace, name)
 	if b.cluster.Features.Minor() >= 31 {
-		b.step(TokenRequest, v, b.tokenVertex(a, b.fact(everyNodeUser, ""), 0), -1, guards)
+		b.step(TokenRequest, v, b.tokenVertex(namespace, name, b.fact(everyNodeUser, ""), 0), -1, guards)
 	} else {
 		for _, i := range b.podsIn[namespace] {
 			if p := b.pods[i]; p.ServiceAccount == name && p.Node != "" {
-				b.step(TokenRequest, v, b.tokenVertex(a, b.nodeUserVertex(p.Node), 0), -1, guards)
+				b.step(TokenRequest, v, b.tokenVertex(namespace, name, b.nodeUserVertex(p.Node), 0), -1, guards)
 			}
 		}
 	}
 	if b.partsOf(a); len(a.perNode) > 0 || b.cluster.Features.Minor() < 31 {
 		pods := b.vertex(key{kind: isNamespace, name: namespace})
-		b.together(TokenRequest, b.tokenVertex(a, b.fact(nodeNamed, ""), 0), guards, v, pods)
+		b.together(TokenRequest, b.tokenVertex(namespace, name, b.fact(nodeNamed, ""), 0), guards, v, pods)
 	}
 }
 
@@ -56,8 +56,8 @@ func (c *combiner) impersonateOnNodes() {
 		for _, u := range c.have(impersonateServiceAccounts) {
 			for _, ns := range slices.Sorted(maps.Keys(c.accountNames)) {
 				for _, name := range c.accountNames[ns] {
-					if a := c.scopeOf(ns, name); a != nil && u.covers(ns, name) {
-						c.pair(Impersonate, c.tokenVertex(a, node, impersonated), "", u, n)
+					if c.scopeOf(ns, name) != nil && u.covers(ns, name) {
+						c.pair(Impersonate, c.tokenVertex(ns, name, node, impersonated), "", u, n)
 					}
 				}
 			}

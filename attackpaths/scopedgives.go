@@ -127,7 +127,7 @@ func (b *builder) givesAsNode(v vertex, p *part, l limit, node vertex, dependsOn
 func (b *builder) tokenOfPod(p *inventory.Pod, node string) vertex {
 	t := b.templateOf(p)
 	if t.scoped != nil {
-		return b.tokenVertex(t.scoped, b.nodeUserVertex(node), 0)
+		return b.tokenVertex(p.Namespace, p.ServiceAccount, b.nodeUserVertex(node), 0)
 	}
 	return t.account
 }
