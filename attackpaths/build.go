@@ -78,7 +78,7 @@ func newBuilder(c *Cluster) *builder {
 	return &builder{
 		Graph: &Graph{
 			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[passing]passage{},
-			serves: c.Serves, kinds: kindsFor(c),
+			serves: c.Serves, kinds: kindsFor(c), guards: c.admissionObjects(),
 		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},

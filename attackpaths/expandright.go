@@ -62,6 +62,10 @@ func (b *builder) expandRight(v vertex, k key) {
 		b.createsNamed(v, k, r)
 		return
 	}
+	if k.name != "" && (r == writeMutatingPolicies || r == writeMutatingPolicyBindings || r == writeAPIServices) {
+		b.impliesIf(v, b.rightVertex(r, "", ""), "whether there is "+requestKinds[r].resource+" "+k.name) // the state does not show it
+		return
+	}
 	admin := b.vertex(key{kind: isClusterAdmin})
 	switch r {
 	case readSecrets:
@@ -97,14 +101,12 @@ func (b *builder) expandRight(v vertex, k key) {
 		if k.name == "" || k.name == k.namespace {
 			b.step(NamespaceRelabel, v, b.fact(privilegedPods, k.namespace), -1, b.guardsOf(r, k.namespace))
 		}
-	case createMutatingWebhooks:
-		b.step(AdmissionControl, v, admin, -1, dependsOnReach)
-	case changeMutatingWebhooks:
-		if b.hasConfiguration("MutatingWebhookConfiguration", k.name) {
+	case createMutatingWebhooks, changeMutatingWebhooks:
+		if r == createMutatingWebhooks || b.mayChange(requestKinds[r].resource, k.name) {
 			b.step(AdmissionControl, v, admin, -1, dependsOnReach)
 		}
 	case createValidatingWebhooks, changeValidatingWebhooks:
-		if r == createValidatingWebhooks || b.hasConfiguration("ValidatingWebhookConfiguration", k.name) {
+		if r == createValidatingWebhooks || b.mayChange(requestKinds[r].resource, k.name) {
 			b.step(SecretRead, v, b.fact(writtenSecrets, ""), -1, dependsOnReview)
 		}
 	case writeMutatingPolicies:

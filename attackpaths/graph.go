@@ -144,6 +144,8 @@ type Graph struct {
 	serves func(group, resource string) bool
 	open   []atomic.Pointer[[]openRight]
 	gaps   []Gap
+	// guards are Cluster.admissionObjects.
+	guards map[string][]string
 	world  *world
 }
 

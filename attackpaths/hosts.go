@@ -50,11 +50,29 @@ func (b *builder) guardsInNew(r right) string {
 	return allOf(texts...)
 }
 
-// hasConfiguration reports whether there is a configuration of webhooks that a right to change them is
-// about. The empty name is any.
-func (b *builder) hasConfiguration(kind, name string) bool {
-	names := b.cluster.Inventory.WebhookConfigurations(kind)
-	return name == "" && len(names) > 0 || slices.Contains(names, name)
+// admissionObjects are the names of what guards writes, by the resource: configurations of webhooks, and policies and
+// bindings that refuse something.
+func (c *Cluster) admissionObjects() map[string][]string {
+	names := map[string][]string{
+		"mutatingwebhookconfigurations":   c.Inventory.WebhookConfigurations("MutatingWebhookConfiguration"),
+		"validatingwebhookconfigurations": c.Inventory.WebhookConfigurations("ValidatingWebhookConfiguration"),
+	}
+	const policies, bindings = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+	names[policies], names[bindings] = nil, nil
+	for _, a := range c.Inventory.Admission() {
+		if isPolicy(a) {
+			names[policies], names[bindings] = append(names[policies], a.Name), append(names[bindings], a.Webhook)
+		}
+	}
+	return names
+}
+
+// mayChange reports whether there is an object that a right to change some names of a resource is about; no name and the
+// empty one stand for all. The state does not show each resource.
+func (g *Graph) mayChange(resource string, names ...string) bool {
+	objects, shown := g.guards[resource]
+	return !shown || len(objects) > 0 && (len(names) == 0 || slices.Contains(names, "")) ||
+		slices.ContainsFunc(names, func(name string) bool { return slices.Contains(objects, name) })
 }
 
 // mayRun reports whether a pod has a node, or gets one in the state that is asked about, and has not ended.

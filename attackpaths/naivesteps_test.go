@@ -317,10 +317,7 @@ func (n *naive) configuration() {
 	n.configureWebhooks()
 	if n.c.Features.Minor() >= 32 {
 		n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingadmissionpolicies")...),
-			n.right(ask{
-				verbs: verbs("create", "update", "patch"), group: admissionGroup,
-				resource: "mutatingadmissionpolicybindings", unlimited: true,
-			}))
+			n.right(write(admissionGroup, "mutatingadmissionpolicybindings")...))
 	}
 	n.step(1, true, clusterAdmin, n.right(write("apiregistration.k8s.io", "apiservices")...))
 	n.step(1, true, clusterAdmin, n.right(write("iamauthenticator.k8s.aws", "iamidentitymappings")...))

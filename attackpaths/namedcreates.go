@@ -227,10 +227,8 @@ func (b *builder) free(r right, namespace, name string) bool {
 		return !b.cluster.Inventory.HasClaim(namespace, name)
 	case createVolumes:
 		return !b.cluster.Inventory.HasVolume(name)
-	case createMutatingWebhooks:
-		return !b.hasConfiguration("MutatingWebhookConfiguration", name)
-	case createValidatingWebhooks:
-		return !b.hasConfiguration("ValidatingWebhookConfiguration", name)
+	case createMutatingWebhooks, createValidatingWebhooks:
+		return !b.mayChange(requestKinds[r].resource, name)
 	case createClusterRoles, createRoles:
 		return role(namespace)
 	case createClusterRoleBindings, createRoleBindings:

@@ -80,22 +80,22 @@ func (g *Graph) openRightsOfRule(rule *rbacv1.PolicyRule) []openRight {
 	var all []openRight
 	for _, group := range groups {
 		for _, row := range openRows[group] {
-			all = append(all, openRightsOfRow(rule, group, row)...)
+			all = append(all, g.openRightsOfRow(rule, group, row)...)
 		}
 	}
 	if len(rule.NonResourceURLs) > 0 {
 		for _, row := range openRows[""] {
-			all = append(all, openRightsOfRow(rule, "", row)...)
+			all = append(all, g.openRightsOfRow(rule, "", row)...)
 		}
 	}
 	return append(all, g.customRightsOf(rule)...)
 }
 
-// openRightsOfRow lists what a rule grants of a row.
-func openRightsOfRow(rule *rbacv1.PolicyRule, group string, row openRow) []openRight {
+// openRightsOfRow lists what a rule grants of a row. What is not there cannot be changed.
+func (g *Graph) openRightsOfRow(rule *rbacv1.PolicyRule, group string, row openRow) []openRight {
 	var all []openRight
 	for _, c := range row.cells {
-		if !c.grantedBy(rule) {
+		if !c.grantedBy(rule) || group == admis && !g.mayChange(c.resource, rule.ResourceNames...) {
 			continue
 		}
 		last := len(all) - 1
