@@ -28,16 +28,6 @@ func (k *requestKind) audienceIn(rule *rbacv1.PolicyRule) (audience string, ok b
 	return rule.Resources[0], true
 }
 
-// givesAudiences reports whether the attacker can give audiences to nodes.
-func (b *builder) givesAudiences() bool {
-	for k := range b.own {
-		if k.right == requestAudience || k.right == requestOtherAudience {
-			return true
-		}
-	}
-	return false
-}
-
 // audiences leads from a node that may request audiences to what it gets by them.
 func (c *combiner) audiences() {
 	if c.who.vertex == none || c.keys[c.who.vertex].kind != isNodeUser {

@@ -57,7 +57,9 @@ type builder struct {
 	// signing requests.
 	roleVertices []vertex
 	requestReads []key
-	own          ownRights
+	// owned are the rights that the attacker can give to each identity that it holds, because it can bind the role that
+	// grants them to any subject.
+	owned []vertex
 	impersonator
 	// impersonatedSubjects are the vertices of subjects for identities that are impersonated.
 	impersonatedSubjects map[vertex]vertex
@@ -84,7 +86,7 @@ func newBuilder(c *Cluster) *builder {
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
 		terminating: map[string]bool{},
 		roleRights:  map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
-		own: ownRights{}, given: map[string][]string{},
+		given:   map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},
 		labelledSets: map[string]vertex{}, bindable: map[*inventory.Volume]vertex{},
@@ -172,6 +174,8 @@ func (b *builder) vertex(k key) vertex {
 	switch {
 	case k.kind == isRole:
 		b.roleVertices = append(b.roleVertices, v)
+	case k.kind == isOwnRight && k.role == 0:
+		b.owned = append(b.owned, v)
 	case k.kind == isRight && right(k.variant) == readSigningRequests:
 		b.requestReads = append(b.requestReads, k)
 	}

@@ -72,8 +72,6 @@ type impersonator struct {
 	// allowed are the requests that roles let be made, and modeRights `impersonate-on` rights.
 	allowed, modeRights map[roleScope][]modeRight
 	targets             map[vertex]*target
-	// own are the rights that the attacker can give to each identity that it holds.
-	own map[modeRight]vertex
 	// empty are limited identities that can do nothing.
 	empty        map[key]bool
 	associations []vertex
@@ -105,7 +103,7 @@ type granting struct {
 func (b *builder) startImpersonation() {
 	b.impersonator = impersonator{
 		allowed: map[roleScope][]modeRight{}, modeRights: map[roleScope][]modeRight{}, targets: map[vertex]*target{},
-		users: map[string]bool{}, own: map[modeRight]vertex{}, empty: map[key]bool{},
+		users: map[string]bool{}, empty: map[key]bool{},
 	}
 	if !b.cluster.Features.Enabled(kubeversion.ConstrainedImpersonation) {
 		return
@@ -165,18 +163,6 @@ func (b *builder) modeRightsOfSubjects(subjects []vertex) []modeRight {
 	})
 	slices.SortFunc(all, modeRight.compare)
 	return slices.Compact(all)
-}
-
-// addOwnModeRights adds the `impersonate-on` rights of a role that the attacker can bind to any subject.
-func (b *builder) addOwnModeRights(v vertex, k key) {
-	for _, o := range b.modeRightsOf(scopeOfRole(k)) {
-		o.namespace = k.namespace
-		if _, ok := b.impersonator.own[o]; !ok {
-			k := key{kind: isOwnRight, mode: o.mode, variant: uint16(o.request), namespace: o.namespace, name: o.name}
-			b.impersonator.own[o] = b.vertex(k)
-		}
-		b.implies(v, b.impersonator.own[o])
-	}
 }
 
 // targetOf is what an identity may do by the bindings of its subjects.

@@ -6,7 +6,6 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
@@ -84,16 +83,6 @@ func (r *customRequest) refusedToNodes() bool {
 		return create
 	}
 	return false
-}
-
-// guardsOfCustom names what admission is asked about the request in a namespace.
-func (b *builder) guardsOfCustom(r *customRequest, namespace string) string {
-	if r.operation == "" {
-		return ""
-	}
-	return b.namedGuards(inventory.Write{
-		Operation: r.operation, Group: r.APIGroup, Resource: r.Resource, Subresource: r.Subresource, Namespaced: !r.ClusterScoped,
-	}, namespace)
 }
 
 // object names what the request is about: "applications.argoproj.io/status".

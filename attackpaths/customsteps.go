@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // Variants of vertices of custom techniques.
@@ -156,7 +158,12 @@ func (b *builder) expandCustomRight(v vertex, k key, r *customRequest) {
 
 // customSteps adds what a request in a namespace leads to.
 func (b *builder) customSteps(v vertex, r *customRequest, namespace string) {
-	guards := b.guardsOfCustom(r, namespace)
+	guards := ""
+	if r.operation != "" {
+		guards = b.namedGuards(inventory.Write{
+			Operation: r.operation, Group: r.APIGroup, Resource: r.Resource, Subresource: r.Subresource, Namespaced: !r.ClusterScoped,
+		}, namespace)
+	}
 	if r.with >= 0 {
 		to := b.customVertex(customWith, r.technique, r.with, r.Namespace == SameNamespace, namespace)
 		b.impliesIf(v, to, guards)

@@ -189,7 +189,10 @@ func (b *builder) expandGroup(v vertex, k key) {
 
 // inGroups gives an identity the rights of its subjects, and those of anonymous requests.
 func (b *builder) inGroups(v vertex, k key, subjects []vertex) {
-	for _, s := range b.asSubjects(k, subjects) {
+	for _, s := range subjects {
+		if k.variant == impersonated {
+			s = b.impersonatedSubject(s)
+		}
 		b.implies(v, s)
 	}
 	b.anonymously(v)

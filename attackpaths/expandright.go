@@ -71,14 +71,17 @@ func (b *builder) expandRight(v vertex, k key) {
 	case readSecrets:
 		b.readsSecrets(v, k)
 	case createSecrets:
-		b.createsSecrets(v, k)
+		b.createdAccountSecret(b.rightVertex(readSecrets, k.namespace, ""), k.namespace)
+		if k.namespace == metav1.NamespaceSystem {
+			b.createsBootstrapTokens(v, k.namespace)
+		}
 	case createToken:
 		b.requestsTokens(v, k)
 	case createAccounts:
 		b.createsAccounts(v, k.namespace)
 	case createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets,
 		createReplicationControllers, createJobs, createCronJobs:
-		b.createsPods(v, k.namespace, r)
+		b.step(PodCreate, v, b.namespaceVertex(k.namespace, r), -1, b.podGuards(r, k.namespace))
 	case patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers, patchCronJobs:
 		b.changesTemplates(v, k, r)
 	case patchPods:
@@ -201,13 +204,6 @@ func (b *builder) createdAccountSecret(read vertex, namespace string) {
 		b.rightVertex(createSecrets, namespace, ""), read)
 }
 
-func (b *builder) createsSecrets(v vertex, k key) {
-	b.createdAccountSecret(b.rightVertex(readSecrets, k.namespace, ""), k.namespace)
-	if k.namespace == metav1.NamespaceSystem {
-		b.createsBootstrapTokens(v, k.namespace)
-	}
-}
-
 func (b *builder) createsBootstrapTokens(v vertex, namespace string) {
 	for _, group := range b.bootstrapGroups() {
 		guards := b.guardsFor(createSecrets, namespace, "bootstrap", func() []attempt {
@@ -266,37 +262,19 @@ func (b *builder) podsOf(k key) []int32 {
 
 // startsProcesses gives the pods in which a right lets processes be started.
 func (b *builder) startsProcesses(v vertex, k key, dependsOn string) {
-	guards := b.guardsOfPods(right(k.variant))
 	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && mayRun(p) {
-			b.step(PodExec, v, b.podVertex(i), -1, allOf(dependsOn, guards(p.Namespace)))
+			b.step(PodExec, v, b.podVertex(i), -1, allOf(dependsOn, b.guardsOf(right(k.variant), p.Namespace)))
 		}
 	}
-}
-
-// guardsOfPods is guardsOf for pods of which many are in one namespace after the other.
-func (b *builder) guardsOfPods(r right) func(namespace string) string {
-	last, guards := "", ""
-	return func(namespace string) string {
-		if namespace != last {
-			last, guards = namespace, b.guardsOf(r, namespace)
-		}
-		return guards
-	}
-}
-
-// createsPods gives the namespace to who has pods created in it.
-func (b *builder) createsPods(v vertex, namespace string, r right) {
-	b.step(PodCreate, v, b.namespaceVertex(namespace, r), -1, b.podGuards(r, namespace))
 }
 
 // changesPods gives the pods whose image a right lets be replaced. Pod Security then looks at the
 // whole pod.
 func (b *builder) changesPods(v vertex, k key) {
-	guards := b.guardsOfPods(patchPods)
 	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; !p.Mirror && !p.Ended && (k.name == "" || k.name == p.Name.Name) {
-			b.together(PodUpdate, b.podVertex(i), guards(p.Namespace), v, b.admits(p))
+			b.together(PodUpdate, b.podVertex(i), b.guardsOf(patchPods, p.Namespace), v, b.admits(p))
 		}
 	}
 }

@@ -69,18 +69,6 @@ func (b *builder) actsAs(v vertex, k key) {
 	b.alsoImpersonated[b.vertex(k)] = true
 }
 
-// asSubjects are the vertices of the subjects of an identity.
-func (b *builder) asSubjects(k key, subjects []vertex) []vertex {
-	if k.variant != impersonated {
-		return subjects
-	}
-	all := make([]vertex, len(subjects))
-	for i, s := range subjects {
-		all[i] = b.impersonatedSubject(s)
-	}
-	return all
-}
-
 // impersonatedSubject is a subject as far as its roles do not give rights to impersonate.
 func (b *builder) impersonatedSubject(s vertex) vertex {
 	if v, ok := b.impersonatedSubjects[s]; ok {
@@ -121,9 +109,3 @@ func (b *builder) impersonates(role key) bool {
 	return slices.ContainsFunc(rights.cluster, func(g grant) bool { return b.kinds[g.right].impersonates() }) ||
 		len(b.modeRightsOf(scopeOfRole(role))) > 0
 }
-
-// isRestricted reports whether NodeRestriction checks the writes that a role or subject allows.
-func (k key) isRestricted() bool { return k.variant == restricted || k.variant == impersonatedNode }
-
-// isImpersonated reports whether a role or subject is that of an identity that is impersonated.
-func (k key) isImpersonated() bool { return k.variant == impersonated || k.variant == impersonatedNode }

@@ -203,7 +203,9 @@ func (c *combiner) haveOn(m mode) []held {
 			all = append(all, held{on: o, through: none})
 		}
 	}
-	for o, v := range c.impersonator.own {
+	for _, v := range c.owned {
+		k := c.keys[v]
+		o := modeRight{k.mode, request(k.variant), limit{k.namespace, k.name}}
 		if o.mode == m && !slices.Contains(c.who.on, o) {
 			all = append(all, held{on: o, through: v})
 		}

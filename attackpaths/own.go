@@ -26,23 +26,10 @@ type identity struct {
 	scoped *scopedAccount
 }
 
-// ownRights are the rights that the attacker can give to each identity that it holds, because
-// it can bind the role that grants them to any subject.
-type ownRights map[grant]vertex
-
 func (b *builder) addIdentity(v vertex, k key, subjects []vertex) {
 	if len(subjects) > 0 || k.kind == isNodeUser {
 		b.identities = append(b.identities, &identity{vertex: v, subjects: subjects, impersonated: k.variant == impersonated})
 	}
-}
-
-func (b *builder) addOwn(role vertex, k grant) {
-	v, ok := b.own[k]
-	if !ok {
-		v = b.vertex(key{kind: isOwnRight, variant: uint16(k.right), namespace: k.namespace, name: k.name})
-		b.own[k] = v
-	}
-	b.implies(role, v)
 }
 
 // combineRights adds the steps that need two rights of one identity. The roles that such
@@ -51,13 +38,16 @@ func (b *builder) combineRights() {
 	seen := map[string]bool{}
 	for {
 		vertices, joins := len(b.keys), len(seen)
-		audiences := b.givesAudiences()
+		audiences := slices.ContainsFunc(b.owned, func(v vertex) bool { // which the attacker gives to nodes
+			return b.keys[v].mode == 0 && requestKinds[b.keys[v].variant].resource == anyAudience
+		})
 		for _, x := range b.identities {
 			if x.rights == nil {
 				x.rights = b.rightsOfSubjects(x.subjects)
 				x.on = b.modeRightsOfSubjects(x.subjects)
 			}
-			if x.combines() || audiences && b.keys[x.vertex].kind == isNodeUser {
+			some := len(x.rights) > 0 || len(x.on) > 0 || x.scoped != nil && len(x.scoped.held) > 0
+			if some || audiences && b.keys[x.vertex].kind == isNodeUser {
 				(&combiner{b, x, seen}).run()
 			}
 		}
@@ -68,12 +58,6 @@ func (b *builder) combineRights() {
 			return
 		}
 	}
-}
-
-// combines reports whether the identity has something that may count together with what the attacker can give to
-// it: a right, or in scopes a role that it can pass on.
-func (x *identity) combines() bool {
-	return len(x.rights) > 0 || len(x.on) > 0 || x.scoped != nil && len(x.scoped.held) > 0
 }
 
 // eachRole calls a function for each role that is bound to subjects.
@@ -120,12 +104,11 @@ func (c *combiner) have(kinds ...right) []held {
 			all = append(all, held{grant: k, through: none})
 		}
 	}
-	for k, v := range c.own {
-		if c.who.alone {
-			break
-		}
-		if slices.Contains(kinds, k.right) && !c.who.rights[k] && !c.neverCreates(k.right, k.namespace) {
-			all = append(all, held{grant: k, through: v})
+	for _, v := range c.owned {
+		k := c.keys[v]
+		g := grant{right(k.variant), limit{k.namespace, k.name}}
+		if k.mode == 0 && !c.who.alone && slices.Contains(kinds, g.right) && !c.who.rights[g] && !c.neverCreates(g.right, g.namespace) {
+			all = append(all, held{grant: g, through: v})
 		}
 	}
 	for _, r := range kinds {
@@ -225,7 +208,7 @@ func (c *combiner) run() {
 	c.createByName()
 	c.bind()
 	c.escalate()
-	c.passOn()
+	c.passOnRules()
 	c.certificates()
 	c.audiences()
 	if !c.who.impersonated {
@@ -237,17 +220,16 @@ func (c *combiner) run() {
 // combineAssociated does the same for accounts with tokens that are associated with nodes.
 func (b *builder) combineAssociated(seen map[string]bool) {
 	for _, v := range b.associations {
-		subjects := b.subjectsOfIdentity(b.keys[v])
-		if a := b.scopeOfKey(b.keys[v]); a != nil {
-			if a.associates {
-				who := &identity{vertex: v, kind: isAssociated, subjects: subjects, scoped: a}
-				who.rights, who.on = a.associatedRights()
-				(&combiner{b, who, seen}).associated()
-			}
+		k := b.keys[v]
+		who := &identity{vertex: v, kind: isAssociated, subjects: b.subjectsOfIdentity(k), scoped: b.scopeOf(k.namespace, k.name)}
+		switch {
+		case who.scoped == nil:
+			who.rights, who.on = b.rightsOfSubjects(who.subjects), b.modeRightsOfSubjects(who.subjects)
+		case who.scoped.associates:
+			who.rights, who.on = who.scoped.associatedRights()
+		default:
 			continue
 		}
-		who := &identity{vertex: v, kind: isAssociated, subjects: subjects, rights: b.rightsOfSubjects(subjects)}
-		who.on = b.modeRightsOfSubjects(subjects)
 		(&combiner{b, who, seen}).associated()
 	}
 }

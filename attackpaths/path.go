@@ -234,7 +234,7 @@ func (s *solver) because(how via, to vertex) string {
 		if target.kind == isFact && target.name == newAccounts || how.join >= 0 && target.kind != isNode && target.kind != isFact {
 			return "may create the service account, and a pod that uses it"
 		}
-		if s.needsRight(how, createNamespaces) {
+		if s.partOf(how, createNamespaces) != none {
 			return "may create a namespace, and in it a pod that is privileged and names any node"
 		}
 		return s.becauseOfNamespace(target)

@@ -79,20 +79,21 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 	}
 }
 
-// needsRight reports whether a right is a part of a step.
-func (s *solver) needsRight(how via, r right) bool {
-	return slices.ContainsFunc(s.parts(how), func(v vertex) bool {
-		return s.keys[v].kind == isRight && right(s.keys[v].variant) == r
-	})
-}
-
-// verbOfPart is the verb of the right that a step needs together with other things.
-func (s *solver) verbOfPart(how via, r right) string {
+// partOf is the vertex of a right that a step needs together with other things; none if it does not need it.
+func (s *solver) partOf(how via, r right) vertex {
 	for _, v := range s.parts(how) {
 		if k := s.keys[v]; k.kind == isRight && right(k.variant) == r {
-			_, verb := s.usedRight(v)
-			return verb
+			return v
 		}
+	}
+	return none
+}
+
+// verbOfPart is the verb of such a right.
+func (s *solver) verbOfPart(how via, r right) string {
+	if v := s.partOf(how, r); v != none {
+		_, verb := s.usedRight(v)
+		return verb
 	}
 	return requestKinds[r].verbs[0]
 }

@@ -125,14 +125,6 @@ func (b *builder) scopeOf(namespace, name string) *scopedAccount {
 	return a
 }
 
-func (b *builder) scopeOfKey(k key) *scopedAccount {
-	switch k.kind {
-	case isServiceAccount, isAssociated, isScoped:
-		return b.scopeOf(k.namespace, k.name)
-	}
-	return nil
-}
-
 // denied reports whether scopes refuse everything to a user without a node.
 func (b *builder) denied(user string) bool {
 	namespace, name, ok := accountOfUser(user)

@@ -14,10 +14,11 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 	}
 	for i := range parts {
 		p := &parts[i]
+		forPods := p.on == 0 && p.needs == needsPod && (p.right == execPods || p.right == attachPods || p.right == patchPods)
 		switch {
 		case x.impersonated && p.impersonates(b):
 			continue
-		case at.node != "" && !at.chosen && p.isForPods():
+		case at.node != "" && !at.chosen && forPods: // one vertex for all pods of the node
 			of := key{kind: isRight, variant: uint16(p.right), namespace: p.namespace, name: p.name, role: k.role}
 			b.give(v, b.vertex(of), p, "")
 			continue
@@ -41,8 +42,12 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 	// What each token may do counts together with what needs the node.
 	if len(parts) > 0 && at.node != "" || at.chosen {
 		for i := range a.others {
-			if p := &a.others[i]; !x.impersonated || !p.impersonates(b) {
-				x.note(p, p.limit, p.conditionOnAnyNode())
+			p, dependsOn := &a.others[i], ""
+			if p.needs&(needsPodName|needsNewPodName) != 0 {
+				dependsOn = dependsOnPodName
+			}
+			if !x.impersonated || !p.impersonates(b) {
+				x.note(p, p.limit, dependsOn)
 			}
 		}
 	}
@@ -70,20 +75,6 @@ func (x *identity) note(p *part, l limit, dependsOn string) {
 func (x *identity) sortOn() {
 	slices.SortFunc(x.on, modeRight.compare)
 	x.on = slices.Compact(x.on)
-}
-
-// conditionOnAnyNode is what decides whether each token has a right, whatever its node.
-func (p *part) conditionOnAnyNode() string {
-	if p.needs&(needsPodName|needsNewPodName) != 0 {
-		return dependsOnPodName
-	}
-	return ""
-}
-
-// isForPods reports whether a part is a right on the pods of a node, which is one vertex for all of them.
-func (p *part) isForPods() bool {
-	ofPods := p.right == execPods || p.right == attachPods || p.right == patchPods
-	return p.on == 0 && p.needs == needsPod && ofPods
 }
 
 // impersonates reports whether a part lets others be impersonated.

@@ -146,7 +146,11 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 	if creates && p.namesNewObject() {
 		onPods = possible
 	}
-	for _, i := range b.podsAt(at) {
+	var pods []int32 // none are known of a node that need not exist, or that is not known
+	if !at.chosen {
+		pods = b.podsOn[at.node]
+	}
+	for _, i := range pods {
 		pod := b.pods[i]
 		of := limit{pod.Namespace, pod.Name.Name}
 		if p.needs&needsNewName != 0 && of.name != at.node {
@@ -162,14 +166,6 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 	if p.needs&needsPod == 0 {
 		do(l, possible)
 	}
-}
-
-// podsAt are the pods on the node of a token; none are known of one that need not exist, or that is not known.
-func (b *builder) podsAt(at place) []int32 {
-	if at.chosen || at.node == "" {
-		return nil
-	}
-	return b.podsOn[at.node]
 }
 
 // namesNewObject reports whether it matters which name an object has that is created.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Variants of subjects and roles.
@@ -40,7 +42,7 @@ func (b *builder) addSubjects() {
 				continue
 			}
 			for _, variant := range [...]uint16{anybody, restricted} {
-				if variant == restricted && !mayBeNode(user, group) {
+				if variant == restricted && !strings.HasPrefix(user, nodeUserPrefix) && group != nodeidentity.Group && group != authenticated {
 					continue
 				}
 				subject := b.vertex(subjectKey(user, group, variant))
@@ -49,11 +51,6 @@ func (b *builder) addSubjects() {
 			}
 		}
 	}
-}
-
-// mayBeNode reports whether a node's credential may be the subject.
-func mayBeNode(user, group string) bool {
-	return strings.HasPrefix(user, "system:node:") || group == "system:nodes" || group == authenticated
 }
 
 // principal is the user or group that a subject stands for.
@@ -117,8 +114,8 @@ func (b *builder) expandRole(v vertex, k key) {
 	if k.variant == ownOfOthers || k.variant == ownFree || k.variant == heldInScopes {
 		return // it is a part of the role, or of a token
 	}
-	if k.variant == own {
-		v = b.heldFree(v, k)
+	if k.variant == own && b.enforced > 0 {
+		v = b.ownFor(v, ownFree, holdsFree)
 	}
 	rights := b.rightsOfRole(k.role)
 	if rights.everything && k.namespace == "" { // cluster-admin owns the rest
@@ -132,12 +129,13 @@ func (b *builder) expandRole(v vertex, k key) {
 	}
 	for _, g := range b.grantsOf(k) {
 		kind := &b.kinds[g.right]
-		if k.isRestricted() && kind.refused || k.isImpersonated() && kind.impersonates() {
+		nodes := k.variant == restricted || k.variant == impersonatedNode
+		if nodes && kind.refused || (k.variant == impersonated || k.variant == impersonatedNode) && kind.impersonates() {
 			continue
 		}
 		v := v
 		if k.variant == own && kind.refused {
-			v = b.heldByOthers(v, k)
+			v = b.ownFor(v, ownOfOthers, holdsIdentity)
 		}
 		if g.right.countsAlone() {
 			b.implies(v, b.rightVertex(g.right, g.namespace, g.name))
@@ -145,34 +143,26 @@ func (b *builder) expandRole(v vertex, k key) {
 		// What everything in a namespace gives together with other rights, it gives anyway,
 		// but for a service account with which groups can be impersonated.
 		if k.variant == own && g.right.countsTogether() && (!rights.everything || g.right == impersonateServiceAccounts) {
-			b.addOwn(v, g)
+			b.implies(v, b.vertex(key{kind: isOwnRight, variant: uint16(g.right), namespace: g.namespace, name: g.name}))
 		}
 	}
 	if k.variant == own && !rights.everything {
-		b.addOwnModeRights(v, k)
+		for _, o := range b.modeRightsOf(scopeOfRole(k)) {
+			b.implies(v, b.vertex(key{kind: isOwnRight, mode: o.mode, variant: uint16(o.request), namespace: k.namespace, name: o.name}))
+		}
 	}
 }
 
-// heldFree is a role that the attacker can bind to an identity that no scope limits.
-func (b *builder) heldFree(v vertex, k key) vertex {
-	if b.enforced == 0 {
-		return v
-	}
-	k.variant = ownFree
-	free := b.vertex(k)
-	b.together("", free, "", v, b.fact(holdsFree, ""))
-	return free
-}
-
-// heldByOthers is a role that the attacker can bind to an identity that is not a node.
-func (b *builder) heldByOthers(v vertex, k key) vertex {
-	k.variant = ownOfOthers
-	others, ok := b.index[k]
+// ownFor is a role that the attacker can bind to some of its identities only, if a fact holds.
+func (b *builder) ownFor(role vertex, variant uint16, fact string) vertex {
+	k := b.keys[role]
+	k.variant = variant
+	part, ok := b.index[k]
 	if !ok {
-		others = b.vertex(k)
-		b.together("", others, "", v, b.fact(holdsIdentity, ""))
+		part = b.vertex(k)
+		b.together("", part, "", role, b.fact(fact, ""))
 	}
-	return others
+	return part
 }
 
 // roleRights are what the rules of a role grant in the whole cluster and in one namespace.
@@ -204,17 +194,6 @@ func (b *builder) grantsOf(role key) []grant {
 		if b.kinds[g.right].holdsIn(role.namespace) {
 			g.namespace = role.namespace
 			all = append(all, g)
-		}
-	}
-	return all
-}
-
-// everythingRoles are the places of the cluster roles that grant everything. cluster-admin is one.
-func (b *builder) everythingRoles() []int32 {
-	var all []int32
-	for i, r := range b.roles[:len(b.roles)-1] {
-		if r.Role.Kind == "ClusterRole" && b.rightsOfRole(int32(i)).everything {
-			all = append(all, int32(i))
 		}
 	}
 	return all
