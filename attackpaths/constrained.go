@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -73,8 +72,7 @@ type impersonator struct {
 	allowed, modeRights map[roleScope][]modeRight
 	targets             map[vertex]*target
 	// empty are limited identities that can do nothing.
-	empty        map[key]bool
-	associations []vertex
+	empty map[key]bool
 }
 
 // roleScope is a role in the whole cluster or in some namespace.
@@ -90,7 +88,7 @@ type target struct {
 	subjects []vertex
 	requests []granting
 	// checked are the rights that the API server checks beside the request.
-	checked []grant
+	checked map[grant]origin
 }
 
 // granting is a request that a binding lets be made.
@@ -170,8 +168,8 @@ func (b *builder) targetOf(v vertex) *target {
 	if t := b.targets[v]; t != nil {
 		return t
 	}
-	t := &target{subjects: b.subjectsOfIdentity(b.keys[v])}
-	seen, checked := map[modeRight]bool{}, map[grant]bool{}
+	t := &target{subjects: b.subjectsOfIdentity(b.keys[v]), checked: map[grant]origin{}}
+	seen := map[modeRight]bool{}
 	b.eachRole(t.subjects, func(role key, binding int32) {
 		refused := func(r right) bool { return role.variant == restricted && b.kinds[r].refused }
 		for _, o := range b.requestsOf(scopeOfRole(role)) {
@@ -181,12 +179,11 @@ func (b *builder) targetOf(v vertex) *target {
 			}
 		}
 		for _, g := range b.grantsOf(role) {
-			if b.kinds[g.right].beside {
-				checked[g] = true
+			if _, known := t.checked[g]; !known && b.kinds[g.right].beside {
+				t.checked[g] = origin{binding: binding}
 			}
 		}
 	})
-	t.checked = slices.Collect(maps.Keys(checked))
 	b.targets[v] = t
 	return t
 }

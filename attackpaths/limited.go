@@ -82,24 +82,24 @@ func (b *builder) edgesOfNode(node vertex, r right, l limit) []edge {
 }
 
 // limitedRights are the rights of a limited identity that count together.
-func (b *builder) limitedRights(of vertex, on modeRight) map[grant]bool {
+func (b *builder) limitedRights(of vertex, on modeRight) map[grant]origin {
 	r := requests[on.request].right
 	if on.request == whole || !r.countsTogether() || b.keys[of].kind == isFact {
 		return nil
 	}
-	rights := map[grant]bool{}
+	rights := map[grant]origin{}
 	t := b.targetOf(of)
 	for _, g := range t.requests {
-		if both, ok := g.and(on); ok {
-			rights[grant{r, limit{both.namespace, both.rightName()}}] = true
+		both, ok := g.and(on)
+		k := grant{r, limit{both.namespace, both.rightName()}}
+		if _, known := rights[k]; ok && !known {
+			rights[k] = origin{binding: g.binding}
 		}
 	}
 	if len(rights) == 0 || len(t.checked) == 0 {
 		return nil
 	}
-	for _, k := range t.checked {
-		rights[k] = true
-	}
+	maps.Copy(rights, t.checked)
 	return rights
 }
 
@@ -224,7 +224,7 @@ func (b *builder) expandAssociated(v vertex, k key) {
 		return
 	}
 	b.implies(v, b.accountVertex(k.namespace, k.name))
-	b.associations = append(b.associations, v)
+	b.identities = append(b.identities, &identity{vertex: v, kind: isAssociated, subjects: b.subjectsOfIdentity(k)})
 }
 
 // dependsOnAssociation is what else decides.

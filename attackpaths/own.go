@@ -12,9 +12,7 @@ type identity struct {
 	vertex   vertex
 	kind     vertexKind // set for isAssociated
 	subjects []vertex
-	rights   map[grant]bool
-	// conditions are what else decides whether the identity has a right, for those of which that is not certain.
-	conditions map[grant]string
+	rights   map[grant]origin
 	// on are the rights to impersonate others for some requests only.
 	on []modeRight
 	// alone is true for an identity that is impersonated for some requests only: the rights that
@@ -24,6 +22,12 @@ type identity struct {
 	impersonated bool
 	// scoped is set for a token of a service account in NodeScopes: its rights are what these let pass.
 	scoped *scopedAccount
+}
+
+// origin is the binding that gives a right, -1 if none does, and what else decides whether it is had.
+type origin struct {
+	binding   int32
+	dependsOn string
 }
 
 func (b *builder) addIdentity(v vertex, k key, subjects []vertex) {
@@ -42,17 +46,19 @@ func (b *builder) combineRights() {
 			return b.keys[v].mode == 0 && requestKinds[b.keys[v].variant].resource == anyAudience
 		})
 		for _, x := range b.identities {
-			if x.rights == nil {
-				x.rights = b.rightsOfSubjects(x.subjects)
-				x.on = b.modeRightsOfSubjects(x.subjects)
+			switch {
+			case x.rights != nil:
+			case x.kind == isAssociated && x.scoped != nil:
+				x.rights, x.on = x.scoped.associatedRights()
+			default:
+				x.rights, x.on = b.rightsOfSubjects(x.subjects), b.modeRightsOfSubjects(x.subjects)
 			}
-			some := len(x.rights) > 0 || len(x.on) > 0 || x.scoped != nil && len(x.scoped.held) > 0
+			some := x.kind == isAssociated || len(x.rights) > 0 || len(x.on) > 0 || x.scoped != nil && len(x.scoped.held) > 0
 			if some || audiences && b.keys[x.vertex].kind == isNodeUser {
 				(&combiner{b, x, seen}).run()
 			}
 		}
 		(&combiner{b, &identity{vertex: none}, seen}).run()
-		b.combineAssociated(seen)
 		b.drain() // which may add identities
 		if len(b.keys) == vertices && len(seen) == joins {
 			return
@@ -70,9 +76,9 @@ func (g *Graph) eachRole(subjects []vertex, do func(role key, binding int32)) {
 }
 
 // rightsOfSubjects collects the rights that count together and that roles bound to the subjects grant.
-func (b *builder) rightsOfSubjects(subjects []vertex) map[grant]bool {
-	rights := map[grant]bool{}
-	b.eachRole(subjects, func(role key, _ int32) {
+func (b *builder) rightsOfSubjects(subjects []vertex) map[grant]origin {
+	rights := map[grant]origin{}
+	b.eachRole(subjects, func(role key, binding int32) {
 		everything := b.rightsOfRole(role.role).everything
 		if everything && role.namespace == "" {
 			return // it leads to cluster-admin, which owns the rest
@@ -80,8 +86,9 @@ func (b *builder) rightsOfSubjects(subjects []vertex) map[grant]bool {
 		for _, g := range b.grantsOf(role) {
 			kind := &b.kinds[g.right]
 			// Who has everything in a namespace may impersonate without constraint.
-			if g.right.countsTogether() && (kind.mode == 0 || !everything) && (role.variant != restricted || !kind.refused) {
-				rights[g] = true
+			_, known := rights[g]
+			if !known && g.right.countsTogether() && (kind.mode == 0 || !everything) && (role.variant != restricted || !kind.refused) {
+				rights[g] = origin{binding: binding}
 			}
 		}
 	})
@@ -107,7 +114,8 @@ func (c *combiner) have(kinds ...right) []held {
 	for _, v := range c.owned {
 		k := c.keys[v]
 		g := grant{right(k.variant), limit{k.namespace, k.name}}
-		if k.mode == 0 && !c.who.alone && slices.Contains(kinds, g.right) && !c.who.rights[g] && !c.neverCreates(g.right, g.namespace) {
+		_, has := c.who.rights[g]
+		if k.mode == 0 && !has && !c.who.alone && slices.Contains(kinds, g.right) && !c.neverCreates(g.right, g.namespace) {
 			all = append(all, held{grant: g, through: v})
 		}
 	}
@@ -168,7 +176,7 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 			dependsOn = allOf(dependsOn, dependsOnScopes)
 		}
 		for _, k := range h.keys() {
-			dependsOn = allOf(dependsOn, c.who.conditions[k])
+			dependsOn = allOf(dependsOn, c.who.rights[k].dependsOn)
 		}
 	}
 	id := binary.AppendVarint(nil, int64(rowOf(code)))
@@ -186,25 +194,19 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 // bindingOf finds the binding that gives the identity one of its rights, the last first; -1 if none
 // does.
 func (c *combiner) bindingOf(rights []held) int32 {
-	if c.who.scoped != nil {
-		return c.who.scoped.bindingOf(rights)
-	}
 	for _, h := range slices.Backward(rights) {
-		if h.through != none || h.on.mode != 0 {
-			continue
-		}
-		for _, s := range c.who.subjects {
-			for _, e := range c.out[s] {
-				if slices.Contains(c.grantsOf(c.keys[e.to]), h.keys()[0]) {
-					return e.arg
-				}
-			}
+		if from, ok := c.who.rights[h.keys()[0]]; ok && h.through == none && h.on.mode == 0 {
+			return from.binding
 		}
 	}
 	return -1
 }
 
 func (c *combiner) run() {
+	if c.who.kind == isAssociated {
+		c.associated()
+		return
+	}
 	c.createByName()
 	c.bind()
 	c.escalate()
@@ -214,22 +216,5 @@ func (c *combiner) run() {
 	if !c.who.impersonated {
 		c.impersonate()
 		c.constrained()
-	}
-}
-
-// combineAssociated does the same for accounts with tokens that are associated with nodes.
-func (b *builder) combineAssociated(seen map[string]bool) {
-	for _, v := range b.associations {
-		k := b.keys[v]
-		who := &identity{vertex: v, kind: isAssociated, subjects: b.subjectsOfIdentity(k), scoped: b.scopeOf(k.namespace, k.name)}
-		switch {
-		case who.scoped == nil:
-			who.rights, who.on = b.rightsOfSubjects(who.subjects), b.modeRightsOfSubjects(who.subjects)
-		case who.scoped.associates:
-			who.rights, who.on = who.scoped.associatedRights()
-		default:
-			continue
-		}
-		(&combiner{b, who, seen}).associated()
 	}
 }

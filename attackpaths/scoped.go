@@ -245,8 +245,8 @@ func (b *builder) expandScopedStart(v vertex, k key) {
 func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 	b.partsOf(a)
 	b.holdsAccount(v, a)
-	if k.variant != impersonated {
-		b.associations = append(b.associations, v)
+	if k.variant != impersonated && a.associates {
+		b.identities = append(b.identities, &identity{vertex: v, kind: isAssociated, subjects: a.subjects, scoped: a})
 	}
 	b.implies(v, b.scopedVertex(a, k.variant))
 	if len(a.perNode) == 0 {

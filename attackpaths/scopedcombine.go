@@ -12,8 +12,8 @@ import (
 
 // associatedRights are the rights to impersonate the node of a token. The checks have no node, so that
 // scopes let all of them pass or none.
-func (a *scopedAccount) associatedRights() (map[grant]bool, []modeRight) {
-	x := &identity{rights: map[grant]bool{}, conditions: map[grant]string{}}
+func (a *scopedAccount) associatedRights() (map[grant]origin, []modeRight) {
+	x := &identity{rights: map[grant]origin{}}
 	for i := range a.others {
 		p := &a.others[i]
 		if p.on == associatedNode || p.on == 0 && p.right == impersonateAssociatedNode {

@@ -9,7 +9,7 @@ import (
 // givesParts adds the edges to what parts lead to, and the rights that count together.
 func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at place) {
 	x := &identity{
-		vertex: v, subjects: a.subjects, rights: map[grant]bool{}, conditions: map[grant]string{}, scoped: a,
+		vertex: v, subjects: a.subjects, rights: map[grant]origin{}, scoped: a,
 		impersonated: k.variant == impersonated,
 	}
 	for i := range parts {
@@ -64,12 +64,10 @@ func (x *identity) note(p *part, l limit, dependsOn string) {
 		return
 	case !p.right.countsTogether() || p.needs&needsAsNode != 0:
 		return
-	case dependsOn == "":
-		delete(x.conditions, k)
-	case !x.rights[k]:
-		x.conditions[k] = dependsOn
 	}
-	x.rights[k] = true
+	if from, known := x.rights[k]; !known || from.dependsOn != "" && dependsOn == "" {
+		x.rights[k] = origin{p.binding, dependsOn}
+	}
 }
 
 func (x *identity) sortOn() {
