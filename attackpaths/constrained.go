@@ -67,21 +67,11 @@ type impersonator struct {
 	// modes are those that a role grants.
 	modes [modeCount]bool
 	// users are those that bindings name.
-	users map[string]bool
-	// allowed are the requests that roles let be made, and modeRights `impersonate-on` rights.
-	allowed, modeRights map[roleScope][]modeRight
-	targets             map[vertex]*target
+	users   map[string]bool
+	targets map[vertex]*target
 	// empty are limited identities that can do nothing.
 	empty map[key]bool
 }
-
-// roleScope is a role in the whole cluster or in some namespace.
-type roleScope struct {
-	role       int32
-	namespaced bool
-}
-
-func scopeOfRole(role key) roleScope { return roleScope{role.role, role.namespace != ""} }
 
 // target is what an identity that is impersonated may do.
 type target struct {
@@ -93,30 +83,29 @@ type target struct {
 
 // granting is a request that a binding lets be made.
 type granting struct {
-	modeRight
+	grant
 	binding int32
 }
 
 // startImpersonation finds the modes that roles grant, and adds what many are impersonated through.
 func (b *builder) startImpersonation() {
-	b.impersonator = impersonator{
-		allowed: map[roleScope][]modeRight{}, modeRights: map[roleScope][]modeRight{}, targets: map[vertex]*target{},
-		users: map[string]bool{}, empty: map[key]bool{},
-	}
+	b.impersonator = impersonator{targets: map[vertex]*target{}, users: map[string]bool{}, empty: map[key]bool{}}
 	if !b.cluster.Features.Enabled(kubeversion.ConstrainedImpersonation) {
 		return
 	}
-	for i := range b.roles[:len(b.roles)-1] {
-		rights := b.rightsOfRole(int32(i))
-		if rights.everything {
+	for _, role := range b.roles {
+		if slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) }) {
 			continue // it contains the right to impersonate without constraint
 		}
-		for _, g := range rights.cluster {
-			b.modes[b.kinds[g.right].mode] = true
+		for r := impersonateAssociatedNode; r <= impersonateGroupInfo; r++ {
+			for i := range role.Rules {
+				if k := &requestKinds[r]; len(k.namesBy(&role.Rules[i])) > 0 {
+					b.modes[k.mode] = true
+				}
+			}
 		}
 	}
-	b.modes[0] = false
-	if b.modes == [modeCount]bool{} {
+	if !b.constrains() {
 		return
 	}
 	for _, name := range [...]string{everyUser, everyGroup, everyNodeUser, everyAccountName} {
@@ -127,41 +116,8 @@ func (b *builder) startImpersonation() {
 	}
 }
 
-// modeRightsIn lists the `impersonate-on` rights that rules grant, in the modes that some role grants.
-func (b *builder) modeRightsIn(rules []rbacv1.PolicyRule, namespaced bool) (all []modeRight) {
-	for m := range modeCount {
-		if b.modes[m] {
-			all = append(all, requestsIn(rules, namespaced, m)...)
-		}
-	}
-	return all
-}
-
-func (b *builder) modeRightsOf(s roleScope) []modeRight {
-	all, ok := b.modeRights[s]
-	if !ok {
-		all = b.modeRightsIn(b.roles[s.role].Rules, s.namespaced)
-		b.modeRights[s] = all
-	}
-	return all
-}
-
-// modeRightsOfSubjects lists the `impersonate-on` rights of the roles that are bound to subjects.
-// Everything in a namespace contains what any impersonation gives there, but for nodes.
-func (b *builder) modeRightsOfSubjects(subjects []vertex) []modeRight {
-	var all []modeRight
-	b.eachRole(subjects, func(role key, _ int32) {
-		if b.rightsOfRole(role.role).everything && (role.namespace == "" || role.variant != restricted) {
-			return
-		}
-		for _, o := range b.modeRightsOf(scopeOfRole(role)) {
-			o.namespace = role.namespace
-			all = append(all, o)
-		}
-	})
-	slices.SortFunc(all, modeRight.compare)
-	return slices.Compact(all)
-}
+// constrains reports whether a role grants some mode.
+func (b *builder) constrains() bool { return b.modes != [modeCount]bool{} }
 
 // targetOf is what an identity may do by the bindings of its subjects.
 func (b *builder) targetOf(v vertex) *target {
@@ -169,33 +125,22 @@ func (b *builder) targetOf(v vertex) *target {
 		return t
 	}
 	t := &target{subjects: b.subjectsOfIdentity(b.keys[v]), checked: map[grant]origin{}}
-	seen := map[modeRight]bool{}
+	seen := map[grant]bool{}
 	b.eachRole(t.subjects, func(role key, binding int32) {
-		refused := func(r right) bool { return role.variant == restricted && b.kinds[r].refused }
-		for _, o := range b.requestsOf(scopeOfRole(role)) {
-			if o.namespace = role.namespace; !seen[o] && !refused(requests[o.request].right) {
-				seen[o] = true
-				t.requests = append(t.requests, granting{o, binding})
-			}
-		}
 		for _, g := range b.grantsOf(role) {
-			if _, known := t.checked[g]; !known && b.kinds[g.right].beside {
+			kind := &b.kinds[g.right]
+			_, known := t.checked[g]
+			switch {
+			case kind.single && kind.on == 0 && !seen[g] && (role.variant != restricted || !kind.refused):
+				seen[g] = true
+				t.requests = append(t.requests, granting{g, binding})
+			case kind.beside && !known:
 				t.checked[g] = origin{binding: binding}
 			}
 		}
 	})
 	b.targets[v] = t
 	return t
-}
-
-// requestsOf lists the requests that a role lets be made.
-func (b *builder) requestsOf(s roleScope) []modeRight {
-	all, ok := b.allowed[s]
-	if !ok {
-		all = requestsIn(b.roles[s.role].Rules, s.namespaced, 0)
-		b.allowed[s] = all
-	}
-	return all
 }
 
 // subjectsOfIdentity are the subjects of an identity that is impersonated.

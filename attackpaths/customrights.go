@@ -63,7 +63,7 @@ func operationOf(verb string, r *CustomRequest) admissionv1.OperationType {
 func (r *customRequest) asKind() requestKind {
 	k := requestKind{
 		verbs: r.Verbs, group: r.APIGroup, resource: r.Resource, subresource: r.Subresource, name: r.Name,
-		namespaced: !r.ClusterScoped, refused: r.refusedToNodes(),
+		namespaced: !r.ClusterScoped, refused: r.refusedToNodes(), custom: true,
 	}
 	if r.Namespace != SameNamespace {
 		k.namespace = r.Namespace

@@ -128,12 +128,12 @@ func (b *builder) expandCustom(v vertex, k key) {
 	}
 }
 
-// custom is the request of a custom technique that a right is for; nil if it is one of the table.
+// customOf is the request of a custom technique that a right is for; nil if it is one of the table.
 func (g *Graph) customOf(r right) *customRequest {
-	if r < rightCount {
+	if !r.isCustom() {
 		return nil
 	}
-	return &g.requests[r-rightCount]
+	return &g.requests[int(r)-len(table)]
 }
 
 // expandCustomRight leads to what the right to make a request of a custom technique gives. Its name is that of the only

@@ -66,8 +66,6 @@ type key struct {
 	// variant tells apart what has the same name: of roles and subjects, who holds them;
 	// of rights and limited identities, which right or request.
 	variant uint16
-	// mode is that of a constrained impersonation.
-	mode mode
 	// namespace is the scope of a role or right; empty is the whole cluster.
 	namespace, name string
 	// role is the place of a role in Graph.roles or of a custom technique, or a vertex. Of rights, it is

@@ -106,6 +106,5 @@ func (b *builder) impersonates(role key) bool {
 	if rights.everything && role.namespace == "" {
 		return false
 	}
-	return slices.ContainsFunc(rights.cluster, func(g grant) bool { return b.kinds[g.right].impersonates() }) ||
-		len(b.modeRightsOf(scopeOfRole(role))) > 0
+	return slices.ContainsFunc(rights.cluster, func(g grant) bool { return b.kinds[g.right].impersonates() })
 }

@@ -9,15 +9,15 @@ import (
 
 // limited is the vertex of an identity, or of each identity that a fact leads to, as far as a
 // right to impersonate covers its requests; none if it can do nothing.
-func (b *builder) limited(of vertex, on modeRight) vertex {
+func (b *builder) limited(of vertex, on grant) vertex {
 	if of == none {
 		return none
 	}
-	k := key{kind: isLimited, variant: uint16(on.request), mode: on.mode, namespace: on.namespace, name: on.name, role: int32(of)}
+	k := key{kind: isLimited, variant: uint16(on.right), namespace: on.namespace, name: on.name, role: int32(of)}
 	if v, ok := b.index[k]; ok {
 		return v
 	}
-	if b.empty[k] || !on.mode.suits(b.keys[of]) {
+	if b.empty[k] || !b.kinds[on.right].on.suits(b.keys[of]) {
 		return none
 	}
 	edges, rights := b.limitedEdges(of, on), b.limitedRights(of, on)
@@ -34,7 +34,7 @@ func (b *builder) limited(of vertex, on modeRight) vertex {
 }
 
 // limitedEdges leads to what a limited identity can do with one right.
-func (b *builder) limitedEdges(of vertex, on modeRight) []edge {
+func (b *builder) limitedEdges(of vertex, on grant) []edge {
 	var edges []edge
 	k := b.keys[of]
 	switch {
@@ -45,12 +45,12 @@ func (b *builder) limitedEdges(of vertex, on modeRight) []edge {
 			}
 		}
 		return edges
-	case on.request == whole:
+	case b.kinds[on.right].whole:
 		return []edge{{to: of, arg: -1}}
 	}
-	r := requests[on.request].right
+	r := b.kinds[on.right].of
 	for _, g := range b.targetOf(of).requests {
-		if both, ok := g.and(on); ok {
+		if both, ok := g.and(on.limit); ok && g.right == on.right.request() {
 			edges = append(edges, edge{to: b.rightVertex(r, both.namespace, both.rightName()), arg: g.binding})
 		}
 	}
@@ -82,17 +82,17 @@ func (b *builder) edgesOfNode(node vertex, r right, l limit) []edge {
 }
 
 // limitedRights are the rights of a limited identity that count together.
-func (b *builder) limitedRights(of vertex, on modeRight) map[grant]origin {
-	r := requests[on.request].right
-	if on.request == whole || !r.countsTogether() || b.keys[of].kind == isFact {
+func (b *builder) limitedRights(of vertex, on grant) map[grant]origin {
+	r := b.kinds[on.right].of
+	if b.kinds[on.right].whole || !r.countsTogether() || b.keys[of].kind == isFact {
 		return nil
 	}
 	rights := map[grant]origin{}
 	t := b.targetOf(of)
 	for _, g := range t.requests {
-		both, ok := g.and(on)
+		both, ok := g.and(on.limit)
 		k := grant{r, limit{both.namespace, both.rightName()}}
-		if _, known := rights[k]; ok && !known {
+		if _, known := rights[k]; ok && !known && g.right == on.right.request() {
 			rights[k] = origin{binding: g.binding}
 		}
 	}
@@ -188,30 +188,16 @@ func (c *combiner) associated() {
 // limitedTo adds an identity for each kind of request that is covered.
 func (c *combiner) limitedTo(of vertex, ons []held, rights ...held) {
 	for _, o := range ons {
-		c.combine(Impersonate, c.limited(of, o.on), "", append(slices.Clone(rights), o))
+		c.combine(Impersonate, c.limited(of, o.grant), "", append(slices.Clone(rights), o))
 	}
 }
 
-// haveOn lists the rights `impersonate-on` of a mode, those of the identity first.
+// haveOn lists the rights `impersonate-on` of a mode.
 func (c *combiner) haveOn(m mode) []held {
-	var all []held
 	if !c.modes[m] {
 		return nil
 	}
-	for _, o := range c.who.on {
-		if o.mode == m {
-			all = append(all, held{on: o, through: none})
-		}
-	}
-	for _, v := range c.owned {
-		k := c.keys[v]
-		o := modeRight{k.mode, request(k.variant), limit{k.namespace, k.name}}
-		if o.mode == m && !slices.Contains(c.who.on, o) {
-			all = append(all, held{on: o, through: v})
-		}
-	}
-	slices.SortFunc(all, func(a, b held) int { return a.on.compare(b.on) })
-	return all
+	return c.haveAny(func(r right) bool { return !r.isCustom() && table[r].on == m })
 }
 
 // associates reports whether it matters to all accounts with which node a token is associated.
@@ -239,7 +225,7 @@ func hasToken(p *inventory.Pod) bool {
 // request, which is a holding then, and for many identities.
 func (g *Graph) impersonated(v vertex) *Holding {
 	k := g.keys[v]
-	if k.kind != isLimited || request(k.variant) == whole {
+	if k.kind != isLimited || g.kinds[k.variant].whole {
 		return nil
 	}
 	if h, ok := g.keys[k.role].holding(); ok {
@@ -255,13 +241,12 @@ func (g *Graph) limitedText(k key) string {
 	if of.kind == isServiceAccount {
 		name = userOfAccount(of.namespace, of.name)
 	}
-	text := "may impersonate " + name + " in the mode " + k.mode.String()
-	if request(k.variant) == whole {
+	kind := &g.kinds[k.variant]
+	text := "may impersonate " + name + " in the mode " + kind.on.String()
+	if kind.whole {
 		return text + " for every request"
 	}
-	row := requests[k.variant]
-	kind := &requestKinds[row.right]
-	text += " to " + row.verb + " " + kind.resource
+	text += " to " + kind.verbs[0] + " " + kind.resource
 	if kind.subresource != "" {
 		text += "/" + kind.subresource
 	}

@@ -48,11 +48,16 @@ func (r right) isPart() bool { return declaredRights <= r && r < rightCount }
 
 // countsAlone reports whether a right gives something to whoever has it, without other rights of the same identity.
 func (r right) countsAlone() bool {
-	return r >= rightCount || requestKinds[r].mode == 0 && !r.isPart() && requestKinds[r].resource != anyAudience
+	return r.isCustom() || r < rightCount && requestKinds[r].mode == 0 && !r.isPart() && requestKinds[r].resource != anyAudience
 }
 
 // countsTogether reports whether a right counts together with others of the same identity.
-func (r right) countsTogether() bool { return firstOwn <= r && r < rightCount }
+func (r right) countsTogether() bool {
+	return firstOwn <= r && r < rightCount || !r.isCustom() && table[r].on != 0
+}
+
+// isCustom reports whether a right is one to make a request of a custom technique. These follow the table.
+func (r right) isCustom() bool { return int(r) >= len(table) }
 
 // whole is the right of which a right is a part, or the right itself.
 func (r right) whole() right {
@@ -95,7 +100,7 @@ func (b *builder) noteNamed(rule *rbacv1.PolicyRule) {
 		return
 	}
 	for i, r := range madeByName {
-		if len(requestKinds[partOf(i)].namesIn(rule, "create", 0)) > 0 {
+		if len(requestKinds[partOf(i)].namesIn(rule, "create")) > 0 {
 			b.named[r] = true
 		}
 	}

@@ -13,8 +13,6 @@ type identity struct {
 	kind     vertexKind // set for isAssociated
 	subjects []vertex
 	rights   map[grant]origin
-	// on are the rights to impersonate others for some requests only.
-	on []modeRight
 	// alone is true for an identity that is impersonated for some requests only: the rights that
 	// the attacker can give to those that it holds do not count for it.
 	alone bool
@@ -43,17 +41,17 @@ func (b *builder) combineRights() {
 	for {
 		vertices, joins := len(b.keys), len(seen)
 		audiences := slices.ContainsFunc(b.owned, func(v vertex) bool { // which the attacker gives to nodes
-			return b.keys[v].mode == 0 && requestKinds[b.keys[v].variant].resource == anyAudience
+			return b.kinds[b.keys[v].variant].resource == anyAudience
 		})
 		for _, x := range b.identities {
 			switch {
 			case x.rights != nil:
 			case x.kind == isAssociated && x.scoped != nil:
-				x.rights, x.on = x.scoped.associatedRights()
+				x.rights = x.scoped.associatedRights()
 			default:
-				x.rights, x.on = b.rightsOfSubjects(x.subjects), b.modeRightsOfSubjects(x.subjects)
+				x.rights = b.rightsOfSubjects(x.subjects)
 			}
-			some := x.kind == isAssociated || len(x.rights) > 0 || len(x.on) > 0 || x.scoped != nil && len(x.scoped.held) > 0
+			some := x.kind == isAssociated || len(x.rights) > 0 || x.scoped != nil && len(x.scoped.held) > 0
 			if some || audiences && b.keys[x.vertex].kind == isNodeUser {
 				(&combiner{b, x, seen}).run()
 			}
@@ -85,9 +83,12 @@ func (b *builder) rightsOfSubjects(subjects []vertex) map[grant]origin {
 		}
 		for _, g := range b.grantsOf(role) {
 			kind := &b.kinds[g.right]
-			// Who has everything in a namespace may impersonate without constraint.
 			_, known := rights[g]
-			if !known && g.right.countsTogether() && (kind.mode == 0 || !everything) && (role.variant != restricted || !kind.refused) {
+			switch {
+			case known || !g.right.countsTogether() || role.variant == restricted && kind.refused:
+			case everything && (kind.mode != 0 || kind.on != 0 && role.variant != restricted):
+				// Who has everything in a namespace may impersonate without constraint, but for nodes.
+			default:
 				rights[g] = origin{binding: binding}
 			}
 		}
@@ -103,11 +104,21 @@ type combiner struct {
 	seen map[string]bool
 }
 
-// have lists the rights of the given kinds, those of the identity first.
+// have lists the rights of the given kinds.
 func (c *combiner) have(kinds ...right) []held {
+	all := c.haveAny(func(r right) bool { return slices.Contains(kinds, r) })
+	for _, r := range kinds {
+		all = append(all, c.byName(r)...)
+	}
+	slices.SortFunc(all, held.compare)
+	return all
+}
+
+// haveAny lists rights of the identity, and those that it can be given.
+func (c *combiner) haveAny(is func(right) bool) []held {
 	var all []held
 	for k := range c.who.rights {
-		if slices.Contains(kinds, k.right) && !c.neverCreates(k.right, k.namespace) {
+		if is(k.right) && !c.neverCreates(k.right, k.namespace) {
 			all = append(all, held{grant: k, through: none})
 		}
 	}
@@ -115,14 +126,11 @@ func (c *combiner) have(kinds ...right) []held {
 		k := c.keys[v]
 		g := grant{right(k.variant), limit{k.namespace, k.name}}
 		_, has := c.who.rights[g]
-		if k.mode == 0 && !has && !c.who.alone && slices.Contains(kinds, g.right) && !c.neverCreates(g.right, g.namespace) {
+		if !has && !c.who.alone && is(g.right) && !c.neverCreates(g.right, g.namespace) {
 			all = append(all, held{grant: g, through: v})
 		}
 	}
-	for _, r := range kinds {
-		all = append(all, c.byName(r)...)
-	}
-	slices.SortFunc(all, func(a, b held) int { return cmp.Or(a.compare(b.grant), cmp.Compare(a.through, b.through)) })
+	slices.SortFunc(all, held.compare)
 	return all
 }
 
@@ -130,10 +138,12 @@ func (c *combiner) have(kinds ...right) []held {
 type held struct {
 	grant
 	// parts are the rights of which it is made, for one to create an object by its name.
-	parts []grant
-	// on is set instead if it is a right to impersonate for some requests only.
-	on      modeRight
+	parts   []grant
 	through vertex
+}
+
+func (h held) compare(o held) int {
+	return cmp.Or(h.grant.compare(o.grant), cmp.Compare(h.through, o.through))
 }
 
 // pair adds a step that needs two rights of the identity, and other vertices.
@@ -195,7 +205,7 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 // does.
 func (c *combiner) bindingOf(rights []held) int32 {
 	for _, h := range slices.Backward(rights) {
-		if from, ok := c.who.rights[h.keys()[0]]; ok && h.through == none && h.on.mode == 0 {
+		if from, ok := c.who.rights[h.keys()[0]]; ok && h.through == none && table[h.right].on == 0 {
 			return from.binding
 		}
 	}

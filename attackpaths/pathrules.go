@@ -19,9 +19,7 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 		return
 	case k.kind == isLimited && target.kind == isRight && binding >= 0:
 		p.addRulesOf(binding, func(rule *rbacv1.PolicyRule, namespaced bool) bool {
-			return slices.ContainsFunc(requestsIn([]rbacv1.PolicyRule{*rule}, namespaced, 0), func(r modeRight) bool {
-				return requests[r.request].right == right(target.variant)
-			})
+			return p.gives(rule, namespaced, target, false)
 		})
 		return
 	case scoped && how.join < 0 && binding >= 0 && (how.edge.row == 0 || target.kind == isClusterAdmin):
@@ -64,8 +62,7 @@ func (p *pathChanges) subjectsOf(k key, v vertex) []vertex {
 // combined reports whether a rule grants rights that count together with others.
 func (b *builder) combined(rule *rbacv1.PolicyRule, namespaced bool) bool {
 	rules := []rbacv1.PolicyRule{*rule}
-	return slices.ContainsFunc(b.rightsOf(rules, namespaced), func(g grant) bool { return g.right.countsTogether() }) ||
-		len(b.modeRightsIn(rules, namespaced)) > 0
+	return slices.ContainsFunc(b.rightsOf(rules, namespaced), func(g grant) bool { return g.right.countsTogether() })
 }
 
 // addRules adds rules of a role, unless it is one of those that Kubernetes restores.
@@ -94,8 +91,6 @@ func (p *pathChanges) gives(rule *rbacv1.PolicyRule, namespaced bool, target key
 	switch {
 	case target.kind == isClusterAdmin:
 		return grantsEverything(rule)
-	case target.kind == isOwnRight && target.mode != 0:
-		return len(requestsIn([]rbacv1.PolicyRule{*rule}, namespaced, target.mode)) > 0
 	case target.kind != isRight && target.kind != isOwnRight || namespaced && !p.kinds[target.variant].namespaced:
 		return false
 	}

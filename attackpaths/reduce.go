@@ -169,8 +169,7 @@ func (r *reducer) combinedRole(role int32, namespaced bool) bool {
 	if namespaced {
 		list = rights.namespaced
 	}
-	return slices.ContainsFunc(list, func(g grant) bool { return g.right.countsTogether() }) ||
-		len(r.modeRightsOf(roleScope{role, namespaced})) > 0
+	return slices.ContainsFunc(list, func(g grant) bool { return g.right.countsTogether() })
 }
 
 // accounts are those that lead to the goal, and those that bindings name: without them they

@@ -88,8 +88,12 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 	}
 	needs := techniques[u.row-1].needs
 	if u.row.code() == Impersonate { // a node is needed too in some modes
+		mode := mode(0)
+		if to := s.keys[u.to]; to.kind == isLimited {
+			mode = s.kinds[to.variant].on
+		}
 		needs = slices.DeleteFunc(slices.Concat(needs, each(impersonateNodeNames, impersonateAssociatedNode)), func(n need) bool {
-			return requestKinds[n.right].mode != s.keys[u.to].mode
+			return requestKinds[n.right].mode != mode
 		})
 	}
 	var all []wantedRight

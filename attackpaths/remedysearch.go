@@ -161,7 +161,7 @@ func (g *Graph) after(p *plan, at stepPlace, reduced *objects) *stepSearch {
 // right is an edge of the graph: in NodeScopes and constrained impersonation.
 func (g *Graph) reducedFor(at stepPlace) *objects {
 	w := g.world
-	if g.enforced > 0 || w.builder.modes != [modeCount]bool{} {
+	if g.enforced > 0 || w.builder.constrains() {
 		return nil
 	}
 	if w.from[at.start] == nil {

@@ -7,49 +7,35 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// request is a kind of request to the API server: a verb of a right. It is a place in requests.
-type request uint16
+// table are all kinds of requests, and never changes: the rights of requestKinds, and with each mode of constrained
+// impersonation a kind for every request, and one for each verb with which rights can be used then. Those without a mode
+// are the requests of the identity that is impersonated.
+var table = listKinds()
 
-// whole is every request.
-const whole request = 0
+// requestsInMode is how many kinds of the table each mode has.
+var requestsInMode = (len(table) - int(rightCount)) / int(modeCount)
 
-// requestRow is a row of the table of requests.
-type requestRow struct {
-	right right
-	verb  string
-}
-
-// requests is a table and never changes: the requests that identities which are impersonated may make.
-var requests = listRequests()
-
-func listRequests() []requestRow {
-	rows := []requestRow{whole: {}}
-	for r := range rightCount {
-		if k := &requestKinds[r]; !k.beside && !r.isPart() && !k.impersonates() {
-			for _, verb := range k.verbs {
-				rows = append(rows, requestRow{r, verb})
+func listKinds() []requestKind {
+	all := slices.Clone(requestKinds[:])
+	for m := range modeCount {
+		all = append(all, requestKind{verbs: standardVerbs, on: m, single: true, whole: true})
+		for r := range rightCount {
+			k := requestKinds[r]
+			if k.beside || r.isPart() || k.impersonates() {
+				continue
+			}
+			k.on, k.single, k.of, k.refused = m, true, r, k.refused && m == 0
+			for i := range k.verbs {
+				k.verbs = requestKinds[r].verbs[i : i+1]
+				all = append(all, k)
 			}
 		}
 	}
-	return rows
+	return all
 }
 
-// modeRight is a request that a rule allows, or a right `impersonate-on:MODE:VERB` if it has a mode.
-type modeRight struct {
-	mode    mode
-	request request
-	limit
-}
-
-func (o modeRight) compare(p modeRight) int {
-	return cmp.Or(cmp.Compare(o.mode, p.mode), cmp.Compare(o.request, p.request), o.limit.compare(p.limit))
-}
-
-// and is what two rights to make the same request have in common.
-func (o modeRight) and(p modeRight) (limit, bool) {
-	l, ok := o.limit.and(p.limit)
-	return l, ok && o.request == p.request
-}
+// request is the request without a mode of which a right `impersonate-on:MODE:VERB` is one.
+func (r right) request() right { return rightCount + (r-rightCount)%right(requestsInMode) }
 
 // limit is the part of a kind of request that a rule covers: a namespace, or all if it is empty, and a name.
 type limit struct{ namespace, name string }
@@ -62,28 +48,6 @@ func (l limit) compare(o limit) int {
 // this name.
 const unnamed = "/"
 
-// requestsIn lists what rules cover of each kind of request, with a mode for the verbs that are
-// allowed while it is used.
-func requestsIn(rules []rbacv1.PolicyRule, namespaced bool, m mode) []modeRight {
-	var all []modeRight
-	for i := range rules {
-		rule := &rules[i]
-		if m != 0 && !namespaced && coversEveryRequest(rule, m) {
-			all = append(all, modeRight{mode: m})
-		}
-		for q := whole + 1; int(q) < len(requests); q++ {
-			kind := &requestKinds[requests[q].right]
-			if namespaced && !kind.namespaced {
-				continue
-			}
-			for _, name := range kind.namesIn(rule, requests[q].verb, m) {
-				all = append(all, modeRight{m, q, limit{name: name}})
-			}
-		}
-	}
-	return all
-}
-
 // verbOn is the verb that is allowed on the target of a request while a mode is used.
 func (m mode) verbOn(verb string) string {
 	if m == 0 {
@@ -92,8 +56,11 @@ func (m mode) verbOn(verb string) string {
 	return "impersonate-on:" + m.String() + ":" + verb
 }
 
-// coversEveryRequest reports whether a rule covers each request on objects while a mode is used.
-func coversEveryRequest(rule *rbacv1.PolicyRule, m mode) bool {
+// coversWhole reports whether a rule is for every request on objects while a mode is used.
+func coversWhole(rule *rbacv1.PolicyRule, m mode) bool {
+	if grantsEverything(rule) {
+		return true
+	}
 	for _, verb := range standardVerbs {
 		if !slices.Contains(rule.Verbs, m.verbOn(verb)) {
 			return false

@@ -127,8 +127,14 @@ type requestKind struct {
 	// beside is true if the API server or a controller checks the right of the one who makes another request, so that
 	// no request has its verb.
 	beside bool
-	// mode is that of constrained impersonation in which the right lets an identity be impersonated.
-	mode mode
+	// mode is that of constrained impersonation in which the right lets an identity be impersonated, and on that of a right
+	// to make requests while it is used: `impersonate-on:MODE:VERB`.
+	mode, on mode
+	// single is true for requests with one verb of the right that of is, and whole for every request.
+	single, whole bool
+	of            right
+	// custom is true for requests of custom techniques.
+	custom bool
 	// otherAudience is true for the right to request tokens for an audience that a rule names.
 	otherAudience bool
 }
@@ -139,7 +145,9 @@ func (k *requestKind) holdsIn(scope string) bool {
 }
 
 // impersonates reports whether requests let others be impersonated.
-func (k *requestKind) impersonates() bool { return strings.HasPrefix(k.verbs[0], "impersonate") }
+func (k *requestKind) impersonates() bool {
+	return k.on != 0 || strings.HasPrefix(k.verbs[0], "impersonate")
+}
 
 const (
 	apps  = "apps"
@@ -282,14 +290,15 @@ func (g grant) compare(o grant) int {
 
 // rightsOf lists what the rules of a role grant, in the order of rights and of names: in the whole cluster, or in a
 // namespace.
-func (g *Graph) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
+func (b *builder) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
 	var all []grant
-	for r := range g.kinds {
-		if namespaced && !g.kinds[r].namespaced {
+	for r := range b.kinds {
+		k := &b.kinds[r]
+		if namespaced && !k.namespaced || k.on != 0 && !b.modes[k.on] || k.single && !b.constrains() {
 			continue
 		}
 		for i := range rules {
-			for _, name := range g.kinds[r].namesBy(&rules[i]) {
+			for _, name := range k.namesBy(&rules[i]) {
 				all = append(all, grant{right(r), limit{name: name}})
 			}
 		}
@@ -300,9 +309,12 @@ func (g *Graph) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
 
 // namesBy lists the names for which a rule allows a request by any of the verbs; the empty name is all.
 func (k *requestKind) namesBy(rule *rbacv1.PolicyRule) []string {
+	if k.single {
+		return k.namesIn(rule, k.verbs[0])
+	}
 	var all []string
 	for _, verb := range k.verbs {
-		for _, name := range k.namesIn(rule, verb, 0) {
+		for _, name := range k.namesIn(rule, verb) {
 			if name == unnamed || name == "" {
 				return []string{""}
 			}
@@ -312,11 +324,17 @@ func (k *requestKind) namesBy(rule *rbacv1.PolicyRule) []string {
 	return all
 }
 
-// namesIn lists the names for which a rule allows a request, with a mode for the verbs that are allowed while it is used.
-// The empty name is all, or that of the only object.
-func (k *requestKind) namesIn(rule *rbacv1.PolicyRule, verb string, m mode) []string {
+// namesIn lists the names for which a rule allows a request. The empty name is all, or that of the only object, and
+// unnamed stands for requests without a name where the rule limits others.
+func (k *requestKind) namesIn(rule *rbacv1.PolicyRule, verb string) []string {
+	if k.whole {
+		if k.on != 0 && coversWhole(rule, k.on) {
+			return []string{""}
+		}
+		return nil
+	}
 	req := access.Request{
-		ResourceRequest: true, Verb: m.verbOn(verb), Group: k.group, Resource: k.resource, Subresource: k.subresource, Name: k.name,
+		ResourceRequest: true, Verb: k.on.verbOn(verb), Group: k.group, Resource: k.resource, Subresource: k.subresource, Name: k.name,
 	}
 	if verb == audienceVerb {
 		audience, ok := k.audienceIn(rule)

@@ -33,9 +33,9 @@ func (r right) alike() []right {
 	return all
 }
 
-// kindsFor is the table of rights as an API server of the cluster asks for them, and the requests of custom techniques.
+// kindsFor is the table as an API server of the cluster asks for rights.
 func kindsFor(c *Cluster) []requestKind {
-	kinds := slices.Clone(requestKinds[:])
+	kinds := slices.Clone(table)
 	if c.Features.Minor() < 35 { // a websocket is opened by a get
 		kinds[execPods].verbs, kinds[attachPods].verbs = []string{"create", "get"}, []string{"create", "get"}
 	}
@@ -69,7 +69,7 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 		case isRole:
 			return r, s.kinds[r].verbIn(s.roles[from.role].Rules, k.name)
 		case isLimited:
-			return r, requests[from.variant].verb
+			return r, s.kinds[from.variant].verbs[0]
 		default:
 			if passed, ok := s.passedBy[passing{from: how.from, to: v}]; ok {
 				return r, passed.verb

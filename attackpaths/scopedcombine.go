@@ -12,16 +12,15 @@ import (
 
 // associatedRights are the rights to impersonate the node of a token. The checks have no node, so that
 // scopes let all of them pass or none.
-func (a *scopedAccount) associatedRights() (map[grant]origin, []modeRight) {
+func (a *scopedAccount) associatedRights() map[grant]origin {
 	x := &identity{rights: map[grant]origin{}}
 	for i := range a.others {
 		p := &a.others[i]
-		if p.on == associatedNode || p.on == 0 && p.right == impersonateAssociatedNode {
+		if p.right == impersonateAssociatedNode || !p.right.isCustom() && table[p.right].on == associatedNode {
 			x.note(p, p.limit, "")
 		}
 	}
-	x.sortOn()
-	return x.rights, x.on
+	return x.rights
 }
 
 // requestsScopedToken gives an account in scopes with a token to who may request it: bound to any node,

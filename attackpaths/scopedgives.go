@@ -14,9 +14,9 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 	}
 	for i := range parts {
 		p := &parts[i]
-		forPods := p.on == 0 && p.needs == needsPod && (p.right == execPods || p.right == attachPods || p.right == patchPods)
+		forPods := p.needs == needsPod && (p.right == execPods || p.right == attachPods || p.right == patchPods)
 		switch {
-		case x.impersonated && p.impersonates(b):
+		case x.impersonated && b.kinds[p.right].impersonates():
 			continue
 		case at.node != "" && !at.chosen && forPods: // one vertex for all pods of the node
 			of := key{kind: isRight, variant: uint16(p.right), namespace: p.namespace, name: p.name, role: k.role}
@@ -26,8 +26,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 		b.instances(p, at, func(l limit, dependsOn string) {
 			x.note(p, l, dependsOn)
 			switch {
-			case p.on != 0:
-			case p.right >= rightCount:
+			case p.right.isCustom():
 				b.givesCustom(v, p, l, dependsOn)
 			case p.needs&needsAsNode != 0:
 				b.givesAsNode(v, p, l, vertex(k.role), dependsOn)
@@ -36,7 +35,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			}
 		})
 	}
-	if len(x.rights) == 0 && len(x.on) == 0 && len(a.held) == 0 {
+	if len(x.rights) == 0 && len(a.held) == 0 {
 		return
 	}
 	// What each token may do counts together with what needs the node.
@@ -46,38 +45,30 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			if p.needs&(needsPodName|needsNewPodName) != 0 {
 				dependsOn = dependsOnPodName
 			}
-			if !x.impersonated || !p.impersonates(b) {
+			if !x.impersonated || !b.kinds[p.right].impersonates() {
 				x.note(p, p.limit, dependsOn)
 			}
 		}
 	}
-	x.sortOn()
 	b.identities = append(b.identities, x)
 }
 
 // note adds what a part gives that counts together with other rights of an identity.
 func (x *identity) note(p *part, l limit, dependsOn string) {
-	k := grant{p.right, limit{l.namespace, l.rightName()}}
+	k := grant{p.right, l}
 	switch {
-	case p.on != 0:
-		x.on = append(x.on, modeRight{p.on, p.request, l})
+	case !p.right.countsTogether():
 		return
-	case !p.right.countsTogether() || p.needs&needsAsNode != 0:
+	case table[p.right].on != 0:
+		dependsOn = ""
+	case p.needs&needsAsNode != 0:
 		return
+	default:
+		k.name = l.rightName()
 	}
 	if from, known := x.rights[k]; !known || from.dependsOn != "" && dependsOn == "" {
 		x.rights[k] = origin{p.binding, dependsOn}
 	}
-}
-
-func (x *identity) sortOn() {
-	slices.SortFunc(x.on, modeRight.compare)
-	x.on = slices.Compact(x.on)
-}
-
-// impersonates reports whether a part lets others be impersonated.
-func (p *part) impersonates(b *builder) bool {
-	return p.on != 0 || b.kinds[p.right].impersonates()
 }
 
 // passing is an edge of a token that scopes let pass: its ends, or for all that the node's credential has by a
@@ -143,7 +134,6 @@ func (b *builder) ownCertificate(v vertex, a *scopedAccount, node string) {
 	names := []string{""}
 	for _, p := range slices.Concat(a.perNode, a.others) {
 		switch {
-		case p.on != 0:
 		case p.right == createSigningRequests:
 			asNode = asNode || p.needs&needsAsNode != 0
 		case p.right == autoApprove:

@@ -3,23 +3,14 @@ package attackpaths
 import (
 	"slices"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 const nodeUserPrefix = nodeidentity.UserPrefix
 
-// what is what a part is about: a right, or a right to impersonate for some requests.
-type what struct {
-	right   right
-	on      mode
-	request request
-}
-
-// part is what a binding grants and all scopes let pass.
+// part is what a binding grants of a right and all scopes let pass.
 type part struct {
-	what
+	right right
 	pass
 	verb    string
 	binding int32
@@ -44,7 +35,7 @@ func (b *builder) partsOf(a *scopedAccount) {
 		if h := (heldRole{role.role, binding, role.namespace}); role.kind == isRole && !slices.Contains(a.held, h) {
 			a.held = append(a.held, h)
 		}
-		b.eachRequest(role, func(w what, q asked, name string) {
+		b.eachRequest(role, func(r right, q asked, name string) {
 			if _, ok := passing[q]; !ok {
 				passing[q] = []pass{{}}
 				for i := range scopes {
@@ -52,10 +43,10 @@ func (b *builder) partsOf(a *scopedAccount) {
 				}
 			}
 			for _, p := range combinePasses([]pass{{limit: limit{role.namespace, name}}}, passing[q]) {
-				id := part{what: w, pass: p}
+				id := part{right: r, pass: p}
 				if id.rules = ""; !seen[id] {
 					seen[id] = true
-					a.add(part{w, p, q.verb, binding})
+					a.add(part{r, p, q.verb, binding})
 				}
 			}
 		})
@@ -76,38 +67,23 @@ func (a *scopedAccount) add(p part) {
 
 // eachRequest calls do for each kind of request that a role grants, verb by verb, with the name of the
 // object or none.
-func (b *builder) eachRequest(role key, do func(w what, q asked, name string)) {
+func (b *builder) eachRequest(role key, do func(r right, q asked, name string)) {
 	rules := b.roles[role.role].Rules
-	each := func(w what, q asked, m mode) {
-		for i := range rules {
-			for _, name := range q.kind.namesIn(&rules[i], q.verb, m) {
-				do(w, q, name)
-			}
-		}
-	}
 	for r := range right(len(b.kinds)) {
 		kind := &b.kinds[r]
-		if !kind.holdsIn(role.namespace) || r.isPart() && !b.isNamed(r.whole()) {
+		unused := r.isPart() && !b.isNamed(r.whole()) || kind.single && !b.modes[kind.on]
+		if unused || !kind.holdsIn(role.namespace) {
 			continue
 		}
-		for _, verb := range kind.verbs {
-			q := asked{kind: kind, verb: verb, custom: r >= rightCount}
-			if r == impersonateAssociatedNode {
-				q.mode = associatedNode // the check has no node
-			}
-			each(what{right: r}, q, 0)
+		verbs := kind.verbs
+		if kind.whole {
+			verbs = verbs[:1]
 		}
-	}
-	for m := range modeCount {
-		if !b.modes[m] {
-			continue
-		}
-		if role.namespace == "" && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return coversWhole(&r, m) }) {
-			do(what{on: m}, asked{mode: m}, "")
-		}
-		for q := whole + 1; int(q) < len(requests); q++ {
-			if kind := &requestKinds[requests[q].right]; kind.holdsIn(role.namespace) {
-				each(what{on: m, request: q}, asked{kind: kind, verb: requests[q].verb, mode: m}, m)
+		for _, verb := range verbs {
+			for i := range rules {
+				for _, name := range kind.namesIn(&rules[i], verb) {
+					do(r, asked{kind, verb}, name)
+				}
 			}
 		}
 	}
@@ -172,9 +148,9 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 func (p *part) namesNewObject() bool {
 	switch p.right.whole() {
 	case createSecrets, createConfigMaps, createAccounts:
-		return p.on == 0
+		return true
 	}
-	return p.right >= rightCount
+	return p.right.isCustom()
 }
 
 // podsOnNode are the pods of a node that a right of its tokens is about.

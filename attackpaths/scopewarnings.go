@@ -183,7 +183,7 @@ func (l *leavingRight) coveredBy(rule *rbacv1.PolicyRule, namespaces []string, v
 	}
 	kind := *l.kind
 	kind.unnamed, kind.hasName = kind.unnamed && verb != "create", kind.unnamed // who may patch creates one by its name
-	return slices.ContainsFunc(kind.namesIn(rule, verb, 0), func(name string) bool {
+	return slices.ContainsFunc(kind.namesIn(rule, verb), func(name string) bool {
 		return l.name == "" || name == "" || name == unnamed || name == l.name
 	})
 }

@@ -146,11 +146,6 @@ func (b *builder) expandRole(v vertex, k key) {
 			b.implies(v, b.vertex(key{kind: isOwnRight, variant: uint16(g.right), namespace: g.namespace, name: g.name}))
 		}
 	}
-	if k.variant == own && !rights.everything {
-		for _, o := range b.modeRightsOf(scopeOfRole(k)) {
-			b.implies(v, b.vertex(key{kind: isOwnRight, mode: o.mode, variant: uint16(o.request), namespace: k.namespace, name: o.name}))
-		}
-	}
 }
 
 // ownFor is a role that the attacker can bind to some of its identities only, if a fact holds.

@@ -49,7 +49,7 @@ func (b *builder) countsWithGroups(user string) bool {
 
 // hasTogether reports whether subjects have rights that count together with others.
 func (b *builder) hasTogether(subjects []vertex) bool {
-	return len(b.rightsOfSubjects(subjects)) > 0 || len(b.modeRightsOfSubjects(subjects)) > 0
+	return len(b.rightsOfSubjects(subjects)) > 0
 }
 
 // impersonateTogether gives a user or service account that is impersonated with every group.
