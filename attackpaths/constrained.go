@@ -131,7 +131,8 @@ func (b *builder) targetOf(v vertex) *target {
 			kind := &b.kinds[g.right]
 			_, known := t.checked[g]
 			switch {
-			case kind.single && kind.on == 0 && !seen[g] && (role.variant != restricted || !kind.refused):
+			case role.variant == restricted && kind.refused:
+			case kind.single && kind.on == 0 && !seen[g]:
 				seen[g] = true
 				t.requests = append(t.requests, granting{g, binding})
 			case kind.beside && !known:

@@ -50,7 +50,7 @@ func (b *builder) limitedEdges(of vertex, on grant) []edge {
 	}
 	r := b.kinds[on.right].of
 	for _, g := range b.targetOf(of).requests {
-		if both, ok := g.and(on.limit); ok && g.right == on.right.request() {
+		if both, ok := g.and(on.limit); ok && g.right == on.right.request() && r.countsAlone() {
 			edges = append(edges, edge{to: b.rightVertex(r, both.namespace, both.rightName()), arg: g.binding})
 		}
 	}

@@ -310,9 +310,7 @@ func (n *naive) together(parts ...[]ask) fact {
 			n.step(0, possible || i.token != nil && (len(from) > 1 || slices.ContainsFunc(parts, isByName)), f, from...)
 		}
 	}
-	if len(parts) == 2 {
-		n.togetherOfOthers(f, parts[0], parts[1])
-	}
+	n.togetherOfOthers(f, parts)
 	return f
 }
 

@@ -30,8 +30,9 @@ var madeByName = [...]right{
 func withParts(kinds [rightCount]requestKind) [rightCount]requestKind {
 	for i, r := range madeByName {
 		k := kinds[r]
-		k.unnamed, k.hasName = false, true
+		k.unnamed, k.hasName, k.beside = false, true, true // the request is the one that applies or puts the object
 		kinds[partOf(i)] = k
+		k.beside = false
 		if k.verbs = []string{"patch"}; k.group == rbacG {
 			k.verbs = write
 		}
@@ -80,7 +81,8 @@ func (b *builder) usedParts(all []grant) []grant {
 	return slices.DeleteFunc(all, func(g grant) bool { return g.right.isPart() && !b.isNamed(g.right.whole()) })
 }
 
-// isNamed reports whether a rule limits a right to create objects to some names. Without one, who has both parts of it may create any.
+// isNamed reports whether the parts of a right to create objects count: if a rule limits it to some names, or if identities can be
+// impersonated to apply objects. Otherwise, who has both parts may create any.
 func (b *builder) isNamed(r right) bool {
 	if b.named == nil {
 		b.named = map[right]bool{}
@@ -90,7 +92,7 @@ func (b *builder) isNamed(r right) bool {
 			}
 		}
 	}
-	return b.named[r]
+	return b.constrains() || b.named[r]
 }
 
 // noteNamed notes which objects a rule with names lets be created. The right to give a role any rule is asked for with
@@ -120,8 +122,8 @@ func (c *combiner) byName(r right) []held {
 	escalated := r == createClusterRoles || r == createRoles
 	var all []held
 	for _, h := range c.have(partOf(i)) {
-		if h.name == "" && !escalated {
-			continue
+		if h.name == "" && !escalated && !c.who.alone {
+			continue // it creates any
 		}
 		for _, g := range c.have(partOf(i) + 1) {
 			if l, ok := h.and(g.limit); ok {
@@ -156,6 +158,11 @@ func (c *combiner) createByName() {
 		}
 		for _, h := range c.byName(r) {
 			c.combine("", c.rightVertex(r, h.namespace, h.name), "", []held{h})
+			if r == createSecrets && h.name == "" { // who may apply one of any name applies it again, and reads it
+				for _, ns := range c.scopes(h.namespace, "") {
+					c.combine(ServiceAccountTokenSecret, c.fact(everyAccount, ns), c.guardsOf(r, ns), []held{h})
+				}
+			}
 		}
 	}
 }

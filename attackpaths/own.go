@@ -176,7 +176,7 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 		dependsOn = allOf(dependsOn, dependsOnScopes)
 	}
 	for _, h := range rights {
-		if h.right == createSigningRequests && len(h.parts) > 0 {
+		if h.right == createSigningRequests && len(h.parts) > 0 && h.name != "" {
 			dependsOn = allOf(dependsOn, dependsOnRequestName)
 		}
 		if h.through != none && len(h.parts) == 0 {

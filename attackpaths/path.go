@@ -247,7 +247,7 @@ func (s *solver) because(how via, to vertex) string {
 		}
 		return "may create a persistent volume that is a folder of the host, and a pod on any node that claims it"
 	case ServiceAccountTokenSecret:
-		if how.join >= 0 {
+		if how.join >= 0 || s.keys[how.from].kind == isLimited {
 			return "may create a secret of type service-account-token and read it"
 		}
 		return "the secret holds a token of the service account"

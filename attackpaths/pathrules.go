@@ -17,7 +17,7 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 	case k.kind == isRole:
 		p.addRules(k.role, func(rule *rbacv1.PolicyRule) bool { return p.gives(rule, k.namespace != "", target, true) })
 		return
-	case k.kind == isLimited && target.kind == isRight && binding >= 0:
+	case k.kind == isLimited && target.kind == isRight && binding >= 0 && p.kinds[k.variant].of == right(target.variant):
 		p.addRulesOf(binding, func(rule *rbacv1.PolicyRule, namespaced bool) bool {
 			return p.gives(rule, namespaced, target, false)
 		})

@@ -21,7 +21,7 @@ func listKinds() []requestKind {
 		all = append(all, requestKind{verbs: standardVerbs, on: m, single: true, whole: true})
 		for r := range rightCount {
 			k := requestKinds[r]
-			if k.beside || r.isPart() || k.impersonates() {
+			if k.beside || k.impersonates() {
 				continue
 			}
 			k.on, k.single, k.of, k.refused = m, true, r, k.refused && m == 0

@@ -69,7 +69,10 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 		case isRole:
 			return r, s.kinds[r].verbIn(s.roles[from.role].Rules, k.name)
 		case isLimited:
-			return r, s.kinds[from.variant].verbs[0]
+			if kind := s.kinds[from.variant]; kind.of == r {
+				return r, kind.verbs[0]
+			}
+			return r, requestKinds[r].verbs[0] // by a request that applies the object
 		default:
 			if passed, ok := s.passedBy[passing{from: how.from, to: v}]; ok {
 				return r, passed.verb
