@@ -174,7 +174,7 @@ func (b *builder) vertex(k key) vertex {
 	switch {
 	case k.kind == isRole:
 		b.roleVertices = append(b.roleVertices, v)
-	case k.kind == isOwnRight && k.role == 0:
+	case k.kind == isOwnRight && k.of == 0:
 		b.owned = append(b.owned, v)
 	case k.kind == isRight && right(k.variant) == readSigningRequests:
 		b.requestReads = append(b.requestReads, k)

@@ -119,7 +119,7 @@ func (b *builder) expandCustom(v vertex, k key) {
 		return
 	}
 	i, _ := strconv.Atoi(k.name)
-	for _, to := range b.matching(b.custom[k.role].Gives[i], k.namespace) {
+	for _, to := range b.matching(b.custom[k.custom].Gives[i], k.namespace) {
 		if to.kind == isServiceAccount {
 			b.implies(v, b.startVertex(to.namespace, to.name))
 		} else {
@@ -187,7 +187,7 @@ func (b *builder) customVertex(variant uint16, technique, entry int32, related b
 	if !related {
 		namespace = ""
 	}
-	return b.vertex(key{kind: isCustom, variant: variant, namespace: namespace, name: strconv.Itoa(int(entry)), role: technique})
+	return b.vertex(key{kind: isCustom, variant: variant, namespace: namespace, name: strconv.Itoa(int(entry)), custom: technique})
 }
 
 // becauseOfCustom says which requests a step of a custom technique needs.

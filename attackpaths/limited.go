@@ -13,7 +13,7 @@ func (b *builder) limited(of vertex, on grant) vertex {
 	if of == none {
 		return none
 	}
-	k := key{kind: isLimited, variant: uint16(on.right), namespace: on.namespace, name: on.name, role: int32(of)}
+	k := key{kind: isLimited, variant: uint16(on.right), namespace: on.namespace, name: on.name, of: of}
 	if v, ok := b.index[k]; ok {
 		return v
 	}
@@ -180,7 +180,7 @@ func (c *combiner) associated() {
 	ons := c.haveOn(associatedNode)
 	for _, a := range c.have(impersonateAssociatedNode) {
 		if a.name == "" || a.name == everyName { // the check is for all nodes
-			c.limitedTo(c.asImpersonated(c.keys[c.keys[c.who.vertex].role]), ons, a)
+			c.limitedTo(c.asImpersonated(c.keys[c.keys[c.who.vertex].of]), ons, a)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (g *Graph) impersonated(v vertex) *Holding {
 	if k.kind != isLimited || g.kinds[k.variant].whole {
 		return nil
 	}
-	if h, ok := g.keys[k.role].holding(); ok {
+	if h, ok := g.keys[k.of].holding(); ok {
 		return &h
 	}
 	return nil
@@ -236,7 +236,7 @@ func (g *Graph) impersonated(v vertex) *Holding {
 
 // limitedText says who may be impersonated, and for what.
 func (g *Graph) limitedText(k key) string {
-	of := g.keys[k.role]
+	of := g.keys[k.of]
 	name := of.name
 	if of.kind == isServiceAccount {
 		name = userOfAccount(of.namespace, of.name)

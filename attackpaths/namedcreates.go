@@ -141,7 +141,7 @@ func (c *combiner) throughBoth(k grant, one, other vertex) vertex {
 		return max(one, other)
 	}
 	one, other = min(one, other), max(one, other)
-	both := c.vertex(key{kind: isOwnRight, variant: uint16(k.right), namespace: k.namespace, name: k.name, role: int32(one)})
+	both := c.vertex(key{kind: isOwnRight, variant: uint16(k.right), namespace: k.namespace, name: k.name, of: one})
 	id := binary.AppendVarint(binary.AppendVarint(binary.AppendVarint([]byte("both "), int64(one)), int64(other)), int64(both))
 	if !c.seen[string(id)] {
 		c.seen[string(id)] = true

@@ -179,7 +179,7 @@ func (b *builder) tokenVertex(namespace, name string, node vertex, variant uint1
 	if a := b.scopeOf(namespace, name); a != nil && a.nothing {
 		return none
 	}
-	return b.vertex(key{kind: isAssociated, variant: variant, namespace: namespace, name: name, role: int32(node)})
+	return b.vertex(key{kind: isAssociated, variant: variant, namespace: namespace, name: name, of: node})
 }
 
 // nodeMatters reports whether it matters on which node a token of an account is.
@@ -252,7 +252,7 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 	if len(a.perNode) == 0 {
 		return
 	}
-	switch node := b.keys[k.role]; {
+	switch node := b.keys[k.of]; {
 	case node.kind == isNodeUser:
 		name := node.name[len(nodeUserPrefix):]
 		b.givesParts(v, k, a, a.perNode, place{node: name})

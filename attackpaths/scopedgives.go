@@ -19,7 +19,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 		case x.impersonated && b.kinds[p.right].impersonates():
 			continue
 		case at.node != "" && !at.chosen && forPods: // one vertex for all pods of the node
-			of := key{kind: isRight, variant: uint16(p.right), namespace: p.namespace, name: p.name, role: k.role}
+			of := key{kind: isRight, variant: uint16(p.right), namespace: p.namespace, name: p.name, of: k.of}
 			b.give(v, b.vertex(of), p, "")
 			continue
 		}
@@ -29,7 +29,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			case p.right.isCustom():
 				b.givesCustom(v, p, l, dependsOn)
 			case p.needs&needsAsNode != 0:
-				b.givesAsNode(v, p, l, vertex(k.role), dependsOn)
+				b.givesAsNode(v, p, l, k.of, dependsOn)
 			case p.right.countsAlone():
 				b.give(v, b.rightVertex(p.right, l.namespace, l.rightName()), p, dependsOn)
 			}
