@@ -11,8 +11,8 @@ import (
 
 // Variants of vertices of custom techniques.
 const (
-	// customWith is an entry of With that is fulfilled: its role is the place of the technique,
-	// and its name that of the entry.
+	// customWith is an entry of With that is fulfilled: its custom is the place of the technique,
+	// and its name the place of the entry.
 	customWith uint16 = iota
 	// customGives is everything that an entry of Gives stands for.
 	customGives
