@@ -117,8 +117,9 @@ func TestRightsThatAreNotFollowed(t *testing.T) {
 			},
 		},
 		{
-			rule: "mutating policies, of which the state shows none", objects: role("r", "", "shop/web", "delete mutatingadmissionpolicies"+guards),
-			want: []string{"delete mutatingadmissionpolicies" + guards + " by r"},
+			rule:    "mutating policies, of which the state shows none",
+			objects: role("r", "", "shop/web", "delete mutatingadmissionpolicies"+guards),
+			want:    []string{"delete mutatingadmissionpolicies" + guards + " by r"},
 		},
 		{
 			rule: "custom resources", objects: role("r", "", "shop/web", "create,get applications@argoproj.io"),

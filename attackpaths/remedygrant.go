@@ -198,7 +198,9 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 // harm orders rights by how much is usually done with them: few need those by which others get rights.
 func (w wantedRight) harm() int {
 	rare := []right{createVolumes, bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners}
-	if r := right(w.of); w.kind == wantsRight && (impersonateServiceAccounts <= r && r <= impersonateGroupInfo || slices.Contains(rare, r)) {
+	r := right(w.of)
+	impersonates := impersonateServiceAccounts <= r && r <= impersonateGroupInfo
+	if w.kind == wantsRight && (impersonates || slices.Contains(rare, r)) {
 		return 0
 	}
 	return 1

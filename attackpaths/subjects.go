@@ -42,7 +42,8 @@ func (b *builder) addSubjects() {
 				continue
 			}
 			for _, variant := range [...]uint16{anybody, restricted} {
-				if variant == restricted && !strings.HasPrefix(user, nodeUserPrefix) && group != nodeidentity.Group && group != authenticated {
+				mayBeNode := strings.HasPrefix(user, nodeUserPrefix) || group == nodeidentity.Group || group == authenticated
+				if variant == restricted && !mayBeNode {
 					continue
 				}
 				subject := b.vertex(subjectKey(user, group, variant))
