@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -153,4 +155,48 @@ func (c *combiner) impersonateGroup(u, g held) {
 	}
 	c.pair(Impersonate, c.impersonatedFact(everyGroup, ""), "", u, g)
 	c.pair(Impersonate, c.asImpersonated(key{kind: isGroup, name: masters}), "", u, g)
+}
+
+// A node gets tokens of the accounts of its pods for the audiences that these pods name. For another one, NodeRestriction
+// asks whether the node has a right of which the audience is the resource and the account the name.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
+const (
+	audienceVerb = "request-serviceaccounts-token-audience"
+	// anyAudience is the resource of rights to request audiences.
+	anyAudience = "*"
+)
+
+// audienceIn is the audience that a rule has to cover. A request does not name the API server's own audience; only the API server
+// knows whether a named one is its own too. A rule for every verb is about resources, unless it is about all of these.
+func (k *requestKind) audienceIn(rule *rbacv1.PolicyRule) (audience string, ok bool) {
+	if !k.otherAudience {
+		return "", true
+	}
+	if len(rule.Resources) == 0 || !slices.Contains(rule.Verbs, audienceVerb) {
+		return "", false
+	}
+	return rule.Resources[0], true
+}
+
+// audiences leads from a node that may request audiences to what it gets by them.
+func (c *combiner) audiences() {
+	if c.who.vertex == none || c.keys[c.who.vertex].kind != isNodeUser {
+		return
+	}
+	for _, h := range c.have(requestAudience, requestOtherAudience) {
+		of := key{kind: isRight, variant: uint16(h.right), namespace: h.namespace, name: h.name, of: c.who.vertex}
+		c.add("", c.vertex(of), "", []held{h}, []vertex{c.who.vertex, h.through})
+	}
+}
+
+// requestsAudience gives the accounts of pods on a node whose tokens it cannot request otherwise.
+func (b *builder) requestsAudience(v vertex, k key, dependsOn string) {
+	node := strings.TrimPrefix(b.keys[k.of].name, nodeUserPrefix)
+	for _, i := range b.podsOn[node] {
+		p := b.pods[i]
+		if (limit{k.namespace, k.name}).covers(p.Namespace, p.ServiceAccount) && !b.mints(p) && b.mayMintOnNode(node, p) {
+			guards := allOf(dependsOn, b.guardsOf(createToken, p.Namespace))
+			b.step(TokenOfPodOnNode, v, b.tokenOfPod(p, node), i, guards)
+		}
+	}
 }
