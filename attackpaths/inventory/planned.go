@@ -2,11 +2,13 @@ package inventory
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // SetPlanned adds a pod that no scheduler has bound yet: one that was just created, or one for all that
@@ -25,7 +27,7 @@ func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 	p := newPod(pod)
 	p.Planned, p.Workload = true, w
 	c := p.Placement.constraints()
-	c.Requests = requestsOf(&pod.Spec)
+	c.Requests = RequestsOf(&pod.Spec)
 	p.Placement = encodePlacement(c)
 	return p
 }
@@ -49,65 +51,24 @@ func encodePlacement(c constraints) Placement {
 	return Placement{unique.Make(string(encoded))}
 }
 
-// requestsOf is what a pod needs of a node: its containers and long-running init containers together,
-// or the largest init container with those before it, and the overhead.
-func requestsOf(spec *corev1.PodSpec) map[corev1.ResourceName]resource.Quantity {
-	sum, largest := corev1.ResourceList{}, corev1.ResourceList{}
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			addResources(sum, requests(c))
-			maxResources(largest, sum)
-			continue
-		}
-		with := sum.DeepCopy()
-		addResources(with, requests(c))
-		maxResources(largest, with)
-	}
-	for i := range spec.Containers {
-		addResources(sum, requests(&spec.Containers[i]))
-	}
-	maxResources(sum, largest)
-	if spec.Resources != nil {
-		for name, q := range spec.Resources.Requests {
-			sum[name] = q
+// RequestsOf is what a pod needs of a node. The API server takes a limit of a container for a request that is not given.
+func RequestsOf(spec *corev1.PodSpec) corev1.ResourceList {
+	pod := &corev1.Pod{Spec: *spec}
+	for _, containers := range [...]*[]corev1.Container{&pod.Spec.InitContainers, &pod.Spec.Containers} {
+		*containers = slices.Clone(*containers)
+		for i := range *containers {
+			resources := &(*containers)[i].Resources
+			requests := maps.Clone(resources.Limits)
+			if requests == nil {
+				continue
+			}
+			maps.Copy(requests, resources.Requests)
+			resources.Requests = requests
 		}
 	}
-	addResources(sum, spec.Overhead)
-	for name, q := range sum {
-		if q.IsZero() {
-			delete(sum, name)
-		}
-	}
-	return sum
-}
-
-// requests are what a container asks for. The API server takes a limit for a request that is not given.
-func requests(c *corev1.Container) corev1.ResourceList {
-	all := c.Resources.Limits.DeepCopy()
-	if all == nil {
-		all = corev1.ResourceList{}
-	}
-	for name, q := range c.Resources.Requests {
-		all[name] = q
-	}
+	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	maps.DeleteFunc(all, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.IsZero() })
 	return all
-}
-
-func addResources(to, more corev1.ResourceList) {
-	for name, q := range more {
-		sum := to[name].DeepCopy()
-		sum.Add(q)
-		to[name] = sum
-	}
-}
-
-func maxResources(to, other corev1.ResourceList) {
-	for name, q := range other {
-		if known, ok := to[name]; !ok || known.Cmp(q) < 0 {
-			to[name] = q.DeepCopy()
-		}
-	}
 }
 
 // HasRequests reports whether the size of a node matters. It is known of planned pods only.
@@ -141,7 +102,7 @@ func (p *Pod) Like(planned *Pod) bool {
 	same := encodePlacement(a) == encodePlacement(b)
 	return same && p.ServiceAccount == planned.ServiceAccount &&
 		slices.Equal(p.Audiences, planned.Audiences) && slices.Equal(p.Secrets, planned.Secrets) &&
-		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.claims, planned.claims) &&
+		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.mounts, planned.mounts) &&
 		p.RuntimeClass == planned.RuntimeClass && !p.Ephemeral
 }
 

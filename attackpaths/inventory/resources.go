@@ -18,6 +18,3 @@ func (r *Resources) Subtract(o Resources) { r.CPU, r.Memory = r.CPU-o.CPU, r.Mem
 
 // Fits reports whether an amount is at most another.
 func (r Resources) Fits(in Resources) bool { return r.CPU <= in.CPU && r.Memory <= in.Memory }
-
-// RequestsOf is what a pod needs of a node.
-func RequestsOf(spec *corev1.PodSpec) corev1.ResourceList { return requestsOf(spec) }

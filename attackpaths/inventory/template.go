@@ -23,8 +23,8 @@ func (t *Template) appendID(id []byte, namespace string) []byte {
 	for _, e := range t.Escapes {
 		id = append(appendText(id, e.Means, e.DependsOn), byte(e.Effect))
 	}
-	for i := range t.claims {
-		id = t.claims[i].appendID(id)
+	for i := range t.mounts {
+		id = t.mounts[i].appendID(id)
 	}
 	id = appendText(id, t.Controller, t.RuntimeClass)
 	id = binary.AppendVarint(binary.AppendVarint(id, t.Requests.CPU), t.Requests.Memory)
@@ -47,7 +47,7 @@ func appendText(id []byte, texts ...string) []byte {
 	return id
 }
 
-func (m *claimMount) appendID(id []byte) []byte {
+func (m *mount) appendID(id []byte) []byte {
 	id = appendText(id, m.container, m.user, m.claim, m.subPath)
 	for _, flag := range [...]bool{m.readOnly, m.anyFolder, m.before, m.after} {
 		if flag {
