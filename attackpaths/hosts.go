@@ -39,7 +39,7 @@ func (b *builder) guardsInNew(r right) string {
 	var texts []string
 	for i := range b.admission {
 		a := b.admission[i]
-		a.Namespaces, a.AlsoNamespaces = nil, nil
+		a.Namespaces = nil
 		for _, asked := range [...]right{createNamespaces, createPods, r} {
 			if a.Covers(writeOf(asked), nil) {
 				texts = append(texts, a.String())

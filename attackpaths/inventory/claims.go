@@ -51,9 +51,9 @@ func (v *Volume) WaysOut() []Escape {
 	return sortedEscapes(ways)
 }
 
-// SetPersistentVolume adds a volume, or replaces the one of the same name. Only those count that are a folder of a node.
-func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
-	i.deleteVolume(pv.Name)
+// setVolume adds a volume, or replaces the one of the same name. Only those count that are a folder of a node.
+func (i *Inventory) setVolume(pv *corev1.PersistentVolume) {
+	i.Delete("PersistentVolume", "", pv.Name)
 	v := Volume{Name: pv.Name}
 	switch {
 	case pv.Spec.HostPath != nil:
@@ -75,16 +75,6 @@ func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
 		v.on = a.Required
 	}
 	i.volumes[pv.Name] = v
-}
-
-func (i *Inventory) deleteVolume(name string) {
-	delete(i.volumes, name)
-	delete(i.otherVolumes, name)
-}
-
-// SetPersistentVolumeClaim adds a claim, or replaces the one of the same name.
-func (i *Inventory) SetPersistentVolumeClaim(c *corev1.PersistentVolumeClaim) {
-	i.claims[Name{intern(c.Namespace), c.Name}] = claim{c.Spec.VolumeName, c.Spec.StorageClassName}
 }
 
 // References are what pods refer to by name that decides about ways out of them.

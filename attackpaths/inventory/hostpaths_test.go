@@ -97,7 +97,10 @@ func TestHostPaths(t *testing.T) {
 		},
 		{folder: "/var/lib/kubelet/pods", write: []Escape{node, {Effect: TakesPods}}, read: []Escape{{Effect: TakesPods}}},
 		{folder: "/var/lib/kubelet/device-plugins", write: []Escape{possible(TakesNode, dependsOnDeviceUse)}, unknown: true},
-		{folder: "/var/lib/rancher/k3s/server/tls", write: []Escape{node, {Effect: TakesControlPlane}}, read: []Escape{{Effect: TakesControlPlane}}},
+		{
+			folder: "/var/lib/rancher/k3s/server/tls", write: []Escape{node, {Effect: TakesControlPlane}},
+			read: []Escape{{Effect: TakesControlPlane}},
+		},
 		{
 			folder: "/var/lib/rancher/rke2", write: []Escape{node, {Effect: TakesControlPlane}, {Effect: TakesCredential}},
 			read: []Escape{{Effect: TakesControlPlane}, {Effect: TakesCredential}},

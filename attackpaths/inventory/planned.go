@@ -16,9 +16,7 @@ import (
 // node on which its placement, its requests included, allows it.
 func (i *Inventory) SetPlanned(pod *corev1.Pod, w Workload) *Pod {
 	p := NewPlanned(pod, w)
-	i.share(p)
-	i.deletePod(p.Name)
-	i.pods[p.Name] = p
+	i.setPod(p)
 	return p
 }
 
@@ -36,10 +34,7 @@ func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 func (i *Inventory) Unbind(p *Pod) {
 	waiting := *p
 	waiting.Node, waiting.Planned, waiting.Ended = "", true, false
-	if known := i.pods[p.Name]; known == nil {
-		i.share(&waiting)
-	}
-	i.pods[p.Name] = &waiting
+	i.setPod(&waiting)
 }
 
 // encodePlacement makes constraints comparable.

@@ -63,10 +63,6 @@ type Template struct {
 
 	// mounts are those of claims.
 	mounts []mount
-
-	// id is the same for equal templates, and pods counts those that share this one.
-	id   string
-	pods int
 }
 
 // Workload is an object with a pod template.
