@@ -44,14 +44,14 @@ func (c *combiner) audiences() {
 		return
 	}
 	for _, h := range c.have(requestAudience, requestOtherAudience) {
-		of := key{kind: isRight, variant: uint8(h.right), namespace: h.namespace, name: h.name, role: int32(c.who.vertex)}
+		of := key{kind: isRight, variant: uint8(h.right), namespace: h.namespace, name: h.name, of: c.who.vertex}
 		c.add("", c.vertex(of), "", []held{h}, []vertex{c.who.vertex, h.through})
 	}
 }
 
 // requestsAudience gives the accounts of pods on a node whose tokens it cannot request otherwise.
 func (b *builder) requestsAudience(v vertex, k key, dependsOn string) {
-	node := strings.TrimPrefix(b.keys[k.role].name, nodeUserPrefix)
+	node := strings.TrimPrefix(b.keys[k.of].name, nodeUserPrefix)
 	for _, i := range b.podsOn[node] {
 		p := b.pods[i]
 		if (limit{namespace: k.namespace, name: k.name}).covers(p.Namespace, p.ServiceAccount) && !b.mints(p) && b.mayMintOnNode(node, p) {

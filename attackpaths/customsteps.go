@@ -9,11 +9,11 @@ import (
 
 // Variants of vertices of custom techniques.
 const (
-	// customRight is the right to make a request: its role is the place in Graph.requests. Its
-	// name is that of the only object that the right is about, if there is one.
+	// customRight is the right to make a request: its custom is the place in Graph.requests. Its
+	// name is the only object that the right is about, if there is one.
 	customRight uint8 = iota
-	// customWith is an entry of With that is fulfilled: its role is the place of the technique,
-	// and its name that of the entry.
+	// customWith is an entry of With that is fulfilled: its custom is the place of the technique,
+	// and its name the place of the entry.
 	customWith
 	// customGives is everything that an entry of Gives stands for.
 	customGives
@@ -127,7 +127,7 @@ func (b *builder) expandCustomRole(v vertex, k key) {
 			if k.variant == own && r.refusedToNodes() {
 				v = b.heldByOthers(v, k)
 			}
-			b.implies(v, b.vertex(key{kind: isCustom, variant: customRight, namespace: k.namespace, name: g.name, role: g.request}))
+			b.implies(v, b.vertex(key{kind: isCustom, variant: customRight, namespace: k.namespace, name: g.name, custom: g.request}))
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (b *builder) expandCustom(v vertex, k key) {
 		b.expandCustomRight(v, k)
 	case customGives:
 		i, _ := strconv.Atoi(k.name)
-		for _, to := range b.matching(b.custom[k.role].Gives[i], k.namespace) {
+		for _, to := range b.matching(b.custom[k.custom].Gives[i], k.namespace) {
 			if to.kind == isServiceAccount {
 				b.implies(v, b.startVertex(to.namespace, to.name))
 			} else {
@@ -150,7 +150,7 @@ func (b *builder) expandCustom(v vertex, k key) {
 }
 
 func (b *builder) expandCustomRight(v vertex, k key) {
-	r := &b.requests[k.role]
+	r := &b.requests[k.custom]
 	switch {
 	case k.name != "":
 		condition := b.condition("whether there is " + r.object() + " " + k.name)
@@ -194,7 +194,7 @@ func (b *builder) customVertex(variant uint8, technique, entry int32, related bo
 	if !related {
 		namespace = ""
 	}
-	return b.vertex(key{kind: isCustom, variant: variant, namespace: namespace, name: strconv.Itoa(int(entry)), role: technique})
+	return b.vertex(key{kind: isCustom, variant: variant, namespace: namespace, name: strconv.Itoa(int(entry)), custom: technique})
 }
 
 // becauseOfCustom says which requests a step of a custom technique needs.
@@ -208,16 +208,16 @@ func (s *solver) becauseOfCustom(how via) string {
 	for _, v := range from {
 		switch k := s.keys[v]; k.variant {
 		case customRight:
-			first = s.requests[k.role].text(k.namespace)
+			first = s.requests[k.custom].text(k.namespace)
 		case customWith:
 			right := s.keys[s.via[v].from]
 			with = append(with, right)
 		}
 	}
-	slices.SortFunc(with, func(a, b key) int { return int(s.requests[a.role].with - s.requests[b.role].with) })
+	slices.SortFunc(with, func(a, b key) int { return int(s.requests[a.custom].with - s.requests[b.custom].with) })
 	text := "may " + first
 	for _, k := range with {
-		text += " and " + s.requests[k.role].text(k.namespace)
+		text += " and " + s.requests[k.custom].text(k.namespace)
 	}
 	return text
 }

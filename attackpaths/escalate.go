@@ -93,21 +93,3 @@ func (c *combiner) changesSome(e, u held) bool {
 
 // roleExists reports whether a role exists. Others are named by bindings.
 func (b *builder) roleExists(role int32) bool { return int(role) < b.existing }
-
-// becauseOfEscalation says which role gets any rule.
-func (s *solver) becauseOfEscalation(how via, to key) string {
-	text := "may add any rule to a role that it holds"
-	for _, v := range s.parts(how) {
-		k := s.keys[v]
-		if k.kind != isRole || int(k.role) >= len(s.roles)-1 {
-			continue
-		}
-		switch role := &s.roles[k.role]; {
-		case int(k.role) >= s.existing:
-			text = "may create " + role.Role.String() + ", which a binding names, with any rule"
-		case role.Aggregates:
-			text = "may add any rule to " + role.Role.String() + " or to a role that it selects"
-		}
-	}
-	return text + scopeText(to.namespace)
-}

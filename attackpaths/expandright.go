@@ -37,7 +37,7 @@ func (b *builder) expandRight(v vertex, k key) {
 		b.impersonatesAccounts(v, k)
 		return
 	}
-	if requestKinds[r].namespaced && k.namespace == "" && k.role == 0 {
+	if requestKinds[r].namespaced && k.namespace == "" && k.of == 0 {
 		b.createsNamespaces(v, k)
 		for _, ns := range b.namespaces {
 			if k.name == "" || b.exists(r, ns, k.name) {
@@ -246,7 +246,7 @@ func (b *builder) impersonatesAccounts(v vertex, k key) {
 
 // podsOf are the pods that a right is about.
 func (b *builder) podsOf(k key) []int32 {
-	if k.role != 0 {
+	if k.of != 0 {
 		return b.podsOnNode(k)
 	}
 	if k.name == "" {

@@ -160,9 +160,9 @@ func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object strin
 		for _, e := range g.out[v] {
 			k := g.keys[e.to]
 			covers := limit{namespace: k.namespace, name: k.name}.covers(in, object)
-			if k.kind == isRight && k.role != 0 {
+			if k.kind == isRight && k.of != 0 {
 				covers = covers && slices.ContainsFunc(g.pods, func(p *inventory.Pod) bool {
-					return nodeUserPrefix+p.Node == g.keys[k.role].name && p.Namespace == in && p.Name.Name == object
+					return nodeUserPrefix+p.Node == g.keys[k.of].name && p.Namespace == in && p.Name.Name == object
 				})
 			}
 			owns := k.kind == isClusterAdmin
@@ -179,7 +179,7 @@ func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object strin
 		note(v)
 	}
 	if user, ok := g.index[key{kind: isNodeUser, name: nodeUserPrefix + node}]; ok {
-		if v, ok := g.index[key{kind: isAssociated, namespace: namespace, name: name, role: int32(user)}]; ok {
+		if v, ok := g.index[key{kind: isAssociated, namespace: namespace, name: name, of: user}]; ok {
 			note(v)
 		}
 	}

@@ -31,8 +31,8 @@ const (
 	// isNodeUser is a node's credential: the user system:node:NAME in the group
 	// system:nodes.
 	isNodeUser
-	// isAssociated is a service account with a token that is associated with a node: its role is
-	// the vertex of the node's credential, or of each node's.
+	// isAssociated is a service account with a token that is associated with a node: it is of the node's credential, or of
+	// each node's.
 	isAssociated
 	// isScoped is what each token of a service account in NodeScopes may do, whatever its node.
 	isScoped
@@ -44,8 +44,7 @@ const (
 	isRight
 	// isOwnRight is a right that the attacker can give to each identity.
 	isOwnRight
-	// isLimited is an identity that is impersonated for one kind of request: its role is the
-	// vertex of the identity, or of several.
+	// isLimited is an identity that is impersonated for one kind of request: it is of that identity, or of several.
 	isLimited
 	// isCustom is a right of custom techniques, or what follows from it.
 	isCustom
@@ -70,9 +69,13 @@ type key struct {
 	mode mode
 	// namespace is the scope of a role or right; empty is the whole cluster.
 	namespace, name string
-	// role is the place of a role in Graph.roles or of what custom techniques add, or a vertex. Of rights, it is
-	// the credential of the node whose pods the right is about, or 0.
+	// role is the place of a role in Graph.roles.
 	role int32
+	// custom is the place of a request of custom techniques in Graph.requests, or of a technique in Graph.custom.
+	custom int32
+	// of is the identity that is impersonated, the credential of the node of a token or of the pods that a right is about, or
+	// a part of a right that is made of two; zero for other vertices.
+	of vertex
 }
 
 // given is the variant of a user of Cluster.Users, which may have groups.

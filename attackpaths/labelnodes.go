@@ -3,8 +3,6 @@ package attackpaths
 import (
 	"slices"
 	"strings"
-
-	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // NodeRestriction holds nodes, not accounts: one that may change nodes gives a node that the attacker
@@ -50,23 +48,6 @@ func (b *builder) expandLabelledNode(v vertex, k key) {
 // isLabelled reports whether pods move because an account labels a node.
 func (k key) isLabelled() bool {
 	return k.kind == isFact && (k.name == labelledNode || k.name == untaintedNode || strings.HasSuffix(k.name, byAccounts))
-}
-
-// becauseOfSteal says how a node gets pods.
-func (s *solver) becauseOfSteal(how via, p *inventory.Pod) string {
-	pods := "the scheduler may bind pods like " + p.Name.String()
-	if !s.keys[how.from].isLabelled() {
-		return pods + " to the node"
-	}
-	for how.join < 0 {
-		how = s.via[how.from]
-	}
-	for _, v := range s.joins[how.join].from {
-		if k := s.keys[v]; k.kind == isRight {
-			return "may " + s.rightText(v, k) + ", so that " + pods + " to a node that is held"
-		}
-	}
-	return pods + " to the node"
 }
 
 // labelsFromOutside reports whether nodes that are not in a pool hold an account that may change labels or taints of

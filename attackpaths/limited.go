@@ -14,7 +14,7 @@ func (b *builder) limited(m mode, of vertex, l limit) (vertex, bool) {
 	if of == none {
 		return none, false
 	}
-	k := key{kind: isLimited, variant: uint8(l.request), mode: m, namespace: l.namespace, name: l.name, role: int32(of)}
+	k := key{kind: isLimited, variant: uint8(l.request), mode: m, namespace: l.namespace, name: l.name, of: of}
 	if v, ok := b.index[k]; ok {
 		return v, true
 	}
@@ -191,7 +191,7 @@ func (c *combiner) associated() {
 	ons := c.haveOn(associatedNode)
 	for _, a := range c.have(impersonateAssociatedNode) {
 		if a.name == "" || a.name == everyName { // the check is for all nodes
-			c.limitedTo(associatedNode, c.asImpersonated(c.keys[c.keys[c.who.vertex].role]), ons, a)
+			c.limitedTo(associatedNode, c.asImpersonated(c.keys[c.keys[c.who.vertex].of]), ons, a)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (c *combiner) haveOn(m mode) []held {
 
 // associatedVertex is a service account with a token that is associated with a node, or with each.
 func (b *builder) associatedVertex(namespace, name string, node vertex) vertex {
-	return b.vertex(key{kind: isAssociated, namespace: namespace, name: name, role: int32(node)})
+	return b.vertex(key{kind: isAssociated, namespace: namespace, name: name, of: node})
 }
 
 // associates reports whether it matters with which node a token is associated.
@@ -290,7 +290,7 @@ func (g *Graph) impersonated(v vertex) *Holding {
 	if k.kind != isLimited || request(k.variant) == whole {
 		return nil
 	}
-	if h, ok := g.keys[k.role].holding(); ok {
+	if h, ok := g.keys[k.of].holding(); ok {
 		return &h
 	}
 	return nil
@@ -298,7 +298,7 @@ func (g *Graph) impersonated(v vertex) *Holding {
 
 // limitedText says who may be impersonated, and for what.
 func (g *Graph) limitedText(k key) string {
-	of := g.keys[k.role]
+	of := g.keys[k.of]
 	name := of.name
 	if of.kind == isServiceAccount {
 		name = userOfAccount(of.namespace, of.name)

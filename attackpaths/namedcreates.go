@@ -133,7 +133,7 @@ func (c *combiner) throughBoth(k ownKey, one, other vertex) vertex {
 		return max(one, other)
 	}
 	one, other = min(one, other), max(one, other)
-	both := c.vertex(key{kind: isOwnRight, variant: uint8(k.right), namespace: k.namespace, name: k.name, role: int32(one)})
+	both := c.vertex(key{kind: isOwnRight, variant: uint8(k.right), namespace: k.namespace, name: k.name, of: one})
 	id := binary.AppendVarint(binary.AppendVarint(binary.AppendVarint([]byte("both "), int64(one)), int64(other)), int64(both))
 	if !c.seen[string(id)] {
 		c.seen[string(id)] = true

@@ -180,7 +180,7 @@ func (p *pathChanges) addNamespace(v, to vertex, e edge) {
 		namespace = k.name
 	case k.kind == isRight && (right(k.variant) == addContainers || right(k.variant) == patchPods):
 		namespace = k.namespace
-		if k.role != 0 { // of all pods on a node
+		if k.of != 0 { // of all pods on a node
 			namespace = p.keys[to].namespace
 		}
 	}

@@ -111,7 +111,7 @@ func (p *pathChanges) gives(rule *rbacv1.PolicyRule, namespaced bool, target key
 	case target.kind == isClusterAdmin:
 		return grantsEverything(rule)
 	case target.kind == isCustom:
-		return len(p.requests[target.role].grantedBy(rule)) > 0
+		return len(p.requests[target.custom].grantedBy(rule)) > 0
 	case target.kind == isOwnRight && target.mode != 0:
 		return len(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, target.mode)) > 0
 	case target.kind != isRight && target.kind != isOwnRight || namespaced && !requestKinds[target.variant].namespaced:

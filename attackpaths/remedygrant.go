@@ -24,7 +24,7 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 	}
 	target := s.keys[u.to]
 	if target.kind == isLimited {
-		target = s.keys[target.role]
+		target = s.keys[target.of]
 	}
 	given := map[wantedRight]endingChange{}
 	var order []wantedRight
@@ -121,7 +121,7 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 func (s *stepSearch) targetName(u *use) string {
 	k := s.keys[u.to]
 	if k.kind == isLimited {
-		k = s.keys[k.role]
+		k = s.keys[k.of]
 	}
 	if k.kind != isRole {
 		return k.name

@@ -75,7 +75,7 @@ func (g *Graph) mintsAnyway(p *inventory.Pod) bool {
 func (g *Graph) nodeOf(credential vertex) string {
 	k := g.keys[credential]
 	if k.kind == isLimited || k.kind == isAssociated {
-		k = g.keys[k.role]
+		k = g.keys[k.of]
 	}
 	return strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
 }

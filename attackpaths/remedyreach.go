@@ -15,12 +15,12 @@ type stepPlace struct {
 // in finds a vertex in another graph of the cluster.
 func (g *Graph) in(other *Graph, v vertex) (vertex, bool) {
 	k := g.keys[v]
-	if k.kind == isLimited || k.kind == isAssociated || k.kind == isRight && k.role != 0 {
-		of, ok := g.in(other, vertex(k.role))
+	if k.of != 0 {
+		of, ok := g.in(other, k.of)
 		if !ok {
 			return none, false
 		}
-		k.role = int32(of)
+		k.of = of
 	}
 	w, ok := other.index[k]
 	return w, ok
@@ -223,16 +223,13 @@ func (s *stepSearch) text(u *use) string {
 	var parts []string
 	for _, v := range append(slices.Clone(u.from), u.to) {
 		text := ""
-		for k := s.keys[v]; ; k = s.keys[k.role] {
-			role := k.role
-			if k.kind == isLimited || k.kind == isAssociated || k.kind == isRight {
-				k.role = 0
-			}
+		for {
+			k := s.keys[v]
+			v, k.of = k.of, 0
 			text += fmt.Sprint(k)
-			if k.role == role {
+			if v == 0 {
 				break
 			}
-			k.role = role
 		}
 		parts = append(parts, text)
 	}

@@ -278,7 +278,7 @@ func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
 		switch k := s.keys[to]; {
 		case k.kind == isRight:
 		case k.kind == isCustom && k.variant == customRight:
-			w.kind, w.of = wantsCustom, k.role
+			w.kind, w.of = wantsCustom, k.custom
 		case k.kind == isClusterAdmin:
 			w = wantedRight{kind: wantsEverything}
 		default:

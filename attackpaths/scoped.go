@@ -187,7 +187,7 @@ func (b *builder) tokenVertex(a *scopedAccount, node vertex, variant uint8) vert
 	if a.nothing {
 		return none
 	}
-	return b.vertex(key{kind: isAssociated, variant: variant, namespace: a.namespace, name: a.name, role: int32(node)})
+	return b.vertex(key{kind: isAssociated, variant: variant, namespace: a.namespace, name: a.name, of: node})
 }
 
 // holdsAccount notes that an account in scopes is held.
@@ -243,7 +243,7 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 	if len(a.perNode) == 0 {
 		return
 	}
-	switch node := b.keys[k.role]; {
+	switch node := b.keys[k.of]; {
 	case node.kind == isNodeUser:
 		name := node.name[len(nodeUserPrefix):]
 		b.givesParts(v, k, a, a.perNode, place{node: name})

@@ -18,7 +18,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 		case x.impersonated && p.impersonates(b):
 			continue
 		case at.node != "" && !at.chosen && p.isForPods():
-			of := key{kind: isRight, variant: uint8(p.right), namespace: p.namespace, name: p.name, role: k.role}
+			of := key{kind: isRight, variant: uint8(p.right), namespace: p.namespace, name: p.name, of: k.of}
 			b.give(v, b.vertex(of), p, "")
 			continue
 		}
@@ -29,7 +29,7 @@ func (b *builder) givesParts(v vertex, k key, a *scopedAccount, parts []part, at
 			case p.custom >= 0:
 				b.givesCustom(v, p, l, dependsOn)
 			case p.needs&needsAsNode != 0:
-				b.givesAsNode(v, p, l, vertex(k.role), dependsOn)
+				b.givesAsNode(v, p, l, k.of, dependsOn)
 			case p.right.countsAlone():
 				b.givesRight(v, p, l, dependsOn)
 			}
@@ -172,7 +172,7 @@ func (b *builder) givesCustom(v vertex, p *part, l limit, dependsOn string) {
 	if !r.holdsIn(l.namespace) {
 		return
 	}
-	k := key{kind: isCustom, variant: customRight, namespace: l.namespace, name: l.name, role: p.custom}
+	k := key{kind: isCustom, variant: customRight, namespace: l.namespace, name: l.name, custom: p.custom}
 	b.give(v, b.vertex(k), p, dependsOn)
 }
 

@@ -217,7 +217,7 @@ func (p *part) namesNewObject() bool {
 func (b *builder) podsOnNode(k key) []int32 {
 	var all []int32
 	of := limit{namespace: k.namespace, name: k.name}
-	for _, i := range b.podsOn[b.keys[k.role].name[len(nodeUserPrefix):]] {
+	for _, i := range b.podsOn[b.keys[k.of].name[len(nodeUserPrefix):]] {
 		if p := b.pods[i]; of.covers(p.Namespace, p.Name.Name) {
 			all = append(all, i)
 		}

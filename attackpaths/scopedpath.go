@@ -57,7 +57,7 @@ func (s *solver) scopeTextOf(v vertex, by passing) string {
 			if rules := s.passedBy[by].rules; rules != "" {
 				text = rules
 			}
-			if node := s.keys[max(0, vertex(k.role))]; k.kind == isAssociated && node.kind == isNodeUser {
+			if node := s.keys[k.of]; k.kind == isAssociated && node.kind == isNodeUser {
 				return text + " lets it pass for node " + node.name[len(nodeUserPrefix):]
 			}
 			return text + " lets it pass"

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // Code names a technique.
@@ -52,6 +54,10 @@ type Technique struct {
 	// needs are the rights of an identity that the technique uses: each is enough, or decides together with others
 	// of the row. What only helps, as a right to create a service account does, is not among them.
 	needs []need
+	// because says why a step is possible. A technique of which each step is one right has none: the right says it.
+	because reason
+	// ofPod is set if edges of the technique have the place of a pod.
+	ofPod bool
 }
 
 // need is a right for some object.
@@ -72,79 +78,145 @@ func each(rights ...right) []need {
 
 // techniques is a table and never changes.
 var techniques = []Technique{
-	{PodOnNode, "root on a node controls the processes of the pods on it", "T1611", nil},
-	{PodTokenOnNode, "a node holds the service account tokens that are mounted into its pods", "T1528", nil},
-	{TokenOfPodOnNode, "a node's credential mints tokens for the service accounts of its pods", "T1528", nil},
-	{SecretOnNode, "a node's credential reads the secrets that its pods refer to", "T1552.007", nil},
-	{PodToken, "the processes of a pod read the service account token that is mounted into it", "T1528", nil},
-	{PodSecret, "the processes of a pod read the secrets that are mounted into it", "T1552.007", nil},
 	{
-		SecretRead, "every verb on secrets except create and update gives their content", "T1552.007",
-		each(readSecrets, patchSecrets, deleteSecrets, createValidatingWebhooks, changeValidatingWebhooks),
+		Code: PodOnNode, Summary: "root on a node controls the processes of the pods on it", ATTACK: "T1611",
+		ofPod: true, because: ofPod(func(p *inventory.Pod) string { return "the pod runs on " + p.Node }),
 	},
-	{ServiceAccountTokenSecret, "a secret of type service-account-token holds a token of the account", "T1528", each(createSecrets)},
 	{
-		BootstrapToken, "a bootstrap token authenticates as a bootstrap user", "T1078.004",
-		[]need{{right: createSecrets, namespace: metav1.NamespaceSystem}},
+		Code: PodTokenOnNode, Summary: "a node holds the service account tokens that are mounted into its pods", ATTACK: "T1528",
+		ofPod: true, because: ofPod(func(p *inventory.Pod) string {
+			return "pod " + p.Name.String() + " runs on " + p.Node + " and mounts a token"
+		}),
 	},
-	{TokenRequest, "a right to create serviceaccounts/token gives the account", "T1528", each(createToken)},
-	{Impersonate, "a right to impersonate gives the identity", "T1134.001", each(
-		impersonateServiceAccounts, impersonateUsers, impersonateGroups, impersonateArbitraryNodes, impersonateAccountsOnly,
-		impersonateUserInfo, impersonateGroupInfo,
-	)},
 	{
-		PodCreate, "who creates pods in a namespace uses its service accounts, secrets and, unless Pod Security forbids it, nodes", "T1610",
-		each(
+		Code: TokenOfPodOnNode, Summary: "a node's credential mints tokens for the service accounts of its pods", ATTACK: "T1528",
+		ofPod: true, because: becauseOfTokenOfPod,
+	},
+	{
+		Code: SecretOnNode, Summary: "a node's credential reads the secrets that its pods refer to", ATTACK: "T1552.007",
+		because: always("a pod on the node or a volume attached to it refers to the secret"),
+	},
+	{
+		Code: PodToken, Summary: "the processes of a pod read the service account token that is mounted into it", ATTACK: "T1528",
+		ofPod: true, because: always("the pod mounts a token of the service account"),
+	},
+	{
+		Code: PodSecret, Summary: "the processes of a pod read the secrets that are mounted into it", ATTACK: "T1552.007",
+		ofPod: true, because: always("the pod's containers see the secret"),
+	},
+	{
+		Code: SecretRead, Summary: "every verb on secrets except create and update gives their content", ATTACK: "T1552.007",
+		needs: each(readSecrets, patchSecrets, deleteSecrets, createValidatingWebhooks, changeValidatingWebhooks),
+	},
+	{
+		Code: ServiceAccountTokenSecret, Summary: "a secret of type service-account-token holds a token of the account", ATTACK: "T1528",
+		needs:   each(createSecrets),
+		because: becauseOfTokenSecret,
+	},
+	{
+		Code: BootstrapToken, Summary: "a bootstrap token authenticates as a bootstrap user", ATTACK: "T1078.004",
+		needs:   []need{{right: createSecrets, namespace: metav1.NamespaceSystem}},
+		because: always("the secret is a bootstrap token"),
+	},
+	{
+		Code: TokenRequest, Summary: "a right to create serviceaccounts/token gives the account", ATTACK: "T1528",
+		needs:   each(createToken),
+		because: always("may create the service account, and a token of it"),
+	},
+	{
+		Code: Impersonate, Summary: "a right to impersonate gives the identity", ATTACK: "T1134.001",
+		needs: each(
+			impersonateServiceAccounts, impersonateUsers, impersonateGroups, impersonateArbitraryNodes, impersonateAccountsOnly,
+			impersonateUserInfo, impersonateGroupInfo,
+		),
+		because: always("may impersonate users or service accounts, and groups"),
+	},
+	{
+		Code: PodCreate, ATTACK: "T1610",
+		Summary: "who creates pods in a namespace uses its service accounts, secrets and, unless Pod Security forbids it, nodes",
+		needs: each(
 			createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets, createReplicationControllers,
 			createJobs, createCronJobs,
 		),
-	},
-	{PodUpdate, "a right to change a pod or a pod template runs other code in its place", "T1610", each(
-		patchPods, patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers,
-		patchCronJobs,
-	)},
-	{
-		PodExec, "a right to exec into a pod, or to add a container to it, controls its processes", "T1609",
-		each(execPods, attachPods, addContainers),
-	},
-	{NodeProxy, "a right to a node's proxy runs commands in each pod of the node", "T1609", each(proxyNodes)},
-	{PodEscape, "a pod with rights over its host controls its node", "T1611", nil},
-	{BindRole, "a right to bind a role gives what the role grants", "T1098.006", each(
-		bindClusterRoles, bindRoles, createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings,
-	)},
-	{
-		EscalateRole, "a right to escalate gives any right through a role that is bound already", "T1098.006",
-		each(escalateClusterRoles, escalateRoles, createClusterRoles, createRoles, updateClusterRoles, updateRoles),
+		because: becauseOfNamespace,
 	},
 	{
-		ApproveCertificate, "a right to approve client certificates gives the identities that they name", "T1649",
-		each(approveSigners, updateApprovals, autoApprove),
+		Code: PodUpdate, Summary: "a right to change a pod or a pod template runs other code in its place", ATTACK: "T1610",
+		needs:   each(patchPods, patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers, patchCronJobs),
+		because: becauseOfPodUpdate,
 	},
 	{
-		SignCertificate, "a right to sign client certificates may give the identities that they name", "T1649",
-		each(signSigners, updateSigningStatus, patchSigningStatus),
+		Code: PodExec, Summary: "a right to exec into a pod, or to add a container to it, controls its processes", ATTACK: "T1609",
+		needs:   each(execPods, attachPods, addContainers),
+		because: becauseOfExec,
 	},
 	{
-		NamespaceRelabel, "a right to label a namespace turns its Pod Security off", "T1562.001",
-		each(labelNamespaces, labelByStatus, finalizeNamespaces),
+		Code: NodeProxy, Summary: "a right to a node's proxy runs commands in each pod of the node", ATTACK: "T1609",
+		needs: each(proxyNodes),
 	},
 	{
-		AdmissionControl, "a right to configure mutating admission rewrites what others create", "T1546",
-		each(createMutatingWebhooks, changeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings),
+		Code: PodEscape, Summary: "a pod with rights over its host controls its node", ATTACK: "T1611",
+		ofPod: true, because: becauseOfEscape,
 	},
-	{APIService, "a right to register an API server receives the requests of others", "T1557", each(writeAPIServices)},
-	{VolumeControl, "a persistent volume that is a folder of the host gives the node", "T1611", each(createVolumes)},
-	{NodeIdentityConfig, "a right to change how identities are mapped gives any identity", "T1098", []need{
-		{createConfigMaps, metav1.NamespaceSystem, awsAuth},
-		{patchConfigMaps, metav1.NamespaceSystem, awsAuth},
-		{right: writeIdentityMappings},
-	}},
 	{
-		StealPods, "a node may attract the pods that the scheduler may bind to it", "T1610",
-		each(changeNodes, changeNodeStatus),
+		Code: BindRole, Summary: "a right to bind a role gives what the role grants", ATTACK: "T1098.006",
+		needs:   each(bindClusterRoles, bindRoles, createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings),
+		because: becauseOfBinding,
 	},
-	{ControlPlaneNode, "a node that runs the control plane holds its credentials", "T1552.004", nil},
-	{Masters, "the group system:masters, or a rule for everything, is cluster-admin", "T1078.004", nil},
+	{
+		Code: EscalateRole, Summary: "a right to escalate gives any right through a role that is bound already", ATTACK: "T1098.006",
+		needs:   each(escalateClusterRoles, escalateRoles, createClusterRoles, createRoles, updateClusterRoles, updateRoles),
+		because: becauseOfEscalation,
+	},
+	{
+		Code: ApproveCertificate, Summary: "a right to approve client certificates gives the identities that they name", ATTACK: "T1649",
+		needs:   each(approveSigners, updateApprovals, autoApprove),
+		because: always("may create a request for a client certificate, and have it approved"),
+	},
+	{
+		Code: SignCertificate, Summary: "a right to sign client certificates may give the identities that they name", ATTACK: "T1649",
+		needs:   each(signSigners, updateSigningStatus, patchSigningStatus),
+		because: always("may create and sign a request for a client certificate"),
+	},
+	{
+		Code: NamespaceRelabel, Summary: "a right to label a namespace turns its Pod Security off", ATTACK: "T1562.001",
+		needs: each(labelNamespaces, labelByStatus, finalizeNamespaces),
+	},
+	{
+		Code: AdmissionControl, Summary: "a right to configure mutating admission rewrites what others create", ATTACK: "T1546",
+		needs:   each(createMutatingWebhooks, changeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings),
+		because: always("may create a mutating admission policy and its binding"),
+	},
+	{
+		Code: APIService, Summary: "a right to register an API server receives the requests of others", ATTACK: "T1557",
+		needs: each(writeAPIServices),
+	},
+	{
+		Code: VolumeControl, Summary: "a persistent volume that is a folder of the host gives the node", ATTACK: "T1611",
+		needs:   each(createVolumes),
+		because: becauseOfVolume,
+	},
+	{
+		Code: NodeIdentityConfig, Summary: "a right to change how identities are mapped gives any identity", ATTACK: "T1098",
+		needs: []need{
+			{createConfigMaps, metav1.NamespaceSystem, awsAuth},
+			{patchConfigMaps, metav1.NamespaceSystem, awsAuth},
+			{right: writeIdentityMappings},
+		},
+	},
+	{
+		Code: StealPods, Summary: "a node may attract the pods that the scheduler may bind to it", ATTACK: "T1610",
+		needs: each(changeNodes, changeNodeStatus),
+		ofPod: true, because: becauseOfSteal,
+	},
+	{
+		Code: ControlPlaneNode, Summary: "a node that runs the control plane holds its credentials", ATTACK: "T1552.004",
+		ofPod: true, because: becauseOfControlPlane,
+	},
+	{
+		Code: Masters, Summary: "the group system:masters, or a rule for everything, is cluster-admin", ATTACK: "T1078.004",
+		because: always("may do everything"),
+	},
 }
 
 // Techniques returns the table of techniques.
