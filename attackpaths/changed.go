@@ -1,8 +1,10 @@
 package attackpaths
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	psa "k8s.io/pod-security-admission/api"
@@ -12,41 +14,54 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// changeKey identifies a change. Rule is the place of a rule in its role or of a subject in its binding, from
-// zero, and zero for others.
+// changeKind is what a change takes away. Those that a [Change] may have come first, in their order.
+type changeKind uint8
+
+const (
+	// takeSubject takes a subject from a binding, or all subjects.
+	takeSubject changeKind = iota
+	// removeRule removes a rule of a role, and removeMount what the containers of pods see of a secret, or their token.
+	removeRule
+	removeMount
+	// setLevel sets the Pod Security level of a namespace.
+	setLevel
+	// takeRight takes a right from the rules of a role.
+	takeRight
+	// takeHost takes rights over the host from pods, and takeMention each mention of a secret.
+	takeHost
+	takeMention
+	// otherAccount gives pods the account default.
+	otherAccount
+	// keepPods keeps pods to nodes that run pods of their workload, and placePods to the nodes of a pool.
+	keepPods
+	placePods
+	// removePods removes pods without a template, and removeObject a secret, claim or volume.
+	removePods
+	removeObject
+)
+
+// publicKinds are the kinds of a [Change].
+var publicKinds = [...]ChangeKind{
+	takeSubject: RemoveBinding, removeRule: RemoveRule, removeMount: RemoveMount, setLevel: RestrictPods,
+}
+
+// changeKey identifies a change. Its object is a role, a binding, an object with the template of pods, a namespace, a secret, a
+// claim or a volume.
 type changeKey struct {
-	kind   ChangeKind
+	kind   changeKind
 	object verdict.Object
+	// rule is the place of a rule in its role or of a subject in its binding, from zero, or allSubjects; zero for others.
 	rule   int
 	secret string
-	// right is what takeRight takes, and placing is the pool to which placePods moves pods.
+	// level is what setLevel sets, right what takeRight takes, and placing the pool to which placePods moves pods.
+	level   psa.Level
 	right   wantedRight
 	placing *Placing
 }
 
-// The kinds of changes that only remedies of steps and of placing make. Their objects are roles, bindings, the objects
-// with the templates of pods, namespaces, secrets, claims and volumes.
-const (
-	takeRight    ChangeKind = "right"
-	takeSubject  ChangeKind = "subject"
-	takeHost     ChangeKind = "rights over the host"
-	takeMention  ChangeKind = "each mention of a secret"
-	otherAccount ChangeKind = "another account"
-	keepPods     ChangeKind = "nodes of a workload"
-	placePods    ChangeKind = "nodes of a pool"
-	removePods   ChangeKind = "pods without a template"
-	limitPods    ChangeKind = "baseline"
-	removeSecret ChangeKind = "secret"
-	removeClaim  ChangeKind = "claim"
-	removeVolume ChangeKind = "volume"
-)
-
-// level is the Pod Security level that a change of a namespace sets.
-func (k changeKey) level() psa.Level {
-	if k.kind == RestrictPods {
-		return psa.LevelRestricted
-	}
-	return psa.LevelBaseline
+func (k changeKey) compare(o changeKey) int {
+	return cmp.Or(cmp.Compare(k.kind, o.kind), k.object.Compare(o.object), cmp.Compare(k.rule, o.rule),
+		strings.Compare(k.secret, o.secret))
 }
 
 func objectOf(r rbac.Ref) verdict.Object {
@@ -55,7 +70,7 @@ func objectOf(r rbac.Ref) verdict.Object {
 
 // mountIn is the change that no longer mounts a secret, or a token for the empty name, into a pod.
 func mountIn(p *inventory.Pod, secret string) changeKey {
-	return changeKey{kind: RemoveMount, object: templateObject(p), secret: secret}
+	return changeKey{kind: removeMount, object: templateObject(p), secret: secret}
 }
 
 // templateObject is the object whose pod template a pod is made from, or the pod.
@@ -71,30 +86,34 @@ func templateObject(p *inventory.Pod) verdict.Object {
 // without are the objects after changes. Roles, their rules and bindings keep their places.
 func (o *objects) without(c *Cluster, changes []changeKey) *objects {
 	left := *o
-	gone, ofPods := map[verdict.Object]bool{}, map[verdict.Object][]changeKey{}
+	ofPods := map[verdict.Object][]changeKey{}
 	for _, change := range changes {
 		switch change.kind {
-		case RemoveBinding, RemoveRule, takeSubject, takeRight: // all of them together, below
-		case RestrictPods, limitPods:
-			left.setLevel(change.object.Name, change.level())
-		case removeSecret, removeClaim, removeVolume:
-			gone[change.object] = true
+		case takeSubject, removeRule, takeRight: // all of them together, below
+		case setLevel:
+			left.setLevel(change.object.Name, change.level)
+		case removeObject:
+			left.remove(change.object)
 		default:
 			ofPods[change.object] = append(ofPods[change.object], change)
 		}
 	}
 	left.takeRights(changes)
-	left.takeSubjects(takenSubjects(changes))
-	if len(gone) > 0 {
-		left.noVolumes = gone
-		left.secrets = slices.DeleteFunc(slices.Clone(o.secrets), func(s inventory.Secret) bool {
-			return gone[verdict.Object{Kind: Secret, Namespace: s.Namespace, Name: s.Name.Name}]
-		})
-	}
+	left.takeSubjects(changes)
 	if len(ofPods) > 0 {
 		left.changePods(c, ofPods)
 	}
 	return &left
+}
+
+// remove removes a secret, claim or volume.
+func (o *objects) remove(object verdict.Object) {
+	removed := map[verdict.Object]bool{object: true}
+	maps.Copy(removed, o.removed)
+	o.removed = removed
+	o.secrets = slices.DeleteFunc(slices.Clone(o.secrets), func(s inventory.Secret) bool {
+		return object == verdict.Object{Kind: Secret, Namespace: s.Namespace, Name: s.Name.Name}
+	})
 }
 
 // setLevel sets the Pod Security level of a namespace, which perhaps only other objects name.
@@ -130,17 +149,15 @@ func (p places) has(place int) bool {
 func takenSubjects(changes []changeKey) map[verdict.Object]places {
 	taken := map[verdict.Object]places{}
 	for _, c := range changes {
-		switch c.kind {
-		case RemoveBinding:
-			taken[c.object] = append(taken[c.object], allSubjects)
-		case takeSubject:
+		if c.kind == takeSubject {
 			taken[c.object] = append(taken[c.object], c.rule)
 		}
 	}
 	return taken
 }
 
-func (o *objects) takeSubjects(taken map[verdict.Object]places) {
+func (o *objects) takeSubjects(changes []changeKey) {
+	taken := takenSubjects(changes)
 	if len(taken) == 0 {
 		return
 	}

@@ -113,7 +113,7 @@ func (b *builder) collectClaims() {
 	b.references, b.claimsIn = b.cluster.Inventory.References(), map[string][]inventory.Name{}
 	b.claimed = b.references.Claimed
 	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool {
-		return len(v.WaysOut()) == 0 || b.objects.noVolumes[verdict.Object{Kind: volumeKind, Name: v.Name}]
+		return len(v.WaysOut()) == 0 || b.objects.removed[verdict.Object{Kind: volumeKind, Name: v.Name}]
 	})
 	gives := map[*inventory.Volume]bool{} // by the lists that claims share
 	for _, volumes := range b.claimed {
@@ -122,7 +122,7 @@ func (b *builder) collectClaims() {
 		}
 	}
 	for claim, volumes := range b.claimed {
-		if b.objects.noVolumes[verdict.Object{Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name}] {
+		if b.objects.removed[verdict.Object{Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name}] {
 			delete(b.claimed, claim)
 		} else if gives[&volumes[0]] {
 			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)

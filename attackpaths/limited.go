@@ -75,7 +75,7 @@ func (b *builder) limitedNodeEdges(node string, l limit) []edge {
 		}
 	case createToken:
 		for _, i := range b.podsOn[node] {
-			if p := b.pods[i]; b.mintsOnNode(node, p) && l.covers(p.Namespace, p.ServiceAccount) {
+			if p := b.pods[i]; b.hasTokens(p) && b.mints(p) && l.covers(p.Namespace, p.ServiceAccount) {
 				to := b.tokenOfPod(p, node)
 				if to == none {
 					continue

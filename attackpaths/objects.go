@@ -33,10 +33,8 @@ type objects struct {
 	// known are namespaces that objects which are left out are in, and templates the workloads of
 	// such pods.
 	known []string
-	// movedTo are the nodes of pods that were moved: the cluster's relations have others.
-	movedTo map[inventory.Name]string
-	// noVolumes are claims and volumes that were deleted.
-	noVolumes map[verdict.Object]bool
+	// removed are claims, volumes and secrets that were removed.
+	removed map[verdict.Object]bool
 	// rights is the graph that says what rules give, and alike are the nodes that have pods of one workload and
 	// placement. They are set for remedies only.
 	rights    *Graph
