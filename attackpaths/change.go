@@ -102,8 +102,9 @@ func ruleText(r *rbacv1.PolicyRule) string {
 
 // compare puts first what helps more, then orders by kind and name.
 func (c Change) compare(d Change) int {
+	kind, other := slices.Index(publicKinds[:], c.Kind), slices.Index(publicKinds[:], d.Kind)
 	return cmp.Or(
-		cmp.Compare(d.Certain, c.Certain), cmp.Compare(d.Entirely, c.Entirely), cmp.Compare(slices.Index(publicKinds[:], c.Kind), slices.Index(publicKinds[:], d.Kind)),
+		cmp.Compare(d.Certain, c.Certain), cmp.Compare(d.Entirely, c.Entirely), cmp.Compare(kind, other),
 		c.Object.Compare(d.Object), cmp.Compare(c.RuleNumber, d.RuleNumber), cmp.Compare(c.Secret, d.Secret),
 	)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -95,7 +96,7 @@ func (r References) sandbox(class string) string {
 		return ""
 	case !known:
 		return dependsOnClass
-	case sandboxed(handler):
+	case slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(handler), s) }):
 		return dependsOnSandbox
 	}
 	return ""

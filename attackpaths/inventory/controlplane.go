@@ -70,18 +70,6 @@ func runs(c *corev1.Container, component string) bool {
 	return name == component || strings.HasPrefix(name, component+"-") && component != "etcd"
 }
 
-// controlPlane sets which component of the control plane a pod runs, and what else decides. Control planes of other clusters
-// run as pods of this one, in namespaces and networks of their own.
-func (t *Template) controlPlane(pod *corev1.Pod) {
-	if t.ControlPlane = ComponentOf(pod); t.ControlPlane == "" {
-		return
-	}
-	t.ControlPlaneDependsOn = ""
-	if !t.Mirror && pod.Namespace != metav1.NamespaceSystem && !pod.Spec.HostNetwork {
-		t.ControlPlaneDependsOn = dependsOnCluster
-	}
-}
-
 // hasKeys reports whether a folder of a node is for the keys or the data of a control plane.
 func hasKeys(folder string) bool {
 	folder = hostFolder(folder)

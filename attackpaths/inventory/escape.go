@@ -38,19 +38,6 @@ var powerful = []corev1.Capability{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"
 // sandboxes are parts of the names of handlers of runtime classes that run pods in a virtual machine or on a kernel of their own.
 var sandboxes = []string{"kata", "gvisor", "runsc", "firecracker", "hyperv"}
 
-// sandboxed reports whether the handler of a runtime class has the name of a sandbox.
-func sandboxed(handler string) bool {
-	return slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(handler), s) })
-}
-
-// userNamespace says what decides about root in a pod with a user namespace of its own; empty for others.
-func userNamespace(spec *corev1.PodSpec) string {
-	if spec.HostUsers != nil && !*spec.HostUsers {
-		return dependsOnNamespace
-	}
-	return ""
-}
-
 // sortedEscapes puts what is certain first, then what gives more. A certain way to the node gives all that is on it.
 func sortedEscapes(all []Escape) []Escape {
 	slices.SortStableFunc(all, Escape.compare)
@@ -76,41 +63,28 @@ func conditions(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), "; ")
 }
 
-// hostProcess reports whether a container of Windows runs as a process of its node.
-func hostProcess(spec *corev1.PodSpec, c *corev1.Container) bool {
-	if c.SecurityContext != nil {
-		if is := hostProcessOf(c.SecurityContext.WindowsOptions); is != nil {
-			return *is
-		}
+// value is what a pointer points to; the zero value for nil.
+func value[T any](p *T) T {
+	if p == nil {
+		return *new(T)
 	}
-	return podHostProcess(spec)
+	return *p
 }
 
+// hostProcess says whether a container of Windows runs as a process of its node; nil if only its pod says.
+func hostProcess(c *corev1.Container) *bool {
+	return value(value(c.SecurityContext).WindowsOptions).HostProcess
+}
+
+// podHostProcess reports whether the containers of a pod of Windows run as processes of their node, unless they say otherwise.
 func podHostProcess(spec *corev1.PodSpec) bool {
-	if spec.SecurityContext == nil {
-		return false
-	}
-	is := hostProcessOf(spec.SecurityContext.WindowsOptions)
-	return is != nil && *is
+	return value(value(value(spec.SecurityContext).WindowsOptions).HostProcess)
 }
 
-func hostProcessOf(o *corev1.WindowsSecurityContextOptions) *bool {
-	if o == nil {
-		return nil
-	}
-	return o.HostProcess
-}
-
-func privileged(c *corev1.Container) bool {
-	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
-}
-
+// added lists the capabilities that a container gets.
 func added(c *corev1.Container) []corev1.Capability {
-	if c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
-		return nil
-	}
 	var all []corev1.Capability
-	for _, capability := range c.SecurityContext.Capabilities.Add {
+	for _, capability := range value(value(c.SecurityContext).Capabilities).Add {
 		all = append(all, corev1.Capability(strings.TrimPrefix(strings.ToUpper(string(capability)), "CAP_")))
 	}
 	return all
@@ -120,14 +94,8 @@ func added(c *corev1.Container) []corev1.Capability {
 // the pod keeps it from having them. A pod that names no user is taken to run as the image's
 // usual one, root.
 func userOf(spec *corev1.PodSpec, c *corev1.Container) string {
-	var user *int64
-	var nonRoot *bool
-	if s := spec.SecurityContext; s != nil {
-		user, nonRoot = s.RunAsUser, s.RunAsNonRoot
-	}
-	if s := c.SecurityContext; s != nil {
-		user, nonRoot = cmp.Or(s.RunAsUser, user), cmp.Or(s.RunAsNonRoot, nonRoot)
-	}
+	ofPod, own := value(spec.SecurityContext), value(c.SecurityContext)
+	user, nonRoot := cmp.Or(own.RunAsUser, ofPod.RunAsUser), cmp.Or(own.RunAsNonRoot, ofPod.RunAsNonRoot)
 	switch {
 	case user != nil && *user != 0:
 		return dependsOnOtherUser

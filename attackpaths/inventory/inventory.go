@@ -17,10 +17,7 @@ type Name struct{ Namespace, Name string }
 
 // compare orders names by namespace, then name.
 func (n Name) compare(o Name) int {
-	if n.Namespace != o.Namespace {
-		return cmp.Compare(n.Namespace, o.Namespace)
-	}
-	return cmp.Compare(n.Name, o.Name)
+	return cmp.Or(cmp.Compare(n.Namespace, o.Namespace), cmp.Compare(n.Name, o.Name))
 }
 
 // String returns "namespace/name", or the name alone.
@@ -107,18 +104,7 @@ func Terminating(namespace *corev1.Namespace) bool {
 
 // Pods lists the pods by namespace and name.
 func (i *Inventory) Pods() []*Pod {
-	// Sorting each namespace alone compares less, and what it compares is close together.
-	byNamespace := map[string][]*Pod{}
-	for _, p := range i.pods {
-		byNamespace[p.Namespace] = append(byNamespace[p.Namespace], p)
-	}
-	all := make([]*Pod, 0, len(i.pods))
-	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		pods := byNamespace[namespace]
-		slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.Name.Name, b.Name.Name) })
-		all = append(all, pods...)
-	}
-	return all
+	return slices.SortedFunc(maps.Values(i.pods), func(a, b *Pod) int { return a.Name.compare(b.Name) })
 }
 
 // PodsWhere lists the pods for which a condition is true, in any order.

@@ -103,20 +103,12 @@ func (p *Pod) Like(planned *Pod) bool {
 
 // lasting leaves out the tolerations that admission and the controller of DaemonSets add.
 func lasting(all []corev1.Toleration) []corev1.Toleration {
-	var kept []corev1.Toleration
-	for _, t := range all {
-		if !addedToleration(t) {
-			kept = append(kept, t)
-		}
-	}
-	return kept
-}
-
-func addedToleration(t corev1.Toleration) bool {
-	return t.Operator == corev1.TolerationOpExists && slices.Contains([]string{
-		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
-		corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
-	}, t.Key)
+	return slices.DeleteFunc(slices.Clone(all), func(t corev1.Toleration) bool {
+		return t.Operator == corev1.TolerationOpExists && slices.Contains([]string{
+			corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
+			corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
+		}, t.Key)
+	})
 }
 
 // Mounts reports whether pods that use an account get its token unless they say otherwise. It is true

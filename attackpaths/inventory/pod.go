@@ -104,7 +104,12 @@ func newTemplate(pod *corev1.Pod) *Template {
 	if owner := metav1.GetControllerOfNoCopy(&pod.ObjectMeta); owner != nil && t.Workload == (Workload{}) {
 		t.Controller = intern(owner.Kind + " " + owner.Name)
 	}
-	t.controlPlane(pod)
+	if t.ControlPlane = ComponentOf(pod); t.ControlPlane != "" {
+		t.ControlPlaneDependsOn = ""
+		if !t.Mirror && pod.Namespace != metav1.NamespaceSystem && !pod.Spec.HostNetwork {
+			t.ControlPlaneDependsOn = dependsOnCluster // control planes of other clusters run as pods of this one
+		}
+	}
 	if class := pod.Spec.RuntimeClassName; class != nil {
 		t.RuntimeClass = intern(*class)
 	}

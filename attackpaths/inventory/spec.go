@@ -134,18 +134,21 @@ func (r *specReader) eachContainer(do func(c *corev1.Container, f Field)) {
 // container reads what a container has of its own. F is the container.
 func (r *specReader) container(c *corev1.Container, f Field) {
 	path, name := f.Path, "container "+c.Name
-	user, namespace := userOf(r.spec, c), userNamespace(r.spec)
+	user, namespace := userOf(r.spec, c), ""
+	if users := r.spec.HostUsers; users != nil && !*users {
+		namespace = dependsOnNamespace
+	}
 	host, secret := f, f
 	host.Gives, secret.Gives = GivesHost, GivesSecret
-	if hostProcess(r.spec, c) {
+	if own := hostProcess(c); value(own) || own == nil && podHostProcess(r.spec) {
 		r.escape(name+" is a process of its node (hostProcess)", TakesNode)
-		if c.SecurityContext != nil && hostProcessOf(c.SecurityContext.WindowsOptions) != nil {
+		if own != nil {
 			field := host
 			field.Path, field.Value = path+"/securityContext/windowsOptions/hostProcess", "false"
 			r.add(field)
 		}
 	}
-	if privileged(c) {
+	if value(value(c.SecurityContext).Privileged) {
 		r.escape(name+" is privileged", TakesNode, user, namespace)
 		field := host
 		field.Path, field.Value = path+"/securityContext/privileged", "false"
