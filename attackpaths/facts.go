@@ -98,7 +98,7 @@ func (b *builder) expandFact(v vertex, k key) {
 		b.mountedOn(v, k.namespace)
 	case claimedVolume:
 		namespace, name, _ := strings.Cut(k.namespace, "/")
-		b.expandClaim(v, k, b.claimed[inventory.Name{Namespace: namespace, Name: name}])
+		b.expandClaim(v, k, b.references.Claimed[inventory.Name{Namespace: namespace, Name: name}])
 	case freeVolume:
 		i := slices.IndexFunc(b.freeVolumes, func(volume inventory.Volume) bool { return volume.Name == k.namespace })
 		b.expandVolume(v, b.freeVolumes[i])

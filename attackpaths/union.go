@@ -75,34 +75,27 @@ func (b *builder) sidesOf(subjects []vertex) sides {
 	return has
 }
 
-// constrainedPair is the pair of the rights of constrained impersonation.
-const constrainedPair = 5
+// pairsOfRights are the rights of which one of the first and one of the second count together.
+var pairsOfRights = [...][2][]right{
+	{{bindClusterRoles, bindRoles}, {createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings}},
+	{{escalateClusterRoles, escalateRoles}, {updateClusterRoles, updateRoles}},
+	{{impersonateGroups}, {impersonateUsers, impersonateServiceAccounts}},
+	{{approveSigners, signSigners}, {updateApprovals, updateSigningStatus}},
+	{{autoApprove}, {createSigningRequests}},
+	{{impersonateNodeNames}, nil},
+}
+
+// constrainedPair is the pair of the other rights, which are those of constrained impersonation.
+const constrainedPair = len(pairsOfRights)
 
 // sideOfPair says in which pair of rights that count together a right is, and on which side.
 func (r right) sideOfPair() (pair, side int) {
-	switch r {
-	case bindClusterRoles, bindRoles:
-		return 0, 0
-	case createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings:
-		return 0, 1
-	case escalateClusterRoles, escalateRoles:
-		return 1, 0
-	case updateClusterRoles, updateRoles:
-		return 1, 1
-	case impersonateGroups:
-		return 2, 0
-	case impersonateUsers, impersonateServiceAccounts:
-		return 2, 1
-	case approveSigners, signSigners:
-		return 3, 0
-	case updateApprovals, updateSigningStatus:
-		return 3, 1
-	case autoApprove:
-		return 4, 0
-	case createSigningRequests:
-		return 4, 1
-	case impersonateNodeNames:
-		return 6, 0
+	for pair := range pairsOfRights {
+		for side, rights := range pairsOfRights[pair] {
+			if slices.Contains(rights, r) {
+				return pair, side
+			}
+		}
 	}
 	return constrainedPair, 0
 }
