@@ -89,8 +89,8 @@ test-unit:
 
 .PHONY: test-race
 test-race:
-	$(GOTEST) -p 4 -race -short $(RACE)
-	$(GOTEST) -race -run 'TestConcurrentUse|TestAllNodes' ./attackpaths
+	$(GOTEST) -p 4 -timeout 20m -race -short $(RACE)
+	$(GOTEST) -timeout 20m -race -run 'TestConcurrentUse|TestAllNodes' ./attackpaths
 
 .PHONY: test-conformance
 test-conformance:

@@ -188,7 +188,7 @@ func TestVerdictNeedsTheStandardLibraryAlone(t *testing.T) {
 	}
 }
 
-// TestModuleDoesNotNeedKubernetesItself checks all packages, including those of tests, and go.mod.
+// TestModuleDoesNotNeedKubernetesItself checks all packages, including test packages, and go.mod.
 // Nested modules may need it.
 func TestModuleDoesNotNeedKubernetesItself(t *testing.T) {
 	const kubernetes = "k8s.io/kubernetes"

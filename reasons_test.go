@@ -168,7 +168,7 @@ func isCode(typ ast.Expr, of, in string) bool {
 	return false
 }
 
-// TestPagesNameCodesThatExist: in tables of codes, and in what the pages show of the output of commands.
+// TestPagesNameCodesThatExist: in tables of codes, and in the output of commands on the pages.
 func TestPagesNameCodesThatExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, of := range []string{"verdict", "finding", "attackpaths"} {

@@ -14,7 +14,7 @@ import (
 // maxFiles is how many files of Go a package may have, without tests. Those that have more say so in ARCHITECTURE.md.
 const maxFiles = 45
 
-// slack is by how many lines a package may be smaller than its budget, and step what budgets are multiples of.
+// slack is by how many lines a package may be smaller than its budget, and step the number that budgets are multiples of.
 const slack, step = 100, 50
 
 // size is how many lines and files a package has, without tests.
@@ -73,7 +73,7 @@ func TestSizesStayWithinBudgets(t *testing.T) {
 	}
 }
 
-// sizesOfPackages counts what people have to read: no tests, and no fakes for tests.
+// sizesOfPackages counts the lines that people have to read: no tests, and no fakes for tests.
 func sizesOfPackages(t *testing.T) map[string]size {
 	t.Helper()
 	sizes := map[string]size{}

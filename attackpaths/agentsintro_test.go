@@ -19,9 +19,9 @@ Each agent is installed alone in a cluster of Kubernetes 1.37 with kubeadm's rol
 - four secrets in four namespaces that no pod uses, an application with an account without rights,
   and an account outside of the agent that is bound to cluster-admin, as a pipeline that deploys has.
 
-*Certain* and *possible* are those of [techniques](techniques.md): a path is certain if Kubernetes'
-own authorization and admission allow each step. Another node than the controllers' node reaches what
-controllers may do only as *possible*: it has the scheduler move their pods to it
+*Certain* and *possible* mean the same as in [techniques](techniques.md): a path is certain if Kubernetes'
+own authorization and admission allow each step. Other nodes than the controllers' node reach the rights of the
+controllers only as *possible*: such a node has the scheduler move their pods to it
 ([StealPods](techniques.md#stealpods)).
 
 The facts of each agent are a file in [examples/agents](../examples/agents) (clusters:
@@ -33,10 +33,10 @@ node-authorizer diff --with examples/agents/kured.yaml
 node-authorizer attack-paths serviceaccount/kured -n kube-system --with examples/agents/kured.yaml
 ` + "```" + `
 
-The changes under each agent are verified: the cluster was evaluated again without what they take
-away. Lists of rules are such that none of them can be kept; other lists may exist. Numbers of rules
-are those of the file, which has a rule for each dangerous resource. The changes say nothing about
-what they break: an agent may need the right. Where it does, run its controllers on nodes of their
+The changes under each agent are verified: the cluster was evaluated again without the removed
+rights. None of the rules in a list can be kept; other lists may exist. Rules are numbered as in
+the file, which has a rule for each dangerous resource. The changes do not say
+whether they break the agent: it may need the right. If it does, run its controllers on nodes of their
 own. The last row of an agent's table is that case: the pods of Deployments and the like have a node
 selector for a label under ` + "`node-restriction.kubernetes.io/`" + ` that a tainted node pool has, so that no
 other node gets them. That does not help where a DaemonSet's account has the right: there a feature
@@ -47,15 +47,15 @@ has to be turned off, or the agent kept off the nodes that are most exposed.
 const agentsLimits = `
 ## Limits
 
-- The facts are those of the named release and of default values. Values that turn features on add
-  rights, and so do later releases: make the file anew from what you install.
-- Of hooks of Helm charts, which run while a chart is installed or removed, nothing is evaluated, nor
-  roles that nothing binds, such as those that charts add to the roles admin, edit and view.
-- Controllers create more pods and accounts than charts contain (a driver's pods, jobs). Only what
-  the named source has is evaluated.
-- Rights on an operator's own resources are worth what its controllers may do. They are in the files,
+- The facts are for the named release and default values. Values that turn features on add
+  rights, and so do later releases: make the file anew from the release and the values that you install.
+- Hooks of Helm charts, which run while a chart is installed or removed, are not evaluated. Neither are
+  roles without a binding, such as the roles that charts add to admin, edit and view.
+- Controllers create more pods and accounts than charts contain (a driver's pods, jobs). Only the objects
+  of the named source are evaluated.
+- A right on an operator's own resources can be worth the rights of its controllers. Such rights are in the files,
   but followed only with [techniques of your own](techniques.md#techniques-of-your-own).
-- Rights outside of Kubernetes, such as those of a cloud role, are not seen.
+- Rights outside of Kubernetes, such as the rights of a cloud role, are not seen.
 - In your cluster, webhooks, admission policies and Pod Security may make steps only possible, or
-  refuse them; other accounts and pods may add paths. Evaluate your own cluster for what holds there.
+  refuse them; other accounts and pods may add paths. So evaluate your own cluster too.
 `

@@ -67,7 +67,7 @@ func listen(t *testing.T, change func(*Options), opts HTTPOptions) *listening {
 	return l
 }
 
-// ask returns a request like those of kops' clients.
+// ask returns a request as kops' clients send it.
 func ask(node, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/authorize/"+node, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

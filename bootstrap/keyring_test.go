@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// forgetKey changes an entry to that of a version that did not derive tokens.
+// forgetKey changes an entry to the form of a version that did not derive tokens.
 func (w *testCluster) forgetKey(name string) {
 	w.t.Helper()
 	entry := w.entry(name)

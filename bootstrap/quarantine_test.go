@@ -80,7 +80,7 @@ func TestMachinesOfQuarantinedNodesGetNoToken(t *testing.T) {
 	}
 }
 
-// A machine is neither refused nor given a token while it is not known what is quarantined.
+// A machine is neither refused nor given a token while the Quarantines are unknown.
 func TestUnknownQuarantinesAreAnError(t *testing.T) {
 	w := newTestCluster(t)
 	unread := errors.New("quarantines have not been read yet")

@@ -307,7 +307,7 @@ func TestATokenThatIsAboutToExpireIsNotGivenAgain(t *testing.T) {
 	}
 }
 
-// A machine waits half a minute at most until its token has expired, whatever the lifetime is.
+// A machine waits half a minute at most until its token has expired, for any lifetime.
 func givesNoTokenThatIsAboutToExpire(t *testing.T, ttl time.Duration) {
 	w := newTestCluster(t)
 	s, id := w.service(func(o *Options) { o.TokenTTL = ttl }), machine("i-1", "worker-1")

@@ -24,7 +24,7 @@ type testCluster struct {
 	t      testing.TB
 	server *fakeapiserver.Server
 	ledger *ledger.Client
-	// client has all rights, limited those of the service.
+	// client has all rights, limited has the rights of the service.
 	client, limited kubernetes.Interface
 	known           *ledger.Cache
 	attestor        *machines
@@ -60,7 +60,7 @@ func newTestCluster(t testing.TB) *testCluster {
 	return w
 }
 
-// serviceMay allows what the service may do with Secrets: create them, and read one.
+// serviceMay allows the requests of the service about Secrets: create any, and read one.
 func (w *testCluster) serviceMay(c fakeapiserver.Call) bool {
 	allowed := c.Resource != "secrets" ||
 		c.Namespace == "kube-system" && (c.Verb == "create" || c.Verb == "get" && c.Name == "node-authorizer-key")
@@ -79,7 +79,7 @@ func (w *testCluster) rotateKey() {
 	}
 }
 
-// cache runs a cache of the ledger until the test ends. The limit is that of its age; 0: none.
+// cache runs a cache of the ledger until the test ends. The limit bounds its age; 0: none.
 func (w *testCluster) cache(limit time.Duration) *ledger.Cache {
 	w.t.Helper()
 	cache := ledger.NewCache(w.ledger)
@@ -97,7 +97,7 @@ func (w *testCluster) cache(limit time.Duration) *ledger.Cache {
 	return cache
 }
 
-// waitForCache waits until the cache has what the server has.
+// waitForCache waits until the cache has the same objects as the server.
 func (w *testCluster) waitForCache(cache *ledger.Cache) {
 	w.t.Helper()
 	list, err := w.ledger.List(context.Background())

@@ -11,7 +11,7 @@ import (
 )
 
 // MissingRoles lists bindings that apply to the request and whose role does not
-// exist: not those of other users, of other namespaces, or with a role.
+// exist: not bindings of other users or in other namespaces, and not bindings whose role exists.
 func TestMissingRoles(t *testing.T) {
 	p := rbac.NewPolicy()
 	nodes := []rbacv1.Subject{{Kind: "Group", Name: "system:nodes"}}

@@ -18,7 +18,7 @@ func (r refuser) Authorize(ctx context.Context, req *access.Request, detail Deta
 	return opinion, err
 }
 
-// An allow is no answer if an authorizer that only refuses failed before. A refusal is.
+// An allow does not count if an authorizer that only refuses failed before. A refusal counts.
 func TestAnAuthorizerThatOnlyRefusesFails(t *testing.T) {
 	broken := errors.New("broken")
 	failed := refuser{fixed{"scope", verdict.NoOpinion, broken}}

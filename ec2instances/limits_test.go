@@ -90,7 +90,7 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// The deadline of the caller ends the retries, and the error is that of EC2.
+// The deadline of the caller ends the retries, and the error is EC2's.
 func TestThrottlingUntilTheDeadlineIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func([]string, string) (*ec2.DescribeInstancesOutput, error) {
@@ -277,7 +277,7 @@ func TestTransientFailureOfTheMetadataServiceIsRetried(t *testing.T) {
 	}
 }
 
-// The empty region and that of the environment share limits.
+// The empty region and the region of the environment share limits.
 func TestEmptyRegionIsThatOfTheEnvironment(t *testing.T) {
 	s := newFixture(t)
 	of := s.client(t)

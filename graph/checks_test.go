@@ -58,7 +58,7 @@ func checkEmpty(t *testing.T, g *graph.Graph) {
 	}
 }
 
-// reached returns what a node is related to, one "kind namespace/name" each.
+// reached returns the objects that a node is related to, one "kind namespace/name" each.
 func reached(g *graph.Graph, node string) []string {
 	var objects []string
 	for _, r := range g.Reach(node) {

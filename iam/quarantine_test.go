@@ -50,7 +50,7 @@ func TestRolesOfQuarantinedNodesGetNoUser(t *testing.T) {
 	}
 }
 
-// A token gets neither a user nor a refusal while it is not known what is quarantined. Users that
+// A token gets neither a user nor a refusal while the Quarantines are unknown. Users that
 // are not nodes do not depend on it.
 func TestUnknownQuarantinesAreAnError(t *testing.T) {
 	unread := errors.New("quarantines have not been read yet")

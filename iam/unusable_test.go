@@ -164,7 +164,7 @@ func TestAnIdentityMappingThatCannotBeUsedHidesTheOthers(t *testing.T) {
 	}
 }
 
-// The ARN of an object that cannot be used may be what is wrong with it.
+// The ARN of an object that cannot be used may be the mistake.
 func TestASpaceAroundTheARNOfAnIdentityMappingHidesTheOthers(t *testing.T) {
 	good, _, _ := iam.ParseIdentityMapping("a", node, "admin", []string{"system:masters"})
 	for _, arn := range []string{node + " ", " " + node, node + "\n"} {
@@ -182,7 +182,7 @@ func TestASpaceAroundTheARNOfAnIdentityMappingHidesTheOthers(t *testing.T) {
 }
 
 // TestAnARNInTheFieldOfTheOtherListIsRead: the entry is about that ARN, so that an older
-// entry does not give its caller back what the edit took away.
+// entry does not give its caller back the rights that the edit took away.
 func TestAnARNInTheFieldOfTheOtherListIsRead(t *testing.T) {
 	for list, entries := range map[string]string{
 		"mapRoles": "- {rolearn: " + node + ", username: admin, groups: [system:masters]}\n- {userarn: " + node + ", username: dev}\n",

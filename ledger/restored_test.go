@@ -13,7 +13,7 @@ import (
 )
 
 // The store is restored, and the API server keeps running: it lists and watches an entry that the store does not have any
-// more. Within twice the limit the cache may not be used, until the API server lists what its store has.
+// more. Within twice the limit the cache may not be used, until the API server lists the objects of its store.
 func TestRestoredStoreBehindAnAPIServerThatKeepsRunning(t *testing.T) {
 	const limit = 2 * time.Minute
 	for _, watchList := range []bool{false, true} {

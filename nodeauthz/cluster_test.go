@@ -130,7 +130,7 @@ func latest(opts ...nodeauthz.Option) *nodeauthz.Authorizer {
 	return nodeauthz.New(newCluster(), kubeversion.For(kubeversion.Latest), opts...)
 }
 
-// rule is one line of a table: what it shows, a request, and the code of the
+// rule is one line of a table: its name, a request, and the code of the
 // answer.
 type rule struct {
 	shows   string

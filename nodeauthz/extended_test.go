@@ -31,7 +31,7 @@ func addExtended(g *graph.Graph) {
 }
 
 // Pods have claims for extended resources since 1.34. In a cluster before that nothing
-// rests on them: neither an answer, nor an explanation, nor what a node can reach.
+// rests on them: neither an answer, nor an explanation, nor the objects that a node can reach.
 func TestClaimsOfExtendedResourcesCountSince134(t *testing.T) {
 	for _, minor := range kubeversion.Minors() {
 		t.Run(minor.String(), func(t *testing.T) {

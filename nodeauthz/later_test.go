@@ -32,7 +32,7 @@ func TestMessageOfAnAnswerThatTheGraphHasOutrun(t *testing.T) {
 	}
 }
 
-// What is lost in JSON is not asked for.
+// Values that are lost in JSON are not asked for.
 func TestMessageOfAnAnswerFromJSON(t *testing.T) {
 	a := nodeauthz.New(newCluster(), kubeversion.For(kubeversion.Latest))
 	for _, req := range []*access.Request{

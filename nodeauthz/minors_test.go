@@ -15,7 +15,7 @@ type since struct {
 	code  verdict.Code
 }
 
-// TestEveryMinor has what changes between Kubernetes 1.30 and 1.37: requests
+// TestEveryMinor has the changes between Kubernetes 1.30 and 1.37: requests
 // with their codes at the defaults of each minor, and with gates set in the
 // minors that let them be set.
 func TestEveryMinor(t *testing.T) {

@@ -70,7 +70,7 @@ func TestPersistentVolumeClaims(t *testing.T) {
 	})
 }
 
-// TestClusterScopedObjectsOfPods has what is got by name and path and lies in
+// TestClusterScopedObjectsOfPods has objects that are got by name and path and lie in
 // no namespace.
 func TestClusterScopedObjectsOfPods(t *testing.T) {
 	for _, tc := range []struct{ resource, own, other string }{
@@ -289,8 +289,8 @@ func TestPodCertificateRequests(t *testing.T) {
 	})
 }
 
-// TestWhatEveryNodeMayDo has the resources that are open to nodes whatever
-// their pods, with every verb that there is.
+// TestWhatEveryNodeMayDo has the resources that are open to nodes with any
+// pods, with every verb.
 func TestWhatEveryNodeMayDo(t *testing.T) {
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 	for resource, allowed := range map[string][]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// written is what the rules know, and some that they do not.
+// written has resources that the rules know, and some that they do not know.
 func written() []noderestriction.Request {
 	return []noderestriction.Request{
 		{Resource: "pods"},

@@ -166,7 +166,7 @@ func (e expectation) check(t *testing.T, r *noderestriction.Restriction) {
 	})
 }
 
-// checkAnswer checks what holds of every answer.
+// checkAnswer checks the properties of every answer.
 func checkAnswer(t *testing.T, a noderestriction.Answer) {
 	t.Helper()
 	if a.Reason.Code != a.Code || a.Reason.Message == "" {

@@ -25,7 +25,7 @@ func (withSlices) ResourceSliceNode(name string) (node string, ok bool) {
 }
 
 // TestConsider decides each write of worker-1 without the object: of its own objects,
-// of those of another node, and of an unnamed object.
+// of objects of another node, and of an unnamed object.
 func TestConsider(t *testing.T) {
 	r := noderestriction.New(withSlices{shop()}, nil, kubeversion.For(kubeversion.Latest))
 	names := map[string][]string{
@@ -168,8 +168,8 @@ func TestConsiderWithoutWhatIsOpen(t *testing.T) {
 	}
 }
 
-// checkConsidered leaves out each combination of parts of a request: what is then
-// said agrees with what is decided about the whole request.
+// checkConsidered leaves out each combination of parts of a request: the answer
+// then agrees with the decision about the whole request.
 func checkConsidered(t *testing.T, r *noderestriction.Restriction, req *noderestriction.Request, whole noderestriction.Answer) {
 	t.Helper()
 	for bits := range 16 {
@@ -210,7 +210,7 @@ func checkConsidered(t *testing.T, r *noderestriction.Restriction, req *noderest
 }
 
 // nameOfWritten is the name of the object that is written, which API servers compare
-// with that of the request.
+// with the name in the request.
 func nameOfWritten(req *noderestriction.Request) string {
 	if req.Operation != noderestriction.Create || req.Object == nil || reflect.ValueOf(req.Object).IsNil() {
 		return req.Name
@@ -222,8 +222,8 @@ func nameOfWritten(req *noderestriction.Request) string {
 	return o.GetName()
 }
 
-// stored reports whether the old object of a request can be what [shop] has: a test
-// of what a node gets by an old object that is not there contradicts the state.
+// stored reports whether the old object of a request can be an object of [shop]: a test
+// with an old object that does not exist contradicts the state.
 func stored(req *noderestriction.Request) bool {
 	old, ok := req.OldObject.(*corev1.Pod)
 	if !ok || old == nil {

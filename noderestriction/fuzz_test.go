@@ -119,7 +119,7 @@ func checkReads(t *testing.T, r *noderestriction.Restriction, req *noderestricti
 	}
 }
 
-// checkNotForeign knows what a node never gets, in a simpler way than the rules.
+// checkNotForeign refuses writes that a node never gets, in a simpler way than the rules.
 func checkNotForeign(t *testing.T, m kubeversion.Minor, req *noderestriction.Request) {
 	t.Helper()
 	creates := req.Operation == noderestriction.Create

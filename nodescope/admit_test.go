@@ -18,7 +18,7 @@ import (
 )
 
 // write returns a write of the agent with the token of node a: "CREATE leases.coordination.k8s.io/status
-// kube-node-lease/a". A name that ends in "-" is that of generateName.
+// kube-node-lease/a". A name that ends in "-" is a generateName.
 func write(text string, objects ...runtime.Object) *noderestriction.Request {
 	parts := strings.Fields(text)
 	req := &noderestriction.Request{

@@ -30,7 +30,7 @@ func aggregatedRules(s *v1alpha1.NodeScopeSpec) {
 	}
 }
 
-// Whatever a rule lets pass of a version that kube-apiserver serves, of an aggregated one only what the path shows passes.
+// In aggregated versions, a rule lets a request pass only by its path, unless the rule is in anywhere.
 func TestOnlyThePathLimitsRequestsForAggregatedVersions(t *testing.T) {
 	selected := selecting("spec.node", "a", selection.Equals)
 	passes, refused := nodescope.ScopePassed, nodescope.ScopeAggregatedAPI
@@ -82,7 +82,7 @@ func TestOnlyThePathLimitsRequestsForAggregatedVersions(t *testing.T) {
 	}
 }
 
-// What no rule names passes nevertheless with otherwise: Allow. What one names does not.
+// With otherwise: Allow, a request that no rule names still passes. A request that a rule names does not.
 func TestOtherwiseOfAggregatedVersions(t *testing.T) {
 	c := newCluster(t, scope(aggregatedRules, func(s *v1alpha1.NodeScopeSpec) { s.Otherwise = v1alpha1.Allow }))
 	c.aggregation.Versions = []schema.GroupVersion{{Group: "x.io", Version: "v1"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// FuzzCompile: whatever a NodeScope says, it never allows, and a valid one can be explained and listed.
+// FuzzCompile: no NodeScope ever allows, and a valid one can be explained and listed.
 func FuzzCompile(f *testing.F) {
 	seed, err := json.Marshal(scope(rules))
 	if err != nil {

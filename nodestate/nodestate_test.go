@@ -95,7 +95,7 @@ func claimed() []runtime.Object {
 	}
 }
 
-// look is a look-up by name: what was found, by its UID or text, and whether it was.
+// look is a look-up by name: the found object, by its UID or text, and whether there is one.
 type look func(s *nodestate.State, namespace, name string) (what string, ok bool)
 
 // object looks an object up by its UID.
@@ -149,7 +149,7 @@ func TestLookUps(t *testing.T) {
 	})
 }
 
-// relations are what worker-1 reaches in the cluster of claimed.
+// relations are the objects that worker-1 reaches in the cluster of claimed.
 var relations = []struct {
 	kind            graph.Kind
 	namespace, name string
@@ -207,7 +207,7 @@ func TestRelationsFollowTheObjects(t *testing.T) {
 	})
 }
 
-// TestVersionsOfAPIs compares, for each minor, what is read with and without the gates.
+// TestVersionsOfAPIs compares, for each minor, the resources that are read with and without the gates.
 func TestVersionsOfAPIs(t *testing.T) {
 	always := []string{
 		"core/v1 nodes", "core/v1 persistentvolumeclaims", "core/v1 persistentvolumes", "core/v1 pods", "core/v1 serviceaccounts",

@@ -17,7 +17,7 @@ import (
 // every order. A write demands the latest version. Then
 //
 //   - where nothing is left to do, all servers refuse the same nodes, as many as the limit allows, and the statuses say so,
-//   - and they cannot go on forever, unless something is never delivered.
+//   - and they stop after finitely many steps, unless something is never delivered.
 func TestServersAgreeWhateverTheySawBefore(t *testing.T) {
 	for _, m := range []*model{
 		{objects: 3, servers: 2, limit: 1},
@@ -43,7 +43,7 @@ const (
 )
 
 // model is a number of servers and Quarantines. A state of it is a text: the status of each object, and then for each
-// server and object the status that it knows, or latest. So two servers never share what is not the latest version.
+// server and object the status that it knows, or latest. So two servers never share an older version.
 type model struct {
 	objects, servers, limit int
 	// nodes is how many nodes the objects name; 0 for as many as objects.
@@ -52,7 +52,7 @@ type model struct {
 	wanted map[string]string
 }
 
-// latest is what a server knows that knows the latest version.
+// latest stands for the status of the latest version.
 const latest = unknown + 1
 
 func (m *model) of() int {
@@ -105,7 +105,7 @@ func (m *model) knows(state string, server int) string {
 	return string(known)
 }
 
-// at is where a state has what a server knows of an object.
+// at is the index in a state of a server's status of an object.
 func (m *model) at(server, object int) int { return m.objects*(1+server) + object }
 
 // step is a step from a state: a delivery, or a write.

@@ -167,8 +167,8 @@ func TestAllFormsOfDocumentsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestDocumentIsReadWithoutSignature disables what can be disabled. All other checks use
-// what the machine claims.
+// TestDocumentIsReadWithoutSignature disables every check that can be disabled. All other checks use
+// the values that the machine claims.
 func TestDocumentIsReadWithoutSignature(t *testing.T) {
 	s := newFixture(t)
 	foreign, err := fakeaws.NewSigner()

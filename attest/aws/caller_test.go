@@ -32,7 +32,7 @@ func asking(t *testing.T) (*fixture, *attest.Challenges) {
 	return s, challenges
 }
 
-// collected returns what the client on an instance collects.
+// collected returns the evidence that the client on an instance collects.
 func (s *fixture) collected(t *testing.T, id, challenge string) map[string]any {
 	t.Helper()
 	metadata, err := s.Metadata(id)

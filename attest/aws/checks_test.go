@@ -22,7 +22,7 @@ type check struct {
 	instance func(*fakeaws.Instance)
 	// change changes the instance in EC2 after the document was sent.
 	change func(*fakeaws.Instance)
-	remote string // the source address; empty for that of the machine
+	remote string // the source address; empty for the machine's address
 	code   verdict.Code
 	detail string // the detail of the refusal after "instance ID "
 }

@@ -137,7 +137,7 @@ func TestCredentialsOfTheEnvironmentSignNoChallenge(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(answer, ":assumed-role/worker/"+instance.ID+"<") {
 		t.Errorf("status %d: %s", status, answer)
 	}
-	// The challenge is part of what is signed.
+	// The signature covers the challenge.
 	request.Header[identitydocument.ChallengeHeader] = []string{"another"}
 	if status, answer := send(t, request); status != http.StatusForbidden {
 		t.Errorf("with another challenge: status %d: %s", status, answer)
@@ -147,7 +147,7 @@ func TestCredentialsOfTheEnvironmentSignNoChallenge(t *testing.T) {
 	}
 }
 
-// send does what the server does with the signed request.
+// send sends the signed request as the server does.
 func send(t *testing.T, request *identitydocument.CallerIdentityRequest) (status int, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), request.Method, request.URL, strings.NewReader(request.Body))

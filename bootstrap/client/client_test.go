@@ -37,7 +37,7 @@ func readAll(r *http.Request) string {
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// markConnected tells the tracer of a request that it has a connection.
+// markConnected calls the hook of a request's tracer for a connection.
 func markConnected(r *http.Request) {
 	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{})
 }

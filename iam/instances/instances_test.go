@@ -314,7 +314,7 @@ func TestRolesWithoutIAMAreAnError(t *testing.T) {
 	found(t, of, node.ID, false)
 }
 
-// EC2 and IAM each return what the account of their credentials has.
+// EC2 and IAM each return the objects in the account of their credentials.
 func TestProfileOfAnotherAccountIsAnError(t *testing.T) {
 	s := newFixture(t)
 	node := s.node()

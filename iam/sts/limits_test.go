@@ -15,7 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam/sts"
 )
 
-// result is what a call of Verify returned.
+// result has the values that a call of Verify returned.
 type result struct {
 	caller *iam.Caller
 	err    error
@@ -163,7 +163,7 @@ func TestSlowAnswerTimesOut(t *testing.T) {
 	})
 }
 
-// endless counts what is read of it.
+// endless counts the bytes that are read from it.
 type endless struct{ read int }
 
 func (r *endless) Read(p []byte) (int, error) {

@@ -196,7 +196,7 @@ func TestVerifyReturnsTheCaller(t *testing.T) {
 }
 
 // TestAFederatedUserDoesNotCollideWithRoot: if its user id were cut at the colon, it would
-// be that of root.
+// equal the user id of root.
 func TestAFederatedUserDoesNotCollideWithRoot(t *testing.T) {
 	w := newWorld(t)
 	verifier := w.verifier(t, nil)

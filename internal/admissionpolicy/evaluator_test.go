@@ -342,7 +342,7 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// matchText is a policy that refuses what it is asked about.
+// matchText is a policy that refuses every request that it is asked about.
 func matchText(constraints string) string {
 	return "matchConstraints: {" + constraints + "}\n" + validation("false")
 }

@@ -30,7 +30,7 @@ func TestExpensivePoliciesAreGivenUp(t *testing.T) {
 	t.Error("it is evaluated without an end")
 }
 
-// TestAnswersAreReused: what a policy does not read does not make it be evaluated again.
+// TestAnswersAreReused: a policy is not evaluated again if only fields differ that it does not read.
 func TestAnswersAreReused(t *testing.T) {
 	e, policy := admissionpolicy.New(), policyOf(t, validation(expensive), "")
 	for i := range 100 {

@@ -216,7 +216,7 @@ func (w *silentConn) Close() error {
 	return w.Conn.Close()
 }
 
-// files are those of one client.
+// files are the files of one client: its certificate, key, authority and token.
 type files struct{ dir string }
 
 func (f files) path(name string) string { return filepath.Join(f.dir, name) }

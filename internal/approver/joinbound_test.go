@@ -44,7 +44,7 @@ func singleFaults() []*fault {
 			if _, err := answerLost(w, r, do); !errors.Is(err, io.ErrUnexpectedEOF) {
 				return nil, err
 			}
-			limit := 65 * time.Second // those of internal/apiserver
+			limit := 65 * time.Second // the time limit of internal/apiserver
 			if isWatch(r) {
 				limit = 30 * time.Second
 			}
@@ -219,7 +219,7 @@ func joins(t *testing.T, f *fault, at int64) (began bool) {
 // startOfBubble is when the time of each test in a bubble begins.
 var startOfBubble = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Whatever single fault happens, with whichever call or event it begins, all machines are ready
+// After any single fault, which may begin with any call or event, all machines are ready
 // within the bound. Each call and each event is tried, with -short each tenth, until a fault did not begin
 // before all were ready.
 func TestMachinesAreReadySoonAfterAnyFault(t *testing.T) {
@@ -265,7 +265,7 @@ func TestRequestsShareSlowLists(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := w.run(ctx)
-		time.Sleep(5 * took) // one list of the informers and its comparison with the store, two of the ledger, and what is between
+		time.Sleep(5 * took) // one list of the informers and its comparison with the store, two of the ledger, and the pauses between
 		for n := range requests {
 			if decision(w.request(name(n))) == "" {
 				t.Errorf("request %s is not decided", name(n))

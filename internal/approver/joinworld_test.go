@@ -42,7 +42,7 @@ type world struct {
 	streams       []*stream
 }
 
-// fault is what happens to the API server or to a replica.
+// fault is a fault of the API server or of a replica.
 type fault struct {
 	name string
 	// lasts is for how long.

@@ -122,7 +122,7 @@ func TestOneOfSeveralCredentialsIsQuarantined(t *testing.T) {
 	s.await("it", "Denied CredentialQuarantined")
 }
 
-// Requests wait while it is not known what is quarantined. None is denied, or left to other
+// Requests wait while the Quarantines are unknown. None is denied, or left to other
 // approvers for good.
 func TestRequestsWaitForTheQuarantines(t *testing.T) {
 	for _, tc := range []struct {

@@ -113,8 +113,8 @@ func TestRequestsWithUnknownTokensShareLists(t *testing.T) {
 }
 
 // The owner of a certificate of such a node can create any number of requests. The ledger is listed
-// once a second for all of them, and for requests with unknown tokens too. The seconds are those of
-// the approver's clock.
+// once a second for all of them, and for requests with unknown tokens too. The approver's
+// clock counts the seconds.
 func TestRequestsOfUnattestedNodesShareLists(t *testing.T) {
 	var lists, seconds atomic.Int64
 	var tries sync.Map // by the path of the request

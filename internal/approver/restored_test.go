@@ -18,8 +18,8 @@ import (
 )
 
 // The store is restored, and the API server keeps running: it lists and watches an object that the store does not have
-// any more. Within twice MaxStaleness the approver decides nothing from its copy, until the API server lists what its
-// store has.
+// any more. Within twice MaxStaleness the approver decides nothing from its copy, until the API server lists the objects of its
+// store.
 func TestRestoredStoreBehindAnAPIServerThatKeepsRunning(t *testing.T) {
 	const limit = 2 * time.Minute
 	for resource, drop := range map[string]func(*testCluster){

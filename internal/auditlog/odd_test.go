@@ -21,7 +21,7 @@ func oddLines() map[string][]oddjson.Place {
 	}
 }
 
-// A line is read whole, or an error, whatever is in it.
+// Any line is read whole, or is an error.
 func TestOddEventsAreReadOrAnError(t *testing.T) {
 	for base, places := range oddLines() {
 		var d Decoder

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// randomFiles returns files and what reading them one after the other gives.
+// randomFiles returns files and the events from reading them one after the other.
 func randomFiles(t *testing.T, random *rand.Rand) (files []File, ids []string, want Summary) {
 	t.Helper()
 	z, err := zstd.NewWriter(nil)
@@ -48,7 +48,7 @@ func randomFiles(t *testing.T, random *rand.Rand) (files []File, ids []string, w
 	return files, ids, want
 }
 
-// Whatever is read ahead, the result is that of reading one file after the other.
+// Reading ahead does not change the result: it is the same as for one file after the other.
 func TestFilesAreReadInParallelInOrder(t *testing.T) {
 	logs := uint64(12)
 	if testing.Short() {
@@ -97,7 +97,7 @@ func TestFilesAreReadInParallelInOrder(t *testing.T) {
 	}
 }
 
-// The error is that of the first file that cannot be read, and what comes before is merged.
+// The error is about the first file that cannot be read, and the events before it are merged.
 func TestErrorOfTheFirstFileIsReturned(t *testing.T) {
 	var files []File
 	var want []string

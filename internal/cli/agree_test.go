@@ -164,7 +164,7 @@ func (s *session) checkReach(t *testing.T, q question, said ruling, reached reac
 	byRole := slices.ContainsFunc(reached.RBAC, func(g rbacGrant) bool { return g.covers(q, said.Identity) })
 	switch {
 	case object != nil && !creates && q.selector == nil:
-		// For a listed object, reach lists exactly what can-i allows.
+		// For a listed object, reach lists exactly the verbs that can-i allows.
 		may := slices.ContainsFunc(object.May, func(p permission) bool {
 			return p.Subresource == q.Subresource && slices.Contains(p.Verbs, q.Verb)
 		})

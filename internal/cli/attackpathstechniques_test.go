@@ -164,7 +164,7 @@ func readExample(t *testing.T, file string) []attackpaths.CustomTechnique {
 	return custom
 }
 
-// reachedBy lists what the user dev reaches in a cluster with the operators' accounts.
+// reachedBy lists the holdings that the user dev reaches in a cluster with the operators' accounts.
 func reachedBy(t *testing.T, custom []attackpaths.CustomTechnique, roles string) []string {
 	t.Helper()
 	objects := account("dev", "deployer") + account("argocd", "argocd-application-controller") +
@@ -227,7 +227,7 @@ func account(namespace, name string) string {
 	return object("v1", "ServiceAccount", namespace, name, "")
 }
 
-// grant lets the user dev write a resource, and read it; names are those of the only objects.
+// grant lets the user dev write a resource, and read it; with names, only the objects of these names.
 func grant(namespace, group, resource string, names ...string) string {
 	return bind(namespace, group, resource, "create, update, patch, get", strings.Join(names, ", "))
 }

@@ -33,8 +33,8 @@ func (r listedRule) allows(req *access.Request) bool {
 	}, req)
 }
 
-// TestListedRulesAgreeWithAnswers compares can-i --list with can-i on random questions: what is
-// allowed is listed, and what is listed without a condition is allowed.
+// TestListedRulesAgreeWithAnswers compares can-i --list with can-i on random questions: every allowed
+// request is listed, and a request that is listed without a condition is allowed.
 func TestListedRulesAgreeWithAnswers(t *testing.T) {
 	for name, s := range map[string]*session{
 		"snapshot": sessionFrom(t, "../../examples/shop.snapshot"),

@@ -167,7 +167,7 @@ func TestExamplesParse(t *testing.T) {
 	}
 }
 
-// TestExamplesAnswer: the examples of commands that ask about a state are answered, by a state that has what they name.
+// TestExamplesAnswer: the examples of commands that ask about a state are answered, by a state that has the objects that they name.
 func TestExamplesAnswer(t *testing.T) {
 	root, err := filepath.Abs(repository)
 	if err != nil {

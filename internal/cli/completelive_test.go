@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
-// completing is a cluster of which names are completed. It records what clients accept.
+// completing is a cluster whose names are completed. It records the media types that clients accept.
 type completing struct {
 	*connection
 	server *fakeapiserver.Server

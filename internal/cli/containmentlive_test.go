@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
-// Of a cluster that is read in parts, what an account's NodeScope asks about is read before it answers.
+// In a cluster that is read in parts, the objects that an account's NodeScope depends on are read before it answers.
 func TestNodeScopesOfACluster(t *testing.T) {
 	server := fakeapiserver.New(fakeapiserver.Options{Resources: allResources(), Version: func() string { return "v1.37.0" }})
 	t.Cleanup(server.Close)

@@ -26,7 +26,7 @@ func walk(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// commandName is the name of a command without that of the program.
+// commandName is the name of a command without the name of the program.
 func commandName(cmd *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
 }
@@ -237,7 +237,7 @@ func TestGoldenDocumentsMatchTheirSchemas(t *testing.T) {
 	}
 }
 
-// TestSchemasRefuse what is not in them.
+// TestSchemasRefuse: schemas refuse fields and values that they do not have.
 func TestSchemasRefuse(t *testing.T) {
 	const start = "{\n  \"apiVersion\": \"output.node-authorizer.io/v1alpha1\",\n  \"kind\": \"Version\",\n  "
 	const rest = `"version": "v1", "goVersion": "go1", "platform": "linux/amd64", "kubernetes": {"oldest": "1.30", "latest": "1.37"}}`

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// emptyFile is a file without content. A log may be empty: it shows nothing, which is no answer either.
+// emptyFile is a file without content. A log may be empty: it shows nothing, which does not answer the question either.
 const emptyFile = "an-empty-one"
 
 // wrongContents are texts that no file of a command has.

@@ -49,7 +49,7 @@ var sweepArguments = map[string]string{
 	"who-can":    "get nodes --from cluster.yaml",
 }
 
-// probed are the values that a flag must refuse, by the name of what it takes. A name without a row must be in
+// probed are the values that a flag must refuse, by the name of its argument. A name without a row must be in
 // anyText or checkedByCommand.
 var probed = map[string][]string{
 	valueNumber:   {"-1", "99999999999999999999", "1.5", "many", ""},

@@ -44,7 +44,7 @@ func TestOutputPageNamesEveryDocument(t *testing.T) {
 
 // TestOutputPageExamples runs the examples of docs/output.md and compares what they print.
 func TestOutputPageExamples(t *testing.T) {
-	// A command goes on in lines that are indented.
+	// A command continues in indented lines.
 	example := regexp.MustCompile("(?m)^```console\n\\$ (.*(?:\n    .*)*)\n((?:.*\n)*?)```$")
 	script, n := "[!exec:jq] skip 'there is no jq'\n", 0
 	var files strings.Builder

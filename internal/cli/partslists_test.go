@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is asked of the API server for one question. The first request of each is for one role, to
+// The requests to the API server for one question. The first request of each is for one role, to
 // know whether the cluster uses RBAC.
 func TestQuestionsReadWhatTheyDependOn(t *testing.T) {
 	const (

@@ -12,7 +12,7 @@ type partsQuestion struct {
 	flags     questionFlags
 	who       identityFlags
 	namespace string
-	// object is what is written; empty if it is not given.
+	// object is the written object; empty if it is not given.
 	object string
 }
 

@@ -3,7 +3,7 @@ package cli
 import "testing"
 
 // TestRestrictedUsersGetNoOtherAnswer puts random questions as users who may list kinds in some
-// namespaces only: what they may not list makes an answer unknown, and never another one.
+// namespaces only: a kind that they may not list makes an answer unknown, and never another one.
 func TestRestrictedUsersGetNoOtherAnswer(t *testing.T) {
 	counts, tried := map[string]int{}, clusters(t, 50)
 	for seed := range tried {

@@ -34,7 +34,7 @@ import (
 //	forbidden requests are forbidden whose method and path contain its text,
 //	follower  each Quarantine that is read gets this status of its generation, as if a server followed it,
 //	review    SubjectAccessReviews of nodes and of tokens on a node are answered with this status,
-//	review-accounts and those of tokens, with this one.
+//	review-accounts and the SubjectAccessReviews of tokens, with this one.
 func startContained(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: contained FILE [VERSION [RESOURCE...]]")

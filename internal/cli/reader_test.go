@@ -129,7 +129,7 @@ func allResources() map[string]map[string]string {
 	return all
 }
 
-// decide refuses what RBAC does not allow. Discovery is allowed to all users of a cluster.
+// decide refuses requests that RBAC does not allow. Discovery is allowed to all users of a cluster.
 func (c *readersCluster) decide(r *http.Request) fakeapiserver.Fault {
 	resolver := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	info, err := resolver.NewRequestInfo(r)
@@ -175,7 +175,7 @@ var readersCommands = [][]string{
 	{"snapshot", "-o", "-"},
 }
 
-// run runs the commands. What they print and decide is not of interest.
+// run runs the commands. Their output and decisions do not matter.
 func (c *readersCluster) run(t *testing.T) {
 	t.Helper()
 	c.runAll(t, readersCommands)

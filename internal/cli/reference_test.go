@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// topic is what the reference says about one command. docs/commands.md is made from it.
+// topic is the section of the reference about one command. docs/commands.md is made from it.
 type topic struct {
 	// name has the names of the commands above: "node-authorizer config validate".
 	name, summary, usage string
@@ -41,10 +41,10 @@ type flagSection struct {
 	flags   []helpFlag
 }
 
-// helpFlag is a flag with what help says about it. short and value may be empty.
+// helpFlag is a flag with its help. short and value may be empty.
 type helpFlag struct{ short, long, value, text, fallback string }
 
-// exitStatus is what the exit statuses mean, and further sentences.
+// exitStatus has the meanings of the exit statuses, and further sentences.
 type exitStatus struct {
 	values []helpTerm
 	notes  string
@@ -117,7 +117,7 @@ func passages(long string) (all []passage, status exitStatus) {
 	return all, status
 }
 
-// newExitStatus reads "0 yes, 1 no, 2 could not decide. More about it." What has another form stays
+// newExitStatus reads "0 yes, 1 no, 2 could not decide. More about it." A text of another form stays
 // as it is.
 func newExitStatus(text string) exitStatus {
 	first, notes := text, ""
@@ -181,7 +181,7 @@ func helpSentence(text string) string {
 
 func oneParagraph(block string) string { return strings.Join(strings.Fields(block), " ") }
 
-// capitalized ends what is no question with a colon: a command follows.
+// capitalized ends a text that is not a question with a colon: a command follows.
 func capitalized(comment string) string {
 	if text := helpSentence(comment); !strings.HasSuffix(comment, "?") {
 		return strings.TrimSuffix(text, ".") + ":"
@@ -189,7 +189,7 @@ func capitalized(comment string) string {
 	return comment
 }
 
-// kubeconfigHelp is what is said of the kubeconfig.
+// kubeconfigHelp is the help about the kubeconfig.
 const kubeconfigHelp = "The kubeconfig, which names the cluster and the user."
 
 // surroundings are the environment variables and the files that a command reads without an argument.
@@ -216,7 +216,7 @@ func surroundings(cmd *cobra.Command) (variables, files []helpTerm) {
 	return append(variables, split(helpVariables)...), append(files, split(helpFiles)...)
 }
 
-// TestReferenceIsWhole: each command says what a reader needs.
+// TestReferenceIsWhole: each command has every part that a reader needs.
 func TestReferenceIsWhole(t *testing.T) {
 	general := []string{"completion", "config defaults", "version"} // which only succeed or fail
 	for _, topic := range leaves(newTopic(Root())) {

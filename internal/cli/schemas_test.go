@@ -163,7 +163,7 @@ func holdingKinds() []string {
 	}
 }
 
-// kubernetesFields describe fields of Kubernetes' types, and those of ours whose comments are with others.
+// kubernetesFields describe fields of Kubernetes' types, and our fields without a comment of their own.
 func kubernetesFields() map[string]string {
 	texts := map[string]string{}
 	for of, fields := range map[reflect.Type]map[string]string{

@@ -21,7 +21,7 @@ import (
 // statusSchema is the exit status of a run whose output does not match its schema.
 const statusSchema = 97
 
-// runValidated is main of the program in scripts: what it writes with -o json and -o yaml is compared
+// runValidated is main of the program in scripts: its output with -o json and -o yaml is compared
 // with the schema of its kind.
 func runValidated() int {
 	format := documentFormat(os.Args[1:])
@@ -51,7 +51,7 @@ func documentFormat(args []string) render.Format {
 	return render.Format(found[1])
 }
 
-// schemas are those of a folder that were needed, by kind.
+// schemas are the compiled schemas of a folder, by kind, each compiled when it is first needed.
 type schemas struct {
 	folder   string
 	compiler *jsonschema.Compiler

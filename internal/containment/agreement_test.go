@@ -46,7 +46,7 @@ type round struct {
 	t *testing.T
 	*cluster
 	random *rand.Rand
-	// limit is that of all servers in the end.
+	// limit is the limit of all servers in the end.
 	limit   int
 	moves   bool
 	servers []*replica
@@ -79,7 +79,7 @@ func newRound(t *testing.T, seed uint64) *round {
 	return r
 }
 
-// start starts a server, and waits until it knows what there is.
+// start starts a server, and waits until it knows all objects.
 func (r *round) start(i int) {
 	s := &replica{delays: newDelays(), limit: newLimit(r.limit, true), listed: len(r.nodes)}
 	config := r.Config()
@@ -139,7 +139,7 @@ func (r *round) disturb() {
 	}
 }
 
-// awaitCompiled waits until a server enforces what it has seen.
+// awaitCompiled waits until a server enforces the changes that it has seen.
 func (r *round) awaitCompiled(s *replica) {
 	eventually(r.t, "what was seen is enforced", func() bool { return s.known() >= s.listed+s.seen() })
 }
@@ -170,7 +170,7 @@ func (r *round) expectAgreement() {
 	}
 }
 
-// settle waits until all servers know what there is, and write nothing any more that they decided before.
+// settle waits until all servers know all objects, and have no older decisions to write.
 func (r *round) settle() {
 	r.t.Helper()
 	mark := fmt.Sprint("mark-", r.marks)
@@ -183,7 +183,7 @@ func (r *round) settle() {
 	r.expectStatus(quarantinePath(mark), "Accepted 1")
 }
 
-// disagreement says what is not as it must be; empty if everything is.
+// disagreement describes the first difference from the expected state; empty if there is none.
 func (r *round) disagreement() string {
 	all, refused := map[string]bool{}, map[string]bool{}
 	for name, node := range r.nodes {

@@ -71,7 +71,7 @@ func path(resource, name string) string {
 func scopePath(name string) string      { return path(v1alpha1.NodeScopeResource, name) }
 func quarantinePath(name string) string { return path(v1alpha1.QuarantineResource, name) }
 
-// put stores an object. What is created later is younger.
+// put stores an object. Objects that are created later are younger.
 func (c *cluster) put(path string, object any) {
 	c.t.Helper()
 	if err := c.Put(path, object); err != nil {
@@ -234,7 +234,7 @@ func expectQuarantine(t *testing.T, live *containment.Live, node, want string) {
 	eventually(t, fmt.Sprintf("the Quarantine of %s is %q", node, want), func() bool { return quarantined(live, node) == want })
 }
 
-// counts returns the numbers of objects by what became of them: "Accepted 2, Invalid 1".
+// counts returns the numbers of objects by status: "Accepted 2, Invalid 1".
 func counts(live *containment.Live, resource string) string {
 	var all []string
 	for _, s := range live.Stats() {

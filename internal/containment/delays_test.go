@@ -74,7 +74,7 @@ func (d *delays) pass(ctx context.Context, left *int) error {
 	}
 }
 
-// wrap delays what a client sends and gets.
+// wrap delays the requests of a client and their answers.
 func (d *delays) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/status") {

@@ -19,14 +19,14 @@ func oddObjects() map[string][]oddjson.Place {
 	}
 }
 
-// compileAll does with an object what a server does.
+// compileAll compiles an object as a server does.
 func compileAll(t *testing.T, o *object) {
 	t.Helper()
 	newScopes(nil).compile(t.Context(), rank([]*object{o}), time.Now())
 	newQuarantines(func() (int, bool) { return 1, true }, nil).compile(t.Context(), rank([]*object{o}), time.Now())
 }
 
-// An object is read, or an error, whatever is in it. One whose spec or status does not fit is always read.
+// Any object is read, or is an error. An object whose spec or status does not fit is always read.
 func TestOddObjectsAreReadOrAnError(t *testing.T) {
 	for base, places := range oddObjects() {
 		t.Run(base, func(t *testing.T) {

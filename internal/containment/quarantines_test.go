@@ -174,7 +174,7 @@ func TestAStaleCopyHasNoAnswers(t *testing.T) {
 	live, _ := follow(t, c, containment.Options{Now: clock.Now, MaxStaleness: time.Minute})
 	expectQuarantine(t, live, "worker-1", "a")
 	eventually(t, "NodeScopes have been read too", func() bool { return live.Fresh() == nil })
-	// What comes after the lists shows that the watches are open, which the outage then ends.
+	// An event after the lists shows that the watches are open, which the outage then ends.
 	c.quarantine("b", "worker-2")
 	c.put(scopePath("s"), &v1alpha1.NodeScope{})
 	expectQuarantine(t, live, "worker-2", "b")

@@ -60,7 +60,7 @@ func (c *cluster) quarantineAged(n int, node string) {
 	c.put(quarantinePath("of-"+node), &v1alpha1.Quarantine{ObjectMeta: age(n), Spec: v1alpha1.QuarantineSpec{Node: node}})
 }
 
-// edit changes a Quarantine, and not what it cuts off.
+// edit changes a Quarantine, but not the node that it cuts off.
 func (c *cluster) edit(name string) {
 	var q v1alpha1.Quarantine
 	if _, err := c.Get(quarantinePath(name), &q); err != nil {
@@ -104,7 +104,7 @@ func TestAClusterThatLosesNodesEndsNoQuarantine(t *testing.T) {
 		}
 	}
 	expect("abc")
-	// What becomes free is not for others.
+	// A place that becomes free is not for others.
 	c.Remove(quarantinePath("of-a"))
 	expect("bc")
 	c.expectStatus(quarantinePath("of-d"), "LimitExceeded 1")
@@ -122,7 +122,7 @@ func TestAClusterThatLosesNodesEndsNoQuarantine(t *testing.T) {
 	}
 }
 
-// Whoever may write statuses can neither quarantine more nodes than the limit allows, nor end what is within it.
+// Whoever may write statuses can neither quarantine more nodes than the limit allows, nor end Quarantines within it.
 func TestAForgedStatusDoesNotPassTheLimit(t *testing.T) {
 	t.Parallel()
 	for rule, recorded := range map[string]bool{"a number of nodes": false, "a share of the nodes": true} {

@@ -14,8 +14,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
-// The store is restored, and the API server keeps running: it lists and watches what the store does not have any more.
-// Within twice MaxStaleness nothing of it is used, until the API server lists what its store has.
+// The store is restored, and the API server keeps running: it lists and watches objects that the store does not have any more.
+// Within twice MaxStaleness nothing of it is used, until the API server lists the objects of its store.
 func TestRestoredStoreBehindAnAPIServerThatKeepsRunning(t *testing.T) {
 	const limit = 2 * time.Minute
 	for _, resource := range []string{v1alpha1.NodeScopeResource, v1alpha1.QuarantineResource} {

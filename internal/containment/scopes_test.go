@@ -27,7 +27,7 @@ func agentScope(mode v1alpha1.Mode, anywhere ...string) *v1alpha1.NodeScope {
 	return scope
 }
 
-// inUse lists what the scopes about an account let pass: "NAME RULE RESOURCES"; a broken scope lets
+// inUse lists the requests that the scopes about an account let pass: "NAME RULE RESOURCES"; a broken scope lets
 // nothing pass.
 func inUse(live *containment.Live, account string) string {
 	user := nodeidentity.ServiceAccountUser("kube-system", account)
@@ -169,7 +169,7 @@ func TestAScopeThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestWhatATooLargeScopeRefusesFollowsIt: its generations replace each other, and what was valid once stays.
+// TestWhatATooLargeScopeRefusesFollowsIt: its generations replace each other, and the last valid one stays in use.
 func TestWhatATooLargeScopeRefusesFollowsIt(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

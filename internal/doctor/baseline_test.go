@@ -105,7 +105,7 @@ func TestABaselineHasKnownFindingsOnly(t *testing.T) {
 	}
 }
 
-// What a check that was not made could have found is neither unused nor gone, and stays in the file.
+// Findings that a check could have made that was not made are neither unused nor gone, and stay in the file.
 func TestABaselineBesideAnUndeterminedCheck(t *testing.T) {
 	former := &Baseline{DoctorBaseline: configv1alpha1.DoctorBaseline{
 		Suppressions: []configv1alpha1.Suppression{suppression("other", "", "")},
@@ -125,7 +125,7 @@ func TestABaselineBesideAnUndeterminedCheck(t *testing.T) {
 	}
 }
 
-// What the file says of a check that could not be made suppresses nothing.
+// An entry of the file about a check that could not be made suppresses nothing.
 func TestAnUndeterminedCheckInABaselineSuppressesNothing(t *testing.T) {
 	blind := reportOf(Undetermined)
 	blind.Findings = []finding.Finding{}

@@ -166,7 +166,7 @@ func TestEachRightThatIsMissing(t *testing.T) {
 			t.Errorf("%s is read, and no case takes the right away", what.resource)
 		}
 	}
-	view := []string{ // what the role view does not allow
+	view := []string{ // resources that the role view does not allow
 		resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName,
 		"roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
 	}
@@ -399,7 +399,7 @@ func TestAnAuditReportShowsKubelets(t *testing.T) {
 	wantFindings(t, Examine(clusterOf(), Options{Audit: a, Checks: []CheckID{CheckKubelets}}).Findings, "error KubeletNotANode kubelet")
 }
 
-// TestWebhookThatDecidesForNodesIsUndetermined: what a webhook allows is unknown, unless it is
+// TestWebhookThatDecidesForNodesIsUndetermined: the decisions of a webhook are unknown, unless it is
 // this project's own.
 func TestWebhookThatDecidesForNodesIsUndetermined(t *testing.T) {
 	hook := func(name string) string {

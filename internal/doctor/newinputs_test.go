@@ -25,8 +25,8 @@ func writtenFiles(t *testing.T, nameAndText ...string) []string {
 	return paths
 }
 
-// TestTalosConfigsOfManyDocuments: with a KubeAPIServerConfig, the authorizers are those of
-// the KubeAuthorizerConfigs, and no others.
+// TestTalosConfigsOfManyDocuments: with a KubeAPIServerConfig, the KubeAuthorizerConfigs
+// name all authorizers.
 func TestTalosConfigsOfManyDocuments(t *testing.T) {
 	const (
 		main  = "version: v1alpha1\nmachine: {type: controlplane, token: s3cret}\ncluster: {clusterName: shop}\n"

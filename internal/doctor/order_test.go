@@ -94,7 +94,7 @@ func TestWhereNodeIsPut(t *testing.T) {
 }
 
 // TestServerAfterNodeIsReported: the server is asked only about requests that the Node authorizer
-// does not allow, and so shows little of what it would decide alone.
+// does not allow, and so shows few of its decisions.
 func TestServerAfterNodeIsReported(t *testing.T) {
 	const text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n" +
 		"- {type: Node, name: node}\n- {type: Webhook, name: node-authorizer}\n- {type: RBAC, name: rbac}\n"

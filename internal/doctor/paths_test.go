@@ -142,7 +142,7 @@ func TestAttackPathsOfNodes(t *testing.T) {
 }
 
 // TestAttackPathsWithoutObjects: the check is not made without pods and nodes, or if some could not
-// be read. What was found counts all the same.
+// be read. Findings of the parts that were read still count.
 func TestAttackPathsWithoutObjects(t *testing.T) {
 	c := &Cluster{RBAC: rbac.NewPolicy()}
 	r := Examine(c, Options{Checks: []CheckID{CheckPaths}})

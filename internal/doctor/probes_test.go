@@ -132,7 +132,7 @@ func TestProbesLackRights(t *testing.T) {
 	}
 }
 
-// TestProbesAndFlags: what flags show is not reported twice, and probes answer what flags leave open.
+// TestProbesAndFlags: findings from flags are not reported twice, and probes answer questions that flags leave open.
 func TestProbesAndFlags(t *testing.T) {
 	c := readText(t, apiServer("kube-apiserver-a", "--authorization-mode=RBAC"))
 	c.Live = true
@@ -146,7 +146,7 @@ func TestProbesAndFlags(t *testing.T) {
 	wantUndetermined(t, examined(t, webhook, &fakecluster.Cluster{}, 37))
 }
 
-// TestBindingsExplainWhatProbesFind: what a binding gives is reported at the binding.
+// TestBindingsExplainWhatProbesFind: rights that a binding gives are reported at the binding.
 func TestBindingsExplainWhatProbesFind(t *testing.T) {
 	c := readText(t, bindingText("", "{kind: Group, name: 'system:nodes', apiGroup: rbac.authorization.k8s.io}",
 		`{apiGroups: [""], resources: [secrets], verbs: [get, list]}`))

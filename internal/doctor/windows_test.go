@@ -55,7 +55,7 @@ func TestWindowsNodesNeedTheGroupOfTheirProxy(t *testing.T) {
 	}
 }
 
-// TestWhatABindingGrantsIsEnoughForTheProxy: rights are found by what they grant.
+// TestWhatABindingGrantsIsEnoughForTheProxy: rights are found in the rules of roles, not by the names of roles.
 func TestWhatABindingGrantsIsEnoughForTheProxy(t *testing.T) {
 	const binding = `
 ---

@@ -53,7 +53,7 @@ func (c *contained) TooOld(on source.Kinds) error {
 	return nil
 }
 
-// newContained has a scope about kube-system/agent, with which it may do what it likes with pods of its
+// newContained has a scope about kube-system/agent, with which it may do anything with pods of its
 // node, and with CiliumEndpoints that are named like them. Missing is the resource that could not be read,
 // and self are the server's own users.
 func newContained(t testing.TB, mode v1alpha1.Mode, missing string, self ...string) *contained {
@@ -192,7 +192,7 @@ func TestQuarantinesComeFirst(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKnownFailsClosed: no opinion would let RBAC allow what may have to be refused.
+// TestWhatIsNotKnownFailsClosed: no opinion would let RBAC allow a request that may have to be refused.
 func TestWhatIsNotKnownFailsClosed(t *testing.T) {
 	const pods = `{"group": "", "resource": "pods", "reason": "not allowed"}`
 	node := &access.Request{ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db"}

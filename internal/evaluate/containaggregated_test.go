@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// What passes only because kube-apiserver serves it is not decided as long as it is not known which server does. A refusal
+// A request that passes only if kube-apiserver serves it is not decided as long as the server is unknown. A refusal
 // is one whichever server that is.
 func TestServersThatAreNotKnownFailClosed(t *testing.T) {
 	const unread = `{"group": "apiregistration.k8s.io", "resource": "apiservices", "reason": "not allowed"}`

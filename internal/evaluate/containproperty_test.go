@@ -26,7 +26,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// propertyRequests is the number of random requests; the environment variable sets that of a campaign.
+// propertyRequests is the number of random requests; the environment variable sets the number for a campaign.
 func propertyRequests(t *testing.T) int {
 	text := os.Getenv("CONTAINMENT_REQUESTS")
 	if text == "" {
@@ -280,7 +280,7 @@ func (p *property) extra() map[string][]string {
 	return extra
 }
 
-// check puts one request to all evaluators, and returns what is wrong.
+// check puts one request to all evaluators, and returns an error if they disagree.
 func (p *property) check(t *testing.T, counts map[string]int) string {
 	req := p.request()
 	before, _ := p.without.Authorize(t.Context(), req)

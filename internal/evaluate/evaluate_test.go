@@ -70,7 +70,7 @@ func TestUnreadResourcesThatCouldChangeAnAuthorization(t *testing.T) {
 	for _, tc := range []struct {
 		user, verb, group, resource, subresource, namespace, name string
 		node                                                      string // resources that could change the Node authorizer's answer
-		all                                                       string // further ones that could change that of all authorizers
+		all                                                       string // further ones that could change the answer of all authorizers
 	}{
 		{"a", "get", "", "secrets", "", "shop", "other", "pods persistentvolumes", rbac},
 		{"a", "get", "", "configmaps", "", "shop", "other", "pods", rbac},
@@ -190,7 +190,7 @@ func TestMainOpinion(t *testing.T) {
 	}
 }
 
-// TestAuthorizersAnswerAccessReviews: the authorizers answer what NodeRestriction asks
+// TestAuthorizersAnswerAccessReviews: the authorizers answer the reviews that NodeRestriction asks
 // about other rights of a node.
 func TestAuthorizersAnswerAccessReviews(t *testing.T) {
 	const roles = `{"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}, ` +

@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// storedObjects are pods on two nodes, an account that may get pods and nodes, and what limits it.
+// storedObjects are pods on two nodes, an account that may get pods and nodes, and the scope that limits it.
 const storedObjects = `
 apiVersion: v1
 kind: Pod
@@ -174,7 +174,7 @@ func TestStoredScopesWithFilesThatLackThePod(t *testing.T) {
 	}
 }
 
-// What could not be read might refuse: an allow for those it could be about is in doubt, a refusal is not.
+// An object that could not be read might refuse: it makes an allow unknown for those it could be about, and no refusal.
 func TestUnreadContainment(t *testing.T) {
 	unread := func(resource string) string {
 		missing := fmt.Sprintf(`{"group":"policy.node-authorizer.io","resource":%q,"reason":"not allowed"}`, resource)
@@ -247,7 +247,7 @@ func TestConfiguredAuthorizersReplaceStoredContainment(t *testing.T) {
 	}
 }
 
-// A scope that observes changes no answer, whatever could not be read.
+// A scope that observes changes no answer, even if objects could not be read.
 func TestObservedScopesOverUnreadState(t *testing.T) {
 	header := `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,` +
 		`"missing":[{"resource":"pods","reason":"not allowed"}]}` + "\n---\n"

@@ -172,8 +172,8 @@ func TestServiceAccountsTakePartOfThePlaces(t *testing.T) {
 		opts          freshness.Options
 		account, node func(i int) string
 		waits         int
-		// another are those of 40 requests of another account on the node that may still wait, and own those
-		// of 40 requests of the node itself.
+		// another is how many of 40 requests of another account on the node may still wait, and own how
+		// many of 40 requests of the node itself.
 		another, own int
 	}{
 		{

@@ -162,7 +162,7 @@ func TestAdmissionHasPlacesOfItsOwn(t *testing.T) {
 	})
 }
 
-// A request that gives way says so, and how long it waited. The waits of the others go on.
+// A request that gives way says so, and how long it waited. The others continue to wait.
 func TestGivingWayIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, o := newCluster(), &outcomes{}

@@ -28,7 +28,7 @@ func TestFindingsAreEventsOfTheConfigMap(t *testing.T) {
 		"data.mapRoles[1]") || event.FirstTimestamp.IsZero() {
 		t.Errorf("the event is %+v", event)
 	}
-	// A known finding makes no new event, whatever else is edited.
+	// A known finding makes no new event when something else is edited.
 	c.set(map[string]string{"mapRoles": nodes + "- {username: nobody}\n", "mapusers": "[]"})
 	eventually(t, "there is another event", func() bool { return len(c.events()) == 2 })
 	for _, e := range c.events() {

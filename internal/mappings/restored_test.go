@@ -11,7 +11,7 @@ import (
 )
 
 // The store is restored, and the API server keeps running: it lists and watches a mapping that the store does not have
-// any more. Within twice MaxStaleness it maps nobody, until the API server lists what its store has.
+// any more. Within twice MaxStaleness it maps nobody, until the API server lists the objects of its store.
 func TestRestoredStoreBehindAnAPIServerThatKeepsRunning(t *testing.T) {
 	for source, write := range map[mappings.Kind]func(*cluster){
 		mappings.ConfigMap: func(c *cluster) {

@@ -87,7 +87,7 @@ func TestTheSameEventHasTheSameName(t *testing.T) {
 	one := <-events
 	second.Record(about("a", "thing"))
 	two := <-events
-	second.Record(other) // is created after what came before
+	second.Record(other) // is created after the events before it
 	three := <-events
 	if one.Name != two.Name || three.Name == one.Name || len(firstFailed)+len(secondFailed) > 0 {
 		t.Errorf("%s, %s, %s, and %d failures", one.Name, two.Name, three.Name, len(firstFailed)+len(secondFailed))

@@ -30,7 +30,7 @@ func mustRun(t *testing.T, c *fakecluster.Cluster, minor kubeversion.Minor) *Res
 	return results
 }
 
-// outcomes returns what differs from a cluster in which everything holds: "ID outcome cause".
+// outcomes returns the differences from a cluster in which everything holds: "ID outcome cause".
 func outcomes(r *Results) []string {
 	var list []string
 	for _, p := range r.Probes {

@@ -38,7 +38,7 @@ type auditLog struct {
 	made  int
 }
 
-// entry describes a line. The defaults are those of an allowed request of a kubelet.
+// entry describes a line. The defaults describe an allowed request of a kubelet.
 type entry struct {
 	user, agent, source, stage, id string
 	groups                         []string

@@ -141,7 +141,7 @@ func split(t *testing.T, random *rand.Rand, lines []string, files int) []auditlo
 	return all
 }
 
-// partial evaluates files, and returns what a program reads of what another wrote.
+// partial evaluates files, and returns the partial report after writing and reading it.
 func partial(t *testing.T, ev *Evaluators, files []auditlog.File) *Partial {
 	t.Helper()
 	p, _, err := RunPart(t.Context(), files, ev, auditlog.Options{})

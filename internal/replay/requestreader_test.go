@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 )
 
-// TestRequestReader: the request is that of the path, with the extra values of the user that counts.
+// TestRequestReader: the path gives the request, and the user that counts gives the extra values.
 func TestRequestReader(t *testing.T) {
 	const line = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"list",
 		"requestURI":"/api/v1/pods?fieldSelector=spec.nodeName%3Da","user":{"username":"ada","extra":{"k":["ada"]}},

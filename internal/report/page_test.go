@@ -121,7 +121,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The scripts make text, never markup or code, of what they are given.
+// The scripts show their input as text, never as markup or code.
 func TestScriptsParseNothing(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|` +
 		`\beval\b|new Function|fetch\(|XMLHttpRequest|WebSocket|importScripts|\bimport\b|setHTML|srcdoc|javascript:`)

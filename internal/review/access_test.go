@@ -165,7 +165,7 @@ func FuzzDecodeAccessReview(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
 		r, err := DecodeAccessReview(document)
 		if err != nil {
-			return // limits, kinds, names that occur twice, and what kube-apiserver's validation refuses
+			return // limits, kinds, names that occur twice, and reviews that kube-apiserver's validation refuses
 		}
 		theirs, theirErr := kubernetesDecodesRead(t, document, "metadata", "status")
 		if theirErr != nil {

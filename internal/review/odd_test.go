@@ -19,8 +19,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// Whoever can send a review must get an answer or an error, whatever is in it: what ends the process ends all scopes and
-// quarantines, too. So these documents have odd values at each place of each review.
+// Whoever can send a review must get an answer or an error for any content: a review that ends the process ends all
+// scopes and quarantines, too. So these documents have odd values at each place of each review.
 
 // oddReviews are reviews with the places of odd values.
 type oddReviews map[string]oddReview

@@ -377,7 +377,7 @@ func TestTolerationsAreThoseOfTheWholePod(t *testing.T) {
 }
 
 // TestListsAreRead says of each list and each map in the types that documents are decoded into: either a reading says
-// how it is decoded, or its entries are small. And no reading refuses what an API server writes.
+// how it is decoded, or its entries are small. And no reading refuses an object that an API server writes.
 func TestListsAreRead(t *testing.T) {
 	for kind, newObject := range kinds {
 		target := reflect.TypeOf(newObject().target())

@@ -365,7 +365,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// quoted is what the decoder says is invalid, and the text that it quotes.
+// quoted is the part that the decoder calls invalid, and the text that it quotes.
 var quoted = regexp.MustCompile("(invalid [a-z ]+) (?:'[^']+'|`[^`]*`|\"(?:[^\"\\\\]|\\\\.)*\")")
 
 // withoutQuotes returns an error's text without the text that it quotes: the decoder quotes as much of an escape

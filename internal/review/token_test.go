@@ -181,7 +181,7 @@ func TestTokenReviewsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// kubernetesToken is what kube-apiserver reads.
+// kubernetesToken has the fields that kube-apiserver reads.
 func kubernetesToken(t *testing.T, document []byte) (token string, audiences []string, ok bool) {
 	t.Helper()
 	object, err := kubernetesDecodesRead(t, document, "metadata", "status")

@@ -34,7 +34,7 @@ import (
 // can be measured.
 const attackedEnv = "NODE_AUTHORIZER_ATTACKED"
 
-// attackedServer is the address of the server and what is needed to call it.
+// attackedServer is the address of the server and the credentials to call it.
 type attackedServer struct {
 	Address                     string
 	Authority, Certificate, Key []byte
@@ -157,7 +157,7 @@ type child struct {
 // startChild runs one test in a child, on the given processors; without any, on all.
 func startChild(b testing.TB, env, test string, on ...int) *child {
 	c := &child{process: exec.Command(os.Args[0], "-test.run=^"+test+"$")}
-	// The collector's settings are the defaults, whatever those of this process are.
+	// The collector has the default settings, not the settings of this process.
 	c.process.Env = append(os.Environ(), env, "GOGC=100", "GOMEMLIMIT=off")
 	c.process.Stderr = os.Stderr
 	in, err := c.process.StdinPipe()
@@ -184,7 +184,7 @@ func (c *child) end() {
 type attacked struct {
 	*child
 	server attackedServer
-	// client is that of an API server: all its requests share a connection.
+	// client calls like an API server: all its requests share a connection.
 	client      *http.Client
 	certificate *tls.Certificate
 

@@ -73,7 +73,7 @@ func (a *attacker) count(what string) {
 // each runs an attack on many connections concurrently, each time on a new one.
 func (a *attacker) each(ctx context.Context, attack func(*tls.Conn)) {
 	config := a.server.config()
-	config.DynamicRecordSizingDisabled = true // what is sent at once arrives at once
+	config.DynamicRecordSizingDisabled = true // bytes that are sent at once arrive at once
 	var running sync.WaitGroup
 	for range 8 {
 		running.Go(func() {

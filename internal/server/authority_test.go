@@ -43,7 +43,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// sign returns a certificate for the key; the first one is that of the authority itself.
+// sign returns a certificate for the key; the first one is the certificate of the authority itself.
 func (a *authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) (*x509.Certificate, []byte) {
 	a.t.Helper()
 	parent := a.certificate

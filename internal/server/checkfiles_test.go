@@ -266,7 +266,7 @@ func TestEveryMissingFileIsReported(t *testing.T) {
 	}
 }
 
-// What the server does not read is not checked.
+// Files that the server does not read are not checked.
 func TestFilesThatAreNotUsedAreNotChecked(t *testing.T) {
 	f := newCheckedFiles(t)
 	if err := os.RemoveAll(filepath.Dir(f.config.Webhook.KeyFile)); err != nil {

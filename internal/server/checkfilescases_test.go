@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fileCase is a change of good files, and what is said about it. Empty texts: nothing.
+// fileCase is a change of good files, and the messages about it. Empty texts: no message.
 type fileCase struct {
 	change         func(*checkedFiles)
 	wrong, warning string

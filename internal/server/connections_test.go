@@ -255,7 +255,7 @@ func counting(served *atomic.Int32) func(string, http.Handler) http.Handler {
 	}
 }
 
-// Certificates of the same authorities with another name, such as those of nodes, are refused in the
+// Certificates of the same authorities with another name, such as certificates of nodes, are refused in the
 // handshake. The log says why.
 func TestADisallowedNameIsRefusedInTheHandshake(t *testing.T) {
 	t.Parallel()

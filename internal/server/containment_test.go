@@ -19,7 +19,7 @@ import (
 
 const (
 	agent = "system:serviceaccount:kube-system:agent"
-	// agentScope lets the agent do everything with the pods of its node, and what the node may do.
+	// agentScope lets the agent do everything with the pods of its node, and everything that the node may do.
 	agentScope = `{"metadata": {"name": "agent"}, "spec": {"mode": %q, "subjects": [{"namespace": "kube-system", "name": "agent"}],
 		"asNode": true, "namedAsNode": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["*"]}],
 		"podsOnNode": [{"resources": ["pods", "pods/exec"], "verbs": ["*"]}]}}`
@@ -114,7 +114,7 @@ func outcome(status *authorizationv1.SubjectAccessReviewStatus) string {
 	return "no opinion"
 }
 
-// expect checks an answer. RBAC allows what has no opinion in the mode Node, if it asks for the agent.
+// expect checks an answer. RBAC allows requests without an opinion in the mode Node, if it asks for the agent.
 func (s *testServer) expect(rbac bool, user, token, verb, resource, name, want string) {
 	s.t.Helper()
 	if rbac && want == "no opinion" && user == agent {

@@ -54,7 +54,7 @@ func at(e *endpoint, path string) string {
 	return scheme + e.address().String() + path
 }
 
-// Each endpoint has its own readiness; that of metrics has that of all.
+// Each endpoint reports its own readiness; the endpoint of metrics reports on all.
 func TestReadinessOfEachEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
@@ -200,7 +200,7 @@ func TestTheServerDoesNotWaitForInvalidFiles(t *testing.T) {
 	}
 }
 
-// The certificate of one endpoint is replaced, and not that of the other.
+// The certificate of one endpoint is replaced, and the certificate of the other is not.
 func TestCertificatesOfMachinesRotate(t *testing.T) {
 	t.Parallel()
 	var certificate, key string

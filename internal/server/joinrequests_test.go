@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
 // A thousand requests of one caller are all answered.
@@ -53,7 +55,10 @@ func TestAThousandRequestsAreAnswered(t *testing.T) {
 func TestMachinesThatJoinDuringADrain(t *testing.T) {
 	t.Parallel()
 	const machines, slow = 12, 4
-	s := newTestListeners(t, onlyMachines)
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
+		onlyMachines(c)
+		c.Bootstrap.RequestTimeout.Duration = 10 * time.Minute // slow requests wait for many others under load
+	})
 	var joined [machines]atomic.Int32
 	allAnswered := func() {
 		for i := range joined[slow:] {

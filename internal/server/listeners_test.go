@@ -154,7 +154,7 @@ func (s *testListeners) caller(certificate *tls.Certificate) *http.Client {
 
 func callerWith(config *tls.Config, certificate *tls.Certificate) *http.Client {
 	if certificate != nil {
-		// Send the certificate even if the server asks for those of other authorities.
+		// Send the certificate even if the server asks for certificates of other authorities.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return certificate, nil
 		}

@@ -117,7 +117,7 @@ func TestTheRoleOfAQuarantinedNodeGetsNoUser(t *testing.T) { // sets the environ
 	eventually(t, "the node is released", func() bool { return of(worker) == name })
 }
 
-// While Quarantines cannot be read, tokens of nodes are errors, and those of people are not.
+// While Quarantines cannot be read, tokens of nodes are errors, and tokens of people are not.
 func TestTokensOfNodesAreErrorsWhileQuarantinesCannotBeRead(t *testing.T) { // sets the environment of the SDK
 	s := newAuthenticationServer(t, nodeRoles+opsRoles, quarantining, func(s *authenticationServer) { s.asked.forbid("/quarantines") })
 	ada := s.tokenOf(s.cloud.Session(account, "ops", "ada"))

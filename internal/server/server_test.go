@@ -129,7 +129,7 @@ func (s *testServer) askNode(node, verb, resource, name string) authorizationv1.
 }
 
 // token sends an admission review of a node's token request for a pod of shop and an audience; empty:
-// that of the API server.
+// the audience of the API server.
 func (s *testServer) token(node, pod, uid, audience string) *admissionv1.AdmissionResponse {
 	s.t.Helper()
 	user, groups := nodeidentity.User(node)

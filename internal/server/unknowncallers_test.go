@@ -60,7 +60,7 @@ func rapidReset(w io.Writer, number int) error {
 }
 
 // endlessData is data that callers without a certificate send in HTTP/1.1 and, to the webhooks, in HTTP/2:
-// a beginning, and what follows without an end.
+// a beginning, and a part that is repeated without an end.
 var endlessData = []struct{ rule, protocol, first, again string }{
 	{"header fields", "http/1.1", "GET /livez HTTP/1.1\r\nHost: a\r\n", "a: b\r\n"},
 	{"one header field", "http/1.1", "GET /livez HTTP/1.1\r\nHost: a\r\na: ", "x"},

@@ -375,7 +375,7 @@ func TestRestoredStoreWithHigherResourceVersions(t *testing.T) {
 	})
 }
 
-// A comparison detects within MaxStaleness what the watch does not show: an event that it lost, or a store that was
+// A comparison detects within MaxStaleness changes that the watch does not show: an event that it lost, or a store that was
 // replaced while the watch stayed open.
 func TestALostEventIsDetected(t *testing.T) {
 	for name, change := range map[string]func(s *stubServer){
@@ -407,7 +407,7 @@ func TestALostEventIsDetected(t *testing.T) {
 	}
 }
 
-// The API server is replaced by that of another cluster, with higher resource
+// The API server is replaced by the API server of another cluster, with higher resource
 // versions.
 func TestAnotherClusterUID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ metadata: {name: v2.x.io}
 spec: {group: x.io, version: v2, service: null}
 `
 
-// says compares what a state knows of versions: "x.io/v1 aggregated".
+// says compares a state's facts about versions: "x.io/v1 aggregated".
 func says(t *testing.T, s *State, want ...string) {
 	t.Helper()
 	for _, line := range want {

@@ -32,7 +32,7 @@ func seeds(f *testing.F) {
 	f.Add([]byte("{a: b}\n...\n%TAG ! x\n---\n\"\\u0000\""))
 }
 
-// Any input is read or refused with its position. What is read can be written as a
+// Any input is read or refused with its position. An input that is read can be written as a
 // snapshot, which gives the same answers.
 func FuzzLoad(f *testing.F) {
 	seeds(f)

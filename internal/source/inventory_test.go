@@ -96,7 +96,7 @@ func TestInventoryOfACluster(t *testing.T) {
 	}
 }
 
-// What runs the control plane is kept of a pod, and not its command; so is that it has ended.
+// Of a pod are kept the component of the control plane that it runs, not its command, and whether it has ended.
 func TestInventoryOfFiles(t *testing.T) {
 	const objects = `{"apiVersion":"v1","kind":"List","items":[
 {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"old","deletionTimestamp":"2026-01-01T00:00:00Z","labels":{"a":"b"}}},

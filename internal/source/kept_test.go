@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
-// An inventory of files, and of a snapshot of them, is the inventory of the whole objects: whatever is not kept of an object
-// does not matter to it.
+// An inventory of files, and of a snapshot of them, is the inventory of the whole objects: parts of an object that are not
+// kept do not matter to it.
 func TestInventoryNeedsOnlyKeptFields(t *testing.T) {
 	seeds := uint64(600)
 	if testing.Short() {

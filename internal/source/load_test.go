@@ -54,7 +54,7 @@ func answers(s *State) string {
 	}
 	for k := range kindCount {
 		if k.describe().inventory {
-			continue // no answer but those of attack paths depends on them
+			continue // only attack paths depend on them
 		}
 		keys := s.objects.table(k).keys()
 		slices.SortFunc(keys, func(a, b objectKey) int {

@@ -32,7 +32,7 @@ func oddObjects() map[string][]oddjson.Place {
 	return all
 }
 
-// keptPlaces are the places of a kind's objects that lead to what is kept, and those near the root.
+// keptPlaces are the places of a kind's objects that lead to kept fields, and the places near the root.
 func keptPlaces(k kind) []oddjson.Place {
 	kept, err := os.ReadFile("testdata/kept_inventory.golden")
 	if err != nil {
@@ -49,7 +49,7 @@ func keptPlaces(k kind) []oddjson.Place {
 	})
 }
 
-// An object is read, or the error says in which file it is, whatever is in it.
+// Any object is read, or the error names its file.
 func TestOddObjectsAreReadOrAnError(t *testing.T) {
 	for base, places := range oddObjects() {
 		t.Run(base, func(t *testing.T) {

@@ -235,7 +235,7 @@ func TestAppliedWorkloads(t *testing.T) {
 	}
 }
 
-// What is unknown before a change stays unknown.
+// An object that is unknown before a change stays unknown.
 // Controllers make the claims of a StatefulSet's templates and of ephemeral volumes. They go with their pods.
 func TestClaimsOfWorkloadsThatAreAdded(t *testing.T) {
 	const (

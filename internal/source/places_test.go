@@ -41,7 +41,7 @@ spec:
   - {name: kube-api-access-x, projected: {sources: [{serviceAccountToken: {path: t}}]}}
 `
 
-// What is taken from a pod has the places of the whole pod, from files, snapshots and objects.
+// The fields that are taken from a pod have the places of the whole pod, from files, snapshots and objects.
 func TestPlacesInListsAreKept(t *testing.T) {
 	pod := &corev1.Pod{}
 	if err := yaml.Unmarshal([]byte(podWithPlaces), pod); err != nil {

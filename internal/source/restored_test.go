@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// The store was restored, and the API server keeps running: it lists and watches from its cache, which is that of the
+// The store was restored, and the API server keeps running: it lists and watches from its cache, which has the
 // old history. Within MaxStaleness the state is dropped, and no list of that API server is used. When it lists what its
 // store has, the state is read.
 func TestRestoredStoreBehindAnAPIServerThatKeepsRunning(t *testing.T) {

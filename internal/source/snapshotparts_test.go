@@ -21,7 +21,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/testing/randomcluster"
 )
 
-// templated adds objects that are made from templates, as those of real clusters: pods of DaemonSets,
+// templated adds objects that are made from templates, as in real clusters: pods of DaemonSets,
 // StatefulSets and Deployments with their volumes and claims, and some that differ from their template.
 func templated(t *testing.T, s *stubServer, seed uint64) {
 	t.Helper()

@@ -198,7 +198,7 @@ func TestDecodeKeepsWhatTrimKeeps(t *testing.T) {
 	})
 }
 
-// decoded reads an object from a file, and encodes what is kept of it.
+// decoded reads an object from a file, and encodes the kept fields.
 func decoded(t *testing.T, k kind, text []byte, forInventory bool) []byte {
 	t.Helper()
 	var all []object

@@ -21,14 +21,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// source is an API server with nodes. What it lists, what its watch delivers and what its store has are set apart.
+// source is an API server with nodes. A test sets its list, the events of its watch and its store separately.
 type source struct {
 	watch *watch.FakeWatcher
 
 	mu      sync.Mutex
 	list    *corev1.NodeList
 	failure error
-	// store is what the store has; nil if it has what the API server lists.
+	// store has the objects of the store; nil if they are the listed objects.
 	store *corev1.NodeList
 	// exact is the error of reads from the store.
 	exact error
@@ -40,7 +40,7 @@ func (s *source) answer(list *corev1.NodeList, err error) {
 	s.list, s.failure = list, err
 }
 
-// restore sets what the store has, and the error of reads from it.
+// restore sets the objects of the store, and the error of reads from it.
 func (s *source) restore(store *corev1.NodeList, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ var tooLarge = &apierrors.StatusError{ErrStatus: metav1.Status{
 }}
 
 // A store was restored, and the API server lists and watches from its cache. When the copy is listed, it may not be
-// used. It may be used again when the API server lists what its store has.
+// used. It may be used again when the API server lists the objects of its store.
 func TestACopyOfACacheThatIsNotTheStores(t *testing.T) {
 	lists := nodes(node("a", 1), node("b", 2))
 	for rule, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func TestADeletedObjectThatTheStoreHasAgain(t *testing.T) {
 	})
 }
 
-// Objects of the new history are newer than those of the one that has ended, and do not hide these.
+// Objects of the new history are newer than objects of the history that has ended, and do not hide these.
 func TestNewObjectsDoNotHideThoseOfAnEndedHistory(t *testing.T) {
 	old := []*corev1.Node{node("a", 1), node("b", 2), node("dropped", 3)}
 	inBubble(t, nodes(old...), func(t *testing.T, f *followed) {

@@ -181,7 +181,7 @@ func unknownFields(n int) []string {
 	return fields
 }
 
-// FuzzUnmarshal: what is decoded strictly is decoded by everybody else to the
+// FuzzUnmarshal: a text that is decoded strictly is decoded by other decoders to the
 // same, and nothing makes it panic.
 func FuzzUnmarshal(f *testing.F) {
 	for _, seed := range []string{

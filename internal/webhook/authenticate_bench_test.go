@@ -69,7 +69,7 @@ func authenticateStack(b *testing.B) http.Handler {
 	return metrics.HTTP("authenticate", webhook.Authenticate(evaluate, nil, webhook.Options{}))
 }
 
-// tokenOfNode returns a token as long as those of instances, most of which is the security
+// tokenOfNode returns a token as long as the tokens of instances, most of which is the security
 // token.
 func tokenOfNode(b *testing.B) string {
 	made, _, err := token.Make(b.Context(), token.Options{

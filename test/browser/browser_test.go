@@ -185,7 +185,7 @@ func call[P, R any](p *tab, command cdp.Command[P, R], params P) {
 	}
 }
 
-// eval returns the value of an expression, or that of the promise that it returns.
+// eval returns the value of an expression; if the value is a promise, the value of the promise.
 func eval[T any](p *tab, expression string) T {
 	p.Helper()
 	value, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))

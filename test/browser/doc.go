@@ -1,4 +1,4 @@
-// Package browser tests the pages that -o html writes, in Chromium: what people see and use, by
+// Package browser tests the pages that -o html writes, in Chromium: their content and use, by
 // mouse, keyboard and screen reader, and that a page asks the network for nothing.
 //
 // It needs Chromium on the machine (the Debian package chromium). The accessibility rules are those

@@ -18,8 +18,8 @@ var otherHeadings = map[string]string{
 	"what they lack": "not everything could be read",
 }
 
-// Every row of the text is on the page: those of all doctor results that the scripts of the command line and the
-// tests of the doctor have.
+// Every row of the text is on the page, for all doctor results of the scripts of the command line and of the
+// tests of the doctor.
 func TestTheDoctorPageHasTheRowsOfTheText(t *testing.T) {
 	scripts, err := filepath.Glob("../../internal/cli/testdata/script/doctor*.txtar")
 	if err != nil {
@@ -105,7 +105,7 @@ func compare(t *testing.T, args []string) int {
 	}
 	for i, line := range strings.Split(strings.TrimPrefix(text.String(), "Examined "), "\n") {
 		parts := []string{line}
-		if i == 1 { // the headline, whose first part is that of the page
+		if i == 1 { // the headline, whose first part is the headline of the page
 			parts = strings.Split(line, "; ")
 		}
 		for _, row := range parts {
@@ -133,7 +133,7 @@ func hasCells(shown, row string) bool {
 	return true
 }
 
-// words returns the words of a text in lower case, without what only arranges them.
+// words returns the words of a text in lower case, without punctuation and layout.
 func words(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return strings.ContainsRune(" \t\n\u00a0:;,.→●◐?○()", r)

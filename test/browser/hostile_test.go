@@ -74,7 +74,7 @@ func TestHostileNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// As a link that somebody sends, and as what is typed.
+			// As a link that somebody sends, and as typed text.
 			eval[bool](p, "(location.hash = '#' + new URLSearchParams({ row: "+string(quoted)+", in: "+string(quoted)+" }), true)")
 			p.wait(`!document.querySelector('#details').hidden`)
 			p.wait(`document.querySelector('#details .namespace[open] .holdings')`)

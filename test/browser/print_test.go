@@ -23,7 +23,7 @@ func TestPrint(t *testing.T) {
 	p.is("after printing", eval[string](p, "String(document.querySelectorAll('.print').length)"), "0")
 }
 
-// What is closed on the screen is open on paper.
+// Details that are closed on the screen are open on paper.
 func TestPrintDiff(t *testing.T) {
 	p := open(t, diffPage(t), "", light)
 	eval[bool](p, `(addEventListener('beforeprint', () => { window.printed = document.querySelector('#widened').innerText; }), true)`)

@@ -96,7 +96,7 @@ func TestDiffPage(t *testing.T) {
 	p.is("a link opens the entry", p.count("#widened .entry[open] .steps"), "1")
 }
 
-// What is reached more and is no finding is on the page, with the reason, and so is what a baseline has.
+// New holdings that are not a finding are on the page, with the reason, and so are findings of a baseline.
 func TestDiffPageHasWhatIsNoFinding(t *testing.T) {
 	p := open(t, diffPage(t), "", light)
 	p.has(p.text("#expected"), "What is reached more, and is no finding")

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What could not be read makes "not reached" unknown, everywhere.
+// Objects that could not be read make "not reached" unknown, everywhere.
 func TestUnknownIsNotSafe(t *testing.T) {
 	p := open(t, html(t, "attack-paths", "--all-nodes", "--what-to-change", "--from", "testdata/blind.yaml"), "", light)
 	p.is("headline", p.text("h1"), "It is not known which nodes own the cluster")

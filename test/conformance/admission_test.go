@@ -203,7 +203,7 @@ func writeRequest(w *generate.Write) *noderestriction.Request {
 	}
 }
 
-// report prints a divergence with what is needed to repeat it.
+// report prints a divergence with the data that is needed to repeat it.
 func (tr *writeTrial) report(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted, problem string) {
 	t.Helper()
 	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s "+

@@ -22,7 +22,7 @@ import (
 )
 
 // stricter are our denials of requests whose shape kube-controller-manager accepts, with
-// what it does not check. There are no other differences.
+// the part that it does not check. There are no other differences.
 func stricter() map[verdict.Code]string {
 	return map[verdict.Code]string{
 		approve.CSRMalformed:              "what is around the PEM block, further attributes, the signature",
@@ -40,7 +40,7 @@ func stricter() map[verdict.Code]string {
 // TestRandomCertificateRequests sends random requests to package approve, with valid data
 // about their machine, and to the rules and controllers of kube-controller-manager. If we
 // approve a request, its rules accept it, its csrapproving recognizes it, and its signers
-// sign it, with a certificate that has only what we checked. Both accept the requests of
+// sign it, with a certificate that has only the fields that we checked. Both accept the requests of
 // a kubelet.
 func TestRandomCertificateRequests(t *testing.T) {
 	b := readBudget(t)

@@ -27,7 +27,7 @@ func TestRandomClusters(t *testing.T) {
 }
 
 // latestTrial prepares the cluster of a seed, with gates drawn from the seed.
-// The gates are those of the process until the next trial.
+// The process has these gates until the next trial.
 func latestTrial(t *testing.T, seed uint64) *trial {
 	t.Helper()
 	features, gates := randomFeatures(t, rand.New(rand.NewPCG(seed, 1)), kubeversion.Latest)
@@ -44,7 +44,7 @@ func latestTrialWith(t *testing.T, seed uint64, features kubeversion.Features, g
 }
 
 // newLatestTrial gives ours the whole cluster, as in a snapshot with other gates, and
-// theirs what reaches the graph of an API server.
+// theirs the objects that reach the graph of an API server.
 func newLatestTrial(name string, seed uint64, features kubeversion.Features, gates map[string]bool,
 	c *generate.Cluster, ours *nodeauthz.Authorizer,
 ) *trial {

@@ -12,7 +12,7 @@
 // unnoticed.
 //
 // Requests for kubelets' certificates are put to package approve and to the approver and
-// the signers of kube-controller-manager, which must recognize and sign what we approve.
+// the signers of kube-controller-manager, which must recognize and sign the requests that we approve.
 //
 // "go test" runs a part of it: one list of fixed seeds and one fresh seed, which it
 // prints. The environment sets the size of a run:

@@ -7,7 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// position is a feature gate that is set, with what results.
+// position is a feature gate that is set, with the resulting gates.
 type position struct {
 	name     string
 	features kubeversion.Features
@@ -45,7 +45,7 @@ func gateMinors(t *testing.T) []kubeversion.Minor {
 }
 
 // gateBudget is the number of clusters or states for each position of each gate: a
-// twentieth of those of a run, because there are up to twenty positions.
+// twentieth of the number for a run, because there are up to twenty positions.
 func (b budget) gateBudget() int { return max(b.clusters/20, 2) }
 
 // TestEveryGateInBothPositions puts the same questions to ours and to the in-tree

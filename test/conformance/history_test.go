@@ -75,7 +75,7 @@ func (h *history) arrivals() []arrival {
 const stops = 3
 
 // follow applies the events to one graph of ours, and stops for questions. It
-// returns the number of our divergences, and of those of an in-tree graph that
+// returns the number of our divergences, and the number of divergences of an in-tree graph that
 // received the same events.
 func (h *history) follow(t *testing.T, a arrival, questions int, counts shares) (divergences, stale int) {
 	t.Helper()

@@ -35,8 +35,8 @@ func TestOlderMinors(t *testing.T) {
 	}
 }
 
-// TestGatesOfMinors compares the gates that we know of with those of each
-// minor: which there are, their defaults, and which can be set.
+// TestGatesOfMinors compares the gates that we know of with the gates of each
+// minor: their names, their defaults, and which can be set.
 func TestGatesOfMinors(t *testing.T) {
 	for _, m := range selectedMinors(t) {
 		t.Run(m.String(), func(t *testing.T) {
@@ -72,7 +72,7 @@ const minorsVariable = "CONFORMANCE_MINORS"
 
 func minorsGiven() bool { return os.Getenv(minorsVariable) != "" }
 
-// selectedMinors returns all minors in a run with them, or those of
+// selectedMinors returns all minors in a run with them, or the minors of
 // CONFORMANCE_MINORS. Otherwise the test is skipped, as the oracles take long to
 // build.
 func selectedMinors(t *testing.T) []kubeversion.Minor {
@@ -102,7 +102,7 @@ func minorTrial(t *testing.T, o oracle, m kubeversion.Minor, seed uint64) *trial
 }
 
 // minorTrialWith shows ours a cluster of the newest minor, as a snapshot may have it,
-// and theirs what of it reaches the graph of an API server of the minor.
+// and theirs the objects of it that reach the graph of an API server of the minor.
 func minorTrialWith(t *testing.T, o oracle, seed uint64, features kubeversion.Features, gates map[string]bool) *trial {
 	t.Helper()
 	c := generate.New(seed, generate.RandomOptions(seed))

@@ -116,7 +116,7 @@ func (tr *minorWrites) compare(ours noderestriction.Answer, theirs protocol.Admi
 		asked = &protocol.Access{
 			User: a.User, UID: a.UID, Groups: a.Groups, Extra: a.Extra, Verb: a.Verb,
 			Group: a.Group, Resource: a.Resource, Namespace: a.Namespace, Name: a.Name,
-			Version: "v1", // before 1.37, whatever the version of the service account
+			Version: "v1", // before 1.37, for any version of the service account
 		}
 	}
 	switch allowed := ours.Decision == verdict.Allow; {

@@ -97,7 +97,7 @@ func inTreePolicy(p *generate.Policy) *intreerbac.RBACAuthorizer {
 	return intreerbac.New(roles, roles, roles, roles)
 }
 
-// compareRules compares what both list as the user's rules, in any order.
+// compareRules compares the rules that both list for the user, in any order.
 func compareRules(t *testing.T, seed uint64, ours *rbac.Policy, theirs *intreerbac.RBACAuthorizer, r *generate.Request) int {
 	t.Helper()
 	resource, nonResource, err := ours.RulesFor(r.User, r.Groups, r.Namespace)

@@ -59,7 +59,7 @@ func TestRandomReviews(t *testing.T) {
 	}
 }
 
-// attributes are what an authorizer gets to see of a review.
+// attributes are the attributes that an authorizer sees of a review.
 type attributes struct {
 	user                                                string
 	groups                                              []string

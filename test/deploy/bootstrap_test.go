@@ -83,7 +83,7 @@ func TestBootstrapDaemonSet(t *testing.T) {
 	}
 }
 
-// checkDaemonSet checks what the pods on control plane nodes must have.
+// checkDaemonSet checks the fields that pods on control plane nodes must have.
 func checkDaemonSet(t *testing.T, d *appsv1.DaemonSet, config *v1alpha1.ServerConfiguration) {
 	t.Helper()
 	pod := &d.Spec.Template.Spec
@@ -342,7 +342,7 @@ func TestPolicyNamesTheGroupOfTokens(t *testing.T) {
 	}
 }
 
-// kubeadm's own tokens and those of the service are bound to the same roles.
+// kubeadm's own tokens and the tokens of the service are bound to the same roles.
 func TestKubeadmBindings(t *testing.T) {
 	objects := built(t, "bootstrap/kubeadm")
 	machines := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: tokenGroup}

@@ -28,7 +28,7 @@ func TestCustomResourcesOfContainmentAreThoseOfTheTypes(t *testing.T) {
 	}
 }
 
-// The config differs from that of deploy/static-pod only in what it is an example of.
+// The config differs from the config of deploy/static-pod only in the section containment.
 func TestConfigurationOfContainment(t *testing.T) {
 	config, err := v1alpha1.Parse([]byte(read(t, deployFolder, "containment/static-pod/config.yaml")))
 	if err != nil {

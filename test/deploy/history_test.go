@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// history is what Prometheus has scraped: one sample a minute.
+// history has the samples that Prometheus has scraped: one a minute.
 type history []storage.Series
 
 // readHistory reads lines of the form "name{labels} 0 1x5 _x3": values, repeated values,

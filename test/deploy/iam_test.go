@@ -50,7 +50,7 @@ func TestAuthenticatorKubeconfigs(t *testing.T) {
 	}
 }
 
-// The config differs from that of deploy/static-pod only in the settings for
+// The config differs from the config of deploy/static-pod only in the settings for
 // authentication.
 func TestConfigurationOfAuthentication(t *testing.T) {
 	config, err := v1alpha1.Parse([]byte(filledIn.Replace(read(t, deployFolder, "iam/static-pod/config.yaml"))))

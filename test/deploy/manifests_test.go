@@ -172,7 +172,7 @@ func mounts(pod *corev1.PodSpec, configMap string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == configMap })
 }
 
-// checkDeployment checks what a Deployment of more than one replica must have.
+// checkDeployment checks the fields that a Deployment of more than one replica must have.
 func checkDeployment(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	if *d.Spec.Replicas != 2 {
@@ -216,7 +216,7 @@ func checkProbes(t *testing.T, pod *corev1.PodSpec) {
 	}
 }
 
-// checkSelectors checks that what selects pods selects those of the Deployment.
+// checkSelectors checks that the Service and the budget select the pods of the Deployment.
 func checkSelectors(t *testing.T, d *appsv1.Deployment, s *corev1.Service, budget *policyv1.PodDisruptionBudget) {
 	t.Helper()
 	pods := d.Spec.Template.Labels
@@ -270,7 +270,7 @@ func TestStaticPod(t *testing.T) {
 	checkRestricted(t, template)
 }
 
-// The binding of the static pod has the user of its certificate; that of the Deployment
+// The binding of the static pod has the user of its certificate; the binding of the Deployment
 // has its service account.
 func TestBindings(t *testing.T) {
 	for form, want := range map[string]rbacv1.Subject{

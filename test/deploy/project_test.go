@@ -14,7 +14,7 @@ import (
 
 const root = "../.."
 
-// workflow has the fields of GitHub's workflows that those of this repository use.
+// workflow has the fields of GitHub's workflows that the workflows of this repository use.
 type workflow struct {
 	Name        string            `json:"name"`
 	On          any               `json:"true"` // YAML 1.1 reads the key `on` as a boolean

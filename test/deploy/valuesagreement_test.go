@@ -96,8 +96,8 @@ bootstrap:
     bootstrap: {attestor: aws, aws: {clusterName: shop}}
 `
 
-// inexpressible are the mistakes that only the server finds, each with an example: owner, and the config
-// over that of the owner's values.
+// inexpressible are the mistakes that only the server finds, each with an example: owner, and a config
+// that overrides the config in the owner's values.
 var inexpressible = []struct{ name, field, message, owner, example string }{
 	{
 		"two listeners with one address", "address$", " is also ",
@@ -177,7 +177,7 @@ func mutable(sections ...string) []place {
 const comparisons = 150
 
 // TestValuesAgreeWithTheConfig: Helm refuses the values whose config the server would refuse, apart
-// from what is listed in inexpressible and in stricter.
+// from the rows of inexpressible and stricter.
 func TestValuesAgreeWithTheConfig(t *testing.T) {
 	v := newVerdicts(t)
 	seen := map[string]int{}

@@ -161,7 +161,7 @@ func (s *schemaOfConfig) text(field string) map[string]any {
 		return schema
 	}
 	if strings.Contains(field, "[]") {
-		return schema // an element's problems are those of the list
+		return schema // problems of an element are reported for the list
 	}
 	if known := choices(s.problem(field, "!")); known != nil {
 		return map[string]any{"enum": known}
@@ -245,7 +245,7 @@ func (s *schemaOfConfig) duration(field string) map[string]any {
 	return map[string]any{"type": "string", "pattern": durationPattern}
 }
 
-// conditions are what validation says about several fields of a section.
+// conditions are the answers of validation about several fields of a section.
 func conditions(section string) map[string]any {
 	given := func(field string, schema map[string]any) map[string]any {
 		return map[string]any{"required": []string{field}, "properties": map[string]any{field: schema}}

@@ -19,7 +19,7 @@ import (
 
 // TestCanIAgreesWithTheAPIServer puts each question to our can-i on the live
 // cluster and to the API server's own access review, which asks the in-tree
-// Node authorizer. What NodeRestriction refuses, the authorizers have allowed.
+// Node authorizer. The authorizers have allowed the requests that NodeRestriction refuses.
 func TestCanIAgreesWithTheAPIServer(t *testing.T) {
 	c := client(t, shop.Plane)
 	kubeconfig := shop.AdminKubeconfig()

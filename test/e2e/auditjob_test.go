@@ -30,7 +30,7 @@ const (
 // jobVolumes are the folders behind the volumes of the Jobs of deploy/audit.
 type jobVolumes struct{ program, input, reports string }
 
-// run does what a kubelet does for a pod: it runs the command of its container, with its
+// run acts as the kubelet of a pod: it runs the command of its container, with its
 // environment, until that exits.
 func (v *jobVolumes) run(t *testing.T, pod *corev1.Pod) (stdout string, status int) {
 	t.Helper()
@@ -62,7 +62,7 @@ func (v *jobVolumes) run(t *testing.T, pod *corev1.Pod) (stdout string, status i
 
 // TestAuditJobMakesTheReportOfOneRun installs deploy/audit. The API server accepts the Jobs and
 // the controller makes their pods; the test runs their containers, because the volumes do not
-// exist. The log is that of the API server.
+// exist. The API server wrote the log.
 func TestAuditJobMakesTheReportOfOneRun(t *testing.T) {
 	c := client(t, shop.Plane)
 	dir := t.TempDir()

@@ -67,7 +67,7 @@ func attackDocuments() []attackDocument {
 	return all
 }
 
-// TestNoDocumentEndsTheServer: with the failure policy NoOpinion, an end of the server lifts what it refuses. The
+// TestNoDocumentEndsTheServer: with the failure policy NoOpinion, an end of the server lifts its refusals. The
 // documents come from a caller that is allowed, and from a kubelet, which the handshake refuses.
 func TestNoDocumentEndsTheServer(t *testing.T) {
 	kubelet, apiServer := httpClient(t, ours.nodeConfig(t, "web-1")), asAPIServer(t)

@@ -27,7 +27,7 @@ import (
 var refusedByQuarantine = "Quarantine: " + quarantine.Summary(quarantine.NodeQuarantined)
 
 // TestQuarantinedKubelet: while a Quarantine stands, a kubelet cannot renew the lease of its node nor
-// write the node's status, and the token of a pod on the node is refused. Other nodes go on. After the
+// write the node's status, and the token of a pod on the node is refused. Other nodes continue to work. After the
 // release the node works as before.
 func TestQuarantinedKubelet(t *testing.T) {
 	const space, held, free = "incident", "spare-1", "web-2"

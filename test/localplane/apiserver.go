@@ -15,7 +15,7 @@ type OtherAPIServer struct {
 }
 
 // AddAPIServer starts another kube-apiserver with a name that is unique in the plane, and waits until it is
-// ready. The arguments are appended to those of the first one; of a repeated flag, the last one counts.
+// ready. The arguments are appended to the arguments of the first one; if a flag is repeated, the last one counts.
 func (p *Plane) AddAPIServer(ctx context.Context, name string, args ...string) (*OtherAPIServer, error) {
 	port, err := p.reserved.Take()
 	if err != nil {

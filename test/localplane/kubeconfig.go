@@ -43,7 +43,7 @@ func withCertificate(pair *pki.Pair) *clientcmdapi.AuthInfo {
 func (p *Plane) AdminKubeconfig() string { return p.layout.kubeconfig("admin") }
 
 // UserKubeconfig makes a client certificate for a user in groups and returns the path of
-// a kubeconfig with it. The name is that of the file.
+// a kubeconfig with it. The file has the given name.
 func (p *Plane) UserKubeconfig(name, user string, groups ...string) (string, error) {
 	pair, err := p.certificates.ca.Client("user-"+name, user, groups...)
 	if err != nil {
@@ -53,7 +53,7 @@ func (p *Plane) UserKubeconfig(name, user string, groups ...string) (string, err
 }
 
 // TokenKubeconfig returns the path of a kubeconfig with a bearer token, for
-// example a bootstrap token. The name is that of the file.
+// example a bootstrap token. The file has the given name.
 func (p *Plane) TokenKubeconfig(name, token string) (string, error) {
 	return p.writeKubeconfig(name, &clientcmdapi.AuthInfo{Token: token})
 }

@@ -12,10 +12,10 @@ import (
 
 // ProgramOptions describe an additional program of a plane, for example a webhook.
 type ProgramOptions struct {
-	// Path and Args are those of the program.
+	// Path and Args are the path and the arguments of the program.
 	Path string
 	Args []string
-	// Env is its environment, "NAME=VALUE" each. The default is that of this process.
+	// Env is its environment, "NAME=VALUE" each. The default is the environment of this process.
 	Env []string
 	// Ready returns nil when the program is ready.
 	Ready func(ctx context.Context) error

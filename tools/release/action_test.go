@@ -95,7 +95,7 @@ func TestActionRefusesToInstall(t *testing.T) {
 	}
 }
 
-// A branch or a commit is no release: its source is built.
+// A branch or a commit is not a release: its source is built.
 func TestActionBuildsFromSource(t *testing.T) {
 	for name, version := range map[string]string{
 		"a branch": "main", "a commit": strings.Repeat("a", 40), "no name": "", "part of a tag": "v0",

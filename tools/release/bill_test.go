@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The bill of materials fits the schema of CycloneDX, and lists what is linked into the program.
+// The bill of materials fits the schema of CycloneDX, and lists the modules that are linked into the program.
 func TestBill(t *testing.T) {
 	schema := billSchema(t)
 	for _, p := range built.platforms {

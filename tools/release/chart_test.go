@@ -38,7 +38,7 @@ func pushed(t *testing.T) string {
 	return address
 }
 
-// What clients get from a registry is what was built.
+// Clients get the built files from a registry.
 func TestPush(t *testing.T) {
 	address := pushed(t)
 	for tag, index := range indexes(t) {
@@ -121,8 +121,8 @@ func TestPushIsRefused(t *testing.T) {
 	}
 }
 
-// The chart of a release installs the image of the release, and differs in nothing else from that of
-// the repository.
+// The chart of a release installs the image of the release, and differs in nothing else from the chart
+// of the repository.
 func TestChart(t *testing.T) {
 	packed, err := loader.LoadArchive(bytes.NewReader(read(t, built.out, built.chartName())))
 	if err != nil {

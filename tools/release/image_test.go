@@ -44,7 +44,7 @@ func indexes(t *testing.T) map[string]v1.ImageIndex {
 	return byTag
 }
 
-// dockerfile returns what deploy/Dockerfile says about its two images: the paths of files, the entry
+// dockerfile returns the facts of deploy/Dockerfile about its two images: the paths of files, the entry
 // point, the users of the default image and of that for root.
 func dockerfile(t *testing.T) (paths []string, entrypoint, user, root string) {
 	t.Helper()
@@ -56,7 +56,7 @@ func dockerfile(t *testing.T) (paths []string, entrypoint, user, root string) {
 	return paths, regexp.MustCompile(`ENTRYPOINT \["(.*)"\]`).FindStringSubmatch(text)[1], users[1][1], users[0][1]
 }
 
-// The image is that of deploy/Dockerfile, for each Linux platform.
+// The image is built as by deploy/Dockerfile, for each Linux platform.
 func TestImage(t *testing.T) {
 	paths, entrypoint, user, root := dockerfile(t)
 	byTag := indexes(t)

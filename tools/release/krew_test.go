@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The rules are those of krew's documentation and of its validation of manifests.
+// The rules come from krew's documentation and its validation of manifests.
 func TestKrewManifest(t *testing.T) {
 	var manifest plugin
 	if err := yaml.UnmarshalStrict(read(t, built.out, krewName), &manifest); err != nil {

@@ -43,7 +43,7 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
-// TestOmittedEffectsDeny: what a scope does not say is refused.
+// TestOmittedEffectsDeny: the default of an omitted effect is Deny.
 func TestOmittedEffectsDeny(t *testing.T) {
 	spec := crdtest.Read(t, "nodescopes.yaml").Schema().At(t, "spec")
 	for _, field := range []string{"tokensWithoutNode", "otherwise"} {

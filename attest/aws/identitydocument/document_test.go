@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// genuine reads what AWS's metadata service once returned; see testdata/genuine/README.md
+// genuine reads an answer that AWS's metadata service once returned; see testdata/genuine/README.md
 // for its origin.
 func genuine(tb testing.TB, name string) []byte {
 	tb.Helper()

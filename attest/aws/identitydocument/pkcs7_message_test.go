@@ -202,7 +202,7 @@ func raw(tb testing.TB, text []byte) []byte {
 	return decoded
 }
 
-// verifier has AWS's certificates and those of two signers of this test.
+// verifier has AWS's certificates and the certificates of two signers of this test.
 func verifier() *identitydocument.Verifier {
 	return identitydocument.NewVerifier([]*x509.Certificate{rsaSigner().certificate(), dsaSigner().certificate()})
 }

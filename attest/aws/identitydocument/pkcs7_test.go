@@ -230,7 +230,7 @@ func TestForgedMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// attributesOf returns what the signer of a content signs.
+// attributesOf returns the attributes that the signer of a content signs.
 func attributesOf(content []byte) []byte {
 	var signed []byte
 	rsaSigner().info(content, func(a *[][]byte) { signed = der(0x31, *a...) }, nil)

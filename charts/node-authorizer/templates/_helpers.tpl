@@ -55,7 +55,7 @@ the name of the values with the config, and the config.
 {{- end -}}
 {{- end -}}
 
-{{/* The server's config file: what the chart needs, under what the user sets. */}}
+{{/* The server's config file: the chart's fields, overridden by the user's. */}}
 {{- define "node-authorizer.config" -}}
 {{- $tls := "/etc/node-authorizer/tls" -}}
 {{- $config := dict
@@ -90,7 +90,7 @@ the name of the values with the config, and the config.
 {{- join " " (dig "webhook" "serves" (list "Authorization" "Admission") .Values.server.config) -}}
 {{- end -}}
 
-{{/* Where it reads mappings of AWS callers; empty if it is not asked about them. */}}
+{{/* The sources of mappings of AWS callers; empty if the server does not authenticate them. */}}
 {{- define "node-authorizer.mappingSources" -}}
 {{- if has "Authentication" (include "node-authorizer.serves" . | splitList " ") -}}
 {{- join " " (dig "iam" "sources" (list "ConfigMap") .Values.server.config) -}}
@@ -195,7 +195,7 @@ app.kubernetes.io/component: bootstrap
 {{- .Values.bootstrap.certificates.existingSecret | default (printf "%s-bootstrap-tls" (include "node-authorizer.fullname" .)) -}}
 {{- end -}}
 
-{{/* The config file of the bootstrap service, as that of the server. */}}
+{{/* The config file of the bootstrap service, made like the server's. */}}
 {{- define "node-authorizer.bootstrapConfig" -}}
 {{- $tls := "/etc/node-authorizer/tls" -}}
 {{- $bootstrap := dict

@@ -64,7 +64,7 @@ func cluster(t *testing.T) *evaluate.Evaluator {
 	return e
 }
 
-// admits is what a NodeScope's own admission says.
+// admits is the decision of a NodeScope's own admission.
 func admits(t *testing.T, e *evaluate.Evaluator, scope *v1alpha1.NodeScope, w *noderestriction.Request) bool {
 	t.Helper()
 	compiled, errs := nodescope.Compile(scope)
@@ -136,7 +136,7 @@ func open(limits []generate.Limit, w *noderestriction.Request) bool {
 	})
 }
 
-// TestNeverLooserThanTheScope: what a policy lets pass the scope lets pass too, unless the policy says
+// TestNeverLooserThanTheScope: the scope lets every request pass that a policy lets pass, unless the policy says
 // that it cannot decide.
 func TestNeverLooserThanTheScope(t *testing.T) {
 	e := cluster(t)
@@ -165,7 +165,7 @@ func TestNeverLooserThanTheScope(t *testing.T) {
 	}
 }
 
-// TestPolicies is the table of what policies are for.
+// TestPolicies is the table of the writes that policies let pass and refuse.
 func TestPolicies(t *testing.T) {
 	const things = "namedAsNode: [{apiGroups: [x], resources: [things], verbs: [create, update, delete]}]"
 	const evict = "podsOnNode: [{resources: [pods/eviction], verbs: [create]}]"

@@ -197,7 +197,7 @@ func TestTheServerItselfIsNeverSent(t *testing.T) {
 	}
 }
 
-// TestLimitsWithAThousandScopes: what is written compiles and is evaluated within the API server's
+// TestLimitsWithAThousandScopes: the written conditions compile and are evaluated within the API server's
 // limits, however long the names are.
 func TestLimitsWithAThousandScopes(t *testing.T) {
 	for _, tc := range []struct {

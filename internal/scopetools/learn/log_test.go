@@ -22,7 +22,7 @@ func event(fields string) string {
 	return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","requestURI":"/x",` + fields + "}\n"
 }
 
-// read reads events, of which only those of the account are wanted.
+// read reads events, and returns only requests of the account.
 func read(t *testing.T, events ...string) (requests []learn.Request, pods []learn.PodOnNode) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "audit.log")

@@ -564,7 +564,7 @@ func TestMoreResourcesThanRules(t *testing.T) {
 	}
 }
 
-// TestMoreOutliersThanAreKept: what is not told apart still counts.
+// TestMoreOutliersThanAreKept: outliers beyond the bound are counted together.
 func TestMoreOutliersThanAreKept(t *testing.T) {
 	const many = 10_050
 	c := learn.NewCollector(knows{}, nil)

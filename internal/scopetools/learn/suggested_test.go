@@ -9,8 +9,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
 )
 
-// TestASuggestedScopeRefusesTheOutliersOnly: whatever is in a log, the suggested scope lets pass what is not an
-// outlier, and everything once outliers are accepted.
+// TestASuggestedScopeRefusesTheOutliersOnly: for any log, the suggested scope lets requests pass that are not
+// outliers, and all requests once outliers are accepted.
 func TestASuggestedScopeRefusesTheOutliersOnly(t *testing.T) {
 	pick := func(from ...string) string { return from[rand.IntN(len(from))] }
 	e := evaluator(t)

@@ -26,7 +26,7 @@ const own, foreign = "worker-1", "worker-2"
 // appNamespace is the namespace of the application.
 const appNamespace = "shop"
 
-// fill replaces the placeholders by what is on a node.
+// fill replaces the placeholders by the names of a node and of its pods.
 func fill(text, node string) string {
 	return strings.NewReplacer("NODE", node, "POD", "cart-"+node, "AGENT", "agent-"+node, "OTHER", "other").Replace(text)
 }
@@ -115,7 +115,7 @@ func extra(node string) map[string][]string {
 	return map[string][]string{nodeidentity.ExtraNode: {node}}
 }
 
-// groups are those of the agent's account.
+// groups are the groups of the agent's account.
 func (a *agent) groups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + a.day.Account.Namespace, "system:authenticated"}
 }

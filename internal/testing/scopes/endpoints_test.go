@@ -9,7 +9,7 @@ import (
 )
 
 // TestEndpointsOfCiliumFollowTheirPods: the agent of the node where the pod is now may change its endpoint, and no
-// agent may once the pod is gone. Owner references and Cilium's operator delete what is left.
+// agent may once the pod is gone. Owner references and Cilium's operator delete the endpoints that are left.
 func TestEndpointsOfCiliumFollowTheirPods(t *testing.T) {
 	a := readAgent(t, "cilium")
 	scope := a.scope.DeepCopy()

@@ -1,4 +1,4 @@
-// Package scopes_test keeps the NodeScopes of the folder scopes true: each must let pass what its agent asks,
+// Package scopes_test keeps the NodeScopes of the folder scopes true: each must let the requests of its agent pass,
 // and refuse the same about another node.
 package scopes_test
 
@@ -29,9 +29,9 @@ import (
 // folder has the files.
 const folder = "../../../scopes"
 
-// agent is what the files of one agent say.
+// agent has the content of the files of one agent.
 type agent struct {
-	// name is that of the files, without extension.
+	// name is the name of the files, without extension.
 	name string
 	// comment is the first comment of the scope.
 	comment string
@@ -55,7 +55,7 @@ type right struct {
 	rule      rbacv1.PolicyRule
 }
 
-// day is what an agent asks on one node in a day: a file of requests/.
+// day has the requests of an agent on one node in a day: a file of requests/.
 type day struct {
 	Agent   string           `json:"agent"`
 	Release string           `json:"release"`
@@ -81,7 +81,7 @@ type dayRequest struct {
 	// Field and Label are selectors. Label is for readers: no rule reads it.
 	Field string `json:"field,omitempty"`
 	Label string `json:"label,omitempty"`
-	// Path is that of a request that is not for a resource.
+	// Path is the path of a request that is not for a resource.
 	Path string `json:"path,omitempty"`
 	// Count is how often in a day.
 	Count int `json:"count"`

@@ -14,7 +14,7 @@ import (
 
 const (
 	tableBegins = "<!-- Written by \"UPDATE_GOLDEN=1 go test ./internal/testing/scopes -run TestReadme\"; do not edit. -->\n"
-	tableEnds   = "<!-- End of what is written. -->\n"
+	tableEnds   = "<!-- End of the table. -->\n"
 )
 
 // TestReadme keeps the table of the README.
@@ -59,7 +59,7 @@ func cell(lines []string) string {
 	return strings.Join(lines, "<br>")
 }
 
-// passing lists what the rules of a scope let pass: for the node only, and for the whole cluster.
+// passing lists the requests that the rules of a scope let pass: for the node only, and for the whole cluster.
 func (a *agent) passing(t *testing.T) (limited, open []string) {
 	t.Helper()
 	spec := &a.scope.Spec

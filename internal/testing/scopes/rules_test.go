@@ -68,7 +68,7 @@ func (a *agent) requestsOf() []ruled {
 	return all
 }
 
-// podGroups are the groups of a rule about pods, and about what is named like them.
+// podGroups are the groups of a rule about pods, and about objects that are named like pods.
 func podGroups(r *v1alpha1.PodRule) []string {
 	if len(r.APIGroups) == 0 {
 		return []string{""}
@@ -90,7 +90,7 @@ func (a *agent) tokenOf(node string, req access.Request) *access.Request {
 	return &req
 }
 
-// each yields a request for every combination of what a rule names.
+// each yields a request for every combination of the values that a rule names.
 func each(groups, resources, verbs, namespaces []string) func(yield func(access.Request) bool) {
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -114,8 +114,8 @@ func each(groups, resources, verbs, namespaces []string) func(yield func(access.
 	}
 }
 
-// TestEachRuleIsNeeded: what a rule lets pass, the release allows. A rule for more would say that the
-// agent may do what it may not.
+// TestEachRuleIsNeeded: the release allows every request that a rule lets pass. A rule for more would say that the
+// agent has a right that it does not have.
 func TestEachRuleIsNeeded(t *testing.T) {
 	forEachAgent(t, func(t *testing.T, a *agent) {
 		for _, r := range a.requestsOf() {

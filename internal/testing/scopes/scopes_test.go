@@ -88,7 +88,7 @@ func TestADayOfRequestsPasses(t *testing.T) {
 }
 
 // TestTheSameAboutAnotherNodeIsRefused puts each request that a rule about the node lets pass again, about
-// what is on the other node. What passes anywhere is in the README.
+// objects on the other node. The README lists the requests that pass anywhere.
 func TestTheSameAboutAnotherNodeIsRefused(t *testing.T) {
 	forEachAgent(t, func(t *testing.T, a *agent) {
 		limited := a.scope.DeepCopy()
@@ -97,7 +97,7 @@ func TestTheSameAboutAnotherNodeIsRefused(t *testing.T) {
 		for _, r := range a.day.Requests {
 			mine := withoutOpen.Decide(a.request(t, &r, own))
 			if mine.Refused() || mine.Rule == "asNode" && !aboutNode(r.Name+r.Field+r.Creates) {
-				continue // open, or what any node may do
+				continue // open, or a right of every node
 			}
 			if r.Creates != "" {
 				if admission := authorizer.Admit(t.Context(), a.creation(&r, foreign)); admission.Decision != verdict.Deny {

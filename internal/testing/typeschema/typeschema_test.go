@@ -94,7 +94,7 @@ type Bare struct {
 	Other bool   `json:"other"`
 }
 
-// Outer is described, and what it has is not.
+// Outer is described, and its fields are not.
 type Outer struct {
 	// Bare are some.
 	Bare []Bare `json:"bare"`

@@ -22,14 +22,14 @@ import (
 
 const auditMethod = `What ` + "`audit`" + ` does for each line of an audit log: decode it, find out whether a kubelet is
 behind it, put the request to the Node authorizer, RBAC and NodeRestriction, and count.
-The lines are those of kubelets (leases, statuses, what pods need, tokens with their
-objects, watches with both stages), one in twenty of which would be refused, and of
+The lines come from kubelets (leases, statuses, objects of pods, tokens with their
+objects, watches with both stages), one in twenty of which would be refused, and from
 controllers. The floor only decodes the same lines with the same decoder. Both are
 measured alternately. Rotated files are read with one core and with all, alternately.
 Then the program reads a log that is made while it reads, through a pipe, and its memory
 is looked at on the way.`
 
-const whyAudit = "What remains beside decoding is the evaluators, and counting, which one thread does in the order of the log."
+const whyAudit = "Beside decoding, the evaluators take time, and counting, which one thread does in the order of the log."
 
 // audit measures the replay of audit logs.
 func (b *bench) audit() (section, error) {
@@ -192,7 +192,7 @@ func decodeOnly(text []byte) error {
 	return errors.Join(errs...)
 }
 
-// notExamined is what the program says of a log without objects, as most are.
+// notExamined is the program's note about a log without objects, as most logs are.
 const notExamined = "could not be examined by NodeRestriction"
 
 // auditMemory lets the program read a long log, and looks at its memory after each

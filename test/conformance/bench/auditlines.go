@@ -38,7 +38,7 @@ func (a *auditLines) next() []byte {
 type auditRequest struct {
 	verb, path, query string
 	reference         string // the fields of objectRef
-	object            string // what was written; empty at level Metadata
+	object            string // the written object; empty at level Metadata
 }
 
 func (a *auditLines) add() {

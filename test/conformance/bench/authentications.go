@@ -25,7 +25,7 @@ requests) that decodes the review and gives one answer, made beforehand. All are
 turns, over as many connections. The server's limit of requests to STS is raised so that it
 does not count.`
 
-const whyAuthentications = `What remains is to find the token in the cache by its SHA-256, to map the caller, and to render the user.`
+const whyAuthentications = `The rest is finding the token in the cache by its SHA-256, mapping the caller, and rendering the user.`
 
 // mappedRole is the role of all instances.
 const mappedRole = "nodes"

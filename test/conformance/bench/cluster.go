@@ -19,7 +19,7 @@ type layout struct {
 	volumes                 bool
 }
 
-// placement is what can be computed of a pod from its number.
+// placement has the values of a pod that follow from its number.
 type placement struct {
 	node, namespace, name, owner int
 }

@@ -142,7 +142,7 @@ func (b *bench) listen(a authorizer.Authorizer, q questions) *histogram {
 	return h
 }
 
-// clockCost is what reading the clock adds to a time, in nanoseconds.
+// clockCost is the time that reading the clock adds, in nanoseconds.
 func clockCost() float64 {
 	h := new(histogram)
 	begin := time.Now()

@@ -27,7 +27,7 @@ nodes, and by an account without one. There are %s NodeScopes. "Today" is a serv
 Quarantines. Served requests are measured as in the section about serving. The handler alone gets reviews without
 network: it reads and decodes the body, decides and encodes the answer, on one core, with %s Quarantines of
 other nodes; processor time counts. Servers and handlers are called alternately. The review of an account is
-longer than that of a node: it has the extra values of its token.`
+longer than the review of a node: it has the extra values of its token.`
 
 // The number of NodeScopes and Quarantines.
 const (
@@ -35,7 +35,7 @@ const (
 	benchQuarantines = 1000
 )
 
-// containment measures what NodeScopes and Quarantines cost.
+// containment measures the cost of NodeScopes and Quarantines.
 func (b *bench) containment() (section, error) {
 	s := section{
 		title:  "NodeScopes and Quarantines",
@@ -227,7 +227,7 @@ func (d *discarded) WriteHeader(status int) {
 }
 
 func heapOfContainment() table {
-	t := table{caption: "**Memory** of what the server decides with, the objects included.", header: []string{"of", "each", "of 1,000"}}
+	t := table{caption: "**Memory** of the rules by which the server decides, the objects included.", header: []string{"of", "each", "of 1,000"}}
 	for _, kind := range []struct {
 		name string
 		make func(n int) any

@@ -20,7 +20,7 @@ const doctorMethod = "`doctor`" + ` examines a cluster of which every node has a
 credential of its AWS role; aws-auth maps several roles of nodes, and others. First from files:
 a dump as ` + "`kubectl get -A -o json`" + ` prints it, with pods that say nothing and have to be passed
 over, the roles and bindings that every cluster has, and aws-auth. The floor only splits the
-same files with the same reader and decodes what is no pod. Then from a real kube-apiserver
+same files with the same reader and decodes objects that are not pods. Then from a real kube-apiserver
 that holds the same nodes, requests and mappings; there the floor only lists the same kinds
 with client-go, page by page. Each is measured alternately with its floor. The
 program itself is run for its time and memory, once more without the pods.`
@@ -139,7 +139,7 @@ func (t *table) addDoctor(r doctorTimes) {
 	t.add(nanoseconds(median(r.doctor)), nanoseconds(median(r.floor)), r.ratio().String())
 }
 
-// examineFiles is what the command does, but for the writing of its report.
+// examineFiles does the work of the command, except for writing its report.
 func examineFiles(ctx context.Context, paths []string, nodes int) error {
 	c, err := doctor.Read(ctx, paths, doctor.ReadOptions{})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
-// doctorCluster is what the doctor examines: every node is an instance of AWS and has
+// doctorCluster is the cluster that the doctor examines: every node is an instance of AWS and has
 // asked for its serving certificate, and no node has a fault.
 type doctorCluster struct{ fileCluster }
 
@@ -34,7 +34,7 @@ func roleARN(role string) string {
 
 func instanceID(i int) string { return fmt.Sprintf("i-%017x", 0x0b5e_0000_0000+i) }
 
-// mappings is what is in aws-auth.
+// mappings is the content of aws-auth.
 func (l doctorCluster) mappings() map[string]string {
 	var roles strings.Builder
 	add := func(role, username, groups string) {

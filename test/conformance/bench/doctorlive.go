@@ -48,7 +48,7 @@ func (b *bench) doctorLive(s *section, l doctorCluster) (err error) {
 	if err != nil {
 		return err
 	}
-	t := table{caption: "**Live, time that has passed,** that of the API server included.", header: doctorHeader}
+	t := table{caption: "**Live, time that has passed,** in the API server too.", header: doctorHeader}
 	t.addDoctor(took)
 	s.tables = append(s.tables, runs, t)
 	s.targets = append(s.targets, atLeast("`doctor` on a live cluster, against only listing", 0.5, took.ratio(), whyDoctor))

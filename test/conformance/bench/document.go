@@ -13,7 +13,7 @@ const introduction = `# Benchmarks
 node-authorizer and the Node authorizer of Kubernetes are measured side by side in one
 process, alternately, through the same interface. A ratio says how many times faster
 node-authorizer is: the median of the rounds, with the lowest and the highest. Ratios
-are what counts; absolute figures are those of one machine and are for orientation.
+count; absolute figures come from one machine and are for orientation.
 
 Run it again with ` + "`make bench`" + `, or one section with
 ` + "`cd test/conformance && go run ./bench -section worst`" + `.

@@ -22,8 +22,8 @@ import (
 
 const documentsMethod = `How long one core needs for an identity document that AWS signed, from the text that the
 metadata service gives to a document that is verified and read, in each of the three
-forms. The floor is what no verification can do without: the digest of the document and
-of what is signed, and the bare check of a signature with a key of the same size. Both
+forms. The floor is the work that every verification needs: the digests of the document and
+of the signed bytes, and the bare check of a signature with a key of the same size. Both
 are measured alternately, and the ratio is the floor's time to the whole time.`
 
 const whyDocuments = "What remains beside the signature is reading: base64, the message, strict JSON."

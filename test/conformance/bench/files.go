@@ -56,7 +56,7 @@ func (b *bench) files() (section, error) {
 	return s, nil
 }
 
-// addRun runs the program and adds what it used. It returns its peak memory.
+// addRun runs the program and adds its time and memory. It returns its peak memory.
 func (b *bench) addRun(t *table, objects int, what, file string, args []string) (peak float64, err error) {
 	var took, busy []float64
 	for range b.fileRounds {
@@ -123,7 +123,7 @@ const (
 	statusUndecided = 2 // of errors too, which say what is wrong
 )
 
-// outcome explains how a program ended. A refusal is no error, nor is what could not be
+// outcome explains how a program ended. A refusal is not an error, nor is a question that could not be
 // decided.
 func outcome(cmd *exec.Cmd, err error, said fmt.Stringer) error {
 	status := 0

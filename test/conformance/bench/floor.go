@@ -80,7 +80,7 @@ func decodesToken(body []byte) error {
 	return err
 }
 
-// decodesAdmission decodes what the rules look at in a renewal of a lease or in
+// decodesAdmission decodes the fields that the rules look at in a renewal of a lease or in
 // a node's report of its status.
 func decodesAdmission(body []byte) error {
 	_, err := review.DecodeAdmission(body, func(req *noderestriction.Request) (object, oldObject bool) {

@@ -156,7 +156,7 @@ func (w *listWriter) addObject(object any) error {
 	return nil
 }
 
-// begin puts what goes before an item into text.
+// begin puts the separator before an item into text.
 func (w *listWriter) begin() {
 	w.text = w.text[:0]
 	if w.items > 0 {

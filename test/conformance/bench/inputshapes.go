@@ -176,7 +176,7 @@ func modelContainer() corev1.Container {
 	}
 }
 
-// tokenVolume is what the API server adds to every pod.
+// tokenVolume is the volume that the API server adds to every pod.
 func tokenVolume() corev1.Volume {
 	expires, mode := int64(3607), int32(420)
 	return corev1.Volume{Name: "kube-api-access-x7k2p", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{

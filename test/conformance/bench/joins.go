@@ -29,7 +29,7 @@ requests to kube-apiserver are raised so that they do not count. Requests are co
 audit log of kube-apiserver.`
 
 const (
-	// joinRounds are so many that what else the machine does hits both planes
+	// joinRounds are so many that other work of the machine hits both planes
 	// alike.
 	joinRounds = 10
 	// atOnce is how many machines join at the same time.
@@ -194,7 +194,7 @@ type joinRound struct {
 	// processor and apiServer are the processor time of the server and of
 	// kube-apiserver.
 	processor, apiServer time.Duration
-	// requests are those of the server for one join, by "verb resource".
+	// requests are the numbers of requests of the server for one join, by "verb resource".
 	requests map[string]float64
 }
 
@@ -275,7 +275,7 @@ func (c *joinCluster) awaitLedger(ctx context.Context) error {
 	})
 }
 
-// requests counts what the server asked for each of n joins. Its leases are not
+// requests counts the requests of the server for each of n joins. Its leases are not
 // about a join.
 func (c *joinCluster) requests(place int64, n int) (map[string]float64, error) {
 	events, err := c.Audit.Events(place)

@@ -22,7 +22,7 @@ const leasesMethod = `Two control planes, each with one hollow node: one with th
 NodeRestriction, one whose kube-apiserver asks ` + "`node-authorizer server`" + ` for both, set up from
 the files in ` + "`deploy/static-pod`" + `. The node's own credential renews its lease, one renewal after
 the other, on both alternately. A renewal costs two calls, to ` + "`/authorize`" + ` and to
-` + "`/admit`" + `; the API server keeps no answers. Processor time is that of kube-apiserver, and of the
+` + "`/admit`" + `; the API server keeps no answers. Processor time is for kube-apiserver, and for the
 server where there is one. Each kubelet renews its lease every 10 seconds.`
 
 // renewer renews one node's lease on one plane.
@@ -32,7 +32,7 @@ type renewer struct {
 	pids   []int // of the processes that have work with it
 }
 
-// leases measures what the renewal of a lease costs through the webhooks.
+// leases measures the cost of renewing a lease through the webhooks.
 func (b *bench) leases() (s section, err error) {
 	s = section{title: "Lease renewals", method: leasesMethod}
 	b.log("leases: starting two control planes")
@@ -111,7 +111,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// renewals is what a round of renewals took.
+// renewals has the times of a round of renewals.
 type renewals struct {
 	half, slow time.Duration
 	// busy is the processor time of one renewal.

@@ -29,7 +29,7 @@ type load struct {
 	each int
 }
 
-// ran is what a load has measured.
+// ran has the measurements of a load.
 type ran struct {
 	requests int
 	took     time.Duration

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// machine says on what was measured.
+// machine describes the machine of the measurement.
 func machine() string {
 	return fmt.Sprintf("%s, %d cores, %s/%s; %s; Kubernetes %s; GOMAXPROCS=%d, GOGC at its default.",
 		processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), kubernetesVersion(), runtime.GOMAXPROCS(0))

@@ -1,6 +1,6 @@
 // Command bench measures node-authorizer side by side with the Node authorizer
-// of Kubernetes, in one process, alternately, and writes what it found to a
-// Markdown file. Ratios are what counts: absolute figures are those of the
+// of Kubernetes, in one process, alternately, and writes the results to a
+// Markdown file. Ratios count: absolute figures depend on the
 // machine.
 //
 //	go run ./bench                          everything, to standard output
@@ -53,7 +53,7 @@ type bench struct {
 	cache  string // folder for the input files
 }
 
-// sizes are those of the clusters.
+// sizes are the sizes of the clusters.
 type sizes struct {
 	nodes, namespaces, pods      int
 	relatedNodes, unrelatedNodes int
@@ -224,7 +224,7 @@ func partNames() []string {
 	return names
 }
 
-// silenceKubernetes drops what the in-tree side logs. A logger that drops would
+// silenceKubernetes drops the log of the in-tree side. A logger that drops would
 // cost it more than klog does, which decides by its verbosity.
 func silenceKubernetes() {
 	klog.LogToStderr(false)

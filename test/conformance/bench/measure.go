@@ -92,8 +92,8 @@ func ask(a authorizer.Authorizer, q []*authorizer.AttributesRecord) {
 	}
 }
 
-// settle leaves no garbage of what went before for the next measurement to
-// collect.
+// settle collects the garbage of earlier work, so that the next measurement
+// does not.
 func settle() {
 	runtime.GC()
 	runtime.GC()

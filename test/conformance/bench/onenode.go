@@ -24,7 +24,7 @@ const oneNodeMethod = `A real kube-apiserver holds nodes, pods, and for one pod 
 attachment; each namespace has roles and bindings. A question is answered from a state of the whole
 cluster, as ` + "`who-can`" + ` reads it, and from one that reads the parts that the answer depends on, as
 ` + "`can-i`, `explain` and `reach`" + ` do, in turns: connecting, discovery, lists and answer. Both answers
-must be the same. Time is the time that has passed, that of the API server included; bytes are those
+must be the same. Time is the time that has passed, in the API server too; bytes are the bytes
 that arrived on the connections, with TLS.`
 
 const listsRemark = `API servers select neither volumes by their claim or secret, nor attachments by their node. To know
@@ -150,7 +150,7 @@ type explained struct {
 	authorizers []string
 }
 
-// cost is what each round took.
+// cost is the cost of each round.
 type cost struct{ time, bytes []float64 }
 
 type oneNodeTimes struct{ whole, parts cost }

@@ -46,7 +46,7 @@ func (l volumeLayout) fill(ctx context.Context, client kubernetes.Interface) err
 	})
 }
 
-// createVolume creates what stands behind the claim of the i-th pod.
+// createVolume creates the volume and the attachment behind the claim of the i-th pod.
 func (l volumeLayout) createVolume(ctx context.Context, client kubernetes.Interface, i int) error {
 	p := l.place(i)
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// listedKinds are the kinds of which API servers do not select objects by what questions ask for.
+// listedKinds are the kinds whose objects API servers cannot select by the values that questions have.
 var listedKinds = []struct{ what, path string }{
 	{"PersistentVolumes", "/api/v1/persistentvolumes"},
 	{"VolumeAttachments", "/apis/storage.k8s.io/v1/volumeattachments"},
@@ -22,7 +22,7 @@ var listForms = []struct{ accept, query string }{
 	{"application/json;as=Table;g=meta.k8s.io;v=v1", "?includeObject=None"},
 }
 
-// listedBytes counts what a list of all objects of a kind has, in each form.
+// listedBytes counts the bytes of a list of all objects of a kind, in each form.
 func (b *bench) listedBytes(config *rest.Config) (table, error) {
 	t := table{
 		caption: "**All objects of a kind,** in the forms that API servers have, compressed.",
@@ -42,7 +42,7 @@ func (b *bench) listedBytes(config *rest.Config) (table, error) {
 	return t, nil
 }
 
-// received returns how many bytes a response has on its connection, without those of connecting.
+// received returns how many bytes a response has on its connection, without the bytes of connecting.
 func (b *bench) received(config *rest.Config, path, accept string) (int64, error) {
 	counting, received := countBytes(config)
 	client, err := rest.HTTPClientFor(counting)

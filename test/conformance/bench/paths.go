@@ -26,9 +26,9 @@ the rounds the best. The program itself is run for its time and memory, and aske
 from the last few bytes of standard input, which are held back, until the last byte of its answer.`
 
 const (
-	whyPathsNode = `What takes long is making the graph. Half of the time is for what other nodes hold, which a start may
+	whyPathsNode = `Making the graph takes long. Half of the time is for holdings of other nodes, which a start may
 not need. The other half is needed by each start and exceeds the target too: reading the inventory in
-order, indexing it, the pods that may move, and what roles grant. A library that keeps the graph
+order, indexing it, the pods that may move, and the rules of roles. A library that keeps the graph
 answers each further start within the target.`
 
 	whyPathsGrowth = `Each step of the making is a look-up by name, and the tables and names of a large cluster are not in
@@ -37,7 +37,7 @@ the processor's caches. The number of edges grows with the objects.`
 	whyPathsMemory = `The graph takes less than the state from which it is made.`
 )
 
-// pathsTimes are the best times of a cluster, in nanoseconds, and those of the graph with all
+// pathsTimes are the best times of a cluster, in nanoseconds, and the times of the graph with all
 // nodes and of the floor, round by round.
 type pathsTimes struct {
 	load, graph, all, one float64
@@ -263,7 +263,7 @@ func (b *bench) pathsTargets(s *section, l pathsCluster, file string, got pathsT
 		return err
 	}
 	memory := table{
-		caption: fmt.Sprintf("**Heap of the state of %s nodes.** What only attack paths need is kept on request.",
+		caption: fmt.Sprintf("**Heap of the state of %s nodes.** Objects that only attack paths need are kept on request.",
 			thousands(float64(l.nodes))),
 		header: []string{"", "heap", "a pod"},
 	}

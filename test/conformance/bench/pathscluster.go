@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pathsCluster is what attack paths are computed from. Every workload has a service account and a
+// pathsCluster is the cluster from which attack paths are computed. Every workload has a service account and a
 // secret. A namespace has roles for some of its accounts; one role in sixteen leads further. The
 // pods of one DaemonSet read secrets in all namespaces.
 type pathsCluster struct{ fileCluster }
@@ -79,7 +79,7 @@ func (l pathsCluster) write(file *os.File) error {
 	return w.end()
 }
 
-// withoutStatus leaves out what snapshots leave out too, to make the file smaller.
+// withoutStatus leaves out fields that snapshots leave out too, to make the file smaller.
 func withoutStatus(pod *corev1.Pod) {
 	pod.Status, pod.Annotations = corev1.PodStatus{}, nil
 	c := &pod.Spec.Containers[0]

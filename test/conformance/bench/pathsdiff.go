@@ -83,7 +83,7 @@ func sampleAccounts(g *attackpaths.Graph, state *source.State) error {
 	return nil
 }
 
-// pathsDiffTimes are those of each round.
+// pathsDiffTimes are the times of each round.
 type pathsDiffTimes struct {
 	evaluation, whole, compare []float64
 	ratios, nodeRatios         []float64

@@ -78,7 +78,7 @@ func addAgents(state *source.State) (*nodescope.Policy, error) {
 	return policy, nil
 }
 
-// pathsScopes measures what NodeScopes cost in making the graph.
+// pathsScopes measures the cost of NodeScopes in making the graph.
 func (b *bench) pathsScopes(s *section, l pathsCluster, file string) error {
 	state, err := source.LoadFiles(b.ctx, []string{file}, source.FileOptions{Inventory: true})
 	if err != nil {

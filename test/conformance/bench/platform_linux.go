@@ -39,7 +39,7 @@ func peakMemory(pid int) float64 { return memory(pid, "VmHWM") }
 // residentMemory is the physical memory, in bytes, that a running process has.
 func residentMemory(pid int) float64 { return memory(pid, "VmRSS") }
 
-// memory reads one line of what the kernel says of a process; 0 when it has
+// memory reads one line of the kernel's status of a process; 0 when it has
 // ended.
 func memory(pid int, name string) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// threadTime is the time that has passed, because this system does not tell the
+// threadTime is the time that has passed, because this system does not report the
 // processor time of a thread.
 func threadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 

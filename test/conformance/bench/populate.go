@@ -8,19 +8,19 @@ import (
 )
 
 const populateMethod = `Objects exist before the clock starts, and go through the handlers that an informer
-calls: on the in-tree side those that kube-apiserver registers. Times are processor
-time of the thread that does it; what the garbage collector does beside it, on other
-threads, is counted for neither side. The retained heap is what a collected heap has
-more than before, when all objects have been dropped: strings that a graph keeps count
+calls: on the in-tree side the handlers that kube-apiserver registers. Times are processor
+time of the thread that does it; the work of the garbage collector on other
+threads is counted for neither side. The retained heap is the growth of the collected
+heap, when all objects have been dropped: strings that a graph keeps count
 for either side, and each object comes with strings of its own, as decoding makes them.`
 
-// population is what filling an empty graph took.
+// population has the cost of filling an empty graph.
 type population struct {
 	pods, volumes       rounds // nanoseconds for each object
 	podHeap, volumeHeap rounds // bytes that each adds to the heap
 }
 
-// populate measures how long filling takes, what stays on the heap, and what
+// populate measures how long filling takes, how much stays on the heap, and how long
 // changes to a filled graph take.
 func (b *bench) populate() (section, error) {
 	s := section{title: "Populating, and the memory it takes", method: populateMethod}

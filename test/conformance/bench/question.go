@@ -31,7 +31,7 @@ func (q questions) check(s side, c implementation) error {
 }
 
 // asking is one pod, and two nodes to ask about it: its own, and one that has
-// no path to what the pod's namespace shares.
+// no path to the objects that the pod's namespace shares.
 type asking struct {
 	layout
 	placement

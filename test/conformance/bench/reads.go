@@ -118,7 +118,7 @@ func (b *bench) filled(fill func(implementation)) (pair[implementation], error) 
 	return c, b.ctx.Err()
 }
 
-// reading is what one kind of questions took.
+// reading has the times of one kind of questions.
 type reading struct {
 	rounds
 	allocations pair[float64]

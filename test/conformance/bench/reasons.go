@@ -1,17 +1,17 @@
 package main
 
-// Why targets are missed, and what figures mean. A reason is shown only where
+// Why targets are missed, and how to read figures. A reason is shown only where
 // its target is missed.
 const (
 	whyAllowed = `Where no relation is asked about (own node, lease and CSINode, lists with a field
-selector), both sides only compare a few strings, and little can be won. What needs the
-graph, or the static rules, is well above the target; there the time is that of waiting
+selector), both sides only compare a few strings, and little can be won. Requests that need the
+graph, or the static rules, are well above the target; they spend their time waiting
 for memory: the slot, the vertex, its name, the set of its nodes.`
 
-	whyRefused = `What is refused for its verb or its name alone costs either side little.`
+	whyRefused = `Requests that are refused for their verb or name alone cost either side little.`
 
 	whyFanOut = `In-tree keeps an index of nodes for an object with 200 references and more, so it too answers
-with a few look-ups. What remains is what both have to do: read the request, find the
+with a few look-ups. The rest is work that both have to do: read the request, find the
 rule, the object and the node.`
 
 	whyPopulate = `In-tree's cost follows the number of new vertices, each of which it notes in a set of integers
@@ -23,9 +23,9 @@ objects that it names: both alone take nine tenths of the time that the target a
 is for the sets of nodes (a seventh), the growing table (a ninth), the links (a tenth) and two
 allocations.`
 
-	whyHeap = `What is left is in use. A pod with objects of its own takes five vertices of one cache line
+	whyHeap = `All of this memory is in use. A pod with objects of its own takes five vertices of one cache line
 (320 B), their names (130 B, which in-tree keeps too), a link at either end of each reference, so
-that a change costs the same whatever the fan-out (160 B), and slots of the table, which is
+that a change costs the same for any fan-out (160 B), and slots of the table, which is
 between two and four fifths full (85 B). With the first link within the vertex instead of in an
 allocation of its own, that would by calculation be 8 % less, but 2 % more where pods share objects. A node
 takes a vertex, a name and a set with just itself (64 B), which the objects share that only
@@ -58,19 +58,19 @@ throughputs includes and the processor time of the answering process does not.`
 index of its nodes and answers allowed requests without a search; these are faster here by
 much less than all kinds together, in which its searches through volumes dominate.`
 
-	unchangedRemark = `Updates that change nothing take ours longer: it reads all that a pod refers to and compares
-it with what the graph has. In-tree compares the node, the UID and the claims' statuses
-with those of the old pod, for which its informer keeps whole pods in memory. At 10,000
+	unchangedRemark = `Updates that change nothing take ours longer: it reads all references of a pod and compares
+them with the graph. In-tree compares the node, the UID and the claims' statuses
+with the old pod, for which its informer keeps whole pods in memory. At 10,000
 such updates a second the difference is about a hundredth of a core.`
 
-	loadingRemark = `What limits reading manifests is decoding JSON. One thread finds where objects end, and reads ahead of the
-others. Memory is what is kept, about doubled by the garbage collector's pace.`
+	loadingRemark = `Decoding JSON limits the reading of manifests. One thread finds where objects end, and reads ahead of the
+others. The memory is the kept state, about doubled by the garbage collector's pace.`
 
-	reviewRemark = `What limits ` + "`review`" + ` is, for allowed documents, decoding and encoding themselves; for refused
-ones, the references to the object, which are read to say who refers to it instead.`
+	reviewRemark = `The limits of ` + "`review`" + ` are decoding and encoding for allowed documents, and for refused
+ones the references to the object, which are read to say who refers to it instead.`
 
-	pathsRemark = `What limits making the graph is what each node's credential may read, almost half of the time: a quarter
+	pathsRemark = `Making the graph takes almost half of its time for the objects that each node's credential may read: a quarter
 goes into listing the objects that each node is related to. A quarter goes into finding vertices by
 name in one table, a sixth into reading the inventory in order and indexing it, and a twelfth into the
-pods that may move. What limits a start is wording the steps to each holding that it reaches.`
+pods that may move. Most of the time of a start goes into wording the steps to each holding that it reaches.`
 )

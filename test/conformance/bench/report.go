@@ -10,7 +10,7 @@ import (
 // section is the result of one part of a run.
 type section struct {
 	title string
-	// method says what was measured and how, in Markdown.
+	// method describes the measurement, in Markdown.
 	method  string
 	targets []target
 	tables  []table

@@ -38,7 +38,7 @@ func (b *bench) reviews() (section, error) {
 	}
 	evaluate := alone(nodeauthz.New(state.Graph, kubeversion.For(kubeversion.Latest)))
 	t := table{
-		caption: "**Documents a second**, and the share of what a loop that only decodes and encodes does.",
+		caption: "**Documents a second**, and the share of the throughput of a loop that only decodes and encodes.",
 		header:  []string{"documents", "share", "`review`", "decode and encode", "with `encoding/json`"},
 	}
 	for _, d := range []struct {
@@ -132,7 +132,7 @@ func (l fileCluster) documents(n, allowedOfTen int) ([]byte, error) {
 // throughput is documents a second.
 type throughput struct{ review, floor, standard []float64 }
 
-// share is that of review in the faster of the two loops.
+// share is the throughput of review as a share of the faster of the two loops.
 func (t throughput) share() float64 {
 	var shares []float64
 	for i := range t.review {

@@ -14,8 +14,8 @@ reads little of the answers. The servers are called alternately, over the same n
 The floor is a server like it (TLS, limits, counted and timed requests) that decodes the
 request and gives one answer, made beforehand, and holds no cluster in memory. The API
 server gets the same SubjectAccessReviews at its own endpoint and answers them with the
-in-tree Node authorizer. Throughput is that of the whole machine, load generator included;
-processor time is that of the answering process alone. Refusals do not wait here for what
+in-tree Node authorizer. Throughput is for the whole machine, load generator included;
+processor time is for the answering process alone. Refusals do not wait here for changes that
 the watch has not brought (` + "`freshnessWait: 0s`" + `); by default, each that lacks a relation
 takes up to 250 ms, without work.`
 
@@ -92,11 +92,11 @@ type posts struct {
 	kind   string
 	path   string // on our servers
 	bodies [][]byte
-	// check looks at the first answers, those of the floor left out.
+	// check looks at the first answers, except for the answers of the floor.
 	check func(body []byte) error
 }
 
-// servedRound is what one endpoint did in one round.
+// servedRound is the result of one endpoint in one round.
 type servedRound struct {
 	ran
 	processor time.Duration
@@ -184,7 +184,7 @@ func (r servedRound) rate() float64 { return r.perSecond() }
 func (r servedRound) half() float64 { return float64(r.percentile(0.5).Nanoseconds()) }
 func (r servedRound) slow() float64 { return float64(r.percentile(0.99).Nanoseconds()) }
 
-// startingTable says what it takes to follow a cluster of that size.
+// startingTable shows the cost of following a cluster of that size.
 func (c *servingCluster) startingTable(s *server) table {
 	t := table{
 		caption: fmt.Sprintf("**Starting, with %s nodes and %s pods in the API server,** until `/readyz` is content.",

@@ -74,8 +74,8 @@ func (c *servingCluster) prepare(b *bench) error {
 	return c.fill(b.ctx, client)
 }
 
-// clientTLS is what an API server would show to its webhooks; for the API
-// server itself it is a user who may do everything.
+// clientTLS has the certificate that an API server would show to its webhooks; for the API
+// server itself its user may do everything.
 func (c *servingCluster) clientTLS() (*tls.Config, error) {
 	certFile, keyFile, err := c.plane.ClientCertificate("bench", "bench", "system:masters")
 	if err != nil {
@@ -139,7 +139,7 @@ type server struct {
 	address string
 	// resident is the memory, in bytes, that it has when it is ready.
 	resident float64
-	// starting is what it used until it was ready.
+	// starting is the time and memory that it used until it was ready.
 	starting used
 }
 

@@ -80,7 +80,7 @@ func fieldSelector(requirements fields.Requirements) *authorizationv1.FieldSelec
 	return selector
 }
 
-// admissionQuestions are what kubelets write all the time.
+// admissionQuestions are the writes that kubelets make all the time.
 func (c *servingCluster) admissionQuestions(n int) []posts {
 	leases := posts{kind: "lease renewals", path: "/admit", check: admitted}
 	heartbeats := posts{kind: "node status updates", path: "/admit", check: admitted}

@@ -14,7 +14,7 @@ import (
 
 const snapshotsMethod = `The program answers from a snapshot of the large cluster of the section above: from the file, of which it reads
 the parts that the answer depends on, and from standard input, which it reads whole, in turns. The snapshot is marked as
-one of a cluster, so that nothing is missing. Time and memory are those of the program, from its start to its end.`
+one of a cluster, so that nothing is missing. Time and memory are measured for the program, from its start to its end.`
 
 const whySnapshots = `API servers and snapshots do not select pods by what they refer to: a refusal depends on all pods of a namespace.`
 

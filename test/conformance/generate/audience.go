@@ -31,7 +31,7 @@ func (b *stateBuilder) routeToAudience() corev1.VolumeSource {
 	}
 }
 
-// projection mixes tokens and pod certificates with what gives nothing.
+// projection mixes tokens and pod certificates with sources that give nothing.
 func (b *stateBuilder) projection() *corev1.ProjectedVolumeSource {
 	projected := &corev1.ProjectedVolumeSource{}
 	for range b.r.IntN(4) {

@@ -21,7 +21,7 @@ type Cluster struct {
 	ResourceSlices         []*resourcev1.ResourceSlice
 	PodCertificateRequests []*certificatesv1.PodCertificateRequest
 
-	// mentions is what each pod refers to, whether or not that counts.
+	// mentions has the objects that each pod refers to, also by references that do not count.
 	mentions map[*corev1.Pod][]Object
 }
 

@@ -15,8 +15,8 @@
 //
 // States and writes are the same for admission: a State is what NodeRestriction
 // looks at, and a Writer draws writes about it. Each begins as one that is fine
-// and is then, mostly, mutated once: what kind of request it is and how it was
-// mutated is its aim, so that a test can tell what it has tried and what not.
+// and is then, mostly, mutated once: the kind of the request and the mutation
+// are its aim, so that a test knows which combinations it has tried.
 //
 // The package depends on the Kubernetes API types alone, so that tests and
 // benchmarks of any authorizer can use it.

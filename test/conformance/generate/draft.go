@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// draft is a write in the making, by one node. Of the objects, those of the
+// draft is an unfinished write by one node. Only the objects of the
 // request's kind are set.
 type draft struct {
 	*Writer
@@ -32,7 +32,7 @@ type draft struct {
 	eviction            *policyv1.Eviction
 }
 
-// about sets what the request is about.
+// about sets the resource and the object of the request.
 func (d *draft) about(operation, group, resource, subresource, namespace, name string) {
 	d.Operation, d.Group, d.Resource, d.Subresource = operation, group, resource, subresource
 	d.Namespace, d.Name = namespace, name

@@ -18,7 +18,7 @@ type Event struct {
 	Object  any
 }
 
-// key tells objects apart.
+// key identifies an object.
 func (e Event) key() string {
 	switch o := e.Object.(type) {
 	case *corev1.Pod:
@@ -35,7 +35,7 @@ func (e Event) key() string {
 	panic(fmt.Sprintf("event of unknown type %T", e.Object))
 }
 
-// String says what happened to which object.
+// String names the event and its object.
 func (e Event) String() string {
 	if e.Deleted {
 		return "delete " + e.key()

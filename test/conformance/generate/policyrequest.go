@@ -98,7 +98,7 @@ func (p *Policy) rules(namespace string, ref rbacv1.RoleRef) []rbacv1.PolicyRule
 	return nil
 }
 
-// obey asks for what the rule seems to allow.
+// obey changes the request to one that the rule seems to allow.
 func obey(r *rand.Rand, req *Request, rule *rbacv1.PolicyRule) {
 	if len(rule.Verbs) > 0 {
 		req.Verb = pick(r, rule.Verbs)

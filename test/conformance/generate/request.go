@@ -13,7 +13,7 @@ type Request struct {
 	User   string
 	Groups []string
 	// Verb, Group (the API group), Resource, Subresource, Namespace and Name
-	// are those of a resource request.
+	// are set for a resource request.
 	Verb, Group, Resource, Subresource, Namespace, Name string
 	FieldSelector                                       fields.Requirements
 	// Path is set for non-resource requests, and for them only.

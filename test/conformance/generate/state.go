@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// State is what admission of a node's writes looks at.
+// State has the objects that admission of a node's writes looks at.
 type State struct {
 	// NodeNames are the nodes that write; not all of them have a Node object.
 	NodeNames  []string
@@ -96,7 +96,7 @@ func (b *stateBuilder) pod(namespace, name string) *corev1.Pod {
 	return pod
 }
 
-// status draws what of a pod's status a node may not change.
+// status draws the parts of a pod's status that a node may not change.
 func (b *stateBuilder) status(pod *corev1.Pod) {
 	if chance(b.r, 60) {
 		pod.Labels = map[string]string{"app": pick(b.r, objectNames), "tier": "front"}
@@ -135,8 +135,8 @@ func (b *stateBuilder) volumes() {
 	}
 }
 
-// claims adds the claims that pods name, those of their generic ephemeral
-// volumes too, most of them bound to a volume.
+// claims adds the claims that pods name, and the claims of their generic ephemeral
+// volumes, most of them bound to a volume.
 func (b *stateBuilder) claims() {
 	seen := make(map[types.NamespacedName]bool)
 	add := func(namespace, name string) {

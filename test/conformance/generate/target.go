@@ -2,8 +2,8 @@ package generate
 
 import corev1 "k8s.io/api/core/v1"
 
-// targets lists what is worth asking about a cluster, by resource. It knows
-// what mentions what, not what counts: that is the authorizers' business.
+// targets lists the objects that are worth asking about in a cluster, by resource. It knows
+// which pod mentions which object, not which mentions count: the authorizers decide that.
 func (c *Cluster) targets() map[string][]target {
 	targets := make(map[string][]target)
 	add := func(object Object, node string) {

@@ -59,7 +59,7 @@ func (b *podBuilder) resources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: list(), Limits: list()}
 }
 
-// toleration draws one that is, or resembles, what an extended resource gets.
+// toleration draws one that is, or resembles, the toleration of an extended resource.
 func (b *podBuilder) toleration() corev1.Toleration {
 	t := corev1.Toleration{Key: pick(b.r, resourceNames[:14]), Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 	switch b.r.IntN(6) {

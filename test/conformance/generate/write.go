@@ -12,7 +12,7 @@ import (
 // Write is one request as admission sees it. The objects are versioned ones of
 // the API, or nil.
 type Write struct {
-	// Aim says which request this is and what is wrong with it: "pods create: no
+	// Aim names the request and its mistake: "pods create: no
 	// owner".
 	Aim string
 
@@ -39,20 +39,20 @@ func (w *Write) String() string {
 	return fmt.Sprintf("%s %s %q %q by %q %q (%s)", w.Operation, resource, w.Namespace, w.Name, w.User, w.Groups, w.Aim)
 }
 
-// Outcome is what a mutation of a request that is fine may lead to.
+// Outcome is the possible outcome of a mutation of a request that is fine.
 type Outcome uint8
 
 // The outcomes.
 const (
 	// Refused: never allowed.
 	Refused Outcome = iota
-	// Allowed: allowed at times; what else is random may still be refused.
+	// Allowed: allowed at times; other random parts may still be refused.
 	Allowed
 	// Either: both occur.
 	Either
 )
 
-// Aims returns what writes aim at, with the outcome of each.
+// Aims returns the aims of writes, with the outcome of each.
 func Aims() map[string]Outcome {
 	aims := make(map[string]Outcome)
 	for _, k := range kinds() {
@@ -167,7 +167,7 @@ type drawn struct {
 	late bool
 }
 
-// mutations draws what is wrong with a request.
+// mutations draws the mistakes of a request.
 func (w *Writer) mutations(k *kind) []drawn {
 	n := 1
 	switch {

@@ -139,7 +139,7 @@ func signingRequest() kind {
 	}
 }
 
-// signingMutations are what can be wrong with a signing request. While the gate
+// signingMutations are the possible mistakes of a signing request. While the gate
 // AllowInsecureKubeletCertificateSigningRequests is on, nothing is.
 func signingMutations() []mutation {
 	body := func(make func(d *draft, own string) []byte) func(*draft) {

@@ -41,7 +41,7 @@ func drawClaim(d *draft) {
 
 func finishClaim(d *draft) { d.Object, d.OldObject = d.claim, d.oldClaim }
 
-// writableClaimMutations change what a node may change.
+// writableClaimMutations change fields that a node may change.
 func writableClaimMutations() []mutation {
 	return []mutation{
 		{"capacity", Allowed, func(d *draft) {
@@ -69,7 +69,7 @@ func writableClaimMutations() []mutation {
 	}
 }
 
-// expansionMutations change what a node may change while the gate
+// expansionMutations change fields that a node may change while the gate
 // RecoverVolumeExpansionFailure is on, which it always is since 1.34.
 func expansionMutations() []mutation {
 	return []mutation{
@@ -88,7 +88,7 @@ func expansionMutations() []mutation {
 	}
 }
 
-// fixedClaimMutations change what a node may not change.
+// fixedClaimMutations change fields that a node may not change.
 func fixedClaimMutations() []mutation {
 	return []mutation{
 		{"phase", Refused, func(d *draft) { d.claim.Status.Phase = corev1.ClaimLost }},

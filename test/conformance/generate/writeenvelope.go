@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// envelopeMutations change who asks, what for, and whether there is an object.
+// envelopeMutations change the user, the resource, and whether there is an object.
 func envelopeMutations() []mutation {
 	return []mutation{
 		{"not a node", Allowed, func(d *draft) {

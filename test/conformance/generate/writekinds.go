@@ -1,7 +1,7 @@
 package generate
 
-// kinds returns the kinds of requests: those that a rule is about, each by the
-// weight of what can be wrong with it, and those that pass.
+// kinds returns the kinds of requests: kinds that a rule is about, weighted by the
+// number of possible mistakes, and kinds that pass.
 func kinds() []kind {
 	return []kind{
 		mirrorPod().object(Refused),

@@ -34,7 +34,7 @@ func drawMirrorPod(d *draft) {
 	d.about("CREATE", "", "pods", "", d.pod.Namespace, pick(d.r, []string{d.pod.Name, ""}))
 }
 
-// ownerMutations are what can be wrong with a mirror pod's annotation, node and
+// ownerMutations are the possible mistakes in a mirror pod's annotation, node and
 // owner.
 func ownerMutations() []mutation {
 	owner := func(apply func(*draft, *metav1.OwnerReference)) func(*draft) {

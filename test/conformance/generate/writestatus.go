@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// claimStatusMutations change what of a pod's status is about resource claims.
+// claimStatusMutations change the parts of a pod's status about resource claims.
 func claimStatusMutations() []mutation {
 	return slices.Concat(claimNameMutations(), extendedClaimMutations(), allocatableMutations())
 }

@@ -160,7 +160,7 @@ func sourceDriver(pv corev1.PersistentVolumeSource, inline *corev1.VolumeSource)
 	return "", ""
 }
 
-// boundMutations are what can be wrong with the pod that a token is bound to, and
+// boundMutations are the possible mistakes about the pod that a token is bound to, and
 // with its audiences.
 func boundMutations() []mutation {
 	ref := func(change func(*draft, *authenticationv1.BoundObjectReference)) func(*draft) {

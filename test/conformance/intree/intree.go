@@ -46,8 +46,8 @@ func Graph(c *generate.Cluster) *node.Graph {
 	return g
 }
 
-// New returns the authorizer over a graph. The gates are those of the process
-// at the time of the call and, for some rules, of the question.
+// New returns the authorizer over a graph. It uses the gates of the process
+// at the time of the call and, for some rules, at the time of the question.
 func New(g *node.Graph) *node.NodeAuthorizer {
 	return node.NewAuthorizer(g, nodeidentifier.NewDefaultNodeIdentifier(), bootstrappolicy.NodeRules())
 }

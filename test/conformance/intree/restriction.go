@@ -35,7 +35,7 @@ import (
 // Restriction is the in-tree NodeRestriction plugin over a state.
 type Restriction struct{ plugin *noderestriction.Plugin }
 
-// NewRestriction returns the plugin with gates of its own, which those of the
+// NewRestriction returns the plugin with gates of its own, which the gates of the
 // process do not change. The state must not change after it.
 func NewRestriction(s *generate.State, gates map[string]bool, a authorizer.UnconditionalAuthorizer) (*Restriction, error) {
 	klog.SetLogger(logr.Discard())
@@ -57,7 +57,7 @@ func NewRestriction(s *generate.State, gates map[string]bool, a authorizer.Uncon
 	return &Restriction{plugin}, nil
 }
 
-// fill gives the listers of a factory what is in the state; nothing is watched.
+// fill gives the listers of a factory the objects of the state; nothing is watched.
 func fill(f informers.SharedInformerFactory, s *generate.State) error {
 	core := f.Core().V1()
 	return errors.Join(
@@ -108,7 +108,7 @@ func (r *Restriction) Admit(w *generate.Write) (admitted Admitted, err error) {
 	return StatusOf(r.plugin.Admit(context.Background(), attributes, nil)), nil
 }
 
-// StatusOf is what an API server answers with for an error of admission. An
+// StatusOf is the status in which an API server reports an error of admission. An
 // error that wraps a status is not one.
 func StatusOf(err error) Admitted {
 	if err == nil {
@@ -120,7 +120,7 @@ func StatusOf(err error) Admitted {
 	return Admitted{Status: 500, Message: err.Error()}
 }
 
-// WriteAttributes converts a write to what admission in an API server is given:
+// WriteAttributes converts a write to the attributes that an API server gives to admission:
 // attributes with objects of internal types that have their defaults.
 func WriteAttributes(w *generate.Write) (admission.Attributes, error) {
 	object, err := internal(WithDefaults(w, w.Object))

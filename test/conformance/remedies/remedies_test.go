@@ -25,7 +25,7 @@ import (
 )
 
 // refusals is how many random refusals are tested: REMEDIES_REFUSALS, or this. Each cluster has a
-// seed; REMEDIES_SEED is that of the first one, and the next one has the next seed.
+// seed; REMEDIES_SEED is the seed of the first cluster, and the next cluster has the next seed.
 const refusals = 10_000
 
 // atMost is how many times as many refusals are tested, at most, until there was one of each code.
@@ -219,7 +219,7 @@ func (c testCase) product(r request) {
 	c.changes(r, remedy, refusedBy)
 }
 
-// admission tests the remedy of a write that NodeRestriction refuses, whatever the authorizers say.
+// admission tests the remedy of a write that NodeRestriction refuses, for any answer of the authorizers.
 func (c testCase) admission(r request) {
 	c.Helper()
 	answer := c.e.Restriction.Decide(c.Context(), &r.write.Request)

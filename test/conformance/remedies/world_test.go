@@ -25,7 +25,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// header makes the objects after it those of a whole cluster.
+// header marks the objects after it as a whole cluster.
 const header = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,"objects":{}}`
 
 // world is a cluster: objects in JSON, and the feature gates of its API server.
@@ -205,7 +205,7 @@ func patched(text []byte, c verdict.Change) ([]byte, error) {
 	return patch.Apply(text)
 }
 
-// attributes are those of a request that a remedy may change.
+// attributes are the attributes of a request that a remedy may change.
 func (r request) attributes(t *testing.T) []byte {
 	t.Helper()
 	inner := map[string]any{"user": r.access.User, "groups": append([]string{}, r.access.Groups...)}

@@ -30,23 +30,23 @@ const introduction = `# The attack matrix
 <!-- Written by "make attack-matrix"; do not edit. -->
 
 Somebody has broken into the node %[1]sweb-1%[1]s and holds its kubelet's client certificate.
-This page lists what they try, and what two control planes of Kubernetes 1.37 answer: one
+This page lists their requests, and the answers of two control planes of Kubernetes 1.37: one
 as clusters run it, with the Node authorizer and the NodeRestriction plugin inside
 kube-apiserver, and one without either, whose kube-apiserver asks
-%[1]snode-authorizer server%[1]s instead. Both hold the same objects. What is *own* belongs to
-web-1 or to a pod on it, what is *foreign* to the node pay-1.
+%[1]snode-authorizer server%[1]s instead. Both hold the same objects. An *own* object belongs to
+web-1 or to a pod on it, a *foreign* object to the node pay-1.
 
 A number is the HTTP status of the answer: 200 and 201 are allowed, 403 is refused. Other
-numbers answer what was let through and then found wanting: 404 is not there, 409 is there
-already, 400 and 422 make no sense, and 500 tells a kubelet to try again, which
+numbers mean that the request was authorized and then failed: 404 the object does not exist, 409 it exists
+already, 400 and 422 the request is not valid, and 500 tells a kubelet to try again, which
 NodeRestriction does where a cache may lag. The reasons are the [codes](reasons.md) with which
 node-authorizer decided, first as authorizer, then as admission webhook. Where it let a request
-pass that was refused all the same, another part of kube-apiserver did, as in every cluster.
+pass that was still refused, another part of kube-apiserver refused it, as in every cluster.
 RBAC means that the authorizer after ours allowed it, as it does for every authenticated user.
 
-Paths are told from the resource on, and are in the namespace %[1]sstock%[1]s if they name none.
-Every write is first sent as a dry run, which leaves out nothing but the effect. What was
-not allowed is then sent for good, and must be answered alike.
+Paths begin with the resource, and are in the namespace %[1]sstock%[1]s if they name none.
+Every write is first sent as a dry run, which leaves out nothing but the effect. A write that was
+not allowed is then sent without a dry run, and must get the same answer.
 
 `
 

@@ -11,7 +11,7 @@ func nodes() []Section {
 	return []Section{ownNodeObject(), otherNodes()}
 }
 
-// change is what somebody would change of a Node object.
+// change is a change of a Node object.
 type change struct{ attack, patch string }
 
 var nodeChanges = []change{
@@ -165,7 +165,7 @@ func csiNodes() Section {
 			get("its own", all+"/web-1"),
 			get("another node's", all+"/pay-1"),
 			get("all", all),
-			post("make that of a node that is not there", all, csiNode("web-99")),
+			post("make the CSINode of a node that is not there", all, csiNode("web-99")),
 			post("make its own once more", all, csiNode("web-1")),
 			post("make one of a generated name", all,
 				`{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {generateName: web-1}, spec: {drivers: []}}`),

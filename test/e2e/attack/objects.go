@@ -104,7 +104,7 @@ func cluster() Section {
 	}
 	return Section{
 		Title: "The rest of the cluster",
-		About: "What every node may do whoever runs on it, and ways out of being a node.",
+		About: "Requests that every node may make, whichever pods it runs, and attempts to become another user.",
 		Requests: []Request{
 			as("speak as an administrator", inStock("secrets/foreign-secret"), "Impersonate-User: admin"),
 			as("speak as the other node", inStock("secrets/foreign-secret"), "Impersonate-User: system:node:pay-1"),

@@ -11,7 +11,7 @@ import (
 // was called, of the admission webhook.
 type Reasons struct{ Authorization, Admission string }
 
-// Annotations of an audit event: the authorizer's reason, and that of our webhook.
+// Annotations of an audit event: the authorizer's reason, and our webhook's reason.
 const (
 	authorizationReason = "authorization.k8s.io/reason"
 	admissionCode       = "noderestriction.node-authorizer.io/code"

@@ -39,7 +39,7 @@ type attempts struct {
 	list []attempt
 	// listed are the objects of the cluster by kind.
 	listed map[resource][]object
-	// about are the techniques that the attempts are about, also those for what is held.
+	// about are the techniques that the attempts are about, also for holdings that are held.
 	about map[attackpaths.Code]bool
 	// refused counts the requests that were refused.
 	refused int
@@ -71,7 +71,7 @@ func (e *executor) attemptAbsent(ctx context.Context, result attackpaths.Result)
 	return mostOf(append(failures, tried...)), refused
 }
 
-// newAttempts knows what a result contains.
+// newAttempts knows the holdings of a result.
 func (e *executor) newAttempts(result attackpaths.Result) *attempts {
 	held := map[holding]bool{result.Start: true}
 	for _, r := range result.Reached {
@@ -121,7 +121,7 @@ func (t *attempts) planRequests(ctx context.Context, a *actor) {
 	t.planClusterAdmin(ctx, a)
 }
 
-// add plans an attempt for what is not held.
+// add plans an attempt for a holding that is not held.
 func (t *attempts) add(target holding, technique attackpaths.Code, a *actor, try func(context.Context) answer) {
 	if !t.held[target] {
 		t.list = append(t.list, attempt{target: target, technique: technique, who: a.holding, try: try})
@@ -234,7 +234,7 @@ func (t *attempts) planIdentities(ctx context.Context, a *actor) {
 	}
 }
 
-// identities are the users and groups that bindings name, those of nodes, and system:masters.
+// identities are the users and groups that bindings name, the users of nodes, and system:masters.
 func (t *attempts) identities(ctx context.Context) []holding {
 	all := []holding{{Kind: attackpaths.Group, Name: "system:masters"}}
 	for _, o := range t.objects(ctx, nodes) {

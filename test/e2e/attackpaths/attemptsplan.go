@@ -96,7 +96,7 @@ func (t *attempts) planPods(a *actor) {
 			continue // a controller replaces it when the template changes
 		}
 		if ended(p) {
-			continue // nothing runs in it, whatever the API server lets pass
+			continue // nothing runs in it, even if the API server lets requests pass
 		}
 		if p.Spec.NodeName != "" && t.controlled[h] && linksLogs(p) {
 			t.connect(holding{Kind: attackpaths.User, Name: "system:node:" + p.Spec.NodeName}, attackpaths.PodEscape, a,

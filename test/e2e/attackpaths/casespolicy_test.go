@@ -3,7 +3,7 @@ package attackpaths
 import "fmt"
 
 // policyFor is an admission policy with one expression about requests in the namespace guarded.
-// What the test itself makes elsewhere is not asked about.
+// Policies are not asked about objects that the test itself makes elsewhere.
 func policyFor(name, operation, resources, expression string) string {
 	return fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1

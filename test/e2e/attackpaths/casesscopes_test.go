@@ -18,7 +18,7 @@ type scopedCase struct {
 	testCase
 	// scopes are the fields of the spec of each scope.
 	scopes []string
-	// without is what is certain without scopes.
+	// without has the holdings that are certain without scopes.
 	without []string
 }
 
@@ -200,7 +200,7 @@ var scopedCases = []scopedCase{
 	},
 }
 
-// TestNodeScopes carries out the paths without scopes, then those with scopes. What scopes remove is
+// TestNodeScopes carries out the paths without scopes, then those with scopes. A path that scopes remove is
 // attempted again, and refused by them.
 func TestNodeScopes(t *testing.T) {
 	for _, c := range scopedCases {

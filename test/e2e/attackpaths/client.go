@@ -54,7 +54,7 @@ func (c *client) with(headers http.Header) *client {
 	return &other
 }
 
-// answer is what the API server answers. Its text never has the body of a success.
+// answer is an answer of the API server. Its text never has the body of a success.
 type answer struct {
 	request string
 	status  int
@@ -85,7 +85,7 @@ func (a answer) failure() error {
 	return fmt.Errorf("%s", a)
 }
 
-// String says what was asked and what was answered, without what was read.
+// String has the request and the status of the answer, without the content.
 func (a answer) String() string {
 	if a.err != nil {
 		return fmt.Sprintf("%s: %v", a.request, a.err)

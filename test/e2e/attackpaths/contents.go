@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
 
-// contents finds what is secret in answers.
+// contents finds secrets in answers.
 type contents struct {
 	// texts are the values in secrets, encoded and not, and where they are from.
 	texts map[string]holding

@@ -10,19 +10,19 @@ import (
 
 // testCase is a cluster and a start.
 type testCase struct {
-	// rule is what the case shows.
+	// rule is the rule that the case shows.
 	rule string
-	// start defaults to the service account shop/web; groups are those of a user.
+	// start defaults to the service account shop/web; groups are the groups of a user.
 	start  holding
 	groups []string
-	// add are the objects of the case beside those of every case.
+	// add are the objects of the case beside the objects of every case.
 	add string
 	// want are the certain holdings. The accounts of Kubernetes' own controllers in kube-system
 	// are left out.
 	want []string
 	// possible are holdings that are possible only, whose paths are carried out too.
 	possible []string
-	// some makes want a part of what is certain, where Kubernetes' own roles give more.
+	// some makes want a part of the certain holdings, where Kubernetes' own roles give more.
 	some bool
 	// ends is true if the possible steps end before the holding is there.
 	ends bool
@@ -84,7 +84,7 @@ func (c testCase) about() string {
 	return technique
 }
 
-// compare compares what is certain with what is expected.
+// compare compares the certain holdings with the expected ones.
 func (c testCase) compare(t *testing.T, got []string) {
 	t.Helper()
 	equal := slices.Equal(got, slices.Sorted(slices.Values(c.want)))
@@ -114,11 +114,11 @@ func (w *world) reach(t *testing.T, start holding, groups []string, eks bool) at
 	return result
 }
 
-// figures count what was done.
+// figures count holdings, steps and attempts.
 type figures struct{ holdings, steps, refused, tabled int }
 
 // prove carries out the path to each certain holding, and to those that also selects, and
-// attempts what is absent.
+// attempts the absent holdings.
 func (w *world) prove(t *testing.T, result attackpaths.Result, groups []string, also map[holding]extent) figures {
 	t.Helper()
 	ctx := t.Context()

@@ -25,15 +25,15 @@ type actor struct {
 	// bare is true for the user of a node that is impersonated without the group of nodes. It is
 	// no node then.
 	bare bool
-	// node is that of the token, where NodeScopes matter.
+	// node is the node of the token, where NodeScopes matter.
 	node string
 }
 
-// executor carries out paths from one start with what it has got.
+// executor carries out paths from one start with the credentials that it has got.
 type executor struct {
 	*world
 	byName *byName
-	// pods and secrets are those of the case, which the executor knows.
+	// pods and secrets are the objects of the case, which the executor knows.
 	pods []corev1.Pod
 	// actors are the identities that it holds, in the order in which it got them.
 	actors []*actor
@@ -222,8 +222,8 @@ func (e *executor) actor(h holding) *actor {
 // errNoActor means that a step begins with something that makes no requests.
 var errNoActor = errors.New("no identity is held that can make the request")
 
-// acting are the identities that a step may use: the one that it begins with, then those that its
-// path impersonates for some requests, then those of the steps before it.
+// acting are the identities that a step may use: the one that it begins with, then identities that its
+// path impersonates for some requests, then identities of the steps before it.
 func (e *executor) acting(s step) []*actor {
 	var all []*actor
 	add := func(list ...*actor) {

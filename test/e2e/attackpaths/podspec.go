@@ -19,7 +19,7 @@ func (p podSpec) object() map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": p.name, "labels": p.labels()}, "spec": p.spec()}
 }
 
-// madeAs is the label of what the attacker makes.
+// madeAs is the label of objects that the attacker makes.
 const madeAs = "made-as"
 
 // labels are unique, so that the pod of a workload is found by them.

@@ -24,7 +24,7 @@ const (
 	seedVariable     = "ATTACKPATHS_SEED"
 	// startsOfCluster is the number of starts in each cluster.
 	startsOfCluster = 3
-	// budget is what is left of the time limit of the tests when no other cluster begins.
+	// budget is the time that a cluster may need: with less time left, no other cluster begins.
 	budget = 30 * time.Second
 )
 
@@ -94,7 +94,7 @@ func complete(t *testing.T, list []runtime.Object) []object {
 		if made.resource == namespaces && made.name() == "kube-system" {
 			delete(made.content, "status") // the API server does not delete it
 		}
-		// Admission policies would refuse what the test itself makes.
+		// Admission policies would refuse objects that the test itself makes.
 		if made.resource != policies && made.resource != policyBindings {
 			all = append(all, made)
 		}

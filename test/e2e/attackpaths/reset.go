@@ -76,7 +76,7 @@ func (w *world) remember(ctx context.Context) error {
 	return nil
 }
 
-// reset removes what a case made, restores what it changed, and waits until that is done.
+// reset removes objects that a case made, restores objects that it changed, and waits until that is done.
 func (w *world) reset(ctx context.Context) error {
 	if err := w.removeAll(ctx); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (w *world) unchanged(o object) bool {
 	return true
 }
 
-// comparable is what of an object a case can change.
+// comparable has the fields of an object that a case can change.
 func comparable(o object) string {
 	text, err := json.Marshal([]any{
 		o.content["rules"], o.content["aggregationRule"], o.content["subjects"], o.metadata()["labels"],

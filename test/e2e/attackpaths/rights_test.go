@@ -160,7 +160,7 @@ func reachedAs(result attackpaths.Result, h string) *attackpaths.Reached {
 	return &result.Reached[i]
 }
 
-// refuseAbsent attempts what is not reached with what the start has.
+// refuseAbsent attempts the holdings that are not reached, with the credentials of the start.
 func (w *world) refuseAbsent(t *testing.T, result attackpaths.Result) {
 	t.Helper()
 	e, err := w.newExecutor(t.Context(), result.Start, nil)

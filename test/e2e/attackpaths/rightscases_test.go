@@ -26,7 +26,7 @@ type rightCase struct {
 	// shows that the right makes it.
 	listed bool
 	eks    bool
-	// emulated is true for what ended with Kubernetes 1.35. Scopes are the fields of a NodeScope for shop/web.
+	// emulated is true for rights that ended with Kubernetes 1.35. Scopes are the fields of a NodeScope for shop/web.
 	emulated bool
 	scopes   string
 }

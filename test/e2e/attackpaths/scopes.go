@@ -20,7 +20,7 @@ import (
 // nodeScopes are the objects that the server enforces.
 var nodeScopes = resource{"policy.node-authorizer.io", "v1alpha1", "nodescopes", false}
 
-// scopedAccounts are the accounts about which the API server asks: those of cases, and that of barriers.
+// scopedAccounts are the accounts about which the API server asks: the accounts of cases, and the account of barriers.
 const scopedAccounts = `
 apiVersion: policy.node-authorizer.io/v1alpha1
 kind: NodeScope

@@ -21,7 +21,7 @@ type served struct {
 
 func (s *served) String() string { return s.right.String() }
 
-// serves lists what the API server serves, once. All of it has to be in the table.
+// serves lists the resources that the API server serves, once. All of it has to be in the table.
 func (w *world) serves(ctx context.Context) ([]served, error) {
 	if w.allServed != nil {
 		return w.allServed, nil

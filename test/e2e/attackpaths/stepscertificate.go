@@ -178,7 +178,7 @@ func (e *executor) useCertificate(ctx context.Context, actors []*actor, h holdin
 	return e.own(ctx, &actor{holding: h, client: c})
 }
 
-// readRequest reads a request that the executor made by whatever right allows it.
+// readRequest reads a request that the executor made, by any right that allows it.
 func readRequest(ctx context.Context, a *actor, name string, known answer) answer {
 	var whole map[string]any
 	if err := json.Unmarshal(known.body, &whole); err != nil {

@@ -86,7 +86,7 @@ func readSecret(ctx context.Context, a *actor, h holding) answer {
 	return readObject(ctx, a, secrets, h.Namespace, h.Name)
 }
 
-// readObject reads an object by whatever right allows it: get, list or watch; a patch that changes
+// readObject reads an object by any right that allows it: get, list or watch; a patch that changes
 // nothing; a deletion that waits for dependents, as a dry run.
 func readObject(ctx context.Context, a *actor, r resource, namespace, name string) answer {
 	const named, deletes = "fieldSelector=metadata.name%3D", "?dryRun=All&propagationPolicy=Foreground"
@@ -206,7 +206,7 @@ func (e *executor) serviceAccountTokenSecret(ctx context.Context, s step) error 
 	return last
 }
 
-// forget removes what another path has made under a name that the rights prescribe: each path
+// forget removes an object that another path has made under a name that the rights prescribe: each path
 // stands for itself.
 func (e *executor) forget(ctx context.Context, path string) {
 	if !e.known[path] {

@@ -113,7 +113,7 @@ func (e *executor) associated(ctx context.Context, s step, node holding) []*acto
 	return all
 }
 
-// together reports whether a step is about a user with groups, and what these may do together: it leads to the requester.
+// together reports whether a step is about a user with groups, and the rights that these have together: it leads to the requester.
 func together(s attackpaths.Step) bool {
 	return s.Technique == attackpaths.Impersonate && s.Impersonates == nil && s.To == s.From
 }

@@ -241,8 +241,8 @@ func (e *executor) podEscape(ctx context.Context, s step) error {
 	return e.takeOf(ctx, p.Spec.NodeName, s)
 }
 
-// takeOf takes what a folder of a node gives: the node, its credential, or what other steps read there. The hollow kubelet's disk
-// has no files, so that these end with the pod that mounts the folder.
+// takeOf takes the holding that a folder of a node gives: the node, its credential, or files that other steps read
+// there. The hollow kubelet's disk has no files, so that paths to files end with the pod that mounts the folder.
 func (e *executor) takeOf(ctx context.Context, node string, s step) error {
 	switch s.To.Kind {
 	case attackpaths.Node:

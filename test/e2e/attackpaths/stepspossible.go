@@ -48,11 +48,11 @@ func (e *executor) admissionControl(ctx context.Context, s step) error {
 	return e.configure(ctx, actors, mutatingWebhooks, mutatingWebhook())
 }
 
-// nowhere selects no namespace, so that what the attacker configures changes nothing here.
+// nowhere selects no namespace, so that the attacker's webhooks and policies change nothing here.
 var nowhere = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "nowhere"}}
 
-// admissionReviews configures a validating webhook that is told what is written into secrets. It ends before a secret
-// comes by.
+// admissionReviews configures a validating webhook that receives the secrets that are written. It ends before a secret
+// is written.
 func (e *executor) admissionReviews(ctx context.Context, s step) error {
 	return e.configure(ctx, e.acting(s), validatingWebhooks, mutatingWebhook())
 }

@@ -193,7 +193,7 @@ func (e *executor) mountHost(ctx context.Context, s step, m maker) error {
 	return e.runs(ctx, p.Namespace, p.Name, s.To.Name)
 }
 
-// hostVolume is a persistent volume that is the root folder of whatever node mounts it.
+// hostVolume is a persistent volume that is the root folder of the node that mounts it.
 func hostVolume(name string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{
 		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []string{"ReadWriteMany"},

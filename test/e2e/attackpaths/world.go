@@ -36,10 +36,10 @@ type world struct {
 	applied map[string]bool
 	// hasPolicies is true if the last case has admission policies.
 	hasPolicies bool
-	// scopes is true if the API server asks about NodeScopes, and enforced the number of those of the case.
+	// scopes is true if the API server asks about NodeScopes, and enforced the number of NodeScopes of the case.
 	scopes   bool
 	enforced int
-	// allServed is what the API server serves, without custom kinds.
+	// allServed has the resources that the API server serves, without custom kinds.
 	allServed []served
 	// tokens are those that were made before their namespace terminates, by the path of the pod or account.
 	tokens  map[string]string
@@ -140,7 +140,7 @@ func (w *world) graph(ctx context.Context, eks bool, users ...attackpaths.Identi
 	})
 }
 
-// nodeClient returns a client with a node's credential: that of its hollow kubelet, or, for a
+// nodeClient returns a client with a node's credential: the certificate of its hollow kubelet, or, for a
 // node without one, a certificate as the signer of kubelets' certificates would make it.
 func (w *world) nodeClient(name string) (*client, error) {
 	for _, n := range w.Nodes() {

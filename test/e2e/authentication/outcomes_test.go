@@ -264,7 +264,7 @@ func podLog(t *testing.T, node *Node) (string, error) {
 	return string(text), err
 }
 
-// rolePrediction is what the doctor predicts for a role.
+// rolePrediction is the prediction of the doctor for a role.
 type rolePrediction struct {
 	Registers, Ready, Serving  string
 	NodeIdentity, ClusterAdmin bool

@@ -78,7 +78,7 @@ func TestPredictionsAgreeWithTheAPIServer(t *testing.T) {
 	}
 }
 
-// said is what kube-apiserver allows a kubelet to do.
+// said has the answers of kube-apiserver: whether a kubelet may register, become Ready and request certificates.
 type said struct{ registers, ready, requests bool }
 
 func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePrediction) said {

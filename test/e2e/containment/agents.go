@@ -19,13 +19,13 @@ import (
 
 // agent is an agent with a NodeScope in the folder scopes.
 type agent struct {
-	// name is that of the files.
+	// name is the name of the files.
 	name    string
 	scope   *v1alpha1.NodeScope
 	account v1alpha1.Subject
 	// objects are the account with its roles and bindings.
 	objects []*unstructured.Unstructured
-	// rights are what the roles give the account.
+	// rights are the rights that the roles give the account.
 	rights []right
 }
 

@@ -93,7 +93,7 @@ func startExtension(t *testing.T) {
 }
 
 // kube-apiserver runs no admission for requests that it passes on to an extension API server, and this one may ignore
-// selectors. So a scope lets pass there only what the path of a request shows. Another version of the same group is
+// selectors. So a scope lets a request pass there only by its path. Another version of the same group is
 // served by kube-apiserver, and loses nothing.
 func TestExtensionAPIServersAreHeldByThePathAlone(t *testing.T) {
 	startExtension(t)

@@ -49,7 +49,7 @@ func apply(path string, body object) request {
 	return request{method: http.MethodPatch, path: path, contentType: applyPatch, body: body}
 }
 
-// bypasses are what an attacker with a token of nodeA would try.
+// bypasses are the requests that an attacker with a token of nodeA would try.
 var bypasses = []bypass{
 	{"another subresource of another node", get("/api/v1/nodes/" + nodeB + "/status"), nodescope.ScopeNoRule},
 	{"another subresource of the own node", get("/api/v1/nodes/" + nodeA + "/proxy/pods"), nodescope.ScopeNoRule},
@@ -151,7 +151,7 @@ var bypasses = []bypass{
 		"node-authorizer-containment?dryRun=All"), nodescope.ScopeNoRule},
 }
 
-// passes are requests about the own node, close to those of bypasses.
+// passes are requests about the own node, close to the requests of bypasses.
 var passes = []request{
 	get("/api/v1/nodes/" + nodeA), get("/api/v1/pods?fieldSelector=spec.nodeName%3D" + nodeA),
 	get("/api/v1/pods?fieldSelector=spec.nodeName%3D%3D" + nodeA),

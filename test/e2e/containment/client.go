@@ -47,7 +47,7 @@ type request struct {
 
 func (r request) String() string { return r.method + " " + r.path }
 
-// answer is what an API server answers.
+// answer is an answer of an API server.
 type answer struct {
 	status int
 	// body is empty for watches and connections.
@@ -59,7 +59,7 @@ type answer struct {
 // refused reports whether authorization or admission refused the request.
 func (a answer) refused() bool { return a.status == http.StatusForbidden }
 
-// message is that of an error.
+// message is the message of an error.
 func (a answer) message() string {
 	var status metav1.Status
 	if json.Unmarshal(a.body, &status) == nil && status.Message != "" {

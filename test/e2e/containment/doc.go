@@ -8,7 +8,7 @@
 //   - each rule of the NodeScopes in the folder scopes lets a token act for its own node and not for
 //     another, and changes nothing in the mode Observe (docs/containment-matrix.md),
 //   - published attacks succeed without a NodeScope, and not with one,
-//   - what an attacker would try to get around a NodeScope is refused,
+//   - requests by which an attacker would try to get around a NodeScope are refused,
 //   - a Quarantine takes effect on all API servers, and survives restarts, and
 //   - a flood of objects, or objects that are not valid, changes none of this.
 package containment

@@ -10,14 +10,14 @@ import (
 
 const matrixHead = `# Containment matrix
 
-What tokens of agents may do with the NodeScopes in [scopes](../scopes) and without them, as a real
+This page shows what tokens of agents may do with the NodeScopes in [scopes](../scopes) and without them, as a real
 control plane answers. ` + "`make containment-matrix`" + ` writes this file.
 
-Each account has a token that is bound to its pod on node A. Its rights are those of the role of the
+Each account has a token that is bound to its pod on node A. It has the rights of the role of the
 agent's release. Each request that a rule of the NodeScope names is sent about node A (**own**) and
 about node B (**other**): about the object with the node's name, with a field selector for the node, or
 about a pod on it. A dash means that the rule does not depend on the node. In the mode Observe, all
-answers are those without a NodeScope.
+answers are the same as without a NodeScope.
 `
 
 // matrixDocument is docs/containment-matrix.md.
@@ -85,7 +85,7 @@ func (r *row) sameCells(other *row) bool {
 		(r.probe.foreign == nil) == (other.probe.foreign == nil) && (r.probe.foreign == nil || change(r.foreign) == change(other.foreign))
 }
 
-// change says what the scope changes.
+// change describes the answer without the scope and with it.
 func change(answers map[mode]answer) string {
 	switch before, after := answers[none], answers[enforce]; {
 	case !before.refused() && !after.refused():
@@ -97,7 +97,7 @@ func change(answers map[mode]answer) string {
 	}
 }
 
-// codeOf returns the code of a refusal by the sentence that the account is told.
+// codeOf returns the code of a refusal by the sentence in its answer.
 func codeOf(a answer) verdict.Code {
 	for _, code := range []verdict.Code{
 		nodescope.ScopeTokenWithoutNode, nodescope.ScopeNoRule, nodescope.ScopeNotAsNode, nodescope.ScopeNameNotNode,

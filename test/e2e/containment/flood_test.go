@@ -201,7 +201,7 @@ func memory(t *testing.T, s *server.Server) string {
 	return "unknown"
 }
 
-// objects returns how many NodeScopes and Quarantines a server knows, whatever became of them.
+// objects returns how many NodeScopes and Quarantines a server knows, with any status.
 func objects(t *testing.T, s *server.Server) (sum float64) {
 	t.Helper()
 	text, err := s.Metrics(t.Context())

@@ -53,8 +53,8 @@ func hostile() map[string]map[string]any {
 	}
 }
 
-// If somebody replaces the custom resources by ones without a schema, what is written then neither ends nor changes
-// what stands. A scope that is made invalid keeps its last valid generation.
+// If somebody replaces the custom resources by ones without a schema, objects that are written then neither end nor change
+// existing ones. A scope that is made invalid keeps its last valid generation.
 func TestObjectsWithoutSchema(t *testing.T) {
 	g := guard(t)
 	for kind, path := range map[string]string{v1alpha1.NodeScopeKind: scopesPath, v1alpha1.QuarantineKind: quarantinesPath} {

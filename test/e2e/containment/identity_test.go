@@ -19,8 +19,8 @@ func as(c *client, user, node string) *client {
 	return c.with(headers)
 }
 
-// A user with the name of a scoped account is held to the node of its token, whatever the token is bound to and
-// whoever impersonates it.
+// A user with the name of a scoped account is held to the node of its token, for any object that the token is bound
+// to, and for any user that impersonates it.
 func TestIdentities(t *testing.T) {
 	ctx := t.Context()
 	own, other := get("/api/v1/nodes/"+nodeA), get("/api/v1/nodes/"+nodeB)

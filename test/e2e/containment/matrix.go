@@ -22,13 +22,13 @@ const (
 // modes are in the order in which they are tried.
 var modes = []mode{none, enforce, observe}
 
-// row is what became of a probe in each mode.
+// row has the answers to a probe in each mode.
 type row struct {
 	probe
 	own, foreign map[mode]answer
 }
 
-// matrix is what became of the probes of one agent.
+// matrix has the answers to the probes of one agent.
 type matrix struct {
 	agent   *agent
 	client  *client

@@ -8,8 +8,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
-// With scopes in the mode Observe, API servers answer what they answer without any, also to requests that the
-// scopes would refuse. TestMatrix shows it for those of agents.
+// With scopes in the mode Observe, API servers give the same answers as without scopes, also to requests that the
+// scopes would refuse. TestMatrix shows it for the scopes of agents.
 func TestObserveChangesNothing(t *testing.T) {
 	observed := agentOf(t, bypassNamespace, "observed", nodeA)
 	unbound, err := plane.requestToken(t.Context(), bypassNamespace, "observed", nil)

@@ -14,7 +14,7 @@ import (
 type probe struct {
 	// rule is the rule of the scope that names it; empty if none does.
 	rule string
-	// verb and resource are what is asked for.
+	// verb and resource are the verb and the resource of the request.
 	verb, resource string
 	own            request
 	// foreign is the same about another node; nil if the rule does not depend on the node.
@@ -77,7 +77,7 @@ func (p *prober) rules(ctx context.Context) error {
 	return p.anywhere(ctx)
 }
 
-// podGroups are the groups of a rule about pods, and about what is named like them.
+// podGroups are the groups of a rule about pods, and about objects that are named like pods.
 func podGroups(r *v1alpha1.PodRule) []string {
 	if len(r.APIGroups) == 0 {
 		return []string{""}
@@ -120,7 +120,7 @@ func anyName(resource string) string {
 	return nodeB
 }
 
-// namespaceOf returns the namespace of a request: that of the rule, that of the role, or another one.
+// namespaceOf returns the namespace of a request: from the rule, from the role, or another one.
 func namespaceOf(rule []string, r right, otherwise string) string {
 	switch {
 	case r.namespace != "":
@@ -131,7 +131,7 @@ func namespaceOf(rule []string, r right, otherwise string) string {
 	return otherwise
 }
 
-// listed is what a rule of a scope names.
+// listed has the values that a rule of a scope names.
 type listed struct {
 	rule                     string
 	groups, resources, verbs []string
@@ -228,7 +228,7 @@ func (p *prober) request(ctx context.Context, r resource, verb string, t target,
 	return request{}, fmt.Errorf("there is no request for the verb %s", verb)
 }
 
-// inNamespace returns a namespace; without one, that of the pods of users.
+// inNamespace returns a namespace; without one, the namespace of the pods of users.
 func inNamespace(name string) string {
 	if name != "" {
 		return name
@@ -265,7 +265,7 @@ func (p *prober) expandGroups(groups []string) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(g string) bool { return g == "*" })
 }
 
-// expandResources replaces "*" and pods/* by those of the account's roles.
+// expandResources replaces "*" and pods/* by the resources of the account's roles.
 func (p *prober) expandResources(group string, resources []string) []string {
 	if !slices.ContainsFunc(resources, func(r string) bool { return strings.Contains(r, "*") }) {
 		return resources

@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
-// nodeRights are what the Node authorizer and NodeRestriction let a node do about itself and its pods.
+// nodeRights are the rights that the Node authorizer and NodeRestriction give a node about itself and its pods.
 var nodeRights = []struct {
 	group, resource string
 	verbs           []string
@@ -46,7 +46,7 @@ func ofVolume(node string) target {
 	return target{appNamespace, "of-" + node, "metadata.name=of-" + node}
 }
 
-// asNode makes the probes of what the node may do itself and no other rule names.
+// asNode makes the probes of requests that the node itself may make and no other rule names.
 func (p *prober) asNode(ctx context.Context) error {
 	if !p.agent.scope.Spec.AsNode {
 		return nil

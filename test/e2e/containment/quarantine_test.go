@@ -157,7 +157,7 @@ func TestQuarantineTakesEffectEverywhere(t *testing.T) {
 		slowestRelease.Round(time.Millisecond))
 }
 
-// What a person needs to look and drain stays allowed, if the Quarantine says so, and nothing else.
+// The requests that a person needs to look and drain stay allowed, if the Quarantine says so, and nothing else.
 func TestQuarantineWithExceptions(t *testing.T) {
 	held := credentials(t, nodeA)
 	startQuarantine(t, "exceptions", object{"node": nodeA, "allow": []any{

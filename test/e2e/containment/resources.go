@@ -66,7 +66,7 @@ type served struct {
 	Namespaced bool
 }
 
-// path is that of the resource, in a namespace if it has one.
+// path is the path of the resource, in a namespace if it has one.
 func (r resource) path(namespace string) string {
 	path := "/api/" + r.version
 	if r.group != "" {

@@ -25,7 +25,7 @@ var apiServers = [...]string{"apiserver-1", "apiserver-2"}
 type world struct {
 	*localplane.Plane
 	other *localplane.OtherAPIServer
-	// servers are those of the first API server and of the other one.
+	// servers are the server of the first API server and the server of the other one.
 	servers [2]*server.Server
 	// admission is the address of the admission webhook, which both servers serve.
 	admission *faultproxy.Proxy

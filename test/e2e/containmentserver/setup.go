@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// Setup is what the servers of a control plane have in common.
+// Setup has the settings that the servers of a control plane have in common.
 type Setup struct {
 	// Root is the folder of the repository, and Dir a temporary one.
 	Root, Dir string

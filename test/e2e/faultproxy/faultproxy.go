@@ -68,7 +68,7 @@ func (p *Proxy) Cut() {
 	p.Reset()
 }
 
-// Restore ends what Cut began.
+// Restore ends the effect of Cut.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *Proxy) Pause() {
 	}
 }
 
-// Resume ends what Pause began. No data is lost.
+// Resume ends the effect of Pause. No data is lost.
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +214,7 @@ func (p *Proxy) sleep() {
 	time.Sleep(delay)
 }
 
-// copy copies what one side sends, and calls before for each part.
+// copy copies the data of one side, and calls before for each part.
 func (p *Proxy) copy(to, from net.Conn, c *forwarded, before func()) {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -130,7 +130,7 @@ allow:
 	}
 }
 
-// validated returns what the servers find wrong with an object.
+// validated returns the mistakes that the servers find in an object.
 func validated(t *testing.T, object *unstructured.Unstructured) field.ErrorList {
 	t.Helper()
 	if object.GetKind() == policyv1alpha1.NodeScopeKind {

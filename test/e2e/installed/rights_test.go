@@ -189,7 +189,7 @@ func usedByService() ([]string, error) {
 
 // grantedToService returns the rights in the manifests: "get nodes", or "create secrets
 // kube-system/", with the name if there is one. The right to approve for a signer is left
-// out, because it is checked in addition to that of updating the approval. So is the
+// out, because it is checked in addition to the right to update the approval. So is the
 // right by which the policy identifies the service, because it is never used.
 func grantedToService(t *testing.T) []string {
 	t.Helper()

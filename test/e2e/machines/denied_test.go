@@ -78,7 +78,7 @@ func TestPodJoinsAfterItsNode(t *testing.T) {
 	}
 }
 
-// TestSignedDocumentBesideAnotherClearOne: only what was signed is read.
+// TestSignedDocumentBesideAnotherClearOne: only the signed document is read.
 func TestSignedDocumentBesideAnotherClearOne(t *testing.T) {
 	m, victim := launch(t, blue), launch(t, blue)
 	form := func(m *Machine, name string) []byte {

@@ -99,7 +99,7 @@ func urlOf(p *faultproxy.Proxy) string {
 type Outcome struct {
 	// Status is its exit status.
 	Status int
-	// Output is what it printed.
+	// Output is its output.
 	Output string
 }
 

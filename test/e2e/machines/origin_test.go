@@ -63,7 +63,7 @@ func TestTokensAreAsStrongAsKubernetesAllows(t *testing.T) {
 	}
 }
 
-// strict starts a server with a stricter config file than that of deploy/bootstrap.
+// strict starts a server with a stricter config file than deploy/bootstrap has.
 func strict(t *testing.T, name string) *Replica {
 	t.Helper()
 	replica, err := blue.AddReplica(t.Context(), name, WithConfig(
@@ -79,11 +79,11 @@ func strict(t *testing.T, name string) *Replica {
 	return replica
 }
 
-// TestStrictServer sends requests to a server that is stricter than that of
+// TestStrictServer sends requests to a server that is stricter than the server of
 // deploy/bootstrap.
 func TestStrictServer(t *testing.T) {
 	replica := strict(t, "strict")
-	// It compared the ARN of an instance profile with that of a role.
+	// It compared the ARN of an instance profile with the ARN of a role.
 	t.Run("an instance has to have the profile of nodes", func(t *testing.T) {
 		for name, profile := range map[string]string{"another": blue.profile("masters"), "none": ""} {
 			m := launch(t, blue, func(i *fakeaws.Instance) {

@@ -31,7 +31,7 @@ func TestDaemonSetOfTheOrigin(t *testing.T) {
 			"--tls-private-key=" + r.File("tls.key"),
 			"--tls-client-ca=" + r.File("ca.crt"),
 			"--client-common-name=node-authorizer-client",
-			// The keys of the fake are not those of AWS.
+			// The fake does not have AWS's keys.
 			"--feature=verify-signature=false",
 			"--feature=verify-registration",
 			"--feature=verify-ip=true",

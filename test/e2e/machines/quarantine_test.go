@@ -102,10 +102,10 @@ func TestTokenOfAQuarantinedNode(t *testing.T) {
 	issued(t, blue, withToken(blue, given), clientRequest(m.NodeName()), newKey(t))
 }
 
-// member is a machine with a certificate, and what it needs to ask for each kind of certificate.
+// member is a machine with a certificate, and the credentials to ask for each kind of certificate.
 type member struct {
 	*Machine
-	// token and key are those of its first request, node is the certificate.
+	// token and key are the credentials of its first request, node is its certificate.
 	token, node *rest.Config
 	key         *ecdsa.PrivateKey
 }

@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testmain.Run(m, 10*time.Minute, start, stop))
 }
 
-// accounts are those of each namespace.
+// accounts are the service accounts of each namespace.
 var accounts = []string{"attacker", "db", "default"}
 
 // labelsOf are the labels of the namespace of a policy.

@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
 
-// demands are specs of policies without what they are asked about. Each is about the objects of
+// demands are specs of policies without their match rules. Each is about the objects of
 // one namespace.
 var demands = []string{
 	validation("true"),
@@ -76,7 +76,7 @@ func validation(expressions ...string) string {
 	return string(text)
 }
 
-// matches are what the policies of one more group are asked about. They refuse everything.
+// matches are the match rules of one more group of policies. They refuse everything.
 var matches = []string{
 	"resourceRules: [{operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [pods]}]",
 	"resourceRules: [{operations: [UPDATE], apiGroups: ['*'], apiVersions: ['*'], resources: ['*']}]",
@@ -203,7 +203,7 @@ func asUnstructured(t *testing.T, r *attackpaths.Request) *unstructured.Unstruct
 	return &unstructured.Unstructured{Object: fields}
 }
 
-// complete adds what the API server demands of an object and attack paths do not fix.
+// complete adds the fields that the API server demands of an object and attack paths do not fix.
 func complete(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object = object.DeepCopy()
 	if object.GetKind() == "Secret" {

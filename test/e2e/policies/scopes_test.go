@@ -27,7 +27,7 @@ const allKinds = `{metadata: {name: all-kinds}, spec: {mode: Enforce, subjects: 
 // scopeRequest is a request with a token, and what the API server says.
 type scopeRequest struct {
 	what, token, verb, path, body string
-	// refused is what a refusal says; empty if the policies let it pass.
+	// refused is the message of the refusal; empty if the policies let it pass.
 	refused string
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
-// TestPoliciesAreNotNodeRestriction: what a policy refuses shows nothing about NodeRestriction, which
+// TestPoliciesAreNotNodeRestriction: a refusal by a policy shows nothing about NodeRestriction, which
 // refuses before policies are asked.
 func TestPoliciesAreNotNodeRestriction(t *testing.T) {
 	const message = "pods of nodes are not welcome"

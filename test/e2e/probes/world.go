@@ -31,7 +31,7 @@ type world struct {
 	*localplane.Plane
 	audit *audit.Log
 	admin kubernetes.Interface
-	// kubeconfigs are those of the two users.
+	// kubeconfigs are the kubeconfigs of the two users.
 	kubeconfigs map[string]string
 	stop        func() error
 }

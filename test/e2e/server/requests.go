@@ -64,8 +64,8 @@ func (s *Server) Client() (*http.Client, error) {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}, nil
 }
 
-// Get requests a path over a new connection, so that the answer is that of the process
-// that listens now.
+// Get requests a path over a new connection, so that the process that listens now
+// answers.
 func (s *Server) Get(ctx context.Context, path string) (Answer, error) {
 	client, err := s.Client()
 	if err != nil {

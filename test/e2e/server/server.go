@@ -12,7 +12,7 @@ import (
 )
 
 // Server is one process of "node-authorizer server" with the files that it reads.
-// Stop, Kill, Pause, Resume and, after the first start, Start are those of the process.
+// Stop, Kill, Pause, Resume and, after the first start, Start act on the process.
 type Server struct {
 	*localplane.Program
 	// Address is the host:port of the webhooks or of the bootstrap service.
@@ -80,7 +80,7 @@ type Command struct {
 	Program string
 	// Args are its arguments. The default is "server" with the config file.
 	Args []string
-	// Env is its environment, "NAME=VALUE" each. The default is that of this process.
+	// Env is its environment, "NAME=VALUE" each. The default is the environment of this process.
 	Env []string
 	// Ready returns nil when the server is ready. The default is Server.Ready.
 	Ready func(context.Context) error

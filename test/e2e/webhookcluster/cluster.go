@@ -31,7 +31,7 @@ type Options struct {
 	Quarantines bool
 	// APIServerArgs are appended to the arguments of kube-apiserver.
 	APIServerArgs []string
-	// ControllerManagerArgs are appended to those of kube-controller-manager.
+	// ControllerManagerArgs are appended to the arguments of kube-controller-manager.
 	ControllerManagerArgs []string
 	// Progress receives a line for each step.
 	Progress io.Writer

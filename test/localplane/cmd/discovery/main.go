@@ -1,4 +1,4 @@
-// Command discovery writes what API servers serve, with all feature gates and API versions on: each
+// Command discovery writes the resources that API servers serve, with all feature gates and API versions on: each
 // resource and subresource with its verbs and the Kubernetes minors that have it.
 //
 // The newest minor is asked: a kube-apiserver of localplane runs for it. For each older minor, the

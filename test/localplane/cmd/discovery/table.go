@@ -22,7 +22,7 @@ type row struct {
 	minors     map[int]bool
 }
 
-// add adds what one minor serves, whatever the API version.
+// add adds the resources that one minor serves, in any API version.
 func (t table) add(minor int, lists []*metav1.APIResourceList) {
 	for _, list := range lists {
 		group, _, ok := strings.Cut(list.GroupVersion, "/")

@@ -24,7 +24,7 @@ type Spec struct {
 	Path string
 	// Args are its arguments, without the program's name.
 	Args []string
-	// Env is its environment, "NAME=VALUE" each. The default is that of this process.
+	// Env is its environment, "NAME=VALUE" each. The default is the environment of this process.
 	Env []string
 	// Log is the path of a file for standard output and standard error. It is appended
 	// to, so that a restart keeps the log of the previous run.

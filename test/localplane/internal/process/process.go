@@ -63,7 +63,7 @@ func (p *Process) Stop(grace time.Duration) {
 // Kill kills the process, which simulates a crash, and waits until it has ended.
 func (p *Process) Kill() {
 	if p.Running() {
-		// The negative pid is that of the process group.
+		// The negative pid names the process group.
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	}
 	<-p.done
