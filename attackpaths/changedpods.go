@@ -38,7 +38,7 @@ func (o *objects) changePods(c *Cluster, of map[verdict.Object][]changeKey) {
 			}
 			changed[p.Name] = to
 			for _, change := range changes {
-				if !slices.Contains(onNode[p.Node], change) {
+				if change.mayEndReads() && !slices.Contains(onNode[p.Node], change) {
 					onNode[p.Node] = append(onNode[p.Node], change)
 				}
 			}
@@ -118,7 +118,11 @@ func podAfter(p *inventory.Pod, changes []changeKey, templates map[*inventory.Te
 	return &after
 }
 
-// secretsAfter lists the secrets that nodes read after changes of pods. OnNode are the changes of the pods on each node.
+// mayEndReads reports whether nodes may no longer read a secret after a change of pods: the one that it names, or any.
+func (k changeKey) mayEndReads() bool { return k.kind == placePods || k.kind == removePods || k.secret != "" }
+
+// secretsAfter lists the secrets that nodes read after changes of pods. OnNode are the changes of the pods on
+// each node because of which it may read others.
 func secretsAfter(
 	c *Cluster, changed map[inventory.Name]changedPod, onNode map[string][]changeKey, before func(node string) []verdict.Object,
 ) func(node string) []verdict.Object {
@@ -126,9 +130,7 @@ func secretsAfter(
 	for node, changes := range onNode {
 		gone[node] = map[verdict.Object]bool{}
 		for _, secret := range before(node) {
-			if !slices.ContainsFunc(changes, func(c changeKey) bool {
-				return c.kind == placePods || c.kind == removePods || c.secret == secret.Name
-			}) {
+			if !slices.ContainsFunc(changes, func(c changeKey) bool { return c.secret == "" || c.secret == secret.Name }) {
 				continue
 			}
 			gone[node][secret] = true

@@ -10,9 +10,6 @@ func ResourcesOf(list corev1.ResourceList) Resources {
 	return Resources{list.Cpu().MilliValue(), list.Memory().Value()}
 }
 
-// Add adds an amount.
-func (r *Resources) Add(o Resources) { r.CPU, r.Memory = r.CPU+o.CPU, r.Memory+o.Memory }
-
 // Subtract takes an amount away.
 func (r *Resources) Subtract(o Resources) { r.CPU, r.Memory = r.CPU-o.CPU, r.Memory-o.Memory }
 
