@@ -6,7 +6,7 @@
 // [Request.Attributes] is the inverse. Packages nodeauthz, rbac and chain decide
 // about requests, and noderestriction asks authorizers with them.
 //
-// The attributes are those of a SubjectAccessReview.
+// The attributes are the attributes of a SubjectAccessReview.
 //
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#review-your-request-attributes
 package access

@@ -7,15 +7,15 @@ import (
 	"net/netip"
 )
 
-// altNames are subject alternative names. The field others describes those that are neither
+// altNames are subject alternative names. The field otherNames describes names that are neither
 // a DNS name nor an IP address.
 type altNames struct {
-	dns       []string
-	addresses []netip.Addr
-	others    []string
+	dns        []string
+	addresses  []netip.Addr
+	otherNames []string
 }
 
-func (n *altNames) empty() bool { return len(n.dns)+len(n.addresses)+len(n.others) == 0 }
+func (n *altNames) empty() bool { return len(n.dns)+len(n.addresses)+len(n.otherNames) == 0 }
 
 // String lists the first few names, for a message.
 func (n *altNames) String() string {
@@ -26,8 +26,8 @@ func (n *altNames) String() string {
 	for _, a := range n.addresses[:min(len(n.addresses), mostListed)] {
 		first = append(first, a.String())
 	}
-	first = append(first, n.others[:min(len(n.others), mostListed)]...)
-	return listed(first, len(n.dns)+len(n.addresses)+len(n.others))
+	first = append(first, n.otherNames[:min(len(n.otherNames), mostListed)]...)
+	return listed(first, len(n.dns)+len(n.addresses)+len(n.otherNames))
 }
 
 // The tags of GeneralName, RFC 5280 section 4.2.1.6.
@@ -69,7 +69,7 @@ func (n *altNames) add(name asn1.RawValue) {
 			}
 		}
 	}
-	n.others = append(n.others, formOf(name))
+	n.otherNames = append(n.otherNames, formOf(name))
 }
 
 func formOf(name asn1.RawValue) string {

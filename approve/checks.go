@@ -45,8 +45,8 @@ func deniedIf(prefix, message string) *failure {
 	return denied("%s%s", prefix, message)
 }
 
-// checks are all checks. For each kind, the first three make the request readable for those
-// that follow.
+// checks are all checks. For each kind, the first three make the request readable for the
+// checks that follow.
 var checks = []check{
 	{
 		kinds: []Kind{Client}, code: WrongSigner,
@@ -132,8 +132,8 @@ var checks = []check{
 		rule: "a serving certificate has DNS names and IP addresses only, and one of them at least",
 		test: func(s *subject) *failure {
 			switch names := &s.request.names; {
-			case len(names.others) > 0:
-				return denied("the serving certificate would have %s", listed(names.others, len(names.others)))
+			case len(names.otherNames) > 0:
+				return denied("the serving certificate would have %s", listed(names.otherNames, len(names.otherNames)))
 			case names.empty():
 				return denied("the serving certificate would have neither a DNS name nor an IP address")
 			}

@@ -59,10 +59,10 @@ func (s *subject) credentialOfAnother() *failure {
 		return nil
 	}
 	holder, _ := s.holder()
-	others := slices.DeleteFunc(slices.Clone(s.Others), func(e *v1alpha1.NodeAttestation) bool {
+	otherEntries := slices.DeleteFunc(slices.Clone(s.Others), func(e *v1alpha1.NodeAttestation) bool {
 		return holder != nil && e.UID == holder.UID
 	})
-	for _, other := range others {
+	for _, other := range otherEntries {
 		if slices.Contains(other.Status.Credentials, credential) {
 			return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before",
 				printable(s.claim.Node), other.Name)
@@ -71,7 +71,7 @@ func (s *subject) credentialOfAnother() *failure {
 	if holder == nil || slices.Contains(holder.Status.Credentials, credential) {
 		return nil
 	}
-	for _, other := range others {
+	for _, other := range otherEntries {
 		if other.Spec.NodeName == s.claim.Node && MayHaveCertificate(other, s.Now) {
 			return denied("node %s asks with a certificate that no NodeAttestation has, and that may be one of NodeAttestation %s",
 				printable(s.claim.Node), other.Name)

@@ -34,7 +34,7 @@ func Ahead(csr *certificatesv1.CertificateSigningRequest) (answer Answer, decide
 }
 
 // maxRequestName is the maximum length of the name of a request. API servers accept names of
-// any length, with nearly any characters; those of kubelets are shorter.
+// any length, with nearly any characters; kubelets use shorter ones.
 const maxRequestName = 253
 
 // begin answers requests that need no decision.
@@ -49,7 +49,7 @@ func (s *subject) begin() (Answer, bool) {
 	return Answer{}, false
 }
 
-// check runs the checks of the kind, either those that need facts or the others.
+// check runs the checks of the kind, either the ones that need facts or the others.
 func (s *subject) check(facts bool) (Answer, bool) {
 	for i := range checks {
 		c := &checks[i]

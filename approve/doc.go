@@ -6,12 +6,12 @@
 // A kubelet sends three kinds of requests: with the bootstrap token of its machine for its
 // first client certificate, with that certificate for the next one, and with that certificate
 // for the certificate of its serving port. Each kind has an ordered list of checks, which are
-// rows of one table ([Rules] lists them): first those of the request itself, then those
-// against the facts. The first check that fails decides, and gives the code.
+// rows of one table ([Rules] lists them): first the checks of the request itself, then the
+// checks against the facts. The first check that fails decides, and gives the code.
 //
 // A request is approved only if all checks of its kind pass. Requests that are not from
-// kubelets or are decided already are left to others. The checks are stricter than those of
-// the signers of kube-controller-manager. The signers check the form of a request, not whose
+// kubelets or are decided already are left to other approvers. The signers of
+// kube-controller-manager check less: they check the form of a request, not whose
 // name it contains, and copy what they do not check. Therefore a request must not contain
 // anything that a kubelet's request does not.
 //

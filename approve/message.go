@@ -53,7 +53,7 @@ func cut(text string, most int) string {
 	return fmt.Sprintf("%s and %d bytes more", text[:most], len(text)-most)
 }
 
-// listed joins the first elements of a list. The count is that of the whole list.
+// listed joins the first elements of a list. The count is the length of the whole list.
 func listed(list []string, count int) string {
 	first := list[:min(len(list), mostListed)]
 	if more := count - len(first); more > 0 {

@@ -26,20 +26,20 @@ type Question struct {
 	// were approved by any approver.
 	Approved []string
 	// Entries are all entries of the ledger with the node's name, including revoked
-	// ones. For a Client request the node is that of Entry.
+	// ones. For a Client request the node is the node of Entry.
 	Entries []*v1alpha1.NodeAttestation
 	// Others are all entries with the node's name, and all entries that have the
 	// certificate with which the request was made. It is used for Renewal and Serving
 	// requests, to find the owner of the certificate.
 	Others []*v1alpha1.NodeAttestation
 	// NodeQuarantine is the name of the Quarantine that cuts off the node; empty if none does.
-	// For a Client request the node is that of Entry. The answer does not have the name: the
+	// For a Client request the node is the node of Entry. The answer does not have the name: the
 	// requester reads it.
 	NodeQuarantine string
 	// CredentialQuarantine is the name of the Quarantine that cuts off the credential with
 	// which the request was made; empty if none does.
 	CredentialQuarantine string
-	// Used contains the UIDs of those Entries, except Entry, of whose token a request was
+	// Used contains the UIDs of the Entries, except Entry, for whose token a request was
 	// approved, even if the entry does not say so.
 	Used map[types.UID]bool
 	// NodeAddresses are the addresses of the Node object, for ServingLedgerAndNode.
@@ -76,7 +76,7 @@ type ServingAddresses string
 const (
 	// ServingLedger allows the attested ones. It is the default.
 	ServingLedger ServingAddresses = "Ledger"
-	// ServingLedgerAndNode also allows those of the Node's status. It is weaker: a
+	// ServingLedgerAndNode also allows the addresses of the Node's status. It is weaker: a
 	// kubelet without a cloud provider writes its own addresses.
 	ServingLedgerAndNode ServingAddresses = "LedgerAndNode"
 )

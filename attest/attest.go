@@ -66,7 +66,7 @@ type Attestor interface {
 // still exists.
 type Presence interface {
 	// Gone reports whether the machine is terminated: it will never show evidence again.
-	// A stopped machine is not gone. The region is that of its Identity.
+	// A stopped machine is not gone. The region is the Region of its Identity.
 	Gone(ctx context.Context, instanceID, region string) (bool, error)
 }
 

@@ -42,7 +42,7 @@ func (x *exchange) read() ([]byte, error) {
 	return body, nil
 }
 
-// checkContent accepts any content type: curl sends that of a form by default, and the
+// checkContent accepts any content type: curl sends the type of a form by default, and the
 // node-authorizer of kops did not check it. The body must be JSON in any case.
 func checkContent(header http.Header) *rejection {
 	if encoding := header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {

@@ -11,7 +11,7 @@
 // and a key that all replicas share. So any number of requests, to any number of replicas,
 // result in one Secret with one token, and the next request completes what a crash
 // interrupted. The service keeps no state of its own, lists nothing, and reads no Secret
-// except that of its key.
+// except the Secret of its key.
 //
 // The entry also says whether the token was used: the approver writes the public key to it.
 // A token is useless from the moment when its entry names another one.
@@ -19,7 +19,7 @@
 // A machine that has used its token gets no other one, unless the policy for attesting again
 // allows it: everybody who can reach the machine's metadata service has its evidence.
 //
-// The wire protocol is that of the node-authorizer of kops:
+// The wire protocol is the protocol of the node-authorizer of kops:
 //
 //	POST /authorize/{nodeName}
 //	GET /health

@@ -53,8 +53,8 @@ type handler struct {
 	opts HTTPOptions
 }
 
-// Handler returns the HTTP handler for machines. It trusts no proxy: the address of a machine
-// is that of its connection.
+// Handler returns the HTTP handler for machines. It trusts no proxy: a machine has the address
+// of its connection.
 func (s *Service) Handler(opts HTTPOptions) http.Handler {
 	if opts.MaxBodyBytes == 0 {
 		opts.MaxBodyBytes = DefaultMaxBodyBytes

@@ -46,14 +46,14 @@ type limits struct {
 
 	mu      sync.Mutex
 	sources map[netip.Prefix]*rate.Limiter
-	others  *rate.Limiter
+	shared  *rate.Limiter
 	swept   time.Time
 }
 
 func newLimits(opts Limits) *limits {
 	return &limits{
 		opts: opts, total: limiter(opts.PerSecond, opts.Burst),
-		sources: map[netip.Prefix]*rate.Limiter{}, others: limiter(opts.PerSourcePerSecond, opts.PerSourceBurst),
+		sources: map[netip.Prefix]*rate.Limiter{}, shared: limiter(opts.PerSourcePerSecond, opts.PerSourceBurst),
 	}
 }
 
@@ -102,7 +102,7 @@ func (l *limits) source(source netip.Prefix, now time.Time) *rate.Limiter {
 		}
 	}
 	if len(l.sources) >= maxSources {
-		return l.others
+		return l.shared
 	}
 	added := limiter(l.opts.PerSourcePerSecond, l.opts.PerSourceBurst)
 	l.sources[source] = added

@@ -28,7 +28,7 @@ func (s *Service) recordRefusal(ctx context.Context, req *attest.Request, id *at
 		return
 	}
 	entry := known.DeepCopy()
-	// Remove the condition first, so that its time becomes that of this refusal.
+	// Remove the condition first, so that it gets the time of this refusal.
 	meta.RemoveStatusCondition(&entry.Status.Conditions, v1alpha1.ConditionRefused)
 	meta.SetStatusCondition(&entry.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionRefused, Status: metav1.ConditionTrue, ObservedGeneration: entry.Generation,

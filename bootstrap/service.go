@@ -31,8 +31,8 @@ type Options struct {
 	Reattestation Policy
 	// VerifyRegistration refuses names of nodes that exist.
 	VerifyRegistration bool
-	// Quarantines are those whose machines get no token; nil: none are followed. While they
-	// cannot be found, requests fail.
+	// Quarantines returns the Quarantines whose machines get no token; nil: none are followed.
+	// While they cannot be found, requests fail.
 	Quarantines Quarantines
 	Limits      Limits
 	// Timeout limits the time of a request, including its body; 0: 15 seconds.

@@ -70,8 +70,8 @@ type Opinion struct {
 	// Repeatable is true for an Error that occurs in every API server with this
 	// configuration, because it depends only on the request or on a webhook's answer:
 	// a match condition that cannot be evaluated, an answer that allows and denies.
-	// The Decision is then that of the API server. It is false if an authorizer could
-	// not be reached.
+	// The API server then makes the same Decision. Repeatable is false if an authorizer
+	// could not be reached.
 	Repeatable bool `json:"-"`
 	// OnlyRefuses is true for an authorizer that never allows. If it fails, a later allow is not an answer,
 	// because this authorizer might have refused; a refusal by the others is.
@@ -85,8 +85,8 @@ type Result struct {
 	Decision verdict.Decision `json:"decision"`
 	// DecidedBy names the authorizer that decided; empty if none did.
 	DecidedBy string `json:"decidedBy,omitempty"`
-	// Opinions are those of the authorizers asked, in order, also of those that
-	// failed.
+	// Opinions has an opinion for each authorizer that was asked, in order, also for
+	// authorizers that failed.
 	Opinions []Opinion `json:"opinions"`
 	// NotAsked names the authorizers after the one that decided.
 	NotAsked []string `json:"notAsked,omitempty"`
@@ -96,7 +96,7 @@ type Result struct {
 type Chain []Authorizer
 
 // Decide returns the decision without reasons, and the name of the authorizer that
-// decided. The error joins those of the authorizers that failed; the decision is then
+// decided. The error joins the errors of the authorizers that failed; the decision is then
 // NoOpinion. It is an error too if an authorizer that only refuses failed and a later one allows.
 func (c Chain) Decide(ctx context.Context, req *access.Request) (decision verdict.Decision, by string, err error) {
 	var failed []error
@@ -115,15 +115,14 @@ func (c Chain) Decide(ctx context.Context, req *access.Request) (decision verdic
 	return verdict.NoOpinion, "", errors.Join(failed...)
 }
 
-// Brief answers like Decide, with reasons of the detail [Brief]. The error is the
-// same as that of Decide; the result then still holds all opinions.
+// Brief answers like Decide, with reasons of the detail [Brief]. It returns the same
+// error as Decide; the result then still holds all opinions.
 func (c Chain) Brief(ctx context.Context, req *access.Request) (Result, error) {
 	return c.authorize(ctx, req, func(Authorizer) Detail { return Brief })
 }
 
 // Explain answers like Decide, with the full reasons of all authorizers that were
-// asked. The error is the same as that of Decide; the result then still holds all
-// opinions.
+// asked. It returns the same error as Decide; the result then still holds all opinions.
 func (c Chain) Explain(ctx context.Context, req *access.Request) (Result, error) {
 	return c.authorize(ctx, req, func(Authorizer) Detail { return Full })
 }

@@ -44,7 +44,7 @@ func (c *Configuration) Names() []string {
 	return names
 }
 
-// Asks reports whether the named authorizer is among those configured: NameNode
+// Asks reports whether the named authorizer is configured: NameNode
 // and NameRBAC say what Build needs.
 func (c *Configuration) Asks(name string) bool { return slices.Contains(c.Names(), name) }
 

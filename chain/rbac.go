@@ -46,7 +46,7 @@ func allowedByBinding(g rbac.Grant) Opinion {
 	}
 }
 
-// unreadable returns the errors without those of roles that do not exist: such roles
+// unreadable leaves out the errors about roles that do not exist: such roles
 // grant nothing, which is an answer.
 func unreadable(all []rbac.Unresolved) error {
 	var errs []error

@@ -12,8 +12,8 @@ import (
 )
 
 // Settled answers like Decide, for API servers at any time. It returns an error if the
-// answer depends on an authorizer that could not be reached now, whatever its failure
-// policy is: such a webhook may have answered otherwise elsewhere or at another time.
+// answer depends on an authorizer that could not be reached now, with any failure
+// policy: such a webhook may have answered otherwise elsewhere or at another time.
 // Repeatable failures, such as a match condition that cannot be evaluated, are decided
 // as the API server does.
 func (c Chain) Settled(ctx context.Context, req *access.Request) (decision verdict.Decision, by string, err error) {

@@ -21,7 +21,7 @@ import (
 // typeNames are the supported types.
 var typeNames = []string{NameNode, NameRBAC, string(apiserver.TypeWebhook), NameAlwaysAllow, NameAlwaysDeny}
 
-// validate applies Kubernetes' rules, then those of kube-apiserver and our own, and
+// validate applies Kubernetes' rules, then the rules of kube-apiserver and our own, and
 // stores the connections of webhooks. Problems are in the order of the file.
 func (c *Configuration) validate(decoded *apiserver.AuthorizationConfiguration) (problems Problems) {
 	// The library gets unsupported types as known ones, so that it validates their

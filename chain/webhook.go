@@ -93,7 +93,7 @@ func (w *webhook) ask(ctx context.Context, req *access.Request) (a answer) {
 	switch {
 	case err != nil:
 		a.code = CodeWebhookFailed
-		// Without a call, the failure is that of a condition or of a cached answer.
+		// Without a call, the error comes from a condition or a cached answer.
 		a.repeatable = a.conditionFailed || a.answered || a.calls == 0 && ctx.Err() == nil
 	case a.excludedBy != "":
 		a.code = CodeWebhookNotAsked

@@ -17,7 +17,7 @@ type batcher struct {
 	full  chan struct{} // signals that a full batch waits
 
 	mu sync.Mutex
-	// open are the questions that wait and those in flight, by id.
+	// open are the questions that wait or are in flight, by id.
 	open    map[string]*question
 	waiting []*question
 	// alone are the questions that the answer to a batch did not answer. Each gets a
@@ -33,8 +33,8 @@ type batcher struct {
 type question struct {
 	id   string
 	done chan struct{}
-	// tries and deadline are those of the most patient caller; fixed when the question
-	// is in flight.
+	// tries and deadline are the largest of all callers; fixed when the question is in
+	// flight.
 	tries    int
 	deadline time.Time
 	inFlight bool

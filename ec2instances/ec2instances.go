@@ -51,7 +51,7 @@ const (
 	maxBatchWait     = 200 * time.Millisecond
 	// maxInFlight is the maximum number of batches in flight in a region.
 	maxInFlight = 4
-	// queueSeconds bounds the waiting instances to those of so many seconds.
+	// queueSeconds bounds the waiting instances to as many as can be requested in so many seconds.
 	queueSeconds = 2
 	// maxPages bounds an answer, which has at most about 100 instances.
 	maxPages = 100
@@ -120,7 +120,7 @@ func New(o Options) *Client {
 }
 
 // Load returns a client with the settings and credentials of the environment. The
-// transport carries its requests; nil means that of the SDK.
+// transport carries its requests; nil means the transport of the SDK.
 func Load(ctx context.Context, o Options, transport http.RoundTripper) (*Client, error) {
 	sdk, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(tryTimeout)))
 	if err != nil {
@@ -136,9 +136,9 @@ func Load(ctx context.Context, o Options, transport http.RoundTripper) (*Client,
 	return client, nil
 }
 
-// Instance returns the answer of EC2 in a region about an instance. The empty region is
-// that of the environment. The context bounds the caller's wait. Others may wait for the
-// same answer, so it does not end a request before their deadlines.
+// Instance returns the answer of EC2 in a region about an instance. An empty region means
+// the region of the environment. The context bounds the caller's wait. Other callers may wait
+// for the same answer, so it does not end a request before their deadlines.
 //
 // Tries is the number of tries if EC2 throttles or does not answer. A batch has the
 // largest number of its questions.

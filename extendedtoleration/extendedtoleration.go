@@ -45,7 +45,7 @@ func Tolerations(pod *corev1.Pod) (result []corev1.Toleration, changed bool) {
 
 // Reading is the relevant part of a pod. Its memory depends only on the number of
 // extended resources and tolerations of them, not on the size of the pod. The zero
-// value is that of an empty pod.
+// value is the reading of an empty pod.
 type Reading struct {
 	requested map[string]struct{}
 	// present has, by key, the tolerations that an extended resource would get.
@@ -92,7 +92,7 @@ const AtTheEnd = -1
 
 // Change writes one toleration.
 type Change struct {
-	// Index is that of the replaced toleration, or AtTheEnd.
+	// Index is the index of the replaced toleration, or AtTheEnd.
 	Index      int
 	Toleration corev1.Toleration
 }

@@ -172,8 +172,8 @@ func linkBack(target *vertex, back link) {
 }
 
 // unlinkBack removes the target's link at a position and moves the last one there. If
-// the removed link was that of a volume, the last volume's link moves there, and the
-// last link of all moves to that one's position.
+// the removed link was a volume's link, the last volume's link moves there, and the last
+// link of all moves to the position of the last volume's link.
 func unlinkBack(target *vertex, at int) {
 	if target.links[at].place.field() == fieldClaimRef {
 		lastVolume := volumeCount(target) - 1

@@ -17,8 +17,8 @@
 //
 // HasPath is called for every kubelet request. It takes one look-up and one
 // membership test for any fan-out, allocates nothing and takes no lock, because each
-// object keeps the exact set of nodes that reach it. Each answer is that of the state
-// before or after a concurrent change, never of a state in between: a change adds
+// object keeps the exact set of nodes that reach it. Each answer holds for the state
+// before or after a concurrent change, never for a state in between: a change adds
 // relations before it removes any.
 //
 // The other methods (Path, Nearest, Reach, …) are for people. They take a read lock,

@@ -18,8 +18,8 @@ type firstsKey struct {
 const (
 	// manyReferences is the number of references from which on they are cached.
 	manyReferences = 64
-	// maxFirsts is the maximum number of cached objects, and maxKept that of
-	// references of each.
+	// maxFirsts is the maximum number of cached objects, and maxKept the maximum number
+	// of references of each.
 	maxFirsts, maxKept = 1024, 8
 )
 

@@ -27,7 +27,7 @@ func newMemberSet(slots int) *memberSet {
 }
 
 // has reports whether the node with this name is a member of a set with slots; id is
-// that of the node's vertex.
+// the id of the node's vertex.
 func (s *memberSet) has(id vertexID, name string) bool {
 	mask := uint32(len(s.slots) - 1)
 	for i := id.hash() & mask; ; i = (i + 1) & mask {

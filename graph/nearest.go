@@ -19,7 +19,7 @@ type Nearest struct {
 }
 
 // Nearest returns up to limit paths from the object to any nodes, the first in order:
-// those through pods come first, by namespace and name of the pod. The result does
+// paths through pods come first, by namespace and name of the pod. The result does
 // not depend on the order of changes. It scans every reference to the object; for
 // objects with many references the result is cached until the graph changes.
 func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {

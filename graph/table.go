@@ -27,7 +27,7 @@ type bucket struct {
 	slots [bucketSlots]atomic.Pointer[vertex]
 }
 
-// Tags of slots without a vertex; those of vertices have the high bit. A slot is
+// Tags of slots without a vertex; tags of vertices have the high bit. A slot is
 // emptied only if its bucket has another empty one. Otherwise it becomes a tombstone,
 // because look-ups continue from a bucket that was once full to the next one.
 const (

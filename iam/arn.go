@@ -49,7 +49,7 @@ func (a ARN) String() string {
 // Name returns the last part of the resource: "node" for "role/teams/a/node".
 func (a ARN) Name() string { return a.Resource[strings.LastIndexByte(a.Resource, '/')+1:] }
 
-// isRole reports whether the ARN is that of an IAM role.
+// isRole reports whether the ARN names an IAM role.
 func (a ARN) isRole() bool { return a.Service == "iam" && strings.HasPrefix(a.Resource, "role/") }
 
 // sameRole reports whether two ARNs are of the same role. Paths and letter case are
@@ -94,12 +94,12 @@ func (a ARN) canonical() (canonical ARN, session string, err error) {
 	case a.Service == "sts" && kind == "assumed-role":
 		i := strings.LastIndexByte(name, '/')
 		if i < 0 || !isPath(name[:i]) || !isName(name[i+1:]) {
-			return ARN{}, "", fmt.Errorf("the ARN %q is not that of a session: want assumed-role/ROLE/SESSION at its end", a)
+			return ARN{}, "", fmt.Errorf("the ARN %q does not name a session: want assumed-role/ROLE/SESSION at its end", a)
 		}
 		role := ARN{Partition: a.Partition, Service: "iam", Account: a.Account, Resource: "role/" + name[:i]}
 		return role, name[i+1:], nil
 	}
-	return ARN{}, "", fmt.Errorf("the ARN %q is not that of a user, a role, a session of a role, a federated user or root", a)
+	return ARN{}, "", fmt.Errorf("the ARN %q does not name a user, a role, a session of a role, a federated user or root", a)
 }
 
 // isPath reports whether a text is the name of a role or user, with or without a path.

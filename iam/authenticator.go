@@ -10,7 +10,7 @@ import (
 // SessionCheck says how the session of a node is checked.
 type SessionCheck string
 
-// The checks. Whoever assumes a role chooses the name of the session. EC2 uses the
+// The checks. A caller that assumes a role chooses the name of the session. EC2 uses the
 // instance id. Any other principal that may assume a role of nodes can use the id of any
 // instance, and would be authenticated as its node without a check.
 const (
@@ -35,7 +35,7 @@ type Mapper interface {
 	Find(canonical, account string) (Mapping, bool, error)
 }
 
-// Options are those of an [Authenticator].
+// Options are the options of an [Authenticator].
 type Options struct {
 	// Verifier returns the caller of a token. Required. It can be a [CallerTracker].
 	Verifier Verifier
@@ -56,10 +56,10 @@ type Options struct {
 	SessionCheckExempt []string
 	// VPCs are the ids of the VPCs whose instances may be nodes. If it is empty, instances
 	// of all VPCs may. The VPC is checked if the session is checked, or if the private DNS
-	// name is used in the name of a node, whatever the SessionCheck.
+	// name is used in the name of a node, with any SessionCheck.
 	VPCs []string
-	// Quarantines are those whose nodes are not authenticated; nil: none are followed. While
-	// they cannot be found, the authentication of a node is an error.
+	// Quarantines returns the Quarantines whose nodes are not authenticated; nil: none are followed.
+	// While they cannot be found, the authentication of a node is an error.
 	Quarantines Quarantines
 	// Reserved are the names that mappings cannot give. [DefaultReserved] is what
 	// Kubernetes needs.

@@ -11,7 +11,7 @@ type principal struct {
 	canonical string
 	// session is the name of a role's session. It is empty for other callers.
 	session string
-	// id is the caller's unique id. For a session, it is that of the role.
+	// id is the caller's unique id. For a session, it is the role's id.
 	id string
 }
 

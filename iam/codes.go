@@ -55,7 +55,7 @@ const (
 	TokenTooOld verdict.Code = "TokenTooOld"
 	// TokenFromFuture: the token is signed for a time in the future.
 	TokenFromFuture verdict.Code = "TokenFromFuture"
-	// TokenCredentialMalformed: X-Amz-Credential is not that of a request to STS.
+	// TokenCredentialMalformed: X-Amz-Credential does not have the form of a request to STS.
 	TokenCredentialMalformed verdict.Code = "TokenCredentialMalformed"
 	// TokenCredentialOtherDay: X-Amz-Credential and X-Amz-Date are of two days.
 	TokenCredentialOtherDay verdict.Code = "TokenCredentialOtherDay"

@@ -32,7 +32,7 @@ func mappingLists() []mappingList {
 
 type reader struct {
 	source string
-	// at is the place of the source. inFile is whether lines are those of its file.
+	// at is the place of the source. inFile is whether lines are counted in its file.
 	at     finding.Place
 	inFile bool
 	// sessions is whether the ARN of a session stands for its role.

@@ -44,7 +44,7 @@ type Verifier interface {
 	Verify(ctx context.Context, token string) (*Caller, error)
 }
 
-// CallerTracker is a [Verifier] that tracks known callers: those that have been
+// CallerTracker is a [Verifier] that tracks known callers: callers that have been
 // authenticated. It verifies their tokens first when requests to AWS are limited, because
 // anybody can make tokens that only AWS can check. It is safe for concurrent use.
 type CallerTracker interface {
@@ -82,8 +82,8 @@ type User struct {
 	UID    string
 	Groups []string
 	// Extra has arn, canonicalArn, sessionName, accessKeyId, principalId and
-	// sigs.k8s.io/aws-iam-authenticator/principalId. The names are those of the
-	// reference.
+	// sigs.k8s.io/aws-iam-authenticator/principalId. The reference has the same
+	// names.
 	Extra map[string][]string
 	// NotAfter is when the token expires.
 	NotAfter time.Time

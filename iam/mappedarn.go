@@ -20,7 +20,7 @@ const (
 
 // mappedARN is a valid ARN of an entry.
 type mappedARN struct {
-	// arn is the ARN in the text. For a session, it is that of its role.
+	// arn is the ARN in the text. For a session, it is the ARN of its role.
 	arn  string
 	kind callers
 }

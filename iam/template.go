@@ -7,7 +7,7 @@ import (
 )
 
 // The placeholders of usernames and groups in mappings, each in double braces:
-// "system:node:{{EC2PrivateDNSName}}". They are those of aws-iam-authenticator.
+// "system:node:{{EC2PrivateDNSName}}". aws-iam-authenticator has the same.
 const (
 	// PlaceholderPrivateDNSName is the private DNS name of the EC2 instance whose id is
 	// the session's name.

@@ -5,7 +5,7 @@ import "strings"
 // address is a token's URL without its parameters.
 type address struct {
 	host string
-	// regions are those for which requests to the host may be signed.
+	// regions are the regions for which requests to the host may be signed.
 	regions []string
 	query   string
 }

@@ -54,8 +54,8 @@ const (
 	locked // on, and cannot be set
 )
 
-// gateTable has each gate's settings from 1.30 on. The order is that of the
-// bits in Features.
+// gateTable has each gate's settings from 1.30 on, in the order of the bits in
+// Features.
 var gateTable = [...]struct {
 	gate   Gate
 	minors [Latest - Oldest + 1]setting

@@ -22,12 +22,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
-// Client reads and writes entries. Errors are those of the API server, wrapped.
+// Client reads and writes entries. It returns the errors of the API server, wrapped.
 type Client struct {
 	entries *gentype.ClientWithList[*v1alpha1.NodeAttestation, *v1alpha1.NodeAttestationList]
 }
 
-// NewClient returns a client of a cluster. If the config has no rate limit, only that of
+// NewClient returns a client of a cluster. If the config has no rate limit, only the limit of
 // the API server applies.
 func NewClient(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()

@@ -6,11 +6,11 @@
 // [Authorizer.Explain] adds the reason. The Authorizer also implements
 // authorizer.Authorizer of k8s.io/apiserver.
 //
-// Its decisions are those of the Node authorizer in kube-apiserver, for every
+// It decides like the Node authorizer in kube-apiserver, for every
 // supported minor version and set of feature gates:
 //
 //   - Users that are not nodes (package nodeidentity) get NoOpinion.
-//   - Nodes may read the objects to which the graph relates them: those that their
+//   - Nodes may read the objects to which the graph relates them: objects that their
 //     pods need.
 //   - Each node may read and write the objects with its own name: its Node, Lease and
 //     CSINode.

@@ -31,7 +31,7 @@ func (a *Authorizer) Explain(req *access.Request) Explanation {
 
 // Message returns only the message of Explain's reason, which is much cheaper. The
 // answer is the one that Decide gave to the request, even if the graph has changed
-// since. For an answer that was decoded from JSON, the message is that of its code.
+// since. For an answer that was decoded from JSON, the message is the message of its code.
 func (a *Authorizer) Message(req *access.Request, answer Answer) string {
 	switch {
 	case !answer.detailed():

@@ -49,7 +49,7 @@ func (a *Authorizer) Decide(req *access.Request) Answer {
 	return Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}
 }
 
-// DecideAs decides a request as if the named node had made it, whoever the user is.
+// DecideAs decides a request as if the named node had made it, for any user.
 func (a *Authorizer) DecideAs(node string, req *access.Request) Answer {
 	decision, code, e, r := a.decideFor(node, req)
 	return Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}

@@ -208,8 +208,8 @@ func (d *draft) selectNode(answer Answer) {
 	if len(d.req.FieldSelector) == 0 {
 		op = verdict.Add
 	}
-	others := slices.DeleteFunc(slices.Clone(d.req.FieldSelector), func(r fields.Requirement) bool { return r.Field == nodeNameField })
-	d.req.FieldSelector = append(others, fields.Requirement{Field: nodeNameField, Operator: selection.Equals, Value: answer.Node})
+	otherFields := slices.DeleteFunc(slices.Clone(d.req.FieldSelector), func(r fields.Requirement) bool { return r.Field == nodeNameField })
+	d.req.FieldSelector = append(otherFields, fields.Requirement{Field: nodeNameField, Operator: selection.Equals, Value: answer.Node})
 	d.change(op, "fieldSelector", selectorText(d.req.FieldSelector))
 }
 

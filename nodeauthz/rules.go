@@ -54,7 +54,7 @@ type requirement struct {
 type resource struct {
 	group string
 	name  string
-	// kind is that of the vertices that the condition related looks up.
+	// kind is the kind of the vertices that the condition related looks up.
 	kind graph.Kind
 	// clusterScoped objects have no namespace.
 	clusterScoped bool

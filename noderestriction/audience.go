@@ -44,8 +44,8 @@ func (s *audienceSearch) inPod(pod *corev1.Pod) bool {
 }
 
 // Audiences lists the audiences of tokens that a node may request for a pod of its
-// own because the pod uses them, sorted: those of its projected tokens and those that
-// the CSI drivers behind its volumes request. The empty audience is the API server's
+// own because the pod uses them, sorted: the audiences of its projected tokens, and the ones
+// that the CSI drivers behind its volumes request. The empty audience is the API server's
 // own. Restricted is false if a node may request any audience (feature gate
 // ServiceAccountNodeAudienceRestriction, KEP-4412). The authorizer may allow others,
 // unless the driver of a volume cannot be found.

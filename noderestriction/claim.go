@@ -15,7 +15,7 @@ func onlySizeAndAllocationChange(q *question, from, to *corev1.PersistentVolumeC
 }
 
 // withoutSize copies a claim without the fields that a node may write, and without
-// those that the API server sets.
+// the fields that the API server sets.
 func withoutSize(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	rest := *claim
 	rest.TypeMeta = metav1.TypeMeta{}

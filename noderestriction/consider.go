@@ -30,13 +30,13 @@ type Condition struct {
 
 // Consider decides a request with open parts, as far as the known parts and the state
 // allow. Deny means that NodeRestriction refuses the request for any open parts; the
-// code is that of a check that always fails, although an earlier check may fail
+// code belongs to a check that always fails, although an earlier check may fail
 // first. Allow with conditions means that it allows exactly the requests that meet
 // all conditions; their code is RestrictionsMet. Allow without conditions means that
 // it allows all of them.
 //
-// It makes the same checks as [Restriction.Decide]. If nothing is open, the answer is
-// that of Decide.
+// It makes the same checks as [Restriction.Decide]. If nothing is open, it answers
+// like Decide.
 func (r *Restriction) Consider(ctx context.Context, req *Request, open Open) (Answer, []Condition) {
 	var conditions []Condition
 	answer := r.consider(ctx, req, open, &conditions)

@@ -6,7 +6,7 @@
 // use its [Plugin] in an API server that is built on k8s.io/apiserver. Package
 // nodestate has a [State] over informers of client-go.
 //
-// Its decisions are those of the NodeRestriction admission plugin in
+// It decides like the NodeRestriction admission plugin in
 // kube-apiserver, for every supported minor version and set of feature gates:
 //
 //   - A node creates its own mirror pods, which must not refer to other API objects,

@@ -37,7 +37,7 @@ func New(state State, authorizer Authorizer, features kubeversion.Features) *Res
 type Answer struct {
 	// Decision is Allow or Deny.
 	Decision verdict.Decision `json:"decision"`
-	// Code is that of Reason.
+	// Code equals the code of Reason.
 	Code verdict.Code `json:"code"`
 	// Node is the requesting node; empty if the user is not a node.
 	Node string `json:"node,omitempty"`

@@ -112,7 +112,7 @@ func hasSecretRef(v *corev1.VolumeSource) bool {
 
 // VolumeReferences returns what the rules about mirror pods say of a volume, by rule; empty if they accept it. A rule
 // refuses a pod for the first volume that it does not accept. So decisions do not depend on volumes that are
-// accepted, nor on those after another one of which the rules say the same.
+// accepted, nor on volumes after another one of which the rules say the same.
 func VolumeReferences(v *corev1.Volume) [3]string {
 	all := [3]string{"", apiReference(&v.VolumeSource), apiReferenceBefore34(&v.VolumeSource)}
 	if hasSecretRef(&v.VolumeSource) {

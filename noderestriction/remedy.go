@@ -99,7 +99,7 @@ type draft struct {
 	*Restriction
 	ctx      context.Context
 	req      Request
-	changes  []verdict.Change // except those of the object
+	changes  []verdict.Change // except changes of the object
 	warnings []string
 	none     string
 }
@@ -184,7 +184,7 @@ func (req *Request) objectType() (apiVersion, kind string) {
 	return version, kinds[req.Resource]
 }
 
-// kinds are those of the resources of the rules.
+// kinds has the kind of each resource of the rules.
 var kinds = map[string]string{
 	"pods": "Pod", "nodes": "Node", "persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount",
 	"podcertificaterequests": "PodCertificateRequest", "leases": "Lease", "csinodes": "CSINode", "resourceslices": "ResourceSlice",

@@ -88,12 +88,12 @@ func (d *draft) bindPod(answer Answer) {
 	old, given := d.req.OldObject.(*corev1.Pod)
 	given = given && old != nil && d.req.Operation == Update
 	if given {
-		// The rule is about the stored object, whatever name the request has.
+		// The rule is about the stored object, not about the name of the request.
 		pod, ok = d.state.Pod(old.Namespace, old.Name)
 	}
 	if !ok || pod.Spec.NodeName != "" || given && old.Spec.NodeName != "" {
 		d.none = fmt.Sprintf("a node acts only for its own pods, with any right, and a pod stays on its node: "+
-			"use another credential than that of node %s", answer.Node)
+			"use another credential than the one of node %s", answer.Node)
 		return
 	}
 	if given {

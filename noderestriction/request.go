@@ -129,8 +129,8 @@ type Syncing interface {
 
 // Authorizer asks the cluster's authorizers whether a node may have a token or a
 // certificate that its pod does not request: the request's Resource is the audience,
-// or the signer's name with colons for slashes, and its Name that of the service
-// account. An error is ignored if allowed is true; otherwise it means that the
+// or the signer's name with colons for slashes, and its Name the name of the
+// service account. An error is ignored if allowed is true; otherwise it means that the
 // question could not be decided.
 type Authorizer interface {
 	Authorize(ctx context.Context, req *access.Request) (allowed bool, reason string, err error)

@@ -52,7 +52,7 @@ var resources = []resource{
 				says: "the pod's one owner is the node, as its controller and without blockOwnerDeletion", reads: theObject,
 				holds: object(ownedByNode),
 			},
-			{says: "the owner's uid is that of the Node object", reads: theObject, holds: object(ownerUID)},
+			{says: "the owner's uid is the uid of the Node object", reads: theObject, holds: object(ownerUID)},
 			{says: "the pod refers to no object of the API", reads: theObject, holds: object(refersToNothing), when: since(34)},
 			{
 				says: "the pod refers to no service account, secret, config map, trust bundle or claim", reads: theObject,

@@ -82,8 +82,8 @@ func audienceAllowed(q *question, token *authenticationv1.TokenRequest) *refusal
 		q.req.Namespace, q.pod.Name, audience, q.node).lagging(s.drivers > 0)
 }
 
-// oneAudience returns the audience that is asked for; empty stands for that of
-// the API server.
+// oneAudience returns the audience that is asked for; empty stands for the
+// audience of the API server.
 func oneAudience(token *authenticationv1.TokenRequest) (string, *refusal) {
 	switch audiences := token.Spec.Audiences; len(audiences) {
 	case 0:

@@ -12,7 +12,7 @@ import (
 )
 
 // Webhook is the name of the mutating webhook that asks node-authorizer about writes of scoped accounts, and with
-// Quarantines about those of nodes. "node-authorizer scope authorization-config" writes it.
+// Quarantines about writes of nodes. "node-authorizer scope authorization-config" writes it.
 const Webhook = "containment.node-authorizer.io"
 
 // Admission is the result of Admit.
@@ -40,7 +40,7 @@ func (a *Authorizer) Admit(ctx context.Context, req *noderestriction.Request) Ad
 
 // Reads reports which objects of a write Admit reads, so that a caller need not decode the others.
 // Req needs no objects. An object is not read for its name: API servers send the name of a new object with
-// the write, and a generated one is never that of the node.
+// the write, and a generated name is never the name of the node.
 func (a *Authorizer) Reads(req *noderestriction.Request) (object, oldObject bool) {
 	account, namespace := a.policy.Load().of(req.User)
 	if len(account)+len(namespace) == 0 {
@@ -77,7 +77,7 @@ func writtenByNode(node string, req *noderestriction.Request) *noderestriction.R
 type write struct {
 	ctx context.Context
 	req *noderestriction.Request
-	// verbs are those that the write may have been authorized with.
+	// verbs are the verbs that the write may have been authorized with.
 	verbs       []string
 	restriction *noderestriction.Answer
 }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Aggregation says which versions of API groups kube-apiserver passes on to extension API servers: those of the
+// Aggregation says which versions of API groups kube-apiserver passes on to extension API servers: the versions of the
 // APIServices with spec.service. It runs no admission for their requests, and their servers may ignore selectors.
 //
 // Source: https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/

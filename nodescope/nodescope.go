@@ -46,12 +46,12 @@ func (a *Authorizer) Policy() *Policy { return a.policy.Load() }
 type Answer struct {
 	// Decision is Deny, or NoOpinion.
 	Decision verdict.Decision `json:"decision"`
-	// Code is that of a refusal by a scope, whatever its mode, or says that there is none.
+	// Code is the code of a refusal by a scope in any mode, or says that no scope refuses.
 	Code verdict.Code `json:"code"`
 	// Node is the node of the token; empty if there is none.
 	Node string `json:"node,omitempty"`
-	// Scope and Mode are those of the NodeScope that refuses or, in the mode Observe, would refuse. If
-	// all pass, they are those of the oldest scope.
+	// Scope and Mode are the name and mode of the NodeScope that refuses or, in the mode Observe, would refuse. If
+	// all pass, they are the name and mode of the oldest scope.
 	Scope string        `json:"scope,omitempty"`
 	Mode  v1alpha1.Mode `json:"mode,omitempty"`
 	// Rule is the rule that the request passed, or the first that names it and refuses:
@@ -95,7 +95,7 @@ type question struct {
 	// write is the write that admission asks about; nil in authorization.
 	write *write
 
-	// uses is the state that the scopes depend on that were asked, and enforced that of those that enforce.
+	// uses is the state that the asked scopes depend on, and enforced the part that enforcing scopes depend on.
 	uses, enforced Uses
 	nodeCode       verdict.Code
 }
@@ -232,7 +232,7 @@ func (q *question) covered(r *rule) bool {
 }
 
 // createsUnnamed reports whether a request creates an object whose name decides. An authorizer does not
-// know the name; admission does. A pod that is created is not on the node yet, whatever its name.
+// know the name; admission does. A pod that is created is not on the node yet, so that its name does not decide.
 func (q *question) createsUnnamed(r *rule) bool {
 	if q.write != nil || q.req.Verb != "create" || q.req.Name != "" || q.req.Subresource != "" {
 		return false

@@ -6,7 +6,7 @@ import (
 
 // Passing is what one rule of a scope lets pass. Later authorizers decide about it.
 type Passing struct {
-	// Scope and Mode are those of the NodeScope, and Rule is its rule: "podsOnNode[1]", or
+	// Scope and Mode are the name and mode of the NodeScope, and Rule is its rule: "podsOnNode[1]", or
 	// "otherwise" and "tokensWithoutNode" for what no rule names.
 	Scope string        `json:"scope"`
 	Mode  v1alpha1.Mode `json:"mode"`
@@ -37,7 +37,7 @@ func (p *Policy) Passing(user, node string) []Passing {
 	return all
 }
 
-// PassingOf returns what a valid NodeScope lets pass with a token of a node, whatever its subjects.
+// PassingOf returns what a valid NodeScope lets pass with a token of a node. It ignores the subjects.
 func PassingOf(spec *v1alpha1.NodeScopeSpec, node string) []Passing {
 	s := &Scope{mode: spec.Mode}
 	s.read(spec)

@@ -15,8 +15,8 @@ const MaxScopes = 16
 // Policy is a set of scopes, by account. It does not change.
 type Policy struct {
 	scopes []*Scope
-	// byAccount has the scopes that name an account, by its user name. byNamespace has those about
-	// all accounts of a namespace.
+	// byAccount has the scopes that name an account, by its user name. byNamespace has the scopes
+	// about all accounts of a namespace.
 	byAccount, byNamespace map[string][]*Scope
 }
 
@@ -65,7 +65,7 @@ func older(a, b *Scope) int {
 // Scopes are all scopes of the policy, the oldest first. They must not be changed.
 func (p *Policy) Scopes() []*Scope { return p.scopes }
 
-// Of returns the scopes about a user, the oldest first: those that name the account, and those about
+// Of returns the scopes about a user, the oldest first: scopes that name the account, and scopes about
 // its namespace. Other users have none.
 func (p *Policy) Of(user string) []*Scope {
 	account, namespace := p.of(user)

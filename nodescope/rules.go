@@ -15,7 +15,7 @@ const (
 	namedAsNode
 	selectsNode
 	podsOnNode
-	// namedAsPod rules are those of podsOnNode that name other resources than pods.
+	// namedAsPod rules are the rules of podsOnNode that name other resources than pods.
 	namedAsPod
 	anywhere
 )

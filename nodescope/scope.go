@@ -141,7 +141,7 @@ func podResources(given []string) []string {
 	return slices.Concat(given[:i], podSubresources[:], given[i+1:])
 }
 
-// covers reports whether the rule is about a request, whatever node it concerns.
+// covers reports whether the rule is about a request, for any node.
 func (r *rule) covers(req *access.Request) bool {
 	if len(r.namespaces) > 0 && !slices.Contains(r.namespaces, req.Namespace) {
 		return false

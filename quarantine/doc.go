@@ -9,7 +9,7 @@
 //
 //   - The user of a quarantined node (system:node:NAME) is refused with Deny, and so is every
 //     service account whose token is bound to the node or to a pod on it.
-//   - A user with a quarantined credential is refused, whoever it is.
+//   - Every user with a quarantined credential is refused.
 //   - A rule of the Quarantine can let a request pass. It then gets NoOpinion, never Allow.
 //   - Others get NoOpinion.
 //

@@ -31,7 +31,7 @@ type entry struct {
 type rule struct {
 	names      rbacv1.PolicyRule
 	namespaces []string
-	// accounts are those that the rule is for; none means the node's own credential.
+	// accounts are the accounts that the rule is for; none means the node's own credential.
 	accounts []v1alpha1.Subject
 }
 
@@ -172,11 +172,11 @@ func (s *Set) Decide(req *access.Request, now time.Time) Answer {
 	for _, id := range req.Extra[nodeidentity.ExtraCredential] {
 		answer.add(s.byCredential[id], CredentialQuarantined, req, now)
 	}
-	if node, isNode := strings.CutPrefix(req.User, nodeidentity.UserPrefix); isNode { // in whatever groups
+	if node, isNode := strings.CutPrefix(req.User, nodeidentity.UserPrefix); isNode { // in any groups
 		answer.Node = node
 		answer.add(s.byNode[answer.Node], NodeQuarantined, req, now)
 	}
-	// All values count: whoever names a quarantined node is refused.
+	// All values count: a user that names a quarantined node is refused.
 	for _, node := range req.Extra[nodeidentity.ExtraNode] {
 		answer.Node = node
 		answer.add(s.byNode[node], NodeQuarantined, req, now)
@@ -189,7 +189,7 @@ func (a *Answer) add(entries []*entry, code verdict.Code, req *access.Request, n
 	for _, e := range entries {
 		switch {
 		case e.ended(now), a.Decision == verdict.Deny:
-		case e.passes(req):
+		case e.allows(req):
 			a.Code, a.Quarantine = QuarantinePassed, e.object.Name
 		default:
 			a.Decision, a.Code, a.Quarantine = verdict.Deny, code, e.object.Name
@@ -197,7 +197,7 @@ func (a *Answer) add(entries []*entry, code verdict.Code, req *access.Request, n
 	}
 }
 
-func (e *entry) passes(req *access.Request) bool {
+func (e *entry) allows(req *access.Request) bool {
 	for i := range e.rules {
 		if e.rules[i].covers(req) {
 			return true

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
-// MaxListed is the maximum length of each list, and MaxText that of each text in one, in bytes. The
+// MaxListed is the maximum length of each list, and MaxText the maximum length of each text in one, in bytes. The
 // schema of the custom resource has them too.
 const (
 	MaxListed = 64

@@ -45,7 +45,7 @@ type principal struct {
 	name  string
 }
 
-// principal returns false for subjects that match no user: those of an unknown kind,
+// principal returns false for subjects that match no user: subjects of an unknown kind,
 // and service accounts without a namespace.
 func (b *binding) principal(i int) (principal, bool) {
 	s := b.subject(i)

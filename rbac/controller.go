@@ -24,7 +24,7 @@ func (p *Policy) ClusterRole(name string) (*rbacv1.ClusterRole, bool) {
 // of each aggregated cluster role that selects one of them, also through others. Changed are the roles as
 // they were and as they are; their labels count. It returns the names of the roles that it set, sorted.
 //
-// Roles that select none of them keep their rules. So do those of which a selector is invalid: the
+// Roles that select none of them keep their rules. So do roles with an invalid selector: the
 // controller fails at them.
 func (p *Policy) Aggregate(changed []*rbacv1.ClusterRole) []string {
 	p.mu.Lock()
@@ -80,7 +80,7 @@ func (r *clusterRole) selects(other *rbacv1.ClusterRole) bool {
 	return slices.ContainsFunc(r.selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(other.Labels)) })
 }
 
-// selectedRules collects the rules that a role selects, through roles that are to be set again too.
+// selectedRules collects the rules that a role selects, through roles that must be set again too.
 func (p *Policy) selectedRules(role *clusterRole, stale map[string]bool) []rbacv1.PolicyRule {
 	names := make([]string, 0, len(p.clusterRoles))
 	for name := range p.clusterRoles {

@@ -7,7 +7,7 @@ import (
 )
 
 // AggregationDifference is an aggregated cluster role whose stated rules differ from
-// those that the controller would write.
+// the rules that the controller would write.
 type AggregationDifference struct {
 	// Role is the name of the cluster role.
 	Role string
@@ -20,8 +20,8 @@ type AggregationDifference struct {
 // collected rules.
 const maxAggregationSteps = 1_000_000
 
-// AggregationDifferences compares the stated rules of aggregated cluster roles with
-// those that kube-controller-manager would write from the roles of the policy, in any
+// AggregationDifferences compares the stated rules of aggregated cluster roles with the
+// rules that kube-controller-manager would write from the roles of the policy, in any
 // order. It returns the roles whose rules differ, by name. It skips roles without
 // rules, and roles with invalid selectors, which the controller does not write
 // either. If the policy has too many roles to compare all, complete is false.
@@ -82,7 +82,7 @@ func newComparison(roles map[string]*clusterRole) *comparison {
 	return c
 }
 
-// written returns the keys of the rules that the controller would write: those of all
+// written returns the keys of the rules that the controller would write: the rules of all
 // roles within reach that are not aggregated themselves. It returns false if a
 // selector is invalid.
 func (c *comparison) written(role *clusterRole) (map[string]bool, bool) {

@@ -9,7 +9,7 @@
 //
 // # What is matched
 //
-// The answers are those of the RBAC authorizer in kube-apiserver:
+// A Policy answers like the RBAC authorizer in kube-apiserver:
 //
 //   - RBAC only adds. A request is allowed by the first rule that covers it and
 //     is otherwise left without an opinion; nothing is ever denied.

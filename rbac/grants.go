@@ -9,7 +9,7 @@ import (
 // Grants lists every rule that any binding, cluster-wide or in any namespace, gives
 // to the user, in the order of evaluation. A rule applies in the scope of its
 // binding. The error joins the [Unresolved] bindings that apply to the user; the
-// grants are valid nevertheless, but lack those of these bindings.
+// grants are valid nevertheless, but lack the grants of these bindings.
 func (p *Policy) Grants(user string, groups []string) ([]Grant, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

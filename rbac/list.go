@@ -64,7 +64,7 @@ type BoundRole struct {
 	// Binding has no namespace if it applies to the whole cluster.
 	Binding Ref
 	Role    Ref
-	// Subjects are those of the binding; a service account has its namespace even if the
+	// Subjects are the subjects of the binding; a service account has its namespace even if the
 	// binding leaves it out.
 	Subjects []rbacv1.Subject
 	// Default is true for a binding that the API server restores when it starts, by its label.

@@ -177,7 +177,7 @@ func (r Ref) String() string {
 	return fmt.Sprintf("%s %q", r.Kind, r.Namespace+"/"+r.Name)
 }
 
-// compareRefs orders bindings: those of the whole cluster first, then by
+// compareRefs orders bindings: cluster-wide bindings first, then by
 // namespace and name. It is the order in which bindings are evaluated.
 func compareRefs(a, b Ref) int {
 	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {

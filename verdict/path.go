@@ -7,7 +7,7 @@ type Object struct {
 	// Kind is the Kubernetes kind: Secret, PersistentVolumeClaim, Node. In attack paths it may also be
 	// ClusterAdmin, User or Group.
 	Kind string `json:"kind"`
-	// Namespace and Name are those of the object's metadata.
+	// Namespace and Name are in the object's metadata.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
@@ -51,7 +51,7 @@ func (o Object) Compare(p Object) int {
 	return strings.Compare(o.Name, p.Name)
 }
 
-// Edge is one reference: whatever reaches To also reaches From, because the Field of
+// Edge is one reference: a node that reaches To also reaches From, because the Field of
 // the object Holder names it. Holder is From or To.
 type Edge struct {
 	// From is the object that is reached through the object To.

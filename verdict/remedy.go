@@ -23,7 +23,7 @@ type Remedy struct {
 // Subject says what a [Change] is made to.
 type Subject string
 
-// What changes are made to.
+// The subjects of changes.
 const (
 	// OfObject changes an object of the cluster.
 	OfObject Subject = "Object"

@@ -36,7 +36,7 @@ type NodeAttestation struct {
 	Status NodeAttestationStatus `json:"status,omitempty"`
 }
 
-// NodeAttestationSpec is what was attested, and the token that was issued. Only the
+// NodeAttestationSpec has the attested facts, and the token that was issued. Only the
 // bootstrap service writes it.
 type NodeAttestationSpec struct {
 	// Provider and InstanceID identify the machine.
@@ -44,7 +44,7 @@ type NodeAttestationSpec struct {
 	InstanceID string `json:"instanceID"`
 	// NodeName is the one name for which the machine may get certificates.
 	NodeName string `json:"nodeName"`
-	// Names and Addresses are those that its serving certificates may have.
+	// Names and Addresses are the names and addresses that its serving certificates may have.
 	Names     []string `json:"names,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	// Account, Region and Zone are where the machine is, if the provider knows.
@@ -171,7 +171,7 @@ func (a *NodeAttestation) BoundKey() string {
 // NamesToken reports whether the entry's spec or status is about a token.
 func (a *NodeAttestation) NamesToken(id string) bool { return slices.Contains(a.TokenIDs(), id) }
 
-// TokenIDs returns the tokens of the entry's spec and status, that of the spec first.
+// TokenIDs returns the ids of the tokens of the entry's spec and status. The id of the spec is the first.
 func (a *NodeAttestation) TokenIDs() []string {
 	ids := []string{a.Spec.TokenID}
 	add := func(id string) {

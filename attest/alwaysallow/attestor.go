@@ -31,7 +31,7 @@ const Name = "alwaysallow"
 const (
 	// EvidenceMalformed: the body is neither empty nor a JSON object.
 	EvidenceMalformed verdict.Code = "EvidenceMalformed"
-	// ReservedName: the name is that of a service of the cluster, or can be read as an
+	// ReservedName: the name belongs to a service of the cluster, or can be read as an
 	// address.
 	ReservedName verdict.Code = "ReservedName"
 )
@@ -60,7 +60,7 @@ func (*Attestor) Attest(_ context.Context, req *attest.Request) (*attest.Identit
 	name := strings.ToLower(req.NodeName)
 	switch {
 	case nodeidentity.Reserved(name):
-		return nil, attest.Refuse(ReservedName, "the name %q is that of a service of the cluster", name)
+		return nil, attest.Refuse(ReservedName, "the name %q belongs to a service of the cluster", name)
 	case readsAsAddress(name):
 		return nil, attest.Refuse(ReservedName, "the name %q can be read as an IP address", name)
 	}

@@ -84,7 +84,7 @@ func checkCallerIsInstance(who *calleridentity.Identity, document *identitydocum
 			document.AccountID, who.Account)
 	}
 	if _, session, err := iam.Canonical(who.ARN); err != nil || session != document.InstanceID {
-		return attest.Refuse(CallerIdentityInvalid, "the credentials of instance %s are those of %s, not of its own role",
+		return attest.Refuse(CallerIdentityInvalid, "the credentials of instance %s belong to %s, not to its own role",
 			document.InstanceID, clip(who.ARN))
 	}
 	return nil

@@ -28,8 +28,7 @@ type instance struct {
 	private []netip.Addr
 	names   []string
 	// sources are the addresses that the instance itself sends from: the first of each
-	// interface, and the IPv6 addresses. Other private addresses can be those of its
-	// pods.
+	// interface, and the IPv6 addresses. Other private addresses can belong to its pods.
 	sources []netip.Addr
 }
 
@@ -63,13 +62,13 @@ func readInstance(from *types.Instance, account, region string) *instance {
 
 // readNetwork collects the addresses of all interfaces and their names.
 func (i *instance) readNetwork(from *types.Instance) {
-	sources, others, names := []netip.Addr{i.primary}, []netip.Addr(nil), []string{i.privateDNSName}
+	sources, privateAddresses, names := []netip.Addr{i.primary}, []netip.Addr(nil), []string{i.privateDNSName}
 	for n := range from.NetworkInterfaces {
 		nic := &from.NetworkInterfaces[n]
 		sources = append(sources, parseOwn(nic.PrivateIpAddress))
 		names = append(names, aws.ToString(nic.PrivateDnsName))
 		for _, address := range nic.PrivateIpAddresses {
-			others = append(others, parseOwn(address.PrivateIpAddress))
+			privateAddresses = append(privateAddresses, parseOwn(address.PrivateIpAddress))
 			names = append(names, aws.ToString(address.PrivateDnsName))
 		}
 		for _, address := range nic.Ipv6Addresses {
@@ -79,7 +78,7 @@ func (i *instance) readNetwork(from *types.Instance) {
 	for n := range names {
 		names[n] = strings.ToLower(names[n])
 	}
-	i.private = distinct(slices.Concat(sources, others), netip.Addr.Compare, netip.Addr.IsValid)
+	i.private = distinct(slices.Concat(sources, privateAddresses), netip.Addr.Compare, netip.Addr.IsValid)
 	i.sources = distinct(sources, netip.Addr.Compare, netip.Addr.IsValid)
 	i.names = distinct(names, strings.Compare, func(name string) bool { return name != "" })
 }

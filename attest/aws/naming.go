@@ -25,7 +25,7 @@ type NameFields struct {
 	PrivateIP, DashedIP string
 	// Account is "111122223333", Region "eu-west-1", Zone "eu-west-1a".
 	Account, Region, Zone string
-	// ClusterName is that of the options.
+	// ClusterName is the name in the options.
 	ClusterName string
 }
 

@@ -20,8 +20,8 @@ type Options struct {
 	// ClusterTag is the tag's key. The default is "KubernetesCluster". The tag
 	// kubernetes.io/cluster/NAME with the value owned or shared is an alternative.
 	ClusterTag string
-	// Accounts, Regions and VPCs are those whose instances may join. The defaults are
-	// those of the server's own instance (see [Own]).
+	// Accounts, Regions and VPCs say where instances must be to join. By default, instances
+	// must be where the server's own instance is (see [Own]).
 	Accounts, Regions, VPCs []string
 	// InstanceProfiles are names or ARNs of instance profiles. An instance must have one
 	// of them. If there are none, this is not checked.

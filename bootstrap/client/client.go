@@ -21,7 +21,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// The defaults of Options, which are those of kops' node-authorizer.
+// The defaults of Options, which kops' node-authorizer has too.
 const (
 	DefaultKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
 	DefaultInterval   = 3 * time.Second
@@ -32,7 +32,7 @@ const (
 type Options struct {
 	// Collector collects the evidence.
 	Collector attest.Collector
-	// NodeName is the name to ask for; empty for that of the collector.
+	// NodeName is the name to ask for; empty for the name that the collector returns.
 	NodeName string
 	// ServiceURL is the https URL of the bootstrap service, with or without
 	// "/authorize" at its end.
@@ -43,7 +43,7 @@ type Options struct {
 	// requires one; both or none.
 	CertificateFile, KeyFile string
 	// APIServerURL, https, is written to the kubeconfig, with the authorities in
-	// APIServerCAFile; if that is empty, with those of the service.
+	// APIServerCAFile; if that is empty, with the authorities of the service.
 	APIServerURL, APIServerCAFile string
 	// Kubeconfig is the file to write.
 	Kubeconfig string

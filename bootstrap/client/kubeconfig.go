@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The names in the kubeconfig are those that kops' node-authorizer used.
+// The names in the kubeconfig. kops' node-authorizer used the same.
 const (
 	clusterName = "cluster"
 	contextName = "bootstrap-context"

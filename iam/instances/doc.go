@@ -8,7 +8,7 @@
 // Some answers may change soon: the instance does not exist, does not run, or has no name
 // or profile yet. They are cached for seconds only. Errors are not cached.
 //
-// The roles of an instance are those of its instance profile. IAM returns them, one
+// The roles of an instance are the roles of its instance profile. IAM returns them, one
 // profile per request; EC2 does not. There are few profiles.
 //
 // Source: GetInstanceProfile

@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/calleridentity"
 )
 
-// service is what errors call STS.
+// service is the name of STS in errors.
 const service = "STS"
 
 // ask sends a request to STS as soon as the limits admit it.

@@ -52,7 +52,7 @@ type Options struct {
 	Observe Observer
 }
 
-// Observer is notified of what a [Verifier] does. It is called concurrently.
+// Observer is notified of the requests and answers of a [Verifier]. It is called concurrently.
 type Observer interface {
 	// STSRequest reports one request: its outcome, the HTTP status of the answer (0 for
 	// none), and its duration.

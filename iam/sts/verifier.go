@@ -31,7 +31,7 @@ func New(options Options) (*Verifier, error) {
 	}, nil
 }
 
-// Verify returns the caller who signed a token. Errors are those of [iam.Verifier]. After
+// Verify returns the caller who signed a token. [iam.Verifier] describes the errors. After
 // an [*iam.Throttled], try again soon.
 func (v *Verifier) Verify(ctx context.Context, token string) (*iam.Caller, error) {
 	now := v.options.Now()

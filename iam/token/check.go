@@ -33,10 +33,10 @@ func (o Options) check() error {
 }
 
 // isMadeOf reports whether a text has between 2 and most characters, all letters, digits
-// or others.
-func isMadeOf(text, others string, most int) bool {
+// or punctuation.
+func isMadeOf(text, punctuation string, most int) bool {
 	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(others, r)
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(punctuation, r)
 	}
 	return len(text) >= 2 && len(text) <= most && strings.IndexFunc(text, odd) < 0
 }

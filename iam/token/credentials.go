@@ -84,7 +84,7 @@ func (o Options) assuming(role *stscreds.AssumeRoleOptions) {
 	}
 }
 
-// regionOf returns the region of the machine if the credentials are those of its role.
+// regionOf returns the region of the machine if the credentials belong to its role.
 // Otherwise there may be no metadata service, and a timeout would take long.
 func regionOf(ctx context.Context, sdk aws.Config) (string, error) {
 	credentials, err := sdk.Credentials.Retrieve(ctx)

@@ -16,7 +16,7 @@
 //	X-Amz-SignedHeaders   host;x-k8s-aws-id
 //
 // The header x-k8s-aws-id has the id of the cluster. It is signed but not in the token:
-// the server adds its own cluster id to the request. The host is that of STS in the
+// the server adds its own cluster id to the request. The host is the host of STS in the
 // signed region, by the settings of the AWS SDK (such as FIPS and dual stack), or
 // sts.amazonaws.com with us-east-1 if there is no region. The clients of EKS use the same
 // parameters.

@@ -18,20 +18,20 @@ import (
 )
 
 // Options are the settings of a token. The AWS SDK finds credentials in the environment,
-// in its files, or those of the machine.
+// in its files, or on the machine.
 type Options struct {
 	// ClusterID is the cluster that the token is for. Required.
 	ClusterID string
-	// Region is the region of STS. The default is that of the SDK's settings, then that
-	// of the instance if its role signs, and then the global host of STS.
+	// Region is the region of STS. The default is the region of the SDK's settings, then the
+	// region of the instance if its role signs, and then the global host of STS.
 	Region string
-	// Profile is a profile of the SDK's configuration files. The default is that of the
-	// environment.
+	// Profile is a profile of the SDK's configuration files. The default is the
+	// profile that the environment names.
 	Profile string
 	// RoleARN is a role to assume first, SessionName the name of the session, and
 	// ExternalID the external id that the role's trust policy requires. All are optional.
 	RoleARN, SessionName, ExternalID string
-	// Credentials sign, or assume the role. The default is those that the SDK finds.
+	// Credentials sign, or assume the role. The default is the credentials that the SDK finds.
 	Credentials aws.CredentialsProvider
 	// HTTP carries the SDK's requests. The default is the SDK's own client. AWS_CA_BUNDLE
 	// must not be set with another kind of client than the SDK's.

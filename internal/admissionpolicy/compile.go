@@ -32,7 +32,7 @@ type policy struct {
 	annotations   plugincel.ConditionEvaluator
 	// spent is the cost of all evaluations until now.
 	spent int64
-	// answers are those about requests that the policy does not tell apart.
+	// answers has one answer for all requests that the policy does not tell apart.
 	answers map[string]attackpaths.PolicyAnswer
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
-// Limits of what all evaluations of one policy, and of all policies, cost in the API server's
+// Limits of the cost of all evaluations of one policy, and of all policies, in the API server's
 // units. It lets one evaluation cost celconfig.RuntimeCELCostBudget, which is about a second.
 const (
 	policyLimit = 2 * celconfig.RuntimeCELCostBudget
@@ -102,7 +102,7 @@ func (e *Evaluator) Review(a *inventory.Admission, r *attackpaths.Request) attac
 	return answer
 }
 
-// onError is what the API server does when a policy cannot be evaluated.
+// onError is the answer of the API server when a policy cannot be evaluated.
 func onError(f registrationv1.FailurePolicyType) attackpaths.PolicyAnswer {
 	if f == registrationv1.Ignore {
 		return passed

@@ -25,7 +25,7 @@ type use struct {
 // reader collects what expressions read.
 type reader struct {
 	env *cel.Env
-	// variables are the expressions of the policy's variables, and read those that were
+	// variables are the expressions of the policy's variables, and read the variables that were
 	// visited.
 	variables map[string]string
 	read      map[string]bool
@@ -158,8 +158,8 @@ func text(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// isVariable reports whether a name is declared by the API server. Others are those of
-// comprehensions, of which the range is visited, and of types.
+// isVariable reports whether a name is declared by the API server. Other names are the variables
+// of comprehensions, whose range is visited, and types.
 func isVariable(name string) bool {
 	switch name {
 	case plugincel.ObjectVarName, plugincel.OldObjectVarName, plugincel.RequestVarName, plugincel.NamespaceVarName,

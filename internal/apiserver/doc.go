@@ -8,7 +8,7 @@
 //     minute, ends after [limits.watchSilence] without a byte. This detects silence
 //     where pings do not: with HTTP/1.1, and behind proxies that answer pings
 //     themselves.
-//   - The kubeconfig and all files that it names, or those of the pod's service
+//   - The kubeconfig and all files that it names, or the files of the pod's service
 //     account, are checked every two seconds. The next request uses files that have
 //     changed and then stayed the same. Watches are restarted, unless only the token
 //     has changed.

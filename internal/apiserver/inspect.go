@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Inspection is what the files of a connection say, without secrets.
+// Inspection has the content of the files of a connection, without secrets.
 type Inspection struct {
 	// ClientCertificate is nil if the credentials are no certificate.
 	ClientCertificate *x509.Certificate
-	// Authorities are those of the API server's certificate. Without any, the host's are used.
+	// Authorities verify the API server's certificate. Without any, the host's are used.
 	Authorities []*x509.Certificate
 	// SecretFiles are the paths of the files with keys and tokens.
 	SecretFiles []string

@@ -88,7 +88,7 @@ func dialer(limits limits) dialFunc {
 	}).DialContext
 }
 
-// newTransport returns a transport like that of client-go for the same options, with
+// newTransport returns a transport that client-go would make from the same options, with
 // pings.
 func newTransport(options *transport.Config, limits limits) (*http.Transport, error) {
 	secure, err := transport.TLSConfigFor(options)

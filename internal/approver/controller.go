@@ -27,8 +27,8 @@ type Options struct {
 	// Known caches the same ledger. The caller runs it, after New.
 	Known *ledger.Cache
 
-	// Quarantines are those whose nodes and credentials get no certificates; nil: none are
-	// followed. While they cannot be found, no request that needs facts is decided.
+	// Quarantines returns the Quarantines whose nodes and credentials get no certificates; nil: none
+	// are followed. While they cannot be found, no request that needs facts is decided.
 	Quarantines Quarantines
 
 	// UnattestedNodes and ServingAddresses are the options of package approve; empty
@@ -36,7 +36,7 @@ type Options struct {
 	UnattestedNodes  string
 	ServingAddresses string
 
-	// Identity identifies this approver among those that share the Lease. Without a
+	// Identity identifies this approver among the approvers that share the Lease. Without a
 	// LeaseName there is no election: this approver is always active.
 	Identity                  string
 	LeaseNamespace, LeaseName string

@@ -16,8 +16,8 @@ func (v *evidence) recordCredentials(entry *v1alpha1.NodeAttestation) {
 	}
 }
 
-// credentials returns the certificates of a machine, the newest last: those of its entry, those
-// requested with its token or with one of its certificates, and adopted ones.
+// credentials returns the certificates of a machine, the newest last: the certificates in its entry,
+// the ones requested with its token or with one of its certificates, and adopted ones.
 func (v *evidence) credentials(entry *v1alpha1.NodeAttestation) []string {
 	known := entry.Status.Credentials
 	var seen []string

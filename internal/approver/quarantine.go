@@ -53,7 +53,7 @@ func lookUp(find func(string) (string, bool, error), what string) (string, error
 	return name, nil
 }
 
-// isTooOld reports whether an error is that of a copy that is too old.
+// isTooOld reports whether an error says that a copy is too old.
 func isTooOld(err error) bool {
 	_, tooOld := errors.AsType[*staleness.Error](err)
 	return tooOld

@@ -35,8 +35,8 @@ const (
 // evidence is the state of the cluster that concerns a machine. The status of its entry is derived
 // from it.
 type evidence struct {
-	// token are the requests that were made with the token in the entry's spec, renewals those
-	// of the node in the entry's spec.
+	// token are the requests that were made with the token in the entry's spec, and renewals the
+	// requests of the node in the entry's spec.
 	token, renewals []*request
 	// node is that node; nil if it does not exist.
 	node *corev1.Node
@@ -125,7 +125,7 @@ func (v *evidence) beforeRevocation(entry *v1alpha1.NodeAttestation, csr *reques
 	return revoked == nil || csr.CreationTimestamp.Before(&revoked.LastTransitionTime)
 }
 
-// extendExpiration sets the expiration to that of a certificate, if it is later.
+// extendExpiration sets the expiration to the end of a certificate, if that is later.
 func extendExpiration(entry *v1alpha1.NodeAttestation, end time.Time) {
 	if known := entry.Status.CertificateExpiration; known == nil || known.Time.Before(end) {
 		entry.Status.CertificateExpiration = &metav1.Time{Time: end}

@@ -56,7 +56,7 @@ type User struct {
 	Extra  span     `json:"extra"`
 }
 
-// Authentication is what API servers since 1.35 log about the authentication of a request.
+// Authentication has the fields that API servers since 1.35 log about the authentication of a request.
 type Authentication struct {
 	// ImpersonationConstraint is the verb of the constrained impersonation that allowed to
 	// impersonate, such as impersonate:associated-node; empty without such a constraint.
@@ -64,7 +64,7 @@ type Authentication struct {
 }
 
 // Object is the object of a request. For a create, the API server takes the name and the
-// namespace from the body; authorizers see only those of the URI.
+// namespace from the body; authorizers see only the name and namespace in the URI.
 type Object struct {
 	Group       string `json:"apiGroup"`
 	Version     string `json:"apiVersion"`

@@ -37,7 +37,7 @@ func (f File) Name() string {
 // When kube-apiserver rotates audit.log (--audit-log-maxsize), it renames it to
 // audit-2026-01-31T12-30-00.000.log, and may compress that to a name that ends in
 // .log.gz (--audit-log-compress). The rotated files of a log are sorted by these times; the
-// file that is being written comes last. Different logs, such as those of several API
+// file that is being written comes last. Different logs, such as the logs of several API
 // servers, keep the order of the arguments.
 //
 // If a compressed file and its original both exist, the compressed one is skipped: it is

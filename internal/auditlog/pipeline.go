@@ -20,7 +20,7 @@ const (
 	// maxAhead is the maximum number of bytes of text in files that are read ahead of the
 	// one whose turn it is. Only their results are kept, which are smaller than the text.
 	maxAhead = 256 << 20
-	// minAhead is what a batch counts for at least.
+	// minAhead is the size that a batch counts for at least.
 	minAhead = 32 << 10
 	// maxQueued is the maximum number of files, and of batches of one file, that wait.
 	maxQueued = 1024

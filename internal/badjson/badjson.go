@@ -35,7 +35,7 @@ func Explain(err error) error {
 	return What(err)
 }
 
-// What says what is wrong, without the place, for callers that know it better.
+// What returns the mistake without its place, for callers that know the place better.
 func What(err error) error {
 	var semantic *json.SemanticError
 	var syntax *jsontext.SyntacticError

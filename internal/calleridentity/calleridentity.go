@@ -27,8 +27,8 @@ import (
 // MaxAnswer is the maximum size of an answer in bytes. Real ones are below a kilobyte.
 const MaxAnswer = 64 << 10
 
-// Identity is the signer of a request, as STS returns it. The account equals that of the
-// ARN and has 12 digits. No field is empty.
+// Identity is the signer of a request, as STS returns it. The account equals the account in
+// the ARN and has 12 digits. No field is empty.
 type Identity struct {
 	Account string `json:"Account"`
 	ARN     string `json:"Arn"`
@@ -55,7 +55,7 @@ type Throttled struct {
 // Error implements error.
 func (t *Throttled) Error() string { return answered(t.Status, t.Code) }
 
-// Mismatch is the error of an answer whose account differs from that of its ARN.
+// Mismatch is the error of an answer whose account differs from the account in its ARN.
 type Mismatch struct {
 	ARN, Account string
 }

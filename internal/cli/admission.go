@@ -15,7 +15,7 @@ const nameRestriction = "NodeRestriction"
 
 // admit evaluates AdmissionReviews by NodeRestriction. If an unreadable resource could change
 // a refusal, the status tells the client to retry. If missing objects in files could change
-// it, the status is that of Kubernetes, and the message says so.
+// it, the status is the status that Kubernetes returns, and the message says so.
 func (s *session) admit(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 	a := s.Admit(ctx, req)
 	answer := a.Answer

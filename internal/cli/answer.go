@@ -41,8 +41,8 @@ type answer struct {
 	Decision verdict.Decision `json:"decision"`
 	// DecidedBy is the authorizer that allowed or denied; empty if none did.
 	DecidedBy string `json:"decidedBy,omitempty"`
-	// Reason is the reason of the authorizer that decided. If none did, it is that of the
-	// Node authorizer for nodes, and that of RBAC for other users.
+	// Reason is the reason of the authorizer that decided. If none did, it is the reason of
+	// the Node authorizer for nodes, and of RBAC for other users.
 	Reason remediedReason `json:"reason"`
 	// Missing is the missing state that could change the answer.
 	Missing []missing `json:"missing,omitempty"`
@@ -142,7 +142,7 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 		a.undecided(verdict.Reason{Code: codeEvaluationFailed, Message: why})
 	case len(lacks) > 0:
 		a.undecided(s.lackReason(lacks, who))
-		asFarAsShown(result.Opinions, s.State.Origin)
+		noteOrigin(result.Opinions, s.State.Origin)
 	case s.needsRBAC(result) && (!who.isNode || s.configured != ""):
 		a.undecided(s.rbacNeeded(who))
 	case why != "":
@@ -156,9 +156,9 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 	return a, result
 }
 
-// asFarAsShown adds to the opinion that no path exists that it is based on files, which may
+// noteOrigin adds to the opinion that no path exists that it is based on files, which may
 // be incomplete.
-func asFarAsShown(opinions []chain.Opinion, origin string) {
+func noteOrigin(opinions []chain.Opinion, origin string) {
 	for i := range opinions {
 		if o := &opinions[i]; o.Code == nodeauthz.NoPathToObject {
 			o.Message += ", as far as known from " + origin
@@ -225,8 +225,8 @@ func (a answer) line() string {
 	line := a.styled() + a.onlyNameText()
 	switch {
 	case len(a.Conditions) > 0:
-		if left := beyondTheName(a.Conditions); len(left) > 0 {
-			line += ", if " + a.Request.passes() + ": " + strings.Join(requirements(left), "; ")
+		if left := conditionsExceptName(a.Conditions); len(left) > 0 {
+			line += ", if " + a.Request.passesRestriction() + ": " + strings.Join(requirements(left), "; ")
 		}
 		return line
 	case a.Reason.Message != "":
@@ -248,8 +248,8 @@ func (a answer) onlyNameText() string {
 	return ", of the name " + a.OnlyName + " only"
 }
 
-// beyondTheName returns the conditions except those that depend only on the name.
-func beyondTheName(all []noderestriction.Condition) []noderestriction.Condition {
+// conditionsExceptName returns the conditions except those that depend only on the name.
+func conditionsExceptName(all []noderestriction.Condition) []noderestriction.Condition {
 	return slices.DeleteFunc(slices.Clone(all), func(c noderestriction.Condition) bool { return c.OwnName })
 }
 

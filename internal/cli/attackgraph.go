@@ -34,7 +34,7 @@ func (s *session) attackCluster(f *attackPathsFlags) *attackpaths.Cluster {
 }
 
 // audiencesOfPod lists the audiences that a pod's volumes of CSI drivers need. The inventory has
-// those of its projected volumes.
+// the audiences of its projected volumes.
 func (s *session) audiencesOfPod(namespace, name string) ([]string, bool) {
 	pod, ok := s.State.Pod(namespace, name)
 	if !ok {

@@ -12,10 +12,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// attackPathsResult is what is reached from one start.
+// attackPathsResult has the paths from one start.
 type attackPathsResult struct {
 	attackpaths.Result
-	// Missing is what could not be read, or files lack: more may be reached.
+	// Missing is the state that could not be read, or that files lack: more may be reached.
 	Missing []missing `json:"missing,omitempty"`
 	// State is the cluster state that was searched.
 	State stateInfo `json:"state"`
@@ -31,7 +31,7 @@ type attackPathsResult struct {
 	strict      bool
 }
 
-// attackPathsResults are those of several starts.
+// attackPathsResults are the results of several starts.
 type attackPathsResults struct {
 	// Results are in the order of the starts.
 	Results []attackPathsResult `json:"results"`
@@ -42,7 +42,7 @@ type attackPathsResults struct {
 	certainOnly bool
 }
 
-// attackPathsClasses are the nodes by what they reach.
+// attackPathsClasses are the nodes grouped by the objects that they reach.
 type attackPathsClasses struct {
 	// Classes are nodes that reach the same; each node is in one.
 	Classes []attackpaths.Class `json:"classes"`
@@ -53,7 +53,7 @@ type attackPathsClasses struct {
 	// LeftOut is how many nodes possibly reach the target, which is left out because only what is certain
 	// was asked for.
 	LeftOut int `json:"leftOut,omitempty"`
-	// Missing is what could not be read, or files lack: more may be reached.
+	// Missing is the state that could not be read, or that files lack: more may be reached.
 	Missing []missing `json:"missing,omitempty"`
 	// WhatToChange is set if it was asked for.
 	WhatToChange *attackpaths.Advice `json:"whatToChange,omitempty"`
@@ -64,7 +64,7 @@ type attackPathsClasses struct {
 	certainOnly bool
 	// certainCells is true if the overview leaves out what is only possible.
 	certainCells bool
-	// overview is what the classes reach in each namespace; only a page shows it.
+	// overview counts the objects that the classes reach in each namespace; only a page shows it.
 	overview *attackpaths.Overview
 }
 
@@ -103,7 +103,7 @@ A step is Certain if Kubernetes' own authorization and admission allow it. It is
 something decides that objects do not show, such as a webhook; the step says what. What is
 reached through cluster-admin alone is not listed.
 
-The techniques are described in docs/techniques.md. --techniques adds those of a file, for
+The techniques are described in docs/techniques.md. --techniques adds techniques from a file, for
 operators: who may write an Application of Argo CD has the rights of its controller.
 Files for some operators are in examples/techniques.
 
@@ -283,7 +283,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 	return a.write(all, format)
 }
 
-// missingForPaths is what could not be read, or files lack, and could lengthen paths through nodes.
+// missingForPaths is the state that could not be read, or that files lack, and that could lengthen paths through nodes.
 // NodeScopes and Quarantines only take rights away, and APIServices are about these; quotas and runtime classes only
 // make paths less certain.
 func (s *session) missingForPaths(nodes ...string) []missing {

@@ -14,7 +14,7 @@ import (
 type attackPathsFix struct {
 	paths  []fixedPath
 	advice *attackpaths.Advice
-	// target is what was asked for.
+	// target is the object that was asked for.
 	target string
 	// unsure is true if not everything could be read.
 	unsure bool
@@ -141,7 +141,7 @@ func writeRemedies(p *render.Page, steps []attackpaths.Step, first func(*verdict
 	}
 }
 
-// readiness orders remedies: those that take only rights, those that do more, and none.
+// readiness orders remedies: remedies that take only rights, remedies that do more, and none.
 func readiness(r *verdict.Remedy) int {
 	switch {
 	case len(r.Changes) == 0:

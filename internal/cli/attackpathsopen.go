@@ -107,7 +107,7 @@ func grantedText(n attackpaths.NotFollowed) string {
 	return n.GrantedBy.String()
 }
 
-// notFollowed are the rights that any class reaches; those of several classes count once for each.
+// notFollowed are the rights that any class reaches; a right of several classes counts once for each.
 func (r attackPathsClasses) notFollowed() []attackpaths.NotFollowed {
 	var all []attackpaths.NotFollowed
 	for _, c := range r.Classes {

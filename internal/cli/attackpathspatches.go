@@ -86,7 +86,7 @@ func changesOf(r verdict.Remedy, o verdict.Object) []verdict.Change {
 	return slices.DeleteFunc(slices.Clone(r.Changes), func(c verdict.Change) bool { return c.Object != o })
 }
 
-// entry is what a patch does with one entry of a list: a test of it, and what follows.
+// entry has the changes that a patch makes to one entry of a list: a test of the entry, and the changes after it.
 type entry struct {
 	list    string
 	place   int
@@ -104,7 +104,7 @@ func mergePatches(a, b []verdict.Change) ([]verdict.Change, bool) {
 	var entries []entry
 	var fields []verdict.Change
 	for _, patch := range [...][]verdict.Change{a, b} {
-		of, others, ok := entriesOf(patch)
+		of, annotations, ok := entriesOf(patch)
 		if !ok {
 			return nil, false
 		}
@@ -116,7 +116,7 @@ func mergePatches(a, b []verdict.Change) ([]verdict.Change, bool) {
 				return nil, false
 			}
 		}
-		for _, c := range others {
+		for _, c := range annotations {
 			i := slices.IndexFunc(fields, func(o verdict.Change) bool { return o.Path == c.Path })
 			if i < 0 {
 				fields = append(fields, c)
@@ -133,8 +133,8 @@ func mergePatches(a, b []verdict.Change) ([]verdict.Change, bool) {
 	return append(all, fields...), true
 }
 
-// entriesOf splits a patch by the entries of lists that it tests first; others are changes of annotations.
-func entriesOf(patch []verdict.Change) (all []entry, others []verdict.Change, ok bool) {
+// entriesOf splits a patch by the entries of lists that it tests first; annotations are changes of annotations.
+func entriesOf(patch []verdict.Change) (all []entry, annotations []verdict.Change, ok bool) {
 	for _, c := range patch {
 		match := entryPath.FindStringSubmatch(c.Path)
 		switch {
@@ -148,12 +148,12 @@ func entriesOf(patch []verdict.Change) (all []entry, others []verdict.Change, ok
 			last := &all[len(all)-1]
 			last.changes = append(last.changes, c)
 		case c.Op == verdict.Add && underList(c.Path, "metadata"):
-			others = append(others, c)
+			annotations = append(annotations, c)
 		default:
 			return nil, nil, false
 		}
 	}
-	return all, others, true
+	return all, annotations, true
 }
 
 func underList(path, list string) bool { return strings.HasPrefix(path, "/"+list+"/") }

@@ -82,7 +82,7 @@ func (f *attackPathsFlags) search(g *attackpaths.Graph, start attackpaths.Holdin
 	return g.From(start)
 }
 
-// classes are the nodes by what they reach, or by whether they reach the target.
+// classes are the nodes grouped by the objects that they reach, or by whether they reach the target.
 func (f *attackPathsFlags) classes(s *session, g *attackpaths.Graph) ([]attackpaths.Class, error) {
 	var classes []attackpaths.Class
 	if f.target == nil || f.target.Kind == attackpaths.ClusterAdmin {

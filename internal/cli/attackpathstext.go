@@ -21,7 +21,7 @@ func styleOf(c attackpaths.Certainty) render.Style {
 	}[c]
 }
 
-// Text writes the total, then the paths, those to cluster-admin first.
+// Text writes the total, then the paths, paths to cluster-admin first.
 func (r attackPathsResult) Text(p *render.Page) {
 	p.Line("%s %s", r.Start, styleOf(r.certainty()).In(r.outcome()))
 	if totals := holdingTotals(r.Reached); totals != "" && r.Target == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// addAudiences adds the audiences for which the node may request tokens of a service account:
-// those that the account's pods on the node use. An API server binds a token only to a pod of
+// addAudiences adds the audiences for which the node may request tokens of a service account: the
+// audiences that the account's pods on the node use. An API server binds a token only to a pod of
 // the same account.
 func (s *session) addAudiences(o *reachedObject, restriction *noderestriction.Restriction) {
 	for _, path := range o.Paths {

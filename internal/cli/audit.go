@@ -33,7 +33,7 @@ stdin. The files that a log was rotated into may be named in any order, or by a
 pattern such as 'audit*.log*'. They are read as a stream on all cores: memory does not
 grow with the log.
 
-With --partial it writes a partial report, and audit merge joins those of all parts:
+With --partial it writes a partial report, and audit merge joins the reports of all parts:
 a long log is divided between machines with --part, and the folder --partial, which is
 made if there is none, has a file for each part. A file that is the report of other
 logs, or was made with another state, is not overwritten.
@@ -214,7 +214,7 @@ func (a *app) warnUnread(report *replay.Report, read auditlog.Summary) {
 		a.failure("the log has requests but no responses: its audit policy omits the stage ResponseComplete")
 	case report.Totals.Requests == 0:
 		a.failure("the log has no request of a kubelet: " +
-			"check whether the audit policy records them, as that of node-authorizer doctor --plan does")
+			"check whether the audit policy records them, as the policy of node-authorizer doctor --plan does")
 	}
 }
 

@@ -18,7 +18,7 @@ func newAuditMerge(a *app) *cobra.Command {
 		Use:   "merge REPORT...",
 		Short: "Merge the partial reports of the parts of an audit log",
 		Long: `Merges partial reports, as audit --partial writes them, to the report of the whole
-log. The result is that of one run over all files, except that a request whose stages are
+log. The result equals the result of one run over all files, except that a request whose stages are
 in two parts may count twice (totals.maybeTwice says for how many at most).
 
 It is an error if a part is missing or given twice, or if parts were evaluated

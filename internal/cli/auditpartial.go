@@ -29,7 +29,7 @@ const completionIndex = "JOB_COMPLETION_INDEX"
 type partialFlags struct {
 	state *stateFlags
 	keep  *bool
-	// into is the file of the partial report, or the folder of those of all parts; empty for a report.
+	// into is the file of the partial report, or the folder of the partial reports of all parts; empty for a report.
 	into string
 	part string
 }
@@ -182,7 +182,7 @@ func digest(paths ...string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// digestFile adds the content of a file, also of one behind a link; not that of a folder.
+// digestFile adds the content of a file, also of a file behind a link, but not of a folder.
 func digestFile(to hash.Hash, path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -35,9 +35,9 @@ or a pod with --pod. With --authorization-config they are left out, because the 
 of that file answer. If they may exist and cannot be read, a yes about a service account
 or a node is unknown.
 
-With --list it prints the rules for the node or user instead: those of the Node
-authorizer, as far as NodeRestriction lets them pass, and those of RBAC. Of objects that
-are related to the node it counts how many there are; reach lists them, with the paths.
+With --list it prints the rules for the node or user instead: the rules of the Node
+authorizer, as far as NodeRestriction lets them pass, and the rules of RBAC. It counts
+the objects that are related to the node; reach lists them, with the paths.
 Below the rules it prints what the NodeScopes of a service account let pass.
 
 Files may lack what the answer depends on: the volume of a claim, roles and bindings.
@@ -66,7 +66,7 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
   # May it watch its pods?
   node-authorizer can-i watch pods -A --field-selector spec.nodeName=worker-1 --node worker-1`,
 	}
-	list := cmd.Flags().Bool("list", false, "list what the node or user may do, in all namespaces or that of -n")
+	list := cmd.Flags().Bool("list", false, "list what the node or user may do, in all namespaces or the one of -n")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if *list {
 			return listArgs(cmd, args)

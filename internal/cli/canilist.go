@@ -16,13 +16,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// canIList is what a user may do, as rules.
+// canIList has the rights of a user, as rules.
 type canIList struct {
 	// Identity is the user.
 	Identity identity `json:"identity"`
 	// Namespace is the namespace of the question; empty for all.
 	Namespace string `json:"namespace,omitempty"`
-	// Rules are those of the authorizers, in the order in which they are asked.
+	// Rules are the rules of the authorizers, in the order in which these are asked.
 	Rules []listedRule `json:"rules"`
 	// Scoped is true if NodeScopes are about the service account. A request must pass each of them, with one
 	// of the rules in Scopes, before a rule of the authorizers counts.
@@ -53,12 +53,12 @@ type listedRule struct {
 	Namespace string `json:"namespace,omitempty"`
 	// FieldSelector is one that a request must have.
 	FieldSelector string `json:"fieldSelector,omitempty"`
-	// Condition is that of a rule of the Node authorizer, in words.
+	// Condition is the condition of a rule of the Node authorizer, in words.
 	Condition string `json:"condition,omitempty"`
 	// RelatedObjects counts the objects of a rule for objects that are related to the node. A
 	// request must name one of them.
 	RelatedObjects int `json:"relatedObjects,omitempty"`
-	// Restrictions are what NodeRestriction requires of what the node writes.
+	// Restrictions are the requirements of NodeRestriction for objects that the node writes.
 	Restrictions []noderestriction.Condition `json:"restrictions,omitempty"`
 	// Binding and Role grant a rule of RBAC to Subject.
 	Binding *rbac.Ref `json:"binding,omitempty"`
@@ -109,8 +109,8 @@ func (a *app) listRules(cmd *cobra.Command, ask *askFlags, format render.Format)
 	return a.write(result, format)
 }
 
-// rulesOf lists the rules of each authorizer for a user: those that apply in a namespace and to
-// objects without a namespace, or all.
+// rulesOf lists the rules of each authorizer for a user: rules that apply in a namespace and to
+// objects without a namespace, or all rules.
 func (s *session) rulesOf(who identity, namespace string) (canIList, error) {
 	result := canIList{Identity: who, Namespace: namespace, Rules: []listedRule{}, State: s.info()}
 	if err := s.readRules(who); err != nil {
@@ -149,7 +149,7 @@ func (s *session) readRules(who identity) error {
 	return s.ReadUser(who.User, who.Groups)
 }
 
-// missingRules is what could not be read, or files lack, and could give the user more rights.
+// missingRules is the state that could not be read, or that files lack, and that could give the user more rights.
 func (s *session) missingRules(who identity) []missing {
 	if who.Node != "" {
 		return append(s.missingForReach(), s.lacking(s.LackingForNode(who.Node))...)

@@ -59,7 +59,7 @@ func (r canIList) where() string {
 	return " in namespace " + r.Namespace
 }
 
-// target is what the rule is about, as kubectl names it.
+// target is the resource that the rule is about, as kubectl names it.
 func (r listedRule) target() string {
 	var all []string
 	for _, group := range r.APIGroups {

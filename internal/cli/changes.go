@@ -111,7 +111,7 @@ func (f *stateFlags) removed(names *resources.Mapper, text string) (source.Objec
 	return o, nil
 }
 
-// noteChanges writes which objects replace those of the state, and what else the user should know.
+// noteChanges writes which objects replace objects of the state, and what else the user should know.
 func (a *app) noteChanges(applied []source.Applied, notes []string) {
 	var lines []string
 	for _, c := range applied {

@@ -81,7 +81,7 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&j.ServiceCAFile, "tls-client-ca", "", "file with the certificate authorities of the bootstrap service, PEM")
 	flags.StringVar(
 		&j.APIServerCAFile, "kubeapi-ca", "",
-		"file with the certificate authorities of the API server, PEM, for the kubeconfig (default: those of --tls-client-ca)",
+		"file with the certificate authorities of the API server, PEM, for the kubeconfig (default: the authorities of --tls-client-ca)",
 	)
 	flags.StringVar(&j.CertificateFile, "tls-cert", "", "file with the client certificate, PEM, if the service requires one")
 	flags.StringVar(&j.KeyFile, "tls-private-key", "", "file with the key of the client certificate, PEM")

@@ -51,7 +51,7 @@ func (f *stateFlags) namespaceNames(cmd *cobra.Command, _ []string, text string)
 	return f.names(cmd.Context(), builtIn("namespaces", false, "Namespace"), "", text), noFiles
 }
 
-// userNames offers the users of nodes and service accounts, part by part, and those of bindings.
+// userNames offers the users of nodes and service accounts, part by part, and the users that bindings name.
 func (f *stateFlags) userNames(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	if begin, ok := strings.CutPrefix(text, nodeidentity.UserPrefix); ok {
 		names, directive := f.nodeNames(cmd, args, begin)
@@ -99,7 +99,7 @@ func (f *stateFlags) question(cmd *cobra.Command, args []string, text string) ([
 	return nil, noFiles
 }
 
-// completeAsked adds completion of what a question is about.
+// completeAsked adds completion of the arguments, the subresource and the field selector of a question.
 func (f *stateFlags) completeAsked(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = f.question
 	must(cmd.RegisterFlagCompletionFunc("subresource", complete(func() []string { return subresources })))
@@ -153,11 +153,11 @@ var completableHoldings = []struct {
 }
 
 // completeHolding offers KIND/ and then the names of such objects, live or from --from.
-func (f *stateFlags) completeHolding(starts bool, others ...string) cobra.CompletionFunc {
+func (f *stateFlags) completeHolding(starts bool, otherWords ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
 		word, rest, named := strings.Cut(text, "/")
 		if !named {
-			words := slices.Clone(others)
+			words := slices.Clone(otherWords)
 			for _, k := range completableHoldings {
 				if k.start || !starts {
 					words = append(words, k.word+"/")

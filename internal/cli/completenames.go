@@ -89,7 +89,7 @@ func namesAbout(state *source.State, of resources.Resource, namespace string) []
 	return names
 }
 
-// namespacesIn lists the namespaces that a state has, and those of its objects.
+// namespacesIn lists the namespaces that a state has, and the namespaces of its objects.
 func namespacesIn(state *source.State) []string {
 	var names []string
 	for _, n := range state.Inventory.Namespaces() {

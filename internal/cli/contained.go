@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// assumption returns what an answer of an authorizer assumes of kube-apiserver; empty for others than
-// those of NodeScopes and Quarantines.
+// assumption returns what an answer of an authorizer assumes of kube-apiserver; empty for all authorizers but
+// NodeScopes and Quarantines.
 func assumption(authorizer string) string {
 	switch authorizer {
 	case chain.NameNodeScope:
@@ -72,7 +72,7 @@ func hintFor(who identity, reason verdict.Reason) string {
 	return reason.Hint
 }
 
-// quarantinedText says what a Quarantine of a node means for a list of what it may do.
+// quarantinedText says what a Quarantine of a node means for a list of the node's rights.
 func quarantinedText(name string) string {
 	return "Quarantine " + name + " refuses these requests, but for those that it excepts; this " + assumption(chain.NameQuarantine) + "."
 }

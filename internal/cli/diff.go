@@ -32,8 +32,8 @@ func newDiff(a *app) *cobra.Command {
 reach before, and what they no longer reach: first the whole cluster, then nodes, secrets, service
 accounts and namespaces.
 
-The first state is that of --from, or of a cluster. The second is the first with the objects of
---with applied and those of --without deleted, or the state of --to. --with reads what helm template
+The first state is the state of --from, or of a cluster. The second is the first with the objects of
+--with applied and the objects of --without deleted, or the state of --to. --with reads what helm template
 and kustomize build print, also from a pipe.
 
 Pods that no scheduler has bound count for each node that their selectors, affinity, tolerations and
@@ -233,7 +233,7 @@ func (f *diffFlags) loadOther(ctx context.Context, s *sides, before *source.Stat
 	return nil
 }
 
-// missingBefore is what could not be read of the first of two states, or what it lacks.
+// missingBefore is the part of the first of two states that could not be read, or that it lacks.
 func (f *diffFlags) missingBefore(ctx context.Context, state *source.State) ([]missing, error) {
 	session, err := f.state.newSession(ctx, state, nil)
 	if err != nil {

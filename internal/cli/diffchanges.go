@@ -31,7 +31,7 @@ func newDiffChanges(applied []source.Applied) diffChanges {
 	return c
 }
 
-// of is the change of an object: its own, or that of what it is removed with.
+// of is the change of an object: its own, or the change of the object that it is removed with.
 func (c *diffChanges) of(h attackpaths.Holding) *source.Applied {
 	if i, ok := c.index[h]; ok {
 		return &c.applied[i]

@@ -27,7 +27,7 @@ type diffResult struct {
 	// Expected is reached more too, and is no finding, for the reason of each row: what is new itself and is reached as
 	// all of its kind were before, what accounts of the control plane come to reach, and what a workload itself names.
 	Expected []diffRow `json:"expected,omitempty"`
-	// Suppressed are findings that a baseline has, with its reason, and Baseline is what is to be said about the file.
+	// Suppressed are findings that a baseline has, with its reason, and Baseline is what to say about the file.
 	Suppressed []diffRow              `json:"suppressed,omitempty"`
 	Baseline   *doctor.BaselineResult `json:"baseline,omitempty"`
 	// FailOn is which findings fail, and Failing how many do: the exit status is 1 then, 2 if none does and something is
@@ -42,7 +42,7 @@ type diffResult struct {
 	Missing []missing `json:"missing,omitempty"`
 
 	custom []attackpaths.CustomTechnique
-	// report has the findings as those of doctor, for baselines.
+	// report has the findings as findings of doctor, for baselines.
 	report    *doctor.Report
 	showKnown bool
 }
@@ -75,7 +75,7 @@ type changedObject struct {
 	Kind string `json:"kind"`
 	// Group is the API group; absent for the core group.
 	Group string `json:"group,omitempty"`
-	// Namespace and Name are those of the object.
+	// Namespace and Name are the namespace and name of the object.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
@@ -126,7 +126,7 @@ type diffPlace struct {
 
 // diffTotals count nodes, service accounts and workloads.
 type diffTotals struct {
-	// Workloads counts those that are new or changed, and reach what their pods did not before.
+	// Workloads counts workloads that are new or changed, and reach what their pods did not before.
 	Workloads diffWorkloads `json:"workloads"`
 	// Nodes counts nodes, and ServiceAccounts counts service accounts.
 	Nodes           diffTotal `json:"nodes"`

@@ -39,15 +39,15 @@ func (r *diffResult) Text(p *render.Page) {
 }
 
 // splitWorkloads splits rows into rows of workloads and others.
-func splitWorkloads(rows []diffRow) (workloads, others []diffRow) {
+func splitWorkloads(rows []diffRow) (workloads, otherRows []diffRow) {
 	for _, row := range rows {
 		if row.ofWorkload() {
 			workloads = append(workloads, row)
 		} else {
-			others = append(others, row)
+			otherRows = append(otherRows, row)
 		}
 	}
-	return workloads, others
+	return workloads, otherRows
 }
 
 func (r *diffResult) styledVerdict() string {

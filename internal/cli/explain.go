@@ -44,7 +44,7 @@ shell script to read before you run it: manifests and patches for kubectl, the
 question in another form, flags of kube-apiserver; or a comment that says why
 nothing can be changed. The other formats always hold this, as reason.remedy.
 
-Arguments are those of can-i.
+The arguments are the same as for can-i.
 
 Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
 		Example: `  # Why may worker-1 not read this secret?
@@ -134,8 +134,8 @@ func (r explainResult) Text(p *render.Page) {
 		r.Admission.text(p, r.Reason.Hint)
 	}
 	decision := r.styled() + r.onlyNameText()
-	if len(beyondTheName(r.Conditions)) > 0 {
-		decision += ", if " + r.Request.passes()
+	if len(conditionsExceptName(r.Conditions)) > 0 {
+		decision += ", if " + r.Request.passesRestriction()
 	}
 	p.Section("Decision: %s", decision)
 	if r.Reason.Code != codeInputIncomplete { // printed below, with what to do

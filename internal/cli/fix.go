@@ -43,8 +43,9 @@ func (r fixResult) Text(p *render.Page) {
 		for _, m := range r.Missing {
 			p.Comment("%s", m.line())
 		}
-	case r.Reason.Remedy == nil && len(beyondTheName(r.Conditions)) > 0:
-		p.Comment("nothing to fix, if %s: %s", r.Request.passes(), strings.Join(requirements(beyondTheName(r.Conditions)), "; "))
+	case r.Reason.Remedy == nil && len(conditionsExceptName(r.Conditions)) > 0:
+		left := strings.Join(requirements(conditionsExceptName(r.Conditions)), "; ")
+		p.Comment("nothing to fix, if %s: %s", r.Request.passesRestriction(), left)
 	case r.Reason.Remedy == nil:
 		p.Comment("nothing to fix: %s", r.Reason.Message)
 	default:

@@ -64,7 +64,7 @@ func checkFlagValues(cmd *cobra.Command, _ []string) error {
 	return first
 }
 
-// checkFlagValue validates each value of a flag by the name of what it takes.
+// checkFlagValue validates each value of a flag by the name of the kind of value that it takes.
 func checkFlagValue(cmd *cobra.Command, f *pflag.Flag) error {
 	values := []string{f.Value.String()}
 	if list, ok := f.Value.(pflag.SliceValue); ok {

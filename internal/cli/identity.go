@@ -146,8 +146,8 @@ func (s *session) podIdentity(of string) (identity, error) {
 	return who, nil
 }
 
-// withImpliedGroups adds the groups that an API server adds to an impersonated user: those of
-// a service account unless groups are given, and system:authenticated.
+// withImpliedGroups adds the groups that an API server adds to an impersonated user: the groups
+// of a service account unless groups are given, and system:authenticated.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
 func withImpliedGroups(user string, groups []string) []string {
 	const (

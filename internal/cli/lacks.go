@@ -15,7 +15,7 @@ import (
 type missing struct {
 	// Resource is a name as in kubectl: persistentvolumes, leases.coordination.k8s.io.
 	Resource string `json:"resource"`
-	// Lacks is what the files do not hold: "persistent volume pv-1 of …"; empty for a
+	// Lacks names the object that the files do not hold: "persistent volume pv-1 of …"; empty for a
 	// resource that could not be read.
 	Lacks string `json:"lacks,omitempty"`
 	// Reason is the reason in one line, with what to do about it.
@@ -23,7 +23,7 @@ type missing struct {
 
 	// refusal is the API server's, for what the user may not read.
 	refusal string
-	// get is what to get with kubectl and to add to the files: "pods".
+	// get is the resource to get with kubectl and to add to the files: "pods".
 	get string
 }
 
@@ -77,7 +77,7 @@ func unreadNames(all []missing) []string {
 	return resourceNames(slices.DeleteFunc(slices.Clone(all), func(m missing) bool { return m.Lacks != "" }))
 }
 
-// lackReason returns the reason of a question that is undecided because of what files lack.
+// lackReason returns the reason of a question that is undecided because files lack objects.
 func (s *session) lackReason(all []evaluate.Lack, who identity) verdict.Reason {
 	if len(all) == 1 && all[0].RolesAndBindings {
 		return s.rbacNeeded(who)

@@ -21,7 +21,7 @@ const (
 	secretsReaderRole = "node-authorizer:reader-secrets"
 )
 
-// What the result of a command cannot say if something is missing.
+// The effects of missing state on the result of a command.
 const (
 	answerDepends   = "the answer depends on them"
 	listIncomplete  = "the list may be incomplete"
@@ -47,15 +47,15 @@ func (a *app) warnMissing(all []missing, effect string) {
 // read, and a limited number for what files lack. Wide has a line for each.
 func missingText(p *render.Page, all []missing) {
 	isRefused := func(m missing) bool { return m.refusal != "" }
-	others := slices.DeleteFunc(slices.Clone(all), isRefused)
+	withOwnLine := slices.DeleteFunc(slices.Clone(all), isRefused)
 	var lines []string
-	if len(all)-len(others) > 1 && !p.Wide() {
+	if len(all)-len(withOwnLine) > 1 && !p.Wide() {
 		refused := slices.DeleteFunc(slices.Clone(all), func(m missing) bool { return !isRefused(m) })
 		lines = append(lines, refusedLine(refused, ""))
 	} else {
-		others = all
+		withOwnLine = all
 	}
-	for _, m := range others {
+	for _, m := range withOwnLine {
 		lines = append(lines, m.line())
 	}
 	shown := lines

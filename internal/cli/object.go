@@ -139,7 +139,7 @@ func (t *objectText) decode(q question) (runtime.Object, error) {
 	kind, want := header.GroupVersionKind(), q.writtenKind()
 	if kind.GroupKind() != want {
 		return nil, fmt.Errorf(
-			"%s: kind %q of apiVersion %q: what is written to %s is %s", t.file, header.Kind, header.APIVersion, q.target(),
+			"%s: kind %q of apiVersion %q: the object written to %s must be %s", t.file, header.Kind, header.APIVersion, q.target(),
 			describeKind(want),
 		)
 	}
@@ -152,11 +152,11 @@ func (t *objectText) decode(q question) (runtime.Object, error) {
 		return nil, fmt.Errorf("%s: %w", t.file, err)
 	}
 	if name := of.GetName(); name != "" && q.Name != "" && name != q.Name {
-		return nil, fmt.Errorf("%s: the object's name is %s, and that of the question %s", t.file, name, q.Name)
+		return nil, fmt.Errorf("%s: the object's name is %s, and the question's name is %s", t.file, name, q.Name)
 	}
 	if namespace := of.GetNamespace(); namespace != "" && namespace != q.Namespace {
 		return nil, fmt.Errorf(
-			"%s: the object's namespace is %s, and that of the question %q: use -n %s", t.file, namespace, q.Namespace, namespace,
+			"%s: the object's namespace is %s, and the question's namespace is %q: use -n %s", t.file, namespace, q.Namespace, namespace,
 		)
 	}
 	return object, nil

@@ -8,10 +8,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
-// nodesNear returns the nodes of [session.knownNodes]. Of a cluster that is read in parts, it
+// knownNodesFor returns the nodes of [session.knownNodes]. Of a cluster that is read in parts, it
 // returns only the named node if that is known; if it is not, nodes without a Node object are left
 // out, unless there is no other or the user may not list nodes. Of a snapshot, none is left out.
-func (s *session) nodesNear(name string) ([]string, error) {
+func (s *session) knownNodesFor(name string) ([]string, error) {
 	if !s.State.Partial() {
 		return s.knownNodes(), nil
 	}

@@ -62,7 +62,7 @@ func allowRules(words []string, target quarantineTarget) ([]policyv1alpha1.Quara
 }
 
 // allowed describes the rules of a Quarantine by the words of --allow.
-func allowed(spec *policyv1alpha1.QuarantineSpec) (words []string, others int) {
+func allowed(spec *policyv1alpha1.QuarantineSpec) (words []string, otherRules int) {
 	rest := slices.Clone(spec.Allow)
 	all := allowances(spec.Node)
 	for _, word := range slices.Sorted(maps.Keys(all)) {

@@ -70,13 +70,13 @@ type listedQuarantine struct {
 }
 
 func newListedQuarantine(q *policyv1alpha1.Quarantine, now time.Time) listedQuarantine {
-	words, others := allowed(&q.Spec)
+	words, otherRules := allowed(&q.Spec)
 	if words == nil {
 		words = []string{}
 	}
 	return listedQuarantine{
 		Quarantine: q.Name, quarantineTarget: targetOf(q), Reason: q.Spec.Reason, Since: q.CreationTimestamp,
-		Until: q.Spec.ExpirationTime, Allow: words, OtherRules: others, Accepted: acceptance(q, now),
+		Until: q.Spec.ExpirationTime, Allow: words, OtherRules: otherRules, Accepted: acceptance(q, now),
 	}
 }
 

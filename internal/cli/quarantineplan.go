@@ -54,7 +54,7 @@ func (q *quarantining) plan(
 	if err != nil {
 		return nil, err
 	}
-	if err := q.orForce(s.mayBeCutOff(target)); err != nil {
+	if err := q.orForce(s.checkTarget(target)); err != nil {
 		return nil, err
 	}
 	all := make([]policyv1alpha1.Quarantine, 0, len(state.Quarantines()))
@@ -74,9 +74,9 @@ func (q *quarantining) plan(
 	return result, nil
 }
 
-// mayBeCutOff returns an error if a target should not be quarantined without --force, or if the state does not show
+// checkTarget returns an error if a target should not be quarantined without --force, or if the state does not show
 // that.
-func (s *session) mayBeCutOff(target quarantineTarget) error {
+func (s *session) checkTarget(target quarantineTarget) error {
 	if target.Node == "" {
 		if s.State.Version == 0 {
 			return errors.New("find out whether the API server names such credentials: its version is not in " + s.State.Origin)

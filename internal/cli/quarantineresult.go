@@ -44,9 +44,9 @@ type quarantineResult struct {
 	// UnboundTokens are the secrets among them whose tokens the Quarantine does not refuse; omitted if these
 	// could not be counted.
 	UnboundTokens *unboundTokens `json:"unboundTokens,omitempty"`
-	// Open is what the Quarantine does not end.
+	// Open lists the access that the Quarantine does not end.
 	Open []string `json:"open"`
-	// Next is what else to do.
+	// Next are the next actions for the user.
 	Next []nextStep `json:"next"`
 }
 
@@ -66,13 +66,13 @@ type nextStep struct {
 }
 
 func newQuarantineResult(object *policyv1alpha1.Quarantine, did written, dryRun bool) *quarantineResult {
-	words, others := allowed(&object.Spec)
+	words, otherRules := allowed(&object.Spec)
 	if words == nil {
 		words = []string{}
 	}
 	r := &quarantineResult{
 		Quarantine: object.Name, quarantineTarget: targetOf(object), DryRun: dryRun, Written: did,
-		Reason: object.Spec.Reason, Until: object.Spec.ExpirationTime, Allow: words, OtherRules: others,
+		Reason: object.Spec.Reason, Until: object.Spec.ExpirationTime, Allow: words, OtherRules: otherRules,
 	}
 	r.Open, r.Next = r.open(), r.next()
 	return r

@@ -24,7 +24,7 @@ type unboundTokens struct {
 
 // tokenSecret is a secret of type kubernetes.io/service-account-token.
 type tokenSecret struct {
-	// Namespace and Name are those of the secret.
+	// Namespace and Name are the namespace and name of the secret.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// ServiceAccount is the name of the account, which is in the same namespace.
@@ -66,7 +66,7 @@ func (q *quarantining) findTokens(ctx context.Context, secrets []tokenSecret) *u
 	return found
 }
 
-// findTokens is that of a state of files.
+// findTokens returns the secrets that have a token, read from a state of files.
 func (s *session) findTokens(secrets []tokenSecret) *unboundTokens {
 	found, known := &unboundTokens{Secrets: []tokenSecret{}}, map[inventory.Name]string{}
 	for _, secret := range s.State.Inventory.Secrets() {

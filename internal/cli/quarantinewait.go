@@ -101,7 +101,7 @@ type quarantineProbe struct {
 // probeName is the name of a node, and of a service account, that does not exist.
 const probeName = "node-authorizer-probe"
 
-// probesOf returns questions that the Quarantine refuses, whatever words of --allow it has.
+// probesOf returns questions that the Quarantine refuses with any words of --allow.
 func probesOf(object *policyv1alpha1.Quarantine) []quarantineProbe {
 	attributes := &authorizationv1.ResourceAttributes{Version: "v1", Resource: "services", Verb: "list"}
 	ask := func(user string, groups []string, key, value string) authorizationv1.SubjectAccessReviewSpec {

@@ -92,7 +92,7 @@ func (f *questionFlags) parseSelector() (fields.Requirements, error) {
 	return selector.Requirements(), nil
 }
 
-// question parses the arguments with the resource names of the state. Namespace is that of -n; empty if it is not given.
+// question parses the arguments with the resource names of the state. Namespace is the value of -n; empty if it is not given.
 func (s *session) question(a *app, args []string, f *questionFlags, namespace string) (question, error) {
 	q := question{Verb: args[0], Subresource: f.subresource, FieldSelector: f.fieldSelector}
 	target := args[1]
@@ -142,11 +142,11 @@ func (s *session) urlQuestion(a *app, q question, url string, f *questionFlags) 
 
 func warnAboutNames(a *app, typeName, name string, found resources.Resolution, f *questionFlags) {
 	if len(found.Others) > 0 {
-		others := make([]string, len(found.Others))
+		alternatives := make([]string, len(found.Others))
 		for i, r := range found.Others {
-			others[i] = r.String()
+			alternatives[i] = r.String()
 		}
-		a.warn("%q is taken for %s; it could also be %s", typeName, found, strings.Join(others, ", "))
+		a.warn("%q is taken for %s; it could also be %s", typeName, found, strings.Join(alternatives, ", "))
 	}
 	if !found.Known && found.Group != "" {
 		a.warn("%s is not built in, and taken as written", found)

@@ -28,9 +28,9 @@ type reachResult struct {
 	// Objects are the objects that the node reaches through its pods or attachments,
 	// sorted by kind, namespace and name.
 	Objects []reachedObject `json:"objects"`
-	// Standing is what the node may do independently of its pods.
+	// Standing are the rights of the node that do not depend on its pods.
 	Standing []standingGrant `json:"standing"`
-	// RBAC is what roles and bindings grant; null if the state has none.
+	// RBAC are the rights that roles and bindings grant; null if the state has none.
 	RBAC []rbacGrant `json:"rbac"`
 	// Missing is the missing state, because of which the node may reach more.
 	Missing []missing `json:"missing,omitempty"`
@@ -57,10 +57,10 @@ type reachTotal struct {
 // reachedObject is one object, what the node may do with it, and why.
 type reachedObject struct {
 	verdict.Object
-	// Group and Resource are those of requests for the object; an empty Group is the core group.
+	// Group and Resource are the group and resource of requests for the object; an empty Group is the core group.
 	Group    string `json:"group,omitempty"`
 	Resource string `json:"resource"`
-	// May is what the node may do with the object.
+	// May are the rights of the node to the object.
 	May []permission `json:"may"`
 	// Audiences are the audiences of tokens that the node may request for a service
 	// account, from the volumes of its pods; "" is the API server's own audience. The
@@ -75,10 +75,10 @@ type reachedObject struct {
 
 // permission is a set of verbs on an object or on one of its subresources.
 type permission struct {
-	// Verbs are what the node may do, with Subresource if there is one, else with the object itself.
+	// Verbs are the verbs that the node may use, with Subresource if there is one, else with the object itself.
 	Verbs       []string `json:"verbs"`
 	Subresource string   `json:"subresource,omitempty"`
-	// Conditions are what NodeRestriction requires of the written object.
+	// Conditions are the requirements of NodeRestriction for the written object.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
 }
 
@@ -99,10 +99,10 @@ func newReach(a *app) *cobra.Command {
 		Short: "List everything that a node may read and write, and the tokens that it may request",
 		Long: `Lists everything that a node's credential can reach: secrets, config maps,
 service account tokens, volumes and claims, each with the path that grants it;
-then what the node may do whatever runs on it, and what RBAC adds. Writes that
+then what the node may do with any pods on it, and what RBAC adds. Writes that
 NodeRestriction refuses in any case are left out; where it lets a node write only what
 has the node's own name, that name is listed; of others, the JSON form lists the
-conditions that what is written has to meet.
+conditions that the written object has to meet.
 
 The line "in total" says what the node leads to in the end, through everything that it can
 read and act as; attack-paths shows the way. Of a cluster, reach reads only what concerns

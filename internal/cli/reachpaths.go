@@ -14,7 +14,7 @@ type reachPaths struct {
 	ClusterAdmin attackpaths.Certainty `json:"clusterAdmin"`
 	// Counts are how many holdings of each kind are reached without cluster-admin.
 	Counts []attackpaths.Count `json:"counts,omitempty"`
-	// Missing is what could not be read and only attack paths need.
+	// Missing is the state that could not be read and that only attack paths need.
 	Missing []missing `json:"missing,omitempty"`
 
 	unread bool
@@ -39,7 +39,7 @@ func (s *session) attackPathsTotal(node string) (*reachPaths, error) {
 	return total, nil
 }
 
-// missingForInventory is what could not be read and only attack paths need.
+// missingForInventory is the state that could not be read and that only attack paths need.
 func (s *session) missingForInventory() []missing {
 	var all []missing
 	for _, m := range s.State.Missing() {
@@ -50,7 +50,7 @@ func (s *session) missingForInventory() []missing {
 	return all
 }
 
-// missingForReach is what could not be read and the answers about a node need: NodeScopes, and the APIServices that they
+// missingForReach is the state that could not be read and that answers about a node need: NodeScopes, and the APIServices that they
 // depend on, are about accounts only.
 func (s *session) missingForReach() []missing {
 	var all []missing

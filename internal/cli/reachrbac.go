@@ -50,7 +50,7 @@ func (s *session) rbacGrants(who identity, only filter) ([]rbacGrant, error) {
 }
 
 // ownNames returns the resources of a rule of which the node may write only objects with its
-// own name, whatever names the rule allows.
+// own name, independently of the names that the rule allows.
 func (w *writeLimits) ownNames(rule rbacv1.PolicyRule) []string {
 	rule.ResourceNames = nil
 	var names []string

@@ -14,7 +14,7 @@ import (
 // standingGrant is something that a node may do independently of its pods.
 type standingGrant struct {
 	nodeauthz.Grant
-	// Conditions are what NodeRestriction requires of the written object.
+	// Conditions are the requirements of NodeRestriction for the written object.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
 	// OwnName is true if the Node authorizer grants any name, and NodeRestriction only
 	// the node's own.

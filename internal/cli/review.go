@@ -33,8 +33,8 @@ error. Resource names are taken as written.
 SubjectAccessReviews are put to the Node authorizer alone: when it has no opinion,
 the status says allowed: false and denied: false. With --authorization-config they
 are put to the authorizers of that file, and its webhooks are called. A webhook that
-cannot be called leaves the question open (evaluationError), whatever its failure
-policy is; a match condition that cannot be evaluated, and an answer that allows and
+cannot be called leaves the question open (evaluationError), with any failure
+policy; a match condition that cannot be evaluated, and an answer that allows and
 denies, are decided as kube-apiserver decides them.
 
 AdmissionReviews are put to NodeRestriction. What only authorizers can say, such

@@ -222,7 +222,7 @@ func (r *revocation) deleteToken(ctx context.Context, entry *v1alpha1.NodeAttest
 	return tokenDeleted, nil
 }
 
-// revokeResult is what was done, and what remains valid.
+// revokeResult has the machines of a node, and what revocation did with each.
 type revokeResult struct {
 	// Node is the name of the node.
 	Node string `json:"node"`
@@ -250,7 +250,7 @@ type revokedMachine struct {
 	entry *v1alpha1.NodeAttestation
 }
 
-// tokenOutcome is what revocation did with a token.
+// tokenOutcome is the effect of revocation on a token.
 type tokenOutcome string
 
 const (

@@ -48,7 +48,7 @@ func addScopes(a *app, cmd *cobra.Command) *scopeFlags {
 func addScopeFiles(cmd *cobra.Command, state *stateFlags) *scopeFlags {
 	f := &scopeFlags{state: state}
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil,
-		"read the NodeScopes of a file or folder of manifests, or of - for stdin, instead of those of the state; can be repeated")
+		"read the NodeScopes of a file or folder of manifests, or of - for stdin, instead of the NodeScopes of the state; can be repeated")
 	must(cmd.MarkFlagFilename("filename"))
 	return f
 }

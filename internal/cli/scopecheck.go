@@ -18,8 +18,8 @@ func newScopeCheck(a *app) *cobra.Command {
 		Use:   "check -f FILE --audit FILE",
 		Short: "Show which requests of an audit log NodeScopes would have refused",
 		Long: `Puts the requests of audit logs to the NodeScopes of manifests and says which they
-would have refused, whatever their mode: by account, rule and code, with a count and
-an example. The NodeScopes are those of -f, else those of the state of --from.
+would have refused, in any mode: by account, rule and code, with a count and
+an example. The NodeScopes are read from -f, else from the state of --from.
 
 What runs on which node comes from the state (--from) and from the log itself: the
 pods whose tokens are used, those whose status their node wrote, and those that were
@@ -30,7 +30,7 @@ create or list of custom resources if the state does not have their APIService, 
 says whether another API server serves them: there it would be refused.
 
 Requests that were refused at the time are counted, and not decided. Warnings name what
-the scopes leave open, whatever the log shows: rights with which attack paths leave the
+the scopes leave open, independently of the log: rights with which attack paths leave the
 node, such as to create pods, tokens or bindings, rights to change NodeScopes and
 Quarantines, and otherwise: Allow. If the state has roles, those are left out that roles
 grant to no account of the scope. Warnings do not change the exit status.

@@ -38,7 +38,7 @@ person to decide. --accept-outliers writes rules in anywhere for all of them. Wh
 other request shows a node, as with lists of everything, there is a rule in anywhere
 too. Its comment says that it is not about the own node.
 
-The node of a request is that of its token: Kubernetes 1.30 and later log it for
+The node of a request is the node of its token: Kubernetes 1.30 and later log it for
 tokens that are bound to a pod. Requests of other tokens are counted and named; an
 enforced scope refuses them. Without --audit there is only what roles grant: writes of
 nodes, pods and CiliumEndpoints are limited to the node, and everything else is allowed

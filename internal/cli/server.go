@@ -37,7 +37,7 @@ Each port has /livez and /readyz. The port of /metrics has them for all ports.
 
 There are two ways to configure it. With --config, everything is in the file, and
 nothing is taken from the environment. Without, it runs the bootstrap service and the
-approver, and no webhooks, by flags that are those of the node-authorizer that kops
+approver, and no webhooks, by the flags of the node-authorizer that kops
 installed, so that its manifests work. A flag that is not given is taken from the
 environment, under its name in capitals with underscores (--tls-cert: TLS_CERT;
 --feature and --kubeconfig have none); an empty variable counts as none; what is
@@ -79,7 +79,7 @@ Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
 	return cmd
 }
 
-// serverConfig returns the configuration of the file, or else that of the flags for machines.
+// serverConfig returns the configuration of the file, or else of the flags for machines.
 func (a *app) serverConfig(cmd *cobra.Command, s *serving) (*v1alpha1.ServerConfiguration, error) {
 	if s.file == "" {
 		return s.machines.configuration(cmd)

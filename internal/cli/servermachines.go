@@ -15,7 +15,7 @@ import (
 )
 
 // machineFlags configure, without a config file, a server that only lets machines join. Names,
-// defaults and variables are those of kops' node-authorizer.
+// defaults and variables are the same as in kops' node-authorizer.
 type machineFlags struct {
 	set      *pflag.FlagSet
 	config   *v1alpha1.ServerConfiguration

@@ -266,7 +266,7 @@ func (s *session) knownNodes() []string {
 // mislead, because the rules about a node's own name apply to any name. Instead is appended to
 // the error and says what the user can do.
 func (s *session) requireNode(name, instead string) error {
-	known, err := s.nodesNear(name)
+	known, err := s.knownNodesFor(name)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ server that asks node-authorizer's webhook takes it. Nothing is asked but what t
 credentials need: no request is sent for the token itself.
 
 The credentials are those that every program with an AWS SDK finds: in the environment,
-in the files of the AWS command line, or those of the instance. The region is that of
+in the files of the AWS command line, or on the instance. The region is the region of
 --region, of the environment or files, or of the instance if its role signs; without any,
 the token is for the global host of STS.
 
@@ -51,9 +51,9 @@ In a kubeconfig, the user of a kubelet or a person has this command as its exec:
 
 The credential is printed in the version that KUBERNETES_EXEC_INFO asks for, v1 or
 v1beta1, and v1 without it. It ends a minute before the token does. A token ends with the
-credentials that sign it: those that end within a minute are an error.
+credentials that sign it: credentials that end within a minute are an error.
 
-With --cache, temporary credentials (those of --role too) are kept until they end in
+With --cache, temporary credentials (also of --role) are kept until they end in
 ~/.kube/cache/node-authorizer/credentials.json, or in the file that
 NODE_AUTHORIZER_CACHE_FILE names, which only its owner may read. They are taken again for
 the same flags, environment and AWS configuration files.

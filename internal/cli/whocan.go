@@ -12,14 +12,14 @@ import (
 
 // whoCanResult lists the nodes that can do something.
 type whoCanResult struct {
-	// Request is what is asked about.
+	// Request is the request that is asked about.
 	Request question `json:"request"`
 	// NamespaceAssumed is true if the user did not give a namespace: the answer is about
 	// the namespace of the kubeconfig, or "default".
 	NamespaceAssumed bool `json:"namespaceAssumed,omitempty"`
 	// Nodes are the nodes that can, sorted by name.
 	Nodes []nodeThatCan `json:"nodes"`
-	// Conditions are what NodeRestriction requires of the objects that these nodes write.
+	// Conditions are the requirements of NodeRestriction for the objects that these nodes write.
 	// With ownName, each may write only objects with its own name.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
 	// Some are, for a question without a name, nodes that can do it only to some objects,
@@ -62,7 +62,7 @@ type nodeThatCan struct {
 
 // nodeThatCanSome is a node that can do it only to the objects that are related to it.
 type nodeThatCanSome struct {
-	// Node is the name of the node, and Objects are those to which it can do it.
+	// Node is the name of the node, and Objects are the objects to which it can do it.
 	Node    string           `json:"node"`
 	Objects []verdict.Object `json:"objects"`
 }
@@ -73,7 +73,7 @@ func newWhoCan(a *app) *cobra.Command {
 		Short: "List the nodes that may do it, and through which pods",
 		Long: `Lists the nodes that may do something, with the pods through which they may.
 
-Arguments are those of can-i, and a node is listed if can-i says yes of it. Without
+The arguments are the same as for can-i, and a node is listed if can-i says yes for it. Without
 a name, the question is about every object of the type: nodes that may do it to some
 objects only, by name, are listed apart. A node that may write only what has its own
 name, such as its Node, is listed, and the answer says so. What files lack makes nodes

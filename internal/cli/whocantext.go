@@ -14,7 +14,7 @@ const whoCanRows = 50
 
 func (r whoCanResult) Text(p *render.Page) {
 	p.Line("%s of %s can %s%s", r.count(), render.Count(r.NodesAsked, "node"), r.what(), r.conditionsText())
-	for _, c := range beyondTheName(r.Conditions) {
+	for _, c := range conditionsExceptName(r.Conditions) {
 		p.Line("  %s", c.Requires)
 	}
 	if r.NamespaceAssumed {
@@ -27,7 +27,7 @@ func (r whoCanResult) Text(p *render.Page) {
 		p.Line("  refused because of Quarantines: %s; this %s", render.Count(r.Quarantined, "node"), strings.Join(r.Notes, ", "))
 	}
 	if r.NodeScopes > 0 {
-		p.Line("  service accounts are not listed: ask can-i --pod about those of %s", render.Count(r.NodeScopes, "NodeScope"))
+		p.Line("  service accounts are not listed: ask can-i --pod about the accounts of %s", render.Count(r.NodeScopes, "NodeScope"))
 	}
 	if n := len(r.Undecided); n > 0 {
 		p.Line("%s about %s: %s", render.Unsure.In("could not decide"), render.Count(n, "node"), some(r.Undecided, p.Wide()))
@@ -110,10 +110,10 @@ func (r whoCanResult) conditionsText() string {
 	if ownNameOnly(r.Conditions) {
 		text = ", each of its own name only"
 	}
-	if len(beyondTheName(r.Conditions)) == 0 {
+	if len(conditionsExceptName(r.Conditions)) == 0 {
 		return text
 	}
-	return text + ", if " + r.Request.passes() + ":"
+	return text + ", if " + r.Request.passesRestriction() + ":"
 }
 
 // someText writes the nodes that can do it to some objects.

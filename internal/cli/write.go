@@ -33,10 +33,10 @@ type admission struct {
 	// Missing is the missing state that could change a refusal.
 	Missing []missing `json:"missing,omitempty"`
 
-	// passes says which object has to meet the conditions.
-	passes string
-	lacks  []evaluate.Lack
-	write  *evaluate.Write
+	// passesRestriction says which object has to meet the conditions.
+	passesRestriction string
+	lacks             []evaluate.Lack
+	write             *evaluate.Write
 }
 
 // operation returns the admission operation of a request. It returns false for requests that do
@@ -62,7 +62,7 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 	}
 	restriction := s.Restriction
 	req := s.writeRequest(who, q, operation)
-	a := &admission{Operation: operation, Checks: restriction.Checks(req), passes: q.passes()}
+	a := &admission{Operation: operation, Checks: restriction.Checks(req), passesRestriction: q.passesRestriction()}
 	readsObject, readsOld := restriction.Reads(req)
 	if err := given.decodeInto(req, q, readsObject, readsOld); err != nil {
 		return nil, err
@@ -108,12 +108,12 @@ func needed(conditions []noderestriction.Condition) []string {
 	return flags
 }
 
-// passes returns which object has to pass NodeRestriction.
-func (q question) passes() string {
+// passesRestriction says which object has to pass NodeRestriction.
+func (q question) passesRestriction() string {
 	if strings.HasPrefix(q.Verb, "delete") {
-		return "what is deleted passes " + nameRestriction
+		return "the deleted object passes " + nameRestriction
 	}
-	return "what is written passes " + nameRestriction
+	return "the written object passes " + nameRestriction
 }
 
 // wanted describes the one object that is missing beside a given one.
@@ -201,7 +201,8 @@ func (a *admission) text(p *render.Page, mainHint string) {
 		p.Line("  the authorizers refuse the request")
 		return
 	case a.Answer == nil:
-		p.Section("%s: allows, if %s", nameRestriction, strings.TrimSuffix(a.passes, " passes "+nameRestriction)+" meets the conditions")
+		object := strings.TrimSuffix(a.passesRestriction, " passes "+nameRestriction)
+		p.Section("%s: allows, if %s meets the conditions", nameRestriction, object)
 	case a.Answer.Decision == verdict.Allow:
 		p.Section("%s: %s", nameRestriction, render.Good.In("allows"))
 	case a.undecided():

@@ -19,7 +19,7 @@ type ranked struct {
 	exceeds bool
 }
 
-// dropped reports whether something of the spec is to be kept, and is not. The next list has it again.
+// dropped reports whether a spec should be kept, in part or as a whole, and is not. The next list has it again.
 func (o *object) dropped() bool { return o.spec == nil && o.room > 0 }
 
 // rank returns the objects by age. The oldest are within the bounds, up to the first that does not
@@ -38,7 +38,7 @@ func rank(objects []*object) []ranked {
 	return all
 }
 
-// bounded returns the objects by age, those out of bounds without their specs.
+// bounded returns the objects by age, without the specs of objects out of bounds.
 func bounded(objects []*object) []*object {
 	for i, r := range rank(objects) {
 		if r.exceeds {

@@ -34,7 +34,7 @@ type Options struct {
 	// Record records how many nodes are quarantined in the ConfigMap kube-system/node-authorizer-quarantined-nodes,
 	// so that as many stay quarantined when the limit falls. Without it, a lower limit ends quarantines.
 	Record bool
-	// MaxStaleness is the maximum age of what is used for decisions; 0 means no limit.
+	// MaxStaleness is the maximum age of the copy that decisions use; 0 means no limit.
 	MaxStaleness time.Duration
 	// Observer is optional.
 	Observer Observer

@@ -24,7 +24,7 @@ const (
 
 // compiler turns objects into what is enforced. Only one goroutine calls it.
 type compiler interface {
-	// compile publishes what is enforced, and returns what became of each object; nil if that cannot be said
+	// compile publishes what is enforced, and returns the outcome of each object; nil if it is not known
 	// yet.
 	compile(ctx context.Context, objects []ranked, now time.Time) []outcome
 	// due reports whether the same objects have another result now.
@@ -37,7 +37,7 @@ type follower struct {
 	client         *client
 	compiler       compiler
 	opts           *Options
-	// copied are the objects, without the specs of those out of bounds. added is the size of the specs that were
+	// copied are the objects; objects out of bounds have no spec. added is the size of the specs that were
 	// added since these were dropped.
 	copied  *informer.Informer
 	added   int
@@ -161,7 +161,7 @@ func (f *follower) reachable(err error) {
 	}
 }
 
-// apply compiles the objects, and says what became of them.
+// apply compiles the objects, and reports their outcomes.
 func (f *follower) apply(ctx context.Context) {
 	if !f.copied.HasSynced() {
 		return
@@ -179,7 +179,7 @@ func (f *follower) apply(ctx context.Context) {
 type Stats struct {
 	// Resource is its name: "nodescopes".
 	Resource string
-	// Objects are the numbers of objects by what became of them.
+	// Objects are the numbers of objects by the code of their outcome.
 	Objects map[verdict.Code]int
 	// Changes is how often an object appeared, disappeared or changed its spec, and LastChange when
 	// the last time was; zero if never.

@@ -15,21 +15,21 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// object is what is kept of a NodeScope or a Quarantine. It is immutable.
+// object has the kept fields of a NodeScope or a Quarantine. It is immutable.
 type object struct {
 	metav1.TypeMeta
 	// ObjectMeta has the name, UID, resource version, generation and creation time only.
 	metav1.ObjectMeta
 	// spec is the JSON of the spec, or of its mode and subjects if it is too large; nil if there is no room for it.
 	spec []byte
-	// size is the size of the whole spec in bytes, and room that of what is to be kept, even if there is no
+	// size is the size of the whole spec in bytes, and room the size of the part to keep, even if there is no
 	// room for it.
 	size, room int
 	// status is the zero value if it is not one that a server writes.
 	status status
 }
 
-// status is what servers have said about an object.
+// status has the status that servers have written for an object.
 type status struct {
 	observed  int64
 	condition metav1.Condition

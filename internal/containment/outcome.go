@@ -6,7 +6,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// The codes of what became of an object, which its condition Accepted has as its reason.
+// The codes of outcomes, which the condition Accepted of an object has as its reason.
 const (
 	// Accepted: the servers use this generation.
 	Accepted verdict.Code = "Accepted"
@@ -25,12 +25,12 @@ func Codes() []verdict.Code {
 	return []verdict.Code{Accepted, Invalid, TooLarge, LimitExceeded, Expired}
 }
 
-// outcome is what became of an object.
+// outcome says whether servers use an object, and why not.
 type outcome struct {
 	*object
 	Code    verdict.Code
 	Message string
-	// target is what a quarantine cuts off, and reason why: for the log.
+	// target is the node or credential that a quarantine cuts off, and reason its reason: for the log.
 	target, reason string
 	// limited is set if the limit of quarantined nodes decided.
 	limited bool

@@ -18,9 +18,9 @@ import (
 )
 
 // quarantines compiles Quarantines. What is in force depends only on the objects with their statuses, on the limit
-// and on the record: servers that know the same give the same answers, whatever they saw before. A server enforces
+// and on the record: servers that know the same give the same answers, even if they saw other objects before. A server enforces
 // at once what the limit allows, and the status then keeps the place. The statuses that follow from a result do not
-// change it, so that servers come to agree, in whatever order they see what others write.
+// change it, so that servers come to agree, in any order in which they see what others write.
 //
 // Only one goroutine compiles.
 type quarantines struct {
@@ -107,7 +107,7 @@ func withStatus(use *v1alpha1.Quarantine, s status) *v1alpha1.Quarantine {
 	return &with
 }
 
-// place says which valid quarantines do not hold: those that have ended, and those of too many nodes.
+// place says which valid quarantines do not hold: quarantines that have ended, and the ones of too many nodes.
 // It notes when the next one ends.
 func (q *quarantines) place(outcomes []outcome, excess []*v1alpha1.Quarantine, now time.Time) {
 	exceeds := make(map[*v1alpha1.Quarantine]bool, len(excess))

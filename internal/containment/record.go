@@ -28,7 +28,7 @@ const (
 )
 
 // record is how many nodes are quarantined, as all servers know it. So many may stay quarantined when a limit that is
-// a share of the nodes falls, also after a restart. Statuses do not prove the number, because whoever may write
+// a share of the nodes falls, also after a restart. Statuses do not prove the number, because users who may write
 // them could write any number of them.
 //
 // Only one goroutine uses a record. A nil record records nothing.

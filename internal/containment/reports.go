@@ -9,7 +9,7 @@ import (
 
 // Observer is notified of changes. Calls about the same resource are sequential.
 type Observer interface {
-	// ContainmentChanged reports that what became of objects has changed.
+	// ContainmentChanged reports that outcomes of objects have changed.
 	ContainmentChanged(Change)
 	// ContainmentUnreachable reports once that a resource cannot be read or followed, and with nil
 	// that it can be again.
@@ -25,29 +25,29 @@ type Observer interface {
 type Change struct {
 	// Resource is its name: "nodescopes".
 	Resource string
-	// Objects are the numbers of all objects by what became of them.
+	// Objects are the numbers of all objects by the code of their outcome.
 	Objects map[verdict.Code]int
-	// Changed are the objects that are new or have another result, Gone the names of those that
-	// were deleted. Both have at most [MaxReported] entries; More is the number of the others.
+	// Changed are the objects that are new or have another result, Gone the names of deleted
+	// objects. Both have at most [MaxReported] entries; More is the number of the others.
 	Changed []Object
 	Gone    []string
 	More    int
 }
 
-// Object is what became of an object.
+// Object is an object with its outcome.
 type Object struct {
 	Name       string
 	Generation int64
 	Code       verdict.Code
 	Message    string
-	// Target is what a quarantine cuts off, and Reason why; both may be empty.
+	// Target is the node or credential that a quarantine cuts off, and Reason its reason; both may be empty.
 	Target, Reason string
 }
 
 // MaxReported is the maximum number of objects that are reported in one change.
 const MaxReported = 50
 
-// reports compare what became of objects with what was reported.
+// reports compare the outcomes of objects with the reported ones.
 type reports struct {
 	resource string
 	now      func() time.Time
@@ -57,8 +57,8 @@ type reports struct {
 
 	mu sync.Mutex
 	by map[verdict.Code]int
-	// versions are the resource versions of the objects that exist. changes counts those that appeared, disappeared or got another
-	// spec; last is when.
+	// versions are the resource versions of the objects that exist. changes counts how often an object
+	// appeared, disappeared or got another spec; last is the time of the last change.
 	versions map[string]version
 	changes  uint64
 	last     time.Time

@@ -29,7 +29,7 @@ type scopes struct {
 
 // scope is a NodeScope. It is compiled again only if its spec changes.
 type scope struct {
-	// spec is what was read of the spec, and size the size of the whole spec.
+	// spec is the part of the spec that was read, and size the size of the whole spec.
 	spec string
 	size int
 	// use is in use; nil if nothing is.
@@ -165,7 +165,7 @@ func leavesOpen(spec *v1alpha1.NodeScopeSpec, served *nodescope.Aggregation) str
 }
 
 // readableSpec returns the subjects and the mode of a spec of which other parts cannot be decoded.
-// What cannot be decoded stays empty.
+// Parts that cannot be decoded stay empty.
 func readableSpec(text []byte) v1alpha1.NodeScopeSpec {
 	var subjects struct {
 		Subjects []jsontext.Value `json:"subjects"`

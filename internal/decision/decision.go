@@ -1,6 +1,6 @@
-// Package decision holds what evaluators answer to one request: the types that
-// those who make decisions, count them, log them, hold them back and encode them have
-// in common.
+// Package decision has the types of an evaluator's answer to one request. The code that
+// makes decisions, counts them, logs them, delays them and encodes them has these types in
+// common.
 package decision
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// The codes of what could not be decided.
+// The codes of requests that could not be decided.
 const (
 	// NotSynced is the code of answers that cannot be given yet: they would be
 	// refusals, and the state that they would be about has not been read.
@@ -34,7 +34,7 @@ type Opinion struct {
 	Node string
 	// Authorizer decided; empty when none did.
 	Authorizer string
-	// EvaluationError is what failed beside a decision that stands all the same, such as
+	// EvaluationError is a failure beside a decision that stands all the same, such as
 	// the Deny of a failure policy; empty if nothing did.
 	EvaluationError string
 	// Detail is nil, or returns the reason of this decision at length: it may name
@@ -50,7 +50,7 @@ type Opinion struct {
 	Scope *ScopeRefusal
 }
 
-// ScopeRefusal is what a NodeScope refuses, or would refuse if it were enforced.
+// ScopeRefusal is a refusal by a NodeScope, or one that it would make if it were enforced.
 type ScopeRefusal struct {
 	// Account is the user, Scope the NodeScope and Code the reason.
 	Account, Scope string

@@ -103,8 +103,8 @@ func (e *examination) alwaysAllow(s *setup) {
 // Consequences that flags and probes show.
 const (
 	everyoneAdministrator = "whoever authenticates is administrator, every node and every pod among them"
-	nodesHaveAll          = "kubelets need rights to all secrets and pods, and each has them for those of all nodes: " +
-		"one node that is taken over has the cluster"
+	nodesHaveAll          = "kubelets need rights to all secrets and pods, and each kubelet has them " +
+		"for the secrets and pods of all nodes: one node that is taken over has the cluster"
 	nodesWriteAll = "a node may change the labels, taints and status of every node, and every pod's status, " +
 		"and may ask for certificates in other nodes' names"
 )
@@ -131,7 +131,7 @@ func (e *examination) nodeAuthorizer(s *setup) {
 	case s.asks(modeRBAC):
 	case s.asks(modeWebhook), s.asks(modeABAC):
 		e.found(s.finding(NodeWithoutRBAC, finding.Warning, s.key(), fmt.Sprintf("%s asks %s, not RBAC", s.name, asks),
-			"roles and bindings have no effect, those of controllers among them: another authorizer has to allow all that they do",
+			"roles and bindings have no effect, also for controllers: another authorizer has to allow all that they do",
 			s.recommended()))
 	default:
 		e.found(s.finding(NodeWithoutRBAC, finding.Error, s.key(), fmt.Sprintf("%s asks %s, not RBAC", s.name, asks),

@@ -155,8 +155,8 @@ func (a *Audit) span() time.Duration {
 }
 
 // shows reports whether the log shows that the kubelet of a node authenticates as the node. The
-// report counts such nodes and names only the others, so that the number of its nodes must
-// equal that of the cluster.
+// report counts such nodes and names only the others, so that the log must have as many
+// nodes as the cluster.
 func (a *Audit) shows(node string, nodes int) bool {
 	if a == nil {
 		return false

@@ -99,18 +99,18 @@ func (e *examination) unmapped(sources []*mappingSource, f *rolePredictor) {
 		return
 	}
 	for _, arn := range slices.Sorted(maps.Keys(f.users)) { // in lower case
-		there := e.cluster.nodesWhose(func(n *Node) bool { return f.users[arn][n.Name] })
+		nodes := e.cluster.nodesWhose(func(n *Node) bool { return f.users[arn][n.Name] })
 		mapped := slices.ContainsFunc(e.report.Roles, func(r RolePrediction) bool { return strings.EqualFold(withoutPath(r.ARN), arn) })
-		if mapped || len(there) == 0 || e.cluster.accessEntry(arn) != nil {
+		if mapped || len(nodes) == 0 || e.cluster.accessEntry(arn) != nil {
 			continue
 		}
 		role := arn
 		if i := slices.IndexFunc(e.cluster.Requests, func(r CertificateRequest) bool { return strings.EqualFold(r.RoleARN, arn) }); i >= 0 {
 			role = e.cluster.Requests[i].RoleARN
 		}
-		e.found(e.unlessMappedElsewhere(there, finding.Finding{
+		e.found(e.unlessMappedElsewhere(nodes, finding.Finding{
 			Code: NodeRoleMissing, Severity: finding.Error, Place: e.sourcePlace(sources), Subject: role,
-			Message:     fmt.Sprintf("the role of %s has no entry: %s", some(there), role),
+			Message:     fmt.Sprintf("the role of %s has no entry: %s", some(nodes), role),
 			Consequence: e.unlessAccessEntry("it") + "their kubelets are Unauthorized, and the nodes become NotReady",
 			Remedy:      entryFor(role),
 		}))
@@ -213,7 +213,7 @@ func (e *examination) tokens(partition string) {
 			e.found(finding.Finding{
 				Code: ClusterIDMismatch, Severity: finding.Error, Place: c.Place, Subject: c.ClusterID,
 				Message: fmt.Sprintf(
-					"%s makes tokens for cluster %q, and those of %q are accepted (%s)", c.Command, c.ClusterID, some(ids),
+					"%s makes tokens for cluster %q, and tokens for %q are accepted (%s)", c.Command, c.ClusterID, some(ids),
 					accepted[ids[0]],
 				),
 				Consequence: fmt.Sprintf(

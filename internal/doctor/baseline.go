@@ -58,7 +58,7 @@ type SuppressionPlace struct {
 // knownReason is the reason of findings that were there when the file was written.
 const knownReason = "known when the baseline was written"
 
-// all returns the findings that count, and then those that do not.
+// all returns the findings that count, and then the findings that do not.
 func (r *Report) all() []finding.Finding {
 	all := slices.Clone(r.Findings)
 	for _, s := range r.Suppressed {

@@ -18,7 +18,7 @@ const (
 	CheckMappings CheckID = "mappings"
 	// CheckNodes compares the mappings with the cluster's own nodes and roles.
 	CheckNodes CheckID = "nodes"
-	// CheckTokens compares the cluster ids and regions of tokens with those that are accepted.
+	// CheckTokens compares the cluster ids and regions of tokens with the accepted ones.
 	CheckTokens CheckID = "tokens"
 	// CheckKubelets is about the names and groups of kubelets.
 	CheckKubelets CheckID = "kubelets"
@@ -54,7 +54,7 @@ type CheckResult struct {
 	Status CheckStatus `json:"status"`
 	// Findings counts what the check found, of every severity.
 	Findings int `json:"findings"`
-	// Missing is what an undetermined check lacks.
+	// Missing is the input that an undetermined check lacks.
 	Missing []Missing `json:"missing,omitempty"`
 }
 
@@ -119,7 +119,7 @@ func families() []family {
 			},
 		}},
 		{nodeIdentity, []check{
-			{id: CheckKubelets, title: "by what names kubelets go", lacks: (*examination).kubeletsLack},
+			{id: CheckKubelets, title: "the usernames of kubelets", lacks: (*examination).kubeletsLack},
 		}},
 		{leftovers, []check{
 			{id: CheckBindings, title: "what bindings give to nodes and to everyone", lacks: (*examination).rightsLack},
@@ -229,9 +229,9 @@ type Options struct {
 	Checks []CheckID
 	// Audit is the report of an audit log; nil without one.
 	Audit *Audit
-	// Paths is what the holder of each node can come to own; nil if no pods and nodes are known.
+	// Paths has the attack paths from each node; nil if no pods and nodes are known.
 	Paths *Paths
-	// Probes are what a live API server answered; nil if it was not asked.
+	// Probes are the answers of a live API server; nil if it was not asked.
 	Probes *probe.Results
 }
 
@@ -249,11 +249,11 @@ type Report struct {
 	Roles []RolePrediction `json:"roles"`
 	// Findings are sorted, the most severe first.
 	Findings []finding.Finding `json:"findings"`
-	// Suppressed are the findings that do not count, and Baseline what is to be said about the
-	// file that suppresses them; nil without a file.
+	// Suppressed are the findings that do not count, and Baseline what to say about the file
+	// that suppresses them; nil without a file.
 	Suppressed []Suppressed    `json:"suppressed,omitempty"`
 	Baseline   *BaselineResult `json:"baseline,omitempty"`
-	// Missing is what all checks lack.
+	// Missing is the input that any check lacks.
 	Missing []Missing `json:"missing,omitempty"`
 	// Probes are the questions that a live API server was asked, with its answers.
 	Probes []probe.Probe `json:"probes,omitempty"`

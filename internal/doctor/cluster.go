@@ -23,7 +23,7 @@ type Cluster struct {
 	// Snapshot is true if a part comes from a snapshot. Snapshots have no data of config
 	// maps, no certificate requests and no commands of pods.
 	Snapshot bool
-	// Missing is what could not be read.
+	// Missing is the input that could not be read.
 	Missing []Missing
 	// Version is the version of the API server; 0 if unknown.
 	Version kubeversion.Minor
@@ -165,7 +165,7 @@ type CertificateRequest struct {
 	// RoleARN is the canonical ARN of the requester's AWS role, from the extra fields that
 	// authenticators of AWS tokens set; empty without one.
 	RoleARN string
-	// CommonName and Organizations are those of the requested subject.
+	// CommonName and Organizations are fields of the requested subject.
 	CommonName    string
 	Organizations []string
 	// Unreadable is why the request itself cannot be read; empty if it can.

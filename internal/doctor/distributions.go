@@ -96,7 +96,7 @@ func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShif
 // openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
 // else the only one.
 func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
-	for _, name := range []string{"config-" + a.Revision, "config", "kas-config", ""} { // kas-config is that of hosted control planes
+	for _, name := range []string{"config-" + a.Revision, "config", "kas-config", ""} { // hosted control planes have kas-config
 		var named []*APIServerConfig
 		for i := range c.APIServerConfigs {
 			if c.APIServerConfigs[i].Name == name {
@@ -150,7 +150,7 @@ type rancherFile struct {
 	// file of config.yaml.d; empty for others.
 	folder, dropIn string
 	// values are the values of kube-apiserver-arg. set is true if there are any; added is true
-	// if they are appended to those of earlier files.
+	// if they are appended to the values of earlier files.
 	values     []string
 	added, set bool
 	// noAPIServer is true for a server without kube-apiserver.
@@ -247,8 +247,8 @@ func rancherServer(files []rancherFile) APIServer {
 	return a
 }
 
-// annotation returns the annotation of Nodes with all options of k3s or RKE2, including those of
-// config files.
+// annotation returns the annotation of Nodes with all options of k3s or RKE2, including options
+// of config files.
 func (d Distribution) annotation() string { return d.program() + ".io/node-args" }
 
 // orAnnotation says where all options are if there is no config file.
@@ -307,7 +307,7 @@ func (c *Cluster) complete() {
 		}
 	}
 	for i := range c.Nodes {
-		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || !pods) { // those of RKE2 are pods too
+		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || !pods) { // API servers of RKE2 are pods too
 			derive(*a)
 		}
 	}
@@ -326,7 +326,7 @@ func (c *Cluster) complete() {
 }
 
 // withOpenShiftConfig adds the flags of the config that an API server of OpenShift
-// reads. They replace those of the command.
+// reads. They replace the flags of the command.
 func (c *Cluster) withOpenShiftConfig(a *APIServer) {
 	file := a.command.last(flagOpenShift)
 	if file == "" {

@@ -142,7 +142,7 @@ type requestFinding struct {
 }
 
 const (
-	notANode = "to the Node authorizer and NodeRestriction it is no node: " +
+	notANode = "to the Node authorizer and NodeRestriction it is not a node: " +
 		"it has only what RBAC grants, and nothing restricts its writes"
 	ownName = "give each kubelet the name of its node: user " + nodeidentity.UserPrefix + "NAME in group " + nodeidentity.Group
 )

@@ -167,15 +167,15 @@ func (e *examination) tokensLack() []Missing {
 		return nil
 	}
 	known := e.options.ClusterID != "" || slices.ContainsFunc(c.Authenticators, func(a Authenticator) bool { return a.ClusterID != "" })
-	others := slices.ContainsFunc(c.Credentials, func(c Credential) bool { return !c.Own })
+	otherCredential := slices.ContainsFunc(c.Credentials, func(c Credential) bool { return !c.Own })
 	var list []Missing
-	if !others {
+	if !otherCredential {
 		list = append(list, Missing{
 			"kubeconfig", "no kubeconfig of a node or user that makes AWS tokens was given",
 			fmt.Sprintf("give it with %s, or leave the check out (--checks)", c.flag()),
 		})
 	}
-	if others && !known {
+	if otherCredential && !known {
 		list = append(list, Missing{
 			"cluster id", "for which cluster tokens have to be does not show",
 			fmt.Sprintf("name it with --cluster-id, or give the authenticator's configuration with %s", c.flag()),

@@ -98,7 +98,7 @@ func (e *examination) excesses() []excess {
 	return list
 }
 
-// holding is what one binding grants to one audience.
+// holding has the rights that one binding grants to one audience.
 type holding struct {
 	audience audience
 	binding  *Binding

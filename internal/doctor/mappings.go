@@ -67,7 +67,7 @@ func (c *Cluster) sources() []*mappingSource {
 // fargateProfile returns the finding for the ARN of a Fargate profile, which cannot be mapped.
 func fargateProfile(f finding.Finding) finding.Finding {
 	f.Code = FargateProfileARN
-	f.Message = "the ARN is that of a Fargate profile, which signs nothing"
+	f.Message = "the ARN names a Fargate profile, which signs nothing"
 	f.Consequence = "the entry maps nobody: pods of the profile stay Pending, because their nodes do not join"
 	f.Remedy = "write the ARN of the profile's pod execution role: " +
 		"aws eks describe-fargate-profile --query fargateProfile.podExecutionRoleArn"

@@ -76,7 +76,7 @@ func (r *roleCheck) username() {
 	switch {
 	case !strings.HasPrefix(name, nodeidentity.UserPrefix):
 		r.say(NodeRoleUsername, finding.Error, "username",
-			fmt.Sprintf("the username %q is not that of a node", name), r.predicted.summary(),
+			fmt.Sprintf("the username %q does not name a node", name), r.predicted.summary(),
 			fmt.Sprintf("write username: %s, with the groups %s", r.rightUsername(), nodeGroups))
 	case !template.UsesSession():
 		r.say(NodeRoleUsernameFixed, finding.Error, "username",
@@ -112,10 +112,10 @@ func (r *roleCheck) mayBeHybrid() bool {
 	if r.usedByInstances() {
 		return false
 	}
-	others := slices.ContainsFunc(r.report.Roles, func(f RolePrediction) bool {
+	otherNodeRole := slices.ContainsFunc(r.report.Roles, func(f RolePrediction) bool {
 		return f.Purpose == ForNodes && f.ARN != r.predicted.ARN && strings.Contains(f.Username, iam.PlaceholderPrivateDNSName)
 	})
-	return !r.predicted.Seen || others
+	return !r.predicted.Seen || otherNodeRole
 }
 
 // rightUsername returns the correct username for nodes of the role's kind.
@@ -225,7 +225,7 @@ func (r *roleCheck) hybrid() {
 	r.rights()
 	if r.predicted.NodeIdentity && template.UsesSession() {
 		r.say(HybridSessionName, finding.Info, "username",
-			"the name of a node is that of its session, which whoever may assume the role chooses, as EKS Hybrid Nodes want it",
+			"the name of a node is the name of its session, chosen by any principal that may assume the role, as EKS Hybrid Nodes want it",
 			"a principal that may assume the role under any name can be any node of the cluster, instances among them",
 			"keep the username, and look at the role's trust policy: it has to name ssm.amazonaws.com, "+
 				"which calls the session after the machine, "+
@@ -242,10 +242,10 @@ const groupWindowsProxy = "eks:kube-proxy-windows"
 
 // windows checks the roles of Windows nodes.
 func (e *examination) windows(f *rolePredictor) {
-	var there []string
+	var windowsNodes []string
 	for _, s := range f.nodes {
 		if s.windows && s.kind == ForNodes {
-			there = append(there, s.name)
+			windowsNodes = append(windowsNodes, s.name)
 		}
 	}
 	var candidates []*roleCheck
@@ -258,7 +258,7 @@ func (e *examination) windows(f *rolePredictor) {
 		enough := slices.Contains(r.predicted.Groups, groupWindowsProxy) || f.readsSlices(r.predicted)
 		served = served || enough
 		users := f.users[strings.ToLower(r.predicted.ARN)]
-		using := slices.DeleteFunc(slices.Clone(there), func(node string) bool { return !users[node] })
+		using := slices.DeleteFunc(slices.Clone(windowsNodes), func(node string) bool { return !users[node] })
 		switch {
 		case enough:
 		case len(using) > 0:
@@ -269,11 +269,11 @@ func (e *examination) windows(f *rolePredictor) {
 			candidates = append(candidates, r)
 		}
 	}
-	if len(there) == 0 || served {
+	if len(windowsNodes) == 0 || served {
 		return
 	}
 	for _, r := range candidates {
-		r.withoutWindowsProxy(finding.Warning, "there are Windows nodes, and no role has the group: "+some(there))
+		r.withoutWindowsProxy(finding.Warning, "there are Windows nodes, and no role has the group: "+some(windowsNodes))
 	}
 }
 

@@ -17,11 +17,11 @@ const (
 
 // Paths is the input of the check about attack paths.
 type Paths struct {
-	// Graph is that of the cluster; nil if it could not be made, as Missing says.
+	// Graph is the graph of the cluster; nil if it could not be made, as Missing says.
 	Graph *attackpaths.Graph
 	// Nodes is the number of nodes.
 	Nodes int
-	// Missing is what could not be read, or the files lack.
+	// Missing is the state that could not be read, or that the files lack.
 	Missing []Missing
 }
 

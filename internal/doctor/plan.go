@@ -54,7 +54,7 @@ type Step struct {
 type Action struct {
 	// Text describes the action in one line.
 	Text string `json:"text"`
-	// Commands are lines to paste into a shell; Undo are those that undo them.
+	// Commands are lines to paste into a shell; Undo are lines that undo them.
 	Commands []string `json:"commands,omitempty"`
 	Undo     []string `json:"undo,omitempty"`
 }
@@ -63,7 +63,7 @@ type Action struct {
 type Check struct {
 	// Status is the status of the step.
 	Status Status `json:"status"`
-	// Evidence is what shows it in this cluster, one line each.
+	// Evidence are the facts in this cluster that show it, one line each.
 	Evidence []string `json:"evidence"`
 }
 
@@ -104,7 +104,7 @@ func steps() []step {
 		},
 		{
 			id: stepAuthorize, title: "Ask the Node authorizer before RBAC", plan: (*planner).authorize,
-			why: "it allows nodes what their own pods need and refuses nothing, so that nobody notices; RBAC goes on allowing what it did",
+			why: "it allows nodes what their own pods need and refuses nothing, so that nobody notices; RBAC still allows the same",
 		},
 		{
 			id: stepIdentify, title: "Give every kubelet the identity of its node", needs: []string{stepAuthorize},
@@ -132,7 +132,7 @@ func steps() []step {
 	}
 }
 
-// MakePlan returns the plan of a cluster. The report must be that of the same cluster; audit is the
+// MakePlan returns the plan of a cluster. The report must be about the same cluster; audit is the
 // report of its audit log, or nil.
 func MakePlan(c *Cluster, report *Report, audit *Audit) *Plan {
 	p := &planner{

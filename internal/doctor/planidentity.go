@@ -107,7 +107,7 @@ func (p *planner) conforming() (known bool, evidence []string) {
 		}
 		return len(silent) == 0 && len(unseen) == 0 && p.audit.Nodes.NotTold == 0, evidence
 	case all == 0:
-		return false, []string{"no nodes were given; the audit log shows by what names kubelets go"}
+		return false, []string{"no nodes were given; the audit log shows the usernames of kubelets"}
 	}
 	evidence = append(evidence, fmt.Sprintf(
 		"certificate requests show the own name of %d of %s; the audit log shows it of all", all-len(unseen), render.Count(all, "node"),

@@ -47,8 +47,8 @@ func (p *planner) withdraw() (Check, []Action) {
 }
 
 func (p *planner) cleanUp() (Check, []Action) {
-	others := slices.DeleteFunc(p.excesses(), func(x excess) bool { return x.sharedByNodes() })
-	return p.withdrawn(others, "no binding gives nodes, or everyone, what they should not have")
+	notShared := slices.DeleteFunc(p.excesses(), func(x excess) bool { return x.sharedByNodes() })
+	return p.withdrawn(notShared, "no binding gives nodes, or everyone, what they should not have")
 }
 
 // withdrawn checks that none of the bindings is left.
@@ -74,14 +74,14 @@ func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 		for _, x := range group {
 			check.Evidence = append(check.Evidence, fmt.Sprintf("%s: %s (%s)", x.binding.object(), x.finding.Message, x.finding.Code))
 		}
-		do = append(do, takeAway(group))
+		do = append(do, removalAction(group))
 	}
 	return check, do
 }
 
-// takeAway returns the commands that remove subjects from a binding, and those that restore them. It
+// removalAction returns the commands that remove subjects from a binding, and those that restore them. It
 // removes the last subject first, so that the indices of the others do not change.
-func takeAway(group []excess) Action {
+func removalAction(group []excess) Action {
 	b := group[0].binding
 	var subjects []int
 	var names []string

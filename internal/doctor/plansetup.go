@@ -165,7 +165,7 @@ func (s *setup) change() string {
 	}
 	if s.byConfig {
 		return "in its AuthorizationConfiguration list the authorizers in the order " + strings.Join(order, ", ") +
-			"; that of the Node authorizer is {type: Node, name: node}"
+			"; the entry of the Node authorizer is {type: Node, name: node}"
 	}
 	return s.server.set(flagMode, order)
 }

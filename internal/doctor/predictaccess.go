@@ -64,7 +64,7 @@ func newAccessPredictor(c *Cluster) *accessPredictor {
 }
 
 // authorizers returns the authorizers of the first API server for which they are known, in order, or
-// those of a typical cluster.
+// the authorizers of a typical cluster.
 func (c *Cluster) authorizers() []string {
 	for _, s := range c.setups() {
 		if s.authorizers != nil {
@@ -230,9 +230,9 @@ func (p *accessPredictor) refusal(k kubelet, phrase string) string {
 	case identity.IsNode:
 		return fmt.Sprintf("%s may not %s", k.user, phrase)
 	case strings.HasPrefix(k.user, nodeidentity.UserPrefix):
-		return fmt.Sprintf("without group %s it is no node, and %s %s", nodeidentity.Group, rbac, phrase)
+		return fmt.Sprintf("without group %s it is not a node, and %s %s", nodeidentity.Group, rbac, phrase)
 	}
-	return fmt.Sprintf("as %s it is no node, and %s %s", k.user, rbac, phrase)
+	return fmt.Sprintf("as %s it is not a node, and %s %s", k.user, rbac, phrase)
 }
 
 func allowedBy(authorizer string) string {

@@ -18,7 +18,7 @@ type rolePredictor struct {
 	rules   iam.Rules
 	// ours is true if node-authorizer is the cluster's authenticator.
 	ours bool
-	// nodes are the cluster's of AWS, by name; users has those whose kubelets were seen
+	// nodes are the cluster's nodes on AWS, by name; users has the nodes whose kubelets were seen
 	// to use a role, by its canonical ARN in lower case.
 	nodes []sample
 	users map[string]map[string]bool
@@ -49,8 +49,8 @@ func newRolePredictor(e *examination) *rolePredictor {
 	return f
 }
 
-// samples are the nodes for which a role is tried: those that were seen to use it, all
-// of the cluster's of its kind otherwise, or one that is made up.
+// samples are the nodes for which a role is tried: nodes that were seen to use it, otherwise all
+// of the cluster's nodes of its kind, or one that is made up.
 func (f *rolePredictor) samples(arn string, purpose Purpose) []sample {
 	kind := ForNodes // instances by default
 	if purpose.makesNodes() {
@@ -82,12 +82,12 @@ func (f *rolePredictor) purpose(arn, username string, groups []string) Purpose {
 	if guess := purposeOf(arn, username, groups, len(users) > 0); guess != ForNodes {
 		return guess
 	}
-	var hybrid, others bool // of the nodes that use the role
-	there, instances := false, false
+	var hybrid, notHybrid bool // of the nodes that use the role
+	anyHybrid, anyInstance := false, false
 	for _, s := range f.nodes {
-		there, instances = there || s.kind == ForHybrid, instances || s.kind == ForNodes
+		anyHybrid, anyInstance = anyHybrid || s.kind == ForHybrid, anyInstance || s.kind == ForNodes
 		if users[s.name] {
-			hybrid, others = hybrid || s.kind == ForHybrid, others || s.kind != ForHybrid
+			hybrid, notHybrid = hybrid || s.kind == ForHybrid, notHybrid || s.kind != ForHybrid
 		}
 	}
 	for name := range users {
@@ -96,11 +96,11 @@ func (f *rolePredictor) purpose(arn, username string, groups []string) Purpose {
 	template, err := iam.ParseTemplate(username)
 	bySession := err == nil && template.UsesSession() && !template.Uses(iam.PlaceholderPrivateDNSName)
 	switch {
-	case others:
+	case notHybrid:
 		return ForNodes
-	case hybrid, there && bySession:
+	case hybrid, anyHybrid && bySession:
 		return ForHybrid
-	case strings.Contains(strings.ToLower(roleName(arn)), "hybrid") && (bySession || there || !instances):
+	case strings.Contains(strings.ToLower(roleName(arn)), "hybrid") && (bySession || anyHybrid || !anyInstance):
 		return ForHybrid
 	}
 	return ForNodes
@@ -243,7 +243,7 @@ func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because
 	return prediction
 }
 
-// predict predicts for every role of every source, those for nodes first.
+// predict predicts for every role of every source, roles for nodes first.
 func (f *rolePredictor) predict(sources []*mappingSource) []RolePrediction {
 	predictions := []RolePrediction{}
 	for _, s := range sources {

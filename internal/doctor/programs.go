@@ -199,15 +199,15 @@ const (
 
 // readUnits reads the units among the paths and in folders, and returns the units that are
 // given as files and the other paths.
-func (r *reader) readUnits(paths []string) (units, others []string, err error) {
+func (r *reader) readUnits(paths []string) (units, otherPaths []string, err error) {
 	for _, root := range paths {
 		info, statErr := os.Stat(root)
 		if root == "-" || statErr != nil || !info.IsDir() && !strings.HasSuffix(root, unitSuffix) {
-			others = append(others, root)
+			otherPaths = append(otherPaths, root)
 			continue
 		}
 		if info.IsDir() {
-			others = append(others, root)
+			otherPaths = append(otherPaths, root)
 		} else {
 			units = append(units, root)
 		}
@@ -225,7 +225,7 @@ func (r *reader) readUnits(paths []string) (units, others []string, err error) {
 			return nil, nil, err
 		}
 	}
-	return units, others, nil
+	return units, otherPaths, nil
 }
 
 // readUnit adds the API server that a unit starts, if any.

@@ -87,7 +87,7 @@ func (r *reader) size() int {
 		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines) + len(c.units) + len(c.Missing) +
 		len(c.AccessEntries)
 	for _, f := range c.talos {
-		if f.saysOfAPIServers() {
+		if f.describesAPIServers() {
 			n++
 		}
 	}
@@ -123,7 +123,7 @@ func newReader(c *Cluster) *reader {
 	return r
 }
 
-// API groups and versions of what is read.
+// API groups and versions of the objects that are read.
 const (
 	groupMappings     = "iamauthenticator.k8s.aws"
 	groupServerConfig = "apiserver.config.k8s.io"

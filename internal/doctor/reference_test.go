@@ -29,7 +29,7 @@ func TestEntriesThatCannotBeUsed(t *testing.T) {
 	}{
 		{
 			"groups with commas are no groups", entry(goodUsername, `"system:bootstrappers,system:nodes"`), "no no no false false",
-			"without group system:nodes it is no node", false,
+			"without group system:nodes it is not a node", false,
 		},
 		{
 			"groups that are a text are none", entry(goodUsername, "system:nodes"), "no no no false false", "without group system:nodes",

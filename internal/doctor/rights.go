@@ -109,8 +109,8 @@ func ofKubernetesSigners(a audience, r *access.Request) bool {
 	return r.Name == "" || domain == "*" || domain == "kubernetes.io"
 }
 
-// nodesOwn returns requests that kubelets make all the time. A role that allows all of them grants the
-// rights that nodes had before the Node authorizer, whatever its name.
+// nodesOwn returns requests that kubelets make all the time. A role of any name that allows all of them
+// grants the rights that nodes had before the Node authorizer.
 func nodesOwn() []access.Request {
 	return requests("create nodes", "patch nodes/status", "list,watch pods", "patch pods/status", "get secrets", "get configmaps")
 }

@@ -16,11 +16,11 @@ type Shown struct {
 	// Headline is what was found in how many checks, and further facts.
 	Headline []string `json:"headline"`
 	Summary  Summary  `json:"summary"`
-	// Roles are those that are, or may be, for nodes; Others the others, under a title.
+	// Roles are the roles that are, or may be, for nodes; Others are the other roles, under a title.
 	Roles       []ShownRole `json:"roles"`
 	OthersTitle string      `json:"othersTitle,omitempty"`
 	Others      [][]string  `json:"others,omitempty"`
-	// Findings are sorted, the most severe first. Known are those that do not count.
+	// Findings are sorted, the most severe first. Known are the findings that do not count.
 	Findings []ShownFinding `json:"findings"`
 	Known    []ShownFinding `json:"known,omitempty"`
 	Probes   []ShownProbe   `json:"probes,omitempty"`
@@ -61,7 +61,7 @@ type ShownProbe struct {
 	Sent  []string `json:"sent"`
 }
 
-// ShownCheck is a check, and the names of what it lacks.
+// ShownCheck is a check, and the names of the input that it lacks.
 type ShownCheck struct {
 	CheckResult
 	Made  bool   `json:"made"`

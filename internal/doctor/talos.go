@@ -187,8 +187,8 @@ func (r *reader) talosDocument(d *manifest.Document) error {
 	return err
 }
 
-// saysOfAPIServers reports whether separate documents are about kube-apiserver.
-func (f *talosFile) saysOfAPIServers() bool { return f.server.Name != "" }
+// describesAPIServers reports whether separate documents are about kube-apiserver.
+func (f *talosFile) describesAPIServers() bool { return f.server.Name != "" }
 
 // talosServers returns the API servers that separate documents describe. A server that cannot be put together is one
 // whose flags are not known.
@@ -197,7 +197,7 @@ func (c *Cluster) talosServers() []APIServer {
 	var servers []APIServer
 	for _, file := range slices.Sorted(maps.Keys(c.talos)) {
 		f := c.talos[file]
-		if !f.saysOfAPIServers() {
+		if !f.describesAPIServers() {
 			continue
 		}
 		a := f.server
@@ -229,5 +229,5 @@ func (c *Cluster) talosServers() []APIServer {
 // describedTwice reports whether separate documents of a file describe kube-apiserver, and not the first document.
 func (c *Cluster) describedTwice(at finding.Place) bool {
 	f := c.talos[at.File]
-	return f != nil && f.saysOfAPIServers() && strings.HasPrefix(at.Key, "cluster.apiServer")
+	return f != nil && f.describesAPIServers() && strings.HasPrefix(at.Key, "cluster.apiServer")
 }

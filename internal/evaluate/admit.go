@@ -25,7 +25,7 @@ type Admission struct {
 	Scope *decision.ScopeRefusal
 	// Unread are the resources that could not be read and could change a refusal.
 	Unread []source.Missing
-	// Lacks are what the files do not hold and could change a refusal.
+	// Lacks are the objects that the files do not hold and that could change a refusal.
 	Lacks []Lack
 }
 

@@ -41,8 +41,8 @@ func (e *Evaluator) AuthorizeNode(_ context.Context, req *access.Request) (decis
 	return opinion, e.undecided(req, answer.Code, false)
 }
 
-// Authorize evaluates a request by all authorizers. The errors are those of AuthorizeNode,
-// and those of authorizers that failed. An authorizer whose state is too old has no opinion,
+// Authorize evaluates a request by all authorizers. It returns the errors of AuthorizeNode,
+// and of authorizers that failed. An authorizer whose state is too old has no opinion,
 // like one that failed.
 func (e *Evaluator) Authorize(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 	contained, refused, err := e.contain(req)
@@ -122,10 +122,10 @@ func (e *Evaluator) inFull(req *access.Request, result chain.Result) string {
 	return result.Reason()
 }
 
-// ask asks the authorizers after those of [Evaluator.contain] until one decides from a state that is not too old. The error
+// ask asks the authorizers that [Evaluator.contain] does not ask until one decides from a state that is not too old. The error
 // old joins the errors of authorizers whose state is too old.
 func (e *Evaluator) ask(ctx context.Context, req *access.Request) (result chain.Result, old, err error) {
-	after := e.others()
+	after := e.withoutContainment()
 	rest, failed := after.Brief(ctx, req)
 	if e.ages.Fresh() {
 		return rest, nil, failed

@@ -55,7 +55,7 @@ func (e *Evaluator) links(c *Containment) chain.Chain {
 }
 
 // join puts the authorizers of Quarantines and NodeScopes before the others. To predict an API server,
-// that of system:masters comes first: it asks no authorizer about members of it.
+// the authorizer of system:masters comes first: an API server asks no authorizer about members of that group.
 func (e *Evaluator) join(links, rest chain.Chain) chain.Chain {
 	e.mastersFirst = e.stored != nil && len(links) > 0 && len(rest) > 0 && rest[0].Name() == chain.NameMasters
 	if e.mastersFirst {
@@ -64,8 +64,8 @@ func (e *Evaluator) join(links, rest chain.Chain) chain.Chain {
 	return slices.Concat(links, rest)
 }
 
-// others returns the authorizers after those of [Evaluator.contain], and that of system:masters.
-func (e *Evaluator) others() chain.Chain {
+// withoutContainment returns the authorizers except the ones that [Evaluator.contain] asks.
+func (e *Evaluator) withoutContainment() chain.Chain {
 	if e.mastersFirst {
 		return slices.Concat(e.Chain[:1], e.Chain[1+e.first:])
 	}

@@ -27,7 +27,7 @@ type Options struct {
 	// Ages says which part of the state is too old; nil means that none ever is.
 	Ages Ages
 	// Containment has the NodeScopes and Quarantines that come before all authorizers. If it has neither,
-	// those of the state count, as if the API server asked a server that enforces them; with
+	// NodeScopes and Quarantines of the state count, as if the API server asked a server that enforces them; with
 	// Authorizers, in admission only. Quarantines then end by Now, and their number has no limit.
 	Containment Containment
 }
@@ -49,10 +49,10 @@ type Evaluator struct {
 	Scopes *nodescope.Authorizer
 
 	containment Containment
-	// stored is nil unless the containment is that of the state.
+	// stored is nil unless the state has the containment.
 	stored *stored
 	// first is the number of authorizers in Chain that are of Quarantines and NodeScopes. They come after
-	// that of system:masters if mastersFirst is set.
+	// the authorizer of system:masters if mastersFirst is set.
 	first        int
 	mastersFirst bool
 

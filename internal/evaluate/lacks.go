@@ -180,8 +180,8 @@ func (e *Evaluator) lackingRoles(unresolved []rbac.Unresolved) []Lack {
 	return all
 }
 
-// unknown leaves out missing roles that are known not to exist. A complete state has every role, but for
-// those of bindings that were added to it.
+// unknown leaves out missing roles that are known not to exist. A complete state has every role, except
+// roles of bindings that were added to it.
 func (e *Evaluator) unknown(unresolved []rbac.Unresolved) []rbac.Unresolved {
 	if !e.State.Complete() {
 		return unresolved

@@ -49,7 +49,7 @@ func (e *Evaluator) readingParts(all chain.Chain) chain.Chain {
 }
 
 // readRelated reads what the Node authorizer's answer to a request depends on, with the
-// paths in its reason. Whatever was read, a refusal names the kinds that the user may not list.
+// paths in its reason. A refusal always names the kinds that the user may not list.
 func (e *Evaluator) readRelated(req *access.Request) error {
 	if err := e.readAll(func() []source.Part { return e.unreadParts(req) }); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (e *Evaluator) readRelated(req *access.Request) error {
 }
 
 // unreadParts returns unread parts of the cluster that the Node authorizer's answer to a request
-// depends on. When they have been read, there may be more. If it returns none, decision and
-// reason are those of the whole state.
+// depends on. When they have been read, there may be more. If it returns none, the whole
+// state gives the same decision and reason.
 func (e *Evaluator) unreadParts(req *access.Request) []source.Part {
 	answer := e.Node.Decide(req)
 	if answer.Code != nodeauthz.PathToObject && answer.Code != nodeauthz.NoPathToObject {

@@ -26,7 +26,7 @@ type Write struct {
 
 // Remedy returns what to change so that a request that is refused is allowed by the authorizers,
 // whose result is given, and then, if it is a write, by NodeRestriction. It is the zero Remedy
-// for a request that is allowed. Its cost is many times that of an answer.
+// for a request that is allowed. It costs many times as much as an answer.
 func (e *Evaluator) Remedy(ctx context.Context, result chain.Result, req *access.Request, write *Write) verdict.Remedy {
 	if result.Decision == verdict.Deny {
 		return verdict.Remedy{

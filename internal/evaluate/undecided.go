@@ -65,7 +65,7 @@ func (e *Evaluator) undecided(req *access.Request, code verdict.Code, asksRBAC b
 }
 
 // evaluationError returns the evaluationError that an API server puts beside its answer:
-// the error of the authorizer that denies, or those of all authorizers if none decides.
+// the error of the authorizer that denies, or the errors of all authorizers if none decides.
 func evaluationError(result chain.Result) string {
 	var failed []string
 	for _, o := range result.Opinions {

@@ -2,7 +2,7 @@ package freshness
 
 import "container/list"
 
-// places are the requests that wait, of one node or of all, in the order in which they came. Whoever may
+// places are the requests that wait, of one node or of all, in the order in which they came. A user who may
 // create SubjectAccessReviews can ask for any service account and any node. So service accounts together take
 // at most half of the places, and one of them a quarter: the others are for the nodes themselves. When a bound
 // is reached, the oldest request within it gives way to the new one. Lags are mostly much shorter than the time

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Cluster is the state that lags behind the API server, such as that of package source.
+// Cluster is the state that lags behind the API server, such as the state of package source.
 type Cluster interface {
 	// OnChange calls f after each change of the state with the node that the change
 	// concerns, or with the empty name if it could concern any node.
@@ -64,7 +64,7 @@ type Waiter struct {
 	opts    Options
 	synced  atomic.Bool // opts.Synced has returned true
 	stop    func()
-	// Access reviews and admission have places of their own: whoever may create SubjectAccessReviews can
+	// Access reviews and admission have places of their own: users who may create SubjectAccessReviews can
 	// cause any number of the former, for any node.
 	authorize, admit *queues
 }

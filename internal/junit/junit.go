@@ -27,7 +27,7 @@ type Case struct {
 	Name  string `xml:"name,attr"`
 	File  string `xml:"file,attr,omitempty"`
 	Line  int    `xml:"line,attr,omitempty"`
-	// Failure is what was found. Error is why it could not be checked.
+	// Failure has the findings. Error is the reason why the case could not be checked.
 	Failure *Problem `xml:"failure,omitempty"`
 	Error   *Problem `xml:"error,omitempty"`
 	Out     string   `xml:"system-out,omitempty"`

@@ -62,8 +62,8 @@ func regularSize(info fs.FileInfo) int64 {
 	return 0
 }
 
-// folder lists the files of a folder and its subfolders whose names are those of
-// manifests or snapshots. Hidden files and folders are left out.
+// folder lists the files of a folder and its subfolders that are manifests or snapshots
+// by their names. Hidden files and folders are left out.
 func folder(root string) ([]File, error) {
 	var found []File
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -106,7 +106,7 @@ func manifestSuffixes() []string {
 	return []string{".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".snapshot"}
 }
 
-// isManifest reports whether the name is that of a manifest or snapshot, compressed
+// isManifest reports whether a file is a manifest or snapshot by its name, compressed
 // or not.
 func isManifest(name string) bool {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")

@@ -16,7 +16,7 @@ const batchSize = 512 << 10
 // Parallel reads files with several goroutines. The decoded objects of a batch of
 // documents are collected in a T.
 type Parallel[T any] struct {
-	// Stdin is what the path "-" reads.
+	// Stdin is the input for the path "-".
 	Stdin io.Reader
 	// Decode adds an object to the content of its batch. It is called concurrently
 	// for different batches. The object is not validated yet.
@@ -187,7 +187,7 @@ func (b *batcher[T]) send() error {
 
 // close sends the last batch.
 func (b *batcher[T]) close() {
-	_ = b.send() // the only error is that of the context, which the caller has
+	_ = b.send() // the only error is the context's, which the caller has
 	close(b.work)
 	close(b.ordered)
 }

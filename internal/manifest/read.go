@@ -14,7 +14,7 @@ import (
 
 // Options are options for reading files.
 type Options struct {
-	// Stdin is what the path "-" reads.
+	// Stdin is the input for the path "-".
 	Stdin io.Reader
 	// Progress, if set, is called from time to time.
 	Progress func(Progress)

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/objectevents"
 )
 
-// Limits of events, besides those of all events: the log and the metrics have all findings.
+// Limits of these events, besides the limits of all events: the log and the metrics have all findings.
 const (
 	// eventsOfChange is the maximum number of events for one change of a ConfigMap.
 	eventsOfChange = 10

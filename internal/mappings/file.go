@@ -14,7 +14,7 @@ import (
 const (
 	// fileInterval is the interval between checks of the file.
 	fileInterval = 2 * time.Second
-	// maxFile is the maximum size of the file in bytes: that of the largest ConfigMap.
+	// maxFile is the maximum size of the file in bytes: the size of the largest ConfigMap.
 	maxFile = 1 << 20
 )
 

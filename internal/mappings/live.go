@@ -66,7 +66,7 @@ type Observer interface {
 // Change is a change of a source.
 type Change struct {
 	Source Source
-	// Found are the new findings, Fixed those that are gone.
+	// Found are the new findings, Fixed the findings that are gone.
 	Found, Fixed []finding.Finding
 }
 

@@ -33,7 +33,7 @@ type state struct {
 	read     bool
 	mappings *iam.Mappings
 	findings []finding.Finding
-	// stale are broken keys whose last valid content is used, unknown those without.
+	// stale are broken keys whose last valid content is used, unknown the broken keys without such content.
 	stale, unknown []string
 	err            error
 }
@@ -98,8 +98,8 @@ func (s *state) hides(canonical string, mapping iam.Mapping, found bool) string 
 	return ""
 }
 
-func without(findings, others []finding.Finding) []finding.Finding {
-	return slices.DeleteFunc(slices.Clone(findings), func(f finding.Finding) bool { return slices.Contains(others, f) })
+func without(findings, removed []finding.Finding) []finding.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f finding.Finding) bool { return slices.Contains(removed, f) })
 }
 
 func (s *state) counts() map[iam.MappingKind]int {

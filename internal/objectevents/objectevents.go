@@ -1,6 +1,6 @@
 // Package objectevents records what is wrong with objects as Events about them.
 //
-// Events are for people. Whoever may write an object can make servers report about it all the time, so
+// Events are for people. A user who may write an object can make servers report about it all the time, so
 // events are limited, and what exceeds the limits is dropped. Nothing else depends on them.
 package objectevents
 
@@ -38,7 +38,7 @@ type Event struct {
 	// Identity is the same for events that are the same, so that only one of several servers creates
 	// an Event.
 	Identity string
-	// Type is that of Events: Warning or Normal.
+	// Type is the type of the Event: Warning or Normal.
 	Type string
 	// Reason is a code, and Message says what happened.
 	Reason, Message string

@@ -15,7 +15,7 @@ const (
 )
 
 // Authenticate logs the bearer tokens that do not authenticate a user, with code and
-// detail. The detail names the signer if it is known. The lines of each code, and those of
+// detail. The detail names the signer if it is known. The lines of each code, and the lines of
 // errors, have the same share of the limit as one node has.
 func (r *Refusals) Authenticate(next review.Authenticate) review.Authenticate {
 	return func(ctx context.Context, token string) (*iam.User, error) {

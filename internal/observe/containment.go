@@ -50,7 +50,7 @@ func (m *Metrics) ScopeRefused(r *decision.ScopeRefusal) {
 }
 
 // account returns the label of an account: NAMESPACE/NAME if a NodeScope names it, or NAMESPACE/* if one is
-// about its namespace. Whoever may create SubjectAccessReviews can ask for accounts that do not exist.
+// about its namespace. Users who may create SubjectAccessReviews can ask for accounts that do not exist.
 func (s *scopeRefusals) account(user string) string {
 	namespace, name, ok := nodeidentity.ServiceAccount(user)
 	if !ok || s.policy == nil {
@@ -94,7 +94,7 @@ func (m *Metrics) WatchContainment(of Containment) {
 	m.registry.CustomMustRegister(&containmentCollector{
 		of: of,
 		objects: desc("containment_objects",
-			"NodeScopes and Quarantines, by what became of them: Accepted means that they are in use.", "resource", "code"),
+			"NodeScopes and Quarantines by outcome: Accepted means that they are in use.", "resource", "code"),
 		changes: desc("containment_changes_total", "NodeScopes and Quarantines that appeared, disappeared or changed.", "resource"),
 		last: desc("containment_last_change_timestamp_seconds",
 			"When one of them last appeared, disappeared or changed, in seconds since 1970.", "resource"),

@@ -45,7 +45,7 @@ func NewMetrics() *Metrics {
 			"Time from the arrival of a request to its answer, including waits.", requestBuckets(), "endpoint"),
 		inFlight: gauges("requests_in_flight", "Requests that are being answered.", "endpoint"),
 		bodyErrors: counters("request_body_errors_total",
-			"Requests without a valid body, by what was wrong with them.", "endpoint", "reason"),
+			"Requests without a valid body, by the mistake.", "endpoint", "reason"),
 		waits: counters("freshness_waits_total",
 			"Requests that waited because a lag of the watch could explain a refusal, by outcome.", "type", "outcome"),
 		waitSeconds: histograms("freshness_wait_seconds", "How long these requests waited.", waitBuckets(), "type", "outcome"),

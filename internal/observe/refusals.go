@@ -57,7 +57,7 @@ const (
 )
 
 // Authorize logs the refusals of an evaluator of access reviews. If the user is not a node
-// and there is no opinion, this is not a refusal: the decision is that of other authorizers.
+// and there is no opinion, this is not a refusal: other authorizers decide.
 func (r *Refusals) Authorize(next decision.Authorize) decision.Authorize {
 	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)

@@ -174,7 +174,7 @@ func (p *prober) anonymous(ctx context.Context) error {
 		case a.ok() && bytes.Contains(a.body, []byte(at.has)), a.refused(http.StatusForbidden):
 			accepted = true
 		case a.ok():
-			p.conclude(Undetermined, "GET %s without a credential: the response is not that of an API server", at.path)
+			p.conclude(Undetermined, "GET %s without a credential: the response is not from an API server", at.path)
 			return nil
 		case !a.refused(http.StatusUnauthorized):
 			p.conclude(Undetermined, "GET %s without a credential: %s", at.path, a)

@@ -211,7 +211,7 @@ func read(response *http.Response, r *request) *answer {
 		return a
 	}
 	a.status = metav1.Status{}
-	a.line = "the response is not that of an API server"
+	a.line = "the response is not from an API server"
 	return a
 }
 

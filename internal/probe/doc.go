@@ -4,8 +4,8 @@
 // Nothing in the cluster is changed. A probe sends one or more of
 //
 //   - SubjectAccessReviews about users that are made up: a node that does not exist, and a user
-//     in the same groups whose name is not that of a node. What only the first may do is allowed
-//     by an authorizer that knows nodes by their names, and not by a role of the group.
+//     in the same groups whose name is not a node's. An authorizer that knows nodes by their names,
+//     and not a role of the group, allows a request that only the first may make.
 //   - writes with dryRun=All that impersonate the node that does not exist. Before, a
 //     request to the same path is sent with a value of dryRun that does not exist. Its refusal
 //     shows that the write is authorized and that dryRun is read, so that it is admission that

@@ -23,7 +23,7 @@ const (
 	userAnonymous        = "system:anonymous"
 )
 
-// action is what an access review asks about.
+// action is the request that an access review asks about.
 type action struct {
 	verb, group, resource, subresource, namespace, name string
 }
@@ -157,7 +157,7 @@ func (p *prober) node() identity {
 	return identity{user, groups}
 }
 
-// member returns a user in the same groups as nodes whose name is not that of a node.
+// member returns a user in the same groups as nodes whose name is not a node's.
 func (p *prober) member() identity {
 	return identity{p.names.user, []string{nodeidentity.Group, groupAuthenticated}}
 }

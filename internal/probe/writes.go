@@ -40,7 +40,7 @@ type write struct {
 	stored string
 }
 
-// refusal is what the API server said about a write.
+// refusal is the answer of the API server to a write.
 type refusal struct {
 	// passed is true if nothing refused it. Otherwise admission is true if admission refused it with
 	// 403, and answer is what it said.
@@ -116,7 +116,7 @@ func (p *prober) mayNotImpersonate(ctx context.Context, as identity) bool {
 	return r.unknown == "" && !r.allowed
 }
 
-// forbidden says which right is missing: that of the caller to impersonate, or that of the node.
+// forbidden says which right is missing: the right of the caller to impersonate, or the right of the node.
 func (p *prober) forbidden(ctx context.Context, as identity, w *write, a *answer) {
 	r := p.review(ctx, identity{as.user, []string{nodeidentity.Group, groupAuthenticated}}, w.what)
 	switch {

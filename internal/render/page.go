@@ -189,8 +189,8 @@ func (p *Page) encode(colour bool) []byte {
 	return []byte(b.String())
 }
 
-// Printable returns the text without control characters and styles, so that it
-// can be shown on a terminal whatever it is made of.
+// Printable returns the text without control characters and styles, so that any
+// text can be shown on a terminal.
 func Printable(text string) string { return resolve(text, false) }
 
 func resolve(line string, colour bool) string {

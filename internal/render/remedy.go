@@ -73,7 +73,7 @@ func (p *Page) Comment(format string, args ...any) {
 	p.Script("# %s", fmt.Sprintf(format, args...))
 }
 
-// sameTarget splits changes into those that one command makes: of fields of one object, or of
+// sameTarget splits changes into groups that one command makes: of fields of one object, or of
 // the request. The order of changes stays.
 func sameTarget(all []verdict.Change) [][]verdict.Change {
 	var groups [][]verdict.Change

@@ -49,7 +49,7 @@ type part struct {
 	answered    bool
 }
 
-// worker is what one worker uses for all of its events.
+// worker has the paths and the object that one worker reuses for all of its events.
 type worker struct {
 	paths  paths
 	object auditlog.Object // of the current event

@@ -81,7 +81,7 @@ type PartialFile struct {
 	Begins string `json:"begins,omitempty"`
 }
 
-// PartialRead is the summary of what was read.
+// PartialRead is the summary of the part of the log that was read.
 type PartialRead struct {
 	Bytes      int64       `json:"bytes"`
 	Broken     []LineError `json:"broken,omitempty"`
@@ -102,7 +102,7 @@ type Unmatched struct {
 	Ends   int `json:"ends"`
 }
 
-// partial makes the partial report of what was read.
+// partial makes the partial report of the part that was read.
 func (c *collector) partial(read auditlog.Summary) *Partial {
 	p := &Partial{
 		APIVersion: PartialAPIVersion, Kind: PartialKind, Files: []PartialFile{}, StateNodes: c.ev.State.NodeNames(),

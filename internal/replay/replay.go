@@ -16,8 +16,8 @@ func Run(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditl
 	return c.report(read), read, nil
 }
 
-// RunPart is Run for a part of a log. The result is merged with those of the other parts by
-// a [Merger].
+// RunPart is Run for a part of a log. A [Merger] merges the result with the results of
+// the other parts.
 func RunPart(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*Partial, auditlog.Summary, error) {
 	c, read, err := collect(ctx, files, ev, opts)
 	if err != nil {

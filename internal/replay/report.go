@@ -77,18 +77,18 @@ type Totals struct {
 	Allowed    int `json:"allowed"`
 	Refused    int `json:"refused"`
 	Unanswered int `json:"unanswered,omitempty"`
-	// MaybeTwice are those of Requests that may have been counted twice: their other
+	// MaybeTwice counts the requests that may have been counted twice: their other
 	// stage was so far away in the log that it may have been forgotten.
 	MaybeTwice int `json:"maybeTwice,omitempty"`
 
-	// WouldBeRefused are those of Allowed that the evaluators refuse. NotInState are those
-	// of WouldBeRefused that have a caveat.
+	// WouldBeRefused counts the allowed requests that the evaluators refuse. NotInState
+	// counts the ones among them that have a caveat.
 	WouldBeRefused int `json:"wouldBeRefused"`
 	NotInState     int `json:"notInState"`
-	// Undecided are those of Allowed that the evaluators could not decide.
+	// Undecided counts the allowed requests that the evaluators could not decide.
 	Undecided int `json:"undecided"`
-	// Writes are those of Allowed that NodeRestriction has rules for. NotExamined are
-	// those of Writes that it could not examine.
+	// Writes counts the allowed requests that NodeRestriction has rules for. NotExamined
+	// counts the ones among them that it could not examine.
 	Writes      int `json:"writes"`
 	NotExamined int `json:"notExamined"`
 }
@@ -115,21 +115,21 @@ const (
 	ObjectNotInState Caveat = "ObjectNotInState"
 )
 
-// Refusal is one request with one answer and a count. Identity, verb, group, resource,
-// subresource, namespace and name are those that authorizers see. For refusals by admission
-// they are those that admission sees, so that a created object has a name.
+// Refusal is one request with one answer and a count. It has the identity, verb, group, resource,
+// subresource, namespace and name that authorizers see. A refusal by admission has the ones
+// that admission sees, so that a created object has a name.
 type Refusal struct {
 	// Node is the node of the kubelet that made the request; empty if unknown. In a merged report it
 	// is empty if the part of the log that has the request does not show it.
 	Node string `json:"node,omitempty"`
-	// Identity is the username of the kubelet, and Standing says whether it is that of its node.
+	// Identity is the username of the kubelet, and Standing says whether it is the username of its node.
 	Identity string   `json:"identity"`
 	Standing Standing `json:"standing"`
 	// Groups are the groups of Identity, sorted.
 	Groups []string `json:"groups,omitempty"`
 
-	// Verb, Group, Resource, Subresource, Namespace and Name are those of the request; empty ones are
-	// left out.
+	// Verb, Group, Resource, Subresource, Namespace and Name are attributes of the request; empty
+	// ones are left out.
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
 	Resource    string `json:"resource,omitempty"`
@@ -166,8 +166,8 @@ type Refusal struct {
 	// Error is why the evaluators could not decide.
 	Error string `json:"error,omitempty"`
 
-	// Count is how many such requests there are, First the time of the first one, and Last that of the
-	// last one. In a merged report they are of the parts whose lists have the request: if more
+	// Count is how many such requests there are, First the time of the first one, and Last the time of
+	// the last one. In a merged report they are of the parts whose lists have the request: if more
 	// counts requests, there may be others.
 	Count int       `json:"count"`
 	First time.Time `json:"first"`
@@ -182,11 +182,11 @@ type More struct {
 	Undecided      []Remainder `json:"undecided,omitempty"`
 }
 
-// Remainder counts requests beyond the bound of a list. One without node and resource counts
-// those beyond the bound of the remainders.
+// Remainder counts requests beyond the bound of a list. A remainder without node and resource
+// counts the requests beyond the bound of the remainders.
 type Remainder struct {
-	// Node, Group, Resource, Subresource and Code are those of the requests, and Count is how many
-	// there are.
+	// Node, Group, Resource, Subresource and Code are the same for all of the requests, and Count is
+	// their number.
 	Node        string       `json:"node,omitempty"`
 	Group       string       `json:"group,omitempty"`
 	Resource    string       `json:"resource,omitempty"`
@@ -197,7 +197,7 @@ type Remainder struct {
 
 // Identity is a user of a kubelet that does not authenticate as its node.
 type Identity struct {
-	// Username and Groups are those in the log. Why says in words what Standing does.
+	// Username and Groups are as in the log. Why explains Standing in words.
 	Username string   `json:"username"`
 	Groups   []string `json:"groups"`
 	Standing Standing `json:"standing"`
@@ -241,7 +241,7 @@ type NeverConforming struct {
 
 // NotExamined counts writes of one kind that were not examined for one reason.
 type NotExamined struct {
-	// Verb, Group, Resource and Subresource are those of the writes.
+	// Verb, Group, Resource and Subresource are the same for all of the writes.
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
 	Resource    string `json:"resource"`

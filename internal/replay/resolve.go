@@ -151,7 +151,7 @@ func (ids *identities) list() []Identity {
 	return list
 }
 
-// summary compares the nodes of the log with those of the state.
+// summary compares the nodes of the log with the nodes of the state.
 func (ids *identities) summary(state nodes) Nodes {
 	n := Nodes{NeverConforming: []NeverConforming{}, Silent: []string{}, NotInState: []string{}, NotTold: ids.beyond}
 	for _, name := range slices.Sorted(maps.Keys(ids.nodes)) {

@@ -14,15 +14,15 @@ const (
 	// MaxDistinct is the maximum number of different requests without a caveat in a list of a
 	// report, and of those with a caveat.
 	MaxDistinct = 10_000
-	// MaxRemainders is the maximum number of remainders, and MaxIdentities that of
-	// nonconforming users.
+	// MaxRemainders is the maximum number of remainders, and MaxIdentities the maximum
+	// number of nonconforming users.
 	MaxRemainders = 10_000
 	MaxIdentities = 10_000
 	// MaxNodes is the maximum number of nodes of a log, and of pairs of a node and a user
 	// that acts for it.
 	MaxNodes = 100_000
-	// maxAgents is the maximum number of user agents of a user, and maxActors that of
-	// users that act for a node.
+	// maxAgents is the maximum number of user agents of a user, and maxActors the maximum
+	// number of users that act for a node.
 	maxAgents, maxActors = 5, 16
 )
 
@@ -145,8 +145,8 @@ func (t *tally) count(caveat Caveat, n int) {
 	}
 }
 
-// remainderKey is the kind of a request beyond the bound of a list. Its zero place and
-// resource are those of all kinds beyond the bound of the remainders.
+// remainderKey is the kind of a request beyond the bound of a list. A zero place and
+// resource stand for all kinds beyond the bound of the remainders.
 type remainderKey struct {
 	place                place
 	group, resource, sub string
@@ -156,7 +156,7 @@ type remainderKey struct {
 // remainders counts requests beyond the bound of a list.
 type remainders struct {
 	kinds map[remainderKey]int
-	// beyond counts those of further kinds.
+	// beyond counts the requests of further kinds.
 	beyond map[verdict.Code]int
 }
 

@@ -10,13 +10,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// State is what a result was computed from.
+// State is the state from which a result was computed.
 type State struct {
 	Origin            string `json:"origin"`
 	KubernetesVersion string `json:"kubernetesVersion"`
 }
 
-// Missing is what could not be read.
+// Missing is the state that could not be read.
 type Missing struct {
 	Resource string `json:"resource"`
 	Reason   string `json:"reason"`
@@ -52,7 +52,7 @@ type AttackPaths struct {
 	CertainOnly bool
 	// LeftOut is how much is only possible, and left out by CertainOnly.
 	LeftOut int
-	// NotFollowed is what is reached and may give more than the paths.
+	// NotFollowed are the reached rights that may give more than the paths.
 	NotFollowed []NotFollowed
 	// NotFollowedCount counts it in words: "3 rights".
 	NotFollowedCount string
@@ -100,7 +100,7 @@ type pathsData struct {
 	// for each that is listed: holding, path, and 1 if it is only possible.
 	Cells [][]int   `json:"cells"`
 	Rows  []rowData `json:"rows"`
-	// Techniques are the summaries of those that steps use.
+	// Techniques are the summaries of the techniques that steps use.
 	Techniques map[string]string `json:"techniques"`
 	Advice     *adviceData       `json:"advice,omitempty"`
 }

@@ -26,7 +26,7 @@ const (
 // Page is a result to show.
 type Page struct {
 	Kind Kind
-	// Title is that of the document.
+	// Title is the title of the document.
 	Title string
 	// Data is encoded as JSON, for the scripts.
 	Data any

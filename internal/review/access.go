@@ -30,14 +30,14 @@ const (
 )
 
 // MaxAccessReview is the maximum size in bytes of a SubjectAccessReview.
-// What API servers send comes from a URL and headers of at most 1 MiB. A requirement of a label selector
+// API servers make a review from a URL and headers of at most 1 MiB. A requirement of a label selector
 // of two characters becomes 32.
 const MaxAccessReview = 20 << 20
 
 // DecodeAccessReview decodes a SubjectAccessReview of authorization.k8s.io/v1 or v1beta1. It refuses documents larger
 // than [MaxAccessReview].
 //
-// Whoever sends a request chooses its selectors, so that these are never an error, unless they have other types: an API
+// The sender of a request chooses its selectors, so that these are never an error, unless they have other types: an API
 // server may let other authorizers decide instead. An invalid selector is dropped, and so are
 // requirements beyond a limit, which only makes the request broader.
 func DecodeAccessReview(document []byte) (*AccessReview, error) {

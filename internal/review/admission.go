@@ -39,7 +39,7 @@ const (
 //
 // A decoded object has the fields that NodeRestriction reads for the operation. Entries of lists that cannot change the
 // decision may be missing. The memory is at most a small multiple of the document, for any content: lists of entries
-// that are shorter than those of an API server are an error.
+// that are shorter than an API server writes them are an error.
 //
 // If an API server converted the request for a webhook that matches equivalent versions, the
 // objects, kind, resource and subresource are the converted ones. Those are used; requestKind,

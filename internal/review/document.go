@@ -53,8 +53,8 @@ func check(document []byte, limit int, want string, known ...metav1.TypeMeta) (m
 	return header, nil
 }
 
-// readHeader reads kind and apiVersion, at any place of an object. It reads no further. So the error of a document
-// that is broken, or has one of them twice, is that of decoding it.
+// readHeader reads kind and apiVersion, at any place of an object. It reads no further. So decoding
+// reports a document that is broken, or has one of them twice.
 func readHeader(document []byte) (header metav1.TypeMeta, err error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(document), syntax())
 	begin, err := d.ReadToken()

@@ -66,7 +66,7 @@ func entries[T any](newList func() (keep func(*T) bool)) reading {
 const (
 	// freeEntries is the memory in bytes that the entries of any list may take.
 	freeEntries = 64 << 10
-	// maxExpansion is the maximum of what the entries of a larger list may take, per byte of their text. API servers
+	// maxExpansion is the maximum memory of the entries of a larger list, per byte of their text. API servers
 	// write the fields of all these entries, so that what they send takes less.
 	maxExpansion = 8
 )

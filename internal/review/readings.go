@@ -57,12 +57,12 @@ func readOnly(kind schema.GroupVersionKind, subresource string) json.Options {
 	return readPodStatus
 }
 
-// readings are those of all kinds.
+// readings are the readings of all kinds.
 func readings() []reading {
 	return []reading{skip[[]metav1.ManagedFieldsEntry](), bounded[metav1.OwnerReference](), shortQuantities()}
 }
 
-// podReadings are those of all pods.
+// podReadings are the readings of all pods.
 func podReadings() []reading {
 	return []reading{
 		skip[corev1.Affinity](), skip[[]corev1.Toleration](), skip[[]corev1.HostAlias](), skip[corev1.PodSecurityContext](),

@@ -71,8 +71,8 @@ type pipeline struct {
 type batch struct {
 	input []byte
 	spans []span
-	// first is the number of the first document, line that of the first line, both
-	// from 1.
+	// first is the number of the first document, and line the number of the first line,
+	// both from 1.
 	first, line int
 	// broken is the error of the document that follows the last span.
 	broken error

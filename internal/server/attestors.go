@@ -87,7 +87,7 @@ type pendingChallenger struct {
 // challengeLabel is the label under which the key of challenges is derived.
 const challengeLabel = "node-authorizer.io/v1 challenges"
 
-// learn derives the key from that of the service.
+// learn derives the key from the key of the service.
 func (l *pendingChallenger) learn(ctx context.Context, client kubernetes.Interface) error {
 	service, err := ledger.ServiceKey(ctx, client)
 	if err != nil {

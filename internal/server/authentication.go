@@ -223,7 +223,7 @@ func (r *authentication) warnOfInsecureSettings() {
 	switch c.SessionCheck {
 	case v1alpha1.InstanceProfileCheck:
 	case v1alpha1.InstanceCheck:
-		r.logger.Info("WARNING: the roles of instances are not compared with those of sessions: whoever may assume a role " +
+		r.logger.Info("WARNING: the roles of instances are not compared with the roles of sessions: a principal that may assume a role " +
 			"that is mapped to nodes can be any node; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
 	case v1alpha1.NoSessionCheck:
 		r.logger.Info("WARNING: sessions are not checked: whoever may assume a role that is mapped to nodes can be any node, " +

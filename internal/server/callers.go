@@ -98,7 +98,9 @@ func (c *limitedConn) check(shown []*x509.Certificate, authorities *x509.CertPoo
 // faster than their number, and callers need not be authenticated to make the server do it.
 const maxShown = 4
 
-var errTooManyShown = fmt.Errorf("the caller sent more than %d certificates; send that of the caller and its intermediates", maxShown)
+var errTooManyShown = fmt.Errorf(
+	"the caller sent more than %d certificates; send the certificate of the caller and its intermediates", maxShown,
+)
 
 // verifyShown returns the chains from the first certificate to the authorities.
 func verifyShown(shown []*x509.Certificate, authorities *x509.CertPool, now time.Time) ([][]*x509.Certificate, error) {

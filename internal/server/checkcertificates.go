@@ -51,7 +51,7 @@ func (c *fileCheck) pair(files *certificateFiles, certificate, key []byte) {
 			"so that its callers refuse it: issue one with the names that they use", files.certificate)
 	}
 	if !hasUsage(pair.Leaf, x509.ExtKeyUsageServerAuth) {
-		c.wrong(field, "%s: the extended key usage of the certificate is not that of a server, so that its callers refuse it: "+
+		c.wrong(field, "%s: the extended key usage of the certificate is not for servers, so that its callers refuse it: "+
 			"issue one with the usage serverAuth", files.certificate)
 	}
 }
@@ -89,10 +89,10 @@ func (c *fileCheck) dates(certificate *x509.Certificate) string {
 
 func day(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// authorities checks certificates that verify those of others with a usage. It is an error only if
-// none can: the others do no harm.
-func (c *fileCheck) authorities(field, what string, authorities []*x509.Certificate, others x509.ExtKeyUsage) {
-	verifies := func(a *x509.Certificate) bool { return c.dates(a) == "" && (signs(a) || hasUsage(a, others)) }
+// authorities checks certificates that verify other certificates, with a usage. It is an error only
+// if no authority can: unusable ones do no harm.
+func (c *fileCheck) authorities(field, what string, authorities []*x509.Certificate, usage x509.ExtKeyUsage) {
+	verifies := func(a *x509.Certificate) bool { return c.dates(a) == "" && (signs(a) || hasUsage(a, usage)) }
 	usable := slices.ContainsFunc(authorities, verifies)
 	for i, authority := range authorities {
 		name := fmt.Sprintf("%s %d (%.80q)", what, i+1, authority.Subject.CommonName)

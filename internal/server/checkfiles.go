@@ -32,7 +32,7 @@ type FileProblem struct {
 
 // CheckFiles reads the files that a valid configuration names, with the functions that the server
 // reads them with, and returns what is wrong with them at a time. Without a warning, the server does
-// not start, does not become ready, or refuses those for whom the file is.
+// not start, does not become ready, or refuses the callers that the file is for.
 func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProblem {
 	c := &fileCheck{now: now}
 	if needsCluster(config) {

@@ -53,7 +53,7 @@ func (w *webhooks) missingChanged(m source.Missing, missing bool) {
 	switch {
 	case !missing:
 		w.logger.Info("resource can be read again", "resource", m.Resource.String())
-	case standAlone(m.Resource):
+	case isDispensable(m.Resource):
 		w.logger.Info("resource cannot be read: questions about it have no answer",
 			"resource", m.Resource.String(), "reason", m.Reason)
 	default:

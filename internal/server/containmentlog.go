@@ -9,14 +9,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/containment"
 )
 
-// Limits of log lines about NodeScopes and Quarantines, because whoever may write them can change them
+// Limits of log lines about NodeScopes and Quarantines, because users who may write them can change them
 // all the time. The metrics count all changes.
 const (
 	containmentLines    = 100
 	containmentInterval = time.Second
 )
 
-// containmentLog logs what becomes of NodeScopes and Quarantines.
+// containmentLog logs the outcomes of NodeScopes and Quarantines.
 type containmentLog struct {
 	logger logr.Logger
 	limit  *rate.Limiter
@@ -68,7 +68,7 @@ func (l containmentLog) ContainmentUnreachable(resource string, err error) {
 // ContainmentWriteFailed implements containment.Observer.
 func (l containmentLog) ContainmentWriteFailed(err error) {
 	if l.limit.Allow() {
-		l.logger.Info("what became of an object could not be written", "cause", err.Error())
+		l.logger.Info("a status or an Event could not be written", "cause", err.Error())
 	}
 }
 

@@ -19,7 +19,7 @@ type sharedEC2 struct {
 	client *ec2instances.Client
 }
 
-// newSharedEC2 returns a client that uses a transport; nil for that of the SDK.
+// newSharedEC2 returns a client that uses a transport; nil for the transport of the SDK.
 func newSharedEC2(c *v1alpha1.EC2, transport http.RoundTripper, observe func(service, outcome string)) *sharedEC2 {
 	return &sharedEC2{transport: transport, options: ec2instances.Options{
 		PerSecond: float64(c.PerSecond), Burst: int(c.Burst),

@@ -21,7 +21,7 @@ type parts struct {
 	// them. It also sees requests of callers that are not allowed.
 	webhooks map[string]http.Handler
 	observe  func(path string, next http.Handler) http.Handler
-	// ready are the readiness checks of the webhooks, besides those of the listeners.
+	// ready are the readiness checks of the webhooks, besides the checks of the listeners.
 	ready []check
 	// machines is the handler for machines that join, on all paths except the health
 	// endpoints.

@@ -23,7 +23,7 @@ const (
 	maxMemory = 1 << 50
 )
 
-// limitMemory sets the memory limit of the runtime from that of the cgroup, v1 or v2, unless
+// limitMemory sets the memory limit of the runtime from the limit of the cgroup, v1 or v2, unless
 // GOMEMLIMIT is set. Root is the root of the file system.
 func limitMemory(root string, logger logr.Logger) {
 	if _, set := os.LookupEnv("GOMEMLIMIT"); set {
@@ -56,7 +56,7 @@ func cgroupMemory(root string) int64 {
 				continue
 			}
 		}
-		// In a container, the path may be that of the host. Then the limit is at the root.
+		// In a container, the path may be the path on the host. Then the limit is at the root.
 		for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
 			if limit := readLimit(path.Join(root, mount, dir, file)); limit > 0 && (smallest == 0 || limit < smallest) {
 				smallest = limit

@@ -21,8 +21,8 @@ type otherApproval struct {
 	danger            string
 }
 
-// otherApprovals returns the rights to check. The groups of a bootstrap token are those that the API
-// server gives to every token, and the group of this service.
+// otherApprovals returns the rights to check. A bootstrap token has the groups that the API server
+// gives to every token, and the group of this service.
 func otherApprovals() []otherApproval {
 	return []otherApproval{
 		{

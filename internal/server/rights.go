@@ -12,10 +12,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// standAlone reports whether only questions about a resource itself depend on it, or, for CSI drivers,
+// isDispensable reports whether only questions about a resource itself depend on it, or, for CSI drivers,
 // only tokens for their own audiences. If it may not be read, only those questions have no answer, and
 // the server is ready: a newer Kubernetes may serve a resource that an older role does not grant.
-func standAlone(resource schema.GroupResource) bool {
+func isDispensable(resource schema.GroupResource) bool {
 	switch resource {
 	case schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"},
 		schema.GroupResource{Group: storagev1.GroupName, Resource: "csidrivers"},
@@ -32,7 +32,7 @@ func rights(missing []source.Missing) (note string, err error) {
 	var needed, dispensable []string
 	for _, m := range missing {
 		line := m.Resource.String() + ": " + m.Reason
-		if standAlone(m.Resource) {
+		if isDispensable(m.Resource) {
 			dispensable = append(dispensable, line)
 		} else {
 			needed = append(needed, line)

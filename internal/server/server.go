@@ -25,7 +25,7 @@ type Options struct {
 
 	// aws is the transport for requests to AWS; nil means the default.
 	aws http.RoundTripper
-	// users returns the names of the server's own user; nil means those in its credentials.
+	// users returns the names of the server's own user; nil means the names in its credentials.
 	users func() []string
 	// now is the clock of NodeScopes and Quarantines; nil means time.Now.
 	now func() time.Time

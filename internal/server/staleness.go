@@ -26,7 +26,7 @@ func stateAge(err error) (string, error) {
 	var needed, dispensable []string
 	for _, r := range old.Resources {
 		line := r.Resource.String() + " (" + r.StaleReason() + ")"
-		if standAlone(r.Resource) {
+		if isDispensable(r.Resource) {
 			dispensable = append(dispensable, line)
 		} else {
 			needed = append(needed, line)

@@ -9,7 +9,7 @@
 // The index has the length of each frame and, for each block, its kind, its nodes, and its first and last
 // name. So a reader decompresses only the blocks that may hold what it looks for.
 //
-// Frames have checksums. A file without an index at its end is not read in parts: whoever reads the whole
+// Frames have checksums. A file without an index at its end is not read in parts: a program that reads the whole
 // finds out whether it is cut, because the header counts the objects. A reader of files that an attacker
 // wrote uses memory and time in proportion to the size of the file, within the ratios of the constants here.
 package snapshot
@@ -30,7 +30,7 @@ const (
 	skippableHeader = 8
 	// maxFrame is the maximum size of a decompressed frame, in bytes. A frame holds an object at least.
 	maxFrame = 64 << 20
-	// maxExpansion is the maximum ratio of what is decompressed to the size of the file, and freeExpansion
+	// maxExpansion is the maximum ratio of the decompressed size to the size of the file, and freeExpansion
 	// the size up to which the ratio does not count.
 	maxExpansion  = 1000
 	freeExpansion = 64 << 20
@@ -38,7 +38,7 @@ const (
 	blockTarget = 1 << 20
 )
 
-// takeAgain is what to do about a snapshot that cannot be read.
+// takeAgain is the remedy for a snapshot that cannot be read.
 const takeAgain = "copy the file again, or take the snapshot again"
 
 // errTooLarge is the error of a snapshot that expands too much.
@@ -49,7 +49,7 @@ func damaged(place string, err error) error {
 	return fmt.Errorf("snapshot is damaged: %s: %w; "+takeAgain, place, err)
 }
 
-// index is what is at the end of a file.
+// index has the places of the header and of all blocks; it is at the end of a file.
 type index struct {
 	Header place   `json:"header"`
 	Blocks []block `json:"blocks"`

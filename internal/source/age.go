@@ -100,7 +100,7 @@ func RBACKinds() Kinds {
 	return on
 }
 
-// tooOld returns those of the kinds that may not be used any more.
+// tooOld returns the kinds among on that may not be used any more.
 func (l *Live) tooOld(on Kinds) Kinds {
 	now := l.ages.Now()
 	var old Kinds
@@ -138,7 +138,7 @@ func (l *Live) TooOld(on Kinds) error {
 // AgeError is the error of an answer that depends on state that is too old.
 type AgeError struct {
 	MaxStaleness time.Duration
-	// Resources are those that are too old.
+	// Resources are the resources that are too old.
 	Resources []Watched
 }
 

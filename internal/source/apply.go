@@ -131,7 +131,7 @@ func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err e
 	case *storagev1.CSIDriver:
 		s.objects.drivers[key] = stamped[[]storagev1.TokenRequest]{o.Spec.TokenRequests, version}
 	default:
-		s.objects.others[k][key] = version
+		s.objects.namesOnly[k][key] = version
 	}
 	return replaced, err
 }

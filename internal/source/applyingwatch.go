@@ -17,7 +17,7 @@ type applyingWatch struct {
 	once   sync.Once
 
 	// requested is when the watch was requested, timeout is how long the server keeps
-	// it open, and resourceVersion is that of its last event.
+	// it open, and resourceVersion is the version of its last event.
 	requested       time.Time
 	timeout         time.Duration
 	resourceVersion string

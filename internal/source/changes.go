@@ -34,11 +34,11 @@ type addition struct {
 
 // ChangeOptions are options for reading changes.
 type ChangeOptions struct {
-	// Stdin is what the path "-" reads.
+	// Stdin is the input for the path "-".
 	Stdin io.Reader
 	// Progress, if set, is called from time to time, never concurrently.
 	Progress func(manifest.Progress)
-	// Namespace is that of objects that name none.
+	// Namespace is the namespace of objects that name none.
 	Namespace string
 }
 

@@ -87,7 +87,7 @@ func (c *content) note(d *manifest.Document) error {
 	return nil
 }
 
-// template keeps an object that pods are made from and that nothing else makes, or a pod that is to be created.
+// template keeps an object that pods are made from and that nothing else makes, or a pod to create.
 func (c *content) template(d *manifest.Document) (bool, error) {
 	of, isWorkload := workloadKindOf(d.Group(), d.Kind)
 	isPod := d.Group() == "" && d.Kind == "Pod"

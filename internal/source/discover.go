@@ -25,7 +25,7 @@ type discovered struct {
 }
 
 // discover reads the version and the resources. Groups that cannot be discovered,
-// such as those of an unavailable aggregated API server, are not an error.
+// such as groups of an unavailable aggregated API server, are not an error.
 func (c *client) discover(ctx context.Context) (*discovered, error) {
 	version, err := c.discovery.ServerVersionWithContext(ctx)
 	if err != nil {

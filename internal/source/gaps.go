@@ -15,7 +15,7 @@ import (
 // refer to it, or a question is about it. An answer that depends on its absence is
 // unknown.
 type Gap struct {
-	// Resource is what to add: persistentvolumes.
+	// Resource is the resource to add: persistentvolumes.
 	Resource schema.GroupResource
 	// Lacks describes what is missing: "persistent volume pv-1 of …".
 	Lacks string
@@ -27,7 +27,7 @@ type Gap struct {
 func (g Gap) String() string { return g.Lacks + g.Because }
 
 // Complete reports whether the state holds every object of each kind, except for
-// those in [State.Missing]. This is so for a cluster and for a snapshot of one, but
+// kinds in [State.Missing]. This is so for a cluster and for a snapshot of one, but
 // not for other files.
 func (s *State) Complete() bool {
 	s.mu.RLock()
@@ -38,8 +38,8 @@ func (s *State) Complete() bool {
 // Gaps lists what could relate the object to the node and is not in the files: the
 // object, if it names its node itself; the pods of the node, if there are none; the
 // volumes of claims that these pods use; resource claims whose names are not known.
-// It is empty for a complete state,
-// but for pods that changes add and that no node has yet.
+// The list is empty for a complete state, except for pods that changes add and that no
+// node has yet.
 func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap {
 	gaps := s.pendingGaps(node, func(pending string) bool { return s.overlay.relations.HasPath(pending, kind, namespace, name) })
 	return append(gaps, s.fileGaps(node, kind, namespace, name)...)

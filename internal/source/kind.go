@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// kind is a kind of object that a State keeps. The order is that of the kinds'
-// names, which is also the order of a snapshot.
+// kind is a kind of object that a State keeps. Kinds are in the order of their names,
+// which is also the order of a snapshot.
 type kind uint8
 
 const (

@@ -185,7 +185,7 @@ func TestVersionOutsideOfTheRange(t *testing.T) {
 	s.version = "v1.29.1"
 	state := list(t, s, LiveOptions{})
 	want := []string{
-		`kubernetes version "v1.29.1" is not supported: want 1.30 to 1.37; answers are those of the version that is assumed ` +
+		`kubernetes version "v1.29.1" is not supported: want 1.30 to 1.37; answers are for the version that is assumed ` +
 			`instead`,
 	}
 	if state.Version != 0 || !slices.Equal(state.Warnings(), want) {

@@ -17,7 +17,7 @@ import (
 
 // FileOptions are options for reading files.
 type FileOptions struct {
-	// Stdin is what the path "-" reads.
+	// Stdin is the input for the path "-".
 	Stdin io.Reader
 	// Progress, if set, is called from time to time, never concurrently.
 	Progress func(manifest.Progress)
@@ -220,7 +220,7 @@ func (s *State) setVersion(version string) {
 	s.ServerVersion = version
 	minor, err := kubeversion.Parse(version)
 	if err != nil {
-		s.warn("versions", err.Error()+"; answers are those of the version that is assumed instead")
+		s.warn("versions", err.Error()+"; answers are for the version that is assumed instead")
 		return
 	}
 	s.Version = minor

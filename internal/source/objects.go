@@ -46,8 +46,8 @@ type objects struct {
 	// unnamedClaims has the node of each pod with a resource claim from a template
 	// whose name is not in the pod's status.
 	unnamedClaims map[objectKey]interned
-	// others are the kinds of which only names are kept here.
-	others [kindCount]map[objectKey]stamp
+	// namesOnly are the kinds of which only names are kept here.
+	namesOnly [kindCount]map[objectKey]stamp
 	// seed makes stamps unpredictable.
 	seed maphash.Seed
 }
@@ -93,8 +93,8 @@ func newObjects() objects {
 		seed:          maphash.MakeSeed(),
 		unnamedClaims: map[objectKey]interned{},
 	}
-	for k := range o.others {
-		o.others[k] = map[objectKey]stamp{}
+	for k := range o.namesOnly {
+		o.namesOnly[k] = map[objectKey]stamp{}
 	}
 	return o
 }
@@ -149,7 +149,7 @@ func (o *objects) table(k kind) table {
 	case kindQuarantine:
 		return records[stamped[*policyv1alpha1.Quarantine]](o.quarantines)
 	default:
-		return records[stamp](o.others[k])
+		return records[stamp](o.namesOnly[k])
 	}
 }
 

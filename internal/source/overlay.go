@@ -48,8 +48,8 @@ type Applied struct {
 
 // overlay is what a state has only because of changes.
 type overlay struct {
-	// bindings are those that were added. That a role of one of them does not exist is a gap, also in a
-	// complete state.
+	// bindings are the added bindings. If a role of one of them does not exist, this is a gap, also in
+	// a complete state.
 	bindings map[rbac.Ref]bool
 	// withoutRBAC is true if the state had no roles and bindings before.
 	withoutRBAC bool
@@ -68,7 +68,7 @@ type pendingPod struct {
 	of  verdict.Object
 }
 
-// NotFoundError says that an object that is to be removed does not exist.
+// NotFoundError says that an object to remove does not exist.
 type NotFoundError struct {
 	Object ObjectRef
 	// Known are names of the kind in the namespace, for suggestions.
@@ -92,7 +92,7 @@ type changer struct {
 	index map[ObjectRef]int
 }
 
-// Change removes objects from the state, then adds those of the changes, which replace objects of the
+// Change removes objects from the state, then adds the objects of the changes, which replace objects of the
 // same kind, namespace and name. It does what the cluster's controllers then do: the rules of aggregated
 // cluster roles, the pods of workloads, and what a namespace, a node or a workload takes with it.
 //
@@ -251,7 +251,7 @@ func (c *changer) addPod(a *addition) error {
 	return c.place(pod, inventory.Workload{}, nil, done.object())
 }
 
-// place adds a pod: to its node, or to those that wait for one. Claims are those that its workload's controller makes for it.
+// place adds a pod: to its node, or to the pods that wait for one. Claims are made by the controller of its workload.
 func (c *changer) place(pod *corev1.Pod, w inventory.Workload, claims []*corev1.PersistentVolumeClaim, of verdict.Object) error {
 	c.addClaims(pod, append(ephemeralClaims(pod), claims...))
 	if node := pod.Spec.NodeName; node != "" {

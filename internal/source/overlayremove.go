@@ -33,7 +33,7 @@ func (c *changer) exists(o ObjectRef) error {
 	}
 	k, ok := kindOf(o.Group, o.Kind)
 	if !ok {
-		return fmt.Errorf("%s cannot be removed: nothing that is computed depends on objects of its kind; those of these kinds can: %s",
+		return fmt.Errorf("%s cannot be removed: nothing that is computed depends on objects of its kind; objects of these kinds can: %s",
 			o, strings.Join(Removable(), ", "))
 	}
 	if c.holds(k, o.Namespace, o.Name) || k == kindPod && c.Inventory.HasPod(o.Namespace, o.Name) {

@@ -16,7 +16,7 @@ func (c *changer) aggregate() {
 	for _, name := range c.RBAC.Aggregate(c.roles) {
 		ref := ObjectRef{Kind: "ClusterRole", Group: rbacv1.GroupName, Name: name}
 		if at, ok := c.index[ref]; ok {
-			c.applied[at].Because = ", whose rules are those of the roles that it selects"
+			c.applied[at].Because = ", whose rules come from the roles that it selects"
 			continue
 		}
 		role, _ := c.RBAC.ClusterRole(name)

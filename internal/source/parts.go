@@ -78,7 +78,7 @@ func newParts(ctx context.Context) *parts {
 // for.
 func (s *State) Partial() bool { return s.parts != nil }
 
-// OfFile reports whether the State is partial and of a snapshot. Unlike that of a cluster, it has the
+// OfFile reports whether the State is partial and of a snapshot. Unlike the State of a cluster, it has the
 // facts of the whole: [State.Missing], [State.Complete], and all roles and bindings. [State.Gaps]
 // reads what it depends on.
 func (s *State) OfFile() bool { return s.parts != nil && s.parts.file != nil }

@@ -31,7 +31,7 @@ type snapshotHeader struct {
 	RBACReadable bool `json:"rbacReadable"`
 	// Objects counts the objects that follow, by kind.
 	Objects map[string]int `json:"objects"`
-	// Missing is what could not be read.
+	// Missing is the state that could not be read.
 	Missing []snapshotMissing `json:"missing,omitempty"`
 	// Resources that the cluster serves; absent when unknown.
 	Resources []APIResource `json:"resources,omitempty"`

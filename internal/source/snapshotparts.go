@@ -33,7 +33,7 @@ func readInParts(k kind) bool {
 }
 
 // loadParts reads the header of a snapshot and the objects of kinds that are not read in parts. It returns
-// false if the file is to be read whole: if it has no index, or so few pods that it is not to be read in parts.
+// false if the file should be read as a whole: if it has no index, or so few pods that parts do not pay off.
 func (l *loader) loadParts(ctx context.Context, file manifest.File, expected *expectation) (opened bool, err error) {
 	f, err := openSnapshot(file)
 	if f == nil {

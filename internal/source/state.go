@@ -35,7 +35,7 @@ type State struct {
 	// Resources are the resources that the cluster serves, sorted by group and name;
 	// nil when unknown, as for plain manifests.
 	Resources []APIResource
-	// Inventory is what attack paths need besides; nil unless it was asked for.
+	// Inventory is the further state that attack paths need; nil unless it was asked for.
 	Inventory *inventory.Inventory
 	// Origin says where the state is from, for people: "cluster
 	// https://10.0.0.1:6443", "file cluster.yaml and 2 more".
@@ -56,7 +56,7 @@ type State struct {
 	parts *parts
 	// overlay is set when changes were applied.
 	overlay *overlay
-	// places are those of objects in manifests, if they were asked for.
+	// places are the places of objects in manifests, if they were asked for.
 	places map[verdict.Object]place
 	// templates are objects of files that pods are made from.
 	templates []addition
@@ -83,7 +83,7 @@ type Missing struct {
 	Resource schema.GroupResource
 	// Reason is one line for people, with what to do about it.
 	Reason string
-	// Kind is that of the resource's objects, a set of one.
+	// Kind is the kind of the resource's objects, a set of one.
 	Kind Kinds
 }
 

@@ -26,9 +26,9 @@ type podTrimmer struct {
 	mounted, giving map[string]bool
 }
 
-// trimPod drops, in place, all fields of a pod except those that relate it to other
-// objects, and those that decide which tokens and certificates its node may request
-// for it; for an inventory also those that it reads. Values of environment variables are never kept.
+// trimPod drops, in place, all fields of a pod except the fields that relate it to other
+// objects, and the fields that decide which tokens and certificates its node may request
+// for it; for an inventory also the fields that it reads. Values of environment variables are never kept.
 func trimPod(pod *corev1.Pod, forInventory bool) {
 	meta := named(&pod.ObjectMeta)
 	meta.UID = pod.UID

@@ -71,7 +71,7 @@ type kindStatus struct {
 	dropped bool
 	// resourceVersion is the highest one that the server sent.
 	resourceVersion string
-	// history is what is known of objects that the state does not have.
+	// history has known facts about objects that the state does not have.
 	history staleness.History
 	// checkErr is the error of the last probe or comparison; nil after one that
 	// succeeded.

@@ -42,7 +42,7 @@ type workload struct {
 	workloadKind
 	// pod is one that the template makes.
 	pod *corev1.Pod
-	// claims are those that the controller of a StatefulSet makes for the pod.
+	// claims are the claims that the controller of a StatefulSet makes for the pod.
 	claims []*corev1.PersistentVolumeClaim
 }
 
@@ -92,7 +92,7 @@ func addClaims(spec *corev1.PodSpec, pod string, templates []corev1.PersistentVo
 	return claims
 }
 
-// ephemeralClaims are the claims that the API server's controllers make for the ephemeral volumes of a pod that is to be created.
+// ephemeralClaims are the claims that the API server's controllers make for the ephemeral volumes of a new pod.
 func ephemeralClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, v := range pod.Spec.Volumes {
@@ -115,7 +115,7 @@ func requesting(containers []corev1.Container) []corev1.Container {
 	return kept
 }
 
-// withRequests adds what containers request to those that are kept, in their order.
+// withRequests adds what containers request to the kept containers, in their order.
 func withRequests(kept, all []corev1.Container) []corev1.Container {
 	for i := range all {
 		at := slices.IndexFunc(kept, func(k corev1.Container) bool { return k.Name == all[i].Name })
@@ -171,7 +171,7 @@ func decodeWorkload(d *manifest.Document, of workloadKind, namespace string) (*w
 // plannedName is a name that no pod can have.
 func plannedName(workload string) string { return workload + "-*" }
 
-// decodePlannedPod reads a pod that is to be created.
+// decodePlannedPod reads a pod that a change creates.
 func decodePlannedPod(d *manifest.Document, namespace string) (*corev1.Pod, error) {
 	var decoded corev1.Pod
 	if err := d.Decode(&decoded); err != nil {
@@ -207,7 +207,7 @@ func own(pod *corev1.Pod, of workloadKind, name string) {
 	pod.OwnerReferences = []metav1.OwnerReference{owner}
 }
 
-// daemonTolerations are those that the controller of DaemonSets adds.
+// daemonTolerations are the tolerations that the controller of DaemonSets adds.
 //
 // Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
 func daemonTolerations(hostNetwork bool) []corev1.Toleration {

@@ -21,7 +21,7 @@ const sampleSize = 4
 // ReadFunc lists objects in a namespace, or in none.
 type ReadFunc = func(ctx context.Context, namespace string, opts metav1.ListOptions) (runtime.Object, error)
 
-// History is what is known of earlier objects of a resource. The zero value knows nothing. It is not safe for concurrent
+// History has known facts about earlier objects of a resource. The zero value knows nothing. It is not safe for concurrent
 // use.
 type History struct {
 	// deleted are the objects that a watch deleted last, the latest last.
@@ -43,15 +43,15 @@ func (h *History) End(version string) {
 	}
 }
 
-// A Sample is those objects of a list that show whether the API server's store has what the API server lists.
+// A Sample has the objects of a list that show whether the API server's store has what the API server lists.
 //
-// Since Kubernetes 1.31, an API server answers lists from its cache, also those of the current state. The cache follows
+// Since Kubernetes 1.31, an API server answers lists from its cache, also lists of the current state. The cache follows
 // the store with a watch. If the store is restored from a backup while the API server runs, the cache keeps what the
 // store does not have any more, for good. But an object that is selected by name at an exact resource version is always
 // read from the store. So after each list the newest objects are read again at its resource version: they are the ones that a
 // backup does not have. The newest ones of a history that has ended are read too, because later ones may hide them, and
-// so are the objects that were deleted last, which a backup has again. In a history that goes on, the answers are
-// those of the list, whatever has changed since.
+// so are the objects that were deleted last, which a backup has again. In a history that has not ended, the store
+// answers like the list, even if objects have changed since.
 type Sample struct {
 	ended          string
 	newest, before []sampled

@@ -9,7 +9,7 @@ import (
 )
 
 // plain dereferences pointer types, and returns nil for types that decode themselves:
-// those check their values.
+// such types check their values.
 func plain(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -10,7 +10,7 @@ import (
 )
 
 // Authenticate returns the handler that answers TokenReviews of v1 and v1beta1, each in its
-// own version. Audiences are those that tokens are valid for; if there are none, the API
+// own version. Tokens are valid for the given audiences; if there are none, the API
 // server decides about audiences.
 //
 // A refusal is an answer: the token has no user, for a reason with a code. kube-apiserver

@@ -16,7 +16,7 @@ import (
 // servers are small, and none of them waits for a large one. A request that waits for too
 // long, or finds too many waiting, is refused with status 429, and the API server retries.
 type Queue struct {
-	// small and read limit the bytes in memory, decode those that are being decoded.
+	// small and read limit the bytes in memory, and decode the bytes that are being decoded.
 	small, read, decode *limit
 	// leastDecoded is how much a body counts at least while it is decoded, which limits their number.
 	leastDecoded int64

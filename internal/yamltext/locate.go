@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The decoder reports a mistake with a line that can be that of the mistake, the one
+// The decoder reports a mistake with a line that can be the line of the mistake, the one
 // before, or the one on which a list begins. So the line is found by decoding
 // prefixes of the text, line by line.
 
@@ -29,9 +29,9 @@ const endOfText = "found unexpected end of stream"
 //
 // The text up to the line before the mistake can be decoded. A construct that spans
 // lines cannot be decoded while it is incomplete. Then the mistake is on the first
-// line up to which the error is that of the whole text or, if a construct does not
+// line up to which the error is the error of the whole text or, if a construct does not
 // end, on the line on which it begins. The effort is bounded. Beyond the bound, the
-// line is that on which the construct begins, or else the one that the decoder
+// line is the one on which the construct begins, or else the one that the decoder
 // reports.
 func Locate(text []byte, check func([]byte) error) *Error {
 	err := check(text)
@@ -48,7 +48,7 @@ type search struct {
 	text  []byte
 	check func([]byte) error
 	ends  []int
-	// line and problem are those that the decoder reports for the whole text.
+	// line and problem are what the decoder reports for the whole text.
 	line    int
 	problem string
 	// effort is how many more bytes are decoded.

@@ -33,8 +33,8 @@ type Error struct {
 // Error returns "line 3: found character that cannot start any token".
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
 
-// Parse parses all documents of a text. If one cannot be parsed, Text has those
-// before it.
+// Parse parses all documents of a text. If one cannot be parsed, Text has the
+// documents before it.
 func Parse(text []byte) (*Text, *Error) {
 	documents, err := decode(text)
 	t := &Text{Documents: documents, lines: editorLines(text), last: bytes.Count(text, []byte("\n")) + 1}

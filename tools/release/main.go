@@ -59,7 +59,7 @@ func parseBuild(args []string, log io.Writer) (*release, error) {
 	seconds := flags.Int64("time", 0, "time of the commit, in seconds since 1970; the time of all files")
 	flags.StringVar(&r.source, "source", ".", "folder of the repository")
 	flags.StringVar(&r.out, "out", "dist", "folder for the files, empty or missing")
-	flags.StringVar(&r.registry, "registry", defaultRegistry, "where the image and the chart are to be published")
+	flags.StringVar(&r.registry, "registry", defaultRegistry, "where to publish the image and the chart")
 	platforms := flags.String("platforms", strings.Join(allPlatforms, ","), "platforms, separated by commas")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

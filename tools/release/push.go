@@ -21,7 +21,7 @@ import (
 )
 
 // push sends the files of a release to a registry, with the credentials of `docker login`, or, for
-// GitHub's registry, those of GITHUB_TOKEN.
+// GitHub's registry, of GITHUB_TOKEN.
 type push struct {
 	out, registry string
 	log           io.Writer

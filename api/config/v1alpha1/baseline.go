@@ -53,7 +53,7 @@ func (d Day) PassedAt(now time.Time) bool {
 
 // KnownFinding is one finding that was there when the file was written.
 type KnownFinding struct {
-	// Code, Severity, Subject and Message are those of the finding.
+	// Code, Severity, Subject and Message equal the fields of the finding.
 	Code     string `json:"code"`
 	Severity string `json:"severity"`
 	// Object is as in Suppression, without stars.

@@ -115,7 +115,7 @@ const (
 // CallerIdentity is whether instances must prove their role with a signed request to STS.
 type CallerIdentity struct {
 	Required bool `json:"required"`
-	// Endpoint is the URL of STS. The default is that of the instance's region.
+	// Endpoint is the URL of STS. The default is the URL of STS in the instance's region.
 	Endpoint string `json:"endpoint"`
 }
 

@@ -13,7 +13,7 @@ type Containment struct {
 	// Quarantines is whether everything that the server does applies Quarantines.
 	Quarantines Switch `json:"quarantines"`
 	// MaxQuarantinedNodes is how many nodes can be quarantined at the same time. The oldest
-	// quarantines count; those beyond the limit are not accepted.
+	// quarantines count; quarantines beyond the limit are not accepted.
 	MaxQuarantinedNodes NodeLimit `json:"maxQuarantinedNodes"`
 }
 

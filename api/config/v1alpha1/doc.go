@@ -1,6 +1,6 @@
 // Package v1alpha1 is the config file of the server: config.node-authorizer.io/v1alpha1,
-// kind ServerConfiguration. And it is the files with techniques that users add to those of
-// attack paths, kind Techniques: see [ParseTechniques].
+// kind ServerConfiguration. It also has the files with which users add techniques to attack paths,
+// kind Techniques: see [ParseTechniques].
 //
 // [Parse] reads YAML or JSON over the defaults, rejects unknown fields, and validates the
 // result. It returns all mistakes at once, as [Problems]: the field, the line, what is

@@ -46,10 +46,10 @@ webhook:
   # Every caller learns which objects are in use on which node.
   clientAuthentication: Required
   # Required, unless clientAuthentication is None: path of the certificates of the
-  # authorities that sign those of callers, PEM.
+  # authorities that sign the certificates of callers, PEM.
   clientCAFile: ""
   # Required, unless clientAuthentication is AnyCertificate or None: the common names
-  # that a caller's certificate may have, [kube-apiserver]. This prints that of a file:
+  # that a caller's certificate may have, [kube-apiserver]. This prints the name in a file:
   # openssl x509 -noout -subject -in FILE
   allowedClientNames: []
   # The largest request body that is read, up to 40 MiB. An admission review can
@@ -66,7 +66,7 @@ bootstrap:
   # clientCAFile are read again when they change.
   certificateFile: ""
   keyFile: ""
-  # Path of the certificates of the authorities that sign those of machines, PEM.
+  # Path of the certificates of the authorities that sign the certificates of machines, PEM.
   # With it, machines must show a certificate with this common name.
   clientCAFile: ""
   clientCommonName: node-authorizer-client
@@ -106,8 +106,8 @@ bootstrap:
     # clusterTag=clusterName or kubernetes.io/cluster/clusterName.
     clusterName: ""
     clusterTag: KubernetesCluster
-    # Accounts, regions and VPCs of instances; with none, those of the instance
-    # that the server runs on.
+    # Accounts, regions and VPCs of instances. An empty list means the account, region
+    # or VPC of the instance that the server runs on.
     accounts: []
     regions: []
     vpcs: []
@@ -226,7 +226,7 @@ iam:
   # does.
   rolePaths: MatchName
   # A caller that may assume the role of nodes chooses the name of the session, and
-  # with it the node. InstanceProfile: the name is that of an instance that runs and whose
+  # with it the node. InstanceProfile: the name is the id of an instance that runs and whose
   # profile has the role. Instance: of one that runs. None: any.
   sessionCheck: InstanceProfile
   # ARNs of roles whose sessions are no instances, such as the pod execution roles
@@ -243,7 +243,7 @@ iam:
     grantedGroups: [system:bootstrappers, system:nodes, system:node-proxier, system:masters]
   # Requests to STS.
   sts:
-    # Hosts in addition to those of the partition, such as VPC endpoints, and the region
+    # Hosts in addition to the hosts of the partition, such as VPC endpoints, and the region
     # that tokens for them are signed for:
     # [{host: vpce-0123456789abcdef0-abcdefgh.sts.eu-west-1.vpce.amazonaws.com, region: eu-west-1}]
     extraHosts: []
@@ -269,7 +269,7 @@ iam:
     # to EC2 in each region. Those about machines that join (bootstrap.aws) are among them.
     perSecond: 10
     burst: 20
-    # VPCs whose instances may be nodes; with none, those of any VPC. A private DNS
+    # VPCs whose instances may be nodes; with none, instances of any VPC. A private DNS
     # name, and so the name of a node, is of one instance in its VPC alone.
     vpcs: []
 

@@ -21,7 +21,7 @@ type IAM struct {
 	ClusterID string `json:"clusterID"`
 	// Partition is the partition of the callers and of STS: "aws".
 	Partition string `json:"partition"`
-	// Region is the region of EC2. The default is that of the environment, or of the
+	// Region is the region of EC2. The default is the region of the environment, or of the
 	// instance that the server runs on.
 	Region string `json:"region"`
 	// Audiences are the audiences of tokens. If there are none, tokens have no audience,
@@ -81,10 +81,10 @@ type SessionCheck string
 
 // The checks, from the strictest.
 const (
-	// InstanceProfileCheck: the session's name is that of a running instance whose
+	// InstanceProfileCheck: the session's name is the id of a running instance whose
 	// profile has the caller's role.
 	InstanceProfileCheck SessionCheck = "InstanceProfile"
-	// InstanceCheck: the session's name is that of a running instance.
+	// InstanceCheck: the session's name is the id of a running instance.
 	InstanceCheck SessionCheck = "Instance"
 	// NoSessionCheck: the session may have any name.
 	NoSessionCheck SessionCheck = "None"
@@ -102,7 +102,7 @@ type Reserved struct {
 
 // STS has the settings for requests to STS.
 type STS struct {
-	// ExtraHosts are hosts in addition to those of the partition.
+	// ExtraHosts are hosts in addition to the hosts of the partition.
 	ExtraHosts []STSHost `json:"extraHosts"`
 	// Timeout bounds the time of an answer.
 	Timeout metav1.Duration `json:"timeout"`

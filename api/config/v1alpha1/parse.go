@@ -75,13 +75,13 @@ type decoder struct {
 	broken map[string]bool
 }
 
-// located adds the lines of problems that validation found to those of decoding, in the order of
-// the file.
+// located adds lines to the problems that validation found, and joins them with the problems of
+// decoding, in the order of the file.
 func (d *decoder) located(found Problems) Problems {
 	problems := d.problems
 	for _, p := range found {
 		if d.isBroken(p.Field) {
-			continue // the value is not that of the file
+			continue // validation saw another value than the file has
 		}
 		p.Line = d.lineOf(p.Field)
 		problems = append(problems, p)

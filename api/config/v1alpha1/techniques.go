@@ -30,9 +30,9 @@ type Technique struct {
 	// With are requests that are needed besides, each of them. Another identity that the
 	// attacker holds may make them.
 	With []TechniqueRequest `json:"with,omitempty"`
-	// Gives is what the attacker then owns.
+	// Gives are the objects that the attacker then owns.
 	Gives []TechniqueHolding `json:"gives"`
-	// DependsOn is what else decides. With it the technique is possible, and certain without.
+	// DependsOn names a further condition. With one the technique is possible, without it certain.
 	DependsOn string `json:"dependsOn,omitempty"`
 	// Remedy says how to take the technique away.
 	Remedy string `json:"remedy"`
@@ -40,17 +40,17 @@ type Technique struct {
 
 // TechniqueRequest is a kind of request.
 type TechniqueRequest struct {
-	// Verbs are those of which any is enough.
+	// Verbs has one verb or more. Any of them is enough.
 	Verbs []string `json:"verbs"`
 	// APIGroup is "" for the core group.
 	APIGroup    string `json:"apiGroup"`
 	Resource    string `json:"resource"`
 	Subresource string `json:"subresource,omitempty"`
-	// Scope is that of the resource.
+	// Scope is the scope of the resource: cluster or namespace.
 	Scope ResourceScope `json:"scope,omitempty"`
-	// Namespace is that of the object; empty for any. In With it may be SameNamespace.
+	// Namespace is the namespace of the object; empty for any. In With it may be SameNamespace.
 	Namespace string `json:"namespace,omitempty"`
-	// Name is that of the object; empty for any.
+	// Name is the name of the object; empty for any.
 	Name string `json:"name,omitempty"`
 }
 
@@ -70,8 +70,8 @@ const SameNamespace = "{namespace}"
 // TechniqueHolding is something that an attacker can own.
 type TechniqueHolding struct {
 	Kind HoldingKind `json:"kind"`
-	// Namespace is that of a service account or secret. It may be SameNamespace, or "*" for
-	// every namespace.
+	// Namespace is the namespace of a service account or secret. It may be SameNamespace, or
+	// "*" for every namespace.
 	Namespace string `json:"namespace,omitempty"`
 	// Name may end in "*", for all that begin so. That of a namespace may be SameNamespace.
 	Name string `json:"name,omitempty"`

@@ -70,7 +70,7 @@ const (
 	// ClientCertificateRequired accepts certificates of the authorities that have one of the
 	// allowed names.
 	ClientCertificateRequired ClientAuthentication = "Required"
-	// AnyClientCertificate accepts all certificates of the authorities, whatever their name.
+	// AnyClientCertificate accepts all certificates of the authorities, with any name.
 	AnyClientCertificate ClientAuthentication = "AnyCertificate"
 	// NoClientAuthentication accepts all callers.
 	NoClientAuthentication ClientAuthentication = "None"
@@ -133,7 +133,7 @@ type Log struct {
 // LogFormat is the format of log lines.
 type LogFormat string
 
-// The formats of logs. They are those of Kubernetes components.
+// The formats of logs, as Kubernetes components have them.
 const (
 	TextLog LogFormat = "text"
 	JSONLog LogFormat = "json"

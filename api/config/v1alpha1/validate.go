@@ -115,7 +115,7 @@ func (v *validation) callers(w *Webhook) {
 		v.required(authorities, w.ClientCAFile, signers)
 		if !named {
 			v.wrong(names, "required: write the common name of kube-apiserver's client certificate, such as [kube-apiserver]: "+
-				"openssl x509 -noout -subject -in FILE prints that of the client-certificate in its kubeconfig for this webhook; "+
+				"openssl x509 -noout -subject -in FILE prints the name in the client-certificate of its kubeconfig for this webhook; "+
 				"with %s: %s, everybody with a certificate of %s can ask about every node", field, AnyClientCertificate, authorities)
 		}
 	case AnyClientCertificate:

@@ -17,7 +17,7 @@ const (
 	maxSTSInFlight = 10_000
 )
 
-// partitions are those with endpoints in the AWS SDK.
+// partitions are the partitions with endpoints in the AWS SDK.
 func partitions() []string {
 	return []string{"aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-iso-e", "aws-iso-f", "aws-eusc"}
 }

@@ -220,7 +220,7 @@ func (v *techniqueValidation) identity(field string, h *TechniqueHolding) {
 
 func isNamespaceName(name string) bool { return len(dns.IsDNS1123Label(name)) == 0 }
 
-// isObjectName reports whether a name can be that of an object.
+// isObjectName reports whether an object can have this name.
 func isObjectName(name string) bool {
 	return len(name) <= dns.DNS1123SubdomainMaxLength && len(content.IsPathSegmentName(name)) == 0 &&
 		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' || r == unicode.ReplacementChar })

@@ -2,8 +2,8 @@ package v1alpha1
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The reasons for which whatever is quarantined is refused: its requests, its certificate
-// requests, its bootstrap token and its user.
+// The reasons for which a quarantined node or credential is refused: its requests, its
+// certificate requests, its bootstrap token and its user.
 const (
 	// NodeQuarantined: a Quarantine cuts off the node.
 	NodeQuarantined verdict.Code = "NodeQuarantined"

@@ -11,7 +11,7 @@ const (
 
 // NodeScope says that some service accounts act for their own node only: a token that is bound to
 // a pod of one node may do nothing on behalf of another. It is cluster scoped. A NodeScope never
-// allows a request: whatever it lets through, the authorizers after it decide.
+// allows a request: the authorizers after it decide about the requests that it lets through.
 type NodeScope struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -38,7 +38,7 @@ type NodeScopeSpec struct {
 	SelectsNode []SelectedRule `json:"selectsNode,omitempty"`
 	// PodsOnNode lets pass requests for pods that run on the node, and for objects that are named like them.
 	PodsOnNode []PodRule `json:"podsOnNode,omitempty"`
-	// Anywhere lets pass requests whatever node they concern.
+	// Anywhere lets pass requests about any node.
 	Anywhere []AnywhereRule `json:"anywhere,omitempty"`
 	// Otherwise is the effect on requests that no rule names, by resource and verb. The default is
 	// Deny. A request that a rule names, and that is about another node, is refused in any case.
@@ -48,7 +48,7 @@ type NodeScopeSpec struct {
 // Subject is one service account, or all of a namespace.
 type Subject struct {
 	Namespace string `json:"namespace"`
-	// Name is that of the service account; empty means all of the namespace.
+	// Name is the name of a service account; empty means all service accounts of the namespace.
 	Name string `json:"name,omitempty"`
 }
 
@@ -79,7 +79,7 @@ type NamedRule struct {
 	APIGroups []string `json:"apiGroups"`
 	Resources []string `json:"resources"`
 	Verbs     []string `json:"verbs"`
-	// Namespaces are those of the objects; none means all, and cluster-scoped objects.
+	// Namespaces are the namespaces of the objects; none means all, and cluster-scoped objects.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
@@ -89,7 +89,7 @@ type SelectedRule struct {
 	APIGroups []string `json:"apiGroups"`
 	Resources []string `json:"resources"`
 	Verbs     []string `json:"verbs"`
-	// Namespaces are those of the request; none means all, and requests for all namespaces.
+	// Namespaces are the namespaces of the request; none means all, and requests for all namespaces.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Field is the field that the request's selector must require to have the node's name, such as
 	// spec.nodeName.
@@ -101,14 +101,14 @@ type SelectedRule struct {
 type PodRule struct {
 	// APIGroups are as in RBAC, but without "*". None means the core group, and that Resources are pods.
 	//
-	// A name limits a node only where no object outlives the pod that it is named like: whoever has the
+	// A name limits a node only where no object outlives the pod that it is named like: an attacker with the
 	// credential of the node may create a mirror pod with any name that is free.
 	APIGroups []string `json:"apiGroups,omitempty"`
 	// Resources are pods and subresources of pods, or pods/* for all of these. With APIGroups they may be
 	// others too, which are named as in RBAC, but without "*".
 	Resources []string `json:"resources"`
 	Verbs     []string `json:"verbs"`
-	// Namespaces are those of the pods; none means all.
+	// Namespaces are the namespaces of the pods; none means all.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
@@ -120,7 +120,7 @@ type AnywhereRule struct {
 	Resources     []string `json:"resources,omitempty"`
 	ResourceNames []string `json:"resourceNames,omitempty"`
 	Verbs         []string `json:"verbs"`
-	// Namespaces are those of the request; none means all.
+	// Namespaces are the namespaces of the request; none means all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// NonResourceURLs are paths as in RBAC: "/metrics", "/healthz/*". A rule has either these or
 	// Resources.

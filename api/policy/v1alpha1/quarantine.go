@@ -57,10 +57,10 @@ type QuarantineRule struct {
 	ResourceNames   []string `json:"resourceNames,omitempty"`
 	Verbs           []string `json:"verbs"`
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
-	// Namespaces are those of the request; none means all.
+	// Namespaces are the namespaces of the request; none means all.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// ServiceAccounts are those whose tokens on the node the rule is for. If there are none, it is
-	// for the node's own credential.
+	// ServiceAccounts are the accounts whose tokens on the node the rule is for. If there are none,
+	// it is for the node's own credential.
 	ServiceAccounts []Subject `json:"serviceAccounts,omitempty"`
 }
 

@@ -35,8 +35,8 @@ var pinnedForms = []struct {
 type Verifier struct {
 	// messages are the certificates for messages, by their names.
 	messages map[string][]*certificate
-	// signatures are the certificates for detached signatures, by region. Everywhere are
-	// those of all regions, which are in each list of signatures too.
+	// signatures are the certificates for detached signatures, by region. Everywhere has
+	// the certificates for all regions, which are in each list of signatures too.
 	signatures map[string][]*certificate
 	everywhere []*certificate
 }

@@ -8,7 +8,7 @@ const (
 	DocumentMalformed verdict.Code = "DocumentMalformed"
 	// SignerUnknown: no known certificate of the region signed it.
 	SignerUnknown verdict.Code = "SignerUnknown"
-	// SignatureInvalid: the signature is not that of the document.
+	// SignatureInvalid: the signature does not match the document.
 	SignatureInvalid verdict.Code = "SignatureInvalid"
 	// WrongDocumentVersion: the document has an unknown version.
 	WrongDocumentVersion verdict.Code = "WrongDocumentVersion"

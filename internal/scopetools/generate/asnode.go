@@ -11,15 +11,15 @@ const (
 // unchanged is true if an update does not change a field.
 func unchanged(path string) string { return fmt.Sprintf("object.%s == oldObject.%s", path, path) }
 
-// asNodeRule is what a node may write, of one resource.
+// asNodeRule says which writes of one resource a node may make.
 type asNodeRule struct {
 	group, resource string
 	// subresources: "" is the resource itself, "*" everything.
 	subresource string
 	operations  []string
-	// passes is what must be true beside. Empty is nothing.
-	passes []string
-	// open is what must be true and cannot be expressed.
+	// requires has the further conditions, in CEL.
+	requires []string
+	// open is a condition that cannot be expressed in CEL.
 	open string
 }
 
@@ -36,21 +36,21 @@ var (
 // asNodeRules are the writes for which the Node authorizer has rules, with what NodeRestriction requires.
 // Where that is long, the rule is stricter.
 var asNodeRules = []asNodeRule{
-	{resource: "nodes", operations: creates, passes: []string{
+	{resource: "nodes", operations: creates, requires: []string{
 		ownName, "!object.?spec.?configSource.hasValue()",
 		"object.?metadata.?labels.orValue({}).all(k, !k.contains('kubernetes.io') && !k.contains('k8s.io'))",
 	}},
-	{resource: "nodes", operations: updates, passes: nodeStays},
-	{resource: "nodes", subresource: "status", operations: updates, passes: nodeStays},
-	{group: "coordination.k8s.io", resource: "leases", subresource: "*", operations: writes, passes: []string{
+	{resource: "nodes", operations: updates, requires: nodeStays},
+	{resource: "nodes", subresource: "status", operations: updates, requires: nodeStays},
+	{group: "coordination.k8s.io", resource: "leases", subresource: "*", operations: writes, requires: []string{
 		"variables.objectNamespace == 'kube-node-lease'", ownName,
 	}},
-	{group: "storage.k8s.io", resource: "csinodes", operations: writes, passes: nodeOnly},
+	{group: "storage.k8s.io", resource: "csinodes", operations: writes, requires: nodeOnly},
 	// Nodes may write it only with the feature gate CSIVolumeHealth, which admission does not know.
-	{group: "storage.k8s.io", resource: "csinodes", subresource: "status", operations: updates, passes: []string{never}},
-	{resource: "pods", operations: creates, passes: mirrorPod},
-	{resource: "pods", operations: deletes, passes: []string{"variables.name != ''", oldNode + " == variables.node"}},
-	{resource: "pods", subresource: "status", operations: updates, passes: []string{
+	{group: "storage.k8s.io", resource: "csinodes", subresource: "status", operations: updates, requires: []string{never}},
+	{resource: "pods", operations: creates, requires: mirrorPod},
+	{resource: "pods", operations: deletes, requires: []string{"variables.name != ''", oldNode + " == variables.node"}},
+	{resource: "pods", subresource: "status", operations: updates, requires: []string{
 		oldNode + " == variables.node", unchanged("?metadata.?labels"), unchanged("?status.?resourceClaimStatuses"),
 		unchanged("?status.?extendedResourceClaimStatus"), unchanged("?status.?nodeAllocatableResourceClaimStatuses"),
 	}},
@@ -58,22 +58,22 @@ var asNodeRules = []asNodeRule{
 	{resource: "persistentvolumeclaims", subresource: "status", operations: updates, open: "whether a pod on the node uses the claim"},
 	{
 		resource: "serviceaccounts", subresource: "token", operations: creates,
-		passes: []string{
+		requires: []string{
 			"object.?spec.?boundObjectRef.?kind.orValue('') == 'Pod'", "object.?spec.?boundObjectRef.?name.orValue('') != ''",
 			"object.?spec.?boundObjectRef.?uid.orValue('') != ''",
 		},
 		open: "whether the pod to which a token is bound is on the node, and may have the audience; a token without a pod is refused",
 	},
-	{group: "resource.k8s.io", resource: "resourceslices", operations: creates, passes: []string{newNode + " == variables.node"}},
-	{group: "resource.k8s.io", resource: "resourceslices", operations: updates, passes: []string{
+	{group: "resource.k8s.io", resource: "resourceslices", operations: creates, requires: []string{newNode + " == variables.node"}},
+	{group: "resource.k8s.io", resource: "resourceslices", operations: updates, requires: []string{
 		oldNode + " == variables.node", newNode + " == variables.node",
 	}},
-	{group: "resource.k8s.io", resource: "resourceslices", operations: deletes, passes: []string{oldNode + " == variables.node"}},
+	{group: "resource.k8s.io", resource: "resourceslices", operations: deletes, requires: []string{oldNode + " == variables.node"}},
 	{
 		group: "certificates.k8s.io", resource: "podcertificaterequests", operations: creates,
-		passes: []string{newNode + " == variables.node"}, open: "whether the pod of a certificate request is on the node",
+		requires: []string{newNode + " == variables.node"}, open: "whether the pod of a certificate request is on the node",
 	},
-	{group: "certificates.k8s.io", resource: "certificatesigningrequests", operations: creates, passes: []string{
+	{group: "certificates.k8s.io", resource: "certificatesigningrequests", operations: creates, requires: []string{
 		"!(object.?spec.?signerName.orValue('') in " +
 			"['kubernetes.io/kube-apiserver-client-kubelet', 'kubernetes.io/kubelet-serving'])",
 	}},

@@ -17,7 +17,7 @@ func celList(all []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// celLiteral writes a string of CEL. It is ASCII, whatever the text.
+// celLiteral writes any text as a string of CEL, in ASCII.
 func celLiteral(text string) string {
 	var b strings.Builder
 	b.WriteByte('\'')

@@ -7,7 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// FailurePolicy is what an API server does with requests about which the server does not answer.
+// FailurePolicy is the decision of an API server about requests for which the server does not answer.
 type FailurePolicy string
 
 // The failure policies, as an AuthorizationConfiguration names them.

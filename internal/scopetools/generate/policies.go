@@ -15,9 +15,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Policy is what enforces one NodeScope in admission.
+// Policy enforces one NodeScope in admission.
 type Policy struct {
-	// Scope is the name of the NodeScope, and Name that of the policy and its binding.
+	// Scope is the name of the NodeScope, and Name the name of the policy and its binding.
 	Scope string `json:"scope"`
 	Name  string `json:"name"`
 	// Action is what the binding does with writes that the policy refuses: Audit, Warn or Deny.

@@ -34,7 +34,7 @@ var operations = []struct {
 	{"CONNECT", []string{"create", "get", "update", "patch", "delete"}},
 }
 
-// podSubresources are those that pods/* stands for.
+// podSubresources are the resources that pods/* stands for.
 var podSubresources = []string{
 	"pods", "pods/attach", "pods/binding", "pods/ephemeralcontainers", "pods/eviction", "pods/exec", "pods/log",
 	"pods/portforward", "pods/proxy", "pods/resize", "pods/status",
@@ -168,7 +168,7 @@ func asNode() expressed {
 	for _, r := range asNodeRules {
 		about := all("request.operation in "+celList(r.operations), "variables.group == "+celLiteral(r.group), r.about())
 		named = append(named, about)
-		passes = append(passes, all(append([]string{about}, r.passes...)...))
+		passes = append(passes, all(append([]string{about}, r.requires...)...))
 		if r.open != "" {
 			e.cannot = append(e.cannot, r.name()+": "+r.open)
 		}
@@ -239,10 +239,10 @@ func podsOnNode(name string, r *v1alpha1.PodRule) expressed {
 		open = append(open, all(core, "variables.resource in "+celList(hidden), "variables.name != ''"))
 		e.cannot = append(e.cannot, strings.Join(hidden, ", ")+": the request does not show the pod's node")
 	}
-	if others := namedAsPods(groups, resources); len(others) > 0 {
+	if named := namedAsPods(groups, resources); len(named) > 0 {
 		open = append(open, all("variables.group != '' || variables.resource != 'pods' && !variables.resource.startsWith('pods/')",
 			"variables.name != ''", "variables.objectNamespace != ''"))
-		e.cannot = append(e.cannot, strings.Join(others, ", ")+": the request does not show whether a pod of that name is on the node")
+		e.cannot = append(e.cannot, strings.Join(named, ", ")+": the request does not show whether a pod of that name is on the node")
 	}
 	e.passes = all(m.deletion(), one(append([]string{onNode}, open...)...))
 	return e
@@ -264,15 +264,15 @@ func hiddenPods(groups, resources, shown []string) []string {
 
 // namedAsPods are the resources whose objects must have the name of a pod, with their groups.
 func namedAsPods(groups, resources []string) []string {
-	var others []string
+	var named []string
 	for _, group := range groups {
 		for _, resource := range resources {
 			if group != "" || !isPods(resource) {
-				others = append(others, strings.TrimSuffix(resource+"."+group, "."))
+				named = append(named, strings.TrimSuffix(resource+"."+group, "."))
 			}
 		}
 	}
-	return others
+	return named
 }
 
 func isPods(resource string) bool { return resource == "pods" || strings.HasPrefix(resource, "pods/") }

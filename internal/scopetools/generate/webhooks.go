@@ -88,7 +88,7 @@ func (o *Options) sends() []string {
 			"as a person's certificate, has no effect: that user is not sent.")
 	}
 	if len(o.ServerUsers) > 0 {
-		return append(lines, "The server's own requests are never sent, and neither are those of system:masters.")
+		return append(lines, "The server's own requests are never sent, and neither are requests of system:masters.")
 	}
 	return append(lines, "Requests of system:masters are never sent.")
 }
@@ -169,7 +169,7 @@ func Admission(o *Options) (string, error) {
 	d.line("    caBundle: CA_BUNDLE")
 	d.line("  # %s", map[string]string{
 		"Fail":   "Without an answer such a write is refused.",
-		"Ignore": "Without an answer such a write is admitted, whatever the scopes say.",
+		"Ignore": "Without an answer such a write is admitted, even if a scope refuses it.",
 	}[failure])
 	for _, line := range o.observing("Fail") {
 		d.line("  # %s", line)

@@ -11,7 +11,7 @@ import (
 
 // Policies are the policies of some NodeScopes.
 type Policies struct {
-	// Policies are those of the scopes, by name.
+	// Policies are the policies of the scopes, by name.
 	Policies []*Policy `json:"policies"`
 	// Manifest has all objects as YAML.
 	Manifest string `json:"manifest"`

@@ -50,8 +50,8 @@ func (c *Checker) admit(r *Request, asked *access.Request, answer nodescope.Answ
 	if answer.Uses&nodescope.UsesNodeAuthorizer == 0 || c.evaluator.Node.DecideAs(r.Node, asked).Decision != verdict.Allow {
 		return true // asNode does not let it pass
 	}
-	if other := c.others.Decide(asked); !other.Refused() {
-		if admitted := c.others.Admit(context.Background(), write); !admitted.Refused() {
+	if other := c.withoutAsNode.Decide(asked); !other.Refused() {
+		if admitted := c.withoutAsNode.Admit(context.Background(), write); !admitted.Refused() {
 			return true
 		}
 	}

@@ -31,8 +31,8 @@ type Checker struct {
 	objects   []*v1alpha1.NodeScope
 	policy    *atomic.Pointer[nodescope.Policy]
 	// scopes decides with the state; names does without NodeRestriction, for the names of created
-	// objects; others has the rules other than asNode.
-	scopes, names, others *nodescope.Authorizer
+	// objects; withoutAsNode has the rules other than asNode.
+	scopes, names, withoutAsNode *nodescope.Authorizer
 
 	pods     map[PodOnNode]bool
 	waiting  map[waiting]*counts // for what the whole log shows of their pods
@@ -65,7 +65,7 @@ type counts struct {
 	example string
 }
 
-// NewChecker returns a checker for scopes, whatever their mode, and a state. The error has everything that is
+// NewChecker returns a checker for scopes of any mode, and a state. The error has everything that is
 // not valid in the scopes.
 func NewChecker(e *evaluate.Evaluator, scopes []*v1alpha1.NodeScope) (*Checker, error) {
 	c := &Checker{
@@ -76,19 +76,19 @@ func NewChecker(e *evaluate.Evaluator, scopes []*v1alpha1.NodeScope) (*Checker, 
 	if err != nil {
 		return nil, err
 	}
-	others := make([]*v1alpha1.NodeScope, len(scopes))
+	copies := make([]*v1alpha1.NodeScope, len(scopes))
 	for i, s := range scopes {
-		others[i] = s.DeepCopy()
-		others[i].Spec.AsNode, others[i].Spec.Otherwise = false, v1alpha1.Deny
+		copies[i] = s.DeepCopy()
+		copies[i].Spec.AsNode, copies[i].Spec.Otherwise = false, v1alpha1.Deny
 	}
-	withoutAsNode, err := compile(others)
+	withoutAsNode, err := compile(copies)
 	if err != nil {
 		return nil, err
 	}
 	c.policy = policy
 	c.scopes = nodescope.New(policy, e.State.Aggregation, e.State.Graph, e.Node, e.Restriction)
 	c.names = nodescope.New(policy, e.State.Aggregation, e.State.Graph, e.Node, nil)
-	c.others = nodescope.New(withoutAsNode, e.State.Aggregation, e.State.Graph, e.Node, nil)
+	c.withoutAsNode = nodescope.New(withoutAsNode, e.State.Aggregation, e.State.Graph, e.Node, nil)
 	return c, nil
 }
 

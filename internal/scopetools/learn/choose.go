@@ -46,7 +46,7 @@ type ruled struct {
 // choice is a group with its requests that are not about the own node, and the node that each is about.
 type choice struct {
 	*evidence
-	others []object
+	notOwn []object
 	about  []string
 	ofOwn  int
 }
@@ -57,13 +57,13 @@ func (c *Collector) choose(s *Suggestion, acceptOutliers bool) []ruled {
 	var all []ruled
 	choices, showsNode := make([]choice, 0, len(c.groups)), map[group]bool{}
 	for _, e := range c.groups {
-		own, others := c.resolve(e)
+		own, notOwn := c.resolve(e)
 		rules, ofOwn := e.tightest(own)
 		all = append(all, rules...)
-		of := choice{e, others, make([]string, len(others)), ofOwn}
+		of := choice{e, notOwn, make([]string, len(notOwn)), ofOwn}
 		shows := ofOwn > 0 || e.otherNode
-		for i := range others {
-			of.about[i] = c.otherNode(e.group, &others[i])
+		for i := range notOwn {
+			of.about[i] = c.otherNode(e.group, &notOwn[i])
 			shows = shows || of.about[i] != ""
 		}
 		choices = append(choices, of)
@@ -71,7 +71,7 @@ func (c *Collector) choose(s *Suggestion, acceptOutliers bool) []ruled {
 	}
 	accepted := 0
 	for _, of := range choices {
-		wide := c.wide(of.evidence, of.others)
+		wide := c.wide(of.evidence, of.notOwn)
 		technique := leavesNode(wide)
 		outliers := technique != "" || showsNode[of.alike()]
 		if outliers && !acceptOutliers {
@@ -129,7 +129,7 @@ func (c *Collector) locate() {
 
 // resolve divides the requests of a group with what the whole log shows into those about the own node and
 // the others.
-func (c *Collector) resolve(e *evidence) (own map[forms]*sum, others []object) {
+func (c *Collector) resolve(e *evidence) (own map[forms]*sum, notOwn []object) {
 	own = map[forms]*sum{}
 	into := func(f forms) *sum {
 		if own[f] == nil {
@@ -140,16 +140,16 @@ func (c *Collector) resolve(e *evidence) (own map[forms]*sum, others []object) {
 	for f, s := range e.own {
 		into(f).merge(s)
 	}
-	for o, t := range e.others {
+	for o, t := range e.notOwn {
 		f := o.forms
 		f.onNode = o.isPod && c.pods[PodOnNode{Namespace: o.namespace, Name: o.name, Node: o.node}]
 		if f == (forms{}) {
-			others = append(others, o)
+			notOwn = append(notOwn, o)
 			continue
 		}
 		into(f).add(&o, t)
 	}
-	return own, others
+	return own, notOwn
 }
 
 // tightest returns rules for the requests about the own node, and their number. It takes the rule that fits
@@ -230,11 +230,11 @@ func (e *evidence) rule(r ruled, of *sum) ruled {
 func (c *Collector) wide(e *evidence, objects []object) []ruled {
 	all, byName := &sum{}, map[string]*sum{}
 	for _, o := range objects {
-		all.add(&o, e.others[o])
+		all.add(&o, e.notOwn[o])
 		if byName[o.name] == nil {
 			byName[o.name] = &sum{}
 		}
-		byName[o.name].add(&o, e.others[o])
+		byName[o.name].add(&o, e.notOwn[o])
 	}
 	all.merge(&e.beyond)
 	if all.Requests() == 0 {
@@ -254,7 +254,7 @@ func (c *Collector) wide(e *evidence, objects []object) []ruled {
 	return rules
 }
 
-// fixedNames are the names of all requests, if they are few and may stay: those of nodes and pods do not.
+// fixedNames are the names of all requests, if they are few and may stay: names of nodes and pods do not.
 func (c *Collector) fixedNames(e *evidence, all *sum) []string {
 	resource, _, _ := strings.Cut(e.resource, "/")
 	if all.unnamed || all.named.more || e.apiGroup == "" && (resource == "pods" || resource == "nodes") ||
@@ -299,8 +299,8 @@ func (c *Collector) otherNode(g group, o *object) string {
 
 // addOutliers adds the requests of a group that no rule lets pass.
 func (s *Suggestion) addOutliers(of choice, technique attackpaths.Code) {
-	for i := range of.others {
-		o := of.outlier(&of.others[i], of.about[i], of.ofOwn)
+	for i := range of.notOwn {
+		o := of.outlier(&of.notOwn[i], of.about[i], of.ofOwn)
 		o.Technique = technique
 		s.Outliers = append(s.Outliers, o)
 	}
@@ -309,7 +309,7 @@ func (s *Suggestion) addOutliers(of choice, technique attackpaths.Code) {
 
 // outlier describes requests that no rule lets pass.
 func (e *evidence) outlier(o *object, other string, ofOwn int) Outlier {
-	t := e.others[*o]
+	t := e.notOwn[*o]
 	found := Outlier{
 		Request: words(e.group), Namespace: o.namespace, Name: o.name, FieldSelector: o.selector, Node: o.node, OtherNode: other,
 		Count: t.Requests(), OwnNode: ofOwn, text: e.describe(o) + " from " + o.node,

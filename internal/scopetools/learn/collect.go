@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Bounds of what is kept of a log for a suggestion; the bounds of pods and nodes hold for a report too. What exceeds them is counted.
+// Bounds of the memory for a suggestion; the bounds of pods and nodes hold for a report too. Evidence beyond a bound is counted.
 const (
 	maxGroups   = 5000
 	maxPods     = 500_000 // pods of the log, and requests that may turn out to be about one of them
@@ -27,7 +27,7 @@ const (
 // Node says what a node may do in the state.
 type Node interface {
 	// AsNode reports whether the Node authorizer allows the request if the node sends it, and
-	// NodeRestriction does not refuse it whatever its object is.
+	// NodeRestriction may admit it with some object.
 	AsNode(req *access.Request, node string) bool
 	// NodeOf returns the node of a pod; empty if the state does not show it.
 	NodeOf(namespace, pod string) string
@@ -91,7 +91,7 @@ type Collector struct {
 	pods        map[PodOnNode]bool
 	located     map[PodOnNode]string // a node of each pod, which has no node as a key; set by Suggest
 	kept        int                  // requests of all groups that are not about the own node, and are told apart
-	undecided   int                  // those that a later line of the log may show to be about a pod on the node
+	undecided   int                  // requests that a later line of the log may show to be about a pod on the node
 	nodes       map[string]bool
 	used        map[string][]int // the grants of a request, by its key
 	usedBy      map[int]map[group]bool
@@ -148,7 +148,7 @@ func (c *Collector) Request(r *Request) {
 			c.beyond++
 			return
 		}
-		e = &evidence{group: g, own: map[forms]*sum{}, others: map[object]*tally{}, grants: map[int]bool{}}
+		e = &evidence{group: g, own: map[forms]*sum{}, notOwn: map[object]*tally{}, grants: map[int]bool{}}
 		c.groups[g] = e
 	}
 	for _, i := range grants {

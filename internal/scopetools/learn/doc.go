@@ -12,7 +12,7 @@
 //
 // The log may have an attack. So if something in a group is about a node, the own or another, what is not about
 // the own node is an outlier; of verbs that do the same, such as list and watch, one is enough. So is a request for which
-// a right leads away from the node whatever it is about, as attack paths know. The scope refuses outliers unless a person
+// a right leads away from the node in any case, as attack paths know. The scope refuses outliers unless a person
 // accepts them. Then they get a rule in anywhere, and so does any other group in which nothing shows a node.
 //
 // Without a log there is no such evidence. Then writes of well-known objects get the rule that they

@@ -17,10 +17,10 @@ type evidence struct {
 	group
 	// own are the requests about the own node, by the rules that fit them.
 	own map[forms]*sum
-	// others are the other requests, and those that a later line may show to be about a pod on the node.
-	others map[object]*tally
-	kept   int // of others, those that no later line changes
-	// beyond are the others that exceed the bounds. otherNode is true if one of them is about another node.
+	// notOwn are the other requests, and requests that a later line may show to be about a pod on the node.
+	notOwn map[object]*tally
+	kept   int // the number of these that no later line changes
+	// beyond are further such requests, which exceed the bounds. otherNode is true if one of them is about another node.
 	beyond    sum
 	otherNode bool
 	grants    map[int]bool
@@ -34,12 +34,12 @@ type forms struct {
 	fields string
 }
 
-// object is what requests of a group are about, and from which node they come.
+// object is the object that requests of a group are about, and the node from which they come.
 type object struct {
 	node, namespace, name, selector string
-	// unnamed is true if authorizers do not see the name: that of a created object.
+	// unnamed is true if authorizers do not see the name, because the object is created.
 	unnamed bool
-	// forms fit the requests whatever the rest of the log shows.
+	// forms fit the requests independently of the rest of the log.
 	forms forms
 	// isPod is true if the requests are about the node also if the log shows the pod there.
 	isPod bool
@@ -60,7 +60,7 @@ type sum struct {
 	named      names
 	unnamed    bool
 	example    object
-	order      int // that of the example
+	order      int // of the example
 }
 
 // add adds a request to the evidence about its group.
@@ -70,18 +70,18 @@ func (c *Collector) add(e *evidence, r *Request) {
 	one := &tally{first: r.At, last: r.At, order: c.order}
 	one.Add(r.Begun)
 	c.order++
-	known := e.others[o]
+	known := e.notOwn[o]
 	switch {
 	case known != nil:
 		known.merge(one)
 	case o.isPod && c.undecided < maxPods:
 		c.undecided++
-		e.others[o] = one
+		e.notOwn[o] = one
 	case o.forms != forms{}:
 		e.addOwn(&o, one)
 	case c.kept < maxKept && e.kept < maxKeptOfGroup:
 		c.kept, e.kept = c.kept+1, e.kept+1
-		e.others[o] = one
+		e.notOwn[o] = one
 	default:
 		e.beyond.add(&o, one)
 		e.otherNode = e.otherNode || c.otherNode(e.group, &o) != ""

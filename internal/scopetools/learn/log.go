@@ -15,7 +15,7 @@ import (
 // Request is one stage of a request of a service account. The token of a pod names its node in the extra
 // values of the user. Nothing else is taken for the node of a request: neither an address nor a user agent.
 type Request struct {
-	// Request is what authorizers saw. A create has no name.
+	// Request is the request as authorizers saw it. A create has no name.
 	access.Request
 	// Namespace and Name are the service account.
 	AccountNamespace, AccountName string

@@ -28,8 +28,8 @@ type Report struct {
 	// Accounts are the accounts of which something would be refused or is undecided, the most
 	// frequent first.
 	Accounts []Account `json:"accounts"`
-	// Warnings are rules of the scopes that let pass a right with which their accounts leave their node, whatever the
-	// log shows.
+	// Warnings are rules of the scopes that let pass a right with which their accounts leave their node. They do
+	// not depend on the log.
 	Warnings []Warning `json:"warnings"`
 	// Silent are subjects of scopes of which the log has no request.
 	Silent []string `json:"silent"`
@@ -38,7 +38,7 @@ type Report struct {
 	MoreRefusals int `json:"moreRefusals,omitempty"`
 }
 
-// Account is what the scopes say of the requests of one account.
+// Account has the decisions of the scopes about the requests of one account.
 type Account struct {
 	// Account is the service account, as NAMESPACE/NAME.
 	Account string `json:"account"`
@@ -50,7 +50,7 @@ type Account struct {
 type Finding struct {
 	// Outcome says which.
 	Outcome Outcome `json:"outcome"`
-	// Code is that of the refusal, and Scope the NodeScope.
+	// Code is the code of the refusal, and Scope the NodeScope.
 	Code  verdict.Code `json:"code"`
 	Scope string       `json:"scope"`
 	// Rule is the first rule that names the requests: "namedAsNode[0]"; empty if none does.
@@ -59,7 +59,7 @@ type Finding struct {
 	Request string `json:"request"`
 	// Why says what is not known; empty for a refusal.
 	Why string `json:"why,omitempty"`
-	// Count is the number of requests, and Nodes that of the nodes of their tokens.
+	// Count is the number of requests, and Nodes the number of nodes of their tokens.
 	Count int `json:"count"`
 	Nodes int `json:"nodes"`
 	// Example is one of the requests.

@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// joined are groups that one rule covers: those of one resource that differ in the verb only.
+// joined are groups that one rule covers: groups of one resource that differ in the verb only.
 type joined struct {
 	ruled
 	verbs []string

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Report returns the report of what was decided. Subjects are those of the scopes.
+// Report returns the report about all decisions. Its subjects are the subjects of the scopes.
 func (c *Checker) Report() *Report {
 	r := &Report{
 		Requests: c.requests.Requests(), Passed: c.passed.Requests(), AlreadyRefused: c.already.Requests(), MoreRefusals: c.more.Requests(),

@@ -26,8 +26,8 @@ type Suggestion struct {
 	// Basis is AuditLog if the rules fit requests of a log, and Roles if there was none, so that they
 	// are guesses from what roles grant.
 	Basis Basis `json:"basis"`
-	// Requests is the number of requests of the account that were not refused, and Nodes that of the
-	// nodes from which they came.
+	// Requests is the number of requests of the account that were not refused, and Nodes the number
+	// of nodes from which they came.
 	Requests int `json:"requests"`
 	Nodes    int `json:"nodes"`
 	// First and Last are the times of the first and last request; absent without requests.
@@ -66,7 +66,7 @@ type Suggestion struct {
 	Invalid []string `json:"invalid,omitempty"`
 }
 
-// Basis is what a suggestion is derived from.
+// Basis says from which input a suggestion is derived.
 type Basis string
 
 // The bases.
@@ -87,7 +87,7 @@ const (
 
 // Scope is a NodeScope as it is applied.
 type Scope struct {
-	// APIVersion and Kind are those of NodeScopes.
+	// APIVersion and Kind are the API version and kind of NodeScopes.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Metadata has the name.
@@ -106,7 +106,7 @@ type Metadata struct {
 type Evidence struct {
 	// Rule is the rule in the spec: "namedAsNode[0]", or "asNode".
 	Rule string `json:"rule"`
-	// Count is the number of requests that need the rule, and Nodes that of their nodes.
+	// Count is the number of requests that need the rule, and Nodes the number of their nodes.
 	Count int `json:"count"`
 	Nodes int `json:"nodes"`
 	// Example is the first of the requests; empty without a log.
@@ -148,7 +148,7 @@ type Right struct {
 	// GrantedBy is the role, and Binding the binding that gives it to the account.
 	GrantedBy string `json:"grantedBy"`
 	Binding   string `json:"binding"`
-	// Namespace is that of the binding; empty for the whole cluster.
+	// Namespace is the namespace of the binding; empty for the whole cluster.
 	Namespace string `json:"namespace,omitempty"`
 	// Verbs are the verbs, for Resource, which has its group after a dot, or for NonResourceURL.
 	Verbs          []string `json:"verbs"`

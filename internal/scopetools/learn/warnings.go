@@ -61,7 +61,7 @@ func (c *Checker) warnings() []Warning {
 	return warnings
 }
 
-// accountRoles is what roles grant to an account.
+// accountRoles has the rights that roles grant to an account.
 type accountRoles struct {
 	account string
 	rules   []*rbacv1.PolicyRule

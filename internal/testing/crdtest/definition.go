@@ -1,4 +1,4 @@
-// Package crdtest checks in tests that a CustomResourceDefinition is that of its Go types, and that
+// Package crdtest checks in tests that a CustomResourceDefinition matches its Go types, and that
 // everything in it has a bound.
 package crdtest
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CheckTypes compares names, types and required fields of the schema with those of a Go type. Lists
+// CheckTypes compares names, types and required fields of the schema with a Go type. Lists
 // and texts must have bounds, patterns must be anchored, and rules must have a message.
 func (d *Definition) CheckTypes(t *testing.T, of reflect.Type) {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 )
 
 // Put stores an object unchanged, with its status, without a fault. It replaces an
-// existing one regardless of its resource version. The path is that of the object,
+// existing one regardless of its resource version. The path is the path of the object,
 // such as "/api/v1/nodes/worker-1".
 func (s *Server) Put(path string, object any) error {
 	at, ok := parsePath(path)

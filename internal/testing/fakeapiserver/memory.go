@@ -16,7 +16,7 @@ import (
 
 // Call is one request of a client in memory.
 type Call struct {
-	// Verb is that of RBAC: get, list, watch, create, update, delete.
+	// Verb is the verb for RBAC: get, list, watch, create, update, delete.
 	Verb string
 	// Resource is the plural, with the subresource: "nodeattestations/status".
 	Resource, Namespace, Name string
@@ -27,7 +27,7 @@ func (c Call) String() string {
 }
 
 // Intercept intercepts a call of a client in memory. It may call do, which executes
-// the call and returns the response, or not. The context is that of the caller.
+// the call and returns the response, or not. The context is the context of the caller.
 type Intercept func(ctx context.Context, call Call, do func() *http.Response) (*http.Response, error)
 
 // Intercept sets a function that intercepts all calls in memory except watches; nil

@@ -60,7 +60,7 @@ type Options struct {
 	// GROUP/VERSION and resource. Without it there is no discovery, and any resource can
 	// be used.
 	Resources map[string]map[string]string
-	// Version is that of Kubernetes; v1.37.1 without it.
+	// Version is the version of Kubernetes; v1.37.1 without it.
 	Version func() string
 	// WatchList supports watches with initial events.
 	WatchList bool
@@ -160,7 +160,7 @@ func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.URL(), QPS:
 // URL returns the address of the server.
 func (s *Server) URL() string { return s.listen().URL }
 
-// ResourceVersion returns that of the last change.
+// ResourceVersion returns the resource version of the last change.
 func (s *Server) ResourceVersion() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,8 +91,8 @@ func throttledSTS(w http.ResponseWriter, r *http.Request, kind FaultKind) {
 	}[kind])
 }
 
-// writeSTS answers in XML, or in JSON on request. In JSON, a name makes the value that of
-// a key.
+// writeSTS answers in XML, or in JSON on request. In JSON, the value gets the name as
+// its key.
 func writeSTS(w http.ResponseWriter, r *http.Request, status int, name string, value any) {
 	if r.Header.Get("Accept") != "application/json" {
 		writeXML(w, status, value)

@@ -28,7 +28,7 @@ type Cluster struct {
 	// WithoutNodeAuthorizer, WithoutNodeRestriction and so on switch a protection off.
 	WithoutNodeAuthorizer, WithoutNodeRestriction, WithoutSelectors, WithoutAudiences, InsecureRequests, AlwaysAllow bool
 	// Group are rights that RBAC gives the group system:nodes, such as "get secrets". AnonymousMay
-	// are those of the user system:anonymous.
+	// are the rights of the user system:anonymous.
 	Group, AnonymousMay []string
 	// Anonymous is how requests without a credential are authenticated: "" as system:anonymous,
 	// "off" not at all, "health" only for health, "proxy" by a page to log in.

@@ -1,5 +1,5 @@
 // Package oddjson puts values that a decoder does not expect at each place of a document, for tests of decoders.
-// The places are those of the Go type of the document, so that none is forgotten.
+// The places come from the Go type of the document, so that none is forgotten.
 package oddjson
 
 import (
@@ -31,7 +31,7 @@ func Places(of any) []Place {
 	return walk(nil, reflect.TypeOf(of), nil)
 }
 
-// Below returns the places within a value at a path, and that of the value.
+// Below returns the places within a value at a path, and the place of the value.
 func Below(places []Place, path ...string) []Place {
 	below := []Place{path}
 	for _, p := range places {

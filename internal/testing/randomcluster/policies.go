@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// randomExpressions are what policies demand.
+// randomExpressions are the conditions of policies.
 var randomExpressions = []string{
 	"false", "true", "request.operation != 'CREATE'", "request.userInfo.username == 'alice'", "request.namespace != 'a'",
 	"namespaceObject.metadata.labels.env != 'prod'", "object.missing.field == 1",

@@ -23,11 +23,11 @@ import (
 // random changes to it.
 type Cluster struct {
 	*rand.Rand
-	// Features are those of a random minor.
+	// Features are the features of a random minor version.
 	Features kubeversion.Features
 	// EKS is true for a cluster that reads aws-auth.
 	EKS bool
-	// Impersonating is true if half of the rules are those of constrained impersonation.
+	// Impersonating is true if half of the rules are for constrained impersonation.
 	Impersonating bool
 	// Objects are unique by kind, namespace and name.
 	Objects []runtime.Object

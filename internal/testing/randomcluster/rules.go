@@ -14,7 +14,7 @@ type template struct {
 	names        []string
 }
 
-// What requesters do as the identities that they impersonate.
+// The resources and names of requests that are made as impersonated identities.
 var (
 	impersonatedOn = []string{
 		"secrets", "pods", "pods/exec", "serviceaccounts/token", "deployments", "clusterrolebindings", "rolebindings", "roles",
@@ -140,7 +140,7 @@ var ruleTemplates = [][]template{
 	},
 }
 
-// impersonationTemplates are those of constrained impersonation.
+// impersonationTemplates are templates of rules for constrained impersonation.
 var impersonationTemplates = [][]template{
 	{
 		{"impersonate:user-info", identityGroup, []string{"users"}, randomUsers},
@@ -175,7 +175,7 @@ var apartTemplates = [][]template{
 	{{"create,update,patch", rbacGroup, []string{"clusterroles"}, nil}},
 }
 
-// roleTemplates are those of rules about roles, bindings and certificates.
+// roleTemplates are templates of rules about roles, bindings and certificates.
 var roleTemplates = ruleTemplates[slices.IndexFunc(ruleTemplates, func(t []template) bool {
 	return t[0].resources[0] == "clusterrolebindings"
 }):]

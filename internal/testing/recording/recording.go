@@ -40,7 +40,7 @@ type Scene struct {
 	// Comment is a line above the command, without "#".
 	Comment string
 	Command string
-	// Output is what the command prints. Lines that are wider than the terminal are broken,
+	// Output is the output of the command. Lines that are wider than the terminal are broken,
 	// lines that do not fit are left out, and "…" says so.
 	Output string
 }

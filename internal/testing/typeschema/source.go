@@ -18,7 +18,7 @@ type Source struct {
 	// constants of types of strings, sorted.
 	types, fields map[string]string
 	values        map[string][]string
-	// meanings are the comments of those constants that are in the package of their type. constants are
+	// meanings are the comments of the constants that are in the package of their type. constants are
 	// the values of all constants that are strings, by "package.Name".
 	meanings  map[string][]meaning
 	constants map[string]string
@@ -27,7 +27,7 @@ type Source struct {
 // meaning is the comment of a constant.
 type meaning struct{ name, value, comment string }
 
-// Read reads the Go files of a module, but those of tests and of modules within it.
+// Read reads the Go files of a module, except tests and modules within it.
 func Read(folder, module string) (*Source, error) {
 	s := &Source{
 		types: map[string]string{}, fields: map[string]string{}, values: map[string][]string{},
