@@ -119,7 +119,9 @@ func podAfter(p *inventory.Pod, changes []changeKey, templates map[*inventory.Te
 }
 
 // mayEndReads reports whether nodes may no longer read a secret after a change of pods: the one that it names, or any.
-func (k changeKey) mayEndReads() bool { return k.kind == placePods || k.kind == removePods || k.secret != "" }
+func (k changeKey) mayEndReads() bool {
+	return k.kind == placePods || k.kind == removePods || k.secret != ""
+}
 
 // secretsAfter lists the secrets that nodes read after changes of pods. OnNode are the changes of the pods on
 // each node because of which it may read others.
