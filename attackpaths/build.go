@@ -32,9 +32,8 @@ type builder struct {
 	podsIn       map[string][]int32
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
-	// claimed are the volumes of nodes by the claims that have or may get them, and claimsIn these by namespace.
+	// references has the claims that have or may get volumes of nodes, and claimsIn has them by namespace.
 	references inventory.References
-	claimed    map[inventory.Name][]inventory.Volume
 	claimsIn   map[string][]inventory.Name
 	// bindable are the vertices of the lists of volumes to which claims may be bound.
 	bindable map[*inventory.Volume]vertex

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
-	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -87,7 +86,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	b.actsAs(v, k)
 	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
 	for _, i := range b.podsOn[node] {
-		if p := b.pods[i]; b.mintsOnNode(node, p) {
+		if p := b.pods[i]; b.hasTokens(p) && b.mints(p) {
 			b.step(TokenOfPodOnNode, v, b.tokenOfPod(p, node), i, b.guardsOf(createToken, p.Namespace))
 		}
 	}
@@ -103,15 +102,9 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	b.inGroups(v, k, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
 }
 
-// mintsOnNode reports whether a node may request a token of the account of a pod on it.
-func (b *builder) mintsOnNode(node string, p *inventory.Pod) bool {
-	return b.mints(p) && b.mayMintOnNode(node, p)
-}
-
-// mayMintOnNode reports whether the Node authorizer lets a node request tokens of the account of a pod on it.
-func (b *builder) mayMintOnNode(node string, p *inventory.Pod) bool {
-	return !p.Mirror && p.ServiceAccount != "" && !b.terminating[p.Namespace] && (b.objects.movedTo[p.Name] == node ||
-		b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount))
+// hasTokens reports whether the API server gives the node of a pod tokens of the pod's account.
+func (b *builder) hasTokens(p *inventory.Pod) bool {
+	return !p.Mirror && p.ServiceAccount != "" && !b.terminating[p.Namespace]
 }
 
 // mints reports whether the node of a pod may request a token of the pod's account that the

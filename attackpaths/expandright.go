@@ -298,10 +298,9 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 		w := b.pods[i].Workload
 		return w.Resource == kind.resource && w.Group == kind.group && (k.name == "" || k.name == w.Name)
 	})
-	leftOut := templateKey{k.namespace, inventory.Workload{Group: kind.group, Resource: kind.resource, Name: k.name}}
 	dependsOn := b.podGuards(r, k.namespace)
 	switch {
-	case !found && !b.objects.templates[leftOut]:
+	case !found:
 		dependsOn = allOf(dependsOnTemplates, dependsOn)
 	case r == patchReplicaSets || r == patchReplicationControllers:
 		dependsOn = allOf(dependsOnNewPods, dependsOn)

@@ -237,7 +237,7 @@ func (b *builder) policiesFor(k coveringKey, labels map[string]string) []*invent
 		}
 		all := *a
 		if labels == nil {
-			all.Namespaces, all.AlsoNamespaces = nil, nil
+			all.Namespaces = nil
 		}
 		if all.Covers(k.write, labels) {
 			list = append(list, a)

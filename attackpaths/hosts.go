@@ -10,19 +10,15 @@ import (
 // it. A controller makes the claim of an ephemeral volume; a claim that the attacker makes may pass
 // other policies.
 func (b *builder) volumesOfHost(v vertex, k key) {
-	condition, volumes := b.volumeCondition(k.name), b.rightVertex(createVolumes, "", "")
+	// Pod Security does not look at persistent volumes, but restricted pods do not run as root.
+	condition := allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, k.name), b.otherUser(k.name))
+	volumes := b.rightVertex(createVolumes, "", "")
 	everyNode := b.fact(everyNode, "")
 	b.together(VolumeControl, everyNode, allOf(condition, b.useGuards(k, mountsEphemeral, "")), v, volumes)
 	if b.evaluatesPolicies() {
 		b.together(VolumeControl, everyNode, allOf(condition, b.useGuards(k, mountsClaim, "")), v, volumes,
 			b.rightVertex(createClaims, k.name, ""))
 	}
-}
-
-// volumeCondition is what else decides about a pod that mounts a volume of its host. Pod
-// Security does not look at persistent volumes, but restricted pods do not run as root.
-func (b *builder) volumeCondition(namespace string) string {
-	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), b.otherUser(namespace))
 }
 
 // createsNamespaces gives nodes to who creates namespaces, and pods in all: the author of a namespace
@@ -39,7 +35,7 @@ func (b *builder) guardsInNew(r right) string {
 	var texts []string
 	for i := range b.admission {
 		a := b.admission[i]
-		a.Namespaces, a.AlsoNamespaces = nil, nil
+		a.Namespaces = nil
 		for _, asked := range [...]right{createNamespaces, createPods, r} {
 			if a.Covers(writeOf(asked), nil) {
 				texts = append(texts, a.String())

@@ -79,7 +79,8 @@ func (n *naive) asksWebhook(operation admissionv1.OperationType, group, resource
 		if a.Policy != nil && n.c.Policies != nil {
 			return false
 		}
-		if resource == "namespaces" && a.Namespaces != nil && !a.Namespaces.Matches(labels.Set(with)) {
+		excludes := func(s labels.Selector) bool { return !s.Matches(labels.Set(with)) }
+		if resource == "namespaces" && slices.ContainsFunc(a.Namespaces, excludes) {
 			return false // a namespace is selected by its own labels
 		}
 		return a.Covers(w, with)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
-	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // A rule with names of objects lets none be created by a POST, which has no name. A request that has the name creates
@@ -244,10 +244,12 @@ func (b *builder) free(r right, namespace, name string) bool {
 	case createClusterRoles, createRoles:
 		return role(namespace)
 	case createClusterRoleBindings, createRoleBindings:
-		same := func(bound rbac.BoundRole) bool {
-			return bound.Binding.Namespace == namespace && bound.Binding.Name == name
+		kind := "ClusterRoleBinding"
+		if r == createRoleBindings {
+			kind = "RoleBinding"
 		}
-		return !slices.ContainsFunc(b.bindings, same) && !slices.ContainsFunc(b.objects.unneeded, same)
+		_, exists := b.objects.bindingIndex()[verdict.Object{Kind: kind, Namespace: namespace, Name: name}]
+		return !exists
 	}
 	return true
 }

@@ -194,7 +194,7 @@ func (b *builder) requestsAudience(v vertex, k key, dependsOn string) {
 	node := strings.TrimPrefix(b.keys[k.of].name, nodeUserPrefix)
 	for _, i := range b.podsOn[node] {
 		p := b.pods[i]
-		if (limit{k.namespace, k.name}).covers(p.Namespace, p.ServiceAccount) && !b.mints(p) && b.mayMintOnNode(node, p) {
+		if (limit{k.namespace, k.name}).covers(p.Namespace, p.ServiceAccount) && !b.mints(p) && b.hasTokens(p) {
 			guards := allOf(dependsOn, b.guardsOf(createToken, p.Namespace))
 			b.step(TokenOfPodOnNode, v, b.tokenOfPod(p, node), i, guards)
 		}

@@ -73,7 +73,7 @@ func (p *pathChanges) addRules(role int32, keep func(*rbacv1.PolicyRule) bool) {
 	}
 	for i := range r.Rules {
 		if keep(&r.Rules[i]) {
-			p.add(changeKey{kind: RemoveRule, object: objectOf(r.Role), rule: i})
+			p.add(changeKey{kind: removeRule, object: objectOf(r.Role), rule: i})
 		}
 	}
 }

@@ -81,9 +81,8 @@ func becauseOfEscape(s *solver, how via, target key) string {
 }
 
 func becauseOfNamespace(s *solver, how via, target key) string {
-	newAccount := target.kind == isFact && target.name == newAccounts
 	switch {
-	case newAccount || how.join >= 0 && target.kind != isNode && target.kind != isFact:
+	case how.join >= 0 && target.kind != isNode && target.kind != isFact:
 		return "may create the service account, and a pod that uses it"
 	case s.partOf(how, createNamespaces) != none:
 		return "may create a namespace, and in it a pod that is privileged and names any node"

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -245,6 +246,6 @@ func (g *Graph) limited(namespace string) []endingChange {
 			refused++
 		}
 	}
-	change := changeKey{kind: limitPods, object: verdict.Object{Kind: Namespace, Name: namespace}}
+	change := changeKey{kind: setLevel, object: verdict.Object{Kind: Namespace, Name: namespace}, level: psa.LevelBaseline}
 	return []endingChange{{changes: []changeKey{change}, own: -refused, harm: 1}}
 }

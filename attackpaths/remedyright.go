@@ -142,7 +142,7 @@ func (o *objects) takeRights(changes []changeKey) {
 func (o *objects) rulesWithout(changes []changeKey) map[int32][][]rbacv1.PolicyRule {
 	taken := map[verdict.Object][]changeKey{}
 	for _, c := range changes {
-		if c.kind == takeRight || c.kind == RemoveRule {
+		if c.kind == takeRight || c.kind == removeRule {
 			taken[c.object] = append(taken[c.object], c)
 		}
 	}

@@ -230,12 +230,12 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 	case code == Masters && from.kind != isRole && len(u.from) == 1:
 		return nil, noneOfMasters
 	case from.kind == isSecret && len(u.from) == 1:
-		return deletes(removeSecret, verdict.Object{Kind: Secret, Namespace: from.namespace, Name: from.name}), ""
+		return deletes(verdict.Object{Kind: Secret, Namespace: from.namespace, Name: from.name}), ""
 	case code == VolumeControl && to.name == claimedVolume:
 		namespace, name, _ := strings.Cut(to.namespace, "/")
-		return deletes(removeClaim, verdict.Object{Kind: claimKind, Namespace: namespace, Name: name}), ""
+		return deletes(verdict.Object{Kind: claimKind, Namespace: namespace, Name: name}), ""
 	case code == VolumeControl && to.name == freeVolume:
-		return deletes(removeVolume, verdict.Object{Kind: volumeKind, Name: to.namespace}), ""
+		return deletes(verdict.Object{Kind: volumeKind, Name: to.namespace}), ""
 	case code == PodCreate && from.kind == isNamespace && len(u.from) == 1:
 		if to.kind == isFact && to.name == everyNode {
 			return g.limited(from.name), ""
@@ -259,8 +259,8 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 	return all, ""
 }
 
-func deletes(kind ChangeKind, object verdict.Object) []endingChange {
-	return []endingChange{{changes: []changeKey{{kind: kind, object: object}}, disrupts: true}}
+func deletes(object verdict.Object) []endingChange {
+	return []endingChange{{changes: []changeKey{{kind: removeObject, object: object}}, disrupts: true}}
 }
 
 // wantedAfter lists the rights to which a binding leads in a derivation: of each way from there the first right of the
