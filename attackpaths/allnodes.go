@@ -176,15 +176,11 @@ func (g *Graph) certainly(nodes group) []vertex {
 type nodeReach struct {
 	admin, target Certainty
 	controlPlane  bool
-	// others is of what is reached but the node itself, and all with it.
-	others, all signature
-	counts      []Count
+	// certain sums up what is reached certainly, and all what is reached at all, with the node itself.
+	certain, all reachSum
 	// open are rights that are not followed: of all nodes of a group, and what this one has besides.
 	openOfGroup, open *openRights
 }
-
-// signature is the same for nodes that reach the same.
-type signature struct{ certain, possible setHash }
 
 // groupReach computes what each node of a group reaches, and whether that includes one of the ends. The last of
 // them is cluster-admin.
@@ -211,22 +207,24 @@ func (g *Graph) groupReach(nodes group, ends []vertex) []nodeReach {
 			r.admin, all = Possible, certain // the search ended when cluster-admin was reached
 		}
 		r.openOfGroup, r.open = all.open, g.openRightsOf(all.reached)
-		r.sumUp(certain.sumFrom(), all.sumFrom(), v)
+		r.certain, r.all = certain.sumFrom(), all.sumFrom()
 	}
 	return found
 }
 
-// sumUp notes what a node reaches certainly, and what it reaches at all.
-func (r *nodeReach) sumUp(certain, all reachSum, node vertex) {
-	r.all = signature{certain.hash, all.hash}
-	certain.add(node, isNode, -1)
-	all.add(node, isNode, -1)
-	r.others = signature{certain.hash, all.hash}
-	for kind, n := range all.counts {
+// counts counts what is reached but the node itself.
+func (r *nodeReach) counts() []Count {
+	var all []Count
+	for kind, n := range r.all.counts {
+		certain := r.certain.counts[kind]
+		if vertexKind(kind) == isNode && n > 0 {
+			n, certain = n-1, certain-1
+		}
 		if n > 0 {
-			r.counts = append(r.counts, Count{Kind: holdingKinds[kind], Certain: certain.counts[kind], Possible: n - certain.counts[kind]})
+			all = append(all, Count{Kind: holdingKinds[kind], Certain: certain, Possible: n - certain})
 		}
 	}
+	return all
 }
 
 // reachSearch searches from the nodes of a group, beyond what they have in common.
@@ -249,7 +247,8 @@ func (s *reachSearch) sumFrom() reachSum {
 	sum := s.common
 	for _, v := range s.reached {
 		if s.counts(v) {
-			sum.add(v, s.keys[v].kind, 1)
+			sum.hash.add(v, 1)
+			sum.counts[s.keys[v].kind]++
 		}
 	}
 	return sum
@@ -259,16 +258,6 @@ func (s *reachSearch) sumFrom() reachSum {
 type reachSum struct {
 	hash   setHash
 	counts [isPod]int
-}
-
-// add adds a vertex that is not in the set, or for -1 removes one that is.
-func (r *reachSum) add(v vertex, kind vertexKind, times int) {
-	var one setHash
-	one.add(v)
-	for i := range r.hash {
-		r.hash[i] += one[i] * uint64(times)
-	}
-	r.counts[kind] += times
 }
 
 // compareBools puts false before true.
@@ -302,13 +291,13 @@ func (g *Graph) counts(v vertex) bool {
 // setHash is the same for sets of the same vertices.
 type setHash [2]uint64
 
-// add adds a vertex that is not in the set. Each half mixes its bits in its own way, after
+// add adds a vertex that is not in the set, or for -1 removes one that is. Each half mixes its bits in its own way, after
 // Vigna's splitmix64.
-func (h *setHash) add(v vertex) {
+func (h *setHash) add(v vertex, times int) {
 	for i, seed := range [...]uint64{0x9e3779b97f4a7c15, 0xd1342543de82ef95} {
 		x := (uint64(v) + 1) * seed
 		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 		x = (x ^ x>>27) * 0x94d049bb133111eb
-		h[i] += x ^ x>>31
+		h[i] += (x ^ x>>31) * uint64(times)
 	}
 }

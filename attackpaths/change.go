@@ -52,6 +52,7 @@ type Change struct {
 
 	// keepsMasters is true for the binding of system:masters, which has its rights anyway.
 	keepsMasters bool
+	key          changeKey
 }
 
 // String says in one sentence what to do.
@@ -139,6 +140,17 @@ type Advice struct {
 	// Placing is where to run the pods that give cluster-admin instead; nil if there are none. Its
 	// effect is that without the changes of Set.
 	Placing *Placing `json:"placing,omitempty"`
+
+	objects *objects
+}
+
+// Together makes several changes at once, as [Graph.Together] does.
+func (a *Advice) Together(changes ...Change) *verdict.Remedy {
+	keys := make([]changeKey, len(changes))
+	for i, c := range changes {
+		keys[i] = c.key
+	}
+	return a.objects.render(keys, nil)
 }
 
 // AdviceOptions are options of [WhatToChange].

@@ -9,10 +9,10 @@ import (
 
 // classID is the same for nodes of one class.
 type classID struct {
-	target, admin                       Certainty
-	controlPlane                        bool
-	certainWithStart, possibleWithStart bool
-	signature                           signature
+	target, admin     Certainty
+	controlPlane      bool
+	withStart         [2]bool
+	certain, possible setHash
 }
 
 // classes puts nodes together that reach the same, but for themselves: their sets are the same
@@ -43,7 +43,7 @@ func (g *Graph) classes(ends []vertex, target bool) []Class {
 			continue
 		}
 		r := reach[start]
-		at, ids := -1, r.classIDs(target)
+		at, ids := -1, r.classIDs(start, target)
 		for _, id := range ids {
 			if known, ok := index[id]; ok {
 				at = known
@@ -52,7 +52,7 @@ func (g *Graph) classes(ends []vertex, target bool) []Class {
 		if at < 0 {
 			at = len(all)
 			c := class{nodeReach: r, first: start, open: newOpenRights(), groups: map[*openRights]bool{}}
-			c.Class = Class{ClusterAdmin: r.admin, ControlPlane: r.controlPlane, Counts: r.counts}
+			c.Class = Class{ClusterAdmin: r.admin, ControlPlane: r.controlPlane, Counts: r.counts()}
 			if target {
 				c.Target, c.Counts = &r.target, nil
 			}
@@ -93,15 +93,22 @@ func (g *Graph) classes(ends []vertex, target bool) []Class {
 	return classes
 }
 
-// classIDs are the hashes of the class to which a node belongs.
-func (r *nodeReach) classIDs(target bool) []classID {
+// classIDs are the same for the nodes of a class in one place: what is reached certainly and at all, each with and without the
+// node itself.
+func (r *nodeReach) classIDs(node vertex, target bool) []classID {
 	if target {
 		return []classID{{target: r.target, admin: r.admin, controlPlane: r.controlPlane}}
 	}
-	return []classID{
-		{No, r.admin, r.controlPlane, false, false, r.others},
-		{No, r.admin, r.controlPlane, true, true, r.all},
-		{No, r.admin, r.controlPlane, true, false, signature{r.all.certain, r.others.possible}},
-		{No, r.admin, r.controlPlane, false, true, signature{r.others.certain, r.all.possible}},
+	var ids []classID
+	for _, withStart := range [...][2]bool{{}, {true, true}, {true, false}, {false, true}} {
+		id := classID{No, r.admin, r.controlPlane, withStart, r.certain.hash, r.all.hash}
+		if !withStart[0] {
+			id.certain.add(node, -1)
+		}
+		if !withStart[1] {
+			id.possible.add(node, -1)
+		}
+		ids = append(ids, id)
 	}
+	return ids
 }

@@ -41,33 +41,32 @@ func (g *Graph) DaemonSets() []DaemonSet {
 	all := make([]DaemonSet, len(names))
 	for i, name := range names {
 		all[i] = DaemonSet{Namespace: name.Namespace, Name: name.Name}
+		var templates []int32 // one pod of each template: while a DaemonSet is rolled out, its pods differ
+		seen := map[*inventory.Template]bool{}
 		for _, pod := range pods[name] {
 			all[i].Nodes = append(all[i].Nodes, g.pods[pod].Node)
+			if t := g.pods[pod].Template; !seen[t] {
+				seen[t], templates = true, append(templates, pod)
+			}
 		}
 		slices.Sort(all[i].Nodes)
 		all[i].Nodes = slices.Compact(all[i].Nodes)
-		all[i].reach(g, g.onePerTemplate(pods[name]), certain, possible)
+		all[i].reach(g, templates, certain, possible)
 	}
 	return all
-}
-
-// onePerTemplate keeps one of the pods that are made from the same template. While a DaemonSet is
-// rolled out, its pods differ.
-func (g *Graph) onePerTemplate(pods []int32) []int32 {
-	seen := map[*inventory.Template]bool{}
-	return slices.DeleteFunc(slices.Clone(pods), func(i int32) bool {
-		known := seen[g.pods[i].Template]
-		seen[g.pods[i].Template] = true
-		return known
-	})
 }
 
 // reach finds the shortest path from what pods bring to their nodes; a certain one comes first.
 func (d *DaemonSet) reach(g *Graph, pods []int32, certain, possible *solver) {
 	admin := g.index[key{kind: isClusterAdmin}]
 	for _, s := range [...]*solver{certain, possible} {
+		var brought []vertex
+		for _, pod := range pods {
+			brought = append(brought, g.broughtByPod(pod, s.possible)...)
+		}
+		slices.Sort(brought)
 		best := int32(-1)
-		for _, from := range g.broughtBy(pods, s.possible) {
+		for _, from := range slices.Compact(brought) {
 			s.solveUntil(from, admin)
 			if !s.has(admin) || best >= 0 && s.cost[admin] >= best {
 				continue
@@ -82,39 +81,26 @@ func (d *DaemonSet) reach(g *Graph, pods []int32, certain, possible *solver) {
 	}
 }
 
-// broughtBy are the service accounts and secrets that nodes hold because of pods, in the order of
-// vertices.
-func (g *Graph) broughtBy(pods []int32, possible bool) []vertex {
-	var all []vertex
-	for _, pod := range pods {
-		all = append(all, g.broughtByPod(pod, possible)...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
+// broughtByPod are the service accounts and secrets that a node holds because of a pod.
 func (g *Graph) broughtByPod(pod int32, possible bool) []vertex {
-	var all []vertex
-	brought := func(e edge) bool {
-		return e.arg == pod && e.row != 0 && e.row.ofPod() && (possible || e.dependsOn == 0)
+	p := g.pods[pod]
+	node := g.index[key{kind: isNode, name: p.Node}]
+	from := []vertex{node, g.index[key{kind: isPod, namespace: p.Namespace, name: p.Name.Name}]}
+	for _, e := range g.out[node] {
+		if g.keys[e.to].kind == isNodeUser {
+			from = slices.Insert(from, 1, e.to)
+		}
 	}
-	take := func(from vertex) {
-		for _, e := range g.out[from] {
+	var all []vertex
+	for _, v := range from {
+		for _, e := range g.out[v] {
+			brought := e.arg == pod && e.row != 0 && e.row.ofPod() && (possible || e.dependsOn == 0)
 			k := g.keys[e.to]
 			isToken := k.kind == isAssociated && g.isScopedAccount(k)
-			if brought(e) && (k.kind == isServiceAccount || k.kind == isSecret || isToken) {
+			if brought && (k.kind == isServiceAccount || k.kind == isSecret || isToken) {
 				all = append(all, e.to)
 			}
 		}
 	}
-	p := g.pods[pod]
-	node := g.index[key{kind: isNode, name: p.Node}]
-	take(node)
-	for _, e := range g.out[node] {
-		if g.keys[e.to].kind == isNodeUser {
-			take(e.to)
-		}
-	}
-	take(g.index[key{kind: isPod, namespace: p.Namespace, name: p.Name.Name}])
 	return all
 }

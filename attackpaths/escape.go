@@ -114,19 +114,12 @@ func (b *builder) controlPlane(v vertex, node string) {
 	}
 }
 
-// controlPlaneLabel is the label by which a node says that it runs the control plane; empty for others.
-func controlPlaneLabel(n *inventory.Node) string {
-	for _, label := range controlPlaneLabels {
-		if _, labeled := n.Labels[label]; labeled {
-			return label
-		}
-	}
-	return ""
-}
-
 func (b *builder) isControlPlane(node string) bool {
 	i, found := slices.BinarySearchFunc(b.nodes, node, func(n inventory.Node, name string) int { return compareStrings(n.Name, name) })
-	return found && controlPlaneLabel(&b.nodes[i]) != ""
+	return found && slices.ContainsFunc(controlPlaneLabels, func(label string) bool {
+		_, labeled := b.nodes[i].Labels[label]
+		return labeled
+	})
 }
 
 // mountedOn leads to the tokens and secrets that are mounted into the pods of a node.

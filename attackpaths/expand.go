@@ -110,8 +110,13 @@ func (b *builder) hasTokens(p *inventory.Pod) bool {
 // mints reports whether the node of a pod may request a token of the pod's account that the
 // API server accepts.
 func (b *builder) mints(p *inventory.Pod) bool {
-	unrestricted := !b.cluster.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction)
-	if unrestricted || slices.Contains(p.Audiences, "") {
+	return slices.Contains(p.Audiences, "") || b.mintsUnnamed(p)
+}
+
+// mintsUnnamed reports whether it may also if the pod names no token: before Kubernetes 1.33, and where something else lets
+// nodes ask for the API server's audience.
+func (b *builder) mintsUnnamed(p *inventory.Pod) bool {
+	if !b.cluster.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction) {
 		return true
 	}
 	if b.cluster.Audiences == nil {

@@ -212,19 +212,12 @@ func NeededRights() []NeededRight {
 
 // HasStep reports whether a graph of the cluster after a change has a step that another graph has, whichever right
 // gives it.
-func HasStep(of, g *Graph, s Step) bool {
-	search := of.findStep(g, *s.place)
-	if search != nil {
-		search.release()
-	}
-	return search != nil
-}
+func HasStep(of, g *Graph, s Step) bool { return of.findStep(g, *s.place) != nil }
 
 // MadeAlone reports whether a step of a graph is made with nothing that other holdings have.
 func MadeAlone(g *Graph, s Step) bool {
 	search := g.findStep(g, *s.place)
-	defer search.release()
-	how := []source{*search.end}
+	how := []use{*search.end}
 	for i := 0; i < len(how); i++ {
 		for _, d := range how[i].from {
 			if !d.own {

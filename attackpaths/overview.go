@@ -1,6 +1,10 @@
 package attackpaths
 
-import "slices"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+)
 
 // Overview is what nodes reach, by namespace and kind.
 type Overview struct {
@@ -13,7 +17,7 @@ type Overview struct {
 // OverviewRow is nodes that reach the same, but for themselves, their credentials and the pods on
 // them, and that reach cluster-admin in the same way.
 type OverviewRow struct {
-	// Nodes are sorted by name.
+	// Nodes are sorted by name. On pages, they may be other starts.
 	Nodes        []string
 	ClusterAdmin Certainty
 	ControlPlane bool
@@ -26,8 +30,6 @@ type OverviewRow struct {
 
 // OverviewOptions are options of [Graph.Overview].
 type OverviewOptions struct {
-	// CertainOnly leaves out what is only possible.
-	CertainOnly bool
 	// CertainCells leaves out of cells what is only possible, but not how cluster-admin is possible.
 	CertainCells bool
 	// Names is how many holdings a cell lists; 20 if zero.
@@ -40,37 +42,53 @@ func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
 	if o.Names <= 0 {
 		o.Names = 20
 	}
-	if o.CertainOnly {
-		classes = slices.Clone(classes)
-		for i := range classes {
-			if c := &classes[i]; c.ClusterAdmin == Possible {
-				c.ClusterAdmin = No
-			}
+	var nodes []overviewNode
+	for _, c := range classes {
+		names := c.Nodes
+		if c.ClusterAdmin == No {
+			names = names[:1] // the others reach the same
+		}
+		for _, name := range names {
+			nodes = append(nodes, overviewNode{class: &c, start: g.index[key{kind: isNode, name: name}]})
 		}
 	}
-	rows, keys := g.overviewRows(classes, o)
-	all := &Overview{Rows: rows}
-	places, first := map[cellKey]int32{}, make([][]int, len(rows))
-	for i := range rows {
-		rows[i].Cells = make([]int32, len(keys[i]))
-		for j, k := range keys[i] {
-			at, known := places[k]
-			if !known {
-				at = int32(len(places))
-				places[k] = at
-				first[i] = append(first[i], j)
+	inParallel(len(nodes), func(i int) { o.search(g, &nodes[i], (*overviewSearch).addKeys) })
+	all, rows, places := &Overview{}, map[overviewKey]int{}, map[cellKey]int32{}
+	var firsts []overviewNode // of the rows
+	for _, n := range nodes {
+		at, known := rows[overviewKey{n.class, n.alone}]
+		if !known {
+			at, known = rows[overviewKey{n.class, n.withStart}]
+		}
+		if !known {
+			at = len(firsts)
+			row := OverviewRow{ClusterAdmin: n.class.ClusterAdmin, ControlPlane: n.class.ControlPlane, Cells: make([]int32, len(n.cells))}
+			for i, cell := range n.cells {
+				place, known := places[cell]
+				if !known {
+					place = int32(len(places))
+					places[cell] = place
+					n.lists = append(n.lists, i)
+				}
+				row.Cells[i] = place
 			}
-			rows[i].Cells[j] = at
+			all.Rows, firsts = append(all.Rows, row), append(firsts, n)
+		}
+		rows[overviewKey{n.class, n.alone}], rows[overviewKey{n.class, n.withStart}] = at, at
+		if row := &all.Rows[at]; row.ClusterAdmin == No {
+			row.Nodes = n.class.Nodes
+		} else {
+			row.Nodes = append(row.Nodes, g.keys[n.start].name)
 		}
 	}
 	all.Cells = make([]Cell, len(places))
-	inParallel(len(rows), func(i int) {
-		row := &rows[i]
-		o.search(g, row.Nodes[0], row.ClusterAdmin, func(s *overviewSearch) {
-			if w := s.adminWay(); s.admin != No {
+	inParallel(len(firsts), func(i int) {
+		row := &all.Rows[i]
+		o.search(g, &firsts[i], func(s *overviewSearch) {
+			if w := s.adminWay(); row.ClusterAdmin != No {
 				row.Path = w.solver.path(w.vertex)
 			}
-			for _, j := range first[i] {
+			for _, j := range firsts[i].lists {
 				all.Cells[row.Cells[j]] = s.cell(s.groups[j])
 			}
 		})
@@ -78,56 +96,165 @@ func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
 	return all
 }
 
-// overviewRows makes the rows without their cells and paths, and the keys of their cells.
-func (g *Graph) overviewRows(classes []Class, o OverviewOptions) ([]OverviewRow, [][]cellKey) {
-	type member struct {
-		class int
-		node  string
-		keys  rowKeys
-	}
-	var members []member
-	for i, c := range classes {
-		names := c.Nodes
-		if c.ClusterAdmin == No {
-			names = names[:1] // the others reach the same
-		}
-		for _, name := range names {
-			members = append(members, member{class: i, node: name})
-		}
-	}
-	inParallel(len(members), func(i int) {
-		m := &members[i]
-		o.search(g, m.node, classes[m.class].ClusterAdmin, func(s *overviewSearch) { m.keys = s.keysOfRow() })
-	})
-	var rows []OverviewRow
-	var keys [][]cellKey
-	index := map[[2]any]int{}
-	for _, m := range members {
-		c := classes[m.class]
-		at, known := index[[2]any{m.class, m.keys.alone}]
-		if !known {
-			at, known = index[[2]any{m.class, m.keys.withStart}]
-		}
-		if !known {
-			at = len(rows)
-			rows = append(rows, OverviewRow{ClusterAdmin: c.ClusterAdmin, ControlPlane: c.ControlPlane})
-			keys = append(keys, m.keys.cells)
-		}
-		index[[2]any{m.class, m.keys.alone}], index[[2]any{m.class, m.keys.withStart}] = at, at
-		if c.ClusterAdmin == No {
-			rows[at].Nodes = c.Nodes
-		} else {
-			rows[at].Nodes = append(rows[at].Nodes, m.node)
-		}
-	}
-	return rows, keys
+// cellKey is the same for cells with the same content and with paths through the same holdings.
+type cellKey [16]byte
+
+// overviewKey is the same for the nodes of one row.
+type overviewKey struct {
+	class *Class
+	cellKey
 }
 
-// search calls a function with what a node reaches. How it reaches cluster-admin is known.
-func (o *OverviewOptions) search(g *Graph, node string, admin Certainty, do func(*overviewSearch)) {
-	s := &overviewSearch{Graph: g, options: *o, certain: g.solver(false), possible: g.solver(true)}
+// overviewNode is a node with keys of what it reaches.
+type overviewNode struct {
+	class *Class
+	start vertex
+	// Nodes of a class are in one row if alone is the same, which is without the nodes themselves, or withStart, for nodes
+	// that reach each other.
+	alone, withStart cellKey
+	cells            []cellKey
+	// lists are the places of the cells whose paths start from the node.
+	lists []int
+}
+
+// overviewSearch is what one node reaches.
+type overviewSearch struct {
+	*Graph
+	*overviewNode
+	names             int
+	certain, possible *solver
+	// groups are the ways to what is in each cell. There are none where cluster-admin is certain.
+	groups [][]way
+}
+
+// search calls a function with what a node reaches.
+func (o *OverviewOptions) search(g *Graph, n *overviewNode, do func(*overviewSearch)) {
+	s := &overviewSearch{Graph: g, overviewNode: n, names: o.Names, certain: g.solver(false), possible: g.solver(true)}
 	defer g.release(s.certain)
 	defer g.release(s.possible)
-	s.run(g.index[key{kind: isNode, name: node}], admin)
+	if n.class.ClusterAdmin == Certain {
+		s.certain.solveUntil(n.start, s.adminWay().vertex)
+		do(s)
+		return
+	}
+	s.certain.solve(n.start)
+	possible := s.certain
+	switch {
+	case !o.CertainCells:
+		possible = s.possible
+		possible.solve(n.start)
+	case n.class.ClusterAdmin == Possible:
+		s.possible.solveUntil(n.start, s.adminWay().vertex)
+	}
+	s.groups = byPlace(s.ways(n.start, s.certain, possible), s.holdingOf, func(w way) (Certainty, int) { return w.certainty, int(w.cost()) })
 	do(s)
+}
+
+// adminWay is how cluster-admin is reached, if it is.
+func (s *overviewSearch) adminWay() way {
+	w := way{s.index[key{kind: isClusterAdmin}], s.certain, s.class.ClusterAdmin}
+	if w.certainty == Possible {
+		w.solver = s.possible
+	}
+	return w
+}
+
+func (s *overviewSearch) holdingOf(w way) Holding {
+	h, _ := s.keys[w.vertex].holding()
+	return h
+}
+
+// cell renders the ways to what is in one cell.
+func (s *overviewSearch) cell(ways []way) Cell {
+	h := s.holdingOf(ways[0])
+	c := Cell{Namespace: namespaceOf(h), Kind: h.Kind}
+	c.From, _ = s.keys[s.start].holding()
+	for i, w := range ways {
+		c.count(w.certainty)
+		if i < s.names && c.Kind != Pod {
+			c.Listed = append(c.Listed, Reached{Holding: s.holdingOf(w), Certainty: w.certainty, Path: w.solver.path(w.vertex)})
+		}
+	}
+	return c
+}
+
+// addKeys sets the keys of what the node reaches.
+func (s *overviewSearch) addKeys() {
+	var rest []byte
+	if s.class.ClusterAdmin != No {
+		rest = s.appendWay(rest, s.adminWay())
+	}
+	nodes := setHash{}
+	for _, group := range s.groups {
+		cell := s.key(group)
+		s.cells = append(s.cells, cell)
+		switch s.holdingOf(group[0]).Kind {
+		case Pod:
+		case Node:
+			for _, w := range group {
+				nodes.add(w.vertex*2+vertex(w.certainty-Possible), 1)
+			}
+		default:
+			rest = append(rest, cell[:]...)
+		}
+	}
+	s.alone = sum(rest, nodes, 0)
+	nodes.add(s.start*2+vertex(Certain-Possible), 1)
+	s.withStart = sum(rest, nodes, 1)
+}
+
+func sum(text []byte, nodes setHash, withStart byte) cellKey {
+	text = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(slices.Clip(text), nodes[0]), nodes[1])
+	sum := sha256.Sum256(append(text, withStart))
+	return cellKey(sum[:])
+}
+
+// key hashes what a cell shows. Of pods it shows only how many they are.
+func (s *overviewSearch) key(ways []way) cellKey {
+	h := s.holdingOf(ways[0])
+	text := append(append([]byte(namespaceOf(h)), 0), h.Kind...)
+	for i, w := range ways {
+		text = append(text, 0, byte(w.certainty))
+		if h.Kind == Pod {
+			continue
+		}
+		text = append(text, s.keys[w.vertex].name...)
+		if i < s.names {
+			text = s.appendWay(append(text, 0), w)
+		}
+	}
+	return sum(text, setHash{}, 0)
+}
+
+// appendWay appends how a holding is reached, from its end.
+func (s *overviewSearch) appendWay(text []byte, w way) []byte {
+	for v := w.vertex; v != none; v = w.solver.via[v].from {
+		if w.solver.via[v].join >= 0 {
+			for _, v := range w.solver.derivation(v) {
+				text = s.appendStep(text, v, w.solver.via[v])
+			}
+			break
+		}
+		text = s.appendStep(text, v, w.solver.via[v])
+	}
+	return text
+}
+
+// appendStep appends how a vertex is reached from the one before it. The pods that run on the start
+// itself do not count: those of a DaemonSet differ on each node.
+func (s *overviewSearch) appendStep(text []byte, v vertex, how via) []byte {
+	if v == s.start || s.keys[v].kind == isNodeUser && how.from == s.start {
+		return text
+	}
+	text = binary.AppendVarint(text, int64(v))
+	text = binary.AppendVarint(append(text, byte(how.edge.row)), int64(how.join))
+	text = binary.AppendVarint(text, int64(how.edge.dependsOn))
+	code := Code("")
+	if how.edge.row != 0 {
+		code = how.edge.row.code()
+	}
+	if code != PodOnNode && code != PodTokenOnNode && code != TokenOfPodOnNode {
+		text = binary.AppendVarint(text, int64(how.edge.arg))
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -20,17 +21,14 @@ type Cell struct {
 
 // Cells groups what is reached by namespace and kind. It leaves out cluster-admin.
 func (r Result) Cells() []Cell {
-	groups := byPlace(slices.Clone(r.Reached), func(x Reached) Holding { return x.Holding })
+	order := func(x Reached) (Certainty, int) { return x.Certainty, len(x.Path) }
+	groups := byPlace(r.Reached, func(x Reached) Holding { return x.Holding }, order)
 	cells := make([]Cell, len(groups))
 	for i, group := range groups {
-		slices.SortStableFunc(group, func(a, b Reached) int {
-			return cmp.Or(int(b.Certainty)-int(a.Certainty), len(a.Path)-len(b.Path))
-		})
-		c := Cell{Namespace: namespaceOf(group[0].Holding), Kind: group[0].Kind, Listed: group, From: r.Start}
+		cells[i] = Cell{Namespace: namespaceOf(group[0].Holding), Kind: group[0].Kind, Listed: group, From: r.Start}
 		for _, x := range group {
-			c.count(x.Certainty)
+			cells[i].count(x.Certainty)
 		}
-		cells[i] = c
 	}
 	return cells
 }
@@ -48,34 +46,29 @@ func (c *Cell) count(certainty Certainty) {
 	}
 }
 
-// byPlace groups what is reached by namespace and kind, in the order of these. What is of one kind
-// and in one namespace is together in the list.
-func byPlace[T any](all []T, holding func(T) Holding) [][]T {
-	type place struct {
-		namespace, kind string
-		from, to        int
-	}
-	var places []place
-	for i, x := range all {
-		h := holding(x)
-		namespace := namespaceOf(h)
-		last := len(places) - 1
-		switch {
-		case h.Kind == ClusterAdmin:
-		case last >= 0 && places[last].namespace == namespace && places[last].kind == h.Kind:
-			places[last].to = i + 1
-		default:
-			places = append(places, place{namespace, h.Kind, i, i + 1})
+// byPlace groups what is reached by namespace and kind, in the order of these. In a group, what is certain comes first, then what
+// has a shorter path.
+func byPlace[T any](all []T, holding func(T) Holding, order func(T) (Certainty, int)) [][]T {
+	groups := map[Holding][]T{} // by namespace and kind
+	for _, x := range all {
+		if h := holding(x); h.Kind != ClusterAdmin {
+			place := Holding{Kind: h.Kind, Namespace: namespaceOf(h)}
+			groups[place] = append(groups[place], x)
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(strings.Compare(a.namespace, b.namespace), kindOrder[a.kind]-kindOrder[b.kind])
+	places := slices.SortedFunc(maps.Keys(groups), func(a, b Holding) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), kindOrder[a.Kind]-kindOrder[b.Kind])
 	})
-	groups := make([][]T, len(places))
-	for i, p := range places {
-		groups[i] = all[p.from:p.to]
+	sorted := make([][]T, len(places))
+	for i, place := range places {
+		sorted[i] = groups[place]
+		slices.SortStableFunc(sorted[i], func(a, b T) int {
+			x, long := order(a)
+			y, longer := order(b)
+			return cmp.Or(int(y)-int(x), long-longer)
+		})
 	}
-	return groups
+	return sorted
 }
 
 func namespaceOf(h Holding) string {

@@ -138,34 +138,17 @@ func (b *builder) broughtBy(p *placed, how string) vertex {
 // movable are pods that controllers or the scheduler may put on another node, one for each
 // account, set of secrets and placement.
 func (b *builder) movable() []int32 {
-	type shape struct {
-		template  *inventory.Template
-		placement inventory.Placement
-		bound     bool
-		ended     bool
-	}
-	shapes, seen, pinned := map[shape]bool{}, map[stolen]bool{}, map[inventory.Placement]bool{}
+	seen := map[stolen]bool{}
 	var kinds []int32
 	for i, p := range b.pods {
-		if b.terminating[p.Namespace] {
-			continue // neither a pod is made in it, nor one bound to a node
-		}
-		s := shape{p.Template, p.Placement, p.Node != "", p.Ended}
-		if shapes[s] {
-			continue
-		}
-		shapes[s] = true
-		if !mayMove(p) {
-			continue
-		}
-		if _, ok := pinned[p.Placement]; !ok {
-			pinned[p.Placement] = p.Placement.Pinned()
+		if b.terminating[p.Namespace] || !mayMove(p) {
+			continue // in a namespace that terminates, no pod is made or bound to a node
 		}
 		brings := stolen{
 			namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"),
 			token: slices.Contains(p.Audiences, ""), placement: p.Placement,
 		}
-		if (p.Planned || !pinned[p.Placement]) && !seen[brings] {
+		if !seen[brings] && (p.Planned || !p.Placement.Pinned()) {
 			seen[brings] = true
 			kinds = append(kinds, int32(i))
 		}

@@ -71,23 +71,18 @@ type placer struct {
 	placing *Placing
 	// wanted are the nodes that reach cluster-admin.
 	wanted map[string]bool
-	of     map[verdict.Object]*dangerous
+	// of are the workloads with pods that give cluster-admin.
+	of map[verdict.Object]*PlacedWorkload
 	// toPlace are the pods of workloads that can be placed.
 	toPlace []*inventory.Pod
 	// free is what is left of the nodes of the pool.
 	free map[string]inventory.Resources
 }
 
-// dangerous is a workload with pods that give cluster-admin, and the nodes that run one of its pods.
-type dangerous struct {
-	PlacedWorkload
-	nodes map[string]bool
-}
-
 // place finds where to put the pods that give cluster-admin.
 func (a *advisor) place(b *builder) *Placing {
 	p := &placer{
-		builder: b, of: map[verdict.Object]*dangerous{}, wanted: map[string]bool{},
+		builder: b, of: map[verdict.Object]*PlacedWorkload{}, wanted: map[string]bool{},
 		placing: &Placing{
 			Label: map[string]string{poolLabel: poolValue}, Nodes: []string{}, Workloads: []PlacedWorkload{},
 			Taint: corev1.Taint{Key: poolLabel, Value: poolValue, Effect: corev1.TaintEffectNoSchedule},
@@ -118,7 +113,16 @@ func (a *advisor) place(b *builder) *Placing {
 
 // find collects the pods on nodes that bring something which leads to cluster-admin.
 func (p *placer) find(possible bool) {
-	leads := p.leading(possible)
+	marks, known := p.leadsToGoal(possible), map[vertex]bool{}
+	s := p.solver(possible)
+	defer p.release(s)
+	leads := func(v vertex) bool { // alone to the goal
+		if _, ok := known[v]; !ok && !marks.marked[v] {
+			s.solveUntil(v, p.goal)
+			known[v] = s.has(p.goal)
+		}
+		return marks.marked[v] || known[v]
+	}
 	through := map[*inventory.Template]vertex{}
 	for i, pod := range p.pods {
 		if !p.wanted[pod.Node] {
@@ -135,37 +139,26 @@ func (p *placer) find(possible bool) {
 		}
 		if t := templateOf(pod); v != none && p.of[t.object] == nil {
 			h, _ := p.keys[v].holding()
-			w := PlacedWorkload{Object: t.object, Through: h, Why: unplaceable(pod, t)}
-			p.of[t.object] = &dangerous{PlacedWorkload: w, nodes: map[string]bool{}}
+			p.of[t.object] = &PlacedWorkload{Object: t.object, Through: h, Why: unplaceable(pod, t)}
 		}
 	}
+	type onNode struct {
+		*PlacedWorkload
+		node string
+	}
+	counted := map[onNode]bool{}
 	for _, pod := range p.pods {
 		w := p.of[templateOf(pod).object]
 		if pod.Node == "" || w == nil {
 			continue
 		}
-		w.nodes[pod.Node] = true
+		if at := (onNode{w, pod.Node}); !counted[at] {
+			counted[at] = true
+			w.Nodes++
+		}
 		if w.Why == "" {
 			p.toPlace = append(p.toPlace, pod)
 		}
-	}
-}
-
-// leading tells which vertices lead to the goal alone.
-func (p *placer) leading(possible bool) func(vertex) bool {
-	// A solver that is not released: it is used for as long as the function is.
-	m, known := p.leadsToGoal(possible), map[vertex]bool{}
-	s := p.solver(possible)
-	return func(v vertex) bool {
-		leads, ok := known[v]
-		if !ok {
-			if leads = m.marked[v]; !leads {
-				s.solveUntil(v, p.goal)
-				leads = s.has(p.goal)
-			}
-			known[v] = leads
-		}
-		return leads
 	}
 }
 
@@ -275,8 +268,7 @@ func (p *placer) list() {
 		if w.Why != "" {
 			list = &p.placing.Unplaced
 		}
-		w.Nodes = len(w.nodes)
-		*list = append(*list, w.PlacedWorkload)
+		*list = append(*list, *w)
 	}
 	for _, list := range [...][]PlacedWorkload{p.placing.Workloads, p.placing.Unplaced} {
 		slices.SortFunc(list, func(a, b PlacedWorkload) int {

@@ -71,21 +71,14 @@ func (g *Graph) reachGoal(names []string) []Certainty {
 	}
 	groups := sync.OnceValue(g.groups)
 	ignore := func(*reverse, vertex) {}
-	certain := g.markNodes(false, groups, wanted, ignore)
-	for v := range wanted {
-		if certain.marked[v] {
-			delete(wanted, v)
-		}
-	}
-	possible := g.markNodes(true, groups, wanted, ignore)
 	reach := make([]Certainty, len(names))
-	for i, name := range names {
-		switch v, ok := g.index[key{kind: isNode, name: name}]; {
-		case !ok:
-		case certain.marked[v]:
-			reach[i] = Certain
-		case possible.marked[v]:
-			reach[i] = Possible
+	for _, certainty := range [...]Certainty{Certain, Possible} {
+		marks := g.markNodes(certainty == Possible, groups, wanted, ignore)
+		for i, name := range names {
+			if v, ok := g.index[key{kind: isNode, name: name}]; ok && wanted[v] && marks.marked[v] {
+				reach[i] = certainty
+				delete(wanted, v)
+			}
 		}
 	}
 	return reach

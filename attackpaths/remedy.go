@@ -29,17 +29,14 @@ const (
 
 // world is what explanations and remedies of steps need besides the graph.
 type world struct {
-	cluster *Cluster
-	objects *objects
-	// references are what pods refer to.
-	references inventory.References
+	*builder // with what the graph was made with
 
 	// mu guards what follows: remedies are looked for one after the other.
 	mu sync.Mutex
-	// builder has what the graph was made with, from what paths begin with reaches in it, and remedies are those found.
-	builder  *builder
+	// from is what paths begin with and what that reaches, remedies are those found, and made what they change.
 	from     map[vertex]*leading
 	remedies map[stepPlace]*verdict.Remedy
+	made     map[*verdict.Remedy][]changeKey
 	// budget is how many vertices the graphs may still have that are made for one answer.
 	budget int
 }
@@ -76,8 +73,7 @@ func (b *builder) world() *world {
 	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
 	b.objects = &o
 	return &world{
-		cluster: b.cluster, builder: b, objects: &o, references: b.references,
-		remedies: map[stepPlace]*verdict.Remedy{}, from: map[vertex]*leading{},
+		builder: b, from: map[vertex]*leading{}, remedies: map[stepPlace]*verdict.Remedy{}, made: map[*verdict.Remedy][]changeKey{},
 	}
 }
 
@@ -108,6 +104,19 @@ func (g *Graph) addRemedies(budget int, paths ...[]Step) {
 			}
 		}
 	}
+}
+
+// Together makes the changes of several remedies of steps of this graph at once. What they change of one object is one patch:
+// JSON patches name entries of lists by their places, which another patch moves.
+func (g *Graph) Together(remedies ...*verdict.Remedy) *verdict.Remedy {
+	w := g.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []changeKey
+	for _, r := range remedies {
+		all = append(all, w.made[r]...)
+	}
+	return w.objects.render(all, w.references.Claimed)
 }
 
 func noRemedy(why string) *verdict.Remedy { return &verdict.Remedy{None: why} }

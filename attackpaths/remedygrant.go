@@ -11,7 +11,7 @@ import (
 )
 
 // takeOwn takes one of the rights of a requester that a step needs together, by any binding that gives it.
-func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
+func (g *Graph) takeOwn(s *stepSearch, u *use) []*plan {
 	bindings := map[int32]bool{}
 	for v := range s.first {
 		for _, e := range s.out[v] {
@@ -27,8 +27,8 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 	if target.kind == isLimited {
 		target = s.keys[target.of]
 	}
-	given := map[wantedRight]endingChange{}
-	var order []wantedRight
+	given := map[wantedRight]*plan{}
+	var all []*plan
 	for _, binding := range slices.Sorted(maps.Keys(bindings)) {
 		role, ok := g.world.objects.roleOf(g.bindings[binding].Role)
 		// Rights count together with others in the namespace of the target, and unless they are everything, which leads to
@@ -38,42 +38,35 @@ func (g *Graph) takeOwn(s *stepSearch, u *use) []endingChange {
 			continue
 		}
 		for _, wanted := range g.ownRights(s, u, role) {
-			if _, known := given[wanted]; !known {
-				order = append(order, wanted)
+			if given[wanted] == nil {
+				given[wanted] = &plan{ends: s.text(g, u)}
+				all = append(all, given[wanted])
 			}
-			given[wanted] = given[wanted].and(g.cheapest(g.takeGrant(s, nil, binding, wanted)))
+			given[wanted].add(g.cheapest(g.takeGrant(s, nil, binding, wanted)))
 		}
-	}
-	var all []endingChange
-	for _, wanted := range order {
-		c := given[wanted]
-		c.ends = s.text(u)
-		all = append(all, c)
 	}
 	return all
 }
 
-// and makes two changes together.
-func (c endingChange) and(o endingChange) endingChange {
-	c.changes, c.own, c.harm = slices.Concat(c.changes, o.changes), c.own+o.own, max(c.harm, o.harm)
-	c.disrupts = c.disrupts || o.disrupts
-	return c
+// add makes the changes of another plan too.
+func (p *plan) add(o *plan) {
+	p.changes, p.own, p.harm = append(p.changes, o.changes...), p.own+o.own, max(p.harm, o.harm)
+	p.disrupts = p.disrupts || o.disrupts
 }
 
-// cheapest is the change that takes the fewest other rights; empty if there is none.
-func (g *Graph) cheapest(all []endingChange) endingChange {
-	var best *plan
-	for i, c := range all {
-		if p, ok := (&plan{}).with(g.world.objects, c); ok {
-			if p.order = i; best == nil || p.compare(best) < 0 {
-				best = p
-			}
+// cheapest is the plan that takes the fewest other rights; empty if there is none.
+func (g *Graph) cheapest(all []*plan) *plan {
+	none := &plan{}
+	var plans []*plan
+	for _, c := range all {
+		if p := none.with(g.world.objects, c); p != nil {
+			plans = append(plans, p)
 		}
 	}
-	if best == nil {
-		return endingChange{}
+	if len(plans) == 0 {
+		return none
 	}
-	return best.endingChange
+	return slices.MinFunc(plans, (*plan).compare)
 }
 
 // bindingOf is the place that a binding of another graph of the cluster has in this one.
@@ -132,7 +125,7 @@ func (s *stepSearch) targetName(u *use) string {
 		return k.name
 	}
 	for _, v := range u.from { // the role that gets rules
-		if of := s.keys[v]; of.kind == isRole {
+		if of := s.keys[v.vertex]; of.kind == isRole {
 			k = of
 		}
 	}
@@ -141,20 +134,20 @@ func (s *stepSearch) targetName(u *use) string {
 
 // takeGrant takes a right that a binding gives: from the role's rules, or the subjects from the binding. The subjects
 // are those that the edge leads from, or those that the requester stands for.
-func (g *Graph) takeGrant(s *stepSearch, u *use, binding int32, wanted wantedRight) []endingChange {
+func (g *Graph) takeGrant(s *stepSearch, u *use, binding int32, wanted wantedRight) []*plan {
 	o := g.world.objects
 	bound := &g.bindings[binding]
 	places := g.placesOf(s, u, binding)
 	own := 0
-	var all []endingChange
+	var all []*plan
 	if role, ok := o.roleOf(bound.Role); ok {
 		own = o.giving(o.roles[role].Rules, wanted) * len(places)
 		if changes := o.shrink(role, wanted); len(changes) > 0 {
-			all = append(all, endingChange{changes: changes, own: own, harm: wanted.harm()})
+			all = append(all, &plan{changes: changes, own: own, harm: wanted.harm()})
 		}
 	}
 	ofAdmin := keepsMasters(bound)
-	less := endingChange{own: own, harm: wanted.harm(), disrupts: isDefault(bound.Binding.Name, bound.Default) && !ofAdmin}
+	less := &plan{own: own, harm: wanted.harm(), disrupts: isDefault(bound.Binding.Name, bound.Default) && !ofAdmin}
 	for _, place := range places {
 		if !ofAdmin || !isMasters(bound.Subjects[place]) {
 			less.changes = append(less.changes, changeKey{kind: takeSubject, object: objectOf(bound.Binding), rule: place})
@@ -175,7 +168,7 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 			return nil
 		}
 		change := changeKey{kind: takeRight, object: objectOf(r.Role), right: wanted}
-		if len(slices.Concat(o.leftOf(r.Rules, change)...)) == 0 {
+		if len(slices.Concat(o.rulesWithout([]changeKey{change})[role]...)) == 0 {
 			return nil
 		}
 		return []changeKey{change}
@@ -210,8 +203,8 @@ func (w wantedRight) harm() int {
 // placesOf are the places of subjects in a binding.
 func (g *Graph) placesOf(s *stepSearch, u *use, binding int32) []int {
 	names := map[string]bool{}
-	if u != nil && s.keys[u.from[0]].kind == isSubject {
-		names[s.keys[u.from[0]].name] = true
+	if u != nil && s.keys[u.from[0].vertex].kind == isSubject {
+		names[s.keys[u.from[0].vertex].name] = true
 	} else {
 		for v := range s.first {
 			if k := s.keys[v]; k.kind == isSubject {
@@ -239,7 +232,7 @@ func (g *Graph) placesOf(s *stepSearch, u *use, binding int32) []int {
 }
 
 // limited makes a namespace refuse pods with rights over their host. Pods that have them now cannot be made again.
-func (g *Graph) limited(namespace string) []endingChange {
+func (g *Graph) limited(namespace string) []*plan {
 	refused := 0
 	for _, p := range g.pods {
 		if p.Namespace == namespace && (len(p.Escapes) > 0 || p.HostPath) {
@@ -247,5 +240,5 @@ func (g *Graph) limited(namespace string) []endingChange {
 		}
 	}
 	change := changeKey{kind: setLevel, object: verdict.Object{Kind: Namespace, Name: namespace}, level: psa.LevelBaseline}
-	return []endingChange{{changes: []changeKey{change}, own: -refused, harm: 1}}
+	return []*plan{{changes: []changeKey{change}, own: -refused, harm: 1}}
 }

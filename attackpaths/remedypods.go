@@ -10,13 +10,12 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // changePod takes away what a pod gives.
-func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []endingChange, none string) {
+func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []*plan, none string) {
 	switch {
 	case code == ControlPlaneNode:
 		return nil, noneOfControlPlane
@@ -32,7 +31,7 @@ func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []
 		kind = takeHost
 	case code == StealPods:
 		kind = keepPods
-	case code == TokenOfPodOnNode && g.mintsAnyway(p):
+	case code == TokenOfPodOnNode && g.world.mintsUnnamed(p):
 		if kind = otherAccount; p.ServiceAccount == defaultAccount {
 			return nil, noneOfEveryPod
 		}
@@ -43,7 +42,7 @@ func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []
 }
 
 // changeTemplate changes the template of a pod. A pod without one is deleted: its spec cannot be changed.
-func changeTemplate(p *inventory.Pod, kind changeKind, secret string) (all []endingChange, none string) {
+func changeTemplate(p *inventory.Pod, kind changeKind, secret string) (all []*plan, none string) {
 	switch {
 	case p.Mirror:
 		return nil, noneOfStaticPod
@@ -54,21 +53,7 @@ func changeTemplate(p *inventory.Pod, kind changeKind, secret string) (all []end
 	if t.spec == "" {
 		kind, secret = removePods, ""
 	}
-	return []endingChange{{changes: []changeKey{{kind: kind, object: t.object, secret: secret}}, harm: 1, disrupts: true}}, ""
-}
-
-// mintsAnyway reports whether a node may request tokens for a pod that names none: before Kubernetes 1.33, and where
-// something else lets nodes ask for the API server's audience.
-func (g *Graph) mintsAnyway(p *inventory.Pod) bool {
-	c := g.world.cluster
-	if !c.Features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction) {
-		return true
-	}
-	if c.Audiences == nil {
-		return false
-	}
-	audiences, restricted := c.Audiences(p.Namespace, p.Name.Name)
-	return !restricted || slices.Contains(audiences, "")
+	return []*plan{{changes: []changeKey{{kind: kind, object: t.object, secret: secret}}, harm: 1, disrupts: true}}, ""
 }
 
 // nodeOf is the node of a credential.
@@ -81,9 +66,9 @@ func (g *Graph) nodeOf(credential vertex) string {
 }
 
 // unreadOnNode takes a secret from the first pod because of which a node may read it.
-func (g *Graph) unreadOnNode(s *stepSearch, credential vertex, secret key) (all []endingChange, none string) {
+func (g *Graph) unreadOnNode(s *stepSearch, credential vertex, secret key) (all []*plan, none string) {
 	node := s.nodeOf(credential)
-	together := endingChange{disrupts: true, harm: 1}
+	together := &plan{disrupts: true, harm: 1}
 	for _, path := range g.world.cluster.Relations.Paths(node, graph.Secret, secret.namespace, secret.name) {
 		i := slices.IndexFunc(g.pods, func(p *inventory.Pod) bool {
 			return p.Namespace == secret.namespace && p.Name.Name == path[0].To.Name && p.Node == node
@@ -103,7 +88,7 @@ func (g *Graph) unreadOnNode(s *stepSearch, credential vertex, secret key) (all 
 	if len(together.changes) == 0 {
 		return nil, noneOfVolume
 	}
-	return []endingChange{together}, ""
+	return []*plan{together}, ""
 }
 
 // defaultAccount is the account that each namespace has.

@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,7 +30,12 @@ func withoutSubjects(bound *rbac.BoundRole, gone places) []verdict.Change {
 	ofAdmin := keepsMasters(bound)
 	for i := len(bound.Subjects) - 1; i >= 0; i-- {
 		if gone.has(i) && !(ofAdmin && isMasters(bound.Subjects[i])) {
-			e.entry("/subjects", i, servedSubject(bound.Subjects[i]))
+			path, subject := "/subjects/"+strconv.Itoa(i), bound.Subjects[i]
+			if subject.APIGroup == "" && subject.Kind != rbacv1.ServiceAccountKind {
+				subject.APIGroup = rbacv1.GroupName // as the API server returns it
+			}
+			e.do(verdict.Test, path, subject)
+			e.do(verdict.Remove, path, nil)
 		}
 	}
 	if bound.Default && !ofAdmin {
@@ -44,21 +50,6 @@ func keepsMasters(bound *rbac.BoundRole) bool {
 }
 
 func isMasters(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == masters }
-
-// entry removes an entry of a list if it is the one that is expected.
-func (e *editor) entry(list string, place int, expected any) {
-	path := list + "/" + strconv.Itoa(place)
-	e.do(verdict.Test, path, expected)
-	e.do(verdict.Remove, path, nil)
-}
-
-// servedSubject is a subject as the API server returns it.
-func servedSubject(s rbacv1.Subject) rbacv1.Subject {
-	if s.APIGroup == "" && s.Kind != rbacv1.ServiceAccountKind {
-		s.APIGroup = rbacv1.GroupName
-	}
-	return s
-}
 
 // isDefault reports whether Kubernetes makes an object of RBAC itself.
 func isDefault(name string, labeled bool) bool { return labeled || strings.HasPrefix(name, "system:") }
@@ -76,7 +67,10 @@ func withRules(r *rbac.RoleRules, left [][]rbacv1.PolicyRule) []verdict.Change {
 			e.do(verdict.Remove, path, nil)
 			continue
 		}
-		e.replaceLists(path, rule, &left[i][0])
+		now := &left[i][0]
+		e.replace(path+"/resources", rule.Resources, now.Resources)
+		e.replace(path+"/verbs", rule.Verbs, now.Verbs)
+		e.replace(path+"/resourceNames", rule.ResourceNames, now.ResourceNames)
 		for j := len(left[i]) - 1; j > 0; j-- {
 			e.do(verdict.Add, "/rules/"+strconv.Itoa(i+1), &left[i][j])
 		}
@@ -87,18 +81,9 @@ func withRules(r *rbac.RoleRules, left [][]rbacv1.PolicyRule) []verdict.Change {
 	return e.changes
 }
 
-// replaceLists replaces the lists of a rule that are others then.
-func (e *editor) replaceLists(path string, rule, now *rbacv1.PolicyRule) {
-	for _, list := range [...]struct {
-		field       string
-		before, now []string
-	}{
-		{"/resources", rule.Resources, now.Resources},
-		{"/verbs", rule.Verbs, now.Verbs},
-		{"/resourceNames", rule.ResourceNames, now.ResourceNames},
-	} {
-		if len(list.before) != len(list.now) || strings.Join(list.before, "\n") != strings.Join(list.now, "\n") {
-			e.do(verdict.Replace, path+list.field, list.now)
-		}
+// replace replaces a list that is another then.
+func (e *editor) replace(path string, before, now []string) {
+	if !slices.Equal(before, now) {
+		e.do(verdict.Replace, path, now)
 	}
 }

@@ -26,12 +26,6 @@ func (g *Graph) in(other *Graph, v vertex) (vertex, bool) {
 	return w, ok
 }
 
-// use is an edge or join of a derivation, with what it leads from.
-type use struct {
-	edge
-	from []vertex
-}
-
 // reachedVertex is a vertex that a search for a step has reached. Row is the technique of a step that has led there, and to no
 // holding yet; zero if none has. Own is false for what only another holding reaches.
 type reachedVertex struct {
@@ -40,9 +34,9 @@ type reachedVertex struct {
 	own bool
 }
 
-// source is how a vertex was reached.
-type source struct {
-	edge edge
+// use is an edge or join of a derivation, with what it leads from.
+type use struct {
+	edge
 	from []reachedVertex
 }
 
@@ -57,43 +51,44 @@ type stepSearch struct {
 	isHolding bool
 	// others finds all that is reached from the start.
 	others  *solver
-	sources map[reachedVertex]source
+	sources map[reachedVertex]use
 	// first is how a vertex was reached first.
 	first map[vertex]reachedVertex
 	queue []reachedVertex
-	// end is how the step is made.
-	end *source
+	// end is how the step is made, and uses are the edges of its derivation, the last one first.
+	end  *use
+	uses []use
 }
 
 // findStep finds how a step of the graph is made in another graph of the cluster, by any right; nil if it is not.
-// Whatever the state does not show may be so. The search is to be released.
+// Whatever the state does not show may be so.
 func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 	s := &stepSearch{
-		Graph: other, row: at.row, others: other.solver(true), sources: map[reachedVertex]source{}, first: map[vertex]reachedVertex{},
+		Graph: other, row: at.row, others: other.solver(true), sources: map[reachedVertex]use{}, first: map[vertex]reachedVertex{},
 	}
-	var ok bool
-	if s.target, s.isHolding = g.keys[at.to].holding(); !s.isHolding {
-		if s.to, ok = g.in(other, at.to); !ok {
-			s.release()
-			return nil
-		}
+	defer other.release(s.others)
+	s.target, s.isHolding = g.keys[at.to].holding()
+	if to, ok := g.in(other, at.to); ok {
+		s.to = to
+	} else if !s.isHolding {
+		return nil
 	}
 	s.begin(g, at)
 	for ; s.end == nil && len(s.queue) > 0; s.queue = s.queue[1:] {
 		d := s.queue[0]
 		for _, e := range s.out[d.vertex] {
-			s.take(source{e, []reachedVertex{d}})
+			s.take(use{e, []reachedVertex{d}})
 		}
 		for _, place := range s.joinsOf[d.vertex] {
 			if from, ok := s.parts(&s.joins[place], d); ok {
-				s.take(source{s.joins[place].edge, from})
+				s.take(use{s.joins[place].edge, from})
 			}
 		}
 	}
 	if s.end == nil {
-		s.release()
 		return nil
 	}
+	s.uses = s.usesOf(*s.end, map[reachedVertex]bool{})
 	return s
 }
 
@@ -105,32 +100,26 @@ func (s *stepSearch) begin(g *Graph, at stepPlace) {
 	} else {
 		s.others.solve()
 	}
-	from, _ := g.keys[at.from].holding()
-	is := func(v vertex) bool {
-		h, ok := s.keys[v].holding()
-		return ok && h == from
-	}
 	if v, ok := g.in(s.Graph, at.from); ok {
-		s.add(reachedVertex{v, 0, true}, source{})
+		s.add(reachedVertex{v, 0, true}, use{})
 	}
-	for _, v := range s.others.reached {
-		if is(v) {
-			s.add(reachedVertex{v, 0, true}, source{})
+	from, _ := g.keys[at.from].holding()
+	add := func(v vertex) {
+		if h, ok := s.keys[v].holding(); ok && h == from {
+			s.add(reachedVertex{v, 0, true}, use{})
 		}
 	}
-	if len(s.queue) > 0 {
-		return
+	for _, v := range s.others.reached {
+		add(v)
 	}
-	for v := range s.keys {
-		if is(vertex(v)) {
-			s.add(reachedVertex{vertex(v), 0, true}, source{})
+	if len(s.queue) == 0 {
+		for v := range s.keys {
+			add(vertex(v))
 		}
 	}
 }
 
-func (s *stepSearch) release() { s.Graph.release(s.others) }
-
-func (s *stepSearch) add(d reachedVertex, how source) {
+func (s *stepSearch) add(d reachedVertex, how use) {
 	if _, known := s.sources[d]; known {
 		return
 	}
@@ -160,12 +149,12 @@ func (s *stepSearch) parts(j *join, d reachedVertex) (from []reachedVertex, ok b
 
 // take follows an edge. Of what a join needs together, the identity makes the step. A step ends with the first holding
 // that it leads to.
-func (s *stepSearch) take(how source) {
-	d := reachedVertex{vertex: how.edge.to, row: how.edge.row}
+func (s *stepSearch) take(how use) {
+	d := reachedVertex{vertex: how.to, row: how.row}
 	acts := slices.ContainsFunc(how.from, func(d reachedVertex) bool { return s.keys[d.vertex].actor() })
 	for _, from := range how.from {
 		d.own = d.own || from.own && (!acts || s.keys[from.vertex].actor())
-		if how.edge.row == 0 {
+		if how.row == 0 {
 			d.row = max(d.row, from.row)
 		}
 	}
@@ -178,29 +167,19 @@ func (s *stepSearch) take(how source) {
 	}
 }
 
-// uses lists the edges of the derivation, the last one first.
-func (s *stepSearch) uses() []use {
-	var all []use
-	seen := map[reachedVertex]bool{}
-	var visit func(how source)
-	visit = func(how source) {
-		u := use{edge: how.edge}
-		for _, d := range how.from {
-			u.from = append(u.from, d.vertex)
+// usesOf lists the edges of a derivation, the last one first.
+func (s *stepSearch) usesOf(u use, seen map[reachedVertex]bool) []use {
+	all := []use{u}
+	for _, d := range u.from {
+		switch before := s.sources[d]; {
+		case seen[d]:
+		case len(before.from) > 0:
+			all = append(all, s.usesOf(before, seen)...)
+		case !d.own:
+			all = append(all, s.usesOfOthers(d.vertex)...)
 		}
-		all = append(all, u)
-		for _, d := range how.from {
-			switch before := s.sources[d]; {
-			case seen[d]:
-			case len(before.from) > 0:
-				visit(before)
-			case !d.own:
-				all = append(all, s.usesOfOthers(d.vertex)...)
-			}
-			seen[d] = true
-		}
+		seen[d] = true
 	}
-	visit(*s.end)
 	return all
 }
 
@@ -210,29 +189,22 @@ func (s *stepSearch) usesOfOthers(v vertex) []use {
 	if _, isHolding := s.keys[v].holding(); isHolding || how.join < 0 && how.from == none {
 		return nil
 	}
-	u := use{edge: how.edge, from: s.others.parts(how)}
-	all := []use{u}
-	for _, from := range u.from {
+	all := []use{{edge: how.edge}}
+	for _, from := range s.others.parts(how) {
+		all[0].from = append(all[0].from, reachedVertex{vertex: from})
 		all = append(all, s.usesOfOthers(from)...)
 	}
 	return all
 }
 
-// text identifies a use in all graphs of the cluster.
-func (s *stepSearch) text(u *use) string {
-	var parts []string
-	for _, v := range append(slices.Clone(u.from), u.to) {
-		text := ""
-		for {
-			k := s.keys[v]
-			v, k.of = k.of, 0
-			text += fmt.Sprint(k)
-			if v == 0 {
-				break
-			}
-		}
-		parts = append(parts, text)
+// text identifies a use by the vertices of a graph of the cluster.
+func (s *stepSearch) text(g *Graph, u *use) string {
+	to, _ := s.in(g, u.to)
+	all := []vertex{to}
+	for _, from := range u.from {
+		v, _ := s.in(g, from.vertex)
+		all = append(all, v)
 	}
-	slices.Sort(parts)
-	return fmt.Sprint(u.row, parts)
+	slices.Sort(all)
+	return fmt.Sprint(u.row, all)
 }

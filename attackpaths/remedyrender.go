@@ -54,7 +54,7 @@ func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inven
 
 func (g *Graph) render(p *plan) *verdict.Remedy {
 	r := g.world.objects.render(p.changes, g.world.references.Claimed)
-	r.OtherRights = p.lost
+	r.OtherRights, g.world.made[r] = p.lost, p.changes
 	return r
 }
 

@@ -128,86 +128,91 @@ func (o *objects) takeRights(changes []changeKey) {
 	o.roles = slices.Clone(o.roles)
 	for role, rules := range parts {
 		for i := range rules {
-			// Rules keep their places: one that is gone is empty, and one that several roles state is there once.
-			rules[i] = slices.CompactFunc(rules[i], func(a, b rbacv1.PolicyRule) bool { return sameRule(&a, &b) })
 			if len(rules[i]) == 0 {
-				rules[i] = []rbacv1.PolicyRule{{}}
+				rules[i] = []rbacv1.PolicyRule{{}} // rules keep their places
 			}
 		}
 		o.roles[role].Rules = slices.Concat(rules...)
 	}
 }
 
-// rulesWithout are what is left of each rule of the roles that changes are about.
+// rulesWithout are what is left of each rule of the roles that changes are about, and of the aggregated roles that a controller
+// makes of them.
 func (o *objects) rulesWithout(changes []changeKey) map[int32][][]rbacv1.PolicyRule {
-	taken := map[verdict.Object][]changeKey{}
+	all := map[int32][][]rbacv1.PolicyRule{}
 	for _, c := range changes {
-		if c.kind == takeRight || c.kind == removeRule {
-			taken[c.object] = append(taken[c.object], c)
+		if c.kind != takeRight && c.kind != removeRule {
+			continue
+		}
+		role := o.roleIndex()[c.object]
+		if all[role] == nil {
+			all[role] = slices.Collect(slices.Chunk(o.roles[role].Rules, 1))
+		}
+		for i, rules := range all[role] {
+			all[role][i] = o.leftOf(rules, i, c)
 		}
 	}
-	all := map[int32][][]rbacv1.PolicyRule{}
-	if len(taken) == 0 {
-		return all
-	}
-	for object, of := range taken {
-		role := o.roleIndex()[object]
-		all[role] = o.leftOf(o.roles[role].Rules, of...)
+	if len(all) == 0 {
+		return nil
 	}
 	for i := range o.roles {
-		o.aggregate(int32(i), all)
-	}
-	return all
-}
-
-// leftOf is what is left of each rule of a role after changes of it.
-func (o *objects) leftOf(rules []rbacv1.PolicyRule, taken ...changeKey) [][]rbacv1.PolicyRule {
-	all := make([][]rbacv1.PolicyRule, len(rules))
-	for i := range rules {
-		all[i] = []rbacv1.PolicyRule{rules[i]}
-		for _, c := range taken {
-			var left []rbacv1.PolicyRule
-			for j := range all[i] {
-				if c.kind == takeRight {
-					left = append(left, cut(&all[i][j], func(rule *rbacv1.PolicyRule) bool { return c.right.givenBy(o.rights, rule) })...)
-				} else if c.rule != i {
-					left = append(left, all[i][j])
-				}
-			}
-			all[i] = left
+		if r := &o.roles[i]; slices.ContainsFunc(r.Sources, func(source string) bool { return all[o.clusterRole(source)] != nil }) {
+			all[int32(i)] = o.aggregated(r, all)
 		}
 	}
 	return all
 }
 
-// aggregate finds what is left of the rules of an aggregated role: those that no source states any more are gone.
-func (o *objects) aggregate(role int32, all map[int32][][]rbacv1.PolicyRule) {
-	r := &o.roles[role]
-	named := func(source string) int32 { return o.roleIndex()[verdict.Object{Kind: "ClusterRole", Name: source}] }
-	changed := func(source string) bool { return all[named(source)] != nil }
-	if !slices.ContainsFunc(r.Sources, changed) {
-		return
+func (o *objects) clusterRole(name string) int32 {
+	return o.roleIndex()[verdict.Object{Kind: "ClusterRole", Name: name}]
+}
+
+// leftOf is what a change leaves of what is left of the rule at a place.
+func (o *objects) leftOf(rules []rbacv1.PolicyRule, place int, c changeKey) []rbacv1.PolicyRule {
+	if c.kind == removeRule && c.rule != place {
+		return rules
 	}
-	left := make([][]rbacv1.PolicyRule, len(r.Rules))
+	var left []rbacv1.PolicyRule
+	for i := range rules {
+		if c.kind == takeRight {
+			left = append(left, cut(&rules[i], func(rule *rbacv1.PolicyRule) bool { return c.right.givenBy(o.rights, rule) })...)
+		}
+	}
+	return left
+}
+
+// aggregated is what is left of the rules of an aggregated role: of each rule what a source has of it, and all of it if a
+// source states it as before.
+func (o *objects) aggregated(r *rbac.RoleRules, changed map[int32][][]rbacv1.PolicyRule) [][]rbacv1.PolicyRule {
+	all := make([][]rbacv1.PolicyRule, len(r.Rules))
 	for i := range r.Rules {
+		before := r.Rules[i : i+1]
+		var left []rbacv1.PolicyRule
 		stated := false
 		for _, source := range r.Sources {
-			rules := o.roles[named(source)].Rules
-			for j := range rules {
-				switch {
-				case !sameRule(&rules[j], &r.Rules[i]):
-				case changed(source):
-					left[i], stated = append(left[i], all[named(source)][j]...), true
-				default:
-					left[i], stated = append(left[i], r.Rules[i]), true
+			role := o.clusterRole(source)
+			for j := range o.roles[role].Rules {
+				if !sameRule(&o.roles[role].Rules[j], &before[0]) {
+					continue
 				}
+				parts := before
+				if changed[role] != nil {
+					parts = changed[role][j]
+				}
+				for _, part := range parts {
+					if !slices.ContainsFunc(left, func(known rbacv1.PolicyRule) bool { return sameRule(&known, &part) }) {
+						left = append(left, part)
+					}
+				}
+				stated = true
 			}
 		}
-		if !stated {
-			left[i] = []rbacv1.PolicyRule{r.Rules[i]}
+		if !stated || slices.ContainsFunc(left, func(known rbacv1.PolicyRule) bool { return sameRule(&known, &before[0]) }) {
+			left = before
 		}
+		all[i] = left
 	}
-	all[role] = left
+	return all
 }
 
 // cells counts the rights of rules: one for each verb, resource and name.
@@ -296,9 +301,12 @@ func (o *objects) lost(changes []changeKey) int {
 		if !ok || rules[role] == nil && gone == nil {
 			continue
 		}
-		before, after := cells(o.roles[role].Rules), cells(o.roles[role].Rules)
-		if rules[role] != nil {
-			after = cells(slices.Concat(rules[role]...))
+		before := cells(o.roles[role].Rules)
+		after := before
+		for i, left := range rules[role] {
+			// Several sources of an aggregated role may leave parts of a rule that overlap.
+			whole := cells(o.roles[role].Rules[i : i+1])
+			after -= whole - min(whole, cells(left))
 		}
 		for place, subject := range bound.Subjects {
 			if gone.has(place) {

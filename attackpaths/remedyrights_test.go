@@ -16,6 +16,18 @@ func boundTo(name, role, subject string) string {
 		name, role, subjectText(subject))
 }
 
+// aggregated is a bound role that is made of the roles of part.
+func aggregated(name, subject string, rules ...string) string {
+	const selector = "aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}\nrules:\n"
+	return strings.Replace(role(name, "", subject, rules...), "rules:\n", selector, 1)
+}
+
+// part is a role without a binding that aggregated roles are made of.
+func part(name string, rules ...string) string {
+	all := strings.Replace(role(name, "", "user x", rules...), "{name: "+name+"}", "{name: "+name+", labels: {a: b}}", 1)
+	return strings.Split(all, "---")[0] + "---"
+}
+
 // A remedy of a right takes each verb that gives the step, and as few other rights as it can.
 func TestRemediesOfRights(t *testing.T) {
 	const everyVerb = "get,list,watch,create,update,patch,delete,deletecollection"
@@ -76,12 +88,26 @@ func TestRemediesOfRights(t *testing.T) {
 		},
 		{
 			"a rule of the roles that an aggregated role is made of",
-			strings.Replace(role("r", "", "shop/web", "get secrets@", "get pods@"), "rules:\n",
-				"aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}\nrules:\n", 1) +
-				strings.Split(strings.Replace(role("part", "", "user x", "get secrets@", "get pods@"), "{name: part}",
-					"{name: part, labels: {a: b}}", 1), "---")[0] + "---",
+			aggregated("r", "shop/web", "get secrets@", "get pods@") + part("part", "get secrets@", "get pods@"),
 			[]string{"test clusterrole part /rules/0", "remove clusterrole part /rules/0"},
 			0,
+		},
+		{
+			"from each role that states it for an aggregated role",
+			aggregated("all", "shop/web", "get secrets@", "get,list pods@") +
+				part("a", "get secrets@", "get,list pods@") + part("b", "get secrets@", "get nodes@") + boundTo("b", "b", "user other"),
+			[]string{
+				"test clusterrole a /rules/0", "remove clusterrole a /rules/0",
+				"test clusterrole b /rules/0", "remove clusterrole b /rules/0",
+			},
+			1,
+		},
+		{
+			"what an aggregated role keeps, because another role states it, makes up for nothing that others lose",
+			aggregated("all", "user boss", "get,create,update secrets@") + part("a", "get,create,update secrets@") +
+				part("b", "get,create,update secrets@") + boundTo("a", "a", "shop/web") + boundTo("a-other", "a", "user other"),
+			[]string{"test clusterrole a /rules/0", `replace clusterrole a /rules/0/verbs ["create","update"]`},
+			1,
 		},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

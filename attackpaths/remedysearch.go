@@ -10,95 +10,70 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// maxTried bounds the graphs that are made for one remedy, and maxIdle the changes in a row that do not help.
-const (
-	maxTried = 60
-	maxIdle  = 1
-)
+// maxTried bounds the graphs that are made for one remedy.
+const maxTried = 60
 
-// endingChange is what could end one derivation of a step.
-type endingChange struct {
+// plan is changes that end derivations of a step together.
+type plan struct {
 	changes []changeKey
-	// own is how many of the rights that the changes take give the step.
-	own int
+	// own is how many of the rights that the changes take give the step, and lost how many others they take.
+	own, lost int
 	// harm orders what a step needs by how much is usually done with it.
 	harm int
 	// disrupts is true if something is deleted or started again, or Kubernetes relies on it.
 	disrupts bool
-	// ends is the use that the changes should end, if they may turn out not to.
+	// ends is the use that the last changes should end, if they may turn out not to: another right gives the same.
 	ends string
-}
-
-// plan is a set of changes.
-type plan struct {
-	endingChange
-	// lost is how many other rights the changes take.
-	lost int
-	// idle counts the last changes after which the step is made as before: rights that it does not need, or needs only
-	// one of.
-	idle int
-	// order is that in which plans were made.
-	order int
 }
 
 // compare puts first what disrupts nothing, then what takes the fewest other rights.
 func (p *plan) compare(o *plan) int {
 	return cmp.Or(compareBools(p.disrupts, o.disrupts), cmp.Compare(p.lost, o.lost), cmp.Compare(p.harm, o.harm),
-		cmp.Compare(len(p.changes), len(o.changes)), cmp.Compare(p.order, o.order))
+		cmp.Compare(len(p.changes), len(o.changes)))
 }
 
-// with adds a change to a plan; false if the plan has it.
-func (p *plan) with(o *objects, c endingChange) (*plan, bool) {
-	next := &plan{endingChange: endingChange{
-		changes: slices.Clone(p.changes), own: p.own + c.own, harm: p.harm + c.harm, disrupts: p.disrupts || c.disrupts, ends: c.ends,
-	}, idle: p.idle}
-	for _, change := range c.changes {
+// with adds changes to a plan; nil if the plan has them.
+func (p *plan) with(o *objects, more *plan) *plan {
+	next := &plan{
+		changes: slices.Clone(p.changes), own: p.own + more.own, harm: p.harm + more.harm, disrupts: p.disrupts || more.disrupts,
+		ends: more.ends,
+	}
+	for _, change := range more.changes {
 		if !slices.Contains(next.changes, change) {
 			next.changes = append(next.changes, change)
 		}
 	}
 	if len(next.changes) == len(p.changes) {
-		return nil, false
+		return nil
 	}
 	next.lost = max(0, o.lost(next.changes)-next.own)
-	return next, true
+	return next
 }
 
 // findRemedy searches the plans in the order of what they take: whatever ends the step has to end each derivation of
 // it, so that a plan whose graph still has one is extended by each change that could end that.
 func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
-	queue, made := []*plan{{}}, 1
-	why := noneOfBefore
+	queue, why := []*plan{{}}, noneOfBefore
 	reduced := g.reducedFor(at)
 	for tried := 0; len(queue) > 0; tried++ {
 		if tried == maxTried || tried > 0 && g.world.budget <= 0 {
 			return g.endAll(at, reduced)
 		}
-		best := slices.MinFunc(queue, (*plan).compare)
+		best := slices.MinFunc(queue, (*plan).compare) // the first of equal ones
 		queue = slices.DeleteFunc(queue, func(p *plan) bool { return p == best })
-		s := g.after(best, at, reduced)
+		s := g.after(best.changes, at, reduced)
 		if s == nil {
 			return g.render(best)
 		}
-		var candidates []endingChange
-		none := ""
-		uses := s.uses()
-		if best.ends == "" || best.ends != s.text(&uses[0]) {
-			best.idle = 0
-		} else {
-			best.idle++
+		if best.ends != "" && best.ends == s.text(g, &s.uses[0]) {
+			continue
 		}
-		if best.idle < maxIdle {
-			candidates, none = g.candidates(s, uses)
-		}
-		s.release()
-		if len(candidates) == 0 && none != "" {
+		candidates, none := g.candidates(s)
+		if len(candidates) == 0 {
 			why = none
 		}
 		for _, c := range candidates {
-			if next, ok := best.with(g.world.objects, c); ok && !slices.ContainsFunc(queue, next.same) {
-				next.order = made
-				made++
+			if next := best.with(g.world.objects, c); next != nil && !slices.ContainsFunc(queue, next.same) {
 				queue = append(queue, next)
 			}
 		}
@@ -110,12 +85,11 @@ func (g *Graph) findRemedy(at stepPlace) *verdict.Remedy {
 // do not need. Other changes may take less.
 func (g *Graph) endAll(at stepPlace, reduced *objects) *verdict.Remedy {
 	all := &plan{}
-	for s := g.after(all, at, reduced); s != nil; s = g.after(all, at, reduced) {
-		candidates, _ := g.candidates(s, s.uses())
-		s.release()
+	for s := g.after(nil, at, reduced); s != nil; s = g.after(all.changes, at, reduced) {
+		candidates, _ := g.candidates(s)
 		before := len(all.changes)
 		for _, c := range candidates {
-			if next, ok := all.with(g.world.objects, c); ok && (!c.disrupts || len(candidates) == 1) {
+			if next := all.with(g.world.objects, c); next != nil && (!c.disrupts || len(candidates) == 1) {
 				all = next
 			}
 		}
@@ -124,11 +98,9 @@ func (g *Graph) endAll(at stepPlace, reduced *objects) *verdict.Remedy {
 		}
 	}
 	for i := len(all.changes) - 1; i >= 0; i-- {
-		less := &plan{endingChange: endingChange{changes: slices.Delete(slices.Clone(all.changes), i, i+1)}}
-		if s := g.after(less, at, reduced); s != nil {
-			s.release()
-		} else {
-			all = less
+		less := slices.Delete(slices.Clone(all.changes), i, i+1)
+		if g.after(less, at, reduced) == nil {
+			all.changes = less
 		}
 	}
 	all.lost = g.world.objects.lost(all.changes)
@@ -143,15 +115,15 @@ func (p *plan) same(o *plan) bool {
 }
 
 // after finds the step in the graph of the cluster after changes; nil if it is not there.
-func (g *Graph) after(p *plan, at stepPlace, reduced *objects) *stepSearch {
-	if len(p.changes) == 0 && reduced == nil {
+func (g *Graph) after(changes []changeKey, at stepPlace, reduced *objects) *stepSearch {
+	if len(changes) == 0 && reduced == nil {
 		return g.findStep(g, at)
 	}
-	if reduced == nil || g.world.objects.takeEverything(p.changes) {
+	if reduced == nil || g.world.objects.takeEverything(changes) {
 		reduced = g.world.objects
 	}
 	b := newBuilder(g.world.cluster)
-	b.objects = reduced.without(g.world.cluster, p.changes)
+	b.objects = reduced.without(g.world.cluster, changes)
 	b.build()
 	g.world.budget -= len(b.keys)
 	return g.findStep(b.Graph, at)
@@ -161,24 +133,23 @@ func (g *Graph) after(p *plan, at stepPlace, reduced *objects) *stepSearch {
 // right is an edge of the graph: in NodeScopes and constrained impersonation.
 func (g *Graph) reducedFor(at stepPlace) *objects {
 	w := g.world
-	if g.enforced > 0 || w.builder.constrains() {
+	if g.enforced > 0 || w.constrains() {
 		return nil
 	}
 	if w.from[at.start] == nil {
 		clear(w.from) // paths come by their starts
-		w.from[at.start] = w.builder.leadingFrom(at.start)
+		w.from[at.start] = w.leadingFrom(at.start)
 	}
 	w.budget -= len(g.keys) / 8 // what the reduction costs
 	target, isHolding := g.keys[at.to].holding()
-	reduced := w.builder.reduceTo(w.from[at.start].to(func(v vertex, k key) bool {
+	reduced := w.reduceTo(w.from[at.start].to(func(v vertex, k key) bool {
 		h, ok := k.holding()
 		return isHolding && ok && h == target || v == at.to
 	}))
-	if s := g.after(&plan{}, at, reduced); s != nil {
-		s.release()
-		return reduced
+	if g.after(nil, at, reduced) == nil {
+		return nil
 	}
-	return nil
+	return reduced
 }
 
 // takeEverything reports whether changes take a rule for everything from somebody: the graph leaves out what such a
@@ -199,11 +170,10 @@ func givesEverything(rules []rbacv1.PolicyRule) bool {
 
 // candidates lists what could end a derivation, or says why nothing can. Roles have the same places in all graphs of
 // the cluster.
-func (g *Graph) candidates(s *stepSearch, uses []use) (all []endingChange, none string) {
+func (g *Graph) candidates(s *stepSearch) (all []*plan, none string) {
 	none = noneOfBefore
-	for i := range uses {
-		u := &uses[i]
-		found, why := g.endUse(s, uses, u)
+	for i := range s.uses {
+		found, why := g.endUse(s, &s.uses[i])
 		all = append(all, found...)
 		if i == 0 && why != "" {
 			none = why
@@ -213,8 +183,8 @@ func (g *Graph) candidates(s *stepSearch, uses []use) (all []endingChange, none 
 }
 
 // endUse lists what could end one edge of a derivation.
-func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, none string) {
-	from, to := s.keys[u.from[0]], s.keys[u.to]
+func (g *Graph) endUse(s *stepSearch, u *use) (all []*plan, none string) {
+	from, to := s.keys[u.from[0].vertex], s.keys[u.to]
 	var code Code
 	if u.row != 0 {
 		code = s.codeOf(u.row)
@@ -222,7 +192,7 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 	switch {
 	case u.row == 0 || u.row.isCustom():
 	case code == SecretOnNode:
-		return g.unreadOnNode(s, u.from[0], to)
+		return g.unreadOnNode(s, u.from[0].vertex, to)
 	case u.row.ofPod() && from.kind == isRight:
 		return nil, "" // the grant of the right is an edge of its own
 	case u.row.ofPod():
@@ -245,27 +215,27 @@ func (g *Graph) endUse(s *stepSearch, uses []use, u *use) (all []endingChange, n
 		all = g.takeOwn(s, u)
 	}
 	if code == BindRole && to.kind == isRole && int(to.role) < len(g.roles)-1 {
-		for _, wanted := range s.wantedAfter(uses, u) {
+		for _, wanted := range s.wantedAfter(u) {
 			if changes := g.world.objects.shrink(to.role, wanted); len(changes) > 0 {
-				all = append(all, endingChange{changes: changes, harm: wanted.harm()})
+				all = append(all, &plan{changes: changes, harm: wanted.harm()})
 			}
 		}
 	}
 	if u.arg >= 0 && len(all) == 0 {
-		for _, wanted := range s.wantedAfter(uses, u) {
+		for _, wanted := range s.wantedAfter(u) {
 			all = append(all, g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)...)
 		}
 	}
 	return all, ""
 }
 
-func deletes(object verdict.Object) []endingChange {
-	return []endingChange{{changes: []changeKey{{kind: removeObject, object: object}}, disrupts: true}}
+func deletes(object verdict.Object) []*plan {
+	return []*plan{{changes: []changeKey{{kind: removeObject, object: object}}, disrupts: true}}
 }
 
 // wantedAfter lists the rights to which a binding leads in a derivation: of each way from there the first right of the
-// table, or everything. Ways may lead back to where they began.
-func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
+// table, request of custom techniques, or everything. Ways may lead back to where they began.
+func (s *stepSearch) wantedAfter(u *use) []wantedRight {
 	var all []wantedRight
 	seen := map[vertex]bool{}
 	var visit func(to vertex)
@@ -280,9 +250,9 @@ func (s *stepSearch) wantedAfter(uses []use, u *use) []wantedRight {
 		case k.kind == isClusterAdmin:
 			w = wantedRight{kind: wantsEverything}
 		default:
-			for i := range uses {
-				if slices.Contains(uses[i].from, to) {
-					visit(uses[i].to)
+			for i := range s.uses {
+				if slices.ContainsFunc(s.uses[i].from, func(d reachedVertex) bool { return d.vertex == to }) {
+					visit(s.uses[i].to)
 				}
 			}
 			return

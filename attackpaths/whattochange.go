@@ -55,8 +55,6 @@ type advisor struct {
 	reduced map[string]*objects
 	// unreduced is true if the reduced objects turned out not to be enough.
 	unreduced bool
-	// rights are those of the roles.
-	rights map[int32]*roleRights
 	// nodes reach cluster-admin as before says, and do not run the control plane.
 	nodes  []string
 	before []Certainty
@@ -77,9 +75,8 @@ func (a *advisor) begin(b *builder) *Advice {
 			a.nodes, a.before = append(a.nodes, names[i]), append(a.before, reach)
 		}
 	}
-	a.rights = b.roleRights
 	a.reduced = map[string]*objects{fmt.Sprint([]changeKey{}): b.reduce(a.nodes)}
-	return &Advice{Nodes: countReach(a.before), Alone: []Change{}, Set: []Change{}}
+	return &Advice{Nodes: countReach(a.before), Alone: []Change{}, Set: []Change{}, objects: a.whole}
 }
 
 func countReach(all []Certainty) NodesThatReach {
@@ -95,18 +92,10 @@ func countReach(all []Certainty) NodesThatReach {
 	return n
 }
 
-func sameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
-
 // build makes the graph of objects.
 func (a *advisor) build(o *objects) *builder {
 	b := newBuilder(a.cluster)
 	b.objects, b.target = o, a.options.Target
-	for role, rights := range a.rights {
-		// Of the role for everything, and of roles that changes leave as they are, rights are the same.
-		if int(role) == len(o.roles) || sameSlice(o.roles[role].Rules, a.whole.roles[role].Rules) {
-			b.roleRights[role] = rights
-		}
-	}
 	b.build()
 	return b
 }
@@ -195,7 +184,7 @@ func (a *advisor) describe(k changeKey) Change {
 	if known, ok := a.alones[k]; ok {
 		return known
 	}
-	change := Change{Kind: publicKinds[k.kind], Object: k.object, Secret: k.secret}
+	change := Change{Kind: publicKinds[k.kind], Object: k.object, Secret: k.secret, key: k}
 	if k.kind == removeRule {
 		change.Rule, change.RuleNumber = a.ruleOf(k).DeepCopy(), k.rule+1
 	}

@@ -172,9 +172,6 @@ answer undecided.`,
 		if f.fix && format != render.Table {
 			return usagef("--fix prints a script: leave out -o %s", format)
 		}
-		if f.target != nil && f.target.Kind != attackpaths.ClusterAdmin && format == render.HTML {
-			return usagef("-o html is about paths to cluster-admin: leave out --to, or use another format")
-		}
 		s, err := f.state.load(cmd)
 		if err != nil {
 			return err
@@ -266,7 +263,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 		all.Results = append(all.Results, result)
 	}
 	if f.fix {
-		script := all.fix()
+		script := all.fix(g)
 		g.AddRemedies(script.steps()...)
 		return a.write(script, format)
 	}
@@ -346,7 +343,7 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 		a.status = statusUndecided
 	}
 	if f.fix {
-		script := result.fix()
+		script := result.fix(g)
 		g.AddRemedies(script.steps()...)
 		return a.write(script, format)
 	}
@@ -354,10 +351,10 @@ func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPath
 	for _, c := range result.Classes {
 		paths = append(paths, c.Path)
 	}
-	if format == render.HTML {
+	if format == render.HTML && !result.ofOther() {
 		holdings := len(s.State.Inventory.ServiceAccounts()) + len(s.State.Inventory.Secrets())
 		result.certainCells = result.Nodes*holdings > maxOverview
-		options := attackpaths.OverviewOptions{CertainOnly: f.certainOnly, CertainCells: result.certainCells}
+		options := attackpaths.OverviewOptions{CertainCells: f.certainOnly || result.certainCells}
 		result.overview = g.Overview(result.Classes, options)
 		for _, row := range result.overview.Rows {
 			paths = append(paths, row.Path)

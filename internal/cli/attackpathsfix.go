@@ -14,6 +14,8 @@ import (
 type attackPathsFix struct {
 	paths  []fixedPath
 	advice *attackpaths.Advice
+	// graph made the remedies of paths.
+	graph *attackpaths.Graph
 	// target is the object that was asked for.
 	target string
 	// unsure is true if not everything could be read.
@@ -27,8 +29,8 @@ type fixedPath struct {
 }
 
 // fix is the script for the paths to the target, which is cluster-admin if none is named.
-func (r attackPathsResults) fix() attackPathsFix {
-	f := attackPathsFix{target: clusterAdmin}
+func (r attackPathsResults) fix(g *attackpaths.Graph) attackPathsFix {
+	f := attackPathsFix{target: clusterAdmin, graph: g}
 	for _, result := range r.Results {
 		f.unsure = f.unsure || len(result.Missing) > 0
 		if result.Target != nil {
@@ -44,8 +46,8 @@ func (r attackPathsResults) fix() attackPathsFix {
 }
 
 // fix is the script for what to change, or else for the paths of the classes.
-func (r attackPathsClasses) fix() attackPathsFix {
-	f := attackPathsFix{advice: r.WhatToChange, target: targetText(r.Target), unsure: len(r.Missing) > 0}
+func (r attackPathsClasses) fix(g *attackpaths.Graph) attackPathsFix {
+	f := attackPathsFix{advice: r.WhatToChange, graph: g, target: targetText(r.Target), unsure: len(r.Missing) > 0}
 	for _, c := range r.Classes {
 		if len(c.Path) > 0 && f.advice == nil {
 			title := render.Count(len(c.Nodes), "node") + " → " + f.target + ", as from " + c.Nodes[0]
@@ -84,22 +86,53 @@ func (f attackPathsFix) Text(p *render.Page) {
 	p.Comment("A path ends when one of its steps does. For each path, the change that takes the fewest other rights runs;")
 	p.Comment("the others are comments. Nothing that deletes something, starts it again or is of Kubernetes itself runs unasked.")
 	p.Comment("Afterwards, ask again: another path may lead to the same.")
-	var run patches
 	first := make([][]attackpaths.Step, len(f.paths)) // the steps of each path in the order of their remedies
-	places, runs := make([]int, len(f.paths)), make([]bool, len(f.paths))
+	var ready []*verdict.Remedy
 	for i, path := range f.paths {
-		if first[i] = path.remedies(); len(first[i]) > 0 {
-			places[i], runs[i] = run.add(first[i][0].Remedy)
+		if first[i] = path.remedies(); len(first[i]) > 0 && readiness(first[i][0].Remedy) == 0 {
+			ready = append(ready, first[i][0].Remedy)
 		}
 	}
+	run := combined{remedy: f.graph.Together(ready...)}
 	for i, path := range f.paths {
 		p.Line("")
 		p.Comment("%s", path.title)
-		if runs[i] && run.written[places[i]] {
+		if len(first[i]) > 0 && readiness(first[i][0].Remedy) == 0 && len(run.left(first[i][0].Remedy)) == 0 {
 			p.Comment("A command above ends this path.")
 			continue
 		}
-		writeRemedies(p, first[i], func(r *verdict.Remedy) { run.write(p, r, places[i], runs[i]) })
+		run.writeRemedies(p, first[i])
+	}
+}
+
+// combined are the remedies of a script that run, made together: of each object, one command makes all changes.
+type combined struct {
+	remedy  *verdict.Remedy
+	written []verdict.Object
+}
+
+// left are the changes of a remedy's objects that no command above makes.
+func (c *combined) left(r *verdict.Remedy) []verdict.Change {
+	return slices.DeleteFunc(slices.Clone(c.remedy.Changes), func(made verdict.Change) bool {
+		concerned := slices.ContainsFunc(r.Changes, func(own verdict.Change) bool { return own.Object == made.Object })
+		return !concerned || slices.Contains(c.written, made.Object)
+	})
+}
+
+// write writes the commands of a remedy, each object's once, or the remedy as a comment if it does not run.
+func (c *combined) write(p *render.Page, r *verdict.Remedy) {
+	if readiness(r) > 0 {
+		p.RemedyAsComment(*r)
+		return
+	}
+	own := *r
+	if own.Changes = c.left(r); len(own.Changes) == 0 {
+		p.Comment("A command above makes this change too.")
+		return
+	}
+	p.Remedy(own, nil)
+	for _, made := range own.Changes {
+		c.written = append(c.written, made.Object)
 	}
 }
 
@@ -118,8 +151,8 @@ func (path fixedPath) remedies() []attackpaths.Step {
 	return order
 }
 
-// writeRemedies writes the first remedy by a function, and the others as comments.
-func writeRemedies(p *render.Page, steps []attackpaths.Step, first func(*verdict.Remedy)) {
+// writeRemedies writes the first remedy to run, and the others as comments.
+func (c *combined) writeRemedies(p *render.Page, steps []attackpaths.Step) {
 	if len(steps) == 0 || readiness(steps[0].Remedy) > 0 {
 		p.Comment("No change is ready to run: choose one of these, and take the # away.")
 	}
@@ -134,7 +167,7 @@ func writeRemedies(p *render.Page, steps []attackpaths.Step, first func(*verdict
 			p.Comment("It takes %s too.", render.Count(step.Remedy.OtherRights, "other right"))
 		}
 		if i == 0 {
-			first(step.Remedy)
+			c.write(p, step.Remedy)
 		} else {
 			p.RemedyAsComment(*step.Remedy)
 		}
@@ -159,19 +192,12 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 		p.Comment("These changes help together. Those that delete something, start it again or are of Kubernetes itself are")
 		p.Comment("comments: take the # away to make them too.")
 	}
-	var run patches
-	places, runs := make([]int, len(f.advice.Set)), make([]bool, len(f.advice.Set))
-	for i, c := range f.advice.Set {
-		if c.Remedy != nil {
-			places[i], runs[i] = run.add(c.Remedy)
-		}
-	}
-	for i, c := range f.advice.Set {
+	ready := slices.DeleteFunc(slices.Clone(f.advice.Set), func(c attackpaths.Change) bool { return readiness(c.Remedy) > 0 })
+	run := combined{remedy: f.advice.Together(ready...)}
+	for _, c := range f.advice.Set {
 		p.Line("")
 		p.Comment("%s", c)
-		if c.Remedy != nil {
-			run.write(p, c.Remedy, places[i], runs[i])
-		}
+		run.write(p, c.Remedy)
 	}
 	placingScript(p, f.advice.Placing, f.target)
 }

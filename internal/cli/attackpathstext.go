@@ -229,6 +229,10 @@ func (r attackPathsClasses) ofOther() bool {
 	return r.Target != nil && r.Target.Kind != attackpaths.ClusterAdmin
 }
 
+func (r *attackPathsResult) ofOther() bool {
+	return r.Target != nil && r.Target.Kind != attackpaths.ClusterAdmin
+}
+
 // reach returns the verb that agrees with a number of nodes.
 func reach(nodes int) string { return render.Plural(nodes, "reaches", "reach") }
 

@@ -52,15 +52,19 @@ func (r attackPathsResults) page() report.Page {
 	for _, result := range r.Results {
 		a.LeftOut += result.LeftOut
 		open = append(open, result.NotFollowed)
-		row := report.PathsRow{Names: []string{holdingText(result.Start)}, ClusterAdmin: result.ClusterAdmin}
+		row := attackpaths.OverviewRow{Nodes: []string{holdingText(result.Start)}, ClusterAdmin: result.certainty()}
 		for _, x := range result.Reached {
-			if x.Kind == attackpaths.ClusterAdmin {
+			if result.ofOther() || x.Kind == attackpaths.ClusterAdmin {
 				row.Path = x.Path
 			}
 		}
-		for _, c := range result.Cells() {
-			row.Cells = append(row.Cells, int32(len(a.Cells)))
-			a.Cells = append(a.Cells, c)
+		if result.ofOther() {
+			a.Target = result.targetText()
+		} else {
+			for _, c := range result.Cells() {
+				row.Cells = append(row.Cells, int32(len(a.Cells)))
+				a.Cells = append(a.Cells, c)
+			}
 		}
 		a.Rows = append(a.Rows, row)
 		for _, m := range result.Missing {
@@ -76,15 +80,19 @@ func (r attackPathsResults) page() report.Page {
 
 func (r attackPathsClasses) page() report.Page {
 	a := report.AttackPaths{
-		AllNodes: true, Cells: r.overview.Cells, State: r.State.forPage(), CertainOnly: r.certainOnly, Advice: r.WhatToChange,
+		AllNodes: true, State: r.State.forPage(), CertainOnly: r.certainOnly, Advice: r.WhatToChange,
 		CertainCells: r.certainCells, LeftOut: r.LeftOut,
 		Summaries: techniqueSummaries(r.custom),
 	}
 	a.NotFollowed, a.NotFollowedCount = notFollowedOnPage(r.notFollowed())
-	for _, row := range r.overview.Rows {
-		a.Rows = append(a.Rows, report.PathsRow{
-			Names: row.Nodes, ClusterAdmin: row.ClusterAdmin, ControlPlane: row.ControlPlane, Path: row.Path, Cells: row.Cells,
-		})
+	if r.ofOther() {
+		a.Target = targetText(r.Target)
+		for _, c := range r.Classes {
+			row := attackpaths.OverviewRow{Nodes: c.Nodes, ClusterAdmin: classCertainty(c), ControlPlane: c.ControlPlane, Path: c.Path}
+			a.Rows = append(a.Rows, row)
+		}
+	} else {
+		a.Cells, a.Rows = r.overview.Cells, r.overview.Rows
 	}
 	for _, m := range r.Missing {
 		a.Missing = append(a.Missing, m.forPage())

@@ -30,22 +30,14 @@ type NotFollowed struct {
 	Why       string `json:"why"`
 }
 
-// PathsRow is a start, or nodes that reach the same.
-type PathsRow struct {
-	Names        []string
-	ClusterAdmin attackpaths.Certainty
-	ControlPlane bool
-	// Path leads to cluster-admin from the first name.
-	Path []attackpaths.Step
-	// Cells are places in AttackPaths.Cells.
-	Cells []int32
-}
-
 // AttackPaths is the result of the command attack-paths.
 type AttackPaths struct {
 	// AllNodes is true if the rows are all nodes, false if they are starts that were named.
-	AllNodes    bool
-	Rows        []PathsRow
+	AllNodes bool
+	// Target names what the paths lead to; empty for cluster-admin. With another, what rows say about cluster-admin is about
+	// the target, and there are no cells.
+	Target      string
+	Rows        []attackpaths.OverviewRow
 	Cells       []attackpaths.Cell
 	State       State
 	Missing     []Missing
@@ -70,6 +62,9 @@ func (a AttackPaths) Page() Page {
 	if a.AllNodes {
 		title = "Attack paths of all nodes"
 	}
+	if a.Target != "" {
+		title += " to " + a.Target
+	}
 	return Page{Kind: KindAttackPaths, Title: title + ": " + a.State.Origin, Data: a.encode()}
 }
 
@@ -77,6 +72,7 @@ func (a AttackPaths) Page() Page {
 // is referred to by its place. The first string is empty.
 type pathsData struct {
 	AllNodes     bool      `json:"allNodes"`
+	Target       string    `json:"target,omitempty"`
 	CertainOnly  bool      `json:"certainOnly,omitempty"`
 	CertainCells bool      `json:"certainCells,omitempty"`
 	State        State     `json:"state"`
@@ -145,7 +141,7 @@ type encoder struct {
 func (a AttackPaths) encode() *pathsData {
 	e := &encoder{
 		data: &pathsData{
-			AllNodes: a.AllNodes, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells,
+			AllNodes: a.AllNodes, Target: a.Target, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells,
 			State: a.State, Missing: append([]Missing{}, a.Missing...), LeftOut: a.LeftOut,
 			NotFollowed: a.NotFollowed, NotFollowedCount: a.NotFollowedCount,
 			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{},
@@ -260,8 +256,8 @@ func (e *encoder) cell(c attackpaths.Cell) []int {
 	return list
 }
 
-func (e *encoder) row(r PathsRow, places []int32) rowData {
-	d := rowData{Names: r.Names, ClusterAdmin: r.ClusterAdmin.String(), ControlPlane: r.ControlPlane, Path: e.path(r.Path)}
+func (e *encoder) row(r attackpaths.OverviewRow, places []int32) rowData {
+	d := rowData{Names: r.Nodes, ClusterAdmin: r.ClusterAdmin.String(), ControlPlane: r.ControlPlane, Path: e.path(r.Path)}
 	for _, c := range r.Cells {
 		d.Cells = append(d.Cells, places[c])
 	}

@@ -37,10 +37,10 @@ func small() AttackPaths {
 	}
 	return AttackPaths{
 		AllNodes: true,
-		Rows: []PathsRow{
-			{Names: []string{"n1"}, ClusterAdmin: attackpaths.Certain, Path: []attackpaths.Step{token, masters}},
-			{Names: []string{"n2", "n3"}, ClusterAdmin: attackpaths.No, Cells: []int32{1, 0}},
-			{Names: []string{"n4"}, ClusterAdmin: attackpaths.No, Cells: []int32{1}, ControlPlane: true},
+		Rows: []attackpaths.OverviewRow{
+			{Nodes: []string{"n1"}, ClusterAdmin: attackpaths.Certain, Path: []attackpaths.Step{token, masters}},
+			{Nodes: []string{"n2", "n3"}, ClusterAdmin: attackpaths.No, Cells: []int32{1, 0}},
+			{Nodes: []string{"n4"}, ClusterAdmin: attackpaths.No, Cells: []int32{1}, ControlPlane: true},
 		},
 		Cells: []attackpaths.Cell{
 			{

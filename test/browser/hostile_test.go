@@ -45,7 +45,7 @@ func hostilePage(t *testing.T) []byte {
 			Namespace: name, Kind: attackpaths.Secret, Certain: 1, From: node,
 			Listed: []attackpaths.Reached{{Holding: secret, Certainty: attackpaths.Certain, Path: []attackpaths.Step{step}}},
 		})
-		row := report.PathsRow{Names: []string{name}, ClusterAdmin: attackpaths.Possible, Path: []attackpaths.Step{step}}
+		row := attackpaths.OverviewRow{Nodes: []string{name}, ClusterAdmin: attackpaths.Possible, Path: []attackpaths.Step{step}}
 		for j := range result.Cells {
 			row.Cells = append(row.Cells, int32(j))
 		}

@@ -116,11 +116,8 @@ func manyPage(t *testing.T, nodes int) []byte {
 	}
 	started := time.Now()
 	overview := g.Overview(g.AllNodes(), attackpaths.OverviewOptions{CertainCells: true})
-	result := report.AttackPaths{AllNodes: true, CertainCells: true, Cells: overview.Cells, State: report.State{Origin: "a made cluster"}}
-	for _, row := range overview.Rows {
-		result.Rows = append(result.Rows, report.PathsRow{
-			Names: row.Nodes, ClusterAdmin: row.ClusterAdmin, ControlPlane: row.ControlPlane, Path: row.Path, Cells: row.Cells,
-		})
+	result := report.AttackPaths{
+		AllNodes: true, CertainCells: true, Cells: overview.Cells, Rows: overview.Rows, State: report.State{Origin: "a made cluster"},
 	}
 	var page bytes.Buffer
 	if err := report.Write(&page, result.Page()); err != nil {

@@ -58,6 +58,17 @@ func TestWhoOwnsMostIsFirst(t *testing.T) {
 	p.has(p.text(".lead:last-of-type, .top"), `The one change that helps most: remove the subjects of ClusterRoleBinding "deployer"`)
 }
 
+func TestThePageOfATarget(t *testing.T) {
+	p := open(t, html(t, "attack-paths", "--all-nodes", "--what-to-change", "--to", "secret/shop/session-key", "--from",
+		"../../examples/shop.snapshot"), "", light)
+	p.has(p.text("h1"), "reach", "secret shop/session-key")
+	p.has(p.text("#ranking-grid"), "Secret shop/session-key")
+	p.is("tables of what else is reached", p.count("#matrix-grid"), "0")
+	p.click("#ranking-grid .grid-body .row .names")
+	p.wait(`!document.querySelector('#details').hidden`)
+	p.has(p.text("#details"), "The way to secret shop/session-key")
+}
+
 func TestAClickShowsThePath(t *testing.T) {
 	p := open(t, careless(t), "", light)
 	p.click(`#ranking-grid .row[aria-rowindex="4"] .title`)

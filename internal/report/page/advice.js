@@ -7,11 +7,11 @@ const helps = (c) =>
 function bestChange(advice) {
   const best = advice?.alone[0];
   if (!best) return null;
-  const word = best.certain > 0 ? 'certainly own' : 'possibly own';
+  const word = best.certain > 0 ? 'certainly' : 'possibly';
   return [
     'The one change that helps most: ',
     el('strong', {}, best.text),
-    `. Then ${count(best.certain || best.entirely, 'node')} no longer ${word} the cluster.`,
+    `. Then ${count(best.certain || best.entirely, 'node')} no longer ${word} ${own}.`,
   ];
 }
 
@@ -28,7 +28,7 @@ function adviceSection(advice) {
     );
   }
   if (advice.nodes.certain + advice.nodes.possible === 0) {
-    if (!paths.unknown) parts.push(el('p', {}, 'Nothing: no node outside the control plane owns the cluster.'));
+    if (!paths.unknown) parts.push(el('p', {}, `Nothing: no node outside the control plane ${ofOne(own)}.`));
     return section('advice', 'What to change', parts);
   }
   parts.push(advice.alone.length === 0 ? el('p', {}, 'No change helps a node alone.') : aloneTable(advice));
@@ -39,7 +39,7 @@ function adviceSection(advice) {
   if (advice.set.length > 0) {
     const goal = advice.remaining
       ? 'these changes do the most that such changes can do'
-      : `these changes make sure that no node outside the control plane ${page.data.certainOnly ? 'certainly owns' : 'owns'} the cluster`;
+      : `these changes make sure that no node outside the control plane ${page.data.certainOnly ? 'certainly ' : ''}${ofOne(own)}`;
     parts.push(
       el('h3', {}, 'Together'),
       el('p', {}, `Made together, ${goal} (a small set, not the smallest):`),
@@ -55,7 +55,7 @@ function adviceSection(advice) {
       el(
         'p',
         {},
-        `Then ${count(advice.left.certain, 'node')} still certainly ${advice.left.certain === 1 ? 'owns' : 'own'} the cluster, and ${thousands(advice.left.possible)} possibly. A path that remains:`,
+        `Then ${count(advice.left.certain, 'node')} still certainly ${agrees(advice.left.certain, own)}, and ${thousands(advice.left.possible)} possibly. A path that remains:`,
       ),
       stepList(paths.steps(advice.remaining)),
     );

@@ -13,25 +13,23 @@ function tally() {
   return n;
 }
 
-const whose = (n, verb) => (n === 1 ? `${verb}s` : verb);
-
 function headline(n) {
   const noun = page.data.allNodes ? 'node' : 'start';
   const of = `of ${count(n.all, noun)}`;
   if (!page.data.allNodes && n.all === 1) {
     const row = paths.rows[0];
     return row.state === 'Unknown'
-      ? `It is not known whether ${row.names[0]} owns the cluster`
+      ? `It is not known whether ${row.names[0]} ${ofOne(own)}`
       : `${row.names[0]} ${stateWords[row.state]}`;
   }
-  if (n.Certain > 0) return `${thousands(n.Certain)} ${of} ${whose(n.Certain, 'own')} the cluster`;
-  if (n.Possible > 0) return `${thousands(n.Possible)} ${of} may own the cluster`;
-  if (n.Unknown > 0) return `It is not known which ${plural(noun)} own the cluster`;
+  if (n.Certain > 0) return `${thousands(n.Certain)} ${of} ${agrees(n.Certain, own)}`;
+  if (n.Possible > 0) return `${thousands(n.Possible)} ${of} may ${own}`;
+  if (n.Unknown > 0) return `It is not known which ${plural(noun)} ${own}`;
   return page.data.allNodes
     ? n.controlPlane > 0
-      ? 'No node but those of the control plane owns the cluster'
-      : 'No node owns the cluster'
-    : 'None of these owns the cluster';
+      ? `No node but those of the control plane ${ofOne(own)}`
+      : `No node ${ofOne(own)}`
+    : `None of these ${ofOne(own)}`;
 }
 
 function sentences(n) {
@@ -42,7 +40,7 @@ function sentences(n) {
     if (n.Certain > 0 && n.Possible > 0) parts.push(`${thousands(n.Possible)} more may`);
     if (n.controlPlane > 0)
       parts.push(
-        `${count(n.controlPlane, noun)} ${n.controlPlane === 1 ? 'runs' : 'run'} the control plane, and ${whose(n.controlPlane, 'own')} it by that`,
+        `${count(n.controlPlane, noun)} ${agrees(n.controlPlane, 'run the control plane')}, and ${agrees(n.controlPlane, ownIt)} by that`,
       );
     if (n.Unknown > 0 && n.Certain + n.Possible > 0) parts.push(`of ${thousands(n.Unknown)} it is not known`);
     if (parts.length > 0) all.push(upperFirst(parts.join('; ')) + '.');
@@ -128,17 +126,13 @@ page.show(
     page.data.missing,
     'What is reached is at least what is shown. What is not shown as reached is unknown: it is not safe.',
   ),
-  figures('How many own the cluster', [
-    ['Certain', n.Certain, n.Certain === 1 ? 'owns the cluster' : 'own the cluster'],
-    ['Possible', n.Possible, 'may own it'],
-    n.controlPlane > 0 && [
-      'Plane',
-      n.controlPlane,
-      n.controlPlane === 1 ? 'runs the control plane' : 'run the control plane',
-    ],
+  figures(`How many ${own}`, [
+    ['Certain', n.Certain, agrees(n.Certain, own)],
+    ['Possible', n.Possible, `may ${ownIt}`],
+    n.controlPlane > 0 && ['Plane', n.controlPlane, agrees(n.controlPlane, 'run the control plane')],
     paths.unknown
       ? ['Unknown', n.Unknown, 'not known']
-      : ['No', n.No, n.No === 1 ? 'does not own it' : 'do not own it'],
+      : ['No', n.No, agrees(n.No, `do not ${ownIt}`)],
   ]),
   adviceSection(page.data.advice),
   filter.build(),
@@ -148,12 +142,14 @@ page.show(
     el(
       'p',
       { class: 'faint hint' },
-      'Who owns the cluster comes first, then who owns most nodes, accounts and secrets. “+2?” means that 2 more are possible. Select a row for its path.',
+      target
+        ? `Who ${ofOne(own)} comes first. Select a row for its path.`
+        : 'Who owns the cluster comes first, then who owns most nodes, accounts and secrets. “+2?” means that 2 more are possible. Select a row for its path.',
     ),
     found,
     rank.element,
   ),
-  section('matrix', 'What is reached in each namespace', matrixLegend(), matrix.element),
+  !target && section('matrix', 'What is reached in each namespace', matrixLegend(), matrix.element),
   notFollowedNote(page.data.notFollowed ?? [], page.data.notFollowedCount),
 );
 document.body.insertBefore(details.element, page.live);

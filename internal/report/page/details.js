@@ -79,13 +79,14 @@ const details = {
     return el(
       'section',
       { 'aria-labelledby': 'admin-title' },
-      el('h3', { id: 'admin-title' }, `The way to cluster-admin, ${count(steps.length, 'step')}`),
+      el('h3', { id: 'admin-title' }, `The way to ${goal}, ${count(steps.length, 'step')}`),
       row.names.length > 1 && el('p', { class: 'faint' }, 'As from ', nameOf(row.names[0]), '.'),
       stepList(steps),
     );
   },
 
   reached(row) {
+    if (target) return null;
     if (row.cells.length === 0) {
       if (row.admin === 'Certain')
         return el('p', {}, 'Cluster-admin owns everything, so that what else is reached is not listed.');

@@ -131,7 +131,7 @@ const filter = {
     if (row.admin === 'No' || namespace) return false;
     if ((certainty === 'certain') !== (row.admin === 'Certain') && certainty) return false;
     if (technique && !this.byTechnique[row.path]) return false;
-    return enough === 1 || 'cluster-admin'.includes(q);
+    return enough === 1 || goal.toLowerCase().includes(q);
   },
 
   /** The namespaces of cells that are kept: those that most rows reach come first. */

@@ -102,9 +102,20 @@ const paths = {
   },
 };
 
+/** What the paths lead to: cluster-admin, unless the page is about another target. */
+const target = page.data.target ?? '';
+const goal = target || 'cluster-admin';
+const own = target ? `reach ${target}` : 'own the cluster';
+const ownIt = target ? 'reach it' : 'own it';
+
+/** The verb with which a phrase begins, for one or several. */
+const singular = { own: 'owns', reach: 'reaches', do: 'does', run: 'runs' };
+const ofOne = (phrase) => phrase.replace(/^\w+/, (verb) => singular[verb]);
+const agrees = (n, phrase) => (n === 1 ? ofOne(phrase) : phrase);
+
 const stateWords = {
-  Certain: 'owns the cluster',
-  Possible: 'may own the cluster',
+  Certain: ofOne(own),
+  Possible: `may ${own}`,
   Unknown: 'not known',
-  No: 'does not own the cluster',
+  No: `does not ${own}`,
 };

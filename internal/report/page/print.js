@@ -20,7 +20,7 @@ function printedRows() {
           el(
             'tr',
             {},
-            ['#', page.data.allNodes ? 'Nodes' : 'Start', 'Cluster-admin', 'Also reaches'].map((t) =>
+            ['#', page.data.allNodes ? 'Nodes' : 'Start', upperFirst(goal), target ? '' : 'Also reaches'].map((t) =>
               el('th', { scope: 'col' }, t),
             ),
           ),
@@ -35,7 +35,7 @@ function printedRows() {
               el('td', { class: 'number' }, thousands(r.rank)),
               el('td', {}, printedNames(r)),
               el('td', {}, adminBadge(r)),
-              el('td', {}, r.admin === 'Certain' && r.cells.length === 0 ? 'everything' : totalsText(r.totals)),
+              el('td', {}, target ? '' : r.admin === 'Certain' && r.cells.length === 0 ? 'everything' : totalsText(r.totals)),
             ),
           ),
         ),
@@ -48,7 +48,7 @@ function printedRows() {
         el(
           'section',
           { class: 'printed-path' },
-          el('h3', {}, printedNames(r), ` ${r.admin === 'Certain' ? 'to' : 'possibly to'} cluster-admin`),
+          el('h3', {}, printedNames(r), ` ${r.admin === 'Certain' ? 'to' : 'possibly to'} ${goal}`),
           stepList(paths.steps(r.path)),
         ),
       ),

@@ -58,7 +58,7 @@ const rankColumns = () => {
   const admin = {
     title: 'admin',
     width: narrow.matches ? 8 : 9.5,
-    head: () => 'Cluster-admin',
+    head: () => upperFirst(goal),
     draw: (row, cell) => fill(cell, adminBadge(row)),
   };
   const rank = {
@@ -69,6 +69,7 @@ const rankColumns = () => {
     draw: (row, cell) => fill(cell, thousands(row.rank)),
   };
   if (narrow.matches) return [name, admin];
+  if (target) return [rank, name, admin];
   return [
     rank,
     name,
