@@ -143,10 +143,10 @@ func (m made) place(nodes []string) string {
 // nodesFor are the nodes to which the scheduler may bind a workload's pods.
 func (m made) nodesFor(w workload) []string {
 	i := inventory.New()
-	i.SetPod(&corev1.Pod{Spec: m.podSpec(w, "")})
+	i.Set(&corev1.Pod{Spec: m.podSpec(w, "")})
 	for _, object := range m.objects {
 		if node, ok := object.(*corev1.Node); ok {
-			i.SetNode(node)
+			i.Set(node)
 		}
 	}
 	var names []string

@@ -131,7 +131,7 @@ func (a *agent) own() map[attackpaths.Holding]bool {
 		}
 	}
 	for _, w := range a.workloads {
-		i.SetPod(made{}.pod(w, "node"))
+		i.Set(made{}.pod(w, "node"))
 	}
 	for _, name := range i.ServiceAccounts() {
 		own[attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: name.Namespace, Name: name.Name}] = true

@@ -24,14 +24,14 @@ func large(nodes int) *attackpaths.Cluster {
 		return metav1.ObjectMeta{Namespace: name(namespace), Name: fmt.Sprintf("%s-%d", kind, i)}
 	}
 	for i := range namespaces {
-		c.Inventory.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		c.Inventory.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: name(i), Labels: map[string]string{"pod-security.kubernetes.io/enforce": "baseline"},
 		}})
 		for j := range 10 {
-			c.Inventory.SetServiceAccount(&corev1.ServiceAccount{ObjectMeta: meta(i, "app", j)})
+			c.Inventory.Set(&corev1.ServiceAccount{ObjectMeta: meta(i, "app", j)})
 		}
 		for j := range 30 {
-			c.Inventory.SetSecret(&corev1.Secret{ObjectMeta: meta(i, "secret", j)})
+			c.Inventory.Set(&corev1.Secret{ObjectMeta: meta(i, "secret", j)})
 		}
 		for j := range 6 {
 			rules := []rbacv1.PolicyRule{
@@ -48,7 +48,7 @@ func large(nodes int) *attackpaths.Cluster {
 	}
 	for i := range nodes {
 		node := fmt.Sprintf("node-%d", i)
-		c.Inventory.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+		c.Inventory.Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 		for j := range 30 {
 			ns := r.IntN(namespaces)
 			p := &corev1.Pod{
@@ -72,7 +72,7 @@ func large(nodes int) *attackpaths.Cluster {
 				},
 			}
 			*p.OwnerReferences[0].Controller = true
-			c.Inventory.SetPod(p)
+			c.Inventory.Set(p)
 			c.Relations.SetPod(p)
 		}
 	}
@@ -109,10 +109,10 @@ func withPolicies(c *attackpaths.Cluster) *attackpaths.Cluster {
 			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: rule}},
 		}
 		p.Spec.Validations = []admissionv1.Validation{{Expression: expression}}
-		c.Inventory.SetAdmissionPolicy(p)
+		c.Inventory.Set(p)
 		b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		b.Spec.PolicyName, b.Spec.ValidationActions = name, []admissionv1.ValidationAction{admissionv1.Deny}
-		c.Inventory.SetAdmissionPolicyBinding(b)
+		c.Inventory.Set(b)
 	}
 	return c
 }

@@ -32,9 +32,8 @@ type builder struct {
 	podsIn       map[string][]int32
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
-	// claimed are the volumes of nodes by the claims that have or may get them, and claimsIn these by namespace.
+	// references has the claims that have or may get volumes of nodes, and claimsIn has them by namespace.
 	references inventory.References
-	claimed    map[inventory.Name][]inventory.Volume
 	claimsIn   map[string][]inventory.Name
 	// bindable are the vertices of the lists of volumes to which claims may be bound.
 	bindable map[*inventory.Volume]vertex
@@ -57,14 +56,14 @@ type builder struct {
 	// signing requests.
 	roleVertices []vertex
 	requestReads []key
-	own          ownRights
+	// owned are the rights that the attacker can give to each identity that it holds, because it can bind the role that
+	// grants them to any subject.
+	owned []vertex
 	impersonator
 	// impersonatedSubjects are the vertices of subjects for identities that are impersonated.
 	impersonatedSubjects map[vertex]vertex
-	grantsOfRole         map[int32][]customGrant
-	// groups are every group that bindings name, and ofGroups the sides of their rights.
-	groups   []vertex
-	ofGroups *sides
+	// groups are every group that bindings name.
+	groups []vertex
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex
@@ -74,21 +73,19 @@ type builder struct {
 	named map[right]bool
 	// target is what nodes are kept from; cluster-admin if it is zero.
 	target Holding
-	// customKinds are the requests of custom techniques as kinds of requests.
-	customKinds []*requestKind
 }
 
 func newBuilder(c *Cluster) *builder {
 	return &builder{
 		Graph: &Graph{
 			index: map[key]vertex{}, conditions: []string{""}, alsoImpersonated: map[vertex]bool{}, passedBy: map[passing]passage{},
-			serves: c.Serves,
+			serves: c.Serves, kinds: kindsFor(c), guards: c.admissionObjects(),
 		},
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
 		terminating: map[string]bool{},
 		roleRights:  map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
-		own: ownRights{}, given: map[string][]string{},
+		given:   map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},
 		labelledSets: map[string]vertex{}, bindable: map[*inventory.Volume]vertex{},
@@ -176,6 +173,8 @@ func (b *builder) vertex(k key) vertex {
 	switch {
 	case k.kind == isRole:
 		b.roleVertices = append(b.roleVertices, v)
+	case k.kind == isOwnRight && k.of == 0:
+		b.owned = append(b.owned, v)
 	case k.kind == isRight && right(k.variant) == readSigningRequests:
 		b.requestReads = append(b.requestReads, k)
 	}

@@ -22,9 +22,15 @@ func (c *combiner) certificates() {
 			c.certificate(SignCertificate, status, signer, dependsOnCA, c.guardsOf(status.right, ""))
 		}
 	}
+	names := []string{""} // of requests that can be read; the attacker chooses the name of its own
+	for _, k := range c.requestReads {
+		names = append(names, k.name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	for _, auto := range c.have(autoApprove) {
 		for _, request := range c.have(createSigningRequests) {
-			for _, name := range c.readableRequests() {
+			for _, name := range names {
 				if request.name != "" && name != "" && name != request.name {
 					continue
 				}
@@ -45,16 +51,6 @@ func (c *combiner) certificate(code Code, status, signer held, conditions ...str
 	if signs(signer, kubeletSigner) {
 		c.pair(code, c.fact(everyNodeUser, ""), dependsOn, status, signer, c.rightVertex(createSigningRequests, "", ""))
 	}
-}
-
-// readableRequests are the names of rights to read requests. The attacker chooses the name of its own.
-func (c *combiner) readableRequests() []string {
-	names := []string{""}
-	for _, k := range c.requestReads {
-		names = append(names, k.name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // signs reports whether a right is one for a signer: by its name, or by its domain.

@@ -28,11 +28,6 @@ const (
 	RestrictPods ChangeKind = "PodSecurity"
 )
 
-// order sorts the kinds.
-func (k ChangeKind) order() int {
-	return slices.Index([]ChangeKind{RemoveBinding, RemoveRule, RemoveMount, RestrictPods}, k)
-}
-
 // Change is something that can be taken away, and which nodes that helps if it is the only change.
 type Change struct {
 	// Kind says what is taken away.
@@ -108,8 +103,9 @@ func ruleText(r *rbacv1.PolicyRule) string {
 
 // compare puts first what helps more, then orders by kind and name.
 func (c Change) compare(d Change) int {
+	kind, other := slices.Index(publicKinds[:], c.Kind), slices.Index(publicKinds[:], d.Kind)
 	return cmp.Or(
-		cmp.Compare(d.Certain, c.Certain), cmp.Compare(d.Entirely, c.Entirely), cmp.Compare(c.Kind.order(), d.Kind.order()),
+		cmp.Compare(d.Certain, c.Certain), cmp.Compare(d.Entirely, c.Entirely), cmp.Compare(kind, other),
 		c.Object.Compare(d.Object), cmp.Compare(c.RuleNumber, d.RuleNumber), cmp.Compare(c.Secret, d.Secret),
 	)
 }

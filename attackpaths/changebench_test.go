@@ -15,7 +15,7 @@ import (
 // reads all secrets, one that creates pods, and one that may bind roles.
 func withDangerousDaemonSets(c *attackpaths.Cluster, nodes int) *attackpaths.Cluster {
 	const namespace = "kube-system"
-	c.Inventory.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	c.Inventory.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	rbac := []string{"rbac.authorization.k8s.io"}
 	for name, rules := range map[string][]rbacv1.PolicyRule{
 		"cluster-admin": {{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}},
@@ -28,7 +28,7 @@ func withDangerousDaemonSets(c *attackpaths.Cluster, nodes int) *attackpaths.Clu
 		},
 	} {
 		meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-		c.Inventory.SetServiceAccount(&corev1.ServiceAccount{ObjectMeta: meta})
+		c.Inventory.Set(&corev1.ServiceAccount{ObjectMeta: meta})
 		c.RBAC.SetClusterRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
 		c.RBAC.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name},
@@ -49,11 +49,11 @@ func withDangerousDaemonSets(c *attackpaths.Cluster, nodes int) *attackpaths.Clu
 					}}}},
 				},
 			}
-			c.Inventory.SetPod(p)
+			c.Inventory.Set(p)
 			c.Relations.SetPod(p)
 		}
 	}
-	c.Inventory.SetSecret(&corev1.Secret{
+	c.Inventory.Set(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "root-token", Annotations: map[string]string{"kubernetes.io/service-account.name": "root"},
 		},

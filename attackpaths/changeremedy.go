@@ -13,10 +13,10 @@ import (
 // remedy keeps it from.
 func (a *advisor) remedyOf(k changeKey) (remedy *verdict.Remedy, restored bool) {
 	for _, p := range a.whole.pods {
-		if k.kind != RemoveMount || templateObject(p) != k.object {
+		if k.kind != removeMount || templateObject(p) != k.object {
 			continue
 		}
-		if _, none := changeTemplate(p, RemoveMount, k.secret); none != "" {
+		if _, none := changeTemplate(p, removeMount, k.secret); none != "" {
 			return noRemedy(none), false
 		}
 	}
@@ -38,7 +38,7 @@ func (a *advisor) stated(role int32, place int) (changeKey, bool) {
 		}
 		for j := range source.Rules {
 			if sameRule(&source.Rules[j], &r.Rules[place]) {
-				found = append(found, changeKey{kind: RemoveRule, object: objectOf(source.Role), rule: j})
+				found = append(found, changeKey{kind: removeRule, object: objectOf(source.Role), rule: j})
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func (a *advisor) lasting(changes []changeKey) []changeKey {
 	var all []changeKey
 	for _, c := range changes {
 		role, lasts := a.whole.roleIndex()[c.object], true
-		if c.kind == RemoveRule && a.whole.roles[role].Sources != nil {
+		if c.kind == removeRule && a.whole.roles[role].Sources != nil {
 			c, lasts = a.stated(role, c.rule)
 		}
 		if lasts && !slices.Contains(all, c) {

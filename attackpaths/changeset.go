@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // set finds changes that together help all nodes that changes can help.
@@ -136,9 +135,4 @@ func (a *advisor) candidates(b *builder, reach []Certainty) []candidate {
 	return slices.SortedFunc(maps.Values(counts), func(c, d candidate) int {
 		return cmp.Or(cmp.Compare(d.certain, c.certain), cmp.Compare(d.entirely, c.entirely), c.changeKey.compare(d.changeKey))
 	})
-}
-
-func (k changeKey) compare(o changeKey) int {
-	return cmp.Or(cmp.Compare(k.kind.order(), o.kind.order()), k.object.Compare(o.object), cmp.Compare(k.rule, o.rule),
-		strings.Compare(k.secret, o.secret))
 }

@@ -60,31 +60,15 @@ func add(t *testing.T, c *attackpaths.Cluster, object any) {
 	t.Helper()
 	switch o := object.(type) {
 	case *corev1.Pod:
-		c.Inventory.SetPod(o)
+		c.Inventory.Set(o)
 		c.Relations.SetPod(o)
 	case *corev1.PersistentVolume:
-		c.Inventory.SetPersistentVolume(o)
-		c.Relations.SetPersistentVolume(o)
-	case *corev1.PersistentVolumeClaim:
-		c.Inventory.SetPersistentVolumeClaim(o)
-	case *corev1.Node:
-		c.Inventory.SetNode(o)
-	case *corev1.Namespace:
-		c.Inventory.SetNamespace(o)
-	case *corev1.ServiceAccount:
-		c.Inventory.SetServiceAccount(o)
-	case *corev1.Secret:
-		c.Inventory.SetSecret(o)
-	case *corev1.ResourceQuota, *nodev1.RuntimeClass:
 		c.Inventory.Set(o)
-	case *admissionv1.ValidatingWebhookConfiguration:
-		c.Inventory.SetValidatingWebhooks(o)
-	case *admissionv1.ValidatingAdmissionPolicy:
-		c.Inventory.SetAdmissionPolicy(o)
-	case *admissionv1.ValidatingAdmissionPolicyBinding:
-		c.Inventory.SetAdmissionPolicyBinding(o)
-	case *admissionv1.MutatingWebhookConfiguration:
-		c.Inventory.SetMutatingWebhooks(o)
+		c.Relations.SetPersistentVolume(o)
+	case *corev1.PersistentVolumeClaim, *corev1.Node, *corev1.Namespace, *corev1.ServiceAccount, *corev1.Secret, *corev1.ResourceQuota,
+		*nodev1.RuntimeClass, *admissionv1.ValidatingWebhookConfiguration, *admissionv1.MutatingWebhookConfiguration,
+		*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
+		c.Inventory.Set(o)
 	case *rbacv1.Role:
 		c.RBAC.SetRole(o)
 	case *rbacv1.ClusterRole:

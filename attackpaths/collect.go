@@ -30,15 +30,16 @@ func (b *builder) collect() {
 	for _, a := range o.accounts {
 		accounts[a] = true
 	}
-	templates := map[*inventory.Template]bool{}
 	for i, p := range b.pods {
 		known[p.Namespace] = true
 		b.podsIn[p.Namespace] = append(b.podsIn[p.Namespace], int32(i))
 		if p.Node != "" {
 			b.podsOn[p.Node] = append(b.podsOn[p.Node], int32(i))
 		}
-		if p.ServiceAccount != "" && !p.Mirror && !templates[p.Template] {
-			templates[p.Template] = true
+	}
+	byTemplate := podsByTemplate(b.pods)
+	for _, p := range byTemplate {
+		if p.ServiceAccount != "" && !p.Mirror {
 			accounts[inventory.Name{Namespace: p.Namespace, Name: p.ServiceAccount}] = true
 		}
 	}
@@ -49,7 +50,7 @@ func (b *builder) collect() {
 	for _, names := range b.accounts {
 		slices.Sort(names)
 	}
-	b.collectSecrets(known)
+	b.collectSecrets(known, byTemplate)
 	b.collectNodes()
 	b.roles, b.existing, b.bindings = slices.Clip(o.roles), o.existing, o.bindings
 	for i, r := range b.roles {
@@ -62,10 +63,20 @@ func (b *builder) collect() {
 			known[bound.Binding.Namespace] = true
 		}
 	}
-	for ns := range known {
-		b.namespaces = append(b.namespaces, ns)
+	b.namespaces = slices.Sorted(maps.Keys(known))
+}
+
+// podsByTemplate is one pod of each template.
+func podsByTemplate(pods []*inventory.Pod) []*inventory.Pod {
+	seen := map[*inventory.Template]bool{}
+	var all []*inventory.Pod
+	for _, p := range pods {
+		if !seen[p.Template] {
+			seen[p.Template] = true
+			all = append(all, p)
+		}
 	}
-	slices.Sort(b.namespaces)
+	return all
 }
 
 // collectAccountNames also takes the accounts that bindings name: to impersonate one, it need not
@@ -82,24 +93,17 @@ func (b *builder) collectAccountNames() {
 }
 
 // collectSecrets also takes the secrets that pods name and that could not be listed.
-func (b *builder) collectSecrets(known map[string]bool) {
+func (b *builder) collectSecrets(known map[string]bool, pods []*inventory.Pod) {
 	have := map[inventory.Name]bool{}
 	for _, s := range b.objects.secrets {
 		have[s.Name], known[s.Namespace] = true, true
 		b.secrets[s.Namespace] = append(b.secrets[s.Namespace], s)
 	}
-	templates := map[*inventory.Template]bool{}
-	for _, p := range b.pods {
-		if templates[p.Template] {
-			continue
-		}
-		templates[p.Template] = true
-		for _, names := range [...][]string{p.Secrets, p.PullSecrets} {
-			for _, name := range names {
-				if n := (inventory.Name{Namespace: p.Namespace, Name: name}); !have[n] {
-					have[n] = true
-					b.secrets[n.Namespace] = append(b.secrets[n.Namespace], inventory.Secret{Name: n})
-				}
+	for _, p := range pods {
+		for _, name := range slices.Concat(p.Secrets, p.PullSecrets) {
+			if n := (inventory.Name{Namespace: p.Namespace, Name: name}); !have[n] {
+				have[n] = true
+				b.secrets[n.Namespace] = append(b.secrets[n.Namespace], inventory.Secret{Name: n})
 			}
 		}
 	}
@@ -111,19 +115,19 @@ func (b *builder) collectSecrets(known map[string]bool) {
 // collectClaims takes the claims behind which there is something of a node.
 func (b *builder) collectClaims() {
 	b.references, b.claimsIn = b.cluster.Inventory.References(), map[string][]inventory.Name{}
-	b.claimed = b.references.Claimed
+	claimed := b.references.Claimed
 	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool {
-		return len(v.WaysOut()) == 0 || b.objects.noVolumes[verdict.Object{Kind: volumeKind, Name: v.Name}]
+		return len(v.WaysOut()) == 0 || b.objects.removed[verdict.Object{Kind: volumeKind, Name: v.Name}]
 	})
 	gives := map[*inventory.Volume]bool{} // by the lists that claims share
-	for _, volumes := range b.claimed {
+	for _, volumes := range claimed {
 		if _, known := gives[&volumes[0]]; !known {
 			gives[&volumes[0]] = slices.ContainsFunc(volumes, func(v inventory.Volume) bool { return len(v.WaysOut()) > 0 })
 		}
 	}
-	for claim, volumes := range b.claimed {
-		if b.objects.noVolumes[verdict.Object{Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name}] {
-			delete(b.claimed, claim)
+	for claim, volumes := range claimed {
+		if b.objects.removed[verdict.Object{Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name}] {
+			delete(claimed, claim)
 		} else if gives[&volumes[0]] {
 			b.claimsIn[claim.Namespace] = append(b.claimsIn[claim.Namespace], claim)
 		}

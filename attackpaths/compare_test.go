@@ -223,7 +223,7 @@ func TestCompareBackwardsIsTheOpposite(t *testing.T) {
 func TestCompareGroupsNodes(t *testing.T) {
 	c := newCluster()
 	for _, node := range []string{"n1", "n2", "n3"} {
-		c.Inventory.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+		c.Inventory.Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 	}
 	parse(t, c, `
 apiVersion: v1

@@ -21,23 +21,15 @@ const (
 	ownOfWorkload expected = "the workload's own account, or a new secret that it mounts"
 )
 
-// expectations say when a holding that a start comes to reach is no finding. The first that holds counts.
-var expectations = []struct {
-	expected
-	holds func(s *groupSearch, id int32, from *start, l levels) bool
-}{
-	{ownOfWorkload, (*groupSearch).isOwn},
-	{oneMoreOfAKind, (*groupSearch).isOneMore},
-}
-
 // moved says of a holding that changes whether it is a finding.
 func (s *groupSearch) moved(id int32, from *start, l levels) moved {
 	m := moved{id, outcome{levels: l}}
-	for _, e := range expectations {
-		if l.after > l.before && e.holds(s, id, from, l) {
-			m.expected = e.expected
-			break
-		}
+	switch {
+	case l.after <= l.before:
+	case s.isOwn(id, from):
+		m.expected = ownOfWorkload
+	case s.isOneMore(id, from, l):
+		m.expected = oneMoreOfAKind
 	}
 	return m
 }
@@ -103,7 +95,7 @@ func (s *groupSearch) isOneMore(id int32, from *start, l levels) bool {
 
 // isOwn reports whether the template of a workload names a holding that it may have: its account, whose rights count by
 // themselves, or a secret that comes with it.
-func (s *groupSearch) isOwn(id int32, from *start, _ levels) bool {
+func (s *groupSearch) isOwn(id int32, from *start) bool {
 	h := s.holdings[id]
 	return isWorkload(from.holding) && slices.ContainsFunc(from.after, func(v vertex) bool {
 		p := s.comparer.after.podOf(v)

@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
@@ -106,7 +107,6 @@ type groupSearch struct {
 	base   []moved
 	usual  []levels
 	deltas map[deltaKey]*delta
-	order  []*delta
 	// least is how all holdings of a kind were reached before.
 	least map[kin]Certainty
 }
@@ -135,7 +135,7 @@ func (c *comparer) compareGroup(g startGroup) []*delta {
 		s.after.run(from.after)
 		s.compareStart(from)
 	}
-	return s.order
+	return slices.Collect(maps.Values(s.deltas))
 }
 
 // levels say how a holding is reached that changes. A node's credential is not a change of its own where the node changes.
@@ -198,7 +198,6 @@ func (s *groupSearch) add(k deltaKey, changes []moved, from *start, except map[i
 	if d == nil {
 		d = &delta{deltaKey: k, moved: changes, except: map[Holding]map[int32]bool{}}
 		s.deltas[k] = d
-		s.order = append(s.order, d)
 	}
 	d.starts = append(d.starts, from)
 	if except != nil {

@@ -75,7 +75,9 @@ func (f *pathFinder) uses(id int32) []Use {
 	for _, v := range f.solver.derivation(f.found[id]) {
 		how := f.solver.via[v]
 		if f.isNew(how) {
-			pending = append(pending, slices.DeleteFunc(f.objectsOf(how, v), func(o Holding) bool { return !f.mayDiffer(o) })...)
+			pending = append(pending, slices.DeleteFunc(f.objectsOf(how, v), func(o Holding) bool {
+				return f.options.Changed != nil && !f.options.Changed(o)
+			})...)
 		}
 		if how.edge.row != 0 {
 			step++
@@ -85,10 +87,6 @@ func (f *pathFinder) uses(id int32) []Use {
 	}
 	add(max(step, 1), pending...)
 	return all
-}
-
-func (f *pathFinder) mayDiffer(o Holding) bool {
-	return f.options.Changed == nil || f.options.Changed(o)
 }
 
 // isNew reports whether the other graph does not have the edge or join through which a vertex is

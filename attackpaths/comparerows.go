@@ -22,20 +22,14 @@ type rowKey struct{ kind, uses string }
 // change of its own.
 func (c *comparer) rowsOf(d *delta) []*changedRow {
 	byOutcome := map[outcome][]int32{}
-	var order []outcome
 	for _, m := range d.moved {
-		o, counts := c.outcomeOf(d, m)
-		if !counts {
-			continue
+		if o, counts := c.outcomeOf(d, m); counts {
+			byOutcome[o] = append(byOutcome[o], m.id)
 		}
-		if byOutcome[o] == nil {
-			order = append(order, o)
-		}
-		byOutcome[o] = append(byOutcome[o], m.id)
 	}
 	var all []*changedRow
-	for _, o := range order {
-		all = append(all, c.split(d, o, byOutcome[o])...)
+	for o, ids := range byOutcome {
+		all = append(all, c.split(d, o, ids)...)
 	}
 	return all
 }
@@ -45,7 +39,6 @@ func (c *comparer) split(d *delta, o outcome, ids []int32) []*changedRow {
 	f := c.pathFinder(o.levels)
 	defer f.release()
 	rows := map[rowKey]*changedRow{}
-	var order []*changedRow
 	c.sort(ids)
 	for _, from := range d.starts {
 		var rest, mine []int32
@@ -69,7 +62,6 @@ func (c *comparer) split(d *delta, o outcome, ids []int32) []*changedRow {
 					x.Path = f.solver.path(v)
 				}
 				rows[k] = x
-				order = append(order, x)
 			}
 			x.ids = append(x.ids, id)
 		}
@@ -77,10 +69,10 @@ func (c *comparer) split(d *delta, o outcome, ids []int32) []*changedRow {
 			break
 		}
 	}
-	for _, x := range order {
+	for _, x := range rows {
 		c.concern(x, d)
 	}
-	return order
+	return slices.Collect(maps.Values(rows))
 }
 
 // usesID is the same for holdings that are reached because of the same objects, but for themselves. Rows of workloads

@@ -27,50 +27,41 @@ func firstOf(vertices []vertex) vertex {
 // isWorkload reports whether a start is an object that pods are made from.
 func isWorkload(start Holding) bool { return start.Kind != Node && start.Kind != ServiceAccount }
 
-// startIndex has the starts of both graphs by their holdings.
-type startIndex map[Holding]*start
-
-func (x startIndex) of(h Holding) *start {
-	if x[h] == nil {
-		x[h] = &start{holding: h}
-	}
-	return x[h]
-}
-
-func (x startIndex) sorted() []*start {
-	return slices.SortedFunc(maps.Values(x), compareStarts)
-}
-
 func compareStarts(a, b *start) int { return a.holding.Compare(b.holding) }
 
 // starts are the nodes and service accounts of both graphs, sorted.
 func (c *comparer) starts() []*start {
-	all := startIndex{}
+	byID := map[int32]*start{}
+	of := func(id int32) *start {
+		if byID[id] == nil {
+			byID[id] = &start{holding: c.holdings[id], self: []int32{id}}
+			if credential := c.credentialOf[id]; credential >= 0 {
+				byID[id].self = append(byID[id].self, credential)
+			}
+		}
+		return byID[id]
+	}
 	for _, v := range c.before.starts {
-		s := all.of(c.holdings[c.before.ids[v]])
+		s := of(c.before.ids[v])
 		s.before = append(s.before, v)
 	}
 	for _, v := range c.after.starts {
-		s := all.of(c.holdings[c.after.ids[v]])
+		s := of(c.after.ids[v])
 		s.after = append(s.after, v)
 	}
-	starts := all.sorted()
-	for _, s := range starts {
-		s.self = []int32{c.idOf[s.holding]}
-		if credential := c.credentialOf[s.self[0]]; credential >= 0 {
-			s.self = append(s.self, credential)
-		}
-	}
-	return starts
+	return slices.SortedFunc(maps.Values(byID), compareStarts)
 }
 
 // workloads are those that have a pod unlike all that they had before.
 func (c *comparer) workloads() []*start {
-	all := startIndex{}
+	all := map[Holding]*start{}
 	for i, p := range c.after.pods {
 		if mayRun(p) {
-			w, v := all.of(usedPod(p)), c.after.firstPod+vertex(i)
-			w.after, w.self = append(w.after, v), append(w.self, c.after.ids[v])
+			of, v := usedPod(p), c.after.firstPod+vertex(i)
+			if all[of] == nil {
+				all[of] = &start{holding: of}
+			}
+			all[of].after, all[of].self = append(all[of].after, v), append(all[of].self, c.after.ids[v])
 		}
 	}
 	for i, p := range c.before.pods {
@@ -78,7 +69,7 @@ func (c *comparer) workloads() []*start {
 			w.before = append(w.before, c.before.firstPod+vertex(i))
 		}
 	}
-	return slices.DeleteFunc(all.sorted(), func(w *start) bool {
+	maps.DeleteFunc(all, func(_ Holding, w *start) bool {
 		return !slices.ContainsFunc(w.after, func(v vertex) bool {
 			p := c.after.podOf(v)
 			alike := func(u vertex) bool {
@@ -89,6 +80,7 @@ func (c *comparer) workloads() []*start {
 			return !(slices.Contains(w.before, u) && alike(u)) && !slices.ContainsFunc(w.before, alike)
 		})
 	})
+	return slices.SortedFunc(maps.Values(all), compareStarts)
 }
 
 func (g *Graph) podOf(v vertex) *inventory.Pod { return g.pods[v-g.firstPod] }

@@ -35,6 +35,7 @@ func TestConstrainedImpersonation(t *testing.T) {
 	secretS, secretT := "Certain Secret other/s: Impersonate SecretRead", "Certain Secret other/t: Impersonate SecretRead"
 	certOnNode := strings.ReplaceAll(pod("shop", "p", "n1", "db"),
 		"  volumes:", "  volumes:\n  - {name: c, secret: {secretName: cert}}")
+	pods := []string{"Certain Namespace shop: Impersonate PodCreate", "Certain ServiceAccount shop/db: Impersonate PodCreate PodCreate"}
 	podAgent := attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "agent"}
 	cases := []struct {
 		rule  string
@@ -198,6 +199,48 @@ func TestConstrainedImpersonation(t *testing.T) {
 			want: []string{
 				"Certain User system:node:n1: Impersonate Impersonate ApproveCertificate",
 				"Certain User system:node:n2: Impersonate Impersonate ApproveCertificate",
+			},
+		},
+		{
+			rule: "an object that a user applies, which takes the right to create it of the user alone",
+			add: role("b", "shop", "user bob", "create,patch pods@") +
+				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:patch pods@"),
+			want: pods,
+		},
+		{
+			rule: "an object of one name",
+			add: role("b", "shop", "user bob", "create,patch pods@ p") +
+				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:patch pods@ p,q"),
+			want: pods,
+		},
+		{
+			rule: "an object of another name",
+			add: role("b", "shop", "user bob", "create,patch pods@ p") +
+				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:patch pods@ q"),
+		},
+		{
+			rule: "an object that the user may not create", add: role("b", "shop", "user bob", "patch pods@") +
+				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:patch pods@"),
+		},
+		{
+			rule: "no object is posted by its name",
+			add: role("b", "shop", "user bob", "create,patch pods@ p") +
+				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:create pods@ p"),
+		},
+		{
+			rule: "a binding that a user puts",
+			add: role("b", "", "user bob", "create,update clusterrolebindings"+roles+" x", "bind clusterroles"+roles+" reader") +
+				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:update clusterrolebindings"+roles),
+			want: []string{
+				"Certain Secret other/s: Impersonate BindRole SecretRead",
+				"Certain Secret other/t: Impersonate BindRole SecretRead",
+			},
+		},
+		{
+			rule: "a secret that a user applies and applies again", add: role("b", "shop", "user bob", "create,patch secrets@") +
+				role("r", "", "shop/web", asUser+" bob", "impersonate-on:user-info:patch secrets@"),
+			want: []string{
+				"Certain ServiceAccount shop/db: Impersonate ServiceAccountTokenSecret",
 			},
 		},
 		{

@@ -5,12 +5,8 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
-	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
 // customRequest is a request of a custom technique, with those of its verbs about which
@@ -22,8 +18,6 @@ type customRequest struct {
 	// technique is the place of the technique, and with that in its list With; -1 for a request
 	// of AllowedBy.
 	technique, with int32
-	// impersonates is true for requests that impersonate.
-	impersonates bool
 }
 
 // splitRequests separates the requests of a technique by operation: a webhook for updates does
@@ -35,13 +29,11 @@ func splitRequests(t *CustomTechnique, technique int32) []customRequest {
 		for _, verb := range r.Verbs {
 			operation, impersonates := operationOf(verb, &r), strings.HasPrefix(verb, "impersonate")
 			i := slices.IndexFunc(all[first:], func(c customRequest) bool {
-				return c.operation == operation && c.impersonates == impersonates
+				return c.operation == operation && strings.HasPrefix(c.Verbs[0], "impersonate") == impersonates
 			})
 			if i < 0 {
 				i = len(all) - first
-				all = append(all, customRequest{
-					CustomRequest: r, operation: operation, technique: technique, with: with, impersonates: impersonates,
-				})
+				all = append(all, customRequest{CustomRequest: r, operation: operation, technique: technique, with: with})
 				all[first+i].Verbs = nil
 			}
 			all[first+i].Verbs = append(all[first+i].Verbs, verb)
@@ -67,100 +59,16 @@ func operationOf(verb string, r *CustomRequest) admissionv1.OperationType {
 	return admissionv1.OperationType(noderestriction.OperationOf(verb))
 }
 
-// customGrant is a request that a role allows: for the object that the request names or for
-// any, or, with a name, for an object of this name alone.
-type customGrant struct {
-	request int32
-	name    string
-}
-
-// customGrants lists what a role allows of the requests of custom techniques.
-func (b *builder) customGrants(role int32) []customGrant {
-	if all, ok := b.grantsOfRole[role]; ok {
-		return all
+// asKind is the request as a row of the table of rights.
+func (r *customRequest) asKind() requestKind {
+	k := requestKind{
+		verbs: r.Verbs, group: r.APIGroup, resource: r.Resource, subresource: r.Subresource, name: r.Name,
+		namespaced: !r.ClusterScoped, refused: r.refusedToNodes(), custom: true,
 	}
-	var all []customGrant
-	for i := range b.requests {
-		names := map[string]bool{}
-		for j := range b.roles[role].Rules {
-			for _, name := range b.requests[i].grantedBy(&b.roles[role].Rules[j]) {
-				names[name] = true
-			}
-		}
-		if names[""] {
-			names = map[string]bool{"": true}
-		}
-		for _, name := range sortedKeys(names) {
-			all = append(all, customGrant{request: int32(i), name: name})
-		}
+	if r.Namespace != SameNamespace {
+		k.namespace = r.Namespace
 	}
-	b.grantsOfRole[role] = all
-	return all
-}
-
-func sortedKeys(set map[string]bool) []string {
-	keys := make([]string, 0, len(set))
-	for k := range set {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// grantedBy lists the names of objects for which a rule allows the request; the empty name is
-// any, or that of the request.
-func (r *customRequest) grantedBy(rule *rbacv1.PolicyRule) []string {
-	nameless, named := r.byName()
-	switch {
-	case len(rule.ResourceNames) == 0:
-		if r.allowed(rule, r.Verbs, r.Name) {
-			return []string{""}
-		}
-		return nil
-	case r.allowed(rule, nameless, ""):
-		return []string{""}
-	case r.Name != "":
-		if r.allowed(rule, named, r.Name) {
-			return []string{""}
-		}
-		return nil
-	}
-	var names []string
-	for _, name := range rule.ResourceNames {
-		if name != "" && r.allowed(rule, named, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// byName separates the verbs of requests that have no name from those that have one. Lists and
-// watches may have one.
-func (r *customRequest) byName() (nameless, named []string) {
-	for _, verb := range r.Verbs {
-		switch {
-		case verb == "create" && r.Subresource == "", verb == "deletecollection":
-			nameless = append(nameless, verb)
-		case verb == "list" || verb == "watch":
-			nameless, named = append(nameless, verb), append(named, verb)
-		default:
-			named = append(named, verb)
-		}
-	}
-	return nameless, named
-}
-
-func (r *customRequest) allowed(rule *rbacv1.PolicyRule, verbs []string, name string) bool {
-	return slices.ContainsFunc(verbs, func(verb string) bool {
-		return rbac.RuleAllows(rule, &access.Request{
-			ResourceRequest: true, Verb: verb, Group: r.APIGroup, Resource: r.Resource, Subresource: r.Subresource, Name: name,
-		})
-	})
-}
-
-// holdsIn reports whether a role that is held in a scope can allow the request.
-func (r *customRequest) holdsIn(scope string) bool {
-	return scope == "" || !r.ClusterScoped && (r.Namespace == "" || r.Namespace == SameNamespace || r.Namespace == scope)
+	return k
 }
 
 // refusedToNodes reports whether NodeRestriction refuses the request to nodes.
@@ -175,16 +83,6 @@ func (r *customRequest) refusedToNodes() bool {
 		return create
 	}
 	return false
-}
-
-// guardsOfCustom names what admission is asked about the request in a namespace.
-func (b *builder) guardsOfCustom(r *customRequest, namespace string) string {
-	if r.operation == "" {
-		return ""
-	}
-	return b.namedGuards(inventory.Write{
-		Operation: r.operation, Group: r.APIGroup, Resource: r.Resource, Subresource: r.Subresource, Namespaced: !r.ClusterScoped,
-	}, namespace)
 }
 
 // object names what the request is about: "applications.argoproj.io/status".

@@ -5,16 +5,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // Variants of vertices of custom techniques.
 const (
-	// customRight is the right to make a request: its custom is the place in Graph.requests. Its
-	// name is the only object that the right is about, if there is one.
-	customRight uint8 = iota
 	// customWith is an entry of With that is fulfilled: its custom is the place of the technique,
 	// and its name the place of the entry.
-	customWith
+	customWith uint16 = iota
 	// customGives is everything that an entry of Gives stands for.
 	customGives
 )
@@ -22,17 +21,13 @@ const (
 // collectCustom reads the custom techniques, and finds what the cluster lacks of what they name.
 func (b *builder) collectCustom() {
 	b.custom = slices.Clone(b.cluster.Custom)
-	b.grantsOfRole = map[int32][]customGrant{}
 	for i := range b.custom {
 		t := &b.custom[i]
 		b.requests = append(b.requests, splitRequests(t, int32(i))...)
-		for j := len(b.customKinds); j < len(b.requests); j++ {
-			r := &b.requests[j]
-			b.customKinds = append(b.customKinds, &requestKind{
-				group: r.APIGroup, resource: r.Resource, subresource: r.Subresource, namespaced: !r.ClusterScoped,
-			})
-		}
 		b.findGaps(t)
+	}
+	for i := range b.requests {
+		b.kinds = append(b.kinds, b.requests[i].asKind())
 	}
 }
 
@@ -118,47 +113,40 @@ func matches(pattern, name string) bool {
 	return pattern == name
 }
 
-// expandCustomRole gives the rights of custom techniques that a role grants.
-func (b *builder) expandCustomRole(v vertex, k key) {
-	for _, g := range b.customGrants(k.role) {
-		r := &b.requests[g.request]
-		if r.holdsIn(k.namespace) && !(k.isRestricted() && r.refusedToNodes()) && !(k.isImpersonated() && r.impersonates) {
-			v := v
-			if k.variant == own && r.refusedToNodes() {
-				v = b.heldByOthers(v, k)
-			}
-			b.implies(v, b.vertex(key{kind: isCustom, variant: customRight, namespace: k.namespace, name: g.name, custom: g.request}))
-		}
-	}
-}
-
-// expandCustom adds the edges of a vertex of custom techniques.
+// expandCustom adds what an entry of a custom technique gives.
 func (b *builder) expandCustom(v vertex, k key) {
-	switch k.variant {
-	case customRight:
-		b.expandCustomRight(v, k)
-	case customGives:
-		i, _ := strconv.Atoi(k.name)
-		for _, to := range b.matching(b.custom[k.custom].Gives[i], k.namespace) {
-			if to.kind == isServiceAccount {
-				b.implies(v, b.startVertex(to.namespace, to.name))
-			} else {
-				b.implies(v, b.vertex(to))
-			}
+	if k.variant != customGives {
+		return
+	}
+	i, _ := strconv.Atoi(k.name)
+	for _, to := range b.matching(b.custom[k.custom].Gives[i], k.namespace) {
+		if to.kind == isServiceAccount {
+			b.implies(v, b.startVertex(to.namespace, to.name))
+		} else {
+			b.implies(v, b.vertex(to))
 		}
 	}
 }
 
-func (b *builder) expandCustomRight(v vertex, k key) {
-	r := &b.requests[k.custom]
+// customOf is the request of a custom technique that a right is for; nil if it is one of the table.
+func (g *Graph) customOf(r right) *customRequest {
+	if !r.isCustom() {
+		return nil
+	}
+	return &g.requests[int(r)-len(table)]
+}
+
+// expandCustomRight leads to what the right to make a request of a custom technique gives. Its name is that of the only
+// object that the right is about, if there is one.
+func (b *builder) expandCustomRight(v vertex, k key, r *customRequest) {
 	switch {
 	case k.name != "":
-		condition := b.condition("whether there is " + r.object() + " " + k.name)
+		whether := "whether there is " + r.object() + " " + k.name
 		k.name = ""
-		b.out[v] = append(b.out[v], edge{to: b.vertex(k), arg: -1, dependsOn: condition})
+		b.impliesIf(v, b.vertex(k), whether)
 	case !r.ClusterScoped && k.namespace == "":
 		for _, ns := range b.namespaces {
-			if r.holdsIn(ns) {
+			if b.kinds[k.variant].holdsIn(ns) {
 				k.namespace = ns
 				b.implies(v, b.vertex(k))
 			}
@@ -170,10 +158,15 @@ func (b *builder) expandCustomRight(v vertex, k key) {
 
 // customSteps adds what a request in a namespace leads to.
 func (b *builder) customSteps(v vertex, r *customRequest, namespace string) {
-	guards := b.guardsOfCustom(r, namespace)
+	guards := ""
+	if r.operation != "" {
+		guards = b.namedGuards(inventory.Write{
+			Operation: r.operation, Group: r.APIGroup, Resource: r.Resource, Subresource: r.Subresource, Namespaced: !r.ClusterScoped,
+		}, namespace)
+	}
 	if r.with >= 0 {
 		to := b.customVertex(customWith, r.technique, r.with, r.Namespace == SameNamespace, namespace)
-		b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(guards)})
+		b.impliesIf(v, to, guards)
 		return
 	}
 	t := &b.custom[r.technique]
@@ -190,7 +183,7 @@ func (b *builder) customSteps(v vertex, r *customRequest, namespace string) {
 
 // customVertex is the vertex of an entry of With or Gives: one for each namespace if it depends
 // on that, or else one.
-func (b *builder) customVertex(variant uint8, technique, entry int32, related bool, namespace string) vertex {
+func (b *builder) customVertex(variant uint16, technique, entry int32, related bool, namespace string) vertex {
 	if !related {
 		namespace = ""
 	}
@@ -206,18 +199,19 @@ func (s *solver) becauseOfCustom(how via) string {
 	var first string
 	var with []key
 	for _, v := range from {
-		switch k := s.keys[v]; k.variant {
-		case customRight:
-			first = s.requests[k.custom].text(k.namespace)
-		case customWith:
-			right := s.keys[s.via[v].from]
-			with = append(with, right)
+		switch k := s.keys[v]; {
+		case k.kind == isRight:
+			first = s.customOf(right(k.variant)).text(k.namespace)
+		case k.variant == customWith:
+			with = append(with, s.keys[s.via[v].from])
 		}
 	}
-	slices.SortFunc(with, func(a, b key) int { return int(s.requests[a.custom].with - s.requests[b.custom].with) })
+	slices.SortFunc(with, func(a, b key) int {
+		return int(s.customOf(right(a.variant)).with - s.customOf(right(b.variant)).with)
+	})
 	text := "may " + first
 	for _, k := range with {
-		text += " and " + s.requests[k.custom].text(k.namespace)
+		text += " and " + s.customOf(right(k.variant)).text(k.namespace)
 	}
 	return text
 }

@@ -31,7 +31,7 @@ func (c *combiner) escalate() {
 // escalateWith changes the rules of a role that is held, or makes another one a part of it.
 func (c *combiner) escalateWith(e, u held) {
 	labels := e.right == escalateClusterRoles && c.changesSome(e, u)
-	c.heldRoles(e.right, func(v vertex, k key, role *rbac.RoleRules) {
+	c.heldRoles(e.right == escalateClusterRoles, func(v vertex, k key, role *rbac.RoleRules) {
 		switch {
 		case c.roleExists(k.role) && e.covers(role.Role.Namespace, role.Role.Name) && u.covers(role.Role.Namespace, role.Role.Name):
 			c.escalatesTo(k, c.changedRoleGuards(u.right, k.role), e, u, v)
@@ -48,7 +48,7 @@ func (c *combiner) escalateNew(e, w held) {
 		return
 	}
 	w.name = cmp.Or(w.name, e.name)
-	c.heldRoles(e.right, func(v vertex, k key, role *rbac.RoleRules) {
+	c.heldRoles(e.right == escalateClusterRoles, func(v vertex, k key, role *rbac.RoleRules) {
 		in := func(h held) bool { return h.covers(role.Role.Namespace, role.Role.Name) }
 		switch {
 		case !c.roleExists(k.role) && in(e) && in(w) && !c.terminating[role.Role.Namespace]:
@@ -64,11 +64,11 @@ func (c *combiner) escalateNew(e, w held) {
 }
 
 // heldRoles calls do for each role of a kind that some identity may hold.
-func (c *combiner) heldRoles(escalate right, do func(v vertex, k key, role *rbac.RoleRules)) {
+func (c *combiner) heldRoles(clusterRoles bool, do func(v vertex, k key, role *rbac.RoleRules)) {
 	for _, v := range c.roleVertices {
 		k := c.keys[v]
 		role := &c.roles[k.role]
-		if int(k.role) < len(c.roles)-1 && (role.Role.Kind == "ClusterRole") == (escalate == escalateClusterRoles) {
+		if int(k.role) < len(c.roles)-1 && (role.Role.Kind == "ClusterRole") == clusterRoles {
 			do(v, k, role)
 		}
 	}

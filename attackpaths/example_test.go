@@ -28,9 +28,9 @@ func Example() {
 	cluster := &attackpaths.Cluster{
 		Inventory: inventory.New(), Relations: graph.New(), RBAC: rbac.NewPolicy(), Features: kubeversion.For(kubeversion.Latest),
 	}
-	cluster.Inventory.SetPod(pod)
+	cluster.Inventory.Set(pod)
 	cluster.Relations.SetPod(pod)
-	cluster.Inventory.SetSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}})
+	cluster.Inventory.Set(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}})
 	cluster.RBAC.SetClusterRole(&rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},

@@ -28,7 +28,7 @@ func ExampleWhatToChange() {
 			}}}},
 		},
 	}
-	cluster.Inventory.SetPod(pod)
+	cluster.Inventory.Set(pod)
 	cluster.Relations.SetPod(pod)
 	cluster.RBAC.SetClusterRole(&rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"},

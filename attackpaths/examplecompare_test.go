@@ -20,9 +20,9 @@ func ExampleCompare() {
 		Inventory: inventory.New(), Relations: graph.New(), RBAC: rbac.NewPolicy(), Features: kubeversion.For(kubeversion.Latest),
 	}
 	for _, name := range []string{"web-1", "web-2"} {
-		cluster.Inventory.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		cluster.Inventory.Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	cluster.Inventory.SetSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}})
+	cluster.Inventory.Set(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}})
 	cluster.RBAC.SetClusterRole(&rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
-	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -34,7 +33,7 @@ const (
 
 // expandNode gives everything that is on the disk and in the memory of a node.
 func (b *builder) expandNode(v vertex, k key) {
-	b.implies(v, b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + k.name}))
+	b.implies(v, b.nodeUserVertex(k.name))
 	for _, i := range b.podsOn[k.name] {
 		p := b.pods[i]
 		if mayRun(p) {
@@ -64,12 +63,12 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 		if p.Node != "" {
 			node = b.nodeUserVertex(p.Node)
 		}
-		b.step(code, from, b.tokenVertex(t.scoped, node, 0), i, dependsOn)
+		b.step(code, from, b.tokenVertex(p.Namespace, p.ServiceAccount, node, 0), i, dependsOn)
 		return
 	}
 	b.step(code, from, t.account, i, dependsOn)
-	if code == PodToken && p.Node != "" {
-		b.associatedWith(code, from, p.Namespace, p.ServiceAccount, p.Node, i, dependsOn)
+	if code == PodToken && p.Node != "" && b.associates() {
+		b.step(code, from, b.tokenVertex(p.Namespace, p.ServiceAccount, b.nodeUserVertex(p.Node), 0), i, dependsOn)
 	}
 }
 
@@ -87,7 +86,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	b.actsAs(v, k)
 	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
 	for _, i := range b.podsOn[node] {
-		if p := b.pods[i]; b.mintsOnNode(node, p) {
+		if p := b.pods[i]; b.hasTokens(p) && b.mints(p) {
 			b.step(TokenOfPodOnNode, v, b.tokenOfPod(p, node), i, b.guardsOf(createToken, p.Namespace))
 		}
 	}
@@ -99,20 +98,13 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 	b.implies(v, b.fact(clientRequests, ""))
 	b.implies(v, b.rightVertex(readSigningRequests, "", ""))
 	b.holdsFreeIdentity(v)
-	anonymously := edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: b.condition(dependsOnAnonymous)}
-	b.out[v] = append(b.out[v], anonymously)
+	b.impliesIf(v, b.fact(holdsIdentity, ""), dependsOnAnonymous)
 	b.inGroups(v, k, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
 }
 
-// mintsOnNode reports whether a node may request a token of the account of a pod on it.
-func (b *builder) mintsOnNode(node string, p *inventory.Pod) bool {
-	return b.mints(p) && b.mayMintOnNode(node, p)
-}
-
-// mayMintOnNode reports whether the Node authorizer lets a node request tokens of the account of a pod on it.
-func (b *builder) mayMintOnNode(node string, p *inventory.Pod) bool {
-	return !p.Mirror && p.ServiceAccount != "" && !b.terminating[p.Namespace] && (b.objects.movedTo[p.Name] == node ||
-		b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount))
+// hasTokens reports whether the API server gives the node of a pod tokens of the pod's account.
+func (b *builder) hasTokens(p *inventory.Pod) bool {
+	return !p.Mirror && p.ServiceAccount != "" && !b.terminating[p.Namespace]
 }
 
 // mints reports whether the node of a pod may request a token of the pod's account that the
@@ -145,8 +137,8 @@ func (b *builder) expandServiceAccount(v vertex, k key) {
 	b.actsAs(v, k)
 	if a := b.scopeOf(k.namespace, k.name); a != nil {
 		b.holdsAccount(v, a)
-	} else if k.variant != impersonated {
-		b.mayBeAssociated(v, k)
+	} else if k.variant != impersonated && b.associates() {
+		b.mayBeOnNodes(v, k)
 	}
 	b.holds(v)
 	b.inGroups(v, k, b.subjectsOfIdentity(k))
@@ -195,7 +187,10 @@ func (b *builder) expandGroup(v vertex, k key) {
 
 // inGroups gives an identity the rights of its subjects, and those of anonymous requests.
 func (b *builder) inGroups(v vertex, k key, subjects []vertex) {
-	for _, s := range b.asSubjects(k, subjects) {
+	for _, s := range subjects {
+		if k.variant == impersonated {
+			s = b.impersonatedSubject(s)
+		}
 		b.implies(v, s)
 	}
 	b.anonymously(v)
@@ -205,7 +200,7 @@ func (b *builder) inGroups(v vertex, k key, subjects []vertex) {
 // anonymously gives the rights of requests without an identity.
 func (b *builder) anonymously(v vertex) {
 	for _, s := range b.subjects(anonymous, anybody, unauthenticated) {
-		b.out[v] = append(b.out[v], edge{to: s, arg: -1, dependsOn: b.condition(dependsOnAnonymous)})
+		b.impliesIf(v, s, dependsOnAnonymous)
 	}
 }
 
@@ -221,7 +216,9 @@ func (b *builder) expandNamespace(v vertex, k key) {
 		if b.scopeOf(k.name, name) == nil { // the token of a pod has its node
 			b.step(PodCreate, v, b.accountVertex(k.name, name), -1, guards(usesAccount, name))
 		}
-		b.associatedWithAny(PodCreate, v, k.name, name, guards(usesAccount, name))
+		if b.nodeMatters(k.name, name) {
+			b.step(PodCreate, v, b.anyToken(k.name, name), -1, guards(usesAccount, name))
+		}
 	}
 	if k.variant != 0 {
 		b.podsOfNewAccounts(v, k)
@@ -242,7 +239,7 @@ func (b *builder) podsOfNewAccounts(v vertex, k key) {
 	for _, name := range b.missingAccounts(k.name) {
 		guards := allOf(b.guardsOf(createAccounts, k.name), b.useGuards(k, usesAccount, name))
 		for _, of := range [...]string{"", name} {
-			b.together(PodCreate, b.newAccount(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, of))
+			b.together(PodCreate, b.anyToken(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, of))
 		}
 	}
 }

@@ -27,12 +27,16 @@ const (
 
 // right is the vertex of a right; the empty name is any name, the empty namespace every one.
 func (b *builder) rightVertex(r right, namespace, name string) vertex {
-	return b.vertex(key{kind: isRight, variant: uint8(r), namespace: namespace, name: name})
+	return b.vertex(key{kind: isRight, variant: uint16(r), namespace: namespace, name: name})
 }
 
 // expandRight gives what some identity with a right can do.
 func (b *builder) expandRight(v vertex, k key) {
 	r := right(k.variant)
+	if custom := b.customOf(r); custom != nil {
+		b.expandCustomRight(v, k, custom)
+		return
+	}
 	if r == impersonateServiceAccounts {
 		b.impersonatesAccounts(v, k)
 		return
@@ -58,19 +62,26 @@ func (b *builder) expandRight(v vertex, k key) {
 		b.createsNamed(v, k, r)
 		return
 	}
+	if k.name != "" && (r == writeMutatingPolicies || r == writeMutatingPolicyBindings || r == writeAPIServices) {
+		b.impliesIf(v, b.rightVertex(r, "", ""), "whether there is "+requestKinds[r].resource+" "+k.name) // the state does not show it
+		return
+	}
 	admin := b.vertex(key{kind: isClusterAdmin})
 	switch r {
 	case readSecrets:
 		b.readsSecrets(v, k)
 	case createSecrets:
-		b.createsSecrets(v, k)
+		b.createdAccountSecret(b.rightVertex(readSecrets, k.namespace, ""), k.namespace)
+		if k.namespace == metav1.NamespaceSystem {
+			b.createsBootstrapTokens(v, k.namespace)
+		}
 	case createToken:
 		b.requestsTokens(v, k)
 	case createAccounts:
 		b.createsAccounts(v, k.namespace)
 	case createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets,
 		createReplicationControllers, createJobs, createCronJobs:
-		b.createsPods(v, k.namespace, r)
+		b.step(PodCreate, v, b.namespaceVertex(k.namespace, r), -1, b.podGuards(r, k.namespace))
 	case patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers, patchCronJobs:
 		b.changesTemplates(v, k, r)
 	case patchPods:
@@ -93,14 +104,12 @@ func (b *builder) expandRight(v vertex, k key) {
 		if k.name == "" || k.name == k.namespace {
 			b.step(NamespaceRelabel, v, b.fact(privilegedPods, k.namespace), -1, b.guardsOf(r, k.namespace))
 		}
-	case createMutatingWebhooks:
-		b.step(AdmissionControl, v, admin, -1, dependsOnReach)
-	case changeMutatingWebhooks:
-		if b.hasConfiguration("MutatingWebhookConfiguration", k.name) {
+	case createMutatingWebhooks, changeMutatingWebhooks:
+		if r == createMutatingWebhooks || b.mayChange(requestKinds[r].resource, k.name) {
 			b.step(AdmissionControl, v, admin, -1, dependsOnReach)
 		}
 	case createValidatingWebhooks, changeValidatingWebhooks:
-		if r == createValidatingWebhooks || b.hasConfiguration("ValidatingWebhookConfiguration", k.name) {
+		if r == createValidatingWebhooks || b.mayChange(requestKinds[r].resource, k.name) {
 			b.step(SecretRead, v, b.fact(writtenSecrets, ""), -1, dependsOnReview)
 		}
 	case writeMutatingPolicies:
@@ -195,13 +204,6 @@ func (b *builder) createdAccountSecret(read vertex, namespace string) {
 		b.rightVertex(createSecrets, namespace, ""), read)
 }
 
-func (b *builder) createsSecrets(v vertex, k key) {
-	b.createdAccountSecret(b.rightVertex(readSecrets, k.namespace, ""), k.namespace)
-	if k.namespace == metav1.NamespaceSystem {
-		b.createsBootstrapTokens(v, k.namespace)
-	}
-}
-
 func (b *builder) createsBootstrapTokens(v vertex, namespace string) {
 	for _, group := range b.bootstrapGroups() {
 		guards := b.guardsFor(createSecrets, namespace, "bootstrap", func() []attempt {
@@ -220,8 +222,8 @@ func (b *builder) requestsTokens(v vertex, k key) {
 			b.step(TokenRequest, v, b.accountVertex(k.namespace, name), -1, guards)
 			if b.scopeOf(k.namespace, name) != nil {
 				b.requestsScopedToken(v, k.namespace, name, guards)
-			} else {
-				b.associatedWithAny(TokenRequest, v, k.namespace, name, guards)
+			} else if b.associates() {
+				b.step(TokenRequest, v, b.anyToken(k.namespace, name), -1, guards)
 			}
 		}
 	}
@@ -260,37 +262,19 @@ func (b *builder) podsOf(k key) []int32 {
 
 // startsProcesses gives the pods in which a right lets processes be started.
 func (b *builder) startsProcesses(v vertex, k key, dependsOn string) {
-	guards := b.guardsOfPods(right(k.variant))
 	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && mayRun(p) {
-			b.step(PodExec, v, b.podVertex(i), -1, allOf(dependsOn, guards(p.Namespace)))
+			b.step(PodExec, v, b.podVertex(i), -1, allOf(dependsOn, b.guardsOf(right(k.variant), p.Namespace)))
 		}
 	}
-}
-
-// guardsOfPods is guardsOf for pods of which many are in one namespace after the other.
-func (b *builder) guardsOfPods(r right) func(namespace string) string {
-	last, guards := "", ""
-	return func(namespace string) string {
-		if namespace != last {
-			last, guards = namespace, b.guardsOf(r, namespace)
-		}
-		return guards
-	}
-}
-
-// createsPods gives the namespace to who has pods created in it.
-func (b *builder) createsPods(v vertex, namespace string, r right) {
-	b.step(PodCreate, v, b.namespaceVertex(namespace, r), -1, b.podGuards(r, namespace))
 }
 
 // changesPods gives the pods whose image a right lets be replaced. Pod Security then looks at the
 // whole pod.
 func (b *builder) changesPods(v vertex, k key) {
-	guards := b.guardsOfPods(patchPods)
 	for _, i := range b.podsOf(k) {
 		if p := b.pods[i]; !p.Mirror && !p.Ended && (k.name == "" || k.name == p.Name.Name) {
-			b.together(PodUpdate, b.podVertex(i), guards(p.Namespace), v, b.admits(p))
+			b.together(PodUpdate, b.podVertex(i), b.guardsOf(patchPods, p.Namespace), v, b.admits(p))
 		}
 	}
 }
@@ -314,10 +298,9 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 		w := b.pods[i].Workload
 		return w.Resource == kind.resource && w.Group == kind.group && (k.name == "" || k.name == w.Name)
 	})
-	leftOut := templateKey{k.namespace, inventory.Workload{Group: kind.group, Resource: kind.resource, Name: k.name}}
 	dependsOn := b.podGuards(r, k.namespace)
 	switch {
-	case !found && !b.objects.templates[leftOut]:
+	case !found:
 		dependsOn = allOf(dependsOnTemplates, dependsOn)
 	case r == patchReplicaSets || r == patchReplicationControllers:
 		dependsOn = allOf(dependsOnNewPods, dependsOn)

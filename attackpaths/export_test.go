@@ -148,8 +148,7 @@ func Rights(c *Cluster) []Right {
 
 // Nameless reports whether a request with a verb has no name.
 func (r Right) Nameless(verb string) (nameless, named bool) {
-	without, with := requestKinds[r.place].byName([]string{verb})
-	return len(without) > 0, len(with) > 0
+	return requestKinds[r.place].byName(verb)
 }
 
 // TokenHas says whether the token of an account on a node has a right for an object. The empty node
@@ -159,7 +158,7 @@ func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object strin
 	note := func(v vertex) {
 		for _, e := range g.out[v] {
 			k := g.keys[e.to]
-			covers := limit{namespace: k.namespace, name: k.name}.covers(in, object)
+			covers := limit{k.namespace, k.name}.covers(in, object)
 			if k.kind == isRight && k.of != 0 {
 				covers = covers && slices.ContainsFunc(g.pods, func(p *inventory.Pod) bool {
 					return nodeUserPrefix+p.Node == g.keys[k.of].name && p.Namespace == in && p.Name.Name == object

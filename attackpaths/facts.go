@@ -8,7 +8,6 @@ import (
 	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Facts: intermediate results that several techniques lead to or need.
@@ -27,8 +26,6 @@ const (
 	// everyAccountName is each service account of a namespace, or of all, that exists or that a
 	// binding names.
 	everyAccountName = "every service account that is named"
-	// newAccounts is each service account of a namespace that only bindings name.
-	newAccounts = "new service accounts"
 	// everyIdentity is each user together with every group, and everyPlainIdentity without service
 	// accounts. userWithGroups is one user together with every group; it is in the namespace.
 	everyIdentity      = "every user with every group"
@@ -58,7 +55,7 @@ func (b *builder) expandFact(v vertex, k key) {
 		}
 	case everyNodeUser:
 		for _, n := range b.nodes {
-			b.implies(v, b.memberOf(k, key{kind: isNodeUser, name: nodeidentity.UserPrefix + n.Name}))
+			b.implies(v, b.memberOf(k, key{kind: isNodeUser, name: nodeUserPrefix + n.Name}))
 		}
 	case everyUser:
 		for _, s := range b.subjectsOf("User") {
@@ -80,10 +77,6 @@ func (b *builder) expandFact(v vertex, k key) {
 		b.expandEveryIdentity(v, k)
 	case userWithGroups:
 		b.expandTogether(v, k)
-	case newAccounts:
-		for _, name := range b.missingAccounts(k.namespace) {
-			b.implies(v, b.newAccount(k.namespace, name))
-		}
 	case labelledNode, untaintedNode:
 		b.expandLabelledNode(v, k)
 	case writtenSecrets:
@@ -98,7 +91,7 @@ func (b *builder) expandFact(v vertex, k key) {
 		b.mountedOn(v, k.namespace)
 	case claimedVolume:
 		namespace, name, _ := strings.Cut(k.namespace, "/")
-		b.expandClaim(v, k, b.claimed[inventory.Name{Namespace: namespace, Name: name}])
+		b.expandClaim(v, k, b.references.Claimed[inventory.Name{Namespace: namespace, Name: name}])
 	case freeVolume:
 		i := slices.IndexFunc(b.freeVolumes, func(volume inventory.Volume) bool { return volume.Name == k.namespace })
 		b.expandVolume(v, b.freeVolumes[i])

@@ -1,7 +1,9 @@
 package attackpaths
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 )
 
 // From returns what is reached from a start, with the shortest path to each holding.
@@ -14,7 +16,10 @@ func (g *Graph) From(start Holding) (Result, error) {
 	defer g.release(certain)
 	defer g.release(possible)
 	r := g.result(start, certain, possible)
-	r.Reached = g.reached(v, certain, possible)
+	for _, w := range g.ways(v, certain, possible) {
+		h, _ := g.keys[w.vertex].holding()
+		r.Reached = append(r.Reached, Reached{Holding: h, Certainty: w.certainty, Path: w.solver.path(w.vertex)})
+	}
 	return r, nil
 }
 
@@ -52,17 +57,6 @@ func certainty(certain, possible *solver, v vertex) Certainty {
 	return No
 }
 
-// reached lists the holdings with their paths.
-func (g *Graph) reached(start vertex, certain, possible *solver) []Reached {
-	ways := g.ways(start, certain, possible)
-	all := make([]Reached, len(ways))
-	for i, w := range ways {
-		h, _ := g.keys[w.vertex].holding()
-		all[i] = Reached{Holding: h, Certainty: w.certainty, Path: w.solver.path(w.vertex)}
-	}
-	return all
-}
-
 // way is how a holding is reached.
 type way struct {
 	vertex    vertex
@@ -88,51 +82,20 @@ func (g *Graph) ways(start vertex, certain, possible *solver) []way {
 			ways = append(ways, w)
 		}
 	}
-	g.sort(ways)
-	return g.best(ways)
+	// Most vertices of a kind are made in the order of holdings, so that little is left to sort after them.
+	slices.SortFunc(ways, func(a, b way) int { return int(a.vertex - b.vertex) })
+	slices.SortFunc(ways, func(a, b way) int {
+		return cmp.Or(g.compareHoldings(a, b), int(b.certainty)-int(a.certainty), int(a.cost()-b.cost()), int(a.vertex-b.vertex))
+	})
+	return slices.CompactFunc(ways, func(a, b way) bool { return g.compareHoldings(a, b) == 0 })
 }
 
-// best keeps one way to each holding of sorted ways.
-func (g *Graph) best(ways []way) []way {
-	kept := ways[:0]
-	for _, w := range ways {
-		last := len(kept) - 1
-		switch {
-		case last < 0 || !g.sameHolding(kept[last].vertex, w.vertex):
-			kept = append(kept, w)
-		case w.certainty > kept[last].certainty || w.certainty == kept[last].certainty && w.cost() < kept[last].cost():
-			kept[last] = w
-		}
+func (g *Graph) compareHoldings(a, b way) int {
+	x, y := &g.keys[a.vertex], &g.keys[b.vertex]
+	if x.rank() != y.rank() {
+		return int(x.rank()) - int(y.rank())
 	}
-	return kept
-}
-
-func (g *Graph) sameHolding(a, b vertex) bool {
-	x, y := &g.keys[a], &g.keys[b]
-	return x.rank() == y.rank() && x.namespace == y.namespace && x.name == y.name
-}
-
-// sort sorts ways by their holdings. Most vertices of a kind are made in this order, so that
-// little is left when the numbers are sorted.
-func (g *Graph) sort(ways []way) {
-	slices.SortFunc(ways, func(a, b way) int {
-		if x, y := g.keys[a.vertex].rank(), g.keys[b.vertex].rank(); x != y {
-			return int(x) - int(y)
-		}
-		return int(a.vertex - b.vertex)
-	})
-	slices.SortFunc(ways, func(a, b way) int {
-		x, y := &g.keys[a.vertex], &g.keys[b.vertex]
-		switch {
-		case x.rank() != y.rank():
-			return int(x.rank()) - int(y.rank())
-		case x.namespace != y.namespace:
-			return compareStrings(x.namespace, y.namespace)
-		case x.name != y.name:
-			return compareStrings(x.name, y.name)
-		}
-		return int(a.vertex - b.vertex)
-	})
+	return cmp.Or(strings.Compare(x.namespace, y.namespace), strings.Compare(x.name, y.name))
 }
 
 // rank orders the kinds of holdings.

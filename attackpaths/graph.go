@@ -46,7 +46,7 @@ const (
 	isOwnRight
 	// isLimited is an identity that is impersonated for one kind of request: it is of that identity, or of several.
 	isLimited
-	// isCustom is a right of custom techniques, or what follows from it.
+	// isCustom is what follows from rights of custom techniques.
 	isCustom
 	// isFact is anything else; its name says what.
 	isFact
@@ -63,15 +63,13 @@ var holdingKinds = [...]string{
 type key struct {
 	kind vertexKind
 	// variant tells apart what has the same name: of roles and subjects, who holds them;
-	// of rights, which.
-	variant uint8
-	// mode is that of a constrained impersonation.
-	mode mode
+	// of rights and limited identities, which right or request.
+	variant uint16
 	// namespace is the scope of a role or right; empty is the whole cluster.
 	namespace, name string
 	// role is the place of a role in Graph.roles.
 	role int32
-	// custom is the place of a request of custom techniques in Graph.requests, or of a technique in Graph.custom.
+	// custom is the place of a custom technique in Graph.custom.
 	custom int32
 	// of is the identity that is impersonated, the credential of the node of a token or of the pods that a right is about, or
 	// a part of a right that is made of two; zero for other vertices.
@@ -138,13 +136,17 @@ type Graph struct {
 	passedBy map[passing]passage
 
 	// solvers are those that are not in use.
-	solvers  sync.Pool
-	custom   []CustomTechnique
+	solvers sync.Pool
+	custom  []CustomTechnique
+	// kinds are the kinds of requests by their rights. Those of custom techniques, in requests, come last.
+	kinds    []requestKind
 	requests []customRequest
 	// serves is Cluster.Serves, and open are the rights of each role that are not followed, as far as they were asked for.
 	serves func(group, resource string) bool
 	open   []atomic.Pointer[[]openRight]
 	gaps   []Gap
+	// guards are Cluster.admissionObjects.
+	guards map[string][]string
 	world  *world
 }
 

@@ -18,12 +18,9 @@ type attempt struct {
 	dependsOn string
 }
 
-// review is what admission policies decide about an attempt.
-type review struct {
-	refused []*inventory.Admission
-	// open are the policies that are not decided, with the reason.
-	open []string
-}
+// review is what admission policies decide about an attempt: those that refuse it, and those that are not decided, with
+// the reason.
+type review struct{ refused, open []string }
 
 // covering are the policies that are asked about a kind of request.
 type coveringKey struct {
@@ -84,13 +81,13 @@ func (b *builder) containerGuards(p *inventory.Pod, privileged bool) string {
 func (b *builder) podGuards(r right, namespace string) string {
 	pods := allOf(b.quota(createPods, namespace), b.guarded(writeOf(createPods), namespace))
 	if r == createPods {
-		return allOf(pods, b.useGuards(key{variant: uint8(r), name: namespace}, anyPod, ""))
+		return allOf(pods, b.useGuards(key{variant: uint16(r), name: namespace}, anyPod, ""))
 	}
 	workload := allOf(b.quota(r, namespace), b.guarded(writeOf(r), namespace))
 	if _, patches, _ := workloadOf(r); patches {
 		pods, workload = workload, pods
 	}
-	return allOf(pods, workload, b.useGuards(key{variant: uint8(r), name: namespace}, anyPod, ""))
+	return allOf(pods, workload, b.useGuards(key{variant: uint16(r), name: namespace}, anyPod, ""))
 }
 
 // quota names a quota that is full, so that the API server creates no more objects until some are gone.
@@ -123,7 +120,7 @@ func (b *builder) namespaceVertex(namespace string, r right) vertex {
 func (b *builder) namespaceKey(namespace string, r right) key {
 	k := key{kind: isNamespace, name: namespace}
 	if b.splits(namespace) {
-		k.variant = uint8(r)
+		k.variant = uint16(r)
 	}
 	return k
 }
@@ -159,11 +156,11 @@ func (b *builder) policyGuards(attempts func() []attempt) string {
 		if len(r.refused) > 0 {
 			continue
 		}
-		conditions := slices.Concat(r.open, nonEmpty(a.dependsOn))
-		if len(conditions) == 0 {
+		text := allOf(append(r.open, a.dependsOn)...)
+		if text == "" {
 			return ""
 		}
-		if text := strings.Join(conditions, "; "); best == "" || strings.Count(text, "; ") < strings.Count(best, "; ") {
+		if best == "" || strings.Count(text, "; ") < strings.Count(best, "; ") {
 			best = text
 		}
 	}
@@ -180,30 +177,20 @@ func (b *builder) evaluatesPolicies() bool {
 
 func isPolicy(a inventory.Admission) bool { return a.Policy != nil }
 
-func nonEmpty(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
-}
-
 // review asks the policies about each request of an attempt.
 func (b *builder) review(a attempt) review {
 	var all review
 	for _, request := range a.requests {
 		for _, policy := range b.covering(request) {
 			answer := b.cluster.Policies.Review(policy, request)
+			text := policy.String()
 			switch {
-			case answer.Decision == Refused && !slices.Contains(all.refused, policy):
-				all.refused = append(all.refused, policy)
+			case answer.Decision == Refused:
+				all.refused = appendNew(all.refused, text)
+			case answer.Decision == Undecided && answer.Why != "":
+				all.open = appendNew(all.open, text+", which "+answer.Why)
 			case answer.Decision == Undecided:
-				text := policy.String()
-				if answer.Why != "" {
-					text += ", which " + answer.Why
-				}
-				if !slices.Contains(all.open, text) {
-					all.open = append(all.open, text)
-				}
+				all.open = appendNew(all.open, text)
 			}
 		}
 	}
@@ -250,7 +237,7 @@ func (b *builder) policiesFor(k coveringKey, labels map[string]string) []*invent
 		}
 		all := *a
 		if labels == nil {
-			all.Namespaces, all.AlsoNamespaces = nil, nil
+			all.Namespaces = nil
 		}
 		if all.Covers(k.write, labels) {
 			list = append(list, a)
@@ -259,38 +246,30 @@ func (b *builder) policiesFor(k coveringKey, labels map[string]string) []*invent
 	return list
 }
 
+// appendNew appends the texts that a list does not have.
+func appendNew(all []string, texts ...string) []string {
+	for _, text := range texts {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
 // refusals says which policies refused all attempts, alone or together.
 func refusals(reviews []review) string {
-	var some, all []*inventory.Admission
-	var open []string
+	const tried = "refused each object that was tried"
+	var some, texts, open []string
 	for _, r := range reviews {
-		for _, policy := range r.refused {
-			if !slices.Contains(some, policy) {
-				some = append(some, policy)
-			}
-		}
-		for _, text := range r.open {
-			if !slices.Contains(open, text) {
-				open = append(open, text)
-			}
-		}
+		some, open = appendNew(some, r.refused...), appendNew(open, r.open...)
 	}
 	for _, policy := range some {
 		if !slices.ContainsFunc(reviews, func(r review) bool { return !slices.Contains(r.refused, policy) }) {
-			all = append(all, policy)
+			texts = append(texts, policy+", which "+tried)
 		}
 	}
-	const tried = "refused each object that was tried"
-	var texts []string
-	for _, policy := range all {
-		texts = append(texts, policy.String()+", which "+tried)
-	}
-	if len(all) == 0 {
-		var names []string
-		for _, policy := range some {
-			names = append(names, policy.String())
-		}
-		texts = []string{strings.Join(names, " and ") + ", which together " + tried}
+	if len(texts) == 0 {
+		texts = []string{strings.Join(some, " and ") + ", which together " + tried}
 	}
 	slices.Sort(texts)
 	slices.Sort(open)

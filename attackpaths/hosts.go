@@ -10,19 +10,15 @@ import (
 // it. A controller makes the claim of an ephemeral volume; a claim that the attacker makes may pass
 // other policies.
 func (b *builder) volumesOfHost(v vertex, k key) {
-	condition, volumes := b.volumeCondition(k.name), b.rightVertex(createVolumes, "", "")
+	// Pod Security does not look at persistent volumes, but restricted pods do not run as root.
+	condition := allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, k.name), b.otherUser(k.name))
+	volumes := b.rightVertex(createVolumes, "", "")
 	everyNode := b.fact(everyNode, "")
 	b.together(VolumeControl, everyNode, allOf(condition, b.useGuards(k, mountsEphemeral, "")), v, volumes)
 	if b.evaluatesPolicies() {
 		b.together(VolumeControl, everyNode, allOf(condition, b.useGuards(k, mountsClaim, "")), v, volumes,
 			b.rightVertex(createClaims, k.name, ""))
 	}
-}
-
-// volumeCondition is what else decides about a pod that mounts a volume of its host. Pod
-// Security does not look at persistent volumes, but restricted pods do not run as root.
-func (b *builder) volumeCondition(namespace string) string {
-	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), b.otherUser(namespace))
 }
 
 // createsNamespaces gives nodes to who creates namespaces, and pods in all: the author of a namespace
@@ -39,7 +35,7 @@ func (b *builder) guardsInNew(r right) string {
 	var texts []string
 	for i := range b.admission {
 		a := b.admission[i]
-		a.Namespaces, a.AlsoNamespaces = nil, nil
+		a.Namespaces = nil
 		for _, asked := range [...]right{createNamespaces, createPods, r} {
 			if a.Covers(writeOf(asked), nil) {
 				texts = append(texts, a.String())
@@ -50,11 +46,29 @@ func (b *builder) guardsInNew(r right) string {
 	return allOf(texts...)
 }
 
-// hasConfiguration reports whether there is a configuration of webhooks that a right to change them is
-// about. The empty name is any.
-func (b *builder) hasConfiguration(kind, name string) bool {
-	names := b.cluster.Inventory.WebhookConfigurations(kind)
-	return name == "" && len(names) > 0 || slices.Contains(names, name)
+// admissionObjects are the names of what guards writes, by the resource: configurations of webhooks, and policies and
+// bindings that refuse something.
+func (c *Cluster) admissionObjects() map[string][]string {
+	names := map[string][]string{
+		"mutatingwebhookconfigurations":   c.Inventory.WebhookConfigurations("MutatingWebhookConfiguration"),
+		"validatingwebhookconfigurations": c.Inventory.WebhookConfigurations("ValidatingWebhookConfiguration"),
+	}
+	const policies, bindings = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+	names[policies], names[bindings] = nil, nil
+	for _, a := range c.Inventory.Admission() {
+		if isPolicy(a) {
+			names[policies], names[bindings] = append(names[policies], a.Name), append(names[bindings], a.Webhook)
+		}
+	}
+	return names
+}
+
+// mayChange reports whether there is an object that a right to change some names of a resource is about; no name and the
+// empty one stand for all. The state does not show each resource.
+func (g *Graph) mayChange(resource string, names ...string) bool {
+	objects, shown := g.guards[resource]
+	return !shown || len(objects) > 0 && (len(names) == 0 || slices.Contains(names, "")) ||
+		slices.ContainsFunc(names, func(name string) bool { return slices.Contains(objects, name) })
 }
 
 // mayRun reports whether a pod has a node, or gets one in the state that is asked about, and has not ended.
@@ -69,5 +83,5 @@ func (b *builder) toNothing(v vertex) bool {
 // neverCreates reports whether a right is one to create something in a namespace that terminates: the API server creates
 // nothing in it, not even a token, also for kubelets.
 func (b *builder) neverCreates(r right, namespace string) bool {
-	return b.terminating[namespace] && (requestKinds[r].unnamed || r == createToken)
+	return b.terminating[namespace] && (b.kinds[r].unnamed || r == createToken)
 }

@@ -69,18 +69,6 @@ func (b *builder) actsAs(v vertex, k key) {
 	b.alsoImpersonated[b.vertex(k)] = true
 }
 
-// asSubjects are the vertices of the subjects of an identity.
-func (b *builder) asSubjects(k key, subjects []vertex) []vertex {
-	if k.variant != impersonated {
-		return subjects
-	}
-	all := make([]vertex, len(subjects))
-	for i, s := range subjects {
-		all[i] = b.impersonatedSubject(s)
-	}
-	return all
-}
-
 // impersonatedSubject is a subject as far as its roles do not give rights to impersonate.
 func (b *builder) impersonatedSubject(s vertex) vertex {
 	if v, ok := b.impersonatedSubjects[s]; ok {
@@ -104,7 +92,7 @@ func (b *builder) impersonatedSubject(s vertex) vertex {
 }
 
 // whenImpersonated is the variant of subjects and roles for identities that are impersonated.
-func whenImpersonated(variant uint8) uint8 {
+func whenImpersonated(variant uint16) uint16 {
 	if variant == restricted {
 		return impersonatedNode
 	}
@@ -118,18 +106,5 @@ func (b *builder) impersonates(role key) bool {
 	if rights.everything && role.namespace == "" {
 		return false
 	}
-	return slices.ContainsFunc(rights.cluster, func(g granted) bool { return g.right.impersonates() }) ||
-		slices.ContainsFunc(b.customGrants(role.role), func(g customGrant) bool { return b.requests[g.request].impersonates }) ||
-		len(b.onRightsOf(roleScope{role.role, role.namespace != ""})) > 0
+	return slices.ContainsFunc(rights.cluster, func(g grant) bool { return b.kinds[g.right].impersonates() })
 }
-
-// impersonates reports whether a right is one to impersonate.
-func (r right) impersonates() bool {
-	return impersonateServiceAccounts <= r && r <= impersonateGroupInfo
-}
-
-// isRestricted reports whether NodeRestriction checks the writes that a role or subject allows.
-func (k key) isRestricted() bool { return k.variant == restricted || k.variant == impersonatedNode }
-
-// isImpersonated reports whether a role or subject is that of an identity that is impersonated.
-func (k key) isImpersonated() bool { return k.variant == impersonated || k.variant == impersonatedNode }

@@ -126,7 +126,7 @@ func restricts(namespace runtime.Object) naiveChange {
 // templateOf names what a pod is made from.
 func templateOf(p *corev1.Pod) string {
 	i := inventory.New()
-	i.SetPod(p)
+	i.Set(p)
 	kind := map[string]string{
 		"deployments": "Deployment", "daemonsets": "DaemonSet", "statefulsets": "StatefulSet", "replicasets": "ReplicaSet",
 		"jobs": "Job", "replicationcontrollers": "ReplicationController",

@@ -43,7 +43,7 @@ func (n *naive) newNamespaces() {
 		{Group: "batch", Resource: "cronjobs"},
 	} {
 		guarded := slices.ContainsFunc(n.c.Inventory.Admission(), func(a inventory.Admission) bool {
-			a.Namespaces, a.AlsoNamespaces = nil, nil // in the new namespace
+			a.Namespaces = nil // in the new namespace
 			return a.Covers(inventory.Write{Operation: admissionv1.Create, Resource: "namespaces"}, nil) ||
 				a.Covers(inventory.Write{Operation: admissionv1.Create, Resource: "pods", Namespaced: true}, nil) ||
 				a.Covers(inventory.Write{Operation: admissionv1.Create, Group: w.Group, Resource: w.Resource, Namespaced: true}, nil)

@@ -254,30 +254,40 @@ func (n *naive) rightOfOthers(f fact, asks []ask) {
 
 // checkedBeside reports whether rights are checked of who makes another request.
 func checkedBeside(asks []ask) bool {
-	return slices.Contains(verbs("bind", "escalate", "approve", "sign"), asks[0].verbs[0]) || asks[0].sub == "nodeclient"
+	applied := asks[0].hasName && asks[0].verbs[0] == "create" // the request is a patch or an update
+	return applied || slices.Contains(verbs("bind", "escalate", "approve", "sign"), asks[0].verbs[0]) || asks[0].sub == "nodeclient"
 }
 
-// togetherOfOthers leads to two rights of one identity that can be impersonated.
-func (n *naive) togetherOfOthers(f fact, one, other []ask) {
-	if checkedBeside(one) {
-		one, other = other, one
+// togetherOfOthers leads to rights of one identity that can be impersonated: to make a request, and what is checked beside it.
+func (n *naive) togetherOfOthers(f fact, parts [][]ask) {
+	i := slices.IndexFunc(parts, func(asks []ask) bool { return !checkedBeside(asks) })
+	if i < 0 {
+		return
 	}
-	if !checkedBeside(other) {
+	others := slices.Delete(slices.Clone(parts), i, i+1)
+	if slices.ContainsFunc(others, func(asks []ask) bool { return !checkedBeside(asks) }) {
 		return // one who is impersonated cannot impersonate
 	}
 	for _, w := range n.impersonations {
-		has := false
-		n.static(w.target.user, w.target.groups, func(r naiveRole, scope string) {
-			has = has || r.grants(other, scope, w.target.node)
-		})
-		for _, q := range n.requests(one) {
-			if has && n.allows(w.target, q) {
+		lacks := slices.ContainsFunc(others, func(asks []ask) bool { return !n.checks(w.target, asks) })
+		for _, q := range n.requests(parts[i]) {
+			if !lacks && n.allows(w.target, q) {
 				if from, ok := n.on(w, q); ok {
 					n.step(1, false, f, from...)
 				}
 			}
 		}
 	}
+}
+
+// checks reports whether bindings give an identity a right that is checked beside a request.
+func (n *naive) checks(i naiveIdentity, asks []ask) (yes bool) {
+	asks = slices.Clone(asks)
+	for k := range asks {
+		asks[k].limited = asks[k].limited && !asks[k].hasName // who may create any object may create one by its name too
+	}
+	n.static(i.user, i.groups, func(r naiveRole, scope string) { yes = yes || r.grants(asks, scope, i.node) })
+	return yes
 }
 
 // otherIdentities leads to identities that can be impersonated for every request, and to what the

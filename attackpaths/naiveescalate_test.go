@@ -77,7 +77,7 @@ func (n *naive) escalateRole(r naiveRole, scope string, held fact) {
 		return
 	}
 	n.step(1, makes, owned(everythingRole, scope), held, made)
-	for _, name := range n.allNames() {
+	for _, name := range append(n.allNames(), anyOtherName) {
 		if n.isFree(create, name) {
 			n.step(1, makes, owned(everythingRole, scope), held, madeAs(name))
 		}

@@ -17,9 +17,10 @@ func (n *naive) creates(a ask) fact {
 		return f
 	}
 	n.step(0, false, f, n.right(a))
-	for _, name := range n.allNames() {
+	for _, name := range append(n.allNames(), anyOtherName) {
 		if n.isFree(a, name) {
-			n.step(0, a.resource == "certificatesigningrequests", f, n.together(byName(a, name)...))
+			possible := a.resource == "certificatesigningrequests" && name != anyOtherName
+			n.step(0, possible, f, n.together(byName(a, name)...))
 		}
 	}
 	return f
@@ -89,7 +90,7 @@ func (n *naive) createsAccount(a inventory.Name) fact {
 
 // secretsByName leads to what secrets give that can be made by name: who may patch one reads it.
 func (n *naive) secretsByName(ns string, guarded bool) {
-	for _, name := range n.allNames() {
+	for _, name := range append(n.allNames(), anyOtherName) {
 		a := ask{resource: "secrets", ns: ns}
 		if !n.isFree(a, name) {
 			continue

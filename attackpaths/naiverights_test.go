@@ -79,7 +79,8 @@ func (n *naive) asksWebhook(operation admissionv1.OperationType, group, resource
 		if a.Policy != nil && n.c.Policies != nil {
 			return false
 		}
-		if resource == "namespaces" && a.Namespaces != nil && !a.Namespaces.Matches(labels.Set(with)) {
+		excludes := func(s labels.Selector) bool { return !s.Matches(labels.Set(with)) }
+		if resource == "namespaces" && slices.ContainsFunc(a.Namespaces, excludes) {
 			return false // a namespace is selected by its own labels
 		}
 		return a.Covers(w, with)
@@ -310,9 +311,7 @@ func (n *naive) together(parts ...[]ask) fact {
 			n.step(0, possible || i.token != nil && (len(from) > 1 || slices.ContainsFunc(parts, isByName)), f, from...)
 		}
 	}
-	if len(parts) == 2 {
-		n.togetherOfOthers(f, parts[0], parts[1])
-	}
+	n.togetherOfOthers(f, parts)
 	return f
 }
 

@@ -317,10 +317,7 @@ func (n *naive) configuration() {
 	n.configureWebhooks()
 	if n.c.Features.Minor() >= 32 {
 		n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingadmissionpolicies")...),
-			n.right(ask{
-				verbs: verbs("create", "update", "patch"), group: admissionGroup,
-				resource: "mutatingadmissionpolicybindings", unlimited: true,
-			}))
+			n.right(write(admissionGroup, "mutatingadmissionpolicybindings")...))
 	}
 	n.step(1, true, clusterAdmin, n.right(write("apiregistration.k8s.io", "apiservices")...))
 	n.step(1, true, clusterAdmin, n.right(write("iamauthenticator.k8s.aws", "iamidentitymappings")...))
@@ -386,7 +383,7 @@ func (n *naive) bindRoles() {
 		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything
 		create := []ask{{verbs: creating, group: rbacGroup, resource: resource, ns: scope}}
 		n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.together(create, bindNew))
-		for _, name := range n.allNames() {
+		for _, name := range append(n.allNames(), anyOtherName) {
 			if n.isFree(create[0], name) {
 				n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.together(append(byName(create[0], name), bindNew)...))
 			}
@@ -528,9 +525,8 @@ func (n *naive) certificates() {
 			n.step(0, false, read, as(cred(node.Name)))
 			auto := []ask{requests(creating, "nodeclient", "")}
 			n.step(1, made, cred(node.Name), read, n.together(auto, []ask{requests(creating, "", "")}))
-			if name != anyOtherName {
-				n.step(1, true, cred(node.Name), read, n.together(append(byName(requests(creating, "", ""), name), auto)...))
-			}
+			possible := made || name != anyOtherName
+			n.step(1, possible, cred(node.Name), read, n.together(append(byName(requests(creating, "", ""), name), auto)...))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
-	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // A rule with names of objects lets none be created by a POST, which has no name. A request that has the name creates
@@ -30,8 +30,9 @@ var madeByName = [...]right{
 func withParts(kinds [rightCount]requestKind) [rightCount]requestKind {
 	for i, r := range madeByName {
 		k := kinds[r]
-		k.unnamed, k.hasName = false, true
+		k.unnamed, k.hasName, k.beside = false, true, true // the request is the one that applies or puts the object
 		kinds[partOf(i)] = k
+		k.beside = false
 		if k.verbs = []string{"patch"}; k.group == rbacG {
 			k.verbs = write
 		}
@@ -44,12 +45,20 @@ func withParts(kinds [rightCount]requestKind) [rightCount]requestKind {
 func partOf(i int) right { return declaredRights + 2*right(i) }
 
 // isPart reports whether a right is a part of one to create an object by its name.
-func (r right) isPart() bool { return r >= declaredRights }
+func (r right) isPart() bool { return declaredRights <= r && r < rightCount }
 
 // countsAlone reports whether a right gives something to whoever has it, without other rights of the same identity.
 func (r right) countsAlone() bool {
-	return r.mode() == 0 && !r.isPart() && requestKinds[r].resource != anyAudience
+	return r.isCustom() || r < rightCount && requestKinds[r].mode == 0 && !r.isPart() && requestKinds[r].resource != anyAudience
 }
+
+// countsTogether reports whether a right counts together with others of the same identity.
+func (r right) countsTogether() bool {
+	return firstOwn <= r && r < rightCount || !r.isCustom() && table[r].on != 0
+}
+
+// isCustom reports whether a right is one to make a request of a custom technique. These follow the table.
+func (r right) isCustom() bool { return int(r) >= len(table) }
 
 // whole is the right of which a right is a part, or the right itself.
 func (r right) whole() right {
@@ -60,19 +69,20 @@ func (r right) whole() right {
 }
 
 // keys are the parts of a right, or the right itself.
-func (h held) keys() []ownKey {
+func (h held) keys() []grant {
 	if len(h.parts) > 0 {
 		return h.parts
 	}
-	return []ownKey{h.ownKey}
+	return []grant{h.grant}
 }
 
 // usedParts leaves out the parts of rights that no rule limits to names.
-func (b *builder) usedParts(all []granted) []granted {
-	return slices.DeleteFunc(all, func(g granted) bool { return g.right.isPart() && !b.isNamed(g.right.whole()) })
+func (b *builder) usedParts(all []grant) []grant {
+	return slices.DeleteFunc(all, func(g grant) bool { return g.right.isPart() && !b.isNamed(g.right.whole()) })
 }
 
-// isNamed reports whether a rule limits a right to create objects to some names. Without one, who has both parts of it may create any.
+// isNamed reports whether the parts of a right to create objects count: if a rule limits it to some names, or if identities can be
+// impersonated to apply objects. Otherwise, who has both parts may create any.
 func (b *builder) isNamed(r right) bool {
 	if b.named == nil {
 		b.named = map[right]bool{}
@@ -82,7 +92,7 @@ func (b *builder) isNamed(r right) bool {
 			}
 		}
 	}
-	return b.named[r]
+	return b.constrains() || b.named[r]
 }
 
 // noteNamed notes which objects a rule with names lets be created. The right to give a role any rule is asked for with
@@ -92,12 +102,12 @@ func (b *builder) noteNamed(rule *rbacv1.PolicyRule) {
 		return
 	}
 	for i, r := range madeByName {
-		if len(rightBy(partOf(i), create, rule)) > 0 {
+		if len(requestKinds[partOf(i)].namesIn(rule, "create")) > 0 {
 			b.named[r] = true
 		}
 	}
 	for escalate, r := range map[right]right{escalateClusterRoles: createClusterRoles, escalateRoles: createRoles} {
-		if len(rightBy(escalate, requestKinds[escalate].verbs, rule)) > 0 {
+		if len(requestKinds[escalate].namesBy(rule)) > 0 {
 			b.named[r] = true
 		}
 	}
@@ -112,28 +122,26 @@ func (c *combiner) byName(r right) []held {
 	escalated := r == createClusterRoles || r == createRoles
 	var all []held
 	for _, h := range c.have(partOf(i)) {
-		if h.name == "" && !escalated {
-			continue
+		if h.name == "" && !escalated && !c.who.alone {
+			continue // it creates any
 		}
 		for _, g := range c.have(partOf(i) + 1) {
-			l, ok := limit{namespace: h.namespace, name: h.name}.and(limit{namespace: g.namespace, name: g.name})
-			if !ok {
-				continue
+			if l, ok := h.and(g.limit); ok {
+				k := grant{r, l}
+				all = append(all, held{grant: k, parts: []grant{h.grant, g.grant}, through: c.throughBoth(k, h.through, g.through)})
 			}
-			k := ownKey{r, l.namespace, l.name}
-			all = append(all, held{ownKey: k, parts: []ownKey{h.ownKey, g.ownKey}, through: c.throughBoth(k, h.through, g.through)})
 		}
 	}
 	return all
 }
 
 // throughBoth is the vertex through which an identity gets both parts of a right.
-func (c *combiner) throughBoth(k ownKey, one, other vertex) vertex {
+func (c *combiner) throughBoth(k grant, one, other vertex) vertex {
 	if one == none || other == none || one == other {
 		return max(one, other)
 	}
 	one, other = min(one, other), max(one, other)
-	both := c.vertex(key{kind: isOwnRight, variant: uint8(k.right), namespace: k.namespace, name: k.name, of: one})
+	both := c.vertex(key{kind: isOwnRight, variant: uint16(k.right), namespace: k.namespace, name: k.name, of: one})
 	id := binary.AppendVarint(binary.AppendVarint(binary.AppendVarint([]byte("both "), int64(one)), int64(other)), int64(both))
 	if !c.seen[string(id)] {
 		c.seen[string(id)] = true
@@ -150,6 +158,11 @@ func (c *combiner) createByName() {
 		}
 		for _, h := range c.byName(r) {
 			c.combine("", c.rightVertex(r, h.namespace, h.name), "", []held{h})
+			if r == createSecrets && h.name == "" { // who may apply one of any name applies it again, and reads it
+				for _, ns := range c.scopes(h.namespace, "") {
+					c.combine(ServiceAccountTokenSecret, c.fact(everyAccount, ns), c.guardsOf(r, ns), []held{h})
+				}
+			}
 		}
 	}
 }
@@ -226,17 +239,17 @@ func (b *builder) free(r right, namespace, name string) bool {
 		return !b.cluster.Inventory.HasClaim(namespace, name)
 	case createVolumes:
 		return !b.cluster.Inventory.HasVolume(name)
-	case createMutatingWebhooks:
-		return !b.hasConfiguration("MutatingWebhookConfiguration", name)
-	case createValidatingWebhooks:
-		return !b.hasConfiguration("ValidatingWebhookConfiguration", name)
+	case createMutatingWebhooks, createValidatingWebhooks:
+		return !b.mayChange(requestKinds[r].resource, name)
 	case createClusterRoles, createRoles:
 		return role(namespace)
 	case createClusterRoleBindings, createRoleBindings:
-		same := func(bound rbac.BoundRole) bool {
-			return bound.Binding.Namespace == namespace && bound.Binding.Name == name
+		kind := "ClusterRoleBinding"
+		if r == createRoleBindings {
+			kind = "RoleBinding"
 		}
-		return !slices.ContainsFunc(b.bindings, same) && !slices.ContainsFunc(b.objects.unneeded, same)
+		_, exists := b.objects.bindingIndex()[verdict.Object{Kind: kind, Namespace: namespace, Name: name}]
+		return !exists
 	}
 	return true
 }

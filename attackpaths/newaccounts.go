@@ -2,50 +2,29 @@ package attackpaths
 
 import "slices"
 
-// createsAccounts gives the service accounts that only bindings name to who creates them, and a
-// token or a pod of them.
+// createsAccounts gives the service accounts that only bindings name to who may create any.
 func (b *builder) createsAccounts(v vertex, namespace string) {
-	missing := b.missingAccounts(namespace)
-	if len(missing) == 0 {
-		return
-	}
-	guards, all := b.guardsOf(createAccounts, namespace), b.fact(newAccounts, namespace)
-	if !b.splits(namespace) {
-		b.together(PodCreate, all, guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
-	}
-	guards = allOf(guards, b.guardsOf(createToken, namespace))
-	if b.enforced == 0 {
-		b.together(TokenRequest, all, guards, v, b.rightVertex(createToken, namespace, ""))
-	}
-	for _, name := range missing {
-		if b.enforced == 0 {
-			b.together(TokenRequest, b.newAccount(namespace, name), guards, v, b.rightVertex(createToken, namespace, name))
-		} else {
-			b.requestsNewToken(v, namespace, name, guards)
-		}
+	for _, name := range b.missingAccounts(namespace) {
+		b.createsAccount(v, namespace, name)
 	}
 }
 
-// createsAccount gives a service account that only bindings name to who may create it, and a token or a pod of it.
+// createsAccount gives a service account that only bindings name to who may create it, and a token or a pod of it. Where
+// NodeScopes matter, a token without a node is something else; tokens are bound to nodes since 1.31. Source: KEP-4193.
 func (b *builder) createsAccount(v vertex, namespace, name string) {
 	guards := b.guardsOf(createAccounts, namespace)
 	if !b.splits(namespace) {
-		b.together(PodCreate, b.newAccount(namespace, name), guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
+		b.together(PodCreate, b.anyToken(namespace, name), guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
 	}
-	b.requestsNewToken(v, namespace, name, allOf(guards, b.guardsOf(createToken, namespace)))
-}
-
-// requestsNewToken gives a service account that only bindings name where NodeScopes matter: a token without a
-// node is something else, and tokens are bound to nodes since 1.31. Source: KEP-4193.
-func (b *builder) requestsNewToken(v vertex, namespace, name, guards string) {
+	guards = allOf(guards, b.guardsOf(createToken, namespace))
+	scoped := b.scopeOf(namespace, name) != nil
 	for _, of := range [...]string{"", name} {
 		token := b.rightVertex(createToken, namespace, of)
-		scoped := b.scopeOf(namespace, name) != nil
 		if scoped {
 			b.together(TokenRequest, b.accountVertex(namespace, name), guards, v, token)
 		}
 		if !scoped || b.cluster.Features.Minor() >= 31 {
-			b.together(TokenRequest, b.newAccount(namespace, name), guards, v, token)
+			b.together(TokenRequest, b.anyToken(namespace, name), guards, v, token)
 		}
 	}
 }
@@ -55,15 +34,4 @@ func (b *builder) missingAccounts(namespace string) []string {
 	return slices.DeleteFunc(slices.Clone(b.accountNames[namespace]), func(name string) bool {
 		return slices.Contains(b.accounts[namespace], name)
 	})
-}
-
-// newAccount is a service account with a token that may be bound to any node.
-func (b *builder) newAccount(namespace, name string) vertex {
-	if a := b.scopeOf(namespace, name); a != nil {
-		return b.tokenVertex(a, b.fact(everyNodeUser, ""), 0)
-	}
-	if b.associates() {
-		return b.associatedVertex(namespace, name, b.fact(everyNodeUser, ""))
-	}
-	return b.accountVertex(namespace, name)
 }

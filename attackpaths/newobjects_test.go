@@ -77,6 +77,10 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 		{rule: "not where there is none", add: validating + role("r", "", "shop/web", "patch mutatingwebhookconfigurations"+in)},
 		{rule: "a new validating one", add: role("r", "", "shop/web", "create validatingwebhookconfigurations"+in), want: secrets},
 		{rule: "a validating one", add: validating + role("r", "", "shop/web", "update validatingwebhookconfigurations"+in), want: secrets},
+		{
+			rule: "a mutating policy and its binding, which the state does not show", want: admin,
+			add: role("r", "", "shop/web", "update mutatingadmissionpolicies"+in+" p", "patch mutatingadmissionpolicybindings"+in+" b"),
+		},
 		{rule: "not another of these", add: validating + role("r", "", "shop/web", "update validatingwebhookconfigurations"+in+" x")},
 	})
 }

@@ -49,11 +49,9 @@ const (
 
 // openRight is a right of a role that is not followed.
 type openRight struct {
-	group, resource, subresource string
-	verbs                        []string
-	names                        []string
-	clusterScoped                bool
-	why                          string
+	rightKey
+	verbs, names  []string
+	clusterScoped bool
 }
 
 // openRightsOfRole lists the rights of a role that are not followed.
@@ -71,7 +69,7 @@ func (g *Graph) openRightsOfRole(role int32) []openRight {
 
 func (g *Graph) openRightsOfRule(rule *rbacv1.PolicyRule) []openRight {
 	if grantsEverything(rule) {
-		return []openRight{{group: "*", resource: "*", verbs: []string{"*"}, why: whyEverything}}
+		return []openRight{{rightKey: rightKey{group: "*", resource: "*", why: whyEverything}, verbs: []string{"*"}}}
 	}
 	groups := rule.APIGroups
 	if slices.Contains(groups, "*") {
@@ -80,30 +78,28 @@ func (g *Graph) openRightsOfRule(rule *rbacv1.PolicyRule) []openRight {
 	var all []openRight
 	for _, group := range groups {
 		for _, row := range openRows[group] {
-			all = append(all, openRightsOfRow(rule, group, row)...)
+			all = append(all, g.openRightsOfRow(rule, group, row)...)
 		}
 	}
 	if len(rule.NonResourceURLs) > 0 {
 		for _, row := range openRows[""] {
-			all = append(all, openRightsOfRow(rule, "", row)...)
+			all = append(all, g.openRightsOfRow(rule, "", row)...)
 		}
 	}
 	return append(all, g.customRightsOf(rule)...)
 }
 
-// openRightsOfRow lists what a rule grants of a row.
-func openRightsOfRow(rule *rbacv1.PolicyRule, group string, row openRow) []openRight {
+// openRightsOfRow lists what a rule grants of a row. What is not there cannot be changed.
+func (g *Graph) openRightsOfRow(rule *rbacv1.PolicyRule, group string, row openRow) []openRight {
 	var all []openRight
 	for _, c := range row.cells {
-		if !c.grantedBy(rule) {
+		if !c.grantedBy(rule) || group == admis && !g.mayChange(c.resource, rule.ResourceNames...) {
 			continue
 		}
 		last := len(all) - 1
 		if last < 0 || all[last].resource != c.resource || all[last].subresource != c.subresource {
-			all = append(all, openRight{
-				group: group, resource: c.resource, subresource: c.subresource, names: rule.ResourceNames,
-				clusterScoped: row.clusterScoped, why: row.open,
-			})
+			k := rightKey{group, c.resource, c.subresource, row.open}
+			all = append(all, openRight{rightKey: k, names: rule.ResourceNames, clusterScoped: row.clusterScoped})
 			last++
 		}
 		all[last].verbs = append(all[last].verbs, c.verb)
@@ -142,7 +138,7 @@ func (g *Graph) customRightsOf(rule *rbacv1.PolicyRule) []openRight {
 			continue
 		}
 		for _, name := range rule.Resources {
-			r := openRight{group: group, names: rule.ResourceNames, why: whyCustom}
+			r := openRight{rightKey: rightKey{group: group, why: whyCustom}, names: rule.ResourceNames}
 			r.resource, r.subresource, _ = strings.Cut(name, "/")
 			r.verbs = g.uncovered(&r, rule.Verbs)
 			served := g.serves == nil || group == "*" || r.resource == "*" || g.serves(group, r.resource)

@@ -43,6 +43,7 @@ func TestRightsThatAreNotFollowed(t *testing.T) {
 		Gives:     []attackpaths.Holding{{Kind: attackpaths.ClusterAdmin}},
 	}
 	argo.AllowedBy[0].Namespace = "argocd"
+	const guards = "@admissionregistration.k8s.io"
 	cases := []struct {
 		rule, objects string
 		serves        func(group, resource string) bool
@@ -96,6 +97,30 @@ func TestRightsThatAreNotFollowed(t *testing.T) {
 			want: []string{"* *@* in shop by r"},
 		},
 		{rule: "cluster-admin has none", objects: role("r", "", "shop/web", "* *@*") + role("s", "", "shop/web", "get configmaps@")},
+		{
+			rule: "not webhooks and policies that are not there",
+			objects: role("r", "", "shop/web", "patch,delete validatingwebhookconfigurations"+guards+" other",
+				"patch,delete validatingadmissionpolicies"+guards, "patch,delete validatingadmissionpolicybindings"+guards,
+				"delete mutatingwebhookconfigurations"+guards) +
+				"\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: some}\n---",
+		},
+		{
+			rule: "those that are there",
+			objects: role("r", "", "shop/web", "patch,delete validatingadmissionpolicies"+guards+" p",
+				"patch validatingadmissionpolicybindings"+guards, "patch validatingwebhookconfigurations"+guards+" some") +
+				admissionPolicy("p", "pods", "false") +
+				"\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: some}\n---",
+			want: []string{
+				"delete,patch validatingadmissionpolicies" + guards + " p by r",
+				"patch validatingadmissionpolicybindings" + guards + " by r",
+				"patch validatingwebhookconfigurations" + guards + " some by r",
+			},
+		},
+		{
+			rule:    "mutating policies, of which the state shows none",
+			objects: role("r", "", "shop/web", "delete mutatingadmissionpolicies"+guards),
+			want:    []string{"delete mutatingadmissionpolicies" + guards + " by r"},
+		},
 		{
 			rule: "custom resources", objects: role("r", "", "shop/web", "create,get applications@argoproj.io"),
 			want: []string{"create,get applications@argoproj.io by r"},

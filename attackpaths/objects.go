@@ -22,32 +22,20 @@ type objects struct {
 	admission  []inventory.Admission
 	roles      []rbac.RoleRules
 	bindings   []rbac.BoundRole
-	// unneeded are bindings that exist and that lead nowhere.
-	unneeded []rbac.BoundRole
 	// existing is how many roles there are. The others are named by bindings, and grant nothing.
 	existing int
 	// roleIndex and bindingIndex find roles and bindings of the cluster.
 	roleIndex, bindingIndex func() map[verdict.Object]int32
 	// secretsOn lists the secrets that a node's credential reads.
 	secretsOn func(node string) []verdict.Object
-	// known are namespaces that objects which are left out are in, and templates the workloads of
-	// such pods.
+	// known are namespaces that objects which are left out are in.
 	known []string
-	// movedTo are the nodes of pods that were moved: the cluster's relations have others.
-	movedTo map[inventory.Name]string
-	// noVolumes are claims and volumes that were deleted.
-	noVolumes map[verdict.Object]bool
+	// removed are claims, volumes and secrets that were removed.
+	removed map[verdict.Object]bool
 	// rights is the graph that says what rules give, and alike are the nodes that have pods of one workload and
 	// placement. They are set for remedies only.
-	rights    *Graph
-	alike     func() map[workloadPods][]string
-	templates map[templateKey]bool
-}
-
-// templateKey names workloads of a namespace by their resource. The empty name is any.
-type templateKey struct {
-	namespace string
-	workload  inventory.Workload
+	rights *Graph
+	alike  func() map[workloadPods][]string
 }
 
 // objects are all of a cluster.

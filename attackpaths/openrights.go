@@ -3,16 +3,17 @@ package attackpaths
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
-
-	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // openRights are rights that are not followed, by what they are about. Sums of them stay small, however
 // many roles and namespaces there are.
 type openRights struct {
-	entries map[rightKey]*openEntry
+	entries map[rightKey]openEntry
 }
+
+func newOpenRights() *openRights { return &openRights{map[rightKey]openEntry{}} }
 
 // rightKey is what the rights of an entry have in common.
 type rightKey struct{ group, resource, subresource, why string }
@@ -32,8 +33,6 @@ type openEntry struct {
 	binding int32
 }
 
-func newOpenRights() *openRights { return &openRights{map[rightKey]*openEntry{}} }
-
 // openRightsOf sums up the rights of the roles among reached vertices.
 func (g *Graph) openRightsOf(reached []vertex) *openRights {
 	all := newOpenRights()
@@ -51,7 +50,11 @@ func (g *Graph) openRightsOf(reached []vertex) *openRights {
 			}
 		case isPod:
 			p := g.pods[v-g.firstPod]
-			all.addFolders(p, p.NotFollowed(g.world.references))
+			if folders := p.NotFollowed(g.world.references); len(folders) > 0 {
+				all.add(rightKey{resource: HostPath, why: whyFolder}, openEntry{
+					verbs: []string{"mount"}, names: folders, namespaces: []string{p.Namespace}, binding: -1,
+				})
+			}
 		}
 	}
 	return all
@@ -64,27 +67,11 @@ func (o *openRights) addRole(rights []openRight, namespace string, binding int32
 		if r.clusterScoped && namespace != "" || r.why == whyEverything && namespace == "" {
 			continue // the latter is cluster-admin
 		}
-		e := o.entry(rightKey{r.group, r.resource, r.subresource, r.why})
-		e.verbs = addSorted(e.verbs, r.verbs, 0)
-		if e.anyName = e.anyName || len(r.names) == 0; !e.anyName {
-			e.names = addSorted(e.names, r.names, maxNamed+1)
-		}
-		if e.anywhere = e.anywhere || namespace == ""; !e.anywhere {
-			e.namespaces = addSorted(e.namespaces, []string{namespace}, maxNamed+1)
-		}
-		e.grantedBy(binding)
+		o.add(r.rightKey, openEntry{
+			verbs: r.verbs, names: r.names, namespaces: []string{namespace},
+			anyName: len(r.names) == 0, anywhere: namespace == "", binding: binding,
+		})
 	}
-}
-
-// addFolders adds the folders of its node that a pod mounts and of which it is not known what they give.
-func (o *openRights) addFolders(p *inventory.Pod, folders []string) {
-	if len(folders) == 0 {
-		return
-	}
-	e := o.entry(rightKey{resource: HostPath, why: whyFolder})
-	e.verbs = addSorted(e.verbs, []string{"mount"}, 0)
-	e.names = addSorted(e.names, folders, maxNamed+1)
-	e.namespaces = addSorted(e.namespaces, []string{p.Namespace}, maxNamed+1)
 }
 
 // merge adds other rights, which may be none.
@@ -92,41 +79,32 @@ func (o *openRights) merge(others *openRights) {
 	if others == nil {
 		return
 	}
-	for k, from := range others.entries {
-		e := o.entry(k)
-		e.verbs = addSorted(e.verbs, from.verbs, 0)
-		e.names = addSorted(e.names, from.names, maxNamed+1)
-		e.namespaces = addSorted(e.namespaces, from.namespaces, maxNamed+1)
-		e.anyName, e.anywhere = e.anyName || from.anyName, e.anywhere || from.anywhere
-		e.grantedBy(from.binding)
+	for k, e := range others.entries {
+		o.add(k, e)
 	}
 }
 
-func (o *openRights) entry(k rightKey) *openEntry {
-	e := o.entries[k]
-	if e == nil {
-		e = &openEntry{binding: -1}
-		o.entries[k] = e
+func (o *openRights) add(k rightKey, more openEntry) {
+	e, known := o.entries[k]
+	if !known {
+		e.binding = -1
 	}
-	return e
+	e.verbs = addSorted(e.verbs, more.verbs, math.MaxInt)
+	e.names = addSorted(e.names, more.names, maxNamed+1)
+	e.namespaces = addSorted(e.namespaces, more.namespaces, maxNamed+1)
+	e.anyName, e.anywhere = e.anyName || more.anyName, e.anywhere || more.anywhere
+	if more.binding >= 0 && (e.binding < 0 || more.binding < e.binding) {
+		e.binding = more.binding
+	}
+	o.entries[k] = e
 }
 
-func (e *openEntry) grantedBy(binding int32) {
-	if binding >= 0 && (e.binding < 0 || binding < e.binding) {
-		e.binding = binding
-	}
-}
-
-// addSorted adds words to sorted ones, and keeps the first of them; zero keeps all.
+// addSorted adds words to sorted ones, and keeps the first of them.
 func addSorted(all, words []string, keep int) []string {
 	for _, w := range words {
-		i, found := slices.BinarySearch(all, w)
-		if found || keep > 0 && i == keep {
-			continue
-		}
-		all = slices.Insert(all, i, w)
-		if keep > 0 && len(all) > keep {
-			all = all[:keep]
+		if i, found := slices.BinarySearch(all, w); !found {
+			all = slices.Insert(all, i, w)
+			all = all[:min(keep, len(all))]
 		}
 	}
 	return all

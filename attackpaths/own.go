@@ -12,11 +12,7 @@ type identity struct {
 	vertex   vertex
 	kind     vertexKind // set for isAssociated
 	subjects []vertex
-	rights   map[ownKey]bool
-	// conditions are what else decides whether the identity has a right, for those of which that is not certain.
-	conditions map[ownKey]string
-	// on are the rights to impersonate others for some requests only.
-	on []onRight
+	rights   map[grant]origin
 	// alone is true for an identity that is impersonated for some requests only: the rights that
 	// the attacker can give to those that it holds do not count for it.
 	alone bool
@@ -26,34 +22,16 @@ type identity struct {
 	scoped *scopedAccount
 }
 
-// ownKey is a right that counts together with others of the same identity. The empty name is
-// any name.
-type ownKey struct {
-	right           right
-	namespace, name string
+// origin is the binding that gives a right, -1 if none does, and what else decides whether it is had.
+type origin struct {
+	binding   int32
+	dependsOn string
 }
-
-func (k ownKey) compare(o ownKey) int {
-	return cmp.Or(cmp.Compare(k.right, o.right), cmp.Compare(k.namespace, o.namespace), cmp.Compare(k.name, o.name))
-}
-
-// ownRights are the rights that the attacker can give to each identity that it holds, because
-// it can bind the role that grants them to any subject.
-type ownRights map[ownKey]vertex
 
 func (b *builder) addIdentity(v vertex, k key, subjects []vertex) {
 	if len(subjects) > 0 || k.kind == isNodeUser {
 		b.identities = append(b.identities, &identity{vertex: v, subjects: subjects, impersonated: k.variant == impersonated})
 	}
-}
-
-func (b *builder) addOwn(role vertex, k ownKey) {
-	v, ok := b.own[k]
-	if !ok {
-		v = b.vertex(key{kind: isOwnRight, variant: uint8(k.right), namespace: k.namespace, name: k.name})
-		b.own[k] = v
-	}
-	b.implies(role, v)
 }
 
 // combineRights adds the steps that need two rights of one identity. The roles that such
@@ -62,18 +40,23 @@ func (b *builder) combineRights() {
 	seen := map[string]bool{}
 	for {
 		vertices, joins := len(b.keys), len(seen)
-		audiences := b.givesAudiences()
+		audiences := slices.ContainsFunc(b.owned, func(v vertex) bool { // which the attacker gives to nodes
+			return b.kinds[b.keys[v].variant].resource == anyAudience
+		})
 		for _, x := range b.identities {
-			if x.rights == nil {
+			switch {
+			case x.rights != nil:
+			case x.kind == isAssociated && x.scoped != nil:
+				x.rights = x.scoped.associatedRights()
+			default:
 				x.rights = b.rightsOfSubjects(x.subjects)
-				x.on = b.onRightsOfSubjects(x.subjects)
 			}
-			if x.combines() || audiences && b.keys[x.vertex].kind == isNodeUser {
+			some := x.kind == isAssociated || len(x.rights) > 0 || x.scoped != nil && len(x.scoped.held) > 0
+			if some || audiences && b.keys[x.vertex].kind == isNodeUser {
 				(&combiner{b, x, seen}).run()
 			}
 		}
 		(&combiner{b, &identity{vertex: none}, seen}).run()
-		b.combineAssociated(seen)
 		b.drain() // which may add identities
 		if len(b.keys) == vertices && len(seen) == joins {
 			return
@@ -81,35 +64,35 @@ func (b *builder) combineRights() {
 	}
 }
 
-// combines reports whether the identity has something that may count together with what the attacker can give to
-// it: a right, or in scopes a role that it can pass on.
-func (x *identity) combines() bool {
-	return len(x.rights) > 0 || len(x.on) > 0 || x.scoped != nil && len(x.scoped.held) > 0
-}
-
-// rightsOfSubjects collects the rights that roles bound to the subjects grant.
-func (b *builder) rightsOfSubjects(subjects []vertex) map[ownKey]bool {
-	rights := map[ownKey]bool{}
+// eachRole calls a function for each role that is bound to subjects.
+func (g *Graph) eachRole(subjects []vertex, do func(role key, binding int32)) {
 	for _, s := range subjects {
-		for _, e := range b.out[s] {
-			k := b.keys[e.to]
-			if k.namespace == "" && b.rightsOfRole(k.role).everything {
-				continue // it leads to cluster-admin, which owns the rest
-			}
-			list := b.rightsOfRole(k.role).cluster
-			if k.namespace != "" {
-				list = b.rightsOfRole(k.role).namespaced
-			}
-			for _, g := range list {
-				if g.right.mode() != 0 && b.rightsOfRole(k.role).everything {
-					continue // it may impersonate without constraint
-				}
-				if g.right >= firstOwn && (k.variant != restricted || !refusedToNodes(g.right)) {
-					rights[ownKey{g.right, k.namespace, g.name}] = true
-				}
-			}
+		for _, e := range g.out[s] {
+			do(g.keys[e.to], e.arg)
 		}
 	}
+}
+
+// rightsOfSubjects collects the rights that count together and that roles bound to the subjects grant.
+func (b *builder) rightsOfSubjects(subjects []vertex) map[grant]origin {
+	rights := map[grant]origin{}
+	b.eachRole(subjects, func(role key, binding int32) {
+		everything := b.rightsOfRole(role.role).everything
+		if everything && role.namespace == "" {
+			return // it leads to cluster-admin, which owns the rest
+		}
+		for _, g := range b.grantsOf(role) {
+			kind := &b.kinds[g.right]
+			_, known := rights[g]
+			switch {
+			case known || !g.right.countsTogether() || role.variant == restricted && kind.refused:
+			case everything && (kind.mode != 0 || kind.on != 0 && role.variant != restricted):
+				// Who has everything in a namespace may impersonate without constraint, but for nodes.
+			default:
+				rights[g] = origin{binding: binding}
+			}
+		}
+	})
 	return rights
 }
 
@@ -121,42 +104,46 @@ type combiner struct {
 	seen map[string]bool
 }
 
-// have lists the rights of the given kinds, those of the identity first.
+// have lists the rights of the given kinds.
 func (c *combiner) have(kinds ...right) []held {
-	var all []held
-	for k := range c.who.rights {
-		if slices.Contains(kinds, k.right) && !c.neverCreates(k.right, k.namespace) {
-			all = append(all, held{ownKey: k, through: none})
-		}
-	}
-	for k, v := range c.own {
-		if c.who.alone {
-			break
-		}
-		if slices.Contains(kinds, k.right) && !c.who.rights[k] && !c.neverCreates(k.right, k.namespace) {
-			all = append(all, held{ownKey: k, through: v})
-		}
-	}
+	all := c.haveAny(func(r right) bool { return slices.Contains(kinds, r) })
 	for _, r := range kinds {
 		all = append(all, c.byName(r)...)
 	}
-	slices.SortFunc(all, func(a, b held) int { return cmp.Or(a.compare(b.ownKey), cmp.Compare(a.through, b.through)) })
+	slices.SortFunc(all, held.compare)
+	return all
+}
+
+// haveAny lists rights of the identity, and those that it can be given.
+func (c *combiner) haveAny(is func(right) bool) []held {
+	var all []held
+	for k := range c.who.rights {
+		if is(k.right) && !c.neverCreates(k.right, k.namespace) {
+			all = append(all, held{grant: k, through: none})
+		}
+	}
+	for _, v := range c.owned {
+		k := c.keys[v]
+		g := grant{right(k.variant), limit{k.namespace, k.name}}
+		_, has := c.who.rights[g]
+		if !has && !c.who.alone && is(g.right) && !c.neverCreates(g.right, g.namespace) {
+			all = append(all, held{grant: g, through: v})
+		}
+	}
+	slices.SortFunc(all, held.compare)
 	return all
 }
 
 // held is a right, and the vertex through which the identity gets it; none if it has it.
 type held struct {
-	ownKey
+	grant
 	// parts are the rights of which it is made, for one to create an object by its name.
-	parts []ownKey
-	// on is set instead if it is a right to impersonate for some requests only.
-	on      onRight
+	parts   []grant
 	through vertex
 }
 
-// covers reports whether a right is one for the namespace and name.
-func (h held) covers(namespace, name string) bool {
-	return (h.namespace == "" || h.namespace == namespace) && (h.name == "" || h.name == name)
+func (h held) compare(o held) int {
+	return cmp.Or(h.grant.compare(o.grant), cmp.Compare(h.through, o.through))
 }
 
 // pair adds a step that needs two rights of the identity, and other vertices.
@@ -189,7 +176,7 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 		dependsOn = allOf(dependsOn, dependsOnScopes)
 	}
 	for _, h := range rights {
-		if h.right == createSigningRequests && len(h.parts) > 0 {
+		if h.right == createSigningRequests && len(h.parts) > 0 && h.name != "" {
 			dependsOn = allOf(dependsOn, dependsOnRequestName)
 		}
 		if h.through != none && len(h.parts) == 0 {
@@ -199,7 +186,7 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 			dependsOn = allOf(dependsOn, dependsOnScopes)
 		}
 		for _, k := range h.keys() {
-			dependsOn = allOf(dependsOn, c.who.conditions[k])
+			dependsOn = allOf(dependsOn, c.who.rights[k].dependsOn)
 		}
 	}
 	id := binary.AppendVarint(nil, int64(rowOf(code)))
@@ -217,63 +204,27 @@ func (c *combiner) add(code Code, to vertex, dependsOn string, rights []held, fr
 // bindingOf finds the binding that gives the identity one of its rights, the last first; -1 if none
 // does.
 func (c *combiner) bindingOf(rights []held) int32 {
-	if c.who.scoped != nil {
-		return c.who.scoped.bindingOf(rights)
-	}
 	for _, h := range slices.Backward(rights) {
-		if h.through != none || h.on.mode != 0 {
-			continue
-		}
-		for _, s := range c.who.subjects {
-			for _, e := range c.out[s] {
-				if c.grants(c.keys[e.to], h.keys()[0]) {
-					return e.arg
-				}
-			}
+		if from, ok := c.who.rights[h.keys()[0]]; ok && h.through == none && table[h.right].on == 0 {
+			return from.binding
 		}
 	}
 	return -1
 }
 
-// grants reports whether a role that is held in a scope grants a right.
-func (b *builder) grants(role key, k ownKey) bool {
-	if role.namespace != k.namespace {
-		return false
-	}
-	list := b.rightsOfRole(role.role).cluster
-	if role.namespace != "" {
-		list = b.rightsOfRole(role.role).namespaced
-	}
-	return slices.Contains(list, granted{right: k.right, name: k.name, any: k.name == ""})
-}
-
 func (c *combiner) run() {
+	if c.who.kind == isAssociated {
+		c.associated()
+		return
+	}
 	c.createByName()
 	c.bind()
 	c.escalate()
-	c.passOn()
+	c.passOnRules()
 	c.certificates()
 	c.audiences()
 	if !c.who.impersonated {
 		c.impersonate()
 		c.constrained()
-	}
-}
-
-// combineAssociated does the same for accounts with tokens that are associated with nodes.
-func (b *builder) combineAssociated(seen map[string]bool) {
-	for _, v := range b.associations {
-		subjects := b.subjectsOfIdentity(b.keys[v])
-		if a := b.scopeOfKey(b.keys[v]); a != nil {
-			if a.associates {
-				who := &identity{vertex: v, kind: isAssociated, subjects: subjects, scoped: a}
-				who.rights, who.on = a.associatedRights()
-				(&combiner{b, who, seen}).associated()
-			}
-			continue
-		}
-		who := &identity{vertex: v, kind: isAssociated, subjects: subjects, rights: b.rightsOfSubjects(subjects)}
-		who.on = b.onRightsOfSubjects(subjects)
-		(&combiner{b, who, seen}).associated()
 	}
 }

@@ -1,8 +1,11 @@
 package attackpaths
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -12,44 +15,65 @@ func (c *combiner) ownRole(role int32, namespace string) vertex {
 	return c.vertex(key{kind: isRole, variant: own, namespace: namespace, role: role})
 }
 
-// bind: bind on a role, and a right to write a binding.
+// bind: a right to write a binding, and bind on the role. The API server also lets a requester bind rules that it holds,
+// and compares with RBAC alone, so that an account in scopes gives what it holds by RBAC to others.
 func (c *combiner) bind() {
 	binds := c.have(bindClusterRoles, bindRoles)
-	if len(binds) == 0 {
+	var holds []heldRole
+	if c.who.scoped != nil {
+		holds = c.who.scoped.held
+	}
+	if len(binds) == 0 && len(holds) == 0 {
 		return
 	}
-	writes := c.have(createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings)
-	for _, w := range writes {
+	for _, w := range c.have(createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings) {
+		if w.right == updateClusterRoleBindings || w.right == updateRoleBindings {
+			c.bindAgain(w, binds, holds)
+			continue
+		}
 		for _, b := range binds {
-			c.bindWith(w, b)
+			for _, ns := range c.newBindings(w, b.namespace) {
+				c.bindRolesOf(w, b, ns)
+			}
+		}
+		for _, h := range holds {
+			for _, ns := range c.newBindings(w, h.namespace) {
+				c.passOn(BindRole, c.ownRole(h.role, ns), c.newBindingGuards(w.right, ns, h.role), w, none)
+			}
 		}
 	}
 }
 
-func (c *combiner) bindWith(w, b held) {
-	switch w.right {
-	case createClusterRoleBindings:
-		if b.right == bindClusterRoles && b.namespace == "" && c.isFree(w, "") {
-			c.bindRolesOf(w, b, "")
+// bindAgain adds a subject to bindings.
+func (c *combiner) bindAgain(w held, binds []held, holds []heldRole) {
+	for _, bound := range c.bindings {
+		ns := bound.Binding.Namespace
+		role, ok := c.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
+		if !ok || (ns == "") != (w.right == updateClusterRoleBindings) || !w.covers(ns, bound.Binding.Name) {
+			continue
 		}
-	case createRoleBindings:
-		for _, ns := range c.scopes(w.namespace, b.namespace) {
-			if c.isFree(w, ns) {
-				c.bindRolesOf(w, b, ns)
-			}
-		}
-	case updateClusterRoleBindings, updateRoleBindings:
-		for _, bound := range c.bindings {
-			ns := bound.Binding.Namespace
-			if (ns == "") != (w.right == updateClusterRoleBindings) || !w.covers(ns, bound.Binding.Name) {
-				continue
-			}
-			role, ok := c.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
-			if ok && bindsRole(b, ns, bound.Role.Kind, bound.Role.Name) {
+		for _, b := range binds {
+			if bindsRole(b, ns, bound.Role.Kind, bound.Role.Name) {
 				c.pair(BindRole, c.ownRole(role, ns), c.changedBindingGuards(w.right, bound), w, b)
 			}
 		}
+		if len(holds) > 0 && c.holdsRules(role, ns) {
+			c.passOn(BindRole, c.ownRole(role, ns), c.changedBindingGuards(w.right, bound), w, none)
+		}
 	}
+}
+
+// newBindings are the namespaces in which a requester makes a binding of a role that it may bind, or holds, in a scope. The
+// empty one is the whole cluster.
+func (c *combiner) newBindings(w held, scope string) []string {
+	all := []string{""}
+	switch {
+	case w.right == createRoleBindings:
+		all = c.scopes(w.namespace, scope)
+	case scope != "":
+		return nil
+	}
+	return slices.DeleteFunc(all, func(ns string) bool { return !c.isFree(w, ns) })
 }
 
 // scopes are the namespaces in which two rights to create something count.
@@ -78,18 +102,14 @@ func bindsRole(b held, namespace, kind, name string) bool {
 // bindRolesOf gives the roles that a right to bind is about. Those that grant everything
 // stand for all.
 func (c *combiner) bindRolesOf(w, b held, namespace string) {
-	if b.name == "" && b.right == bindClusterRoles {
-		for _, role := range c.everythingRoles() {
-			c.pair(BindRole, c.ownRole(role, namespace), c.newBindingGuards(w.right, namespace, role), w, b)
-		}
-		return
-	}
-	for i, r := range c.roles[:len(c.roles)-1] {
-		if r.Role.Namespace != "" && r.Role.Namespace != namespace {
-			continue
-		}
-		if bindsRole(b, namespace, r.Role.Kind, r.Role.Name) {
-			c.pair(BindRole, c.ownRole(int32(i), namespace), c.newBindingGuards(w.right, namespace, int32(i)), w, b)
+	all := b.name == "" && b.right == bindClusterRoles
+	for i := range int32(len(c.roles) - 1) {
+		role := c.roles[i].Role
+		switch {
+		case all && (role.Kind != "ClusterRole" || !c.rightsOfRole(i).everything):
+		case !all && (role.Namespace != "" && role.Namespace != namespace || !bindsRole(b, namespace, role.Kind, role.Name)):
+		default:
+			c.pair(BindRole, c.ownRole(i, namespace), c.newBindingGuards(w.right, namespace, i), w, b)
 		}
 	}
 }
@@ -105,7 +125,8 @@ func (c *combiner) impersonate() {
 			}
 		}
 		for _, u := range c.have(impersonateServiceAccounts) {
-			if !c.deniesAll(u) {
+			name := cmp.Or(u.name, "any-other") // which scopes about a whole namespace name too
+			if u.namespace == "" || !c.denied(userOfAccount(u.namespace, name)) {
 				c.impersonateGroup(u, g)
 			}
 		}
@@ -121,7 +142,7 @@ func (c *combiner) impersonateWith(u, g held) {
 		c.pair(Impersonate, c.impersonatedFact(everyNodeUser, ""), "", u, g)
 		return
 	}
-	if node, ok := strings.CutPrefix(u.name, nodeidentity.UserPrefix); ok && c.has(key{kind: isNode, name: node}) {
+	if node, ok := strings.CutPrefix(u.name, nodeUserPrefix); ok && c.has(key{kind: isNode, name: node}) {
 		c.pair(Impersonate, c.asImpersonated(key{kind: isNodeUser, name: u.name}), "", u, g)
 	}
 }
@@ -134,4 +155,48 @@ func (c *combiner) impersonateGroup(u, g held) {
 	}
 	c.pair(Impersonate, c.impersonatedFact(everyGroup, ""), "", u, g)
 	c.pair(Impersonate, c.asImpersonated(key{kind: isGroup, name: masters}), "", u, g)
+}
+
+// A node gets tokens of the accounts of its pods for the audiences that these pods name. For another one, NodeRestriction
+// asks whether the node has a right of which the audience is the resource and the account the name.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
+const (
+	audienceVerb = "request-serviceaccounts-token-audience"
+	// anyAudience is the resource of rights to request audiences.
+	anyAudience = "*"
+)
+
+// audienceIn is the audience that a rule has to cover. A request does not name the API server's own audience; only the API server
+// knows whether a named one is its own too. A rule for every verb is about resources, unless it is about all of these.
+func (k *requestKind) audienceIn(rule *rbacv1.PolicyRule) (audience string, ok bool) {
+	if !k.otherAudience {
+		return "", true
+	}
+	if len(rule.Resources) == 0 || !slices.Contains(rule.Verbs, audienceVerb) {
+		return "", false
+	}
+	return rule.Resources[0], true
+}
+
+// audiences leads from a node that may request audiences to what it gets by them.
+func (c *combiner) audiences() {
+	if c.who.vertex == none || c.keys[c.who.vertex].kind != isNodeUser {
+		return
+	}
+	for _, h := range c.have(requestAudience, requestOtherAudience) {
+		of := key{kind: isRight, variant: uint16(h.right), namespace: h.namespace, name: h.name, of: c.who.vertex}
+		c.add("", c.vertex(of), "", []held{h}, []vertex{c.who.vertex, h.through})
+	}
+}
+
+// requestsAudience gives the accounts of pods on a node whose tokens it cannot request otherwise.
+func (b *builder) requestsAudience(v vertex, k key, dependsOn string) {
+	node := strings.TrimPrefix(b.keys[k.of].name, nodeUserPrefix)
+	for _, i := range b.podsOn[node] {
+		p := b.pods[i]
+		if (limit{k.namespace, k.name}).covers(p.Namespace, p.ServiceAccount) && !b.mints(p) && b.hasTokens(p) {
+			guards := allOf(dependsOn, b.guardsOf(createToken, p.Namespace))
+			b.step(TokenOfPodOnNode, v, b.tokenOfPod(p, node), i, guards)
+		}
+	}
 }

@@ -139,7 +139,7 @@ func (p *pathChanges) addStep(to vertex, how via) {
 }
 
 func (p *pathChanges) addBinding(place int32) {
-	p.add(changeKey{kind: RemoveBinding, object: objectOf(p.bindings[place].Binding)})
+	p.add(changeKey{kind: takeSubject, object: objectOf(p.bindings[place].Binding), rule: allSubjects})
 }
 
 func (p *pathChanges) addBindings(wanted func(*rbac.BoundRole) bool) {
@@ -185,7 +185,7 @@ func (p *pathChanges) addNamespace(v, to vertex, e edge) {
 		}
 	}
 	if _, exists := p.labels[namespace]; exists && p.level(namespace) != psa.LevelRestricted {
-		p.add(changeKey{kind: RestrictPods, object: Holding{Kind: Namespace, Name: namespace}})
+		p.add(changeKey{kind: setLevel, object: Holding{Kind: Namespace, Name: namespace}, level: psa.LevelRestricted})
 	}
 }
 

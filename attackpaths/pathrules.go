@@ -17,11 +17,9 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 	case k.kind == isRole:
 		p.addRules(k.role, func(rule *rbacv1.PolicyRule) bool { return p.gives(rule, k.namespace != "", target, true) })
 		return
-	case k.kind == isLimited && target.kind == isRight && binding >= 0:
+	case k.kind == isLimited && target.kind == isRight && binding >= 0 && p.kinds[k.variant].of == right(target.variant):
 		p.addRulesOf(binding, func(rule *rbacv1.PolicyRule, namespaced bool) bool {
-			return slices.ContainsFunc(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, 0), func(l limit) bool {
-				return requests[l.request].right == right(target.variant)
-			})
+			return p.gives(rule, namespaced, target, false)
 		})
 		return
 	case scoped && how.join < 0 && binding >= 0 && (how.edge.row == 0 || target.kind == isClusterAdmin):
@@ -48,15 +46,6 @@ func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 	})
 }
 
-// eachRole calls a function for each role that is bound to subjects.
-func (p *pathChanges) eachRole(subjects []vertex, do func(role key, binding int32)) {
-	for _, subject := range subjects {
-		for _, e := range p.out[subject] {
-			do(p.keys[e.to], e.arg)
-		}
-	}
-}
-
 // subjectsOf are the subjects of an identity.
 func (p *pathChanges) subjectsOf(k key, v vertex) []vertex {
 	switch {
@@ -72,16 +61,8 @@ func (p *pathChanges) subjectsOf(k key, v vertex) []vertex {
 
 // combined reports whether a rule grants rights that count together with others.
 func (b *builder) combined(rule *rbacv1.PolicyRule, namespaced bool) bool {
-	rights, _ := rightsOf([]rbacv1.PolicyRule{*rule}, namespaced, b.cluster.websockets())
-	if slices.ContainsFunc(rights, func(g granted) bool { return g.right >= firstOwn }) {
-		return true
-	}
-	for m := range modeCount {
-		if b.modes[m] && len(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, m)) > 0 {
-			return true
-		}
-	}
-	return false
+	rules := []rbacv1.PolicyRule{*rule}
+	return slices.ContainsFunc(b.rightsOf(rules, namespaced), func(g grant) bool { return g.right.countsTogether() })
 }
 
 // addRules adds rules of a role, unless it is one of those that Kubernetes restores.
@@ -92,7 +73,7 @@ func (p *pathChanges) addRules(role int32, keep func(*rbacv1.PolicyRule) bool) {
 	}
 	for i := range r.Rules {
 		if keep(&r.Rules[i]) {
-			p.add(changeKey{kind: RemoveRule, object: objectOf(r.Role), rule: i})
+			p.add(changeKey{kind: removeRule, object: objectOf(r.Role), rule: i})
 		}
 	}
 }
@@ -110,14 +91,9 @@ func (p *pathChanges) gives(rule *rbacv1.PolicyRule, namespaced bool, target key
 	switch {
 	case target.kind == isClusterAdmin:
 		return grantsEverything(rule)
-	case target.kind == isCustom:
-		return len(p.requests[target.custom].grantedBy(rule)) > 0
-	case target.kind == isOwnRight && target.mode != 0:
-		return len(limitsOf([]rbacv1.PolicyRule{*rule}, namespaced, target.mode)) > 0
-	case target.kind != isRight && target.kind != isOwnRight || namespaced && !requestKinds[target.variant].namespaced:
+	case target.kind != isRight && target.kind != isOwnRight || namespaced && !p.kinds[target.variant].namespaced:
 		return false
 	}
-	rights := rightOf(right(target.variant), rule, p.cluster.websockets())
-	return !exactly && len(rights) > 0 ||
-		slices.Contains(rights, granted{right: right(target.variant), name: target.name, any: target.name == ""})
+	names := p.kinds[target.variant].namesBy(rule)
+	return !exactly && len(names) > 0 || slices.Contains(names, target.name)
 }

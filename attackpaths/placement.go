@@ -64,7 +64,7 @@ func (b *builder) movedTo(from vertex, n *inventory.Node, all *placed) {
 	for _, i := range all.pods {
 		p := b.pods[i]
 		if a := b.scopeOf(p.Namespace, p.ServiceAccount); a != nil && slices.Contains(p.Audiences, "") {
-			b.step(StealPods, from, b.tokenVertex(a, b.nodeUserVertex(n.Name), 0), i, dependsOnPlacement)
+			b.step(StealPods, from, b.tokenVertex(a.namespace, a.name, b.nodeUserVertex(n.Name), 0), i, dependsOnPlacement)
 		}
 	}
 }

@@ -81,11 +81,10 @@ func becauseOfEscape(s *solver, how via, target key) string {
 }
 
 func becauseOfNamespace(s *solver, how via, target key) string {
-	newAccount := target.kind == isFact && target.name == newAccounts
 	switch {
-	case newAccount || how.join >= 0 && target.kind != isNode && target.kind != isFact:
+	case how.join >= 0 && target.kind != isNode && target.kind != isFact:
 		return "may create the service account, and a pod that uses it"
-	case s.needsRight(how, createNamespaces):
+	case s.partOf(how, createNamespaces) != none:
 		return "may create a namespace, and in it a pod that is privileged and names any node"
 	case target.kind == isServiceAccount:
 		return "a pod may use any service account of its namespace"
@@ -105,8 +104,8 @@ func becauseOfVolume(_ *solver, _ via, target key) string {
 	return "may create a persistent volume that is a folder of the host, and a pod on any node that claims it"
 }
 
-func becauseOfTokenSecret(_ *solver, how via, _ key) string {
-	if how.join >= 0 {
+func becauseOfTokenSecret(s *solver, how via, _ key) string {
+	if how.join >= 0 || s.keys[how.from].kind == isLimited {
 		return "may create a secret of type service-account-token and read it"
 	}
 	return "the secret holds a token of the service account"

@@ -35,20 +35,13 @@ func (b *builder) reduce(nodes []string) *objects {
 func (b *builder) reduceTo(leads []bool) *objects {
 	r := &reducer{builder: b, leads: leads}
 	o := *b.objects
-	o.known, o.templates = b.namespaces, map[templateKey]bool{}
+	o.known = b.namespaces
 	o.nodes = slices.DeleteFunc(slices.Clone(b.nodes), func(n inventory.Node) bool {
 		return !r.has(key{kind: isNode, name: n.Name}) && !r.has(key{kind: isNodeUser, name: nodeUserPrefix + n.Name})
 	})
-	o.bindings, o.unneeded = nil, nil
-	for _, bound := range b.bindings {
-		list := &o.unneeded
-		if r.needsBinding(bound) {
-			list = &o.bindings
-		}
-		*list = append(*list, bound)
-	}
+	o.bindings = slices.DeleteFunc(slices.Clone(b.bindings), func(bound rbac.BoundRole) bool { return !r.needsBinding(bound) })
 	o.accounts, o.secrets = r.accounts(o.bindings), r.secrets()
-	o.pods = r.pods(o.templates)
+	o.pods = r.pods()
 	secrets := map[string][]verdict.Object{}
 	for _, n := range o.nodes {
 		secrets[n.Name] = slices.DeleteFunc(slices.Clone(b.objects.secretsOn(n.Name)), func(s verdict.Object) bool {
@@ -107,7 +100,7 @@ type reducer struct {
 
 // has reports whether a vertex leads to the goal, perhaps only as one that is impersonated.
 func (r *reducer) has(k key) bool {
-	for _, variant := range [...]uint8{k.variant, impersonated, impersonatedNode} {
+	for _, variant := range [...]uint16{k.variant, impersonated, impersonatedNode} {
 		k.variant = variant
 		if v, ok := r.index[k]; ok && r.leads[v] {
 			return true
@@ -169,8 +162,7 @@ func (r *reducer) combinedRole(role int32, namespaced bool) bool {
 	if namespaced {
 		list = rights.namespaced
 	}
-	return slices.ContainsFunc(list, func(g granted) bool { return g.right >= firstOwn }) ||
-		len(r.onRightsOf(roleScope{role, namespaced})) > 0
+	return slices.ContainsFunc(list, func(g grant) bool { return g.right.countsTogether() })
 }
 
 // accounts are those that lead to the goal, and those that bindings name: without them they
@@ -203,7 +195,7 @@ func (r *reducer) secrets() []inventory.Secret {
 	var all []inventory.Secret
 	for _, namespace := range r.namespaces {
 		for _, s := range r.builder.secrets[namespace] {
-			named := r.builder.has(key{kind: isRight, variant: uint8(readSecrets), namespace: namespace, name: s.Name.Name})
+			named := r.builder.has(key{kind: isRight, variant: uint16(readSecrets), namespace: namespace, name: s.Name.Name})
 			if named || r.has(key{kind: isSecret, namespace: namespace, name: s.Name.Name}) {
 				all = append(all, s)
 			}
@@ -212,27 +204,30 @@ func (r *reducer) secrets() []inventory.Secret {
 	return all
 }
 
-// pods are those that lead to the goal, or bring something that does. It notes the workloads of
-// the others.
-func (r *reducer) pods(templates map[templateKey]bool) []*inventory.Pod {
+// pods are those that lead to the goal, or bring something that does, and one of each workload: without it, the workload would
+// not be known.
+func (r *reducer) pods() []*inventory.Pod {
 	changed := map[string]bool{} // namespaces in which a container may be added to pods
 	for v, k := range r.keys {
 		if k.kind == isRight && right(k.variant) == addContainers && r.leads[v] {
 			changed[k.namespace] = true
 		}
 	}
-	brings := map[*inventory.Template]bool{}
+	type made struct {
+		namespace string
+		inventory.Workload
+	}
+	brings, known := map[*inventory.Template]bool{}, map[made]bool{}
 	var all []*inventory.Pod
 	for i, p := range r.builder.pods {
-		needed, known := brings[p.Template]
-		if !known {
+		needed, seen := brings[p.Template]
+		if !seen {
 			needed = r.brings(p) || changed[p.Namespace]
-			if brings[p.Template] = needed; !needed {
-				noteTemplate(p, templates)
-			}
+			brings[p.Template] = needed
 		}
-		if needed || r.leads[r.podVertex(int32(i))] {
-			all = append(all, p)
+		of := made{p.Namespace, p.Workload}
+		if needed || r.leads[r.podVertex(int32(i))] || p.Workload.Resource != "" && !known[of] {
+			all, known[of] = append(all, p), true
 		}
 	}
 	return all
@@ -242,12 +237,4 @@ func (r *reducer) pods(templates map[templateKey]bool) []*inventory.Pod {
 func (r *reducer) brings(p *inventory.Pod) bool {
 	return p.ControlPlane != "" || p.ServiceAccount != "" && r.hasAccount(p.Namespace, p.ServiceAccount) ||
 		slices.ContainsFunc(p.Secrets, func(s string) bool { return r.has(key{kind: isSecret, namespace: p.Namespace, name: s}) })
-}
-
-func noteTemplate(p *inventory.Pod, templates map[templateKey]bool) {
-	if w := p.Workload; w.Resource != "" {
-		templates[templateKey{p.Namespace, w}] = true
-		w.Name = ""
-		templates[templateKey{p.Namespace, w}] = true
-	}
 }

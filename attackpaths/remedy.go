@@ -77,9 +77,6 @@ func (b *builder) world() *world {
 	}
 }
 
-// websockets reports whether get is enough to run commands in a pod.
-func (c *Cluster) websockets() bool { return c.Features.Minor() < 35 }
-
 // remedyBudget is how many vertices the graphs have that are made for the remedies of one answer: some ten seconds.
 const remedyBudget = 600_000
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -81,8 +82,12 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 	}
 	needs := techniques[u.row-1].needs
 	if u.row.code() == Impersonate { // a node is needed too in some modes
+		mode := mode(0)
+		if to := s.keys[u.to]; to.kind == isLimited {
+			mode = s.kinds[to.variant].on
+		}
 		needs = slices.DeleteFunc(slices.Concat(needs, each(impersonateNodeNames, impersonateAssociatedNode)), func(n need) bool {
-			return n.mode() != s.keys[u.to].mode
+			return requestKinds[n.right].mode != mode
 		})
 	}
 	var all []wantedRight
@@ -187,7 +192,9 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 // harm orders rights by how much is usually done with them: few need those by which others get rights.
 func (w wantedRight) harm() int {
 	rare := []right{createVolumes, bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners}
-	if r := right(w.of); w.kind == wantsRight && (r.impersonates() || slices.Contains(rare, r)) {
+	r := right(w.of)
+	impersonates := impersonateServiceAccounts <= r && r <= impersonateGroupInfo
+	if w.kind == wantsRight && (impersonates || slices.Contains(rare, r)) {
 		return 0
 	}
 	return 1
@@ -232,6 +239,6 @@ func (g *Graph) limited(namespace string) []*plan {
 			refused++
 		}
 	}
-	change := changeKey{kind: limitPods, object: verdict.Object{Kind: Namespace, Name: namespace}}
+	change := changeKey{kind: setLevel, object: verdict.Object{Kind: Namespace, Name: namespace}, level: psa.LevelBaseline}
 	return []*plan{{changes: []changeKey{change}, own: -refused, harm: 1}}
 }

@@ -23,7 +23,7 @@ func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []
 		return nil, noneOfNode
 	}
 	p := s.pods[place]
-	kind, secret := RemoveMount, ""
+	kind, secret := removeMount, ""
 	switch {
 	case code == PodEscape && p.ClaimOfTemplateGives(g.world.references.Claimed):
 		return nil, noneOfClaimTemplate
@@ -42,7 +42,7 @@ func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []
 }
 
 // changeTemplate changes the template of a pod. A pod without one is deleted: its spec cannot be changed.
-func changeTemplate(p *inventory.Pod, kind ChangeKind, secret string) (all []*plan, none string) {
+func changeTemplate(p *inventory.Pod, kind changeKind, secret string) (all []*plan, none string) {
 	switch {
 	case p.Mirror:
 		return nil, noneOfStaticPod
@@ -105,9 +105,9 @@ func (t *template) warning(c changeKey) string {
 		return "The spec of a " + t.object.Kind + " cannot be changed: make it again without what it gives here."
 	case c.kind == takeHost:
 		return "What manages the host from the pods, as agents of networks and storage do, no longer can."
-	case c.kind == RemoveMount && c.secret == "":
+	case c.kind == removeMount && c.secret == "":
 		return "What calls the API from the pods with this token no longer can."
-	case c.kind == RemoveMount || c.kind == takeMention:
+	case c.kind == removeMount || c.kind == takeMention:
 		return "What reads the secret in the pods no longer can."
 	}
 	return t.kept

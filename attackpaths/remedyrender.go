@@ -28,17 +28,18 @@ func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inven
 		}
 		done = append(done, c.object)
 		switch c.kind {
-		case RemoveRule, takeRight:
+		case removeRule, takeRight:
 			role := o.roleIndex()[c.object]
 			r.Changes = append(r.Changes, withRules(&o.roles[role], rules[role])...)
-		case RemoveBinding, takeSubject:
+		case takeSubject:
 			r.Changes = append(r.Changes, withoutSubjects(&o.bindings[o.bindingIndex()[c.object]], subjects[c.object])...)
-		case RestrictPods, limitPods:
-			r.Changes = append(r.Changes, labelled(c.object, psa.EnforceLevelLabel, string(c.level())))
-		case removeSecret, removeVolume:
+		case setLevel:
+			r.Changes = append(r.Changes, labelled(c.object, psa.EnforceLevelLabel, string(c.level)))
+		case removeObject:
 			r.Changes = append(r.Changes, deletion("v1", c.object))
-		case removeClaim:
-			r.Changes, r.Warning = append(r.Changes, deletion("v1", c.object)), warningOfClaim
+			if c.object.Kind == claimKind {
+				r.Warning = warningOfClaim
+			}
 		default:
 			of := slices.DeleteFunc(slices.Clone(changes), func(o changeKey) bool { return o.object != c.object })
 			changes, warning := o.renderTemplates(of, claimed)

@@ -14,10 +14,8 @@ import (
 type wantedKind uint8
 
 const (
-	// wantsRight is a right of the table, wantsCustom a request of custom techniques, and wantsEverything a rule for
-	// everything.
+	// wantsRight is a right, and wantsEverything a rule for everything.
 	wantsRight wantedKind = iota
-	wantsCustom
 	wantsEverything
 )
 
@@ -38,11 +36,8 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 	covers := func(name string) bool {
 		return w.any || name == "" || name == w.name || w.name == "" && name == w.target
 	}
-	switch w.kind {
-	case wantsEverything:
+	if w.kind == wantsEverything {
 		return grantsEverything(rule)
-	case wantsCustom:
-		return slices.ContainsFunc(g.requests[w.of].grantedBy(rule), covers)
 	}
 	rights := []right{right(w.of)}
 	switch {
@@ -51,9 +46,7 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 	case !w.alone:
 		rights = right(w.of).alike()
 	}
-	return slices.ContainsFunc(rights, func(r right) bool {
-		return slices.ContainsFunc(rightOf(r, rule, g.world.cluster.websockets()), func(granted granted) bool { return covers(granted.name) })
-	})
+	return slices.ContainsFunc(rights, func(r right) bool { return slices.ContainsFunc(g.kinds[r].namesBy(rule), covers) })
 }
 
 // otherWrites lists the rights to write objects of the same kind that count together with others of a requester.
@@ -148,7 +141,7 @@ func (o *objects) takeRights(changes []changeKey) {
 func (o *objects) rulesWithout(changes []changeKey) map[int32][][]rbacv1.PolicyRule {
 	all := map[int32][][]rbacv1.PolicyRule{}
 	for _, c := range changes {
-		if c.kind != takeRight && c.kind != RemoveRule {
+		if c.kind != takeRight && c.kind != removeRule {
 			continue
 		}
 		role := o.roleIndex()[c.object]
@@ -176,7 +169,7 @@ func (o *objects) clusterRole(name string) int32 {
 
 // leftOf is what a change leaves of what is left of the rule at a place.
 func (o *objects) leftOf(rules []rbacv1.PolicyRule, place int, c changeKey) []rbacv1.PolicyRule {
-	if c.kind == RemoveRule && c.rule != place {
+	if c.kind == removeRule && c.rule != place {
 		return rules
 	}
 	var left []rbacv1.PolicyRule

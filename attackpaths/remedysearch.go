@@ -133,7 +133,7 @@ func (g *Graph) after(changes []changeKey, at stepPlace, reduced *objects) *step
 // right is an edge of the graph: in NodeScopes and constrained impersonation.
 func (g *Graph) reducedFor(at stepPlace) *objects {
 	w := g.world
-	if g.enforced > 0 || w.modes != [modeCount]bool{} {
+	if g.enforced > 0 || w.constrains() {
 		return nil
 	}
 	if w.from[at.start] == nil {
@@ -200,12 +200,12 @@ func (g *Graph) endUse(s *stepSearch, u *use) (all []*plan, none string) {
 	case code == Masters && from.kind != isRole && len(u.from) == 1:
 		return nil, noneOfMasters
 	case from.kind == isSecret && len(u.from) == 1:
-		return deletes(removeSecret, verdict.Object{Kind: Secret, Namespace: from.namespace, Name: from.name}), ""
+		return deletes(verdict.Object{Kind: Secret, Namespace: from.namespace, Name: from.name}), ""
 	case code == VolumeControl && to.name == claimedVolume:
 		namespace, name, _ := strings.Cut(to.namespace, "/")
-		return deletes(removeClaim, verdict.Object{Kind: claimKind, Namespace: namespace, Name: name}), ""
+		return deletes(verdict.Object{Kind: claimKind, Namespace: namespace, Name: name}), ""
 	case code == VolumeControl && to.name == freeVolume:
-		return deletes(removeVolume, verdict.Object{Kind: volumeKind, Name: to.namespace}), ""
+		return deletes(verdict.Object{Kind: volumeKind, Name: to.namespace}), ""
 	case code == PodCreate && from.kind == isNamespace && len(u.from) == 1:
 		if to.kind == isFact && to.name == everyNode {
 			return g.limited(from.name), ""
@@ -229,8 +229,8 @@ func (g *Graph) endUse(s *stepSearch, u *use) (all []*plan, none string) {
 	return all, ""
 }
 
-func deletes(kind ChangeKind, object verdict.Object) []*plan {
-	return []*plan{{changes: []changeKey{{kind: kind, object: object}}, disrupts: true}}
+func deletes(object verdict.Object) []*plan {
+	return []*plan{{changes: []changeKey{{kind: removeObject, object: object}}, disrupts: true}}
 }
 
 // wantedAfter lists the rights to which a binding leads in a derivation: of each way from there the first right of the
@@ -247,8 +247,6 @@ func (s *stepSearch) wantedAfter(u *use) []wantedRight {
 		w := wantedRight{of: int32(s.keys[to].variant), name: s.keys[to].name, target: s.target.Name}
 		switch k := s.keys[to]; {
 		case k.kind == isRight:
-		case k.kind == isCustom && k.variant == customRight:
-			w.kind, w.of = wantsCustom, k.custom
 		case k.kind == isClusterAdmin:
 			w = wantedRight{kind: wantsEverything}
 		default:

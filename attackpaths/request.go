@@ -1,125 +1,52 @@
 package attackpaths
 
 import (
+	"cmp"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// request is a kind of request to the API server: a verb of a right. It is a place in requests.
-type request uint8
+// table are all kinds of requests, and never changes: the rights of requestKinds, and with each mode of constrained
+// impersonation a kind for every request, and one for each verb with which rights can be used then. Those without a mode
+// are the requests of the identity that is impersonated.
+var table = listKinds()
 
-// whole is every request.
-const whole request = 0
+// requestsInMode is how many kinds of the table each mode has.
+var requestsInMode = (len(table) - int(rightCount)) / int(modeCount)
 
-// requestRow is a row of the table of requests.
-type requestRow struct {
-	right right
-	verb  string
-}
-
-// requests is a table and never changes.
-var requests = listRequests()
-
-func listRequests() []requestRow {
-	rows := []requestRow{whole: {}}
-	for r := range rightCount {
-		if r.checkedBeside() || r.isPart() || requestKinds[r].verbs[0] == "impersonate" || r.mode() != 0 {
-			continue
-		}
-		for _, verb := range requestKinds[r].verbs {
-			rows = append(rows, requestRow{r, verb})
-		}
-	}
-	return rows
-}
-
-// checkedBeside reports whether the API server or a controller checks a right of the one who makes
-// another request, so that no request has its verb.
-func (r right) checkedBeside() bool {
-	switch r {
-	case bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners, autoApprove,
-		requestAudience, requestOtherAudience:
-		return true
-	}
-	return false
-}
-
-// mode is the mode of constrained impersonation in which a right lets an identity be impersonated.
-func (r right) mode() mode {
-	switch r {
-	case impersonateAssociatedNode:
-		return associatedNode
-	case impersonateArbitraryNodes:
-		return arbitraryNode
-	case impersonateAccountsOnly:
-		return serviceAccountMode
-	case impersonateUserInfo, impersonateGroupInfo:
-		return userInfoMode
-	}
-	return 0
-}
-
-// limit is the part of a kind of request that a rule covers: a namespace, or all if it is empty, and
-// a name.
-type limit struct {
-	request         request
-	namespace, name string
-}
-
-// unnamed is the name of requests that have none, where a rule covers only these. No object has
-// this name.
-const unnamed = "/"
-
-// limitsOf lists what rules cover of each kind of request, with a mode for the verbs that are
-// allowed while it is used.
-func limitsOf(rules []rbacv1.PolicyRule, namespaced bool, m mode) []limit {
-	var all []limit
-	for i := range rules {
-		rule := &rules[i]
-		if m != 0 && !namespaced && coversEveryRequest(rule, m) {
-			all = append(all, limit{request: whole})
-		}
-		for q := whole + 1; int(q) < len(requests); q++ {
-			kind := &requestKinds[requests[q].right]
-			if namespaced && !kind.namespaced {
+func listKinds() []requestKind {
+	all := slices.Clone(requestKinds[:])
+	for m := range modeCount {
+		all = append(all, requestKind{verbs: standardVerbs, on: m, single: true, whole: true})
+		for r := range rightCount {
+			k := requestKinds[r]
+			if k.beside || k.impersonates() {
 				continue
 			}
-			for _, name := range coveredNames(rule, kind, requests[q].verb, m) {
-				all = append(all, limit{request: q, name: name})
+			k.on, k.single, k.of, k.refused = m, true, r, k.refused && m == 0
+			for i := range k.verbs {
+				k.verbs = requestKinds[r].verbs[i : i+1]
+				all = append(all, k)
 			}
 		}
 	}
 	return all
 }
 
-// coveredNames lists the names for which a rule covers a request; the empty name is all.
-func coveredNames(rule *rbacv1.PolicyRule, kind *requestKind, verb string, m mode) []string {
-	req := access.Request{
-		ResourceRequest: true, Verb: m.verbOn(verb), Group: kind.group, Resource: kind.resource, Subresource: kind.subresource,
-	}
-	if len(rule.ResourceNames) == 0 {
-		if rbac.RuleAllows(rule, &req) {
-			return []string{""}
-		}
-		return nil
-	}
-	var names []string
-	without, with := kind.byName([]string{verb})
-	if len(without) > 0 && rbac.RuleAllows(rule, &req) {
-		names = append(names, unnamed)
-	}
-	for _, name := range rule.ResourceNames {
-		req.Name = name
-		if len(with) > 0 && name != "" && name != unnamed && rbac.RuleAllows(rule, &req) {
-			names = append(names, name)
-		}
-	}
-	return names
+// request is the request without a mode of which a right `impersonate-on:MODE:VERB` is one.
+func (r right) request() right { return rightCount + (r-rightCount)%right(requestsInMode) }
+
+// limit is the part of a kind of request that a rule covers: a namespace, or all if it is empty, and a name.
+type limit struct{ namespace, name string }
+
+func (l limit) compare(o limit) int {
+	return cmp.Or(cmp.Compare(l.namespace, o.namespace), cmp.Compare(l.name, o.name))
 }
+
+// unnamed is the name of requests that have none, where a rule covers only these. No object has
+// this name.
+const unnamed = "/"
 
 // verbOn is the verb that is allowed on the target of a request while a mode is used.
 func (m mode) verbOn(verb string) string {
@@ -129,9 +56,12 @@ func (m mode) verbOn(verb string) string {
 	return "impersonate-on:" + m.String() + ":" + verb
 }
 
-// coversEveryRequest reports whether a rule covers each request on objects while a mode is used.
-func coversEveryRequest(rule *rbacv1.PolicyRule, m mode) bool {
-	for _, verb := range [...]string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
+// coversWhole reports whether a rule is for every request on objects while a mode is used.
+func coversWhole(rule *rbacv1.PolicyRule, m mode) bool {
+	if grantsEverything(rule) {
+		return true
+	}
+	for _, verb := range standardVerbs {
 		if !slices.Contains(rule.Verbs, m.verbOn(verb)) {
 			return false
 		}
@@ -139,7 +69,7 @@ func coversEveryRequest(rule *rbacv1.PolicyRule, m mode) bool {
 	return len(rule.ResourceNames) == 0 && slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
 }
 
-// and is what two limits of the same kind of request have in common.
+// and is what two limits have in common.
 func (l limit) and(o limit) (both limit, ok bool) {
 	both = l
 	if l.namespace == "" {
@@ -148,9 +78,7 @@ func (l limit) and(o limit) (both limit, ok bool) {
 	if l.name == "" {
 		both.name = o.name
 	}
-	ok = l.request == o.request && (l.namespace == "" || o.namespace == "" || l.namespace == o.namespace) &&
-		(l.name == "" || o.name == "" || l.name == o.name)
-	return both, ok
+	return both, l.covers(both.namespace, both.name) && o.covers(both.namespace, both.name)
 }
 
 // covers reports whether a limit contains the request for an object.
@@ -164,4 +92,99 @@ func (l limit) rightName() string {
 		return ""
 	}
 	return l.name
+}
+
+// reads is the right to read that another right contains: the API server answers a write or a
+// deletion with the object, and a dry run too. Admission is asked about these requests. An update of
+// a secret has to carry its content, and one of the status of a request its certificate.
+func (r right) reads() (right, bool) {
+	switch r {
+	case patchSecrets, deleteSecrets:
+		return readSecrets, true
+	case writeSigningRequests, deleteSigningRequests, getApprovals, getSigningStatus, patchSigningStatus:
+		return readSigningRequests, true
+	}
+	return 0, false
+}
+
+// alike lists the rights that give what a right gives: to read, each right that contains it.
+func (r right) alike() []right {
+	if read, ok := r.reads(); ok {
+		r = read
+	}
+	all := []right{r}
+	for other := range rightCount {
+		if read, ok := other.reads(); ok && read == r {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// kindsFor is the table as an API server of the cluster asks for rights.
+func kindsFor(c *Cluster) []requestKind {
+	kinds := slices.Clone(table)
+	if c.Features.Minor() < 35 { // a websocket is opened by a get
+		kinds[execPods].verbs, kinds[attachPods].verbs = []string{"create", "get"}, []string{"create", "get"}
+	}
+	return kinds
+}
+
+// verbIn is the first verb by which rules grant a right for a name, or for all.
+func (k *requestKind) verbIn(rules []rbacv1.PolicyRule, name string) string {
+	for _, verb := range k.verbs {
+		by := *k
+		by.verbs = []string{verb}
+		if slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(by.namesBy(&rule), name) }) {
+			return verb
+		}
+	}
+	return k.verbs[0]
+}
+
+// usedRight follows a right back to the one that a role grants, or that scopes let pass, and finds
+// its verb.
+func (s *solver) usedRight(v vertex) (r right, verb string) {
+	for {
+		how, k := s.via[v], s.keys[v]
+		r = right(k.variant)
+		if how.from == none {
+			return r, requestKinds[r].verbs[0]
+		}
+		switch from := s.keys[how.from]; from.kind {
+		case isRight:
+			v = how.from
+		case isRole:
+			return r, s.kinds[r].verbIn(s.roles[from.role].Rules, k.name)
+		case isLimited:
+			if kind := s.kinds[from.variant]; kind.of == r {
+				return r, kind.verbs[0]
+			}
+			return r, requestKinds[r].verbs[0] // by a request that applies the object
+		default:
+			if passed, ok := s.passedBy[passing{from: how.from, to: v}]; ok {
+				return r, passed.verb
+			}
+			return r, requestKinds[r].verbs[0]
+		}
+	}
+}
+
+// partOf is the vertex of a right that a step needs together with other things; none if it does not need it.
+func (s *solver) partOf(how via, r right) vertex {
+	for _, v := range s.parts(how) {
+		if k := s.keys[v]; k.kind == isRight && right(k.variant) == r {
+			return v
+		}
+	}
+	return none
+}
+
+// verbOfPart is the verb of such a right.
+func (s *solver) verbOfPart(how via, r right) string {
+	if v := s.partOf(how, r); v != none {
+		_, verb := s.usedRight(v)
+		return verb
+	}
+	return requestKinds[r].verbs[0]
 }

@@ -1,7 +1,9 @@
 package attackpaths
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -12,10 +14,11 @@ import (
 )
 
 // right is a kind of request that techniques need.
-type right uint8
+type right uint16
 
 // The rights that techniques need. Those from bindClusterRole on count for the identity that
-// has them: the API server checks them together with another right of the same requester.
+// has them: the API server checks them together with another right of the same requester. The requests of
+// custom techniques follow, see Graph.kinds.
 const (
 	readSecrets right = iota
 	patchSecrets
@@ -110,12 +113,40 @@ const firstOwn = bindClusterRoles
 type requestKind struct {
 	verbs                        []string
 	group, resource, subresource string
+	// namespace and name are those of the only objects that a request of a custom technique is about; empty for all.
+	namespace, name string
 	// namespaced is true if roles in a namespace can grant it.
 	namespaced bool
 	// unnamed is true for creates, which carry no name.
 	unnamed bool
 	// hasName is true for creates by a request that has a name.
 	hasName bool
+	// refused is true if NodeRestriction refuses to nodes what RBAC would allow: pods other than mirror pods, claims,
+	// tokens of others, other nodes and labels that no node may set on itself, and requests for certificates in other names.
+	refused bool
+	// beside is true if the API server or a controller checks the right of the one who makes another request, so that
+	// no request has its verb.
+	beside bool
+	// mode is that of constrained impersonation in which the right lets an identity be impersonated, and on that of a right
+	// to make requests while it is used: `impersonate-on:MODE:VERB`.
+	mode, on mode
+	// single is true for requests with one verb of the right that of is, and whole for every request.
+	single, whole bool
+	of            right
+	// custom is true for requests of custom techniques.
+	custom bool
+	// otherAudience is true for the right to request tokens for an audience that a rule names.
+	otherAudience bool
+}
+
+// holdsIn reports whether a role that is held in a scope can allow the request.
+func (k *requestKind) holdsIn(scope string) bool {
+	return scope == "" || k.namespaced && (k.namespace == "" || k.namespace == scope)
+}
+
+// impersonates reports whether requests let others be impersonated.
+func (k *requestKind) impersonates() bool {
+	return k.on != 0 || strings.HasPrefix(k.verbs[0], "impersonate")
 }
 
 const (
@@ -147,9 +178,9 @@ var requestKinds = withParts([rightCount]requestKind{
 	patchSecrets:                 {verbs: []string{"patch"}, resource: "secrets", namespaced: true},
 	deleteSecrets:                {verbs: remove, resource: "secrets", namespaced: true},
 	createSecrets:                {verbs: create, resource: "secrets", namespaced: true, unnamed: true},
-	createToken:                  {verbs: create, resource: "serviceaccounts", subresource: "token", namespaced: true},
+	createToken:                  {verbs: create, resource: "serviceaccounts", subresource: "token", namespaced: true, refused: true},
 	createAccounts:               {verbs: create, resource: "serviceaccounts", namespaced: true, unnamed: true},
-	createPods:                   {verbs: create, resource: "pods", namespaced: true, unnamed: true},
+	createPods:                   {verbs: create, resource: "pods", namespaced: true, unnamed: true, refused: true},
 	createDeployments:            {verbs: create, group: apps, resource: "deployments", namespaced: true, unnamed: true},
 	createDaemonSets:             {verbs: create, group: apps, resource: "daemonsets", namespaced: true, unnamed: true},
 	createStatefulSets:           {verbs: create, group: apps, resource: "statefulsets", namespaced: true, unnamed: true},
@@ -163,22 +194,22 @@ var requestKinds = withParts([rightCount]requestKind{
 	patchReplicaSets:             {verbs: write, group: apps, resource: "replicasets", namespaced: true},
 	patchReplicationControllers:  {verbs: write, resource: "replicationcontrollers", namespaced: true},
 	patchCronJobs:                {verbs: write, group: batch, resource: "cronjobs", namespaced: true},
-	patchPods:                    {verbs: write, resource: "pods", namespaced: true},
+	patchPods:                    {verbs: write, resource: "pods", namespaced: true, refused: true},
 	execPods:                     {verbs: create, resource: "pods", subresource: "exec", namespaced: true},
 	attachPods:                   {verbs: create, resource: "pods", subresource: "attach", namespaced: true},
-	addContainers:                {verbs: write, resource: "pods", subresource: "ephemeralcontainers", namespaced: true},
-	createClaims:                 {verbs: create, resource: "persistentvolumeclaims", namespaced: true, unnamed: true},
+	addContainers:                {verbs: write, resource: "pods", subresource: "ephemeralcontainers", namespaced: true, refused: true},
+	createClaims:                 {verbs: create, resource: "persistentvolumeclaims", namespaced: true, unnamed: true, refused: true},
 	createVolumes:                {verbs: create, resource: "persistentvolumes", unnamed: true},
 	proxyNodes:                   {verbs: []string{"get", "create"}, resource: "nodes", subresource: "proxy"},
-	changeNodes:                  {verbs: write, resource: "nodes"},
-	changeNodeStatus:             {verbs: write, resource: "nodes", subresource: "status"},
+	changeNodes:                  {verbs: write, resource: "nodes", refused: true},
+	changeNodeStatus:             {verbs: write, resource: "nodes", subresource: "status", refused: true},
 	readNodeLogs:                 {verbs: []string{"get"}, resource: "nodes", subresource: "log"},
 	readPodLogs:                  {verbs: []string{"get"}, resource: "pods", subresource: "log", namespaced: true},
 	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
 	createNamespaces:             {verbs: create, resource: "namespaces", unnamed: true},
 	labelByStatus:                {verbs: write, resource: "namespaces", subresource: "status", namespaced: true},
 	finalizeNamespaces:           {verbs: []string{"update"}, resource: "namespaces", subresource: "finalize", namespaced: true},
-	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},
+	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true, refused: true},
 	readSigningRequests:          {verbs: read, group: certG, resource: "certificatesigningrequests"},
 	writeSigningRequests:         {verbs: write, group: certG, resource: "certificatesigningrequests"},
 	deleteSigningRequests:        {verbs: remove, group: certG, resource: "certificatesigningrequests"},
@@ -200,14 +231,14 @@ var requestKinds = withParts([rightCount]requestKind{
 	writeIdentityMappings:       {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
 	impersonateServiceAccounts:  {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
 
-	bindClusterRoles:          {verbs: []string{"bind"}, group: rbacG, resource: "clusterroles", namespaced: true},
-	bindRoles:                 {verbs: []string{"bind"}, group: rbacG, resource: "roles", namespaced: true},
+	bindClusterRoles:          {verbs: []string{"bind"}, group: rbacG, resource: "clusterroles", namespaced: true, beside: true},
+	bindRoles:                 {verbs: []string{"bind"}, group: rbacG, resource: "roles", namespaced: true, beside: true},
 	createClusterRoleBindings: {verbs: create, group: rbacG, resource: "clusterrolebindings", unnamed: true},
 	updateClusterRoleBindings: {verbs: write, group: rbacG, resource: "clusterrolebindings"},
 	createRoleBindings:        {verbs: create, group: rbacG, resource: "rolebindings", namespaced: true, unnamed: true},
 	updateRoleBindings:        {verbs: write, group: rbacG, resource: "rolebindings", namespaced: true},
-	escalateClusterRoles:      {verbs: []string{"escalate"}, group: rbacG, resource: "clusterroles"},
-	escalateRoles:             {verbs: []string{"escalate"}, group: rbacG, resource: "roles", namespaced: true},
+	escalateClusterRoles:      {verbs: []string{"escalate"}, group: rbacG, resource: "clusterroles", beside: true},
+	escalateRoles:             {verbs: []string{"escalate"}, group: rbacG, resource: "roles", namespaced: true, beside: true},
 	createClusterRoles:        {verbs: create, group: rbacG, resource: "clusterroles", unnamed: true},
 	createRoles:               {verbs: create, group: rbacG, resource: "roles", namespaced: true, unnamed: true},
 	updateClusterRoles:        {verbs: write, group: rbacG, resource: "clusterroles"},
@@ -215,23 +246,24 @@ var requestKinds = withParts([rightCount]requestKind{
 	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},
 	impersonateGroups:         {verbs: []string{"impersonate"}, resource: "groups"},
 	impersonateNodeNames:      {verbs: []string{"impersonate"}, group: authn, resource: "userextras", subresource: nodeNameKey},
-	impersonateAssociatedNode: {verbs: []string{"impersonate:associated-node"}, group: authn, resource: "nodes"},
-	impersonateArbitraryNodes: {verbs: []string{"impersonate:arbitrary-node"}, group: authn, resource: "nodes"},
+	impersonateAssociatedNode: {verbs: []string{"impersonate:associated-node"}, group: authn, resource: "nodes", mode: associatedNode},
+	impersonateArbitraryNodes: {verbs: []string{"impersonate:arbitrary-node"}, group: authn, resource: "nodes", mode: arbitraryNode},
 	impersonateAccountsOnly: {
 		verbs: []string{"impersonate:serviceaccount"}, group: authn, resource: "serviceaccounts", namespaced: true,
+		mode: serviceAccountMode,
 	},
-	impersonateUserInfo:  {verbs: []string{"impersonate:user-info"}, group: authn, resource: "users"},
-	impersonateGroupInfo: {verbs: []string{"impersonate:user-info"}, group: authn, resource: "groups"},
-	approveSigners:       {verbs: []string{"approve"}, group: certG, resource: "signers"},
-	signSigners:          {verbs: []string{"sign"}, group: certG, resource: "signers"},
+	impersonateUserInfo:  {verbs: []string{"impersonate:user-info"}, group: authn, resource: "users", mode: userInfoMode},
+	impersonateGroupInfo: {verbs: []string{"impersonate:user-info"}, group: authn, resource: "groups", mode: userInfoMode},
+	approveSigners:       {verbs: []string{"approve"}, group: certG, resource: "signers", beside: true},
+	signSigners:          {verbs: []string{"sign"}, group: certG, resource: "signers", beside: true},
 	updateApprovals:      {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "approval"},
 	updateSigningStatus:  {verbs: []string{"update"}, group: certG, resource: "certificatesigningrequests", subresource: "status"},
 	patchSigningStatus:   {verbs: []string{"patch"}, group: certG, resource: "certificatesigningrequests", subresource: "status"},
 	autoApprove: {
-		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true,
+		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true, beside: true,
 	},
-	requestAudience:      {verbs: []string{audienceVerb}, resource: anyAudience, namespaced: true},
-	requestOtherAudience: {verbs: []string{audienceVerb}, resource: anyAudience, namespaced: true},
+	requestAudience:      {verbs: []string{audienceVerb}, resource: anyAudience, namespaced: true, beside: true},
+	requestOtherAudience: {verbs: []string{audienceVerb}, resource: anyAudience, namespaced: true, beside: true, otherAudience: true},
 })
 
 // String names the right as people write it in a role, with its first verb: "create pods/exec".
@@ -246,101 +278,101 @@ func (r right) withVerb(verb string) string {
 	return text
 }
 
-// granted is a right that a rule of a role grants, for one name or for all.
-type granted struct {
+// grant is a right, as far as something limits it.
+type grant struct {
 	right right
-	// name is empty if the rule names no objects.
-	name string
-	// any is true if the rule names no objects.
-	any bool
+	limit
 }
 
-// rightsOf lists what the rules of a role grant of the rights that techniques need, in the
-// order of the table and of names, and whether a rule grants everything.
-func rightsOf(rules []rbacv1.PolicyRule, namespaced bool, websocketExec bool) (all []granted, everything bool) {
-	seen := map[granted]bool{}
-	for i := range rules {
-		rule := &rules[i]
-		everything = everything || grantsEverything(rule)
-		for r := range rightCount {
-			if namespaced && !requestKinds[r].namespaced {
-				continue
-			}
-			for _, g := range rightOf(r, rule, websocketExec) {
-				if !seen[g] {
-					seen[g] = true
-					all = append(all, g)
-				}
+func (g grant) compare(o grant) int {
+	return cmp.Or(cmp.Compare(g.right, o.right), g.limit.compare(o.limit))
+}
+
+// rightsOf lists what the rules of a role grant, in the order of rights and of names: in the whole cluster, or in a
+// namespace.
+func (b *builder) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
+	var all []grant
+	for r := range b.kinds {
+		k := &b.kinds[r]
+		if namespaced && !k.namespaced || k.on != 0 && !b.modes[k.on] || k.single && !b.constrains() {
+			continue
+		}
+		for i := range rules {
+			for _, name := range k.namesBy(&rules[i]) {
+				all = append(all, grant{right(r), limit{name: name}})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b granted) int {
-		if a.right != b.right {
-			return int(a.right) - int(b.right)
-		}
-		if a.any != b.any {
-			return map[bool]int{true: -1, false: 1}[a.any]
-		}
-		return compareStrings(a.name, b.name)
-	})
-	return all, everything
+	slices.SortFunc(all, grant.compare)
+	return slices.Compact(all)
 }
 
-func rightOf(r right, rule *rbacv1.PolicyRule, websocketExec bool) []granted {
-	return rightBy(r, r.verbs(websocketExec), rule)
-}
-
-// rightBy lists what a rule grants of a right by some of its verbs.
-func rightBy(r right, verbs []string, rule *rbacv1.PolicyRule) []granted {
-	kind := &requestKinds[r]
-	req := access.Request{ResourceRequest: true, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource}
-	if kind.resource == anyAudience {
-		audience, ok := audienceIn(r, rule)
-		if !ok {
-			return nil
-		}
-		req.Resource = audience
+// namesBy lists the names for which a rule allows a request by any of the verbs; the empty name is all.
+func (k *requestKind) namesBy(rule *rbacv1.PolicyRule) []string {
+	if k.single {
+		return k.namesIn(rule, k.verbs[0])
 	}
-	covered := func(verbs []string, name string) bool {
-		req.Name = name
-		return slices.ContainsFunc(verbs, func(verb string) bool {
-			req.Verb = verb
-			return rbac.RuleAllows(rule, &req)
-		})
-	}
-	if len(rule.ResourceNames) == 0 {
-		if covered(verbs, "") {
-			return []granted{{right: r, any: true}}
-		}
-		return nil
-	}
-	// RBAC compares the empty name of a request without a name with the names of the rule.
-	nameless, named := kind.byName(verbs)
-	if covered(nameless, "") {
-		return []granted{{right: r, any: true}}
-	}
-	var all []granted
-	for _, name := range rule.ResourceNames {
-		if name != "" && covered(named, name) {
-			all = append(all, granted{right: r, name: name})
+	var all []string
+	for _, verb := range k.verbs {
+		for _, name := range k.namesIn(rule, verb) {
+			if name == unnamed || name == "" {
+				return []string{""}
+			}
+			all = append(all, name)
 		}
 	}
 	return all
 }
 
-// byName separates the verbs of requests that have no name from those that have one. A list
-// or watch has one if it selects an object by its name; a deletecollection has none even then.
-func (k *requestKind) byName(verbs []string) (nameless, named []string) {
-	for _, verb := range verbs {
-		never := verb == "create" && k.subresource == "" && !k.hasName || verb == "deletecollection" || k.unnamed
-		if never || verb == "list" || verb == "watch" {
-			nameless = append(nameless, verb)
+// namesIn lists the names for which a rule allows a request. The empty name is all, or that of the only object, and
+// unnamed stands for requests without a name where the rule limits others.
+func (k *requestKind) namesIn(rule *rbacv1.PolicyRule, verb string) []string {
+	if k.whole {
+		if k.on != 0 && coversWhole(rule, k.on) {
+			return []string{""}
 		}
-		if !never {
-			named = append(named, verb)
+		return nil
+	}
+	req := access.Request{
+		ResourceRequest: true, Verb: k.on.verbOn(verb), Group: k.group, Resource: k.resource, Subresource: k.subresource, Name: k.name,
+	}
+	if verb == audienceVerb {
+		audience, ok := k.audienceIn(rule)
+		if !ok {
+			return nil
+		}
+		req.Resource = audience
+	}
+	if len(rule.ResourceNames) == 0 {
+		if rbac.RuleAllows(rule, &req) {
+			return []string{""}
+		}
+		return nil
+	}
+	var all []string
+	nameless, named := k.byName(verb)
+	// RBAC compares the empty name of a request without a name with the names of the rule.
+	if req.Name = ""; nameless && rbac.RuleAllows(rule, &req) {
+		all = append(all, unnamed)
+	}
+	for _, name := range rule.ResourceNames {
+		req.Name = name
+		switch {
+		case !named || name == "" || name == unnamed || k.name != "" && name != k.name || !rbac.RuleAllows(rule, &req):
+		case k.name != "":
+			all = append(all, "")
+		default:
+			all = append(all, name)
 		}
 	}
-	return nameless, named
+	return all
+}
+
+// byName reports whether requests with a verb may have no name, and whether they may have one. A list or watch has one
+// if it selects an object by its name; a deletecollection has none even then.
+func (k *requestKind) byName(verb string) (nameless, named bool) {
+	never := verb == "create" && k.subresource == "" && !k.hasName || verb == "deletecollection" || k.unnamed
+	return never || verb == "list" || verb == "watch", !never
 }
 
 // grantsEverything reports whether a rule is `*` on `*`.

@@ -125,14 +125,6 @@ func (b *builder) scopeOf(namespace, name string) *scopedAccount {
 	return a
 }
 
-func (b *builder) scopeOfKey(k key) *scopedAccount {
-	switch k.kind {
-	case isServiceAccount, isAssociated, isScoped:
-		return b.scopeOf(k.namespace, k.name)
-	}
-	return nil
-}
-
 // denied reports whether scopes refuse everything to a user without a node.
 func (b *builder) denied(user string) bool {
 	namespace, name, ok := accountOfUser(user)
@@ -183,11 +175,34 @@ func (b *builder) startVertex(namespace, name string) vertex {
 
 // tokenVertex is a token of an account on a node; none if it may do nothing. The node is the vertex of
 // its credential, of each node's, or of a name.
-func (b *builder) tokenVertex(a *scopedAccount, node vertex, variant uint8) vertex {
-	if a.nothing {
+func (b *builder) tokenVertex(namespace, name string, node vertex, variant uint16) vertex {
+	if a := b.scopeOf(namespace, name); a != nil && a.nothing {
 		return none
 	}
-	return b.vertex(key{kind: isAssociated, variant: variant, namespace: a.namespace, name: a.name, of: node})
+	return b.vertex(key{kind: isAssociated, variant: variant, namespace: namespace, name: name, of: node})
+}
+
+// nodeMatters reports whether it matters on which node a token of an account is.
+func (b *builder) nodeMatters(namespace, name string) bool {
+	return b.associates() || b.scopeOf(namespace, name) != nil
+}
+
+// anyToken is an account with a token that may be bound to any node.
+func (b *builder) anyToken(namespace, name string) vertex {
+	if b.nodeMatters(namespace, name) {
+		return b.tokenVertex(namespace, name, b.fact(everyNodeUser, ""), 0)
+	}
+	return b.accountVertex(namespace, name)
+}
+
+// mayBeOnNodes adds the nodes of the pods that mount a token of an account: one of which the node is not known may be
+// one of these.
+func (b *builder) mayBeOnNodes(v vertex, k key) {
+	for _, i := range b.podsIn[k.namespace] {
+		if p := b.pods[i]; p.ServiceAccount == k.name && p.Node != "" && hasToken(p) {
+			b.impliesIf(v, b.tokenVertex(k.namespace, k.name, b.nodeUserVertex(p.Node), 0), dependsOnAssociation)
+		}
+	}
 }
 
 // holdsAccount notes that an account in scopes is held.
@@ -221,14 +236,8 @@ func (b *builder) expandScopedStart(v vertex, k key) {
 		return
 	}
 	b.implies(v, b.scopedVertex(a, 0))
-	if len(a.perNode) == 0 && !b.associates() {
-		return
-	}
-	for _, i := range b.podsIn[k.namespace] {
-		if p := b.pods[i]; p.ServiceAccount == k.name && p.Node != "" && hasToken(p) {
-			to := b.tokenVertex(a, b.nodeUserVertex(p.Node), 0)
-			b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(dependsOnAssociation)})
-		}
+	if len(a.perNode) > 0 || b.associates() {
+		b.mayBeOnNodes(v, k)
 	}
 }
 
@@ -236,8 +245,8 @@ func (b *builder) expandScopedStart(v vertex, k key) {
 func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 	b.partsOf(a)
 	b.holdsAccount(v, a)
-	if k.variant != impersonated {
-		b.associations = append(b.associations, v)
+	if k.variant != impersonated && a.associates {
+		b.identities = append(b.identities, &identity{vertex: v, kind: isAssociated, subjects: a.subjects, scoped: a})
 	}
 	b.implies(v, b.scopedVertex(a, k.variant))
 	if len(a.perNode) == 0 {
@@ -250,18 +259,18 @@ func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 		b.ownCertificate(v, a, name)
 	case node.name == everyNodeUser:
 		for _, n := range b.nodes {
-			b.implies(v, b.tokenVertex(a, b.nodeUserVertex(n.Name), k.variant))
+			b.implies(v, b.tokenVertex(a.namespace, a.name, b.nodeUserVertex(n.Name), k.variant))
 		}
 	default:
 		if node.namespace == "" {
-			b.implies(v, b.tokenVertex(a, b.fact(everyNodeUser, ""), k.variant))
+			b.implies(v, b.tokenVertex(a.namespace, a.name, b.fact(everyNodeUser, ""), k.variant))
 		}
 		b.givesParts(v, k, a, a.perNode, place{chosen: true, node: node.namespace})
 	}
 }
 
 // scopedVertex is what each token of an account may do, whatever its node.
-func (b *builder) scopedVertex(a *scopedAccount, variant uint8) vertex {
+func (b *builder) scopedVertex(a *scopedAccount, variant uint16) vertex {
 	return b.vertex(key{kind: isScoped, variant: variant, namespace: a.namespace, name: a.name})
 }
 
@@ -270,14 +279,14 @@ func (b *builder) expandScoped(v vertex, k key) {
 	b.partsOf(a)
 	if k.variant != impersonated {
 		b.anonymously(v)
-		free := edge{to: b.fact(holdsFree, ""), arg: -1, dependsOn: b.condition(dependsOnScopes)}
-		b.out[v] = append(b.out[v], free, edge{to: b.fact(holdsIdentity, ""), arg: -1, dependsOn: free.dependsOn})
+		b.impliesIf(v, b.fact(holdsFree, ""), dependsOnScopes)
+		b.impliesIf(v, b.fact(holdsIdentity, ""), dependsOnScopes)
 	}
 	// What is bound to an account in scopes may pass them, and cluster-admin owns the rest.
-	condition, owns := b.condition(dependsOnScopes), false
+	owns := false
 	for _, h := range a.held {
-		to := b.vertex(key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role})
-		b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: condition})
+		of := key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role}
+		b.impliesIf(v, b.vertex(of), dependsOnScopes)
 	}
 	for _, h := range a.held {
 		if a.whole && h.namespace == "" && b.rightsOfRole(h.role).everything {

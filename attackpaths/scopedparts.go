@@ -3,24 +3,14 @@ package attackpaths
 import (
 	"slices"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 const nodeUserPrefix = nodeidentity.UserPrefix
 
-// what is what a part is about: a right, a request of a custom technique, or a right to impersonate for
-// some requests.
-type what struct {
-	right  right
-	custom int32 // -1 for none
-	on     mode
-}
-
-// part is what a binding grants and all scopes let pass.
+// part is what a binding grants of a right and all scopes let pass.
 type part struct {
-	what
+	right right
 	pass
 	verb    string
 	binding int32
@@ -41,31 +31,26 @@ func (b *builder) partsOf(a *scopedAccount) {
 	}
 	a.subjects = b.subjectsOfIdentity(key{kind: isServiceAccount, namespace: a.namespace, name: a.name})
 	passing, seen := map[asked][]pass{}, map[part]bool{}
-	for _, s := range a.subjects {
-		for _, e := range b.out[s] {
-			k := b.keys[e.to]
-			if h := (heldRole{k.role, e.arg, k.namespace}); k.kind == isRole && !slices.Contains(a.held, h) {
-				a.held = append(a.held, h)
-			}
-			b.eachGrant(k, func(w what, q asked, granted limit) {
-				if _, ok := passing[q]; !ok {
-					passing[q] = []pass{{}}
-					for i := range scopes {
-						passing[q] = combinePasses(passing[q], b.passes(&scopes[i], q))
-					}
-				}
-				in := pass{limit: limit{namespace: k.namespace, name: granted.name}}
-				for _, p := range combinePasses([]pass{in}, passing[q]) {
-					p.request = granted.request
-					id := part{what: w, pass: p}
-					if id.rules = ""; !seen[id] {
-						seen[id] = true
-						a.add(part{what: w, pass: p, verb: q.verb, binding: e.arg})
-					}
-				}
-			})
+	b.eachRole(a.subjects, func(role key, binding int32) {
+		if h := (heldRole{role.role, binding, role.namespace}); role.kind == isRole && !slices.Contains(a.held, h) {
+			a.held = append(a.held, h)
 		}
-	}
+		b.eachRequest(role, func(r right, q asked, name string) {
+			if _, ok := passing[q]; !ok {
+				passing[q] = []pass{{}}
+				for i := range scopes {
+					passing[q] = combinePasses(passing[q], b.passes(&scopes[i], q))
+				}
+			}
+			for _, p := range combinePasses([]pass{{limit: limit{role.namespace, name}}}, passing[q]) {
+				id := part{right: r, pass: p}
+				if id.rules = ""; !seen[id] {
+					seen[id] = true
+					a.add(part{r, p, q.verb, binding})
+				}
+			}
+		})
+	})
 }
 
 // add puts a part where it belongs. Whoever creates an object chooses its name, and whoever selects objects the
@@ -80,62 +65,24 @@ func (a *scopedAccount) add(p part) {
 	}
 }
 
-// eachGrant calls do for each kind of request that a role grants, verb by verb, with the name of the
+// eachRequest calls do for each kind of request that a role grants, verb by verb, with the name of the
 // object or none.
-func (b *builder) eachGrant(role key, do func(w what, q asked, granted limit)) {
+func (b *builder) eachRequest(role key, do func(r right, q asked, name string)) {
 	rules := b.roles[role.role].Rules
-	each := func(w what, q asked, m mode, of request) {
-		if role.namespace != "" && !q.kind.namespaced {
-			return
-		}
-		for i := range rules {
-			for _, name := range coveredNames(&rules[i], q.kind, q.verb, m) {
-				do(w, q, limit{request: of, name: name})
-			}
-		}
-	}
-	for r := range rightCount {
-		if r.isPart() && !b.isNamed(r.whole()) {
+	for r := range right(len(b.kinds)) {
+		kind := &b.kinds[r]
+		unused := r.isPart() && !b.isNamed(r.whole()) || kind.single && !b.modes[kind.on]
+		if unused || !kind.holdsIn(role.namespace) {
 			continue
 		}
-		for _, verb := range r.verbs(b.cluster.Features.Minor() < 35) {
-			q := asked{kind: &requestKinds[r], verb: verb}
-			if r == impersonateAssociatedNode {
-				q.mode = associatedNode // the check has no node
-			}
-			each(what{right: r, custom: -1}, q, 0, 0)
+		verbs := kind.verbs
+		if kind.whole {
+			verbs = verbs[:1]
 		}
-	}
-	for m := range modeCount {
-		if !b.modes[m] {
-			continue
-		}
-		w := what{on: m, custom: -1}
-		if role.namespace == "" && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return coversWhole(&r, m) }) {
-			do(w, asked{mode: m}, limit{request: whole})
-		}
-		for q := whole + 1; int(q) < len(requests); q++ {
-			each(w, asked{kind: &requestKinds[requests[q].right], verb: requests[q].verb, mode: m}, m, q)
-		}
-	}
-	b.eachCustomGrant(role, do)
-}
-
-// eachCustomGrant is eachGrant for custom techniques. The name is that of the only object, or none for
-// the object that the request names.
-func (b *builder) eachCustomGrant(role key, do func(w what, q asked, granted limit)) {
-	for i := range b.requests {
-		r := &b.requests[i]
-		if !r.holdsIn(role.namespace) {
-			continue
-		}
-		kind := b.customKinds[i]
-		for _, verb := range r.Verbs {
-			single := *r
-			single.Verbs = []string{verb}
-			for j := range b.roles[role.role].Rules {
-				for _, name := range single.grantedBy(&b.roles[role.role].Rules[j]) {
-					do(what{custom: int32(i)}, asked{kind: kind, verb: verb, custom: true}, limit{name: name})
+		for _, verb := range verbs {
+			for i := range rules {
+				for _, name := range kind.namesIn(&rules[i], verb) {
+					do(r, asked{kind, verb}, name)
 				}
 			}
 		}
@@ -153,7 +100,7 @@ func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string
 		dependsOn = allOf(dependsOn, dependsOnSelector)
 	}
 	if p.needs&needsName != 0 && !anyName {
-		named, ok := l.and(limit{request: l.request, name: at.node})
+		named, ok := l.and(limit{name: at.node})
 		if !ok {
 			return
 		}
@@ -175,9 +122,13 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 	if creates && p.namesNewObject() {
 		onPods = possible
 	}
-	for _, i := range b.podsAt(at) {
+	var pods []int32 // none are known of a node that need not exist, or that is not known
+	if !at.chosen {
+		pods = b.podsOn[at.node]
+	}
+	for _, i := range pods {
 		pod := b.pods[i]
-		of := limit{request: l.request, namespace: pod.Namespace, name: pod.Name.Name}
+		of := limit{pod.Namespace, pod.Name.Name}
 		if p.needs&needsNewName != 0 && of.name != at.node {
 			continue // the new object needs both names
 		}
@@ -193,30 +144,19 @@ func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, 
 	}
 }
 
-// podsAt are the pods on the node of a token; none are known of one that need not exist, or that is not known.
-func (b *builder) podsAt(at place) []int32 {
-	if at.chosen || at.node == "" {
-		return nil
-	}
-	return b.podsOn[at.node]
-}
-
 // namesNewObject reports whether it matters which name an object has that is created.
 func (p *part) namesNewObject() bool {
-	if p.custom >= 0 {
-		return true
-	}
 	switch p.right.whole() {
 	case createSecrets, createConfigMaps, createAccounts:
-		return p.on == 0
+		return true
 	}
-	return false
+	return p.right.isCustom()
 }
 
 // podsOnNode are the pods of a node that a right of its tokens is about.
 func (b *builder) podsOnNode(k key) []int32 {
 	var all []int32
-	of := limit{namespace: k.namespace, name: k.name}
+	of := limit{k.namespace, k.name}
 	for _, i := range b.podsOn[b.keys[k.of].name[len(nodeUserPrefix):]] {
 		if p := b.pods[i]; of.covers(p.Namespace, p.Name.Name) {
 			all = append(all, i)

@@ -6,24 +6,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
-// bindingOf finds the binding that gives one of several rights, the last first; -1 if none does.
-func (a *scopedAccount) bindingOf(rights []held) int32 {
-	for _, h := range slices.Backward(rights) {
-		if h.through != none || h.on.mode != 0 {
-			continue
-		}
-		for _, list := range [...][]part{a.others, a.perNode} {
-			for _, p := range list {
-				l := limit{namespace: p.namespace, name: limit{name: p.name}.rightName()}
-				if k := h.keys()[0]; p.on == 0 && p.custom < 0 && p.right == k.right && l.covers(k.namespace, k.name) {
-					return p.binding
-				}
-			}
-		}
-	}
-	return -1
-}
-
 // scopeText names the scopes that let a step pass, and the node that they limit it to; empty if no scope
 // is about it.
 func (s *solver) scopeText(how via, to vertex) string {

@@ -132,22 +132,18 @@ func (s *scopeRules) letsAll() bool {
 type asked struct {
 	kind *requestKind
 	verb string
-	// mode is that of an impersonation for which the request is asked about.
-	mode mode
-	// custom is true for a request of a custom technique.
-	custom bool
 }
 
 // passes lists what a scope lets pass of a kind of request.
 func (b *builder) passes(s *scopeRules, q asked) []pass {
-	if q.mode == associatedNode {
+	if q.kind.on == associatedNode || q.kind.mode == associatedNode { // the check has no node
 		if s.asNode || s.otherwise {
 			return []pass{{rules: s.title(ruleAsNode)}}
 		}
 		return nil
 	}
-	if q.kind == nil {
-		return b.passesWhole(s, q.mode)
+	if q.kind.whole {
+		return b.passesWhole(s, q.kind.on)
 	}
 	var all []pass
 	everywhere, named := s.otherwise, []string{}
@@ -162,7 +158,7 @@ func (b *builder) passes(s *scopeRules, q asked) []pass {
 	}
 	if s.asNode {
 		ofNodes := b.cluster.namedByNodeAuthorizer(q)
-		if q.mode == 0 && (isAskedOfNodes(q) || q.custom && ofNodes) {
+		if q.kind.on == 0 && (isAskedOfNodes(q) || q.kind.custom && ofNodes) {
 			all = append(all, pass{needs: needsAsNode, rules: s.title(ruleAsNode)})
 		}
 		everywhere = everywhere && !ofNodes
@@ -188,18 +184,14 @@ func (b *builder) passesWhole(s *scopeRules, m mode) []pass {
 			return []pass{{rules: s.title(r.name)}}
 		}
 	}
-	for q := whole + 1; int(q) < len(requests); q++ {
-		all := b.passes(s, asked{kind: &requestKinds[requests[q].right], verb: requests[q].verb, mode: m})
+	first := int(rightCount) + int(m)*requestsInMode // the kind for every request
+	for r := first + 1; r < first+requestsInMode; r++ {
+		all := b.passes(s, asked{&b.kinds[r], b.kinds[r].verbs[0]})
 		if !slices.ContainsFunc(all, func(p pass) bool { return p.limit == limit{} && p.needs == 0 }) {
 			return nil
 		}
 	}
 	return []pass{{rules: s.title(ruleOtherwise)}}
-}
-
-// coversWhole reports whether a rule is for every request in a mode.
-func coversWhole(rule *rbacv1.PolicyRule, m mode) bool {
-	return grantsEverything(rule) || coversEveryRequest(rule, m)
 }
 
 func (s *scopeRules) title(rule string) string { return "NodeScope " + s.scope + " (" + rule + ")" }
@@ -208,7 +200,7 @@ func (s *scopeRules) title(rule string) string { return "NodeScope " + s.scope +
 func (r *scopeRule) names(q asked) bool {
 	without := r.PolicyRule
 	without.ResourceNames = nil
-	return (q.kind.namespaced || len(r.namespaces) == 0) && len(coveredNames(&without, q.kind, q.verb, q.mode)) > 0
+	return (q.kind.namespaced || len(r.namespaces) == 0) && len(q.kind.namesIn(&without, q.verb)) > 0
 }
 
 // passes lists what a rule lets pass.
@@ -222,9 +214,9 @@ func (r *scopeRule) passes(title string, q asked) []pass {
 		namespaces = []string{""}
 	}
 	var all []pass
-	for _, name := range coveredNames(&r.PolicyRule, q.kind, q.verb, q.mode) {
+	for _, name := range q.kind.namesIn(&r.PolicyRule, q.verb) {
 		for _, ns := range namespaces {
-			all = append(all, pass{limit{namespace: ns, name: name}, needs, title})
+			all = append(all, pass{limit{ns, name}, needs, title})
 		}
 	}
 	return all
@@ -232,7 +224,7 @@ func (r *scopeRule) passes(title string, q asked) []pass {
 
 // needsOf is what a rule requires of a request; false if it lets none pass.
 func (r *scopeRule) needsOf(q asked) (needs, bool) {
-	nameless, named := q.kind.byName([]string{q.verb})
+	nameless, named := q.kind.byName(q.verb)
 	isPods := q.kind.group == "" && q.kind.resource == "pods"
 	creates := q.kind.subresource == "" && q.verb == "create"
 	switch r.kind {
@@ -240,20 +232,20 @@ func (r *scopeRule) needsOf(q asked) (needs, bool) {
 		if creates {
 			return needsNewName, true
 		}
-		return needsName, len(named) > 0
+		return needsName, named
 	case ruleSelectsNode:
 		if r.field == metav1.ObjectNameField {
-			return needsName, len(nameless) > 0
+			return needsName, nameless
 		}
-		return needsSelector, len(nameless) > 0
+		return needsSelector, nameless
 	case rulePodsOnNode: // about pods, or about objects that are named like pods
 		switch {
 		case isPods:
-			return needsPod, len(named) > 0
+			return needsPod, named
 		case creates:
 			return needsNewPodName, q.kind.namespaced
 		}
-		return needsPodName, q.kind.namespaced && len(named) > 0
+		return needsPodName, q.kind.namespaced && named
 	}
 	return 0, true
 }
@@ -275,7 +267,7 @@ func isAskedOfNodes(q asked) bool {
 // namedByNodeAuthorizer reports whether the Node authorizer has a rule for a request.
 func (c *Cluster) namedByNodeAuthorizer(q asked) bool {
 	req := &access.Request{
-		ResourceRequest: true, Verb: q.mode.verbOn(q.verb), Group: q.kind.group, Resource: q.kind.resource,
+		ResourceRequest: true, Verb: q.kind.on.verbOn(q.verb), Group: q.kind.group, Resource: q.kind.resource,
 		Subresource: q.kind.subresource, Name: "name",
 	}
 	if q.kind.namespaced {

@@ -83,6 +83,7 @@ var leavingRights = listLeavingRights()
 
 func listLeavingRights() []leavingRight {
 	var all []leavingRight
+	kinds := kindsFor(&Cluster{Features: kubeversion.For(kubeversion.Oldest)})
 	add := func(code Code, summary string, kinds []requestKind) {
 		for i := range kinds {
 			all = append(all, leavingRight{code: code, summary: summary, kind: &kinds[i], verbs: kinds[i].verbs})
@@ -94,8 +95,8 @@ func listLeavingRights() []leavingRight {
 			summary = steals
 		}
 		for _, n := range t.needs {
-			verbs := n.right.verbs(true) // before 1.35
-			all = append(all, leavingRight{t.Code, summary, &requestKinds[n.right], verbs, n.namespace, n.name})
+			kind := &kinds[n.right]
+			all = append(all, leavingRight{t.Code, summary, kind, kind.verbs, n.namespace, n.name})
 		}
 		if t.Code == StealPods {
 			add(t.Code, summary, stealing)
@@ -182,7 +183,7 @@ func (l *leavingRight) coveredBy(rule *rbacv1.PolicyRule, namespaces []string, v
 	}
 	kind := *l.kind
 	kind.unnamed, kind.hasName = kind.unnamed && verb != "create", kind.unnamed // who may patch creates one by its name
-	return slices.ContainsFunc(coveredNames(rule, &kind, verb, 0), func(name string) bool {
+	return slices.ContainsFunc(kind.namesIn(rule, verb), func(name string) bool {
 		return l.name == "" || name == "" || name == unnamed || name == l.name
 	})
 }

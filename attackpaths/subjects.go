@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Variants of subjects and roles.
 const (
 	// anybody is any identity.
-	anybody uint8 = iota
+	anybody uint16 = iota
 	// restricted is a node's credential, whose writes NodeRestriction checks.
 	restricted
 	// own is each identity of the attacker: it can bind the role to any of them.
@@ -39,8 +41,9 @@ func (b *builder) addSubjects() {
 			if !ok {
 				continue
 			}
-			for _, variant := range [...]uint8{anybody, restricted} {
-				if variant == restricted && !mayBeNode(user, group) {
+			for _, variant := range [...]uint16{anybody, restricted} {
+				mayBeNode := strings.HasPrefix(user, nodeUserPrefix) || group == nodeidentity.Group || group == authenticated
+				if variant == restricted && !mayBeNode {
 					continue
 				}
 				subject := b.vertex(subjectKey(user, group, variant))
@@ -49,11 +52,6 @@ func (b *builder) addSubjects() {
 			}
 		}
 	}
-}
-
-// mayBeNode reports whether a node's credential may be the subject.
-func mayBeNode(user, group string) bool {
-	return strings.HasPrefix(user, "system:node:") || group == "system:nodes" || group == authenticated
 }
 
 // principal is the user or group that a subject stands for.
@@ -69,7 +67,7 @@ func principal(s rbacv1.Subject) (user, group string, ok bool) {
 	return "", "", false
 }
 
-func subjectKey(user, group string, variant uint8) key {
+func subjectKey(user, group string, variant uint16) key {
 	if group != "" {
 		return key{kind: isSubject, variant: variant, name: "group " + group}
 	}
@@ -77,7 +75,7 @@ func subjectKey(user, group string, variant uint8) key {
 }
 
 // subjects are the vertices of a user and groups, as far as bindings name them.
-func (b *builder) subjects(user string, variant uint8, groups ...string) []vertex {
+func (b *builder) subjects(user string, variant uint16, groups ...string) []vertex {
 	var found []vertex
 	add := func(k key) {
 		if v, ok := b.index[k]; ok {
@@ -117,8 +115,8 @@ func (b *builder) expandRole(v vertex, k key) {
 	if k.variant == ownOfOthers || k.variant == ownFree || k.variant == heldInScopes {
 		return // it is a part of the role, or of a token
 	}
-	if k.variant == own {
-		v = b.heldFree(v, k)
+	if k.variant == own && b.enforced > 0 {
+		v = b.ownFor(v, ownFree, holdsFree)
 	}
 	rights := b.rightsOfRole(k.role)
 	if rights.everything && k.namespace == "" { // cluster-admin owns the rest
@@ -130,92 +128,69 @@ func (b *builder) expandRole(v vertex, k key) {
 		}
 		return
 	}
-	b.expandCustomRole(v, k)
-	list := rights.cluster
-	if k.namespace != "" {
-		list = rights.namespaced
-	}
-	for _, g := range list {
-		if k.isRestricted() && refusedToNodes(g.right) || k.isImpersonated() && g.right.impersonates() {
+	for _, g := range b.grantsOf(k) {
+		kind := &b.kinds[g.right]
+		nodes := k.variant == restricted || k.variant == impersonatedNode
+		if nodes && kind.refused || (k.variant == impersonated || k.variant == impersonatedNode) && kind.impersonates() {
 			continue
 		}
 		v := v
-		if k.variant == own && refusedToNodes(g.right) {
-			v = b.heldByOthers(v, k)
+		if k.variant == own && kind.refused {
+			v = b.ownFor(v, ownOfOthers, holdsIdentity)
 		}
 		if g.right.countsAlone() {
-			b.implies(v, b.rightVertex(g.right, k.namespace, g.name))
+			b.implies(v, b.rightVertex(g.right, g.namespace, g.name))
 		}
 		// What everything in a namespace gives together with other rights, it gives anyway,
 		// but for a service account with which groups can be impersonated.
-		if k.variant == own && g.right >= firstOwn && (!rights.everything || g.right == impersonateServiceAccounts) {
-			b.addOwn(v, ownKey{g.right, k.namespace, g.name})
+		if k.variant == own && g.right.countsTogether() && (!rights.everything || g.right == impersonateServiceAccounts) {
+			b.implies(v, b.vertex(key{kind: isOwnRight, variant: uint16(g.right), namespace: g.namespace, name: g.name}))
 		}
 	}
-	if k.variant == own && !rights.everything {
-		b.addOwnOnRights(v, k)
-	}
 }
 
-// heldFree is a role that the attacker can bind to an identity that no scope limits.
-func (b *builder) heldFree(v vertex, k key) vertex {
-	if b.enforced == 0 {
-		return v
-	}
-	k.variant = ownFree
-	free := b.vertex(k)
-	b.together("", free, "", v, b.fact(holdsFree, ""))
-	return free
-}
-
-// heldByOthers is a role that the attacker can bind to an identity that is not a node.
-func (b *builder) heldByOthers(v vertex, k key) vertex {
-	k.variant = ownOfOthers
-	others, ok := b.index[k]
+// ownFor is a role that the attacker can bind to some of its identities only, if a fact holds.
+func (b *builder) ownFor(role vertex, variant uint16, fact string) vertex {
+	k := b.keys[role]
+	k.variant = variant
+	part, ok := b.index[k]
 	if !ok {
-		others = b.vertex(k)
-		b.together("", others, "", v, b.fact(holdsIdentity, ""))
+		part = b.vertex(k)
+		b.together("", part, "", role, b.fact(fact, ""))
 	}
-	return others
+	return part
 }
 
 // roleRights are what the rules of a role grant in the whole cluster and in one namespace.
 type roleRights struct {
-	cluster, namespaced []granted
+	cluster, namespaced []grant
 	everything          bool
 }
 
 func (b *builder) rightsOfRole(role int32) *roleRights {
-	if r := b.roleRights[role]; r != nil {
-		return r
+	r := b.roleRights[role]
+	if r == nil {
+		rules := b.roles[role].Rules
+		r = &roleRights{
+			cluster: b.usedParts(b.rightsOf(rules, false)), namespaced: b.usedParts(b.rightsOf(rules, true)),
+			everything: slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return grantsEverything(&rule) }),
+		}
+		b.roleRights[role] = r
 	}
-	r := &roleRights{}
-	websockets := b.cluster.Features.Minor() < 35 // create is needed since 1.35
-	r.cluster, r.everything = rightsOf(b.roles[role].Rules, false, websockets)
-	r.namespaced, _ = rightsOf(b.roles[role].Rules, true, websockets)
-	r.cluster, r.namespaced = b.usedParts(r.cluster), b.usedParts(r.namespaced)
-	b.roleRights[role] = r
 	return r
 }
 
-// everythingRoles are the places of the cluster roles that grant everything. cluster-admin is one.
-func (b *builder) everythingRoles() []int32 {
-	var all []int32
-	for i, r := range b.roles[:len(b.roles)-1] {
-		if r.Role.Kind == "ClusterRole" && b.rightsOfRole(int32(i)).everything {
-			all = append(all, int32(i))
+// grantsOf lists what a role grants where it is held.
+func (b *builder) grantsOf(role key) []grant {
+	if role.namespace == "" {
+		return b.rightsOfRole(role.role).cluster
+	}
+	var all []grant
+	for _, g := range b.rightsOfRole(role.role).namespaced {
+		if b.kinds[g.right].holdsIn(role.namespace) {
+			g.namespace = role.namespace
+			all = append(all, g)
 		}
 	}
 	return all
-}
-
-// refusedToNodes reports whether NodeRestriction refuses to nodes what RBAC would allow:
-// pods other than mirror pods, claims, tokens of others, other nodes and labels that no node may set on
-// itself, and requests for certificates in other names.
-func refusedToNodes(r right) bool {
-	switch r.whole() {
-	case createPods, patchPods, addContainers, createClaims, createToken, createSigningRequests, changeNodes, changeNodeStatus:
-		return true
-	}
-	return false
 }

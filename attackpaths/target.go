@@ -1,11 +1,9 @@
 package attackpaths
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Target is a holding that paths were searched to.
@@ -23,9 +21,7 @@ func (g *Graph) Holdings(kind string) []Holding {
 			found[h] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b Holding) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+	return slices.SortedFunc(maps.Keys(found), Holding.Compare)
 }
 
 // FromTo is [Graph.From] with one path, to a target: its own, or that to cluster-admin where only this is as

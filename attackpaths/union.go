@@ -3,8 +3,6 @@ package attackpaths
 import (
 	"slices"
 	"strings"
-
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // A certificate or an impersonation may carry a user and any groups at once, so that rights of both
@@ -42,69 +40,16 @@ func (b *builder) expandEveryIdentity(v vertex, k key) {
 	}
 }
 
-// countsWithGroups reports whether a user that is no node has a right that counts together with one
+// countsWithGroups reports whether a user that is no node has a right that may count together with one
 // of a group.
 func (b *builder) countsWithGroups(user string) bool {
-	if strings.HasPrefix(user, nodeidentity.UserPrefix) || b.denied(user) {
-		return false
-	}
-	if b.ofGroups == nil {
-		sides := b.sidesOf(b.everyGroupSubject())
-		b.ofGroups = &sides
-	}
-	own := b.sidesOf(b.subjects(user, anybody))
-	return own[0]&b.ofGroups[1] != 0 || own[1]&b.ofGroups[0] != 0
+	return !strings.HasPrefix(user, nodeUserPrefix) && !b.denied(user) &&
+		b.hasTogether(b.subjects(user, anybody)) && b.hasTogether(b.everyGroupSubject())
 }
 
-// sides are the pairs of rights of which one is had, and those of which the other is: a bit for each.
-type sides [2]uint8
-
-func (b *builder) sidesOf(subjects []vertex) sides {
-	var has sides
-	for k := range b.rightsOfSubjects(subjects) {
-		pair, side := k.right.sideOfPair()
-		has[side] |= 1 << pair
-	}
-	if len(b.onRightsOfSubjects(subjects)) > 0 {
-		has[1] |= 1 << constrainedPair
-	}
-	// Users and groups of constrained impersonation are three with what they are for.
-	if has[0]&(1<<constrainedPair) != 0 {
-		has[1] |= 1 << constrainedPair
-	}
-	return has
-}
-
-// constrainedPair is the pair of the rights of constrained impersonation.
-const constrainedPair = 5
-
-// sideOfPair says in which pair of rights that count together a right is, and on which side.
-func (r right) sideOfPair() (pair, side int) {
-	switch r {
-	case bindClusterRoles, bindRoles:
-		return 0, 0
-	case createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings:
-		return 0, 1
-	case escalateClusterRoles, escalateRoles:
-		return 1, 0
-	case updateClusterRoles, updateRoles:
-		return 1, 1
-	case impersonateGroups:
-		return 2, 0
-	case impersonateUsers, impersonateServiceAccounts:
-		return 2, 1
-	case approveSigners, signSigners:
-		return 3, 0
-	case updateApprovals, updateSigningStatus:
-		return 3, 1
-	case autoApprove:
-		return 4, 0
-	case createSigningRequests:
-		return 4, 1
-	case impersonateNodeNames:
-		return 6, 0
-	}
-	return constrainedPair, 0
+// hasTogether reports whether subjects have rights that count together with others.
+func (b *builder) hasTogether(subjects []vertex) bool {
+	return len(b.rightsOfSubjects(subjects)) > 0
 }
 
 // impersonateTogether gives a user or service account that is impersonated with every group.

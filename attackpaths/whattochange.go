@@ -135,7 +135,7 @@ func (a *advisor) without(changes []changeKey) *objects {
 	}
 	var everything, others []changeKey
 	for _, c := range changes {
-		if c.kind == RemoveRule && grantsEverything(a.ruleOf(c)) {
+		if c.kind == removeRule && grantsEverything(a.ruleOf(c)) {
 			everything = append(everything, c)
 		} else {
 			others = append(others, c)
@@ -195,12 +195,12 @@ func (a *advisor) describe(k changeKey) Change {
 	if known, ok := a.alones[k]; ok {
 		return known
 	}
-	change := Change{Kind: k.kind, Object: k.object, Secret: k.secret, key: k}
-	if k.kind == RemoveRule {
+	change := Change{Kind: publicKinds[k.kind], Object: k.object, Secret: k.secret, key: k}
+	if k.kind == removeRule {
 		change.Rule, change.RuleNumber = a.ruleOf(k).DeepCopy(), k.rule+1
 	}
 	change.Remedy, change.Restored = a.remedyOf(k)
-	if k.kind == RemoveBinding {
+	if k.kind == takeSubject {
 		change.keepsMasters = keepsMasters(&a.whole.bindings[a.whole.bindingIndex()[k.object]])
 	}
 	return change

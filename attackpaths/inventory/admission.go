@@ -18,14 +18,11 @@ type Admission struct {
 	// Name is that of the configuration or policy, and Webhook that of the webhook in it or of
 	// the policy's binding.
 	Name, Webhook string
-	// Rules are the requests that it is asked about, and Excluded those that it is not.
-	Rules, Excluded []admissionv1.RuleWithOperations
-	// Narrowed are, if there are any, rules of which one has to match too.
-	Narrowed []admissionv1.RuleWithOperations
-	// Namespaces selects the namespaces in which it counts; nil selects all.
-	Namespaces labels.Selector
-	// AlsoNamespaces is a second selection of namespaces.
-	AlsoNamespaces labels.Selector
+	// Rules are the requests that it is asked about: one of each list has to match. Excluded are those that it is not.
+	Rules    [][]admissionv1.RuleWithOperations
+	Excluded []admissionv1.RuleWithOperations
+	// Namespaces select the namespaces in which it counts: all of them have to.
+	Namespaces []labels.Selector
 	// Policy and Binding are what a ValidatingAdmissionPolicy and its binding say; nil for
 	// webhooks. They must not be changed.
 	Policy  *admissionv1.ValidatingAdmissionPolicySpec
@@ -50,16 +47,17 @@ type Write struct {
 // Covers reports whether the request comes before the webhook or policy, in a namespace with
 // these labels, or to the namespace itself.
 func (a *Admission) Covers(w Write, namespace map[string]string) bool {
-	if w.Namespaced || w.Group == "" && w.Resource == "namespaces" {
-		for _, selector := range [...]labels.Selector{a.Namespaces, a.AlsoNamespaces} {
-			if selector != nil && !selector.Matches(labels.Set(namespace)) {
-				return false
-			}
-		}
+	excludes := func(s labels.Selector) bool { return !s.Matches(labels.Set(namespace)) }
+	if (w.Namespaced || w.Group == "" && w.Resource == "namespaces") && slices.ContainsFunc(a.Namespaces, excludes) {
+		return false
 	}
 	matches := func(r admissionv1.RuleWithOperations) bool { return covers(r, w) }
-	return slices.ContainsFunc(a.Rules, matches) && !slices.ContainsFunc(a.Excluded, matches) &&
-		(len(a.Narrowed) == 0 || slices.ContainsFunc(a.Narrowed, matches))
+	for _, rules := range a.Rules {
+		if !slices.ContainsFunc(rules, matches) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(a.Excluded, matches)
 }
 
 func covers(r admissionv1.RuleWithOperations, w Write) bool {
@@ -77,57 +75,86 @@ func covers(r admissionv1.RuleWithOperations, w Write) bool {
 // WebhookConfigurations lists the names of ValidatingWebhookConfigurations or MutatingWebhookConfigurations,
 // those without webhooks too.
 func (i *Inventory) WebhookConfigurations(kind string) []string {
-	return slices.Sorted(maps.Keys(i.configurations[kind]))
-}
-
-func (i *Inventory) setConfiguration(kind, name string) {
-	if i.configurations[kind] == nil {
-		i.configurations[kind] = map[string]bool{}
+	var names []string
+	for c := range i.webhooks {
+		if c.kind == kind {
+			names = append(names, c.name)
+		}
 	}
-	i.configurations[kind][name] = true
+	slices.Sort(names)
+	return names
 }
 
-// SetValidatingWebhooks adds the webhooks of a configuration.
-func (i *Inventory) SetValidatingWebhooks(c *admissionv1.ValidatingWebhookConfiguration) {
-	i.setConfiguration("ValidatingWebhookConfiguration", c.Name)
-	for _, w := range c.Webhooks {
-		i.setAdmission(Admission{
-			Kind: "ValidatingWebhookConfiguration", Name: c.Name, Webhook: w.Name,
-			Rules: w.Rules, Namespaces: selector(w.NamespaceSelector),
-		})
-	}
-}
+// configuration is a configuration of webhooks.
+type configuration struct{ kind, name string }
 
-// SetMutatingWebhooks adds the webhooks of a configuration.
-func (i *Inventory) SetMutatingWebhooks(c *admissionv1.MutatingWebhookConfiguration) {
-	i.setConfiguration("MutatingWebhookConfiguration", c.Name)
-	for _, w := range c.Webhooks {
-		i.setAdmission(Admission{
-			Kind: "MutatingWebhookConfiguration", Name: c.Name, Webhook: w.Name, Rules: w.Rules, Namespaces: selector(w.NamespaceSelector),
-		})
+// webhook is a webhook of a configuration.
+func (c configuration) webhook(name string, rules []admissionv1.RuleWithOperations, namespaces *metav1.LabelSelector) Admission {
+	return Admission{
+		Kind: c.kind, Name: c.name, Webhook: name, Rules: [][]admissionv1.RuleWithOperations{rules}, Namespaces: selectors(namespaces),
 	}
 }
 
-func (i *Inventory) setAdmission(a Admission) {
-	i.admission[Name{a.Kind, a.Name + "/" + a.Webhook}] = a
+// selectors parses selectors; one that is invalid selects all namespaces, so that nothing is taken for unguarded because of it.
+func selectors(list ...*metav1.LabelSelector) []labels.Selector {
+	var all []labels.Selector
+	for _, s := range list {
+		if parsed, err := metav1.LabelSelectorAsSelector(s); s != nil && err == nil {
+			all = append(all, parsed)
+		}
+	}
+	return all
 }
 
-// selector parses a selector; one that is invalid selects all namespaces, so that nothing is
-// taken for unguarded because of it.
-func selector(s *metav1.LabelSelector) labels.Selector {
-	if s == nil {
-		return nil
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		return nil
-	}
-	return parsed
-}
-
-// Admission lists the webhooks and policies by kind and name.
+// Admission lists the webhooks and policies by kind and name. A policy counts once for each binding to it that denies: those that
+// only warn or audit refuse nothing.
 func (i *Inventory) Admission() []Admission {
-	return slices.SortedFunc(maps.Values(i.admission), func(a, b Admission) int {
+	all := slices.Concat(slices.Collect(maps.Values(i.webhooks))...)
+	for name, binding := range i.policyBindings {
+		policy := i.policies[binding.PolicyName]
+		if policy != nil && policy.MatchConstraints != nil && slices.Contains(binding.ValidationActions, admissionv1.Deny) {
+			all = append(all, policyOf(binding.PolicyName, name, policy, binding))
+		}
+	}
+	slices.SortFunc(all, func(a, b Admission) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Webhook, b.Webhook))
+	})
+	return all
+}
+
+// policyOf is a policy with one of its bindings.
+func policyOf(
+	name, bindingName string, policy *admissionv1.ValidatingAdmissionPolicySpec, binding *admissionv1.ValidatingAdmissionPolicyBindingSpec,
+) Admission {
+	match, narrower := policy.MatchConstraints, binding.MatchResources
+	if narrower == nil {
+		narrower = &admissionv1.MatchResources{}
+	}
+	a := Admission{
+		Kind: "ValidatingAdmissionPolicy", Name: name, Webhook: bindingName, Policy: policy, Binding: binding,
+		Rules:      [][]admissionv1.RuleWithOperations{rulesOf(match.ResourceRules)},
+		Excluded:   rulesOf(excluding(slices.Concat(match.ExcludeResourceRules, narrower.ExcludeResourceRules))),
+		Namespaces: selectors(match.NamespaceSelector, narrower.NamespaceSelector),
+	}
+	if len(narrower.ResourceRules) > 0 {
+		a.Rules = append(a.Rules, rulesOf(narrower.ResourceRules))
+	}
+	return a
+}
+
+// rulesOf leaves the names out: a rule for some names may be about any.
+func rulesOf(named []admissionv1.NamedRuleWithOperations) []admissionv1.RuleWithOperations {
+	var rules []admissionv1.RuleWithOperations
+	for _, r := range named {
+		rules = append(rules, r.RuleWithOperations)
+	}
+	return rules
+}
+
+// excluding leaves out rules for some names or for other versions than v1: they do not exclude
+// others.
+func excluding(named []admissionv1.NamedRuleWithOperations) []admissionv1.NamedRuleWithOperations {
+	return slices.DeleteFunc(named, func(r admissionv1.NamedRuleWithOperations) bool {
+		return len(r.ResourceNames) > 0 || !slices.Contains(r.APIVersions, "v1") && !slices.Contains(r.APIVersions, "*")
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -44,17 +45,16 @@ func (v *Volume) OnNode(n *Node) bool {
 
 // WaysOut lists what a mount of the volume gives, as [Pod.WaysOut] does.
 func (v *Volume) WaysOut() []Escape {
-	grants, _ := grantsOf(v.Folder, both)
-	var all []Escape
-	for _, g := range grants {
-		all = append(all, Escape{"volume " + v.Name + " is " + v.Folder + " of its node", g.dependsOn, g.effect})
+	ways, _ := waysOf(v.Folder, both)
+	for i := range ways {
+		ways[i].Means = "volume " + v.Name + " is " + v.Folder + " of its node"
 	}
-	return sortedEscapes(all)
+	return sortedEscapes(ways)
 }
 
-// SetPersistentVolume adds a volume, or replaces the one of the same name. Only those count that are a folder of a node.
-func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
-	i.deleteVolume(pv.Name)
+// setVolume adds a volume, or replaces the one of the same name. Only those count that are a folder of a node.
+func (i *Inventory) setVolume(pv *corev1.PersistentVolume) {
+	i.Delete("PersistentVolume", "", pv.Name)
 	v := Volume{Name: pv.Name}
 	switch {
 	case pv.Spec.HostPath != nil:
@@ -78,16 +78,6 @@ func (i *Inventory) SetPersistentVolume(pv *corev1.PersistentVolume) {
 	i.volumes[pv.Name] = v
 }
 
-func (i *Inventory) deleteVolume(name string) {
-	delete(i.volumes, name)
-	delete(i.otherVolumes, name)
-}
-
-// SetPersistentVolumeClaim adds a claim, or replaces the one of the same name.
-func (i *Inventory) SetPersistentVolumeClaim(c *corev1.PersistentVolumeClaim) {
-	i.claims[Name{intern(c.Namespace), c.Name}] = claim{c.Spec.VolumeName, c.Spec.StorageClassName}
-}
-
 // References are what pods refer to by name that decides about ways out of them.
 type References struct {
 	// Claimed are the volumes that are a folder of a node, by the claims that have or may get them.
@@ -106,7 +96,7 @@ func (r References) sandbox(class string) string {
 		return ""
 	case !known:
 		return dependsOnClass
-	case sandboxed(handler):
+	case slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(handler), s) }):
 		return dependsOnSandbox
 	}
 	return ""
@@ -193,16 +183,8 @@ func (i *Inventory) FreeVolumes() []Volume {
 	return all
 }
 
-// claimMount is a mount of a claim by a container.
-type claimMount struct {
-	folderMount
-	container, user string
-	// claim is the claim's name. Of claims that controllers make for each pod, it comes before or after that of the pod.
-	claim         string
-	before, after bool
-}
-
-func (m *claimMount) claimOf(pod string) string {
+// claimOf is the name of the claim that a pod has.
+func (m *mount) claimOf(pod string) string {
 	switch {
 	case m.before:
 		return m.claim + "-" + pod
@@ -212,53 +194,28 @@ func (m *claimMount) claimOf(pod string) string {
 	return m.claim
 }
 
-// claimMounts lists the mounts of claims.
-func claimMounts(pod *corev1.Pod) []claimMount {
-	spec := &pod.Spec
-	var all []claimMount
-	eachContainer(spec, func(c *corev1.Container) {
-		for _, m := range c.VolumeMounts {
-			i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
-			if i < 0 {
-				continue
-			}
-			mount := claimMount{
-				folderMount: folderMount{readOnly: m.ReadOnly, subPath: m.SubPath, anyFolder: m.SubPathExpr != ""},
-				container:   intern(c.Name), user: userOf(spec, c),
-			}
-			switch v := &spec.Volumes[i]; {
-			case v.Ephemeral != nil:
-				mount.claim, mount.after = intern(v.Name), true
-			case v.PersistentVolumeClaim == nil:
-				continue
-			case v.PersistentVolumeClaim.ClaimName == v.Name+"-"+pod.Name:
-				mount.claim, mount.before = intern(v.Name), true
-			default:
-				mount.claim = intern(v.PersistentVolumeClaim.ClaimName)
-			}
-			all = append(all, mount)
-		}
-	})
-	return slices.Clip(all)
-}
-
 // WaysOut lists the ways out of the containers of a pod, those behind its claims included: Escapes is what Pod Security sees.
 func (p *Pod) WaysOut(r References) []Escape {
 	sandbox := r.sandbox(p.RuntimeClass)
-	if sandbox == "" && (len(p.claims) == 0 || len(r.Claimed) == 0) {
+	behind, _ := p.behindClaims(r)
+	if sandbox == "" && len(behind) == 0 {
 		return p.Escapes
 	}
-	all := slices.Clone(p.Escapes)
-	p.eachClaimed(r, func(m *claimMount, claim string, v *Volume) {
-		means, grants, _ := m.of(m.container, v.Folder)
-		for _, g := range grants {
-			all = append(all, Escape{means + " (claim " + claim + ")", conditions(m.user, v.DependsOn, g.dependsOn), g.effect})
-		}
-	})
+	all := slices.Concat(p.Escapes, behind)
 	for i := range all {
 		all[i].DependsOn = conditions(all[i].DependsOn, sandbox)
 	}
 	return sortedEscapes(all)
+}
+
+// NotFollowed lists the folders of the host that containers mount and of which it is not known what they give, also behind its
+// claims.
+func (p *Pod) NotFollowed(r References) []string {
+	_, unknown := p.behindClaims(r)
+	if len(unknown) == 0 {
+		return p.HostPathsNotFollowed
+	}
+	return sorted(append(unknown, p.HostPathsNotFollowed...))
 }
 
 // compareWays puts first what gives more: by the strongest way, and nothing last.
@@ -266,66 +223,59 @@ func compareWays(a, b []Escape) int {
 	if len(a) == 0 || len(b) == 0 {
 		return cmp.Compare(len(b), len(a))
 	}
-	return a[0].grant().compare(b[0].grant())
+	return a[0].compare(b[0])
 }
 
 // maxFolders is how many folders are examined of the volumes that a claim may get.
 const maxFolders = 32
 
-// NotFollowed lists the folders of the host that containers mount and of which it is not known what they give, also behind its
-// claims.
-func (p *Pod) NotFollowed(r References) []string {
-	if len(p.claims) == 0 || len(r.Claimed) == 0 {
-		return p.HostPathsNotFollowed
-	}
-	all := slices.Clone(p.HostPathsNotFollowed)
-	more := p.eachClaimed(r, func(m *claimMount, claim string, v *Volume) {
-		if _, _, unknown := m.of(m.container, v.Folder); unknown != "" {
-			all = append(all, unknown+" (claim "+claim+")")
-		}
-	})
-	return sorted(append(all, more...))
-}
-
-// eachClaimed visits the volumes of the claims that containers mount. Of volumes that a claim may get, it visits one of each
-// folder, and returns what is beyond the bound.
-func (p *Pod) eachClaimed(r References, visit func(m *claimMount, claim string, v *Volume)) (more []string) {
-	for i := range p.claims {
-		m := &p.claims[i]
+// behindClaims lists what the volumes give of the claims that containers mount, and the folders of which that is not known. Of
+// volumes that a claim may get, it examines one of each folder, up to a bound.
+func (p *Pod) behindClaims(r References) (ways []Escape, unknown []string) {
+	for i := range p.mounts {
+		m := &p.mounts[i]
 		claim := m.claimOf(p.Name.Name)
+		behind := " (claim " + claim + ")"
 		volumes, folders := r.Claimed[Name{p.Namespace, claim}], 0
-		for n := range volumes {
-			if n > 0 && volumes[n].Folder == volumes[n-1].Folder {
+		for n, v := range volumes {
+			if n > 0 && v.Folder == volumes[n-1].Folder {
 				continue
 			}
 			if folders++; folders > maxFolders {
-				more = append(more, fmt.Sprintf("the folders of more than %d volumes (claim %s)", n, claim))
+				unknown = append(unknown, fmt.Sprintf("the folders of more than %d volumes", n)+behind)
 				break
 			}
-			visit(m, claim, &volumes[n])
+			more, folder := m.of(v.Folder, v.DependsOn)
+			for _, way := range more {
+				way.Means += behind
+				ways = append(ways, way)
+			}
+			if folder != "" {
+				unknown = append(unknown, folder+behind)
+			}
 		}
 	}
-	return more
+	return ways, unknown
 }
 
 // ClaimGives reports whether the volume of a claim, by the name that is in [Field.Secret], is a folder of the host.
 func (p *Pod) ClaimGives(claim string, claimed map[Name][]Volume) bool {
-	return p.anyClaim(claimed, func(m *claimMount, name string) bool { return name == claim || m.after && m.claim == claim })
+	return p.anyClaim(claimed, func(m *mount, name string) bool { return name == claim || m.after && m.claim == claim })
 }
 
 // ClaimOfTemplateGives reports whether a claim that the controller of a StatefulSet made has a folder of the host.
 func (p *Pod) ClaimOfTemplateGives(claimed map[Name][]Volume) bool {
-	return p.Workload.Resource == "statefulsets" && p.anyClaim(claimed, func(m *claimMount, _ string) bool { return m.before })
+	return p.Workload.Resource == "statefulsets" && p.anyClaim(claimed, func(m *mount, _ string) bool { return m.before })
 }
 
 // WithoutHost is a template without ways out of the containers, and without claims.
 func (t Template) WithoutHost() Template {
-	t.Escapes, t.HostPath, t.HostPathsNotFollowed, t.claims = nil, false, nil, nil
+	t.Escapes, t.HostPath, t.HostPathsNotFollowed, t.mounts = nil, false, nil, nil
 	return t
 }
 
-func (p *Pod) anyClaim(claimed map[Name][]Volume, wanted func(m *claimMount, name string) bool) bool {
-	return slices.ContainsFunc(p.claims, func(m claimMount) bool {
+func (p *Pod) anyClaim(claimed map[Name][]Volume, wanted func(m *mount, name string) bool) bool {
+	return slices.ContainsFunc(p.mounts, func(m mount) bool {
 		name := m.claimOf(p.Name.Name)
 		_, ok := claimed[Name{p.Namespace, name}]
 		return ok && wanted(&m, name)

@@ -159,7 +159,7 @@ func TestVolumesThatAClaimMayGetAreBounded(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(spec), &pod.Spec); err != nil {
 		t.Fatal(err)
 	}
-	i.SetPod(pod)
+	i.Set(pod)
 	p := i.Pods()[0]
 	if got := p.WaysOut(i.References()); len(got) != 1 || got[0].Effect != inventory.TakesNode {
 		t.Errorf("ways out are %+v", got)

@@ -70,33 +70,8 @@ func runs(c *corev1.Container, component string) bool {
 	return name == component || strings.HasPrefix(name, component+"-") && component != "etcd"
 }
 
-// controlPlane sets which component of the control plane a pod runs, and what else decides. Control planes of other clusters
-// run as pods of this one, in namespaces and networks of their own.
-func (t *Template) controlPlane(pod *corev1.Pod) {
-	t.ControlPlane = ComponentOf(pod)
-	if t.ControlPlane == "" {
-		t.ControlPlaneDependsOn = keysOf(&pod.Spec)
-		return
-	}
-	if !t.Mirror && pod.Namespace != metav1.NamespaceSystem && !pod.Spec.HostNetwork {
-		t.ControlPlaneDependsOn = dependsOnCluster
-	}
-}
-
-// keysOf says what decides whether a pod has the keys of the control plane; empty if it mounts no folder for them.
-func keysOf(spec *corev1.PodSpec) string {
-	found := ""
-	eachContainer(spec, func(c *corev1.Container) {
-		for _, m := range c.VolumeMounts {
-			i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
-			if i < 0 || spec.Volumes[i].HostPath == nil {
-				continue
-			}
-			folder := hostFolder(path.Join(spec.Volumes[i].HostPath.Path, m.SubPath))
-			if !strings.HasSuffix(folder, ".crt") && slices.ContainsFunc(keyFolders, func(k string) bool { return beneath(folder, k) }) {
-				found = dependsOnKeys
-			}
-		}
-	})
-	return found
+// hasKeys reports whether a folder of a node is for the keys or the data of a control plane.
+func hasKeys(folder string) bool {
+	folder = hostFolder(folder)
+	return !strings.HasSuffix(folder, ".crt") && slices.ContainsFunc(keyFolders, func(k string) bool { return beneath(folder, k) })
 }

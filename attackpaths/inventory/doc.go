@@ -2,7 +2,7 @@
 // which rights over its host, which namespaces, accounts and secrets exist, and what admission
 // checks.
 //
-// Fill an [Inventory] with one Set method per kind of object. It keeps names and the few fields
+// Fill an [Inventory] with [Inventory.Set]. It keeps names and the few fields
 // that decide how far the holder of an object gets, never the data of a secret, the value of an
 // environment variable or a command.
 package inventory

@@ -1,6 +1,9 @@
 package inventory
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // eksLabels begin the labels of nodes in EKS. Sources: EKS' documentation of managed node groups, Fargate and Auto Mode; eksctl.
 var eksLabels = []string{"eks.amazonaws.com/", "alpha.eksctl.io/"}
@@ -22,10 +25,8 @@ func (i *Inventory) EKS() bool {
 			return true
 		}
 		for label := range n.Labels {
-			for _, prefix := range eksLabels {
-				if strings.HasPrefix(label, prefix) {
-					return true
-				}
+			if slices.ContainsFunc(eksLabels, func(prefix string) bool { return strings.HasPrefix(label, prefix) }) {
+				return true
 			}
 		}
 	}

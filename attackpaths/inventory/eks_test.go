@@ -24,8 +24,8 @@ func TestEKSByItsNodes(t *testing.T) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{c.label: "x"}}}
 		node.Status.NodeInfo.KubeletVersion = c.version
 		i := inventory.New()
-		i.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
-		i.SetNode(node)
+		i.Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+		i.Set(node)
 		if got := i.EKS(); got != c.want {
 			t.Errorf("%s: %v, want %v", rule, got, c.want)
 		}

@@ -38,110 +38,53 @@ var powerful = []corev1.Capability{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"
 // sandboxes are parts of the names of handlers of runtime classes that run pods in a virtual machine or on a kernel of their own.
 var sandboxes = []string{"kata", "gvisor", "runsc", "firecracker", "hyperv"}
 
-// sandboxed reports whether the handler of a runtime class has the name of a sandbox.
-func sandboxed(handler string) bool {
-	return slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(handler), s) })
-}
-
-// userNamespace says what decides about root in a pod with a user namespace of its own; empty for others.
-func userNamespace(spec *corev1.PodSpec) string {
-	if spec.HostUsers != nil && !*spec.HostUsers {
-		return dependsOnNamespace
-	}
-	return ""
-}
-
-// escapes lists the ways out of a pod's containers.
-func escapes(spec *corev1.PodSpec) []Escape {
-	var all []Escape
-	namespace := userNamespace(spec)
-	add := func(means string, effect Effect, dependsOn ...string) {
-		all = append(all, Escape{intern(means), intern(conditions(dependsOn...)), effect})
-	}
-	eachContainer(spec, func(c *corev1.Container) {
-		user := userOf(spec, c)
-		if hostProcess(spec, c) {
-			add("container "+c.Name+" is a process of its node (hostProcess)", TakesNode)
-		}
-		if privileged(c) {
-			add("container "+c.Name+" is privileged", TakesNode, user, namespace)
-		}
-		for _, capability := range added(c) {
-			switch {
-			case slices.Contains(powerful, capability):
-				add("container "+c.Name+" has the capability "+string(capability), TakesNode, cmp.Or(user, dependsOnRuntime), namespace)
-			case capability == "SYS_PTRACE" && spec.HostPID:
-				add("container "+c.Name+" has the capability SYS_PTRACE and sees the processes of its node", TakesNode,
-					cmp.Or(user, dependsOnRuntime), namespace)
-			}
-		}
-		for _, mount := range c.VolumeMounts {
-			means, grants, _ := hostMount(spec, c, mount)
-			for _, g := range grants {
-				add(means, g.effect, user, g.dependsOn)
-			}
-		}
-	})
-	if spec.HostPID {
-		add("the pod sees the processes of its node (hostPID)", TakesNode, dependsOnRuntime)
-	}
-	if spec.HostNetwork {
-		add("the pod is in the network of its node (hostNetwork)", TakesNode, "services that trust callers from the node itself")
-	}
-	return sortedEscapes(all)
-}
-
 // sortedEscapes puts what is certain first, then what gives more. A certain way to the node gives all that is on it.
 func sortedEscapes(all []Escape) []Escape {
-	slices.SortStableFunc(all, func(a, b Escape) int { return a.grant().compare(b.grant()) })
-	if len(all) > 0 && all[0].grant() == (grant{TakesNode, ""}) {
+	slices.SortStableFunc(all, Escape.compare)
+	if len(all) > 0 && all[0].DependsOn == "" && all[0].Effect == TakesNode {
 		all = slices.DeleteFunc(all, func(e Escape) bool { return e.Effect != TakesNode })
 	}
 	return slices.Clip(slices.Compact(all))
 }
 
-func (e Escape) grant() grant { return grant{e.Effect, e.DependsOn} }
+// compare puts what is certain first, then what gives more.
+func (e Escape) compare(f Escape) int {
+	if certain := e.DependsOn == ""; certain != (f.DependsOn == "") {
+		if certain {
+			return -1
+		}
+		return 1
+	}
+	return int(e.Effect) - int(f.Effect)
+}
 
 // conditions joins conditions, of which any may be empty.
 func conditions(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), "; ")
 }
 
-// hostProcess reports whether a container of Windows runs as a process of its node.
-func hostProcess(spec *corev1.PodSpec, c *corev1.Container) bool {
-	if c.SecurityContext != nil {
-		if is := hostProcessOf(c.SecurityContext.WindowsOptions); is != nil {
-			return *is
-		}
+// value is what a pointer points to; the zero value for nil.
+func value[T any](p *T) T {
+	if p == nil {
+		return *new(T)
 	}
-	return podHostProcess(spec)
+	return *p
 }
 
+// hostProcess says whether a container of Windows runs as a process of its node; nil if only its pod says.
+func hostProcess(c *corev1.Container) *bool {
+	return value(value(c.SecurityContext).WindowsOptions).HostProcess
+}
+
+// podHostProcess reports whether the containers of a pod of Windows run as processes of their node, unless they say otherwise.
 func podHostProcess(spec *corev1.PodSpec) bool {
-	if spec.SecurityContext == nil {
-		return false
-	}
-	is := hostProcessOf(spec.SecurityContext.WindowsOptions)
-	return is != nil && *is
+	return value(value(value(spec.SecurityContext).WindowsOptions).HostProcess)
 }
 
-func hostProcessOf(o *corev1.WindowsSecurityContextOptions) *bool {
-	if o == nil {
-		return nil
-	}
-	return o.HostProcess
-}
-
-func privileged(c *corev1.Container) bool {
-	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
-}
-
+// added lists the capabilities that a container gets.
 func added(c *corev1.Container) []corev1.Capability {
-	if c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
-		return nil
-	}
 	var all []corev1.Capability
-	for _, capability := range c.SecurityContext.Capabilities.Add {
+	for _, capability := range value(value(c.SecurityContext).Capabilities).Add {
 		all = append(all, corev1.Capability(strings.TrimPrefix(strings.ToUpper(string(capability)), "CAP_")))
 	}
 	return all
@@ -151,14 +94,8 @@ func added(c *corev1.Container) []corev1.Capability {
 // the pod keeps it from having them. A pod that names no user is taken to run as the image's
 // usual one, root.
 func userOf(spec *corev1.PodSpec, c *corev1.Container) string {
-	var user *int64
-	var nonRoot *bool
-	if s := spec.SecurityContext; s != nil {
-		user, nonRoot = s.RunAsUser, s.RunAsNonRoot
-	}
-	if s := c.SecurityContext; s != nil {
-		user, nonRoot = cmp.Or(s.RunAsUser, user), cmp.Or(s.RunAsNonRoot, nonRoot)
-	}
+	ofPod, own := value(spec.SecurityContext), value(c.SecurityContext)
+	user, nonRoot := cmp.Or(own.RunAsUser, ofPod.RunAsUser), cmp.Or(own.RunAsNonRoot, ofPod.RunAsNonRoot)
 	switch {
 	case user != nil && *user != 0:
 		return dependsOnOtherUser
@@ -168,39 +105,22 @@ func userOf(spec *corev1.PodSpec, c *corev1.Container) string {
 	return ""
 }
 
-// hostMount says what a mount of a folder of the host gives. Unknown is the folder if the table has no row for it.
-func hostMount(spec *corev1.PodSpec, c *corev1.Container, mount corev1.VolumeMount) (means string, grants []grant, unknown string) {
-	i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-	if i < 0 || spec.Volumes[i].HostPath == nil {
-		return "", nil, ""
-	}
-	m := folderMount{readOnly: mount.ReadOnly, subPath: mount.SubPath, anyFolder: mount.SubPathExpr != ""}
-	return m.of(c.Name, spec.Volumes[i].HostPath.Path)
-}
-
-// notFollowed lists the mounted folders of the host for which the table has no row.
-func notFollowed(spec *corev1.PodSpec) []string {
-	var all []string
-	eachContainer(spec, func(c *corev1.Container) {
-		for _, mount := range c.VolumeMounts {
-			if _, _, unknown := hostMount(spec, c, mount); unknown != "" {
-				all = append(all, unknown)
-			}
-		}
-	})
-	return sorted(all)
-}
-
-// folderMount is a mount of a folder of the host.
-type folderMount struct {
+// mount is a mount of a folder of the host, or of a claim, by a container.
+type mount struct {
+	container string
+	// user is what decides whether the container has the rights of root.
+	user     string
 	readOnly bool
 	subPath  string
 	// anyFolder is true if a variable names the folder below the mounted one.
 	anyFolder bool
+	// claim is the claim's name. Of claims that controllers make for each pod, it comes before or after that of the pod.
+	claim         string
+	before, after bool
 }
 
-// of says what the mount gives to a container.
-func (m folderMount) of(container, folder string) (means string, grants []grant, unknown string) {
+// of says what the mount gives to its container if it is of a folder. Unknown is the folder if the table has no row for it.
+func (m *mount) of(folder, dependsOn string) (ways []Escape, unknown string) {
 	if !isWindows(folder) {
 		folder = path.Join(path.Clean("/"+folder), m.subPath)
 	} else if m.subPath != "" {
@@ -210,19 +130,20 @@ func (m folderMount) of(container, folder string) (means string, grants []grant,
 	if m.readOnly {
 		access, suffix = reads, " (read only)"
 	}
-	grants, known := grantsOf(folder, access)
+	ways, known := waysOf(folder, access)
 	if !known {
 		unknown = folder + suffix
 	}
-	if m.readOnly && slices.ContainsFunc(grants, func(g grant) bool { return g.effect == TakesNode }) {
+	if m.readOnly && slices.ContainsFunc(ways, func(e Escape) bool { return e.Effect == TakesNode }) {
 		suffix = "" // it is no protection
 	}
-	means = "container " + container + " mounts " + folder + " of its node" + suffix
+	means, whichFolder := "container "+m.container+" mounts ", ""
 	if m.anyFolder {
-		means = "container " + container + " mounts a folder below " + folder + " of its node" + suffix
-		for i := range grants {
-			grants[i].dependsOn = conditions(dependsOnFolder, grants[i].dependsOn)
-		}
+		means, whichFolder = means+"a folder below ", dependsOnFolder
 	}
-	return means, grants, unknown
+	for i := range ways {
+		ways[i].Means = means + folder + " of its node" + suffix
+		ways[i].DependsOn = conditions(m.user, dependsOn, whichFolder, ways[i].DependsOn)
+	}
+	return ways, unknown
 }

@@ -12,7 +12,7 @@ import (
 func Example() {
 	yes := true
 	i := inventory.New()
-	i.SetPod(&corev1.Pod{
+	i.Set(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "monitoring", Name: "agent-x"},
 		Spec: corev1.PodSpec{
 			NodeName:   "web-1",

@@ -189,15 +189,9 @@ var hostPaths = []hostPath{
 	{"//./pipe/cri-dockerd", both, TakesNode, ""},
 }
 
-// grant is one thing that a mount gives.
-type grant struct {
-	effect    Effect
-	dependsOn string
-}
-
-// grantsOf lists what a mount of a folder gives, the strongest first. Known is false if no row says what lies there: files of
+// waysOf lists what a mount of a folder gives, the strongest first. Known is false if no row says what lies there: files of
 // people and logs may hold anything.
-func grantsOf(folder string, access mountAccess) (grants []grant, known bool) {
+func waysOf(folder string, access mountAccess) (ways []Escape, known bool) {
 	folder = hostFolder(folder)
 	for _, wanted := range [...]mountAccess{reads, writes} {
 		if access&wanted == 0 {
@@ -216,35 +210,20 @@ func grantsOf(folder string, access mountAccess) (grants []grant, known bool) {
 				continue
 			}
 			known = known || row.effect != LinksLogs && row.dependsOn != dependsOnKubeconfig
-			if g := (grant{row.effect, row.dependsOn}); g.effect != TakesNothing && !slices.Contains(grants, g) {
-				grants = append(grants, g)
+			if row.effect != TakesNothing {
+				ways = append(ways, Escape{DependsOn: row.dependsOn, Effect: row.effect})
 			}
 		}
 	}
-	return strongest(grants), known
-}
-
-// strongest leaves out what others give as surely, and sorts by certainty and strength.
-func strongest(grants []grant) []grant {
-	slices.SortStableFunc(grants, grant.compare)
-	var kept []grant
-	for _, g := range grants {
-		if !slices.ContainsFunc(kept, func(k grant) bool { return k.effect == g.effect }) {
-			kept = append(kept, g)
+	// What others give as surely is left out.
+	slices.SortStableFunc(ways, Escape.compare)
+	var kept []Escape
+	for _, w := range ways {
+		if !slices.ContainsFunc(kept, func(k Escape) bool { return k.Effect == w.Effect }) {
+			kept = append(kept, w)
 		}
 	}
-	return kept
-}
-
-// compare puts what is certain first, then what gives more.
-func (g grant) compare(h grant) int {
-	if certain, other := g.dependsOn == "", h.dependsOn == ""; certain != other {
-		if certain {
-			return -1
-		}
-		return 1
-	}
-	return int(g.effect) - int(h.effect)
+	return kept, known
 }
 
 // hostFolder is a path of a node in one form. /var/run is a link to /run.

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// givesAtLeast reports whether a set of grants has at least another: the node gives everything that lies on it.
-func givesAtLeast(all []grant, want grant) bool {
-	return slices.ContainsFunc(all, func(g grant) bool {
-		return (g.effect == want.effect || g.effect == TakesNode) && (g.dependsOn == "" || want.dependsOn != "")
+// givesAtLeast reports whether a set of ways out has at least another: the node gives everything that lies on it.
+func givesAtLeast(all []Escape, want Escape) bool {
+	return slices.ContainsFunc(all, func(g Escape) bool {
+		return (g.Effect == want.Effect || g.Effect == TakesNode) && (g.DependsOn == "" || want.DependsOn != "")
 	})
 }
 
@@ -18,8 +18,8 @@ func TestWriteIncludesReadForEachRow(t *testing.T) {
 	for _, row := range hostPaths {
 		for _, folder := range []string{row.prefix, row.prefix + "/below", row.prefix + "/below/it"} {
 			folder := hostFolder(folder)
-			read, _ := grantsOf(folder, reads)
-			write, known := grantsOf(folder, both)
+			read, _ := waysOf(folder, reads)
+			write, known := waysOf(folder, both)
 			for _, g := range read {
 				if !givesAtLeast(write, g) {
 					t.Errorf("%s: read gives %v, write %v", folder, read, write)
@@ -30,9 +30,9 @@ func TestWriteIncludesReadForEachRow(t *testing.T) {
 			}
 		}
 		for _, access := range []mountAccess{reads, both} {
-			whole, _ := grantsOf(row.prefix, access)
+			whole, _ := waysOf(row.prefix, access)
 			for above := parent(row.prefix); above != ""; above = parent(above) {
-				all, _ := grantsOf(above, access)
+				all, _ := waysOf(above, access)
 				for _, g := range whole {
 					if !givesAtLeast(all, g) {
 						t.Errorf("%s gives %v, and %s above it %v", row.prefix, whole, above, all)
@@ -56,92 +56,96 @@ func parent(folder string) string {
 }
 
 func TestHostPaths(t *testing.T) {
-	node, possible := grant{TakesNode, ""}, func(e Effect, dependsOn string) grant { return grant{e, dependsOn} }
+	node := Escape{Effect: TakesNode}
+	possible := func(e Effect, dependsOn string) Escape { return Escape{Effect: e, DependsOn: dependsOn} }
 	for _, c := range []struct {
 		folder      string
-		read, write []grant
+		read, write []Escape
 		unknown     bool
 	}{
 		{
-			folder: "/", write: []grant{
-				node, {TakesControlPlane, ""}, {TakesCredential, ""}, {TakesPods, ""}, possible(LinksLogs, dependsOnLinks),
+			folder: "/", write: []Escape{
+				node, {Effect: TakesControlPlane}, {Effect: TakesCredential}, {Effect: TakesPods}, possible(LinksLogs, dependsOnLinks),
 			},
-			read: []grant{node, {TakesControlPlane, ""}, {TakesCredential, ""}, {TakesPods, ""}}, // sockets
+			read: []Escape{node, {Effect: TakesControlPlane}, {Effect: TakesCredential}, {Effect: TakesPods}}, // sockets
 		},
 		{
-			folder: "/etc", write: []grant{node, {TakesControlPlane, ""}, possible(TakesCredential, dependsOnKeyThere)},
-			read: []grant{{TakesControlPlane, ""}, possible(TakesCredential, dependsOnKeyThere)},
+			folder: "/etc", write: []Escape{node, {Effect: TakesControlPlane}, possible(TakesCredential, dependsOnKeyThere)},
+			read: []Escape{{Effect: TakesControlPlane}, possible(TakesCredential, dependsOnKeyThere)},
 		},
 		{
-			folder: "/etc/kubernetes/pki", write: []grant{node, {TakesControlPlane, ""}, possible(TakesCredential, dependsOnKeyThere)},
-			read: []grant{{TakesControlPlane, ""}, possible(TakesCredential, dependsOnKeyThere)},
+			folder: "/etc/kubernetes/pki", write: []Escape{node, {Effect: TakesControlPlane}, possible(TakesCredential, dependsOnKeyThere)},
+			read: []Escape{{Effect: TakesControlPlane}, possible(TakesCredential, dependsOnKeyThere)},
 		},
-		{folder: "/etc/cron.d", write: []grant{node}, unknown: true},
+		{folder: "/etc/cron.d", write: []Escape{node}, unknown: true},
 		{folder: "/etc/localtime"},
 		{folder: "/usr/share/zoneinfo/Europe"},
-		{folder: "/usr/local/bin", write: []grant{node}, unknown: true},
-		{folder: "/opt/cni/bin", write: []grant{node}, unknown: true},
-		{folder: "/opt/app", write: []grant{possible(TakesNode, dependsOnPrograms)}, unknown: true},
+		{folder: "/usr/local/bin", write: []Escape{node}, unknown: true},
+		{folder: "/opt/cni/bin", write: []Escape{node}, unknown: true},
+		{folder: "/opt/app", write: []Escape{possible(TakesNode, dependsOnPrograms)}, unknown: true},
 		{
-			folder: "/root", write: []grant{node, possible(TakesControlPlane, dependsOnKubeconfig)},
-			read: []grant{possible(TakesControlPlane, dependsOnKubeconfig)}, unknown: true,
+			folder: "/root", write: []Escape{node, possible(TakesControlPlane, dependsOnKubeconfig)},
+			read: []Escape{possible(TakesControlPlane, dependsOnKubeconfig)}, unknown: true,
 		},
 		{
-			folder: "/var/lib/kubelet", write: []grant{node, {TakesCredential, ""}, {TakesPods, ""}},
-			read: []grant{{TakesCredential, ""}, {TakesPods, ""}},
+			folder: "/var/lib/kubelet", write: []Escape{node, {Effect: TakesCredential}, {Effect: TakesPods}},
+			read: []Escape{{Effect: TakesCredential}, {Effect: TakesPods}},
 		},
 		{
-			folder: "/var/lib/kubelet/pki/kubelet-client-current.pem", write: []grant{node, {TakesCredential, ""}},
-			read: []grant{{TakesCredential, ""}},
+			folder: "/var/lib/kubelet/pki/kubelet-client-current.pem", write: []Escape{node, {Effect: TakesCredential}},
+			read: []Escape{{Effect: TakesCredential}},
 		},
-		{folder: "/var/lib/kubelet/pods", write: []grant{node, {TakesPods, ""}}, read: []grant{{TakesPods, ""}}},
-		{folder: "/var/lib/kubelet/device-plugins", write: []grant{possible(TakesNode, dependsOnDeviceUse)}, unknown: true},
-		{folder: "/var/lib/rancher/k3s/server/tls", write: []grant{node, {TakesControlPlane, ""}}, read: []grant{{TakesControlPlane, ""}}},
+		{folder: "/var/lib/kubelet/pods", write: []Escape{node, {Effect: TakesPods}}, read: []Escape{{Effect: TakesPods}}},
+		{folder: "/var/lib/kubelet/device-plugins", write: []Escape{possible(TakesNode, dependsOnDeviceUse)}, unknown: true},
 		{
-			folder: "/var/lib/rancher/rke2", write: []grant{node, {TakesControlPlane, ""}, {TakesCredential, ""}},
-			read: []grant{{TakesControlPlane, ""}, {TakesCredential, ""}},
-		},
-		{folder: "/var/run/docker.sock", write: []grant{node}, read: []grant{node}},
-		{folder: "/run/k3s/containerd/containerd.sock", write: []grant{node}, read: []grant{node}},
-		{folder: "/run/containerd", write: []grant{node}, read: []grant{node}},
-		{folder: "/run/podman/podman.sock", write: []grant{node}, read: []grant{node}},
-		{folder: "/run/buildkit/buildkitd.sock", write: []grant{node}, read: []grant{node}},
-		{folder: "/run/cri-dockerd.sock", write: []grant{node}, read: []grant{node}},
-		{
-			folder: "/run/dbus/system_bus_socket", write: []grant{possible(TakesNode, dependsOnBus)},
-			read: []grant{possible(TakesNode, dependsOnBus)},
+			folder: "/var/lib/rancher/k3s/server/tls", write: []Escape{node, {Effect: TakesControlPlane}},
+			read: []Escape{{Effect: TakesControlPlane}},
 		},
 		{
-			folder: "/run/systemd/private", write: []grant{possible(TakesNode, dependsOnBus)},
-			read: []grant{possible(TakesNode, dependsOnBus)},
+			folder: "/var/lib/rancher/rke2", write: []Escape{node, {Effect: TakesControlPlane}, {Effect: TakesCredential}},
+			read: []Escape{{Effect: TakesControlPlane}, {Effect: TakesCredential}},
 		},
-		{folder: "/proc/sys/kernel/core_pattern", write: []grant{node}},
+		{folder: "/var/run/docker.sock", write: []Escape{node}, read: []Escape{node}},
+		{folder: "/run/k3s/containerd/containerd.sock", write: []Escape{node}, read: []Escape{node}},
+		{folder: "/run/containerd", write: []Escape{node}, read: []Escape{node}},
+		{folder: "/run/podman/podman.sock", write: []Escape{node}, read: []Escape{node}},
+		{folder: "/run/buildkit/buildkitd.sock", write: []Escape{node}, read: []Escape{node}},
+		{folder: "/run/cri-dockerd.sock", write: []Escape{node}, read: []Escape{node}},
 		{
-			folder: "/proc", write: []grant{node, possible(TakesPods, dependsOnProcesses)},
-			read: []grant{possible(TakesPods, dependsOnProcesses)},
+			folder: "/run/dbus/system_bus_socket", write: []Escape{possible(TakesNode, dependsOnBus)},
+			read: []Escape{possible(TakesNode, dependsOnBus)},
+		},
+		{
+			folder: "/run/systemd/private", write: []Escape{possible(TakesNode, dependsOnBus)},
+			read: []Escape{possible(TakesNode, dependsOnBus)},
+		},
+		{folder: "/proc/sys/kernel/core_pattern", write: []Escape{node}},
+		{
+			folder: "/proc", write: []Escape{node, possible(TakesPods, dependsOnProcesses)},
+			read: []Escape{possible(TakesPods, dependsOnProcesses)},
 		},
 		{folder: "/proc/sys/net"},
-		{folder: "/proc/sys/fs", write: []grant{possible(TakesNode, dependsOnPrograms)}},
-		{folder: "/sys/fs/cgroup", write: []grant{possible(TakesNode, dependsOnCgroups)}},
-		{folder: "/dev", write: []grant{possible(TakesNode, dependsOnDevices)}, read: []grant{possible(TakesNode, dependsOnDevices)}},
-		{folder: "/var/log/app", write: []grant{possible(LinksLogs, dependsOnLinks)}, unknown: true},
+		{folder: "/proc/sys/fs", write: []Escape{possible(TakesNode, dependsOnPrograms)}},
+		{folder: "/sys/fs/cgroup", write: []Escape{possible(TakesNode, dependsOnCgroups)}},
+		{folder: "/dev", write: []Escape{possible(TakesNode, dependsOnDevices)}, read: []Escape{possible(TakesNode, dependsOnDevices)}},
+		{folder: "/var/log/app", write: []Escape{possible(LinksLogs, dependsOnLinks)}, unknown: true},
 		{folder: "/var/logs", unknown: true},
 		{folder: "/etcetera", unknown: true},
 		{folder: "/mnt/data", unknown: true},
-		{folder: `C:\`, write: []grant{
+		{folder: `C:\`, write: []Escape{
 			possible(TakesNode, dependsOnWindows), possible(TakesCredential, dependsOnWindows), possible(TakesPods, dependsOnWindows),
-		}, read: []grant{possible(TakesCredential, dependsOnWindows), possible(TakesPods, dependsOnWindows)}},
-		{folder: `c:\var\lib\kubelet\pki`, write: []grant{
+		}, read: []Escape{possible(TakesCredential, dependsOnWindows), possible(TakesPods, dependsOnWindows)}},
+		{folder: `c:\var\lib\kubelet\pki`, write: []Escape{
 			possible(TakesNode, dependsOnWindows), possible(TakesCredential, dependsOnWindows),
-		}, read: []grant{possible(TakesCredential, dependsOnWindows)}},
-		{folder: `\\.\pipe\containerd-containerd`, write: []grant{node}, read: []grant{node}},
+		}, read: []Escape{possible(TakesCredential, dependsOnWindows)}},
+		{folder: `\\.\pipe\containerd-containerd`, write: []Escape{node}, read: []Escape{node}},
 		{folder: `D:\data`, unknown: true},
 	} {
-		read, known := grantsOf(c.folder, reads)
+		read, known := waysOf(c.folder, reads)
 		if !slices.Equal(read, c.read) || known == c.unknown {
 			t.Errorf("%s: a read-only mount gives %v, want %v; known: %v", c.folder, read, c.read, known)
 		}
-		write, _ := grantsOf(c.folder, both)
+		write, _ := waysOf(c.folder, both)
 		if !slices.Equal(write, c.write) {
 			t.Errorf("%s: a mount gives %v, want %v", c.folder, write, c.write)
 		}

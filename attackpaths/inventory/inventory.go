@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"unique"
@@ -16,10 +17,7 @@ type Name struct{ Namespace, Name string }
 
 // compare orders names by namespace, then name.
 func (n Name) compare(o Name) int {
-	if n.Namespace != o.Namespace {
-		return cmp.Compare(n.Namespace, o.Namespace)
-	}
-	return cmp.Compare(n.Name, o.Name)
+	return cmp.Or(cmp.Compare(n.Namespace, o.Namespace), cmp.Compare(n.Name, o.Name))
 }
 
 // String returns "namespace/name", or the name alone.
@@ -60,16 +58,15 @@ type Secret struct {
 // Inventory is the objects of one cluster. It is not safe for concurrent changes.
 type Inventory struct {
 	pods       map[Name]*Pod
-	templates  map[string]*Template // by their ids
-	id         []byte               // that is being made
+	templates  map[string]*Template // by what they are
 	nodes      map[string]Node
 	namespaces map[string]Namespace
 	accounts   map[Name]bool // true for those whose token is not mounted
 	secrets    map[Name]Secret
-	admission  map[Name]Admission
-	policies   map[string]*policy
-	// configurations are the configurations of webhooks, by kind.
-	configurations map[string]map[string]bool
+	webhooks   map[configuration][]Admission
+	// policies and policyBindings are those of ValidatingAdmissionPolicies, by name.
+	policies       map[string]*admissionv1.ValidatingAdmissionPolicySpec
+	policyBindings map[string]*admissionv1.ValidatingAdmissionPolicyBindingSpec
 	volumes        map[string]Volume
 	otherVolumes   map[string]bool // that are no folder of a node
 	claims         map[Name]claim
@@ -82,57 +79,22 @@ type Inventory struct {
 func New() *Inventory {
 	return &Inventory{
 		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
-		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
-		policies: map[string]*policy{}, configurations: map[string]map[string]bool{}, volumes: map[string]Volume{},
-		otherVolumes: map[string]bool{}, claims: map[Name]claim{},
+		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, webhooks: map[configuration][]Admission{},
+		policies:       map[string]*admissionv1.ValidatingAdmissionPolicySpec{},
+		policyBindings: map[string]*admissionv1.ValidatingAdmissionPolicyBindingSpec{},
+		volumes:        map[string]Volume{}, otherVolumes: map[string]bool{}, claims: map[Name]claim{},
 		handlers: map[string]string{}, quotas: map[Name]Quota{},
 	}
 }
 
-// SetPod adds a pod, or replaces the one of the same name.
-func (i *Inventory) SetPod(pod *corev1.Pod) {
-	p := newPod(pod)
-	i.share(p)
-	i.deletePod(p.Name)
+// setPod adds a pod, or replaces the one of the same name, and gives it the template that equal pods have.
+func (i *Inventory) setPod(p *Pod) {
+	id := fmt.Sprintf("%q %#v", p.Namespace, *p.Template)
+	if i.templates[id] == nil {
+		i.templates[id] = p.Template
+	}
+	p.Template = i.templates[id]
 	i.pods[p.Name] = p
-}
-
-// share gives a pod the template that equal pods have.
-func (i *Inventory) share(p *Pod) {
-	i.id = p.appendID(i.id[:0], p.Namespace)
-	known, ok := i.templates[string(i.id)]
-	if !ok {
-		known = p.Template
-		known.id = string(i.id)
-		i.templates[known.id] = known
-	}
-	p.Template = known
-	known.pods++
-}
-
-// deletePod deletes a pod, and its template with the last one that has it.
-func (i *Inventory) deletePod(name Name) {
-	p := i.pods[name]
-	if p == nil {
-		return
-	}
-	delete(i.pods, name)
-	if p.pods--; p.pods == 0 {
-		delete(i.templates, p.id)
-	}
-}
-
-// SetNode adds a node, or replaces the one of the same name.
-func (i *Inventory) SetNode(node *corev1.Node) {
-	i.nodes[node.Name] = Node{
-		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Allocatable: node.Status.Allocatable,
-		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
-	}
-}
-
-// SetNamespace adds a namespace, or replaces the one of the same name.
-func (i *Inventory) SetNamespace(namespace *corev1.Namespace) {
-	i.namespaces[namespace.Name] = Namespace{Name: namespace.Name, Labels: namespace.Labels, Terminating: Terminating(namespace)}
 }
 
 // Terminating reports whether a namespace is being deleted.
@@ -140,35 +102,9 @@ func Terminating(namespace *corev1.Namespace) bool {
 	return !namespace.DeletionTimestamp.IsZero() || namespace.Status.Phase == corev1.NamespaceTerminating
 }
 
-// SetServiceAccount adds a service account.
-func (i *Inventory) SetServiceAccount(account *corev1.ServiceAccount) {
-	mounts := account.AutomountServiceAccountToken
-	i.accounts[Name{intern(account.Namespace), account.Name}] = mounts != nil && !*mounts
-}
-
-// SetSecret adds a secret, or replaces the one of the same name. Its data is not read.
-func (i *Inventory) SetSecret(secret *corev1.Secret) {
-	s := Secret{Name: Name{intern(secret.Namespace), secret.Name}, Type: corev1.SecretType(intern(string(secret.Type)))}
-	if secret.Type == corev1.SecretTypeServiceAccountToken {
-		s.ServiceAccount = secret.Annotations[corev1.ServiceAccountNameKey]
-	}
-	i.secrets[s.Name] = s
-}
-
 // Pods lists the pods by namespace and name.
 func (i *Inventory) Pods() []*Pod {
-	// Sorting each namespace alone compares less, and what it compares is close together.
-	byNamespace := map[string][]*Pod{}
-	for _, p := range i.pods {
-		byNamespace[p.Namespace] = append(byNamespace[p.Namespace], p)
-	}
-	all := make([]*Pod, 0, len(i.pods))
-	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		pods := byNamespace[namespace]
-		slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.Name.Name, b.Name.Name) })
-		all = append(all, pods...)
-	}
-	return all
+	return slices.SortedFunc(maps.Values(i.pods), func(a, b *Pod) int { return a.Name.compare(b.Name) })
 }
 
 // PodsWhere lists the pods for which a condition is true, in any order.
@@ -216,35 +152,51 @@ func (i *Inventory) Secrets() []Secret {
 func intern(s string) string { return unique.Make(s).Value() }
 
 // Set adds an object of a kind that is recorded, or replaces the one of the same name. Other
-// kinds are ignored.
+// kinds are ignored. The data of a secret is not read.
 func (i *Inventory) Set(object any) {
 	switch o := object.(type) {
 	case *corev1.Pod:
-		i.SetPod(o)
+		i.setPod(newPod(o))
 	case *corev1.Node:
-		i.SetNode(o)
+		i.nodes[o.Name] = Node{
+			Name: o.Name, Labels: o.Labels, Taints: o.Spec.Taints, Allocatable: o.Status.Allocatable,
+			KubeletVersion: o.Status.NodeInfo.KubeletVersion,
+		}
 	case *corev1.Namespace:
-		i.SetNamespace(o)
+		i.namespaces[o.Name] = Namespace{Name: o.Name, Labels: o.Labels, Terminating: Terminating(o)}
 	case *corev1.ServiceAccount:
-		i.SetServiceAccount(o)
+		mounts := o.AutomountServiceAccountToken
+		i.accounts[Name{intern(o.Namespace), o.Name}] = mounts != nil && !*mounts
 	case *corev1.Secret:
-		i.SetSecret(o)
+		s := Secret{Name: Name{intern(o.Namespace), o.Name}, Type: corev1.SecretType(intern(string(o.Type)))}
+		if o.Type == corev1.SecretTypeServiceAccountToken {
+			s.ServiceAccount = o.Annotations[corev1.ServiceAccountNameKey]
+		}
+		i.secrets[s.Name] = s
 	case *corev1.PersistentVolume:
-		i.SetPersistentVolume(o)
+		i.setVolume(o)
 	case *corev1.PersistentVolumeClaim:
-		i.SetPersistentVolumeClaim(o)
+		i.claims[Name{intern(o.Namespace), o.Name}] = claim{o.Spec.VolumeName, o.Spec.StorageClassName}
 	case *nodev1.RuntimeClass:
 		i.handlers[o.Name] = o.Handler
 	case *corev1.ResourceQuota:
-		i.SetResourceQuota(o)
+		i.setQuota(o)
 	case *admissionv1.ValidatingWebhookConfiguration:
-		i.SetValidatingWebhooks(o)
+		c := configuration{"ValidatingWebhookConfiguration", o.Name}
+		i.webhooks[c] = nil
+		for _, w := range o.Webhooks {
+			i.webhooks[c] = append(i.webhooks[c], c.webhook(w.Name, w.Rules, w.NamespaceSelector))
+		}
 	case *admissionv1.MutatingWebhookConfiguration:
-		i.SetMutatingWebhooks(o)
+		c := configuration{"MutatingWebhookConfiguration", o.Name}
+		i.webhooks[c] = nil
+		for _, w := range o.Webhooks {
+			i.webhooks[c] = append(i.webhooks[c], c.webhook(w.Name, w.Rules, w.NamespaceSelector))
+		}
 	case *admissionv1.ValidatingAdmissionPolicy:
-		i.SetAdmissionPolicy(o)
+		i.policies[o.Name] = &o.Spec
 	case *admissionv1.ValidatingAdmissionPolicyBinding:
-		i.SetAdmissionPolicyBinding(o)
+		i.policyBindings[o.Name] = &o.Spec
 	}
 }
 
@@ -253,7 +205,7 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 	key := Name{namespace, name}
 	switch kind {
 	case "Pod":
-		i.deletePod(key)
+		delete(i.pods, key)
 	case "Node":
 		delete(i.nodes, name)
 	case "Namespace":
@@ -263,7 +215,8 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 	case "Secret":
 		delete(i.secrets, key)
 	case "PersistentVolume":
-		i.deleteVolume(name)
+		delete(i.volumes, name)
+		delete(i.otherVolumes, name)
 	case "PersistentVolumeClaim":
 		delete(i.claims, key)
 	case "RuntimeClass":
@@ -271,14 +224,10 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 	case "ResourceQuota":
 		delete(i.quotas, key)
 	case "ValidatingAdmissionPolicy":
-		if p := i.policies[name]; p != nil {
-			p.spec = nil
-			i.updatePolicy(name)
-		}
+		delete(i.policies, name)
 	case "ValidatingAdmissionPolicyBinding":
-		i.deletePolicyBinding(name)
+		delete(i.policyBindings, name)
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-		delete(i.configurations[kind], name)
-		maps.DeleteFunc(i.admission, func(_ Name, a Admission) bool { return a.Kind == kind && a.Name == name })
+		delete(i.webhooks, configuration{kind, name})
 	}
 }

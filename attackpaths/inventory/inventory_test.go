@@ -24,7 +24,7 @@ func podOf(t *testing.T, spec string, meta ...metav1.ObjectMeta) *inventory.Pod 
 		t.Fatal(err)
 	}
 	i := inventory.New()
-	i.SetPod(pod)
+	i.Set(pod)
 	return i.Pods()[0]
 }
 
@@ -333,7 +333,7 @@ func TestPlacement(t *testing.T) {
 // Secrets are recorded without their data.
 func TestSecrets(t *testing.T) {
 	i := inventory.New()
-	i.SetSecret(&corev1.Secret{
+	i.Set(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "t", Annotations: map[string]string{corev1.ServiceAccountNameKey: "web"}},
 		Type:       corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte("x")},
 	})
@@ -372,7 +372,7 @@ func TestAdmissionCovers(t *testing.T) {
 		{"the subresource of anything", rule("CONNECT", "", "*/exec"), exec, true},
 	} {
 		i := inventory.New()
-		i.SetValidatingWebhooks(&admissionv1.ValidatingWebhookConfiguration{
+		i.Set(&admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "w"}, Webhooks: []admissionv1.ValidatingWebhook{{
 				Name: "a.b.c", Rules: []admissionv1.RuleWithOperations{c.of},
 				NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -435,10 +435,10 @@ func TestAdmissionPolicies(t *testing.T) {
 	} {
 		i := inventory.New()
 		if c.binding != nil {
-			i.SetAdmissionPolicyBinding(c.binding)
+			i.Set(c.binding)
 		}
 		if c.policy != nil {
-			i.SetAdmissionPolicy(c.policy)
+			i.Set(c.policy)
 		}
 		covers := func() bool {
 			return slices.ContainsFunc(i.Admission(), func(a inventory.Admission) bool {
@@ -491,8 +491,8 @@ func TestRulesForOtherVersionsExcludeNothing(t *testing.T) {
 		p.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: rule("*"), ExcludeResourceRules: rule(version)}
 		b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 		b.Spec.PolicyName, b.Spec.ValidationActions = "p", []admissionv1.ValidationAction{admissionv1.Deny}
-		i.SetAdmissionPolicy(p)
-		i.SetAdmissionPolicyBinding(b)
+		i.Set(p)
+		i.Set(b)
 		w := inventory.Write{Operation: admissionv1.Create, Resource: "pods", Namespaced: true}
 		if got := i.Admission()[0].Covers(w, nil); got != want {
 			t.Errorf("a policy that excludes version %s covers pods: %v, want %v", version, got, want)

@@ -2,11 +2,13 @@ package inventory
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // SetPlanned adds a pod that no scheduler has bound yet: one that was just created, or one for all that
@@ -14,9 +16,7 @@ import (
 // node on which its placement, its requests included, allows it.
 func (i *Inventory) SetPlanned(pod *corev1.Pod, w Workload) *Pod {
 	p := NewPlanned(pod, w)
-	i.share(p)
-	i.deletePod(p.Name)
-	i.pods[p.Name] = p
+	i.setPod(p)
 	return p
 }
 
@@ -25,7 +25,7 @@ func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 	p := newPod(pod)
 	p.Planned, p.Workload = true, w
 	c := p.Placement.constraints()
-	c.Requests = requestsOf(&pod.Spec)
+	c.Requests = RequestsOf(&pod.Spec)
 	p.Placement = encodePlacement(c)
 	return p
 }
@@ -34,10 +34,7 @@ func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 func (i *Inventory) Unbind(p *Pod) {
 	waiting := *p
 	waiting.Node, waiting.Planned, waiting.Ended = "", true, false
-	if known := i.pods[p.Name]; known == nil {
-		i.share(&waiting)
-	}
-	i.pods[p.Name] = &waiting
+	i.setPod(&waiting)
 }
 
 // encodePlacement makes constraints comparable.
@@ -49,65 +46,24 @@ func encodePlacement(c constraints) Placement {
 	return Placement{unique.Make(string(encoded))}
 }
 
-// requestsOf is what a pod needs of a node: its containers and long-running init containers together,
-// or the largest init container with those before it, and the overhead.
-func requestsOf(spec *corev1.PodSpec) map[corev1.ResourceName]resource.Quantity {
-	sum, largest := corev1.ResourceList{}, corev1.ResourceList{}
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			addResources(sum, requests(c))
-			maxResources(largest, sum)
-			continue
-		}
-		with := sum.DeepCopy()
-		addResources(with, requests(c))
-		maxResources(largest, with)
-	}
-	for i := range spec.Containers {
-		addResources(sum, requests(&spec.Containers[i]))
-	}
-	maxResources(sum, largest)
-	if spec.Resources != nil {
-		for name, q := range spec.Resources.Requests {
-			sum[name] = q
+// RequestsOf is what a pod needs of a node. The API server takes a limit of a container for a request that is not given.
+func RequestsOf(spec *corev1.PodSpec) corev1.ResourceList {
+	pod := &corev1.Pod{Spec: *spec}
+	for _, containers := range [...]*[]corev1.Container{&pod.Spec.InitContainers, &pod.Spec.Containers} {
+		*containers = slices.Clone(*containers)
+		for i := range *containers {
+			resources := &(*containers)[i].Resources
+			requests := maps.Clone(resources.Limits)
+			if requests == nil {
+				continue
+			}
+			maps.Copy(requests, resources.Requests)
+			resources.Requests = requests
 		}
 	}
-	addResources(sum, spec.Overhead)
-	for name, q := range sum {
-		if q.IsZero() {
-			delete(sum, name)
-		}
-	}
-	return sum
-}
-
-// requests are what a container asks for. The API server takes a limit for a request that is not given.
-func requests(c *corev1.Container) corev1.ResourceList {
-	all := c.Resources.Limits.DeepCopy()
-	if all == nil {
-		all = corev1.ResourceList{}
-	}
-	for name, q := range c.Resources.Requests {
-		all[name] = q
-	}
+	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	maps.DeleteFunc(all, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.IsZero() })
 	return all
-}
-
-func addResources(to, more corev1.ResourceList) {
-	for name, q := range more {
-		sum := to[name].DeepCopy()
-		sum.Add(q)
-		to[name] = sum
-	}
-}
-
-func maxResources(to, other corev1.ResourceList) {
-	for name, q := range other {
-		if known, ok := to[name]; !ok || known.Cmp(q) < 0 {
-			to[name] = q.DeepCopy()
-		}
-	}
 }
 
 // HasRequests reports whether the size of a node matters. It is known of planned pods only.
@@ -141,26 +97,18 @@ func (p *Pod) Like(planned *Pod) bool {
 	same := encodePlacement(a) == encodePlacement(b)
 	return same && p.ServiceAccount == planned.ServiceAccount &&
 		slices.Equal(p.Audiences, planned.Audiences) && slices.Equal(p.Secrets, planned.Secrets) &&
-		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.claims, planned.claims) &&
+		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.mounts, planned.mounts) &&
 		p.RuntimeClass == planned.RuntimeClass && !p.Ephemeral
 }
 
 // lasting leaves out the tolerations that admission and the controller of DaemonSets add.
 func lasting(all []corev1.Toleration) []corev1.Toleration {
-	var kept []corev1.Toleration
-	for _, t := range all {
-		if !addedToleration(t) {
-			kept = append(kept, t)
-		}
-	}
-	return kept
-}
-
-func addedToleration(t corev1.Toleration) bool {
-	return t.Operator == corev1.TolerationOpExists && slices.Contains([]string{
-		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
-		corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
-	}, t.Key)
+	return slices.DeleteFunc(slices.Clone(all), func(t corev1.Toleration) bool {
+		return t.Operator == corev1.TolerationOpExists && slices.Contains([]string{
+			corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
+			corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
+		}, t.Key)
+	})
 }
 
 // Mounts reports whether pods that use an account get its token unless they say otherwise. It is true

@@ -75,7 +75,7 @@ func TestPlacementOfPlannedPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := inventory.New()
-			i.SetNode(&node)
+			i.Set(&node)
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 			pod.Spec.NodeSelector = map[string]string{"pool": "web"}
 			pod.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
@@ -124,7 +124,7 @@ func TestPodsLikeTheirTemplate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i, running := inventory.New(), base()
 			c.edit(&running.Spec)
-			i.SetPod(running)
+			i.Set(running)
 			planned := inventory.NewPlanned(base(), inventory.Workload{})
 			for _, p := range i.Pods() {
 				if got := p.Like(planned); got != c.want {

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,11 +61,8 @@ type Template struct {
 	// empty if there is none.
 	Controller string
 
-	claims []claimMount
-
-	// id is the same for equal templates, and pods counts those that share this one.
-	id   string
-	pods int
+	// mounts are those of claims.
+	mounts []mount
 }
 
 // Workload is an object with a pod template.
@@ -100,94 +96,24 @@ func Ended(pod *corev1.Pod) bool {
 func newTemplate(pod *corev1.Pod) *Template {
 	t := &Template{
 		ServiceAccount: intern(cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)),
-		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec),
-		Ephemeral: len(pod.Spec.EphemeralContainers) > 0, Requests: ResourcesOf(requestsOf(&pod.Spec)),
+		Workload:       workloadOf(&pod.ObjectMeta),
+		Ephemeral:      len(pod.Spec.EphemeralContainers) > 0, Requests: ResourcesOf(RequestsOf(&pod.Spec)),
 	}
 	_, t.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
-	t.mounts(&pod.Spec)
-	if !t.Mirror {
-		t.Fields = fieldsOf(pod, t.Workload)
-	}
+	t.read(pod)
 	if owner := metav1.GetControllerOfNoCopy(&pod.ObjectMeta); owner != nil && t.Workload == (Workload{}) {
 		t.Controller = intern(owner.Kind + " " + owner.Name)
 	}
-	t.HostPath = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil })
-	t.controlPlane(pod)
+	if t.ControlPlane = ComponentOf(pod); t.ControlPlane != "" {
+		t.ControlPlaneDependsOn = ""
+		if !t.Mirror && pod.Namespace != metav1.NamespaceSystem && !pod.Spec.HostNetwork {
+			t.ControlPlaneDependsOn = dependsOnCluster // control planes of other clusters run as pods of this one
+		}
+	}
 	if class := pod.Spec.RuntimeClassName; class != nil {
 		t.RuntimeClass = intern(*class)
 	}
-	t.claims, t.HostPathsNotFollowed = claimMounts(pod), notFollowed(&pod.Spec)
 	return t
-}
-
-// mounts collects the tokens and secrets that the containers see.
-func (t *Template) mounts(spec *corev1.PodSpec) {
-	var secrets, audiences []string
-	for i := range spec.Volumes {
-		v := &spec.Volumes[i]
-		if v.Secret != nil {
-			secrets = append(secrets, v.Secret.SecretName)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if s.Secret != nil {
-				secrets = append(secrets, s.Secret.Name)
-			}
-			if s.ServiceAccountToken != nil {
-				audiences = append(audiences, s.ServiceAccountToken.Audience)
-			}
-		}
-	}
-	eachContainer(spec, func(c *corev1.Container) {
-		for _, from := range c.EnvFrom {
-			if from.SecretRef != nil {
-				secrets = append(secrets, from.SecretRef.Name)
-			}
-		}
-		for _, env := range c.Env {
-			if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
-				secrets = append(secrets, env.ValueFrom.SecretKeyRef.Name)
-			}
-		}
-	})
-	var pull []string
-	for _, s := range spec.ImagePullSecrets {
-		pull = append(pull, s.Name)
-	}
-	t.Secrets, t.PullSecrets, t.Audiences = distinct(secrets), distinct(pull), sorted(audiences)
-}
-
-// distinct interns, sorts and drops repetitions and empty names.
-func distinct(names []string) []string {
-	names = slices.DeleteFunc(names, func(s string) bool { return s == "" })
-	return sorted(names)
-}
-
-func sorted(values []string) []string {
-	if len(values) == 0 {
-		return nil
-	}
-	for i := range values {
-		values[i] = intern(values[i])
-	}
-	slices.Sort(values)
-	return slices.Clip(slices.Compact(values))
-}
-
-// eachContainer calls do for all kinds of containers.
-func eachContainer(spec *corev1.PodSpec, do func(*corev1.Container)) {
-	for i := range spec.InitContainers {
-		do(&spec.InitContainers[i])
-	}
-	for i := range spec.Containers {
-		do(&spec.Containers[i])
-	}
-	for i := range spec.EphemeralContainers {
-		c := corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
-		do(&c)
-	}
 }
 
 // workloadOf finds the object whose template the pod is made from. A ReplicaSet of which the

@@ -14,9 +14,9 @@ type Quota struct {
 	Full []string
 }
 
-// SetResourceQuota adds a quota, or replaces the one of the same name. A quota with scopes is for some pods, and the requests and
+// setQuota adds a quota, or replaces the one of the same name. A quota with scopes is for some pods, and the requests and
 // limits of pods are for their authors to choose: neither keeps every pod out.
-func (i *Inventory) SetResourceQuota(quota *corev1.ResourceQuota) {
+func (i *Inventory) setQuota(quota *corev1.ResourceQuota) {
 	q := Quota{Name: Name{intern(quota.Namespace), quota.Name}}
 	delete(i.quotas, q.Name)
 	if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {

@@ -10,14 +10,8 @@ func ResourcesOf(list corev1.ResourceList) Resources {
 	return Resources{list.Cpu().MilliValue(), list.Memory().Value()}
 }
 
-// Add adds an amount.
-func (r *Resources) Add(o Resources) { r.CPU, r.Memory = r.CPU+o.CPU, r.Memory+o.Memory }
-
 // Subtract takes an amount away.
 func (r *Resources) Subtract(o Resources) { r.CPU, r.Memory = r.CPU-o.CPU, r.Memory-o.Memory }
 
 // Fits reports whether an amount is at most another.
 func (r Resources) Fits(in Resources) bool { return r.CPU <= in.CPU && r.Memory <= in.Memory }
-
-// RequestsOf is what a pod needs of a node.
-func RequestsOf(spec *corev1.PodSpec) corev1.ResourceList { return requestsOf(spec) }

@@ -44,28 +44,12 @@ func TestPodsOfOneTemplateShareIt(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			i := inventory.New()
-			i.SetPod(pod("shop", "web", func(*corev1.Pod) {}))
-			i.SetPod(c.other)
+			i.Set(pod("shop", "web", func(*corev1.Pod) {}))
+			i.Set(c.other)
 			pods := i.Pods()
 			if got := pods[0].Template == pods[1].Template; got != c.shared {
 				t.Errorf("shared: %v, want %v", got, c.shared)
 			}
 		})
-	}
-}
-
-func TestTemplatesGoWithTheirPods(t *testing.T) {
-	i := inventory.New()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	for _, account := range []string{"a", "a", "b"} {
-		pod.Spec.ServiceAccountName = account
-		i.SetPod(pod)
-	}
-	if got := i.Templates(); got != 1 {
-		t.Errorf("%d templates of one pod", got)
-	}
-	i.Delete("Pod", "shop", "web")
-	if got := i.Templates(); got != 0 {
-		t.Errorf("%d templates without pods", got)
 	}
 }

@@ -26,12 +26,12 @@ func pathsOf(t *testing.T, objects ...any) *Paths {
 	for _, object := range objects {
 		switch o := object.(type) {
 		case *corev1.Pod:
-			c.Inventory.SetPod(o)
+			c.Inventory.Set(o)
 			c.Relations.SetPod(o)
 		case *corev1.Node:
-			c.Inventory.SetNode(o)
+			c.Inventory.Set(o)
 		case *corev1.ServiceAccount:
-			c.Inventory.SetServiceAccount(o)
+			c.Inventory.Set(o)
 		case *rbacv1.ClusterRole:
 			c.RBAC.SetClusterRole(o)
 		case *rbacv1.ClusterRoleBinding:

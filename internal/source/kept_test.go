@@ -26,7 +26,7 @@ func TestInventoryNeedsOnlyKeptFields(t *testing.T) {
 	for seed := range seeds {
 		pod := podOf(rand.New(rand.NewPCG(seed, 1)))
 		whole := inventory.New()
-		whole.SetPod(pod)
+		whole.Set(pod)
 		text, err := stdjson.Marshal(pod)
 		if err != nil {
 			t.Fatal(err)

@@ -274,7 +274,7 @@ func (c *changer) addClaims(pod *corev1.Pod, claims []*corev1.PersistentVolumeCl
 	for _, claim := range claims {
 		if !c.Inventory.HasClaim(of.Namespace, claim.Name) {
 			claim.Namespace = of.Namespace
-			c.Inventory.SetPersistentVolumeClaim(claim)
+			c.Inventory.Set(claim)
 			c.overlay.claims[of] = append(c.overlay.claims[of], claim.Name)
 		}
 	}

@@ -48,7 +48,7 @@ func TestPlacesInListsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := inventory.New()
-	whole.SetPod(pod.DeepCopy())
+	whole.Set(pod.DeepCopy())
 	want := whole.Pods()[0].Fields
 	if len(want) != 10 {
 		t.Fatalf("the pod has the fields %+v", want)
@@ -56,7 +56,7 @@ func TestPlacesInListsAreKept(t *testing.T) {
 	for i := range 2 { // trimming once or twice is the same
 		trim(pod, true)
 		got := inventory.New()
-		got.SetPod(pod.DeepCopy())
+		got.Set(pod.DeepCopy())
 		if fields := got.Pods()[0].Fields; !reflect.DeepEqual(fields, want) {
 			t.Errorf("trimmed %d times, the fields are\n%s\nwant\n%s", i+1, fieldsText(fields), fieldsText(want))
 		}

@@ -38,14 +38,14 @@ func many(nodes int) *attackpaths.Cluster {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
 	for i := range namespaces {
-		c.Inventory.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		c.Inventory.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: team(i), Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 		}})
 		for j := range 10 {
-			c.Inventory.SetServiceAccount(&corev1.ServiceAccount{ObjectMeta: meta(team(i), fmt.Sprint("application-", j))})
+			c.Inventory.Set(&corev1.ServiceAccount{ObjectMeta: meta(team(i), fmt.Sprint("application-", j))})
 		}
 		for j := range 30 {
-			c.Inventory.SetSecret(&corev1.Secret{ObjectMeta: meta(team(i), fmt.Sprint("credentials-", j))})
+			c.Inventory.Set(&corev1.Secret{ObjectMeta: meta(team(i), fmt.Sprint("credentials-", j))})
 		}
 		if i%10 == 0 {
 			grant(c, team(i), "agent", "kube-system", "agent", []string{"get", "list"}, []string{""}, []string{"secrets"})
@@ -54,12 +54,12 @@ func many(nodes int) *attackpaths.Cluster {
 			grant(c, team(i), "deployer", team(i), "application-1", []string{"create"}, []string{""}, []string{"pods"})
 		}
 	}
-	c.Inventory.SetServiceAccount(&corev1.ServiceAccount{ObjectMeta: meta("kube-system", "agent")})
+	c.Inventory.Set(&corev1.ServiceAccount{ObjectMeta: meta("kube-system", "agent")})
 	grant(c, "", "owners", team(0), "application-0", []string{"*"}, []string{"*"}, []string{"*"})
 	grant(c, "", "binders", team(1), "application-2", []string{"impersonate"}, []string{""}, []string{"groups", "users"})
 	for i := range nodes {
 		node := fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i/65536, i/256%256, i%256)
-		c.Inventory.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+		c.Inventory.Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 		put(c, node, "kube-system", fmt.Sprintf("agent-%05x", r.IntN(1<<20)), "agent", "")
 		for range 30 {
 			namespace := team(r.IntN(namespaces))
@@ -103,7 +103,7 @@ func put(c *attackpaths.Cluster, node, namespace, name, account, secret string) 
 		}},
 		Spec: corev1.PodSpec{NodeName: node, ServiceAccountName: account, Containers: []corev1.Container{{Name: "c"}}, Volumes: volumes},
 	}
-	c.Inventory.SetPod(pod)
+	c.Inventory.Set(pod)
 	c.Relations.SetPod(pod)
 }
 

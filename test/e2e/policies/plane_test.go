@@ -167,12 +167,12 @@ func reviews(
 	}
 	c.RBAC.SetClusterRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}})
 	for i, p := range policies {
-		c.Inventory.SetAdmissionPolicy(p)
-		c.Inventory.SetAdmissionPolicyBinding(bindings[i])
-		c.Inventory.SetNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Labels: labelsOf(p.Name)}})
-		c.Inventory.SetSecret(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Name, Name: "password"}})
+		c.Inventory.Set(p)
+		c.Inventory.Set(bindings[i])
+		c.Inventory.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Labels: labelsOf(p.Name)}})
+		c.Inventory.Set(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Name, Name: "password"}})
 		for _, name := range accounts {
-			c.Inventory.SetServiceAccount(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Name, Name: name}})
+			c.Inventory.Set(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Name, Name: name}})
 		}
 		all := []string{"*"}
 		meta := metav1.ObjectMeta{Namespace: p.Name, Name: "all"}

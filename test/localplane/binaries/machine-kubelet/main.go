@@ -1,4 +1,4 @@
-// Command machine-kubelet is a hollow kubelet like kubemark's, with the certificate
+// Command machine-kubelet is a hollow kubelet like that of kubemark, with the certificate
 // management that kubemark omits. It bootstraps its client certificate in the background
 // and renews it, requests a serving certificate (kubernetes.io/kubelet-serving) for the
 // addresses of its Node, serves its port with it, and authenticates and authorizes

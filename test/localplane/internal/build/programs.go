@@ -37,7 +37,7 @@ func Programs() []Program {
 	}
 }
 
-// linkerFlags strips the programs, and sets the version of Kubernetes' programs. The
+// linkerFlags strips the programs, and sets the version of those of Kubernetes. The
 // default is v0.0.0-master.
 func linkerFlags(kubernetesVersion string) (string, error) {
 	major, rest, ok := strings.Cut(strings.TrimPrefix(kubernetesVersion, "v"), ".")
