@@ -27,11 +27,11 @@ STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release
 # The packages with goroutines, whose tests run under the race detector. It makes them several times slower,
 # so `make test` runs them with -short: random tests that do not need it have a smaller budget.
-RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/manifest ./internal/source ./internal/staleness ./internal/freshness \
-	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./internal/informer ./ledger \
-	./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
+RACE := ./graph ./nodeauthz ./rbac ./internal/authz/chain ./internal/apiserver ./internal/state/manifest ./internal/state/source ./internal/staleness ./internal/server/freshness \
+	./internal/server/observe ./internal/server/webhook ./internal/server ./internal/join/bootstrap/... ./internal/aws/ec2instances ./internal/join/providers/aws ./internal/join/controller ./internal/informer ./internal/join/ledger \
+	./internal/aws/iam/... ./internal/aws/mappings ./internal/audit/auditlog ./internal/audit/replay
 # Packages of these whose tests run without the race detector too: -short leaves some of them out.
-SLOW := ./internal/server ./internal/replay ./internal/approver
+SLOW := ./internal/server ./internal/audit/replay ./internal/join/controller
 # End-to-end tests that run beside the others.
 BESIDE := stale policies probes containment attackpaths mapped
 FUZZTIME ?= 30s
@@ -230,7 +230,7 @@ executor: ## Carry out all rights of the table, and all attack paths of 200 rand
 
 .PHONY: containment
 containment: ## Put ten million random requests to NodeScopes and Quarantines: nothing is allowed that was refused before.
-	CONTAINMENT_REQUESTS=10000000 go test -count=1 -v -timeout 30m -run TestNothingIsAllowedThatWasRefusedBefore ./internal/evaluate
+	CONTAINMENT_REQUESTS=10000000 go test -count=1 -v -timeout 30m -run TestNothingIsAllowedThatWasRefusedBefore ./internal/authz/evaluate
 
 .PHONY: discovery
 discovery: ## Write what API servers of each minor serve to attackpaths/testdata/discovery.txt; starts one of the newest minor.

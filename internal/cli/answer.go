@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/chain"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"

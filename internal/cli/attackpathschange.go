@@ -2,7 +2,7 @@ package cli
 
 import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // shownChanges is the maximum number of rows of changes that help alone; wide shows all.

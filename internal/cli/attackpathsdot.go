@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // holdingColours show what an attacker owns.

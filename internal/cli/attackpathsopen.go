@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/report"
-	"github.com/node-authorizer/node-authorizer/internal/sarif"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
+	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
 const rightsURL = sarif.ProjectURL + "/blob/main/docs/rights.md"

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/sarif"
+	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
 const techniquesURL = sarif.ProjectURL + "/blob/main/docs/techniques.md"

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // clusterAdmin is the name of the target that needs no kind.

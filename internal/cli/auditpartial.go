@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/node-authorizer/node-authorizer/internal/auditlog"
-	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/audit/replay"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 

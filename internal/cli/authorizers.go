@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

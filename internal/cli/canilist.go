@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/node-authorizer/node-authorizer/chain"
-	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/nodescope"

@@ -11,10 +11,10 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
-	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/bootstrap/client"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/join/client"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
 

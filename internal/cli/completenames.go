@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/resources"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 )
 
 // withoutKnown moves the findings that a baseline has, and writes one.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/junit"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/junit"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // junitKinds are the kinds of holdings, in the order of rows.

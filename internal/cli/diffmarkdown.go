@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // maxMarkdown is how many characters a comment on GitHub may have. Some are left for what others add.

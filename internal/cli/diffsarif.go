@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/sarif"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
 // SARIF has a result for each row that widens, under the rule of the last technique of its path, at the

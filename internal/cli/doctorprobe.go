@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
-	"github.com/node-authorizer/node-authorizer/internal/probe"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // checkProbe validates --probe beside the other flags.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
-	"github.com/node-authorizer/node-authorizer/internal/report"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 )
 
 // paged is a result that can be shown as a page.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // warningRows is the maximum number of warnings of one kind; results list everything.

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/node-authorizer/node-authorizer/internal/resources"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 )
 
 // snapshot writes the cluster to a file. Without the header of a cluster it is of manifests, which may lack objects.

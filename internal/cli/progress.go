@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/internal/auditlog"
-	"github.com/node-authorizer/node-authorizer/internal/manifest"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/state/manifest"
 )
 
 const (

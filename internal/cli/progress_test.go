@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/state/manifest"
 )
 
 func TestProgressBar(t *testing.T) {

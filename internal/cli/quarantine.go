@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 func newQuarantine(a *app) *cobra.Command {

@@ -17,9 +17,9 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
-	"github.com/node-authorizer/node-authorizer/quarantine"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 )
 
 // cutOff is what the Quarantine of a node refuses, in a state of files.

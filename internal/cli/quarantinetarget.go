@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
-	"github.com/node-authorizer/node-authorizer/quarantine"
 )
 
 // quarantineTarget is what is cut off: a node or a credential.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // unboundTokens are the secrets that the node could read and that hold a token of a service account. Such a

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
-	"github.com/node-authorizer/node-authorizer/quarantine"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

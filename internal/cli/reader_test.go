@@ -22,7 +22,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 func newRevoke(a *app) *cobra.Command {

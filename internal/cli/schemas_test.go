@@ -12,12 +12,12 @@ import (
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/audit/replay"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
-	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/internal/testing/typeschema"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -132,7 +132,7 @@ func TestSchemas(t *testing.T) {
 
 // fieldEnums are the values of fields of the type string.
 func fieldEnums() map[string][]string {
-	const cli, log = "/internal/cli.", "/internal/replay.Refusal."
+	const cli, log = "/internal/cli.", "/internal/audit/replay.Refusal."
 	actions, evaluated := []string{source.Added, source.Replaced, source.Removed}, []string{"allow", "refuse", "undecided"}
 	values := map[string][]string{
 		cli + "answer.Answer":           {yes, no, unknown},

@@ -9,7 +9,7 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )

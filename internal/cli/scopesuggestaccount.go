@@ -3,9 +3,9 @@ package cli
 import (
 	"fmt"
 
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 )
 
 // reportAccount says in a suggestion whether the account exists. Roles can be bound to a name that no service

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 )
 

@@ -12,7 +12,7 @@ import (
 	clientauthv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	clientauthv1beta1 "k8s.io/client-go/pkg/apis/clientauthentication/v1beta1"
 
-	"github.com/node-authorizer/node-authorizer/iam/token"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam/token"
 )
 
 // execInfo is the environment variable in which a Kubernetes client passes its request to a

@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	clientauthv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
-	"github.com/node-authorizer/node-authorizer/iam/sts"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam/sts"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // usageWidth is the column at which descriptions of flags are wrapped, and helpWidth the longest

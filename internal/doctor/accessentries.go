@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/state/manifest"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
 // Audit is the part of the output of "node-authorizer audit -o json" that the plan needs.
@@ -143,7 +143,7 @@ func ReadAudit(text []byte) (*Audit, error) {
 }
 
 func notAReport(err error) error {
-	return fmt.Errorf("not a report as \"node-authorizer audit -o json\" writes it: %w", badjson.Explain(err))
+	return fmt.Errorf("not a report as \"node-authorizer audit -o json\" writes it: %w", strictjson.Explain(err))
 }
 
 // span returns the duration of the log.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/apis/apiserver/load"
 
-	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 )
 
 // Authorizers by their type, as --authorization-mode and AuthorizationConfigurations

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/junit"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/junit"
 )
 
 func suppression(object, subject string, expires configv1alpha1.Day) configv1alpha1.Suppression {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/probe"
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 )
 
 // CheckID names a check. It is stable across releases.

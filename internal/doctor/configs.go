@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
-	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/state/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
@@ -40,7 +40,7 @@ func (r *reader) configText(at finding.Place, name string, text []byte, line int
 	}
 	var c authenticatorConfig
 	if err := yaml.Unmarshal(text, &c); err != nil {
-		return badjson.Explain(err)
+		return strictjson.Explain(err)
 	}
 	if c.ClusterID != "" {
 		r.cluster.addAuthenticator(Authenticator{Place: at, Kind: IAMAuthenticator, ClusterID: c.ClusterID, Partition: c.Server.Partition})

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/state/manifest"
 )
 
 // Distribution is a distribution of Kubernetes that does not write all flags of kube-apiserver

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // TestDistributions reads the API server configuration of each distribution. Missing input makes

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/junit"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/junit"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // JUnit has a test case for each check. It fails if the check has a finding that fails the run, and is

@@ -10,8 +10,8 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 

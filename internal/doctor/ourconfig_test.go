@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 )
 
 // deployedConfig is the config file that users install.

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // Codes of findings about attack paths.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // Status is the status of a step.

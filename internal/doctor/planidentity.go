@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 func (p *planner) identify() (Check, []Action) {

@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/internal/probe"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakecluster"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )

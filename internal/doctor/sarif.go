@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/sarif"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
 const findingsURL = sarif.ProjectURL + "/blob/main/docs/findings.md"

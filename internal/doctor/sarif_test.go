@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/sarif"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
 // sarifOf returns the decoded SARIF log of a report.

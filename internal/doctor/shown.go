@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/probe"
-	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // Shown is a report in words for people. The text and the page are made of it, so that both say the same.

@@ -10,8 +10,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/state/manifest"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -61,7 +61,7 @@ func DecodeAccessReview(document []byte) (*AccessReview, error) {
 		err = json.Unmarshal(document, &in, accessOptions)
 	}
 	if err != nil {
-		return nil, badjson.Explain(err)
+		return nil, strictjson.Explain(err)
 	}
 	return in.Spec.review(header.APIVersion)
 }
@@ -116,7 +116,7 @@ func (r *AccessReview) answerWith(ctx context.Context, authorize Authorize, docu
 		Spec     part `json:"spec"`
 	}
 	if err := json.Unmarshal(document, &asked, checked()); err != nil {
-		return nil, false, badjson.Explain(err)
+		return nil, false, strictjson.Explain(err)
 	}
 	status := r.status(ctx, authorize)
 	return encode(&struct {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
@@ -73,7 +73,7 @@ func decodeRequest(document []byte) (*admissionRequest, *AdmissionReview, error)
 	}
 	var in admissionReview
 	if err := json.Unmarshal(document, &in, syntax()); err != nil {
-		return nil, nil, badjson.Explain(err)
+		return nil, nil, strictjson.Explain(err)
 	}
 	if errs := in.validate(); len(errs) > 0 {
 		return nil, nil, errs.ToAggregate()

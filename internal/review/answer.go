@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -15,7 +15,7 @@ const wantEither = accessReviewKind + " of " + accessReviewVersion + " or " + wa
 func (e *Evaluators) answer(ctx context.Context, document []byte, out *bytes.Buffer) (allowed bool, err error) {
 	header, err := readHeader(document)
 	if err != nil {
-		return false, badjson.Explain(err)
+		return false, strictjson.Explain(err)
 	}
 	var text []byte
 	switch header.Kind {

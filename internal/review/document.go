@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
 // MaxDocument is the maximum size of a document in bytes. An AdmissionReview may hold the old
@@ -46,7 +46,7 @@ func check(document []byte, limit int, want string, known ...metav1.TypeMeta) (m
 	header, err := readHeader(document)
 	switch {
 	case err != nil:
-		return header, badjson.Explain(err)
+		return header, strictjson.Explain(err)
 	case !slices.Contains(known, header):
 		return header, &kindError{header, want}
 	}

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
 // kinds are the kinds of objects that NodeRestriction reads, in the versions that API
@@ -154,9 +154,9 @@ type objectError struct {
 }
 
 func newObjectError(err error) *objectError {
-	broken := &objectError{err: badjson.What(err)}
+	broken := &objectError{err: strictjson.ExplainWithoutPlace(err)}
 	if semantic := new(json.SemanticError); errors.As(err, &semantic) {
-		broken.field = badjson.FieldPath(semantic.JSONPointer)
+		broken.field = strictjson.FieldPath(semantic.JSONPointer)
 	}
 	return broken
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/node-authorizer/node-authorizer/extendedtoleration"
+	"github.com/node-authorizer/node-authorizer/internal/extendedtoleration"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )

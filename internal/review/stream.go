@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
 // Summary counts the documents of a stream.
@@ -139,7 +139,7 @@ func nextDocument(d *jsontext.Decoder) (length int, err error) {
 	case kind != jsontext.KindBeginObject && (err == nil || broken):
 		return 0, errNotObject
 	case broken:
-		return 0, badjson.Explain(err)
+		return 0, strictjson.Explain(err)
 	case err == nil && len(value) > MaxDocument:
 		return 0, errTooLarge
 	}

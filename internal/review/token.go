@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -65,7 +65,7 @@ func DecodeTokenReview(document []byte) (*TokenReview, error) {
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(document, &in, syntax()); err != nil {
-		return nil, badjson.Explain(err)
+		return nil, strictjson.Explain(err)
 	}
 	return &TokenReview{Token: in.Spec.Token, Audiences: in.Spec.Audiences, apiVersion: header.APIVersion}, nil
 }

@@ -9,7 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
 
-	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 )
 
 // The same request in both versions, as kube-apiserver sends it.

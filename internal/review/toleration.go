@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/node-authorizer/node-authorizer/extendedtoleration"
+	"github.com/node-authorizer/node-authorizer/internal/extendedtoleration"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/mappings"
+	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )

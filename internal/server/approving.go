@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/join/controller"
 )
 
 // newApprover returns the controller that decides certificate requests.
-func newApprover(j *join) (*approver.Controller, error) {
+func newApprover(j *join) (*controller.Controller, error) {
 	a := &j.config.Approver
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("name this server in the election of the approver: %w", err)
 	}
-	return approver.New(approver.Options{
+	return controller.New(controller.Options{
 		Client: j.client, Ledger: j.ledger, Known: j.known,
 		Quarantines:     j.contained.quarantined(),
 		UnattestedNodes: string(a.UnattestedNodes), ServingAddresses: string(a.ServingAddresses),

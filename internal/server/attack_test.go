@@ -25,7 +25,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
-	"github.com/node-authorizer/node-authorizer/internal/webhook"
+	"github.com/node-authorizer/node-authorizer/internal/server/webhook"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )

@@ -13,9 +13,9 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
-	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 )
 
 // newPendingAttestor returns the attestor of the configuration. An error is a mistake in the

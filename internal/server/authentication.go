@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/iam/instances"
-	"github.com/node-authorizer/node-authorizer/iam/sts"
-	"github.com/node-authorizer/node-authorizer/internal/mappings"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
-	"github.com/node-authorizer/node-authorizer/internal/webhook"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam/instances"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam/sts"
+	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
+	"github.com/node-authorizer/node-authorizer/internal/server/webhook"
 )
 
 const authenticatePath = "/authenticate"

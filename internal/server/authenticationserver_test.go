@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/iam/token"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam/token"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )

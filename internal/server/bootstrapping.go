@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
 )
 
 // newBootstrap returns the service that gives tokens to machines.

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/chain"
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/apiserver"
-	"github.com/node-authorizer/node-authorizer/internal/mappings"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 )
 
 // FileProblem is something wrong with a file that a configuration names. Messages contain nothing of

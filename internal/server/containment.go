@@ -12,15 +12,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/approver"
-	"github.com/node-authorizer/node-authorizer/internal/containment"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/join/controller"
+	"github.com/node-authorizer/node-authorizer/internal/scope/containment"
+	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/nodescope"
-	"github.com/node-authorizer/node-authorizer/quarantine"
 )
 
 // contained follows NodeScopes and Quarantines, for all parts of the server. It is nil if the
@@ -149,7 +149,7 @@ func (c *contained) options() evaluate.Containment {
 
 // quarantined finds quarantined nodes and credentials for other parts of the server; nil if Quarantines are
 // not followed.
-func (c *contained) quarantined() approver.Quarantines {
+func (c *contained) quarantined() controller.Quarantines {
 	if c == nil || c.config.Quarantines != v1alpha1.Enabled {
 		return nil
 	}

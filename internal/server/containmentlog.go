@@ -6,7 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 
-	"github.com/node-authorizer/node-authorizer/internal/containment"
+	"github.com/node-authorizer/node-authorizer/internal/scope/containment"
 )
 
 // Limits of log lines about NodeScopes and Quarantines, because users who may write them can change them

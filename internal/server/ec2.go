@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/ec2instances"
+	"github.com/node-authorizer/node-authorizer/internal/aws/ec2instances"
 )
 
 // sharedEC2 is the EC2 client that all parts of the server share: they have one account and one

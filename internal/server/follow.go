@@ -8,12 +8,12 @@ import (
 
 	"k8s.io/client-go/discovery"
 
-	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
-	"github.com/node-authorizer/node-authorizer/internal/freshness"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/server/freshness"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )

@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/bootstrap"
-	"github.com/node-authorizer/node-authorizer/internal/approver"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/controller"
+	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
-	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // join lets machines join: the bootstrap service, the approver, or both, with the ledger that they
@@ -36,7 +36,7 @@ type join struct {
 	// contained is nil if nothing is quarantined.
 	contained *contained
 	// approver is nil if this server does not approve.
-	approver *approver.Controller
+	approver *controller.Controller
 }
 
 // newJoin returns the parts that the configuration enables; nil if there are none.

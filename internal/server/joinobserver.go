@@ -1,9 +1,9 @@
 package server
 
 import (
-	"github.com/node-authorizer/node-authorizer/bootstrap"
-	"github.com/node-authorizer/node-authorizer/internal/approver"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/controller"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
 )
 
 // joinObserver counts and logs requests of machines.
@@ -18,14 +18,14 @@ func (o joinObserver) Attested(event bootstrap.Event) {
 	o.log.Attested(&event)
 }
 
-// Decided implements approver.Observer.
-func (o joinObserver) Decided(event approver.Event) {
+// Decided implements controller.Observer.
+func (o joinObserver) Decided(event controller.Event) {
 	o.metrics.Decided(&event)
 	o.log.Decided(&event)
 }
 
-// Leading implements approver.Observer.
+// Leading implements controller.Observer.
 func (o joinObserver) Leading(leads bool) { o.metrics.Leading(leads) }
 
-// TooOld implements approver.Observer.
+// TooOld implements controller.Observer.
 func (o joinObserver) TooOld() { o.metrics.TooOld(observe.EndpointApprover) }

@@ -24,10 +24,10 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
-	"github.com/node-authorizer/node-authorizer/bootstrap/client"
+	"github.com/node-authorizer/node-authorizer/internal/join/client"
+	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
-	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // joinServer is a server without webhooks where machines join a cluster.

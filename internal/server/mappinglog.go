@@ -5,10 +5,10 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/iam/sts"
-	"github.com/node-authorizer/node-authorizer/internal/mappings"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam/sts"
+	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
 )
 
 // findingsLogged limits how many findings of one edit are logged, because an edit can cause any number.

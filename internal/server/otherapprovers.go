@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
 )
 
 // otherApproval is a right that makes kube-controller-manager approve requests, independently of the

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 )
 
 // live returns the state of the cluster; nil before the API server has answered.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/apiserver"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
+	"github.com/node-authorizer/node-authorizer/internal/server/webhook"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
-	"github.com/node-authorizer/node-authorizer/internal/webhook"
 )
 
 // Options are the parameters of a server in addition to its configuration.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 )
 
 // stateAge is a readiness check: no copy is too old that other answers depend on.

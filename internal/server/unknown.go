@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"

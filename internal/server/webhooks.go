@@ -10,12 +10,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
-	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/internal/webhook"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
+	"github.com/node-authorizer/node-authorizer/internal/server/webhook"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 

@@ -1,4 +1,5 @@
-// Package strictjson decodes JSON that all parsers read in the same way.
+// Package strictjson decodes JSON that all parsers read in the same way, and says in words for people
+// what is wrong with other JSON: the decoder's own words change from one process to the next on purpose, and speak of Go.
 //
 // Evidence and requests come from machines that are not trusted yet. Parsers of JSON
 // differ in how they treat a duplicate key, a key in another case, or data after the
@@ -15,8 +16,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
 // DefaultMaxDepth is the default of [Options].MaxDepth.
@@ -45,7 +44,7 @@ func Unmarshal(data []byte, into any, opts Options) error {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return badjson.Explain(err)
+		return Explain(err)
 	}
 	return nil
 }
@@ -141,9 +140,9 @@ func (s *walk) key(object reflect.Type) (reflect.Type, error) {
 func (s *walk) unknownKey(key, similar string) error {
 	switch {
 	case similar != "":
-		return fmt.Errorf("%s: the key is written %q", s.path(similar), badjson.Clipped(key))
+		return fmt.Errorf("%s: the key is written %q", s.path(similar), Clipped(key))
 	case !s.opts.AllowUnknown:
-		return fmt.Errorf("%s: there is no such field", s.path(badjson.Clipped(key)))
+		return fmt.Errorf("%s: there is no such field", s.path(Clipped(key)))
 	}
 	return nil
 }
@@ -151,7 +150,7 @@ func (s *walk) unknownKey(key, similar string) error {
 // path returns the path of the field that a key should have named.
 func (s *walk) path(field string) string {
 	pointer := s.decoder.StackPointer().Parent()
-	return badjson.FieldPath(pointer.AppendToken(field))
+	return FieldPath(pointer.AppendToken(field))
 }
 
 // malformed returns the error for text that is not JSON, or not strict JSON.
@@ -159,5 +158,5 @@ func malformed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("not valid JSON: there is no text")
 	}
-	return badjson.Explain(err)
+	return Explain(err)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/report"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/report"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

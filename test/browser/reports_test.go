@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
-	"github.com/node-authorizer/node-authorizer/internal/probe"
-	"github.com/node-authorizer/node-authorizer/internal/report"
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 )
 
 func reachPage(t *testing.T) []byte {

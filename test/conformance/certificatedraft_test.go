@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/util/certificate"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 

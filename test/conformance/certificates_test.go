@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/certificates"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
 	"github.com/node-authorizer/node-authorizer/test/conformance/intree"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )

@@ -11,7 +11,7 @@ import (
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 	kubeauthorizer "k8s.io/kubernetes/pkg/kubeapiserver/authorizer"
 
-	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 )
 
 // TestRandomConfigurations loads random AuthorizationConfigurations with kube-apiserver's

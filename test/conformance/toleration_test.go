@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/node-authorizer/node-authorizer/extendedtoleration"
+	"github.com/node-authorizer/node-authorizer/internal/extendedtoleration"
 	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
 	"github.com/node-authorizer/node-authorizer/test/conformance/intree"
 )

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/containment"
+	"github.com/node-authorizer/node-authorizer/internal/scope/containment"
 )
 
 // The custom resources have one source, next to their types.

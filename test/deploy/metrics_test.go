@@ -25,16 +25,16 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/bootstrap"
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/approver"
-	"github.com/node-authorizer/node-authorizer/internal/containment"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/controller"
+	"github.com/node-authorizer/node-authorizer/internal/scope/containment"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -81,7 +81,7 @@ func served(t *testing.T) map[string]family {
 		return noderestriction.Answer{Decision: verdict.Allow, Status: http.StatusOK}
 	})(t.Context(), &noderestriction.Request{Resource: "pods"})
 	m.Attested(&bootstrap.Event{Attestor: "aws", Outcome: bootstrap.Refused, Code: "WrongVPC"})
-	m.Decided(&approver.Event{Kind: approve.Client, Outcome: approve.Deny, Code: "TokenExpired"})
+	m.Decided(&controller.Event{Kind: approve.Client, Outcome: approve.Deny, Code: "TokenExpired"})
 	_, _ = m.Authenticate(func(context.Context, string) (*iam.User, error) {
 		return nil, iam.Refuse(iam.NotMapped, "nothing maps it")
 	})(t.Context(), "token")

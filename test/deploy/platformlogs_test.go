@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 )
 
 // auditEvents returns two events as kube-apiserver writes them.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/quarantine"
+	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
 	"github.com/node-authorizer/node-authorizer/test/e2e/quarantines"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 )

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )

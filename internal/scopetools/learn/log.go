@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
 )
 

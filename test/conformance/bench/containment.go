@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
-	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/internal/webhook"
+	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
+	"github.com/node-authorizer/node-authorizer/internal/server/webhook"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/nodescope"
-	"github.com/node-authorizer/node-authorizer/quarantine"
 )
 
 const containmentMethod = `The same questions are asked by nodes, by an account with a NodeScope and tokens of the same

@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
+	"github.com/node-authorizer/node-authorizer/internal/aws/identitydocument"
 )
 
 const documentsMethod = `How long one core needs for an identity document that AWS signed, from the text that the

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/server/observe"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 

@@ -99,7 +99,7 @@ func (m *joiner) join(ctx context.Context) (token, certificate time.Duration, er
 	return token, time.Since(begun), nil
 }
 
-// attest shows the evidence, as bootstrap/client does, from the machine's
+// attest shows the evidence, as internal/join/client does, from the machine's
 // address.
 func (m *joiner) attest(ctx context.Context) (string, error) {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: m.address.AsSlice()}}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/access"
-	"github.com/node-authorizer/node-authorizer/internal/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
 )

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/finding"
 	prediction "github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/node-authorizer/node-authorizer/iam/token"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam/token"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 )

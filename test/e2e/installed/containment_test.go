@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
 	"github.com/node-authorizer/node-authorizer/nodescope"
-	"github.com/node-authorizer/node-authorizer/quarantine"
 )
 
 var (

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	internalcontainment "github.com/node-authorizer/node-authorizer/internal/containment"
+	internalcontainment "github.com/node-authorizer/node-authorizer/internal/scope/containment"
 )
 
 // failures are the writes of statuses and events that failed.

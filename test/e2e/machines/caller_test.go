@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 )
 
 // TestCallerIdentity runs two servers that require, in addition to the document, a

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
-	"github.com/node-authorizer/node-authorizer/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
-	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/aws/identitydocument"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )

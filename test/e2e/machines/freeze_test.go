@@ -17,7 +17,7 @@ import (
 const joinBound = time.Minute
 
 // TestMachinesAreReadySoonAfterAFreeze freezes a component while machines join, until the
-// approver's leader has given up. internal/approver tests the bound with each single fault.
+// approver's leader has given up. internal/join/controller tests the bound with each single fault.
 func TestMachinesAreReadySoonAfterAFreeze(t *testing.T) {
 	for _, component := range []localplane.Component{localplane.APIServer, localplane.Etcd} {
 		t.Run(string(component), func(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
-	"github.com/node-authorizer/node-authorizer/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )

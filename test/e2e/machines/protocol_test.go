@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
-	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 

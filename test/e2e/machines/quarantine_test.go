@@ -13,8 +13,8 @@ import (
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
 	"github.com/node-authorizer/node-authorizer/test/e2e/apiproxy"
 	"github.com/node-authorizer/node-authorizer/test/e2e/quarantines"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"

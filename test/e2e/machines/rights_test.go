@@ -18,8 +18,8 @@ import (
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/containment"
-	"github.com/node-authorizer/node-authorizer/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/scope/containment"
 	"github.com/node-authorizer/node-authorizer/test/e2e/quarantines"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )

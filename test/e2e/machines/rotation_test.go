@@ -12,7 +12,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
+	"github.com/node-authorizer/node-authorizer/internal/finding"
 )
 
 // names are few, so that several entries have the same name.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/internal/probe"
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/internal/cli"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
-	"github.com/node-authorizer/node-authorizer/internal/probe"
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
 )
 
 // The cluster roles that docs/findings.md has for whoever probes, and for nodes and everyone in cases.

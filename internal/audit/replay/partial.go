@@ -1,0 +1,220 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
+)
+
+// The type of partial reports. A program reads only partial reports of its own version, so
+// their form may change.
+const (
+	PartialAPIVersion = "node-authorizer.io/v1alpha1"
+	PartialKind       = "AuditPartialReport"
+)
+
+// Partial is the report of a part of a log, with what only merging needs. It is bounded as a report is.
+type Partial struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Evaluation is the same for all parts of a log.
+	Evaluation Evaluation `json:"evaluation"`
+	// Share says which part of how many this is; nil if the user chose the files.
+	Share *Share `json:"share,omitempty"`
+	// Files are the files of this part, in order.
+	Files  []PartialFile `json:"files"`
+	Read   PartialRead   `json:"read"`
+	Report Report        `json:"report"`
+	// Answered reports whether the part has responses.
+	Answered bool `json:"answered,omitempty"`
+	// Conforming are the nodes that authenticated as themselves. MoreNodes counts requests that show nodes beyond the bound.
+	Conforming []string `json:"conforming,omitempty"`
+	MoreNodes  int      `json:"moreNodes,omitempty"`
+	// Unmatched counts stages whose other stage may be in another part.
+	Unmatched Unmatched `json:"unmatched"`
+	// StateNodes are the nodes of the state.
+	StateNodes []string `json:"stateNodes"`
+
+	// Name is the name of the file of this report, for errors.
+	Name string `json:"-"`
+}
+
+// Evaluation is what the answers of the evaluators depend on.
+type Evaluation struct {
+	// Program is the version of the program.
+	Program string `json:"program"`
+	// State is the digest of the files of the state.
+	State string `json:"state"`
+	// Features are the version of Kubernetes and the feature gates.
+	Features string `json:"features"`
+	// AuthorizationConfig is the digest of the AuthorizationConfiguration; empty for none.
+	AuthorizationConfig string `json:"authorizationConfig,omitempty"`
+	// KeepSystemNodeBinding is the option of this name.
+	KeepSystemNodeBinding bool `json:"keepSystemNodeBinding,omitempty"`
+}
+
+// Share is one of the parts that the files of a log are divided into.
+type Share struct {
+	// Index counts from 0.
+	Index int `json:"index"`
+	Count int `json:"count"`
+	// Whole is the digest of the names and sizes of all files, WholeFiles their number.
+	Whole      string `json:"whole"`
+	WholeFiles int    `json:"wholeFiles"`
+}
+
+// PartialFile is a file of a part.
+type PartialFile struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+	// Begins is the digest of the first line; empty for an empty file. No two logs begin
+	// with the same event.
+	Begins string `json:"begins,omitempty"`
+}
+
+// PartialRead is the summary of the part of the log that was read.
+type PartialRead struct {
+	Bytes      int64       `json:"bytes"`
+	Broken     []LineError `json:"broken,omitempty"`
+	Unfinished []LineError `json:"unfinished,omitempty"`
+}
+
+// LineError is a line that could not be read.
+type LineError struct {
+	File  string `json:"file"`
+	Line  int    `json:"line"`
+	Error string `json:"error"`
+}
+
+// Unmatched counts the first and the last stages of requests of which the part lacks the other stage. All of them
+// were counted.
+type Unmatched struct {
+	Starts int `json:"starts"`
+	Ends   int `json:"ends"`
+}
+
+// partial makes the partial report of the part that was read.
+func (c *collector) partial(read auditlog.Summary) *Partial {
+	p := &Partial{
+		APIVersion: PartialAPIVersion, Kind: PartialKind, Files: []PartialFile{}, StateNodes: c.ev.State.NodeNames(),
+		Read:      PartialRead{Bytes: read.Bytes, Broken: lineErrors(read.Broken), Unfinished: lineErrors(read.Unfinished)},
+		Unmatched: c.stages.unmatched(), Report: *c.report(read), Answered: c.answered, MoreNodes: c.ids.moreNodes,
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.ids.nodes)) {
+		if c.ids.nodes[name].conforms {
+			p.Conforming = append(p.Conforming, name)
+		}
+	}
+	return p
+}
+
+func lineErrors(all []*auditlog.LineError) []LineError {
+	var out []LineError
+	for _, e := range all {
+		out = append(out, LineError{e.File, e.Line, e.Err.Error()})
+	}
+	return out
+}
+
+func (e LineError) read() *auditlog.LineError {
+	return &auditlog.LineError{File: e.File, Line: e.Line, Err: errors.New(e.Error)}
+}
+
+// Write writes a partial report.
+func (p *Partial) Write(w io.Writer) error {
+	if err := json.NewEncoder(w).Encode(p); err != nil {
+		return fmt.Errorf("write a partial report: %w", err)
+	}
+	return nil
+}
+
+// ReadPartial reads a partial report. The program must have written it with the same version.
+func ReadPartial(r io.Reader, name, program string) (*Partial, error) {
+	p := &Partial{Name: name}
+	decoder := json.NewDecoder(r)
+	if err := decoder.Decode(p); err != nil {
+		return nil, fmt.Errorf("%s is not a whole partial report, as audit --partial writes it: %w", name, strictjson.Explain(err))
+	}
+	switch {
+	case p.APIVersion != PartialAPIVersion || p.Kind != PartialKind:
+		return nil, fmt.Errorf("%s: kind %q of apiVersion %q: want %s of %s, as audit --partial writes it",
+			name, p.Kind, p.APIVersion, PartialKind, PartialAPIVersion)
+	case p.Evaluation.Program != program:
+		return nil, fmt.Errorf("%s was written by version %s of the program, and this is %s: use one version for all parts and for merging",
+			name, p.Evaluation.Program, program)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s has more after the partial report", name)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
+}
+
+// check checks what merging relies on.
+func (p *Partial) check() error {
+	if s := p.Share; s != nil && (s.Count < 1 || s.Index < 0 || s.Index >= s.Count) {
+		return fmt.Errorf("part %d of %d does not exist", s.Index, s.Count)
+	}
+	if s := p.Share; s != nil && s.Count > auditlog.MaxShares {
+		return fmt.Errorf("part %d of %d: there can be %d parts", s.Index, s.Count, auditlog.MaxShares)
+	}
+	return nil
+}
+
+// DigestFiles returns the digest of the names and sizes of files.
+func DigestFiles(files []PartialFile) string {
+	hash := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(hash, "%q %d\n", f.Name, f.Size)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// InputsDiffer says in what the inputs of two partial reports differ; empty if both are the same part of the same
+// log. What files begin with does not count if one report does not have it.
+func (p *Partial) InputsDiffer(other *Partial) string {
+	sameShare := p.Share == other.Share || p.Share != nil && other.Share != nil && *p.Share == *other.Share
+	if differ := p.Evaluation.differences(other.Evaluation); differ != "" {
+		return differ
+	}
+	if !sameShare || DigestFiles(p.Files) != DigestFiles(other.Files) {
+		return "the names or sizes of the files of the log"
+	}
+	for i, f := range p.Files {
+		if begins := other.Files[i].Begins; f.Begins != begins && f.Begins != "" && begins != "" {
+			return "what the files of the log begin with"
+		}
+	}
+	return ""
+}
+
+// differences names the fields in which two evaluations differ.
+func (e Evaluation) differences(other Evaluation) string {
+	var named []string
+	for _, field := range []struct {
+		name   string
+		differ bool
+	}{
+		{"the version of the program", e.Program != other.Program},
+		{"the state (--from)", e.State != other.State},
+		{"the version of Kubernetes or the feature gates", e.Features != other.Features},
+		{"--authorization-config", e.AuthorizationConfig != other.AuthorizationConfig},
+		{"--keep-system-node-binding", e.KeepSystemNodeBinding != other.KeepSystemNodeBinding},
+	} {
+		if field.differ {
+			named = append(named, field.name)
+		}
+	}
+	return strings.Join(named, ", ")
+}
