@@ -219,7 +219,7 @@ func kindOf(t *testing.T, text string) string {
 func TestGoldenDocumentsMatchTheirSchemas(t *testing.T) {
 	published := newSchemas(schemasFolder)
 	for pattern, fewest := range map[string]int{
-		"../doctor/testdata/plan/*.plan.json": 3, "../replay/testdata/*.json.golden": 1,
+		"../doctor/testdata/plan/*.plan.json": 3, "../audit/replay/testdata/*.json.golden": 1,
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) < fewest {

@@ -19,7 +19,7 @@ import (
 // signature with the same key. They alternate, so that other load slows both. The result
 // is the ratio of the medians.
 //
-//	go test ./attest/aws -run - -bench Verify
+//	go test ./internal/aws/identitydocument -run - -bench Verify
 func BenchmarkVerify(b *testing.B) {
 	verifier := identitydocument.NewVerifier(nil)
 	for _, form := range genuineForms(b) {

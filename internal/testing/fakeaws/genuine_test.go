@@ -102,7 +102,7 @@ func TestDocumentsHaveTheGenuineFormat(t *testing.T) {
 
 func genuine(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "attest", "aws", "identitydocument", "testdata", "genuine", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "aws", "identitydocument", "testdata", "genuine", name))
 	if err != nil {
 		t.Fatal(err)
 	}

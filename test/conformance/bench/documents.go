@@ -70,7 +70,7 @@ func (b *bench) documents() (section, error) {
 }
 
 func (b *bench) signedForms() ([]signedForm, error) {
-	folder := filepath.Join(b.root, "attest", "aws", "identitydocument")
+	folder := filepath.Join(b.root, "internal", "aws", "identitydocument")
 	var texts [4][]byte
 	for i, name := range []string{"document.json", "signature.txt", "rsa2048.txt", "pkcs7.txt"} {
 		var err error
