@@ -108,7 +108,7 @@ func TestMachinesAreNotServedFromAnOldLedger(t *testing.T) {
 		onlyMachines(c)
 		c.Bootstrap.Attestor, c.Bootstrap.AcceptAlwaysAllow = v1alpha1.AlwaysAllowAttestor, true
 		c.Approver.Enabled = true
-		c.Cluster.MaxStaleness = metav1.Duration{Duration: 5 * time.Second}
+		c.Cluster.MaxStaleness = metav1.Duration{Duration: 12 * time.Second} // lists take seconds under load
 	})
 	eventually(t, "it is ready", func() bool { return s.probe().status == 200 })
 	failing.Store(true)

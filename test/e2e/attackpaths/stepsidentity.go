@@ -197,13 +197,30 @@ func (e *executor) serviceAccountTokenSecret(ctx context.Context, s step) error 
 			if err := read.into(&filled); err != nil {
 				return err
 			}
-			return e.ownToken(ctx, s.To, string(filled.Data["token"]))
+			return e.ownNewToken(ctx, s.To, string(filled.Data["token"]))
 		}
 		if last == nil {
 			last = read.failure()
 		}
 	}
 	return last
+}
+
+// ownNewToken is ownToken for the token of a secret that was made just now. The API server compares the token with its own copy
+// of the secret, which its watch may not have delivered yet.
+func (e *executor) ownNewToken(ctx context.Context, h holding, token string) error {
+	var owned error
+	err := until(ctx, "the API server knows the token", func(ctx context.Context) error {
+		owned = e.ownToken(ctx, h, token)
+		if owned != nil && strings.Contains(owned.Error(), http.StatusText(http.StatusUnauthorized)) {
+			return owned
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return owned
 }
 
 // forget removes an object that another path has made under a name that the rights prescribe: each path
