@@ -23,7 +23,8 @@ func (p *agentsPage) text() string {
 	p.out.WriteString(agentsIntroduction)
 	p.line("\n## Summary\n")
 	p.line("The holdings of one node: first of every node, which has pods of the agent's DaemonSets only, then after the")
-	p.line("slash of the controllers' node, if there is one. *Accounts* counts accounts that are not the agent's own and are certainly reached.\n")
+	p.line("slash of the controllers' node, if there is one. *Accounts* counts accounts that are not the agent's own " +
+		"and are certainly reached.\n")
 	p.line("| | release | runs on | cluster-admin | all secrets | all other nodes | accounts |")
 	p.line("|---|---|---|---|---|---|---|")
 	for _, x := range slices.Concat(p.clusters, p.agents) {

@@ -146,7 +146,8 @@ func (o *OverviewOptions) search(g *Graph, n *overviewNode, do func(*overviewSea
 	case n.class.ClusterAdmin == Possible:
 		s.possible.solveUntil(n.start, s.adminWay().vertex)
 	}
-	s.groups = byPlace(s.ways(n.start, s.certain, possible), s.holdingOf, func(w way) (Certainty, int) { return w.certainty, int(w.cost()) })
+	reachedBy := func(w way) (Certainty, int) { return w.certainty, int(w.cost()) }
+	s.groups = byPlace(s.ways(n.start, s.certain, possible), s.holdingOf, reachedBy)
 	do(s)
 }
 

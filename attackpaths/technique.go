@@ -142,7 +142,10 @@ var techniques = []Technique{
 	},
 	{
 		Code: PodUpdate, Summary: "a right to change a pod or a pod template runs other code in its place", ATTACK: "T1610",
-		needs:   each(patchPods, patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers, patchCronJobs),
+		needs: each(
+			patchPods, patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers,
+			patchCronJobs,
+		),
 		because: becauseOfPodUpdate,
 	},
 	{
@@ -160,7 +163,10 @@ var techniques = []Technique{
 	},
 	{
 		Code: BindRole, Summary: "a right to bind a role gives what the role grants", ATTACK: "T1098.006",
-		needs:   each(bindClusterRoles, bindRoles, createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings),
+		needs: each(
+			bindClusterRoles, bindRoles, createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings,
+			updateRoleBindings,
+		),
 		because: becauseOfBinding,
 	},
 	{

@@ -227,7 +227,10 @@ func (d *discarded) WriteHeader(status int) {
 }
 
 func heapOfContainment() table {
-	t := table{caption: "**Memory** of the rules by which the server decides, the objects included.", header: []string{"of", "each", "of 1,000"}}
+	t := table{
+		caption: "**Memory** of the rules by which the server decides, the objects included.",
+		header:  []string{"of", "each", "of 1,000"},
+	}
 	for _, kind := range []struct {
 		name string
 		make func(n int) any
