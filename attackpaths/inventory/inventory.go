@@ -2,8 +2,8 @@ package inventory
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"unique"
 
@@ -58,13 +58,13 @@ type Secret struct {
 // Inventory is the objects of one cluster. It is not safe for concurrent changes.
 type Inventory struct {
 	pods       map[Name]*Pod
-	templates  map[string]*Template // by what they are
+	templates  map[templateKey][]*Template // the first ones of each key, at most maxAlike
 	nodes      map[string]Node
 	namespaces map[string]Namespace
 	accounts   map[Name]bool // true for those whose token is not mounted
 	secrets    map[Name]Secret
 	webhooks   map[configuration][]Admission
-	// policies and policyBindings are those of ValidatingAdmissionPolicies, by name.
+	// policies are ValidatingAdmissionPolicies and policyBindings their bindings, by name.
 	policies       map[string]*admissionv1.ValidatingAdmissionPolicySpec
 	policyBindings map[string]*admissionv1.ValidatingAdmissionPolicyBindingSpec
 	volumes        map[string]Volume
@@ -78,7 +78,7 @@ type Inventory struct {
 // New returns an inventory without objects.
 func New() *Inventory {
 	return &Inventory{
-		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
+		pods: map[Name]*Pod{}, templates: map[templateKey][]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
 		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, webhooks: map[configuration][]Admission{},
 		policies:       map[string]*admissionv1.ValidatingAdmissionPolicySpec{},
 		policyBindings: map[string]*admissionv1.ValidatingAdmissionPolicyBindingSpec{},
@@ -87,14 +87,28 @@ func New() *Inventory {
 	}
 }
 
+// templateKey is what tells most templates apart.
+type templateKey struct {
+	namespace, account, controller string
+	workload                       Workload
+}
+
+// maxAlike is how many templates with one key are compared with a pod's: the pods of a workload have few.
+const maxAlike = 16
+
 // setPod adds a pod, or replaces the one of the same name, and gives it the template that equal pods have.
 func (i *Inventory) setPod(p *Pod) {
-	id := fmt.Sprintf("%q %#v", p.Namespace, *p.Template)
-	if i.templates[id] == nil {
-		i.templates[id] = p.Template
-	}
-	p.Template = i.templates[id]
 	i.pods[p.Name] = p
+	k := templateKey{p.Namespace, p.ServiceAccount, p.Controller, p.Workload}
+	for _, t := range i.templates[k] {
+		if reflect.DeepEqual(t, p.Template) {
+			p.Template = t
+			return
+		}
+	}
+	if len(i.templates[k]) < maxAlike {
+		i.templates[k] = append(i.templates[k], p.Template)
+	}
 }
 
 // Terminating reports whether a namespace is being deleted.

@@ -222,7 +222,7 @@ func TestControlPlanePods(t *testing.T) {
 		return meta
 	}
 	const (
-		cluster  = "whether the component is that of this cluster"
+		cluster  = "whether the component is one of this cluster"
 		keyThere = "whether the keys of the control plane lie in the folder that the pod mounts"
 		plain    = `{containers: [{name: c}]}`
 	)
@@ -386,6 +386,31 @@ func TestAdmissionCovers(t *testing.T) {
 		}
 		if a.Covers(c.write, map[string]string{"skip": ""}) {
 			t.Errorf("%s: covers a namespace that is not selected", c.rule)
+		}
+	}
+}
+
+// TestWebhooksThatLeaveTheirConfiguration are no longer asked.
+func TestWebhooksThatLeaveTheirConfiguration(t *testing.T) {
+	i := inventory.New()
+	configured := func(names ...string) {
+		c := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+		for _, name := range names {
+			c.Webhooks = append(c.Webhooks, admissionv1.MutatingWebhook{Name: name})
+		}
+		i.Set(c)
+	}
+	for _, names := range [][]string{{"a", "b"}, {"b"}, nil} {
+		configured(names...)
+		var got []string
+		for _, a := range i.Admission() {
+			got = append(got, a.Webhook)
+		}
+		if !slices.Equal(got, names) {
+			t.Errorf("webhooks %v, want %v", got, names)
+		}
+		if all := i.WebhookConfigurations("MutatingWebhookConfiguration"); !slices.Equal(all, []string{"c"}) {
+			t.Errorf("configurations %v", all)
 		}
 	}
 }
