@@ -62,8 +62,9 @@ type builder struct {
 	impersonator
 	// impersonatedSubjects are the vertices of subjects for identities that are impersonated.
 	impersonatedSubjects map[vertex]vertex
-	// groups are every group that bindings name.
-	groups []vertex
+	// groups are every group that bindings name, and groupsCombine is true if one has a right that counts together with others.
+	groups        []vertex
+	groupsCombine bool
 	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
 	movables     []*placed
 	labelledSets map[string]vertex

@@ -24,11 +24,12 @@ func (b *builder) everyGroupSubject() []vertex {
 	if b.groups == nil {
 		groups := slices.DeleteFunc(b.subjectsOf("Group"), func(g string) bool { return g == masters })
 		b.groups = b.subjects("", anybody, groups...)
+		b.groupsCombine = b.hasTogether(b.groups)
 	}
 	return b.groups
 }
 
-// expandEveryIdentity adds the users whose own rights may count together with those of groups.
+// expandEveryIdentity adds the users whose own rights may count together with the rights of groups.
 func (b *builder) expandEveryIdentity(v vertex, k key) {
 	accounts, with := k.name == everyIdentity, key{kind: isFact, name: userWithGroups}
 	b.implies(v, b.memberOf(k, with))
@@ -43,8 +44,8 @@ func (b *builder) expandEveryIdentity(v vertex, k key) {
 // countsWithGroups reports whether a user that is no node has a right that may count together with one
 // of a group.
 func (b *builder) countsWithGroups(user string) bool {
-	return !strings.HasPrefix(user, nodeUserPrefix) && !b.denied(user) &&
-		b.hasTogether(b.subjects(user, anybody)) && b.hasTogether(b.everyGroupSubject())
+	b.everyGroupSubject()
+	return b.groupsCombine && !strings.HasPrefix(user, nodeUserPrefix) && !b.denied(user) && b.hasTogether(b.subjects(user, anybody))
 }
 
 // hasTogether reports whether subjects have rights that count together with others.
