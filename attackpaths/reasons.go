@@ -34,7 +34,10 @@ func (s *solver) because(how via, to vertex) string {
 		}
 		return "may " + s.rightText(how.from, from)
 	}
-	return techniques[row-1].because(s, how, target)
+	if t := &techniques[row-1]; t.because != nil {
+		return t.because(s, how, target)
+	}
+	return techniques[row-1].Summary
 }
 
 // ofPod reports whether the edges of a technique have the place of a pod.
