@@ -42,7 +42,7 @@ type podCandidate struct {
 // tokenPath is where a token of the pod's account is mounted.
 const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// podsFor lists the pods that are tried for a use. Name is that of the account or secret.
+// podsFor lists the pods that are tried for a use. Name is the account or secret.
 func podsFor(use podUse, name string) []podCandidate {
 	switch use {
 	case usesAccount:
@@ -168,7 +168,7 @@ func (c *podCandidate) spec(restart corev1.RestartPolicy) corev1.PodSpec {
 	return s
 }
 
-// podFields are those of a pod's spec that Kubernetes' admission plugins fill in.
+// podFields are the fields of a pod's spec that Kubernetes' admission plugins fill in.
 var podFields = fields("spec.priority", "spec.priorityClassName", "spec.preemptionPolicy", "spec.imagePullSecrets")
 
 // pod is the request that creates the candidate itself. A pod that takes its host names the

@@ -54,7 +54,7 @@ func workloadOf(r right) (w *workload, patches, ok bool) {
 	return nil, false, false
 }
 
-// attemptsOfPods are the ways to have a pod for a use through a right. Name is that of the
+// attemptsOfPods are the ways to have a pod for a use through a right. Name is the
 // account or secret.
 func (b *builder) attemptsOfPods(r right, namespace string, use podUse, name string) []attempt {
 	var all []attempt

@@ -126,11 +126,11 @@ type Advice struct {
 	// nodes comes first. No change outside of the list does, unless NotEvaluated is more than 0.
 	Alone []Change `json:"alone"`
 	// NotEvaluated is how many changes were not evaluated, because there were too many. They are on the
-	// paths of fewer nodes than those that were.
+	// paths of fewer nodes than the evaluated ones.
 	NotEvaluated int `json:"notEvaluated,omitempty"`
 	// Set are changes that together help all nodes that changes can help, in the order in which
 	// they were found. None of them can be left out, but a smaller set may exist. The counts are
-	// those of each change alone, which may be zero.
+	// about each change alone, and may be zero.
 	Set []Change `json:"set"`
 	// Left are the nodes that reach cluster-admin after all changes of Set, and Remaining the path
 	// of the first one that has to be ended; empty if there is none. Unless a limit was reached,

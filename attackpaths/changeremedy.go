@@ -48,7 +48,7 @@ func (a *advisor) stated(role int32, place int) (changeKey, bool) {
 	return found[0], true
 }
 
-// lasting replaces changes of aggregated roles by those of the roles that state their rules, or leaves
+// lasting replaces changes of aggregated roles by changes of the roles that state their rules, or leaves
 // them out.
 func (a *advisor) lasting(changes []changeKey) []changeKey {
 	var all []changeKey

@@ -18,7 +18,7 @@ type Cluster struct {
 	Relations *graph.Graph
 	// RBAC is the roles and bindings.
 	RBAC *rbac.Policy
-	// Features are those of the cluster's Kubernetes version.
+	// Features are the features of the cluster's Kubernetes version.
 	Features kubeversion.Features
 	// Audiences lists the audiences of tokens that a node may request for a pod, and
 	// whether they are restricted: noderestriction's Audiences. It is asked about pods with

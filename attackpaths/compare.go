@@ -8,7 +8,7 @@ import (
 // Difference is starts that reach the same holdings of one kind in one state of a cluster and not in
 // another, or not with the same certainty.
 type Difference struct {
-	// Kind is that of the holdings.
+	// Kind is the kind of the holdings.
 	Kind string
 	// Before and After say how the holdings are reached in the two states, through cluster-admin too.
 	Before, After Certainty

@@ -47,7 +47,7 @@ type CustomRequest struct {
 	ClusterScoped bool
 	// Namespace is empty for any namespace. In CustomTechnique.With it may be SameNamespace.
 	Namespace string
-	// Name is that of the object; empty for any object. A right that is limited to the name of
+	// Name is the object's; empty for any object. A right that is limited to the name of
 	// an object counts as possible then: the state does not show whether there is one.
 	Name string
 }
@@ -126,7 +126,7 @@ func checkGiven(h Holding) error {
 	return nil
 }
 
-// isCustom reports whether a row is that of a custom technique.
+// isCustom reports whether a row is a custom technique.
 func (r row) isCustom() bool { return int(r) > len(techniques) }
 
 // customRow is the row of the custom technique at a place.

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// customRequest is a request of a custom technique, with those of its verbs about which
+// customRequest is a request of a custom technique, with the verbs of it about which
 // admission is asked in the same way.
 type customRequest struct {
 	CustomRequest

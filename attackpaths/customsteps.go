@@ -136,7 +136,7 @@ func (g *Graph) customOf(r right) *customRequest {
 	return &g.requests[int(r)-len(table)]
 }
 
-// expandCustomRight leads to what the right to make a request of a custom technique gives. Its name is that of the only
+// expandCustomRight leads to what the right to make a request of a custom technique gives. Its name is the only
 // object that the right is about, if there is one.
 func (b *builder) expandCustomRight(v vertex, k key, r *customRequest) {
 	switch {

@@ -18,7 +18,7 @@ const (
 	freeVolume = "a free volume"
 	// bindableVolumes is what the volumes give to which claims may be bound; its namespace is one of these claims.
 	bindableVolumes = "volumes to which a claim may be bound"
-	// claimedVolume is what a claim gives to pods; its namespace is that of the claim and the claim's name.
+	// claimedVolume is what a claim gives to pods; its namespace is NAMESPACE/NAME of the claim.
 	claimedVolume = "a claimed volume"
 )
 

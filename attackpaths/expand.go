@@ -94,7 +94,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 		b.step(SecretOnNode, v, b.vertex(key{kind: isSecret, namespace: o.Namespace, name: o.Name}), -1, "")
 	}
 	// The Node authorizer lets nodes make requests for certificates and read them;
-	// NodeRestriction looks only at those of the kubelets' signers.
+	// NodeRestriction looks only at requests to the kubelets' signers.
 	b.implies(v, b.fact(clientRequests, ""))
 	b.implies(v, b.rightVertex(readSigningRequests, "", ""))
 	b.holdsFreeIdentity(v)
@@ -185,7 +185,7 @@ func (b *builder) expandGroup(v vertex, k key) {
 	b.inGroups(v, k, b.subjects("", anybody, k.name, authenticated))
 }
 
-// inGroups gives an identity the rights of its subjects, and those of anonymous requests.
+// inGroups gives an identity the rights of its subjects, and the rights of anonymous requests.
 func (b *builder) inGroups(v vertex, k key, subjects []vertex) {
 	for _, s := range subjects {
 		if k.variant == impersonated {

@@ -24,7 +24,7 @@ type NotFollowed struct {
 	Subresource string `json:"subresource,omitempty"`
 	// Verbs are sorted; * is any.
 	Verbs []string `json:"verbs"`
-	// Names are those of the only objects that the right is about, the first five; empty for any object.
+	// Names are the only objects that the right is about, the first five; empty for any object.
 	Names []string `json:"names,omitempty"`
 	// Namespaces are where the right is held, the first five; empty for a right in the whole cluster.
 	Namespaces []string `json:"namespaces,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// objects are what a graph is made of: those of a cluster, or what is left of them without some.
+// objects are what a graph is made of: a cluster's objects, all or without some.
 // They are shared between graphs and must not be changed.
 type objects struct {
 	nodes      []inventory.Node

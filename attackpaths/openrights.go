@@ -26,7 +26,7 @@ func (k rightKey) compare(o rightKey) int {
 // openEntry sums up the rights of one key.
 type openEntry struct {
 	verbs []string // sorted
-	// names and namespaces are the first ones, sorted; those of a right for any name, or in the whole cluster, are left out.
+	// names and namespaces are the first ones, sorted. The list leaves them out where anyName or anywhere is set.
 	names, namespaces []string
 	anyName, anywhere bool
 	// binding is the first that grants one of the rights; -1 if none does.

@@ -8,7 +8,7 @@ import (
 
 // Overview is what nodes reach, by namespace and kind.
 type Overview struct {
-	// Cells are those of all rows. Rows that reach the same in the same way share a cell, whose paths
+	// Cells are the cells of all rows. Rows that reach the same in the same way share a cell, whose paths
 	// start from the first node of the first of these rows.
 	Cells []Cell
 	Rows  []OverviewRow
@@ -242,7 +242,7 @@ func (s *overviewSearch) appendWay(text []byte, w way) []byte {
 }
 
 // appendStep appends how a vertex is reached from the one before it. The pods that run on the start
-// itself do not count: those of a DaemonSet differ on each node.
+// itself do not count: a DaemonSet has other pods on each node.
 func (s *overviewSearch) appendStep(text []byte, v vertex, how via) []byte {
 	if v == s.start || s.keys[v].kind == isNodeUser && how.from == s.start {
 		return text

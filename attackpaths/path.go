@@ -102,8 +102,8 @@ func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
 	return t
 }
 
-// before is where the derivation stands before a vertex is reached. Of the parts of a join it
-// is that of an identity, or else of the part that was reached last.
+// before is where the derivation stands before a vertex is reached. Of the parts of a join, an
+// identity counts, or else the part that was reached last.
 func (s *solver) before(how via, at map[vertex]position) position {
 	if how.join < 0 {
 		return at[how.from]

@@ -18,7 +18,7 @@ type pathChanges struct {
 	who      map[vertex]*identity
 	// from are the changes on the path from a marked vertex.
 	from map[vertex][]changeKey
-	// step collects those of one step.
+	// step collects the changes of one step.
 	step []changeKey
 }
 

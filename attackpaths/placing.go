@@ -25,7 +25,7 @@ type Placing struct {
 	// keeps other pods off the nodes.
 	Label map[string]string `json:"label"`
 	Taint corev1.Taint      `json:"taint"`
-	// Nodes are those of the pool, as few as the requests of the pods need; empty if no pod can be
+	// Nodes are the nodes of the pool, as few as the requests of the pods need; empty if no pod can be
 	// placed. Before are the nodes that run such pods now. Pods of others stay until they are moved.
 	Nodes  []string `json:"nodes"`
 	Before int      `json:"before"`

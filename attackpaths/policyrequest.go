@@ -48,11 +48,11 @@ type Request struct {
 	DetailIn []Field
 
 	Operation admissionv1.OperationType
-	// Kind is that of the object; empty if nothing is known of what is sent.
+	// Kind is the object's kind; empty if nothing is known of what is sent.
 	Kind        schema.GroupVersionKind
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Namespace is that of the object; a namespace's is its own name.
+	// Namespace is the object's; a namespace has its own name.
 	Namespace string
 	// NamespaceLabels are nil if the namespace is not known.
 	NamespaceLabels map[string]string
@@ -63,7 +63,7 @@ type Request struct {
 	// Objects returns the object and, for an update, the one that it replaces.
 	Objects func() (object, old runtime.Object)
 	// Known are the only fields of the object that are known; nil stands for all.
-	// OldKnown are those of the old object, if there is one.
+	// OldKnown are the same of the old object, if there is one.
 	Known, OldKnown []Field
 	// Unknown are fields of the object that may or may not be there, and Filled those that
 	// are there with a value that is not known.

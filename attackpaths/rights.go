@@ -113,7 +113,7 @@ const firstOwn = bindClusterRoles
 type requestKind struct {
 	verbs                        []string
 	group, resource, subresource string
-	// namespace and name are those of the only objects that a request of a custom technique is about; empty for all.
+	// namespace and name are the only objects that a request of a custom technique is about; empty for all.
 	namespace, name string
 	// namespaced is true if roles in a namespace can grant it.
 	namespaced bool
@@ -127,10 +127,10 @@ type requestKind struct {
 	// beside is true if the API server or a controller checks the right of the one who makes another request, so that
 	// no request has its verb.
 	beside bool
-	// mode is that of constrained impersonation in which the right lets an identity be impersonated, and on that of a right
-	// to make requests while it is used: `impersonate-on:MODE:VERB`.
+	// mode is the mode of constrained impersonation in which the right lets an identity be impersonated. A right to make
+	// requests while a mode is used, `impersonate-on:MODE:VERB`, has the mode in on.
 	mode, on mode
-	// single is true for requests with one verb of the right that of is, and whole for every request.
+	// single is true for requests with one verb of the right in of, and whole for every request.
 	single, whole bool
 	of            right
 	// custom is true for requests of custom techniques.
@@ -324,7 +324,7 @@ func (k *requestKind) namesBy(rule *rbacv1.PolicyRule) []string {
 	return all
 }
 
-// namesIn lists the names for which a rule allows a request. The empty name is all, or that of the only object, and
+// namesIn lists the names for which a rule allows a request. The empty name is all, or the only object, and
 // unnamed stands for requests without a name where the rule limits others.
 func (k *requestKind) namesIn(rule *rbacv1.PolicyRule, verb string) []string {
 	if k.whole {

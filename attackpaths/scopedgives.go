@@ -88,7 +88,7 @@ func (b *builder) give(v, to vertex, p *part, dependsOn string) {
 }
 
 // givesAsNode gives what the Node authorizer allows to the credential of a node, as far as RBAC grants it to the
-// account: nothing of a node that need not exist. Its vertex is older than those of tokens on the node.
+// account: nothing of a node that need not exist. Its vertex is older than the vertices of tokens on the node.
 func (b *builder) givesAsNode(v vertex, p *part, l limit, node vertex, dependsOn string) {
 	for _, e := range b.edgesOfNode(node, p.right, l) {
 		e.dependsOn = b.condition(allOf(dependsOn, b.conditions[e.dependsOn]))

@@ -58,7 +58,7 @@ const (
 	lifts  = "who changes NodeScopes, Quarantines, or what asks about them can lift them, and cut off others"
 )
 
-// stealing are the rights with which an account does what StealPods does with those of a node. No path follows them.
+// stealing are rights with which an account does what StealPods does with a node's rights. No path follows them.
 var stealing = []requestKind{
 	{verbs: remove, resource: "nodes"},
 	{verbs: remove, resource: "pods", namespaced: true},

@@ -237,7 +237,7 @@ func rowOf(code Code) row {
 	return row(slices.IndexFunc(techniques, func(t Technique) bool { return t.Code == code }) + 1)
 }
 
-// code is that of a technique of the table; empty for a custom one, see Graph.codeOf.
+// code is the code of a technique of the table; empty for a custom one, see Graph.codeOf.
 func (r row) code() Code {
 	if r.isCustom() {
 		return ""

@@ -15,7 +15,7 @@ const defaultLimit = 200
 // WhatToChange finds what to take away so that nodes no longer reach cluster-admin, or another target: bindings, rules
 // of roles, what pods mount, and namespaces without the Pod Security level restricted.
 //
-// Each answer is that of a new graph of the cluster without the change, as if [New] were called
+// Each answer is the answer of a new graph of the cluster without the change, as if [New] were called
 // again. It says nothing about what the change breaks. Kubernetes restores default roles and their
 // bindings when an API server starts: remedies of these say so, and keep it from that. It restores the
 // rules of aggregated roles from others, which are changed instead. The rules of the ClusterRole
@@ -55,7 +55,7 @@ type advisor struct {
 	reduced map[string]*objects
 	// unreduced is true if the reduced objects turned out not to be enough.
 	unreduced bool
-	// rights are those of the roles: to read the rules again for each graph would make advice take half as long again.
+	// rights are what roles grant. To read the rules again for each graph would make advice take half as long again.
 	rights map[int32]*roleRights
 	// nodes reach cluster-admin as before says, and do not run the control plane.
 	nodes  []string

@@ -15,10 +15,10 @@ type Admission struct {
 	// Kind is ValidatingWebhookConfiguration, MutatingWebhookConfiguration or
 	// ValidatingAdmissionPolicy.
 	Kind string
-	// Name is that of the configuration or policy, and Webhook that of the webhook in it or of
+	// Name is the name of the configuration or policy, and Webhook the name of the webhook in it or of
 	// the policy's binding.
 	Name, Webhook string
-	// Rules are the requests that it is asked about: one of each list has to match. Excluded are those that it is not.
+	// Rules are the requests that it is asked about: one of each list has to match. It is not asked about Excluded.
 	Rules    [][]admissionv1.RuleWithOperations
 	Excluded []admissionv1.RuleWithOperations
 	// Namespaces select the namespaces in which it counts: all of them have to.

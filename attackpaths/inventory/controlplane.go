@@ -21,7 +21,7 @@ var components = []string{"kube-apiserver", "etcd", "kube-controller-manager", "
 
 // What decides whether a node belongs to the control plane.
 const (
-	dependsOnCluster = "whether the component is that of this cluster"
+	dependsOnCluster = "whether the component is one of this cluster"
 	dependsOnKeys    = "whether the keys of the control plane lie in the folder that the pod mounts"
 )
 

@@ -114,7 +114,7 @@ type mount struct {
 	subPath  string
 	// anyFolder is true if a variable names the folder below the mounted one.
 	anyFolder bool
-	// claim is the claim's name. Of claims that controllers make for each pod, it comes before or after that of the pod.
+	// claim is the claim's name. The name of a claim that a controller makes for each pod has it before or after the pod's name.
 	claim         string
 	before, after bool
 }

@@ -26,7 +26,7 @@ const (
 // Field is a change of a pod's spec that takes something from its containers or its node.
 type Field struct {
 	Gives Gives
-	// Secret is the name of the secret, or of the claim: of claims that are made for each pod, that of the volume.
+	// Secret is the name of the secret or of the claim. A claim that is made for each pod has the name of the volume here.
 	Secret string
 	// Path is a JSON pointer into the spec of the template that the pod is made from. What is
 	// there is removed, unless Value is set: then that is put there, as JSON.

@@ -69,7 +69,7 @@ const (
 const both = reads | writes
 
 // hostPaths is a table and never changes. Sources: hier(7), proc(5), cgroups(7), core(5), systemd.unit(5), crontab(5), cloud-init's,
-// containerd's, CRI-O's, Docker's, Podman's and BuildKit's default paths, those of kubeadm, kubelet, k3s, RKE2, k0s, MicroK8s, kOps,
+// containerd's, CRI-O's, Docker's, Podman's and BuildKit's default paths, the paths of kubeadm, kubelet, k3s, RKE2, k0s, MicroK8s, kOps,
 // and the Kubernetes documentation of device plugins, CSI drivers and Windows nodes.
 var hostPaths = []hostPath{
 	// What root on the node runs, reads as configuration, or trusts.

@@ -22,7 +22,7 @@ type constraints struct {
 	NodeSelector map[string]string    `json:"nodeSelector,omitempty"`
 	Required     *corev1.NodeSelector `json:"required,omitempty"`
 	Tolerations  []corev1.Toleration  `json:"tolerations,omitempty"`
-	// Requests are those of planned pods. Those of other pods are not kept.
+	// Requests are what planned pods request. They are not kept of other pods.
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 

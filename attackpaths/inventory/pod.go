@@ -29,7 +29,7 @@ type Template struct {
 	ServiceAccount string
 	// Mirror is true for the image in the API of a pod that a node runs by itself.
 	Mirror bool
-	// Audiences are those of the tokens that are mounted into the containers, sorted and
+	// Audiences are the audiences of the tokens that are mounted into the containers, sorted and
 	// each once. The empty audience is the API server's own.
 	Audiences []string
 	// Secrets are the secrets of the pod's namespace whose content the containers see,
@@ -61,7 +61,7 @@ type Template struct {
 	// empty if there is none.
 	Controller string
 
-	// mounts are those of claims.
+	// mounts are the mounts of claims.
 	mounts []mount
 }
 

@@ -19,7 +19,7 @@ type specReader struct {
 	*Template
 	pod  string
 	spec *corev1.PodSpec
-	// places are those of the volumes in the pod's template, -1 for volumes that it does not have.
+	// places are where the volumes are in the pod's template, -1 for volumes that it does not have.
 	places []int
 }
 
@@ -72,7 +72,7 @@ func sorted(values []string) []string {
 }
 
 // place counts the volumes that the template has: the API server adds volumes for tokens, and the
-// controller of a StatefulSet those of its claims.
+// controller of a StatefulSet volumes for its claims.
 func (r *specReader) place() {
 	next := 0
 	for i := range r.spec.Volumes {

@@ -197,7 +197,7 @@ func (r attackPathsClasses) Text(p *render.Page) {
 	}
 }
 
-// totalsText counts the nodes by how they reach cluster-admin. Those of the control plane are
+// totalsText counts the nodes by how they reach cluster-admin. Nodes of the control plane are
 // counted apart, because no change of rights takes the cluster from them.
 func (r attackPathsClasses) totalsText(p *render.Page) {
 	admins, controlPlane := map[attackpaths.Certainty]int{}, 0

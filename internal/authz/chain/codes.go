@@ -2,7 +2,7 @@ package chain
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The codes of the authorizers in this package. Those of the Node authorizer are in
+// The codes of the authorizers in this package. The codes of the Node authorizer are in
 // nodeauthz. See docs/reasons.md.
 const (
 	// CodeBindingAllows: a rule of a role that is bound to the user allows it.

@@ -5,7 +5,7 @@ import "github.com/node-authorizer/node-authorizer/internal/finding"
 // MappingKind is the kind of callers that a mapping applies to.
 type MappingKind string
 
-// The kinds of mappings. Those of one source are tried in this order.
+// The kinds of mappings. The mappings of one source are tried in this order.
 const (
 	RoleMapping    MappingKind = "role"
 	UserMapping    MappingKind = "user"
