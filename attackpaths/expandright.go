@@ -63,7 +63,7 @@ func (b *builder) expandRight(v vertex, k key) {
 		return
 	}
 	if k.name != "" && (r == writeMutatingPolicies || r == writeMutatingPolicyBindings || r == writeAPIServices) {
-		b.impliesIf(v, b.rightVertex(r, "", ""), "whether there is "+requestKinds[r].resource+" "+k.name) // the state does not show it
+		b.impliesIf(v, b.rightVertex(r, "", ""), "whether "+requestKinds[r].resource+"/"+k.name+" exists") // the state does not show it
 		return
 	}
 	admin := b.vertex(key{kind: isClusterAdmin})

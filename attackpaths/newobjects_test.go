@@ -79,7 +79,13 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 		{rule: "a validating one", add: validating + role("r", "", "shop/web", "update validatingwebhookconfigurations"+in), want: secrets},
 		{
 			rule: "a mutating policy and its binding, which the state does not show", want: admin,
-			add: role("r", "", "shop/web", "update mutatingadmissionpolicies"+in+" p", "patch mutatingadmissionpolicybindings"+in+" b"),
+			add:     role("r", "", "shop/web", "update mutatingadmissionpolicies"+in+" p", "patch mutatingadmissionpolicybindings"+in+" b"),
+			because: "may update a mutating admission policy, and patch its binding",
+		},
+		{
+			rule: "a new mutating policy with its binding", want: admin,
+			add:     role("r", "", "shop/web", "create mutatingadmissionpolicies"+in, "create mutatingadmissionpolicybindings"+in),
+			because: "may create a mutating admission policy and its binding",
 		},
 		{rule: "not another of these", add: validating + role("r", "", "shop/web", "update validatingwebhookconfigurations"+in+" x")},
 	})

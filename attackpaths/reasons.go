@@ -151,6 +151,14 @@ func becauseOfExec(s *solver, how via, target key) string {
 	return "may add a privileged container to a pod on the node"
 }
 
+func becauseOfPolicy(s *solver, how via, _ key) string {
+	policy, binding := s.verbOfPart(how, writeMutatingPolicies), s.verbOfPart(how, writeMutatingPolicyBindings)
+	if policy == binding {
+		return "may " + policy + " a mutating admission policy and its binding"
+	}
+	return "may " + policy + " a mutating admission policy, and " + binding + " its binding"
+}
+
 // becauseOfSteal says how a node gets pods.
 func becauseOfSteal(s *solver, how via, _ key) string {
 	pods := "the scheduler may bind pods like " + s.pods[how.edge.arg].Name.String()

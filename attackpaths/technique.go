@@ -191,7 +191,7 @@ var techniques = []Technique{
 	{
 		Code: AdmissionControl, Summary: "a right to configure mutating admission rewrites what others create", ATTACK: "T1546",
 		needs:   each(createMutatingWebhooks, changeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings),
-		because: always("may create a mutating admission policy and its binding"),
+		because: becauseOfPolicy,
 	},
 	{
 		Code: APIService, Summary: "a right to register an API server receives the requests of others", ATTACK: "T1557",
