@@ -3,6 +3,7 @@ package attackpaths
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -108,7 +109,7 @@ func (b *builder) collectSecrets(known map[string]bool, pods []*inventory.Pod) {
 		}
 	}
 	for _, list := range b.secrets {
-		slices.SortFunc(list, func(a, b inventory.Secret) int { return compareStrings(a.Name.Name, b.Name.Name) })
+		slices.SortFunc(list, func(a, b inventory.Secret) int { return strings.Compare(a.Name.Name, b.Name.Name) })
 	}
 }
 
@@ -133,7 +134,7 @@ func (b *builder) collectClaims() {
 		}
 	}
 	for _, claims := range b.claimsIn {
-		slices.SortFunc(claims, func(a, b inventory.Name) int { return compareStrings(a.Name, b.Name) })
+		slices.SortFunc(claims, func(a, b inventory.Name) int { return strings.Compare(a.Name, b.Name) })
 	}
 }
 
@@ -148,5 +149,5 @@ func (b *builder) collectNodes() {
 			b.nodes = append(b.nodes, inventory.Node{Name: name})
 		}
 	}
-	slices.SortFunc(b.nodes, func(a, b inventory.Node) int { return compareStrings(a.Name, b.Name) })
+	slices.SortFunc(b.nodes, func(a, b inventory.Node) int { return strings.Compare(a.Name, b.Name) })
 }

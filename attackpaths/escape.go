@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"slices"
+	"strings"
 
 	psa "k8s.io/pod-security-admission/api"
 
@@ -115,7 +116,7 @@ func (b *builder) controlPlane(v vertex, node string) {
 }
 
 func (b *builder) isControlPlane(node string) bool {
-	i, found := slices.BinarySearchFunc(b.nodes, node, func(n inventory.Node, name string) int { return compareStrings(n.Name, name) })
+	i, found := slices.BinarySearchFunc(b.nodes, node, func(n inventory.Node, name string) int { return strings.Compare(n.Name, name) })
 	return found && slices.ContainsFunc(controlPlaneLabels, func(label string) bool {
 		_, labeled := b.nodes[i].Labels[label]
 		return labeled

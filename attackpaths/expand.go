@@ -247,7 +247,7 @@ func (b *builder) podsOfNewAccounts(v vertex, k key) {
 // expandSecret gives the identity whose token is in a secret.
 func (b *builder) expandSecret(v vertex, k key) {
 	list := b.secrets[k.namespace]
-	byName := func(s inventory.Secret, name string) int { return compareStrings(s.Name.Name, name) }
+	byName := func(s inventory.Secret, name string) int { return strings.Compare(s.Name.Name, name) }
 	i, found := slices.BinarySearchFunc(list, k.name, byName)
 	if !found {
 		return

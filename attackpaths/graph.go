@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -182,5 +181,3 @@ func (g *Graph) find(h Holding) (vertex, error) {
 	}
 	return none, fmt.Errorf("%s is not in the cluster's state", h)
 }
-
-func compareStrings(a, b string) int { return cmp.Compare(a, b) }

@@ -36,11 +36,9 @@ func (b *builder) guardsInNew(r right) string {
 	for i := range b.admission {
 		a := b.admission[i]
 		a.Namespaces = nil
-		for _, asked := range [...]right{createNamespaces, createPods, r} {
-			if a.Covers(writeOf(asked), nil) {
-				texts = append(texts, a.String())
-				break
-			}
+		covers := func(asked right) bool { return a.Covers(writeOf(asked), nil) }
+		if slices.ContainsFunc([]right{createNamespaces, createPods, r}, covers) {
+			texts = append(texts, a.String())
 		}
 	}
 	return allOf(texts...)
