@@ -85,7 +85,7 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 		{
 			rule: "a new mutating policy with its binding", want: admin,
 			add:     role("r", "", "shop/web", "create mutatingadmissionpolicies"+in, "create mutatingadmissionpolicybindings"+in),
-			because: "may create a mutating admission policy and its binding",
+			because: "may create a mutating admission policy, and create its binding",
 		},
 		{rule: "not another of these", add: validating + role("r", "", "shop/web", "update validatingwebhookconfigurations"+in+" x")},
 	})

@@ -153,9 +153,6 @@ func becauseOfExec(s *solver, how via, target key) string {
 
 func becauseOfPolicy(s *solver, how via, _ key) string {
 	policy, binding := s.verbOfPart(how, writeMutatingPolicies), s.verbOfPart(how, writeMutatingPolicyBindings)
-	if policy == binding {
-		return "may " + policy + " a mutating admission policy and its binding"
-	}
 	return "may " + policy + " a mutating admission policy, and " + binding + " its binding"
 }
 

@@ -44,8 +44,8 @@ func (b *builder) expandEveryIdentity(v vertex, k key) {
 // countsWithGroups reports whether a user that is no node has a right that may count together with one
 // of a group.
 func (b *builder) countsWithGroups(user string) bool {
-	b.everyGroupSubject()
-	return b.groupsCombine && !strings.HasPrefix(user, nodeUserPrefix) && !b.denied(user) && b.hasTogether(b.subjects(user, anybody))
+	return !strings.HasPrefix(user, nodeUserPrefix) && len(b.everyGroupSubject()) > 0 && b.groupsCombine &&
+		!b.denied(user) && b.hasTogether(b.subjects(user, anybody))
 }
 
 // hasTogether reports whether subjects have rights that count together with others.
