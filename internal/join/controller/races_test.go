@@ -113,18 +113,15 @@ func TestRequestsWithUnknownTokensShareLists(t *testing.T) {
 }
 
 // The owner of a certificate of such a node can create any number of requests. The ledger is listed
-// once a second for all of them, and for requests with unknown tokens too. The approver's
-// clock counts the seconds.
+// at most once a second for all of them, and for requests with unknown tokens too.
 func TestRequestsOfUnattestedNodesShareLists(t *testing.T) {
-	var lists, seconds atomic.Int64
-	var tries sync.Map // by the path of the request
+	var mu sync.Mutex
+	var lists []time.Time
 	s := newTestCluster(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" { // the informer has parameters
-			lists.Add(1)
-		}
-		if strings.Contains(r.URL.Path, "/certificatesigningrequests/") && r.Method == http.MethodGet {
-			n, _ := tries.LoadOrStore(r.URL.Path, new(atomic.Int64))
-			n.(*atomic.Int64).Add(1)
+			mu.Lock()
+			lists = append(lists, time.Now())
+			mu.Unlock()
 		}
 		return fakeapiserver.NoFault
 	}})
@@ -146,32 +143,24 @@ func TestRequestsOfUnattestedNodesShareLists(t *testing.T) {
 			want[name(i)] = "Denied TokenUnknown"
 		}
 	}
-	begin := time.Now()
-	s.start(controller.Options{Clock: func() time.Time { return begin.Add(time.Duration(seconds.Load()) * time.Second) }})
+	s.start(controller.Options{})
 	for i := range requests {
-		s.until(name(i)+" is tried a second time while the clock stands", func() bool {
-			n, tried := tries.Load(requestPath(name(i)))
-			return tried && n.(*atomic.Int64).Load() > 1 || decision(s.request(name(i))) != ""
-		})
-	}
-	for i := range requests {
-		s.until(name(i)+" is decided", func() bool {
-			if decision(s.request(name(i))) != "" {
-				return true
-			}
-			if lists.Load() > seconds.Load() { // the list of this second is done
-				seconds.Add(1)
-			}
-			return false
-		})
+		s.until(name(i)+" is decided", func() bool { return decision(s.request(name(i))) != "" })
 	}
 	for name, want := range want {
 		if got := decision(s.request(name)); got != want {
 			t.Errorf("request %s: %s, want %s", name, got, want)
 		}
 	}
-	if n, most := lists.Load(), seconds.Load()+1; n > most {
-		t.Errorf("the ledger was listed %d times in %d seconds", n, most)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(lists) >= requests {
+		t.Errorf("the ledger was listed %d times for %d requests", len(lists), requests)
+	}
+	for i := 1; i < len(lists); i++ {
+		if between := lists[i].Sub(lists[i-1]); between < time.Second {
+			t.Errorf("the ledger was listed %s after another list", between)
+		}
 	}
 }
 
