@@ -41,14 +41,6 @@ func notContained(err error) noderestriction.Answer {
 	}
 }
 
-func resourceNames(all []missing) []string {
-	names := make([]string, len(all))
-	for i, m := range all {
-		names[i] = m.Resource
-	}
-	return names
-}
-
 // undecidedReason returns the answer's reason, with the error if the chain could not answer
 // an access review of NodeRestriction.
 func undecidedReason(answer noderestriction.Answer) verdict.Reason {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,13 +12,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
-)
-
-// The answers to a question.
-const (
-	yes     = "yes"
-	no      = "no"
-	unknown = "unknown"
 )
 
 // answer is the outcome of one question.
@@ -58,34 +50,6 @@ type remediedReason struct {
 	verdict.Reason
 	// Remedy is set by explain, for a no.
 	Remedy *verdict.Remedy `json:"remedy,omitempty"`
-}
-
-// stateInfo describes the state that an answer comes from.
-type stateInfo struct {
-	// Origin says in words where the state comes from: a cluster, or which files.
-	Origin string `json:"origin"`
-	// KubernetesVersion is the minor version whose rules apply, such as 1.37.
-	KubernetesVersion string `json:"kubernetesVersion"`
-	// AuthorizationConfig is the file of the AuthorizationConfiguration; empty for the
-	// default authorizers.
-	AuthorizationConfig string `json:"authorizationConfig,omitempty"`
-	// Authorizers are the authorizers of the chain, in order.
-	Authorizers []string `json:"authorizers"`
-}
-
-func (s *session) info() stateInfo {
-	return stateInfo{
-		Origin:              s.State.Origin,
-		KubernetesVersion:   s.Features.Minor().String(),
-		AuthorizationConfig: s.configured,
-		Authorizers:         visible(s.Chain.Names()),
-	}
-}
-
-// visible omits the authorizer of system:masters, which is not configurable and rarely
-// matters.
-func visible(names []string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return name == chain.NameMasters })
 }
 
 // ruling is an answer with the answers of the authorizers and of NodeRestriction.
@@ -169,28 +133,6 @@ func noteOrigin(opinions []chain.Opinion, origin string) {
 // undecided resets the decision of the chain, because it is based on an error.
 func (a *answer) undecided(why verdict.Reason) {
 	a.Answer, a.Decision, a.DecidedBy, a.Reason = unknown, verdict.NoOpinion, "", remediedReason{Reason: why}
-}
-
-// Codes of questions that could not be decided.
-const (
-	codeEvaluationFailed verdict.Code = "EvaluationFailed"
-	codeRBACNotLoaded    verdict.Code = "RBACNotLoaded"
-	codeInputIncomplete  verdict.Code = "InputIncomplete"
-)
-
-func (s *session) rbacNeeded(who identity) verdict.Reason {
-	why := "RBAC decides about " + who.kind()
-	switch {
-	case s.configured != "":
-		why = s.configured + " asks RBAC"
-	case who.isNode:
-		why = "RBAC could allow what the Node authorizer does not"
-	}
-	return verdict.Reason{
-		Code:    codeRBACNotLoaded,
-		Message: fmt.Sprintf("%s, and there are no roles and bindings in %s", why, s.State.Origin),
-		Hint:    "add the roles and bindings with --from, or ask the cluster",
-	}
 }
 
 // missingFor returns the missing state that could change a refusal of the authorizers.

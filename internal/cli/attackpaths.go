@@ -378,3 +378,9 @@ func (r *attackPathsResult) status() int {
 	}
 	return statusAllowed
 }
+
+func (attackPathsResult) DocumentKind() string { return "AttackPaths" }
+
+func (attackPathsResults) DocumentKind() string { return "AttackPathsList" }
+
+func (attackPathsClasses) DocumentKind() string { return "AttackPathsOfNodes" }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -164,16 +163,6 @@ func (a *app) unseen(report *replay.Report) {
 	}
 }
 
-// requireRBAC returns an error for a state without roles and bindings if RBAC is asked: every
-// request without an opinion of the Node authorizer would be undecided.
-func (s *session) requireRBAC() error {
-	if s.State.RBACLoaded() || s.configured != "" && !slices.Contains(s.Chain.Names(), chain.NameRBAC) {
-		return nil
-	}
-	return fmt.Errorf("no roles and bindings in %s, and RBAC decides what the Node authorizer does not: "+
-		"add them with --from, take a snapshot, or ask the cluster", s.State.Origin)
-}
-
 func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*replay.Report, auditlog.Summary, error) {
 	progress := newProgress(a.streams)
 	defer progress.done()
@@ -215,15 +204,5 @@ func (a *app) warnUnread(report *replay.Report, read auditlog.Summary) {
 	case report.Totals.Requests == 0:
 		a.failure("the log has no request of a kubelet: " +
 			"check whether the audit policy records them, as the policy of node-authorizer doctor --plan does")
-	}
-}
-
-// warnLines reports on stderr which lines were not read.
-func (a *app) warnLines(read auditlog.Summary) {
-	for _, broken := range read.Broken {
-		a.failure("%v; the line is skipped", broken)
-	}
-	for _, unfinished := range read.Unfinished {
-		a.warn("%v; the file is being written, or was truncated, and this line is skipped", unfinished)
 	}
 }

@@ -39,3 +39,25 @@ func (s *session) asksRBAC(result chain.Result) bool {
 func asked(result chain.Result, authorizer string) bool {
 	return slices.ContainsFunc(result.Opinions, func(o chain.Opinion) bool { return o.Authorizer == authorizer })
 }
+
+// assumption returns what an answer of an authorizer assumes of kube-apiserver; empty for all authorizers but
+// NodeScopes and Quarantines.
+func assumption(authorizer string) string {
+	switch authorizer {
+	case chain.NameNodeScope:
+		return "assumes that kube-apiserver asks node-authorizer about NodeScopes"
+	case chain.NameQuarantine:
+		return "assumes that kube-apiserver asks node-authorizer about Quarantines"
+	}
+	return ""
+}
+
+// requireRBAC returns an error for a state without roles and bindings if RBAC is asked: every
+// request without an opinion of the Node authorizer would be undecided.
+func (s *session) requireRBAC() error {
+	if s.State.RBACLoaded() || s.configured != "" && !slices.Contains(s.Chain.Names(), chain.NameRBAC) {
+		return nil
+	}
+	return fmt.Errorf("no roles and bindings in %s, and RBAC decides what the Node authorizer does not: "+
+		"add them with --from, take a snapshot, or ask the cluster", s.State.Origin)
+}

@@ -141,3 +141,5 @@ func (f *askFlags) load(cmd *cobra.Command, args []string) (*session, identity, 
 	who, err := s.identity(f.identity)
 	return s, who, q, err
 }
+
+func (canIResult) DocumentKind() string { return "Answer" }

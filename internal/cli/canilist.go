@@ -279,3 +279,5 @@ func (s *session) rbacRules(who identity, namespace string) ([]listedRule, error
 	}
 	return rules, nil
 }
+
+func (canIList) DocumentKind() string { return "UserRules" }

@@ -22,13 +22,6 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Exit statuses.
-const (
-	statusAllowed   = 0
-	statusDenied    = 1
-	statusUndecided = 2
-)
-
 // commands returns the constructors of all commands.
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
@@ -62,13 +55,6 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "See '%s --help'.\n", command.CommandPath())
 	}
 	return statusUndecided
-}
-
-// app is one run of the command line.
-type app struct {
-	streams
-	// status is the exit status of a command that returns no error.
-	status int
 }
 
 // Root returns all commands, for who describes them.
@@ -110,49 +96,4 @@ Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
 	}
 	a.invoked = asInvoked(name, root)
 	return root
-}
-
-// noCommand accepts no arguments: an argument that is not a command is a usage error.
-func noCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	known := make([]string, 0, len(cmd.Commands()))
-	for _, c := range cmd.Commands() {
-		known = append(known, c.Name())
-	}
-	return usagef("unknown command %q%s", args[0], didYouMean(args[0], known))
-}
-
-// usageError is an error in the command line itself.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
-}
-
-// atLeastOne accepts arguments. Its error says which are missing.
-func atLeastOne(missing string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usagef("%s", missing)
-		}
-		return nil
-	}
-}
-
-// exactly accepts one argument per name. Its errors use the names.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) < len(names) {
-			return usagef("%s is missing", strings.Join(names[len(args):], " "))
-		}
-		if len(args) > len(names) {
-			return usagef("unexpected argument %q", args[len(names)])
-		}
-		return nil
-	}
 }

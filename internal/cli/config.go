@@ -152,18 +152,3 @@ func (a *app) readConfigFile(path string) (text []byte, err error) {
 	}
 	return text, nil
 }
-
-// configProblems formats the errors so that editors find their position:
-// "server.yaml:3: webhook.keyFile: …".
-func configProblems(path string, problems v1alpha1.Problems) []string {
-	lines := make([]string, len(problems))
-	for i, p := range problems {
-		place := path
-		if p.Line > 0 {
-			place = fmt.Sprintf("%s:%d", path, p.Line)
-		}
-		p.Line = 0
-		lines[i] = place + ": " + p.String()
-	}
-	return lines
-}

@@ -13,18 +13,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// assumption returns what an answer of an authorizer assumes of kube-apiserver; empty for all authorizers but
-// NodeScopes and Quarantines.
-func assumption(authorizer string) string {
-	switch authorizer {
-	case chain.NameNodeScope:
-		return "assumes that kube-apiserver asks node-authorizer about NodeScopes"
-	case chain.NameQuarantine:
-		return "assumes that kube-apiserver asks node-authorizer about Quarantines"
-	}
-	return ""
-}
-
 // contained reports whether a NodeScope or a Quarantine of the state refuses. No other authorizer can
 // change that.
 func (s *session) contained(result chain.Result) bool {

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 )
 
 // The structs of this file are the JSON and YAML of diff. The report for browsers is made from the
@@ -152,3 +153,15 @@ type diffWorkloads struct {
 	Widened          int `json:"widened"`
 	GainClusterAdmin int `json:"gainClusterAdmin"`
 }
+
+func (r *diffResult) page() report.Page {
+	data := struct {
+		*diffResult
+		Headline   string                      `json:"headline"`
+		TotalLines []string                    `json:"totalLines"`
+		Techniques map[attackpaths.Code]string `json:"techniques"`
+	}{r, r.verdictText(), r.totalLines(), techniqueSummaries(r.custom)}
+	return report.Page{Kind: report.KindDiff, Title: "Diff: " + r.After.Origin, Data: data}
+}
+
+func (*diffResult) DocumentKind() string { return "Diff" }

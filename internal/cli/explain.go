@@ -211,3 +211,5 @@ func (r explainResult) Drawing() *render.Graph {
 	}
 	return g
 }
+
+func (explainResult) DocumentKind() string { return "Explanation" }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
@@ -68,4 +70,13 @@ func must(err error) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// some returns the first three names, or all.
+func some(names []string, all bool) string {
+	const few = 3
+	if all {
+		return strings.Join(names, ", ")
+	}
+	return render.Names(names, few)
 }

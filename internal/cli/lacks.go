@@ -7,8 +7,16 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Codes of questions that could not be decided.
+const (
+	codeEvaluationFailed verdict.Code = "EvaluationFailed"
+	codeRBACNotLoaded    verdict.Code = "RBACNotLoaded"
+	codeInputIncomplete  verdict.Code = "InputIncomplete"
 )
 
 // missing is a resource that could not be read, or an object of it that files lack.
@@ -126,4 +134,34 @@ func podMaker(kind string) bool {
 		return true
 	}
 	return false
+}
+
+func resourceNames(all []missing) []string {
+	names := make([]string, len(all))
+	for i, m := range all {
+		names[i] = m.Resource
+	}
+	return names
+}
+
+func (s *session) rbacNeeded(who identity) verdict.Reason {
+	why := "RBAC decides about " + who.kind()
+	switch {
+	case s.configured != "":
+		why = s.configured + " asks RBAC"
+	case who.isNode:
+		why = "RBAC could allow what the Node authorizer does not"
+	}
+	return verdict.Reason{
+		Code:    codeRBACNotLoaded,
+		Message: fmt.Sprintf("%s, and there are no roles and bindings in %s", why, s.State.Origin),
+		Hint:    "add the roles and bindings with --from, or ask the cluster",
+	}
+}
+
+func (m missing) forPage() report.Missing {
+	if m.Lacks != "" {
+		return report.Missing{Reason: m.Reason}
+	}
+	return report.Missing{Resource: m.Resource, Reason: m.Reason}
 }

@@ -37,3 +37,17 @@ func TestTheProgramIsNamedAsItIsInvoked(t *testing.T) {
 		})
 	}
 }
+
+func TestProgramName(t *testing.T) {
+	for arg, want := range map[string]string{
+		"node-authorizer":                        "node-authorizer",
+		"/usr/local/bin/node-authorizer":         "node-authorizer",
+		"./na":                                   "node-authorizer",
+		"/usr/local/bin/kubectl-node_authorizer": "kubectl node-authorizer",
+		"kubectl-node_authorizer.exe":            "kubectl node-authorizer",
+	} {
+		if got := programName([]string{arg}); got != want {
+			t.Errorf("%s: got %q, want %q", arg, got, want)
+		}
+	}
+}

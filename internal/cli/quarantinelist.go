@@ -109,3 +109,5 @@ func (e *effect) short(everything bool) string {
 		return answerStyle(e.Answer).In(e.Answer)
 	}
 }
+
+func (quarantinesResult) DocumentKind() string { return "Quarantines" }

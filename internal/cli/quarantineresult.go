@@ -223,3 +223,5 @@ func (c *secretCount) text() string {
 	}
 	return fmt.Sprintf("it could read %d", *c.Count)
 }
+
+func (quarantineResult) DocumentKind() string { return "QuarantineResult" }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -270,3 +271,14 @@ func (r reachResult) Drawing() *render.Graph {
 	}
 	return g
 }
+
+func (r reachResult) page() report.Page {
+	data := struct {
+		reachResult
+		// AttackPathsUnknown is true if more may be reached in the end.
+		AttackPathsUnknown bool `json:"attackPathsUnknown"`
+	}{r, r.AttackPaths != nil && r.AttackPaths.unread}
+	return report.Page{Kind: report.KindReach, Title: "Reach of node " + r.Node + ": " + r.State.Origin, Data: data}
+}
+
+func (reachResult) DocumentKind() string { return "Reach" }

@@ -223,3 +223,5 @@ func (r releaseResult) Text(p *render.Page) {
 		p.Command("    kubectl uncordon %s", what.Node)
 	}
 }
+
+func (releaseResult) DocumentKind() string { return "Release" }

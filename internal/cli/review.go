@@ -15,8 +15,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-const stdinName = "-"
-
 func newReview(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review [-f FILE]",
@@ -80,15 +78,6 @@ there was none.`,
 		return a.review(cmd.Context(), s, documents, name)
 	}
 	return cmd
-}
-
-func (f *stateFlags) readsStdin() bool {
-	for _, path := range f.from {
-		if path == stdinName {
-			return true
-		}
-	}
-	return false
 }
 
 // openDocuments opens the file. It is called before the state is read, so that a wrong file

@@ -338,3 +338,5 @@ func (r revokeResult) remains() []string {
 		"machine, or replace the cluster's client certificate authority.",
 	}
 }
+
+func (revokeResult) DocumentKind() string { return "Revocation" }

@@ -3,8 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -77,44 +75,6 @@ func (a *app) save(path string, state *source.State) error {
 		return fmt.Errorf("writing the snapshot: %w", err)
 	}
 	return nil
-}
-
-// writeFile writes a whole file or nothing, where that is possible.
-func writeFile(path string, write func(io.Writer) error) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return saveInto(path, write)
-	}
-	return replaceFile(path, write)
-}
-
-// saveInto writes to a file that cannot be replaced, such as a pipe or a terminal.
-func saveInto(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := write(f); err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// replaceFile replaces a file atomically, so that readers never see a partial file.
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // snapshotGaps describes what a snapshot lacks; empty if it is complete.

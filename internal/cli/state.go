@@ -284,3 +284,14 @@ func (s *session) requireNode(name, instead string) error {
 func (s *session) allMissing() []missing {
 	return unreadable(s.State.Missing())
 }
+
+func (f *stateFlags) readsStdin() bool {
+	for _, path := range f.from {
+		if path == stdinName {
+			return true
+		}
+	}
+	return false
+}
+
+const stdinName = "-"

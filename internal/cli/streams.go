@@ -6,7 +6,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 )
 
@@ -71,4 +73,18 @@ func didYouMean(name string, known []string) string {
 		return ""
 	}
 	return "; did you mean " + render.Join(near, "or") + "?"
+}
+
+// paged is a result that can be shown as a page.
+type paged interface{ page() report.Page }
+
+// writePage writes a result as a page.
+func (s streams) writePage(result any) error {
+	switch r := result.(type) {
+	case paged:
+		return report.Write(s.out, r.page())
+	case *doctor.Report:
+		return report.Write(s.out, report.Page{Kind: report.KindDoctor, Title: "Doctor: " + r.Origin, Data: r.Shown()})
+	}
+	return fmt.Errorf("a %T has no page", result)
 }

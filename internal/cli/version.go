@@ -90,3 +90,5 @@ func (v versionResult) Text(p *render.Page) {
 	p.Line("node-authorizer %s, %s, %s", v.Version, v.GoVersion, v.Platform)
 	p.Line("Kubernetes %s to %s", v.Kubernetes.Oldest, v.Kubernetes.Latest)
 }
+
+func (versionResult) DocumentKind() string { return "Version" }

@@ -131,3 +131,5 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 func namespaceAssumed(q question, args []string, state *stateFlags) bool {
 	return q.namespaced && state.namespace == "" && !strings.HasSuffix(strings.Join(args, "/"), "/"+q.Namespace+"/"+q.Name)
 }
+
+func (whoCanResult) DocumentKind() string { return "WhoCan" }

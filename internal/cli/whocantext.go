@@ -78,15 +78,6 @@ func (n nodeThatCan) through(all bool) string {
 	return some(holders, all)
 }
 
-// some returns the first three names, or all.
-func some(names []string, all bool) string {
-	const few = 3
-	if all {
-		return strings.Join(names, ", ")
-	}
-	return render.Names(names, few)
-}
-
 // what returns the question as text. If some nodes can do it to some objects, it says that a
 // question without a name is about every object.
 func (r whoCanResult) what() string {

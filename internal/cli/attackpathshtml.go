@@ -1,45 +1,9 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/output/report"
 )
-
-// paged is a result that can be shown as a page.
-type paged interface{ page() report.Page }
-
-// writePage writes a result as a page.
-func (s streams) writePage(result any) error {
-	switch r := result.(type) {
-	case paged:
-		return report.Write(s.out, r.page())
-	case *doctor.Report:
-		return report.Write(s.out, report.Page{Kind: report.KindDoctor, Title: "Doctor: " + r.Origin, Data: r.Shown()})
-	}
-	return fmt.Errorf("a %T has no page", result)
-}
-
-func (r *diffResult) page() report.Page {
-	data := struct {
-		*diffResult
-		Headline   string                      `json:"headline"`
-		TotalLines []string                    `json:"totalLines"`
-		Techniques map[attackpaths.Code]string `json:"techniques"`
-	}{r, r.verdictText(), r.totalLines(), techniqueSummaries(r.custom)}
-	return report.Page{Kind: report.KindDiff, Title: "Diff: " + r.After.Origin, Data: data}
-}
-
-func (r reachResult) page() report.Page {
-	data := struct {
-		reachResult
-		// AttackPathsUnknown is true if more may be reached in the end.
-		AttackPathsUnknown bool `json:"attackPathsUnknown"`
-	}{r, r.AttackPaths != nil && r.AttackPaths.unread}
-	return report.Page{Kind: report.KindReach, Title: "Reach of node " + r.Node + ": " + r.State.Origin, Data: data}
-}
 
 func (r attackPathsResult) page() report.Page {
 	return attackPathsResults{Results: []attackPathsResult{r}, State: r.State, certainOnly: r.certainOnly, custom: r.custom}.page()
@@ -110,15 +74,4 @@ func techniqueSummaries(custom []attackpaths.CustomTechnique) map[attackpaths.Co
 		summaries[t.Code] = t.Summary
 	}
 	return summaries
-}
-
-func (s stateInfo) forPage() report.State {
-	return report.State{Origin: s.Origin, KubernetesVersion: s.KubernetesVersion}
-}
-
-func (m missing) forPage() report.Missing {
-	if m.Lacks != "" {
-		return report.Missing{Reason: m.Reason}
-	}
-	return report.Missing{Resource: m.Resource, Reason: m.Reason}
 }
