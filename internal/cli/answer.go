@@ -64,7 +64,7 @@ type ruling struct {
 // NodeRestriction, as far as possible with the given objects.
 func (s *session) decide(ctx context.Context, who identity, q question, given writtenObjects) (ruling, error) {
 	a, said := s.authorize(ctx, who, q)
-	by, err := s.admission(ctx, who, q, given, a.Answer)
+	by, err := s.evaluateWrite(ctx, who, q, given, a.Answer)
 	if err != nil {
 		return ruling{}, err
 	}

@@ -123,7 +123,7 @@ func (a *app) prepareAudit(s *session, keep bool) ([]string, error) {
 }
 
 func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, left []string, format render.Format) error {
-	report, read, err := a.replay(ctx, s, files)
+	report, read, err := a.replayLogs(ctx, s, files)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (a *app) unseen(report *replay.Report) {
 	}
 }
 
-func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*replay.Report, auditlog.Summary, error) {
+func (a *app) replayLogs(ctx context.Context, s *session, files []auditlog.File) (*replay.Report, auditlog.Summary, error) {
 	progress := newProgress(a.streams)
 	defer progress.done()
 	return replay.Run(ctx, files, s.replayEvaluators(), auditlog.Options{Stdin: a.in, Progress: progress.lines()})
@@ -172,7 +172,7 @@ func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*r
 func (s *session) replayEvaluators() *replay.Evaluators {
 	evaluators := &replay.Evaluators{Evaluator: s.Evaluator, Extra: s.configured != "" || len(s.State.Quarantines()) > 0}
 	if len(s.State.Missing()) > 0 || !s.State.Complete() {
-		evaluators.Missing = s.missingForAudit
+		evaluators.Missing = func(req *access.Request, result chain.Result) string { return s.missingForAudit(req, result) }
 	}
 	return evaluators
 }

@@ -142,7 +142,7 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 		if err := e.known.apply(a, report, time.Now()); err != nil {
 			return err
 		}
-		if err := a.report(report, e.failOn, format); err != nil {
+		if err := a.writeReport(report, e.failOn, format); err != nil {
 			return err
 		}
 		return e.known.refused(report)
@@ -313,16 +313,16 @@ func (e *examining) paths(ctx context.Context, state *source.State) (*doctor.Pat
 		return nil, err
 	}
 	nodes := s.knownNodes()
-	paths := &doctor.Paths{Graph: g, Nodes: len(nodes)}
+	followed := &doctor.Paths{Graph: g, Nodes: len(nodes)}
 	for _, m := range s.missingForPaths(nodes...) {
-		paths.Missing = append(paths.Missing, doctor.Missing{Resource: m.Resource, Reason: m.Reason})
+		followed.Missing = append(followed.Missing, doctor.Missing{Resource: m.Resource, Reason: m.Reason})
 	}
-	return paths, nil
+	return followed, nil
 }
 
 // report writes findings. Findings take precedence over undetermined checks in the exit
 // status, because they are certain.
-func (a *app) report(report *doctor.Report, failOn string, format render.Format) error {
+func (a *app) writeReport(report *doctor.Report, failOn string, format render.Format) error {
 	if failOn != failOnNothing {
 		report.FailOn = finding.Severity(failOn)
 	}

@@ -157,12 +157,12 @@ func wrongValuesOf(t *testing.T, cmd *cobra.Command, f *pflag.Flag) []string {
 // refuses runs a command with a flag that has a wrong value: the error is one of usage, names the flag, and
 // says what is wrong in words for people, once.
 func refuses(t *testing.T, path []string, f *pflag.Flag, value string) {
-	base, ok := sweepArguments[path[len(path)-1]]
+	usual, ok := sweepArguments[path[len(path)-1]]
 	if !ok {
 		t.Fatalf("sweepArguments has no %s", path[len(path)-1])
 	}
 	var out, errOut bytes.Buffer
-	args := append(append(append([]string{binaryName}, path...), strings.Fields(base)...), "--"+f.Name+"="+value)
+	args := append(append(append([]string{binaryName}, path...), strings.Fields(usual)...), "--"+f.Name+"="+value)
 	status := Main(args, strings.NewReader(""), &out, &errOut)
 	got := errOut.String()
 	switch named := regexp.MustCompile("(?m)^error: --" + f.Name + "[ :]").MatchString(got); {

@@ -84,7 +84,7 @@ type identity struct {
 	TokenNode string `json:"tokenNode,omitempty"`
 	Pod       string `json:"pod,omitempty"`
 
-	isNode bool
+	isNode bool `json:"-"`
 }
 
 // extra are the extra values that an API server gives to the user.

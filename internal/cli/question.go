@@ -61,8 +61,8 @@ type question struct {
 	URL string `json:"url,omitempty"`
 
 	kind       string
-	namespaced bool
-	selector   fields.Requirements
+	namespaced bool                `json:"-"`
+	selector   fields.Requirements `json:"-"`
 }
 
 // questionArgs accepts VERB TYPE, VERB TYPE/NAME, VERB TYPE/NAMESPACE/NAME, VERB TYPE NAME and VERB URL.

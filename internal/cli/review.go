@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -75,7 +76,7 @@ there was none.`,
 		if err != nil {
 			return err
 		}
-		return a.review(cmd.Context(), s, documents, name)
+		return a.answerDocuments(cmd.Context(), s, documents, name)
 	}
 	return cmd
 }
@@ -93,12 +94,22 @@ func (a *app) openDocuments(path string) (io.ReadCloser, string, error) {
 	return file, path, nil
 }
 
-func (a *app) review(ctx context.Context, s *session, documents io.Reader, name string) error {
-	authorize := s.nodeAlone
-	if s.configured != "" {
-		authorize = s.allAuthorizers
+// answerDocuments answers documents by the Node authorizer, or by the configured authorizers. A refusal by these has the
+// reason of each, with the full message of the Node authorizer.
+func (a *app) answerDocuments(ctx context.Context, s *session, documents io.Reader, name string) error {
+	evaluators := review.Evaluators{
+		Authorize: func(ctx context.Context, req *access.Request) review.AccessAnswer {
+			if s.configured != "" {
+				return reviewed(s.Review(ctx, req))
+			}
+			return s.nodeAlone(ctx, req)
+		},
+		Admit: func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
+			return s.admit(ctx, req)
+		},
+		Reads: s.Reads,
 	}
-	total, err := review.Stream(ctx, review.Evaluators{Authorize: authorize, Admit: s.admit, Reads: s.Reads}, documents, a.out)
+	total, err := review.Stream(ctx, evaluators, documents, a.out)
 	if err != nil {
 		if document := new(review.DocumentError); errors.As(err, &document) {
 			return fmt.Errorf("%s: %w", name, err)
@@ -122,13 +133,6 @@ func (s *session) nodeAlone(ctx context.Context, req *access.Request) review.Acc
 		opinion.Reason = ""
 	}
 	return reviewed(opinion, err)
-}
-
-// allAuthorizers evaluates reviews by the configured authorizers. A refusal has the reason of
-// each authorizer, with the full message of the Node authorizer. An answer that may be wrong
-// is reported as an error.
-func (s *session) allAuthorizers(ctx context.Context, req *access.Request) review.AccessAnswer {
-	return reviewed(s.Review(ctx, req))
 }
 
 // reviewed converts an opinion to the answer to a review: an error is never a decision.

@@ -66,7 +66,10 @@ the roles could not be read, or bad usage.`,
 	state := addState(a, cmd)
 	state.addBehaviour(cmd)
 	account := cmd.Flags().String("serviceaccount", "", "the service account, as NAMESPACE/NAME")
-	must(cmd.RegisterFlagCompletionFunc("serviceaccount", state.accountNames))
+	must(cmd.RegisterFlagCompletionFunc("serviceaccount",
+		func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+			return state.accountNames(cmd, args, text)
+		}))
 	logs := addAuditLogs(cmd)
 	accept := cmd.Flags().Bool("accept-outliers", false,
 		"write rules in anywhere for requests that are not about the node of their token; requires --audit")

@@ -77,7 +77,7 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	case decision != verdict.Allow:
 		a = w.notAllowed(who, req)
 	}
-	admission, err := w.admission(ctx, who, w.question, writtenObjects{}, a.Answer)
+	admission, err := w.evaluateWrite(ctx, who, w.question, writtenObjects{}, a.Answer)
 	if err != nil {
 		return err
 	}

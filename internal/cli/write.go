@@ -49,10 +49,10 @@ func (q question) operation() (noderestriction.Operation, bool) {
 	return operation, operation != ""
 }
 
-// admission evaluates a node's write by NodeRestriction, as far as possible with the given
+// evaluateWrite evaluates a node's write by NodeRestriction, as far as possible with the given
 // objects. It returns nil for reads, for users that are not nodes, and for requests that the
 // authorizers refuse and NodeRestriction does not check.
-func (s *session) admission(ctx context.Context, who identity, q question, given writtenObjects, authorized string) (*admission, error) {
+func (s *session) evaluateWrite(ctx context.Context, who identity, q question, given writtenObjects, authorized string) (*admission, error) {
 	operation, written := q.operation()
 	if !written || !who.isNode {
 		if given != (writtenObjects{}) {
