@@ -95,10 +95,10 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 	inDoubt := allowedInDoubt(result)
 	switch {
 	case inDoubt:
-		a.Missing = append(unreadable(s.UnreadContainment(req)), s.lacking(s.LackingForScopes(req))...)
+		a.Missing = append(unreadable(s.UnreadContainment(req)), s.asMissing(s.LackingForScopes(req))...)
 	case result.Decision != verdict.Allow:
 		a.Missing, lacks = s.missingFor(req, evaluate.Main(result).Code, s.asksRBAC(result))
-		a.Missing = append(a.Missing, s.lacking(lacks)...)
+		a.Missing = append(a.Missing, s.asMissing(lacks)...)
 	}
 	why := result.Doubt()
 	switch {

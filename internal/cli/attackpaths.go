@@ -290,7 +290,7 @@ func (s *session) missingForPaths(nodes ...string) []missing {
 			unread = append(unread, newMissing(m))
 		}
 	}
-	return append(unread, s.lacking(s.LackingForPaths(nodes...))...)
+	return append(unread, s.asMissing(s.LackingForPaths(nodes...))...)
 }
 
 // nodesOf are the nodes that a result has, the start included.

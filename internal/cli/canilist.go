@@ -152,7 +152,7 @@ func (s *session) readRules(who identity) error {
 // missingRules is the state that could not be read, or that files lack, and that could give the user more rights.
 func (s *session) missingRules(who identity) []missing {
 	if who.Node != "" {
-		return append(s.missingForReach(), s.lacking(s.LackingForNode(who.Node))...)
+		return append(s.missingForReach(), s.asMissing(s.LackingForNode(who.Node))...)
 	}
 	var all []missing
 	for _, m := range s.State.Missing() {
@@ -161,7 +161,7 @@ func (s *session) missingRules(who identity) []missing {
 		}
 	}
 	all = append(all, unreadable(s.UnreadContainment(question{}.request(who)))...)
-	return append(all, s.lacking(s.LackingForUser(who.User, who.Groups))...)
+	return append(all, s.asMissing(s.LackingForUser(who.User, who.Groups))...)
 }
 
 // rulesBy returns the rules of one authorizer. Listed is false if it has no list of rules.

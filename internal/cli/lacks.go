@@ -58,8 +58,8 @@ func newMissing(m source.Missing) missing {
 	return missing{Resource: m.Resource.String(), Reason: m.Reason, refusal: m.Refusal()}
 }
 
-// lacking converts what the files do not hold for the output.
-func (s *session) lacking(all []evaluate.Lack) []missing {
+// asMissing converts what the files do not hold for the output.
+func (s *session) asMissing(all []evaluate.Lack) []missing {
 	found := make([]missing, len(all))
 	for i, l := range all {
 		found[i] = missing{Resource: l.Resource.String(), Lacks: l.String(), Reason: s.lackingReason(l)}

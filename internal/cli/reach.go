@@ -198,7 +198,7 @@ func (s *session) reached(node string, only filter) (reachResult, error) {
 	said := s.Node.Reach(node)
 	result := reachResult{
 		Node: node, Quarantine: s.QuarantineOf(node), Objects: []reachedObject{}, Standing: []standingGrant{},
-		Missing: append(s.missingForReach(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
+		Missing: append(s.missingForReach(), s.asMissing(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
 		inParts: s.State.Partial() && !s.State.OfFile(),
 	}
 	limits := &writeLimits{session: s, who: newIdentity(nodeidentity.User(node))}

@@ -131,7 +131,7 @@ func (r *whoCanResult) note(note string) {
 func (w *whoCanSearch) notAllowed(who identity, req *access.Request) answer {
 	a := answer{Answer: no, Identity: who}
 	unread, lacks := w.missingFor(req, w.Node.Decide(req).Code, true)
-	a.Missing = append(unread, w.lacking(lacks)...)
+	a.Missing = append(unread, w.asMissing(lacks)...)
 	if len(a.Missing) > 0 {
 		a.Answer = unknown
 	}
@@ -200,7 +200,7 @@ func (w *whoCanSearch) addSome(who identity, req *access.Request) {
 // someLacks returns the missing state that could relate more objects of the kind to a node.
 func (w *whoCanSearch) someLacks(node string) []missing {
 	unread, lacks := w.MissingForKind(node, w.kind)
-	return append(unreadable(unread), w.lacking(lacks)...)
+	return append(unreadable(unread), w.asMissing(lacks)...)
 }
 
 // miss adds missing state without duplicates.

@@ -77,7 +77,7 @@ func (s *session) evaluateWrite(ctx context.Context, who identity, q question, g
 	answer, conditions := restriction.Consider(ctx, req, a.write.Open)
 	if len(conditions) == 0 {
 		unread, lacks := s.MissingForWrite(req, answer)
-		a.Answer, a.Missing, a.lacks = &answer, append(unreadable(unread), s.lacking(lacks)...), lacks
+		a.Answer, a.Missing, a.lacks = &answer, append(unreadable(unread), s.asMissing(lacks)...), lacks
 		return a, nil
 	}
 	a.Conditions, a.Needs = conditions, needed(conditions)
