@@ -20,7 +20,7 @@ func (s *session) attackCluster(f *attackPathsFlags) *attackpaths.Cluster {
 	c := &attackpaths.Cluster{
 		Inventory: s.State.Inventory, Relations: s.State.Graph, RBAC: s.State.RBAC, Features: s.Features,
 		Audiences: func(namespace, name string) ([]string, bool) { return s.audiencesOfPod(namespace, name) },
-		EKS: inventory.EKSVersion(s.State.ServerVersion) || s.State.Inventory.EKS(), Serves: s.serves(),
+		EKS:       inventory.EKSVersion(s.State.ServerVersion) || s.State.Inventory.EKS(), Serves: s.serves(),
 		Custom: f.custom, Policies: admissionpolicy.New(),
 	}
 	if s.Scopes != nil {

@@ -97,7 +97,7 @@ func (f *stateFlags) removed(names *resources.Mapper, text string) (source.Objec
 	parts := strings.Split(text, "/")
 	found, err := names.Resolve(parts[0])
 	if err != nil {
-		return source.ObjectRef{}, &usageError{fmt.Errorf("--without %s: %w", text, err)}
+		return source.ObjectRef{}, usagef("--without %s: %w", text, err)
 	}
 	o := source.ObjectRef{Kind: found.Kind, Group: found.Group, Name: parts[len(parts)-1]}
 	switch {

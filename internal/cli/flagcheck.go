@@ -221,7 +221,7 @@ func hours(nanoseconds int64) string {
 func flagError(cmd *cobra.Command, err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
-		return &usageError{err}
+		return usagef("%w", err)
 	}
 	f, want := invalid.GetFlag(), ""
 	switch f.Value.Type() {

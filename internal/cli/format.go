@@ -32,7 +32,7 @@ func addFormat(cmd *cobra.Command, fit ...render.Format) *formatFlag {
 func (f *formatFlag) parse() (render.Format, error) {
 	format, err := render.ParseFormat(f.text, f.fit)
 	if err != nil {
-		return "", &usageError{err}
+		return "", usagef("%w", err)
 	}
 	if format == render.HTML && isTerminal(f.cmd.OutOrStdout()) {
 		return "", usagef("-o html writes a page for a browser: write it to a file, as with > %s.html", f.cmd.Name())

@@ -44,7 +44,7 @@ type writtenObjects struct {
 
 type objectText struct {
 	file string
-	json []byte
+	text []byte
 }
 
 // read reads the files. It is called before the state is read, so that errors are reported
@@ -133,7 +133,7 @@ func oneDocument(text []byte) ([]byte, error) {
 // decode decodes the object, which must be of the kind of the question.
 func (t *objectText) decode(q question) (runtime.Object, error) {
 	var header metav1.TypeMeta
-	if err := yaml.Unmarshal(t.json, &header); err != nil {
+	if err := yaml.Unmarshal(t.text, &header); err != nil {
 		return nil, fmt.Errorf("%s: want an object with kind and apiVersion", t.file)
 	}
 	kind, want := header.GroupVersionKind(), q.writtenKind()
@@ -143,7 +143,7 @@ func (t *objectText) decode(q question) (runtime.Object, error) {
 			describeKind(want),
 		)
 	}
-	object, err := review.DecodeObject(t.json, kind)
+	object, err := review.DecodeObject(t.text, kind)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.file, err)
 	}

@@ -84,7 +84,7 @@ func (s *session) answered(t *testing.T, q partsQuestion) (result, answer string
 	}
 	written := writtenObjects{}
 	if q.object != "" {
-		written.object = &objectText{"object", []byte(q.object)}
+		written.object = &objectText{file: "object", text: []byte(q.object)}
 	}
 	said, err := s.decide(t.Context(), who, asked, written)
 	if err != nil {

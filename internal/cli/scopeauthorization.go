@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -84,7 +83,7 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 func (a *app) scopeWebhooks(cmd *cobra.Command, f *scopeFlags, o *generate.Options, version string, format render.Format) (err error) {
 	if version != "" {
 		if o.Minor, err = kubeversion.Parse(version); err != nil {
-			return &usageError{fmt.Errorf("--kubernetes-version: %w", err)}
+			return usagef("--kubernetes-version: %w", err)
 		}
 	}
 	scopes, config, err := f.load(cmd)

@@ -174,7 +174,7 @@ func newNames(state *source.State) *resources.Mapper {
 func (f *stateFlags) check(cmd *cobra.Command) error {
 	if f.version != "" {
 		if _, err := kubeversion.Parse(f.version); err != nil {
-			return &usageError{fmt.Errorf("--kubernetes-version: %w", err)}
+			return usagef("--kubernetes-version: %w", err)
 		}
 	}
 	if err := f.changes.check(f.from); err != nil || len(f.from) == 0 {
@@ -192,7 +192,7 @@ func (f *stateFlags) features(state *source.State) (kubeversion.Features, error)
 	case f.version != "":
 		parsed, err := kubeversion.Parse(f.version)
 		if err != nil {
-			return kubeversion.Features{}, &usageError{fmt.Errorf("--kubernetes-version: %w", err)}
+			return kubeversion.Features{}, usagef("--kubernetes-version: %w", err)
 		}
 		minor = parsed
 	case state.Version != 0:
@@ -200,7 +200,7 @@ func (f *stateFlags) features(state *source.State) (kubeversion.Features, error)
 	}
 	features, err := kubeversion.For(minor).WithOverrides(f.gates)
 	if err != nil {
-		return features, &usageError{fmt.Errorf("--feature-gates: %w", err)}
+		return features, usagef("--feature-gates: %w", err)
 	}
 	return features, nil
 }
