@@ -21,7 +21,7 @@ LDFLAGS := -s -w
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || \
 	git describe --always --dirty --exclude '*' 2>/dev/null | sed 's/^/v0.0.0-g/')
 REVISION = $(shell git rev-parse HEAD 2>/dev/null)
-CLI := github.com/node-authorizer/node-authorizer/internal/cli
+CLI := github.com/node-authorizer/node-authorizer/internal/cli/command
 STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 # Every Go module of the repository.
 MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release
@@ -221,7 +221,7 @@ attack-paths: ## Compare attack paths, remedies and advice with exhaustive searc
 
 .PHONY: parts
 parts: ## Answer random questions about 150 clusters from the parts that an answer depends on, and from the whole.
-	PARTS_CLUSTERS=150 go test -count=1 -v -timeout 30m -run 'Parts|TestRestrictedUsersGetNoOtherAnswer' ./internal/cli
+	PARTS_CLUSTERS=150 go test -count=1 -v -timeout 30m -run 'Parts|TestRestrictedUsersGetNoOtherAnswer' ./internal/cli/query
 
 .PHONY: executor
 executor: ## Carry out all rights of the table, and all attack paths of 200 random clusters, on a real control plane.

@@ -57,7 +57,7 @@ func layers(t *testing.T) map[string]int {
 		t.Fatal(err)
 	}
 	found := map[string]int{}
-	for _, row := range regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([^`]+)`").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| ([0-9]+) \\| `([^`]+)`").FindAllStringSubmatch(string(page), -1) {
 		layer, err := strconv.Atoi(row[1])
 		if err != nil {
 			t.Fatal(err)

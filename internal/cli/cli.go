@@ -1,6 +1,6 @@
 // Package cli implements the command line of node-authorizer. Under the name
-// kubectl-node_authorizer it is a plugin of kubectl. Each command has a file; the table of
-// commands is in this one.
+// kubectl-node_authorizer it is a plugin of kubectl. Groups of commands are packages below; the
+// table of commands is in this file.
 //
 // Results go to stdout, progress and warnings to stderr. The exit status is 0 for allowed or
 // without findings, 1 for denied or with findings, and 2 for usage errors and for questions
@@ -20,15 +20,24 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli/audit"
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/cli/contain"
+	"github.com/node-authorizer/node-authorizer/internal/cli/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/cli/paths"
+	"github.com/node-authorizer/node-authorizer/internal/cli/query"
+	"github.com/node-authorizer/node-authorizer/internal/cli/serve"
 )
 
 // commands returns the constructors of all commands.
-func commands() []func(*app) *cobra.Command {
-	return []func(*app) *cobra.Command{
-		newCanI, newExplain, newReach, newAttackPaths, newDiff, newWhoCan,
-		newReview, newAudit, newScope, newDoctor, newSnapshot, newServer, newClient, newToken,
-		newRevoke, newQuarantine, newRelease,
-		newConfig, newCompletion, newVersion,
+func commands() []func(*command.App) *cobra.Command {
+	return []func(*command.App) *cobra.Command{
+		query.NewCanI, query.NewExplain, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
+		query.NewReview, audit.NewAudit, contain.NewScope, doctor.NewDoctor, query.NewSnapshot,
+		serve.NewServer, serve.NewClient, serve.NewToken,
+		contain.NewRevoke, contain.NewQuarantine, contain.NewRelease,
+		serve.NewConfig, newCompletion, command.NewVersion,
 	}
 }
 
@@ -40,30 +49,30 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
-	a := &app{streams: newStreams(stdin, stdout, stderr)}
-	root := a.root(programName(args))
+	a := &command.App{Streams: command.NewStreams(stdin, stdout, stderr)}
+	root := root(a, programName(args))
 	root.SetArgs(doubleDashes(root, args[1:]))
-	command, err := root.ExecuteContextC(ctx)
+	found, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return a.status
+		return a.Status
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New("interrupted")
 	}
-	a.failure("%v", err)
-	if usage := new(usageError); errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "See '%s --help'.\n", command.CommandPath())
+	a.Failure("%v", err)
+	if usage := new(command.UsageError); errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "See '%s --help'.\n", found.CommandPath())
 	}
-	return statusUndecided
+	return command.StatusUndecided
 }
 
 // Root returns all commands, for who describes them.
 func Root() *cobra.Command {
-	a := &app{streams: newStreams(strings.NewReader(""), io.Discard, io.Discard)}
-	return a.root(binaryName)
+	a := &command.App{Streams: command.NewStreams(strings.NewReader(""), io.Discard, io.Discard)}
+	return root(a, binaryName)
 }
 
-func (a *app) root(name string) *cobra.Command {
+func root(a *command.App, name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   binaryName,
 		Short: "Show what a Kubernetes node may do, and why",
@@ -75,25 +84,25 @@ pods bound to it, and what the rules allow it to do with them.
 
 Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
-		Version:       currentVersion().Version,
+		Version:       command.CurrentVersion().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noCommand,
+		Args:          command.NoCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
-		PersistentPreRunE: checkFlagValues,
+		PersistentPreRunE: command.CheckFlagValues,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.errOut)
-	root.SetUsageFunc(a.usage)
-	root.SetHelpFunc(a.help)
-	root.SetHelpCommand(newHelp(root))
-	root.SetFlagErrorFunc(flagError)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.ErrOut)
+	root.SetUsageFunc(a.Usage)
+	root.SetHelpFunc(a.Help)
+	root.SetHelpCommand(command.NewHelp(root))
+	root.SetFlagErrorFunc(command.FlagError)
 	for _, newCommand := range commands() {
 		root.AddCommand(newCommand(a))
 	}
-	a.invoked = asInvoked(name, root)
+	a.Invoked = asInvoked(name, root)
 	return root
 }

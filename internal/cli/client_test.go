@@ -23,6 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/node-authorizer/node-authorizer/internal/cli/serve"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
 
@@ -164,7 +165,7 @@ func TestSettingsOfMachinesAreThoseOfTheClient(t *testing.T) {
 		t.Fatalf("status %d: %s", status, help.String())
 	}
 	known := map[string]bool{}
-	for flag, variable := range joiningVariables() {
+	for flag, variable := range serve.JoiningVariables() {
 		if !strings.Contains(help.String(), " --"+flag+" ") || !regexp.MustCompile(`\b`+variable+`\b`).MatchString(help.String()) {
 			t.Errorf("the help lacks --%s or %s", flag, variable)
 		}

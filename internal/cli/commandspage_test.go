@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
 const commandsIntro = `# Commands
@@ -115,7 +117,7 @@ func TestCommandsPage(t *testing.T) {
 		name := strings.TrimPrefix(topic.name, "node-authorizer ")
 		p.line("- [%s](#%s): %s", name, strings.ReplaceAll(name, " ", "-"), topic.summary)
 		for _, s := range topic.flags {
-			if s.heading == connectionHeading {
+			if s.heading == command.ConnectionHeading {
 				p.shared = s
 			}
 		}
@@ -134,11 +136,11 @@ func commandLines(do func(name, command string, args []string)) {
 	for _, topic := range leaves(newTopic(Root())) {
 		for _, example := range topic.examples {
 			lines := strings.ReplaceAll(strings.Join(example.verbatim, "\n"), "\\\n", " ")
-			for command := range strings.FieldsFuncSeq(lines, func(r rune) bool { return strings.ContainsRune("\n|()", r) }) {
-				command, _, _ = strings.Cut(command, " >")
-				args := word.FindAllString(command, -1)
+			for line := range strings.FieldsFuncSeq(lines, func(r rune) bool { return strings.ContainsRune("\n|()", r) }) {
+				line, _, _ = strings.Cut(line, " >")
+				args := word.FindAllString(line, -1)
 				if len(args) > 1 && args[0] == "node-authorizer" {
-					do(topic.name, command, args[1:])
+					do(topic.name, line, args[1:])
 				}
 			}
 		}
@@ -194,13 +196,13 @@ func TestExamplesAnswer(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"cluster.snapshot", "last-week.snapshot", "today.snapshot"} {
-		if status, _, stderr := run("snapshot", "--from", "cluster.yaml", "-o", name); status != statusAllowed {
+		if status, _, stderr := run("snapshot", "--from", "cluster.yaml", "-o", name); status != command.StatusAllowed {
 			t.Fatal(stderr)
 		}
 	}
 	asks := []string{"attack-paths", "can-i", "diff", "explain", "quarantine", "reach", "who-can"}
 	answered := map[string]int{}
-	commandLines(func(_, command string, args []string) {
+	commandLines(func(_, line string, args []string) {
 		noState := slices.Contains(args, "-") || slices.Contains(args, "list") || slices.Contains(args, "release")
 		if !slices.Contains(asks, args[0]) || noState {
 			return
@@ -216,8 +218,8 @@ func TestExamplesAnswer(t *testing.T) {
 		}
 		answered[args[0]]++
 		status, stdout, stderr := run(args...)
-		if strings.Contains(stderr, "error:") || status > statusUndecided || stdout == "" {
-			t.Errorf("%s: status %d, %d bytes\n%s", command, status, len(stdout), stderr)
+		if strings.Contains(stderr, "error:") || status > command.StatusUndecided || stdout == "" {
+			t.Errorf("%s: status %d, %d bytes\n%s", line, status, len(stdout), stderr)
 		}
 	})
 	for _, name := range asks {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
 // Without a completion, a shell offers the files of the folder.
@@ -22,5 +24,5 @@ func TestEachFlagCompletesToWhatItTakes(t *testing.T) {
 			check(inner)
 		}
 	}
-	check((&app{}).root(binaryName))
+	check(root((&command.App{}), binaryName))
 }

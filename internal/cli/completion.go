@@ -2,14 +2,16 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
-func newCompletion(a *app) *cobra.Command {
+func newCompletion(a *command.App) *cobra.Command {
 	shells := map[string]func(*cobra.Command) error{
-		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(a.out, true) },
-		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(a.out) },
-		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(a.out, true) },
-		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(a.out) },
+		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(a.Out, true) },
+		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(a.Out) },
+		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(a.Out, true) },
+		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(a.Out) },
 	}
 	names := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
@@ -34,12 +36,12 @@ executable file named kubectl_complete-node_authorizer on the PATH:
   node-authorizer completion bash > /etc/bash_completion.d/node-authorizer
   node-authorizer completion zsh > "${fpath[1]}/_node-authorizer"
   node-authorizer completion fish > ~/.config/fish/completions/node-authorizer.fish`,
-		Args:              exactly("SHELL"),
-		ValidArgsFunction: complete(func() []string { return names }),
+		Args:              command.Exactly("SHELL"),
+		ValidArgsFunction: command.Complete(func() []string { return names }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			generate, ok := shells[args[0]]
 			if !ok {
-				return usagef("shell %q: want bash, zsh, fish or powershell%s", args[0], didYouMean(args[0], names))
+				return command.Usagef("shell %q: want bash, zsh, fish or powershell%s", args[0], command.DidYouMean(args[0], names))
 			}
 			return generate(cmd.Root())
 		},

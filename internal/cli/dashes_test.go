@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
 func TestFlagsWithOneDash(t *testing.T) {
-	a := &app{streams: newStreams(strings.NewReader(""), io.Discard, io.Discard)}
-	root := a.root("node-authorizer")
+	a := &command.App{Streams: command.NewStreams(strings.NewReader(""), io.Discard, io.Discard)}
+	root := root(a, "node-authorizer")
 	for rule, test := range map[string]struct{ args, want []string }{
 		"with a value": {[]string{"server", "-authorizer=aws"}, []string{"server", "--authorizer=aws"}},
 		"with a value after it": {

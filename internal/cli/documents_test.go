@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/testing/randomcluster"
 )
@@ -184,7 +185,7 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 			asked++
 			format := []render.Format{render.JSON, render.YAML}[rc.IntN(2)]
 			status, stdout, stderr := run(append(args, "-o", string(format))...)
-			if stdout == "" && status == statusUndecided && strings.Contains(stderr, "error: ") {
+			if stdout == "" && status == command.StatusUndecided && strings.Contains(stderr, "error: ") {
 				seen["errors"]++
 				continue
 			}

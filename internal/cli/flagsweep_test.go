@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
 // sweepArguments are the arguments and flags with which each command comes to look at the flag that the
@@ -52,16 +54,17 @@ var sweepArguments = map[string]string{
 // probed are the values that a flag must refuse, by the name of its argument. A name without a row must be in
 // anyText or checkedByCommand.
 var probed = map[string][]string{
-	valueNumber:   {"-1", "99999999999999999999", "1.5", "many", ""},
-	valueDuration: {"-1s", "9999999h", "99999999999999999999h", "soon", "5 days", ""},
-	valueFile:     {"", "no-such-file", "folder"},
-	valueURL:      {"::x", "https://"},
-	"bool":        {"maybe", "2"},
+	command.ValueNumber:   {"-1", "99999999999999999999", "1.5", "many", ""},
+	command.ValueDuration: {"-1s", "9999999h", "99999999999999999999h", "soon", "5 days", ""},
+	command.ValueFile:     {"", "no-such-file", "folder"},
+	command.ValueURL:      {"::x", "https://"},
+	"bool":                {"maybe", "2"},
 }
 
 // anyText are the names of values that are texts of any form, or that only the state can refuse.
 var anyText = []string{
-	valueName, valueText, valueNode, valueNamespace, "USER", "GROUP", "ID", "KEY", "HOLDING", "TOKEN", "REGION", "TYPE", "ARN",
+	command.ValueName, command.ValueText, command.ValueNode, command.ValueNamespace, "USER", "GROUP",
+	"ID", "KEY", "HOLDING", "TOKEN", "REGION", "TYPE", "ARN",
 }
 
 // checkedByCommand are the names of values of which each command has a list or a form.
@@ -69,7 +72,7 @@ var checkedByCommand = map[string]string{
 	"CHECKS": "x", "FORMAT": "x", "FORM": "x", "GATES": "x", "MODE": "x", "POLICY": "x", "RULE": "x",
 	"SEVERITY": "x", "FINDING": "x", "VERSION": "x", "WORDS": "x",
 	"SELECTOR": "x", "KIND/NAME": "x", "NAMESPACE/NAME": "x", "INDEX/COUNT": "-1/2",
-	valueAddress: "::x",
+	command.ValueAddress: "::x",
 }
 
 func TestFlagsRefuseWhatTheyDoNotTake(t *testing.T) {
@@ -87,13 +90,13 @@ func TestFlagsRefuseWhatTheyDoNotTake(t *testing.T) {
 		"audit.log": "", "config.yaml": "", "part.json": "{}", "cluster.yaml": string(cluster),
 		"ca.crt": string(authority(server)), "ca.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
 	}
-	a := &app{}
+	a := &command.App{}
 	var sweep func(cmd *cobra.Command)
 	sweep = func(cmd *cobra.Command) {
 		for _, c := range cmd.Commands() {
 			sweep(c)
 		}
-		if !acts(cmd) || cmd.Hidden {
+		if !command.Acts(cmd) || cmd.Hidden {
 			return
 		}
 		path := strings.Fields(cmd.CommandPath())[1:]
@@ -106,7 +109,7 @@ func TestFlagsRefuseWhatTheyDoNotTake(t *testing.T) {
 			}
 		})
 	}
-	sweep(a.root(binaryName))
+	sweep(root(a, binaryName))
 }
 
 // folderWith returns a new folder with files.
@@ -128,15 +131,15 @@ func folderWith(t *testing.T, files map[string]string) string {
 func wrongValuesOf(t *testing.T, cmd *cobra.Command, f *pflag.Flag) []string {
 	t.Helper()
 	for _, name := range []string{f.Name, cmd.Name() + " " + f.Name} {
-		if reason, ok := notHere[name]; ok && reason != "it is read to join only" {
+		if reason, ok := command.NotHere[name]; ok && reason != "it is read to join only" {
 			return []string{""}
 		}
 	}
-	if isIn(outputs, cmd, f) {
+	if command.IsIn(command.Outputs, cmd, f) {
 		return []string{"", "no-such-folder/file"}
 	}
-	takes := flagValue(cmd.Name(), f)
-	if takes == valueFile && isIn(folders, cmd, f) {
+	takes := command.FlagValue(cmd.Name(), f)
+	if takes == command.ValueFile && command.IsIn(command.Folders, cmd, f) {
 		return []string{"", "no-such-file"}
 	}
 	if f.Value.Type() == "bool" {
@@ -166,7 +169,7 @@ func refuses(t *testing.T, path []string, f *pflag.Flag, value string) {
 	status := Main(args, strings.NewReader(""), &out, &errOut)
 	got := errOut.String()
 	switch named := regexp.MustCompile("(?m)^error: --" + f.Name + "[ :]").MatchString(got); {
-	case status != statusUndecided || !named:
+	case status != command.StatusUndecided || !named:
 		t.Errorf("status %d, error %q: want one that begins with the flag", status, got)
 	case regexp.MustCompile(`strconv|parsing|Go value|json:|yaml:`).MatchString(got):
 		t.Errorf("an error of a library: %s", got)

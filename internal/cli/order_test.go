@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
 // orderedCluster returns a cluster with many references to the same objects, one manifest
@@ -96,7 +98,8 @@ func TestReviewsDoNotDependOnTheOrderOfTheState(t *testing.T) {
 	)
 	run := func(args ...string) string {
 		var out, errOut bytes.Buffer
-		if status := Main(append([]string{"node-authorizer"}, args...), strings.NewReader(""), &out, &errOut); status == statusUndecided {
+		status := Main(append([]string{"node-authorizer"}, args...), strings.NewReader(""), &out, &errOut)
+		if status == command.StatusUndecided {
 			t.Fatalf("%s: %s", args, errOut.String())
 		}
 		return out.String()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/testing/recording"
 )
 
@@ -80,15 +81,15 @@ func withExamples(t *testing.T) string {
 }
 
 // printed runs a command as it would be typed on the terminal of the recording.
-func printed(t *testing.T, command string) string {
+func printed(t *testing.T, line string) string {
 	t.Helper()
 	var out, stderr bytes.Buffer
-	a := &app{streams: newStreams(strings.NewReader(""), &out, &stderr)}
-	a.width = recording.Columns
-	root := a.root(binaryName)
-	root.SetArgs(strings.Fields(command)[1:])
-	if err := root.ExecuteContext(t.Context()); err != nil || a.status == statusUndecided {
-		t.Fatalf("%s: %v\n%s", command, err, &stderr)
+	a := &command.App{Streams: command.NewStreams(strings.NewReader(""), &out, &stderr)}
+	a.Width = recording.Columns
+	all := root(a, binaryName)
+	all.SetArgs(strings.Fields(line)[1:])
+	if err := all.ExecuteContext(t.Context()); err != nil || a.Status == command.StatusUndecided {
+		t.Fatalf("%s: %v\n%s", line, err, &stderr)
 	}
 	return out.String()
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/cli/paths"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
@@ -66,11 +68,11 @@ func newTopic(cmd *cobra.Command) *topic {
 			t.commands = append(t.commands, newTopic(c))
 		}
 	}
-	if t.acts = acts(cmd); !t.acts {
+	if t.acts = command.Acts(cmd); !t.acts {
 		t.usage += " COMMAND"
 		return t
 	}
-	headings, groups := groupFlags(cmd)
+	headings, groups := command.GroupFlags(cmd)
 	for _, heading := range headings {
 		if s := newFlagSection(heading, groups[heading]); len(s.flags) > 0 {
 			t.flags = append(t.flags, s)
@@ -176,7 +178,7 @@ func helpSentence(text string) string {
 	if strings.HasSuffix(text, "…") {
 		text = strings.TrimSuffix(text, " …") + " and others"
 	}
-	return sentence(text)
+	return paths.Sentence(text)
 }
 
 func oneParagraph(block string) string { return strings.Join(strings.Fields(block), " ") }
@@ -194,12 +196,13 @@ const kubeconfigHelp = "The kubeconfig, which names the cluster and the user."
 
 // surroundings are the environment variables and the files that a command reads without an argument.
 func surroundings(cmd *cobra.Command) (variables, files []helpTerm) {
-	if f := cmd.Flags().Lookup("kubeconfig"); f != nil && slices.Equal(f.Annotations[flagHeading], []string{connectionHeading}) {
+	f := cmd.Flags().Lookup("kubeconfig")
+	if f != nil && slices.Equal(f.Annotations[command.FlagHeading], []string{command.ConnectionHeading}) {
 		variables = append(variables, helpTerm{"KUBECONFIG", kubeconfigHelp + " --kubeconfig comes before it."})
 		files = append(files, helpTerm{"~/.kube/config", kubeconfigHelp + " It is read if --kubeconfig and KUBECONFIG name no other."})
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		for _, name := range f.Annotations[flagVariable] {
+		for _, name := range f.Annotations[command.FlagVariable] {
 			variables = append(variables, helpTerm{name, "The value of --" + f.Name + ", if it is not given."})
 		}
 	})
@@ -213,7 +216,7 @@ func surroundings(cmd *cobra.Command) (variables, files []helpTerm) {
 		}
 		return all
 	}
-	return append(variables, split(helpVariables)...), append(files, split(helpFiles)...)
+	return append(variables, split(command.HelpVariables)...), append(files, split(command.HelpFiles)...)
 }
 
 // TestReferenceIsWhole: each command has every part that a reader needs.
@@ -251,7 +254,7 @@ func TestFlagValuesAreUsed(t *testing.T) {
 			}
 		}
 	}
-	for key := range flagValues {
+	for key := range command.FlagValues {
 		if !used[key] {
 			t.Errorf("no flag has the name %q of flagValues", key)
 		}

@@ -13,6 +13,10 @@ import (
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/audit/replay"
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/cli/contain"
+	"github.com/node-authorizer/node-authorizer/internal/cli/paths"
+	"github.com/node-authorizer/node-authorizer/internal/cli/query"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
@@ -38,15 +42,19 @@ type documented struct {
 // documents are all documents. A command that has -o json is in the row of each document that it writes.
 func documents() []documented {
 	return []documented{
-		{canIResult{}, []string{"can-i"}, "Whether a user may do something, with the reason."},
-		{canIList{}, []string{"can-i"}, "What a user may do, as rules."},
-		{explainResult{}, []string{"explain"}, "Why a user may do something or not: the answer of each authorizer and of NodeRestriction."},
-		{reachResult{}, []string{"reach"}, "What a node's credential can read, write and request tokens for."},
-		{whoCanResult{}, []string{"who-can"}, "The nodes that may do something."},
-		{attackPathsResult{}, []string{"attack-paths"}, "What the holder of one node or credential can come to own."},
-		{attackPathsResults{}, []string{"attack-paths"}, "What the holders of several nodes or credentials can come to own."},
-		{attackPathsClasses{}, []string{"attack-paths"}, "Which nodes lead to cluster-admin, for all nodes of a cluster."},
-		{&diffResult{}, []string{"diff"}, "What nodes and service accounts reach in one state of a cluster and not in another."},
+		{query.CanIResult{}, []string{"can-i"}, "Whether a user may do something, with the reason."},
+		{query.CanIList{}, []string{"can-i"}, "What a user may do, as rules."},
+		{
+			query.ExplainResult{},
+			[]string{"explain"},
+			"Why a user may do something or not: the answer of each authorizer and of NodeRestriction.",
+		},
+		{query.ReachResult{}, []string{"reach"}, "What a node's credential can read, write and request tokens for."},
+		{query.WhoCanResult{}, []string{"who-can"}, "The nodes that may do something."},
+		{paths.AttackPathsResult{}, []string{"attack-paths"}, "What the holder of one node or credential can come to own."},
+		{paths.AttackPathsResults{}, []string{"attack-paths"}, "What the holders of several nodes or credentials can come to own."},
+		{paths.AttackPathsClasses{}, []string{"attack-paths"}, "Which nodes lead to cluster-admin, for all nodes of a cluster."},
+		{&paths.DiffResult{}, []string{"diff"}, "What nodes and service accounts reach in one state of a cluster and not in another."},
 		{&doctor.Report{}, []string{"doctor"}, "What the doctor found, and which checks could be made."},
 		{&doctor.Plan{}, []string{"doctor"}, "The steps by which a cluster moves to Node authorization, with their status."},
 		{
@@ -61,11 +69,11 @@ func documents() []documented {
 			[]string{"scope admission-policy"},
 			"ValidatingAdmissionPolicies that enforce NodeScopes, and what they do not enforce.",
 		},
-		{revokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
-		{quarantineResult{}, []string{"quarantine"}, "What was quarantined, whether that has an effect, and what to do next."},
-		{quarantinesResult{}, []string{"quarantine list"}, "The quarantines of a cluster."},
-		{releaseResult{}, []string{"release"}, "Which quarantines were ended."},
-		{versionResult{}, []string{"version"}, "The version of the program."},
+		{contain.RevokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
+		{contain.QuarantineResult{}, []string{"quarantine"}, "What was quarantined, whether that has an effect, and what to do next."},
+		{contain.QuarantinesResult{}, []string{"quarantine list"}, "The quarantines of a cluster."},
+		{contain.ReleaseResult{}, []string{"release"}, "Which quarantines were ended."},
+		{command.VersionResult{}, []string{"version"}, "The version of the program."},
 	}
 }
 
@@ -109,7 +117,7 @@ func generator(t *testing.T) *typeschema.Generator {
 			"k8s.io/api/rbac/v1.PolicyRule": "A rule of a role, as in the role itself.",
 			"k8s.io/api/core/v1.Taint":      "A taint of a node, as in spec.taints.",
 		},
-		Nullable: map[string]bool{modulePath + "/internal/cli.reachResult.RBAC": true},
+		Nullable: map[string]bool{modulePath + "/internal/cli/query.ReachResult.RBAC": true},
 	}
 }
 
@@ -132,17 +140,17 @@ func TestSchemas(t *testing.T) {
 
 // fieldEnums are the values of fields of the type string.
 func fieldEnums() map[string][]string {
-	const cli, log = "/internal/cli.", "/internal/audit/replay.Refusal."
+	const cli, diff, log = "/internal/cli/", "/internal/cli/paths.", "/internal/audit/replay.Refusal."
 	actions, evaluated := []string{source.Added, source.Replaced, source.Removed}, []string{"allow", "refuse", "undecided"}
 	values := map[string][]string{
-		cli + "answer.Answer":           {yes, no, unknown},
-		cli + "effect.Answer":           {yes, no, unknown},
-		cli + "diffResult.Verdict":      {diffWidened, diffNotWidened, diffUndecided},
-		cli + "diffChange.Action":       actions,
-		cli + "diffPlace.Action":        actions,
-		cli + "diffRow.StartKind":       append([]string{attackpaths.Node, attackpaths.ServiceAccount}, placeKinds[1]...),
-		cli + "diffResult.FailOn":       diffFailOns(),
-		cli + "diffRow.Kind":            holdingKinds(),
+		cli + "query.answer.Answer":     {command.Yes, command.No, command.Unknown},
+		cli + "contain.effect.Answer":   {command.Yes, command.No, command.Unknown},
+		diff + "DiffResult.Verdict":     {paths.DiffWidened, paths.DiffNotWidened, paths.DiffUndecided},
+		diff + "diffChange.Action":      actions,
+		diff + "diffPlace.Action":       actions,
+		diff + "diffRow.StartKind":      append([]string{attackpaths.Node, attackpaths.ServiceAccount}, paths.PlaceKinds[1]...),
+		diff + "DiffResult.FailOn":      paths.DiffFailOns(),
+		diff + "diffRow.Kind":           holdingKinds(),
 		"/attackpaths.Count.Kind":       holdingKinds(),
 		log + "AsNode":                  evaluated,
 		log + "Evaluators":              evaluated,

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
@@ -32,7 +33,7 @@ func runValidated() int {
 	status := Main(os.Args, os.Stdin, &out, os.Stderr)
 	_, file, _, _ := runtime.Caller(0)
 	err := newSchemas(filepath.Join(filepath.Dir(file), schemasFolder)).validate(format, out.Bytes())
-	if out.Len() == 0 && status == statusUndecided {
+	if out.Len() == 0 && status == command.StatusUndecided {
 		err = nil // an error
 	}
 	if _, writeErr := os.Stdout.Write(out.Bytes()); writeErr != nil || err != nil {

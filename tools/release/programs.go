@@ -15,7 +15,7 @@ const (
 	buildTags   = "grpcnotrace"
 	linkerFlags = "-s -w"
 	// linkedTo is the package with the variables that the linker sets.
-	linkedTo = "github.com/node-authorizer/node-authorizer/internal/cli"
+	linkedTo = "github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
 var allPlatforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}

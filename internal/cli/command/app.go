@@ -1,0 +1,77 @@
+// Package command has what the commands share: the streams and the exit status of a run, flags and arguments, the
+// state of a cluster that flags name (a Session), and how results, errors and missing state are written.
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses.
+const (
+	StatusAllowed   = 0
+	StatusDenied    = 1
+	StatusUndecided = 2
+)
+
+// The answers to a question.
+const (
+	Yes     = "yes"
+	No      = "no"
+	Unknown = "unknown"
+)
+
+// App is one run of the command line.
+type App struct {
+	Streams
+	// Status is the exit status of a command that returns no error.
+	Status int
+}
+
+// UsageError is an error in the command line itself.
+type UsageError struct{ err error }
+
+func (e *UsageError) Error() string { return e.err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.err }
+
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// NoCommand accepts no arguments: an argument that is not a command is a usage error.
+func NoCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	known := make([]string, 0, len(cmd.Commands()))
+	for _, c := range cmd.Commands() {
+		known = append(known, c.Name())
+	}
+	return Usagef("unknown command %q%s", args[0], DidYouMean(args[0], known))
+}
+
+// AtLeastOne accepts arguments. Its error says which are missing.
+func AtLeastOne(missing string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return Usagef("%s", missing)
+		}
+		return nil
+	}
+}
+
+// Exactly accepts one argument per name. Its errors use the names.
+func Exactly(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return Usagef("%s is missing", strings.Join(names[len(args):], " "))
+		}
+		if len(args) > len(names) {
+			return Usagef("unexpected argument %q", args[len(names)])
+		}
+		return nil
+	}
+}

@@ -1,0 +1,82 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+)
+
+// formatFlag is -o with the formats that a command supports, the default first.
+type formatFlag struct {
+	fit  []render.Format
+	text string
+	cmd  *cobra.Command
+}
+
+func AddFormat(cmd *cobra.Command, fit ...render.Format) *formatFlag {
+	f := &formatFlag{fit: fit, cmd: cmd}
+	cmd.Flags().StringVarP(&f.text, "output", "o", string(fit[0]), "output format: "+render.List(fit))
+	Must(cmd.RegisterFlagCompletionFunc("output", Complete(func() []string {
+		var names []string
+		for _, format := range fit {
+			names = append(names, string(format))
+		}
+		return names
+	})))
+	return f
+}
+
+// parse validates the format. It is called before any work is done.
+func (f *formatFlag) parse() (render.Format, error) {
+	format, err := render.ParseFormat(f.text, f.fit)
+	if err != nil {
+		return "", Usagef("%w", err)
+	}
+	if format == render.HTML && isTerminal(f.cmd.OutOrStdout()) {
+		return "", Usagef("-o html writes a page for a browser: write it to a file, as with > %s.html", f.cmd.Name())
+	}
+	return format, nil
+}
+
+// RunE sets what the command does, with the format.
+func (f *formatFlag) RunE(run func(cmd *cobra.Command, args []string, format render.Format) error) {
+	f.cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := f.parse()
+		if err != nil {
+			return err
+		}
+		return run(cmd, args, format)
+	}
+}
+
+// Complete completes to fixed words.
+func Complete(words func() []string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// CompleteNothing makes a shell offer nothing for flags, instead of files.
+func CompleteNothing(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		Must(cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions))
+	}
+}
+
+// Must panics on errors of registrations, which only fail because of a bug.
+func Must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// Some returns the first three names, or all.
+func Some(names []string, all bool) string {
+	const few = 3
+	if all {
+		return strings.Join(names, ", ")
+	}
+	return render.Names(names, few)
+}

@@ -1,0 +1,185 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// IdentityFlags identify the user of the question.
+type IdentityFlags struct {
+	Node   string
+	User   string
+	Groups []string
+	// tokenNode is the node that the token of a service account is bound to.
+	tokenNode string
+	// pod is a pod, as NAMESPACE/NAME, whose token is asked about.
+	pod string
+}
+
+func AddIdentity(cmd *cobra.Command) *IdentityFlags {
+	f := &IdentityFlags{}
+	cmd.Flags().StringVar(&f.Node, "node", "", "the node of the question")
+	cmd.Flags().StringVar(
+		&f.User, "as", "",
+		"the user of the question, instead of a node (this does not impersonate: the connection's own user reads the cluster)",
+	)
+	cmd.Flags().StringArrayVar(&f.Groups, "as-group", nil, "a group of that user; can be repeated")
+	cmd.Flags().StringVar(
+		&f.tokenNode, "token-node", "",
+		"the node that the token of the service account of --as is bound to; NodeScopes and Quarantines decide by it",
+	)
+	cmd.Flags().StringVar(
+		&f.pod, "pod", "",
+		"ask about the token of this pod, NAMESPACE/NAME: its service account, bound to its node; instead of --as and --token-node",
+	)
+	return f
+}
+
+// Check validates the flags before anything is read.
+func (f *IdentityFlags) Check() error {
+	switch {
+	case f.pod != "":
+		return f.checkPod()
+	case f.Node == "" && f.User == "" && len(f.Groups) > 0:
+		return Usagef("--as-group needs the user's name: add --as")
+	case f.Node == "" && f.User == "":
+		return Usagef("the user is missing: name a node with --node, a user with --as, or a pod with --pod")
+	case f.Node != "" && f.User != "":
+		return Usagef("--node and --as exclude each other")
+	case f.Node != "" && len(f.Groups) > 0:
+		return Usagef("--as-group goes with --as: a node's groups are fixed")
+	}
+	if _, _, isAccount := nodeidentity.ServiceAccount(f.User); f.tokenNode != "" && !isAccount {
+		return Usagef("--token-node goes with the user of a service account: --as %sNAMESPACE:NAME", AccountUser)
+	}
+	f.Node, f.tokenNode = NodeName(f.Node), NodeName(f.tokenNode)
+	return nil
+}
+
+func (f *IdentityFlags) checkPod() error {
+	if f.Node != "" || f.User != "" || f.tokenNode != "" || len(f.Groups) > 0 {
+		return Usagef("--pod stands for --as and --token-node: it excludes --node, --as, --as-group and --token-node")
+	}
+	if namespace, name, found := strings.Cut(f.pod, "/"); !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return Usagef("--pod %q: want NAMESPACE/NAME", f.pod)
+	}
+	return nil
+}
+
+// Identity is the user of the question.
+type Identity struct {
+	// User is the username, and Groups are the groups with which the question was asked.
+	User   string   `json:"user"`
+	Groups []string `json:"groups"`
+	// Node is the node's name; empty for users that are not nodes.
+	Node string `json:"node,omitempty"`
+	// TokenNode is the node that the token of a service account is bound to, and Pod the pod whose token it
+	// is, as NAMESPACE/NAME; empty if the question names none.
+	TokenNode string `json:"tokenNode,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+
+	IsNode bool `json:"-"`
+}
+
+// extra are the extra values that an API server gives to the user.
+func (i Identity) extra() map[string][]string {
+	if i.TokenNode == "" {
+		return nil
+	}
+	extra := map[string][]string{nodeidentity.ExtraNode: {i.TokenNode}}
+	if _, name, found := strings.Cut(i.Pod, "/"); found {
+		extra[nodeidentity.ExtraPod] = []string{name}
+	}
+	return extra
+}
+
+func NewIdentity(user string, groups []string) Identity {
+	of := nodeidentity.Of(user, groups)
+	return Identity{User: user, Groups: groups, Node: of.Name, IsNode: of.IsNode}
+}
+
+// Identity resolves the flags against the state.
+func (s *Session) Identity(f *IdentityFlags) (Identity, error) {
+	switch {
+	case f.pod != "":
+		return s.podIdentity(f.pod)
+	case f.tokenNode != "":
+		if err := s.RequireNode(f.tokenNode, ""); err != nil {
+			return Identity{}, err
+		}
+		fallthrough
+	case f.User != "":
+		who := NewIdentity(f.User, WithImpliedGroups(f.User, f.Groups))
+		who.TokenNode = f.tokenNode
+		return who, nil
+	}
+	if err := s.RequireNode(f.Node, fmt.Sprintf(
+		"; to ask regardless, use --as %s --as-group %s", nodeidentity.UserPrefix+f.Node, nodeidentity.Group,
+	)); err != nil {
+		return Identity{}, err
+	}
+	return NewIdentity(nodeidentity.User(f.Node)), nil
+}
+
+// podIdentity is the user of the token that a kubelet gives to a pod.
+func (s *Session) podIdentity(of string) (Identity, error) {
+	namespace, name, _ := strings.Cut(of, "/")
+	pod, found := s.State.Pod(namespace, name)
+	if err := s.State.ReadErr(); err != nil {
+		return Identity{}, err
+	}
+	switch {
+	case !found:
+		return Identity{}, fmt.Errorf("no pod %s in %s: name the account and the node with --as and --token-node", of, s.State.Origin)
+	case pod.Spec.NodeName == "":
+		return Identity{}, fmt.Errorf("pod %s is not on a node yet, so that it has no token: name the node with --as and --token-node", of)
+	}
+	user := nodeidentity.ServiceAccountUser(namespace, cmp.Or(pod.Spec.ServiceAccountName, "default"))
+	who := NewIdentity(user, WithImpliedGroups(user, nil))
+	who.TokenNode, who.Pod = pod.Spec.NodeName, of
+	return who, nil
+}
+
+// WithImpliedGroups adds the groups that an API server adds to an impersonated user: the groups
+// of a service account unless groups are given, and system:authenticated.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+func WithImpliedGroups(user string, groups []string) []string {
+	const (
+		authenticated   = "system:authenticated"
+		unauthenticated = "system:unauthenticated"
+		anonymous       = "system:anonymous"
+	)
+	all := slices.Clone(groups)
+	if rest, ok := strings.CutPrefix(user, AccountUser); ok && len(groups) == 0 {
+		namespace, _, _ := strings.Cut(rest, ":")
+		all = append(all, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	}
+	implied := authenticated
+	if user == anonymous {
+		implied = unauthenticated
+	}
+	if !slices.Contains(all, authenticated) && !slices.Contains(all, unauthenticated) {
+		all = append(all, implied)
+	}
+	return all
+}
+
+// Kind describes the identity: "node worker-1", "user alice".
+func (i Identity) Kind() string {
+	switch {
+	case i.Node != "":
+		return "node " + i.Node
+	case i.IsNode:
+		return "a node that cannot be named"
+	}
+	if i.TokenNode != "" {
+		return "user " + i.User + " with a token of node " + i.TokenNode
+	}
+	return "user " + i.User
+}

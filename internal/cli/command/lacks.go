@@ -1,0 +1,167 @@
+package command
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Codes of questions that could not be decided.
+const (
+	CodeEvaluationFailed verdict.Code = "EvaluationFailed"
+	codeRBACNotLoaded    verdict.Code = "RBACNotLoaded"
+	CodeInputIncomplete  verdict.Code = "InputIncomplete"
+)
+
+// Missing is a resource that could not be read, or an object of it that files lack.
+type Missing struct {
+	// Resource is a name as in kubectl: persistentvolumes, leases.coordination.k8s.io.
+	Resource string `json:"resource"`
+	// Lacks names the object that the files do not hold: "persistent volume pv-1 of …"; empty for a
+	// resource that could not be read.
+	Lacks string `json:"lacks,omitempty"`
+	// Reason is the reason in one line, with what to do about it.
+	Reason string `json:"reason"`
+
+	// refusal is the API server's, for what the user may not read.
+	refusal string
+	// get is the resource to get with kubectl and to add to the files: "pods".
+	get string
+}
+
+func (m Missing) String() string { return m.Resource + ": " + m.Reason }
+
+// Line returns the line below an answer.
+func (m Missing) Line() string {
+	if m.Lacks != "" {
+		return m.Reason
+	}
+	return "could not read " + m.String()
+}
+
+// Unreadable converts unread resources for the output.
+func Unreadable(all []source.Missing) []Missing {
+	found := make([]Missing, len(all))
+	for i, m := range all {
+		found[i] = NewMissing(m)
+	}
+	return found
+}
+
+func NewMissing(m source.Missing) Missing {
+	return Missing{Resource: m.Resource.String(), Reason: m.Reason, refusal: m.Refusal()}
+}
+
+// AsMissing converts what the files do not hold for the output.
+func (s *Session) AsMissing(all []evaluate.Lack) []Missing {
+	found := make([]Missing, len(all))
+	for i, l := range all {
+		found[i] = Missing{Resource: l.Resource.String(), Lacks: l.String(), Reason: s.lackingReason(l)}
+		if !l.RolesAndBindings {
+			found[i].get = l.Resource.String()
+		}
+	}
+	return found
+}
+
+func (s *Session) lackingReason(l evaluate.Lack) string {
+	if l.RolesAndBindings {
+		return "there are no roles and bindings in " + s.State.Origin + ": add what kubectl get " +
+			"clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml prints with --from, or use a snapshot"
+	}
+	return fmt.Sprintf(
+		"the input lacks %s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", l, l.Resource,
+	)
+}
+
+// UnreadNames returns the names of the resources that could not be read.
+func UnreadNames(all []Missing) []string {
+	return resourceNames(slices.DeleteFunc(slices.Clone(all), func(m Missing) bool { return m.Lacks != "" }))
+}
+
+// LackReason returns the reason of a question that is undecided because files lack objects.
+func (s *Session) LackReason(all []evaluate.Lack, who Identity) verdict.Reason {
+	if len(all) == 1 && all[0].RolesAndBindings {
+		return s.RbacNeeded(who)
+	}
+	return verdict.Reason{
+		Code:    CodeInputIncomplete,
+		Message: (&evaluate.LackError{Lacks: all}).Error(),
+		Hint:    "add it with --from, or use a snapshot of the cluster, which has every object that matters",
+	}
+}
+
+// leftOut describes which kinds of objects in the files were not used. Secrets, config maps
+// and resource claims are not used because pods refer to them by name.
+func leftOut(state *source.State) string {
+	known := []string{"Secret", "ConfigMap", "ResourceClaim.resource.k8s.io"}
+	kinds := state.Skipped()
+	maps.DeleteFunc(kinds, func(kind string, _ int) bool { return slices.Contains(known, kind) })
+	text := unused(state.Origin, kinds, "they do not say what is on a node")
+	makesPods := slices.ContainsFunc(slices.Collect(maps.Keys(kinds)), podMaker)
+	if makesPods {
+		text += "; what counts are pods with spec.nodeName, which their controllers and the scheduler make"
+	}
+	if makesPods && state.Counts()["Pod"] == 0 {
+		text += ": add what kubectl get pods -A -o yaml prints"
+	}
+	return text
+}
+
+// unused says which objects have no effect, and why; empty if there are none.
+func unused(origin string, kinds map[string]int, why string) string {
+	if len(kinds) == 0 {
+		return ""
+	}
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		all = append(all, fmt.Sprintf("%s (%s)", kind, render.Thousands(kinds[kind])))
+	}
+	const most = 12
+	return fmt.Sprintf("these objects in %s are not used, because %s: %s", origin, why, render.Names(all, most))
+}
+
+// podMaker reports whether objects of a kind create pods.
+func podMaker(kind string) bool {
+	switch kind {
+	case "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "CronJob.batch", "ReplicationController":
+		return true
+	}
+	return false
+}
+
+func resourceNames(all []Missing) []string {
+	names := make([]string, len(all))
+	for i, m := range all {
+		names[i] = m.Resource
+	}
+	return names
+}
+
+func (s *Session) RbacNeeded(who Identity) verdict.Reason {
+	why := "RBAC decides about " + who.Kind()
+	switch {
+	case s.Configured != "":
+		why = s.Configured + " asks RBAC"
+	case who.IsNode:
+		why = "RBAC could allow what the Node authorizer does not"
+	}
+	return verdict.Reason{
+		Code:    codeRBACNotLoaded,
+		Message: fmt.Sprintf("%s, and there are no roles and bindings in %s", why, s.State.Origin),
+		Hint:    "add the roles and bindings with --from, or ask the cluster",
+	}
+}
+
+func (m Missing) ForPage() report.Missing {
+	if m.Lacks != "" {
+		return report.Missing{Reason: m.Reason}
+	}
+	return report.Missing{Resource: m.Resource, Reason: m.Reason}
+}

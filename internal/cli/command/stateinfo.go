@@ -1,0 +1,40 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
+)
+
+// StateInfo describes the state that an answer comes from.
+type StateInfo struct {
+	// Origin says in words where the state comes from: a cluster, or which files.
+	Origin string `json:"origin"`
+	// KubernetesVersion is the minor version whose rules apply, such as 1.37.
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// AuthorizationConfig is the file of the AuthorizationConfiguration; empty for the
+	// default authorizers.
+	AuthorizationConfig string `json:"authorizationConfig,omitempty"`
+	// Authorizers are the authorizers of the chain, in order.
+	Authorizers []string `json:"authorizers"`
+}
+
+func (s *Session) Info() StateInfo {
+	return StateInfo{
+		Origin:              s.State.Origin,
+		KubernetesVersion:   s.Features.Minor().String(),
+		AuthorizationConfig: s.Configured,
+		Authorizers:         visible(s.Chain.Names()),
+	}
+}
+
+// visible omits the authorizer of system:masters, which is not configurable and rarely
+// matters.
+func visible(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return name == chain.NameMasters })
+}
+
+func (s StateInfo) ForPage() report.State {
+	return report.State{Origin: s.Origin, KubernetesVersion: s.KubernetesVersion}
+}

@@ -1,0 +1,246 @@
+package paths
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+)
+
+// certaintyText says whether a target is reached.
+func certaintyText(c attackpaths.Certainty, target string) string {
+	return map[attackpaths.Certainty]string{
+		attackpaths.No: "does not reach ", attackpaths.Possible: "possibly reaches ", attackpaths.Certain: "reaches ",
+	}[c] + target
+}
+
+func StyleOf(c attackpaths.Certainty) render.Style {
+	return map[attackpaths.Certainty]render.Style{
+		attackpaths.No: render.Good, attackpaths.Possible: render.Unsure, attackpaths.Certain: render.Bad,
+	}[c]
+}
+
+// Text writes the total, then the paths, paths to cluster-admin first.
+func (r AttackPathsResult) Text(p *render.Page) {
+	p.Line("%s %s", r.Start, StyleOf(r.certainty()).In(r.outcome()))
+	if totals := holdingTotals(r.Reached); totals != "" && r.Target == nil {
+		p.Line("  %s", totals)
+	}
+	if r.LeftOut > 0 {
+		p.Line("  %s", render.Unsure.In(r.leftOutText()))
+	}
+	notFollowedText(p, 2, r.NotFollowed)
+	shown := r.Reached
+	if r.maxPaths > 0 && !p.Wide() {
+		shown = shown[:min(r.maxPaths, len(shown))]
+	}
+	for _, x := range shown {
+		p.Line("")
+		p.Line("%s %s", render.Strong.In(holdingText(x.Holding)), StyleOf(x.Certainty).In(strings.ToLower(x.Certainty.String())))
+		p.Steps(2, stepRows(x.Path))
+	}
+	if more := len(r.Reached) - len(shown); more > 0 {
+		p.Line("")
+		p.Line("… and %s more (use --max-paths 0, -o wide or -o json)", render.Thousands(more))
+	}
+}
+
+func (r AttackPathsResult) outcome() string {
+	switch c := r.certainty(); {
+	case c == attackpaths.No && len(r.Missing) > 0:
+		return "is not known to reach " + r.targetText() + ": not everything could be read"
+	case c == attackpaths.No && r.certainOnly:
+		return "does not certainly reach " + r.targetText()
+	default:
+		return certaintyText(c, r.targetText())
+	}
+}
+
+// leftOutText says how much --certain-only leaves out.
+func (r AttackPathsResult) leftOutText() string {
+	if r.Target != nil {
+		return "possibly it is reached; --certain-only leaves this out"
+	}
+	return render.Thousands(r.LeftOut) + " more possibly reached; --certain-only leaves " + render.Plural(r.LeftOut, "it", "them") + " out"
+}
+
+// stepRows are the steps of a path, one in a row.
+func stepRows(path []attackpaths.Step) [][4]string {
+	var rows [][4]string
+	for i, step := range path {
+		because := step.Because
+		if step.GrantedBy != nil {
+			because += fmt.Sprintf(" (%s)", step.GrantedBy)
+		}
+		if step.DependsOn != "" {
+			because += render.Unsure.In("; depends on " + step.DependsOn)
+		}
+		rows = append(rows, [4]string{
+			fmt.Sprintf("%d.", i+1), string(step.Technique),
+			holdingText(step.From) + " → " + holdingText(step.To), render.Faint.In(because),
+		})
+	}
+	return rows
+}
+
+// holdingText names a holding as people write it.
+func holdingText(h attackpaths.Holding) string {
+	if h.Kind == attackpaths.ClusterAdmin {
+		return "cluster-admin"
+	}
+	return h.String()
+}
+
+// holdingNouns are the words for counted holdings, in the order of the kinds.
+var holdingNouns = [...]struct{ kind, noun string }{
+	{attackpaths.Node, "node"},
+	{attackpaths.ServiceAccount, "service account"},
+	{attackpaths.User, "user"},
+	{attackpaths.Group, "group"},
+	{attackpaths.Namespace, "namespace"},
+	{attackpaths.Secret, "secret"},
+	{attackpaths.Pod, "pod"},
+}
+
+// holdingTotals counts what is reached: "3 nodes (1 possible), 12 secrets".
+func holdingTotals(reached []attackpaths.Reached) string { return CountTexts(CountHoldings(reached)) }
+
+// CountHoldings counts what is reached without cluster-admin by kind.
+func CountHoldings(reached []attackpaths.Reached) []attackpaths.Count {
+	counts := map[string]attackpaths.Count{}
+	for _, x := range reached {
+		c := counts[x.Kind]
+		if x.Certainty == attackpaths.Certain {
+			c.Certain++
+		} else {
+			c.Possible++
+		}
+		c.Kind = x.Kind
+		counts[x.Kind] = c
+	}
+	var all []attackpaths.Count
+	for _, n := range holdingNouns {
+		if c, ok := counts[n.kind]; ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func CountTexts(counts []attackpaths.Count) string {
+	var parts []string
+	for _, n := range holdingNouns {
+		for _, c := range counts {
+			if c.Kind == n.kind {
+				parts = append(parts, countText(c, n.noun))
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func countText(c attackpaths.Count, noun string) string {
+	text := render.Count(c.Certain+c.Possible, noun)
+	if c.Possible > 0 {
+		text += fmt.Sprintf(" (%s possible)", render.Thousands(c.Possible))
+	}
+	return text
+}
+
+// Text writes one result after the other.
+func (r AttackPathsResults) Text(p *render.Page) {
+	for i, result := range r.Results {
+		if i > 0 {
+			p.Line("")
+		}
+		result.Text(p)
+	}
+}
+
+// Text writes a row for each class of nodes, and the path of those that reach cluster-admin.
+func (r AttackPathsClasses) Text(p *render.Page) {
+	r.totalsText(p)
+	p.Line("")
+	var rows [][]string
+	for _, c := range r.Classes {
+		reached := classCertainty(c)
+		certainty := StyleOf(reached).In(reached.String())
+		if reached == attackpaths.No && len(r.Missing) > 0 {
+			certainty = render.Unsure.In("Unknown")
+		}
+		if c.ControlPlane {
+			certainty += " (control plane)"
+		}
+		if c.Target != nil {
+			nodes := command.Some(c.Nodes, p.Wide())
+			rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, c.ClusterAdmin.String(), nodes})
+			continue
+		}
+		rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, classTotals(c), command.Some(c.Nodes, p.Wide())})
+	}
+	if r.ofOther() {
+		p.Table(0, []string{"NODES", "TARGET", "CLUSTER-ADMIN", "NAMES"}, rows)
+	} else {
+		p.Table(0, []string{"NODES", "CLUSTER-ADMIN", "ALSO REACH", "NAMES"}, rows)
+	}
+	for _, c := range r.Classes {
+		if len(c.Path) == 0 {
+			continue
+		}
+		p.Line("")
+		p.Line("%s, as from %s:", render.Strong.In(render.Count(len(c.Nodes), "node")+" → "+targetText(r.Target)), c.Nodes[0])
+		p.Steps(2, stepRows(c.Path))
+	}
+	r.notFollowedText(p)
+	if r.WhatToChange != nil {
+		r.adviceText(p)
+	}
+}
+
+// totalsText counts the nodes by how they reach cluster-admin. Nodes of the control plane are
+// counted apart, because no change of rights takes the cluster from them.
+func (r AttackPathsClasses) totalsText(p *render.Page) {
+	admins, controlPlane := map[attackpaths.Certainty]int{}, 0
+	for _, c := range r.Classes {
+		if c.ControlPlane {
+			controlPlane += len(c.Nodes)
+		} else {
+			admins[classCertainty(c)] += len(c.Nodes)
+		}
+	}
+	certain := admins[attackpaths.Certain]
+	line := fmt.Sprintf("%s of %s %s %s, %s possibly",
+		StyleOf(attackpaths.Certain).In(render.Thousands(certain)), render.Count(r.Nodes, "node"), reach(certain), targetText(r.Target),
+		StyleOf(attackpaths.Possible).In(render.Thousands(admins[attackpaths.Possible])))
+	if r.LeftOut > 0 {
+		line += render.Unsure.In(fmt.Sprintf(" (%s left out by --certain-only)", render.Thousands(r.LeftOut)))
+	}
+	if controlPlane > 0 {
+		line += fmt.Sprintf("; %s more %s the control plane", render.Thousands(controlPlane), render.Plural(controlPlane, "runs", "run"))
+	}
+	if len(r.Missing) > 0 {
+		line += render.Unsure.In("; more may, because not everything could be read")
+	}
+	p.Line("%s", line)
+}
+
+// ofOther reports whether the target is another than cluster-admin.
+func (r AttackPathsClasses) ofOther() bool {
+	return r.Target != nil && r.Target.Kind != attackpaths.ClusterAdmin
+}
+
+func (r *AttackPathsResult) ofOther() bool {
+	return r.Target != nil && r.Target.Kind != attackpaths.ClusterAdmin
+}
+
+// reach returns the verb that agrees with a number of nodes.
+func reach(nodes int) string { return render.Plural(nodes, "reaches", "reach") }
+
+func classTotals(c attackpaths.Class) string {
+	if c.ClusterAdmin == attackpaths.Certain {
+		return "everything"
+	}
+	return CountTexts(c.Counts)
+}

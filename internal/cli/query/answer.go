@@ -1,0 +1,210 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// answer is the outcome of one question.
+type answer struct {
+	// Answer is "yes", "no", or "unknown" if missing state could change a no to a yes.
+	Answer string `json:"answer"`
+	// Conditions of a yes are the checks of NodeRestriction that depend on an object that
+	// was not given.
+	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
+	// OnlyName is set if a yes to a question without a name is only valid for objects of
+	// this name.
+	OnlyName string `json:"onlyName,omitempty"`
+
+	// Identity is the user of the question, and Request what is asked about.
+	Identity command.Identity `json:"identity"`
+	Request  command.Question `json:"request"`
+	// Decision is Allow for a yes, NoOpinion if no authorizer decided, and Deny if one did or
+	// NodeRestriction refuses.
+	Decision verdict.Decision `json:"decision"`
+	// DecidedBy is the authorizer that allowed or denied; empty if none did.
+	DecidedBy string `json:"decidedBy,omitempty"`
+	// Reason is the reason of the authorizer that decided. If none did, it is the reason of
+	// the Node authorizer for nodes, and of RBAC for other users.
+	Reason remediedReason `json:"reason"`
+	// Missing is the missing state that could change the answer.
+	Missing []command.Missing `json:"missing,omitempty"`
+	// Notes are what the answer assumes of kube-apiserver because of NodeScopes and Quarantines, and what
+	// only admission checks of a create.
+	Notes []string `json:"notes,omitempty"`
+	// State is the cluster state that was asked.
+	State command.StateInfo `json:"state"`
+}
+
+// remediedReason is a reason with what to change.
+type remediedReason struct {
+	verdict.Reason
+	// Remedy is set by explain, for a no.
+	Remedy *verdict.Remedy `json:"remedy,omitempty"`
+}
+
+// ruling is an answer with the answers of the authorizers and of NodeRestriction.
+type ruling struct {
+	answer
+	said chain.Result
+	// admission is nil if NodeRestriction is not involved.
+	admission *admission
+}
+
+// decide evaluates the question by the chain. It also evaluates a node's write by
+// NodeRestriction, as far as possible with the given objects.
+func decide(
+	ctx context.Context, s *command.Session, who command.Identity, q command.Question, given command.WrittenObjects,
+) (ruling, error) {
+	a, said := authorize(ctx, s, who, q)
+	by, err := evaluateWrite(ctx, s, who, q, given, a.Answer)
+	if err != nil {
+		return ruling{}, err
+	}
+	if err := s.State.ReadErr(); err != nil {
+		return ruling{}, err
+	}
+	admitted(s, &a, by)
+	return ruling{answer: a, said: said, admission: by}, nil
+}
+
+// authorize evaluates the question by the chain.
+func authorize(ctx context.Context, s *command.Session, who command.Identity, q command.Question) (answer, chain.Result) {
+	req := q.Request(who)
+	result, _ := s.Chain.Explain(ctx, req) // the opinions hold the errors
+	result.Opinions = slices.DeleteFunc(result.Opinions, func(o chain.Opinion) bool {
+		return o.Authorizer == chain.NameMasters && o.Decision == verdict.NoOpinion
+	})
+	a := answer{
+		Answer: command.No, Identity: who, Request: q, Decision: result.Decision, DecidedBy: result.DecidedBy,
+		Reason: remediedReason{Reason: evaluate.Main(result).Reason}, State: s.Info(),
+	}
+	a.Notes = containmentNotes(s, req, result)
+	if contained(s, result) {
+		a.Reason.Hint = hintFor(who, a.Reason.Reason)
+		return a, result
+	}
+	var lacks []evaluate.Lack
+	inDoubt := allowedInDoubt(result)
+	switch {
+	case inDoubt:
+		a.Missing = append(command.Unreadable(s.UnreadContainment(req)), s.AsMissing(s.LackingForScopes(req))...)
+	case result.Decision != verdict.Allow:
+		a.Missing, lacks = missingFor(s, req, evaluate.Main(result).Code, s.AsksRBAC(result))
+		a.Missing = append(a.Missing, s.AsMissing(lacks)...)
+	}
+	why := result.Doubt()
+	switch {
+	case why != "" && (inDoubt || !s.NeedsRBAC(result)):
+		a.undecided(verdict.Reason{Code: command.CodeEvaluationFailed, Message: why})
+	case len(lacks) > 0:
+		a.undecided(s.LackReason(lacks, who))
+		noteOrigin(result.Opinions, s.State.Origin)
+	case s.NeedsRBAC(result) && (!who.IsNode || s.Configured != ""):
+		a.undecided(s.RbacNeeded(who))
+	case why != "":
+		a.undecided(verdict.Reason{Code: command.CodeEvaluationFailed, Message: why})
+	case result.Decision == verdict.Allow:
+		a.Answer = command.Yes
+	}
+	if len(a.Missing) > 0 {
+		a.Answer = command.Unknown
+	}
+	return a, result
+}
+
+// noteOrigin adds to the opinion that no path exists that it is based on files, which may
+// be incomplete.
+func noteOrigin(opinions []chain.Opinion, origin string) {
+	for i := range opinions {
+		if o := &opinions[i]; o.Code == nodeauthz.NoPathToObject {
+			o.Message += ", as far as known from " + origin
+		}
+	}
+}
+
+// undecided resets the decision of the chain, because it is based on an error.
+func (a *answer) undecided(why verdict.Reason) {
+	a.Answer, a.Decision, a.DecidedBy, a.Reason = command.Unknown, verdict.NoOpinion, "", remediedReason{Reason: why}
+}
+
+// missingFor returns the missing state that could change a refusal of the authorizers.
+func missingFor(
+	s *command.Session, req *access.Request, code verdict.Code, asksRBAC bool,
+) (unread []command.Missing, lacks []evaluate.Lack) {
+	return command.Unreadable(s.Unread(req, code, asksRBAC)), s.Lacking(req, code, asksRBAC)
+}
+
+// status returns the exit status for an answer.
+func (a answer) status() int {
+	switch a.Answer {
+	case command.Yes:
+		return command.StatusAllowed
+	case command.No:
+		return command.StatusDenied
+	}
+	return command.StatusUndecided
+}
+
+// styled returns the answer in its color.
+func (a answer) styled() string {
+	switch a.Answer {
+	case command.Yes:
+		return render.Good.In(a.Answer)
+	case command.No:
+		return render.Bad.In(a.Answer)
+	}
+	return render.Unsure.In(a.Answer)
+}
+
+// line returns the answer in one line, with the reason.
+func (a answer) line() string {
+	line := a.styled() + a.onlyNameText()
+	switch {
+	case len(a.Conditions) > 0:
+		if left := conditionsExceptName(a.Conditions); len(left) > 0 {
+			line += ", if " + passesRestriction(a.Request) + ": " + strings.Join(requirements(left), "; ")
+		}
+		return line
+	case a.Reason.Message != "":
+		line += ": " + a.Reason.Message
+	}
+	if names := command.UnreadNames(a.Missing); len(names) > 0 && !strings.Contains(line, "could not read "+strings.Join(names, ", ")) {
+		line += "; but could not read " + strings.Join(names, ", ")
+	}
+	for _, note := range a.Notes {
+		line += "; " + note
+	}
+	return line
+}
+
+func (a answer) onlyNameText() string {
+	if a.OnlyName == "" {
+		return ""
+	}
+	return ", of the name " + a.OnlyName + " only"
+}
+
+// conditionsExceptName returns the conditions except those that depend only on the name.
+func conditionsExceptName(all []noderestriction.Condition) []noderestriction.Condition {
+	return slices.DeleteFunc(slices.Clone(all), func(c noderestriction.Condition) bool { return c.OwnName })
+}
+
+// requirements returns the conditions as text.
+func requirements(all []noderestriction.Condition) []string {
+	lines := make([]string, len(all))
+	for i, c := range all {
+		lines[i] = c.Requires
+	}
+	return lines
+}

@@ -1,0 +1,215 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/join/client"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/server"
+)
+
+// Exit statuses of client. It also uses statusAllowed for success, and statusUndecided for
+// usage errors and errors of the machine itself.
+const (
+	statusRefused     = 1
+	statusUnreachable = 3
+	statusTimedOut    = 4
+)
+
+// joining holds the flags of client.
+type joining struct {
+	client.Options
+	attestor, naming string
+}
+
+func NewClient(a *command.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "client --node-url URL --kubeapi-url URL --tls-client-ca FILE",
+		Short: "Let this machine join a cluster: turn its evidence into a bootstrap kubeconfig",
+		Long: `Shows this machine's evidence to the bootstrap service and writes the token that it
+gets into a kubeconfig (--kubeconfig), from which a kubelet bootstraps (the kubelet's flag
+--bootstrap-kubeconfig). It runs once, before the kubelet, and does nothing where that
+file exists.
+
+What can pass is tried again until --timeout, and once more then: a service that cannot
+be reached or is busy, an instance that the cloud's API does not know yet, a node of the
+same name that is being removed. Each reason is logged once, and then how often it was the
+same. Other refusals are final. The file has mode 0600 and
+appears whole or not at all.
+
+Each flag is also taken from the environment, where it is not given: AUTHORIZER,
+NODE_AUTHORIZER_URL, KUBEAPI_URL, KUBECONFIG_BOOTSTRAP, TLS_CLIENT_CA, TLS_CERT,
+TLS_PRIVATE_KEY, INTERVAL, TIMEOUT, KUBEAPI_CA, NODE_NAME, NODE_NAMING.
+
+Exit status: 0 the file was written or existed, 1 the service refuses, 2 bad usage or
+something is wrong with this machine, 3 nobody could be reached, 4 the service was
+reached but had no answer in time.`,
+		Example: `  node-authorizer client --node-url https://bootstrap.example.com:10443 \
+    --kubeapi-url https://api.example.com --tls-client-ca /etc/node-authorizer/ca.crt`,
+		Args:              command.Exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var j joining
+	j.addFlags(cmd)
+	command.NoteVariables(cmd, JoiningVariables())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := command.FromEnvironment(cmd, JoiningVariables()); err != nil {
+			return err
+		}
+		return command.WithFlag(cmd, join(cmd.Context(), a, &j))
+	}
+	return cmd
+}
+
+// addFlags adds the flags of kops' node-authorizer, and others.
+func (j *joining) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&j.attestor, "authorizer", attestorAWS, "kind of evidence that the service requires: aws or alwaysallow")
+	flags.StringVar(&j.ServiceURL, "node-url", "", "URL of the bootstrap service, https")
+	flags.StringVar(&j.APIServerURL, "kubeapi-url", "", "URL of the API server, https, for the kubeconfig")
+	flags.StringVar(&j.Kubeconfig, "kubeconfig", client.DefaultKubeconfig, "file to write")
+	flags.StringVar(&j.ServiceCAFile, "tls-client-ca", "", "file with the certificate authorities of the bootstrap service, PEM")
+	flags.StringVar(
+		&j.APIServerCAFile, "kubeapi-ca", "",
+		"file with the certificate authorities of the API server, PEM, for the kubeconfig (default: the authorities of --tls-client-ca)",
+	)
+	flags.StringVar(&j.CertificateFile, "tls-cert", "", "file with the client certificate, PEM, if the service requires one")
+	flags.StringVar(&j.KeyFile, "tls-private-key", "", "file with the key of the client certificate, PEM")
+	flags.DurationVar(&j.Interval, "interval", client.DefaultInterval, "maximum time between two attempts; the minimum is half of it")
+	flags.DurationVar(&j.Timeout, "timeout", client.DefaultTimeout, "how long to retry; the last attempt begins at the end of this time")
+	flags.StringVar(
+		&j.NodeName, "node-name", "",
+		"name with which the kubelet registers (default: the name of this machine by the rule of --node-naming)",
+	)
+	flags.StringVar(
+		&j.naming, "node-naming", "",
+		"with aws, the service's naming rule: PrivateDNSName, InstanceID or ResourceName (default PrivateDNSName)",
+	)
+	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key"} {
+		command.Must(cmd.MarkFlagFilename(name))
+	}
+	command.CompleteNothing(cmd, "interval", "kubeapi-url", "node-name", "node-url", "timeout")
+	command.Must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
+		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
+	)))
+	command.Must(cmd.RegisterFlagCompletionFunc("node-naming", cobra.FixedCompletions(
+		namings(), cobra.ShellCompDirectiveNoFileComp,
+	)))
+}
+
+// namings are the values of --node-naming: the rules by which a machine knows its own name.
+func namings() []string { return []string{"PrivateDNSName", "InstanceID", "ResourceName"} }
+
+// JoiningVariables returns the environment variable of each flag.
+func JoiningVariables() map[string]string {
+	return map[string]string{
+		"authorizer": "AUTHORIZER", "node-url": "NODE_AUTHORIZER_URL", "kubeapi-url": "KUBEAPI_URL", "kubeconfig": "KUBECONFIG_BOOTSTRAP",
+		"tls-client-ca": "TLS_CLIENT_CA", "tls-cert": "TLS_CERT", "tls-private-key": "TLS_PRIVATE_KEY",
+		"interval": "INTERVAL", "timeout": "TIMEOUT",
+		"kubeapi-ca": "KUBEAPI_CA", "node-name": "NODE_NAME", "node-naming": "NODE_NAMING",
+	}
+}
+
+// join runs the client and prints the result.
+func join(ctx context.Context, a *command.App, j *joining) error {
+	if err := j.checkRequired(); err != nil {
+		return err
+	}
+	var err error
+	if j.Collector, err = newCollector(ctx, j.attestor, j.naming); err != nil {
+		return err
+	}
+	logger := server.NewLogger(v1alpha1.Log{}, a.ErrOut)
+	j.Report = func(line string) { logger.Info(line) }
+	result, err := client.Run(ctx, j.Options)
+	switch {
+	case err != nil:
+		return notJoined(a, err)
+	case result.Existed:
+		fmt.Fprintln(a.Out, render.Printable(fmt.Sprintf("%s exists: nothing to do", j.Kubeconfig)))
+	default:
+		fmt.Fprintln(a.Out, render.Printable(fmt.Sprintf("wrote %s for node %s", j.Kubeconfig, result.NodeName)))
+	}
+	return nil
+}
+
+// checkRequired names all flags without which no machine can join.
+func (j *joining) checkRequired() error {
+	var lacks []string
+	for _, required := range []struct{ flag, value string }{
+		{"--node-url URL", j.ServiceURL}, {"--kubeapi-url URL", j.APIServerURL}, {"--tls-client-ca FILE", j.ServiceCAFile},
+	} {
+		if required.value == "" {
+			lacks = append(lacks, required.flag)
+		}
+	}
+	switch len(lacks) {
+	case 0:
+		return nil
+	case 1:
+		return command.Usagef("%s is missing", lacks[0])
+	}
+	return command.Usagef("%s are missing", strings.Join(lacks, ", "))
+}
+
+// notJoined sets the exit status of errors that have a specific one.
+func notJoined(a *command.App, err error) error {
+	var (
+		refused     = new(client.Refused)
+		unreachable = new(client.Unreachable)
+		timedOut    = new(client.TimedOut)
+	)
+	switch {
+	case errors.As(err, &refused):
+		a.Status = statusRefused
+	case errors.As(err, &unreachable):
+		a.Status = statusUnreachable
+	case errors.As(err, &timedOut):
+		a.Status = statusTimedOut
+	default:
+		return err
+	}
+	a.Failure("%v", err)
+	return nil
+}
+
+// The kinds of evidence.
+const (
+	attestorAWS         = "aws"
+	attestorAlwaysAllow = "alwaysallow"
+)
+
+func newCollector(ctx context.Context, attestor, naming string) (attest.Collector, error) {
+	switch attestor {
+	case attestorAWS:
+		if naming != "" && !slices.Contains(namings(), naming) {
+			return nil, command.Usagef("--node-naming %q: want %s; for a template, give the name itself with --node-name", naming,
+				strings.Join(namings(), ", "))
+		}
+		collector, err := aws.NewCollector(ctx, aws.CollectorOptions{Naming: naming})
+		if err != nil {
+			return nil, err
+		}
+		return collector, nil
+	case attestorAlwaysAllow:
+		if naming != "" {
+			return nil, command.Usagef("--node-naming goes with --authorizer=aws; give a name with --node-name")
+		}
+		return alwaysallow.NewCollector(), nil
+	}
+	return nil, command.Usagef(
+		"--authorizer %q: want %s or %s%s", attestor, attestorAWS, attestorAlwaysAllow,
+		command.DidYouMean(attestor, []string{attestorAWS, attestorAlwaysAllow}),
+	)
+}
