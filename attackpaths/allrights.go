@@ -3,174 +3,40 @@ package attackpaths
 import (
 	"slices"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
 // The table of all rights says for each request that an API server can be asked what the right to
 // make it gives. It covers each resource and subresource that API servers of the supported minors
 // serve, and the rights that they ask about besides: testdata/discovery.txt and
-// testdata/unlisted.txt, with which a test compares it. docs/rights.md is made from it.
+// testdata/unlisted.txt, with which a test compares it. docs/rights.md is made from it. The rights that techniques use
+// come from the tables of rights and techniques, and the others from rightsRows.
 
-// rightsRow is a row of the table: what some verbs on some resources of a group give.
+// rightsRow says about some verbs on some resources of a group what the rights to them give besides techniques.
 type rightsRow struct {
+	group string
 	// resources are separated by spaces, as in "pods pods/exec". As a resource or as a subresource, *
 	// stands for any name; a path, as in /logs/*, is a URL without a resource.
 	resources string
 	// verbs are separated by spaces. One that ends in * stands for all that begin so.
 	verbs string
-	// gives are the techniques that use the right, alone or together with others.
-	gives []Code
 	// open says what the right may give that is not followed, and who decides. clusterScoped is set if the
 	// resources of such a row have no namespace.
 	open          string
 	clusterScoped bool
-	// nothing says why the right gives nothing beyond itself. A row has either this or one of the others.
+	// nothing says why the right gives nothing beyond itself. A row has either this or open.
 	nothing string
-}
-
-// rightsGroup are the rows of an API group.
-type rightsGroup struct {
-	group string
-	rows  []rightsRow
-}
-
-// allRights is a table and never changes.
-var allRights = []rightsGroup{
-	{"", coreRights},
-	{"", nodeRights},
-	{"admissionregistration.k8s.io", admissionRights},
-	{"apiextensions.k8s.io", []rightsRow{
-		{resources: "customresourcedefinitions", verbs: reads, nothing: nothingRead},
-		{resources: "customresourcedefinitions", verbs: "create " + edits, open: openConversion, clusterScoped: true},
-		{resources: "customresourcedefinitions", verbs: removes, open: openControllers, clusterScoped: true},
-		{resources: "customresourcedefinitions/status", verbs: ofStatus, nothing: nothingStatus},
-	}},
-	{"apiregistration.k8s.io", []rightsRow{
-		{resources: "apiservices", verbs: reads, nothing: nothingRead},
-		{resources: "apiservices", verbs: "create " + edits, gives: []Code{APIService}},
-		{resources: "apiservices", verbs: removes, nothing: "it ends an API, and no right comes from that"},
-		{resources: "apiservices/status", verbs: ofStatus, nothing: nothingStatus},
-	}},
-	{apps, appsRights},
-	{authn, authenticationRights},
-	{"authorization.k8s.io", []rightsRow{{
-		resources: "localsubjectaccessreviews selfsubjectaccessreviews selfsubjectrulesreviews subjectaccessreviews",
-		verbs:     "create", nothing: "it answers what somebody may do",
-	}}},
-	{"autoscaling", []rightsRow{
-		{resources: "horizontalpodautoscalers", verbs: reads, nothing: nothingRead},
-		{resources: "horizontalpodautoscalers", verbs: writes, open: openScale},
-		{resources: "horizontalpodautoscalers/status", verbs: ofStatus, nothing: nothingStatus},
-	}},
-	{batch, batchRights},
-	{certG, certificatesRights},
-	{"coordination.k8s.io", []rightsRow{
-		{resources: "leases leasecandidates", verbs: reads, nothing: nothingRead},
-		{resources: "leases leasecandidates", verbs: writes, open: openLeases},
-	}},
-	{"discovery.k8s.io", []rightsRow{
-		{resources: "endpointslices", verbs: reads, nothing: nothingRead},
-		{resources: "endpointslices", verbs: writes, open: openTraffic},
-	}},
-	{"events.k8s.io", []rightsRow{{resources: "events", verbs: every, nothing: nothingEvents}}},
-	{"flowcontrol.apiserver.k8s.io", []rightsRow{
-		{
-			resources: "flowschemas prioritylevelconfigurations", verbs: every,
-			nothing: "it changes whose requests wait, and never whose are allowed",
-		},
-		{resources: "flowschemas/status prioritylevelconfigurations/status", verbs: ofStatus, nothing: nothingStatus},
-	}},
-	{"internal.apiserver.k8s.io", []rightsRow{
-		{resources: "storageversions", verbs: every, nothing: "API servers note there in which version they store objects"},
-		{resources: "storageversions/status", verbs: ofStatus, nothing: nothingStatus},
-	}},
-	{"lifecycle.k8s.io", []rightsRow{
-		{resources: "evictionrequests evictions", verbs: reads, nothing: nothingRead},
-		{resources: "evictionrequests evictions", verbs: writes, open: openEvictions},
-		{resources: "evictionrequests/status evictions/status", verbs: "get", nothing: nothingRead},
-		{resources: "evictionrequests/status evictions/status", verbs: edits, open: openEvictions},
-	}},
-	{"networking.k8s.io", networkRights},
-	{"node.k8s.io", []rightsRow{
-		{resources: "runtimeclasses", verbs: reads, nothing: nothingRead},
-		{resources: "runtimeclasses", verbs: writes, open: openSandbox, clusterScoped: true},
-	}},
-	{"policy", []rightsRow{
-		{
-			resources: "poddisruptionbudgets", verbs: every,
-			nothing: "it delays evictions; pods that may be evicted count as evicted at some time",
-		},
-		{resources: "poddisruptionbudgets/status", verbs: ofStatus, nothing: nothingStatus},
-	}},
-	{rbacG, rbacRights},
-	{"resource.k8s.io", deviceRights},
-	{"scheduling.k8s.io", schedulingRights},
-	{"storage.k8s.io", storageRights},
-	{"storagemigration.k8s.io", []rightsRow{
-		{resources: "storageversionmigrations", verbs: every, nothing: "objects are written again as they are"},
-		{resources: "storageversionmigrations/status", verbs: ofStatus, nothing: nothingStatus},
-	}},
-	{"metrics.k8s.io", []rightsRow{{resources: "nodes pods", verbs: "get list", nothing: nothingMetrics}}},
-	{"custom.metrics.k8s.io", []rightsRow{{resources: "*", verbs: "get list", nothing: nothingMetrics}}},
-	{"external.metrics.k8s.io", []rightsRow{{resources: "*", verbs: "get list", nothing: nothingMetrics}}},
-	{"iamauthenticator.k8s.aws", []rightsRow{
-		{resources: "iamidentitymappings", verbs: "create " + edits, gives: []Code{NodeIdentityConfig}},
-		{resources: "iamidentitymappings", verbs: reads + " " + removes, nothing: "it names identities, or takes them away"},
-	}},
-	{"policy.node-authorizer.io", []rightsRow{
-		{resources: "nodescopes quarantines", verbs: reads, nothing: nothingRead},
-		{resources: "nodescopes quarantines", verbs: writes, open: openScopes, clusterScoped: true},
-		{resources: "nodescopes/status quarantines/status", verbs: ofStatus, nothing: nothingStatus},
-	}},
-	{"node-authorizer.io", []rightsRow{
-		{resources: "nodeattestations", verbs: reads, nothing: nothingRead},
-		{resources: "nodeattestations", verbs: writes, open: openLedger, clusterScoped: true},
-		{resources: "nodeattestations/status", verbs: "get", nothing: nothingRead},
-		{resources: "nodeattestations/status", verbs: edits, open: openLedger, clusterScoped: true},
-	}},
-	{"*", []rightsRow{
-		{resources: "*", verbs: "impersonate-on:*", gives: []Code{Impersonate}},
-		{resources: "*", verbs: "unsafe-delete-ignore-read-errors", nothing: "an object that cannot be read is deleted"},
-	}},
 }
 
 // Verbs that rows have in common.
 const (
-	reads    = "get list watch"
-	edits    = "update patch"
-	removes  = "delete deletecollection"
-	every    = reads + " " + writes
-	writes   = "create " + edits + " " + removes
-	ofStatus = "get " + edits
+	reads   = "get list watch"
+	edits   = "update patch"
+	removes = "delete deletecollection"
+	every   = reads + " " + writes
+	writes  = "create " + edits + " " + removes
 )
-
-// rightCell is one verb on one resource of a group.
-type rightCell struct{ group, resource, subresource, verb string }
-
-func (c rightCell) String() string {
-	text := c.resource
-	if c.group != "" {
-		text += "." + c.group
-	}
-	if c.subresource != "" {
-		text += "/" + c.subresource
-	}
-	return c.verb + " " + text
-}
-
-// cells are the verbs on the resources of a row.
-func (r *rightsRow) cells(group string) []rightCell {
-	var all []rightCell
-	for _, name := range strings.Fields(r.resources) {
-		resource, subresource, _ := strings.Cut(name, "/")
-		if resource == "" {
-			resource, subresource = name, "" // a path
-		}
-		for _, verb := range strings.Fields(r.verbs) {
-			all = append(all, rightCell{group, resource, subresource, verb})
-		}
-	}
-	return all
-}
 
 // TableRight is a verb on a resource, and what the right to it gives, as in docs/rights.md.
 type TableRight struct {
@@ -185,45 +51,141 @@ type TableRight struct {
 	NotFollowed string
 	// Nothing says why the right gives nothing beyond itself. A right has either this or one of the others.
 	Nothing string
+
+	clusterScoped bool
 }
 
 // String names the right as people write it: "create pods/exec".
 func (r TableRight) String() string {
-	return rightCell{r.Group, r.Resource, r.Subresource, r.Verb}.String()
+	return r.Verb + " " + objectText(r.Group, r.Resource, r.Subresource)
+}
+
+// objectText names what a right is about: "applications.argoproj.io/status".
+func objectText(group, resource, subresource string) string {
+	if group != "" {
+		resource += "." + group
+	}
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	return resource
 }
 
 // TableOfRights returns the table of all rights.
 func TableOfRights() []TableRight {
-	var all []TableRight
-	for _, g := range allRights {
-		for i := range g.rows {
-			r := &g.rows[i]
-			for _, c := range r.cells(g.group) {
-				all = append(all, TableRight{c.group, c.resource, c.subresource, c.verb, slices.Clone(r.gives), r.open, r.nothing})
-			}
-		}
+	all := make([]TableRight, len(allRights))
+	for i, r := range allRights {
+		all[i] = *r
+		all[i].Gives = slices.Clone(r.Gives)
 	}
 	return all
 }
 
-// openRow is a row that is not followed, with its cells.
-type openRow struct {
-	*rightsRow
-	cells []rightCell
+// allRights is the table, and openTable are its rights that are not followed by group: it has each group. They never change.
+var (
+	allRights = listAllRights()
+	openTable = openByGroup()
+)
+
+func openByGroup() map[string][]*TableRight {
+	all := map[string][]*TableRight{}
+	for _, r := range allRights {
+		open := all[r.Group]
+		if r.NotFollowed != "" {
+			open = append(open, r)
+		}
+		all[r.Group] = open
+	}
+	return all
 }
 
-// openRows are the rows that are not followed by group. They have each group of the table, and never change.
-var openRows = findOpenRows()
+// rightsList is the table while it is made.
+type rightsList struct {
+	all   []*TableRight
+	known map[string]*TableRight
+}
 
-func findOpenRows() map[string][]openRow {
-	all := map[string][]openRow{}
-	for _, g := range allRights {
-		all[g.group] = append(all[g.group], nil...)
-		for i := range g.rows {
-			if r := &g.rows[i]; r.open != "" {
-				all[g.group] = append(all[g.group], openRow{r, r.cells(g.group)})
+// at finds verbs on resources of a group, and adds those that are new.
+func (l *rightsList) at(group, resources, verbs string) []*TableRight {
+	var found []*TableRight
+	for _, name := range strings.Fields(resources) {
+		resource, subresource, _ := strings.Cut(name, "/")
+		if resource == "" {
+			resource, subresource = name, "" // a path
+		}
+		for _, verb := range strings.Fields(verbs) {
+			r := &TableRight{Group: group, Resource: resource, Subresource: subresource, Verb: verb}
+			if known := l.known[r.String()]; known != nil {
+				r = known
+			} else {
+				l.all, l.known[r.String()] = append(l.all, r), r
+			}
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// uses notes that a technique uses a kind of request.
+func (l *rightsList) uses(k *requestKind, code Code) {
+	object := objectText("", k.resource, k.subresource)
+	if k.subresource == nodeNameKey {
+		object = k.resource + "/*"
+	}
+	for _, r := range l.at(k.group, object, strings.Join(k.verbs, " ")) {
+		if !slices.Contains(r.Gives, code) {
+			r.Gives = append(r.Gives, code)
+		}
+	}
+}
+
+// say notes what a row says. That a right gives nothing counts where it is not known to give something.
+func (l *rightsList) say(row rightsRow) {
+	for _, r := range l.at(row.group, row.resources, row.verbs) {
+		switch {
+		case row.open != "":
+			r.NotFollowed, r.clusterScoped = row.open, row.clusterScoped
+		case len(r.Gives) == 0 && r.NotFollowed == "" && r.Nothing == "":
+			r.Nothing = row.nothing
+		}
+	}
+}
+
+// listAllRights takes the rights that techniques use, and adds what the rows say; and that objects which can be deleted or changed
+// can be read, and that controllers write the status of some again.
+func listAllRights() []*TableRight {
+	l, parts := rightsList{known: map[string]*TableRight{}}, rightsList{known: map[string]*TableRight{}}
+	kinds := kindsFor(&Cluster{Features: kubeversion.For(kubeversion.Oldest)})
+	for i := range techniques {
+		t := &techniques[i]
+		for _, r := range slices.Concat(t.needs, t.helps) {
+			l.uses(&kinds[r], t.Code)
+			if place := slices.Index(madeByName[:], r); place >= 0 {
+				parts.uses(&kinds[partOf(place)+1], t.Code)
 			}
 		}
 	}
-	return all
+	for _, part := range parts.all { // who may patch an object creates one, if nothing else comes from that
+		if r := l.at(part.Group, part.Resource, part.Verb)[0]; len(r.Gives) == 0 {
+			r.Gives = part.Gives
+		}
+	}
+	l.at("*", "*", "impersonate-on:*")[0].Gives = []Code{Impersonate}
+	for _, row := range rightsRows {
+		l.say(row)
+	}
+	for i := 0; i < len(l.all); i++ { // which grows
+		r := l.all[i]
+		object := objectText("", r.Resource, r.Subresource)
+		switch {
+		case r.Verb == "delete" && r.Subresource == "":
+			l.say(rightsRow{group: r.Group, resources: object, verbs: reads, nothing: nothingRead})
+			if slices.Contains(strings.Fields(reported), r.Resource) {
+				l.say(rightsRow{group: r.Group, resources: object + "/status", verbs: edits, nothing: nothingStatus})
+			}
+		case r.Verb == "update":
+			l.say(rightsRow{group: r.Group, resources: object, verbs: "get", nothing: nothingRead})
+		}
+	}
+	return l.all
 }

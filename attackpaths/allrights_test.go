@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -45,49 +46,55 @@ func servedRows(t *testing.T, path string) []servedRow {
 	return rows
 }
 
-// servedCells are the verbs on all resources that API servers of some minor know.
-func servedCells(t *testing.T) map[rightCell]servedRow {
+// servedRights are the verbs on all resources that API servers of some minor know.
+func servedRights(t *testing.T) map[string]servedRow {
 	t.Helper()
-	cells := map[rightCell]servedRow{}
+	all := map[string]servedRow{}
 	for _, path := range []string{"testdata/discovery.txt", "testdata/unlisted.txt"} {
 		for _, r := range servedRows(t, path) {
 			for _, verb := range r.verbs {
-				cells[rightCell{r.group, r.resource, r.subresource, verb}] = r
+				all[TableRight{Group: r.group, Resource: r.resource, Subresource: r.subresource, Verb: verb}.String()] = r
 			}
 		}
 	}
-	return cells
+	return all
 }
 
-// Each verb on each resource that API servers know is in one row, and each resource of a row is known.
+// Each verb on each resource that API servers know is in the table, at most one row is about it, and each resource of a
+// row is known.
 func TestAllRightsAreClassified(t *testing.T) {
-	rowsOf := map[rightCell]int{}
-	known := servedCells(t)
-	for _, g := range allRights {
-		for _, r := range g.rows {
-			if (r.nothing != "") == (r.open != "" || len(r.gives) > 0) {
-				t.Errorf("%s %s of group %q: want that it gives nothing, or what it may give", r.verbs, r.resources, g.group)
+	rowsOf, known, listed, nothing := map[string]int{}, servedRights(t), map[string]bool{}, map[string]string{}
+	for _, row := range rightsRows {
+		if (row.nothing != "") == (row.open != "") {
+			t.Errorf("%s %s of group %q: want that it gives nothing, or what it may give", row.verbs, row.resources, row.group)
+		}
+		matched := map[string]bool{}
+		cells := rightsList{known: map[string]*TableRight{}}
+		for _, c := range cells.at(row.group, row.resources, row.verbs) {
+			rowsOf[c.String()]++
+			nothing[c.String()] = row.nothing
+			at, served := known[c.String()]
+			if served && row.open != "" && row.clusterScoped == at.namespaced {
+				t.Errorf("%s: the row says that cluster-scoped is %t", c, row.clusterScoped)
 			}
-			matched := map[string]bool{}
-			for _, c := range r.cells(g.group) {
-				rowsOf[c]++
-				row, served := known[c]
-				if served && r.open != "" && r.clusterScoped == row.namespaced {
-					t.Errorf("%s: the row says that cluster-scoped is %t", c, r.clusterScoped)
-				}
-				name := c.resource + "/" + c.subresource
-				matched[name] = matched[name] || served
+			name := c.Resource + "/" + c.Subresource
+			matched[name] = matched[name] || served
+		}
+		for name, served := range matched {
+			if !served {
+				t.Errorf("%s %s of group %q: no API server serves one of the verbs", row.verbs, strings.TrimSuffix(name, "/"), row.group)
 			}
-			for name, served := range matched {
-				if !served {
-					t.Errorf("%s %s of group %q: no API server serves one of the verbs", r.verbs, strings.TrimSuffix(name, "/"), g.group)
-				}
-			}
+		}
+	}
+	for _, r := range TableOfRights() {
+		listed[r.String()] = true
+		if says := nothing[r.String()]; says != "" && r.Nothing != says {
+			t.Errorf("%s gives something, and its row says that it gives nothing: %s", r, says)
 		}
 	}
 	for c := range known {
-		if n := rowsOf[c]; n != 1 {
-			t.Errorf("%s: %d rows, want 1", c, n)
+		if n := rowsOf[c]; n > 1 || !listed[c] {
+			t.Errorf("%s: %d rows, and it is %t that the table has it", c, n, listed[c])
 		}
 	}
 }
@@ -100,14 +107,9 @@ var withoutRight = []Code{
 // A technique that uses a right is in the table.
 func TestEachTechniqueIsInTheTable(t *testing.T) {
 	given := map[Code]bool{}
-	for _, g := range allRights {
-		for _, r := range g.rows {
-			for _, code := range r.gives {
-				given[code] = true
-				if rowOf(code) == 0 {
-					t.Errorf("%s %s: no technique has the code %s", r.verbs, r.resources, code)
-				}
-			}
+	for _, r := range TableOfRights() {
+		for _, code := range r.Gives {
+			given[code] = true
 		}
 	}
 	for _, technique := range techniques {
@@ -117,20 +119,9 @@ func TestEachTechniqueIsInTheTable(t *testing.T) {
 	}
 }
 
-// readElsewhere are rights that techniques use and that are not in the table of requests.
-var readElsewhere = []string{"impersonate-on:* *.*"}
-
-// The requests that techniques need are the rights that give something.
+// The requests of the table of rights, also those that create an object by its name, give something, and no other rights do.
 func TestTheTableOfRequestsIsThatOfRights(t *testing.T) {
-	gives := map[rightCell]bool{}
-	for _, g := range allRights {
-		for _, r := range g.rows {
-			for _, c := range r.cells(g.group) {
-				gives[c] = len(r.gives) > 0
-			}
-		}
-	}
-	requested := map[rightCell]bool{}
+	requested := map[string]bool{"impersonate-on:* *.*": true}
 	for r := range rightCount {
 		k := requestKinds[r]
 		verbs := k.verbs
@@ -141,22 +132,17 @@ func TestTheTableOfRequestsIsThatOfRights(t *testing.T) {
 			k.subresource = "*"
 		}
 		for _, verb := range verbs {
-			c := rightCell{k.group, k.resource, k.subresource, verb}
-			requested[c] = true
-			if !gives[c] {
-				t.Errorf("%s: a technique needs it, and its row says that it gives nothing", c)
-			}
+			requested[TableRight{Group: k.group, Resource: k.resource, Subresource: k.subresource, Verb: verb}.String()] = true
 		}
 	}
-	var unused []string
-	for c, used := range gives {
-		if used && !requested[c] && !slices.Contains(readElsewhere, c.String()) {
-			unused = append(unused, c.String())
+	for _, r := range TableOfRights() {
+		if gives := len(r.Gives) > 0; gives != requested[r.String()] {
+			t.Errorf("%s: that a technique uses it is %t, and that it gives something is %t", r, requested[r.String()], gives)
 		}
+		delete(requested, r.String())
 	}
-	slices.Sort(unused)
-	if len(unused) > 0 {
-		t.Errorf("no technique uses\n%q", unused)
+	if len(requested) > 0 {
+		t.Errorf("the table of all rights lacks %v", slices.Sorted(maps.Keys(requested)))
 	}
 }
 
@@ -186,43 +172,57 @@ func rightsPage(t *testing.T) string {
 	}
 	var page strings.Builder
 	page.Write(intro)
-	known := servedCells(t)
-	for _, g := range mergedGroups() {
-		title := g.group
-		if title == "" {
-			title = "core"
+	known, byGroup := servedRights(t), map[string][]TableRight{}
+	for _, r := range TableOfRights() {
+		if _, served := known[r.String()]; served {
+			byGroup[r.Group] = append(byGroup[r.Group], r)
 		}
-		if title == "*" {
-			title = "Any group"
-		}
-		fmt.Fprintf(&page, "\n## %s\n\n| verbs | resources | gives |\n|---|---|---|\n", title)
-		for _, r := range g.rows {
-			verbs := map[string]bool{}
-			for _, c := range r.cells(g.group) {
-				if _, served := known[c]; served {
-					verbs[c.verb] = true
-				}
-			}
-			list := slices.DeleteFunc(strings.Fields(r.verbs), func(v string) bool { return !verbs[v] })
-			fmt.Fprintf(&page, "| %s | %s | %s |\n", codeList(list), codeList(strings.Fields(r.resources)), r.outcome())
-		}
+	}
+	groups := slices.DeleteFunc(slices.Sorted(maps.Keys(byGroup)), func(group string) bool { return group == "*" })
+	for _, group := range append(groups, "*") {
+		title := map[string]string{"": "core", "*": "Any group"}[group]
+		fmt.Fprintf(&page, "\n## %s\n\n| verbs | resources | gives |\n|---|---|---|\n", cmp.Or(title, group))
+		page.WriteString(rightsOfGroup(byGroup[group]))
 	}
 	return page.String()
 }
 
-// mergedGroups are the groups of the table by name, the core group first and any group last.
-func mergedGroups() []rightsGroup {
-	rows := map[string][]rightsRow{}
-	for _, g := range allRights {
-		rows[g.group] = append(rows[g.group], g.rows...)
-	}
-	var all []rightsGroup
-	for _, group := range slices.Sorted(maps.Keys(rows)) {
-		if group != "*" {
-			all = append(all, rightsGroup{group, rows[group]})
+// rightsOfGroup has a line for all resources with the same outcome of the same verbs. Resources are sorted, each with its
+// subresources.
+func rightsOfGroup(rights []TableRight) string {
+	order := strings.Fields(every)
+	place := func(verb string) int {
+		if i := slices.Index(order, verb); i >= 0 {
+			return i
 		}
+		return len(order)
 	}
-	return append(all, rightsGroup{"*", rows["*"]})
+	slices.SortFunc(rights, func(a, b TableRight) int {
+		return cmp.Or(strings.Compare(a.Resource, b.Resource), strings.Compare(a.Subresource, b.Subresource),
+			cmp.Compare(place(a.Verb), place(b.Verb)), strings.Compare(a.Verb, b.Verb))
+	})
+	verbs, resources := map[[2]string][]string{}, map[string][]string{}
+	var of [][2]string // a resource and an outcome
+	for _, r := range rights {
+		k := [2]string{strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/"), outcomeText(r)}
+		if verbs[k] == nil {
+			of = append(of, k)
+		}
+		verbs[k] = append(verbs[k], r.Verb)
+	}
+	var lines []string
+	line := func(k [2]string) string { return codeList(verbs[k]) + " | %s | " + k[1] }
+	for _, k := range of {
+		if resources[line(k)] == nil {
+			lines = append(lines, line(k))
+		}
+		resources[line(k)] = append(resources[line(k)], k[0])
+	}
+	var text strings.Builder
+	for _, l := range lines {
+		text.WriteString("| " + strings.Replace(l, "%s", codeList(resources[l]), 1) + " |\n")
+	}
+	return text.String()
 }
 
 func codeList(words []string) string {
@@ -233,21 +233,21 @@ func codeList(words []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-func (r *rightsRow) outcome() string {
+func outcomeText(r TableRight) string {
 	var parts []string
-	for _, code := range r.gives {
+	for _, code := range r.Gives {
 		parts = append(parts, fmt.Sprintf("[%s](techniques.md#%s)", code, strings.ToLower(string(code))))
 	}
 	text := strings.Join(parts, ", ")
 	switch {
-	case r.nothing != "":
-		return "nothing: " + r.nothing
-	case r.open == "":
+	case r.Nothing != "":
+		return "nothing: " + r.Nothing
+	case r.NotFollowed == "":
 		return text
 	case text != "":
 		text += "; the rest is "
 	}
-	return text + "**not followed**: " + r.open
+	return text + "**not followed**: " + r.NotFollowed
 }
 
 // TestTableOfRights: each right has one outcome, and is there once.

@@ -194,43 +194,30 @@ func (b *builder) fact(name, namespace string) vertex {
 }
 
 // implies adds an edge that is a part of another step.
-func (b *builder) implies(from, to vertex) { b.impliesBy(from, to, -1) }
+func (b *builder) implies(from, to vertex) { b.step("", from, to, -1, "") }
 
 // impliesIf is implies where something else decides.
-func (b *builder) impliesIf(from, to vertex, dependsOn string) {
-	b.out[from] = append(b.out[from], edge{to: to, arg: -1, dependsOn: b.condition(dependsOn)})
-}
+func (b *builder) impliesIf(from, to vertex, dependsOn string) { b.step("", from, to, -1, dependsOn) }
 
 // impliesBy is implies for a right that a binding gives.
-func (b *builder) impliesBy(from, to vertex, binding int32) {
-	if to == none {
-		return
-	}
-	b.out[from] = append(b.out[from], edge{to: to, arg: binding})
-}
+func (b *builder) impliesBy(from, to vertex, binding int32) { b.step("", from, to, binding, "") }
 
-// step adds an edge that is a step of a technique. Arg is what it is because of; dependsOn is
-// what else decides, empty if nothing does. No vertex is one that nothing can be done with.
+// step adds an edge that is a step of a technique; with the empty code it is a part of another step. Arg is what it is because
+// of; dependsOn is what else decides, empty if nothing does. No vertex is one that nothing can be done with.
 func (b *builder) step(code Code, from, to vertex, arg int32, dependsOn string) {
-	if to == none {
-		return
+	if to != none {
+		b.out[from] = append(b.out[from], edge{to: to, arg: arg, row: rowOf(code), dependsOn: b.condition(dependsOn)})
 	}
-	b.out[from] = append(b.out[from], edge{to: to, arg: arg, row: rowOf(code), dependsOn: b.condition(dependsOn)})
 }
 
-// together adds a step that needs several vertices. With the empty code it is a part of
-// another step.
+// together adds a step that needs several vertices.
 func (b *builder) together(code Code, to vertex, dependsOn string, from ...vertex) {
 	b.togetherBy(code, to, -1, dependsOn, from...)
 }
 
 // togetherBy is together for rights that a binding gives.
 func (b *builder) togetherBy(code Code, to vertex, binding int32, dependsOn string, from ...vertex) {
-	e := edge{to: to, arg: binding, dependsOn: b.condition(dependsOn)}
-	if code != "" {
-		e.row = rowOf(code)
-	}
-	b.join(e, from...)
+	b.join(edge{to: to, arg: binding, row: rowOf(code), dependsOn: b.condition(dependsOn)}, from...)
 }
 
 // join adds an edge that needs several vertices, of which some may be none.
@@ -290,10 +277,8 @@ func (b *builder) expand(v vertex, k key) {
 		b.expandAssociated(v, k)
 	case isScoped:
 		b.expandScoped(v, k)
-	case isUser:
+	case isUser, isGroup:
 		b.expandUser(v, k)
-	case isGroup:
-		b.expandGroup(v, k)
 	case isNamespace:
 		b.expandNamespace(v, k)
 	case isSecret:

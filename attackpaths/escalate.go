@@ -19,47 +19,41 @@ func (c *combiner) escalate() {
 	} {
 		for _, e := range c.have(kinds.escalate) {
 			for _, w := range c.have(kinds.update) {
-				c.escalateWith(e, w)
+				c.escalateBy(e, w, false)
 			}
 			for _, w := range c.have(kinds.create) {
-				c.escalateNew(e, w)
+				// A new object has a name when its rights are checked if the request has one.
+				if e.name == "" || len(w.parts) > 0 && (w.name == "" || e.name == w.name) {
+					w.name = cmp.Or(w.name, e.name)
+					c.escalateBy(e, w, true)
+				}
 			}
 		}
 	}
 }
 
-// escalateWith changes the rules of a role that is held, or makes another one a part of it.
-func (c *combiner) escalateWith(e, u held) {
-	labels := e.right == escalateClusterRoles && c.changesSome(e, u)
-	c.heldRoles(e.right == escalateClusterRoles, func(v vertex, k key, role *rbac.RoleRules) {
-		switch {
-		case c.roleExists(k.role) && e.covers(role.Role.Namespace, role.Role.Name) && u.covers(role.Role.Namespace, role.Role.Name):
-			c.escalatesTo(k, c.changedRoleGuards(u.right, k.role), e, u, v)
-		case labels && role.Aggregates:
-			c.escalatesTo(k, c.guardsOf(u.right, ""), e, u, v)
-		}
-	})
-}
-
-// escalateNew makes a role that a binding names and that does not exist, or a part of one. A new object
-// has a name when its rights are checked if the request has one.
-func (c *combiner) escalateNew(e, w held) {
-	if e.name != "" && len(w.parts) == 0 || e.name != "" && w.name != "" && e.name != w.name {
-		return
-	}
-	w.name = cmp.Or(w.name, e.name)
-	c.heldRoles(e.right == escalateClusterRoles, func(v vertex, k key, role *rbac.RoleRules) {
-		in := func(h held) bool { return h.covers(role.Role.Namespace, role.Role.Name) }
-		switch {
-		case !c.roleExists(k.role) && in(e) && in(w) && !c.terminating[role.Role.Namespace]:
-			guards := c.guardsOf(w.right, role.Role.Namespace)
-			if strings.HasPrefix(role.Role.Name, "system:") {
+// escalateBy changes the rules of a role that is held, or creates one that a binding names and that does not exist. Either may be
+// another role that becomes a part of the one that is held.
+func (c *combiner) escalateBy(e, w held, creates bool) {
+	clusterRoles := e.right == escalateClusterRoles
+	part := clusterRoles && (creates && c.isFree(w, "") || !creates && c.changesSome(e, w))
+	c.heldRoles(clusterRoles, func(v vertex, k key, role *rbac.RoleRules) {
+		ns, name := role.Role.Namespace, role.Role.Name
+		guards := ""
+		switch itself := e.covers(ns, name) && w.covers(ns, name) && c.roleExists(k.role) != creates; {
+		case itself && !creates:
+			guards = c.changedRoleGuards(w.right, k.role)
+		case itself && !c.terminating[ns]:
+			guards = c.guardsOf(w.right, ns)
+			if strings.HasPrefix(name, "system:") {
 				guards = allOf(dependsOnRole, guards)
 			}
-			c.escalatesTo(k, guards, e, w, v)
-		case role.Aggregates && c.isFree(w, ""):
-			c.escalatesTo(k, c.guardsOf(w.right, ""), e, w, v)
+		case part && role.Aggregates:
+			guards = c.guardsOf(w.right, "")
+		default:
+			return
 		}
+		c.pair(EscalateRole, c.ownRole(int32(len(c.roles)-1), k.namespace), guards, e, w, v)
 	})
 }
 
@@ -72,10 +66,6 @@ func (c *combiner) heldRoles(clusterRoles bool, do func(v vertex, k key, role *r
 			do(v, k, role)
 		}
 	}
-}
-
-func (c *combiner) escalatesTo(k key, dependsOn string, e, w held, role vertex) {
-	c.pair(EscalateRole, c.ownRole(int32(len(c.roles)-1), k.namespace), dependsOn, e, w, role)
 }
 
 // changesSome reports whether two rights are for one cluster role that exists.

@@ -158,31 +158,27 @@ func accountOfUser(user string) (namespace, name string, ok bool) {
 	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
 }
 
+// expandUser gives what a user or a group may do.
 func (b *builder) expandUser(v vertex, k key) {
 	b.actsAs(v, k)
-	groups := []string{authenticated}
-	if k.variant == given {
+	user, groups := k.name, []string{authenticated}
+	switch {
+	case k.kind == isGroup:
+		user, groups = "", []string{k.name, authenticated}
+	case k.variant == given:
 		groups = append(groups, b.given[k.name]...)
 	}
 	if slices.Contains(groups, masters) {
 		b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
 	}
-	if nodeidentity.Of(k.name, groups).IsNode {
-		b.implies(v, b.vertex(key{kind: isNodeUser, name: k.name}))
-		return
+	switch {
+	case k.kind == isGroup && k.name == masters:
+	case nodeidentity.Of(user, groups).IsNode:
+		b.implies(v, b.vertex(key{kind: isNodeUser, name: user}))
+	default:
+		b.holds(v)
+		b.inGroups(v, k, b.subjects(user, anybody, groups...))
 	}
-	b.holds(v)
-	b.inGroups(v, k, b.subjects(k.name, anybody, groups...))
-}
-
-func (b *builder) expandGroup(v vertex, k key) {
-	b.actsAs(v, k)
-	if k.name == masters {
-		b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
-		return
-	}
-	b.holds(v)
-	b.inGroups(v, k, b.subjects("", anybody, k.name, authenticated))
 }
 
 // inGroups gives an identity the rights of its subjects, and the rights of anonymous requests.
@@ -270,16 +266,9 @@ func (b *builder) expandSecret(v vertex, k key) {
 
 // bootstrapGroups are the groups that bindings name and bootstrap tokens can have.
 func (b *builder) bootstrapGroups() []string {
-	groups := []string{bootstrappers}
-	for _, bound := range b.bindings {
-		for _, s := range bound.Subjects {
-			if s.Kind == "Group" && strings.HasPrefix(s.Name, bootstrappers+":") {
-				groups = append(groups, s.Name)
-			}
-		}
-	}
-	slices.Sort(groups)
-	return slices.Compact(groups)
+	return append([]string{bootstrappers}, slices.DeleteFunc(b.subjectsOf("Group"), func(group string) bool {
+		return !strings.HasPrefix(group, bootstrappers+":")
+	})...)
 }
 
 // expandPod gives what the processes of a pod hold.

@@ -30,43 +30,50 @@ func (b *builder) rightVertex(r right, namespace, name string) vertex {
 	return b.vertex(key{kind: isRight, variant: uint16(r), namespace: namespace, name: name})
 }
 
-// expandRight gives what some identity with a right can do.
+// expandRight gives what some identity with a right can do. A right in all namespaces gives the right in each of them, and one by
+// name may give the right to any object.
 func (b *builder) expandRight(v vertex, k key) {
 	r := right(k.variant)
-	if custom := b.customOf(r); custom != nil {
-		b.expandCustomRight(v, k, custom)
-		return
-	}
-	if r == impersonateServiceAccounts {
-		b.impersonatesAccounts(v, k)
-		return
-	}
-	if requestKinds[r].namespaced && k.namespace == "" && k.of == 0 {
+	kind := &b.kinds[r]
+	read, reads := r.reads()
+	switch {
+	case kind.custom && k.name != "": // the state does not show the object
+		object := objectText(kind.group, kind.resource, kind.subresource)
+		b.impliesIf(v, b.rightVertex(r, k.namespace, ""), "whether there is "+object+" "+k.name)
+	case kind.namespaced && k.namespace == "" && k.of == 0:
 		b.createsNamespaces(v, k)
-		for _, ns := range b.namespaces {
-			if k.name == "" || b.exists(r, ns, k.name) {
+		namespaces := b.namespaces
+		if r == impersonateServiceAccounts {
+			namespaces = slices.Sorted(maps.Keys(b.accountNames)) // they need not exist
+		}
+		for _, ns := range namespaces {
+			if kind.holdsIn(ns) && (k.name == "" || b.exists(r, ns, k.name)) {
 				b.implies(v, b.rightVertex(r, ns, k.name))
 			}
 		}
-		return
-	}
-	if read, ok := r.reads(); ok {
+	case kind.custom:
+		if b.cluster.serves(kind.group, kind.resource) {
+			b.customSteps(v, kind, k.namespace)
+		}
+	case reads:
 		guards := ""
-		if requestKinds[r].verbs[0] != "get" {
+		if kind.verbs[0] != "get" {
 			guards = b.guardsOf(r, k.namespace)
 		}
 		b.impliesIf(v, b.rightVertex(read, k.namespace, k.name), guards)
-		return
-	}
-	if k.name != "" && requestKinds[r].unnamed {
+	case k.name != "" && kind.unnamed:
 		b.createsNamed(v, k, r)
-		return
+	case k.name != "" && (r == writeMutatingPolicies || r == writeMutatingPolicyBindings || r == writeAPIServices):
+		b.impliesIf(v, b.rightVertex(r, "", ""), "whether "+kind.resource+"/"+k.name+" exists") // the state does not show it
+	default:
+		b.stepsOf(v, k)
 	}
-	if k.name != "" && (r == writeMutatingPolicies || r == writeMutatingPolicyBindings || r == writeAPIServices) {
-		b.impliesIf(v, b.rightVertex(r, "", ""), "whether "+requestKinds[r].resource+"/"+k.name+" exists") // the state does not show it
-		return
-	}
-	admin := b.vertex(key{kind: isClusterAdmin})
+}
+
+// stepsOf adds the steps that a right gives where it holds.
+func (b *builder) stepsOf(v vertex, k key) {
+	r, admin := right(k.variant), b.vertex(key{kind: isClusterAdmin})
+	covers := func(name string) bool { return k.name == "" || k.name == name }
 	switch r {
 	case readSecrets:
 		b.readsSecrets(v, k)
@@ -78,30 +85,28 @@ func (b *builder) expandRight(v vertex, k key) {
 	case createToken:
 		b.requestsTokens(v, k)
 	case createAccounts:
-		b.createsAccounts(v, k.namespace)
+		for _, name := range b.missingAccounts(k.namespace) {
+			b.createsAccount(v, k.namespace, name)
+		}
 	case createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets,
 		createReplicationControllers, createJobs, createCronJobs:
 		b.step(PodCreate, v, b.namespaceVertex(k.namespace, r), -1, b.podGuards(r, k.namespace))
 	case patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers, patchCronJobs:
 		b.changesTemplates(v, k, r)
-	case patchPods:
-		b.changesPods(v, k)
-	case execPods:
-		b.startsProcesses(v, k, "")
-	case attachPods:
-		b.startsProcesses(v, k, dependsOnAttach)
-	case addContainers:
-		b.addsContainers(v, k)
+	case patchPods, execPods, attachPods, addContainers:
+		for _, i := range b.podsOf(k) {
+			b.controlsPod(v, r, i)
+		}
 	case proxyNodes:
 		for _, n := range b.nodes {
-			if k.name == "" || k.name == n.Name {
+			if covers(n.Name) {
 				b.step(NodeProxy, v, b.fact(podsOfNode, n.Name), -1, b.guardsOf(r, ""))
 			}
 		}
 	case changeNodes, changeNodeStatus:
 		b.labelsNodes(v, k)
 	case labelNamespaces, labelByStatus, finalizeNamespaces:
-		if k.name == "" || k.name == k.namespace {
+		if covers(k.namespace) {
 			b.step(NamespaceRelabel, v, b.fact(privilegedPods, k.namespace), -1, b.guardsOf(r, k.namespace))
 		}
 	case createMutatingWebhooks, changeMutatingWebhooks:
@@ -118,11 +123,9 @@ func (b *builder) expandRight(v vertex, k key) {
 		}
 	case writeAPIServices:
 		b.step(APIService, v, admin, -1, dependsOnReach)
-	case createConfigMaps:
-		b.writesMappings(v, k.namespace)
-	case patchConfigMaps:
-		if k.name == "" || k.name == awsAuth {
-			b.writesMappings(v, k.namespace)
+	case createConfigMaps, patchConfigMaps:
+		if b.cluster.EKS && k.namespace == metav1.NamespaceSystem && covers(awsAuth) {
+			b.step(NodeIdentityConfig, v, admin, -1, dependsOnAWS)
 		}
 	case writeIdentityMappings:
 		if b.cluster.serves("iamauthenticator.k8s.aws", "iamidentitymappings") {
@@ -134,8 +137,19 @@ func (b *builder) expandRight(v vertex, k key) {
 		b.requestsAudience(v, k, "")
 	case requestOtherAudience:
 		b.requestsAudience(v, k, dependsOnAudience)
+	case impersonateServiceAccounts:
+		for _, name := range b.accountNames[k.namespace] {
+			if covers(name) {
+				b.step(Impersonate, v, b.asImpersonated(key{kind: isServiceAccount, namespace: k.namespace, name: name}), -1, "")
+			}
+		}
 	case impersonateUsers:
-		b.impersonatesUsers(v, k.name)
+		// The API server takes the name of a service account for that account, which needs another right.
+		for _, user := range b.subjectsOf("User") {
+			if _, _, isAccount := accountOfUser(user); !isAccount && covers(user) {
+				b.step(Impersonate, v, b.asImpersonated(key{kind: isUser, name: user}), -1, "")
+			}
+		}
 	}
 }
 
@@ -162,26 +176,23 @@ func (b *builder) guardsOf(r right, namespace string) string {
 	return b.guardsFor(r, namespace, "", func() []attempt { return b.attemptsOf(r, namespace) })
 }
 
-// exists reports whether a namespace has an object that a right for one name is about.
+// exists reports whether a namespace has an object that a right for one name is about, as far as it matters.
 func (b *builder) exists(r right, namespace, name string) bool {
-	if requestKinds[r].unnamed {
+	kind := &requestKinds[r]
+	_, patches, _ := workloadOf(r)
+	switch {
+	case kind.unnamed:
 		return b.free(r, namespace, name)
-	}
-	switch r {
-	case readSecrets, patchSecrets, deleteSecrets:
+	case patches || kind.resource == "secrets":
 		return true // it can be created under that name
-	case createToken:
+	case kind.resource == "serviceaccounts":
 		return slices.Contains(b.accountNames[namespace], name) // it can be created
-	case patchPods, execPods, attachPods, addContainers, readPodLogs:
+	case kind.resource == "pods":
 		return b.has(key{kind: isPod, namespace: namespace, name: name})
-	case labelNamespaces, labelByStatus, finalizeNamespaces:
+	case kind.resource == "namespaces":
 		return namespace == name
-	case patchConfigMaps:
-		return namespace == metav1.NamespaceSystem && name == awsAuth
-	case patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers, patchCronJobs:
-		return true
 	}
-	return false
+	return r == patchConfigMaps && namespace == metav1.NamespaceSystem && name == awsAuth
 }
 
 func (b *builder) readsSecrets(v vertex, k key) {
@@ -229,23 +240,6 @@ func (b *builder) requestsTokens(v vertex, k key) {
 	}
 }
 
-// impersonatesAccounts gives the service accounts that can be impersonated. They need not exist.
-func (b *builder) impersonatesAccounts(v vertex, k key) {
-	if k.namespace == "" {
-		for _, ns := range slices.Sorted(maps.Keys(b.accountNames)) {
-			if k.name == "" || slices.Contains(b.accountNames[ns], k.name) {
-				b.implies(v, b.rightVertex(impersonateServiceAccounts, ns, k.name))
-			}
-		}
-		return
-	}
-	for _, name := range b.accountNames[k.namespace] {
-		if k.name == "" || k.name == name {
-			b.step(Impersonate, v, b.asImpersonated(key{kind: isServiceAccount, namespace: k.namespace, name: name}), -1, "")
-		}
-	}
-}
-
 // podsOf are the pods that a right is about.
 func (b *builder) podsOf(k key) []int32 {
 	if k.of != 0 {
@@ -260,21 +254,24 @@ func (b *builder) podsOf(k key) []int32 {
 	return nil
 }
 
-// startsProcesses gives the pods in which a right lets processes be started.
-func (b *builder) startsProcesses(v vertex, k key, dependsOn string) {
-	for _, i := range b.podsOf(k) {
-		if p := b.pods[i]; (k.name == "" || k.name == p.Name.Name) && mayRun(p) {
-			b.step(PodExec, v, b.podVertex(i), -1, allOf(dependsOn, b.guardsOf(right(k.variant), p.Namespace)))
+// controlsPod gives a pod whose image a right lets be replaced, or in which it lets processes be started or a container be added; and
+// its node where the container may be privileged. Pod Security looks at the whole pod if the pod changes.
+func (b *builder) controlsPod(v vertex, r right, i int32) {
+	p, to := b.pods[i], b.podVertex(i)
+	switch {
+	case r == patchPods:
+		if !p.Mirror && !p.Ended {
+			b.together(PodUpdate, to, b.guardsOf(r, p.Namespace), v, b.admits(p))
 		}
-	}
-}
-
-// changesPods gives the pods whose image a right lets be replaced. Pod Security then looks at the
-// whole pod.
-func (b *builder) changesPods(v vertex, k key) {
-	for _, i := range b.podsOf(k) {
-		if p := b.pods[i]; !p.Mirror && !p.Ended && (k.name == "" || k.name == p.Name.Name) {
-			b.together(PodUpdate, b.podVertex(i), b.guardsOf(patchPods, p.Namespace), v, b.admits(p))
+	case !mayRun(p):
+	case r == execPods:
+		b.step(PodExec, v, to, -1, b.guardsOf(r, p.Namespace))
+	case r == attachPods:
+		b.step(PodExec, v, to, -1, allOf(dependsOnAttach, b.guardsOf(r, p.Namespace)))
+	case !p.Mirror:
+		b.together(PodExec, to, b.containerGuards(p, false), v, b.admits(p))
+		if p.Node != "" {
+			b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), b.containerGuards(p, true), v, b.privileged(p.Namespace))
 		}
 	}
 }
@@ -306,35 +303,4 @@ func (b *builder) changesTemplates(v vertex, k key, r right) {
 		dependsOn = allOf(dependsOnNewPods, dependsOn)
 	}
 	b.step(PodUpdate, v, b.namespaceVertex(k.namespace, r), -1, dependsOn)
-}
-
-// addsContainers gives the pods to which a container can be added, and their nodes where the
-// container may be privileged.
-func (b *builder) addsContainers(v vertex, k key) {
-	for _, i := range b.podsOf(k) {
-		p := b.pods[i]
-		if p.Mirror || !mayRun(p) || (k.name != "" && k.name != p.Name.Name) {
-			continue
-		}
-		b.together(PodExec, b.podVertex(i), b.containerGuards(p, false), v, b.admits(p))
-		if p.Node != "" {
-			b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), b.containerGuards(p, true), v, b.privileged(k.namespace))
-		}
-	}
-}
-
-func (b *builder) writesMappings(v vertex, namespace string) {
-	if b.cluster.EKS && namespace == metav1.NamespaceSystem {
-		b.step(NodeIdentityConfig, v, b.vertex(key{kind: isClusterAdmin}), -1, dependsOnAWS)
-	}
-}
-
-// impersonatesUsers gives users. The API server takes the name of a service account for that
-// account, which needs another right.
-func (b *builder) impersonatesUsers(v vertex, name string) {
-	for _, user := range b.subjectsOf("User") {
-		if _, _, isAccount := accountOfUser(user); !isAccount && (name == "" || name == user) {
-			b.step(Impersonate, v, b.asImpersonated(key{kind: isUser, name: user}), -1, "")
-		}
-	}
 }

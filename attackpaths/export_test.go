@@ -193,7 +193,7 @@ type NeededRight struct {
 
 // Path is the resource as rules name it.
 func (r NeededRight) Path() string {
-	return (&CustomRequest{Resource: r.Resource, Subresource: r.Subresource}).object()
+	return objectText("", r.Resource, r.Subresource)
 }
 
 // NeededRights are all rights of the table.
@@ -203,8 +203,8 @@ func NeededRights() []NeededRight {
 		all[r].Right = Right{k.verbs, k.group, k.resource, k.subresource, k.namespaced, right(r)}
 	}
 	for _, t := range techniques {
-		for _, n := range t.needs {
-			all[n.right].Techniques = append(all[n.right].Techniques, t.Code)
+		for _, r := range t.needs {
+			all[r].Techniques = append(all[r].Techniques, t.Code)
 		}
 	}
 	return all

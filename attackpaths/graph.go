@@ -137,9 +137,8 @@ type Graph struct {
 	// solvers are those that are not in use.
 	solvers sync.Pool
 	custom  []CustomTechnique
-	// kinds are the kinds of requests by their rights. The kinds of custom techniques, in requests, come last.
-	kinds    []requestKind
-	requests []customRequest
+	// kinds are the kinds of requests by their rights. The kinds of custom techniques come last.
+	kinds []requestKind
 	// serves is Cluster.Serves, and open are the rights of each role that are not followed, as far as they were asked for.
 	serves func(group, resource string) bool
 	open   []atomic.Pointer[[]openRight]

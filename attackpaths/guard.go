@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -277,19 +275,4 @@ func refusals(reviews []review) string {
 }
 
 // writeOf is the write that a right allows.
-func writeOf(r right) inventory.Write {
-	kind := &requestKinds[r]
-	operation := admissionv1.Update
-	switch {
-	case r == execPods || r == attachPods || r == proxyNodes:
-		operation = admissionv1.Connect
-	case slices.Contains(kind.verbs, "create"):
-		operation = admissionv1.Create
-	case slices.Contains(kind.verbs, "delete"):
-		operation = admissionv1.Delete
-	}
-	return inventory.Write{
-		Operation: operation, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource,
-		Namespaced: kind.namespaced && kind.resource != "namespaces",
-	}
-}
+func writeOf(r right) inventory.Write { return requestKinds[r].write() }

@@ -221,10 +221,6 @@ func (b *builder) secretNames() map[inventory.Name]bool {
 // free reports whether no object has a name, for what the state shows, also where the graph has a part of it. A
 // workload that exists is as good: who creates one by name may change it.
 func (b *builder) free(r right, namespace, name string) bool {
-	role := func(namespace string) bool {
-		i, ok := b.roleIndex[roleName{namespace, name}]
-		return !ok || !b.roleExists(i)
-	}
 	switch r {
 	case createSecrets:
 		return !b.secretNames()[inventory.Name{Namespace: namespace, Name: name}]
@@ -242,7 +238,8 @@ func (b *builder) free(r right, namespace, name string) bool {
 	case createMutatingWebhooks, createValidatingWebhooks:
 		return !b.mayChange(requestKinds[r].resource, name)
 	case createClusterRoles, createRoles:
-		return role(namespace)
+		i, ok := b.roleIndex[roleName{namespace, name}]
+		return !ok || !b.roleExists(i)
 	case createClusterRoleBindings, createRoleBindings:
 		kind := "ClusterRoleBinding"
 		if r == createRoleBindings {

@@ -2,13 +2,6 @@ package attackpaths
 
 import "slices"
 
-// createsAccounts gives the service accounts that only bindings name to who may create any.
-func (b *builder) createsAccounts(v vertex, namespace string) {
-	for _, name := range b.missingAccounts(namespace) {
-		b.createsAccount(v, namespace, name)
-	}
-}
-
 // createsAccount gives a service account that only bindings name to who may create it, and a token or a pod of it. Where
 // NodeScopes matter, a token without a node is something else; tokens are bound to nodes since 1.31. Source: KEP-4193.
 func (b *builder) createsAccount(v vertex, namespace, name string) {

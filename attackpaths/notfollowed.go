@@ -47,13 +47,6 @@ const (
 	oldGroup = "extensions"
 )
 
-// openRight is a right of a role that is not followed.
-type openRight struct {
-	rightKey
-	verbs, names  []string
-	clusterScoped bool
-}
-
 // openRightsOfRole lists the rights of a role that are not followed.
 func (g *Graph) openRightsOfRole(role int32) []openRight {
 	if all := g.open[role].Load(); all != nil {
@@ -67,80 +60,46 @@ func (g *Graph) openRightsOfRole(role int32) []openRight {
 	return all
 }
 
+// openRightsOfRule lists what a rule grants of the table, and of resources that the table does not have. What is not there
+// cannot be changed.
 func (g *Graph) openRightsOfRule(rule *rbacv1.PolicyRule) []openRight {
 	if grantsEverything(rule) {
-		return []openRight{{rightKey: rightKey{group: "*", resource: "*", why: whyEverything}, verbs: []string{"*"}}}
+		all := openEntry{verbs: []string{"*"}, names: anyName}
+		return []openRight{{rightKey: rightKey{group: "*", resource: "*", why: whyEverything}, openEntry: all}}
 	}
 	groups := rule.APIGroups
 	if slices.Contains(groups, "*") {
-		groups = slices.Sorted(maps.Keys(openRows))
+		groups = slices.Sorted(maps.Keys(openTable))
+	}
+	if len(rule.NonResourceURLs) > 0 {
+		groups = append(slices.Clone(groups), "")
+	}
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = anyName
 	}
 	var all []openRight
 	for _, group := range groups {
-		for _, row := range openRows[group] {
-			all = append(all, g.openRightsOfRow(rule, group, row)...)
+		for _, r := range openTable[group] {
+			if !r.grantedBy(rule) || group == admis && !g.mayChange(r.Resource, rule.ResourceNames...) {
+				continue
+			}
+			k := rightKey{group, r.Resource, r.Subresource, r.NotFollowed}
+			if last := len(all) - 1; last < 0 || all[last].rightKey != k {
+				all = append(all, openRight{rightKey: k, openEntry: openEntry{names: names}, clusterScoped: r.clusterScoped})
+			}
+			last := &all[len(all)-1]
+			last.verbs = append(last.verbs, r.Verb)
 		}
 	}
-	if len(rule.NonResourceURLs) > 0 {
-		for _, row := range openRows[""] {
-			all = append(all, g.openRightsOfRow(rule, "", row)...)
-		}
-	}
-	return append(all, g.customRightsOf(rule)...)
-}
-
-// openRightsOfRow lists what a rule grants of a row. What is not there cannot be changed.
-func (g *Graph) openRightsOfRow(rule *rbacv1.PolicyRule, group string, row openRow) []openRight {
-	var all []openRight
-	for _, c := range row.cells {
-		if !c.grantedBy(rule) || group == admis && !g.mayChange(c.resource, rule.ResourceNames...) {
-			continue
-		}
-		last := len(all) - 1
-		if last < 0 || all[last].resource != c.resource || all[last].subresource != c.subresource {
-			k := rightKey{group, c.resource, c.subresource, row.open}
-			all = append(all, openRight{rightKey: k, names: rule.ResourceNames, clusterScoped: row.clusterScoped})
-			last++
-		}
-		all[last].verbs = append(all[last].verbs, c.verb)
-	}
-	return all
-}
-
-// grantedBy reports whether a rule grants the verb on the resource, for any object.
-func (c rightCell) grantedBy(rule *rbacv1.PolicyRule) bool {
-	if strings.HasPrefix(c.resource, "/") {
-		path := strings.TrimSuffix(c.resource, "*")
-		return (slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Verbs, c.verb)) &&
-			slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool {
-				prefix, any := strings.CutSuffix(url, "*")
-				return strings.HasPrefix(url, path) || url == strings.TrimSuffix(path, "/") || any && strings.HasPrefix(path, prefix)
-			})
-	}
-	name := ""
-	if len(rule.ResourceNames) > 0 {
-		name = rule.ResourceNames[0]
-	}
-	req := access.Request{
-		ResourceRequest: true, Verb: c.verb, Group: c.group, Resource: c.resource, Subresource: c.subresource, Name: name,
-	}
-	if c.resource == "*" || c.subresource == "*" { // any name: what the rule names
-		return slices.Contains(rule.APIGroups, c.group) && slices.Contains(rule.Verbs, c.verb) || rbac.RuleAllows(rule, &req)
-	}
-	return rbac.RuleAllows(rule, &req)
-}
-
-// customRightsOf lists what a rule grants of resources that the table does not have.
-func (g *Graph) customRightsOf(rule *rbacv1.PolicyRule) []openRight {
-	var all []openRight
 	for _, group := range rule.APIGroups {
-		if _, known := openRows[group]; known && group != "*" || group == oldGroup {
+		if _, known := openTable[group]; known && group != "*" || group == oldGroup {
 			continue
 		}
 		for _, name := range rule.Resources {
-			r := openRight{rightKey: rightKey{group: group, why: whyCustom}, names: rule.ResourceNames}
+			r := openRight{rightKey: rightKey{group: group, why: whyCustom}, openEntry: openEntry{names: names}}
 			r.resource, r.subresource, _ = strings.Cut(name, "/")
-			r.verbs = g.uncovered(&r, rule.Verbs)
+			r.verbs = g.uncovered(&r.rightKey, rule.Verbs)
 			served := g.serves == nil || group == "*" || r.resource == "*" || g.serves(group, r.resource)
 			if served && len(r.verbs) > 0 {
 				all = append(all, r)
@@ -150,16 +109,36 @@ func (g *Graph) customRightsOf(rule *rbacv1.PolicyRule) []openRight {
 	return all
 }
 
+// grantedBy reports whether a rule grants the right, for any object.
+func (r *TableRight) grantedBy(rule *rbacv1.PolicyRule) bool {
+	if strings.HasPrefix(r.Resource, "/") {
+		path := strings.TrimSuffix(r.Resource, "*")
+		return (slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Verbs, r.Verb)) &&
+			slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool {
+				prefix, any := strings.CutSuffix(url, "*")
+				return strings.HasPrefix(url, path) || url == strings.TrimSuffix(path, "/") || any && strings.HasPrefix(path, prefix)
+			})
+	}
+	if r.Resource == "*" || r.Subresource == "*" { // any name: what the rule names
+		if slices.Contains(rule.APIGroups, r.Group) && slices.Contains(rule.Verbs, r.Verb) {
+			return true
+		}
+	}
+	req := access.Request{ResourceRequest: true, Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource}
+	if len(rule.ResourceNames) > 0 {
+		req.Name = rule.ResourceNames[0]
+	}
+	return rbac.RuleAllows(rule, &req)
+}
+
 // uncovered are the verbs on a resource that no custom technique is about. One that names the resource covers
 // reading and deleting too: its author knows what the resource is.
-func (g *Graph) uncovered(r *openRight, verbs []string) []string {
+func (g *Graph) uncovered(k *rightKey, verbs []string) []string {
 	covered := map[string]bool{}
-	for i := range g.custom {
-		for _, q := range slices.Concat(g.custom[i].AllowedBy, g.custom[i].With) {
-			if q.APIGroup == r.group && q.Resource == r.resource && q.Subresource == r.subresource {
-				for _, verb := range slices.Concat(q.Verbs, strings.Fields(reads), strings.Fields(removes)) {
-					covered[verb] = true
-				}
+	for _, q := range g.kinds[len(table):] {
+		if q.group == k.group && q.resource == k.resource && q.subresource == k.subresource {
+			for _, verb := range slices.Concat(q.verbs, strings.Fields(reads), strings.Fields(removes)) {
+				covered[verb] = true
 			}
 		}
 	}

@@ -25,12 +25,20 @@ func (k rightKey) compare(o rightKey) int {
 
 // openEntry sums up the rights of one key.
 type openEntry struct {
-	verbs []string // sorted
-	// names and namespaces are the first ones, sorted. The list leaves them out where anyName or anywhere is set.
-	names, namespaces []string
-	anyName, anywhere bool
+	// names and namespaces are the first ones. The empty one is each of them.
+	verbs, names, namespaces []string
 	// binding is the first that grants one of the rights; -1 if none does.
 	binding int32
+}
+
+// anyName are the names of a right that is about every object.
+var anyName = []string{""}
+
+// openRight is a right of a role that is not followed. The role's binding, and where it is held, are not known yet.
+type openRight struct {
+	rightKey
+	openEntry
+	clusterScoped bool
 }
 
 // openRightsOf sums up the rights of the roles among reached vertices.
@@ -51,9 +59,7 @@ func (g *Graph) openRightsOf(reached []vertex) *openRights {
 		case isPod:
 			p := g.pods[v-g.firstPod]
 			if folders := p.NotFollowed(g.world.references); len(folders) > 0 {
-				all.add(rightKey{resource: HostPath, why: whyFolder}, openEntry{
-					verbs: []string{"mount"}, names: folders, namespaces: []string{p.Namespace}, binding: -1,
-				})
+				all.add(rightKey{resource: HostPath, why: whyFolder}, openEntry{[]string{"mount"}, folders, []string{p.Namespace}, -1})
 			}
 		}
 	}
@@ -67,10 +73,7 @@ func (o *openRights) addRole(rights []openRight, namespace string, binding int32
 		if r.clusterScoped && namespace != "" || r.why == whyEverything && namespace == "" {
 			continue // the latter is cluster-admin
 		}
-		o.add(r.rightKey, openEntry{
-			verbs: r.verbs, names: r.names, namespaces: []string{namespace},
-			anyName: len(r.names) == 0, anywhere: namespace == "", binding: binding,
-		})
+		o.add(r.rightKey, openEntry{r.verbs, r.names, []string{namespace}, binding})
 	}
 }
 
@@ -92,7 +95,6 @@ func (o *openRights) add(k rightKey, more openEntry) {
 	e.verbs = addSorted(e.verbs, more.verbs, math.MaxInt)
 	e.names = addSorted(e.names, more.names, maxNamed+1)
 	e.namespaces = addSorted(e.namespaces, more.namespaces, maxNamed+1)
-	e.anyName, e.anywhere = e.anyName || more.anyName, e.anywhere || more.anywhere
 	if more.binding >= 0 && (e.binding < 0 || more.binding < e.binding) {
 		e.binding = more.binding
 	}
@@ -119,11 +121,11 @@ func (o *openRights) list(g *Graph) []NotFollowed {
 		if slices.Contains(e.verbs, "*") {
 			n.Verbs = []string{"*"}
 		}
-		if !e.anyName {
+		if e.names[0] != "" {
 			n.More = len(e.names) > maxNamed
 			n.Names = e.names[:min(maxNamed, len(e.names))]
 		}
-		if !e.anywhere {
+		if e.namespaces[0] != "" {
 			n.More = n.More || len(e.namespaces) > maxNamed
 			n.Namespaces = e.namespaces[:min(maxNamed, len(e.namespaces))]
 		}

@@ -86,26 +86,26 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 		if to := s.keys[u.to]; to.kind == isLimited {
 			mode = s.kinds[to.variant].on
 		}
-		needs = slices.DeleteFunc(slices.Concat(needs, each(impersonateNodeNames, impersonateAssociatedNode)), func(n need) bool {
-			return requestKinds[n.right].mode != mode
+		needs = slices.DeleteFunc(slices.Concat(needs, techniques[u.row-1].helps), func(r right) bool {
+			return requestKinds[r].mode != mode
 		})
 	}
 	var all []wantedRight
-	for _, n := range needs {
-		w := wantedRight{of: int32(n.right), any: true, alone: true}
+	for _, needed := range needs {
+		w := wantedRight{of: int32(needed), any: true, alone: true}
 		given := func(named bool) bool {
 			return slices.ContainsFunc(g.roles[role].Rules, func(r rbacv1.PolicyRule) bool {
 				return (!named || len(r.ResourceNames) > 0) && w.givenBy(g, &r)
 			})
 		}
-		if n.right < firstOwn || !given(false) {
+		if needed < firstOwn || !given(false) {
 			continue
 		}
 		if given(true) {
 			all = append(all, wantedRight{of: w.of, target: s.targetName(u), alone: true})
 		}
 		all = append(all, w)
-		if others := n.otherWrites(); w.harm() > 0 && len(others) > 1 {
+		if others := needed.otherWrites(); w.harm() > 0 && len(others) > 1 {
 			w.of, w.writes = int32(others[0]), true
 			if !slices.Contains(all, w) {
 				all = append(all, w)

@@ -231,15 +231,10 @@ func cells(rules []rbacv1.PolicyRule) int {
 
 // resourcesIn counts the resources that an API server has in groups, by the table of all rights.
 func resourcesIn(groups []string) int {
-	known := map[string]bool{}
-	for _, g := range allRights {
-		if !slices.Contains(groups, "*") && !slices.Contains(groups, g.group) {
-			continue
-		}
-		for i := range g.rows {
-			for _, resource := range strings.Fields(g.rows[i].resources) {
-				known[g.group+"/"+resource] = true
-			}
+	known := map[[3]string]bool{}
+	for _, r := range allRights {
+		if slices.Contains(groups, "*") || slices.Contains(groups, r.Group) {
+			known[[3]string{r.Group, r.Resource, r.Subresource}] = true
 		}
 	}
 	return max(1, len(known))

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -133,8 +136,10 @@ type requestKind struct {
 	// single is true for requests with one verb of the right in of, and whole for every request.
 	single, whole bool
 	of            right
-	// custom is true for requests of custom techniques.
-	custom bool
+	// custom is true for requests of custom techniques. Technique is the place of the technique, and with that in its list
+	// With; -1 for a request of AllowedBy.
+	custom          bool
+	technique, with int32
 	// otherAudience is true for the right to request tokens for an audience that a rule names.
 	otherAudience bool
 }
@@ -142,6 +147,37 @@ type requestKind struct {
 // holdsIn reports whether a role that is held in a scope can allow the request.
 func (k *requestKind) holdsIn(scope string) bool {
 	return scope == "" || k.namespaced && (k.namespace == "" || k.namespace == scope)
+}
+
+// operation is what admission is asked about; empty if it is not asked.
+func (k *requestKind) operation() admissionv1.OperationType {
+	switch k.group + "/" + k.resource + "/" + k.subresource {
+	case "/pods/exec", "/pods/attach", "/pods/portforward", "/pods/proxy", "/services/proxy", "/nodes/proxy":
+		return admissionv1.Connect
+	}
+	return admissionv1.OperationType(noderestriction.OperationOf(k.verbs[0]))
+}
+
+// write is the write that a right allows.
+func (k *requestKind) write() inventory.Write {
+	return inventory.Write{
+		Operation: k.operation(), Group: k.group, Resource: k.resource, Subresource: k.subresource,
+		Namespaced: k.namespaced && k.resource != "namespaces",
+	}
+}
+
+// refusedToNodes reports whether NodeRestriction refuses a request of a custom technique to nodes.
+func (k *requestKind) refusedToNodes() bool {
+	create, change := k.operation() == admissionv1.Create, k.operation() == admissionv1.Update
+	switch k.group + "/" + k.resource + "/" + k.subresource {
+	case "/pods/":
+		return create || change
+	case "/pods/ephemeralcontainers":
+		return change
+	case "/persistentvolumeclaims/", "/serviceaccounts/token", certG + "/certificatesigningrequests/":
+		return create
+	}
+	return false
 }
 
 // impersonates reports whether requests let others be impersonated.

@@ -43,8 +43,8 @@ type leavingRight struct {
 	summary string
 	kind    *requestKind
 	verbs   []string
-	// namespace and name are the only object that matters; empty for all.
-	namespace, name string
+	// limit is the only object that matters; zero for all.
+	limit
 }
 
 var (
@@ -94,9 +94,12 @@ func listLeavingRights() []leavingRight {
 		if t.Code == StealPods {
 			summary = steals
 		}
-		for _, n := range t.needs {
-			kind := &kinds[n.right]
-			all = append(all, leavingRight{t.Code, summary, kind, kind.verbs, n.namespace, n.name})
+		for _, r := range t.needs {
+			l := leavingRight{code: t.Code, summary: summary, kind: &kinds[r], verbs: kinds[r].verbs}
+			if l.kind.namespaced {
+				l.limit = t.only
+			}
+			all = append(all, l)
 		}
 		if t.Code == StealPods {
 			add(t.Code, summary, stealing)
@@ -105,7 +108,7 @@ func listLeavingRights() []leavingRight {
 	add(ContainmentControl, lifts, containing)
 	definitions := &requestKind{verbs: change, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}
 	for _, resource := range []string{"nodescopes", "quarantines"} {
-		all = append(all, leavingRight{ContainmentControl, lifts, definitions, change, "", resource + "." + v1alpha1.Group})
+		all = append(all, leavingRight{ContainmentControl, lifts, definitions, change, limit{name: resource + "." + v1alpha1.Group}})
 	}
 	return all
 }
@@ -227,7 +230,7 @@ func texts(rights []leavingRight) []string {
 	last := ""
 	for _, p := range rights {
 		verbs := strings.Join(p.verbs, " or ") + " "
-		object := (&CustomRequest{APIGroup: p.kind.group, Resource: p.kind.resource, Subresource: p.kind.subresource}).object()
+		object := objectText(p.kind.group, p.kind.resource, p.kind.subresource)
 		if p.name != "" {
 			object += " " + p.name
 		}

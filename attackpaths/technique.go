@@ -52,28 +52,14 @@ type Technique struct {
 	ATTACK string
 
 	// needs are the rights of an identity that the technique uses: each is enough, or decides together with others
-	// of the row. What only helps, as a right to create a service account does, is not among them.
-	needs []need
+	// of the row. What only helps, as a right to create a service account does, is in helps.
+	needs, helps []right
+	// only is the only object that matters of rights that have a namespace; zero for all.
+	only limit
 	// because says why a step is possible. A technique of which each step is one right has none: the right says it.
 	because reason
 	// ofPod is set if edges of the technique have the place of a pod.
 	ofPod bool
-}
-
-// need is a right for some object.
-type need struct {
-	right
-	// namespace and name are the only object that matters; empty for all.
-	namespace, name string
-}
-
-// each needs rights for any object.
-func each(rights ...right) []need {
-	all := make([]need, len(rights))
-	for i, r := range rights {
-		all[i].right = r
-	}
-	return all
 }
 
 // techniques is a table and never changes.
@@ -90,7 +76,7 @@ var techniques = []Technique{
 	},
 	{
 		Code: TokenOfPodOnNode, Summary: "a node's credential mints tokens for the service accounts of its pods", ATTACK: "T1528",
-		ofPod: true, because: becauseOfTokenOfPod,
+		ofPod: true, helps: []right{requestAudience, requestOtherAudience}, because: becauseOfTokenOfPod,
 	},
 	{
 		Code: SecretOnNode, Summary: "a node's credential reads the secrets that its pods refer to", ATTACK: "T1552.007",
@@ -106,113 +92,116 @@ var techniques = []Technique{
 	},
 	{
 		Code: SecretRead, Summary: "every verb on secrets except create and update gives their content", ATTACK: "T1552.007",
-		needs: each(readSecrets, patchSecrets, deleteSecrets, createValidatingWebhooks, changeValidatingWebhooks),
+		needs: []right{readSecrets, patchSecrets, deleteSecrets, createValidatingWebhooks, changeValidatingWebhooks},
 	},
 	{
 		Code: ServiceAccountTokenSecret, Summary: "a secret of type service-account-token holds a token of the account", ATTACK: "T1528",
-		needs:   each(createSecrets),
+		needs: []right{createSecrets}, helps: []right{readSecrets, patchSecrets, deleteSecrets},
 		because: becauseOfTokenSecret,
 	},
 	{
 		Code: BootstrapToken, Summary: "a bootstrap token authenticates as a bootstrap user", ATTACK: "T1078.004",
-		needs:   []need{{right: createSecrets, namespace: metav1.NamespaceSystem}},
+		needs: []right{createSecrets}, only: limit{namespace: metav1.NamespaceSystem},
 		because: always("the secret is a bootstrap token"),
 	},
 	{
 		Code: TokenRequest, Summary: "a right to create serviceaccounts/token gives the account", ATTACK: "T1528",
-		needs:   each(createToken),
+		needs: []right{createToken}, helps: []right{createAccounts},
 		because: always("may create the service account, and a token of it"),
 	},
 	{
 		Code: Impersonate, Summary: "a right to impersonate gives the identity", ATTACK: "T1134.001",
-		needs: each(
+		needs: []right{
 			impersonateServiceAccounts, impersonateUsers, impersonateGroups, impersonateArbitraryNodes, impersonateAccountsOnly,
 			impersonateUserInfo, impersonateGroupInfo,
-		),
+		},
+		helps:   []right{impersonateNodeNames, impersonateAssociatedNode},
 		because: always("may impersonate users or service accounts, and groups"),
 	},
 	{
 		Code: PodCreate, ATTACK: "T1610",
 		Summary: "who creates pods in a namespace uses its service accounts, secrets and, unless Pod Security forbids it, nodes",
-		needs: each(
+		needs: []right{
 			createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets, createReplicationControllers,
 			createJobs, createCronJobs,
-		),
+		},
+		helps:   []right{createAccounts, createNamespaces},
 		because: becauseOfNamespace,
 	},
 	{
 		Code: PodUpdate, Summary: "a right to change a pod or a pod template runs other code in its place", ATTACK: "T1610",
-		needs: each(
+		needs: []right{
 			patchPods, patchDeployments, patchDaemonSets, patchStatefulSets, patchReplicaSets, patchReplicationControllers,
 			patchCronJobs,
-		),
+		},
 		because: becauseOfPodUpdate,
 	},
 	{
 		Code: PodExec, Summary: "a right to exec into a pod, or to add a container to it, controls its processes", ATTACK: "T1609",
-		needs:   each(execPods, attachPods, addContainers),
+		needs:   []right{execPods, attachPods, addContainers},
 		because: becauseOfExec,
 	},
 	{
 		Code: NodeProxy, Summary: "a right to a node's proxy runs commands in each pod of the node", ATTACK: "T1609",
-		needs: each(proxyNodes),
+		needs: []right{proxyNodes},
 	},
 	{
 		Code: PodEscape, Summary: "a pod with rights over its host controls its node", ATTACK: "T1611",
-		ofPod: true, because: becauseOfEscape,
+		ofPod: true, helps: []right{readPodLogs, readNodeLogs}, because: becauseOfEscape,
 	},
 	{
 		Code: BindRole, Summary: "a right to bind a role gives what the role grants", ATTACK: "T1098.006",
-		needs: each(
+		needs: []right{
 			bindClusterRoles, bindRoles, createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings,
 			updateRoleBindings,
-		),
+		},
 		because: becauseOfBinding,
 	},
 	{
 		Code: EscalateRole, Summary: "a right to escalate gives any right through a role that is bound already", ATTACK: "T1098.006",
-		needs:   each(escalateClusterRoles, escalateRoles, createClusterRoles, createRoles, updateClusterRoles, updateRoles),
+		needs:   []right{escalateClusterRoles, escalateRoles, createClusterRoles, createRoles, updateClusterRoles, updateRoles},
 		because: becauseOfEscalation,
 	},
 	{
 		Code: ApproveCertificate, Summary: "a right to approve client certificates gives the identities that they name", ATTACK: "T1649",
-		needs:   each(approveSigners, updateApprovals, autoApprove),
+		needs: []right{approveSigners, updateApprovals, autoApprove},
+		helps: []right{
+			createSigningRequests, readSigningRequests, writeSigningRequests, deleteSigningRequests, getApprovals, getSigningStatus,
+			patchSigningStatus,
+		},
 		because: always("may create a request for a client certificate, and have it approved"),
 	},
 	{
 		Code: SignCertificate, Summary: "a right to sign client certificates may give the identities that they name", ATTACK: "T1649",
-		needs:   each(signSigners, updateSigningStatus, patchSigningStatus),
+		needs:   []right{signSigners, updateSigningStatus, patchSigningStatus},
+		helps:   []right{createSigningRequests},
 		because: always("may create and sign a request for a client certificate"),
 	},
 	{
 		Code: NamespaceRelabel, Summary: "a right to label a namespace turns its Pod Security off", ATTACK: "T1562.001",
-		needs: each(labelNamespaces, labelByStatus, finalizeNamespaces),
+		needs: []right{labelNamespaces, labelByStatus, finalizeNamespaces},
 	},
 	{
 		Code: AdmissionControl, Summary: "a right to configure mutating admission rewrites what others create", ATTACK: "T1546",
-		needs:   each(createMutatingWebhooks, changeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings),
+		needs:   []right{createMutatingWebhooks, changeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings},
 		because: becauseOfPolicy,
 	},
 	{
 		Code: APIService, Summary: "a right to register an API server receives the requests of others", ATTACK: "T1557",
-		needs: each(writeAPIServices),
+		needs: []right{writeAPIServices},
 	},
 	{
 		Code: VolumeControl, Summary: "a persistent volume that is a folder of the host gives the node", ATTACK: "T1611",
-		needs:   each(createVolumes),
+		needs: []right{createVolumes}, helps: []right{createPods, createClaims},
 		because: becauseOfVolume,
 	},
 	{
 		Code: NodeIdentityConfig, Summary: "a right to change how identities are mapped gives any identity", ATTACK: "T1098",
-		needs: []need{
-			{createConfigMaps, metav1.NamespaceSystem, awsAuth},
-			{patchConfigMaps, metav1.NamespaceSystem, awsAuth},
-			{right: writeIdentityMappings},
-		},
+		needs: []right{createConfigMaps, patchConfigMaps, writeIdentityMappings}, only: limit{metav1.NamespaceSystem, awsAuth},
 	},
 	{
 		Code: StealPods, Summary: "a node may attract the pods that the scheduler may bind to it", ATTACK: "T1610",
-		needs: each(changeNodes, changeNodeStatus),
+		needs: []right{changeNodes, changeNodeStatus},
 		ofPod: true, because: becauseOfSteal,
 	},
 	{
@@ -234,7 +223,12 @@ type row uint8
 
 // rowOf finds the row of a code.
 func rowOf(code Code) row {
-	return row(slices.IndexFunc(techniques, func(t Technique) bool { return t.Code == code }) + 1)
+	for i := range techniques {
+		if techniques[i].Code == code {
+			return row(i + 1)
+		}
+	}
+	return 0
 }
 
 // code is the code of a technique of the table; empty for a custom one, see Graph.codeOf.
