@@ -10,6 +10,13 @@ import (
 // dependsOnRole is what else decides about a role of which the objects do not show whether it exists.
 const dependsOnRole = "whether the role exists: Kubernetes makes roles of such names"
 
+// discovery is a default role that all users hold, unless an administrator changed that.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
+const (
+	discovery          = "system:discovery"
+	dependsOnDiscovery = "whether all users hold " + discovery + ", as they do by default"
+)
+
 // escalate: escalate on a role, and a right to write it, where the role is held. It is enough to write a
 // role that an aggregated cluster role selects which is held: whoever writes a role chooses its labels.
 func (c *combiner) escalate() {
@@ -32,29 +39,44 @@ func (c *combiner) escalate() {
 	}
 }
 
-// escalateBy changes the rules of a role that is held, or creates one that a binding names and that does not exist. Either may be
-// another role that becomes a part of the one that is held.
+// escalateBy changes the rules of a role that is held, deletes it and creates it again, or creates one that a binding names and that
+// does not exist. Each may be another role that becomes a part of the one that is held.
 func (c *combiner) escalateBy(e, w held, creates bool) {
 	clusterRoles := e.right == escalateClusterRoles
-	part := clusterRoles && (creates && c.isFree(w, "") || !creates && c.changesSome(e, w))
+	gone, free := c.madeFree(w.right, "", w.name)
+	part := clusterRoles && (creates && free || !creates && c.changesSome(e, w))
 	c.heldRoles(clusterRoles, func(v vertex, k key, role *rbac.RoleRules) {
 		ns, name := role.Role.Namespace, role.Role.Name
-		guards := ""
-		switch itself := e.covers(ns, name) && w.covers(ns, name) && c.roleExists(k.role) != creates; {
-		case itself && !creates:
-			guards = c.changedRoleGuards(w.right, k.role)
-		case itself && !c.terminating[ns]:
-			guards = c.guardsOf(w.right, ns)
-			if strings.HasPrefix(name, "system:") {
-				guards = allOf(dependsOnRole, guards)
-			}
-		case part && role.Aggregates:
-			guards = c.guardsOf(w.right, "")
-		default:
+		itself, exists := e.covers(ns, name) && w.covers(ns, name) && !(creates && c.terminating[ns]), c.roleExists(k.role)
+		step := func(guards string, gone vertex) {
+			c.pair(EscalateRole, c.ownRole(int32(len(c.roles)-1), k.namespace), guards, e, w, v, gone)
+		}
+		switch {
+		case itself && !creates && exists:
+			step(c.changedRoleGuards(w.right, k.role), none)
+			return
+		case itself && creates && exists && c.keeps(sameRole(k.role), e, w):
+			step(c.guardsOf(w.right, ns), c.deleted(deleteOf[w.right], ns, name))
+		case itself && creates && !exists && strings.HasPrefix(name, "system:"):
+			step(allOf(dependsOnRole, c.guardsOf(w.right, ns)), none)
+			return
+		case itself && creates && !exists:
+			step(c.guardsOf(w.right, ns), none)
 			return
 		}
-		c.pair(EscalateRole, c.ownRole(int32(len(c.roles)-1), k.namespace), guards, e, w, v)
+		if part && role.Aggregates && (gone == none || c.keeps(sameRole(c.roleIndex[roleName{"", w.name}]), e, w)) {
+			step(c.guardsOf(w.right, ""), gone)
+		}
 	})
+	if _, known := c.roleIndex[roleName{"", discovery}]; creates && clusterRoles && !known && e.covers("", discovery) && w.covers("", discovery) {
+		c.pair(EscalateRole, c.ownRole(int32(len(c.roles)-1), ""), allOf(dependsOnDiscovery, c.guardsOf(w.right, "")), e, w,
+			c.deleted(deleteOf[w.right], "", discovery))
+	}
+}
+
+// sameRole is the loss of a role.
+func sameRole(of int32) func(role, binding int32) bool {
+	return func(role, _ int32) bool { return role == of }
 }
 
 // heldRoles calls do for each role of a kind that some identity may hold.

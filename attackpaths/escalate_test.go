@@ -46,6 +46,33 @@ func TestRolesThatEscalationWrites(t *testing.T) {
 			add:  dangling + role("r", "", "shop/web", "escalate,create clusterroles"+roles), want: admin,
 			because: `may create ClusterRole "gone", which a binding names, with any rule in the whole cluster`,
 		},
+		{
+			rule: "a role that is held is deleted and made again", want: admin,
+			add:     role("other", "", "shop/web", "get configmaps@") + role("r", "", "shop/web", "escalate,create,delete clusterroles"+roles),
+			because: `may delete ClusterRole "other", which it holds, and create it again with any rule in the whole cluster`,
+		},
+		{
+			rule: "by its name", want: admin,
+			add: role("other", "", "shop/web", "get configmaps@") +
+				role("r", "", "shop/web", "escalate,create clusterroles"+roles, "deletecollection,delete clusterroles"+roles+" other"),
+		},
+		{
+			rule: "not a role that nobody holds", add: clusterRole("other", "get pods@") +
+				role("r", "", "shop/web", "escalate,create clusterroles"+roles, "delete clusterroles"+roles+" other"),
+		},
+		{
+			rule: "not without another role that gives the rights",
+			add:  role("r", "", "shop/web", "escalate,create clusterroles"+roles, "delete clusterroles"+roles+" r"),
+		},
+		{
+			rule: "the role that gives the rights, if another gives them too", want: admin,
+			add: role("r", "", "shop/web", "escalate,create clusterroles"+roles, "delete clusterroles"+roles+" r") +
+				role("s", "", "shop/web", "escalate,create clusterroles"+roles),
+		},
+		{
+			rule: "each cluster has a default role that all users hold", want: []string{"Possible ClusterAdmin : EscalateRole"},
+			add: role("r", "", "shop/web", "escalate,create,delete clusterroles"+roles),
+		},
 		{rule: "not without escalate", add: dangling + aggregated + role("r", "", "shop/web", "create,update clusterroles"+roles)},
 	})
 }

@@ -78,7 +78,7 @@ func (b *builder) stepsOf(v vertex, k key) {
 	case readSecrets:
 		b.readsSecrets(v, k)
 	case createSecrets:
-		b.createdAccountSecret(b.rightVertex(readSecrets, k.namespace, ""), k.namespace)
+		b.createdAccountSecret(b.rightVertex(readSecrets, k.namespace, ""), k.namespace, none)
 		if k.namespace == metav1.NamespaceSystem {
 			b.createsBootstrapTokens(v, k.namespace)
 		}
@@ -182,7 +182,7 @@ func (b *builder) exists(r right, namespace, name string) bool {
 	_, patches, _ := workloadOf(r)
 	switch {
 	case kind.unnamed:
-		return b.free(r, namespace, name)
+		return b.free(r, namespace, name) || deleteOf[r] != 0
 	case patches || kind.resource == "secrets":
 		return true // it can be created under that name
 	case kind.resource == "serviceaccounts":
@@ -196,23 +196,22 @@ func (b *builder) exists(r right, namespace, name string) bool {
 }
 
 func (b *builder) readsSecrets(v vertex, k key) {
-	found := false
 	for _, s := range b.secrets[k.namespace] {
 		if k.name == "" || k.name == s.Name.Name {
-			found = true
 			b.step(SecretRead, v, b.vertex(key{kind: isSecret, namespace: k.namespace, name: s.Name.Name}), -1, "")
 		}
 	}
-	if k.name != "" && !found {
-		b.createdAccountSecret(v, k.namespace)
+	if k.name != "" {
+		gone, _ := b.madeFree(createSecrets, k.namespace, k.name)
+		b.createdAccountSecret(v, k.namespace, gone)
 	}
 }
 
 // createdAccountSecret gives every service account of a namespace to who creates a secret of
-// type service-account-token and reads what the token controller puts into it.
-func (b *builder) createdAccountSecret(read vertex, namespace string) {
+// type service-account-token and reads what the token controller puts into it. Gone is that no secret has its name any more.
+func (b *builder) createdAccountSecret(read vertex, namespace string, gone vertex) {
 	b.together(ServiceAccountTokenSecret, b.fact(everyAccount, namespace), b.guardsOf(createSecrets, namespace),
-		b.rightVertex(createSecrets, namespace, ""), read)
+		b.rightVertex(createSecrets, namespace, ""), read, gone)
 }
 
 func (b *builder) createsBootstrapTokens(v vertex, namespace string) {

@@ -43,6 +43,9 @@ const (
 	untaintedNode = "a node with any labels and no taints"
 	// clientRequests is that requests for client certificates can be made.
 	clientRequests = "requests for client certificates"
+	// deletedObject is that an object does not exist any more. The variant is the right to delete it, and the namespace
+	// NAMESPACE/NAME.
+	deletedObject = "an object that is deleted"
 	// podsOfNode is each pod on a node, by the name of the node.
 	podsOfNode = "pods of a node"
 )

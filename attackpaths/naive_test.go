@@ -26,6 +26,8 @@ type naive struct {
 	derivations []derivation
 	rights      map[string]fact
 	policies    attackpaths.PolicyGuards
+	// lost are bindings that give nothing any more; nil for none.
+	lost func(rbac.BoundRole) bool
 
 	nodes      []inventory.Node
 	pods       []*inventory.Pod

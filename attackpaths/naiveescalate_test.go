@@ -11,6 +11,7 @@ import (
 )
 
 func (n *naive) escalateRoles() {
+	n.escalateDiscovery()
 	n.eachOwned(func(r naiveRole, scope string) {
 		if r.ref == everythingRole {
 			return
@@ -46,6 +47,20 @@ func (n *naive) escalateRoles() {
 	})
 }
 
+// discovery is a default role that all users hold, also where the objects do not show it.
+const discovery = "system:discovery"
+
+// escalateDiscovery deletes the role and makes it again.
+func (n *naive) escalateDiscovery() {
+	role := rbac.Ref{Kind: "ClusterRole", Name: discovery}
+	if slices.ContainsFunc(n.roles, func(r naiveRole) bool { return r.ref == role }) {
+		return
+	}
+	create := ask{verbs: creating, group: rbacGroup, resource: "clusterroles"}
+	escalate := ask{verbs: verbs("escalate"), group: rbacGroup, resource: "clusterroles", name: discovery, unlimited: true}
+	n.step(1, true, owned(everythingRole, ""), n.together([]ask{escalate}, []ask{create}), n.deleted(create, discovery))
+}
+
 // escalateRole leads from a role that is held to every rule: the role is written, or one that it selects.
 func (n *naive) escalateRole(r naiveRole, scope string, held fact) {
 	home := r.ref.Namespace // cluster roles are changed in the whole cluster
@@ -73,6 +88,15 @@ func (n *naive) escalateRole(r naiveRole, scope string, held fact) {
 		return
 	}
 	n.step(1, n.changedRoleGuarded(r), owned(everythingRole, scope), held, changed(r.ref.Name))
+	madeWithout := func(role rbac.Ref) fact {
+		f := fact{"makes role without", role.String(), ""}
+		parts := append(byName(create, role.Name), onRoles(verbs("escalate"), role, home))
+		parts[0][0].limited = false
+		n.step(0, false, f, n.without(n.ofRole(role), parts...))
+		n.step(0, false, f, n.without(n.ofRole(role), []ask{escalate}, []ask{create}))
+		return f
+	}
+	n.step(1, makes, owned(everythingRole, scope), held, madeWithout(r.ref), n.deleted(create, r.ref.Name))
 	if !r.aggregates {
 		return
 	}
@@ -80,7 +104,10 @@ func (n *naive) escalateRole(r naiveRole, scope string, held fact) {
 	for _, name := range append(n.allNames(), anyOtherName) {
 		if n.isFree(create, name) {
 			n.step(1, makes, owned(everythingRole, scope), held, madeAs(name))
+			continue
 		}
+		again := rbac.Ref{Kind: r.ref.Kind, Namespace: home, Name: name}
+		n.step(1, makes, owned(everythingRole, scope), held, madeWithout(again), n.deleted(create, name))
 	}
 	changes := n.guarded(admissionv1.Update, rbacGroup, resource, "", home)
 	n.step(1, changes, owned(everythingRole, scope), held, changed(anyOtherName))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -21,8 +23,18 @@ func (n *naive) creates(a ask) fact {
 		if n.isFree(a, name) {
 			possible := a.resource == "certificatesigningrequests" && name != anyOtherName
 			n.step(0, possible, f, n.together(byName(a, name)...))
+		} else if slices.Contains([]string{"pods", "persistentvolumeclaims", "persistentvolumes"}, a.resource) {
+			n.step(0, false, f, n.together(byName(a, name)...), n.deleted(a, name))
 		}
 	}
+	return f
+}
+
+// deleted is the fact that an object does not exist any more. Volumes and claims stay while something uses them.
+func (n *naive) deleted(a ask, name string) fact {
+	f := fact{"deleted " + a.resource, a.ns, name}
+	possible := n.guarded(admissionv1.Delete, a.group, a.resource, "", a.ns) || strings.HasPrefix(a.resource, "persistentvolume")
+	n.step(0, possible, f, n.right(ask{verbs: deleting, group: a.group, resource: a.resource, ns: a.ns, name: name}))
 	return f
 }
 
@@ -92,18 +104,21 @@ func (n *naive) createsAccount(a inventory.Name) fact {
 func (n *naive) secretsByName(ns string, guarded bool) {
 	for _, name := range append(n.allNames(), anyOtherName) {
 		a := ask{resource: "secrets", ns: ns}
+		made := []fact{n.together(byName(a, name)...)}
 		if !n.isFree(a, name) {
-			continue
+			made = append(made, n.deleted(a, name))
 		}
-		made := n.together(byName(a, name)...)
 		for account := range n.accounts {
 			if account.Namespace == ns {
-				n.step(1, guarded, n.credentialOfAccount(account), made)
+				n.step(1, guarded, n.credentialOfAccount(account), made...)
 			}
+		}
+		if len(made) > 1 {
+			continue
 		}
 		if id, ok := strings.CutPrefix(name, "bootstrap-token-"); ok && len(id) == 6 && ns == "kube-system" {
 			for _, g := range n.bootstrapGroups() {
-				n.step(1, true, g, made)
+				n.step(1, true, g, made...)
 			}
 		}
 	}

@@ -163,6 +163,9 @@ func (n *naive) roleOf(b rbac.BoundRole) (naiveRole, bool) {
 // static calls do for each role that bindings give to a user, and where.
 func (n *naive) static(user string, groups []string, do func(role naiveRole, scope string)) {
 	for _, b := range n.bindings {
+		if n.lost != nil && n.lost(b) {
+			continue
+		}
 		if role, ok := n.roleOf(b); ok && names(b, user, groups) {
 			do(role, b.Binding.Namespace)
 		}
@@ -309,6 +312,25 @@ func (n *naive) together(parts ...[]ask) fact {
 		}
 		if len(from) <= len(parts) {
 			n.step(0, possible || i.token != nil && (len(from) > 1 || slices.ContainsFunc(parts, isByName)), f, from...)
+		}
+	}
+	n.togetherOfOthers(f, parts)
+	return f
+}
+
+// without is the fact that one identity can make a request of each of several kinds by its own rights after some bindings are lost.
+func (n *naive) without(lost func(rbac.BoundRole) bool, parts ...[]ask) fact {
+	f := fact{"together without", fmt.Sprint(len(n.facts)), fmt.Sprint(parts)}
+	n.lost = lost
+	defer func() { n.lost = nil }()
+	for _, i := range n.identities {
+		has, possible := true, i.token != nil && slices.ContainsFunc(parts, isByName)
+		for _, part := range parts {
+			level := n.has(i, part)
+			has, possible = has && level > attackpaths.No, possible || level == attackpaths.Possible
+		}
+		if has {
+			n.step(0, possible, f, i.requester(parts[0]))
 		}
 	}
 	n.togetherOfOthers(f, parts)

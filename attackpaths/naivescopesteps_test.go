@@ -147,7 +147,11 @@ func (n *naive) passOn() {
 				for _, name := range n.allNames() {
 					if n.isFree(create, name) {
 						n.passOnBy(i, byName(create, name), true, r, ns)
+						continue
 					}
+					n.lost = isBinding(ns, name)
+					n.passOnBy(i, byName(create, name), true, r, ns, n.deleted(create, name))
+					n.lost = nil
 				}
 			}
 			n.passOnRules(i, r, where)
@@ -176,7 +180,7 @@ func (n *naive) passOnBy(i naiveIdentity, parts [][]ask, guarded bool, r naiveRo
 		switch yes := n.has(i, asks); {
 		case yes > attackpaths.No:
 			possible = possible || yes == attackpaths.Possible
-		case n.canBeOwned(asks):
+		case n.lost == nil && n.canBeOwned(asks):
 			from, possible = append(from, n.ownedRight(asks)), true
 		default:
 			return

@@ -154,7 +154,14 @@ func (n *naive) rightsOnAccounts(ns string) {
 		if a.Namespace != ns {
 			continue
 		}
-		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), n.credentialOfAccount(a), create, n.readsSecrets(ns, read...))
+		guarded := n.guarded(admissionv1.Create, "", "secrets", "", ns)
+		n.step(1, guarded, n.credentialOfAccount(a), create, n.readsSecrets(ns, read...))
+		for s := range n.secrets {
+			if s.Namespace == ns {
+				again := ask{resource: "secrets", ns: ns, name: s.Name}
+				n.step(1, guarded, n.credentialOfAccount(a), create, n.readsSecrets(ns, again), n.deleted(again, s.Name))
+			}
+		}
 		n.requestToken(a, n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: ns, name: a.Name}))
 	}
 	if ns == "kube-system" {
@@ -386,7 +393,10 @@ func (n *naive) bindRoles() {
 		for _, name := range append(n.allNames(), anyOtherName) {
 			if n.isFree(create[0], name) {
 				n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.together(append(byName(create[0], name), bindNew)...))
+				continue
 			}
+			n.step(1, n.newBindingGuarded(r.ref, scope), owned(r.ref, scope), n.deleted(create[0], name),
+				n.without(isBinding(scope, name), append(byName(create[0], name), bindNew)...))
 		}
 		for _, b := range n.bindings {
 			if of, ok := n.roleOf(b); ok && of.ref == r.ref && b.Binding.Namespace == scope {
@@ -395,6 +405,19 @@ func (n *naive) bindRoles() {
 			}
 		}
 	})
+}
+
+// isBinding tells one binding from others.
+func isBinding(ns, name string) func(rbac.BoundRole) bool {
+	return func(b rbac.BoundRole) bool { return b.Binding == bindingRef(ns, name) }
+}
+
+// ofRole tells the bindings of a role from others.
+func (n *naive) ofRole(role rbac.Ref) func(rbac.BoundRole) bool {
+	return func(b rbac.BoundRole) bool {
+		of, ok := n.roleOf(b)
+		return ok && of.ref == role
+	}
 }
 
 func (n *naive) newBindingGuarded(role rbac.Ref, ns string) bool {

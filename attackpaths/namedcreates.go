@@ -174,15 +174,16 @@ const dependsOnRequestName = "whether no request has the name, and one of the na
 var tokenName = regexp.MustCompile(`^bootstrap-token-[a-z0-9]{6}$`)
 
 // createsNamed gives what the right to create one object gives, in a namespace if its kind has one: the same as one for any object,
-// where the name does not matter.
+// where the name does not matter. If an object has the name, it has to be deleted first.
 func (b *builder) createsNamed(v vertex, k key, r right) {
+	gone, free := b.madeFree(r, k.namespace, k.name)
 	switch {
-	case !b.free(r, k.namespace, k.name):
+	case !free:
 		return
 	case r == createSecrets:
 		// The author patches the secret again, and reads it.
-		b.step(ServiceAccountTokenSecret, v, b.fact(everyAccount, k.namespace), -1, b.guardsOf(r, k.namespace))
-		if k.namespace == metav1.NamespaceSystem && tokenName.MatchString(k.name) {
+		b.together(ServiceAccountTokenSecret, b.fact(everyAccount, k.namespace), b.guardsOf(r, k.namespace), v, gone)
+		if gone == none && k.namespace == metav1.NamespaceSystem && tokenName.MatchString(k.name) {
 			b.createsBootstrapTokens(v, k.namespace)
 		}
 		return
@@ -194,12 +195,48 @@ func (b *builder) createsNamed(v vertex, k key, r right) {
 	case r == createConfigMaps:
 		return // who may patch aws-auth need not create it
 	}
-	b.implies(v, b.rightVertex(r, k.namespace, ""))
+	b.together("", b.rightVertex(r, k.namespace, ""), "", v, gone)
 }
 
-// isFree reports whether a right is not limited to an object that exists in a namespace.
-func (b *builder) isFree(h held, namespace string) bool {
-	return h.name == "" || b.free(h.right, namespace, h.name)
+// deleteOf has the right to delete the objects that a right creates. Who deletes an object and creates one of its name gets what
+// a change of the object would not give: the API server asks for bind and escalate when a role or a binding is created, and
+// for nothing but delete before. Other kinds are missing where a right to create an object by its name contains the right to
+// change it as wanted.
+var deleteOf = map[right]right{
+	createSecrets: deleteSecrets, createPods: deletePods, createClaims: deleteClaims, createVolumes: deleteVolumes,
+	createClusterRoles: deleteClusterRoles, createRoles: deleteRoles,
+	createClusterRoleBindings: deleteClusterRoleBindings, createRoleBindings: deleteRoleBindings,
+}
+
+// dependsOnUse is what else decides about the deletion of volumes and claims.
+const dependsOnUse = "whether nothing uses the volume or claim: Kubernetes keeps it until then"
+
+// madeFree is the vertex that has to be reached so that no object has a name; none if none has it. It returns false if an object
+// has the name and who creates such objects need not delete it, or cannot.
+func (b *builder) madeFree(r right, namespace, name string) (gone vertex, possible bool) {
+	if name == "" || b.free(r, namespace, name) {
+		return none, true
+	}
+	if deleteOf[r] == 0 {
+		return none, false
+	}
+	return b.deleted(deleteOf[r], namespace, name), true
+}
+
+// deleted is the vertex of an object that is deleted, by a right that some identity has.
+func (b *builder) deleted(r right, namespace, name string) vertex {
+	k := key{kind: isFact, variant: uint16(r), namespace: namespace + "/" + name, name: deletedObject}
+	if v, known := b.index[k]; known {
+		return v
+	}
+	v, dependsOn := b.vertex(k), b.guardsOf(r, namespace)
+	if r == deleteClaims || r == deleteVolumes {
+		dependsOn = allOf(dependsOnUse, dependsOn)
+	}
+	for _, of := range [...]string{"", name} {
+		b.impliesIf(b.rightVertex(r, namespace, of), v, dependsOn)
+	}
+	return v
 }
 
 // secretNames are the secrets of the whole cluster, and those that its pods name.

@@ -97,5 +97,42 @@ func TestObjectsThatAreCreatedByTheirName(t *testing.T) {
 			rule: "a mutating webhook", want: []string{"Possible ClusterAdmin : AdmissionControl"},
 			add: role("r", "", "shop/web", "create,patch mutatingwebhookconfigurations@admissionregistration.k8s.io new"),
 		},
+		{
+			rule: "a pod that exists is deleted first",
+			add:  pod("shop", "p", "n1", "web") + role("r", "shop", "shop/web", "create,patch,delete pods@ p"),
+			want: []string{pods[0], "Certain Pod shop/p: PodUpdate", pods[1]},
+		},
+		{
+			rule: "a secret that exists is deleted first, and made again with a token of another account",
+			add:  secret("shop", "s", "Opaque", "") + role("r", "shop", "shop/web", "create secrets@", "get,delete secrets@ s"),
+			want: []string{"Certain Secret shop/s: SecretRead", "Certain ServiceAccount shop/db: ServiceAccountTokenSecret"},
+		},
+		{
+			rule:    "a secret that exists is deleted first, and applied",
+			because: "may create a secret of type service-account-token and read it; may delete secrets/shop/s first",
+			add:     secret("shop", "s", "Opaque", "") + role("r", "shop", "shop/web", "create,patch,delete secrets@ s"),
+			want:    []string{"Certain Secret shop/s: SecretRead", "Certain ServiceAccount shop/db: ServiceAccountTokenSecret"},
+		},
+		{
+			rule: "another identity may delete it", want: []string{
+				"Certain Secret shop/s: SecretRead", "Certain ServiceAccount shop/db: Impersonate",
+				"Certain ServiceAccount shop/other: Impersonate ServiceAccountTokenSecret",
+			},
+			add: secret("shop", "s", "Opaque", "") + account("shop", "other") +
+				role("r", "shop", "shop/web", "create secrets@", "get secrets@ s", "impersonate serviceaccounts@ db") +
+				role("d", "shop", "shop/db", "deletecollection secrets@"),
+		},
+		{
+			rule: "a binding that exists is deleted first", want: admin,
+			because: `may bind ClusterRole "everything" in the whole cluster; may delete clusterrolebindings/ex first`,
+			add:     bind + binding("ex", "none", "shop/none") + role("r", "", "shop/web", "create,update,delete clusterrolebindings"+in+" ex"),
+		},
+		{
+			rule: "not the binding that gives the right", add: bind + role("r", "", "shop/web", "create,update,delete clusterrolebindings"+in+" r"),
+		},
+		{
+			rule: "not another binding", add: bind + binding("ex", "none", "shop/none") +
+				role("r", "", "shop/web", "create,update clusterrolebindings"+in+" ex", "delete clusterrolebindings"+in+" b"),
+		},
 	})
 }

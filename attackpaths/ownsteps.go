@@ -32,13 +32,13 @@ func (c *combiner) bind() {
 			continue
 		}
 		for _, b := range binds {
-			for _, ns := range c.newBindings(w, b.namespace) {
-				c.bindRolesOf(w, b, ns)
+			for _, at := range c.newBindings(w, b.namespace, w, b) {
+				c.bindRolesOf(w, b, at)
 			}
 		}
 		for _, h := range holds {
-			for _, ns := range c.newBindings(w, h.namespace) {
-				c.passOn(BindRole, c.ownRole(h.role, ns), c.newBindingGuards(w.right, ns, h.role), w, none)
+			for _, at := range c.newBindings(w, h.namespace, w) {
+				c.passOn(BindRole, c.ownRole(h.role, at.namespace), c.newBindingGuards(w.right, at.namespace, h.role), w, at.gone)
 			}
 		}
 	}
@@ -63,17 +63,54 @@ func (c *combiner) bindAgain(w held, binds []held, holds []heldRole) {
 	}
 }
 
-// newBindings are the namespaces in which a requester makes a binding of a role that it may bind, or holds, in a scope. The
-// empty one is the whole cluster.
-func (c *combiner) newBindings(w held, scope string) []string {
-	all := []string{""}
+// newBinding is a place for a binding: a namespace, or the whole cluster. Gone is that no binding has the name any more; none if
+// the name is free.
+type newBinding struct {
+	namespace string
+	gone      vertex
+}
+
+// newBindings are the places in which a requester makes a binding of a role that it may bind, or holds, in a scope. A binding that it
+// deletes first must not be the one that gives it the rights.
+func (c *combiner) newBindings(w held, scope string, rights ...held) (all []newBinding) {
+	in := []string{""}
 	switch {
 	case w.right == createRoleBindings:
-		all = c.scopes(w.namespace, scope)
+		in = c.scopes(w.namespace, scope)
 	case scope != "":
 		return nil
 	}
-	return slices.DeleteFunc(all, func(ns string) bool { return !c.isFree(w, ns) })
+	for _, ns := range in {
+		gone, _ := c.madeFree(w.right, ns, w.name)
+		lost := func(_, binding int32) bool {
+			of := c.bindings[binding].Binding
+			return of.Namespace == ns && of.Name == w.name
+		}
+		if gone == none || c.keeps(lost, rights...) {
+			all = append(all, newBinding{ns, gone})
+		}
+	}
+	return all
+}
+
+// keeps reports whether the identity still has some rights after a role or a binding is deleted.
+func (c *combiner) keeps(lost func(role, binding int32) bool, rights ...held) bool {
+	for _, h := range rights {
+		for _, g := range h.keys() {
+			from, has := c.who.rights[g]
+			if !has {
+				return false // the attacker gives it to the identity, by a role that may be the one
+			}
+			kept := from.binding < 0
+			c.eachRole(c.who.subjects, func(role key, binding int32) {
+				kept = kept || !lost(role.role, binding) && slices.Contains(c.grantsOf(role), g)
+			})
+			if !kept {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // scopes are the namespaces in which two rights to create something count.
@@ -101,7 +138,8 @@ func bindsRole(b held, namespace, kind, name string) bool {
 
 // bindRolesOf gives the roles that a right to bind is about. Those that grant everything
 // stand for all.
-func (c *combiner) bindRolesOf(w, b held, namespace string) {
+func (c *combiner) bindRolesOf(w, b held, at newBinding) {
+	namespace := at.namespace
 	all := b.name == "" && b.right == bindClusterRoles
 	for i := range int32(len(c.roles) - 1) {
 		role := c.roles[i].Role
@@ -109,7 +147,7 @@ func (c *combiner) bindRolesOf(w, b held, namespace string) {
 		case all && (role.Kind != "ClusterRole" || !c.rightsOfRole(i).everything):
 		case !all && (role.Namespace != "" && role.Namespace != namespace || !bindsRole(b, namespace, role.Kind, role.Name)):
 		default:
-			c.pair(BindRole, c.ownRole(i, namespace), c.newBindingGuards(w.right, namespace, i), w, b)
+			c.pair(BindRole, c.ownRole(i, namespace), c.newBindingGuards(w.right, namespace, i), w, b, at.gone)
 		}
 	}
 }

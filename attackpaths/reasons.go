@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
@@ -21,6 +22,32 @@ func ofPod(text func(p *inventory.Pod) string) reason {
 
 // because says in one line what makes a step possible.
 func (s *solver) because(how via, to vertex) string {
+	text := s.reasonOf(how, to)
+	if k := s.deletedBefore(how); k.kind == isFact && how.edge.row.code() != EscalateRole {
+		text += "; may delete " + requestKinds[k.variant].resource + "/" + strings.TrimPrefix(k.namespace, "/") + " first"
+	}
+	return text
+}
+
+// deletedBefore is the object that is deleted before a step; zero for none.
+func (s *solver) deletedBefore(how via) key {
+	for _, v := range s.parts(how) {
+		k := s.keys[v]
+		if k.kind == isFact && k.name == deletedObject {
+			return k
+		}
+		before := s.via[v]
+		if k.kind == isRight && before.edge.row == 0 && (before.join >= 0 || before.from != none) {
+			if found := s.deletedBefore(before); found.kind == isFact {
+				return found
+			}
+		}
+	}
+	return key{}
+}
+
+// reasonOf is because without what is deleted before.
+func (s *solver) reasonOf(how via, to vertex) string {
 	row, target := how.edge.row, s.keys[to]
 	switch {
 	case target.kind == isLimited:
@@ -131,6 +158,8 @@ func becauseOfEscalation(s *solver, how via, target key) string {
 			continue
 		}
 		switch role := &s.roles[k.role]; {
+		case s.deletedBefore(how).namespace == role.Role.Namespace+"/"+role.Role.Name:
+			text = "may delete " + role.Role.String() + ", which it holds, and create it again with any rule"
 		case int(k.role) >= s.existing:
 			text = "may create " + role.Role.String() + ", which a binding names, with any rule"
 		case role.Aggregates:

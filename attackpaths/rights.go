@@ -73,6 +73,13 @@ const (
 	createConfigMaps
 	patchConfigMaps
 	writeIdentityMappings
+	deletePods
+	deleteClaims
+	deleteVolumes
+	deleteClusterRoles
+	deleteRoles
+	deleteClusterRoleBindings
+	deleteRoleBindings
 
 	bindClusterRoles
 	bindRoles
@@ -265,6 +272,13 @@ var requestKinds = withParts([rightCount]requestKind{
 	createConfigMaps:            {verbs: create, resource: "configmaps", namespaced: true, unnamed: true},
 	patchConfigMaps:             {verbs: write, resource: "configmaps", namespaced: true},
 	writeIdentityMappings:       {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
+	deletePods:                  {verbs: remove, resource: "pods", namespaced: true, refused: true},
+	deleteClaims:                {verbs: remove, resource: "persistentvolumeclaims", namespaced: true, refused: true},
+	deleteVolumes:               {verbs: remove, resource: "persistentvolumes"},
+	deleteClusterRoles:          {verbs: remove, group: rbacG, resource: "clusterroles"},
+	deleteRoles:                 {verbs: remove, group: rbacG, resource: "roles", namespaced: true},
+	deleteClusterRoleBindings:   {verbs: remove, group: rbacG, resource: "clusterrolebindings"},
+	deleteRoleBindings:          {verbs: remove, group: rbacG, resource: "rolebindings", namespaced: true},
 	impersonateServiceAccounts:  {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
 
 	bindClusterRoles:          {verbs: []string{"bind"}, group: rbacG, resource: "clusterroles", namespaced: true, beside: true},

@@ -125,7 +125,7 @@ var techniques = []Technique{
 			createPods, createDeployments, createDaemonSets, createStatefulSets, createReplicaSets, createReplicationControllers,
 			createJobs, createCronJobs,
 		},
-		helps:   []right{createAccounts, createNamespaces},
+		helps:   []right{createAccounts, createNamespaces, deletePods},
 		because: becauseOfNamespace,
 	},
 	{
@@ -155,11 +155,13 @@ var techniques = []Technique{
 			bindClusterRoles, bindRoles, createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings,
 			updateRoleBindings,
 		},
+		helps:   []right{deleteClusterRoleBindings, deleteRoleBindings},
 		because: becauseOfBinding,
 	},
 	{
 		Code: EscalateRole, Summary: "a right to escalate gives any right through a role that is bound already", ATTACK: "T1098.006",
 		needs:   []right{escalateClusterRoles, escalateRoles, createClusterRoles, createRoles, updateClusterRoles, updateRoles},
+		helps:   []right{deleteClusterRoles, deleteRoles},
 		because: becauseOfEscalation,
 	},
 	{
@@ -192,7 +194,7 @@ var techniques = []Technique{
 	},
 	{
 		Code: VolumeControl, Summary: "a persistent volume that is a folder of the host gives the node", ATTACK: "T1611",
-		needs: []right{createVolumes}, helps: []right{createPods, createClaims},
+		needs: []right{createVolumes}, helps: []right{createPods, createClaims, deleteVolumes, deleteClaims},
 		because: becauseOfVolume,
 	},
 	{

@@ -91,8 +91,10 @@ func (w *world) reset(ctx context.Context) error {
 // removeAll removes and restores until nothing is left to do.
 func (w *world) removeAll(ctx context.Context) error {
 	return until(ctx, "the case's objects are gone", func(ctx context.Context) error {
-		left := slices.DeleteFunc(w.listAll(ctx), w.unchanged)
-		if len(left) == 0 {
+		all := w.listAll(ctx)
+		lost := w.lost(all)
+		left := slices.DeleteFunc(all, w.unchanged)
+		if len(left)+len(lost) == 0 {
 			return nil
 		}
 		var group errgroup.Group
@@ -100,11 +102,29 @@ func (w *world) removeAll(ctx context.Context) error {
 		for _, o := range left {
 			group.Go(func() error { return w.undo(ctx, o, left) })
 		}
+		for _, o := range lost {
+			group.Go(func() error { return w.restore(ctx, o) })
+		}
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		return fmt.Errorf("%d objects are left, one of them %s", len(left), left[0].path)
+		return fmt.Errorf("%d objects are left, and %d lost, one of them %s", len(left), len(lost), append(left, lost...)[0].path)
 	})
+}
+
+// lost are the roles and bindings that a case has deleted.
+func (w *world) lost(all []object) []object {
+	found := map[string]bool{}
+	for _, o := range all {
+		found[o.path] = true
+	}
+	var lost []object
+	for path, o := range w.baseline {
+		if o.resource.group == rbacGroup && !found[path] {
+			lost = append(lost, o)
+		}
+	}
+	return lost
 }
 
 // restored are the kinds of which a reset compares the content.

@@ -96,6 +96,12 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 	},
 	attackpaths.Impersonate: impersonateCase,
 	attackpaths.PodCreate: func(r attackpaths.TableRight) rightCase {
+		if deletes(r) {
+			return rightCase{
+				in: "shop", target: namespaceIn,
+				with: podOf("shop", "p", web1, "web") + also("shop", "create,patch pods@ p"),
+			}
+		}
 		switch r.Resource {
 		case "serviceaccounts":
 			c := rightCase{in: "shop", with: withGhost + also("shop", "create pods@"), target: ghost}
@@ -167,6 +173,9 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 		return rightCase{target: admin, possible: true, ends: true}
 	},
 	attackpaths.VolumeControl: func(r attackpaths.TableRight) rightCase {
+		if deletes(r) {
+			return deleteVolumeCase(r)
+		}
 		switch r.Resource {
 		case "pods":
 			return rightCase{in: "tools", with: withTools + also("", "create persistentvolumes@"), target: "Node web-1"}
@@ -200,6 +209,25 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 			start: nodeWeb1, target: accountDB, possible: true,
 		}
 	},
+}
+
+// deletes reports whether a right is one to delete objects: who creates an object under the name of another deletes that first.
+func deletes(r attackpaths.TableRight) bool { return strings.HasPrefix(r.Verb, "delete") }
+
+// deleteVolumeCase has a volume and its claim, of which one may be made again. Kubernetes keeps both while they are used.
+func deleteVolumeCase(r attackpaths.TableRight) rightCase {
+	c := rightCase{target: "Node web-1", possible: true, listed: true}
+	if r.Resource == "persistentvolumes" {
+		c.with = withTools + driverVolume + also("tools", "create pods@") + roleOf("v", "", "shop/web", "create,patch persistentvolumes@ data")
+		return c
+	}
+	c.in = "guarded"
+	c.with = namespace("guarded", enforceLabel+": baseline") +
+		strings.ReplaceAll(driverVolume+dataClaim, "namespace: shop", "namespace: guarded") +
+		policyFor("p", "CREATE", "pods", "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.ephemeral))") +
+		roleOf("v", "", "shop/web", "create persistentvolumes@") +
+		also("guarded", "create pods@", "create,patch persistentvolumeclaims@ data")
+	return c
 }
 
 func impersonateCase(r attackpaths.TableRight) rightCase {
@@ -264,6 +292,15 @@ func podUpdateCase(r attackpaths.TableRight) rightCase {
 
 func bindRoleCase(r attackpaths.TableRight) rightCase {
 	held := withKey + someReader + binding("ClusterRole", "reader", "shop", "held", "user nobody")
+	if deletes(r) {
+		in := map[string]string{"rolebindings": "shop"}[r.Resource]
+		c := rightCase{in: in, target: admin, with: someReader + binding("ClusterRole", "reader", in, "ex", "user nobody") +
+			also(in, "create,update "+r.Resource+inRBAC+" ex", "bind clusterroles"+inRBAC+" cluster-admin")}
+		if in != "" {
+			c.target = namespaceIn
+		}
+		return c
+	}
 	switch r.Resource {
 	case "clusterrolebindings":
 		return rightCase{
@@ -286,6 +323,10 @@ func escalateRoleCase(r attackpaths.TableRight) rightCase {
 	kind, namespace, target := "ClusterRole", "", admin
 	if r.Resource == "roles" {
 		kind, namespace, target = "Role", "shop", namespaceIn
+	}
+	if deletes(r) {
+		return rightCase{in: namespace, target: target, with: roleOf("held", namespace, "shop/web", "get configmaps@") +
+			also(namespace, "escalate,create "+r.Resource+inRBAC)}
 	}
 	other := "escalate "
 	if r.Verb == "escalate" {

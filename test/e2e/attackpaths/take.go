@@ -45,6 +45,9 @@ func (e *executor) take(ctx context.Context, s step) error {
 	if !ok {
 		return fmt.Errorf("no function carries it out")
 	}
+	if err := e.deleteFirst(ctx, s); err != nil {
+		return err
+	}
 	var last error
 	for _, a := range e.beginning(s) {
 		s.as = a
