@@ -85,7 +85,7 @@ func newBuilder(c *Cluster) *builder {
 		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
 		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
 		terminating: map[string]bool{},
-		roleRights:  map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
+		roleRights:  map[int32]*roleRights{}, conditionIndex: map[string]int32{},
 		given:   map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},

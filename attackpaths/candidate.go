@@ -80,12 +80,12 @@ func one(r *Request) []attempt { return []attempt{{requests: []*Request{r}}} }
 
 // attemptsOf are the ways to use a right that needs nothing else.
 func (b *builder) attemptsOf(r right, namespace string) []attempt {
+	object := (&metav1.PartialObjectMetadata{ObjectMeta: meta(namespace)}).DeepCopyObject
 	switch r {
 	case execPods, attachPods, proxyNodes:
 		return b.connects(r, namespace)
 	case createToken:
-		token := &authenticationv1.TokenRequest{ObjectMeta: meta(namespace)}
-		request := b.request(r, namespace, "TokenRequest").creates(token.DeepCopyObject)
+		request := b.request(r, namespace, "TokenRequest").creates(object)
 		request.Kind.Group, request.AnyName = authenticationv1.GroupName, true
 		request.Known = fields("metadata.namespace")
 		return one(request)
@@ -107,12 +107,9 @@ func (b *builder) attemptsOf(r right, namespace string) []attempt {
 		request.Filled = fields("spec.request", "spec.signerName")
 		return one(request)
 	case updateApprovals, updateSigningStatus, patchSigningStatus:
-		object := certificatesv1.CertificateSigningRequest{ObjectMeta: meta("")}
-		request := b.request(r, "", "CertificateSigningRequest")
-		return one(request.changes("", []Field{}, object.DeepCopyObject, object.DeepCopyObject))
+		return one(b.request(r, "", "CertificateSigningRequest").changes("", []Field{}, object, object))
 	case patchPods:
-		pod := corev1.Pod{ObjectMeta: meta(namespace)}
-		return one(b.request(r, namespace, "Pod").changes("", fields("metadata.namespace"), pod.DeepCopyObject, pod.DeepCopyObject))
+		return one(b.request(r, namespace, "Pod").changes("", fields("metadata.namespace"), object, object))
 	}
 	request := b.request(r, namespace, "") // nothing is known of what is sent
 	request.Known, request.OldKnown, request.AnyName = []Field{}, []Field{}, true
@@ -212,48 +209,43 @@ var everybody = rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupNam
 
 // newBinding is a new binding of a role to an identity of the attacker.
 func (b *builder) newBinding(r right, namespace string, role rbac.Ref) []attempt {
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name}
 	kind := "ClusterRoleBinding"
 	if namespace != "" {
 		kind = "RoleBinding"
 	}
-	request := b.request(r, namespace, kind).creates(bindingOf(namespace, candidateName, ref, everybody).DeepCopyObject)
+	binding := rbac.BoundRole{Binding: rbac.Ref{Namespace: namespace, Name: candidateName}, Role: role}
+	request := b.request(r, namespace, kind).creates(bindingOf(binding, everybody))
 	request.Detail, request.DetailIn = role.Kind+" "+role.Name, fields("roleRef")
 	return one(request)
 }
 
-func bindingOf(namespace, name string, ref rbacv1.RoleRef, subjects ...rbacv1.Subject) runtime.Object {
-	m := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	if namespace == "" {
-		return &rbacv1.ClusterRoleBinding{ObjectMeta: m, RoleRef: ref, Subjects: subjects}
-	}
-	return &rbacv1.RoleBinding{ObjectMeta: m, RoleRef: ref, Subjects: subjects}
+// bindingOf makes a binding with more subjects. The kinds of bindings have the same fields.
+func bindingOf(bound rbac.BoundRole, more ...rbacv1.Subject) func() runtime.Object {
+	return (&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: bound.Binding.Namespace, Name: bound.Binding.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: bound.Role.Kind, Name: bound.Role.Name},
+		Subjects:   slices.Concat(bound.Subjects, more),
+	}).DeepCopyObject
 }
 
 // changedBinding adds a subject to a binding.
 func (b *builder) changedBinding(r right, bound rbac.BoundRole) []attempt {
-	at := bound.Binding
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: bound.Role.Kind, Name: bound.Role.Name}
-	object := func(more ...rbacv1.Subject) func() runtime.Object {
-		return bindingOf(at.Namespace, at.Name, ref, slices.Concat(bound.Subjects, more)...).DeepCopyObject
-	}
-	request := b.request(r, at.Namespace, at.Kind)
-	request.changes(at.Name, fields("metadata.name", "metadata.namespace", "roleRef", "subjects"), object(everybody), object())
-	return one(request.shaped(at.Namespace + "/" + at.Name))
+	known := fields("metadata.name", "metadata.namespace", "roleRef", "subjects")
+	return b.changed(r, bound.Binding, known, bindingOf(bound, everybody), bindingOf(bound))
 }
 
-// changedRole adds a rule for everything to a role.
+// changedRole adds a rule for everything to a role. The kinds of roles have the same fields that are known.
 func (b *builder) changedRole(r right, role rbac.RoleRules) []attempt {
-	at := role.Role
 	object := func(more ...rbacv1.PolicyRule) func() runtime.Object {
 		rules := append(append([]rbacv1.PolicyRule{}, role.Rules...), more...) // not nil, which is another value
-		m := metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}
-		if at.Namespace == "" {
-			return (&rbacv1.ClusterRole{ObjectMeta: m, Rules: rules}).DeepCopyObject
-		}
-		return (&rbacv1.Role{ObjectMeta: m, Rules: rules}).DeepCopyObject
+		return (&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: role.Role.Namespace, Name: role.Role.Name}, Rules: rules,
+		}).DeepCopyObject
 	}
-	request := b.request(r, at.Namespace, at.Kind)
-	request.changes(at.Name, fields("metadata.name", "metadata.namespace", "rules"), object(everyRule.Rules...), object())
+	return b.changed(r, role.Role, fields("metadata.name", "metadata.namespace", "rules"), object(everyRule.Rules...), object())
+}
+
+func (b *builder) changed(r right, at rbac.Ref, known []Field, object, old func() runtime.Object) []attempt {
+	request := b.request(r, at.Namespace, at.Kind).changes(at.Name, known, object, old)
 	return one(request.shaped(at.Namespace + "/" + at.Name))
 }

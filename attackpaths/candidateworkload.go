@@ -1,53 +1,47 @@
 package attackpaths
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // workload is a kind of object from which controllers make pods.
 type workload struct {
+	// patch is create for jobs, whose templates cannot be changed.
 	create, patch right
-	// patchable is false for jobs, whose templates cannot be changed.
-	patchable bool
-	kind      string
+	kind          string
 	// template is where the template's spec is.
 	template []string
 	restart  corev1.RestartPolicy
 	// between is the kind that a controller makes of it before the pods.
 	between right
-	object  func(metav1.ObjectMeta, corev1.PodTemplateSpec) runtime.Object
 }
 
 // workloads is a table and never changes.
 var workloads = []workload{
-	{createDeployments, patchDeployments, true, "Deployment", podTemplate, corev1.RestartPolicyAlways, createReplicaSets, newDeployment},
-	{createDaemonSets, patchDaemonSets, true, "DaemonSet", podTemplate, corev1.RestartPolicyAlways, createPods, newDaemonSet},
-	{createStatefulSets, patchStatefulSets, true, "StatefulSet", podTemplate, corev1.RestartPolicyAlways, createPods, newStatefulSet},
-	{createReplicaSets, patchReplicaSets, true, "ReplicaSet", podTemplate, corev1.RestartPolicyAlways, createPods, newReplicaSet},
+	{createDeployments, patchDeployments, "Deployment", podTemplate, corev1.RestartPolicyAlways, createReplicaSets},
+	{createDaemonSets, patchDaemonSets, "DaemonSet", podTemplate, corev1.RestartPolicyAlways, createPods},
+	{createStatefulSets, patchStatefulSets, "StatefulSet", podTemplate, corev1.RestartPolicyAlways, createPods},
+	{createReplicaSets, patchReplicaSets, "ReplicaSet", podTemplate, corev1.RestartPolicyAlways, createPods},
 	{
-		createReplicationControllers, patchReplicationControllers, true, "ReplicationController", podTemplate,
-		corev1.RestartPolicyAlways, createPods, newReplicationController,
+		createReplicationControllers, patchReplicationControllers, "ReplicationController", podTemplate,
+		corev1.RestartPolicyAlways, createPods,
 	},
-	{createJobs, createJobs, false, "Job", podTemplate, corev1.RestartPolicyNever, createPods, newJob},
-	{createCronJobs, patchCronJobs, true, "CronJob", jobTemplate, corev1.RestartPolicyNever, createJobs, newCronJob},
+	{createJobs, createJobs, "Job", podTemplate, corev1.RestartPolicyNever, createPods},
+	{createCronJobs, patchCronJobs, "CronJob", jobTemplate, corev1.RestartPolicyNever, createJobs},
 }
 
 var (
 	podTemplate = []string{"spec", "template", "spec"}
 	jobTemplate = []string{"spec", "jobTemplate", "spec", "template", "spec"}
-	appLabels   = map[string]string{"app": candidateName}
-	appSelector = &metav1.LabelSelector{MatchLabels: appLabels}
 )
 
 // workloadOf finds the kind of workload that a right to create or change one is about.
 func workloadOf(r right) (w *workload, patches, ok bool) {
 	for i := range workloads {
 		w := &workloads[i]
-		if w.create == r || w.patchable && w.patch == r {
+		if w.create == r || w.patch == r {
 			return w, w.create != r, true
 		}
 	}
@@ -80,12 +74,11 @@ func (b *builder) attemptsOfPods(r right, namespace string, use podUse, name str
 // workloadRequest creates or changes a workload with the candidate as its template.
 func (b *builder) workloadRequest(namespace string, w *workload, c *podCandidate, use podUse, patches bool) *Request {
 	object := func() runtime.Object {
-		m := metav1.ObjectMeta{Namespace: namespace, Name: candidateName, Labels: appLabels}
-		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: appLabels}, Spec: c.spec(w.restart)}
+		spec := c.spec(w.restart)
 		if use.namesNode() && w.kind != "DaemonSet" {
-			template.Spec.NodeName = "node"
+			spec.NodeName = "node"
 		}
-		return w.object(m, template)
+		return w.object(namespace, &spec)
 	}
 	r := w.create
 	if patches {
@@ -109,36 +102,18 @@ func (b *builder) workloadRequest(namespace string, w *workload, c *podCandidate
 	return request
 }
 
-func newDeployment(m metav1.ObjectMeta, t corev1.PodTemplateSpec) runtime.Object {
-	return &appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: appSelector, Template: t}}
-}
-
-func newDaemonSet(m metav1.ObjectMeta, t corev1.PodTemplateSpec) runtime.Object {
-	return &appsv1.DaemonSet{ObjectMeta: m, Spec: appsv1.DaemonSetSpec{Selector: appSelector, Template: t}}
-}
-
-func newStatefulSet(m metav1.ObjectMeta, t corev1.PodTemplateSpec) runtime.Object {
-	return &appsv1.StatefulSet{ObjectMeta: m, Spec: appsv1.StatefulSetSpec{
-		Replicas: new(int32(1)), Selector: appSelector, Template: t, ServiceName: candidateName,
-	}}
-}
-
-func newReplicaSet(m metav1.ObjectMeta, t corev1.PodTemplateSpec) runtime.Object {
-	return &appsv1.ReplicaSet{ObjectMeta: m, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(1)), Selector: appSelector, Template: t}}
-}
-
-func newReplicationController(m metav1.ObjectMeta, t corev1.PodTemplateSpec) runtime.Object {
-	return &corev1.ReplicationController{ObjectMeta: m, Spec: corev1.ReplicationControllerSpec{
-		Replicas: new(int32(1)), Selector: appLabels, Template: &t,
-	}}
-}
-
-func newJob(m metav1.ObjectMeta, t corev1.PodTemplateSpec) runtime.Object {
-	return &batchv1.Job{ObjectMeta: m, Spec: batchv1.JobSpec{Template: t}}
-}
-
-func newCronJob(m metav1.ObjectMeta, t corev1.PodTemplateSpec) runtime.Object {
-	return &batchv1.CronJob{ObjectMeta: m, Spec: batchv1.CronJobSpec{
-		Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: t}},
-	}}
+// object is a workload with a template, and with nothing else that is known.
+func (w *workload) object(namespace string, template *corev1.PodSpec) runtime.Object {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetNamespace(namespace)
+	o.SetName(candidateName)
+	o.SetLabels(map[string]string{"app": candidateName})
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
+	if err == nil {
+		err = unstructured.SetNestedMap(o.Object, spec, w.template...)
+	}
+	if err != nil {
+		panic("the template of a pod does not convert: " + err.Error())
+	}
+	return o
 }

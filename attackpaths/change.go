@@ -3,7 +3,6 @@ package attackpaths
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -64,7 +63,7 @@ func (c Change) String() string {
 }
 
 func (c Change) text() string {
-	object := rbac.Ref{Kind: c.Object.Kind, Namespace: c.Object.Namespace, Name: c.Object.Name}.String()
+	object := rbac.Ref(c.Object).String()
 	switch c.Kind {
 	case RemoveBinding:
 		if c.keepsMasters {
@@ -103,11 +102,7 @@ func ruleText(r *rbacv1.PolicyRule) string {
 
 // compare puts first what helps more, then orders by kind and name.
 func (c Change) compare(d Change) int {
-	kind, other := slices.Index(publicKinds[:], c.Kind), slices.Index(publicKinds[:], d.Kind)
-	return cmp.Or(
-		cmp.Compare(d.Certain, c.Certain), cmp.Compare(d.Entirely, c.Entirely), cmp.Compare(kind, other),
-		c.Object.Compare(d.Object), cmp.Compare(c.RuleNumber, d.RuleNumber), cmp.Compare(c.Secret, d.Secret),
-	)
+	return cmp.Or(cmp.Compare(d.Certain, c.Certain), cmp.Compare(d.Entirely, c.Entirely), c.key.compare(d.key))
 }
 
 // NodesThatReach counts nodes by how they reach cluster-admin; each node counts once.
@@ -150,7 +145,7 @@ func (a *Advice) Together(changes ...Change) *verdict.Remedy {
 	for i, c := range changes {
 		keys[i] = c.key
 	}
-	return a.objects.render(keys, nil)
+	return a.objects.render(keys)
 }
 
 // AdviceOptions are options of [WhatToChange].

@@ -12,7 +12,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -64,10 +63,6 @@ type changeKey struct {
 func (k changeKey) compare(o changeKey) int {
 	return cmp.Or(cmp.Compare(k.kind, o.kind), k.object.Compare(o.object), cmp.Compare(k.rule, o.rule),
 		strings.Compare(k.secret, o.secret))
-}
-
-func objectOf(r rbac.Ref) verdict.Object {
-	return verdict.Object{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // mountIn is the change that no longer mounts a secret, or a token for the empty name, into a pod.
@@ -166,7 +161,7 @@ func (o *objects) takeSubjects(changes []changeKey) {
 	o.bindings = slices.Clone(o.bindings)
 	for i := range o.bindings {
 		bound := &o.bindings[i]
-		gone := taken[objectOf(bound.Binding)]
+		gone := taken[verdict.Object(bound.Binding)]
 		if gone == nil {
 			continue
 		}
@@ -297,32 +292,32 @@ func (k changeKey) mayEndReads() bool {
 func secretsAfter(
 	c *Cluster, changed map[inventory.Name]changedPod, onNode map[string][]changeKey, before func(node string) []verdict.Object,
 ) func(node string) []verdict.Object {
-	gone, come := map[string]map[verdict.Object]bool{}, map[string][]verdict.Object{}
+	after := map[string][]verdict.Object{} // of nodes with changes, and what others get
 	for node, changes := range onNode {
-		gone[node] = map[verdict.Object]bool{}
 		for _, secret := range before(node) {
 			if !slices.ContainsFunc(changes, func(c changeKey) bool { return c.secret == "" || c.secret == secret.Name }) {
+				after[node] = append(after[node], secret)
 				continue
 			}
-			gone[node][secret] = true
 			for _, path := range c.Relations.Paths(node, graph.Secret, secret.Namespace, secret.Name) {
 				pod, ok := changed[inventory.Name{Namespace: path[0].To.Namespace, Name: path[0].To.Name}]
 				switch {
-				case path[0].To.Kind != Pod || !ok || pod.reads(secret.Name, path[0].Field) && pod.after.Node == node:
-					gone[node][secret] = false
+				case path[0].To.Kind != Pod || !ok:
+					after[node] = append(after[node], secret)
 				case pod.reads(secret.Name, path[0].Field):
-					come[pod.after.Node] = append(come[pod.after.Node], secret)
+					after[pod.after.Node] = append(after[pod.after.Node], secret)
 				}
 			}
 		}
 	}
 	return func(node string) []verdict.Object {
-		all := before(node)
-		if len(gone[node])+len(come[node]) == 0 {
-			return all
+		if onNode[node] == nil && after[node] == nil {
+			return before(node)
 		}
-		all = slices.DeleteFunc(slices.Clone(all), func(s verdict.Object) bool { return gone[node][s] })
-		all = append(all, come[node]...)
+		all := slices.Clone(after[node])
+		if onNode[node] == nil {
+			all = append(all, before(node)...)
+		}
 		slices.SortFunc(all, verdict.Object.Compare)
 		return slices.Compact(all)
 	}

@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 )
@@ -10,56 +9,58 @@ import (
 func (a *advisor) set(advice *Advice) {
 	var taken []changeKey
 	for {
-		taken = a.prune(a.extend(taken))
-		// The reduced cluster is checked against the whole one.
-		b := a.build(a.whole.without(a.cluster, taken))
-		reach := b.reachGoal(a.nodes)
+		all, left := a.extend(taken)
+		taken = prune(all, func(others []changeKey) bool {
+			_, after := a.evaluate(others)
+			return a.remains(after) == a.remains(left)
+		})
 		_, expected := a.evaluate(taken)
-		if !slices.Equal(reach, expected) {
-			a.unreduced = true
-			continue
+		// The reduced cluster is checked against the whole one.
+		b := a.graph.again(a.whole.without(a.cluster, taken))
+		reach := b.reachGoal(a.nodes)
+		if slices.Equal(reach, expected) {
+			for _, k := range taken {
+				advice.Set = append(advice.Set, a.describe(k))
+			}
+			advice.Left, advice.Remaining = countReach(reach), a.remaining(b, reach)
+			return
 		}
-		for _, k := range taken {
-			advice.Set = append(advice.Set, a.describe(k))
-		}
-		advice.Left = countReach(reach)
-		advice.Remaining = a.remaining(b, reach)
-		return
+		a.unreduced = true
 	}
 }
 
 // extend takes one change after the other, the one that helps most nodes first.
-func (a *advisor) extend(taken []changeKey) []changeKey {
+func (a *advisor) extend(taken []changeKey) (all []changeKey, left []Certainty) {
 	b, reach := a.evaluate(taken)
 	for len(taken) < a.options.Limit && a.remains(reach) > 0 {
-		candidates := slices.DeleteFunc(a.candidates(b, reach), func(c candidate) bool {
-			return a.bound(c) == 0 || slices.Contains(taken, c.changeKey) // the node still requests tokens without a mount
+		candidates := slices.DeleteFunc(a.candidates(b, reach), func(c Change) bool {
+			return a.bound(c) == 0 || slices.Contains(taken, c.key) // the node still requests tokens without a mount
 		})
 		if len(candidates) == 0 {
 			break
 		}
-		best, most := candidates[0].changeKey, 0
+		best, most := candidates[0].key, 0
 		for i, c := range candidates {
 			if most >= a.bound(c) || i >= a.options.Limit {
 				break // it helps no more nodes than it has paths of
 			}
-			_, after := a.evaluate(append(slices.Clip(taken), c.changeKey))
+			_, after := a.evaluate(append(slices.Clip(taken), c.key))
 			if n := a.remains(reach) - a.remains(after); n > most {
-				best, most = c.changeKey, n
+				best, most = c.key, n
 			}
 		}
 		taken = append(taken, best)
 		b, reach = a.evaluate(taken)
 	}
-	return taken
+	return taken, reach
 }
 
 // bound is how many nodes a change can help.
-func (a *advisor) bound(c candidate) int {
+func (a *advisor) bound(c Change) int {
 	if a.options.Possible {
-		return c.entirely
+		return c.Entirely
 	}
-	return c.certain
+	return c.Certain
 }
 
 // remains counts the nodes that the set does not help yet.
@@ -71,18 +72,14 @@ func (a *advisor) remains(reach []Certainty) int {
 	return n.Certain
 }
 
-// prune leaves out the changes that the others do not need.
-func (a *advisor) prune(taken []changeKey) []changeKey {
-	_, reach := a.evaluate(taken)
-	for i := 0; i < len(taken); {
-		others := slices.Delete(slices.Clone(taken), i, i+1)
-		if _, after := a.evaluate(others); a.remains(after) == a.remains(reach) {
-			taken = others
-		} else {
-			i++
+// prune leaves out each change without which the others are enough.
+func prune(changes []changeKey, enough func([]changeKey) bool) []changeKey {
+	for i := len(changes) - 1; i >= 0; i-- {
+		if others := slices.Delete(slices.Clone(changes), i, i+1); enough(others) {
+			changes = others
 		}
 	}
-	return taken
+	return changes
 }
 
 // remaining is the path of the first node that the changes do not help.
@@ -100,16 +97,10 @@ func (a *advisor) remaining(b *builder, reach []Certainty) []Step {
 	return nil
 }
 
-// candidate is a change with the number of nodes that have it on a path.
-type candidate struct {
-	changeKey
-	certain, entirely int
-}
-
-// candidates are the changes on one path of each node, those on the paths of most nodes first.
-// Of nodes that reach cluster-admin certainly, the path is certain.
-func (a *advisor) candidates(b *builder, reach []Certainty) []candidate {
-	counts := map[changeKey]candidate{}
+// candidates are the changes on one path of each node, with the numbers of nodes that have them, those on the paths of most nodes
+// first. Of nodes that reach cluster-admin certainly, the path is certain.
+func (a *advisor) candidates(b *builder, reach []Certainty) []Change {
+	counts := map[changeKey]Change{}
 	for _, certainty := range [...]Certainty{Certain, Possible} {
 		wanted := map[vertex]bool{}
 		for i, name := range a.nodes {
@@ -121,18 +112,16 @@ func (a *advisor) candidates(b *builder, reach []Certainty) []candidate {
 			continue
 		}
 		for _, changes := range b.changesOf(certainty == Possible, wanted) {
-			for _, change := range a.lasting(changes) {
+			for _, change := range changes {
 				c := counts[change]
-				c.changeKey = change
-				c.entirely++
+				c.key = change
+				c.Entirely++
 				if certainty == Certain {
-					c.certain++
+					c.Certain++
 				}
 				counts[change] = c
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(counts), func(c, d candidate) int {
-		return cmp.Or(cmp.Compare(d.certain, c.certain), cmp.Compare(d.entirely, c.entirely), c.changeKey.compare(d.changeKey))
-	})
+	return slices.SortedFunc(maps.Values(counts), Change.compare)
 }

@@ -27,7 +27,7 @@ func (b *builder) collect() {
 		}
 	}
 	b.nodes, b.pods, b.admission = slices.Clone(o.nodes), o.pods, o.admission
-	accounts := map[inventory.Name]bool{}
+	accounts, secrets, templates := map[inventory.Name]bool{}, map[inventory.Name]bool{}, map[*inventory.Template]bool{}
 	for _, a := range o.accounts {
 		accounts[a] = true
 	}
@@ -37,11 +37,15 @@ func (b *builder) collect() {
 		if p.Node != "" {
 			b.podsOn[p.Node] = append(b.podsOn[p.Node], int32(i))
 		}
-	}
-	byTemplate := podsByTemplate(b.pods)
-	for _, p := range byTemplate {
+		if templates[p.Template] {
+			continue
+		}
+		templates[p.Template] = true
 		if p.ServiceAccount != "" && !p.Mirror {
 			accounts[inventory.Name{Namespace: p.Namespace, Name: p.ServiceAccount}] = true
+		}
+		for _, name := range slices.Concat(p.Secrets, p.PullSecrets) {
+			secrets[inventory.Name{Namespace: p.Namespace, Name: name}] = true
 		}
 	}
 	for a := range accounts {
@@ -51,13 +55,10 @@ func (b *builder) collect() {
 	for _, names := range b.accounts {
 		slices.Sort(names)
 	}
-	b.collectSecrets(known, byTemplate)
+	b.collectSecrets(known, secrets)
 	b.collectNodes()
 	b.roles, b.existing, b.bindings = slices.Clip(o.roles), o.existing, o.bindings
-	for i, r := range b.roles {
-		b.roleIndex[roleName{r.Role.Namespace, r.Role.Name}] = int32(i)
-	}
-	b.roles = append(b.roles, everyRule)
+	b.roleIndex, b.roles = o.roleIndex(), append(b.roles, everyRule)
 	b.collectAccountNames()
 	for _, bound := range b.bindings {
 		if bound.Binding.Namespace != "" {
@@ -65,19 +66,6 @@ func (b *builder) collect() {
 		}
 	}
 	b.namespaces = slices.Sorted(maps.Keys(known))
-}
-
-// podsByTemplate is one pod of each template.
-func podsByTemplate(pods []*inventory.Pod) []*inventory.Pod {
-	seen := map[*inventory.Template]bool{}
-	var all []*inventory.Pod
-	for _, p := range pods {
-		if !seen[p.Template] {
-			seen[p.Template] = true
-			all = append(all, p)
-		}
-	}
-	return all
 }
 
 // collectAccountNames also takes the accounts that bindings name: to impersonate one, it need not
@@ -94,19 +82,14 @@ func (b *builder) collectAccountNames() {
 }
 
 // collectSecrets also takes the secrets that pods name and that could not be listed.
-func (b *builder) collectSecrets(known map[string]bool, pods []*inventory.Pod) {
-	have := map[inventory.Name]bool{}
+func (b *builder) collectSecrets(known map[string]bool, named map[inventory.Name]bool) {
 	for _, s := range b.objects.secrets {
-		have[s.Name], known[s.Namespace] = true, true
+		delete(named, s.Name)
+		known[s.Namespace] = true
 		b.secrets[s.Namespace] = append(b.secrets[s.Namespace], s)
 	}
-	for _, p := range pods {
-		for _, name := range slices.Concat(p.Secrets, p.PullSecrets) {
-			if n := (inventory.Name{Namespace: p.Namespace, Name: name}); !have[n] {
-				have[n] = true
-				b.secrets[n.Namespace] = append(b.secrets[n.Namespace], inventory.Secret{Name: n})
-			}
-		}
+	for n := range named {
+		b.secrets[n.Namespace] = append(b.secrets[n.Namespace], inventory.Secret{Name: n})
 	}
 	for _, list := range b.secrets {
 		slices.SortFunc(list, func(a, b inventory.Secret) int { return strings.Compare(a.Name.Name, b.Name.Name) })

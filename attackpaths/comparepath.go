@@ -105,7 +105,7 @@ func (f *pathFinder) objectsOf(how via, to vertex) []Holding {
 		all = append(all, usedPod(f.side.pods[arg]))
 	} else if arg >= 0 {
 		bound := f.side.bindings[arg]
-		all = append(all, objectOf(bound.Binding), objectOf(bound.Role))
+		all = append(all, verdict.Object(bound.Binding), verdict.Object(bound.Role))
 	}
 	from := []vertex{how.from}
 	if how.join >= 0 {
@@ -122,7 +122,7 @@ func (f *pathFinder) objectsOfVertex(v vertex) []Holding {
 	var all []Holding
 	switch k.kind {
 	case isRole:
-		all = append(all, objectOf(f.side.roles[k.role].Role))
+		all = append(all, verdict.Object(f.side.roles[k.role].Role))
 	case isPod:
 		if v >= f.side.firstPod && int(v-f.side.firstPod) < len(f.side.pods) {
 			all = append(all, usedPod(f.side.podOf(v)))

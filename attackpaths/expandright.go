@@ -35,7 +35,7 @@ func (b *builder) rightVertex(r right, namespace, name string) vertex {
 func (b *builder) expandRight(v vertex, k key) {
 	r := right(k.variant)
 	kind := &b.kinds[r]
-	read, reads := r.reads()
+	contained, contains := r.contains()
 	switch {
 	case kind.custom && k.name != "": // the state does not show the object
 		object := objectText(kind.group, kind.resource, kind.subresource)
@@ -55,16 +55,19 @@ func (b *builder) expandRight(v vertex, k key) {
 		if b.cluster.serves(kind.group, kind.resource) {
 			b.customSteps(v, kind, k.namespace)
 		}
-	case reads:
-		guards := ""
-		if kind.verbs[0] != "get" {
-			guards = b.guardsOf(r, k.namespace)
+	case contains:
+		name, dependsOn := k.name, ""
+		switch {
+		case requestKinds[contained].unnamed:
+			name, dependsOn = "", whetherExists(r, k.name)
+		case kind.verbs[0] != "get":
+			dependsOn = b.guardsOf(r, k.namespace)
 		}
-		b.impliesIf(v, b.rightVertex(read, k.namespace, k.name), guards)
+		b.impliesIf(v, b.rightVertex(contained, k.namespace, name), dependsOn)
 	case k.name != "" && kind.unnamed:
 		b.createsNamed(v, k, r)
-	case k.name != "" && (r == writeMutatingPolicies || r == writeMutatingPolicyBindings || r == writeAPIServices):
-		b.impliesIf(v, b.rightVertex(r, "", ""), "whether "+kind.resource+"/"+k.name+" exists") // the state does not show it
+	case k.name != "" && r == writeAPIServices:
+		b.impliesIf(v, b.rightVertex(r, "", ""), whetherExists(r, k.name))
 	default:
 		b.stepsOf(v, k)
 	}
@@ -117,9 +120,9 @@ func (b *builder) stepsOf(v vertex, k key) {
 		if r == createValidatingWebhooks || b.mayChange(requestKinds[r].resource, k.name) {
 			b.step(SecretRead, v, b.fact(writtenSecrets, ""), -1, dependsOnReview)
 		}
-	case writeMutatingPolicies:
+	case createMutatingPolicies:
 		if condition, ok := b.policiesCondition(); ok {
-			b.together(AdmissionControl, admin, condition, v, b.rightVertex(writeMutatingPolicyBindings, "", ""))
+			b.together(AdmissionControl, admin, condition, v, b.rightVertex(createMutatingPolicyBindings, "", ""))
 		}
 	case writeAPIServices:
 		b.step(APIService, v, admin, -1, dependsOnReach)
@@ -151,6 +154,14 @@ func (b *builder) stepsOf(v vertex, k key) {
 			}
 		}
 	}
+}
+
+// whetherExists is what else decides about a right to change an object that the state does not show, or any of its kind.
+func whetherExists(r right, name string) string {
+	if name == "" {
+		return "whether any of the " + requestKinds[r].resource + " exists"
+	}
+	return "whether " + requestKinds[r].resource + "/" + name + " exists"
 }
 
 // policiesCondition is what else decides about mutating admission policies; false if the API server

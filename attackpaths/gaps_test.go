@@ -17,6 +17,8 @@ type reachCase struct {
 	want  []string
 	// because is the reason of the last step to the first holding; empty if it is not compared.
 	because string
+	// dependsOn is what else decides about it; empty if it is not compared.
+	dependsOn string
 }
 
 func testReach(t *testing.T, base string, cases []reachCase) {
@@ -35,6 +37,11 @@ func testReach(t *testing.T, base string, cases []reachCase) {
 			if c.because != "" {
 				if path := result.Reached[0].Path; path[len(path)-1].Because != c.because {
 					t.Errorf("because %q, want %q", path[len(path)-1].Because, c.because)
+				}
+			}
+			if c.dependsOn != "" {
+				if path := result.Reached[0].Path; path[len(path)-1].DependsOn != c.dependsOn {
+					t.Errorf("depends on %q, want %q", path[len(path)-1].DependsOn, c.dependsOn)
 				}
 			}
 			compareSearch(t, cluster, result)

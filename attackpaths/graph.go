@@ -155,7 +155,7 @@ func New(c *Cluster) (*Graph, error) {
 	}
 	b := newBuilder(c)
 	b.build()
-	b.Graph.world = b.world()
+	b.Graph.world = newWorld(b)
 	b.open = make([]atomic.Pointer[[]openRight], len(b.roles))
 	return b.Graph, nil
 }

@@ -68,6 +68,7 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 	some := func(kind string) string {
 		return fmt.Sprintf("\napiVersion: admissionregistration.k8s.io/v1\nkind: %s\nmetadata: {name: some}\n---", kind)
 	}
+	const writes = "who writes the objects that the policy rewrites"
 	mutating, validating := some("MutatingWebhookConfiguration"), some("ValidatingWebhookConfiguration")
 	admin, secrets := []string{"Possible ClusterAdmin : AdmissionControl"}, []string{"Possible Secret shop/s: SecretRead"}
 	testReach(t, base, []reachCase{
@@ -83,7 +84,14 @@ func TestConfigurationsOfWebhooks(t *testing.T) {
 			because: "may update a mutating admission policy, and patch its binding",
 		},
 		{
-			rule: "a new mutating policy with its binding", want: admin,
+			rule: "any mutating policy and its binding, of which one has to exist", want: admin,
+			add:     role("r", "", "shop/web", "update,patch mutatingadmissionpolicies"+in, "patch mutatingadmissionpolicybindings"+in),
+			because: "may update a mutating admission policy, and patch its binding",
+			dependsOn: "whether any of the mutatingadmissionpolicies exists; " +
+				"whether any of the mutatingadmissionpolicybindings exists; " + writes,
+		},
+		{
+			rule: "a new mutating policy with its binding", want: admin, dependsOn: writes,
 			add:     role("r", "", "shop/web", "create mutatingadmissionpolicies"+in, "create mutatingadmissionpolicybindings"+in),
 			because: "may create a mutating admission policy, and create its binding",
 		},

@@ -25,17 +25,19 @@ type objects struct {
 	// existing is how many roles there are. The others are named by bindings, and grant nothing.
 	existing int
 	// roleIndex and bindingIndex find roles and bindings of the cluster.
-	roleIndex, bindingIndex func() map[verdict.Object]int32
+	roleIndex    func() map[roleName]int32
+	bindingIndex func() map[verdict.Object]int32
 	// secretsOn lists the secrets that a node's credential reads.
 	secretsOn func(node string) []verdict.Object
 	// known are namespaces that objects which are left out are in.
 	known []string
 	// removed are claims, volumes and secrets that were removed.
 	removed map[verdict.Object]bool
-	// rights is the graph that says what rules give, and alike are the nodes that have pods of one workload and
-	// placement. They are set for remedies only.
-	rights *Graph
-	alike  func() map[workloadPods][]string
+	// alike are the nodes that have pods of one workload and placement.
+	alike func() map[workloadPods][]string
+	// rights is the graph that says what rules give, and claimed has the volumes of claims. They are set for remedies only.
+	rights  *Graph
+	claimed map[inventory.Name][]inventory.Volume
 }
 
 // objects are all of a cluster.
@@ -46,18 +48,19 @@ func (c *Cluster) objects() *objects {
 		bindings:  c.RBAC.Bindings(),
 		secretsOn: func(node string) []verdict.Object { return c.Relations.Objects(node, graph.Secret) },
 	}
+	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
 	o.roles, o.existing = withNamedRoles(c.RBAC.Roles(), o.bindings)
-	o.roleIndex = indexOf(o.roles, func(r *rbac.RoleRules) rbac.Ref { return r.Role })
-	o.bindingIndex = indexOf(o.bindings, func(b *rbac.BoundRole) rbac.Ref { return b.Binding })
+	o.roleIndex = indexOf(o.roles, func(r *rbac.RoleRules) roleName { return roleName{r.Role.Namespace, r.Role.Name} })
+	o.bindingIndex = indexOf(o.bindings, func(b *rbac.BoundRole) verdict.Object { return verdict.Object(b.Binding) })
 	return o
 }
 
 // indexOf finds the places of objects, once they are asked for.
-func indexOf[T any](all []T, ref func(*T) rbac.Ref) func() map[verdict.Object]int32 {
-	return sync.OnceValue(func() map[verdict.Object]int32 {
-		index := map[verdict.Object]int32{}
+func indexOf[K comparable, T any](all []T, keyOf func(*T) K) func() map[K]int32 {
+	return sync.OnceValue(func() map[K]int32 {
+		index := map[K]int32{}
 		for i := range all {
-			index[objectOf(ref(&all[i]))] = int32(i)
+			index[keyOf(&all[i])] = int32(i)
 		}
 		return index
 	})

@@ -6,7 +6,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	psa "k8s.io/pod-security-admission/api"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // pathChanges finds the changes that could end one path to cluster-admin, and more: a change that
@@ -58,8 +60,8 @@ func (p *pathChanges) changesFrom(v vertex) []changeKey {
 	return all
 }
 
-// prove finds the changes on the path of a node that needs joins, and marks the vertices through
-// which all of that path leads, the last one first: other nodes may share them.
+// prove finds the changes on the path of a node that needs joins, and marks the vertices of the path that reach the goal
+// alone, the last one first: other nodes may share them.
 func (p *pathChanges) prove(r *reverse, node vertex) {
 	s := p.solver(p.possible)
 	defer p.release(s)
@@ -68,41 +70,17 @@ func (p *pathChanges) prove(r *reverse, node vertex) {
 		if r.marked[v] {
 			continue
 		}
-		if after, ok := s.derivedFrom(v, p.goal); ok {
+		if s.solveUntil(v, p.goal); s.has(p.goal) {
 			p.step = nil
-			for _, to := range after {
-				p.addStep(to, s.via[to])
+			for _, to := range s.derivation(p.goal) {
+				if to != v {
+					p.addStep(to, s.via[to])
+				}
 			}
 			p.from[v] = p.step
 			r.mark(v)
 		}
 	}
-}
-
-// derivedFrom lists the vertices of a derivation that come after one; false if the derivation needs
-// others than this one.
-func (s *solver) derivedFrom(start, end vertex) (after []vertex, ok bool) {
-	seen, ok := map[vertex]bool{start: true}, true
-	var visit func(vertex)
-	visit = func(v vertex) {
-		if seen[v] {
-			return
-		}
-		seen[v] = true
-		after = append(after, v)
-		switch how := s.via[v]; {
-		case how.join >= 0:
-			for _, from := range s.joins[how.join].from {
-				visit(from)
-			}
-		case how.from != none:
-			visit(how.from)
-		default:
-			ok = false
-		}
-	}
-	visit(end)
-	return after, ok
 }
 
 func (p *pathChanges) add(change changeKey) {
@@ -117,12 +95,15 @@ func (p *pathChanges) addStep(to vertex, how via) {
 	if how.join >= 0 {
 		from = p.joins[how.join].from
 	}
+	ofPod := e.row != 0 && e.row.ofPod()
 	switch {
 	case e.row == rowOf(SecretOnNode):
 		p.addMountsOnNode(from[0], to)
-	case e.row != 0 && e.row.ofPod() && p.keys[from[0]].kind != isRight:
+	case ofPod && p.keys[from[0]].kind != isRight:
 		p.addMount(e, to)
 		return
+	case ofPod: // a right to request any token of the pod's account
+		how.edge.arg = -1
 	case e.arg >= 0:
 		p.addBinding(e.arg)
 	}
@@ -139,7 +120,7 @@ func (p *pathChanges) addStep(to vertex, how via) {
 }
 
 func (p *pathChanges) addBinding(place int32) {
-	p.add(changeKey{kind: takeSubject, object: objectOf(p.bindings[place].Binding), rule: allSubjects})
+	p.add(changeKey{kind: takeSubject, object: verdict.Object(p.bindings[place].Binding), rule: allSubjects})
 }
 
 func (p *pathChanges) addBindings(wanted func(*rbac.BoundRole) bool) {
@@ -152,14 +133,12 @@ func (p *pathChanges) addBindings(wanted func(*rbac.BoundRole) bool) {
 
 // addMount adds what a pod mounts.
 func (p *pathChanges) addMount(e edge, to vertex) {
-	if e.arg < 0 {
-		return
-	}
-	switch k := p.keys[to]; k.kind {
-	case isServiceAccount, isAssociated:
-		p.add(mountIn(p.pods[e.arg], ""))
-	case isSecret:
+	switch k := p.keys[to]; {
+	case e.arg < 0:
+	case k.kind == isSecret:
 		p.add(mountIn(p.pods[e.arg], k.name))
+	case k.kind == isServiceAccount || k.kind == isAssociated:
+		p.add(mountIn(p.pods[e.arg], ""))
 	}
 }
 
@@ -192,26 +171,88 @@ func (p *pathChanges) addNamespace(v, to vertex, e edge) {
 // addNamed adds the bindings without which an identity is not known, so that it is not impersonated
 // or created.
 func (p *pathChanges) addNamed(to vertex) {
-	k := p.keys[to]
-	user, group := "", ""
-	switch {
-	case k.kind == isUser && k.variant != given, k.kind == isFact && k.name == userWithGroups:
-		user = k.name
-		if k.kind == isFact {
-			user = k.namespace
-		}
+	var of key
+	switch k := p.keys[to]; {
+	case k.kind == isUser && k.variant != given:
+		of = subjectKey(k.name, "", anybody)
+	case k.kind == isFact && k.name == userWithGroups:
+		of = subjectKey(k.namespace, "", anybody)
 	case k.kind == isGroup:
-		group = k.name
+		of = subjectKey("", k.name, anybody)
 	case (k.kind == isServiceAccount || k.kind == isAssociated) && !slices.Contains(p.accounts[k.namespace], k.name):
-		user = userOfAccount(k.namespace, k.name)
-	}
-	if user == "" && group == "" {
+		of = subjectKey(userOfAccount(k.namespace, k.name), "", anybody)
+	default:
 		return
 	}
 	p.addBindings(func(bound *rbac.BoundRole) bool {
 		return slices.ContainsFunc(bound.Subjects, func(s rbacv1.Subject) bool {
-			u, g, ok := principal(s)
-			return ok && u == user && g == group
+			user, group, ok := principal(s)
+			return ok && subjectKey(user, group, anybody) == of
 		})
 	})
+}
+
+// addRightsOf adds the rules, and the bindings that the step does not name, that may give what a vertex needs for a step.
+func (p *pathChanges) addRightsOf(v, to vertex, how via) {
+	k, target := p.keys[v], p.keys[to]
+	role, ok := k.role, k.kind == isRole
+	if !ok && how.edge.arg >= 0 {
+		role, ok = p.objects.roleOf(p.bindings[how.edge.arg].Role)
+	}
+	if ok {
+		p.addRules(role, func(rule *rbacv1.PolicyRule) bool { return p.gives(rule, target) })
+	}
+	if how.join < 0 && how.edge.row == 0 && target.kind != isRight {
+		return
+	}
+	// Rights that count together are not vertices of their own, and an account in scopes may bind each role that it holds.
+	p.eachRole(p.subjectsOf(k, v), func(role key, binding int32) {
+		combined := func(rule *rbacv1.PolicyRule) bool {
+			rights := p.rightsOf([]rbacv1.PolicyRule{*rule}, role.namespace != "")
+			return slices.ContainsFunc(rights, func(g grant) bool { return g.right.countsTogether() })
+		}
+		if role.kind == isRole && (p.addRules(role.role, combined) || target.kind == isRole && role.role == target.role) {
+			p.addBinding(binding)
+		}
+	})
+}
+
+// subjectsOf are the subjects of an identity.
+func (p *pathChanges) subjectsOf(k key, v vertex) []vertex {
+	switch {
+	case k.kind != isServiceAccount && p.isScopedAccount(k):
+		return p.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}].subjects
+	case k.kind == isAssociated:
+		return p.subjectsOfIdentity(k)
+	case p.who[v] != nil:
+		return p.who[v].subjects
+	}
+	return nil
+}
+
+// addRules adds the rules of a role that give something, and reports whether it has some. The controller restores the rules
+// of aggregated roles, so that the roles that state them are changed. The role cluster-admin keeps its rules.
+func (p *pathChanges) addRules(role int32, gives func(*rbacv1.PolicyRule) bool) (found bool) {
+	r := &p.roles[role]
+	stays := int(role) == len(p.roles)-1 || r.Sources != nil || r.Role.Namespace == "" && r.Role.Name == clusterAdmin
+	for i := range r.Rules {
+		if gives(&r.Rules[i]) {
+			found = true
+			if !stays {
+				p.add(changeKey{kind: removeRule, object: verdict.Object(r.Role), rule: i})
+			}
+		}
+	}
+	for _, source := range r.Sources {
+		p.addRules(p.objects.clusterRole(source), gives)
+	}
+	return found
+}
+
+// gives reports whether a rule may give what a vertex leads to, for some name.
+func (p *pathChanges) gives(rule *rbacv1.PolicyRule, target key) bool {
+	if target.kind == isClusterAdmin {
+		return grantsEverything(rule)
+	}
+	return (target.kind == isRight || target.kind == isOwnRight) && len(p.kinds[target.variant].namesBy(rule)) > 0
 }

@@ -100,7 +100,7 @@ func (a *advisor) place(b *builder) *Placing {
 	if len(p.placing.Nodes) == 0 {
 		return p.placing
 	}
-	after := a.build(a.whole.without(a.cluster, p.placing.changes()))
+	after := a.graph.again(a.whole.without(a.cluster, p.placing.changes()))
 	if after.labelsFromOutside(p.placing.Nodes) {
 		p.noNodes(unplacedLabels)
 		p.list()
@@ -306,7 +306,7 @@ func (p *placer) remedy() *verdict.Remedy {
 		r.Changes = append(r.Changes, e.changes...)
 	}
 	// Also those that no node has yet: the scheduler would bind them as they are.
-	changes, _ := p.objects.renderTemplates(p.placing.changes(), nil)
+	changes, _ := p.objects.renderTemplates(p.placing.changes())
 	r.Changes = append(r.Changes, changes...)
 	r.Disrupts = disruption(r.Changes)
 	return r

@@ -181,7 +181,7 @@ func becauseOfExec(s *solver, how via, target key) string {
 }
 
 func becauseOfPolicy(s *solver, how via, _ key) string {
-	policy, binding := s.verbOfPart(how, writeMutatingPolicies), s.verbOfPart(how, writeMutatingPolicyBindings)
+	policy, binding := s.verbOfPart(how, createMutatingPolicies), s.verbOfPart(how, createMutatingPolicyBindings)
 	return "may " + policy + " a mutating admission policy, and " + binding + " its binding"
 }
 

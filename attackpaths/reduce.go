@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -112,16 +110,14 @@ func (r *reducer) has(k key) bool {
 // needsBinding reports whether a binding gives something that leads to the goal, or names
 // someone who is there because it does.
 func (r *reducer) needsBinding(bound rbac.BoundRole) bool {
-	if r.enforced > 0 && slices.ContainsFunc(bound.Subjects, r.mayBeScoped) {
-		return true
-	}
 	if role, ok := r.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]; ok {
 		for variant := anybody; variant <= ownOfOthers; variant++ {
 			if r.has(key{kind: isRole, variant: variant, namespace: bound.Binding.Namespace, role: role}) {
 				return true
 			}
 		}
-		if r.combinedRole(role, bound.Binding.Namespace != "") {
+		grants := r.grantsOf(key{role: role, namespace: bound.Binding.Namespace})
+		if slices.ContainsFunc(grants, func(g grant) bool { return g.right.countsTogether() }) { // which are not vertices
 			return true
 		}
 	}
@@ -131,6 +127,8 @@ func (r *reducer) needsBinding(bound rbac.BoundRole) bool {
 		switch {
 		case !ok:
 		case isAccount && r.hasAccount(namespace, name),
+			// The roles of accounts in NodeScopes are not vertices.
+			r.enforced > 0 && (group == authenticated || strings.HasPrefix(group, allServiceAccounts)),
 			user != "" && r.has(key{kind: isUser, name: user}),
 			user != "" && r.has(key{kind: isFact, name: userWithGroups, namespace: user}),
 			group != "" && r.has(key{kind: isGroup, name: group}):
@@ -140,29 +138,9 @@ func (r *reducer) needsBinding(bound rbac.BoundRole) bool {
 	return false
 }
 
-// mayBeScoped reports whether a subject may be a service account in NodeScopes: its roles are not
-// vertices.
-func (r *reducer) mayBeScoped(s rbacv1.Subject) bool {
-	user, group, ok := principal(s)
-	namespace, name, isAccount := accountOfUser(user)
-	return ok && (isAccount && r.scopeOf(namespace, name) != nil || group == authenticated ||
-		group == allServiceAccounts || strings.HasPrefix(group, allServiceAccounts+":"))
-}
-
 // hasAccount reports whether a service account may lead to the goal.
 func (r *reducer) hasAccount(namespace, name string) bool {
 	return r.scopeOf(namespace, name) != nil || r.has(key{kind: isServiceAccount, namespace: namespace, name: name})
-}
-
-// combinedRole reports whether a role has rights that count together with others: these are not
-// vertices.
-func (r *reducer) combinedRole(role int32, namespaced bool) bool {
-	rights := r.rightsOfRole(role)
-	list := rights.cluster
-	if namespaced {
-		list = rights.namespaced
-	}
-	return slices.ContainsFunc(list, func(g grant) bool { return g.right.countsTogether() })
 }
 
 // accounts are those that lead to the goal, and those that bindings name: without them they

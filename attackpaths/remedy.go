@@ -67,11 +67,8 @@ func nodesOfWorkloads(pods []*inventory.Pod) map[workloadPods][]string {
 	return nodes
 }
 
-func (b *builder) world() *world {
-	o := *b.objects
-	o.rights = b.Graph
-	o.alike = sync.OnceValue(func() map[workloadPods][]string { return nodesOfWorkloads(o.pods) })
-	b.objects = &o
+func newWorld(b *builder) *world {
+	b.objects.rights, b.objects.claimed = b.Graph, b.references.Claimed
 	return &world{
 		builder: b, from: map[vertex]*leading{}, remedies: map[stepPlace]*verdict.Remedy{}, made: map[*verdict.Remedy][]changeKey{},
 	}
@@ -116,7 +113,7 @@ func (g *Graph) Together(remedies ...*verdict.Remedy) *verdict.Remedy {
 	for _, r := range remedies {
 		all = append(all, w.made[r]...)
 	}
-	return w.objects.render(all, w.references.Claimed)
+	return w.objects.render(all)
 }
 
 func noRemedy(why string) *verdict.Remedy { return &verdict.Remedy{None: why} }
@@ -143,17 +140,13 @@ type editor struct {
 func (e *editor) do(op verdict.Op, path string, value any) {
 	c := verdict.Change{Of: verdict.OfObject, Op: op, APIVersion: e.apiVersion, Object: e.object, Path: path}
 	if op != verdict.Remove {
-		c.Value = encoded(value)
+		text, err := json.Marshal(value)
+		if err != nil {
+			panic("a value of a remedy does not encode: " + err.Error())
+		}
+		c.Value = text
 	}
 	e.changes = append(e.changes, c)
-}
-
-func encoded(value any) json.RawMessage {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic("a value of a remedy does not encode: " + err.Error())
-	}
-	return text
 }
 
 // escaped is a key of an object in a JSON pointer (RFC 6901).

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -56,22 +55,18 @@ func (p *plan) add(o *plan) {
 
 // cheapest is the plan that takes the fewest other rights; empty if there is none.
 func (g *Graph) cheapest(all []*plan) *plan {
-	none := &plan{}
-	var plans []*plan
+	best := &plan{}
 	for _, c := range all {
-		if p := none.with(g.world.objects, c); p != nil {
-			plans = append(plans, p)
+		if p := (&plan{}).with(g.world.objects, c); p != nil && (len(best.changes) == 0 || p.compare(best) < 0) {
+			best = p
 		}
 	}
-	if len(plans) == 0 {
-		return none
-	}
-	return slices.MinFunc(plans, (*plan).compare)
+	return best
 }
 
 // bindingOf is the place that a binding of another graph of the cluster has in this one.
 func (g *Graph) bindingOf(s *stepSearch, binding int32) int32 {
-	return g.world.objects.bindingIndex()[objectOf(s.bindings[binding].Binding)]
+	return g.world.objects.bindingIndex()[verdict.Object(s.bindings[binding].Binding)]
 }
 
 // ownRights are the rights of a role that the technique of a step uses together with others: for what the step is
@@ -92,7 +87,7 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 	}
 	var all []wantedRight
 	for _, needed := range needs {
-		w := wantedRight{of: int32(needed), any: true, alone: true}
+		w := wantedRight{of: needed, any: true, alone: true}
 		given := func(named bool) bool {
 			return slices.ContainsFunc(g.roles[role].Rules, func(r rbacv1.PolicyRule) bool {
 				return (!named || len(r.ResourceNames) > 0) && w.givenBy(g, &r)
@@ -106,7 +101,7 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 		}
 		all = append(all, w)
 		if others := needed.otherWrites(); w.harm() > 0 && len(others) > 1 {
-			w.of, w.writes = int32(others[0]), true
+			w.of, w.writes = others[0], true
 			if !slices.Contains(all, w) {
 				all = append(all, w)
 			}
@@ -150,7 +145,7 @@ func (g *Graph) takeGrant(s *stepSearch, u *use, binding int32, wanted wantedRig
 	less := &plan{own: own, harm: wanted.harm(), disrupts: isDefault(bound.Binding.Name, bound.Default) && !ofAdmin}
 	for _, place := range places {
 		if !ofAdmin || !isMasters(bound.Subjects[place]) {
-			less.changes = append(less.changes, changeKey{kind: takeSubject, object: objectOf(bound.Binding), rule: place})
+			less.changes = append(less.changes, changeKey{kind: takeSubject, object: verdict.Object(bound.Binding), rule: place})
 		}
 	}
 	if len(less.changes) > 0 {
@@ -167,7 +162,7 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 		if int(role) >= o.existing || isDefault(r.Role.Name, r.Default) || r.Role.Namespace == "" && r.Role.Name == clusterAdmin {
 			return nil
 		}
-		change := changeKey{kind: takeRight, object: objectOf(r.Role), right: wanted}
+		change := changeKey{kind: takeRight, object: verdict.Object(r.Role), right: wanted}
 		if len(slices.Concat(o.rulesWithout([]changeKey{change})[role]...)) == 0 {
 			return nil
 		}
@@ -192,9 +187,7 @@ func (o *objects) shrink(role int32, wanted wantedRight) []changeKey {
 // harm orders rights by how much is usually done with them: few need those by which others get rights.
 func (w wantedRight) harm() int {
 	rare := []right{createVolumes, bindClusterRoles, bindRoles, escalateClusterRoles, escalateRoles, approveSigners, signSigners}
-	r := right(w.of)
-	impersonates := impersonateServiceAccounts <= r && r <= impersonateGroupInfo
-	if w.kind == wantsRight && (impersonates || slices.Contains(rare, r)) {
+	if impersonateServiceAccounts <= w.of && w.of <= impersonateGroupInfo || slices.Contains(rare, w.of) {
 		return 0
 	}
 	return 1
@@ -229,16 +222,4 @@ func (g *Graph) placesOf(s *stepSearch, u *use, binding int32) []int {
 		}
 	}
 	return places
-}
-
-// limited makes a namespace refuse pods with rights over their host. Pods that have them now cannot be made again.
-func (g *Graph) limited(namespace string) []*plan {
-	refused := 0
-	for _, p := range g.pods {
-		if p.Namespace == namespace && (len(p.Escapes) > 0 || p.HostPath) {
-			refused++
-		}
-	}
-	change := changeKey{kind: setLevel, object: verdict.Object{Kind: Namespace, Name: namespace}, level: psa.LevelBaseline}
-	return []*plan{{changes: []changeKey{change}, own: -refused, harm: 1}}
 }

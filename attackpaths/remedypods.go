@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/graph"
@@ -14,40 +15,106 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// changePod takes away what a pod gives.
-func (g *Graph) changePod(s *stepSearch, code Code, place int32, to key) (all []*plan, none string) {
-	switch {
-	case code == ControlPlaneNode:
-		return nil, noneOfControlPlane
-	case code == PodOnNode:
-		return nil, noneOfNode
+// ending lists what could end a step of a technique that an object makes, or says why nothing can: neither for a step by a right.
+type ending func(g *Graph, s *stepSearch, u *use) (all []*plan, none string)
+
+// endings is a table and never changes.
+var endings = map[Code]ending{
+	PodOnNode: never(noneOfNode), ControlPlaneNode: never(noneOfControlPlane), Masters: ofIdentities,
+	PodTokenOnNode: ofPods(removeMount), PodToken: ofPods(removeMount), PodSecret: ofPods(removeMount),
+	TokenOfPodOnNode: ofPods(otherAccount), PodEscape: ofPods(takeHost), StealPods: ofPods(keepPods), SecretOnNode: unreadOnNode,
+	ServiceAccountTokenSecret: ofSecrets, BootstrapToken: ofSecrets, VolumeControl: ofVolumes, PodCreate: ofNamespaces,
+}
+
+func never(why string) ending {
+	return func(*Graph, *stepSearch, *use) ([]*plan, string) { return nil, why }
+}
+
+func ofIdentities(_ *Graph, s *stepSearch, u *use) (all []*plan, none string) {
+	if len(u.from) == 1 && s.keys[u.from[0].vertex].kind != isRole {
+		none = noneOfMasters
 	}
-	p := s.pods[place]
-	kind, secret := removeMount, ""
+	return nil, none
+}
+
+func ofSecrets(_ *Graph, s *stepSearch, u *use) (all []*plan, none string) {
+	if from := s.keys[u.from[0].vertex]; from.kind == isSecret && len(u.from) == 1 {
+		all = deletes(Secret, from.namespace, from.name)
+	}
+	return all, ""
+}
+
+func ofVolumes(_ *Graph, s *stepSearch, u *use) (all []*plan, none string) {
+	switch to := s.keys[u.to]; to.name {
+	case claimedVolume:
+		namespace, name, _ := strings.Cut(to.namespace, "/")
+		all = deletes(claimKind, namespace, name)
+	case freeVolume:
+		all = deletes(volumeKind, "", to.namespace)
+	}
+	return all, ""
+}
+
+func deletes(kind, namespace, name string) []*plan {
+	object := verdict.Object{Kind: kind, Namespace: namespace, Name: name}
+	return []*plan{{changes: []changeKey{{kind: removeObject, object: object}}, disrupts: true}}
+}
+
+// ofNamespaces makes a namespace refuse pods with rights over their host. Pods that have them now cannot be made again.
+func ofNamespaces(g *Graph, s *stepSearch, u *use) (all []*plan, none string) {
+	from, to := s.keys[u.from[0].vertex], s.keys[u.to]
 	switch {
-	case code == PodEscape && p.ClaimOfTemplateGives(g.world.references.Claimed):
-		return nil, noneOfClaimTemplate
-	case code == PodEscape:
-		kind = takeHost
-	case code == StealPods:
-		kind = keepPods
-	case code == TokenOfPodOnNode && g.world.mintsUnnamed(p):
-		if kind = otherAccount; p.ServiceAccount == defaultAccount {
-			return nil, noneOfEveryPod
+	case len(u.from) > 1 || from.kind != isNamespace:
+		return nil, ""
+	case to.kind != isFact || to.name != everyNode:
+		return nil, noneOfUse
+	}
+	refused := 0
+	for _, p := range g.pods {
+		if p.Namespace == from.name && (len(p.Escapes) > 0 || p.HostPath) {
+			refused++
 		}
-	case to.kind == isSecret:
-		secret = to.name
 	}
-	return changeTemplate(p, kind, secret)
+	change := changeKey{kind: setLevel, object: verdict.Object{Kind: Namespace, Name: from.name}, level: psa.LevelBaseline}
+	return []*plan{{changes: []changeKey{change}, own: -refused, harm: 1}}, ""
+}
+
+// ofPods changes the template of the pod that makes a step.
+func ofPods(kind changeKind) ending {
+	return func(g *Graph, s *stepSearch, u *use) ([]*plan, string) {
+		if s.keys[u.from[0].vertex].kind == isRight {
+			return nil, "" // the grant of the right is an edge of its own
+		}
+		p, to, kind, secret := s.pods[u.arg], s.keys[u.to], kind, ""
+		switch {
+		case kind == takeHost && p.ClaimOfTemplateGives(g.world.references.Claimed):
+			return nil, noneOfClaimTemplate
+		case kind == otherAccount && !g.world.mintsUnnamed(p):
+			kind = removeMount
+		case kind == otherAccount && p.ServiceAccount == defaultAccount:
+			return nil, noneOfEveryPod
+		case kind == removeMount && to.kind == isSecret:
+			secret = to.name
+		}
+		return changeTemplate(p, kind, secret)
+	}
+}
+
+// unchangeable says why the template of a pod cannot be changed; empty if it can.
+func unchangeable(p *inventory.Pod) string {
+	switch {
+	case p.Mirror:
+		return noneOfStaticPod
+	case p.Controller != "":
+		return noneOfController(p)
+	}
+	return ""
 }
 
 // changeTemplate changes the template of a pod. A pod without one is deleted: its spec cannot be changed.
 func changeTemplate(p *inventory.Pod, kind changeKind, secret string) (all []*plan, none string) {
-	switch {
-	case p.Mirror:
-		return nil, noneOfStaticPod
-	case p.Controller != "":
-		return nil, noneOfController(p)
+	if none := unchangeable(p); none != "" {
+		return nil, none
 	}
 	t := templateOf(p)
 	if t.spec == "" {
@@ -66,16 +133,14 @@ func (g *Graph) nodeOf(credential vertex) string {
 }
 
 // unreadOnNode takes a secret from the first pod because of which a node may read it.
-func (g *Graph) unreadOnNode(s *stepSearch, credential vertex, secret key) (all []*plan, none string) {
-	node := s.nodeOf(credential)
+func unreadOnNode(g *Graph, s *stepSearch, u *use) (all []*plan, none string) {
+	node, secret := s.nodeOf(u.from[0].vertex), s.keys[u.to]
 	together := &plan{disrupts: true, harm: 1}
 	for _, path := range g.world.cluster.Relations.Paths(node, graph.Secret, secret.namespace, secret.name) {
 		i := slices.IndexFunc(g.pods, func(p *inventory.Pod) bool {
 			return p.Namespace == secret.namespace && p.Name.Name == path[0].To.Name && p.Node == node
 		})
-		named := func(f inventory.Field) bool {
-			return f.Secret == secret.name && f.Gives != 0 && f.Gives != inventory.GivesClaim
-		}
+		named := func(f inventory.Field) bool { return (changeKey{kind: takeMention, secret: secret.name}).takes(&f) }
 		if path[0].To.Kind != Pod || i < 0 || !slices.ContainsFunc(g.pods[i].Fields, named) {
 			return nil, noneOfVolume
 		}
@@ -120,12 +185,10 @@ type template struct {
 	spec string
 	// added is true if only the pod itself has some of what is taken away.
 	added bool
-	// kept says which nodes have pods that are kept to others, and claimed are the volumes of nodes by their claims.
-	kept    string
-	claimed map[inventory.Name][]inventory.Volume
-	// job is the object to delete besides, and pods are true if pods that exist are not replaced.
-	job  *verdict.Object
-	pods bool
+	// kept says which nodes have pods that are kept to others.
+	kept string
+	// job is the object to delete besides.
+	job *verdict.Object
 }
 
 // scheduled is the name of a Job that a CronJob makes: its own, and the time in minutes.
@@ -148,46 +211,33 @@ func templateOf(p *inventory.Pod) *template {
 			}
 		}
 	}
-	t.pods = t.object.Kind == "ReplicaSet" || t.object.Kind == "ReplicationController"
 	return t
 }
 
-// take takes fields away, and reports whether the pod has some.
-func (t *template) take(p *inventory.Pod, wanted func(*inventory.Field) bool) (found bool) {
-	for i := range p.Fields {
-		f := &p.Fields[i]
-		if !wanted(f) {
-			continue
-		}
-		found = true
-		if f.Added || t.spec == "" {
-			t.added = true
-		} else {
-			t.takeField(f)
-		}
+// take takes a field away.
+func (t *template) take(f *inventory.Field) {
+	if f.Added || t.spec == "" {
+		t.added = true
+		return
 	}
-	return found
-}
-
-func (t *template) takeField(f *inventory.Field) {
 	for _, c := range f.Checks {
 		t.do(verdict.Test, t.spec+c.Path, json.RawMessage(c.Value))
 	}
 	if f.Value != "" {
 		t.do(verdict.Add, t.spec+f.Path, json.RawMessage(f.Value))
-		return
+	} else {
+		t.do(verdict.Remove, t.spec+f.Path, nil)
 	}
-	t.do(verdict.Remove, t.spec+f.Path, nil)
 }
 
-// replacePods deletes what a changed template does not replace: a Job, whose template cannot be
-// changed, pods of a ReplicaSet or ReplicationController, and pods without a template.
-func (t *template) replacePods(p *inventory.Pod) {
-	pod := verdict.Object{Kind: Pod, Namespace: p.Namespace, Name: p.Name.Name}
-	switch {
+// replaced deletes what a changed template does not replace: a Job, whose template cannot be changed, pods of a ReplicaSet or
+// ReplicationController, and pods without a template.
+func (t *template) replaced(p *inventory.Pod) (deletions []verdict.Change) {
+	switch kind := t.object.Kind; {
 	case t.job != nil:
-		t.changes = append(t.changes, deletion("batch/v1", *t.job))
-	case t.spec == "" || t.pods || t.added:
-		t.changes = append(t.changes, deletion("v1", pod))
+		return []verdict.Change{deletion("batch/v1", *t.job)}
+	case t.spec == "" || t.added || kind == "ReplicaSet" || kind == "ReplicationController":
+		return []verdict.Change{deletion("v1", verdict.Object{Kind: Pod, Namespace: p.Namespace, Name: p.Name.Name})}
 	}
+	return nil
 }

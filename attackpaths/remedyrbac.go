@@ -26,7 +26,7 @@ const (
 // The API server gives system:masters its rights without a binding, so that the subject of the
 // binding cluster-admin stays: then nothing has to be kept from being restored.
 func withoutSubjects(bound *rbac.BoundRole, gone places) []verdict.Change {
-	e := editor{apiVersion: rbacAPI, object: objectOf(bound.Binding)}
+	e := editor{apiVersion: rbacAPI, object: verdict.Object(bound.Binding)}
 	ofAdmin := keepsMasters(bound)
 	for i := len(bound.Subjects) - 1; i >= 0; i-- {
 		if gone.has(i) && !(ofAdmin && isMasters(bound.Subjects[i])) {
@@ -56,7 +56,7 @@ func isDefault(name string, labeled bool) bool { return labeled || strings.HasPr
 
 // withRules replaces rules of a role by what is left of each.
 func withRules(r *rbac.RoleRules, left [][]rbacv1.PolicyRule) []verdict.Change {
-	e := editor{apiVersion: rbacAPI, object: objectOf(r.Role)}
+	e := editor{apiVersion: rbacAPI, object: verdict.Object(r.Role)}
 	for i := len(left) - 1; i >= 0; i-- {
 		rule, path := &r.Rules[i], "/rules/"+strconv.Itoa(i)
 		if len(left[i]) == 1 && sameRule(&left[i][0], rule) {
@@ -79,6 +79,11 @@ func withRules(r *rbac.RoleRules, left [][]rbacv1.PolicyRule) []verdict.Change {
 		e.do(verdict.Add, "/metadata/annotations/"+escaped(keepChanged), "false")
 	}
 	return e.changes
+}
+
+func sameRule(a, b *rbacv1.PolicyRule) bool {
+	return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
+		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
 }
 
 // replace replaces a list that is another then.

@@ -134,14 +134,13 @@ func (s *stepSearch) add(d reachedVertex, how use) {
 func (s *stepSearch) parts(j *join, d reachedVertex) (from []reachedVertex, ok bool) {
 	for _, v := range j.from {
 		part, reached := s.first[v]
-		switch {
-		case v == d.vertex:
-			part = d
-		case !reached && !s.others.has(v):
-			return nil, false
-		case !reached:
-			part = reachedVertex{vertex: v}
+		if v == d.vertex {
+			part, reached = d, true
 		}
+		if !reached && !s.others.has(v) {
+			return nil, false
+		}
+		part.vertex = v // also of what only others reach
 		from = append(from, part)
 	}
 	return from, true
@@ -171,30 +170,25 @@ func (s *stepSearch) take(how use) {
 func (s *stepSearch) usesOf(u use, seen map[reachedVertex]bool) []use {
 	all := []use{u}
 	for _, d := range u.from {
-		switch before := s.sources[d]; {
-		case seen[d]:
-		case len(before.from) > 0:
+		if before := s.before(d); len(before.from) > 0 && !seen[d] {
 			all = append(all, s.usesOf(before, seen)...)
-		case !d.own:
-			all = append(all, s.usesOfOthers(d.vertex)...)
 		}
 		seen[d] = true
 	}
 	return all
 }
 
-// usesOfOthers lists the edges by which another holding has a vertex.
-func (s *stepSearch) usesOfOthers(v vertex) []use {
-	how := s.others.via[v]
-	if _, isHolding := s.keys[v].holding(); isHolding || how.join < 0 && how.from == none {
-		return nil
+// before is the edge that leads to a vertex, from nothing for a start and for other holdings.
+func (s *stepSearch) before(d reachedVertex) use {
+	how := s.sources[d]
+	if _, isHolding := s.keys[d.vertex].holding(); len(how.from) > 0 || d.own || isHolding {
+		return how
 	}
-	all := []use{{edge: how.edge}}
-	for _, from := range s.others.parts(how) {
-		all[0].from = append(all[0].from, reachedVertex{vertex: from})
-		all = append(all, s.usesOfOthers(from)...)
+	how.edge = s.others.via[d.vertex].edge
+	for _, from := range s.others.parts(s.others.via[d.vertex]) {
+		how.from = append(how.from, reachedVertex{vertex: from})
 	}
-	return all
+	return how
 }
 
 // text identifies a use by the vertices of a graph of the cluster.

@@ -7,6 +7,7 @@ import (
 	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -18,7 +19,7 @@ const (
 )
 
 // render makes changes to the cluster's objects, object by object.
-func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inventory.Volume) *verdict.Remedy {
+func (o *objects) render(changes []changeKey) *verdict.Remedy {
 	r := &verdict.Remedy{}
 	rules, subjects := o.rulesWithout(changes), takenSubjects(changes)
 	var done []verdict.Object
@@ -29,7 +30,7 @@ func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inven
 		done = append(done, c.object)
 		switch c.kind {
 		case removeRule, takeRight:
-			role := o.roleIndex()[c.object]
+			role, _ := o.roleOf(rbac.Ref(c.object))
 			r.Changes = append(r.Changes, withRules(&o.roles[role], rules[role])...)
 		case takeSubject:
 			r.Changes = append(r.Changes, withoutSubjects(&o.bindings[o.bindingIndex()[c.object]], subjects[c.object])...)
@@ -42,7 +43,7 @@ func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inven
 			}
 		default:
 			of := slices.DeleteFunc(slices.Clone(changes), func(o changeKey) bool { return o.object != c.object })
-			changes, warning := o.renderTemplates(of, claimed)
+			changes, warning := o.renderTemplates(of)
 			r.Changes = append(r.Changes, changes...)
 			r.Warning = strings.TrimSpace(r.Warning + " " + warning)
 		}
@@ -53,7 +54,7 @@ func (o *objects) render(changes []changeKey, claimed map[inventory.Name][]inven
 }
 
 func (g *Graph) render(p *plan) *verdict.Remedy {
-	r := g.world.objects.render(p.changes, g.world.references.Claimed)
+	r := g.world.objects.render(p.changes)
 	r.OtherRights, g.world.made[r] = p.lost, p.changes
 	return r
 }
@@ -109,17 +110,13 @@ func disruption(changes []verdict.Change) string {
 }
 
 // renderTemplates changes the templates of pods, and deletes what they do not replace.
-func (o *objects) renderTemplates(
-	changes []changeKey, claimed map[inventory.Name][]inventory.Volume,
-) (all []verdict.Change, warning string) {
+func (o *objects) renderTemplates(changes []changeKey) (all []verdict.Change, warning string) {
 	patched := map[verdict.Object]bool{}
 	for _, p := range o.pods {
-		t := templateOf(p)
-		t.claimed = claimed
-		concerned := false
+		t, concerned := templateOf(p), false
 		for _, c := range changes {
 			if t.object == c.object || templateObject(p) == c.object {
-				concerned = t.change(p, c, o.alike) || concerned
+				concerned = t.change(o, p, c) || concerned
 			}
 		}
 		if !concerned {
@@ -131,9 +128,7 @@ func (o *objects) renderTemplates(
 		if !patched[t.object] {
 			patched[t.object], all = len(t.changes) > 0, append(all, t.changes...)
 		}
-		t.changes = nil
-		t.replacePods(p)
-		for _, c := range t.changes {
+		for _, c := range t.replaced(p) {
 			if !slices.ContainsFunc(all, func(o verdict.Change) bool { return o.Path == "" && o.Object == c.Object }) {
 				all = append(all, c)
 			}
@@ -143,33 +138,38 @@ func (o *objects) renderTemplates(
 }
 
 // change makes a change of the template that a pod is made from, and reports whether the pod is concerned.
-func (t *template) change(p *inventory.Pod, c changeKey, alike func() map[workloadPods][]string) bool {
-	gives := inventory.GivesSecret
+func (t *template) change(o *objects, p *inventory.Pod, c changeKey) (concerned bool) {
 	switch c.kind {
 	case removePods:
-		return true
 	case otherAccount:
 		if t.spec != "" {
 			t.do(verdict.Add, t.spec+"/serviceAccountName", defaultAccount)
 		}
-		return true
 	case keepPods:
-		t.keep(p, alike()[alikeOf(p)])
-		return true
+		t.keep(p, o.alike()[alikeOf(p)])
 	case placePods:
 		t.placeIn(p, c.placing)
-		return true
-	case takeHost:
-		return t.take(p, func(f *inventory.Field) bool {
-			return f.Gives == inventory.GivesHost || f.Gives == inventory.GivesClaim && p.ClaimGives(f.Secret, t.claimed)
-		})
-	case takeMention:
-		return t.take(p, func(f *inventory.Field) bool {
-			return f.Secret == c.secret && f.Gives != 0 && f.Gives != inventory.GivesClaim
-		})
+	default:
+		for i := range p.Fields {
+			if f := &p.Fields[i]; c.takes(f) || c.kind == takeHost && f.Gives == inventory.GivesClaim && p.ClaimGives(f.Secret, o.claimed) {
+				t.take(f)
+				concerned = true
+			}
+		}
+		return concerned
 	}
-	if c.secret == "" {
-		gives = inventory.GivesToken
+	return true
+}
+
+// takes reports whether a change takes a field from pods, whatever is behind claims.
+func (k changeKey) takes(f *inventory.Field) bool {
+	switch {
+	case k.kind == takeHost:
+		return f.Gives == inventory.GivesHost
+	case f.Secret != k.secret:
+		return false
+	case k.secret == "":
+		return f.Gives == inventory.GivesToken
 	}
-	return t.take(p, func(f *inventory.Field) bool { return f.Gives == gives && f.Secret == c.secret })
+	return f.Gives == inventory.GivesSecret || k.kind == takeMention && f.Gives == inventory.GivesNodeSecret
 }

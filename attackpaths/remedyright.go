@@ -10,21 +10,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// wantedKind is what a remedy takes from rules.
-type wantedKind uint8
-
-const (
-	// wantsRight is a right, and wantsEverything a rule for everything.
-	wantsRight wantedKind = iota
-	wantsEverything
-)
+// everyRight stands for a rule for everything.
+const everyRight = ^right(0)
 
 // wantedRight is a right that a step needs. It is one for any object that has the name or is the target, and for
 // every object if any is true. If alone is true, rights that are alike do not give the step.
 type wantedRight struct {
-	kind wantedKind
-	// of is the right, or the place of the request.
-	of           int32
+	of           right
 	name, target string
 	any, alone   bool
 	// writes takes each right to write objects of the kind that counts together with others: any of them is enough.
@@ -36,15 +28,14 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 	covers := func(name string) bool {
 		return w.any || name == "" || name == w.name || w.name == "" && name == w.target
 	}
-	if w.kind == wantsEverything {
-		return grantsEverything(rule)
-	}
-	rights := []right{right(w.of)}
+	rights := []right{w.of}
 	switch {
+	case w.of == everyRight:
+		return grantsEverything(rule)
 	case w.writes:
-		rights = right(w.of).otherWrites()
+		rights = w.of.otherWrites()
 	case !w.alone:
-		rights = right(w.of).alike()
+		rights = w.of.alike()
 	}
 	return slices.ContainsFunc(rights, func(r right) bool { return slices.ContainsFunc(g.kinds[r].namesBy(rule), covers) })
 }
@@ -56,7 +47,7 @@ func (r right) otherWrites() []right {
 	for other := firstOwn; other < rightCount; other++ {
 		o := &requestKinds[other]
 		same := o.group == k.group && o.resource == k.resource && o.subresource == k.subresource
-		if same && (wantedRight{of: int32(other)}).harm() > 0 {
+		if same && (wantedRight{of: other}).harm() > 0 {
 			all = append(all, other)
 		}
 	}
@@ -144,12 +135,22 @@ func (o *objects) rulesWithout(changes []changeKey) map[int32][][]rbacv1.PolicyR
 		if c.kind != takeRight && c.kind != removeRule {
 			continue
 		}
-		role := o.roleIndex()[c.object]
+		role, _ := o.roleOf(rbac.Ref(c.object))
 		if all[role] == nil {
 			all[role] = slices.Collect(slices.Chunk(o.roles[role].Rules, 1))
 		}
 		for i, rules := range all[role] {
-			all[role][i] = o.leftOf(rules, i, c)
+			if c.kind == removeRule {
+				if i == c.rule {
+					all[role][i] = nil
+				}
+				continue
+			}
+			var left []rbacv1.PolicyRule
+			for j := range rules {
+				left = append(left, cut(&rules[j], func(rule *rbacv1.PolicyRule) bool { return c.right.givenBy(o.rights, rule) })...)
+			}
+			all[role][i] = left
 		}
 	}
 	if len(all) == 0 {
@@ -164,21 +165,7 @@ func (o *objects) rulesWithout(changes []changeKey) map[int32][][]rbacv1.PolicyR
 }
 
 func (o *objects) clusterRole(name string) int32 {
-	return o.roleIndex()[verdict.Object{Kind: "ClusterRole", Name: name}]
-}
-
-// leftOf is what a change leaves of what is left of the rule at a place.
-func (o *objects) leftOf(rules []rbacv1.PolicyRule, place int, c changeKey) []rbacv1.PolicyRule {
-	if c.kind == removeRule && c.rule != place {
-		return rules
-	}
-	var left []rbacv1.PolicyRule
-	for i := range rules {
-		if c.kind == takeRight {
-			left = append(left, cut(&rules[i], func(rule *rbacv1.PolicyRule) bool { return c.right.givenBy(o.rights, rule) })...)
-		}
-	}
-	return left
+	return o.roleIndex()[roleName{"", name}]
 }
 
 // aggregated is what is left of the rules of an aggregated role: of each rule what a source has of it, and all of it if a
@@ -292,7 +279,7 @@ func (o *objects) lost(changes []changeKey) int {
 	for i := range o.bindings {
 		bound := &o.bindings[i]
 		role, ok := o.roleOf(bound.Role)
-		gone := taken[objectOf(bound.Binding)]
+		gone := taken[verdict.Object(bound.Binding)]
 		if !ok || rules[role] == nil && gone == nil {
 			continue
 		}
@@ -316,6 +303,6 @@ func (o *objects) lost(changes []changeKey) int {
 
 // roleOf finds a role by its name.
 func (o *objects) roleOf(role rbac.Ref) (place int32, ok bool) {
-	place, ok = o.roleIndex()[objectOf(role)]
-	return place, ok
+	place, ok = o.roleIndex()[roleName{role.Namespace, role.Name}]
+	return place, ok && o.roles[place].Role == role
 }

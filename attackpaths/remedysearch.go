@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -97,12 +98,7 @@ func (g *Graph) endAll(at stepPlace, reduced *objects) *verdict.Remedy {
 			return noRemedy(noneOfMany)
 		}
 	}
-	for i := len(all.changes) - 1; i >= 0; i-- {
-		less := slices.Delete(slices.Clone(all.changes), i, i+1)
-		if g.after(less, at, reduced) == nil {
-			all.changes = less
-		}
-	}
+	all.changes = prune(all.changes, func(less []changeKey) bool { return g.after(less, at, reduced) == nil })
 	all.lost = g.world.objects.lost(all.changes)
 	r := g.render(all)
 	r.Warning = strings.TrimSpace(r.Warning + " " + warningOfMany)
@@ -122,9 +118,7 @@ func (g *Graph) after(changes []changeKey, at stepPlace, reduced *objects) *step
 	if reduced == nil || g.world.objects.takeEverything(changes) {
 		reduced = g.world.objects
 	}
-	b := newBuilder(g.world.cluster)
-	b.objects = reduced.without(g.world.cluster, changes)
-	b.build()
+	b := g.world.again(reduced.without(g.world.cluster, changes))
 	g.world.budget -= len(b.keys)
 	return g.findStep(b.Graph, at)
 }
@@ -156,10 +150,11 @@ func (g *Graph) reducedFor(at stepPlace) *objects {
 // rule contains, so that what leads somewhere is another thing then.
 func (o *objects) takeEverything(changes []changeKey) bool {
 	return slices.ContainsFunc(changes, func(c changeKey) bool {
-		role, ok := o.roleIndex()[c.object]
+		of := rbac.Ref(c.object)
 		if c.kind == takeSubject {
-			role, ok = o.roleOf(o.bindings[o.bindingIndex()[c.object]].Role)
+			of = o.bindings[o.bindingIndex()[c.object]].Role
 		}
+		role, ok := o.roleOf(of)
 		return ok && givesEverything(o.roles[role].Rules)
 	})
 }
@@ -182,38 +177,22 @@ func (g *Graph) candidates(s *stepSearch) (all []*plan, none string) {
 	return all, none
 }
 
-// endUse lists what could end one edge of a derivation.
+// endUse lists what could end one edge of a derivation: changes of the object that makes the step, or else of a right.
 func (g *Graph) endUse(s *stepSearch, u *use) (all []*plan, none string) {
-	from, to := s.keys[u.from[0].vertex], s.keys[u.to]
 	var code Code
-	if u.row != 0 {
-		code = s.codeOf(u.row)
-	}
-	switch {
-	case u.row == 0 || u.row.isCustom():
-	case code == SecretOnNode:
-		return g.unreadOnNode(s, u.from[0].vertex, to)
-	case u.row.ofPod() && from.kind == isRight:
-		return nil, "" // the grant of the right is an edge of its own
-	case u.row.ofPod():
-		return g.changePod(s, code, u.arg, to)
-	case code == Masters && from.kind != isRole && len(u.from) == 1:
-		return nil, noneOfMasters
-	case from.kind == isSecret && len(u.from) == 1:
-		return deletes(verdict.Object{Kind: Secret, Namespace: from.namespace, Name: from.name}), ""
-	case code == VolumeControl && to.name == claimedVolume:
-		namespace, name, _ := strings.Cut(to.namespace, "/")
-		return deletes(verdict.Object{Kind: claimKind, Namespace: namespace, Name: name}), ""
-	case code == VolumeControl && to.name == freeVolume:
-		return deletes(verdict.Object{Kind: volumeKind, Name: to.namespace}), ""
-	case code == PodCreate && from.kind == isNamespace && len(u.from) == 1:
-		if to.kind == isFact && to.name == everyNode {
-			return g.limited(from.name), ""
+	if u.row != 0 && !u.row.isCustom() {
+		code = u.row.code()
+		if end := endings[code]; end != nil {
+			all, none = end(g, s, u)
 		}
-		return nil, noneOfUse
-	case len(u.from) > 1 || from.actor():
-		all = g.takeOwn(s, u)
+		switch {
+		case len(all) > 0 || none != "" || u.row.ofPod():
+			return all, none
+		case len(u.from) > 1 || s.keys[u.from[0].vertex].actor():
+			all = g.takeOwn(s, u)
+		}
 	}
+	to := s.keys[u.to]
 	if code == BindRole && to.kind == isRole && int(to.role) < len(g.roles)-1 {
 		for _, wanted := range s.wantedAfter(u) {
 			if changes := g.world.objects.shrink(to.role, wanted); len(changes) > 0 {
@@ -229,10 +208,6 @@ func (g *Graph) endUse(s *stepSearch, u *use) (all []*plan, none string) {
 	return all, ""
 }
 
-func deletes(object verdict.Object) []*plan {
-	return []*plan{{changes: []changeKey{{kind: removeObject, object: object}}, disrupts: true}}
-}
-
 // wantedAfter lists the rights to which a binding leads in a derivation: of each way from there the first right of the
 // table, request of custom techniques, or everything. Ways may lead back to where they began.
 func (s *stepSearch) wantedAfter(u *use) []wantedRight {
@@ -244,11 +219,11 @@ func (s *stepSearch) wantedAfter(u *use) []wantedRight {
 			return
 		}
 		seen[to] = true
-		w := wantedRight{of: int32(s.keys[to].variant), name: s.keys[to].name, target: s.target.Name}
+		w := wantedRight{of: right(s.keys[to].variant), name: s.keys[to].name, target: s.target.Name}
 		switch k := s.keys[to]; {
 		case k.kind == isRight:
 		case k.kind == isClusterAdmin:
-			w = wantedRight{kind: wantsEverything}
+			w = wantedRight{of: everyRight}
 		default:
 			for i := range s.uses {
 				if slices.ContainsFunc(s.uses[i].from, func(d reachedVertex) bool { return d.vertex == to }) {

@@ -94,27 +94,32 @@ func (l limit) rightName() string {
 	return l.name
 }
 
-// reads is the right to read that another right contains: the API server answers a write or a
+// contains is the right that another right contains. To read: the API server answers a write or a
 // deletion with the object, and a dry run too. Admission is asked about these requests. An update of
-// a secret has to carry its content, and one of the status of a request its certificate.
-func (r right) reads() (right, bool) {
+// a secret has to carry its content, and one of the status of a request its certificate. To create a mutating admission policy or its
+// binding: whoever may change one that exists does as much with it.
+func (r right) contains() (right, bool) {
 	switch r {
 	case patchSecrets, deleteSecrets:
 		return readSecrets, true
 	case writeSigningRequests, deleteSigningRequests, getApprovals, getSigningStatus, patchSigningStatus:
 		return readSigningRequests, true
+	case changeMutatingPolicies:
+		return createMutatingPolicies, true
+	case changeMutatingPolicyBindings:
+		return createMutatingPolicyBindings, true
 	}
 	return 0, false
 }
 
-// alike lists the rights that give what a right gives: to read, each right that contains it.
+// alike lists the rights that give what a right gives: it, or the one that it contains, and each right that contains this.
 func (r right) alike() []right {
-	if read, ok := r.reads(); ok {
-		r = read
+	if contained, ok := r.contains(); ok {
+		r = contained
 	}
 	all := []right{r}
 	for other := range rightCount {
-		if read, ok := other.reads(); ok && read == r {
+		if contained, ok := other.contains(); ok && contained == r {
 			all = append(all, other)
 		}
 	}

@@ -67,8 +67,10 @@ const (
 	changeMutatingWebhooks
 	createValidatingWebhooks
 	changeValidatingWebhooks
-	writeMutatingPolicies
-	writeMutatingPolicyBindings
+	createMutatingPolicies
+	changeMutatingPolicies
+	createMutatingPolicyBindings
+	changeMutatingPolicyBindings
 	writeAPIServices
 	createConfigMaps
 	patchConfigMaps
@@ -262,24 +264,26 @@ var requestKinds = withParts([rightCount]requestKind{
 	getSigningStatus: {
 		verbs: []string{"get"}, group: certG, resource: "certificatesigningrequests", subresource: "status",
 	},
-	createMutatingWebhooks:      {verbs: create, group: admis, resource: "mutatingwebhookconfigurations", unnamed: true},
-	changeMutatingWebhooks:      {verbs: write, group: admis, resource: "mutatingwebhookconfigurations"},
-	createValidatingWebhooks:    {verbs: create, group: admis, resource: "validatingwebhookconfigurations", unnamed: true},
-	changeValidatingWebhooks:    {verbs: write, group: admis, resource: "validatingwebhookconfigurations"},
-	writeMutatingPolicies:       {verbs: put, group: admis, resource: "mutatingadmissionpolicies"},
-	writeMutatingPolicyBindings: {verbs: put, group: admis, resource: "mutatingadmissionpolicybindings"},
-	writeAPIServices:            {verbs: put, group: "apiregistration.k8s.io", resource: "apiservices"},
-	createConfigMaps:            {verbs: create, resource: "configmaps", namespaced: true, unnamed: true},
-	patchConfigMaps:             {verbs: write, resource: "configmaps", namespaced: true},
-	writeIdentityMappings:       {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
-	deletePods:                  {verbs: remove, resource: "pods", namespaced: true, refused: true},
-	deleteClaims:                {verbs: remove, resource: "persistentvolumeclaims", namespaced: true, refused: true},
-	deleteVolumes:               {verbs: remove, resource: "persistentvolumes"},
-	deleteClusterRoles:          {verbs: remove, group: rbacG, resource: "clusterroles"},
-	deleteRoles:                 {verbs: remove, group: rbacG, resource: "roles", namespaced: true},
-	deleteClusterRoleBindings:   {verbs: remove, group: rbacG, resource: "clusterrolebindings"},
-	deleteRoleBindings:          {verbs: remove, group: rbacG, resource: "rolebindings", namespaced: true},
-	impersonateServiceAccounts:  {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
+	createMutatingWebhooks:       {verbs: create, group: admis, resource: "mutatingwebhookconfigurations", unnamed: true},
+	changeMutatingWebhooks:       {verbs: write, group: admis, resource: "mutatingwebhookconfigurations"},
+	createValidatingWebhooks:     {verbs: create, group: admis, resource: "validatingwebhookconfigurations", unnamed: true},
+	changeValidatingWebhooks:     {verbs: write, group: admis, resource: "validatingwebhookconfigurations"},
+	createMutatingPolicies:       {verbs: create, group: admis, resource: "mutatingadmissionpolicies", unnamed: true},
+	changeMutatingPolicies:       {verbs: write, group: admis, resource: "mutatingadmissionpolicies"},
+	createMutatingPolicyBindings: {verbs: create, group: admis, resource: "mutatingadmissionpolicybindings", unnamed: true},
+	changeMutatingPolicyBindings: {verbs: write, group: admis, resource: "mutatingadmissionpolicybindings"},
+	writeAPIServices:             {verbs: put, group: "apiregistration.k8s.io", resource: "apiservices"},
+	createConfigMaps:             {verbs: create, resource: "configmaps", namespaced: true, unnamed: true},
+	patchConfigMaps:              {verbs: write, resource: "configmaps", namespaced: true},
+	writeIdentityMappings:        {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
+	deletePods:                   {verbs: remove, resource: "pods", namespaced: true, refused: true},
+	deleteClaims:                 {verbs: remove, resource: "persistentvolumeclaims", namespaced: true, refused: true},
+	deleteVolumes:                {verbs: remove, resource: "persistentvolumes"},
+	deleteClusterRoles:           {verbs: remove, group: rbacG, resource: "clusterroles"},
+	deleteRoles:                  {verbs: remove, group: rbacG, resource: "roles", namespaced: true},
+	deleteClusterRoleBindings:    {verbs: remove, group: rbacG, resource: "clusterrolebindings"},
+	deleteRoleBindings:           {verbs: remove, group: rbacG, resource: "rolebindings", namespaced: true},
+	impersonateServiceAccounts:   {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
 
 	bindClusterRoles:          {verbs: []string{"bind"}, group: rbacG, resource: "clusterroles", namespaced: true, beside: true},
 	bindRoles:                 {verbs: []string{"bind"}, group: rbacG, resource: "roles", namespaced: true, beside: true},

@@ -185,7 +185,10 @@ var techniques = []Technique{
 	},
 	{
 		Code: AdmissionControl, Summary: "a right to configure mutating admission rewrites what others create", ATTACK: "T1546",
-		needs:   []right{createMutatingWebhooks, changeMutatingWebhooks, writeMutatingPolicies, writeMutatingPolicyBindings},
+		needs: []right{
+			createMutatingWebhooks, changeMutatingWebhooks, createMutatingPolicies, changeMutatingPolicies,
+			createMutatingPolicyBindings, changeMutatingPolicyBindings,
+		},
 		because: becauseOfPolicy,
 	},
 	{

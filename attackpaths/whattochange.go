@@ -3,10 +3,13 @@ package attackpaths
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // defaultLimit is AdviceOptions.Limit if it is zero.
@@ -30,18 +33,19 @@ func WhatToChange(c *Cluster, o AdviceOptions) (*Advice, error) {
 	if o.Limit <= 0 {
 		o.Limit = defaultLimit
 	}
-	a := &advisor{cluster: c, options: o, whole: c.objects()}
+	a := &advisor{cluster: c, options: o, whole: c.objects(), graph: newBuilder(c), alones: map[changeKey]Change{}}
 	a.keepTarget()
-	whole := a.build(a.whole)
+	a.graph.objects, a.graph.target = a.whole, o.Target
+	a.graph.build()
 	if o.Target != (Holding{}) {
-		if _, err := whole.ends(o.Target); err != nil {
+		if _, err := a.graph.ends(o.Target); err != nil {
 			return nil, err
 		}
 	}
-	advice := a.begin(whole)
+	advice := a.begin()
 	a.alone(advice)
 	a.set(advice)
-	advice.Placing = a.place(whole)
+	advice.Placing = a.place(a.graph)
 	return advice, nil
 }
 
@@ -49,14 +53,13 @@ func WhatToChange(c *Cluster, o AdviceOptions) (*Advice, error) {
 type advisor struct {
 	cluster *Cluster
 	options AdviceOptions
-	// whole are all objects, and reduced those that paths to cluster-admin need without some rules
+	// whole are all objects, graph is made of them, and reduced are those that paths to cluster-admin need without some rules
 	// for everything.
 	whole   *objects
+	graph   *builder
 	reduced map[string]*objects
 	// unreduced is true if the reduced objects turned out not to be enough.
 	unreduced bool
-	// rights are what roles grant. To read the rules again for each graph would make advice take half as long again.
-	rights map[int32]*roleRights
 	// nodes reach cluster-admin as before says, and do not run the control plane.
 	nodes  []string
 	before []Certainty
@@ -65,7 +68,8 @@ type advisor struct {
 }
 
 // begin finds, in the graph of all objects, the nodes that reach cluster-admin, and reduces the cluster.
-func (a *advisor) begin(b *builder) *Advice {
+func (a *advisor) begin() *Advice {
+	b := a.graph
 	var names []string
 	for v, k := range b.keys {
 		if k.kind == isNode && !b.runsControlPlane(vertex(v)) && a.options.Target != (Holding{Kind: Node, Name: k.name}) {
@@ -77,7 +81,6 @@ func (a *advisor) begin(b *builder) *Advice {
 			a.nodes, a.before = append(a.nodes, names[i]), append(a.before, reach)
 		}
 	}
-	a.rights = b.roleRights
 	a.reduced = map[string]*objects{fmt.Sprint([]changeKey{}): b.reduce(a.nodes)}
 	return &Advice{Nodes: countReach(a.before), Alone: []Change{}, Set: []Change{}, objects: a.whole}
 }
@@ -95,18 +98,18 @@ func countReach(all []Certainty) NodesThatReach {
 	return n
 }
 
-// build makes the graph of objects.
-func (a *advisor) build(o *objects) *builder {
-	b := newBuilder(a.cluster)
-	b.objects, b.target = o, a.options.Target
-	for role, rights := range a.rights {
-		// Of the role for everything, and of roles that changes leave as they are, rights are the same.
-		if int(role) == len(o.roles) || sameSlice(o.roles[role].Rules, a.whole.roles[role].Rules) {
-			b.roleRights[role] = rights
+// again makes a graph of other objects of the cluster, whose roles have the same places. It has what the roles grant that are the
+// same: to read their rules again for each graph would make advice take half as long again.
+func (b *builder) again(o *objects) *builder {
+	next := newBuilder(b.cluster)
+	next.objects, next.target = o, b.target
+	for role, rights := range b.roleRights {
+		if int(role) == len(o.roles) || sameSlice(o.roles[role].Rules, b.roles[role].Rules) {
+			next.roleRights[role] = rights
 		}
 	}
-	b.build()
-	return b
+	next.build()
+	return next
 }
 
 func sameSlice[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
@@ -123,7 +126,7 @@ func (a *advisor) keepTarget() {
 
 // evaluate says how the nodes reach the goal after changes, and makes the graph.
 func (a *advisor) evaluate(changes []changeKey) (*builder, []Certainty) {
-	b := a.build(a.without(changes))
+	b := a.graph.again(a.without(changes))
 	return b, b.reachGoal(a.nodes)
 }
 
@@ -145,7 +148,7 @@ func (a *advisor) without(changes []changeKey) *objects {
 	id := fmt.Sprint(everything)
 	from, ok := a.reduced[id]
 	if !ok {
-		from = a.build(a.whole.without(a.cluster, everything)).reduce(a.nodes)
+		from = a.graph.again(a.whole.without(a.cluster, everything)).reduce(a.nodes)
 		a.reduced[id] = from
 	}
 	return from.without(a.cluster, others)
@@ -153,7 +156,8 @@ func (a *advisor) without(changes []changeKey) *objects {
 
 // ruleOf is the rule that a change removes.
 func (a *advisor) ruleOf(c changeKey) *rbacv1.PolicyRule {
-	return &a.whole.roles[a.whole.roleIndex()[c.object]].Rules[c.rule]
+	role, _ := a.whole.roleOf(rbac.Ref(c.object))
+	return &a.whole.roles[role].Rules[c.rule]
 }
 
 // helped counts the nodes that changes help.
@@ -171,7 +175,6 @@ func helped(before, after []Certainty) (certain, entirely int) {
 
 // alone evaluates the changes on the paths of nodes.
 func (a *advisor) alone(advice *Advice) {
-	a.alones = map[changeKey]Change{}
 	b, reach := a.evaluate(nil)
 	candidates := a.candidates(b, reach)
 	if len(candidates) > a.options.Limit {
@@ -179,10 +182,10 @@ func (a *advisor) alone(advice *Advice) {
 		candidates = candidates[:a.options.Limit]
 	}
 	for _, c := range candidates {
-		change := a.describe(c.changeKey)
-		_, after := a.evaluate([]changeKey{c.changeKey})
+		change := a.describe(c.key)
+		_, after := a.evaluate([]changeKey{c.key})
 		change.Certain, change.Entirely = helped(a.before, after)
-		a.alones[c.changeKey] = change
+		a.alones[c.key] = change
 		if change.Certain+change.Entirely > 0 {
 			advice.Alone = append(advice.Alone, change)
 		}
@@ -199,9 +202,18 @@ func (a *advisor) describe(k changeKey) Change {
 	if k.kind == removeRule {
 		change.Rule, change.RuleNumber = a.ruleOf(k).DeepCopy(), k.rule+1
 	}
-	change.Remedy, change.Restored = a.remedyOf(k)
 	if k.kind == takeSubject {
 		change.keepsMasters = keepsMasters(&a.whole.bindings[a.whole.bindingIndex()[k.object]])
 	}
+	for _, p := range a.whole.pods {
+		if k.kind == removeMount && templateObject(p) == k.object && unchangeable(p) != "" {
+			change.Remedy = noRemedy(unchangeable(p))
+			return change
+		}
+	}
+	change.Remedy = a.whole.render([]changeKey{k})
+	change.Restored = slices.ContainsFunc(change.Remedy.Changes, func(c verdict.Change) bool {
+		return strings.HasSuffix(c.Path, escaped(keepChanged))
+	})
 	return change
 }

@@ -347,3 +347,54 @@ func TestAddedPodsAreAdmitted(t *testing.T) {
 		})
 	}
 }
+
+// The account default is changed after the state was read: its token goes to pods that are added then, or no longer does.
+func TestChangesOfTheAccountOfPodsThatNameNone(t *testing.T) {
+	const (
+		pod     = "---\n{apiVersion: v1, kind: Pod, metadata: {namespace: shop, name: p}, spec: {containers: [{name: c}]}}"
+		account = "{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: shop, name: default}, automountServiceAccountToken: "
+	)
+	for before, after := range map[string]string{"true": "false", "false": "true"} {
+		s := mustLoad(t, "state.yaml", account+before+"}")
+		mustChange(t, s, account+after+"}\n"+pod)
+		pods := s.Inventory.Pods()
+		if len(pods) != 1 || pods[0].ServiceAccount != "default" || len(pods[0].Audiences) > 0 != (after == "true") {
+			t.Errorf("after the account mounts its token %s instead of %s, the pods are %+v", after, before, pods)
+		}
+	}
+}
+
+// A node reads the secrets behind the volumes of its pods, and no longer once the pods are gone.
+func TestRemovedPodsTakeTheSecretsBehindTheirVolumes(t *testing.T) {
+	s := mustLoad(t, "state.yaml", `
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv}
+spec:
+  claimRef: {namespace: shop, name: data}
+  csi: {driver: d, volumeHandle: v, nodePublishSecretRef: {namespace: shop, name: key}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {namespace: shop, name: data}
+spec: {volumeName: pv}
+---
+apiVersion: v1
+kind: Pod
+metadata: {namespace: shop, name: p}
+spec: {nodeName: n1, containers: [{name: c}], volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}
+`)
+	if !s.Graph.HasPath("n1", graph.Secret, "shop", "key") {
+		t.Fatal("the node does not read the secret of the volume of its pod")
+	}
+	if _, _, err := s.Change(nil, []ObjectRef{{Kind: "Pod", Namespace: "shop", Name: "p"}}); err != nil {
+		t.Fatal(err)
+	}
+	if s.Graph.HasPath("n1", graph.Secret, "shop", "key") {
+		t.Error("the node reads the secret of the volume of a pod that is gone")
+	}
+}
