@@ -32,13 +32,12 @@ type builder struct {
 	podsIn       map[string][]int32
 	podsOn       map[string][]int32
 	admission    []inventory.Admission
-	// references has the claims that have or may get volumes of nodes, and claimsIn has them by namespace.
+	// references has the claims that have or may get volumes of nodes, and the free volumes of nodes that give something; claimsIn has
+	// the claims by namespace.
 	references inventory.References
 	claimsIn   map[string][]inventory.Name
 	// bindable are the vertices of the lists of volumes to which claims may be bound.
-	bindable map[*inventory.Volume]vertex
-	// freeVolumes are volumes of nodes that no claim has and that give something.
-	freeVolumes []inventory.Volume
+	bindable    map[*inventory.Volume]vertex
 	labels      map[string]map[string]string // of namespaces
 	terminating map[string]bool
 	covered     map[coveringKey][]*inventory.Admission
@@ -65,9 +64,8 @@ type builder struct {
 	// groups are every group that bindings name, and groupsCombine is true if one has a right that counts together with others.
 	groups        []vertex
 	groupsCombine bool
-	// movables are the pods that may move, once they are grouped, and labelledSets the vertices of those that labels bring.
-	movables     []*placed
-	labelledSets map[string]vertex
+	// movable are the pods that may move.
+	movable []*placed
 	// secretsKnown are the names of secrets; nil until they are asked for.
 	secretsKnown map[inventory.Name]bool
 	// named are the rights to create objects that some rule limits to names; nil until roles are read.
@@ -89,7 +87,7 @@ func newBuilder(c *Cluster) *builder {
 		given:   map[string][]string{},
 		covered: map[coveringKey][]*inventory.Admission{}, guardTexts: map[guardKey]string{},
 		split: map[string]bool{}, impersonatedSubjects: map[vertex]vertex{},
-		labelledSets: map[string]vertex{}, bindable: map[*inventory.Volume]vertex{},
+		bindable: map[*inventory.Volume]vertex{},
 	}
 }
 
@@ -99,6 +97,7 @@ func (b *builder) build() {
 	b.reserve()
 	b.collectCustom()
 	b.collectScopes()
+	b.movable = b.movablePods()
 	b.vertex(key{kind: isClusterAdmin})
 	b.startImpersonation()
 	for _, n := range b.nodes {

@@ -100,7 +100,7 @@ func (b *builder) collectSecrets(known map[string]bool, named map[inventory.Name
 func (b *builder) collectClaims() {
 	b.references, b.claimsIn = b.cluster.Inventory.References(), map[string][]inventory.Name{}
 	claimed := b.references.Claimed
-	b.freeVolumes = slices.DeleteFunc(b.cluster.Inventory.FreeVolumes(), func(v inventory.Volume) bool {
+	b.references.Free = slices.DeleteFunc(b.references.Free, func(v inventory.Volume) bool {
 		return len(v.WaysOut()) == 0 || b.objects.removed[verdict.Object{Kind: volumeKind, Name: v.Name}]
 	})
 	gives := map[*inventory.Volume]bool{} // by the lists that claims share

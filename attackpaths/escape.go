@@ -45,19 +45,20 @@ func (b *builder) escapes(v vertex, i int32) {
 		b.escapesTo(v, i, p.Node, ways, "")
 		return
 	}
-	none := func(string) bool { return false }
 	for n := range b.nodes {
-		if node := &b.nodes[n]; p.Placement.Allows(node, none) {
+		if node := &b.nodes[n]; p.Placement.Allows(node, nil) {
 			b.escapesTo(v, i, node.Name, ways, dependsOnPlacement)
 		}
 	}
 }
 
 func (b *builder) escapesTo(v vertex, i int32, node string, ways []inventory.Escape, dependsOn string) {
-	for place, way := range ways {
-		if !firstOfEffect(ways, place) {
+	given := map[inventory.Effect]bool{} // by ways that are at least as certain
+	for _, way := range ways {
+		if given[way.Effect] {
 			continue
 		}
+		given[way.Effect] = true
 		condition := allOf(way.DependsOn, dependsOn)
 		if way.Effect != inventory.LinksLogs {
 			b.step(PodEscape, v, b.taken(node, way.Effect), i, condition)
@@ -68,11 +69,6 @@ func (b *builder) escapesTo(v vertex, i int32, node string, ways []inventory.Esc
 			b.togetherBy(PodEscape, b.fact(mountedOnNode, node), i, condition, v, read)
 		}
 	}
-}
-
-// firstOfEffect reports whether no way before gives the same: these are at least as certain.
-func firstOfEffect(ways []inventory.Escape, place int) bool {
-	return !slices.ContainsFunc(ways[:place], func(e inventory.Escape) bool { return e.Effect == ways[place].Effect })
 }
 
 // taken is the vertex of what is taken of a node.
@@ -110,17 +106,16 @@ func (b *builder) controlPlane(v vertex, node string) {
 			b.step(ControlPlaneNode, v, admin, i, p.ControlPlaneDependsOn)
 		}
 	}
-	if b.isControlPlane(node) {
+	labels := b.node(node).Labels
+	if slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, has := labels[label]; return has }) {
 		b.step(ControlPlaneNode, v, admin, -1, dependsOnLabel)
 	}
 }
 
-func (b *builder) isControlPlane(node string) bool {
-	i, found := slices.BinarySearchFunc(b.nodes, node, func(n inventory.Node, name string) int { return strings.Compare(n.Name, name) })
-	return found && slices.ContainsFunc(controlPlaneLabels, func(label string) bool {
-		_, labeled := b.nodes[i].Labels[label]
-		return labeled
-	})
+// node is a node that the cluster has, or that a pod is bound to.
+func (b *builder) node(name string) *inventory.Node {
+	i, _ := slices.BinarySearchFunc(b.nodes, name, func(n inventory.Node, name string) int { return strings.Compare(n.Name, name) })
+	return &b.nodes[i]
 }
 
 // mountedOn leads to the tokens and secrets that are mounted into the pods of a node.
@@ -138,28 +133,34 @@ func (b *builder) mountedOn(v vertex, node string) {
 	}
 }
 
-// mountsClaims leads to what the claims of a namespace give of nodes. Pod Security does not look behind claims.
-func (b *builder) mountsClaims(v vertex, namespace, guards string) {
-	for _, claim := range b.claimsIn[namespace] {
-		b.step(VolumeControl, v, b.fact(claimedVolume, namespace+"/"+claim.Name), -1, allOf(b.otherUser(namespace), guards))
+// mountsVolumes leads from pods in a namespace to what its claims give of nodes, and the volumes that no claim has: a claim names
+// its volume. Who creates a volume that is a folder of the host gets every node. Pod Security does not look behind claims, but
+// restricted pods do not run as root.
+func (b *builder) mountsVolumes(v vertex, k key) {
+	user, guards := b.otherUser(k.name), b.useGuards(k, mountsClaim, "")
+	for _, claim := range b.claimsIn[k.name] {
+		b.step(VolumeControl, v, b.fact(claimedVolume, k.name+"/"+claim.Name), -1, allOf(user, guards))
 	}
+	for _, volume := range b.references.Free {
+		switch volume.Claim.Namespace {
+		case "":
+			b.claims(v, k, b.fact(freeVolume, volume.Name), allOf(b.guardsOf(createClaims, k.name), user))
+		case k.name:
+			b.claims(v, k, b.fact(freeVolume, volume.Name), allOf(b.guardsOf(createClaims, k.name), dependsOnWaits, user))
+		}
+	}
+	condition := allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, k.name), user)
+	b.claims(v, k, b.fact(everyNode, ""), condition, b.rightVertex(createVolumes, "", ""))
 }
 
-// mountsFreeVolumes leads to what the volumes that no claim has give of nodes. A claim names its volume, and the controller of
-// ephemeral volumes makes it.
-func (b *builder) mountsFreeVolumes(v vertex, k key) {
-	for i := range b.freeVolumes {
-		volume, dependsOn := &b.freeVolumes[i], b.otherUser(k.name)
-		if waits := volume.Claim.Namespace; waits != "" && waits != k.name {
-			continue
-		} else if waits != "" {
-			dependsOn = allOf(dependsOnWaits, dependsOn)
-		}
-		to, condition := b.fact(freeVolume, volume.Name), allOf(b.guardsOf(createClaims, k.name), dependsOn)
-		b.step(VolumeControl, v, to, -1, allOf(condition, b.useGuards(k, mountsEphemeral, "")))
-		if b.evaluatesPolicies() {
-			b.together(VolumeControl, to, allOf(condition, b.useGuards(k, mountsClaim, "")), v, b.rightVertex(createClaims, k.name, ""))
-		}
+// claims leads to what a pod gets that claims a volume. A controller makes the claim of an ephemeral volume; a claim that the attacker
+// makes may pass other policies.
+func (b *builder) claims(v vertex, k key, to vertex, condition string, with ...vertex) {
+	from := append(with, v)
+	b.together(VolumeControl, to, allOf(condition, b.useGuards(k, mountsEphemeral, "")), slices.Clone(from)...)
+	if b.evaluatesPolicies() {
+		from = append(from, b.rightVertex(createClaims, k.name, ""))
+		b.together(VolumeControl, to, allOf(condition, b.useGuards(k, mountsClaim, "")), from...)
 	}
 }
 
@@ -198,9 +199,9 @@ func (b *builder) expandVolume(v vertex, volume inventory.Volume) {
 		if !volume.OnNode(node) {
 			continue
 		}
-		for place, way := range ways {
-			if to := b.taken(node.Name, way.Effect); to != none && firstOfEffect(ways, place) {
-				b.out[v] = append(b.out[v], edge{to: to, arg: -1, dependsOn: b.condition(way.DependsOn)})
+		for _, way := range ways {
+			if to := b.taken(node.Name, way.Effect); to != none {
+				b.impliesIf(v, to, way.DependsOn)
 			}
 		}
 	}

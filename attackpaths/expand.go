@@ -224,9 +224,7 @@ func (b *builder) expandNamespace(v vertex, k key) {
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: name}), -1, guards(usesSecret, name))
 	}
 	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(k.name))
-	b.mountsClaims(v, k.name, guards(mountsClaim, ""))
-	b.mountsFreeVolumes(v, k)
-	b.volumesOfHost(v, k)
+	b.mountsVolumes(v, k)
 }
 
 // podsOfNewAccounts gives the service accounts that only bindings name to who creates them and pods

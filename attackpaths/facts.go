@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
@@ -96,8 +97,8 @@ func (b *builder) expandFact(v vertex, k key) {
 		namespace, name, _ := strings.Cut(k.namespace, "/")
 		b.expandClaim(v, k, b.references.Claimed[inventory.Name{Namespace: namespace, Name: name}])
 	case freeVolume:
-		i := slices.IndexFunc(b.freeVolumes, func(volume inventory.Volume) bool { return volume.Name == k.namespace })
-		b.expandVolume(v, b.freeVolumes[i])
+		i := slices.IndexFunc(b.references.Free, func(volume inventory.Volume) bool { return volume.Name == k.namespace })
+		b.expandVolume(v, b.references.Free[i])
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
 			if mayRun(b.pods[i]) {
@@ -146,9 +147,9 @@ func (b *builder) level(namespace string) psa.Level {
 // guards names the webhooks, and the policies that are not evaluated, that are asked about a
 // write.
 func (b *builder) guards(w inventory.Write, namespace string) []string {
-	labels := b.labels[namespace]
-	if namespace != "" && labels["kubernetes.io/metadata.name"] == "" {
-		labels = withName(labels, namespace)
+	labels := map[string]string{}
+	if namespace != "" {
+		labels = withName(b.labels[namespace], namespace)
 	}
 	var names []string
 	for i := range b.admission {
@@ -160,12 +161,9 @@ func (b *builder) guards(w inventory.Write, namespace string) []string {
 	return names
 }
 
+// withName adds the label that each namespace has.
 func withName(labels map[string]string, namespace string) map[string]string {
-	named := map[string]string{"kubernetes.io/metadata.name": namespace}
-	for k, v := range labels {
-		named[k] = v
-	}
-	return named
+	return withLabels(map[string]string{corev1.LabelMetadataName: namespace}, labels)
 }
 
 // guarded says that admission decides about a write; empty if nothing is asked.

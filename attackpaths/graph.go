@@ -144,7 +144,7 @@ type Graph struct {
 	open   []atomic.Pointer[[]openRight]
 	gaps   []Gap
 	// guards are Cluster.admissionObjects.
-	guards map[string][]string
+	guards map[string][]inventory.Name
 	world  *world
 }
 

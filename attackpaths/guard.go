@@ -225,19 +225,12 @@ func (b *builder) namedGuards(w inventory.Write, namespace string) string {
 	return strings.Join(names, "; ")
 }
 
-// policiesFor leaves the selection of namespaces out where the labels are not known.
+// policiesFor lists the policies that may be asked about a kind of request, in a namespace with labels; nil if they are not known.
 func (b *builder) policiesFor(k coveringKey, labels map[string]string) []*inventory.Admission {
 	var list []*inventory.Admission
 	for i := range b.admission {
 		a := &b.admission[i]
-		if !isPolicy(*a) {
-			continue
-		}
-		all := *a
-		if labels == nil {
-			all.Namespaces = nil
-		}
-		if all.Covers(k.write, labels) {
+		if isPolicy(*a) && a.Covers(k.write, labels) {
 			list = append(list, a)
 		}
 	}

@@ -6,21 +6,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
-// volumesOfHost gives nodes to who creates a volume that is a folder of the host, and pods that claim
-// it. A controller makes the claim of an ephemeral volume; a claim that the attacker makes may pass
-// other policies.
-func (b *builder) volumesOfHost(v vertex, k key) {
-	// Pod Security does not look at persistent volumes, but restricted pods do not run as root.
-	condition := allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, k.name), b.otherUser(k.name))
-	volumes := b.rightVertex(createVolumes, "", "")
-	everyNode := b.fact(everyNode, "")
-	b.together(VolumeControl, everyNode, allOf(condition, b.useGuards(k, mountsEphemeral, "")), v, volumes)
-	if b.evaluatesPolicies() {
-		b.together(VolumeControl, everyNode, allOf(condition, b.useGuards(k, mountsClaim, "")), v, volumes,
-			b.rightVertex(createClaims, k.name, ""))
-	}
-}
-
 // createsNamespaces gives nodes to who creates namespaces, and pods in all: the author of a namespace
 // labels it, so that Pod Security lets privileged pods pass.
 func (b *builder) createsNamespaces(v vertex, k key) {
@@ -34,8 +19,7 @@ func (b *builder) createsNamespaces(v vertex, k key) {
 func (b *builder) guardsInNew(r right) string {
 	var texts []string
 	for i := range b.admission {
-		a := b.admission[i]
-		a.Namespaces = nil
+		a := &b.admission[i]
 		covers := func(asked right) bool { return a.Covers(writeOf(asked), nil) }
 		if slices.ContainsFunc([]right{createNamespaces, createPods, r}, covers) {
 			texts = append(texts, a.String())
@@ -46,16 +30,17 @@ func (b *builder) guardsInNew(r right) string {
 
 // admissionObjects are the names of what guards writes, by the resource: configurations of webhooks, and policies and
 // bindings that refuse something.
-func (c *Cluster) admissionObjects() map[string][]string {
-	names := map[string][]string{
-		"mutatingwebhookconfigurations":   c.Inventory.WebhookConfigurations("MutatingWebhookConfiguration"),
-		"validatingwebhookconfigurations": c.Inventory.WebhookConfigurations("ValidatingWebhookConfiguration"),
-	}
+func (c *Cluster) admissionObjects() map[string][]inventory.Name {
 	const policies, bindings = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
-	names[policies], names[bindings] = nil, nil
+	names := map[string][]inventory.Name{
+		"mutatingwebhookconfigurations":   c.Inventory.Names("MutatingWebhookConfiguration"),
+		"validatingwebhookconfigurations": c.Inventory.Names("ValidatingWebhookConfiguration"),
+		policies:                          nil, bindings: nil,
+	}
 	for _, a := range c.Inventory.Admission() {
 		if isPolicy(a) {
-			names[policies], names[bindings] = append(names[policies], a.Name), append(names[bindings], a.Webhook)
+			names[policies] = append(names[policies], inventory.Name{Name: a.Name})
+			names[bindings] = append(names[bindings], inventory.Name{Name: a.Webhook})
 		}
 	}
 	return names
@@ -66,7 +51,7 @@ func (c *Cluster) admissionObjects() map[string][]string {
 func (g *Graph) mayChange(resource string, names ...string) bool {
 	objects, shown := g.guards[resource]
 	return !shown || len(objects) > 0 && (len(names) == 0 || slices.Contains(names, "")) ||
-		slices.ContainsFunc(names, func(name string) bool { return slices.Contains(objects, name) })
+		slices.ContainsFunc(objects, func(o inventory.Name) bool { return slices.Contains(names, o.Name) })
 }
 
 // mayRun reports whether a pod has a node, or gets one in the state that is asked about, and has not ended.

@@ -12,37 +12,25 @@ import (
 // byAccounts ends the names of facts about pods that move because an account labels a node.
 const byAccounts = " when accounts label nodes"
 
-func anyLabel(string) bool { return true }
-
 // labelsNodes gives what moves to nodes that are held to who may change them.
 func (b *builder) labelsNodes(v vertex, k key) {
 	name := untaintedNode
 	if right(k.variant) == changeNodeStatus {
 		name = labelledNode
 	}
-	for i := range b.nodes {
-		if n := b.nodes[i].Name; k.name == "" || k.name == n {
-			b.together("", b.fact(name, n), "", v, b.vertex(key{kind: isNode, name: n}))
+	for _, n := range b.nodes {
+		if k.name == "" || k.name == n.Name {
+			b.together("", b.fact(name, n.Name), "", v, b.vertex(key{kind: isNode, name: n.Name}))
 		}
 	}
 }
 
 func (b *builder) expandLabelledNode(v vertex, k key) {
-	for i := range b.nodes {
-		n := b.nodes[i]
-		if n.Name != k.namespace {
-			continue
-		}
-		if k.name == untaintedNode {
-			n.Taints = nil
-		}
-		b.implies(v, b.movableTo(&n, anyLabel, byAccounts, b.labelledSets))
-		for _, p := range b.movablePods() {
-			if p.scoped && p.placement.Allows(&n, anyLabel) {
-				b.movedTo(v, &n, p)
-			}
-		}
+	n := *b.node(k.namespace)
+	if k.name == untaintedNode {
+		n.Taints = nil
 	}
+	b.gets(v, n.Name, b.movesTo(&n, func(string) bool { return true }, byAccounts))
 }
 
 // isLabelled reports whether pods move because an account labels a node.
@@ -54,9 +42,9 @@ func (k key) isLabelled() bool {
 // nodes: the pool rests on these.
 func (b *builder) labelsFromOutside(pool []string) bool {
 	var outside []vertex
-	for i := range b.nodes {
-		if name := b.nodes[i].Name; !slices.Contains(pool, name) {
-			outside = append(outside, b.vertex(key{kind: isNode, name: name}))
+	for _, n := range b.nodes {
+		if !slices.Contains(pool, n.Name) {
+			outside = append(outside, b.vertex(key{kind: isNode, name: n.Name}))
 		}
 	}
 	s := b.solver(true)

@@ -14,8 +14,8 @@ import (
 func (n *naive) configureWebhooks() {
 	may := func(kind, resource string) fact {
 		var asks []ask
-		for _, name := range n.c.Inventory.WebhookConfigurations(kind) {
-			asks = append(asks, ask{verbs: changing, group: admissionGroup, resource: resource, name: name})
+		for _, name := range n.c.Inventory.Names(kind) {
+			asks = append(asks, ask{verbs: changing, group: admissionGroup, resource: resource, name: name.Name})
 		}
 		f := fact{"configures", "", resource}
 		n.step(0, false, f, n.creates(ask{verbs: creating, group: admissionGroup, resource: resource}))

@@ -70,7 +70,7 @@ func (n *naive) labelledControlPlane(node inventory.Node) {
 
 // existingClaims leads from pods that can be made to what the claims of the namespace give of a node.
 func (n *naive) existingClaims(ns string, node inventory.Node, made fact, guarded bool) {
-	for claim, volumes := range n.c.Inventory.ClaimedVolumes() {
+	for claim, volumes := range n.c.Inventory.References().Claimed {
 		for _, volume := range volumes {
 			if claim.Namespace == ns && volume.OnNode(&node) {
 				n.mountsVolume(volume, node, guarded || volume.DependsOn != "" || n.level(ns) == podsecurity.LevelRestricted, made)
@@ -81,7 +81,7 @@ func (n *naive) existingClaims(ns string, node inventory.Node, made fact, guarde
 
 // freeVolumes leads from pods that can be made to what a volume gives of a node that no claim has.
 func (n *naive) freeVolumes(ns string, node inventory.Node, made fact, claim, ephemeral bool) {
-	for _, volume := range n.c.Inventory.FreeVolumes() {
+	for _, volume := range n.c.Inventory.References().Free {
 		if !volume.OnNode(&node) || volume.Claim.Namespace != "" && volume.Claim.Namespace != ns {
 			continue
 		}

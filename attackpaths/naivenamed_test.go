@@ -62,18 +62,18 @@ func (n *naive) isFree(a ask, name string) bool {
 	case "serviceaccounts":
 		return !n.accounts[in]
 	case "pods":
-		return a.ns == "" || !i.HasPod(a.ns, name)
+		return a.ns == "" || !i.Has("Pod", a.ns, name)
 	case "namespaces":
 		_, exists := n.namespaces[name]
 		return !exists
 	case "persistentvolumeclaims":
-		return !i.HasClaim(a.ns, name)
+		return !i.Has("PersistentVolumeClaim", a.ns, name)
 	case "persistentvolumes":
-		return !i.HasVolume(name)
+		return !i.Has("PersistentVolume", "", name)
 	case "mutatingwebhookconfigurations":
-		return !slices.Contains(i.WebhookConfigurations("MutatingWebhookConfiguration"), name)
+		return !i.Has("MutatingWebhookConfiguration", "", name)
 	case "validatingwebhookconfigurations":
-		return !slices.Contains(i.WebhookConfigurations("ValidatingWebhookConfiguration"), name)
+		return !i.Has("ValidatingWebhookConfiguration", "", name)
 	case "roles", "clusterroles":
 		return !slices.ContainsFunc(n.roles, func(r naiveRole) bool {
 			return !r.missing && r.ref.Name == name && r.ref.Namespace == a.ns

@@ -264,14 +264,14 @@ func (b *builder) free(r right, namespace, name string) bool {
 	case createAccounts:
 		return !slices.Contains(b.accounts[namespace], name)
 	case createPods:
-		return !b.cluster.Inventory.HasPod(namespace, name)
+		return !b.cluster.Inventory.Has(Pod, namespace, name)
 	case createNamespaces:
 		_, found := slices.BinarySearch(b.namespaces, name)
 		return !found
 	case createClaims:
-		return !b.cluster.Inventory.HasClaim(namespace, name)
+		return !b.cluster.Inventory.Has(claimKind, namespace, name)
 	case createVolumes:
-		return !b.cluster.Inventory.HasVolume(name)
+		return !b.cluster.Inventory.Has(volumeKind, "", name)
 	case createMutatingWebhooks, createValidatingWebhooks:
 		return !b.mayChange(requestKinds[r].resource, name)
 	case createClusterRoles, createRoles:

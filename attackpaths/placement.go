@@ -1,8 +1,7 @@
 package attackpaths
 
 import (
-	"encoding/binary"
-	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,126 +19,49 @@ type stolen struct {
 	placement          inventory.Placement
 }
 
+// placed are pods with one placement that controllers or the scheduler may put on another node, one for each account and set of
+// secrets.
+type placed struct {
+	placement inventory.Placement
+	pods      []int32
+	// scoped are the pods that bring the token of an account in scopes, which is of the node.
+	scoped []int32
+}
+
+// moves are the pods that a node may get: what they bring but tokens of accounts in scopes, and the pods that bring these.
+type moves struct {
+	brought vertex
+	scoped  []int32
+}
+
 // stealPods adds the pods that each node may get. Nodes that may get the same pods share a
 // vertex, and so do pods with the same placement.
 func (b *builder) stealPods() {
-	byPlacement := b.movablePods()
-	if len(byPlacement) == 0 {
+	if len(b.movable) == 0 {
 		return
 	}
 	// Of pods of a known size, the size of a node matters.
-	sized := slices.DeleteFunc(slices.Clone(byPlacement), func(p *placed) bool { return !p.placement.HasRequests() })
-	classes, sets := map[string]vertex{}, map[string]vertex{}
+	sized := slices.DeleteFunc(slices.Clone(b.movable), func(p *placed) bool { return !p.placement.HasRequests() })
+	classes := map[string]moves{}
 	for i := range b.nodes {
 		n := &b.nodes[i]
 		class := classOf(n)
 		for _, p := range sized {
 			class += strconv.FormatBool(p.placement.Fits(n))
 		}
-		v, ok := classes[class]
+		all, ok := classes[class]
 		if !ok {
-			v = b.movableTo(n, noderestriction.OwnLabel, "", sets)
-			classes[class] = v
+			all = b.movesTo(n, noderestriction.OwnLabel, "")
+			classes[class] = all
 		}
-		from := b.vertex(key{kind: isNode, name: n.Name})
-		b.implies(from, v)
-		for _, p := range byPlacement {
-			if p.scoped && p.placement.Allows(n, noderestriction.OwnLabel) {
-				b.movedTo(from, n, p)
-			}
-		}
+		b.gets(b.vertex(key{kind: isNode, name: n.Name}), n.Name, all)
 	}
 }
 
-// movablePods groups the pods that may move, once.
+// movablePods groups the pods that may move, in their order.
 func (b *builder) movablePods() []*placed {
-	if b.movables == nil {
-		b.movables = append([]*placed{}, b.byPlacement(b.movable())...)
-	}
-	return b.movables
-}
-
-// movedTo adds the accounts in scopes that pods bring: their tokens are of the node.
-func (b *builder) movedTo(from vertex, n *inventory.Node, all *placed) {
-	for _, i := range all.pods {
-		p := b.pods[i]
-		if a := b.scopeOf(p.Namespace, p.ServiceAccount); a != nil && slices.Contains(p.Audiences, "") {
-			b.step(StealPods, from, b.tokenVertex(a.namespace, a.name, b.nodeUserVertex(n.Name), 0), i, dependsOnPlacement)
-		}
-	}
-}
-
-// placed are pods with one placement.
-type placed struct {
-	placement inventory.Placement
-	pods      []int32
-	// scoped is true if a pod has an account in scopes.
-	scoped bool
-	// vertex leads to what the pods bring, and labelled to the same where an account labels the node; none until a
-	// node may get them.
-	vertex, labelled vertex
-}
-
-// byPlacement groups pods, in their order.
-func (b *builder) byPlacement(pods []int32) []*placed {
-	index := map[inventory.Placement]*placed{}
+	seen, index := map[stolen]bool{}, map[inventory.Placement]*placed{}
 	var all []*placed
-	for _, i := range pods {
-		p := b.pods[i].Placement
-		if index[p] == nil {
-			index[p] = &placed{placement: p, vertex: none, labelled: none}
-			all = append(all, index[p])
-		}
-		index[p].pods = append(index[p].pods, i)
-		if pod := b.pods[i]; b.scopeOf(pod.Namespace, pod.ServiceAccount) != nil {
-			index[p].scoped = true
-		}
-	}
-	return all
-}
-
-// movableTo is the vertex of the pods that may move to a node that may get labels. Sets has those that are made,
-// by the placements that they allow. How names the way to get labels.
-func (b *builder) movableTo(n *inventory.Node, own func(string) bool, how string, sets map[string]vertex) vertex {
-	var allowed []*placed
-	id := []byte(how)
-	for i, p := range b.movablePods() {
-		if p.placement.Allows(n, own) {
-			allowed, id = append(allowed, p), binary.AppendUvarint(id, uint64(i))
-		}
-	}
-	v, ok := sets[string(id)]
-	if ok {
-		return v
-	}
-	v = b.fact("pods that may move to nodes like "+n.Name+how, "")
-	sets[string(id)] = v
-	for _, p := range allowed {
-		b.implies(v, b.broughtBy(p, how))
-	}
-	return v
-}
-
-// broughtBy leads to what pods bring.
-func (b *builder) broughtBy(p *placed, how string) vertex {
-	to := &p.vertex
-	if how != "" {
-		to = &p.labelled
-	}
-	if *to == none {
-		*to = b.fact("pods that may move like "+b.pods[p.pods[0]].Name.String()+how, "")
-		for _, i := range p.pods {
-			b.moved(*to, i)
-		}
-	}
-	return *to
-}
-
-// movable are pods that controllers or the scheduler may put on another node, one for each
-// account, set of secrets and placement.
-func (b *builder) movable() []int32 {
-	seen := map[stolen]bool{}
-	var kinds []int32
 	for i, p := range b.pods {
 		if b.terminating[p.Namespace] || !mayMove(p) {
 			continue // in a namespace that terminates, no pod is made or bound to a node
@@ -148,12 +70,21 @@ func (b *builder) movable() []int32 {
 			namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"),
 			token: slices.Contains(p.Audiences, ""), placement: p.Placement,
 		}
-		if !seen[brings] && (p.Planned || !p.Placement.Pinned()) {
-			seen[brings] = true
-			kinds = append(kinds, int32(i))
+		if seen[brings] || !p.Planned && p.Placement.Pinned() {
+			continue
+		}
+		seen[brings] = true
+		of := index[p.Placement]
+		if of == nil {
+			of = &placed{placement: p.Placement}
+			index[p.Placement], all = of, append(all, of)
+		}
+		of.pods = append(of.pods, int32(i))
+		if brings.token && b.scopeOf(p.Namespace, p.ServiceAccount) != nil {
+			of.scoped = append(of.scoped, int32(i))
 		}
 	}
-	return kinds
+	return all
 }
 
 // mayMove reports whether a pod that is not pinned may be put on another node, and brings
@@ -165,14 +96,56 @@ func mayMove(p *inventory.Pod) bool {
 	return brings && !p.Mirror && !ofDaemonSet && !boundWithoutWorkload && (!p.Ended || p.Workload != (inventory.Workload{}))
 }
 
-// moved adds what a pod brings.
-func (b *builder) moved(v vertex, i int32) {
-	p := b.pods[i]
-	if p.ServiceAccount != "" && slices.Contains(p.Audiences, "") && b.scopeOf(p.Namespace, p.ServiceAccount) == nil {
-		b.step(StealPods, v, b.templateOf(p).account, i, dependsOnPlacement)
+// movesTo finds the pods that may move to a node that may get labels. How names the way to get labels.
+func (b *builder) movesTo(n *inventory.Node, own func(string) bool, how string) moves {
+	var all moves
+	var brought []vertex
+	var names []string
+	for _, p := range b.movable {
+		if p.placement.Allows(n, own) {
+			name := b.pods[p.pods[0]].Name.String()
+			brought, names, all.scoped = append(brought, b.broughtBy(p, name, how)), append(names, name), append(all.scoped, p.scoped...)
+		}
 	}
-	for _, secret := range b.templateOf(p).secrets {
-		b.step(StealPods, v, secret, i, dependsOnPlacement)
+	var known bool
+	if all.brought, known = b.newFact("pods that may move"+how, strings.Join(names, " ")); !known {
+		for _, v := range brought {
+			b.implies(all.brought, v)
+		}
+	}
+	return all
+}
+
+// broughtBy leads to what pods bring. Name is the name of the first one.
+func (b *builder) broughtBy(p *placed, name, how string) vertex {
+	v, known := b.newFact("pods that may move like one"+how, name)
+	if known {
+		return v
+	}
+	for _, i := range p.pods {
+		p := b.pods[i]
+		if p.ServiceAccount != "" && slices.Contains(p.Audiences, "") && b.scopeOf(p.Namespace, p.ServiceAccount) == nil {
+			b.step(StealPods, v, b.templateOf(p).account, i, dependsOnPlacement)
+		}
+		for _, secret := range b.templateOf(p).secrets {
+			b.step(StealPods, v, secret, i, dependsOnPlacement)
+		}
+	}
+	return v
+}
+
+// newFact is the vertex of a fact, which may be known already.
+func (b *builder) newFact(name, namespace string) (v vertex, known bool) {
+	known = b.has(key{kind: isFact, namespace: namespace, name: name})
+	return b.fact(name, namespace), known
+}
+
+// gets leads from who has a node to what pods bring to it.
+func (b *builder) gets(v vertex, node string, all moves) {
+	b.implies(v, all.brought)
+	for _, i := range all.scoped {
+		p := b.pods[i]
+		b.step(StealPods, v, b.tokenVertex(p.Namespace, p.ServiceAccount, b.nodeUserVertex(node), 0), i, dependsOnPlacement)
 	}
 }
 
@@ -184,9 +157,5 @@ func classOf(n *inventory.Node) string {
 	for i := range taints {
 		taints[i].TimeAdded = nil
 	}
-	text, err := json.Marshal([]any{labels, taints})
-	if err != nil {
-		panic("labels and taints do not encode: " + err.Error())
-	}
-	return string(text)
+	return fmt.Sprintf("%q %q", labels, taints)
 }

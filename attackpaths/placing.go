@@ -75,8 +75,6 @@ type placer struct {
 	of map[verdict.Object]*PlacedWorkload
 	// toPlace are the pods of workloads that can be placed.
 	toPlace []*inventory.Pod
-	// free is what is left of the nodes of the pool.
-	free map[string]inventory.Resources
 }
 
 // place finds where to put the pods that give cluster-admin.
@@ -84,7 +82,7 @@ func (a *advisor) place(b *builder) *Placing {
 	p := &placer{
 		builder: b, of: map[verdict.Object]*PlacedWorkload{}, wanted: map[string]bool{},
 		placing: &Placing{
-			Label: map[string]string{poolLabel: poolValue}, Nodes: []string{}, Workloads: []PlacedWorkload{},
+			Label: map[string]string{poolLabel: poolValue}, Nodes: []string{},
 			Taint: corev1.Taint{Key: poolLabel, Value: poolValue, Effect: corev1.TaintEffectNoSchedule},
 		},
 	}
@@ -142,20 +140,17 @@ func (p *placer) find(possible bool) {
 			p.of[t.object] = &PlacedWorkload{Object: t.object, Through: h, Why: unplaceable(pod, t)}
 		}
 	}
-	type onNode struct {
-		*PlacedWorkload
-		node string
-	}
-	counted := map[onNode]bool{}
+	nodes := map[*PlacedWorkload]map[string]bool{}
 	for _, pod := range p.pods {
 		w := p.of[templateOf(pod).object]
 		if pod.Node == "" || w == nil {
 			continue
 		}
-		if at := (onNode{w, pod.Node}); !counted[at] {
-			counted[at] = true
-			w.Nodes++
+		if nodes[w] == nil {
+			nodes[w] = map[string]bool{}
 		}
+		nodes[w][pod.Node] = true
+		w.Nodes = len(nodes[w])
 		if w.Why == "" {
 			p.toPlace = append(p.toPlace, pod)
 		}
@@ -187,17 +182,13 @@ func (p *placer) fill() {
 		}
 	}
 	p.placing.Before = len(counts)
-	var candidates []*inventory.Node
-	for i := range p.objects.nodes {
-		if n := &p.objects.nodes[i]; counts[n.Name] > 0 {
-			candidates = append(candidates, n)
-		}
-	}
+	noneOn := func(n inventory.Node) bool { return counts[n.Name] == 0 }
+	candidates := slices.DeleteFunc(slices.Clone(p.objects.nodes), noneOn)
 	if len(candidates) == 0 {
 		p.noNodes(unplacedNodes)
 		return
 	}
-	slices.SortStableFunc(candidates, func(a, b *inventory.Node) int { return cmp.Compare(counts[b.Name], counts[a.Name]) })
+	slices.SortStableFunc(candidates, func(a, b inventory.Node) int { return cmp.Compare(counts[b.Name], counts[a.Name]) })
 	slices.SortStableFunc(p.toPlace, func(a, b *inventory.Pod) int {
 		return cmp.Or(cmp.Compare(b.Requests.CPU, a.Requests.CPU), cmp.Compare(b.Requests.Memory, a.Requests.Memory))
 	})
@@ -206,34 +197,30 @@ func (p *placer) fill() {
 			break
 		}
 	}
-	p.placing.Nodes = slices.Sorted(maps.Keys(p.free))
 }
 
 // noNodes says why there is no pool.
 func (p *placer) noNodes(why string) {
 	for _, w := range p.of {
-		if w.Why == "" {
-			w.Why = why
-		}
+		w.Why = cmp.Or(w.Why, why)
 	}
 	p.placing.Nodes = []string{}
 }
 
 // fit puts each pod on the first node that has room for it, or reports false. If these are all nodes,
 // a pod for which none has room stays where it is.
-func (p *placer) fit(nodes []*inventory.Node, all bool) bool {
-	p.free, p.placing.bound = map[string]inventory.Resources{}, map[inventory.Name]string{}
-	for _, n := range nodes {
-		p.free[n.Name] = p.roomOn(n)
+func (p *placer) fit(nodes []inventory.Node, all bool) bool {
+	free, bound := map[string]inventory.Resources{}, map[inventory.Name]string{}
+	for i := range nodes {
+		free[nodes[i].Name] = p.roomOn(&nodes[i])
 	}
 	for _, pod := range p.toPlace {
-		isOn := func(n *inventory.Node) bool { return n.Name == pod.Node }
-		at := slices.IndexFunc(nodes, func(n *inventory.Node) bool {
+		isOn := func(n inventory.Node) bool { return n.Name == pod.Node }
+		at := slices.IndexFunc(nodes, func(n inventory.Node) bool {
 			if n.Allocatable == nil {
 				return isOn(n)
 			}
-			// Labels of the node count as they are.
-			return pod.Requests.Fits(p.free[n.Name]) && (isOn(n) || pod.Placement.Allows(n, func(string) bool { return false }))
+			return pod.Requests.Fits(free[n.Name]) && (isOn(n) || pod.Placement.Allows(&n, nil)) // labels count as they are
 		})
 		if at < 0 && all {
 			at = max(0, slices.IndexFunc(nodes, isOn))
@@ -242,10 +229,9 @@ func (p *placer) fit(nodes []*inventory.Node, all bool) bool {
 			return false
 		}
 		name := nodes[at].Name
-		left := p.free[name]
-		left.Subtract(pod.Requests)
-		p.free[name], p.placing.bound[pod.Name] = left, name
+		free[name], bound[pod.Name] = free[name].Without(pod.Requests), name
 	}
+	p.placing.Nodes, p.placing.bound = slices.Sorted(maps.Keys(free)), bound
 	return true
 }
 
@@ -254,7 +240,7 @@ func (p *placer) roomOn(n *inventory.Node) inventory.Resources {
 	room := inventory.ResourcesOf(n.Allocatable)
 	for _, i := range p.podsOn[n.Name] {
 		if pod := p.pods[i]; pod.Mirror || pod.Workload.Resource == "daemonsets" {
-			room.Subtract(pod.Requests)
+			room = room.Without(pod.Requests)
 		}
 	}
 	return room
@@ -263,17 +249,14 @@ func (p *placer) roomOn(n *inventory.Node) inventory.Resources {
 // list sorts the workloads.
 func (p *placer) list() {
 	p.placing.Workloads, p.placing.Unplaced = []PlacedWorkload{}, nil
-	for _, w := range p.of {
-		list := &p.placing.Workloads
-		if w.Why != "" {
-			list = &p.placing.Unplaced
+	for _, w := range slices.SortedFunc(maps.Values(p.of), func(a, b *PlacedWorkload) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), a.Object.Compare(b.Object))
+	}) {
+		if w.Why == "" {
+			p.placing.Workloads = append(p.placing.Workloads, *w)
+		} else {
+			p.placing.Unplaced = append(p.placing.Unplaced, *w)
 		}
-		*list = append(*list, *w)
-	}
-	for _, list := range [...][]PlacedWorkload{p.placing.Workloads, p.placing.Unplaced} {
-		slices.SortFunc(list, func(a, b PlacedWorkload) int {
-			return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), a.Object.Compare(b.Object))
-		})
 	}
 }
 
@@ -291,19 +274,13 @@ func (p *placer) remedy() *verdict.Remedy {
 	r := &verdict.Remedy{
 		Warning: "Pods of others stay on the nodes of the pool until they are moved, and pods that are pending need room there.",
 	}
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if !slices.Contains(p.placing.Nodes, n.Name) {
-			continue
+	for _, n := range p.nodes {
+		if slices.Contains(p.placing.Nodes, n.Name) {
+			e := editor{apiVersion: "v1", object: verdict.Object{Kind: Node, Name: n.Name}}
+			e.do(verdict.Add, "/metadata/labels/"+escaped(poolLabel), poolValue)
+			e.addTo("/spec/taints", len(n.Taints) > 0, p.placing.Taint)
+			r.Changes = append(r.Changes, e.changes...)
 		}
-		e := editor{apiVersion: "v1", object: verdict.Object{Kind: Node, Name: n.Name}}
-		e.do(verdict.Add, "/metadata/labels/"+escaped(poolLabel), poolValue)
-		if len(n.Taints) > 0 {
-			e.do(verdict.Add, "/spec/taints/-", p.placing.Taint)
-		} else {
-			e.do(verdict.Add, "/spec/taints", []any{p.placing.Taint})
-		}
-		r.Changes = append(r.Changes, e.changes...)
 	}
 	// Also those that no node has yet: the scheduler would bind them as they are.
 	changes, _ := p.objects.renderTemplates(p.placing.changes())
@@ -315,10 +292,14 @@ func (p *placer) remedy() *verdict.Remedy {
 // placeIn selects the nodes of the pool, and tolerates their taint.
 func (t *template) placeIn(pod *inventory.Pod, placing *Placing) {
 	t.selectNodes(pod, poolLabel, poolValue)
-	toleration := inventory.TolerationOf(placing.Taint)
-	if pod.Placement.Tolerates() {
-		t.do(verdict.Add, t.spec+"/tolerations/-", toleration)
+	t.addTo(t.spec+"/tolerations", pod.Placement.Tolerates(), inventory.TolerationOf(placing.Taint))
+}
+
+// addTo appends an entry to a list, which may not exist.
+func (e *editor) addTo(list string, exists bool, entry any) {
+	if exists {
+		e.do(verdict.Add, list+"/-", entry)
 	} else {
-		t.do(verdict.Add, t.spec+"/tolerations", []any{toleration})
+		e.do(verdict.Add, list, []any{entry})
 	}
 }

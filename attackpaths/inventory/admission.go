@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -45,10 +44,11 @@ type Write struct {
 }
 
 // Covers reports whether the request comes before the webhook or policy, in a namespace with
-// these labels, or to the namespace itself.
+// these labels, or to the namespace itself. Nil stands for labels that are not known: then each namespace may be selected.
 func (a *Admission) Covers(w Write, namespace map[string]string) bool {
 	excludes := func(s labels.Selector) bool { return !s.Matches(labels.Set(namespace)) }
-	if (w.Namespaced || w.Group == "" && w.Resource == "namespaces") && slices.ContainsFunc(a.Namespaces, excludes) {
+	inNamespace := w.Namespaced || w.Group == "" && w.Resource == "namespaces"
+	if inNamespace && namespace != nil && slices.ContainsFunc(a.Namespaces, excludes) {
 		return false
 	}
 	matches := func(r admissionv1.RuleWithOperations) bool { return covers(r, w) }
@@ -72,26 +72,13 @@ func covers(r admissionv1.RuleWithOperations, w Write) bool {
 	})
 }
 
-// WebhookConfigurations lists the names of ValidatingWebhookConfigurations or MutatingWebhookConfigurations,
-// those without webhooks too.
-func (i *Inventory) WebhookConfigurations(kind string) []string {
-	var names []string
-	for c := range i.webhooks {
-		if c.kind == kind {
-			names = append(names, c.name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// configuration is a configuration of webhooks.
-type configuration struct{ kind, name string }
-
-// webhook is a webhook of a configuration.
-func (c configuration) webhook(name string, rules []admissionv1.RuleWithOperations, namespaces *metav1.LabelSelector) Admission {
+// newWebhook is a webhook of a configuration.
+func newWebhook(
+	kind, configuration, name string, rules []admissionv1.RuleWithOperations, namespaces *metav1.LabelSelector,
+) Admission {
 	return Admission{
-		Kind: c.kind, Name: c.name, Webhook: name, Rules: [][]admissionv1.RuleWithOperations{rules}, Namespaces: selectors(namespaces),
+		Kind: kind, Name: configuration, Webhook: name,
+		Rules: [][]admissionv1.RuleWithOperations{rules}, Namespaces: selectors(namespaces),
 	}
 }
 
@@ -109,11 +96,13 @@ func selectors(list ...*metav1.LabelSelector) []labels.Selector {
 // Admission lists the webhooks and policies by kind and name. A policy counts once for each binding to it that denies: those that
 // only warn or audit refuse nothing.
 func (i *Inventory) Admission() []Admission {
-	all := slices.Concat(slices.Collect(maps.Values(i.webhooks))...)
-	for name, binding := range i.policyBindings {
-		policy := i.policies[binding.PolicyName]
-		if policy != nil && policy.MatchConstraints != nil && slices.Contains(binding.ValidationActions, admissionv1.Deny) {
-			all = append(all, policyOf(binding.PolicyName, name, policy, binding))
+	all := slices.Concat(list[[]Admission](i, "ValidatingWebhookConfiguration")...)
+	all = append(all, slices.Concat(list[[]Admission](i, "MutatingWebhookConfiguration")...)...)
+	for name, r := range i.records["ValidatingAdmissionPolicyBinding"] {
+		binding := r.(*admissionv1.ValidatingAdmissionPolicyBindingSpec)
+		policy, ok := record[*admissionv1.ValidatingAdmissionPolicySpec](i, "ValidatingAdmissionPolicy", Name{"", binding.PolicyName})
+		if ok && policy.MatchConstraints != nil && slices.Contains(binding.ValidationActions, admissionv1.Deny) {
+			all = append(all, newPolicy(name.Name, policy, binding))
 		}
 	}
 	slices.SortFunc(all, func(a, b Admission) int {
@@ -122,18 +111,18 @@ func (i *Inventory) Admission() []Admission {
 	return all
 }
 
-// policyOf is a policy with one of its bindings.
-func policyOf(
-	name, bindingName string, policy *admissionv1.ValidatingAdmissionPolicySpec, binding *admissionv1.ValidatingAdmissionPolicyBindingSpec,
+// newPolicy is a policy with one of its bindings. Rules that exclude some names, or other versions than v1, do not exclude others.
+func newPolicy(
+	name string, policy *admissionv1.ValidatingAdmissionPolicySpec, binding *admissionv1.ValidatingAdmissionPolicyBindingSpec,
 ) Admission {
-	match, narrower := policy.MatchConstraints, binding.MatchResources
-	if narrower == nil {
-		narrower = &admissionv1.MatchResources{}
-	}
+	match, narrower := policy.MatchConstraints, value(binding.MatchResources)
+	excluded := slices.Concat(match.ExcludeResourceRules, narrower.ExcludeResourceRules)
 	a := Admission{
-		Kind: "ValidatingAdmissionPolicy", Name: name, Webhook: bindingName, Policy: policy, Binding: binding,
-		Rules:      [][]admissionv1.RuleWithOperations{rulesOf(match.ResourceRules)},
-		Excluded:   rulesOf(excluding(slices.Concat(match.ExcludeResourceRules, narrower.ExcludeResourceRules))),
+		Kind: "ValidatingAdmissionPolicy", Name: binding.PolicyName, Webhook: name, Policy: policy, Binding: binding,
+		Rules: [][]admissionv1.RuleWithOperations{rulesOf(match.ResourceRules)},
+		Excluded: rulesOf(slices.DeleteFunc(excluded, func(r admissionv1.NamedRuleWithOperations) bool {
+			return len(r.ResourceNames) > 0 || !slices.Contains(r.APIVersions, "v1") && !slices.Contains(r.APIVersions, "*")
+		})),
 		Namespaces: selectors(match.NamespaceSelector, narrower.NamespaceSelector),
 	}
 	if len(narrower.ResourceRules) > 0 {
@@ -149,12 +138,4 @@ func rulesOf(named []admissionv1.NamedRuleWithOperations) []admissionv1.RuleWith
 		rules = append(rules, r.RuleWithOperations)
 	}
 	return rules
-}
-
-// excluding leaves out rules for some names or for other versions than v1: they do not exclude
-// others.
-func excluding(named []admissionv1.NamedRuleWithOperations) []admissionv1.NamedRuleWithOperations {
-	return slices.DeleteFunc(named, func(r admissionv1.NamedRuleWithOperations) bool {
-		return len(r.ResourceNames) > 0 || !slices.Contains(r.APIVersions, "v1") && !slices.Contains(r.APIVersions, "*")
-	})
 }

@@ -3,17 +3,16 @@ package inventory
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Volume is a PersistentVolume that is a folder of a node.
+// Volume is a PersistentVolume.
 type Volume struct {
 	Name string
-	// Folder is the folder of the node.
+	// Folder is the folder of a node that the volume is; empty for other volumes, which give nothing of a node.
 	Folder string
 	// Claim is the claim that the volume is for; zero if each claim may get it.
 	Claim Name
@@ -37,127 +36,77 @@ type claim struct {
 }
 
 // OnNode reports whether a node may mount the volume.
-func (v *Volume) OnNode(n *Node) bool {
-	return v.on == nil || slices.ContainsFunc(v.on.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return allowsTerm(t, n, func(string) bool { return false })
-	})
-}
+func (v *Volume) OnNode(n *Node) bool { return n.matches(nil, requiring(v.on)) }
 
-// WaysOut lists what a mount of the volume gives, as [Pod.WaysOut] does.
+// WaysOut lists what a mount of the volume gives, as [Pod.WaysOut] does, without the fields that make it possible.
 func (v *Volume) WaysOut() []Escape {
 	ways, _ := waysOf(v.Folder, both)
-	for i := range ways {
-		ways[i].Means = "volume " + v.Name + " is " + v.Folder + " of its node"
-	}
 	return sortedEscapes(ways)
 }
 
-// setVolume adds a volume, or replaces the one of the same name. Only those count that are a folder of a node.
-func (i *Inventory) setVolume(pv *corev1.PersistentVolume) {
-	i.Delete("PersistentVolume", "", pv.Name)
-	v := Volume{Name: pv.Name}
-	switch {
-	case pv.Spec.HostPath != nil:
-		v.Folder = path.Clean("/" + pv.Spec.HostPath.Path)
-		if isWindows(pv.Spec.HostPath.Path) {
-			v.Folder = pv.Spec.HostPath.Path
-		}
-	case pv.Spec.Local != nil:
-		v.Folder = path.Clean("/" + pv.Spec.Local.Path)
-	default:
-		i.otherVolumes[pv.Name] = true
-		return
+func newVolume(pv *corev1.PersistentVolume) Volume {
+	v := Volume{Name: pv.Name, class: intern(pv.Spec.StorageClassName), on: value(pv.Spec.NodeAffinity).Required}
+	if pv.Spec.HostPath != nil || pv.Spec.Local != nil {
+		v.Folder = folderIn(cmp.Or(value(pv.Spec.HostPath).Path, value(pv.Spec.Local).Path), "")
 	}
-	v.class = intern(pv.Spec.StorageClassName)
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		v.Claim = Name{ref.Namespace, ref.Name}
 	}
-	if a := pv.Spec.NodeAffinity; a != nil {
-		v.on = a.Required
-	}
-	i.volumes[pv.Name] = v
+	return v
 }
 
 // References are what pods refer to by name that decides about ways out of them.
 type References struct {
-	// Claimed are the volumes that are a folder of a node, by the claims that have or may get them.
+	// Claimed are the volumes that are a folder of a node, by the claims that are bound to them, that one of the two names, or that
+	// may be bound to them: a claim that is bound to none may get each volume of its class that no claim has. Sizes, access modes and
+	// labels may keep it from that. Claims share lists, which must not be changed.
+	//
+	// Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#class-1
 	Claimed map[Name][]Volume
-	// handlers are the handlers of runtime classes.
-	handlers map[string]string
+	// Free are the volumes that are a folder of a node and that no claim has, by name. Some wait for a claim that does not exist.
+	Free []Volume
+
+	inventory *Inventory
 }
 
 // References returns what the pods of the inventory refer to. It must not be changed meanwhile.
-func (i *Inventory) References() References { return References{i.ClaimedVolumes(), i.handlers} }
-
-// sandbox says what decides about a pod with a runtime class; empty if the pod runs on the kernel of its node.
-func (r References) sandbox(class string) string {
-	switch handler, known := r.handlers[class]; {
-	case class == "":
-		return ""
-	case !known:
-		return dependsOnClass
-	case slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(handler), s) }):
-		return dependsOnSandbox
+func (i *Inventory) References() References {
+	r := References{Claimed: map[Name][]Volume{}, inventory: i}
+	isOther := func(v Volume) bool { return v.Folder == "" }
+	volumes, taken := slices.DeleteFunc(list[Volume](i, "PersistentVolume"), isOther), map[string]bool{}
+	for _, v := range volumes {
+		if c, ok := record[claim](i, "PersistentVolumeClaim", v.Claim); ok && (c.volume == v.Name || c.volume == "") {
+			r.Claimed[v.Claim], taken[v.Name] = append(r.Claimed[v.Claim], v), true
+		}
 	}
-	return ""
-}
-
-// HasClaim reports whether there is a claim, and HasVolume whether there is a volume.
-func (i *Inventory) HasClaim(namespace, name string) bool {
-	_, ok := i.claims[Name{namespace, name}]
-	return ok
-}
-
-// HasVolume reports whether there is a volume, of whatever kind.
-func (i *Inventory) HasVolume(name string) bool {
-	_, ok := i.volumes[name]
-	return ok || i.otherVolumes[name]
-}
-
-// ClaimedVolumes lists the volumes that are a folder of a node by the claims that are bound to them, that one of the two names,
-// or that may be bound to them: a claim that is bound to none may get each volume of its class that no claim has. Sizes, access
-// modes and labels may keep it from that. Claims share lists, which must not be changed.
-//
-// Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#class-1
-func (i *Inventory) ClaimedVolumes() map[Name][]Volume {
-	claimed, taken := i.boundVolumes()
-	all, ofClass := i.bindable(taken)
-	for name, c := range i.claims {
-		may := all
+	claims := i.records["PersistentVolumeClaim"]
+	for name, c := range claims {
+		v, ok := record[Volume](i, "PersistentVolume", Name{"", c.(claim).volume})
+		if ok && !isOther(v) && v.Claim == (Name{}) {
+			r.Claimed[name], taken[v.Name] = append(r.Claimed[name], v), true
+		}
+	}
+	r.Free = slices.DeleteFunc(volumes, func(v Volume) bool { return claims[v.Claim] != nil || taken[v.Name] })
+	all, ofClass := bindable(r.Free)
+	for name, record := range claims {
+		c, may := record.(claim), all
 		if c.class != nil {
 			may = ofClass[*c.class]
 		}
-		if c.volume == "" && len(claimed[name]) == 0 && len(may) > 0 {
-			claimed[name] = may
+		if c.volume == "" && len(r.Claimed[name]) == 0 && len(may) > 0 {
+			r.Claimed[name] = may
 		}
 	}
-	return claimed
+	return r
 }
 
-// boundVolumes lists the volumes by the claims that have them, and the names of these volumes.
-func (i *Inventory) boundVolumes() (claimed map[Name][]Volume, taken map[string]bool) {
-	claimed, taken = map[Name][]Volume{}, map[string]bool{}
-	for _, v := range i.volumes {
-		if c, ok := i.claims[v.Claim]; ok && (c.volume == v.Name || c.volume == "") {
-			claimed[v.Claim], taken[v.Name] = append(claimed[v.Claim], v), true
-		}
-	}
-	for name, c := range i.claims {
-		if v, ok := i.volumes[c.volume]; ok && v.Claim == (Name{}) {
-			claimed[name], taken[v.Name] = append(claimed[name], v), true
-		}
-	}
-	return claimed, taken
-}
-
-// bindable lists the volumes that claims may be bound to, and by storage class. The folders that give most come first.
-func (i *Inventory) bindable(taken map[string]bool) (all []Volume, ofClass map[string][]Volume) {
+// bindable lists the volumes that any claim may be bound to, and by storage class. The folders that give most come first.
+func bindable(free []Volume) (all []Volume, ofClass map[string][]Volume) {
 	gives := map[string][]Escape{}
-	for _, v := range i.volumes {
-		if v.Claim == (Name{}) && !taken[v.Name] {
+	for _, v := range free {
+		if v.Claim == (Name{}) {
 			v.DependsOn = dependsOnBinding
-			all = append(all, v)
-			gives[v.Folder] = v.WaysOut()
+			all, gives[v.Folder] = append(all, v), v.WaysOut()
 		}
 	}
 	slices.SortFunc(all, func(a, b Volume) int {
@@ -170,29 +119,21 @@ func (i *Inventory) bindable(taken map[string]bool) (all []Volume, ofClass map[s
 	return all, ofClass
 }
 
-// FreeVolumes lists the volumes that are a folder of a node and that no claim has, by name. Some wait for a claim that does not exist.
-func (i *Inventory) FreeVolumes() []Volume {
-	_, taken := i.boundVolumes()
-	var all []Volume
-	for _, v := range i.volumes {
-		if _, exists := i.claims[v.Claim]; !exists && !taken[v.Name] {
-			all = append(all, v)
-		}
+// sandbox says what decides about a pod with a runtime class; empty if the pod runs on the kernel of its node.
+func (r References) sandbox(class string) string {
+	switch handler, known := record[string](r.inventory, "RuntimeClass", Name{"", class}); {
+	case class == "":
+		return ""
+	case !known:
+		return dependsOnClass
+	case slices.ContainsFunc(sandboxes, func(s string) bool { return strings.Contains(strings.ToLower(handler), s) }):
+		return dependsOnSandbox
 	}
-	slices.SortFunc(all, func(a, b Volume) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	return ""
 }
 
 // claimOf is the name of the claim that a pod has.
-func (m *mount) claimOf(pod string) string {
-	switch {
-	case m.before:
-		return m.claim + "-" + pod
-	case m.after:
-		return pod + "-" + m.claim
-	}
-	return m.claim
-}
+func (m *mount) claimOf(pod string) string { return strings.Replace(m.claim, thePod, pod, 1) }
 
 // WaysOut lists the ways out of the containers of a pod, those behind its claims included: Escapes is what Pod Security sees.
 func (p *Pod) WaysOut(r References) []Escape {
@@ -260,24 +201,22 @@ func (p *Pod) behindClaims(r References) (ways []Escape, unknown []string) {
 
 // ClaimGives reports whether the volume of a claim, by the name that is in [Field.Secret], is a folder of the host.
 func (p *Pod) ClaimGives(claim string, claimed map[Name][]Volume) bool {
-	return p.anyClaim(claimed, func(m *mount, name string) bool { return name == claim || m.after && m.claim == claim })
+	return p.anyClaim(claimed, func(of string) bool { return of == claim })
 }
 
 // ClaimOfTemplateGives reports whether a claim that the controller of a StatefulSet made has a folder of the host.
 func (p *Pod) ClaimOfTemplateGives(claimed map[Name][]Volume) bool {
-	return p.Workload.Resource == "statefulsets" && p.anyClaim(claimed, func(m *mount, _ string) bool { return m.before })
+	return p.Workload.Resource == "statefulsets" && p.anyClaim(claimed, func(of string) bool { return strings.HasSuffix(of, "-"+thePod) })
+}
+
+func (p *Pod) anyClaim(claimed map[Name][]Volume, wanted func(claim string) bool) bool {
+	return slices.ContainsFunc(p.mounts, func(m mount) bool {
+		return wanted(m.claim) && len(claimed[Name{p.Namespace, m.claimOf(p.Name.Name)}]) > 0
+	})
 }
 
 // WithoutHost is a template without ways out of the containers, and without claims.
 func (t Template) WithoutHost() Template {
 	t.Escapes, t.HostPath, t.HostPathsNotFollowed, t.mounts = nil, false, nil, nil
 	return t
-}
-
-func (p *Pod) anyClaim(claimed map[Name][]Volume, wanted func(m *mount, name string) bool) bool {
-	return slices.ContainsFunc(p.mounts, func(m mount) bool {
-		name := m.claimOf(p.Name.Name)
-		_, ok := claimed[Name{p.Namespace, name}]
-		return ok && wanted(&m, name)
-	})
 }

@@ -129,7 +129,7 @@ func TestClaimsShareVolumesThatTheyMayGet(t *testing.T) {
 		i.Set(pv)
 		i.Set(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("claim-", n)}})
 	}
-	claimed := i.ClaimedVolumes()
+	claimed := i.References().Claimed
 	first := claimed[inventory.Name{Namespace: "shop", Name: "claim-0"}]
 	if len(claimed) != 3 || len(first) != 3 {
 		t.Fatalf("volumes by claims are %+v", claimed)

@@ -17,10 +17,7 @@ func (i *Inventory) NoteMappings() { i.mappings = true }
 // EKS reports whether the objects show that the cluster is one of EKS: the ConfigMap aws-auth, the version of a kubelet, or a
 // label of a node.
 func (i *Inventory) EKS() bool {
-	if i.mappings {
-		return true
-	}
-	for _, n := range i.nodes {
+	return i.mappings || slices.ContainsFunc(i.Nodes(), func(n Node) bool {
 		if EKSVersion(n.KubeletVersion) {
 			return true
 		}
@@ -29,6 +26,6 @@ func (i *Inventory) EKS() bool {
 				return true
 			}
 		}
-	}
-	return false
+		return false
+	})
 }

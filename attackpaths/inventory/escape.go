@@ -33,7 +33,7 @@ const (
 
 // powerful are capabilities with which root in a container takes over the host unless the
 // runtime confines it. Source: capabilities(7).
-var powerful = []corev1.Capability{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF"}
+var powerful = []string{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF"}
 
 // sandboxes are parts of the names of handlers of runtime classes that run pods in a virtual machine or on a kernel of their own.
 var sandboxes = []string{"kata", "gvisor", "runsc", "firecracker", "hyperv"}
@@ -81,13 +81,9 @@ func podHostProcess(spec *corev1.PodSpec) bool {
 	return value(value(value(spec.SecurityContext).WindowsOptions).HostProcess)
 }
 
-// added lists the capabilities that a container gets.
-func added(c *corev1.Container) []corev1.Capability {
-	var all []corev1.Capability
-	for _, capability := range value(value(c.SecurityContext).Capabilities).Add {
-		all = append(all, corev1.Capability(strings.TrimPrefix(strings.ToUpper(string(capability)), "CAP_")))
-	}
-	return all
+// shortName is the name of a capability as in the table of powerful ones: any case is accepted, with and without CAP_.
+func shortName(c corev1.Capability) string {
+	return strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_")
 }
 
 // userOf says what decides whether a container has the rights of root; empty if nothing in
@@ -114,18 +110,27 @@ type mount struct {
 	subPath  string
 	// anyFolder is true if a variable names the folder below the mounted one.
 	anyFolder bool
-	// claim is the claim's name. The name of a claim that a controller makes for each pod has it before or after the pod's name.
-	claim         string
-	before, after bool
+	// claim is the claim's name. A claim that a controller makes for each pod has thePod in the place of the pod's name.
+	claim string
+}
+
+// thePod stands for the name of a pod.
+const thePod = "*"
+
+// folderIn is a folder below another one of a node.
+func folderIn(folder, below string) string {
+	switch {
+	case !isWindows(folder):
+		return path.Join("/", folder, below)
+	case below == "":
+		return folder
+	}
+	return folder + "/" + below
 }
 
 // of says what the mount gives to its container if it is of a folder. Unknown is the folder if the table has no row for it.
 func (m *mount) of(folder, dependsOn string) (ways []Escape, unknown string) {
-	if !isWindows(folder) {
-		folder = path.Join(path.Clean("/"+folder), m.subPath)
-	} else if m.subPath != "" {
-		folder += "/" + m.subPath
-	}
+	folder = folderIn(folder, m.subPath)
 	access, suffix := both, ""
 	if m.readOnly {
 		access, suffix = reads, " (read only)"

@@ -1,11 +1,5 @@
 package inventory
 
-import (
-	"cmp"
-	"strconv"
-	"strings"
-)
-
 // Gives is what a field of a pod's spec gives to its containers or its node.
 type Gives uint8
 
@@ -26,7 +20,7 @@ const (
 // Field is a change of a pod's spec that takes something from its containers or its node.
 type Field struct {
 	Gives Gives
-	// Secret is the name of the secret or of the claim. A claim that is made for each pod has the name of the volume here.
+	// Secret is the name of the secret or of the claim. A claim that is made for each pod has * for the pod's name.
 	Secret string
 	// Path is a JSON pointer into the spec of the template that the pod is made from. What is
 	// there is removed, unless Value is set: then that is put there, as JSON.
@@ -40,23 +34,3 @@ type Field struct {
 
 // Check is a value that is expected.
 type Check struct{ Path, Value string }
-
-// compare puts what lies inside of something else before that, and later entries of lists before
-// earlier ones.
-func (f Field) compare(g Field) int {
-	list, place := splitPath(f.Path)
-	otherList, otherPlace := splitPath(g.Path)
-	return cmp.Or(
-		cmp.Compare(strings.Count(g.Path, "/"), strings.Count(f.Path, "/")), cmp.Compare(list, otherList), cmp.Compare(otherPlace, place),
-	)
-}
-
-// splitPath separates the last part of a path; place is -1 if it is not the place in a list.
-func splitPath(path string) (list string, place int) {
-	i := strings.LastIndexByte(path, '/')
-	place, err := strconv.Atoi(path[i+1:])
-	if err != nil {
-		return path, -1
-	}
-	return path[:i], place
-}

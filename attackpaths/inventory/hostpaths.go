@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -33,13 +34,13 @@ const (
 	writes
 )
 
-// hostPath is a row of the table of folders and files of a node. Of the rows at or above a path, those with the longest
-// prefix count, for reads and for writes. A mount above a prefix gives what lies there too.
+// hostPath is a row of the table of folders and files of a node. Of the prefixes at or above a path, the longest ones
+// count, for reads and for writes. A mount above a prefix gives what lies there too.
 type hostPath struct {
-	// prefix may have * for one part of the path. Folders of Windows begin with the drive.
-	prefix string
-	access mountAccess
-	effect Effect
+	// prefixes may have * for one part of the path. Folders of Windows begin with the drive.
+	prefixes string
+	access   mountAccess
+	effect   Effect
 	// dependsOn is what else decides; empty for what is certain.
 	dependsOn string
 }
@@ -73,53 +74,30 @@ const both = reads | writes
 // and the Kubernetes documentation of device plugins, CSI drivers and Windows nodes.
 var hostPaths = []hostPath{
 	// What root on the node runs, reads as configuration, or trusts.
-	{"/etc", writes, TakesNode, ""},
-	{"/etc/localtime", both, TakesNothing, ""},
-	{"/etc/timezone", both, TakesNothing, ""},
-	{"/etc/machine-id", both, TakesNothing, ""},
-	{"/etc/hostname", both, TakesNothing, ""},
-	{"/etc/os-release", both, TakesNothing, ""},
-	{"/etc/hosts", writes, TakesNode, dependsOnTrust},
-	{"/etc/resolv.conf", writes, TakesNode, dependsOnTrust},
-	{"/etc/ssl/certs", writes, TakesNode, dependsOnTrust},
-	{"/etc/ca-certificates", writes, TakesNode, dependsOnTrust},
-	{"/etc/pki", writes, TakesNode, dependsOnTrust},
-	{"/root", writes, TakesNode, ""},
-	{"/root", reads, TakesControlPlane, dependsOnKubeconfig},
+	{
+		"/etc, /root, /usr, /bin, /sbin, /lib, /lib64, /opt/cni, /opt/bin, /run/systemd, /var/spool/cron, /var/spool/at",
+		writes, TakesNode, "",
+	},
+	{"/etc/localtime, /etc/timezone, /etc/machine-id, /etc/hostname, /etc/os-release, /usr/share/zoneinfo", both, TakesNothing, ""},
+	{
+		"/etc/hosts, /etc/resolv.conf, /etc/ssl/certs, /etc/ca-certificates, /etc/pki, /usr/share/ca-certificates, " +
+			"/run/systemd/resolve", writes, TakesNode, dependsOnTrust,
+	},
+	{"/root, /home", reads, TakesControlPlane, dependsOnKubeconfig},
 	{"/home", writes, TakesNode, dependsOnHomes},
-	{"/home", reads, TakesControlPlane, dependsOnKubeconfig},
-	{"/usr", writes, TakesNode, ""},
-	{"/usr/share/zoneinfo", both, TakesNothing, ""},
-	{"/usr/share/ca-certificates", writes, TakesNode, dependsOnTrust},
-	{"/bin", writes, TakesNode, ""},
-	{"/sbin", writes, TakesNode, ""},
-	{"/lib", writes, TakesNode, ""},
-	{"/lib64", writes, TakesNode, ""},
 	{"/opt", writes, TakesNode, dependsOnPrograms},
-	{"/opt/cni", writes, TakesNode, ""},
-	{"/opt/bin", writes, TakesNode, ""},
-	{"/boot", writes, TakesNode, dependsOnBoot},
-	{"/run/systemd", writes, TakesNode, ""},
-	{"/run/systemd/resolve", writes, TakesNode, dependsOnTrust},
-	{"/run/systemd/private", both, TakesNode, dependsOnBus},
-	{"/run/dbus", both, TakesNode, dependsOnBus},
-	{"/var/spool/cron", writes, TakesNode, ""},
-	{"/var/spool/at", writes, TakesNode, ""},
-	{"/var/lib/cloud", writes, TakesNode, dependsOnBoot},
+	{"/boot, /var/lib/cloud", writes, TakesNode, dependsOnBoot},
+	{"/run/systemd/private, /run/dbus", both, TakesNode, dependsOnBus},
 	{"/var/lib/cloud", reads, TakesCredential, dependsOnJoinToken},
 	// The kernel.
 	{"/proc", reads, TakesPods, dependsOnProcesses}, // /proc/PID/root is what another container has mounted
 	{"/proc", writes, TakesNothing, ""},
-	{"/proc/sys", both, TakesNothing, ""},
+	{"/proc/sys, /sys, /dev/shm, /dev/log, /dev/null", both, TakesNothing, ""},
 	{"/proc/sys/kernel", writes, TakesNode, ""},
 	{"/proc/sys/fs/binfmt_misc", writes, TakesNode, dependsOnPrograms},
-	{"/sys", both, TakesNothing, ""},
 	{"/sys/kernel", writes, TakesNode, dependsOnKernel},
 	{"/sys/fs/cgroup", writes, TakesNode, dependsOnCgroups},
 	{"/dev", both, TakesNode, dependsOnDevices}, // a read-only mount does not keep devices from being written
-	{"/dev/shm", both, TakesNothing, ""},
-	{"/dev/log", both, TakesNothing, ""},
-	{"/dev/null", both, TakesNothing, ""},
 	// The kubelet.
 	{"/var/lib/kubelet", writes, TakesNode, ""},
 	{"/var/lib/kubelet/pki", reads, TakesCredential, ""},
@@ -127,86 +105,67 @@ var hostPaths = []hostPath{
 	{"/var/lib/kubelet/bootstrap-kubeconfig", reads, TakesCredential, dependsOnJoinToken},
 	{"/var/lib/kubelet/pods", reads, TakesPods, ""},
 	{"/var/lib/kubelet/device-plugins", writes, TakesNode, dependsOnDeviceUse},
-	{"/var/lib/kubelet/plugins", writes, TakesNode, dependsOnDriver},
-	{"/var/lib/kubelet/plugins_registry", writes, TakesNode, dependsOnDriver},
+	{"/var/lib/kubelet/plugins, /var/lib/kubelet/plugins_registry", writes, TakesNode, dependsOnDriver},
 	{"/var/lib/kubelet/pod-resources", both, TakesNothing, ""},
 	{"/var/log", writes, LinksLogs, dependsOnLinks},
 	// The control plane.
-	{"/etc/kubernetes", reads, TakesControlPlane, ""},
+	{"/etc/kubernetes, /etc/rancher, /srv/kubernetes", reads, TakesControlPlane, ""},
 	{"/etc/kubernetes", reads, TakesCredential, dependsOnKeyThere},
 	{"/etc/kubernetes/manifests", reads, TakesNothing, ""},
-	{"/etc/rancher", reads, TakesControlPlane, ""},
-	{"/srv/kubernetes", reads, TakesControlPlane, ""},
 	{"/srv/kubernetes", writes, TakesNode, dependsOnPrograms},
 	{"/var/lib/etcd", both, TakesControlPlane, ""},
 	// Distributions.
-	{"/var/lib/rancher", writes, TakesNode, ""},
-	{"/var/lib/rancher/*/server", reads, TakesControlPlane, ""},
-	{"/var/lib/rancher/*/agent", reads, TakesCredential, ""},
-	{"/var/lib/k0s", writes, TakesNode, ""},
-	{"/var/lib/k0s/pki", reads, TakesControlPlane, ""},
-	{"/var/lib/k0s/kubelet/pki", reads, TakesCredential, ""},
+	{"/var/lib/rancher, /var/lib/k0s, /var/snap/microk8s", writes, TakesNode, ""},
+	{"/var/lib/rancher/*/server, /var/lib/k0s/pki, /var/snap/microk8s", reads, TakesControlPlane, ""},
+	{"/var/lib/rancher/*/agent, /var/lib/k0s/kubelet/pki", reads, TakesCredential, ""},
 	{"/var/lib/k0s/kubelet/pods", reads, TakesPods, ""},
-	{"/var/snap/microk8s", writes, TakesNode, ""},
-	{"/var/snap/microk8s", reads, TakesControlPlane, ""},
 	{"/var/snap/microk8s", reads, TakesCredential, dependsOnKeyThere},
 	// Container runtimes: their files, and the sockets that take commands of who can connect. A read-only mount does
 	// not keep a process from connecting.
-	{"/var/lib/containerd", writes, TakesNode, ""},
-	{"/var/lib/containerd", reads, TakesPods, dependsOnContents},
-	{"/var/lib/containers", writes, TakesNode, ""},
-	{"/var/lib/containers", reads, TakesPods, dependsOnContents},
-	{"/var/lib/docker", writes, TakesNode, ""},
-	{"/var/lib/docker", reads, TakesPods, dependsOnContents},
-	{"/run/containerd", writes, TakesNode, ""},
-	{"/run/containerd/containerd.sock", both, TakesNode, ""},
-	{"/run/k3s", writes, TakesNode, ""},
-	{"/run/k3s/containerd", both, TakesNode, ""},
-	{"/run/crio", writes, TakesNode, ""},
-	{"/run/crio/crio.sock", both, TakesNode, ""},
-	{"/run/docker", both, TakesNode, ""},
-	{"/run/docker.sock", both, TakesNode, ""},
-	{"/run/cri-dockerd.sock", both, TakesNode, ""},
-	{"/run/dockershim.sock", both, TakesNode, ""},
-	{"/run/podman", both, TakesNode, ""},
-	{"/run/buildkit", both, TakesNode, ""},
+	{"/var/lib/containerd, /var/lib/containers, /var/lib/docker, /run/containerd, /run/k3s, /run/crio", writes, TakesNode, ""},
+	{"/var/lib/containerd, /var/lib/containers, /var/lib/docker", reads, TakesPods, dependsOnContents},
+	{
+		"/run/containerd/containerd.sock, /run/k3s/containerd, /run/crio/crio.sock, /run/docker, /run/docker.sock, " +
+			"/run/cri-dockerd.sock, /run/dockershim.sock, /run/podman, /run/buildkit", both, TakesNode, "",
+	},
 	// Windows.
-	{"c:/windows", writes, TakesNode, dependsOnWindows},
-	{"c:/program files", writes, TakesNode, dependsOnWindows},
-	{"c:/programdata", writes, TakesNode, dependsOnWindows},
-	{"c:/users", writes, TakesNode, dependsOnWindows},
-	{"c:/opt/cni", writes, TakesNode, dependsOnWindows},
-	{"c:/k", writes, TakesNode, dependsOnWindows},
-	{"c:/k", reads, TakesCredential, dependsOnWindows},
-	{"c:/etc", writes, TakesNode, dependsOnWindows},
-	{"c:/etc/kubernetes", reads, TakesCredential, dependsOnWindows},
-	{"c:/var/lib/kubelet", writes, TakesNode, dependsOnWindows},
-	{"c:/var/lib/kubelet/pki", reads, TakesCredential, dependsOnWindows},
+	{
+		"c:/windows, c:/program files, c:/programdata, c:/users, c:/opt/cni, c:/k, c:/etc, c:/var/lib/kubelet",
+		writes, TakesNode, dependsOnWindows,
+	},
+	{"c:/k, c:/etc/kubernetes, c:/var/lib/kubelet/pki", reads, TakesCredential, dependsOnWindows},
 	{"c:/var/lib/kubelet/pods", reads, TakesPods, dependsOnWindows},
 	{"//./pipe", both, TakesNode, dependsOnPipe},
-	{"//./pipe/containerd-containerd", both, TakesNode, ""},
-	{"//./pipe/docker_engine", both, TakesNode, ""},
-	{"//./pipe/cri-dockerd", both, TakesNode, ""},
+	{"//./pipe/containerd-containerd, //./pipe/docker_engine, //./pipe/cri-dockerd", both, TakesNode, ""},
+}
+
+// rowsFor visits the rows of the table for an access, prefix by prefix.
+func rowsFor(access mountAccess) iter.Seq2[string, *hostPath] {
+	return func(yield func(string, *hostPath) bool) {
+		for i := range hostPaths {
+			for prefix := range strings.SplitSeq(hostPaths[i].prefixes, ", ") {
+				if hostPaths[i].access&access != 0 && !yield(prefix, &hostPaths[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // waysOf lists what a mount of a folder gives, the strongest first. Known is false if no row says what lies there: files of
 // people and logs may hold anything.
 func waysOf(folder string, access mountAccess) (ways []Escape, known bool) {
 	folder = hostFolder(folder)
-	for _, wanted := range [...]mountAccess{reads, writes} {
-		if access&wanted == 0 {
-			continue
-		}
+	for _, wanted := range [...]mountAccess{access & reads, access & writes} {
 		longest := -1
-		for i := range hostPaths {
-			if row := &hostPaths[i]; row.access&wanted != 0 && beneath(folder, row.prefix) {
-				longest = max(longest, strings.Count(row.prefix, "/"))
+		for prefix := range rowsFor(wanted) {
+			if beneath(folder, prefix) {
+				longest = max(longest, strings.Count(prefix, "/"))
 			}
 		}
-		for i := range hostPaths {
-			row := &hostPaths[i]
-			at := beneath(folder, row.prefix) && strings.Count(row.prefix, "/") == longest
-			if row.access&wanted == 0 || !at && !beneath(row.prefix, folder) {
+		for prefix, row := range rowsFor(wanted) {
+			at := beneath(folder, prefix) && strings.Count(prefix, "/") == longest
+			if !at && !beneath(prefix, folder) {
 				continue
 			}
 			known = known || row.effect != LinksLogs && row.dependsOn != dependsOnKubeconfig
@@ -217,13 +176,13 @@ func waysOf(folder string, access mountAccess) (ways []Escape, known bool) {
 	}
 	// What others give as surely is left out.
 	slices.SortStableFunc(ways, Escape.compare)
-	var kept []Escape
-	for _, w := range ways {
-		if !slices.ContainsFunc(kept, func(k Escape) bool { return k.Effect == w.Effect }) {
-			kept = append(kept, w)
-		}
-	}
-	return kept, known
+	given := map[Effect]bool{}
+	ways = slices.DeleteFunc(ways, func(w Escape) bool {
+		known := given[w.Effect]
+		given[w.Effect] = true
+		return known
+	})
+	return ways, known
 }
 
 // hostFolder is a path of a node in one form. /var/run is a link to /run.

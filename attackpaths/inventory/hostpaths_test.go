@@ -15,8 +15,8 @@ func givesAtLeast(all []Escape, want Escape) bool {
 // For each row, and the folders above and below it: a mount that may write gives at least what one that may only read
 // gives, and a mount above a folder at least what a mount of the folder gives.
 func TestWriteIncludesReadForEachRow(t *testing.T) {
-	for _, row := range hostPaths {
-		for _, folder := range []string{row.prefix, row.prefix + "/below", row.prefix + "/below/it"} {
+	for prefix, row := range rowsFor(both) {
+		for _, folder := range []string{prefix, prefix + "/below", prefix + "/below/it"} {
 			folder := hostFolder(folder)
 			read, _ := waysOf(folder, reads)
 			write, known := waysOf(folder, both)
@@ -30,12 +30,12 @@ func TestWriteIncludesReadForEachRow(t *testing.T) {
 			}
 		}
 		for _, access := range []mountAccess{reads, both} {
-			whole, _ := waysOf(row.prefix, access)
-			for above := parent(row.prefix); above != ""; above = parent(above) {
+			whole, _ := waysOf(prefix, access)
+			for above := parent(prefix); above != ""; above = parent(above) {
 				all, _ := waysOf(above, access)
 				for _, g := range whole {
 					if !givesAtLeast(all, g) {
-						t.Errorf("%s gives %v, and %s above it %v", row.prefix, whole, above, all)
+						t.Errorf("%s gives %v, and %s above it %v", prefix, whole, above, all)
 					}
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Name is the name of an object, with its namespace if it has one.
@@ -57,34 +58,57 @@ type Secret struct {
 
 // Inventory is the objects of one cluster. It is not safe for concurrent changes.
 type Inventory struct {
-	pods       map[Name]*Pod
-	templates  map[templateKey][]*Template // the first ones of each key, at most maxAlike
-	nodes      map[string]Node
-	namespaces map[string]Namespace
-	accounts   map[Name]bool // true for those whose token is not mounted
-	secrets    map[Name]Secret
-	webhooks   map[configuration][]Admission
-	// policies are ValidatingAdmissionPolicies and policyBindings their bindings, by name.
-	policies       map[string]*admissionv1.ValidatingAdmissionPolicySpec
-	policyBindings map[string]*admissionv1.ValidatingAdmissionPolicyBindingSpec
-	volumes        map[string]Volume
-	otherVolumes   map[string]bool // that are no folder of a node
-	claims         map[Name]claim
-	handlers       map[string]string // of runtime classes
-	mappings       bool              // the ConfigMap aws-auth exists
-	quotas         map[Name]Quota
+	// records are what is kept of objects, by kind and name: *Pod, and the results of recordOf.
+	records   map[string]map[Name]any
+	templates map[templateKey][]*Template // the first ones of each key, at most maxAlike
+	mappings  bool                        // the ConfigMap aws-auth exists
 }
 
 // New returns an inventory without objects.
 func New() *Inventory {
-	return &Inventory{
-		pods: map[Name]*Pod{}, templates: map[templateKey][]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
-		accounts: map[Name]bool{}, secrets: map[Name]Secret{}, webhooks: map[configuration][]Admission{},
-		policies:       map[string]*admissionv1.ValidatingAdmissionPolicySpec{},
-		policyBindings: map[string]*admissionv1.ValidatingAdmissionPolicyBindingSpec{},
-		volumes:        map[string]Volume{}, otherVolumes: map[string]bool{}, claims: map[Name]claim{},
-		handlers: map[string]string{}, quotas: map[Name]Quota{},
+	return &Inventory{records: map[string]map[Name]any{}, templates: map[templateKey][]*Template{}}
+}
+
+// put adds a record, or replaces the one of the same name.
+func (i *Inventory) put(kind string, name Name, record any) {
+	if i.records[kind] == nil {
+		i.records[kind] = map[Name]any{}
 	}
+	i.records[kind][name] = record
+}
+
+// nameOf shares the memory of namespaces.
+func nameOf(o metav1.Object) Name { return Name{intern(o.GetNamespace()), o.GetName()} }
+
+// record finds the record of an object.
+func record[T any](i *Inventory, kind string, name Name) (T, bool) {
+	r, ok := i.records[kind][name].(T)
+	return r, ok
+}
+
+// list lists the records of a kind by namespace and name.
+func list[T any](i *Inventory, kind string) []T {
+	var all []T
+	for _, name := range i.Names(kind) {
+		all = append(all, i.records[kind][name].(T))
+	}
+	return all
+}
+
+// Names lists the objects of a Kubernetes kind, sorted.
+func (i *Inventory) Names(kind string) []Name {
+	return slices.SortedFunc(maps.Keys(i.records[kind]), Name.compare)
+}
+
+// Has reports whether there is an object of a Kubernetes kind.
+func (i *Inventory) Has(kind, namespace, name string) bool {
+	_, ok := i.records[kind][Name{namespace, name}]
+	return ok
+}
+
+// Delete removes an object by its Kubernetes kind.
+func (i *Inventory) Delete(kind, namespace, name string) {
+	delete(i.records[kind], Name{namespace, name})
 }
 
 // templateKey is what tells most templates apart.
@@ -98,15 +122,13 @@ const maxAlike = 16
 
 // setPod adds a pod, or replaces the one of the same name, and gives it the template that equal pods have.
 func (i *Inventory) setPod(p *Pod) {
-	i.pods[p.Name] = p
+	i.put("Pod", p.Name, p)
 	k := templateKey{p.Namespace, p.ServiceAccount, p.Controller, p.Workload}
-	for _, t := range i.templates[k] {
-		if reflect.DeepEqual(t, p.Template) {
-			p.Template = t
-			return
-		}
-	}
-	if len(i.templates[k]) < maxAlike {
+	same := slices.IndexFunc(i.templates[k], func(t *Template) bool { return reflect.DeepEqual(t, p.Template) })
+	switch {
+	case same >= 0:
+		p.Template = i.templates[k][same]
+	case len(i.templates[k]) < maxAlike:
 		i.templates[k] = append(i.templates[k], p.Template)
 	}
 }
@@ -117,49 +139,40 @@ func Terminating(namespace *corev1.Namespace) bool {
 }
 
 // Pods lists the pods by namespace and name.
-func (i *Inventory) Pods() []*Pod {
-	return slices.SortedFunc(maps.Values(i.pods), func(a, b *Pod) int { return a.Name.compare(b.Name) })
-}
+func (i *Inventory) Pods() []*Pod { return list[*Pod](i, "Pod") }
 
 // PodsWhere lists the pods for which a condition is true, in any order.
 func (i *Inventory) PodsWhere(is func(*Pod) bool) []*Pod {
 	var all []*Pod
-	for _, p := range i.pods {
-		if is(p) {
+	for _, r := range i.records["Pod"] {
+		if p := r.(*Pod); is(p) {
 			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// HasPod reports whether there is a pod.
-func (i *Inventory) HasPod(namespace, name string) bool { return i.pods[Name{namespace, name}] != nil }
-
 // Node returns a node by its name.
-func (i *Inventory) Node(name string) (Node, bool) {
-	n, ok := i.nodes[name]
-	return n, ok
-}
+func (i *Inventory) Node(name string) (Node, bool) { return record[Node](i, "Node", Name{"", name}) }
 
 // Nodes lists the nodes by name.
-func (i *Inventory) Nodes() []Node {
-	return slices.SortedFunc(maps.Values(i.nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-}
+func (i *Inventory) Nodes() []Node { return list[Node](i, "Node") }
 
 // Namespaces lists the namespaces by name.
-func (i *Inventory) Namespaces() []Namespace {
-	return slices.SortedFunc(maps.Values(i.namespaces), func(a, b Namespace) int { return cmp.Compare(a.Name, b.Name) })
-}
+func (i *Inventory) Namespaces() []Namespace { return list[Namespace](i, "Namespace") }
 
 // ServiceAccounts lists the names of the service accounts, sorted.
-func (i *Inventory) ServiceAccounts() []Name {
-	return slices.SortedFunc(maps.Keys(i.accounts), Name.compare)
+func (i *Inventory) ServiceAccounts() []Name { return i.Names("ServiceAccount") }
+
+// Mounts reports whether pods that use an account get its token unless they say otherwise. It is true
+// for an account that is not known.
+func (i *Inventory) Mounts(name Name) bool {
+	mounts, known := record[bool](i, "ServiceAccount", name)
+	return mounts || !known
 }
 
 // Secrets lists the secrets by namespace and name.
-func (i *Inventory) Secrets() []Secret {
-	return slices.SortedFunc(maps.Values(i.secrets), func(a, b Secret) int { return a.Name.compare(b.Name) })
-}
+func (i *Inventory) Secrets() []Secret { return list[Secret](i, "Secret") }
 
 // intern makes equal strings share their memory: pods repeat the names of namespaces,
 // nodes, accounts and secrets.
@@ -168,80 +181,55 @@ func intern(s string) string { return unique.Make(s).Value() }
 // Set adds an object of a kind that is recorded, or replaces the one of the same name. Other
 // kinds are ignored. The data of a secret is not read.
 func (i *Inventory) Set(object any) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		i.setPod(newPod(pod))
+	} else if record := recordOf(object); record != nil {
+		i.put(reflect.TypeOf(object).Elem().Name(), nameOf(object.(metav1.Object)), record)
+	}
+}
+
+// recordOf is what is kept of an object that is not a pod; nil for kinds that are not recorded.
+func recordOf(object any) any {
 	switch o := object.(type) {
-	case *corev1.Pod:
-		i.setPod(newPod(o))
 	case *corev1.Node:
-		i.nodes[o.Name] = Node{
+		return Node{
 			Name: o.Name, Labels: o.Labels, Taints: o.Spec.Taints, Allocatable: o.Status.Allocatable,
 			KubeletVersion: o.Status.NodeInfo.KubeletVersion,
 		}
 	case *corev1.Namespace:
-		i.namespaces[o.Name] = Namespace{Name: o.Name, Labels: o.Labels, Terminating: Terminating(o)}
+		return Namespace{Name: o.Name, Labels: o.Labels, Terminating: Terminating(o)}
 	case *corev1.ServiceAccount:
-		mounts := o.AutomountServiceAccountToken
-		i.accounts[Name{intern(o.Namespace), o.Name}] = mounts != nil && !*mounts
+		return value(cmp.Or(o.AutomountServiceAccountToken, new(true)))
 	case *corev1.Secret:
-		s := Secret{Name: Name{intern(o.Namespace), o.Name}, Type: corev1.SecretType(intern(string(o.Type)))}
+		s := Secret{Name: nameOf(o), Type: corev1.SecretType(intern(string(o.Type)))}
 		if o.Type == corev1.SecretTypeServiceAccountToken {
 			s.ServiceAccount = o.Annotations[corev1.ServiceAccountNameKey]
 		}
-		i.secrets[s.Name] = s
+		return s
 	case *corev1.PersistentVolume:
-		i.setVolume(o)
+		return newVolume(o)
 	case *corev1.PersistentVolumeClaim:
-		i.claims[Name{intern(o.Namespace), o.Name}] = claim{o.Spec.VolumeName, o.Spec.StorageClassName}
+		return claim{o.Spec.VolumeName, o.Spec.StorageClassName}
 	case *nodev1.RuntimeClass:
-		i.handlers[o.Name] = o.Handler
+		return o.Handler
 	case *corev1.ResourceQuota:
-		i.setQuota(o)
+		return fullResources(o)
 	case *admissionv1.ValidatingWebhookConfiguration:
-		c := configuration{"ValidatingWebhookConfiguration", o.Name}
-		i.webhooks[c] = nil
+		all := []Admission{}
 		for _, w := range o.Webhooks {
-			i.webhooks[c] = append(i.webhooks[c], c.webhook(w.Name, w.Rules, w.NamespaceSelector))
+			all = append(all, newWebhook("ValidatingWebhookConfiguration", o.Name, w.Name, w.Rules, w.NamespaceSelector))
 		}
+		return all
 	case *admissionv1.MutatingWebhookConfiguration:
-		c := configuration{"MutatingWebhookConfiguration", o.Name}
-		i.webhooks[c] = nil
+		all := []Admission{}
 		for _, w := range o.Webhooks {
-			i.webhooks[c] = append(i.webhooks[c], c.webhook(w.Name, w.Rules, w.NamespaceSelector))
+			all = append(all, newWebhook("MutatingWebhookConfiguration", o.Name, w.Name, w.Rules, w.NamespaceSelector))
 		}
+		return all
 	case *admissionv1.ValidatingAdmissionPolicy:
-		i.policies[o.Name] = &o.Spec
+		return &o.Spec
 	case *admissionv1.ValidatingAdmissionPolicyBinding:
-		i.policyBindings[o.Name] = &o.Spec
+		return &o.Spec
 	}
-}
-
-// Delete removes an object by its Kubernetes kind.
-func (i *Inventory) Delete(kind, namespace, name string) {
-	key := Name{namespace, name}
-	switch kind {
-	case "Pod":
-		delete(i.pods, key)
-	case "Node":
-		delete(i.nodes, name)
-	case "Namespace":
-		delete(i.namespaces, name)
-	case "ServiceAccount":
-		delete(i.accounts, key)
-	case "Secret":
-		delete(i.secrets, key)
-	case "PersistentVolume":
-		delete(i.volumes, name)
-		delete(i.otherVolumes, name)
-	case "PersistentVolumeClaim":
-		delete(i.claims, key)
-	case "RuntimeClass":
-		delete(i.handlers, name)
-	case "ResourceQuota":
-		delete(i.quotas, key)
-	case "ValidatingAdmissionPolicy":
-		delete(i.policies, name)
-	case "ValidatingAdmissionPolicyBinding":
-		delete(i.policyBindings, name)
-	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-		delete(i.webhooks, configuration{kind, name})
-	}
+	return nil
 }

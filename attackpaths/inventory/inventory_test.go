@@ -409,7 +409,7 @@ func TestWebhooksThatLeaveTheirConfiguration(t *testing.T) {
 		if !slices.Equal(got, names) {
 			t.Errorf("webhooks %v, want %v", got, names)
 		}
-		if all := i.WebhookConfigurations("MutatingWebhookConfiguration"); !slices.Equal(all, []string{"c"}) {
+		if all := i.Names("MutatingWebhookConfiguration"); !slices.Equal(all, []inventory.Name{{Name: "c"}}) {
 			t.Errorf("configurations %v", all)
 		}
 	}

@@ -1,10 +1,8 @@
 package inventory
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,9 +22,7 @@ func (i *Inventory) SetPlanned(pod *corev1.Pod, w Workload) *Pod {
 func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 	p := newPod(pod)
 	p.Planned, p.Workload = true, w
-	c := p.Placement.constraints()
-	c.Requests = RequestsOf(&pod.Spec)
-	p.Placement = encodePlacement(c)
+	p.Placement = placementOf(&pod.Spec, RequestsOf(&pod.Spec))
 	return p
 }
 
@@ -35,15 +31,6 @@ func (i *Inventory) Unbind(p *Pod) {
 	waiting := *p
 	waiting.Node, waiting.Planned, waiting.Ended = "", true, false
 	i.setPod(&waiting)
-}
-
-// encodePlacement makes constraints comparable.
-func encodePlacement(c constraints) Placement {
-	encoded, err := json.Marshal(c)
-	if err != nil {
-		panic("constraints of a pod do not encode: " + err.Error())
-	}
-	return Placement{unique.Make(string(encoded))}
 }
 
 // RequestsOf is what a pod needs of a node. The API server takes a limit of a container for a request that is not given.
@@ -66,36 +53,13 @@ func RequestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	return all
 }
 
-// HasRequests reports whether the size of a node matters. It is known of planned pods only.
-func (p Placement) HasRequests() bool { return len(p.constraints().Requests) > 0 }
-
-// Fits reports whether an empty node is large enough. A node of unknown size is.
-func (p Placement) Fits(n *Node) bool {
-	c := p.constraints()
-	return c.fit(n)
-}
-
-func (c *constraints) fit(n *Node) bool {
-	if n.Allocatable == nil {
-		return true
-	}
-	for name, q := range c.Requests {
-		if has := n.Allocatable[name]; has.Cmp(q) < 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // Like reports whether a pod that runs is as one that its workload would make now, in all that an
 // inventory has, but for the name of the workload. What the API server adds to pods does not count: tolerations of failing nodes, and the
 // pull secrets of the service account.
 func (p *Pod) Like(planned *Pod) bool {
-	a, b := p.Placement.constraints(), planned.Placement.constraints()
-	a.Requests, b.Requests = nil, nil
+	a, b := p.Placement.spec(), planned.Placement.spec()
 	a.Tolerations, b.Tolerations = lasting(a.Tolerations), lasting(b.Tolerations)
-	same := encodePlacement(a) == encodePlacement(b)
-	return same && p.ServiceAccount == planned.ServiceAccount &&
+	return placementOf(&a, nil) == placementOf(&b, nil) && p.ServiceAccount == planned.ServiceAccount &&
 		slices.Equal(p.Audiences, planned.Audiences) && slices.Equal(p.Secrets, planned.Secrets) &&
 		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.mounts, planned.mounts) &&
 		p.RuntimeClass == planned.RuntimeClass && !p.Ephemeral
@@ -110,7 +74,3 @@ func lasting(all []corev1.Toleration) []corev1.Toleration {
 		}, t.Key)
 	})
 }
-
-// Mounts reports whether pods that use an account get its token unless they say otherwise. It is true
-// for an account that is not known.
-func (i *Inventory) Mounts(account Name) bool { return !i.accounts[account] }

@@ -2,11 +2,14 @@ package inventory
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Pod is what a pod gives to whoever controls its processes.
@@ -74,17 +77,14 @@ type Workload struct {
 
 // String returns "deployments.apps web".
 func (w Workload) String() string {
-	if w.Group == "" {
-		return w.Resource + " " + w.Name
-	}
-	return w.Resource + "." + w.Group + " " + w.Name
+	return schema.GroupResource{Group: w.Group, Resource: w.Resource}.String() + " " + w.Name
 }
 
 // newPod reads a pod.
 func newPod(pod *corev1.Pod) *Pod {
 	return &Pod{
 		Name: Name{intern(pod.Namespace), pod.Name}, Node: intern(pod.Spec.NodeName),
-		Ended: Ended(pod), Placement: placementOf(&pod.Spec), Template: newTemplate(pod),
+		Ended: Ended(pod), Placement: placementOf(&pod.Spec, nil), Template: newTemplate(pod),
 	}
 }
 
@@ -116,29 +116,24 @@ func newTemplate(pod *corev1.Pod) *Template {
 	return t
 }
 
+// controllers make pods from a template of their own.
+var controllers = []schema.GroupKind{
+	{Group: appsv1.GroupName, Kind: "ReplicaSet"}, {Group: appsv1.GroupName, Kind: "DaemonSet"},
+	{Group: appsv1.GroupName, Kind: "StatefulSet"}, {Group: batchv1.GroupName, Kind: "Job"}, {Kind: "ReplicationController"},
+}
+
 // workloadOf finds the object whose template the pod is made from. A ReplicaSet of which the
 // name ends with the pod's template hash belongs to a Deployment of the name before it.
 func workloadOf(meta *metav1.ObjectMeta) Workload {
-	owner := metav1.GetControllerOfNoCopy(meta)
-	if owner == nil {
-		return Workload{}
-	}
-	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	owner := value(metav1.GetControllerOfNoCopy(meta))
+	of := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+	hash := meta.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	deployment, hasHash := strings.CutSuffix(owner.Name, "-"+hash)
 	switch {
-	case group == appsv1.GroupName && owner.Kind == "ReplicaSet":
-		hash := meta.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-		if deployment, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
-			return Workload{group, "deployments", intern(deployment)}
-		}
-		return Workload{group, "replicasets", intern(owner.Name)}
-	case group == appsv1.GroupName && owner.Kind == "DaemonSet":
-		return Workload{group, "daemonsets", intern(owner.Name)}
-	case group == appsv1.GroupName && owner.Kind == "StatefulSet":
-		return Workload{group, "statefulsets", intern(owner.Name)}
-	case group == "batch" && owner.Kind == "Job":
-		return Workload{group, "jobs", intern(owner.Name)}
-	case owner.APIVersion == "v1" && owner.Kind == "ReplicationController":
-		return Workload{"", "replicationcontrollers", intern(owner.Name)}
+	case !slices.Contains(controllers, of.GroupKind()):
+		return Workload{}
+	case of.Kind == "ReplicaSet" && hasHash && hash != "":
+		return Workload{of.Group, "deployments", intern(deployment)}
 	}
-	return Workload{}
+	return Workload{of.Group, intern(strings.ToLower(of.Kind) + "s"), intern(owner.Name)}
 }

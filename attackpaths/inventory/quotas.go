@@ -5,32 +5,22 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Quota is a ResourceQuota that counts all objects of some kinds in its namespace.
-type Quota struct {
-	Name
-	// Full are the resources of which no more can be created, as "pods" or "count/deployments.apps", sorted.
-	Full []string
-}
-
-// setQuota adds a quota, or replaces the one of the same name. A quota with scopes is for some pods, and the requests and
-// limits of pods are for their authors to choose: neither keeps every pod out.
-func (i *Inventory) setQuota(quota *corev1.ResourceQuota) {
-	q := Quota{Name: Name{intern(quota.Namespace), quota.Name}}
-	delete(i.quotas, q.Name)
+// fullResources lists what a quota lets no more objects be created of, as "pods" or "count/deployments.apps". A quota with scopes
+// is for some pods, and the requests and limits of pods are for their authors to choose: neither keeps every pod out.
+func fullResources(quota *corev1.ResourceQuota) []string {
+	full := []string{}
 	if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
-		return
+		return full
 	}
 	for resource, hard := range quota.Spec.Hard {
-		used := quota.Status.Used[resource]
-		if Counts(resource) && used.Cmp(hard) >= 0 {
-			q.Full = append(q.Full, string(resource))
+		if used := quota.Status.Used[resource]; Counts(resource) && used.Cmp(hard) >= 0 {
+			full = append(full, string(resource))
 		}
 	}
-	if slices.Sort(q.Full); len(q.Full) > 0 {
-		i.quotas[q.Name] = q
-	}
+	return full
 }
 
 // Counts reports whether a resource of a quota is a number of objects.
@@ -44,17 +34,13 @@ func Counts(resource corev1.ResourceName) bool {
 }
 
 // FullQuota is a quota that lets no more objects of a resource be created in a namespace; empty if there is none.
-func (i *Inventory) FullQuota(namespace, group, resource string) string {
-	count := "count/" + resource
-	if group != "" {
-		count += "." + group
-	}
-	full := ""
-	for _, q := range i.quotas {
-		named := slices.Contains(q.Full, count) || group == "" && slices.Contains(q.Full, resource)
-		if q.Namespace == namespace && named && (full == "" || q.Name.Name < full) {
-			full = q.Name.Name
+func (i *Inventory) FullQuota(namespace, group, resource string) (quota string) {
+	counted := schema.GroupResource{Group: group, Resource: resource}.String()
+	for name, r := range i.records["ResourceQuota"] {
+		named := slices.ContainsFunc(r.([]string), func(full string) bool { return full == counted || full == "count/"+counted })
+		if name.Namespace == namespace && named && (quota == "" || name.Name < quota) {
+			quota = name.Name
 		}
 	}
-	return full
+	return quota
 }

@@ -10,8 +10,10 @@ func ResourcesOf(list corev1.ResourceList) Resources {
 	return Resources{list.Cpu().MilliValue(), list.Memory().Value()}
 }
 
-// Subtract takes an amount away.
-func (r *Resources) Subtract(o Resources) { r.CPU, r.Memory = r.CPU-o.CPU, r.Memory-o.Memory }
+// Without is what is left of an amount.
+func (r Resources) Without(o Resources) Resources {
+	return Resources{r.CPU - o.CPU, r.Memory - o.Memory}
+}
 
 // Fits reports whether an amount is at most another.
 func (r Resources) Fits(in Resources) bool { return r.CPU <= in.CPU && r.Memory <= in.Memory }

@@ -17,20 +17,36 @@ const generatedToken = "kube-api-access-"
 // specReader reads what the spec of a pod gives to its containers and its node, and where it says so.
 type specReader struct {
 	*Template
-	pod  string
-	spec *corev1.PodSpec
-	// places are where the volumes are in the pod's template, -1 for volumes that it does not have.
-	places []int
+	pod     string
+	spec    *corev1.PodSpec
+	volumes []podVolume
+}
+
+// podVolume is a volume of a pod.
+type podVolume struct {
+	*corev1.Volume
+	// place is where the volume is in the pod's template; -1 if the template does not have it.
+	place int
+	// claim is the volume's claim, as in a mount; empty if there is none.
+	claim string
+	// gives is what is taken away with the volume and its mounts; zero if there is nothing.
+	gives Field
 }
 
 // read fills the template of a pod. Fields are in an order in which the changes can be made one after the other: of a list, the
 // last entry first.
 func (t *Template) read(pod *corev1.Pod) {
 	r := &specReader{Template: t, pod: pod.Name, spec: &pod.Spec}
-	r.place()
-	r.eachContainer(r.container)
-	for i := range r.spec.Volumes {
-		r.volume(i)
+	r.readVolumes()
+	for i := range r.spec.InitContainers {
+		r.container(&r.spec.InitContainers[i], fmt.Sprint("/initContainers/", i), false)
+	}
+	for i := range r.spec.Containers {
+		r.container(&r.spec.Containers[i], fmt.Sprint("/containers/", i), false)
+	}
+	for i := range r.spec.EphemeralContainers {
+		c := corev1.Container(r.spec.EphemeralContainers[i].EphemeralContainerCommon)
+		r.container(&c, fmt.Sprint("/ephemeralContainers/", i), true)
 	}
 	for i, s := range r.spec.ImagePullSecrets {
 		r.PullSecrets = append(r.PullSecrets, s.Name)
@@ -47,12 +63,23 @@ func (t *Template) read(pod *corev1.Pod) {
 		r.escape("the pod is in the network of its node (hostNetwork)", TakesNode, "services that trust callers from the node itself")
 		r.turnOff(Field{Path: "/hostNetwork"})
 	}
-	slices.SortStableFunc(r.Fields, Field.compare)
+	r.sortFields()
 	if t.Fields = slices.Clip(t.Fields); t.Mirror {
 		t.Fields = nil
 	}
 	t.Secrets, t.PullSecrets, t.Audiences = distinct(t.Secrets), distinct(t.PullSecrets), sorted(t.Audiences)
 	t.Escapes, t.HostPathsNotFollowed, t.mounts = sortedEscapes(t.Escapes), sorted(t.HostPathsNotFollowed), slices.Clip(t.mounts)
+}
+
+// sortFields puts what lies inside of something else before that, and later entries of lists, which are read later, before earlier
+// ones.
+func (r *specReader) sortFields() {
+	slices.Reverse(r.Fields)
+	slices.SortStableFunc(r.Fields, func(f, g Field) int {
+		return cmp.Or(
+			cmp.Compare(strings.Count(g.Path, "/"), strings.Count(f.Path, "/")), cmp.Compare(path.Dir(f.Path), path.Dir(g.Path)),
+		)
+	})
 }
 
 // distinct interns, sorts and drops repetitions and empty names.
@@ -69,23 +96,6 @@ func sorted(values []string) []string {
 	}
 	slices.Sort(values)
 	return slices.Clip(slices.Compact(values))
-}
-
-// place counts the volumes that the template has: the API server adds volumes for tokens, and the
-// controller of a StatefulSet volumes for its claims.
-func (r *specReader) place() {
-	next := 0
-	for i := range r.spec.Volumes {
-		v := &r.spec.Volumes[i]
-		claim := v.PersistentVolumeClaim
-		if strings.HasPrefix(v.Name, generatedToken) ||
-			r.Workload.Resource == "statefulsets" && claim != nil && claim.ClaimName == v.Name+"-"+r.pod {
-			r.places = append(r.places, -1)
-			continue
-		}
-		r.places = append(r.places, next)
-		next++
-	}
 }
 
 // escape notes a way out of the containers.
@@ -113,137 +123,129 @@ func (r *specReader) entry(f Field, list string, place int, field, value string)
 
 func quote(s string) string { return intern(strconv.Quote(s)) }
 
-// eachContainer visits all kinds of containers, with the start of their fields.
-func (r *specReader) eachContainer(do func(c *corev1.Container, f Field)) {
-	visit := func(c *corev1.Container, list string, i int, added bool) {
-		path := fmt.Sprintf("/%s/%d", list, i)
-		do(c, Field{Path: path, Checks: []Check{{intern(path + "/name"), quote(c.Name)}}, Added: added})
-	}
-	for i := range r.spec.InitContainers {
-		visit(&r.spec.InitContainers[i], "initContainers", i, false)
-	}
-	for i := range r.spec.Containers {
-		visit(&r.spec.Containers[i], "containers", i, false)
-	}
-	for i := range r.spec.EphemeralContainers {
-		c := corev1.Container(r.spec.EphemeralContainers[i].EphemeralContainerCommon)
-		visit(&c, "ephemeralContainers", i, true)
-	}
-}
-
-// container reads what a container has of its own. F is the container.
-func (r *specReader) container(c *corev1.Container, f Field) {
-	path, name := f.Path, "container "+c.Name
+// container reads what a container has of its own, and what it mounts.
+func (r *specReader) container(c *corev1.Container, at string, added bool) {
 	user, namespace := userOf(r.spec, c), ""
 	if users := r.spec.HostUsers; users != nil && !*users {
 		namespace = dependsOnNamespace
 	}
-	host, secret := f, f
-	host.Gives, secret.Gives = GivesHost, GivesSecret
-	if own := hostProcess(c); value(own) || own == nil && podHostProcess(r.spec) {
+	field := func(gives Gives, secret string) Field {
+		return Field{Gives: gives, Secret: secret, Checks: []Check{{intern(at + "/name"), quote(c.Name)}}, Added: added}
+	}
+	turnOff := func(path string) {
+		f := field(GivesHost, "")
+		f.Path, f.Value = at+path, "false"
+		r.add(f)
+	}
+	name := "container " + c.Name
+	own := hostProcess(c)
+	if value(own) || own == nil && podHostProcess(r.spec) {
 		r.escape(name+" is a process of its node (hostProcess)", TakesNode)
 		if own != nil {
-			field := host
-			field.Path, field.Value = path+"/securityContext/windowsOptions/hostProcess", "false"
-			r.add(field)
+			turnOff("/securityContext/windowsOptions/hostProcess")
 		}
 	}
 	if value(value(c.SecurityContext).Privileged) {
 		r.escape(name+" is privileged", TakesNode, user, namespace)
-		field := host
-		field.Path, field.Value = path+"/securityContext/privileged", "false"
-		r.add(field)
+		turnOff("/securityContext/privileged")
 	}
-	for i, capability := range added(c) {
-		means := name + " has the capability " + string(capability)
-		if !slices.Contains(powerful, capability) {
-			if capability != "SYS_PTRACE" || !r.spec.HostPID {
-				continue
-			}
-			means += " and sees the processes of its node"
+	for i, capability := range value(value(c.SecurityContext).Capabilities).Add {
+		means, known := name+" has the capability "+shortName(capability), slices.Contains(powerful, shortName(capability))
+		if !known && shortName(capability) == "SYS_PTRACE" && r.spec.HostPID {
+			means, known = means+" and sees the processes of its node", true
 		}
-		r.escape(means, TakesNode, cmp.Or(user, dependsOnRuntime), namespace)
-		r.entry(host, path+"/securityContext/capabilities/add", i, "", string(c.SecurityContext.Capabilities.Add[i]))
+		if known {
+			r.escape(means, TakesNode, cmp.Or(user, dependsOnRuntime), namespace)
+			r.entry(field(GivesHost, ""), at+"/securityContext/capabilities/add", i, "", string(capability))
+		}
 	}
 	for i, m := range c.VolumeMounts {
-		read := mount{container: intern(c.Name), user: user, readOnly: m.ReadOnly, subPath: m.SubPath, anyFolder: m.SubPathExpr != ""}
-		if r.mount(read, m.Name) {
-			r.entry(host, path+"/volumeMounts", i, "/name", m.Name)
+		volume := slices.IndexFunc(r.volumes, func(v podVolume) bool { return v.Name == m.Name })
+		if volume < 0 {
+			continue
+		}
+		v := &r.volumes[volume]
+		if v.gives.Gives != 0 {
+			r.entry(field(v.gives.Gives, v.gives.Secret), at+"/volumeMounts", i, "/name", m.Name)
+		}
+		read := mount{
+			container: intern(c.Name), user: user, readOnly: m.ReadOnly, subPath: m.SubPath, anyFolder: m.SubPathExpr != "", claim: v.claim,
+		}
+		if v.claim != "" {
+			r.mounts = append(r.mounts, read)
+		} else if v.HostPath != nil && r.hostPath(&read, v.HostPath.Path) {
+			r.entry(field(GivesHost, ""), at+"/volumeMounts", i, "/name", m.Name)
 		}
 	}
 	for i, e := range c.Env {
-		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-			r.secretIn(secret, path+"/env", i, "/valueFrom/secretKeyRef/name", e.ValueFrom.SecretKeyRef.Name)
+		if ref := value(e.ValueFrom).SecretKeyRef; ref != nil {
+			r.Secrets = append(r.Secrets, ref.Name)
+			r.entry(field(GivesSecret, ref.Name), at+"/env", i, "/valueFrom/secretKeyRef/name", ref.Name)
 		}
 	}
 	for i, e := range c.EnvFrom {
 		if e.SecretRef != nil {
-			r.secretIn(secret, path+"/envFrom", i, "/secretRef/name", e.SecretRef.Name)
+			r.Secrets = append(r.Secrets, e.SecretRef.Name)
+			r.entry(field(GivesSecret, e.SecretRef.Name), at+"/envFrom", i, "/secretRef/name", e.SecretRef.Name)
 		}
 	}
 }
 
-// secretIn reads an entry of a list that names a secret.
-func (r *specReader) secretIn(f Field, list string, place int, field, name string) {
-	r.Secrets = append(r.Secrets, name)
-	f.Secret = name
-	r.entry(f, list, place, field, name)
+// hostPath reads a mount of a folder of the host, and reports whether it gives something.
+func (r *specReader) hostPath(m *mount, folder string) (gives bool) {
+	ways, unknown := m.of(folder, "")
+	for _, way := range ways {
+		r.escape(way.Means, way.Effect, way.DependsOn)
+	}
+	if unknown != "" {
+		r.HostPathsNotFollowed = append(r.HostPathsNotFollowed, unknown)
+	}
+	if hasKeys(path.Join(folder, m.subPath)) {
+		r.ControlPlaneDependsOn = dependsOnKeys
+	}
+	return len(ways) > 0
 }
 
-// mount reads a mount of a volume, and reports whether it is of a folder of the host that gives something.
-func (r *specReader) mount(m mount, volume string) (gives bool) {
-	i := slices.IndexFunc(r.spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
-	if i < 0 {
-		return false
+// readVolumes reads what the volumes give. The API server adds volumes for tokens to a pod, and the controller of a StatefulSet
+// volumes for its claims: the template does not have these.
+func (r *specReader) readVolumes() {
+	next := 0
+	for i := range r.spec.Volumes {
+		v := podVolume{Volume: &r.spec.Volumes[i], place: next, claim: value(r.spec.Volumes[i].PersistentVolumeClaim).ClaimName}
+		ofPod := v.claim != "" && v.claim == v.Name+"-"+r.pod
+		switch {
+		case v.Ephemeral != nil:
+			v.claim = thePod + "-" + v.Name
+		case ofPod:
+			v.claim = v.Name + "-" + thePod
+		}
+		if strings.HasPrefix(v.Name, generatedToken) || ofPod && r.Workload.Resource == "statefulsets" {
+			v.place = -1
+		} else {
+			next++
+		}
+		v.claim, r.HostPath = intern(v.claim), r.HostPath || v.HostPath != nil
+		if gives := r.given(&v); gives.Gives != 0 && v.place >= 0 {
+			v.gives = gives
+			r.entry(gives, "/volumes", v.place, "/name", v.Name)
+		}
+		r.volumes = append(r.volumes, v)
 	}
-	switch v := &r.spec.Volumes[i]; {
-	case v.HostPath != nil:
-		ways, unknown := m.of(v.HostPath.Path, "")
-		for _, way := range ways {
-			r.escape(way.Means, way.Effect, way.DependsOn)
-		}
-		if unknown != "" {
-			r.HostPathsNotFollowed = append(r.HostPathsNotFollowed, unknown)
-		}
-		if hasKeys(path.Join(v.HostPath.Path, m.subPath)) {
-			r.ControlPlaneDependsOn = dependsOnKeys
-		}
-		return len(ways) > 0
-	case v.Ephemeral != nil:
-		m.claim, m.after = intern(v.Name), true
-	case v.PersistentVolumeClaim == nil:
-		return false
-	case v.PersistentVolumeClaim.ClaimName == v.Name+"-"+r.pod:
-		m.claim, m.before = intern(v.Name), true
-	default:
-		m.claim = intern(v.PersistentVolumeClaim.ClaimName)
-	}
-	r.mounts = append(r.mounts, m)
-	return false
 }
 
-// volume reads what a volume gives.
-func (r *specReader) volume(i int) {
-	v := &r.spec.Volumes[i]
-	r.HostPath = r.HostPath || v.HostPath != nil
-	if v.PersistentVolumeClaim != nil {
-		r.wholeVolume(i, Field{Gives: GivesClaim, Secret: v.PersistentVolumeClaim.ClaimName})
-	}
-	if v.Ephemeral != nil {
-		r.wholeVolume(i, Field{Gives: GivesClaim, Secret: v.Name})
-	}
-	if v.Secret != nil {
+// given is what is taken away with a whole volume.
+func (r *specReader) given(v *podVolume) Field {
+	nodes := nodeSecret(&v.VolumeSource)
+	switch {
+	case v.claim != "":
+		return Field{Gives: GivesClaim, Secret: v.claim}
+	case v.Secret != nil:
 		r.Secrets = append(r.Secrets, v.Secret.SecretName)
-		r.wholeVolume(i, Field{Gives: GivesSecret, Secret: v.Secret.SecretName})
+		return Field{Gives: GivesSecret, Secret: v.Secret.SecretName}
+	case nodes != "":
+		return Field{Gives: GivesNodeSecret, Secret: nodes}
 	}
-	if name := nodeSecret(&v.VolumeSource); name != "" {
-		r.wholeVolume(i, Field{Gives: GivesNodeSecret, Secret: name})
-	}
-	if v.Projected == nil {
-		return
-	}
-	list := fmt.Sprintf("/volumes/%d/projected/sources", r.places[i])
-	for j, s := range v.Projected.Sources {
+	for j, s := range value(v.Projected).Sources {
 		f := Field{Gives: GivesToken}
 		switch {
 		case s.Secret != nil:
@@ -255,63 +257,27 @@ func (r *specReader) volume(i int) {
 			continue
 		}
 		switch {
-		case r.places[i] < 0 && f.Gives == GivesToken:
+		case v.place < 0 && f.Gives == GivesToken:
 			r.add(Field{Gives: GivesToken, Path: "/automountServiceAccountToken", Value: "false"})
 		case len(v.Projected.Sources) == 1:
-			r.wholeVolume(i, f)
-		case r.places[i] >= 0:
-			f.Path, f.Checks = fmt.Sprintf("%s/%d", list, j), []Check{{fmt.Sprintf("/volumes/%d/name", r.places[i]), quote(v.Name)}}
+			return f
+		case v.place >= 0:
+			f.Path = fmt.Sprintf("/volumes/%d/projected/sources/%d", v.place, j)
+			f.Checks = []Check{{fmt.Sprintf("/volumes/%d/name", v.place), quote(v.Name)}}
 			if s.Secret != nil {
 				f.Checks = append(f.Checks, Check{f.Path + "/secret/name", quote(s.Secret.Name)})
 			}
 			r.add(f)
 		}
 	}
-}
-
-// wholeVolume adds the removal of a volume that the template has, and of its mounts.
-func (r *specReader) wholeVolume(i int, f Field) {
-	if r.places[i] < 0 {
-		return
-	}
-	name := r.spec.Volumes[i].Name
-	r.entry(f, "/volumes", r.places[i], "/name", name)
-	r.eachContainer(func(c *corev1.Container, in Field) {
-		mount := f
-		mount.Checks, mount.Added = in.Checks, in.Added
-		for j, m := range c.VolumeMounts {
-			if m.Name == name {
-				r.entry(mount, in.Path+"/volumeMounts", j, "/name", name)
-			}
-		}
-	})
+	return Field{}
 }
 
 // nodeSecret is the secret that a kubelet reads to mount a volume; empty if there is none.
 func nodeSecret(v *corev1.VolumeSource) string {
-	var ref *corev1.LocalObjectReference
-	switch {
-	case v.AzureFile != nil:
-		return v.AzureFile.SecretName
-	case v.CephFS != nil:
-		ref = v.CephFS.SecretRef
-	case v.Cinder != nil:
-		ref = v.Cinder.SecretRef
-	case v.FlexVolume != nil:
-		ref = v.FlexVolume.SecretRef
-	case v.RBD != nil:
-		ref = v.RBD.SecretRef
-	case v.ScaleIO != nil:
-		ref = v.ScaleIO.SecretRef
-	case v.ISCSI != nil:
-		ref = v.ISCSI.SecretRef
-	case v.StorageOS != nil:
-		ref = v.StorageOS.SecretRef
-	case v.CSI != nil:
-		ref = v.CSI.NodePublishSecretRef
-	}
-	if ref == nil {
-		return ""
-	}
-	return ref.Name
+	ref := cmp.Or(
+		value(v.CephFS).SecretRef, value(v.Cinder).SecretRef, value(v.FlexVolume).SecretRef, value(v.RBD).SecretRef,
+		value(v.ScaleIO).SecretRef, value(v.ISCSI).SecretRef, value(v.StorageOS).SecretRef, value(v.CSI).NodePublishSecretRef,
+	)
+	return cmp.Or(value(v.AzureFile).SecretName, value(ref).Name)
 }

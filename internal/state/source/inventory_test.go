@@ -55,7 +55,7 @@ func TestInventoryOfACluster(t *testing.T) {
 	if pods := got.Pods(); len(pods) != 1 || len(pods[0].Escapes) != 1 || pods[0].Node != "worker" {
 		t.Errorf("pods are %+v", pods)
 	}
-	if claimed := got.ClaimedVolumes(); len(claimed[inventory.Name{Namespace: "shop", Name: "data"}]) != 1 ||
+	if claimed := got.References().Claimed; len(claimed[inventory.Name{Namespace: "shop", Name: "data"}]) != 1 ||
 		claimed[inventory.Name{Namespace: "shop", Name: "data"}][0].Folder != "/etc" {
 		t.Errorf("volumes of claims are %+v", claimed)
 	}

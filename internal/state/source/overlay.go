@@ -239,7 +239,7 @@ func (c *changer) addBinding(a *addition, ref, role rbac.Ref) {
 func (c *changer) addPod(a *addition) error {
 	pod := a.object.api.(*corev1.Pod)
 	done := Applied{Action: Added, ObjectRef: a.ref(), File: a.file, Line: a.line}
-	if c.holds(kindPod, pod.Namespace, pod.Name) || c.Inventory.HasPod(pod.Namespace, pod.Name) {
+	if c.holds(kindPod, pod.Namespace, pod.Name) || c.Inventory.Has(kindPod.String(), pod.Namespace, pod.Name) {
 		done.Action = Replaced
 		if was, ok := c.Pod(pod.Namespace, pod.Name); ok {
 			pod.UID, pod.Spec.NodeName = was.UID, orDefault(pod.Spec.NodeName, was.Spec.NodeName)
@@ -272,7 +272,7 @@ func (c *changer) place(pod *corev1.Pod, w inventory.Workload, claims []*corev1.
 func (c *changer) addClaims(pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
 	of := inventory.Name{Namespace: pod.Namespace, Name: pod.Name}
 	for _, claim := range claims {
-		if !c.Inventory.HasClaim(of.Namespace, claim.Name) {
+		if !c.Inventory.Has(kindPersistentVolumeClaim.String(), of.Namespace, claim.Name) {
 			claim.Namespace = of.Namespace
 			c.Inventory.Set(claim)
 			c.overlay.claims[of] = append(c.overlay.claims[of], claim.Name)
@@ -300,7 +300,7 @@ func (c *changer) addWorkload(a *addition) error {
 		c.removePods(known)
 	}
 	c.note(done)
-	for c.Inventory.HasPod(pod.Namespace, pod.Name) {
+	for c.Inventory.Has(kindPod.String(), pod.Namespace, pod.Name) {
 		pod.Name += "*" // of a workload of another kind
 	}
 	return c.place(pod, w.identity(), w.claims, done.object())

@@ -190,7 +190,7 @@ func TestWhatDoesNotExistCannotBeRemoved(t *testing.T) {
 			if !errors.As(err, &missing) || !slices.Equal(missing.Known, c.known) {
 				t.Errorf("error is %v with %v, want one with %v", err, missing.Known, c.known)
 			}
-			if !s.Inventory.HasPod("b", "alone") {
+			if !s.Inventory.Has("Pod", "b", "alone") {
 				t.Error("something was removed before the error")
 			}
 		})
@@ -264,7 +264,7 @@ func TestClaimsOfWorkloadsThatAreAdded(t *testing.T) {
 		}
 		if strings.Contains(rule, "stateful set") {
 			mustChange(t, s, changed)
-			left := s.Inventory.HasClaim("shop", "data-web-*") || s.Inventory.HasClaim("shop", "web-*-data")
+			left := s.Inventory.Has("PersistentVolumeClaim", "shop", "data-web-*") || s.Inventory.Has("PersistentVolumeClaim", "shop", "web-*-data")
 			if pods := s.Inventory.Pods(); len(pods) != 1 || left {
 				t.Errorf("%s: a claim stays when the workload has none", rule)
 			}

@@ -33,7 +33,7 @@ func (s *State) pendingGaps(node string, relates func(pseudo string) bool) []Gap
 // object.
 func (s *State) mayRun(p *inventory.Pod, node string) bool {
 	n, ok := s.Inventory.Node(node)
-	return !ok || p.Placement.Allows(&n, func(string) bool { return false })
+	return !ok || p.Placement.Allows(&n, nil)
 }
 
 // Changed reports whether changes were applied to the state.

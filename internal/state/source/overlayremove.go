@@ -36,7 +36,7 @@ func (c *changer) exists(o ObjectRef) error {
 		return fmt.Errorf("%s cannot be removed: nothing that is computed depends on objects of its kind; objects of these kinds can: %s",
 			o, strings.Join(Removable(), ", "))
 	}
-	if c.holds(k, o.Namespace, o.Name) || k == kindPod && c.Inventory.HasPod(o.Namespace, o.Name) {
+	if c.holds(k, o.Namespace, o.Name) || k == kindPod && c.Inventory.Has(kindPod.String(), o.Namespace, o.Name) {
 		return nil
 	}
 	return &NotFoundError{Object: o, Known: c.RemovableNames(o), Hint: " in " + c.Origin}
