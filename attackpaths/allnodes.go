@@ -2,6 +2,8 @@ package attackpaths
 
 import (
 	"encoding/binary"
+	"hash/maphash"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -71,30 +73,16 @@ func inParallel(n int, do func(int)) {
 	_ = all.Wait() // no function fails
 }
 
-// group is nodes that have most of their edges in common.
-type group struct {
-	nodes []vertex
-	// common are the vertices to which edges lead from each of them.
-	common []vertex
-}
-
-// groups puts nodes together that have the same popular successors: what the scheduler may
-// move to them, and the accounts of DaemonSets.
-func (g *Graph) groups() []group {
-	var nodes []vertex
-	for v, k := range g.keys {
-		if k.kind == isNode {
-			nodes = append(nodes, vertex(v))
-		}
-	}
-	common := g.commonOf(nodes)
-	var all []group
-	for _, places := range equalLists(common) {
-		x := group{common: common[places[0]]}
+// groups puts starts together that have most of their edges in common: to what the scheduler may
+// move to nodes, and to the accounts of DaemonSets.
+func (g *Graph) groups(starts []vertex) [][]vertex {
+	var all [][]vertex
+	for _, places := range equalLists(g.commonOf(starts)) {
+		var group []vertex
 		for _, i := range places {
-			x.nodes = append(x.nodes, nodes[i])
+			group = append(group, starts[i])
 		}
-		all = append(all, x)
+		all = append(all, group)
 	}
 	return all
 }
@@ -161,15 +149,16 @@ func (g *Graph) successors(node vertex, possible bool) []vertex {
 	return slices.Compact(all)
 }
 
-// certainly lists the common vertices of a group to which a certain edge leads from each node.
-func (g *Graph) certainly(nodes group) []vertex {
+// successorsOfAll are the vertices to which edges lead from each of some starts.
+func (g *Graph) successorsOfAll(starts []vertex, possible bool) []vertex {
 	count := map[vertex]int{}
-	for _, v := range nodes.nodes {
-		for _, to := range g.successors(v, false) {
+	for _, v := range starts {
+		for _, to := range g.successors(v, possible) {
 			count[to]++
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(nodes.common), func(v vertex) bool { return count[v] < len(nodes.nodes) })
+	maps.DeleteFunc(count, func(_ vertex, n int) bool { return n < len(starts) })
+	return slices.Sorted(maps.Keys(count))
 }
 
 // nodeReach is what one node reaches.
@@ -182,33 +171,34 @@ type nodeReach struct {
 	openOfGroup, open *openRights
 }
 
-// groupReach computes what each node of a group reaches, and whether that includes one of the ends. The last of
-// them is cluster-admin.
-func (g *Graph) groupReach(nodes group, ends []vertex) []nodeReach {
-	certain, possible := g.searchBeyond(false, g.certainly(nodes)), g.searchBeyond(true, nodes.common)
-	defer g.release(certain.solver)
-	defer g.release(possible.solver)
-	admin := ends[len(ends)-1]
-	found := make([]nodeReach, len(nodes.nodes))
-	for i, v := range nodes.nodes {
-		r := &found[i]
-		r.controlPlane = g.runsControlPlane(v)
-		certain.solveUntil(v, admin)
-		if certain.has(admin) {
-			r.admin, r.target = Certain, Certain
-			continue
-		}
-		possible.solveUntil(v, admin)
-		for _, end := range ends {
-			r.target = max(r.target, certainty(certain.solver, possible.solver, end))
-		}
-		all := possible
-		if possible.has(admin) {
-			r.admin, all = Possible, certain // the search ended when cluster-admin was reached
-		}
-		r.openOfGroup, r.open = all.open, g.openRightsOf(all.reached)
-		r.certain, r.all = certain.sumFrom(), all.sumFrom()
+// reachOfNodes computes what each node reaches, and whether that includes one of the ends. The last of them is
+// cluster-admin.
+func (g *Graph) reachOfNodes(nodes, ends []vertex) map[vertex]*nodeReach {
+	found := make(map[vertex]*nodeReach, len(nodes))
+	for _, v := range nodes {
+		found[v] = &nodeReach{controlPlane: g.runsControlPlane(v)}
 	}
+	admin := ends[len(ends)-1]
+	g.eachGroup(nodes, func(group []vertex, of reach) {
+		certain, possible := g.sumBeyond(reachSum{}, of.certain), g.sumBeyond(reachSum{}, of.possible)
+		openCertain, open := g.openRightsOf(of.certain.reached), g.openRightsOf(of.possible.reached)
+		for _, v := range group {
+			r := found[v]
+			if r.admin = of.until(v, admin); r.admin == Certain {
+				r.target = Certain
+				continue
+			}
+			for _, end := range ends {
+				r.target = max(r.target, of.of(end))
+			}
+			r.certain = g.sumBeyond(certain, of.certain)
+			if r.admin == Possible { // this search ended when cluster-admin was reached
+				r.all, r.openOfGroup, r.open = r.certain, openCertain, g.openRightsOf(of.certain.reached)
+			} else {
+				r.all, r.openOfGroup, r.open = g.sumBeyond(possible, of.possible), open, g.openRightsOf(of.possible.reached)
+			}
+		}
+	})
 	return found
 }
 
@@ -227,37 +217,21 @@ func (r *nodeReach) counts() []Count {
 	return all
 }
 
-// reachSearch searches from the nodes of a group, beyond what they have in common.
-type reachSearch struct {
-	*solver
-	// common is of what they have in common, and open are the rights that are not followed there.
-	common reachSum
-	open   *openRights
-}
-
-func (g *Graph) searchBeyond(possible bool, common []vertex) reachSearch {
-	s := reachSearch{solver: g.solverBeyond(possible, common)}
-	s.open = g.openRightsOf(s.reached)
-	s.common = s.sumFrom()
-	return s
-}
-
-// sumFrom sums up what was reached last, with what the nodes have in common.
-func (s *reachSearch) sumFrom() reachSum {
-	sum := s.common
-	for _, v := range s.reached {
-		if s.counts(v) {
-			sum.hash.add(v, 1)
-			sum.counts[s.keys[v].kind]++
-		}
-	}
-	return sum
-}
-
 // reachSum sums up the vertices of a set that count.
 type reachSum struct {
 	hash   setHash
 	counts [isPod]int
+}
+
+// sumBeyond adds what was reached last to a sum.
+func (g *Graph) sumBeyond(sum reachSum, s *solver) reachSum {
+	for _, v := range s.reached {
+		if g.counts(v) {
+			sum.hash.add(v, 1)
+			sum.counts[g.keys[v].kind]++
+		}
+	}
+	return sum
 }
 
 // compareBools puts false before true.
@@ -291,13 +265,11 @@ func (g *Graph) counts(v vertex) bool {
 // setHash is the same for sets of the same vertices.
 type setHash [2]uint64
 
-// add adds a vertex that is not in the set, or for -1 removes one that is. Each half mixes its bits in its own way, after
-// Vigna's splitmix64.
+var setSeeds = [...]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+// add adds a vertex that is not in the set, or for -1 removes one that is.
 func (h *setHash) add(v vertex, times int) {
-	for i, seed := range [...]uint64{0x9e3779b97f4a7c15, 0xd1342543de82ef95} {
-		x := (uint64(v) + 1) * seed
-		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-		x = (x ^ x>>27) * 0x94d049bb133111eb
-		h[i] += (x ^ x>>31) * uint64(times)
+	for i, seed := range setSeeds {
+		h[i] += maphash.Comparable(seed, v) * uint64(times)
 	}
 }

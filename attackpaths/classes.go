@@ -2,7 +2,6 @@ package attackpaths
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -19,76 +18,68 @@ type classID struct {
 // without themselves, or, where they reach each other, with themselves. If there is a target, only whether they reach
 // one of the ends matters.
 func (g *Graph) classes(ends []vertex, target bool) []Class {
-	groups := g.groups()
-	found := make([][]nodeReach, len(groups))
-	inParallel(len(groups), func(i int) { found[i] = g.groupReach(groups[i], ends) })
-	reach := map[vertex]*nodeReach{}
-	for i, group := range groups {
-		for j, v := range group.nodes {
-			reach[v] = &found[i][j]
-		}
-	}
 	type class struct {
 		Class
 		*nodeReach
 		first vertex
-		open  *openRights
-		// groups are those whose rights are in open.
-		groups map[*openRights]bool
+		// open are the rights that are not followed, of nodes and groups.
+		open map[*openRights]bool
 	}
-	index := map[classID]int{}
-	var all []class
-	for _, start := range slices.Sorted(maps.Keys(reach)) {
-		if target && start == ends[0] {
-			continue
+	var nodes []vertex
+	for v, k := range g.keys {
+		if k.kind == isNode && !(target && vertex(v) == ends[0]) {
+			nodes = append(nodes, vertex(v))
 		}
+	}
+	reach, index := g.reachOfNodes(nodes, ends), map[classID]*class{}
+	var all []*class
+	for _, start := range nodes {
 		r := reach[start]
-		at, ids := -1, r.classIDs(start, target)
+		var c *class
+		ids := r.classIDs(start, target)
 		for _, id := range ids {
-			if known, ok := index[id]; ok {
-				at = known
+			if known := index[id]; known != nil {
+				c = known
 			}
 		}
-		if at < 0 {
-			at = len(all)
-			c := class{nodeReach: r, first: start, open: newOpenRights(), groups: map[*openRights]bool{}}
+		if c == nil {
+			c = &class{nodeReach: r, first: start, open: map[*openRights]bool{}}
 			c.Class = Class{ClusterAdmin: r.admin, ControlPlane: r.controlPlane, Counts: r.counts()}
 			if target {
 				c.Target, c.Counts = &r.target, nil
 			}
 			all = append(all, c)
 		}
-		c := &all[at]
-		if !c.groups[r.openOfGroup] {
-			c.groups[r.openOfGroup] = true
-			c.open.merge(r.openOfGroup)
-		}
-		c.open.merge(r.open)
 		for _, id := range ids {
-			index[id] = at
+			index[id] = c
 		}
+		c.open[r.openOfGroup], c.open[r.open] = true, true
 		c.Nodes = append(c.Nodes, g.keys[start].name)
 	}
-	slices.SortFunc(all, func(a, b class) int {
+	slices.SortFunc(all, func(a, b *class) int {
 		return cmp.Or(
 			-cmp.Compare(a.target, b.target), -cmp.Compare(a.admin, b.admin), compareBools(a.controlPlane, b.controlPlane),
 			-cmp.Compare(len(a.Nodes), len(b.Nodes)), strings.Compare(a.Nodes[0], b.Nodes[0]),
 		)
 	})
 	classes := make([]Class, len(all))
-	until := none
-	if !target {
-		until = ends[0]
-	}
 	for i, c := range all {
-		classes[i] = c.Class
-		classes[i].NotFollowed = c.open.list(g)
+		open := newOpenRights()
+		for more := range c.open {
+			open.merge(more)
+		}
+		c.NotFollowed = open.list(g)
 		if c.target != No {
 			s := g.solver(c.target == Possible)
-			s.solveUntil(c.first, until)
-			classes[i].Path = s.path(s.nearest(ends))
+			if target {
+				s.solve(c.first)
+			} else {
+				s.solveUntil(c.first, ends[0])
+			}
+			c.Path = s.path(s.nearest(ends))
 			g.release(s)
 		}
+		classes[i] = c.Class
 	}
 	return classes
 }
@@ -100,7 +91,7 @@ func (r *nodeReach) classIDs(node vertex, target bool) []classID {
 		return []classID{{target: r.target, admin: r.admin, controlPlane: r.controlPlane}}
 	}
 	var ids []classID
-	for _, withStart := range [...][2]bool{{}, {true, true}, {true, false}, {false, true}} {
+	for _, withStart := range [...][2]bool{{}, {true, true}, {false, true}} {
 		id := classID{No, r.admin, r.controlPlane, withStart, r.certain.hash, r.all.hash}
 		if !withStart[0] {
 			id.certain.add(node, -1)

@@ -9,66 +9,62 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
-// expected is why something is reached that was not, and is no finding; empty for findings.
-type expected string
-
-const (
-	// oneMoreOfAKind is new, and reached by a start that reached all of its kind before.
-	oneMoreOfAKind expected = "new, and reached as all of its kind were before"
-	// ofControlPlane is reached by an account that the control plane runs with, or that moves pods.
-	ofControlPlane expected = "by an account of the control plane, or one that could label nodes before"
-	// ownOfWorkload is what the template of a workload names.
-	ownOfWorkload expected = "the workload's own account, or a new secret that it mounts"
-)
-
-// moved says of a holding that changes whether it is a finding.
-func (s *groupSearch) moved(id int32, from *start, l levels) moved {
-	m := moved{id, outcome{levels: l}}
-	switch {
-	case l.after <= l.before:
-	case s.isOwn(id, from):
-		m.expected = ownOfWorkload
-	case s.isOneMore(id, from, l):
-		m.expected = oneMoreOfAKind
-	}
-	return m
+// expectations say why something is reached that was not, and is no finding. The first one that holds counts.
+var expectations = [...]struct {
+	text  string
+	holds func(s *groupSearch, id int32, from *start, l levels) bool
+}{
+	{"the workload's own account, or a new secret that it mounts", (*groupSearch).isOwn},
+	{"new, and reached as all of its kind were before", (*groupSearch).isOneMore},
 }
 
-// outcomeOf says how a holding is reached by the starts of a delta, and false if it changes with cluster-admin only.
-func (c *comparer) outcomeOf(d *delta, m moved) (outcome, bool) {
-	o := m.outcome
-	if m.id != c.admin {
-		o.levels = levels{max(m.before, d.admin.before), max(m.after, d.admin.after)}
+// ofControlPlane is why nothing but cluster-admin that is certain is a finding for some accounts.
+const ofControlPlane = "by an account of the control plane, or one that could label nodes before"
+
+// outcomeOf says of a holding that changes whether it is a finding.
+func (s *groupSearch) outcomeOf(id int32, from *start, l levels) outcome {
+	if l.after > l.before {
+		for _, x := range expectations {
+			if x.holds(s, id, from, l) {
+				return outcome{l, x.text}
+			}
+		}
 	}
-	widened := o.after > o.before && (m.id == c.admin || m.after > d.admin.after)
-	narrowed := o.after < o.before && (m.id == c.admin || m.before > d.admin.before)
-	if widened && d.controlPlane && (m.id != c.admin || o.after != Certain) {
+	return outcome{levels: l}
+}
+
+// withAdmin says how a holding is reached, through cluster-admin too, and false if it changes with cluster-admin only.
+func (s *groupSearch) withAdmin(k *deltaKey, id int32, o outcome) (outcome, bool) {
+	l := o.levels
+	if id != s.admin {
+		o.levels = levels{max(l.before, k.admin.before), max(l.after, k.admin.after)}
+	}
+	widened := o.after > o.before && (id == s.admin || l.after > k.admin.after)
+	narrowed := o.after < o.before && (id == s.admin || l.before > k.admin.before)
+	if widened && k.controlPlane && (id != s.admin || o.after != Certain) {
 		o.expected = ofControlPlane
 	}
 	return o, widened || narrowed
 }
 
-// kin is the holdings of one kind in one namespace.
+// kin is the holdings of one kind in one namespace, or in all for the empty one.
 type kin struct{ kind, namespace string }
 
-// findKin lists the holdings of the first state by their kind: in their namespace, and in all.
+// findKin lists the holdings of the first state by their kind.
 func (c *comparer) findKin() {
-	c.existed, c.kin = make([]bool, len(c.holdings)), map[kin][]int32{}
-	for _, id := range c.before.ids {
-		if id < 0 || c.existed[id] {
-			continue
-		}
-		c.existed[id] = true
-		h := c.holdings[id]
-		switch h.Kind {
-		case Secret, ServiceAccount:
-			c.kin[kin{h.Kind, h.Namespace}] = append(c.kin[kin{h.Kind, h.Namespace}], id)
-			fallthrough
-		case Node, Namespace:
-			c.kin[kin{kind: h.Kind}] = append(c.kin[kin{kind: h.Kind}], id)
+	c.kin = map[kin][]int32{}
+	for id, h := range c.holdings {
+		if slices.Contains([]string{Node, Namespace, Secret, ServiceAccount}, h.Kind) && c.existed(int32(id)) {
+			c.kin[kin{kind: h.Kind}] = append(c.kin[kin{kind: h.Kind}], int32(id))
+			if h.Namespace != "" {
+				c.kin[kin{h.Kind, h.Namespace}] = append(c.kin[kin{h.Kind, h.Namespace}], int32(id))
+			}
 		}
 	}
 }
+
+// existed reports whether the first state has a holding.
+func (c *comparer) existed(id int32) bool { return len(c.before.vertices[id]) > 0 }
 
 // isOneMore reports whether a holding is new, and a node or service account reached all of its kind before: in
 // its namespace or, for kinds without namespaces, in the cluster.
@@ -77,7 +73,7 @@ func (s *groupSearch) isOneMore(id int32, from *start, l levels) bool {
 	if len(s.kin[k]) == 0 {
 		k.namespace = ""
 	}
-	if s.existed[id] || len(s.kin[k]) == 0 || l.before != No || len(from.before) == 0 || isWorkload(from.holding) {
+	if s.existed(id) || len(s.kin[k]) == 0 || l.before != No || len(from.before) == 0 || isWorkload(from.holding) {
 		return false
 	}
 	least, known := s.least[k]
@@ -95,12 +91,12 @@ func (s *groupSearch) isOneMore(id int32, from *start, l levels) bool {
 
 // isOwn reports whether the template of a workload names a holding that it may have: its account, whose rights count by
 // themselves, or a secret that comes with it.
-func (s *groupSearch) isOwn(id int32, from *start) bool {
+func (s *groupSearch) isOwn(id int32, from *start, _ levels) bool {
 	h := s.holdings[id]
 	return isWorkload(from.holding) && slices.ContainsFunc(from.after, func(v vertex) bool {
 		p := s.comparer.after.podOf(v)
 		isAccount := h.Kind == ServiceAccount && h.Name == p.ServiceAccount && len(p.Audiences) > 0
-		isSecret := h.Kind == Secret && !s.existed[id] && slices.Contains(p.Secrets, h.Name)
+		isSecret := h.Kind == Secret && !s.existed(id) && slices.Contains(p.Secrets, h.Name)
 		return p.Namespace == h.Namespace && (isAccount || isSecret)
 	})
 }

@@ -1,7 +1,7 @@
 package attackpaths
 
 import (
-	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,39 +14,32 @@ import (
 type comparer struct {
 	before, after side
 	options       CompareOptions
-	// holdings are by id, and idOf their ids.
+	// holdings are by id.
 	holdings []Holding
-	idOf     map[Holding]int32
 	admin    int32
 	// nodeOf is the node of which a holding is the credential, and credentialOf the credential of a
 	// node; -1 for others.
 	nodeOf, credentialOf []int32
-	// existed are the holdings of the first state, by id, and kin the holdings of each kind.
-	existed []bool
-	kin     map[kin][]int32
+	// kin are the holdings of each kind in the first state.
+	kin map[kin][]int32
 	// controllers are accounts of the control plane, and labels the rights to label nodes, in the first state.
 	controllers map[inventory.Name]bool
 	labels      []vertex
+	// affected is the search in the second graph for what leads to vertices that differ.
+	affected *solver
 }
 
-// side is one of the two graphs, and what the other does not have.
+// side is one of the two graphs.
 type side struct {
 	*Graph
 	// other are the vertices of the other graph; none if it has no such vertex.
 	other []vertex
-	// ids are the ids of holdings; -1 for other vertices and for what does not count.
-	ids []int32
-	// newEdges are where edges lead that the other graph does not have, or only if something else allows them, and
-	// newJoins such joins.
-	newEdges map[vertex][]vertex
-	newJoins map[int32]bool
-	// affected are the vertices that lead to what is new.
-	affected []bool
+	// ids are the ids of holdings; -1 for other vertices and for what does not count. Vertices are by id.
+	ids      []int32
+	vertices [][]vertex
+	// differ are the vertices that both graphs have, with other edges or joins.
+	differ map[vertex]bool
 }
-
-// A vertex of one graph corresponds to one of the other if both have the same key. What is reached
-// from a start can only grow if it leads to a vertex with an edge or join that the other graph does
-// not have. So the starts that lead to none need no search.
 
 func newComparer(before, after *Graph, o CompareOptions) *comparer {
 	c := &comparer{before: side{Graph: before}, after: side{Graph: after}, options: o}
@@ -54,12 +47,11 @@ func newComparer(before, after *Graph, o CompareOptions) *comparer {
 	c.number()
 	c.findKin()
 	c.findControlPlane()
-	c.before.findNew(&c.after)
-	c.after.findNew(&c.before)
+	c.findAffected()
 	return c
 }
 
-// match finds the vertices that both graphs have.
+// match finds the vertices that both graphs have: those with the same key.
 func (c *comparer) match() {
 	b, a := &c.before, &c.after
 	b.other, a.other = slices.Repeat([]vertex{none}, len(b.keys)), slices.Repeat([]vertex{none}, len(a.keys))
@@ -82,108 +74,57 @@ func (c *comparer) match() {
 
 // number gives holdings their ids. Several vertices may be of one holding. Pods count if both graphs have them.
 func (c *comparer) number() {
-	c.idOf = map[Holding]int32{}
+	ids := map[Holding]int32{}
 	for _, s := range [...]*side{&c.after, &c.before} {
-		s.ids = make([]int32, len(s.keys))
+		s.ids = slices.Repeat([]int32{-1}, len(s.keys))
 		for v, k := range s.keys {
 			h, ok := k.holding()
 			if !ok || k.kind == isPod && s.other[v] == none {
-				s.ids[v] = -1
 				continue
 			}
-			id, known := c.idOf[h]
+			id, known := ids[h]
 			if !known {
 				id = int32(len(c.holdings))
-				c.holdings, c.idOf[h] = append(c.holdings, h), id
+				c.holdings, ids[h] = append(c.holdings, h), id
 			}
 			s.ids[v] = id
 		}
 	}
-	c.admin = c.idOf[Holding{Kind: ClusterAdmin}]
+	for _, s := range [...]*side{&c.after, &c.before} {
+		s.vertices = make([][]vertex, len(c.holdings))
+		for v, id := range s.ids {
+			if id >= 0 {
+				s.vertices[id] = append(s.vertices[id], vertex(v))
+			}
+		}
+	}
+	c.admin = ids[Holding{Kind: ClusterAdmin}]
 	c.nodeOf, c.credentialOf = slices.Repeat([]int32{-1}, len(c.holdings)), slices.Repeat([]int32{-1}, len(c.holdings))
 	for id, h := range c.holdings {
 		if name, ok := strings.CutPrefix(h.Name, nodeidentity.UserPrefix); ok && h.Kind == User {
-			if node, ok := c.idOf[Holding{Kind: Node, Name: name}]; ok {
+			if node, ok := ids[Holding{Kind: Node, Name: name}]; ok {
 				c.nodeOf[id], c.credentialOf[node] = node, int32(id)
 			}
 		}
 	}
 }
 
-// findNew finds the edges and joins that the other graph does not have, and the vertices that lead to them, and
-// perhaps some more. Who does not lead to one of the parts of a join does not get further through it.
-func (s *side) findNew(o *side) {
-	s.newEdges, s.newJoins = map[vertex][]vertex{}, s.joinsBeyond(o)
-	for v := range s.out {
-		if to := s.edgesBeyond(vertex(v), o); len(to) > 0 {
-			s.newEdges[vertex(v)] = to
+// findAffected finds what leads to vertices whose edges and joins the graphs do not have alike, and perhaps some more. A
+// start that both graphs have and that leads to none reaches the same in both. Who does not lead to one of the parts of a
+// join does not get further through it.
+func (c *comparer) findAffected() {
+	s, o := &c.after, &c.before
+	alike := func(e, f edge) bool { return s.other[e.to] == f.to && (e.dependsOn == 0) == (f.dependsOn == 0) }
+	alikeJoins := func(i, k int32) bool {
+		j, l := &s.joins[i], &o.joins[k]
+		return alike(j.edge, l.edge) && slices.EqualFunc(j.from, l.from, func(v, u vertex) bool { return s.other[v] == u })
+	}
+	s.differ, o.differ = map[vertex]bool{}, map[vertex]bool{}
+	for v, u := range s.other {
+		if u != none && !(slices.EqualFunc(s.out[v], o.out[u], alike) && slices.EqualFunc(s.joinsOf[v], o.joinsOf[u], alikeJoins)) {
+			s.differ[vertex(v)], o.differ[u] = true, true
 		}
 	}
-	if len(s.newEdges)+len(s.newJoins) == 0 {
-		s.affected = make([]bool, len(s.keys))
-		return
-	}
-	r := s.reverse(true, func(j *join) []vertex { return j.from[:1] })
-	for v := range s.newEdges {
-		r.mark(v)
-	}
-	for i := range s.newJoins {
-		r.mark(s.joins[i].from[0])
-	}
-	s.affected = r.marked
-}
-
-// edgesBeyond are where the edges of a vertex lead that the other graph does not have.
-func (s *side) edgesBeyond(v vertex, o *side) []vertex {
-	var theirs []edge
-	if u := s.other[v]; u != none {
-		theirs = o.out[u]
-	}
-	if slices.EqualFunc(s.out[v], theirs, func(e, f edge) bool {
-		return s.other[e.to] == f.to && (e.dependsOn == 0) == (f.dependsOn == 0)
-	}) {
-		return nil
-	}
-	certain := make(map[vertex]bool, len(theirs))
-	for _, f := range theirs {
-		certain[f.to] = certain[f.to] || f.dependsOn == 0
-	}
-	var all []vertex
-	for _, e := range s.out[v] {
-		if known, ok := certain[s.other[e.to]]; !ok || e.dependsOn == 0 && !known {
-			all = append(all, e.to)
-		}
-	}
-	return all
-}
-
-// joinsBeyond are the places of the joins that the other graph does not have.
-func (s *side) joinsBeyond(o *side) map[int32]bool {
-	certain := map[string]bool{}
-	for i := range o.joins {
-		j := &o.joins[i]
-		id := joinID(j.from, j.to)
-		certain[id] = certain[id] || j.dependsOn == 0
-	}
-	all := map[int32]bool{}
-	for i := range s.joins {
-		j := &s.joins[i]
-		from := make([]vertex, len(j.from))
-		for i, v := range j.from {
-			from[i] = s.other[v]
-		}
-		if known, ok := certain[joinID(from, s.other[j.to])]; !ok || j.dependsOn == 0 && !known {
-			all[int32(i)] = true
-		}
-	}
-	return all
-}
-
-// joinID is the same for joins with the same ends. The other graph has none with a vertex that it lacks.
-func joinID(from []vertex, to vertex) string {
-	id := binary.AppendVarint(nil, int64(to))
-	for _, v := range slices.Sorted(slices.Values(from)) {
-		id = binary.AppendVarint(id, int64(v))
-	}
-	return string(id)
+	c.affected = s.reversed(true, func(j *join) []vertex { return j.from[:1] }).solver(true)
+	c.affected.solve(slices.Collect(maps.Keys(s.differ))...)
 }

@@ -13,18 +13,18 @@ import (
 // have. It is used again for one start after the other.
 type pathFinder struct {
 	*comparer
-	side   *side
-	solver *solver
-	from   *start
+	side, other *side
+	solver      *solver
+	from        *start
 	// found are the vertices through which holdings are reached, by id.
 	found map[int32]vertex
 }
 
 // pathFinder returns one for the state in which holdings are reached with more certainty. It is to be released.
 func (c *comparer) pathFinder(l levels) *pathFinder {
-	f := &pathFinder{comparer: c, side: &c.after}
+	f := &pathFinder{comparer: c, side: &c.after, other: &c.before}
 	if l.before > l.after {
-		f.side = &c.before
+		f.side, f.other = f.other, f.side
 	}
 	f.solver = f.side.solver(max(l.before, l.after) == Possible)
 	return f
@@ -90,12 +90,30 @@ func (f *pathFinder) uses(id int32) []Use {
 }
 
 // isNew reports whether the other graph does not have the edge or join through which a vertex is
-// reached.
+// reached, or only if something else allows it.
 func (f *pathFinder) isNew(how via) bool {
-	if how.join >= 0 {
-		return f.side.newJoins[how.join]
+	parts := f.solver.parts(how)
+	if len(parts) == 0 {
+		return false
 	}
-	return slices.Contains(f.side.newEdges[how.from], how.edge.to)
+	others := make([]vertex, len(parts))
+	for i, v := range parts {
+		others[i] = f.side.other[v]
+	}
+	slices.Sort(others)
+	if others[0] == none || !f.side.differ[parts[0]] {
+		return others[0] == none
+	}
+	alike := func(e edge) bool {
+		return e.to == f.side.other[how.edge.to] && (e.dependsOn == 0 || how.edge.dependsOn != 0)
+	}
+	if how.join < 0 {
+		return !slices.ContainsFunc(f.other.out[others[0]], alike)
+	}
+	return !slices.ContainsFunc(f.other.joinsOf[others[0]], func(place int32) bool {
+		j := &f.other.joins[place]
+		return alike(j.edge) && slices.Equal(slices.Sorted(slices.Values(j.from)), others)
+	})
 }
 
 // objectsOf are the objects that an edge or join may be because of.
@@ -107,11 +125,7 @@ func (f *pathFinder) objectsOf(how via, to vertex) []Holding {
 		bound := f.side.bindings[arg]
 		all = append(all, verdict.Object(bound.Binding), verdict.Object(bound.Role))
 	}
-	from := []vertex{how.from}
-	if how.join >= 0 {
-		from = f.side.joins[how.join].from
-	}
-	for _, v := range append(slices.Clone(from), to) {
+	for _, v := range append(slices.Clone(f.solver.parts(how)), to) {
 		all = append(all, f.objectsOfVertex(v)...)
 	}
 	return all

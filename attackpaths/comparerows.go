@@ -18,45 +18,22 @@ type changedRow struct {
 
 type rowKey struct{ kind, uses string }
 
-// rowsOf makes rows of what changes for some starts, outcome by outcome. What is reached through cluster-admin is no
-// change of its own.
+// rowsOf makes a row for each kind of holdings and each set of objects that the paths to them need.
 func (c *comparer) rowsOf(d *delta) []*changedRow {
-	byOutcome := map[outcome][]int32{}
-	for _, m := range d.moved {
-		if o, counts := c.outcomeOf(d, m); counts {
-			byOutcome[o] = append(byOutcome[o], m.id)
-		}
-	}
-	var all []*changedRow
-	for o, ids := range byOutcome {
-		all = append(all, c.split(d, o, ids)...)
-	}
-	return all
-}
-
-// split makes a row for each kind of holdings and each set of objects that the paths need.
-func (c *comparer) split(d *delta, o outcome, ids []int32) []*changedRow {
-	f := c.pathFinder(o.levels)
+	f := c.pathFinder(d.levels)
 	defer f.release()
-	rows := map[rowKey]*changedRow{}
-	c.sort(ids)
+	rows, ids := map[rowKey]*changedRow{}, d.ids
 	for _, from := range d.starts {
-		var rest, mine []int32
-		for _, id := range ids {
-			if d.concerns(from, id) {
-				mine = append(mine, id)
-			} else {
-				rest = append(rest, id)
-			}
-		}
+		concerns := func(id int32) bool { return d.concerns(from, id) }
+		mine := slices.DeleteFunc(slices.Clone(ids), func(id int32) bool { return !concerns(id) })
 		f.find(mine, from)
 		for _, id := range mine {
 			k := rowKey{c.holdings[id].Kind, f.usesID(id)}
 			x := rows[k]
 			if x == nil {
 				x = &changedRow{uses: k.uses, Difference: Difference{
-					Kind: k.kind, Before: o.before, After: o.after, Starts: []Holding{from.holding}, Uses: f.uses(id),
-					Expected: string(o.expected), Except: map[Holding][]Holding{},
+					Kind: k.kind, Before: d.before, After: d.after, Starts: []Holding{from.holding}, Uses: f.uses(id),
+					Expected: d.expected, Except: map[Holding][]Holding{},
 				}}
 				if v := f.found[id]; v != none {
 					x.Path = f.solver.path(v)
@@ -65,7 +42,7 @@ func (c *comparer) split(d *delta, o outcome, ids []int32) []*changedRow {
 			}
 			x.ids = append(x.ids, id)
 		}
-		if ids = rest; len(ids) == 0 {
+		if ids = slices.DeleteFunc(slices.Clone(ids), concerns); len(ids) == 0 {
 			break
 		}
 	}

@@ -27,19 +27,24 @@ func firstOf(vertices []vertex) vertex {
 // isWorkload reports whether a start is an object that pods are made from.
 func isWorkload(start Holding) bool { return start.Kind != Node && start.Kind != ServiceAccount }
 
+func sortedStarts(all map[Holding]*start) []*start {
+	return slices.SortedFunc(maps.Values(all), compareStarts)
+}
+
 func compareStarts(a, b *start) int { return a.holding.Compare(b.holding) }
 
 // starts are the nodes and service accounts of both graphs, sorted.
 func (c *comparer) starts() []*start {
-	byID := map[int32]*start{}
+	all := map[Holding]*start{}
 	of := func(id int32) *start {
-		if byID[id] == nil {
-			byID[id] = &start{holding: c.holdings[id], self: []int32{id}}
+		h := c.holdings[id]
+		if all[h] == nil {
+			all[h] = &start{holding: h, self: []int32{id}}
 			if credential := c.credentialOf[id]; credential >= 0 {
-				byID[id].self = append(byID[id].self, credential)
+				all[h].self = append(all[h].self, credential)
 			}
 		}
-		return byID[id]
+		return all[h]
 	}
 	for _, v := range c.before.starts {
 		s := of(c.before.ids[v])
@@ -49,7 +54,7 @@ func (c *comparer) starts() []*start {
 		s := of(c.after.ids[v])
 		s.after = append(s.after, v)
 	}
-	return slices.SortedFunc(maps.Values(byID), compareStarts)
+	return sortedStarts(all)
 }
 
 // workloads are those that have a pod unlike all that they had before.
@@ -80,15 +85,15 @@ func (c *comparer) workloads() []*start {
 			return !(slices.Contains(w.before, u) && alike(u)) && !slices.ContainsFunc(w.before, alike)
 		})
 	})
-	return slices.SortedFunc(maps.Values(all), compareStarts)
+	return sortedStarts(all)
 }
 
 func (g *Graph) podOf(v vertex) *inventory.Pod { return g.pods[v-g.firstPod] }
 
-// startGroup is starts that have most of their edges in common, in each graph.
+// startGroup is starts that have most of their edges in common, in each graph. Before and after are their vertices, unless
+// the starts have nothing in common.
 type startGroup struct {
-	starts []*start
-	// before and after are the vertices to which edges lead from each of the starts.
+	starts        []*start
 	before, after []vertex
 }
 
@@ -98,14 +103,14 @@ const smallGroup = 16
 // groups puts the starts together for which something may change. Starts of small groups, and workloads, have nothing in
 // common.
 func (c *comparer) groups(starts []*start) []startGroup {
-	rest := startGroup{starts: c.workloads()}
 	byKind := map[string][]*start{}
 	for _, s := range starts {
-		if len(s.before) == 0 || len(s.after) == 0 || c.before.affected[s.before[0]] || c.after.affected[s.after[0]] {
+		if len(s.before) == 0 || len(s.after) == 0 || c.affected.has(s.after[0]) {
 			byKind[s.holding.Kind] = append(byKind[s.holding.Kind], s)
 		}
 	}
 	var all []startGroup
+	rest := startGroup{starts: c.workloads()}
 	for _, kind := range [...]string{Node, ServiceAccount} {
 		starts := byKind[kind]
 		before, after, lists := make([]vertex, len(starts)), make([]vertex, len(starts)), make([][]vertex, len(starts))
@@ -117,14 +122,15 @@ func (c *comparer) groups(starts []*start) []startGroup {
 			lists[i] = slices.Concat([]vertex{min(before[i], 0), min(after[i], 0)}, b[i], []vertex{none}, a[i])
 		}
 		for _, places := range equalLists(lists) {
-			g := startGroup{before: b[places[0]], after: a[places[0]]}
+			var x startGroup
 			for _, i := range places {
-				g.starts = append(g.starts, starts[i])
+				s := starts[i]
+				x.starts, x.before, x.after = append(x.starts, s), append(x.before, s.before...), append(x.after, s.after...)
 			}
-			if len(places) >= smallGroup {
-				all = append(all, g)
+			if len(places) < smallGroup {
+				rest.starts = append(rest.starts, x.starts...)
 			} else {
-				rest.starts = append(rest.starts, g.starts...)
+				all = append(all, x)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package attackpaths
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
@@ -35,9 +36,8 @@ func (g *Graph) DaemonSets() []DaemonSet {
 	names := slices.SortedFunc(maps.Keys(pods), func(a, b inventory.Name) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	certain, possible := g.solver(false), g.solver(true)
-	defer g.release(certain)
-	defer g.release(possible)
+	r := g.newReach()
+	defer r.release()
 	all := make([]DaemonSet, len(names))
 	for i, name := range names {
 		all[i] = DaemonSet{Namespace: name.Namespace, Name: name.Name}
@@ -51,31 +51,28 @@ func (g *Graph) DaemonSets() []DaemonSet {
 		}
 		slices.Sort(all[i].Nodes)
 		all[i].Nodes = slices.Compact(all[i].Nodes)
-		all[i].reach(g, templates, certain, possible)
+		all[i].reach(g, templates, r)
 	}
 	return all
 }
 
 // reach finds the shortest path from what pods bring to their nodes; a certain one comes first.
-func (d *DaemonSet) reach(g *Graph, pods []int32, certain, possible *solver) {
+func (d *DaemonSet) reach(g *Graph, pods []int32, r reach) {
 	admin := g.index[key{kind: isClusterAdmin}]
-	for _, s := range [...]*solver{certain, possible} {
+	for _, certainty := range [...]Certainty{Certain, Possible} {
 		var brought []vertex
 		for _, pod := range pods {
-			brought = append(brought, g.broughtByPod(pod, s.possible)...)
+			brought = append(brought, g.broughtByPod(pod, certainty == Possible)...)
 		}
 		slices.Sort(brought)
-		best := int32(-1)
+		s, best := r.by(certainty), int32(math.MaxInt32)
 		for _, from := range slices.Compact(brought) {
-			s.solveUntil(from, admin)
-			if !s.has(admin) || best >= 0 && s.cost[admin] >= best {
-				continue
+			if s.solveUntil(from, admin); s.has(admin) && s.cost[admin] < best {
+				best, d.ClusterAdmin, d.Path = s.cost[admin], certainty, s.path(admin)
+				d.Through, _ = g.keys[from].holding()
 			}
-			best = s.cost[admin]
-			d.Through, _ = g.keys[from].holding()
-			d.ClusterAdmin, d.Path = certainty(certain, possible, admin), s.path(admin)
 		}
-		if best >= 0 {
+		if d.ClusterAdmin != No {
 			return
 		}
 	}
@@ -85,12 +82,13 @@ func (d *DaemonSet) reach(g *Graph, pods []int32, certain, possible *solver) {
 func (g *Graph) broughtByPod(pod int32, possible bool) []vertex {
 	p := g.pods[pod]
 	node := g.index[key{kind: isNode, name: p.Node}]
-	from := []vertex{node, g.index[key{kind: isPod, namespace: p.Namespace, name: p.Name.Name}]}
+	from := []vertex{node}
 	for _, e := range g.out[node] {
 		if g.keys[e.to].kind == isNodeUser {
-			from = slices.Insert(from, 1, e.to)
+			from = append(from, e.to)
 		}
 	}
+	from = append(from, g.firstPod+vertex(pod))
 	var all []vertex
 	for _, v := range from {
 		for _, e := range g.out[v] {

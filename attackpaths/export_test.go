@@ -15,14 +15,11 @@ func (g *Graph) Costs(start Holding) (map[Holding]int, error) {
 		return nil, err
 	}
 	costs := map[Holding]int{}
-	certain, possible := g.solver(false), g.solver(true)
-	defer g.release(certain)
-	defer g.release(possible)
-	certain.solve(v)
-	possible.solve(v)
-	for _, w := range g.ways(v, certain, possible) {
-		h, _ := g.keys[w.vertex].holding()
-		costs[h] = int(w.cost())
+	r := g.newReach()
+	defer r.release()
+	r.solve(v)
+	for _, w := range r.ways(v, Possible) {
+		costs[w.holding()] = int(w.cost())
 	}
 	return costs, nil
 }

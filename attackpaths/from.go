@@ -12,49 +12,26 @@ func (g *Graph) From(start Holding) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	certain, possible := g.solveBoth(v)
-	defer g.release(certain)
-	defer g.release(possible)
-	r := g.result(start, certain, possible)
-	for _, w := range g.ways(v, certain, possible) {
-		h, _ := g.keys[w.vertex].holding()
-		r.Reached = append(r.Reached, Reached{Holding: h, Certainty: w.certainty, Path: w.solver.path(w.vertex)})
+	found := g.newReach()
+	defer found.release()
+	found.solve(v)
+	r := g.result(start, found)
+	for _, w := range found.ways(v, Possible) {
+		r.Reached = append(r.Reached, w.reached())
 	}
 	return r, nil
 }
 
-// solveBoth finds what is reached certainly, and what is reached possibly. Both are to be released.
-func (g *Graph) solveBoth(start vertex) (certain, possible *solver) {
-	certain, possible = g.solver(false), g.solver(true)
-	certain.solve(start)
-	possible.solve(start)
-	return certain, possible
-}
-
-// result is what solved searches say about a start, without paths.
-func (g *Graph) result(start Holding, certain, possible *solver) Result {
-	r := Result{
-		Start: start, ClusterAdmin: certainty(certain, possible, g.index[key{kind: isClusterAdmin}]), Reached: []Reached{},
-	}
-	if r.ClusterAdmin != Certain {
-		of := possible
-		if r.ClusterAdmin == Possible {
-			of = certain
-		}
-		r.NotFollowed = g.openRightsOf(of.reached).list(g)
+// result is what searches say about a start, without paths.
+func (g *Graph) result(start Holding, found reach) Result {
+	r := Result{Start: start, ClusterAdmin: found.of(g.index[key{kind: isClusterAdmin}]), Reached: []Reached{}}
+	switch r.ClusterAdmin {
+	case No:
+		r.NotFollowed = g.openRightsOf(found.possible.reached).list(g)
+	case Possible:
+		r.NotFollowed = g.openRightsOf(found.certain.reached).list(g)
 	}
 	return r
-}
-
-// certainty says how a vertex is reached.
-func certainty(certain, possible *solver, v vertex) Certainty {
-	switch {
-	case certain.has(v):
-		return Certain
-	case possible.has(v):
-		return Possible
-	}
-	return No
 }
 
 // way is how a holding is reached.
@@ -64,20 +41,30 @@ type way struct {
 	certainty Certainty
 }
 
+func (w way) holding() Holding {
+	h, _ := w.solver.keys[w.vertex].holding()
+	return h
+}
+
+func (w way) reached() Reached { return Reached{w.holding(), w.certainty, w.solver.path(w.vertex)} }
+
 func (w way) cost() int32 { return w.solver.cost[w.vertex] }
 
 // ways finds for each holding but the start the vertex through which it is reached, in the order
 // of holdings. A user that is a node's credential too has several, and so has a service account
 // with a token that is associated with a node: what is certain comes first, then what costs less.
-func (g *Graph) ways(start vertex, certain, possible *solver) []way {
+// What is less than at least is left out.
+func (r reach) ways(start vertex, atLeast Certainty) []way {
+	g := r.possible.Graph
 	self, _ := g.keys[start].holding()
-	ways := make([]way, 0, len(possible.reached))
-	for _, v := range possible.reached {
-		w := way{v, possible, Possible}
-		if certain.has(v) {
-			w = way{v, certain, Certain}
-		}
+	all := r.by(atLeast).reached
+	ways := make([]way, 0, len(all))
+	for _, v := range all {
 		h, ok := g.keys[v].holding()
+		w := way{v, r.possible, Possible}
+		if r.certain.has(v) {
+			w.solver, w.certainty = r.certain, Certain
+		}
 		if ok && h != self && !w.solver.isPartOfNode(v) {
 			ways = append(ways, w)
 		}

@@ -2,6 +2,7 @@ package attackpaths
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -162,15 +163,12 @@ func New(c *Cluster) (*Graph, error) {
 
 // find returns the vertex of a holding.
 func (g *Graph) find(h Holding) (vertex, error) {
-	kinds := map[string][]key{
-		// A node's user is its credential unless it is given without the group of nodes.
-		User:           {{kind: isUser, variant: given}, {kind: isNodeUser}, {kind: isUser}},
-		ServiceAccount: {{kind: isServiceAccount, variant: scopedStart}},
-	}[h.Kind]
-	for kind, name := range holdingKinds {
-		if name == h.Kind && h.Kind != User {
-			kinds = append(kinds, key{kind: vertexKind(kind)})
-		}
+	kinds := []key{{kind: vertexKind(slices.Index(holdingKinds[:], h.Kind))}}
+	switch h.Kind {
+	case User: // a node's user is its credential unless it is given without the group of nodes
+		kinds = []key{{kind: isUser, variant: given}, {kind: isNodeUser}, {kind: isUser}}
+	case ServiceAccount:
+		kinds = []key{{kind: isServiceAccount, variant: scopedStart}, {kind: isServiceAccount}}
 	}
 	for _, k := range kinds {
 		k.namespace, k.name = h.Namespace, h.Name

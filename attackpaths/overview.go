@@ -85,8 +85,8 @@ func (g *Graph) Overview(classes []Class, o OverviewOptions) *Overview {
 	inParallel(len(firsts), func(i int) {
 		row := &all.Rows[i]
 		o.search(g, &firsts[i], func(s *overviewSearch) {
-			if w := s.adminWay(); row.ClusterAdmin != No {
-				row.Path = w.solver.path(w.vertex)
+			if row.ClusterAdmin != No {
+				row.Path = s.admin.solver.path(s.admin.vertex)
 			}
 			for _, j := range firsts[i].lists {
 				all.Cells[row.Cells[j]] = s.cell(s.groups[j])
@@ -121,59 +121,43 @@ type overviewNode struct {
 type overviewSearch struct {
 	*Graph
 	*overviewNode
-	names             int
-	certain, possible *solver
-	// groups are the ways to what is in each cell. There are none where cluster-admin is certain.
+	names int
+	// admin is how cluster-admin is reached, if it is, and groups the ways to what is in each cell. There are none where
+	// cluster-admin is certain.
+	admin  way
 	groups [][]way
 }
 
 // search calls a function with what a node reaches.
 func (o *OverviewOptions) search(g *Graph, n *overviewNode, do func(*overviewSearch)) {
-	s := &overviewSearch{Graph: g, overviewNode: n, names: o.Names, certain: g.solver(false), possible: g.solver(true)}
-	defer g.release(s.certain)
-	defer g.release(s.possible)
-	if n.class.ClusterAdmin == Certain {
-		s.certain.solveUntil(n.start, s.adminWay().vertex)
-		do(s)
-		return
+	r, certainty := g.newReach(), n.class.ClusterAdmin
+	defer r.release()
+	s := &overviewSearch{
+		Graph: g, overviewNode: n, names: o.Names, admin: way{g.index[key{kind: isClusterAdmin}], r.by(certainty), certainty},
 	}
-	s.certain.solve(n.start)
-	possible := s.certain
-	switch {
-	case !o.CertainCells:
-		possible = s.possible
-		possible.solve(n.start)
-	case n.class.ClusterAdmin == Possible:
-		s.possible.solveUntil(n.start, s.adminWay().vertex)
+	atLeast := Possible
+	if certainty == Certain || o.CertainCells {
+		atLeast = Certain
+		r.until(n.start, s.admin.vertex)
+	} else {
+		r.solve(n.start)
 	}
-	reachedBy := func(w way) (Certainty, int) { return w.certainty, int(w.cost()) }
-	s.groups = byPlace(s.ways(n.start, s.certain, possible), s.holdingOf, reachedBy)
+	if certainty != Certain {
+		order := func(w way) (Certainty, int) { return w.certainty, int(w.cost()) }
+		s.groups = byPlace(r.ways(n.start, atLeast), way.holding, order)
+	}
 	do(s)
-}
-
-// adminWay is how cluster-admin is reached, if it is.
-func (s *overviewSearch) adminWay() way {
-	w := way{s.index[key{kind: isClusterAdmin}], s.certain, s.class.ClusterAdmin}
-	if w.certainty == Possible {
-		w.solver = s.possible
-	}
-	return w
-}
-
-func (s *overviewSearch) holdingOf(w way) Holding {
-	h, _ := s.keys[w.vertex].holding()
-	return h
 }
 
 // cell renders the ways to what is in one cell.
 func (s *overviewSearch) cell(ways []way) Cell {
-	h := s.holdingOf(ways[0])
+	h := ways[0].holding()
 	c := Cell{Namespace: namespaceOf(h), Kind: h.Kind}
 	c.From, _ = s.keys[s.start].holding()
 	for i, w := range ways {
 		c.count(w.certainty)
 		if i < s.names && c.Kind != Pod {
-			c.Listed = append(c.Listed, Reached{Holding: s.holdingOf(w), Certainty: w.certainty, Path: w.solver.path(w.vertex)})
+			c.Listed = append(c.Listed, w.reached())
 		}
 	}
 	return c
@@ -183,13 +167,13 @@ func (s *overviewSearch) cell(ways []way) Cell {
 func (s *overviewSearch) addKeys() {
 	var rest []byte
 	if s.class.ClusterAdmin != No {
-		rest = s.appendWay(rest, s.adminWay())
+		rest = s.appendWay(rest, s.admin)
 	}
 	nodes := setHash{}
 	for _, group := range s.groups {
 		cell := s.key(group)
 		s.cells = append(s.cells, cell)
-		switch s.holdingOf(group[0]).Kind {
+		switch group[0].holding().Kind {
 		case Pod:
 		case Node:
 			for _, w := range group {
@@ -212,7 +196,7 @@ func sum(text []byte, nodes setHash, withStart byte) cellKey {
 
 // key hashes what a cell shows. Of pods it shows only how many they are.
 func (s *overviewSearch) key(ways []way) cellKey {
-	h := s.holdingOf(ways[0])
+	h := ways[0].holding()
 	text := append(append([]byte(namespaceOf(h)), 0), h.Kind...)
 	for i, w := range ways {
 		text = append(text, 0, byte(w.certainty))
@@ -227,35 +211,21 @@ func (s *overviewSearch) key(ways []way) cellKey {
 	return sum(text, setHash{}, 0)
 }
 
-// appendWay appends how a holding is reached, from its end.
+// appendWay appends how a holding is reached. The pods that run on the start itself do not count: a DaemonSet has other
+// pods on each node.
 func (s *overviewSearch) appendWay(text []byte, w way) []byte {
-	for v := w.vertex; v != none; v = w.solver.via[v].from {
-		if w.solver.via[v].join >= 0 {
-			for _, v := range w.solver.derivation(v) {
-				text = s.appendStep(text, v, w.solver.via[v])
-			}
-			break
+	onStart := []row{rowOf(PodOnNode), rowOf(PodTokenOnNode), rowOf(TokenOfPodOnNode)}
+	for _, v := range w.solver.derivation(w.vertex) {
+		how := w.solver.via[v]
+		if v == s.start || s.keys[v].kind == isNodeUser && how.from == s.start {
+			continue
 		}
-		text = s.appendStep(text, v, w.solver.via[v])
-	}
-	return text
-}
-
-// appendStep appends how a vertex is reached from the one before it. The pods that run on the start
-// itself do not count: a DaemonSet has other pods on each node.
-func (s *overviewSearch) appendStep(text []byte, v vertex, how via) []byte {
-	if v == s.start || s.keys[v].kind == isNodeUser && how.from == s.start {
-		return text
-	}
-	text = binary.AppendVarint(text, int64(v))
-	text = binary.AppendVarint(append(text, byte(how.edge.row)), int64(how.join))
-	text = binary.AppendVarint(text, int64(how.edge.dependsOn))
-	code := Code("")
-	if how.edge.row != 0 {
-		code = how.edge.row.code()
-	}
-	if code != PodOnNode && code != PodTokenOnNode && code != TokenOfPodOnNode {
-		text = binary.AppendVarint(text, int64(how.edge.arg))
+		text = binary.AppendVarint(text, int64(v))
+		text = binary.AppendVarint(append(text, byte(how.edge.row)), int64(how.join))
+		text = binary.AppendVarint(text, int64(how.edge.dependsOn))
+		if !slices.Contains(onStart, how.edge.row) {
+			text = binary.AppendVarint(text, int64(how.edge.arg))
+		}
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,7 +16,8 @@ import (
 // alone ends all paths of a node is on each of them, so that one path of it is enough.
 type pathChanges struct {
 	*builder
-	marks    *reverse
+	// marks is the search back from the goal, and from what leads there together with something else.
+	marks    *solver
 	possible bool
 	who      map[vertex]*identity
 	// from are the changes on the path from a marked vertex.
@@ -24,18 +26,20 @@ type pathChanges struct {
 	step []changeKey
 }
 
-// changesOf lists for each node that is wanted the changes on one of its paths.
+// changesOf lists for each node that is wanted the changes on one of its paths. Each of them reaches the goal.
 func (b *builder) changesOf(possible bool, wanted map[vertex]bool) map[vertex][]changeKey {
 	p := &pathChanges{builder: b, possible: possible, who: map[vertex]*identity{}, from: map[vertex][]changeKey{}}
 	for _, x := range b.identities {
 		p.who[x.vertex] = x
 	}
-	p.marks = b.markNodes(possible, b.Graph.groups, wanted, p.prove)
+	p.marks = b.reversed(possible, nil).solver(true)
+	p.marks.solve(b.goal)
 	all := map[vertex][]changeKey{}
-	for node := range wanted {
-		if p.marks.marked[node] {
-			all[node] = p.changesFrom(node)
+	for _, node := range slices.Sorted(maps.Keys(wanted)) {
+		if !p.marks.has(node) {
+			p.prove(node)
 		}
+		all[node] = p.changesFrom(node)
 	}
 	return all
 }
@@ -43,10 +47,10 @@ func (b *builder) changesOf(possible bool, wanted map[vertex]bool) map[vertex][]
 // changesFrom lists the changes on the path from a marked vertex.
 func (p *pathChanges) changesFrom(v vertex) []changeKey {
 	known, ok := p.from[v]
-	if ok || p.marks.next[v] == none {
+	to := p.marks.via[v].from
+	if ok || to == none {
 		return known
 	}
-	to := p.marks.next[v]
 	i := slices.IndexFunc(p.out[v], func(e edge) bool { return e.to == to && (p.possible || e.dependsOn == 0) })
 	p.step = nil
 	p.addStep(to, via{from: v, join: -1, edge: p.out[v][i]})
@@ -62,12 +66,12 @@ func (p *pathChanges) changesFrom(v vertex) []changeKey {
 
 // prove finds the changes on the path of a node that needs joins, and marks the vertices of the path that reach the goal
 // alone, the last one first: other nodes may share them.
-func (p *pathChanges) prove(r *reverse, node vertex) {
+func (p *pathChanges) prove(node vertex) {
 	s := p.solver(p.possible)
 	defer p.release(s)
 	s.solveUntil(node, p.goal)
 	for _, v := range slices.Backward(s.derivation(p.goal)) {
-		if r.marked[v] {
+		if p.marks.has(v) {
 			continue
 		}
 		if s.solveUntil(v, p.goal); s.has(p.goal) {
@@ -78,7 +82,7 @@ func (p *pathChanges) prove(r *reverse, node vertex) {
 				}
 			}
 			p.from[v] = p.step
-			r.mark(v)
+			p.marks.add(v)
 		}
 	}
 }

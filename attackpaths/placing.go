@@ -111,15 +111,14 @@ func (a *advisor) place(b *builder) *Placing {
 
 // find collects the pods on nodes that bring something which leads to cluster-admin.
 func (p *placer) find(possible bool) {
-	marks, known := p.leadsToGoal(possible), map[vertex]bool{}
-	s := p.solver(possible)
+	s, alone := p.solver(possible), map[vertex]bool{}
 	defer p.release(s)
 	leads := func(v vertex) bool { // alone to the goal
-		if _, ok := known[v]; !ok && !marks.marked[v] {
+		if _, known := alone[v]; !known {
 			s.solveUntil(v, p.goal)
-			known[v] = s.has(p.goal)
+			alone[v] = s.has(p.goal)
 		}
-		return marks.marked[v] || known[v]
+		return alone[v]
 	}
 	through := map[*inventory.Template]vertex{}
 	for i, pod := range p.pods {

@@ -52,9 +52,10 @@ func (b *builder) reduceTo(leads []bool) *objects {
 
 // leading finds what some vertices reach, were they one attacker, and what of that leads to others.
 type leading struct {
-	*reverse
-	reached []vertex
-	has     []bool
+	// reversed has the joins of which every part is reached.
+	reversed *Graph
+	reached  []vertex
+	has      []bool
 }
 
 func (b *builder) leadingFrom(starts ...vertex) *leading {
@@ -65,7 +66,7 @@ func (b *builder) leadingFrom(starts ...vertex) *leading {
 	for _, v := range l.reached {
 		l.has[v] = true
 	}
-	l.reverse = b.reverse(true, func(j *join) []vertex {
+	l.reversed = b.reversed(true, func(j *join) []vertex {
 		if slices.ContainsFunc(j.from, func(v vertex) bool { return !l.has[v] }) {
 			return nil
 		}
@@ -76,18 +77,21 @@ func (b *builder) leadingFrom(starts ...vertex) *leading {
 
 // to marks what leads to an end, or to where the graph leaves things out.
 func (l *leading) to(isEnd func(vertex, key) bool) []bool {
-	r := *l.reverse
-	r.next, r.marked, r.order = make([]vertex, len(r.keys)), make([]bool, len(r.keys)), nil
+	var ends []vertex
 	for _, v := range l.reached {
-		k := r.keys[v]
+		k := l.reversed.keys[v]
 		if isEnd(v, k) || k.kind == isOwnRight || k.kind == isFact && k.name == privilegedPods {
-			r.mark(v)
+			ends = append(ends, v)
 		}
 	}
-	for v := range r.marked {
-		r.marked[v] = r.marked[v] && l.has[v]
+	s := l.reversed.solver(true)
+	defer l.reversed.release(s)
+	s.solve(ends...)
+	leads := make([]bool, len(l.has))
+	for _, v := range s.reached {
+		leads[v] = l.has[v]
 	}
-	return r.marked
+	return leads
 }
 
 // reducer selects objects.

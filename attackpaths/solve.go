@@ -12,10 +12,12 @@ type solver struct {
 	*Graph
 	// possible also takes steps that depend on what the state does not show.
 	possible bool
-	// base is reached before a search begins; nil for nothing. There are no paths and costs with a base.
-	base *base
 	// stop, if set, ends a search after a vertex.
 	stop func(vertex) bool
+	// base is the round that found what is reached before a search begins, or noBase. There are no paths and costs with
+	// a base. baseOpen is how many vertices each join waits for beyond it.
+	base     int32
+	baseOpen []int32
 
 	round int32
 	seen  []int32 // the round in which a vertex was reached
@@ -28,9 +30,6 @@ type solver struct {
 	queue [][]queued
 	// reached are the vertices beyond the base, in the order in which they were found.
 	reached []vertex
-	// counted is when a vertex was counted last.
-	counting int32
-	counted  []int32
 	// trails are the derivations of vertices through which others are reached.
 	trails map[vertex]trail
 }
@@ -47,49 +46,38 @@ type via struct {
 	edge edge
 }
 
-// base is what many starts have in common, so that the search from each costs only what it adds.
-type base struct {
-	has []bool
-	// open is how many vertices each join waits for beyond the base.
-	open []int32
-}
+const noBase = -1
 
 // solver returns one that is not in use. It is to be released.
 func (g *Graph) solver(possible bool) *solver {
 	s, ok := g.solvers.Get().(*solver)
 	if !ok {
 		s = &solver{
-			Graph: g, trails: map[vertex]trail{},
+			Graph: g, trails: map[vertex]trail{}, base: noBase,
 			seen: make([]int32, len(g.keys)), cost: make([]int32, len(g.keys)), via: make([]via, len(g.keys)),
-			counted: make([]int32, len(g.keys)), joinRound: make([]int32, len(g.joins)), open: make([]int32, len(g.joins)),
+			joinRound: make([]int32, len(g.joins)), open: make([]int32, len(g.joins)),
 		}
 	}
 	s.possible = possible
 	return s
 }
 
-// solverBeyond returns a solver whose base is what is reached from some vertices.
-func (g *Graph) solverBeyond(possible bool, common []vertex) *solver {
-	s := g.solver(possible)
-	s.solve(common...)
-	b := &base{has: make([]bool, len(g.keys)), open: make([]int32, len(g.joins))}
-	for _, v := range s.reached {
-		b.has[v] = true
-	}
-	for i := range g.joins {
-		b.open[i] = int32(len(g.joins[i].from))
+// keep makes what was reached last the base of further searches.
+func (s *solver) keep() {
+	s.baseOpen = make([]int32, len(s.joins))
+	for i := range s.joins {
+		s.baseOpen[i] = int32(len(s.joins[i].from))
 		if s.joinRound[i] == s.round {
-			b.open[i] = s.open[i]
+			s.baseOpen[i] = s.open[i]
 		}
 	}
-	s.base = b
-	return s
+	s.base = s.round
 }
 
 // release lets others use a solver.
 func (g *Graph) release(s *solver) {
 	clear(s.trails)
-	s.stop, s.base = nil, nil
+	s.stop, s.base = nil, noBase
 	g.solvers.Put(s)
 }
 
@@ -105,6 +93,11 @@ func (s *solver) solve(starts ...vertex) {
 	s.round++
 	s.reached = s.reached[:0]
 	clear(s.trails)
+	s.add(starts...)
+}
+
+// add finds what is reached from further vertices.
+func (s *solver) add(starts ...vertex) {
 	for i := range s.queue {
 		s.queue[i] = s.queue[i][:0]
 	}
@@ -152,8 +145,8 @@ func (s *solver) arrive(place, cost int32) {
 	j := &s.joins[place]
 	if s.joinRound[place] != s.round {
 		s.joinRound[place], s.open[place] = s.round, int32(len(j.from))
-		if s.base != nil {
-			s.open[place] = s.base.open[place]
+		if s.base != noBase {
+			s.open[place] = s.baseOpen[place]
 		}
 	}
 	s.open[place]--
@@ -172,9 +165,7 @@ func (e edge) cost() int32 {
 	return 1
 }
 
-func (s *solver) has(v vertex) bool {
-	return s.seen[v] == s.round || s.base != nil && s.base.has[v]
-}
+func (s *solver) has(v vertex) bool { return s.seen[v] == s.round || s.seen[v] == s.base }
 
 // stepsOf counts the steps of the derivations of vertices, those that they share once. The last one has the highest
 // cost.
@@ -185,7 +176,7 @@ func (s *solver) stepsOf(all []vertex, last int32) int32 {
 			parts++
 		}
 	}
-	if s.base != nil || parts < 2 {
+	if s.base != noBase || parts < 2 {
 		return last
 	}
 	steps := s.countAll(all)
@@ -196,28 +187,9 @@ func (s *solver) stepsOf(all []vertex, last int32) int32 {
 }
 
 func (s *solver) countAll(all []vertex) int32 {
-	s.counting++
 	steps := int32(0)
-	for _, v := range all {
-		steps += s.countSteps(v)
-	}
-	return steps
-}
-
-// countSteps counts the steps of a derivation that were not counted before.
-func (s *solver) countSteps(v vertex) int32 {
-	steps := int32(0)
-	for s.counted[v] != s.counting && s.cost[v] > 0 {
-		s.counted[v] = s.counting
-		how := &s.via[v]
-		steps += how.edge.cost()
-		if how.join >= 0 {
-			for _, from := range s.joins[how.join].from {
-				steps += s.countSteps(from)
-			}
-			break
-		}
-		v = how.from
+	for _, v := range s.derivation(all...) {
+		steps += s.via[v].edge.cost()
 	}
 	return steps
 }
@@ -263,9 +235,9 @@ func (s *solver) deriveFrom(others []vertex, wanted vertex) bool {
 	return false
 }
 
-// derivation lists the vertices that a vertex was reached through, each after those that it
-// needs, and itself last.
-func (s *solver) derivation(v vertex) []vertex {
+// derivation lists the vertices that some vertices were reached through, each after those that it
+// needs, and the last of them last.
+func (s *solver) derivation(ends ...vertex) []vertex {
 	var order []vertex
 	done := map[vertex]bool{}
 	var visit func(vertex)
@@ -279,7 +251,9 @@ func (s *solver) derivation(v vertex) []vertex {
 		}
 		order = append(order, v)
 	}
-	visit(v)
+	for _, v := range ends {
+		visit(v)
+	}
 	return slices.Clip(order)
 }
 

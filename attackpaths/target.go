@@ -35,20 +35,17 @@ func (g *Graph) FromTo(start, target Holding) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	certain, possible := g.solveBoth(v)
-	defer g.release(certain)
-	defer g.release(possible)
-	r := g.result(start, certain, possible)
+	found := g.newReach()
+	defer found.release()
+	found.solve(v)
+	r := g.result(start, found)
 	r.Target = &Target{Holding: target}
-	for _, s := range []*solver{certain, possible} {
-		end := s.nearest(ends)
-		if end == none {
-			continue
+	for _, certainty := range [...]Certainty{Certain, Possible} {
+		s := found.by(certainty)
+		if end := s.nearest(ends); end != none {
+			r.Target.Certainty, r.Reached = certainty, []Reached{way{end, s, certainty}.reached()}
+			break
 		}
-		r.Target.Certainty = certainty(certain, possible, end)
-		h, _ := g.keys[end].holding()
-		r.Reached = []Reached{{Holding: h, Certainty: r.Target.Certainty, Path: s.path(end)}}
-		break
 	}
 	return r, nil
 }

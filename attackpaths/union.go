@@ -24,7 +24,7 @@ func (b *builder) everyGroupSubject() []vertex {
 	if b.groups == nil {
 		groups := slices.DeleteFunc(b.subjectsOf("Group"), func(g string) bool { return g == masters })
 		b.groups = b.subjects("", anybody, groups...)
-		b.groupsCombine = b.hasTogether(b.groups)
+		b.groupsCombine = len(b.rightsOfSubjects(b.groups)) > 0
 	}
 	return b.groups
 }
@@ -45,12 +45,7 @@ func (b *builder) expandEveryIdentity(v vertex, k key) {
 // of a group.
 func (b *builder) countsWithGroups(user string) bool {
 	return !strings.HasPrefix(user, nodeUserPrefix) && len(b.everyGroupSubject()) > 0 && b.groupsCombine &&
-		!b.denied(user) && b.hasTogether(b.subjects(user, anybody))
-}
-
-// hasTogether reports whether subjects have rights that count together with others.
-func (b *builder) hasTogether(subjects []vertex) bool {
-	return len(b.rightsOfSubjects(subjects)) > 0
+		!b.denied(user) && len(b.rightsOfSubjects(b.subjects(user, anybody))) > 0
 }
 
 // impersonateTogether gives a user or service account that is impersonated with every group.
