@@ -124,10 +124,10 @@ var rightsRows = []rightsRow{
 	},
 	{group: admis, resources: policies, verbs: "create", nothing: "a policy only refuses, and answers who made the request"},
 	{
-		group: "apiextensions.k8s.io", resources: "customresourcedefinitions", verbs: "create " + edits,
+		group: extns, resources: "customresourcedefinitions", verbs: "create " + edits,
 		open: openConversion, clusterScoped: true,
 	},
-	{group: "apiextensions.k8s.io", resources: "customresourcedefinitions", verbs: removes, open: openControllers, clusterScoped: true},
+	{group: extns, resources: "customresourcedefinitions", verbs: removes, open: openControllers, clusterScoped: true},
 	{group: "apiregistration.k8s.io", resources: "apiservices", verbs: removes, nothing: "it ends an API, and no right comes from that"},
 	{group: apps, resources: "daemonsets deployments replicasets statefulsets", verbs: removes, open: openWorkloads},
 	{group: apps, resources: "deployments/scale replicasets/scale statefulsets/scale", verbs: edits, open: openScale},

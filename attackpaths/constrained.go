@@ -66,30 +66,15 @@ const everyName = "*"
 type impersonator struct {
 	// modes are those that a role grants.
 	modes [modeCount]bool
-	// users are those that bindings name.
-	users   map[string]bool
-	targets map[vertex]*target
+	// targets are the requests of identities that are impersonated.
+	targets map[vertex][]part
 	// empty are limited identities that can do nothing.
 	empty map[key]bool
 }
 
-// target is what an identity that is impersonated may do.
-type target struct {
-	subjects []vertex
-	requests []granting
-	// checked are the rights that the API server checks beside the request.
-	checked map[grant]origin
-}
-
-// granting is a request that a binding lets be made.
-type granting struct {
-	grant
-	binding int32
-}
-
 // startImpersonation finds the modes that roles grant, and adds what many are impersonated through.
 func (b *builder) startImpersonation() {
-	b.impersonator = impersonator{targets: map[vertex]*target{}, users: map[string]bool{}, empty: map[key]bool{}}
+	b.impersonator = impersonator{targets: map[vertex][]part{}, empty: map[key]bool{}}
 	if !b.cluster.Features.Enabled(kubeversion.ConstrainedImpersonation) {
 		return
 	}
@@ -111,40 +96,30 @@ func (b *builder) startImpersonation() {
 	for _, name := range [...]string{everyUser, everyGroup, everyNodeUser, everyAccountName} {
 		b.impersonatedFact(name, "")
 	}
-	for _, user := range b.subjectsOf("User") {
-		b.users[user] = true
-	}
 }
 
 // constrains reports whether a role grants some mode.
 func (b *builder) constrains() bool { return b.modes != [modeCount]bool{} }
 
-// targetOf is what an identity may do by the bindings of its subjects.
-func (b *builder) targetOf(v vertex) *target {
-	if t := b.targets[v]; t != nil {
-		return t
+// requestsOf lists what an identity may do by the bindings of its subjects.
+func (b *builder) requestsOf(v vertex) []part {
+	all, ok := b.targets[v]
+	if ok {
+		return all
 	}
-	t := &target{subjects: b.subjectsOfIdentity(b.keys[v]), checked: map[grant]origin{}}
-	seen := map[grant]bool{}
-	b.eachRole(t.subjects, func(role key, binding int32) {
-		for _, g := range b.grantsOf(role) {
-			kind := &b.kinds[g.right]
-			_, known := t.checked[g]
-			switch {
-			case role.variant == restricted && kind.refused:
-			case kind.single && kind.on == 0 && !seen[g]:
-				seen[g] = true
-				t.requests = append(t.requests, granting{g, binding})
-			case kind.beside && !known:
-				t.checked[g] = origin{binding: binding}
-			}
+	seen := map[part]bool{}
+	b.eachPart(b.subjectsOfIdentity(b.keys[v]), func(p part) {
+		id := p
+		if id.binding = 0; !seen[id] {
+			seen[id] = true
+			all = append(all, p)
 		}
 	})
-	b.targets[v] = t
-	return t
+	b.targets[v] = all
+	return all
 }
 
-// subjectsOfIdentity are the subjects of an identity that is impersonated.
+// subjectsOfIdentity are the subjects of an identity.
 func (b *builder) subjectsOfIdentity(k key) []vertex {
 	switch k.kind {
 	case isNodeUser:
@@ -154,6 +129,8 @@ func (b *builder) subjectsOfIdentity(k key) []vertex {
 			allServiceAccounts, allServiceAccounts+":"+k.namespace, authenticated)
 	case isGroup:
 		return b.subjects("", anybody, k.name, authenticated)
+	case isFact: // a user with every group
+		return append(b.subjects(k.namespace, anybody), b.everyGroupSubject()...)
 	}
 	return b.subjects(k.name, anybody, authenticated)
 }

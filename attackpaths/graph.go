@@ -59,6 +59,11 @@ var holdingKinds = [...]string{
 	isAssociated: ServiceAccount,
 }
 
+// compareKinds orders the kinds of holdings by what they are worth.
+func compareKinds(a, b string) int {
+	return slices.Index(holdingKinds[:], a) - slices.Index(holdingKinds[:], b)
+}
+
 // key identifies a vertex.
 type key struct {
 	kind vertexKind

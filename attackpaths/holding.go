@@ -94,8 +94,3 @@ type Result struct {
 	// group and resource. Cluster-admin has none; where it is only possible, they are those that are certain.
 	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
 }
-
-// kindOrder sorts holdings by what they are worth.
-var kindOrder = map[string]int{
-	ClusterAdmin: 0, Node: 1, ServiceAccount: 2, User: 3, Group: 4, Namespace: 5, Secret: 6, Pod: 7,
-}

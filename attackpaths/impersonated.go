@@ -30,18 +30,8 @@ func (b *builder) asImpersonated(k key) vertex {
 // needsCredential reports whether an identity, or one of several, can do more with a credential than
 // who impersonates it.
 func (b *builder) needsCredential(k key) bool {
-	subjects := b.everyGroupSubject
-	switch {
-	case k.kind == isServiceAccount && b.associates():
-		return true
-	case k.kind != isFact:
-		subjects = func() []vertex { return b.subjectsOfIdentity(k) }
-	case k.name != userWithGroups:
-		return true
-	case k.namespace != "":
-		subjects = func() []vertex { return append(b.subjects(k.namespace, anybody), b.everyGroupSubject()...) }
-	}
-	return slices.ContainsFunc(subjects(), func(s vertex) bool { return b.impersonatedSubject(s) != s })
+	return k.kind == isServiceAccount && b.associates() || k.kind == isFact && k.name != userWithGroups ||
+		slices.ContainsFunc(b.subjectsOfIdentity(k), func(s vertex) bool { return b.impersonatedSubject(s) != s })
 }
 
 func (b *builder) impersonatedFact(name, namespace string) vertex {

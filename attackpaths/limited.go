@@ -20,23 +20,24 @@ func (b *builder) limited(of vertex, on grant) vertex {
 	if b.empty[k] || !b.kinds[on.right].on.suits(b.keys[of]) {
 		return none
 	}
-	edges, rights := b.limitedEdges(of, on), b.limitedRights(of, on)
-	if len(edges) == 0 && len(rights) == 0 {
+	edges, x := b.limitedEdges(of, on)
+	if len(edges) == 0 && x == nil {
 		b.empty[k] = true
 		return none
 	}
 	v := b.vertex(k)
 	b.out[v] = edges
-	if len(rights) > 0 {
-		b.identities = append(b.identities, &identity{vertex: v, subjects: b.targetOf(of).subjects, rights: rights, alone: true})
+	if x != nil {
+		x.vertex = v
+		b.identities = append(b.identities, x)
 	}
 	return v
 }
 
-// limitedEdges leads to what a limited identity can do with one right.
-func (b *builder) limitedEdges(of vertex, on grant) []edge {
-	var edges []edge
-	k := b.keys[of]
+// limitedEdges leads to what a limited identity can do with one right. The identity has its rights that count together; it is
+// nil if there are none.
+func (b *builder) limitedEdges(of vertex, on grant) (edges []edge, x *identity) {
+	k, kind := b.keys[of], &b.kinds[on.right]
 	switch {
 	case k.kind == isFact:
 		for _, e := range b.out[of] {
@@ -44,20 +45,33 @@ func (b *builder) limitedEdges(of vertex, on grant) []edge {
 				edges = append(edges, edge{to: v, arg: -1})
 			}
 		}
-		return edges
-	case b.kinds[on.right].whole:
-		return []edge{{to: of, arg: -1}}
+		return edges, nil
+	case kind.whole:
+		return []edge{{to: of, arg: -1}}, nil
 	}
-	r := b.kinds[on.right].of
-	for _, g := range b.targetOf(of).requests {
-		if both, ok := g.and(on.limit); ok && g.right == on.right.request() && r.countsAlone() {
-			edges = append(edges, edge{to: b.rightVertex(r, both.namespace, both.rightName()), arg: g.binding})
+	x = &identity{subjects: b.subjectsOfIdentity(k), rights: map[grant]origin{}, alone: true}
+	requests, checked, together := false, false, kind.of.countsTogether()
+	for _, p := range b.requestsOf(of) {
+		both, ok := p.limit.and(on.limit)
+		switch {
+		case together && b.kinds[p.right].beside: // the API server checks it beside a request
+			checked = true
+			x.note(&p, p.limit, "")
+		case ok && p.right == kind.of && p.verb == kind.verbs[0]:
+			requests = true
+			x.note(&p, both, "")
+			if p.right.countsAlone() {
+				edges = append(edges, edge{to: b.rightVertex(p.right, both.namespace, both.rightName()), arg: p.binding})
+			}
 		}
 	}
-	if k.kind == isNodeUser {
-		edges = append(edges, b.edgesOfNode(of, r, on.limit)...)
+	if !requests || !checked {
+		x = nil
 	}
-	return edges
+	if k.kind == isNodeUser {
+		edges = append(edges, b.edgesOfNode(of, kind.of, on.limit)...)
+	}
+	return edges, x
 }
 
 // edgesOfNode lead to what the Node authorizer allows to the credential of a node, as far as a right to make these requests
@@ -81,95 +95,61 @@ func (b *builder) edgesOfNode(node vertex, r right, l limit) []edge {
 	return edges
 }
 
-// limitedRights are the rights of a limited identity that count together.
-func (b *builder) limitedRights(of vertex, on grant) map[grant]origin {
-	r := b.kinds[on.right].of
-	if b.kinds[on.right].whole || !r.countsTogether() || b.keys[of].kind == isFact {
-		return nil
-	}
-	rights := map[grant]origin{}
-	t := b.targetOf(of)
-	for _, g := range t.requests {
-		both, ok := g.and(on.limit)
-		k := grant{r, limit{both.namespace, both.rightName()}}
-		if _, known := rights[k]; ok && !known && g.right == on.right.request() {
-			rights[k] = origin{binding: g.binding}
-		}
-	}
-	if len(rights) == 0 || len(t.checked) == 0 {
-		return nil
-	}
-	maps.Copy(rights, t.checked)
-	return rights
-}
-
 // constrained adds the identities that a requester may impersonate for some requests.
 func (c *combiner) constrained() {
-	if ons := c.haveOn(arbitraryNode); len(ons) > 0 {
-		for _, a := range c.have(impersonateArbitraryNodes) {
-			if a.name == "" {
-				c.limitedTo(c.impersonatedFact(everyNodeUser, ""), ons, a)
-			} else if c.has(key{kind: isNode, name: a.name}) {
-				c.limitedTo(c.asImpersonated(key{kind: isNodeUser, name: nodeUserPrefix + a.name}), ons, a)
-			}
+	for r := impersonateArbitraryNodes; r <= impersonateGroupInfo; r++ {
+		ons, with := c.haveOn(requestKinds[r].mode), [][]held{nil}
+		if len(ons) == 0 {
+			continue
 		}
-	}
-	if ons := c.haveOn(serviceAccountMode); len(ons) > 0 {
-		for _, a := range c.have(impersonateAccountsOnly) {
-			c.limitedAccounts(ons, a)
+		if r == impersonateGroupInfo {
+			with = c.someUser()
 		}
-	}
-	if ons := c.haveOn(userInfoMode); len(ons) > 0 {
-		for _, a := range c.have(impersonateUserInfo) {
-			if a.name == "" {
-				c.limitedTo(c.impersonatedFact(everyUser, ""), ons, a)
-			} else if c.users[a.name] {
-				c.limitedTo(c.asImpersonated(userKey(a.name)), ons, a)
-			}
-		}
-		c.limitedGroups(ons)
-	}
-}
-
-// limitedAccounts gives service accounts, also those that no object stands for.
-func (c *combiner) limitedAccounts(ons []held, a held) {
-	if a.name == "" {
-		c.limitedTo(c.impersonatedFact(everyAccountName, a.namespace), ons, a)
-		return
-	}
-	for _, ns := range slices.Sorted(maps.Keys(c.accountNames)) {
-		if (a.namespace == "" || a.namespace == ns) && slices.Contains(c.accountNames[ns], a.name) {
-			c.limitedTo(c.asImpersonated(key{kind: isServiceAccount, namespace: ns, name: a.name}), ons, a)
-		}
-	}
-}
-
-// limitedGroups gives groups. They are impersonated together with some user.
-func (c *combiner) limitedGroups(ons []held) {
-	for _, user := range c.someUser() {
-		for _, a := range c.have(impersonateGroupInfo) {
-			switch a.name {
-			case masters:
-			case "", everyName: // four groups in one request are checked as "*" first
-				c.limitedTo(c.impersonatedFact(everyGroup, ""), ons, user, a)
-			default:
-				c.limitedTo(c.asImpersonated(key{kind: isGroup, name: a.name}), ons, user, a)
+		for _, rights := range with {
+			for _, a := range c.have(r) {
+				for _, of := range c.impersonable(a) {
+					c.limitedTo(of, ons, append(slices.Clone(rights), a)...)
+				}
 			}
 		}
 	}
 }
 
-// someUser lists the rights to impersonate a user that is neither a node nor a service account: one
-// that the identity has, or else those that it can be given.
-func (c *combiner) someUser() []held {
-	var users []held
+// impersonable are the identities that a right to impersonate in a mode is about, also service accounts that no object stands
+// for. Four groups in one request are checked as "*" first.
+func (c *combiner) impersonable(a held) []vertex {
+	every := [...]string{everyNodeUser, everyAccountName, everyUser, everyGroup}[a.right-impersonateArbitraryNodes]
+	var all []vertex
+	switch {
+	case a.name == "", a.name == everyName && every == everyGroup:
+		return []vertex{c.impersonatedFact(every, a.namespace)}
+	case every == everyNodeUser && c.has(key{kind: isNode, name: a.name}):
+		return []vertex{c.asImpersonated(key{kind: isNodeUser, name: nodeUserPrefix + a.name})}
+	case every == everyUser && c.has(userKey(a.name)):
+		return []vertex{c.asImpersonated(userKey(a.name))}
+	case every == everyGroup && a.name != masters:
+		return []vertex{c.asImpersonated(key{kind: isGroup, name: a.name})}
+	case every == everyAccountName:
+		for _, ns := range slices.Sorted(maps.Keys(c.accountNames)) {
+			if (a.namespace == "" || a.namespace == ns) && slices.Contains(c.accountNames[ns], a.name) {
+				all = append(all, c.asImpersonated(key{kind: isServiceAccount, namespace: ns, name: a.name}))
+			}
+		}
+	}
+	return all
+}
+
+// someUser lists the rights to impersonate a user that is neither a node nor a service account, with which groups are
+// impersonated: one that the identity has, or else those that it can be given.
+func (c *combiner) someUser() [][]held {
+	var users [][]held
 	for _, u := range c.have(impersonateUserInfo) {
 		switch {
 		case u.name != "" && !plainUser(u.name):
 		case u.through == none:
-			return []held{u}
+			return [][]held{{u}}
 		default:
-			users = append(users, u)
+			users = append(users, []held{u})
 		}
 	}
 	return users
@@ -210,7 +190,10 @@ func (b *builder) expandAssociated(v vertex, k key) {
 		return
 	}
 	b.implies(v, b.accountVertex(k.namespace, k.name))
-	b.identities = append(b.identities, &identity{vertex: v, kind: isAssociated, subjects: b.subjectsOfIdentity(k)})
+	subjects := b.subjectsOfIdentity(k)
+	b.identities = append(b.identities, &identity{
+		vertex: v, kind: isAssociated, subjects: subjects, rights: b.rightsOfSubjects(subjects),
+	})
 }
 
 // dependsOnAssociation is what else decides.
@@ -246,10 +229,7 @@ func (g *Graph) limitedText(k key) string {
 	if kind.whole {
 		return text + " for every request"
 	}
-	text += " to " + kind.verbs[0] + " " + kind.resource
-	if kind.subresource != "" {
-		text += "/" + kind.subresource
-	}
+	text += " to " + kind.of.withVerb(kind.verbs[0])
 	if k.name != "" && k.name != unnamed {
 		text += " " + k.name
 	}

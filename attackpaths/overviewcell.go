@@ -35,7 +35,7 @@ func (r Result) Cells() []Cell {
 
 // Compare orders cells by namespace and kind.
 func (c Cell) Compare(d Cell) int {
-	return cmp.Or(strings.Compare(c.Namespace, d.Namespace), kindOrder[c.Kind]-kindOrder[d.Kind])
+	return cmp.Or(strings.Compare(c.Namespace, d.Namespace), compareKinds(c.Kind, d.Kind))
 }
 
 func (c *Cell) count(certainty Certainty) {
@@ -57,7 +57,7 @@ func byPlace[T any](all []T, holding func(T) Holding, order func(T) (Certainty, 
 		}
 	}
 	places := slices.SortedFunc(maps.Keys(groups), func(a, b Holding) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), kindOrder[a.Kind]-kindOrder[b.Kind])
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), compareKinds(a.Kind, b.Kind))
 	})
 	sorted := make([][]T, len(places))
 	for i, place := range places {

@@ -30,7 +30,9 @@ type origin struct {
 
 func (b *builder) addIdentity(v vertex, k key, subjects []vertex) {
 	if len(subjects) > 0 || k.kind == isNodeUser {
-		b.identities = append(b.identities, &identity{vertex: v, subjects: subjects, impersonated: k.variant == impersonated})
+		b.identities = append(b.identities, &identity{
+			vertex: v, subjects: subjects, rights: b.rightsOfSubjects(subjects), impersonated: k.variant == impersonated,
+		})
 	}
 }
 
@@ -44,13 +46,6 @@ func (b *builder) combineRights() {
 			return b.kinds[b.keys[v].variant].resource == anyAudience
 		})
 		for _, x := range b.identities {
-			switch {
-			case x.rights != nil:
-			case x.kind == isAssociated && x.scoped != nil:
-				x.rights = x.scoped.associatedRights()
-			default:
-				x.rights = b.rightsOfSubjects(x.subjects)
-			}
 			some := x.kind == isAssociated || len(x.rights) > 0 || x.scoped != nil && len(x.scoped.held) > 0
 			if some || audiences && b.keys[x.vertex].kind == isNodeUser {
 				(&combiner{b, x, seen}).run()

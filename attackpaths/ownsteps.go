@@ -156,43 +156,50 @@ func (c *combiner) bindRolesOf(w, b held, at newBinding) {
 func (c *combiner) impersonate() {
 	c.impersonateOnNodes()
 	for _, g := range c.have(impersonateGroups) {
-		for _, u := range c.have(impersonateUsers) {
+		for _, u := range slices.Concat(c.have(impersonateUsers), c.have(impersonateServiceAccounts)) {
 			// The API server takes the name of a service account for that account, which needs another right.
-			if _, _, isAccount := accountOfUser(u.name); !isAccount {
-				c.impersonateWith(u, g)
+			_, _, isAccount := accountOfUser(u.name)
+			account := userOfAccount(u.namespace, cmp.Or(u.name, "any-other")) // scopes about a whole namespace name each
+			if isAccount || u.namespace != "" && c.denied(account) {
+				continue
 			}
-		}
-		for _, u := range c.have(impersonateServiceAccounts) {
-			name := cmp.Or(u.name, "any-other") // which scopes about a whole namespace name too
-			if u.namespace == "" || !c.denied(userOfAccount(u.namespace, name)) {
-				c.impersonateGroup(u, g)
+			for _, to := range c.impersonatedWith(u, g.name) {
+				c.pair(Impersonate, to, "", u, g)
 			}
 		}
 	}
 }
 
-func (c *combiner) impersonateWith(u, g held) {
-	c.impersonateGroup(u, g)
-	if g.name != "" && g.name != nodeidentity.Group {
-		return
+// impersonatedWith are the identities that a right to impersonate users or service accounts gives together with a group, or
+// with all groups.
+func (c *combiner) impersonatedWith(u held, group string) []vertex {
+	ofUsers := u.right == impersonateUsers
+	var all []vertex
+	switch {
+	case group != "":
+		all = append(all, c.asImpersonated(key{kind: isGroup, name: group}))
+	case ofUsers && u.name == "":
+		all = append(all, c.impersonatedFact(everyPlainIdentity, ""))
+	default:
+		all = append(all, c.impersonatedFact(userWithGroups, ""))
+		for _, user := range c.subjectsOf("User") {
+			namespace, name, isAccount := accountOfUser(user)
+			if (ofUsers && user == u.name || !ofUsers && isAccount && u.covers(namespace, name)) && c.countsWithGroups(user) {
+				all = append(all, c.impersonatedFact(userWithGroups, user))
+			}
+		}
 	}
-	if u.name == "" {
-		c.pair(Impersonate, c.impersonatedFact(everyNodeUser, ""), "", u, g)
-		return
+	if group == "" {
+		all = append(all, c.impersonatedFact(everyGroup, ""), c.asImpersonated(key{kind: isGroup, name: masters}))
 	}
-	if node, ok := strings.CutPrefix(u.name, nodeUserPrefix); ok && c.has(key{kind: isNode, name: node}) {
-		c.pair(Impersonate, c.asImpersonated(key{kind: isNodeUser, name: u.name}), "", u, g)
+	switch node, named := strings.CutPrefix(u.name, nodeUserPrefix); {
+	case !ofUsers || group != "" && group != nodeidentity.Group:
+	case u.name == "":
+		all = append(all, c.impersonatedFact(everyNodeUser, ""))
+	case named && c.has(key{kind: isNode, name: node}):
+		all = append(all, c.asImpersonated(key{kind: isNodeUser, name: u.name}))
 	}
-}
-
-func (c *combiner) impersonateGroup(u, g held) {
-	c.impersonateTogether(u, g)
-	if g.name != "" {
-		c.pair(Impersonate, c.asImpersonated(key{kind: isGroup, name: g.name}), "", u, g)
-		return
-	}
-	c.pair(Impersonate, c.impersonatedFact(everyGroup, ""), "", u, g)
-	c.pair(Impersonate, c.asImpersonated(key{kind: isGroup, name: masters}), "", u, g)
+	return all
 }
 
 // A node gets tokens of the accounts of its pods for the audiences that these pods name. For another one, NodeRestriction

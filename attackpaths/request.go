@@ -8,23 +8,19 @@ import (
 )
 
 // table are all kinds of requests, and never changes: the rights of requestKinds, and with each mode of constrained
-// impersonation a kind for every request, and one for each verb with which rights can be used then. Those without a mode
-// are the requests of the identity that is impersonated.
+// impersonation a kind for every request, and one for each verb with which rights can be used then.
 var table = listKinds()
-
-// requestsInMode is how many kinds of the table each mode has.
-var requestsInMode = (len(table) - int(rightCount)) / int(modeCount)
 
 func listKinds() []requestKind {
 	all := slices.Clone(requestKinds[:])
-	for m := range modeCount {
-		all = append(all, requestKind{verbs: standardVerbs, on: m, single: true, whole: true})
+	for m := associatedNode; m < modeCount; m++ {
+		all = append(all, requestKind{verbs: standardVerbs[:1], on: m, whole: true}) // one verb stands for all
 		for r := range rightCount {
 			k := requestKinds[r]
 			if k.beside || k.impersonates() {
 				continue
 			}
-			k.on, k.single, k.of, k.refused = m, true, r, k.refused && m == 0
+			k.on, k.of, k.refused = m, r, false
 			for i := range k.verbs {
 				k.verbs = requestKinds[r].verbs[i : i+1]
 				all = append(all, k)
@@ -33,9 +29,6 @@ func listKinds() []requestKind {
 	}
 	return all
 }
-
-// request is the request without a mode of which a right `impersonate-on:MODE:VERB` is one.
-func (r right) request() right { return rightCount + (r-rightCount)%right(requestsInMode) }
 
 // limit is the part of a kind of request that a rule covers: a namespace, or all if it is empty, and a name.
 type limit struct{ namespace, name string }
@@ -167,7 +160,7 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 			}
 			return r, requestKinds[r].verbs[0] // by a request that applies the object
 		default:
-			if passed, ok := s.passedBy[passing{from: how.from, to: v}]; ok {
+			if passed, ok := s.passedBy[passing{how.from, v}]; ok {
 				return r, passed.verb
 			}
 			return r, requestKinds[r].verbs[0]

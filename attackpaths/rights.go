@@ -140,11 +140,11 @@ type requestKind struct {
 	// no request has its verb.
 	beside bool
 	// mode is the mode of constrained impersonation in which the right lets an identity be impersonated. A right to make
-	// requests while a mode is used, `impersonate-on:MODE:VERB`, has the mode in on.
+	// requests while a mode is used, `impersonate-on:MODE:VERB`, has the mode in on, and is for the requests of the right in
+	// of with one verb, or for every request if whole is true.
 	mode, on mode
-	// single is true for requests with one verb of the right in of, and whole for every request.
-	single, whole bool
-	of            right
+	whole    bool
+	of       right
 	// custom is true for requests of custom techniques. Technique is the place of the technique, and with that in its list
 	// With; -1 for a request of AllowedBy.
 	custom          bool
@@ -200,6 +200,7 @@ const (
 	rbacG = rbacv1.GroupName
 	certG = certificatesv1.GroupName
 	admis = "admissionregistration.k8s.io"
+	extns = "apiextensions.k8s.io"
 	authn = authenticationv1.GroupName
 )
 
@@ -348,7 +349,7 @@ func (b *builder) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
 	var all []grant
 	for r := range b.kinds {
 		k := &b.kinds[r]
-		if namespaced && !k.namespaced || k.on != 0 && !b.modes[k.on] || k.single && !b.constrains() {
+		if namespaced && !k.namespaced || k.on != 0 && !b.modes[k.on] {
 			continue
 		}
 		for i := range rules {
@@ -363,7 +364,7 @@ func (b *builder) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
 
 // namesBy lists the names for which a rule allows a request by any of the verbs; the empty name is all.
 func (k *requestKind) namesBy(rule *rbacv1.PolicyRule) []string {
-	if k.single {
+	if k.on != 0 {
 		return k.namesIn(rule, k.verbs[0])
 	}
 	var all []string
@@ -382,7 +383,7 @@ func (k *requestKind) namesBy(rule *rbacv1.PolicyRule) []string {
 // unnamed stands for requests without a name where the rule limits others.
 func (k *requestKind) namesIn(rule *rbacv1.PolicyRule, verb string) []string {
 	if k.whole {
-		if k.on != 0 && coversWhole(rule, k.on) {
+		if coversWhole(rule, k.on) {
 			return []string{""}
 		}
 		return nil

@@ -245,8 +245,14 @@ func (b *builder) expandScopedStart(v vertex, k key) {
 func (b *builder) expandToken(v vertex, k key, a *scopedAccount) {
 	b.partsOf(a)
 	b.holdsAccount(v, a)
-	if k.variant != impersonated && a.associates {
-		b.identities = append(b.identities, &identity{vertex: v, kind: isAssociated, subjects: a.subjects, scoped: a})
+	if k.variant != impersonated && a.associates { // it may impersonate the node
+		x := &identity{vertex: v, kind: isAssociated, subjects: a.subjects, rights: map[grant]origin{}, scoped: a}
+		for i := range a.others {
+			if p := &a.others[i]; b.kinds[p.right].associates() {
+				x.note(p, p.limit, "")
+			}
+		}
+		b.identities = append(b.identities, x)
 	}
 	b.implies(v, b.scopedVertex(a, k.variant))
 	if len(a.perNode) == 0 {
@@ -287,8 +293,6 @@ func (b *builder) expandScoped(v vertex, k key) {
 	for _, h := range a.held {
 		of := key{kind: isRole, variant: heldInScopes, namespace: h.namespace, name: a.user(), role: h.role}
 		b.impliesIf(v, b.vertex(of), dependsOnScopes)
-	}
-	for _, h := range a.held {
 		if a.whole && h.namespace == "" && b.rightsOfRole(h.role).everything {
 			b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), h.binding, "")
 			owns = true

@@ -10,19 +10,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// associatedRights are the rights to impersonate the node of a token. The checks have no node, so that
-// scopes let all of them pass or none.
-func (a *scopedAccount) associatedRights() map[grant]origin {
-	x := &identity{rights: map[grant]origin{}}
-	for i := range a.others {
-		p := &a.others[i]
-		if p.right == impersonateAssociatedNode || !p.right.isCustom() && table[p.right].on == associatedNode {
-			x.note(p, p.limit, "")
-		}
-	}
-	return x.rights
-}
-
 // requestsScopedToken gives an account in scopes with a token to who may request it: bound to any node,
 // or before 1.31 to a pod. Who may also create pods chooses a name that no node needs to have.
 // Source: KEP-4193.

@@ -71,12 +71,8 @@ func (x *identity) note(p *part, l limit, dependsOn string) {
 	}
 }
 
-// passing is an edge of a token that scopes let pass: its ends, or for all that the node's credential has by a
-// technique only the first and the technique.
-type passing struct {
-	from, to vertex
-	row      row
-}
+// passing are the ends of an edge of a token that scopes let pass.
+type passing struct{ from, to vertex }
 
 // passage is the verb that scopes let pass, and their rules that do.
 type passage struct{ verb, rules string }
@@ -84,7 +80,7 @@ type passage struct{ verb, rules string }
 // give adds an edge to what a part leads to, and notes the scopes that let it pass.
 func (b *builder) give(v, to vertex, p *part, dependsOn string) {
 	b.out[v] = append(b.out[v], edge{to: to, arg: p.binding, dependsOn: b.condition(dependsOn)})
-	b.passedBy[passing{from: v, to: to}] = passage{p.verb, p.rules}
+	b.passedBy[passing{v, to}] = passage{p.verb, p.rules}
 }
 
 // givesAsNode gives what the Node authorizer allows to the credential of a node, as far as RBAC grants it to the
@@ -92,14 +88,11 @@ func (b *builder) give(v, to vertex, p *part, dependsOn string) {
 func (b *builder) givesAsNode(v vertex, p *part, l limit, node vertex, dependsOn string) {
 	for _, e := range b.edgesOfNode(node, p.right, l) {
 		e.dependsOn = b.condition(allOf(dependsOn, b.conditions[e.dependsOn]))
-		by := passing{from: v, to: e.to}
 		if e.row == 0 {
 			e.arg = p.binding
-		} else {
-			by.to, by.row = none, e.row
 		}
 		b.out[v] = append(b.out[v], e)
-		b.passedBy[by] = passage{p.verb, p.rules}
+		b.passedBy[passing{v, e.to}] = passage{p.verb, p.rules}
 	}
 }
 

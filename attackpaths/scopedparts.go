@@ -8,7 +8,7 @@ import (
 
 const nodeUserPrefix = nodeidentity.UserPrefix
 
-// part is what a binding grants of a right and all scopes let pass.
+// part is what a binding grants of a right with one verb, as far as scopes let it pass.
 type part struct {
 	right right
 	pass
@@ -30,26 +30,27 @@ func (b *builder) partsOf(a *scopedAccount) {
 		return
 	}
 	a.subjects = b.subjectsOfIdentity(key{kind: isServiceAccount, namespace: a.namespace, name: a.name})
-	passing, seen := map[asked][]pass{}, map[part]bool{}
 	b.eachRole(a.subjects, func(role key, binding int32) {
-		if h := (heldRole{role.role, binding, role.namespace}); role.kind == isRole && !slices.Contains(a.held, h) {
+		if h := (heldRole{role.role, binding, role.namespace}); !slices.Contains(a.held, h) {
 			a.held = append(a.held, h)
 		}
-		b.eachRequest(role, func(r right, q asked, name string) {
-			if _, ok := passing[q]; !ok {
-				passing[q] = []pass{{}}
-				for i := range scopes {
-					passing[q] = combinePasses(passing[q], b.passes(&scopes[i], q))
-				}
+	})
+	passing, seen := map[asked][]pass{}, map[part]bool{}
+	b.eachPart(a.subjects, func(p part) {
+		q := asked{&b.kinds[p.right], p.verb}
+		if _, ok := passing[q]; !ok {
+			passing[q] = []pass{{}}
+			for i := range scopes {
+				passing[q] = combinePasses(passing[q], b.passes(&scopes[i], q))
 			}
-			for _, p := range combinePasses([]pass{{limit: limit{role.namespace, name}}}, passing[q]) {
-				id := part{right: r, pass: p}
-				if id.rules = ""; !seen[id] {
-					seen[id] = true
-					a.add(part{r, p, q.verb, binding})
-				}
+		}
+		for _, both := range combinePasses([]pass{p.pass}, passing[q]) {
+			id := part{right: p.right, pass: both}
+			if id.rules = ""; !seen[id] {
+				seen[id] = true
+				a.add(part{p.right, both, p.verb, p.binding})
 			}
-		})
+		}
 	})
 }
 
@@ -65,28 +66,40 @@ func (a *scopedAccount) add(p part) {
 	}
 }
 
-// eachRequest calls do for each kind of request that a role grants, verb by verb, with the name of the
-// object or none.
-func (b *builder) eachRequest(role key, do func(r right, q asked, name string)) {
-	rules := b.roles[role.role].Rules
-	for r := range right(len(b.kinds)) {
-		kind := &b.kinds[r]
-		unused := r.isPart() && !b.isNamed(r.whole()) || kind.single && !b.modes[kind.on]
-		if unused || !kind.holdsIn(role.namespace) {
+// eachPart calls do for what bindings grant to subjects.
+func (b *builder) eachPart(subjects []vertex, do func(part)) {
+	b.eachRole(subjects, func(role key, binding int32) {
+		for _, p := range b.partsOfRole(role.role) {
+			if kind := &b.kinds[p.right]; kind.holdsIn(role.namespace) && (role.variant != restricted || !kind.refused) {
+				p.namespace, p.binding = role.namespace, binding
+				do(p)
+			}
+		}
+	})
+}
+
+// partsOfRole lists what a role grants where it is held, verb by verb.
+func (b *builder) partsOfRole(role int32) []part {
+	r := b.rightsOfRole(role)
+	if r.parts != nil {
+		return r.parts
+	}
+	r.parts = []part{}
+	rules := b.roles[role].Rules
+	for i := range b.kinds {
+		of, kind := right(i), &b.kinds[i]
+		if of.isPart() && !b.isNamed(of.whole()) || kind.on != 0 && !b.modes[kind.on] {
 			continue
 		}
-		verbs := kind.verbs
-		if kind.whole {
-			verbs = verbs[:1]
-		}
-		for _, verb := range verbs {
-			for i := range rules {
-				for _, name := range kind.namesIn(&rules[i], verb) {
-					do(r, asked{kind, verb}, name)
+		for _, verb := range kind.verbs {
+			for j := range rules {
+				for _, name := range kind.namesIn(&rules[j], verb) {
+					r.parts = append(r.parts, part{right: of, pass: pass{limit: limit{name: name}}, verb: verb})
 				}
 			}
 		}
 	}
+	return r.parts
 }
 
 // instances are what a part is with the token of a node: limits, and what else decides.

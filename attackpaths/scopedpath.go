@@ -12,14 +12,8 @@ func (s *solver) scopeText(how via, to vertex) string {
 	if s.enforced == 0 {
 		return ""
 	}
-	if how.join < 0 {
-		if row := how.edge.row; row == rowOf(SecretOnNode) || row == rowOf(TokenOfPodOnNode) {
-			return s.scopeTextOf(how.from, passing{how.from, none, row})
-		}
-		return s.scopeTextOf(how.from, passing{from: how.from, to: to})
-	}
-	for _, v := range s.joins[how.join].from {
-		if text := s.scopeTextOf(v, passing{from: v, to: to}); text != "" {
+	for _, v := range s.parts(how) {
+		if text := s.scopeTextOf(v, passing{v, to}); text != "" {
 			return text
 		}
 	}
@@ -51,7 +45,7 @@ func (s *solver) scopeTextOf(v vertex, by passing) string {
 			return ""
 		}
 		from := s.via[v].from
-		v, by = from, passing{from: from, to: v}
+		v, by = from, passing{from, v}
 	}
 	return ""
 }

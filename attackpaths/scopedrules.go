@@ -134,9 +134,13 @@ type asked struct {
 	verb string
 }
 
+// associates reports whether requests let the node of a token be impersonated. The checks have no node, so that a scope lets
+// all of them pass or none.
+func (k *requestKind) associates() bool { return k.on == associatedNode || k.mode == associatedNode }
+
 // passes lists what a scope lets pass of a kind of request.
 func (b *builder) passes(s *scopeRules, q asked) []pass {
-	if q.kind.on == associatedNode || q.kind.mode == associatedNode { // the check has no node
+	if q.kind.associates() {
 		if s.asNode || s.otherwise {
 			return []pass{{rules: s.title(ruleAsNode)}}
 		}
@@ -179,19 +183,20 @@ func (b *builder) passes(s *scopeRules, q asked) []pass {
 
 // passesWhole is passes for every request in a mode of constrained impersonation.
 func (b *builder) passesWhole(s *scopeRules, m mode) []pass {
-	for i := range s.rules {
-		if r := &s.rules[i]; r.kind == ruleAnywhere && len(r.namespaces) == 0 && coversWhole(&r.PolicyRule, m) {
-			return []pass{{rules: s.title(r.name)}}
+	whole := pass{}
+	for i := range b.kinds {
+		k := &b.kinds[i]
+		if k.on != m || k.whole {
+			continue
 		}
-	}
-	first := int(rightCount) + int(m)*requestsInMode // the kind for every request
-	for r := first + 1; r < first+requestsInMode; r++ {
-		all := b.passes(s, asked{&b.kinds[r], b.kinds[r].verbs[0]})
-		if !slices.ContainsFunc(all, func(p pass) bool { return p.limit == limit{} && p.needs == 0 }) {
+		all := b.passes(s, asked{k, k.verbs[0]})
+		place := slices.IndexFunc(all, func(p pass) bool { return p.limit == limit{} && p.needs == 0 })
+		if place < 0 {
 			return nil
 		}
+		whole = all[place]
 	}
-	return []pass{{rules: s.title(ruleOtherwise)}}
+	return []pass{whole}
 }
 
 func (s *scopeRules) title(rule string) string { return "NodeScope " + s.scope + " (" + rule + ")" }

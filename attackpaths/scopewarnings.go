@@ -37,14 +37,11 @@ type ScopeWarning struct {
 	passes []leavingRight
 }
 
-// leavingRight is a kind of request with which an account leaves its node, by some verbs.
+// leavingRight is a kind of request with which an account leaves its node, perhaps about one object only.
 type leavingRight struct {
 	code    Code
 	summary string
-	kind    *requestKind
-	verbs   []string
-	// limit is the only object that matters; zero for all.
-	limit
+	requestKind
 }
 
 var (
@@ -58,24 +55,27 @@ const (
 	lifts  = "who changes NodeScopes, Quarantines, or what asks about them can lift them, and cut off others"
 )
 
-// stealing are rights with which an account does what StealPods does with a node's rights. No path follows them.
-var stealing = []requestKind{
-	{verbs: remove, resource: "nodes"},
-	{verbs: remove, resource: "pods", namespaced: true},
-	{verbs: create, resource: "pods", subresource: "eviction", namespaced: true},
-	{verbs: create, resource: "pods", subresource: "binding", namespaced: true},
-	{verbs: create, resource: "bindings", namespaced: true, unnamed: true},
-}
-
-// containing are the rights of ContainmentControl. No path follows them.
-var containing = []requestKind{
-	{verbs: define, group: v1alpha1.Group, resource: "nodescopes"},
-	{verbs: define, group: v1alpha1.Group, resource: "quarantines"},
-	{verbs: write, group: v1alpha1.Group, resource: "quarantines", subresource: "status"},
-	{verbs: change, group: admis, resource: "mutatingwebhookconfigurations"},
-	{verbs: change, group: admis, resource: "validatingwebhookconfigurations"},
-	{verbs: change, group: admis, resource: "validatingadmissionpolicies"},
-	{verbs: change, group: admis, resource: "validatingadmissionpolicybindings"},
+// leavingUnfollowed are rights that no path follows: with those of StealPods, an account does what the technique does with a
+// node's rights.
+var leavingUnfollowed = map[Code][]requestKind{
+	StealPods: {
+		{verbs: remove, resource: "nodes"},
+		{verbs: remove, resource: "pods", namespaced: true},
+		{verbs: create, resource: "pods", subresource: "eviction", namespaced: true},
+		{verbs: create, resource: "pods", subresource: "binding", namespaced: true},
+		{verbs: create, resource: "bindings", namespaced: true, unnamed: true},
+	},
+	ContainmentControl: {
+		{verbs: define, group: v1alpha1.Group, resource: "nodescopes"},
+		{verbs: define, group: v1alpha1.Group, resource: "quarantines"},
+		{verbs: write, group: v1alpha1.Group, resource: "quarantines", subresource: "status"},
+		{verbs: change, group: admis, resource: "mutatingwebhookconfigurations"},
+		{verbs: change, group: admis, resource: "validatingwebhookconfigurations"},
+		{verbs: change, group: admis, resource: "validatingadmissionpolicies"},
+		{verbs: change, group: admis, resource: "validatingadmissionpolicybindings"},
+		{verbs: change, group: extns, resource: "customresourcedefinitions", name: "nodescopes." + v1alpha1.Group},
+		{verbs: change, group: extns, resource: "customresourcedefinitions", name: "quarantines." + v1alpha1.Group},
+	},
 }
 
 // leavingRights is a table and never changes: the rights of the techniques in their order, and those that no path follows.
@@ -84,31 +84,20 @@ var leavingRights = listLeavingRights()
 func listLeavingRights() []leavingRight {
 	var all []leavingRight
 	kinds := kindsFor(&Cluster{Features: kubeversion.For(kubeversion.Oldest)})
-	add := func(code Code, summary string, kinds []requestKind) {
-		for i := range kinds {
-			all = append(all, leavingRight{code: code, summary: summary, kind: &kinds[i], verbs: kinds[i].verbs})
-		}
-	}
-	for _, t := range techniques {
-		summary := t.Summary
+	for _, t := range append(Techniques(), Technique{Code: ContainmentControl, Summary: lifts}) {
 		if t.Code == StealPods {
-			summary = steals
+			t.Summary = steals
 		}
 		for _, r := range t.needs {
-			l := leavingRight{code: t.Code, summary: summary, kind: &kinds[r], verbs: kinds[r].verbs}
-			if l.kind.namespaced {
-				l.limit = t.only
+			kind := kinds[r]
+			if kind.namespaced {
+				kind.namespace, kind.name = t.only.namespace, t.only.name
 			}
-			all = append(all, l)
+			all = append(all, leavingRight{t.Code, t.Summary, kind})
 		}
-		if t.Code == StealPods {
-			add(t.Code, summary, stealing)
+		for _, kind := range leavingUnfollowed[t.Code] {
+			all = append(all, leavingRight{t.Code, t.Summary, kind})
 		}
-	}
-	add(ContainmentControl, lifts, containing)
-	definitions := &requestKind{verbs: change, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}
-	for _, resource := range []string{"nodescopes", "quarantines"} {
-		all = append(all, leavingRight{ContainmentControl, lifts, definitions, change, limit{name: resource + "." + v1alpha1.Group}})
 	}
 	return all
 }
@@ -173,29 +162,24 @@ func (r *scopeRule) leaves(l *leavingRight, verb string) bool {
 		return false
 	case r.kind == ruleAnywhere:
 		return true
-	case r.kind == ruleSelectsNode, r.kind == rulePodsOnNode && l.kind.group == "" && l.kind.resource == "pods":
+	case r.kind == ruleSelectsNode, r.kind == rulePodsOnNode && l.group == "" && l.resource == "pods":
 		return false // only what is on the node
 	}
-	return verb == "create" && l.name == "" && (l.kind.subresource == "" || l.code == TokenRequest)
+	return verb == "create" && l.name == "" && (l.subresource == "" || l.code == TokenRequest)
 }
 
 // coveredBy reports whether a rule covers a verb for the object that matters.
 func (l *leavingRight) coveredBy(rule *rbacv1.PolicyRule, namespaces []string, verb string) bool {
-	if len(namespaces) > 0 && (!l.kind.namespaced || l.namespace != "" && !slices.Contains(namespaces, l.namespace)) {
-		return false
-	}
-	kind := *l.kind
+	kind := l.requestKind
 	kind.unnamed, kind.hasName = kind.unnamed && verb != "create", kind.unnamed // who may patch creates one by its name
-	return slices.ContainsFunc(kind.namesIn(rule, verb), func(name string) bool {
-		return l.name == "" || name == "" || name == unnamed || name == l.name
-	})
+	return (len(namespaces) == 0 || slices.ContainsFunc(namespaces, kind.holdsIn)) && len(kind.namesIn(rule, verb)) > 0
 }
 
 // notNamed returns what passes because no rule names it. What a rule names is refused, or has warnings of its own.
 func (s *scopeRules) notNamed() []leavingRight {
 	nodes := &Cluster{Relations: graph.New(), Features: kubeversion.For(kubeversion.Oldest)}
 	return passed(leavingRights, func(l *leavingRight, verb string) bool {
-		q := asked{kind: l.kind, verb: verb}
+		q := asked{kind: &l.requestKind, verb: verb}
 		return !(s.asNode && nodes.namedByNodeAuthorizer(q)) && !slices.ContainsFunc(s.rules, func(r scopeRule) bool {
 			return r.kind != ruleAnywhere && len(r.namespaces) == 0 && r.names(q)
 		})
@@ -230,7 +214,7 @@ func texts(rights []leavingRight) []string {
 	last := ""
 	for _, p := range rights {
 		verbs := strings.Join(p.verbs, " or ") + " "
-		object := objectText(p.kind.group, p.kind.resource, p.kind.subresource)
+		object := objectText(p.group, p.resource, p.subresource)
 		if p.name != "" {
 			object += " " + p.name
 		}

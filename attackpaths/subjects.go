@@ -165,6 +165,8 @@ func (b *builder) ownFor(role vertex, variant uint16, fact string) vertex {
 type roleRights struct {
 	cluster, namespaced []grant
 	everything          bool
+	// parts are the same verb by verb; nil until they are asked for.
+	parts []part
 }
 
 func (b *builder) rightsOfRole(role int32) *roleRights {

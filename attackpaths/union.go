@@ -11,11 +11,7 @@ import (
 // expandTogether adds a user together with every group; the empty name is a user without rights.
 func (b *builder) expandTogether(v vertex, k key) {
 	b.holds(v)
-	var subjects []vertex
-	if user := k.namespace; user != "" {
-		subjects = b.subjects(user, anybody)
-	}
-	b.addIdentity(v, k, append(subjects, b.everyGroupSubject()...))
+	b.addIdentity(v, k, b.subjectsOfIdentity(k))
 }
 
 // everyGroupSubject lists the groups that an identity may be in: each that bindings name but
@@ -46,26 +42,4 @@ func (b *builder) expandEveryIdentity(v vertex, k key) {
 func (b *builder) countsWithGroups(user string) bool {
 	return !strings.HasPrefix(user, nodeUserPrefix) && len(b.everyGroupSubject()) > 0 && b.groupsCombine &&
 		!b.denied(user) && len(b.rightsOfSubjects(b.subjects(user, anybody))) > 0
-}
-
-// impersonateTogether gives a user or service account that is impersonated with every group.
-func (c *combiner) impersonateTogether(u, g held) {
-	switch {
-	case g.name != "":
-	case u.right == impersonateServiceAccounts:
-		c.pair(Impersonate, c.impersonatedFact(userWithGroups, ""), "", u, g)
-		for _, user := range c.subjectsOf("User") {
-			namespace, name, isAccount := accountOfUser(user)
-			if isAccount && u.covers(namespace, name) && c.countsWithGroups(user) {
-				c.pair(Impersonate, c.impersonatedFact(userWithGroups, user), "", u, g)
-			}
-		}
-	case u.name == "":
-		c.pair(Impersonate, c.impersonatedFact(everyPlainIdentity, ""), "", u, g)
-	default:
-		c.pair(Impersonate, c.impersonatedFact(userWithGroups, ""), "", u, g)
-		if c.countsWithGroups(u.name) {
-			c.pair(Impersonate, c.impersonatedFact(userWithGroups, u.name), "", u, g)
-		}
-	}
 }

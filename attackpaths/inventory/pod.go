@@ -118,8 +118,11 @@ func newTemplate(pod *corev1.Pod) *Template {
 
 // controllers make pods from a template of their own.
 var controllers = []schema.GroupKind{
-	{Group: appsv1.GroupName, Kind: "ReplicaSet"}, {Group: appsv1.GroupName, Kind: "DaemonSet"},
-	{Group: appsv1.GroupName, Kind: "StatefulSet"}, {Group: batchv1.GroupName, Kind: "Job"}, {Kind: "ReplicationController"},
+	{Group: appsv1.GroupName, Kind: "ReplicaSet"},
+	{Group: appsv1.GroupName, Kind: "DaemonSet"},
+	{Group: appsv1.GroupName, Kind: "StatefulSet"},
+	{Group: batchv1.GroupName, Kind: "Job"},
+	{Kind: "ReplicationController"},
 }
 
 // workloadOf finds the object whose template the pod is made from. A ReplicaSet of which the
