@@ -64,7 +64,7 @@ func (g *Graph) openRightsOfRole(role int32) []openRight {
 // cannot be changed.
 func (g *Graph) openRightsOfRule(rule *rbacv1.PolicyRule) []openRight {
 	if grantsEverything(rule) {
-		all := openEntry{verbs: []string{"*"}, names: anyName}
+		all := openEntry{verbs: []string{"*"}}
 		return []openRight{{rightKey: rightKey{group: "*", resource: "*", why: whyEverything}, openEntry: all}}
 	}
 	groups := rule.APIGroups
@@ -75,9 +75,6 @@ func (g *Graph) openRightsOfRule(rule *rbacv1.PolicyRule) []openRight {
 		groups = append(slices.Clone(groups), "")
 	}
 	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = anyName
-	}
 	var all []openRight
 	for _, group := range groups {
 		for _, r := range openTable[group] {

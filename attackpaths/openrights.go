@@ -25,14 +25,12 @@ func (k rightKey) compare(o rightKey) int {
 
 // openEntry sums up the rights of one key.
 type openEntry struct {
-	// names and namespaces are the first ones. The empty one is each of them.
+	// names and namespaces are the first ones. The empty namespace is the whole cluster; names do not matter if anyName is set.
 	verbs, names, namespaces []string
+	anyName                  bool
 	// binding is the first that grants one of the rights; -1 if none does.
 	binding int32
 }
-
-// anyName are the names of a right that is about every object.
-var anyName = []string{""}
 
 // openRight is a right of a role that is not followed. The role's binding, and where it is held, are not known yet.
 type openRight struct {
@@ -59,7 +57,9 @@ func (g *Graph) openRightsOf(reached []vertex) *openRights {
 		case isPod:
 			p := g.pods[v-g.firstPod]
 			if folders := p.NotFollowed(g.world.references); len(folders) > 0 {
-				all.add(rightKey{resource: HostPath, why: whyFolder}, openEntry{[]string{"mount"}, folders, []string{p.Namespace}, -1})
+				all.add(rightKey{resource: HostPath, why: whyFolder}, openEntry{
+					verbs: []string{"mount"}, names: folders, namespaces: []string{p.Namespace}, binding: -1,
+				})
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (o *openRights) addRole(rights []openRight, namespace string, binding int32
 		if r.clusterScoped && namespace != "" || r.why == whyEverything && namespace == "" {
 			continue // the latter is cluster-admin
 		}
-		o.add(r.rightKey, openEntry{r.verbs, r.names, []string{namespace}, binding})
+		o.add(r.rightKey, openEntry{r.verbs, r.names, []string{namespace}, len(r.names) == 0, binding})
 	}
 }
 
@@ -95,6 +95,7 @@ func (o *openRights) add(k rightKey, more openEntry) {
 	e.verbs = addSorted(e.verbs, more.verbs, math.MaxInt)
 	e.names = addSorted(e.names, more.names, maxNamed+1)
 	e.namespaces = addSorted(e.namespaces, more.namespaces, maxNamed+1)
+	e.anyName = e.anyName || more.anyName
 	if more.binding >= 0 && (e.binding < 0 || more.binding < e.binding) {
 		e.binding = more.binding
 	}
@@ -121,7 +122,7 @@ func (o *openRights) list(g *Graph) []NotFollowed {
 		if slices.Contains(e.verbs, "*") {
 			n.Verbs = []string{"*"}
 		}
-		if e.names[0] != "" {
+		if !e.anyName {
 			n.More = len(e.names) > maxNamed
 			n.Names = e.names[:min(maxNamed, len(e.names))]
 		}
