@@ -263,7 +263,9 @@ func podAfter(p *inventory.Pod, changes []changeKey, templates map[*inventory.Te
 			case change.kind == removeMount && change.secret == "":
 				t.Audiences = nil
 			case change.kind == removeMount || change.kind == takeMention:
-				t.Secrets = slices.DeleteFunc(slices.Clone(t.Secrets), func(s string) bool { return s == change.secret })
+				isTaken := func(s string) bool { return s == change.secret }
+				t.Secrets = slices.DeleteFunc(slices.Clone(t.Secrets), isTaken)
+				t.VolumeSecrets = slices.DeleteFunc(slices.Clone(t.VolumeSecrets), isTaken)
 			}
 		}
 	}

@@ -1,6 +1,10 @@
 package attackpaths
 
-import "github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+import (
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+)
 
 // edgeStore keeps the edges of many vertices in few allocations.
 type edgeStore struct {
@@ -44,8 +48,9 @@ func (b *builder) reserve() {
 type templateVertices struct {
 	account vertex // none if they have none
 	// scoped is what scopes say about the account; nil if none is about it.
-	scoped  *scopedAccount
-	secrets []vertex
+	scoped *scopedAccount
+	// volumes are those of secrets that lie in volumes.
+	secrets, volumes []vertex
 }
 
 // templateOf returns the vertices of what a pod names.
@@ -59,7 +64,11 @@ func (b *builder) templateOf(p *inventory.Pod) *templateVertices {
 		t.account, t.scoped = b.accountVertex(p.Namespace, p.ServiceAccount), b.scopeOf(p.Namespace, p.ServiceAccount)
 	}
 	for _, name := range p.Secrets {
-		t.secrets = append(t.secrets, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}))
+		v := b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name})
+		t.secrets = append(t.secrets, v)
+		if slices.Contains(p.VolumeSecrets, name) {
+			t.volumes = append(t.volumes, v)
+		}
 	}
 	b.templates[p.Template] = t
 	return t

@@ -43,6 +43,59 @@ func TestPodsThatHaveEnded(t *testing.T) {
 	}
 }
 
+// Nobody knows whether a container of a pod whose phase is Pending has started. Who has its node, or changes it, need not wait.
+func TestPodsThatStart(t *testing.T) {
+	db := attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "db-1"}
+	ops := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "ops", Name: "ops"}
+	for phase, want := range map[string]attackpaths.Certainty{
+		"Pending": attackpaths.Possible, "Running": attackpaths.Certain, "": attackpaths.Certain,
+	} {
+		for _, c := range []struct {
+			rule, rules string
+			start, to   attackpaths.Holding
+			want        attackpaths.Certainty
+		}{
+			{"exec", "create pods/exec@", accountWeb, db, want},
+			{"a container", "patch pods/ephemeralcontainers@", accountWeb, db, want},
+			{"a privileged container", "patch pods/ephemeralcontainers@", accountWeb, nodeN1, want},
+			{"the proxy of a node", "get pods@", ops, db, want},
+			{"another image", "patch pods@", accountWeb, db, attackpaths.Certain},
+			{"the node", "get pods@", nodeN1, db, attackpaths.Certain},
+		} {
+			cluster := newCluster()
+			pod := strings.Replace(pod("shop", "db-1", "n1", "db"), "spec:\n", "status: {phase: '"+phase+"'}\nspec:\n", 1)
+			parse(t, cluster, node("n1")+namespace("shop", "")+account("shop", "web")+account("shop", "db")+account("ops", "ops")+
+				role("r", "shop", "shop/web", c.rules)+role("p", "", "ops/ops", "create nodes/proxy@")+pod)
+			reached := from(t, graphOf(t, cluster), c.start).Reached
+			i := slices.IndexFunc(reached, func(r attackpaths.Reached) bool { return r.Holding == c.to })
+			if i < 0 || reached[i].Certainty != c.want {
+				t.Errorf("phase %q: %s: want %s: %+v", phase, c.rule, c.want, reached)
+			} else if last := reached[i].Path[len(reached[i].Path)-1]; c.want == attackpaths.Possible &&
+				!strings.Contains(last.DependsOn, "whose phase is Pending") {
+				t.Errorf("phase %q: %s: it depends on %q", phase, c.rule, last.DependsOn)
+			}
+		}
+	}
+}
+
+// In a pod that runs, an init container has ended.
+func TestInitContainersOfPodsThatRun(t *testing.T) {
+	for phase, want := range map[string]attackpaths.Certainty{
+		"Pending": attackpaths.Certain, "Running": attackpaths.Possible, "": attackpaths.Certain,
+	} {
+		cluster := newCluster()
+		pod := strings.Replace(pod("shop", "web-1", "n1", "web"), "spec:\n", "status: {phase: '"+phase+"'}\nspec:\n"+
+			"  initContainers: [{name: i, image: i, securityContext: {privileged: true}}]\n", 1)
+		parse(t, cluster, node("n1")+namespace("shop", "")+account("shop", "web")+pod)
+		start := attackpaths.Holding{Kind: attackpaths.Pod, Namespace: "shop", Name: "web-1"}
+		reached := from(t, graphOf(t, cluster), start).Reached
+		i := slices.IndexFunc(reached, func(r attackpaths.Reached) bool { return r.Holding == nodeN1 })
+		if i < 0 || reached[i].Certainty != want {
+			t.Errorf("phase %q: want %s: %+v", phase, want, reached)
+		}
+	}
+}
+
 func reaches(t *testing.T, g *attackpaths.Graph, start, to attackpaths.Holding) bool {
 	t.Helper()
 	return slices.ContainsFunc(from(t, g, start).Reached, func(r attackpaths.Reached) bool { return r.Holding == to })

@@ -13,8 +13,9 @@ import (
 const (
 	// keysOnNode is the credentials of the control plane that lie on a node.
 	keysOnNode = "control plane's credentials on a node"
-	// mountedOnNode is the tokens and secrets that are mounted into the pods of a node.
+	// mountedOnNode is the tokens and secrets in the volumes of the pods of a node, and heldOnNode also those in the environment.
 	mountedOnNode = "what is mounted into the pods of a node"
+	heldOnNode    = "what the processes of the pods of a node have"
 	// freeVolume is what a volume that no claim has gives to pods; its namespace is the volume's name.
 	freeVolume = "a free volume"
 	// bindableVolumes is what the volumes give to which claims may be bound; its namespace is one of these claims.
@@ -66,7 +67,7 @@ func (b *builder) escapesTo(v vertex, i int32, node string, ways []inventory.Esc
 		}
 		for _, read := range b.logReaders(b.pods[i], node) {
 			b.togetherBy(PodEscape, b.nodeUserVertex(node), i, condition, v, read)
-			b.togetherBy(PodEscape, b.fact(mountedOnNode, node), i, condition, v, read)
+			b.togetherBy(PodEscape, b.fact(heldOnNode, node), i, condition, v, read)
 		}
 	}
 }
@@ -81,6 +82,8 @@ func (b *builder) taken(node string, effect inventory.Effect) vertex {
 	case inventory.TakesControlPlane:
 		return b.fact(keysOnNode, node)
 	case inventory.TakesPods:
+		return b.fact(heldOnNode, node)
+	case inventory.TakesMounted:
 		return b.fact(mountedOnNode, node)
 	}
 	return none
@@ -118,16 +121,19 @@ func (b *builder) node(name string) *inventory.Node {
 	return &b.nodes[i]
 }
 
-// mountedOn leads to the tokens and secrets that are mounted into the pods of a node.
-func (b *builder) mountedOn(v vertex, node string) {
+// onPodsOf leads to the tokens and secrets in the volumes of the pods of a node, or to those that their processes have.
+func (b *builder) onPodsOf(v vertex, node, which string) {
 	for _, i := range b.podsOn[node] {
-		p := b.pods[i]
-		b.mounted(PodTokenOnNode, v, p, i)
-		condition := ""
+		p, condition := b.pods[i], ""
 		if p.Ended {
 			condition = dependsOnKept
 		}
-		for _, secret := range b.templateOf(p).secrets {
+		b.mounted(PodTokenOnNode, v, p, i)
+		secrets := b.templateOf(p).volumes
+		if which == heldOnNode {
+			secrets = b.templateOf(p).secrets
+		}
+		for _, secret := range secrets {
 			b.step(PodSecret, v, secret, i, condition)
 		}
 	}

@@ -275,13 +275,14 @@ func (b *builder) controlsPod(v vertex, r right, i int32) {
 		}
 	case !mayRun(p):
 	case r == execPods:
-		b.step(PodExec, v, to, -1, b.guardsOf(r, p.Namespace))
+		b.step(PodExec, v, to, -1, allOf(starting(p), b.guardsOf(r, p.Namespace)))
 	case r == attachPods:
-		b.step(PodExec, v, to, -1, allOf(dependsOnAttach, b.guardsOf(r, p.Namespace)))
+		b.step(PodExec, v, to, -1, allOf(starting(p), dependsOnAttach, b.guardsOf(r, p.Namespace)))
 	case !p.Mirror:
-		b.together(PodExec, to, b.containerGuards(p, false), v, b.admits(p))
+		b.together(PodExec, to, allOf(starting(p), b.containerGuards(p, false)), v, b.admits(p))
 		if p.Node != "" {
-			b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), b.containerGuards(p, true), v, b.privileged(p.Namespace))
+			dependsOn := allOf(starting(p), b.containerGuards(p, true))
+			b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), dependsOn, v, b.privileged(p.Namespace))
 		}
 	}
 }

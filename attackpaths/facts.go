@@ -91,8 +91,8 @@ func (b *builder) expandFact(v vertex, k key) {
 		}
 	case keysOnNode:
 		b.controlPlane(v, k.namespace)
-	case mountedOnNode:
-		b.mountedOn(v, k.namespace)
+	case mountedOnNode, heldOnNode:
+		b.onPodsOf(v, k.namespace, k.name)
 	case claimedVolume:
 		namespace, name, _ := strings.Cut(k.namespace, "/")
 		b.expandClaim(v, k, b.references.Claimed[inventory.Name{Namespace: namespace, Name: name}])
@@ -101,8 +101,8 @@ func (b *builder) expandFact(v vertex, k key) {
 		b.expandVolume(v, b.references.Free[i])
 	case podsOfNode:
 		for _, i := range b.podsOn[k.namespace] {
-			if mayRun(b.pods[i]) {
-				b.implies(v, b.podVertex(i))
+			if p := b.pods[i]; mayRun(p) {
+				b.impliesIf(v, b.podVertex(i), starting(p))
 			}
 		}
 	}

@@ -57,6 +57,14 @@ func (g *Graph) mayChange(resource string, names ...string) bool {
 // mayRun reports whether a pod has a node, or gets one in the state that is asked about, and has not ended.
 func mayRun(p *inventory.Pod) bool { return (p.Node != "" || p.Planned) && !p.Ended }
 
+// starting is what else decides about processes that are started in a pod.
+func starting(p *inventory.Pod) string {
+	if p.Pending {
+		return "whether containers of the pod have started, whose phase is Pending"
+	}
+	return ""
+}
+
 // toNothing reports whether a vertex is a right that nothing can be done with.
 func (b *builder) toNothing(v vertex) bool {
 	k := b.keys[v]

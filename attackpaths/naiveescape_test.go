@@ -13,6 +13,9 @@ import (
 // Facts about what lies on a node.
 func keysOn(node string) fact    { return fact{"keys of the control plane on", "", node} }
 func mountedOn(node string) fact { return fact{"what pods mount on", "", node} }
+func heldOn(node string) fact {
+	return fact{"what pods mount or have in their environment on", "", node}
+}
 
 // escapes leads from a pod to what each way out of it gives.
 func (n *naive) escapes(p *inventory.Pod) {
@@ -26,6 +29,8 @@ func (n *naive) escapes(p *inventory.Pod) {
 		case inventory.TakesControlPlane:
 			n.step(1, possible, keysOn(p.Node), podHolding(p))
 		case inventory.TakesPods:
+			n.step(1, possible, heldOn(p.Node), podHolding(p))
+		case inventory.TakesMounted:
 			n.step(1, possible, mountedOn(p.Node), podHolding(p))
 		case inventory.LinksLogs:
 			reads := n.right(
@@ -34,7 +39,7 @@ func (n *naive) escapes(p *inventory.Pod) {
 				ask{verbs: verbs("get"), resource: "pods", sub: "log", ns: p.Namespace, name: p.Name.Name},
 			)
 			n.step(1, true, cred(p.Node), podHolding(p), reads)
-			n.step(1, true, mountedOn(p.Node), podHolding(p), reads)
+			n.step(1, true, heldOn(p.Node), podHolding(p), reads)
 		}
 	}
 }
@@ -54,8 +59,13 @@ func (n *naive) controlPlanePod(p *inventory.Pod) {
 	if !p.Mirror && len(p.Audiences) > 0 {
 		n.step(1, !slices.Contains(p.Audiences, "") || p.Ended, n.tokenOf(accountOfPod(p), p.Node), mountedOn(p.Node))
 	}
+	n.step(0, false, mountedOn(p.Node), heldOn(p.Node))
 	for _, s := range p.Secrets {
-		n.step(1, p.Ended, fact{attackpaths.Secret, p.Namespace, s}, mountedOn(p.Node))
+		from := heldOn(p.Node)
+		if slices.Contains(p.VolumeSecrets, s) {
+			from = mountedOn(p.Node)
+		}
+		n.step(1, p.Ended, fact{attackpaths.Secret, p.Namespace, s}, from)
 	}
 }
 
@@ -96,7 +106,8 @@ func (n *naive) mountsVolume(volume inventory.Volume, node inventory.Node, guard
 	for _, way := range volume.WaysOut() {
 		to, ok := map[inventory.Effect]fact{
 			inventory.TakesNode: nodeHolding(node.Name), inventory.TakesCredential: cred(node.Name),
-			inventory.TakesControlPlane: keysOn(node.Name), inventory.TakesPods: mountedOn(node.Name),
+			inventory.TakesControlPlane: keysOn(node.Name), inventory.TakesPods: heldOn(node.Name),
+			inventory.TakesMounted: mountedOn(node.Name),
 		}[way.Effect]
 		if ok {
 			n.step(1, guarded || way.DependsOn != "", to, from...)

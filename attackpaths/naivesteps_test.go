@@ -40,7 +40,7 @@ func (n *naive) singleRights() {
 	for _, node := range n.nodes {
 		for _, p := range n.pods {
 			if p.Node == node.Name && !p.Ended {
-				n.step(1, n.guarded(admissionv1.Connect, "", "nodes", "proxy", ""), podHolding(p),
+				n.step(1, p.Pending || n.guarded(admissionv1.Connect, "", "nodes", "proxy", ""), podHolding(p),
 					n.right(ask{verbs: verbs("get", "create"), resource: "nodes", sub: "proxy", name: node.Name}))
 			}
 		}
@@ -288,10 +288,10 @@ func (n *naive) rightsOnContainers(ns string) {
 		if p.Node == "" {
 			continue
 		}
-		n.step(1, n.guarded(admissionv1.Connect, "", "pods", "exec", ns), podHolding(p), on(connecting, "exec"))
+		n.step(1, p.Pending || n.guarded(admissionv1.Connect, "", "pods", "exec", ns), podHolding(p), on(connecting, "exec"))
 		n.step(1, true, podHolding(p), on(connecting, "attach"))
 		if !p.Mirror {
-			asked := n.asksWebhook(admissionv1.Update, "", "pods", "ephemeralcontainers", ns)
+			asked := p.Pending || n.asksWebhook(admissionv1.Update, "", "pods", "ephemeralcontainers", ns)
 			n.step(1, asked || n.policies.Container(p, false), podHolding(p), append(admitted, on(changing, "ephemeralcontainers"))...)
 			n.step(1, asked || n.policies.Container(p, true), nodeHolding(p.Node),
 				on(changing, "ephemeralcontainers"), fact{privileged, ns, ""})

@@ -1,9 +1,11 @@
 package attackpaths_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
@@ -22,10 +24,37 @@ type randomCluster struct {
 
 func newRandomCluster(seed uint64) *randomCluster {
 	rc := &randomCluster{Cluster: randomcluster.New(seed)}
+	rc.startPods(rand.New(rand.NewPCG(seed, 3)))
 	if !rc.Impersonating { // custom techniques are not followed through constrained impersonation
 		rc.custom = rc.customs()
 	}
 	return rc
+}
+
+// startPods gives pods phases, init containers and secrets in their environment.
+func (rc *randomCluster) startPods(r *rand.Rand) {
+	for _, o := range rc.Objects {
+		p, ok := o.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		c := &p.Spec.Containers[0]
+		if p.Status.Phase == "" {
+			p.Status.Phase = []corev1.PodPhase{"", corev1.PodPending, corev1.PodRunning}[r.IntN(3)]
+		}
+		if r.IntN(4) == 0 {
+			first := *c
+			first.Name, *c = "first", corev1.Container{Name: c.Name, Image: c.Image}
+			if r.IntN(3) == 0 {
+				first.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+			}
+			p.Spec.InitContainers = append(p.Spec.InitContainers, first)
+		}
+		if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; !mirror && r.IntN(4) == 0 {
+			env := corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s1"}}
+			c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{SecretRef: &env})
+		}
+	}
 }
 
 func pick[T any](rc *randomCluster, from []T) T { return from[rc.IntN(len(from))] }

@@ -99,8 +99,10 @@ func becauseOfEscape(s *solver, how via, target key) string {
 		effect = inventory.TakesCredential
 	case target.name == keysOnNode:
 		effect = inventory.TakesControlPlane
-	case target.name == mountedOnNode:
+	case target.name == heldOnNode:
 		effect = inventory.TakesPods
+	case target.name == mountedOnNode:
+		effect = inventory.TakesMounted
 	}
 	for _, wanted := range [...]inventory.Effect{effect, inventory.LinksLogs} {
 		if i := slices.IndexFunc(ways, func(e inventory.Escape) bool { return e.Effect == wanted }); i >= 0 {

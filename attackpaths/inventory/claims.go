@@ -139,12 +139,13 @@ func (m *mount) claimOf(pod string) string { return strings.Replace(m.claim, the
 func (p *Pod) WaysOut(r References) []Escape {
 	sandbox := r.sandbox(p.RuntimeClass)
 	behind, _ := p.behindClaims(r)
-	if sandbox == "" && len(behind) == 0 {
-		return p.Escapes
-	}
 	all := slices.Concat(p.Escapes, behind)
 	for i := range all {
-		all[i].DependsOn = conditions(all[i].DependsOn, sandbox)
+		again := ""
+		if all[i].init && p.Running {
+			again = dependsOnInit
+		}
+		all[i].DependsOn, all[i].init = conditions(all[i].DependsOn, again, sandbox), false
 	}
 	return sortedEscapes(all)
 }

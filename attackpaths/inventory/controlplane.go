@@ -19,6 +19,9 @@ var ControlPlaneLabels = []string{ComponentLabel, "k8s-app", "app.kubernetes.io/
 // components are the components of the control plane.
 var components = []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"}
 
+// platforms are what names of images may end with: nothing, or an architecture.
+var platforms = []string{"", "-386", "-amd64", "-arm", "-arm64", "-ppc64le", "-riscv64", "-s390x"}
+
 // What decides whether a node belongs to the control plane.
 const (
 	dependsOnCluster = "whether the component is one of this cluster"
@@ -35,8 +38,9 @@ var keyFolders = []string{
 // command or image of a container; empty for others.
 func ComponentOf(pod *corev1.Pod) string {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	static, isStatic := strings.CutSuffix(pod.Name, "-"+strings.ToLower(pod.Spec.NodeName)) // the kubelet appends it
 	for _, component := range components {
-		if mirror && strings.HasPrefix(pod.Name, component+"-") {
+		if mirror && isStatic && names(static, component) {
 			return component
 		}
 		for _, label := range ControlPlaneLabels {
@@ -53,21 +57,22 @@ func ComponentOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// names reports whether the value of a label is a component. kOps runs etcd by etcd-manager-main and etcd-manager-events.
+// names reports whether the value of a label, or the name of a static pod, is a component. kOps runs etcd by etcd-manager.
 func names(value, component string) bool {
-	return value == component || component == "etcd" && strings.HasPrefix(value, "etcd-manager-")
+	return value == component || component == "etcd" && (value == "etcd-manager-main" || value == "etcd-manager-events")
 }
 
-// runs reports whether a container runs a component, by its command or image.
+// runs reports whether a container runs a component, by its command or image. The images of etcd have its clients too.
 func runs(c *corev1.Container, component string) bool {
-	for _, word := range slices.Concat(c.Command, c.Args) {
-		if path.Base(word) == component {
-			return true
-		}
+	started := programs(slices.Concat(c.Command, c.Args))
+	if slices.Contains(started, component) {
+		return true
 	}
 	image, _, _ := strings.Cut(path.Base(c.Image), "@")
 	name, _, _ := strings.Cut(image, ":")
-	return name == component || strings.HasPrefix(name, component+"-") && component != "etcd"
+	platform, isNamed := strings.CutPrefix(name, component)
+	isClient := slices.Contains(started, "etcdctl") || slices.Contains(started, "etcdutl")
+	return isNamed && slices.Contains(platforms, platform) && !isClient
 }
 
 // hasKeys reports whether a folder of a node is for the keys or the data of a control plane.

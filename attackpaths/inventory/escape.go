@@ -18,6 +18,8 @@ type Escape struct {
 	DependsOn string
 	// Effect is what the way gives.
 	Effect Effect
+	// init is true for a way out of a container that ends before the other containers of its pod start.
+	init bool
 }
 
 // What decides about escapes that are not certain.
@@ -29,6 +31,7 @@ const (
 	dependsOnSandbox   = "what the sandbox of the pod's runtime class lets through"
 	dependsOnClass     = "which runtime the pod's runtime class names, of which nothing is known"
 	dependsOnFolder    = "which folder it is"
+	dependsOnInit      = "when the init container runs again"
 )
 
 // powerful are capabilities with which root in a container takes over the host unless the
@@ -41,7 +44,7 @@ var sandboxes = []string{"kata", "gvisor", "runsc", "firecracker", "hyperv"}
 // sortedEscapes puts what is certain first, then what gives more. A certain way to the node gives all that is on it.
 func sortedEscapes(all []Escape) []Escape {
 	slices.SortStableFunc(all, Escape.compare)
-	if len(all) > 0 && all[0].DependsOn == "" && all[0].Effect == TakesNode {
+	if slices.ContainsFunc(all, func(e Escape) bool { return e.Effect == TakesNode && e.DependsOn == "" && !e.init }) {
 		all = slices.DeleteFunc(all, func(e Escape) bool { return e.Effect != TakesNode })
 	}
 	return slices.Clip(slices.Compact(all))
@@ -104,6 +107,8 @@ func userOf(spec *corev1.PodSpec, c *corev1.Container) string {
 // mount is a mount of a folder of the host, or of a claim, by a container.
 type mount struct {
 	container string
+	// init is true if the container ends before the other ones start.
+	init bool
 	// user is what decides whether the container has the rights of root.
 	user     string
 	readOnly bool
@@ -149,6 +154,7 @@ func (m *mount) of(folder, dependsOn string) (ways []Escape, unknown string) {
 	for i := range ways {
 		ways[i].Means = means + folder + " of its node" + suffix
 		ways[i].DependsOn = conditions(m.user, dependsOn, whichFolder, ways[i].DependsOn)
+		ways[i].init = m.init
 	}
 	return ways, unknown
 }

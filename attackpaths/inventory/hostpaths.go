@@ -18,8 +18,10 @@ const (
 	TakesControlPlane
 	// TakesCredential is the credential of the node.
 	TakesCredential
-	// TakesPods is the tokens and secrets of the pods on the node.
+	// TakesPods is the tokens and secrets of the pods on the node, also those in the environment of processes.
 	TakesPods
+	// TakesMounted is the tokens and secrets in the volumes of the pods on the node.
+	TakesMounted
 	// LinksLogs is to put links where the kubelet reads logs: files of the host for who may read logs.
 	LinksLogs
 	// TakesNothing is data that gives nothing.
@@ -103,7 +105,7 @@ var hostPaths = []hostPath{
 	{"/var/lib/kubelet/pki", reads, TakesCredential, ""},
 	{"/var/lib/kubelet/kubeconfig", reads, TakesCredential, dependsOnKeyThere},
 	{"/var/lib/kubelet/bootstrap-kubeconfig", reads, TakesCredential, dependsOnJoinToken},
-	{"/var/lib/kubelet/pods", reads, TakesPods, ""},
+	{"/var/lib/kubelet/pods", reads, TakesMounted, ""},
 	{"/var/lib/kubelet/device-plugins", writes, TakesNode, dependsOnDeviceUse},
 	{"/var/lib/kubelet/plugins, /var/lib/kubelet/plugins_registry", writes, TakesNode, dependsOnDriver},
 	{"/var/lib/kubelet/pod-resources", both, TakesNothing, ""},
@@ -118,7 +120,7 @@ var hostPaths = []hostPath{
 	{"/var/lib/rancher, /var/lib/k0s, /var/snap/microk8s", writes, TakesNode, ""},
 	{"/var/lib/rancher/*/server, /var/lib/k0s/pki, /var/snap/microk8s", reads, TakesControlPlane, ""},
 	{"/var/lib/rancher/*/agent, /var/lib/k0s/kubelet/pki", reads, TakesCredential, ""},
-	{"/var/lib/k0s/kubelet/pods", reads, TakesPods, ""},
+	{"/var/lib/k0s/kubelet/pods", reads, TakesMounted, ""},
 	{"/var/snap/microk8s", reads, TakesCredential, dependsOnKeyThere},
 	// Container runtimes: their files, and the sockets that take commands of who can connect. A read-only mount does
 	// not keep a process from connecting.
@@ -134,7 +136,7 @@ var hostPaths = []hostPath{
 		writes, TakesNode, dependsOnWindows,
 	},
 	{"c:/k, c:/etc/kubernetes, c:/var/lib/kubelet/pki", reads, TakesCredential, dependsOnWindows},
-	{"c:/var/lib/kubelet/pods", reads, TakesPods, dependsOnWindows},
+	{"c:/var/lib/kubelet/pods", reads, TakesMounted, dependsOnWindows},
 	{"//./pipe", both, TakesNode, dependsOnPipe},
 	{"//./pipe/containerd-containerd, //./pipe/docker_engine, //./pipe/cri-dockerd", both, TakesNode, ""},
 }

@@ -65,9 +65,19 @@ func TestHostPaths(t *testing.T) {
 	}{
 		{
 			folder: "/", write: []Escape{
-				node, {Effect: TakesControlPlane}, {Effect: TakesCredential}, {Effect: TakesPods}, possible(LinksLogs, dependsOnLinks),
+				node,
+				{Effect: TakesControlPlane},
+				{Effect: TakesCredential},
+				{Effect: TakesMounted},
+				possible(TakesPods, dependsOnProcesses), possible(LinksLogs, dependsOnLinks),
 			},
-			read: []Escape{node, {Effect: TakesControlPlane}, {Effect: TakesCredential}, {Effect: TakesPods}}, // sockets
+			read: []Escape{ // sockets
+				node,
+				{Effect: TakesControlPlane},
+				{Effect: TakesCredential},
+				{Effect: TakesMounted},
+				possible(TakesPods, dependsOnProcesses),
+			},
 		},
 		{
 			folder: "/etc", write: []Escape{node, {Effect: TakesControlPlane}, possible(TakesCredential, dependsOnKeyThere)},
@@ -88,14 +98,14 @@ func TestHostPaths(t *testing.T) {
 			read: []Escape{possible(TakesControlPlane, dependsOnKubeconfig)}, unknown: true,
 		},
 		{
-			folder: "/var/lib/kubelet", write: []Escape{node, {Effect: TakesCredential}, {Effect: TakesPods}},
-			read: []Escape{{Effect: TakesCredential}, {Effect: TakesPods}},
+			folder: "/var/lib/kubelet", write: []Escape{node, {Effect: TakesCredential}, {Effect: TakesMounted}},
+			read: []Escape{{Effect: TakesCredential}, {Effect: TakesMounted}},
 		},
 		{
 			folder: "/var/lib/kubelet/pki/kubelet-client-current.pem", write: []Escape{node, {Effect: TakesCredential}},
 			read: []Escape{{Effect: TakesCredential}},
 		},
-		{folder: "/var/lib/kubelet/pods", write: []Escape{node, {Effect: TakesPods}}, read: []Escape{{Effect: TakesPods}}},
+		{folder: "/var/lib/kubelet/pods", write: []Escape{node, {Effect: TakesMounted}}, read: []Escape{{Effect: TakesMounted}}},
 		{folder: "/var/lib/kubelet/device-plugins", write: []Escape{possible(TakesNode, dependsOnDeviceUse)}, unknown: true},
 		{
 			folder: "/var/lib/rancher/k3s/server/tls", write: []Escape{node, {Effect: TakesControlPlane}},
@@ -133,8 +143,8 @@ func TestHostPaths(t *testing.T) {
 		{folder: "/etcetera", unknown: true},
 		{folder: "/mnt/data", unknown: true},
 		{folder: `C:\`, write: []Escape{
-			possible(TakesNode, dependsOnWindows), possible(TakesCredential, dependsOnWindows), possible(TakesPods, dependsOnWindows),
-		}, read: []Escape{possible(TakesCredential, dependsOnWindows), possible(TakesPods, dependsOnWindows)}},
+			possible(TakesNode, dependsOnWindows), possible(TakesCredential, dependsOnWindows), possible(TakesMounted, dependsOnWindows),
+		}, read: []Escape{possible(TakesCredential, dependsOnWindows), possible(TakesMounted, dependsOnWindows)}},
 		{folder: `c:\var\lib\kubelet\pki`, write: []Escape{
 			possible(TakesNode, dependsOnWindows), possible(TakesCredential, dependsOnWindows),
 		}, read: []Escape{possible(TakesCredential, dependsOnWindows)}},

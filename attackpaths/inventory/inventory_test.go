@@ -153,8 +153,8 @@ func TestEscapes(t *testing.T) {
 				}
 				return
 			}
-			if want := (inventory.Escape{Means: c.means, DependsOn: c.dependsOn, Effect: c.effect}); len(got) == 0 || got[0] != want {
-				t.Errorf("escapes are %+v, want first %+v", got, want)
+			if len(got) == 0 || got[0].Means != c.means || got[0].DependsOn != c.dependsOn || got[0].Effect != c.effect {
+				t.Errorf("escapes are %+v, want first %q (%s), effect %d", got, c.means, c.dependsOn, c.effect)
 			}
 		})
 	}
@@ -224,12 +224,14 @@ func TestControlPlanePods(t *testing.T) {
 	const (
 		cluster  = "whether the component is one of this cluster"
 		keyThere = "whether the keys of the control plane lie in the folder that the pod mounts"
-		plain    = `{containers: [{name: c}]}`
+		plain    = `{nodeName: CP-1, containers: [{name: c}]}`
 	)
 	keys := func(folder string) string {
 		return `{volumes: [{name: k, hostPath: {path: ` + folder + `}}], containers: [{name: c, volumeMounts: [{name: k, mountPath: /k}]}]}`
 	}
 	of := func(container string) string { return `{containers: [{name: c, ` + container + `}]}` }
+	shell := func(script string) string { return of(`command: [/bin/sh, -ec], args: ["` + script + `"]`) }
+	none := in("kube-system", "x", "", false)
 	for rule, c := range map[string]struct {
 		meta                  metav1.ObjectMeta
 		spec, want, dependsOn string
@@ -243,8 +245,14 @@ func TestControlPlanePods(t *testing.T) {
 		"a static pod elsewhere":         {in("shop", "etcd-cp-1", "", true), plain, "etcd", ""},
 		"not by the name of another pod": {in("kube-system", "etcd-cp-1", "", false), plain, "", ""},
 		"a pod by its label":             {in("kube-system", "x", "k8s-app=kube-scheduler", false), plain, "kube-scheduler", ""},
-		"etcd of kOps by its label":      {in("kube-system", "x", "k8s-app=etcd-manager-main", false), plain, "etcd", ""},
-		"not by this label elsewhere":    {in("shop", "x", "k8s-app=etcd", false), plain, "", ""},
+		"etcd of kOps by its label":      {in("kube-system", "x", "k8s-app=etcd-manager-main", true), plain, "etcd", ""},
+		"etcd of kOps by its name":       {in("kube-system", "etcd-manager-events-cp-1", "", true), plain, "etcd", ""},
+		"not another pod of the node": {
+			in("kube-system", "kube-apiserver-proxy-cp-1", "k8s-app=kube-apiserver-proxy", true), plain, "", "",
+		},
+		"not a pod of a node of another name": {in("kube-system", "etcd-cp-12", "", true), plain, "", ""},
+		"not a backup of etcd of kOps":        {in("kube-system", "x", "k8s-app=etcd-manager-backup", false), plain, "", ""},
+		"not by this label elsewhere":         {in("shop", "x", "k8s-app=etcd", false), plain, "", ""},
 		"a pod by its command": {
 			in("kube-system", "x", "", false), of(`command: [/usr/local/bin/kube-apiserver]`), "kube-apiserver", "",
 		},
@@ -252,9 +260,34 @@ func TestControlPlanePods(t *testing.T) {
 		"a pod by its image": {
 			in("kube-system", "x", "", false), of(`image: "example.com/kube-controller-manager:v1.37.1"`), "kube-controller-manager", "",
 		},
-		"an image with a digest":       {in("kube-system", "x", "", false), of(`image: "r.example.com:5000/etcd@sha256:aa"`), "etcd", ""},
-		"an image of a platform":       {in("kube-system", "x", "", false), of(`image: "kube-apiserver-amd64:v1"`), "kube-apiserver", ""},
-		"not an image of another name": {in("kube-system", "x", "", false), of(`image: "etcd-backup:1"`), "", ""},
+		"an image with a digest":       {none, of(`image: "r.example.com:5000/kube-scheduler@sha256:aa"`), "kube-scheduler", ""},
+		"an image of a platform":       {none, of(`image: "kube-apiserver-amd64:v1"`), "kube-apiserver", ""},
+		"not an image of another name": {none, of(`image: "etcd-backup:1"`), "", ""},
+		"not an image of an exporter":  {none, of(`image: "x/kube-controller-manager-metrics-exporter:1"`), "", ""},
+		"not a client in the image of etcd": {
+			none, of(`image: "etcd:3", command: [etcdctl, snapshot, save, /backup/etcd]`), "", "",
+		},
+		"etcd of an add-on, perhaps":             {none, of(`command: [/usr/bin/etcd]`), "etcd", cluster},
+		"not a value of a flag":                  {none, of(`args: ["--source=/var/lib/etcd"]`), "", ""},
+		"not a value of a flag in the next word": {none, of(`args: ["--prefix", "/registry/etcd"]`), "", ""},
+		"not a value of a flag of a program":     {none, of(`command: [/agent, --component, kube-apiserver]`), "", ""},
+		"not an argument of a program":           {none, of(`command: [/agent, backup, /var/lib/etcd]`), "", ""},
+		"a program that another one with a log runs": {
+			none, of(`command: [/go-runner, --log-file=/var/log/k, /usr/local/bin/kube-apiserver]`), "kube-apiserver", "",
+		},
+		"a program that an init runs":      {none, of(`command: [tini, -g, --, kube-scheduler, --v=2]`), "kube-scheduler", ""},
+		"a program with variables":         {none, of(`command: [env, A=b, kube-scheduler]`), "kube-scheduler", ""},
+		"a shell":                          {none, shell("exec /usr/local/bin/kube-apiserver --a=b 2>&1"), "kube-apiserver", ""},
+		"a shell with variables":           {none, shell("GOGC=50 exec '/bin/kube-scheduler' --v=2"), "kube-scheduler", ""},
+		"a shell with other commands":      {none, shell("mkfifo /p; (tee /l < /p &) ; exec kube-scheduler > /p"), "kube-scheduler", ""},
+		"a shell with conditions":          {none, shell("if [ -f /x ]; then exec kube-scheduler; fi"), "kube-scheduler", ""},
+		"a shell with lines":               {none, shell(`set -e\nexec \\\n  kube-scheduler`), "kube-scheduler", ""},
+		"a shell with options":             {none, of(`command: [bash, -o, errexit, -c, kube-scheduler --v=2]`), "kube-scheduler", ""},
+		"a shell in a shell":               {none, shell("exec sh -c 'kube-scheduler --v=2'"), "kube-scheduler", ""},
+		"not an argument in a shell":       {none, shell("while ! pgrep etcd; do sleep 1; done"), "", ""},
+		"not a text in a shell":            {none, shell("echo 'next; kube-apiserver'"), "", ""},
+		"not a value of a flag in a shell": {none, shell("exec /agent --data /var/lib/etcd"), "", ""},
+		"not a script":                     {none, of(`command: [sh, /scripts/check.sh, kube-apiserver]`), "", ""},
 		"on the network of the node": {
 			in("cp", "x", "", false), `{hostNetwork: true, containers: [{name: c, command: [etcd]}]}`, "etcd", "",
 		},

@@ -21,7 +21,7 @@ func (i *Inventory) SetPlanned(pod *corev1.Pod, w Workload) *Pod {
 // NewPlanned reads such a pod without adding it.
 func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 	p := newPod(pod)
-	p.Planned, p.Workload = true, w
+	p.Planned, p.Pending, p.Running, p.Workload = true, false, false, w
 	p.Placement = placementOf(&pod.Spec, RequestsOf(&pod.Spec))
 	return p
 }
@@ -29,7 +29,7 @@ func NewPlanned(pod *corev1.Pod, w Workload) *Pod {
 // Unbind makes a pod wait for a node, as the one that its controller makes for it when its node is gone.
 func (i *Inventory) Unbind(p *Pod) {
 	waiting := *p
-	waiting.Node, waiting.Planned, waiting.Ended = "", true, false
+	waiting.Node, waiting.Planned, waiting.Ended, waiting.Pending, waiting.Running = "", true, false, false, false
 	i.setPod(&waiting)
 }
 
@@ -61,8 +61,8 @@ func (p *Pod) Like(planned *Pod) bool {
 	a.Tolerations, b.Tolerations = lasting(a.Tolerations), lasting(b.Tolerations)
 	return placementOf(&a, nil) == placementOf(&b, nil) && p.ServiceAccount == planned.ServiceAccount &&
 		slices.Equal(p.Audiences, planned.Audiences) && slices.Equal(p.Secrets, planned.Secrets) &&
-		slices.Equal(p.Escapes, planned.Escapes) && slices.Equal(p.mounts, planned.mounts) &&
-		p.RuntimeClass == planned.RuntimeClass && !p.Ephemeral
+		slices.Equal(p.VolumeSecrets, planned.VolumeSecrets) && slices.Equal(p.Escapes, planned.Escapes) &&
+		slices.Equal(p.mounts, planned.mounts) && p.RuntimeClass == planned.RuntimeClass && !p.Ephemeral
 }
 
 // lasting leaves out the tolerations that admission and the controller of DaemonSets add.

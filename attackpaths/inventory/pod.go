@@ -21,6 +21,9 @@ type Pod struct {
 	Planned bool
 	// Ended is true for a pod whose containers have ended for good: no processes are in it, and none start.
 	Ended bool
+	// Pending is true for a pod of the phase Pending: its containers may not have started. Running is true for one of the phase
+	// Running: its init containers have ended. Both are false if no phase is known.
+	Pending, Running bool
 	// Placement says to which nodes the scheduler may bind the pod.
 	Placement Placement
 	*Template
@@ -38,6 +41,8 @@ type Template struct {
 	// Secrets are the secrets of the pod's namespace whose content the containers see,
 	// sorted, each once. PullSecrets are used by the kubelet for the pod.
 	Secrets, PullSecrets []string
+	// VolumeSecrets are those of Secrets that lie in volumes, and so on the disk of the node.
+	VolumeSecrets []string
 	// Escapes are the ways from the containers to the node, the certain ones first. See also [Pod.WaysOut].
 	Escapes []Escape
 	// HostPath is true for pods with a folder of the host, whatever it gives: levels of Pod Security refuse each.
@@ -84,7 +89,8 @@ func (w Workload) String() string {
 func newPod(pod *corev1.Pod) *Pod {
 	return &Pod{
 		Name: Name{intern(pod.Namespace), pod.Name}, Node: intern(pod.Spec.NodeName),
-		Ended: Ended(pod), Placement: placementOf(&pod.Spec, nil), Template: newTemplate(pod),
+		Ended: Ended(pod), Pending: pod.Status.Phase == corev1.PodPending, Running: pod.Status.Phase == corev1.PodRunning,
+		Placement: placementOf(&pod.Spec, nil), Template: newTemplate(pod),
 	}
 }
 
@@ -106,8 +112,10 @@ func newTemplate(pod *corev1.Pod) *Template {
 	}
 	if t.ControlPlane = ComponentOf(pod); t.ControlPlane != "" {
 		t.ControlPlaneDependsOn = ""
-		if !t.Mirror && pod.Namespace != metav1.NamespaceSystem && !pod.Spec.HostNetwork {
-			t.ControlPlaneDependsOn = dependsOnCluster // control planes of other clusters run as pods of this one
+		// Control planes of other clusters run as pods of this one, and add-ons have an etcd of their own in kube-system.
+		isOwn := pod.Namespace == metav1.NamespaceSystem && t.ControlPlane != "etcd"
+		if !t.Mirror && !isOwn && !pod.Spec.HostNetwork {
+			t.ControlPlaneDependsOn = dependsOnCluster
 		}
 	}
 	if class := pod.Spec.RuntimeClassName; class != nil {

@@ -20,6 +20,8 @@ type specReader struct {
 	pod     string
 	spec    *corev1.PodSpec
 	volumes []podVolume
+	// init is true while a container is read that ends before the other ones start.
+	init bool
 }
 
 // podVolume is a volume of a pod.
@@ -39,8 +41,11 @@ func (t *Template) read(pod *corev1.Pod) {
 	r := &specReader{Template: t, pod: pod.Name, spec: &pod.Spec}
 	r.readVolumes()
 	for i := range r.spec.InitContainers {
-		r.container(&r.spec.InitContainers[i], fmt.Sprint("/initContainers/", i), false)
+		c := &r.spec.InitContainers[i]
+		r.init = value(c.RestartPolicy) != corev1.ContainerRestartPolicyAlways
+		r.container(c, fmt.Sprint("/initContainers/", i), false)
 	}
+	r.init = false
 	for i := range r.spec.Containers {
 		r.container(&r.spec.Containers[i], fmt.Sprint("/containers/", i), false)
 	}
@@ -67,7 +72,8 @@ func (t *Template) read(pod *corev1.Pod) {
 	if t.Fields = slices.Clip(t.Fields); t.Mirror {
 		t.Fields = nil
 	}
-	t.Secrets, t.PullSecrets, t.Audiences = distinct(t.Secrets), distinct(t.PullSecrets), sorted(t.Audiences)
+	t.Secrets, t.VolumeSecrets = distinct(slices.Concat(t.Secrets, t.VolumeSecrets)), distinct(t.VolumeSecrets)
+	t.PullSecrets, t.Audiences = distinct(t.PullSecrets), sorted(t.Audiences)
 	t.Escapes, t.HostPathsNotFollowed, t.mounts = sortedEscapes(t.Escapes), sorted(t.HostPathsNotFollowed), slices.Clip(t.mounts)
 }
 
@@ -100,7 +106,7 @@ func sorted(values []string) []string {
 
 // escape notes a way out of the containers.
 func (r *specReader) escape(means string, effect Effect, dependsOn ...string) {
-	r.Escapes = append(r.Escapes, Escape{intern(means), intern(conditions(dependsOn...)), effect})
+	r.Escapes = append(r.Escapes, Escape{intern(means), intern(conditions(dependsOn...)), effect, r.init})
 }
 
 func (r *specReader) add(f Field) {
@@ -169,7 +175,8 @@ func (r *specReader) container(c *corev1.Container, at string, added bool) {
 			r.entry(field(v.gives.Gives, v.gives.Secret), at+"/volumeMounts", i, "/name", m.Name)
 		}
 		read := mount{
-			container: intern(c.Name), user: user, readOnly: m.ReadOnly, subPath: m.SubPath, anyFolder: m.SubPathExpr != "", claim: v.claim,
+			container: intern(c.Name), init: r.init, user: user, readOnly: m.ReadOnly, subPath: m.SubPath, anyFolder: m.SubPathExpr != "",
+			claim: v.claim,
 		}
 		if v.claim != "" {
 			r.mounts = append(r.mounts, read)
@@ -240,7 +247,7 @@ func (r *specReader) given(v *podVolume) Field {
 	case v.claim != "":
 		return Field{Gives: GivesClaim, Secret: v.claim}
 	case v.Secret != nil:
-		r.Secrets = append(r.Secrets, v.Secret.SecretName)
+		r.VolumeSecrets = append(r.VolumeSecrets, v.Secret.SecretName)
 		return Field{Gives: GivesSecret, Secret: v.Secret.SecretName}
 	case nodes != "":
 		return Field{Gives: GivesNodeSecret, Secret: nodes}
@@ -250,7 +257,7 @@ func (r *specReader) given(v *podVolume) Field {
 		switch {
 		case s.Secret != nil:
 			f.Gives, f.Secret = GivesSecret, s.Secret.Name
-			r.Secrets = append(r.Secrets, s.Secret.Name)
+			r.VolumeSecrets = append(r.VolumeSecrets, s.Secret.Name)
 		case s.ServiceAccountToken != nil:
 			r.Audiences = append(r.Audiences, s.ServiceAccountToken.Audience)
 		default:

@@ -84,7 +84,8 @@ func podOf(r *rand.Rand) *corev1.Pod {
 		pod.Labels = map[string]string{label: []string{"kube-apiserver", "etcd", "web"}[r.IntN(3)]}
 	}
 	if maybe() {
-		pod.Status.Phase = []corev1.PodPhase{corev1.PodRunning, corev1.PodFailed, corev1.PodSucceeded}[r.IntN(3)]
+		phases := []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown}
+		pod.Status.Phase = phases[r.IntN(len(phases))]
 	}
 	if maybe() {
 		owner := []metav1.OwnerReference{
@@ -112,7 +113,12 @@ func podOf(r *rand.Rand) *corev1.Pod {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, volumeOf(r, i))
 	}
 	for i := range r.IntN(3) {
-		pod.Spec.InitContainers = append(pod.Spec.InitContainers, containerOf(r, fmt.Sprint("init-", i), pod.Spec.Volumes))
+		c := containerOf(r, fmt.Sprint("init-", i), pod.Spec.Volumes)
+		if maybe() {
+			policy := []corev1.ContainerRestartPolicy{"Always", "Never"}[r.IntN(2)]
+			c.RestartPolicy = &policy
+		}
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
 	}
 	for i := range r.IntN(3) + 1 {
 		pod.Spec.Containers = append(pod.Spec.Containers, containerOf(r, fmt.Sprint("c-", i), pod.Spec.Volumes))

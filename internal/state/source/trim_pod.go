@@ -78,8 +78,8 @@ func keepForInventory(pod, kept *corev1.Pod) {
 			APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, Controller: &yes,
 		}}
 	}
-	if inventory.Ended(pod) {
-		kept.Status.Phase = pod.Status.Phase
+	if phase := pod.Status.Phase; inventory.Ended(pod) || phase == corev1.PodPending || phase == corev1.PodRunning {
+		kept.Status.Phase = phase
 	}
 	from, spec := &pod.Spec, &kept.Spec
 	spec.NodeSelector, spec.Tolerations, spec.RuntimeClassName = from.NodeSelector, from.Tolerations, from.RuntimeClassName
@@ -159,6 +159,9 @@ func (t *podTrimmer) container(c *corev1.Container) (corev1.Container, bool) {
 		return corev1.Container{}, false
 	}
 	kept.Name = c.Name
+	if always := corev1.ContainerRestartPolicyAlways; t.forInventory && c.RestartPolicy != nil && *c.RestartPolicy == always {
+		kept.RestartPolicy = &always
+	}
 	return kept, true
 }
 
