@@ -44,7 +44,7 @@ func (c *combiner) certificates() {
 func (c *combiner) certificate(code Code, status, signer held, conditions ...string) {
 	dependsOn := allOf(append(conditions, c.guardsOf(createSigningRequests, ""))...)
 	if signs(signer, clientSigner) {
-		for _, to := range [...]string{everyUser, everyGroup, everyNodeUser, everyIdentity} {
+		for _, to := range [...]string{everyUser, everyAccountName, everyGroup, everyNodeUser, everyIdentity} {
 			c.pair(code, c.fact(to, ""), dependsOn, status, signer, c.fact(clientRequests, ""))
 		}
 	}

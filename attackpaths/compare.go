@@ -76,7 +76,8 @@ type CompareOptions struct {
 //
 // Workloads whose pods are new or changed are starts too: who breaks into one of the pods. What is new itself, and
 // is reached by who reached all of its kind in its namespace before, is expected, and so is what the control plane's
-// accounts come to reach; only cluster-admin that is certain is a finding for these.
+// accounts come to reach; only cluster-admin that is certain is a finding for these. A service account or a new secret that
+// only pods of these workloads bring is expected too, unless it gives a right or another holding that is new.
 func Compare(before, after *Graph, o CompareOptions) Comparison {
 	c := newComparer(before, after, o)
 	starts := c.starts()

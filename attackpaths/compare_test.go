@@ -153,6 +153,7 @@ func TestCompareAgreesWithEachStart(t *testing.T) {
 			}
 		}
 		checkPaths(t, before, after, got)
+		checkBrought(t, before, after, newNaive(x), got)
 		rows += len(want)
 		if t.Failed() {
 			t.Logf("after:\n%s", (&randomcluster.Cluster{Objects: objects}).YAML())
@@ -188,6 +189,34 @@ func checkPaths(t *testing.T, before, after *attackpaths.Graph, c attackpaths.Co
 			if r.Holding == to && (r.Certainty != level || len(r.Path) != len(d.Path) || len(d.Path) == 0) {
 				t.Errorf("from %s to %s the path of the row %s is\n%swant %s\n%s",
 					d.Starts[0], to, level, pathText(d.Path), r.Certainty, pathText(r.Path))
+			}
+		}
+	}
+}
+
+// checkBrought requires that what only a workload brings is an account or secret, and leads to nothing that its start did not
+// reach before.
+func checkBrought(t *testing.T, before, after *attackpaths.Graph, b *naive, c attackpaths.Comparison) {
+	t.Helper()
+	for _, d := range c.Expected {
+		if !strings.Contains(d.Expected, "only a new or changed workload brings") {
+			continue
+		}
+		for _, start := range d.Starts {
+			reached := levelsFrom(before, b, start)
+			for _, h := range d.Reached {
+				if slices.Contains(d.Except[start], h) || h == start {
+					continue
+				}
+				result, err := after.From(h)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range result.Reached {
+					if reached[r.Holding] == attackpaths.No && r.Holding != start {
+						t.Errorf("%s comes with a workload to %s, and leads to %s", h, start, r.Holding)
+					}
+				}
 			}
 		}
 	}

@@ -16,6 +16,7 @@ var expectations = [...]struct {
 }{
 	{"the workload's own account, or a new secret that it mounts", (*groupSearch).isOwn},
 	{"new, and reached as all of its kind were before", (*groupSearch).isOneMore},
+	{"an account or new secret that only a new or changed workload brings, and that gives nothing else", (*groupSearch).isBrought},
 }
 
 // ofControlPlane is why nothing but cluster-admin that is certain is a finding for some accounts.

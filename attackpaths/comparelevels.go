@@ -68,13 +68,15 @@ type groupSearch struct {
 	deltas map[deltaKey][]*delta
 	// least is how all holdings of a kind were reached before.
 	least map[kin]Certainty
+	// given are the vertices that count and to which a brought holding leads.
+	given map[int32][]vertex
 }
 
 // compareGroup finds what changes for the starts of a group, those alike together.
 func (c *comparer) compareGroup(x startGroup) []*delta {
 	s := &groupSearch{
 		comparer: c, before: c.before.beyond(x.before), after: c.after.beyond(x.after),
-		usual: map[int32]outcome{}, deltas: map[deltaKey][]*delta{}, least: map[kin]Certainty{},
+		usual: map[int32]outcome{}, deltas: map[deltaKey][]*delta{}, least: map[kin]Certainty{}, given: map[int32][]vertex{},
 	}
 	defer s.before.release()
 	defer s.after.release()
@@ -114,6 +116,7 @@ func (s *groupSearch) beyondCommon() []int32 {
 			}
 		}
 	}
+	all = append(all, s.broughtIDs...) // there may be other ways to them
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -129,15 +132,18 @@ func (s *groupSearch) compareStart(from *start) {
 	}
 	own, except, id := map[outcome][]int32{}, map[int32]bool{}, []byte(nil)
 	for _, h := range s.beyondCommon() {
-		l, usual := s.levels(h), s.usual[h].levels
+		l, usual := s.levels(h), s.usual[h]
 		if isWorkload(from.holding) && l.after < l.before {
 			l = levels{}
 		}
-		if l == usual || slices.Contains(from.self, h) {
+		if l == usual.levels && s.brought[h] == nil || slices.Contains(from.self, h) {
 			continue
 		}
 		o := s.outcomeOf(h, from, l)
-		except[h] = usual != levels{}
+		if o == usual {
+			continue
+		}
+		except[h] = usual.levels != levels{}
 		if l != (levels{}) {
 			id = fmt.Appendf(id, "%d %v ", h, o)
 		}

@@ -14,8 +14,9 @@ import (
 type comparer struct {
 	before, after side
 	options       CompareOptions
-	// holdings are by id.
+	// holdings are by id, and idOf their ids.
 	holdings []Holding
+	idOf     map[Holding]int32
 	admin    int32
 	// nodeOf is the node of which a holding is the credential, and credentialOf the credential of a
 	// node; -1 for others.
@@ -27,6 +28,9 @@ type comparer struct {
 	labels      []vertex
 	// affected is the search in the second graph for what leads to vertices that differ.
 	affected *solver
+	// brought are what new and changed workloads name, by id, nil for others, and broughtIDs are their ids.
+	brought    []*brought
+	broughtIDs []int32
 }
 
 // side is one of the two graphs.
@@ -74,7 +78,7 @@ func (c *comparer) match() {
 
 // number gives holdings their ids. Several vertices may be of one holding. Pods count if both graphs have them.
 func (c *comparer) number() {
-	ids := map[Holding]int32{}
+	c.idOf = map[Holding]int32{}
 	for _, s := range [...]*side{&c.after, &c.before} {
 		s.ids = slices.Repeat([]int32{-1}, len(s.keys))
 		for v, k := range s.keys {
@@ -82,10 +86,10 @@ func (c *comparer) number() {
 			if !ok || k.kind == isPod && s.other[v] == none {
 				continue
 			}
-			id, known := ids[h]
+			id, known := c.idOf[h]
 			if !known {
 				id = int32(len(c.holdings))
-				c.holdings, ids[h] = append(c.holdings, h), id
+				c.holdings, c.idOf[h] = append(c.holdings, h), id
 			}
 			s.ids[v] = id
 		}
@@ -98,11 +102,11 @@ func (c *comparer) number() {
 			}
 		}
 	}
-	c.admin = ids[Holding{Kind: ClusterAdmin}]
+	c.admin = c.idOf[Holding{Kind: ClusterAdmin}]
 	c.nodeOf, c.credentialOf = slices.Repeat([]int32{-1}, len(c.holdings)), slices.Repeat([]int32{-1}, len(c.holdings))
 	for id, h := range c.holdings {
 		if name, ok := strings.CutPrefix(h.Name, nodeidentity.UserPrefix); ok && h.Kind == User {
-			if node, ok := ids[Holding{Kind: Node, Name: name}]; ok {
+			if node, ok := c.idOf[Holding{Kind: Node, Name: name}]; ok {
 				c.nodeOf[id], c.credentialOf[node] = node, int32(id)
 			}
 		}

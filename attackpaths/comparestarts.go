@@ -111,6 +111,7 @@ func (c *comparer) groups(starts []*start) []startGroup {
 	}
 	var all []startGroup
 	rest := startGroup{starts: c.workloads()}
+	c.findBrought(rest.starts)
 	for _, kind := range [...]string{Node, ServiceAccount} {
 		starts := byKind[kind]
 		before, after, lists := make([]vertex, len(starts)), make([]vertex, len(starts)), make([][]vertex, len(starts))

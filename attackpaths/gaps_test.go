@@ -86,6 +86,43 @@ func TestAccountsThatOnlyBindingsName(t *testing.T) {
 	})
 }
 
+// The API server takes the user of a certificate from its subject. It needs neither an object nor a binding of that name.
+func TestCertificatesOfServiceAccounts(t *testing.T) {
+	const certs, client = "@certificates.k8s.io", " kubernetes.io/kube-apiserver-client"
+	base := namespace("shop", restrictedLabel) + account("shop", "web") + account("shop", "db")
+	rights := func(verb, signer, write string) string {
+		return role("r", "", "shop/web", "create certificatesigningrequests"+certs, write+certs, verb+" signers"+certs+signer)
+	}
+	const approvals, status = " certificatesigningrequests/approval", " certificatesigningrequests/status"
+	approved, signed := "Certain ServiceAccount shop/db: ApproveCertificate", "Possible ServiceAccount shop/db: SignCertificate"
+	testReach(t, base, []reachCase{
+		{rule: "approved for one signer", add: rights("approve", client, "update"+approvals), want: []string{approved}},
+		{
+			rule: "approved for each signer of Kubernetes", add: rights("approve", " kubernetes.io/*", "update"+approvals),
+			want: []string{approved},
+		},
+		{rule: "approved for every signer, by a patch", add: rights("approve", "", "patch"+approvals), want: []string{approved}},
+		{rule: "approved for another signer", add: rights("approve", " example.com/*", "update"+approvals)},
+		{rule: "approved for kubelets", add: rights("approve", client+"-kubelet", "update"+approvals)},
+		{rule: "signed for one signer", add: rights("sign", client, "update"+status), want: []string{signed}},
+		{
+			rule: "signed for each signer of Kubernetes, by a patch", add: rights("sign", " kubernetes.io/*", "patch"+status),
+			want: []string{signed},
+		},
+		{rule: "signed for every signer", add: rights("sign", "", "update"+status), want: []string{signed}},
+		{
+			rule: "also one that does not exist and that a binding names",
+			add:  rights("approve", client, "update"+approvals) + role("g", "", "far/gone", "get configmaps@"),
+			want: []string{"Certain ServiceAccount far/gone: ApproveCertificate", approved},
+		},
+		{
+			rule: "a webhook for approvals", add: rights("approve", client, "update"+approvals) +
+				webhook("certificatesigningrequests/approval", "UPDATE"),
+			want: []string{"Possible ServiceAccount shop/db: ApproveCertificate"},
+		},
+	})
+}
+
 // A role that a node's credential can bind to itself does not give it what NodeRestriction refuses.
 func TestRolesThatNodesCanBind(t *testing.T) {
 	nodeUser := attackpaths.Holding{Kind: attackpaths.User, Name: "system:node:n1"}

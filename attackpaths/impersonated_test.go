@@ -46,10 +46,13 @@ func TestImpersonatedIdentities(t *testing.T) {
 		},
 		{
 			rule: "a certificate can", add: role("r", "", "shop/web", "impersonate users@ dan") + role("d", "", "user dan", approves...) +
-				role("e", "", "user eve", "impersonate serviceaccounts@ db"),
+				role("e", "", "user eve", "impersonate users@ dan", "impersonate groups@ system:masters"),
 			want: []string{
-				"Certain Group admins: Impersonate ApproveCertificate", secretS + "Impersonate ApproveCertificate SecretRead",
-				db + "Impersonate ApproveCertificate Impersonate", carol + "Impersonate ApproveCertificate",
+				"Certain ClusterAdmin : Impersonate ApproveCertificate Impersonate Masters",
+				"Certain Group admins: Impersonate ApproveCertificate",
+				"Certain Group system:masters: Impersonate ApproveCertificate Impersonate",
+				secretS + "Impersonate ApproveCertificate SecretRead",
+				db + "Impersonate ApproveCertificate", carol + "Impersonate ApproveCertificate",
 				"Certain User dan: Impersonate", "Certain User eve: Impersonate ApproveCertificate",
 				"Certain User system:node:n1: Impersonate ApproveCertificate",
 			},

@@ -528,6 +528,9 @@ func (n *naive) certificates() {
 			for u := range n.users {
 				n.step(1, way.possible, n.credentialOfUser(u), signing(client), canBeMade)
 			}
+			for a := range n.accounts {
+				n.step(1, way.possible, n.credentialOfAccount(a), signing(client), canBeMade)
+			}
 			for _, i := range n.identities {
 				if i.fact == withGroups(i.user) {
 					n.step(1, way.possible, i.fact, signing(client), canBeMade)

@@ -110,6 +110,7 @@ func TestTechniques(t *testing.T) {
 			want: []string{
 				"Certain ClusterAdmin : ApproveCertificate Masters",
 				"Certain ServiceAccount kube-system/admin: ApproveCertificate",
+				"Certain ServiceAccount shop/db: ApproveCertificate",
 				"Certain User system:node:n1: ApproveCertificate",
 				"Certain User system:node:n2: ApproveCertificate",
 			},

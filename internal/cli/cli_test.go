@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
 			env.Setenv("KUBERNETES_SERVICE_HOST", "")
 			env.Setenv("SHOP", shop)
+			env.Setenv("TWOLINES", "a\nb")
 			for name, text := range fixtures {
 				if err := os.WriteFile(filepath.Join(env.WorkDir, name), text, 0o600); err != nil {
 					return err

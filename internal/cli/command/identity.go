@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +44,9 @@ func AddIdentity(cmd *cobra.Command) *IdentityFlags {
 
 // Check validates the flags before anything is read.
 func (f *IdentityFlags) Check() error {
+	if err := CheckGroups("--as-group", f.Groups); err != nil {
+		return err
+	}
 	switch {
 	case f.pod != "":
 		return f.checkPod()
@@ -59,6 +63,16 @@ func (f *IdentityFlags) Check() error {
 		return Usagef("--token-node goes with the user of a service account: --as %sNAMESPACE:NAME", AccountUser)
 	}
 	f.Node, f.tokenNode = NodeName(f.Node), NodeName(f.tokenNode)
+	return nil
+}
+
+// CheckGroups refuses groups that no authenticator gives to a user.
+func CheckGroups(flag string, groups []string) error {
+	for _, g := range groups {
+		if g == "" || strings.ContainsFunc(g, unicode.IsControl) {
+			return Usagef("%s %q: the name of a group is not empty and has no line breaks", flag, g)
+		}
+	}
 	return nil
 }
 

@@ -2,7 +2,6 @@
 package paths
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -149,7 +148,7 @@ answer undecided.`,
 	cmd.Flags().StringVar(&f.to, "to", "",
 		"show the path to one target: cluster-admin, node/NAME, secret/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME")
 	command.Must(cmd.RegisterFlagCompletionFunc("to", f.state.CompleteHolding(false, "cluster-admin", "user/", "group/")))
-	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "a group of the user that the path starts from; can be repeated")
+	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "a group of the user that the path starts from; can be repeated")
 	command.Must(cmd.RegisterFlagCompletionFunc("group", f.state.GroupNames))
 	cmd.Flags().BoolVar(&f.allNodes, "all-nodes", false, "start from each node; nodes that reach the same are one row")
 	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
@@ -204,7 +203,9 @@ func (f *AttackPathsFlags) parse(args []string) error {
 		}
 		switch h.Kind {
 		case attackpaths.Node, attackpaths.Pod, attackpaths.ServiceAccount, attackpaths.User:
-			f.starts = append(f.starts, h)
+			if !slices.Contains(f.starts, h) {
+				f.starts = append(f.starts, h)
+			}
 		default:
 			return command.Usagef("a path cannot start from %s: START is node/NAME, pod/NAME, serviceaccount/NAME or user/NAME", arg)
 		}
@@ -212,10 +213,13 @@ func (f *AttackPathsFlags) parse(args []string) error {
 	if len(f.groups) > 0 && !slices.ContainsFunc(f.starts, func(h attackpaths.Holding) bool { return h.Kind == attackpaths.User }) {
 		return command.Usagef("--group is about a user: add user/NAME")
 	}
-	if err := f.parseTarget(); err != nil {
+	err := command.CheckGroups("--group", f.groups)
+	if err != nil {
 		return err
 	}
-	var err error
+	if err = f.parseTarget(); err != nil {
+		return err
+	}
 	f.custom, err = readTechniques(f.state.App, f.techniques)
 	return err
 }
@@ -236,6 +240,11 @@ func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format
 	if f.allNodes {
 		return attackPathsOfNodes(a, s, g, f, format)
 	}
+	for _, start := range f.starts {
+		if err := requireStart(s, g, start); err != nil {
+			return err
+		}
+	}
 	starts := f.starts
 	if f.allAccounts {
 		if starts, err = accountStarts(s, f.target); err != nil {
@@ -247,7 +256,7 @@ func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format
 	for _, start := range starts {
 		reached, err := f.search(g, start)
 		if err != nil {
-			return fmt.Errorf("%w: check the name and the namespace (-n)", err)
+			return err
 		}
 		result := AttackPathsResult{
 			Result: reached, State: s.Info(), maxPaths: f.maxPaths, custom: f.custom,

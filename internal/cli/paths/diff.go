@@ -44,8 +44,9 @@ row, with the path that is new and the place in the manifest of what makes it po
 New and changed workloads come first: what somebody reaches who breaks into one of their pods, such as
 the node, secrets, and what the service account may do. No findings are: a new secret, service account,
 namespace or node that is reached by who reached all of its kind before, what accounts of the control
-plane or with rights to label nodes come to reach, but for certain cluster-admin, and the account and new
-secrets that a workload itself names. -o wide lists them.
+plane or with rights to label nodes come to reach, but for certain cluster-admin, the account and new
+secrets that a workload itself names, and what only such a workload brings to a node, unless it gives a
+right or something else that is new. -o wide lists them.
 
 --baseline names a file with findings that do not count, as for doctor: findings that --write-baseline
 wrote, and suppressions with reasons. Code is the technique of the last step, object the start, and subject

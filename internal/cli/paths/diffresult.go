@@ -27,7 +27,8 @@ type DiffResult struct {
 	Widened  []diffRow `json:"widened"`
 	Narrowed []diffRow `json:"narrowed"`
 	// Expected is reached more too, and is no finding, for the reason of each row: what is new itself and is reached as
-	// all of its kind were before, what accounts of the control plane come to reach, and what a workload itself names.
+	// all of its kind were before, what accounts of the control plane come to reach, what a workload itself names, and
+	// what only a new or changed workload brings and that gives nothing else.
 	Expected []diffRow `json:"expected,omitempty"`
 	// Suppressed are findings that a baseline has, with its reason, and Baseline is what to say about the file.
 	Suppressed []diffRow              `json:"suppressed,omitempty"`

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // clusterAdmin is the name of the target that needs no kind.
@@ -38,11 +42,60 @@ func requireTarget(s *command.Session, g *attackpaths.Graph, target *attackpaths
 	if target == nil || target.Kind == attackpaths.ClusterAdmin {
 		return nil
 	}
-	known := g.Holdings(target.Kind)
-	if slices.Contains(known, *target) {
+	if err := requireHolding(s, g, *target); err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	return nil
+}
+
+// requireStart returns an error for a start that does not exist. A user needs no object; whether that of a service account
+// or node has one is known where the state is complete.
+func requireStart(s *command.Session, g *attackpaths.Graph, start attackpaths.Holding) error {
+	object, of := start, source.Kinds(0)
+	if start.Kind == attackpaths.User {
+		namespace, account, isAccount := nodeidentity.ServiceAccount(start.Name)
+		node, isNode := strings.CutPrefix(start.Name, nodeidentity.UserPrefix)
+		switch {
+		case isAccount:
+			object = attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: namespace, Name: account}
+			of = source.ServiceAccounts
+		case isNode:
+			object, of = attackpaths.Holding{Kind: attackpaths.Node, Name: node}, source.Nodes
+		}
+	}
+	if object == start {
+		return requireHolding(s, g, start)
+	}
+	if !s.State.Complete() || slices.ContainsFunc(s.State.Missing(), func(m source.Missing) bool { return m.Kind == of }) {
 		return nil
 	}
-	return fmt.Errorf("--to: %s is not in %s%s", target, s.State.Origin, nearHoldings(*target, known))
+	if err := requireHolding(s, g, object); err != nil {
+		return fmt.Errorf("%s: %w", start, err)
+	}
+	return nil
+}
+
+// requireHolding returns an error for a holding that does not exist, with what is near.
+func requireHolding(s *command.Session, g *attackpaths.Graph, of attackpaths.Holding) error {
+	known := g.Holdings(of.Kind)
+	if slices.Contains(known, of) {
+		return nil
+	}
+	nor := ""
+	if of.Namespace != "" && !hasNamespace(s, g, of.Namespace) {
+		nor = ", nor is namespace " + of.Namespace
+	}
+	return fmt.Errorf("%s is not in %s%s%s", of, s.State.Origin, nor, nearHoldings(of, known))
+}
+
+// hasNamespace reports whether the state has a namespace, or something in it.
+func hasNamespace(s *command.Session, g *attackpaths.Graph, name string) bool {
+	for _, kind := range [...]string{attackpaths.ServiceAccount, attackpaths.Secret, attackpaths.Pod} {
+		if slices.ContainsFunc(g.Holdings(kind), func(h attackpaths.Holding) bool { return h.Namespace == name }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.State.Inventory.Namespaces(), func(n inventory.Namespace) bool { return n.Name == name })
 }
 
 // nearHoldings is the end of an error about a holding that does not exist: the same name in other
