@@ -68,7 +68,8 @@ func (c *combiner) escalateBy(e, w held, creates bool) {
 			step(c.guardsOf(w.right, ""), gone)
 		}
 	})
-	if _, known := c.roleIndex[roleName{"", discovery}]; creates && clusterRoles && !known && e.covers("", discovery) && w.covers("", discovery) {
+	_, known := c.roleIndex[roleName{"", discovery}]
+	if creates && clusterRoles && !known && e.covers("", discovery) && w.covers("", discovery) {
 		c.pair(EscalateRole, c.ownRole(int32(len(c.roles)-1), ""), allOf(dependsOnDiscovery, c.guardsOf(w.right, "")), e, w,
 			c.deleted(deleteOf[w.right], "", discovery))
 	}

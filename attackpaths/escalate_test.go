@@ -48,7 +48,8 @@ func TestRolesThatEscalationWrites(t *testing.T) {
 		},
 		{
 			rule: "a role that is held is deleted and made again", want: admin,
-			add:     role("other", "", "shop/web", "get configmaps@") + role("r", "", "shop/web", "escalate,create,delete clusterroles"+roles),
+			add: role("other", "", "shop/web", "get configmaps@") +
+				role("r", "", "shop/web", "escalate,create,delete clusterroles"+roles),
 			because: `may delete ClusterRole "other", which it holds, and create it again with any rule in the whole cluster`,
 		},
 		{

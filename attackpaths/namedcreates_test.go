@@ -125,10 +125,12 @@ func TestObjectsThatAreCreatedByTheirName(t *testing.T) {
 		{
 			rule: "a binding that exists is deleted first", want: admin,
 			because: `may bind ClusterRole "everything" in the whole cluster; may delete clusterrolebindings/ex first`,
-			add:     bind + binding("ex", "none", "shop/none") + role("r", "", "shop/web", "create,update,delete clusterrolebindings"+in+" ex"),
+			add: bind + binding("ex", "none", "shop/none") +
+				role("r", "", "shop/web", "create,update,delete clusterrolebindings"+in+" ex"),
 		},
 		{
-			rule: "not the binding that gives the right", add: bind + role("r", "", "shop/web", "create,update,delete clusterrolebindings"+in+" r"),
+			rule: "not the binding that gives the right",
+			add:  bind + role("r", "", "shop/web", "create,update,delete clusterrolebindings"+in+" r"),
 		},
 		{
 			rule: "not another binding", add: bind + binding("ex", "none", "shop/none") +

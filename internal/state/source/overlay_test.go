@@ -264,7 +264,8 @@ func TestClaimsOfWorkloadsThatAreAdded(t *testing.T) {
 		}
 		if strings.Contains(rule, "stateful set") {
 			mustChange(t, s, changed)
-			left := s.Inventory.Has("PersistentVolumeClaim", "shop", "data-web-*") || s.Inventory.Has("PersistentVolumeClaim", "shop", "web-*-data")
+			left := s.Inventory.Has("PersistentVolumeClaim", "shop", "data-web-*") ||
+				s.Inventory.Has("PersistentVolumeClaim", "shop", "web-*-data")
 			if pods := s.Inventory.Pods(); len(pods) != 1 || left {
 				t.Errorf("%s: a claim stays when the workload has none", rule)
 			}

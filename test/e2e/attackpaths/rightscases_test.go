@@ -218,7 +218,8 @@ func deletes(r attackpaths.TableRight) bool { return strings.HasPrefix(r.Verb, "
 func deleteVolumeCase(r attackpaths.TableRight) rightCase {
 	c := rightCase{target: "Node web-1", possible: true, listed: true}
 	if r.Resource == "persistentvolumes" {
-		c.with = withTools + driverVolume + also("tools", "create pods@") + roleOf("v", "", "shop/web", "create,patch persistentvolumes@ data")
+		c.with = withTools + driverVolume + also("tools", "create pods@") +
+			roleOf("v", "", "shop/web", "create,patch persistentvolumes@ data")
 		return c
 	}
 	c.in = "guarded"
