@@ -96,8 +96,12 @@ func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
 	if isHolding && t.pending >= 0 {
 		place := *t.steps[t.pending].place
 		place.to = v
-		t.steps[t.pending].To, t.steps[t.pending].place = h, &place
-		t.holder, t.at, t.pending = h, v, -1
+		step := &t.steps[t.pending]
+		step.To, step.place = h, &place
+		if after := s.conditionTexts(t.dependsOn); len(after) > 0 {
+			step.Certainty, step.DependsOn = Possible, allOf(step.DependsOn, allOf(after...))
+		}
+		t.holder, t.at, t.pending, t.dependsOn = h, v, -1, nil
 	}
 	return t
 }
@@ -170,8 +174,13 @@ func (s *solver) conditionsOf(how via, p position, at map[vertex]position) []str
 			places = append(places, at[v].dependsOn...)
 		}
 	}
+	return s.conditionTexts(append(places, how.edge.dependsOn))
+}
+
+// conditionTexts are the texts of conditions, each once.
+func (s *solver) conditionTexts(places []int32) []string {
 	var all []string
-	for _, c := range append(places, how.edge.dependsOn) {
+	for _, c := range places {
 		if text := s.conditions[c]; c != 0 && !slices.Contains(all, text) {
 			all = append(all, text)
 		}
