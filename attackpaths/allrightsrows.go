@@ -97,7 +97,7 @@ var rightsRows = []rightsRow{
 	{resources: "limitranges", verbs: every, nothing: "it limits pods and sets defaults for their resources"},
 	{resources: "persistentvolumes", verbs: edits, open: openVolumes, clusterScoped: true},
 	{resources: "persistentvolumeclaims", verbs: edits, open: openClaims},
-	{resources: "serviceaccounts", verbs: removes, nothing: nothingRemoved},
+	{resources: "serviceaccounts persistentvolumeclaims", verbs: removes, nothing: nothingRemoved},
 	{resources: "services endpoints", verbs: writes, open: openTraffic},
 	{resources: "services/status", verbs: edits, open: openTraffic},
 	{resources: "events", verbs: every, nothing: nothingEvents},

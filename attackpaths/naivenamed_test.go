@@ -23,17 +23,17 @@ func (n *naive) creates(a ask) fact {
 		if n.isFree(a, name) {
 			possible := a.resource == "certificatesigningrequests" && name != anyOtherName
 			n.step(0, possible, f, n.together(byName(a, name)...))
-		} else if slices.Contains([]string{"pods", "persistentvolumeclaims", "persistentvolumes"}, a.resource) {
+		} else if a.resource == "pods" || a.resource == "persistentvolumes" {
 			n.step(0, false, f, n.together(byName(a, name)...), n.deleted(a, name))
 		}
 	}
 	return f
 }
 
-// deleted is the fact that an object does not exist any more. Volumes and claims stay while something uses them.
+// deleted is the fact that an object does not exist any more. Volumes stay while a claim has them.
 func (n *naive) deleted(a ask, name string) fact {
 	f := fact{"deleted " + a.resource, a.ns, name}
-	possible := n.guarded(admissionv1.Delete, a.group, a.resource, "", a.ns) || strings.HasPrefix(a.resource, "persistentvolume")
+	possible := n.guarded(admissionv1.Delete, a.group, a.resource, "", a.ns) || a.resource == "persistentvolumes"
 	n.step(0, possible, f, n.right(ask{verbs: deleting, group: a.group, resource: a.resource, ns: a.ns, name: name}))
 	return f
 }

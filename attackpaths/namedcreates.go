@@ -203,13 +203,13 @@ func (b *builder) createsNamed(v vertex, k key, r right) {
 // for nothing but delete before. Other kinds are missing where a right to create an object by its name contains the right to
 // change it as wanted.
 var deleteOf = map[right]right{
-	createSecrets: deleteSecrets, createPods: deletePods, createClaims: deleteClaims, createVolumes: deleteVolumes,
+	createSecrets: deleteSecrets, createPods: deletePods, createVolumes: deleteVolumes,
 	createClusterRoles: deleteClusterRoles, createRoles: deleteRoles,
 	createClusterRoleBindings: deleteClusterRoleBindings, createRoleBindings: deleteRoleBindings,
 }
 
-// dependsOnUse is what else decides about the deletion of volumes and claims.
-const dependsOnUse = "whether nothing uses the volume or claim: Kubernetes keeps it until then"
+// dependsOnUse is what else decides about the deletion of volumes.
+const dependsOnUse = "whether no claim has the volume: Kubernetes keeps it until then"
 
 // madeFree is the vertex that has to be reached so that no object has a name; none if none has it. It returns false if an object
 // has the name and who creates such objects need not delete it, or cannot.
@@ -230,7 +230,7 @@ func (b *builder) deleted(r right, namespace, name string) vertex {
 		return v
 	}
 	v, dependsOn := b.vertex(k), b.guardsOf(r, namespace)
-	if r == deleteClaims || r == deleteVolumes {
+	if r == deleteVolumes {
 		dependsOn = allOf(dependsOnUse, dependsOn)
 	}
 	for _, of := range [...]string{"", name} {

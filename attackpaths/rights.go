@@ -76,7 +76,6 @@ const (
 	patchConfigMaps
 	writeIdentityMappings
 	deletePods
-	deleteClaims
 	deleteVolumes
 	deleteClusterRoles
 	deleteRoles
@@ -278,7 +277,6 @@ var requestKinds = withParts([rightCount]requestKind{
 	patchConfigMaps:              {verbs: write, resource: "configmaps", namespaced: true},
 	writeIdentityMappings:        {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
 	deletePods:                   {verbs: remove, resource: "pods", namespaced: true, refused: true},
-	deleteClaims:                 {verbs: remove, resource: "persistentvolumeclaims", namespaced: true, refused: true},
 	deleteVolumes:                {verbs: remove, resource: "persistentvolumes"},
 	deleteClusterRoles:           {verbs: remove, group: rbacG, resource: "clusterroles"},
 	deleteRoles:                  {verbs: remove, group: rbacG, resource: "roles", namespaced: true},

@@ -197,7 +197,7 @@ var techniques = []Technique{
 	},
 	{
 		Code: VolumeControl, Summary: "a persistent volume that is a folder of the host gives the node", ATTACK: "T1611",
-		needs: []right{createVolumes}, helps: []right{createPods, createClaims, deleteVolumes, deleteClaims},
+		needs: []right{createVolumes}, helps: []right{createPods, createClaims, deleteVolumes},
 		because: becauseOfVolume,
 	},
 	{

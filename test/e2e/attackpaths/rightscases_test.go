@@ -174,7 +174,11 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 	},
 	attackpaths.VolumeControl: func(r attackpaths.TableRight) rightCase {
 		if deletes(r) {
-			return deleteVolumeCase(r)
+			return rightCase{ // Kubernetes keeps a volume while a claim has it
+				with: withTools + driverVolume + also("tools", "create pods@") +
+					roleOf("v", "", "shop/web", "create,patch persistentvolumes@ data"),
+				target: "Node web-1", possible: true, listed: true,
+			}
 		}
 		switch r.Resource {
 		case "pods":
@@ -213,23 +217,6 @@ var rightCases = map[attackpaths.Code]func(r attackpaths.TableRight) rightCase{
 
 // deletes reports whether a right is one to delete objects: who creates an object under the name of another deletes that first.
 func deletes(r attackpaths.TableRight) bool { return strings.HasPrefix(r.Verb, "delete") }
-
-// deleteVolumeCase has a volume and its claim, of which one may be made again. Kubernetes keeps both while they are used.
-func deleteVolumeCase(r attackpaths.TableRight) rightCase {
-	c := rightCase{target: "Node web-1", possible: true, listed: true}
-	if r.Resource == "persistentvolumes" {
-		c.with = withTools + driverVolume + also("tools", "create pods@") +
-			roleOf("v", "", "shop/web", "create,patch persistentvolumes@ data")
-		return c
-	}
-	c.in = "guarded"
-	c.with = namespace("guarded", enforceLabel+": baseline") +
-		strings.ReplaceAll(driverVolume+dataClaim, "namespace: shop", "namespace: guarded") +
-		policyFor("p", "CREATE", "pods", "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.ephemeral))") +
-		roleOf("v", "", "shop/web", "create persistentvolumes@") +
-		also("guarded", "create pods@", "create,patch persistentvolumeclaims@ data")
-	return c
-}
 
 func impersonateCase(r attackpaths.TableRight) rightCase {
 	switch r.Resource + r.Group {
