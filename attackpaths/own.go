@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"strings"
 )
 
 // identity is one that makes requests, with the rights that it has by bindings and that
@@ -222,4 +223,99 @@ func (c *combiner) run() {
 		c.impersonate()
 		c.constrained()
 	}
+}
+
+// A certificate or an impersonation may carry a user and any groups at once, so that rights of both
+// count together for one requester. It carries one user only.
+
+// expandTogether adds a user together with every group; the empty name is a user without rights.
+func (b *builder) expandTogether(v vertex, k key) {
+	b.holds(v)
+	b.addIdentity(v, k, b.subjectsOfIdentity(k))
+}
+
+// everyGroupSubject lists the groups that an identity may be in: each that bindings name but
+// system:masters.
+func (b *builder) everyGroupSubject() []vertex {
+	if b.groups == nil {
+		groups := slices.DeleteFunc(b.subjectsOf("Group"), func(g string) bool { return g == masters })
+		b.groups = b.subjects("", anybody, groups...)
+		b.groupsCombine = len(b.rightsOfSubjects(b.groups)) > 0
+	}
+	return b.groups
+}
+
+// expandEveryIdentity adds the users whose own rights may count together with the rights of groups.
+func (b *builder) expandEveryIdentity(v vertex, k key) {
+	accounts, with := k.name == everyIdentity, key{kind: isFact, name: userWithGroups}
+	b.implies(v, b.memberOf(k, with))
+	for _, user := range b.subjectsOf("User") {
+		if _, _, isAccount := accountOfUser(user); (accounts || !isAccount) && b.countsWithGroups(user) {
+			with.namespace = user
+			b.implies(v, b.memberOf(k, with))
+		}
+	}
+}
+
+// countsWithGroups reports whether a user that is no node has a right that may count together with one
+// of a group.
+func (b *builder) countsWithGroups(user string) bool {
+	return !strings.HasPrefix(user, nodeUserPrefix) && len(b.everyGroupSubject()) > 0 && b.groupsCombine &&
+		!b.denied(user) && len(b.rightsOfSubjects(b.subjects(user, anybody))) > 0
+}
+
+// The signers of client certificates.
+const (
+	clientSigner  = "kubernetes.io/kube-apiserver-client"
+	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+)
+
+// certificates: a request, and its approval or signature. The API server answers a second, empty patch
+// of the approval with the request and its certificate; who signs has the certificate. A request that
+// is approved by itself has to be read.
+func (c *combiner) certificates() {
+	for _, status := range c.have(updateApprovals) {
+		for _, signer := range c.have(approveSigners) {
+			c.certificate(ApproveCertificate, status, signer, c.guardsOf(updateApprovals, ""))
+		}
+	}
+	for _, status := range c.have(updateSigningStatus, patchSigningStatus) {
+		for _, signer := range c.have(signSigners) {
+			c.certificate(SignCertificate, status, signer, dependsOnCA, c.guardsOf(status.right, ""))
+		}
+	}
+	names := []string{""} // of requests that can be read; the attacker chooses the name of its own
+	for _, k := range c.requestReads {
+		names = append(names, k.name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, auto := range c.have(autoApprove) {
+		for _, request := range c.have(createSigningRequests) {
+			for _, name := range names {
+				if request.name != "" && name != "" && name != request.name {
+					continue
+				}
+				read := c.rightVertex(readSigningRequests, "", name)
+				c.pair(ApproveCertificate, c.fact(everyNodeUser, ""), c.guardsOf(createSigningRequests, ""), auto, request, read)
+			}
+		}
+	}
+}
+
+func (c *combiner) certificate(code Code, status, signer held, conditions ...string) {
+	dependsOn := allOf(append(conditions, c.guardsOf(createSigningRequests, ""))...)
+	if signs(signer, clientSigner) {
+		for _, to := range [...]string{everyUser, everyAccountName, everyGroup, everyNodeUser, everyIdentity} {
+			c.pair(code, c.fact(to, ""), dependsOn, status, signer, c.fact(clientRequests, ""))
+		}
+	}
+	if signs(signer, kubeletSigner) {
+		c.pair(code, c.fact(everyNodeUser, ""), dependsOn, status, signer, c.rightVertex(createSigningRequests, "", ""))
+	}
+}
+
+// signs reports whether a right is one for a signer: by its name, or by its domain.
+func signs(h held, signer string) bool {
+	return h.name == "" || h.name == signer || h.name == "kubernetes.io/*"
 }

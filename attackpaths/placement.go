@@ -1,8 +1,10 @@
 package attackpaths
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,4 +160,222 @@ func classOf(n *inventory.Node) string {
 		taints[i].TimeAdded = nil
 	}
 	return fmt.Sprintf("%q %q", labels, taints)
+}
+
+// DaemonSet is what a DaemonSet gives to each node on which it has a pod.
+type DaemonSet struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Nodes are those on which the DaemonSet has a pod, sorted.
+	Nodes []string `json:"nodes"`
+	// Through is the service account or secret that the pods bring to the nodes, and Path
+	// leads from it to cluster-admin. Both are empty if ClusterAdmin is No.
+	Through      Holding   `json:"through"`
+	ClusterAdmin Certainty `json:"clusterAdmin"`
+	Path         []Step    `json:"path,omitempty"`
+}
+
+// DaemonSets lists the DaemonSets that have pods on nodes, by namespace and name, and whether
+// the service account and the secrets of such a pod lead to cluster-admin from any node. The
+// rights that a pod has over its own host do not count: a node has them anyway.
+func (g *Graph) DaemonSets() []DaemonSet {
+	pods := map[inventory.Name][]int32{}
+	for i, p := range g.pods {
+		if p.Workload.Resource == "daemonsets" && p.Node != "" {
+			name := inventory.Name{Namespace: p.Namespace, Name: p.Workload.Name}
+			pods[name] = append(pods[name], int32(i))
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(pods), func(a, b inventory.Name) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	r := g.newReach()
+	defer r.release()
+	all := make([]DaemonSet, len(names))
+	for i, name := range names {
+		all[i] = DaemonSet{Namespace: name.Namespace, Name: name.Name}
+		var templates []int32 // one pod of each template: while a DaemonSet is rolled out, its pods differ
+		seen := map[*inventory.Template]bool{}
+		for _, pod := range pods[name] {
+			all[i].Nodes = append(all[i].Nodes, g.pods[pod].Node)
+			if t := g.pods[pod].Template; !seen[t] {
+				seen[t], templates = true, append(templates, pod)
+			}
+		}
+		slices.Sort(all[i].Nodes)
+		all[i].Nodes = slices.Compact(all[i].Nodes)
+		all[i].reach(g, templates, r)
+	}
+	return all
+}
+
+// reach finds the shortest path from what pods bring to their nodes; a certain one comes first.
+func (d *DaemonSet) reach(g *Graph, pods []int32, r reach) {
+	admin := g.index[key{kind: isClusterAdmin}]
+	for _, certainty := range [...]Certainty{Certain, Possible} {
+		var brought []vertex
+		for _, pod := range pods {
+			brought = append(brought, g.broughtByPod(pod, certainty == Possible)...)
+		}
+		slices.Sort(brought)
+		s, best := r.by(certainty), int32(math.MaxInt32)
+		for _, from := range slices.Compact(brought) {
+			if s.solveUntil(from, admin); s.has(admin) && s.cost[admin] < best {
+				best, d.ClusterAdmin, d.Path = s.cost[admin], certainty, s.path(admin)
+				d.Through, _ = g.keys[from].holding()
+			}
+		}
+		if d.ClusterAdmin != No {
+			return
+		}
+	}
+}
+
+// broughtByPod are the service accounts and secrets that a node holds because of a pod.
+func (g *Graph) broughtByPod(pod int32, possible bool) []vertex {
+	p := g.pods[pod]
+	node := g.index[key{kind: isNode, name: p.Node}]
+	from := []vertex{node}
+	for _, e := range g.out[node] {
+		if g.keys[e.to].kind == isNodeUser {
+			from = append(from, e.to)
+		}
+	}
+	from = append(from, g.firstPod+vertex(pod))
+	var all []vertex
+	for _, v := range from {
+		for _, e := range g.out[v] {
+			brought := e.arg == pod && e.row != 0 && e.row.ofPod() && (possible || e.dependsOn == 0)
+			k := g.keys[e.to]
+			isToken := k.kind == isAssociated && g.isScopedAccount(k)
+			if brought && (k.kind == isServiceAccount || k.kind == isSecret || isToken) {
+				all = append(all, e.to)
+			}
+		}
+	}
+	return all
+}
+
+// createsNamespaces gives nodes to who creates namespaces, and pods in all: the author of a namespace
+// labels it, so that Pod Security lets privileged pods pass.
+func (b *builder) createsNamespaces(v vertex, k key) {
+	if r := right(k.variant); r >= createPods && r <= createCronJobs {
+		b.together(PodCreate, b.fact(everyNode, ""), b.guardsInNew(r), v, b.rightVertex(createNamespaces, "", ""))
+	}
+}
+
+// guardsInNew names what may be asked about a new namespace, and about pods in it and what makes them.
+// The attacker chooses the labels, but which labels a webhook or policy leaves out is not examined.
+func (b *builder) guardsInNew(r right) string {
+	var texts []string
+	for i := range b.admission {
+		a := &b.admission[i]
+		covers := func(asked right) bool { return a.Covers(writeOf(asked), nil) }
+		if slices.ContainsFunc([]right{createNamespaces, createPods, r}, covers) {
+			texts = append(texts, a.String())
+		}
+	}
+	return allOf(texts...)
+}
+
+// admissionObjects are the names of what guards writes, by the resource: configurations of webhooks, and policies and
+// bindings that refuse something.
+func (c *Cluster) admissionObjects() map[string][]inventory.Name {
+	const policies, bindings = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+	names := map[string][]inventory.Name{
+		"mutatingwebhookconfigurations":   c.Inventory.Names("MutatingWebhookConfiguration"),
+		"validatingwebhookconfigurations": c.Inventory.Names("ValidatingWebhookConfiguration"),
+		policies:                          nil, bindings: nil,
+	}
+	for _, a := range c.Inventory.Admission() {
+		if isPolicy(a) {
+			names[policies] = append(names[policies], inventory.Name{Name: a.Name})
+			names[bindings] = append(names[bindings], inventory.Name{Name: a.Webhook})
+		}
+	}
+	return names
+}
+
+// mayChange reports whether there is an object that a right to change some names of a resource is about; no name and the
+// empty one stand for all. The state does not show each resource.
+func (g *Graph) mayChange(resource string, names ...string) bool {
+	objects, shown := g.guards[resource]
+	return !shown || len(objects) > 0 && (len(names) == 0 || slices.Contains(names, "")) ||
+		slices.ContainsFunc(objects, func(o inventory.Name) bool { return slices.Contains(names, o.Name) })
+}
+
+// mayRun reports whether a pod has a node, or gets one in the state that is asked about, and has not ended.
+func mayRun(p *inventory.Pod) bool { return (p.Node != "" || p.Planned) && !p.Ended }
+
+// starting is what else decides about processes that are started in a pod.
+func starting(p *inventory.Pod) string {
+	if p.Pending {
+		return "whether containers of the pod have started, whose phase is Pending"
+	}
+	return ""
+}
+
+// toNothing reports whether a vertex is a right that nothing can be done with.
+func (b *builder) toNothing(v vertex) bool {
+	k := b.keys[v]
+	return k.kind == isRight && b.neverCreates(right(k.variant), k.namespace)
+}
+
+// neverCreates reports whether a right is one to create something in a namespace that terminates: the API server creates
+// nothing in it, not even a token, also for kubelets.
+func (b *builder) neverCreates(r right, namespace string) bool {
+	return b.terminating[namespace] && (b.kinds[r].unnamed || r == createToken)
+}
+
+// NodeRestriction holds nodes, not accounts: one that may change nodes gives a node that the attacker
+// holds every label, those that no node may set on itself too, and takes its taints. The status of a
+// node has labels, and no taints.
+
+// byAccounts ends the names of facts about pods that move because an account labels a node.
+const byAccounts = " when accounts label nodes"
+
+// labelsNodes gives what moves to nodes that are held to who may change them.
+func (b *builder) labelsNodes(v vertex, k key) {
+	name := untaintedNode
+	if right(k.variant) == changeNodeStatus {
+		name = labelledNode
+	}
+	for _, n := range b.nodes {
+		if k.name == "" || k.name == n.Name {
+			b.together("", b.fact(name, n.Name), "", v, b.vertex(key{kind: isNode, name: n.Name}))
+		}
+	}
+}
+
+func (b *builder) expandLabelledNode(v vertex, k key) {
+	n := *b.node(k.namespace)
+	if k.name == untaintedNode {
+		n.Taints = nil
+	}
+	b.gets(v, n.Name, b.movesTo(&n, func(string) bool { return true }, byAccounts))
+}
+
+// isLabelled reports whether pods move because an account labels a node.
+func (k key) isLabelled() bool {
+	return k.kind == isFact && (k.name == labelledNode || k.name == untaintedNode || strings.HasSuffix(k.name, byAccounts))
+}
+
+// labelsFromOutside reports whether nodes that are not in a pool hold an account that may change labels or taints of
+// nodes: the pool rests on these.
+func (b *builder) labelsFromOutside(pool []string) bool {
+	var outside []vertex
+	for _, n := range b.nodes {
+		if !slices.Contains(pool, n.Name) {
+			outside = append(outside, b.vertex(key{kind: isNode, name: n.Name}))
+		}
+	}
+	s := b.solver(true)
+	defer b.release(s)
+	s.solve(outside...)
+	for v, k := range b.keys {
+		if k.kind == isRight && (right(k.variant) == changeNodes || right(k.variant) == changeNodeStatus) && s.has(vertex(v)) {
+			return true
+		}
+	}
+	return false
 }

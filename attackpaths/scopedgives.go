@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // givesParts adds the edges to what parts lead to, and the rights that count together.
@@ -146,4 +147,176 @@ func (b *builder) ownCertificate(v vertex, a *scopedAccount, node string) {
 
 func (b *builder) nodeUserVertex(node string) vertex {
 	return b.vertex(key{kind: isNodeUser, name: nodeUserPrefix + node})
+}
+
+const nodeUserPrefix = nodeidentity.UserPrefix
+
+// part is what a binding grants of a right with one verb, as far as scopes let it pass.
+type part struct {
+	right right
+	pass
+	verb    string
+	binding int32
+}
+
+// place is the node of a token. A chosen node need not exist; it has any name if it has none.
+type place struct {
+	node   string
+	chosen bool
+}
+
+// partsOf finds what RBAC grants to an account and its scopes let pass. Subjects of bindings must have
+// been added.
+func (b *builder) partsOf(a *scopedAccount) {
+	scopes := a.rules
+	if a.rules = nil; scopes == nil {
+		return
+	}
+	a.subjects = b.subjectsOfIdentity(key{kind: isServiceAccount, namespace: a.namespace, name: a.name})
+	b.eachRole(a.subjects, func(role key, binding int32) {
+		if h := (heldRole{role.role, binding, role.namespace}); !slices.Contains(a.held, h) {
+			a.held = append(a.held, h)
+		}
+	})
+	passing, seen := map[asked][]pass{}, map[part]bool{}
+	b.eachPart(a.subjects, func(p part) {
+		q := asked{&b.kinds[p.right], p.verb}
+		if _, ok := passing[q]; !ok {
+			passing[q] = []pass{{}}
+			for i := range scopes {
+				passing[q] = combinePasses(passing[q], b.passes(&scopes[i], q))
+			}
+		}
+		for _, both := range combinePasses([]pass{p.pass}, passing[q]) {
+			id := part{right: p.right, pass: both}
+			if id.rules = ""; !seen[id] {
+				seen[id] = true
+				a.add(part{p.right, both, p.verb, p.binding})
+			}
+		}
+	})
+}
+
+// add puts a part where it belongs. Whoever creates an object chooses its name, and whoever selects objects the
+// selector, so that each token may do so.
+func (a *scopedAccount) add(p part) {
+	ofNode := p.needs &^ needsSelector
+	if ofNode&^(needsNewName|needsPodName|needsNewPodName) == 0 { // any node can create a mirror pod
+		a.others = append(a.others, p)
+	}
+	if ofNode != 0 && (ofNode != needsNewName || p.namesNewObject()) {
+		a.perNode = append(a.perNode, p)
+	}
+}
+
+// eachPart calls do for what bindings grant to subjects.
+func (b *builder) eachPart(subjects []vertex, do func(part)) {
+	b.eachRole(subjects, func(role key, binding int32) {
+		for _, p := range b.partsOfRole(role.role) {
+			if kind := &b.kinds[p.right]; kind.holdsIn(role.namespace) && (role.variant != restricted || !kind.refused) {
+				p.namespace, p.binding = role.namespace, binding
+				do(p)
+			}
+		}
+	})
+}
+
+// partsOfRole lists what a role grants where it is held, verb by verb.
+func (b *builder) partsOfRole(role int32) []part {
+	r := b.rightsOfRole(role)
+	if r.parts != nil {
+		return r.parts
+	}
+	r.parts = []part{}
+	rules := b.roles[role].Rules
+	for i := range b.kinds {
+		of, kind := right(i), &b.kinds[i]
+		if of.isPart() && !b.isNamed(of.whole()) || kind.on != 0 && !b.modes[kind.on] {
+			continue
+		}
+		for _, verb := range kind.verbs {
+			for j := range rules {
+				for _, name := range kind.namesIn(&rules[j], verb) {
+					r.parts = append(r.parts, part{right: of, pass: pass{limit: limit{name: name}}, verb: verb})
+				}
+			}
+		}
+	}
+	return r.parts
+}
+
+// instances are what a part is with the token of a node: limits, and what else decides.
+func (b *builder) instances(p *part, at place, do func(l limit, dependsOn string)) {
+	l, dependsOn := p.limit, ""
+	anyName := at.chosen && at.node == ""
+	if p.needs&needsNewName != 0 && !anyName && p.namesNewObject() {
+		dependsOn = dependsOnNodeName
+	}
+	if p.needs&needsSelector != 0 {
+		dependsOn = allOf(dependsOn, dependsOnSelector)
+	}
+	if p.needs&needsName != 0 && !anyName {
+		named, ok := l.and(limit{name: at.node})
+		if !ok {
+			return
+		}
+		l = named
+	}
+	const ofPods = needsPod | needsPodName | needsNewPodName
+	if p.needs&ofPods != 0 {
+		b.instancesOfPods(p, l, at, dependsOn, do)
+	} else {
+		do(l, dependsOn)
+	}
+}
+
+// instancesOfPods are what a part is that pods on the node limit. An object that is named like none of them is
+// possible: a node can create a mirror pod with a name that no pod has.
+func (b *builder) instancesOfPods(p *part, l limit, at place, dependsOn string, do func(l limit, dependsOn string)) {
+	possible, onPods := allOf(dependsOn, dependsOnPodName), dependsOn
+	creates := p.needs&needsNewPodName != 0
+	if creates && p.namesNewObject() {
+		onPods = possible
+	}
+	var pods []int32 // none are known of a node that need not exist, or that is not known
+	if !at.chosen {
+		pods = b.podsOn[at.node]
+	}
+	for _, i := range pods {
+		pod := b.pods[i]
+		of := limit{pod.Namespace, pod.Name.Name}
+		if p.needs&needsNewName != 0 && of.name != at.node {
+			continue // the new object needs both names
+		}
+		if creates {
+			of.name = l.name
+		}
+		if l.covers(of.namespace, of.name) {
+			do(of, onPods)
+		}
+	}
+	if p.needs&needsPod == 0 {
+		do(l, possible)
+	}
+}
+
+// namesNewObject reports whether it matters which name an object has that is created.
+func (p *part) namesNewObject() bool {
+	switch p.right.whole() {
+	case createSecrets, createConfigMaps, createAccounts:
+		return true
+	}
+	return p.right.isCustom()
+}
+
+// podsOnNode are the pods of a node that a right of its tokens is about.
+func (b *builder) podsOnNode(k key) []int32 {
+	var all []int32
+	of := limit{k.namespace, k.name}
+	for _, i := range b.podsOn[b.keys[k.of].name[len(nodeUserPrefix):]] {
+		if p := b.pods[i]; of.covers(p.Namespace, p.Name.Name) {
+			all = append(all, i)
+		}
+	}
+	return all
 }
