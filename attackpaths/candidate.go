@@ -261,24 +261,28 @@ type workload struct {
 	restart  corev1.RestartPolicy
 	// between is the kind that a controller makes of it before the pods.
 	between right
+	// selector is where the labels of its pods are; nil for jobs, which get theirs.
+	selector []string
 }
 
 // workloads is a table and never changes.
 var workloads = []workload{
-	{createDeployments, patchDeployments, "Deployment", podTemplate, corev1.RestartPolicyAlways, createReplicaSets},
-	{createDaemonSets, patchDaemonSets, "DaemonSet", podTemplate, corev1.RestartPolicyAlways, createPods},
-	{createStatefulSets, patchStatefulSets, "StatefulSet", podTemplate, corev1.RestartPolicyAlways, createPods},
-	{createReplicaSets, patchReplicaSets, "ReplicaSet", podTemplate, corev1.RestartPolicyAlways, createPods},
+	{createDeployments, patchDeployments, "Deployment", podTemplate, corev1.RestartPolicyAlways, createReplicaSets, matchLabels},
+	{createDaemonSets, patchDaemonSets, "DaemonSet", podTemplate, corev1.RestartPolicyAlways, createPods, matchLabels},
+	{createStatefulSets, patchStatefulSets, "StatefulSet", podTemplate, corev1.RestartPolicyAlways, createPods, matchLabels},
+	{createReplicaSets, patchReplicaSets, "ReplicaSet", podTemplate, corev1.RestartPolicyAlways, createPods, matchLabels},
 	{
 		createReplicationControllers, patchReplicationControllers, "ReplicationController", podTemplate,
 		corev1.RestartPolicyAlways, createPods,
+		[]string{"spec", "selector"},
 	},
-	{createJobs, createJobs, "Job", podTemplate, corev1.RestartPolicyNever, createPods},
-	{createCronJobs, patchCronJobs, "CronJob", jobTemplate, corev1.RestartPolicyNever, createJobs},
+	{createJobs, createJobs, "Job", podTemplate, corev1.RestartPolicyNever, createPods, nil},
+	{createCronJobs, patchCronJobs, "CronJob", jobTemplate, corev1.RestartPolicyNever, createJobs, nil},
 }
 
 var (
 	podTemplate = []string{"spec", "template", "spec"}
+	matchLabels = []string{"spec", "selector", "matchLabels"}
 	jobTemplate = []string{"spec", "jobTemplate", "spec", "template", "spec"}
 )
 
@@ -347,18 +351,29 @@ func (b *builder) workloadRequest(namespace string, w *workload, c *podCandidate
 	return request
 }
 
-// object is a workload with a template, and with nothing else that is known.
+// object is a workload with a template, and else with what the API server requires.
 func (w *workload) object(namespace string, template *corev1.PodSpec) runtime.Object {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetNamespace(namespace)
 	o.SetName(candidateName)
 	o.SetLabels(map[string]string{"app": candidateName})
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
-	if err == nil {
-		err = unstructured.SetNestedMap(o.Object, spec, w.template...)
+	set := func(value any, path ...string) {
+		if err == nil {
+			err = unstructured.SetNestedField(o.Object, value, path...)
+		}
+	}
+	set(spec, w.template...)
+	switch w.kind {
+	case "Job":
+	case "CronJob":
+		set("* * * * *", "spec", "schedule")
+	default:
+		set(map[string]any{"app": candidateName}, "spec", "template", "metadata", "labels")
+		set(map[string]any{"app": candidateName}, w.selector...)
 	}
 	if err != nil {
-		panic("the template of a pod does not convert: " + err.Error())
+		panic("a workload is not made: " + err.Error())
 	}
 	return o
 }
