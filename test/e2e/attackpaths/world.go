@@ -114,6 +114,9 @@ func (w *world) graph(ctx context.Context, eks bool, users ...attackpaths.Identi
 	if missing := state.Missing(); len(missing) > 0 {
 		return nil, fmt.Errorf("read the cluster: %v is missing", missing)
 	}
+	for _, p := range state.Inventory.Pods() {
+		p.Pending, p.Running = false, false // kubelets start pods at any moment, and answers about these would depend on it
+	}
 	evaluator, err := evaluate.New(ctx, state, evaluate.Options{Features: kubeversion.For(w.minor)})
 	if err != nil {
 		return nil, err
