@@ -37,6 +37,7 @@ func (e *UsageError) Error() string { return e.err.Error() }
 
 func (e *UsageError) Unwrap() error { return e.err }
 
+// Usagef returns a usage error: exit status 2, with a hint to the help. It wraps errors as fmt.Errorf does.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }

@@ -27,6 +27,7 @@ type KnownFlags struct {
 	file *doctor.Baseline
 }
 
+// Add adds the flags.
 func (k *KnownFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&k.baseline, "baseline", "", "file with findings that do not count: known ones, and suppressions with reasons")
@@ -44,6 +45,7 @@ func (k *KnownFlags) Add(cmd *cobra.Command) {
 	}
 }
 
+// Given reports whether a flag about known findings was given.
 func (k *KnownFlags) Given() bool { return k.baseline != "" || k.Write != "" || k.Show }
 
 // Read reads the baseline.

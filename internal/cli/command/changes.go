@@ -29,6 +29,7 @@ func (f *StateFlags) AddChanges(cmd *cobra.Command) {
 	Must(cmd.RegisterFlagCompletionFunc("without", f.completeRemovable()))
 }
 
+// Given reports whether the state is to be changed.
 func (c *changeFlags) Given() bool { return len(c.with)+len(c.without) > 0 }
 
 // check validates the flags before anything is read.

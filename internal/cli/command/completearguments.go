@@ -73,6 +73,7 @@ func (f *StateFlags) UserNames(cmd *cobra.Command, args []string, text string) (
 	return Prefixed(AccountUser+namespace+":", names), NoFiles
 }
 
+// GroupNames completes the groups that bindings name.
 func (f *StateFlags) GroupNames(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
 	usual := []string{"system:authenticated", "system:masters", nodeidentity.Group, "system:serviceaccounts"}
 	return BeginningWith(text, append(usual, f.subjects(cmd.Context(), rbacv1.GroupKind, text)...)), NoFiles

@@ -17,6 +17,7 @@ type Filter struct {
 	Namespace string
 }
 
+// NewFilter resolves kinds as people write them. It returns an error for unknown ones.
 func (s *Session) NewFilter(kinds []string, namespace string) (Filter, error) {
 	f := Filter{Namespace: namespace}
 	for _, kind := range kinds {
@@ -29,6 +30,7 @@ func (s *Session) NewFilter(kinds []string, namespace string) (Filter, error) {
 	return f, nil
 }
 
+// Narrows reports whether the filter leaves anything out.
 func (f Filter) Narrows() bool { return len(f.Resources) > 0 || f.Namespace != "" }
 
 func (f Filter) resource(group, name string) bool {
@@ -37,6 +39,7 @@ func (f Filter) resource(group, name string) bool {
 	})
 }
 
+// Object reports whether the filter keeps an object.
 func (f Filter) Object(g nodeauthz.Grant) bool {
 	return f.resource(g.Group, g.Resource) && (f.Namespace == "" || g.Namespace == f.Namespace)
 }

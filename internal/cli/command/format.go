@@ -8,15 +8,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// formatFlag is -o with the formats that a command supports, the default first.
-type formatFlag struct {
+// FormatFlag is -o with the formats that a command supports, the default first.
+type FormatFlag struct {
 	fit  []render.Format
 	text string
 	cmd  *cobra.Command
 }
 
-func AddFormat(cmd *cobra.Command, fit ...render.Format) *formatFlag {
-	f := &formatFlag{fit: fit, cmd: cmd}
+// AddFormat adds -o with the formats that fit the command. The first one is the default.
+func AddFormat(cmd *cobra.Command, fit ...render.Format) *FormatFlag {
+	f := &FormatFlag{fit: fit, cmd: cmd}
 	cmd.Flags().StringVarP(&f.text, "output", "o", string(fit[0]), "output format: "+render.List(fit))
 	Must(cmd.RegisterFlagCompletionFunc("output", Complete(func() []string {
 		var names []string
@@ -29,7 +30,7 @@ func AddFormat(cmd *cobra.Command, fit ...render.Format) *formatFlag {
 }
 
 // parse validates the format. It is called before any work is done.
-func (f *formatFlag) parse() (render.Format, error) {
+func (f *FormatFlag) parse() (render.Format, error) {
 	format, err := render.ParseFormat(f.text, f.fit)
 	if err != nil {
 		return "", Usagef("%w", err)
@@ -41,7 +42,7 @@ func (f *formatFlag) parse() (render.Format, error) {
 }
 
 // RunE sets what the command does, with the format.
-func (f *formatFlag) RunE(run func(cmd *cobra.Command, args []string, format render.Format) error) {
+func (f *FormatFlag) RunE(run func(cmd *cobra.Command, args []string, format render.Format) error) {
 	f.cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := f.parse()
 		if err != nil {

@@ -23,6 +23,7 @@ type IdentityFlags struct {
 	pod string
 }
 
+// AddIdentity adds the flags that name the user of a question.
 func AddIdentity(cmd *cobra.Command) *IdentityFlags {
 	f := &IdentityFlags{}
 	cmd.Flags().StringVar(&f.Node, "node", "", "the node of the question")
@@ -113,6 +114,7 @@ func (i Identity) extra() map[string][]string {
 	return extra
 }
 
+// NewIdentity returns the identity of a user with groups; of a node, if it is one.
 func NewIdentity(user string, groups []string) Identity {
 	of := nodeidentity.Of(user, groups)
 	return Identity{User: user, Groups: groups, Node: of.Name, IsNode: of.IsNode}

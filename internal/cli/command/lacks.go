@@ -54,6 +54,7 @@ func Unreadable(all []source.Missing) []Missing {
 	return found
 }
 
+// NewMissing converts a resource that could not be read for the output.
 func NewMissing(m source.Missing) Missing {
 	return Missing{Resource: m.Resource.String(), Reason: m.Reason, refusal: m.Refusal()}
 }
@@ -88,7 +89,7 @@ func UnreadNames(all []Missing) []string {
 // LackReason returns the reason of a question that is undecided because files lack objects.
 func (s *Session) LackReason(all []evaluate.Lack, who Identity) verdict.Reason {
 	if len(all) == 1 && all[0].RolesAndBindings {
-		return s.RbacNeeded(who)
+		return s.RBACNeeded(who)
 	}
 	return verdict.Reason{
 		Code:    CodeInputIncomplete,
@@ -144,7 +145,8 @@ func resourceNames(all []Missing) []string {
 	return names
 }
 
-func (s *Session) RbacNeeded(who Identity) verdict.Reason {
+// RBACNeeded is the reason of an answer that roles and bindings decide, which the state does not have.
+func (s *Session) RBACNeeded(who Identity) verdict.Reason {
 	why := "RBAC decides about " + who.Kind()
 	switch {
 	case s.Configured != "":
@@ -159,6 +161,7 @@ func (s *Session) RbacNeeded(who Identity) verdict.Reason {
 	}
 }
 
+// ForPage converts it for a page.
 func (m Missing) ForPage() report.Missing {
 	if m.Lacks != "" {
 		return report.Missing{Reason: m.Reason}

@@ -26,6 +26,7 @@ type ObjectFlags struct {
 	Object, oldObject string
 }
 
+// AddObjects adds the flags for the object of a write and the one that it replaces.
 func AddObjects(cmd *cobra.Command) *ObjectFlags {
 	f := &ObjectFlags{}
 	cmd.Flags().StringVarP(&f.Object, "filename", "f", "",
@@ -42,6 +43,7 @@ type WrittenObjects struct {
 	Object, OldObject *ObjectText
 }
 
+// ObjectText is the text of an object that a flag names, and where it is from.
 type ObjectText struct {
 	File string
 	Text []byte

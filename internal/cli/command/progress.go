@@ -59,6 +59,7 @@ func (p *Progress) Lines() func(auditlog.Progress) {
 	}
 }
 
+// Draw draws how much of a source has been read.
 func (p *Progress) Draw(source string, done, total int64, count func() string) {
 	now := p.now()
 	if now.Sub(p.begun) < patience || now.Sub(p.drawn) < redraw {

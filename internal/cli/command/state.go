@@ -159,6 +159,7 @@ func (f *StateFlags) NewSession(ctx context.Context, state *source.State, config
 	}, nil
 }
 
+// NewNames returns the names of the resources that the cluster serves; of the built-in ones, if that is not known.
 func NewNames(state *source.State) *resources.Mapper {
 	if state.Resources == nil {
 		return resources.Offline()
@@ -186,6 +187,7 @@ func (f *StateFlags) Check(cmd *cobra.Command) error {
 	return nil
 }
 
+// Features are the features of the version that is to be decided by.
 func (f *StateFlags) Features(state *source.State) (kubeversion.Features, error) {
 	minor := kubeversion.Latest
 	switch {
@@ -213,6 +215,7 @@ func (f *StateFlags) partsAboveOf() int {
 	return f.PartsAbove
 }
 
+// ReadState reads the state that the flags name.
 func (f *StateFlags) ReadState(ctx context.Context) (*source.State, error) {
 	progress := NewProgress(f.App.Streams)
 	defer progress.Done()
@@ -240,6 +243,7 @@ func (f *StateFlags) ReadState(ctx context.Context) (*source.State, error) {
 
 const DefaultNamespace = "default"
 
+// DefaultNamespace is the given namespace, or else the one of the kubeconfig, or else "default".
 func (f *StateFlags) DefaultNamespace() string {
 	if f.Namespace != "" {
 		return f.Namespace
@@ -285,6 +289,7 @@ func (s *Session) AllMissing() []Missing {
 	return Unreadable(s.State.Missing())
 }
 
+// ReadsStdin reports whether --from names stdin.
 func (f *StateFlags) ReadsStdin() bool {
 	for _, path := range f.From {
 		if path == StdinName {

@@ -20,6 +20,7 @@ type StateInfo struct {
 	Authorizers []string `json:"authorizers"`
 }
 
+// Info describes the state for an answer.
 func (s *Session) Info() StateInfo {
 	return StateInfo{
 		Origin:              s.State.Origin,
@@ -35,6 +36,7 @@ func visible(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == chain.NameMasters })
 }
 
+// ForPage converts it for a page.
 func (s StateInfo) ForPage() report.State {
 	return report.State{Origin: s.Origin, KubernetesVersion: s.KubernetesVersion}
 }

@@ -26,6 +26,7 @@ type Streams struct {
 	Invoked func(string) string
 }
 
+// NewStreams finds out what the streams are: terminals, their widths and colors.
 func NewStreams(in io.Reader, out, errOut io.Writer) Streams {
 	return Streams{
 		In: in, Out: out, ErrOut: errOut,
@@ -46,10 +47,12 @@ func (s Streams) Write(result any, format render.Format) error {
 	})
 }
 
+// Warn writes a warning to stderr.
 func (s Streams) Warn(format string, args ...any) {
 	s.PrintLine("warning: ", fmt.Sprintf(format, args...))
 }
 
+// Failure writes an error to stderr.
 func (s Streams) Failure(format string, args ...any) {
 	s.PrintLine("error: ", fmt.Sprintf(format, args...))
 }

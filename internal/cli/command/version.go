@@ -57,6 +57,7 @@ func NewVersion(a *App) *cobra.Command {
 	return cmd
 }
 
+// CurrentVersion is the version of the program that runs.
 func CurrentVersion() VersionResult {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

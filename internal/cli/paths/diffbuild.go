@@ -64,6 +64,7 @@ const (
 	failOnNode         = "node"
 )
 
+// DiffFailOns are the values of --fail-on.
 func DiffFailOns() []string {
 	return []string{failOnPossible, failOnCertain, failOnClusterAdmin, failOnNode}
 }

@@ -48,8 +48,8 @@ func requireTarget(s *command.Session, g *attackpaths.Graph, target *attackpaths
 	return nil
 }
 
-// requireStart returns an error for a start that does not exist. A user needs no object; whether that of a service account
-// or node has one is known where the state is complete.
+// requireStart returns an error for a start that does not exist. Users need no object, except for users of service accounts and
+// nodes where the state is complete.
 func requireStart(s *command.Session, g *attackpaths.Graph, start attackpaths.Holding) error {
 	object, of := start, source.Kinds(0)
 	if start.Kind == attackpaths.User {

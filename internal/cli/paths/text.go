@@ -16,6 +16,7 @@ func certaintyText(c attackpaths.Certainty, target string) string {
 	}[c] + target
 }
 
+// StyleOf is the style in which a certainty is shown.
 func StyleOf(c attackpaths.Certainty) render.Style {
 	return map[attackpaths.Certainty]render.Style{
 		attackpaths.No: render.Good, attackpaths.Possible: render.Unsure, attackpaths.Certain: render.Bad,
@@ -129,6 +130,7 @@ func CountHoldings(reached []attackpaths.Reached) []attackpaths.Count {
 	return all
 }
 
+// CountTexts says how many holdings of each kind there are.
 func CountTexts(counts []attackpaths.Count) string {
 	var parts []string
 	for _, n := range holdingNouns {

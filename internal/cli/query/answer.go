@@ -111,7 +111,7 @@ func authorize(ctx context.Context, s *command.Session, who command.Identity, q 
 		a.undecided(s.LackReason(lacks, who))
 		noteOrigin(result.Opinions, s.State.Origin)
 	case s.NeedsRBAC(result) && (!who.IsNode || s.Configured != ""):
-		a.undecided(s.RbacNeeded(who))
+		a.undecided(s.RBACNeeded(who))
 	case why != "":
 		a.undecided(verdict.Reason{Code: command.CodeEvaluationFailed, Message: why})
 	case result.Decision == verdict.Allow:

@@ -184,6 +184,7 @@ func isSmall(s *command.Session) bool {
 	return !s.State.Partial() && s.State.Graph.Stats().Vertices[graph.Pod] <= maxSmall
 }
 
+// Reach lists what the credential of a node may do.
 func Reach(s *command.Session, node string, only command.Filter) (ReachResult, error) {
 	if err := s.ReadReach(node); err != nil {
 		return ReachResult{}, err
