@@ -338,7 +338,7 @@ type templateVertices struct {
 	account vertex // none if they have none
 	// scoped is what scopes say about the account; nil if none is about it.
 	scoped *scopedAccount
-	// volumes are those of secrets that lie in volumes.
+	// volumes are the secrets that lie in volumes.
 	secrets, volumes []vertex
 }
 

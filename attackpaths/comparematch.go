@@ -270,9 +270,7 @@ func (c *comparer) groups(starts []*start) []startGroup {
 
 // brought is a service account, or a new secret, that new and changed workloads name.
 type brought struct {
-	// vertices are those of the holding in the second state.
-	vertices []vertex
-	// otherwise are the vertices through which it is reached without a pod of these workloads, those of a list together.
+	// otherwise are the ways to it without a pod of these workloads. A way needs all its vertices.
 	otherwise [][]vertex
 }
 
@@ -311,9 +309,6 @@ func (c *comparer) findOtherWays(pods map[vertex]bool) {
 	}
 	for v := range c.after.out {
 		from := of(vertex(v))
-		if from != nil {
-			from.vertices = append(from.vertices, vertex(v))
-		}
 		for _, e := range c.after.out[v] {
 			b := of(e.to)
 			if b == nil || b == from {
@@ -361,7 +356,7 @@ func (s *groupSearch) givenBy(id int32) []vertex {
 		g := s.comparer.after.Graph
 		f := g.solver(true)
 		defer g.release(f)
-		f.solve(s.brought[id].vertices...)
+		f.solve(s.comparer.after.vertices[id]...)
 		for _, v := range f.reached {
 			if s.counts(v, id) {
 				all = append(all, v)

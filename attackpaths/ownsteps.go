@@ -104,7 +104,9 @@ func (c *combiner) keeps(lost func(role, binding int32) bool, rights ...held) bo
 			}
 			kept := from.binding < 0
 			c.eachRole(c.who.subjects, func(role key, binding int32) {
-				kept = kept || !lost(role.role, binding) && slices.Contains(c.grantsOf(role), g)
+				kept = kept || !lost(role.role, binding) && slices.ContainsFunc(c.grantsOf(role), func(o grant) bool {
+					return o.right == g.right && o.covers(g.namespace, g.name)
+				})
 			})
 			if !kept {
 				return false
@@ -280,11 +282,13 @@ func (c *combiner) escalate() {
 }
 
 // escalateBy changes the rules of a role that is held, deletes it and creates it again, or creates one that a binding names and that
-// does not exist. Each may be another role that becomes a part of the one that is held.
+// does not exist. Another role may be changed or created too, and become a part of the one that is held.
 func (c *combiner) escalateBy(e, w held, creates bool) {
 	clusterRoles := e.right == escalateClusterRoles
-	gone, free := c.madeFree(w.right, "", w.name)
-	part := clusterRoles && (creates && free || !creates && c.changesSome(e, w))
+	part := clusterRoles && c.changesSome(e, w)
+	if creates {
+		part = clusterRoles && (w.name == "" || c.free(w.right, "", w.name))
+	}
 	c.heldRoles(clusterRoles, func(v vertex, k key, role *rbac.RoleRules) {
 		ns, name := role.Role.Namespace, role.Role.Name
 		itself, exists := e.covers(ns, name) && w.covers(ns, name) && !(creates && c.terminating[ns]), c.roleExists(k.role)
@@ -295,17 +299,18 @@ func (c *combiner) escalateBy(e, w held, creates bool) {
 		case itself && !creates && exists:
 			step(c.changedRoleGuards(w.right, k.role), none)
 			return
-		case itself && creates && exists && c.keeps(sameRole(k.role), e, w):
+		case itself && creates && exists && c.keeps(func(role, _ int32) bool { return role == k.role }, e, w):
 			step(c.guardsOf(w.right, ns), c.deleted(deleteOf[w.right], ns, name))
-		case itself && creates && !exists && strings.HasPrefix(name, "system:"):
-			step(allOf(dependsOnRole, c.guardsOf(w.right, ns)), none)
-			return
 		case itself && creates && !exists:
-			step(c.guardsOf(w.right, ns), none)
+			guards := c.guardsOf(w.right, ns)
+			if strings.HasPrefix(name, "system:") {
+				guards = allOf(dependsOnRole, guards)
+			}
+			step(guards, none)
 			return
 		}
-		if part && role.Aggregates && (gone == none || c.keeps(sameRole(c.roleIndex[roleName{"", w.name}]), e, w)) {
-			step(c.guardsOf(w.right, ""), gone)
+		if part && role.Aggregates {
+			step(c.guardsOf(w.right, ""), none)
 		}
 	})
 	_, known := c.roleIndex[roleName{"", discovery}]
@@ -313,11 +318,6 @@ func (c *combiner) escalateBy(e, w held, creates bool) {
 		c.pair(EscalateRole, c.ownRole(int32(len(c.roles)-1), ""), allOf(dependsOnDiscovery, c.guardsOf(w.right, "")), e, w,
 			c.deleted(deleteOf[w.right], "", discovery))
 	}
-}
-
-// sameRole is the loss of a role.
-func sameRole(of int32) func(role, binding int32) bool {
-	return func(role, _ int32) bool { return role == of }
 }
 
 // heldRoles calls do for each role of a kind that some identity may hold.

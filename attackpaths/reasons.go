@@ -23,7 +23,7 @@ func ofPod(text func(p *inventory.Pod) string) reason {
 // because says in one line what makes a step possible.
 func (s *solver) because(how via, to vertex) string {
 	text := s.reasonOf(how, to)
-	if k := s.deletedBefore(how); k.kind == isFact && how.edge.row.code() != EscalateRole {
+	if k := s.deletedBefore(how); k.kind == isFact && !strings.HasPrefix(text, "may delete ") {
 		text += "; may delete " + requestKinds[k.variant].resource + "/" + strings.TrimPrefix(k.namespace, "/") + " first"
 	}
 	return text
@@ -153,14 +153,17 @@ func becauseOfEscalation(s *solver, how via, target key) string {
 	if int(target.role) != everything {
 		return "may add the rules of " + s.roles[target.role].Role.String() + " to a role" + scopeText(target.namespace)
 	}
-	text := "may add any rule to a role that it holds"
+	text, gone := "may add any rule to a role that it holds", s.deletedBefore(how)
+	if gone.kind == isFact {
+		text = `may delete ClusterRole "` + discovery + `", which all users hold by default, and create it again with any rule`
+	}
 	for _, v := range s.parts(how) {
 		k := s.keys[v]
 		if k.kind != isRole || int(k.role) >= everything {
 			continue
 		}
 		switch role := &s.roles[k.role]; {
-		case s.deletedBefore(how).namespace == role.Role.Namespace+"/"+role.Role.Name:
+		case gone.kind == isFact:
 			text = "may delete " + role.Role.String() + ", which it holds, and create it again with any rule"
 		case int(k.role) >= s.existing:
 			text = "may create " + role.Role.String() + ", which a binding names, with any rule"

@@ -55,7 +55,7 @@ const (
 	lifts  = "who changes NodeScopes, Quarantines, or what asks about them can lift them, and cut off others"
 )
 
-// leavingUnfollowed are rights that no path follows: with those of StealPods, an account does what the technique does with a
+// leavingUnfollowed are rights that no path follows: with the rights of StealPods, an account does what the technique does with a
 // node's rights.
 var leavingUnfollowed = map[Code][]requestKind{
 	StealPods: {

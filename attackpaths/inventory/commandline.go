@@ -16,7 +16,7 @@ var (
 	}
 )
 
-// programs lists the names of the programs that a command line runs: those of the first word, and of what a wrapper or a shell runs.
+// programs lists the names of the programs that a command line runs: the first word, and what a wrapper or a shell runs.
 // A value of a flag is none.
 func programs(words []string) (all []string) {
 	afterFlag := false

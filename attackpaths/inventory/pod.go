@@ -41,7 +41,7 @@ type Template struct {
 	// Secrets are the secrets of the pod's namespace whose content the containers see,
 	// sorted, each once. PullSecrets are used by the kubelet for the pod.
 	Secrets, PullSecrets []string
-	// VolumeSecrets are those of Secrets that lie in volumes, and so on the disk of the node.
+	// VolumeSecrets are the secrets of Secrets that lie in volumes, and so on the disk of the node.
 	VolumeSecrets []string
 	// Escapes are the ways from the containers to the node, the certain ones first. See also [Pod.WaysOut].
 	Escapes []Escape
