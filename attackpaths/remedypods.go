@@ -44,11 +44,18 @@ func ofSecrets(_ *Graph, s *stepSearch, u *use) (all []*plan, none string) {
 	return all, ""
 }
 
-func ofVolumes(_ *Graph, s *stepSearch, u *use) (all []*plan, none string) {
+// ofVolumes deletes a volume, or a claim with the volumes that are for it alone: another claim could get them.
+func ofVolumes(g *Graph, s *stepSearch, u *use) (all []*plan, none string) {
 	switch to := s.keys[u.to]; to.name {
 	case claimedVolume:
 		namespace, name, _ := strings.Cut(to.namespace, "/")
 		all = deletes(claimKind, namespace, name)
+		for _, v := range g.world.references.Claimed[inventory.Name{Namespace: namespace, Name: name}] {
+			if v.DependsOn == "" {
+				volume := verdict.Object{Kind: volumeKind, Name: v.Name}
+				all[0].changes = append(all[0].changes, changeKey{kind: removeObject, object: volume})
+			}
+		}
 	case freeVolume:
 		all = deletes(volumeKind, "", to.namespace)
 	}

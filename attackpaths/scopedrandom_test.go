@@ -204,6 +204,13 @@ func (o oracle) has(t *testing.T, account, namespace, node string, r attackpaths
 			ok := o.allows(req)
 			possible = possible || ok
 		}
+		if req.Verb == "deletecollection" { // the API server reads no name from the selector
+			req.FieldSelector = fields.Requirements{{Operator: selection.Equals, Field: "spec.nodeName", Value: node}}
+			possible = possible || o.allows(req)
+			req.FieldSelector = fields.Requirements{{Operator: selection.Equals, Field: "metadata.name", Value: node}}
+			ok := object == node && o.allows(req)
+			certain, possible = certain || ok, possible || ok
+		}
 		if named {
 			req.Name, req.FieldSelector = object, nil
 			byName := fields.Requirement{Operator: selection.Equals, Field: "metadata.name", Value: object}

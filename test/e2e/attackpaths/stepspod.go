@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -130,7 +131,8 @@ func (e *executor) changeTemplate(ctx context.Context, m maker, p podSpec) answe
 
 // replace changes an object by patch, or else by update, which needs the whole object.
 func replace(ctx context.Context, a *actor, path string, whole, change map[string]any) answer {
-	if patched := a.patch(ctx, path, mergePatch, change); !patched.refused() {
+	patched := a.patch(ctx, path, mergePatch, change)
+	if !patched.refused() && patched.status != http.StatusMethodNotAllowed {
 		return patched
 	}
 	return a.put(ctx, path, unversioned(whole))
