@@ -203,7 +203,7 @@ conformance: ## Compare over a million decisions with Kubernetes' own.
 	cd test/conformance && CONFORMANCE=full go test -count=1 -v -timeout 60m .
 
 .PHONY: conformance-minors
-conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/kubernetes-versions.md.
+conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/evidence/kubernetes-versions.md.
 	cd test/conformance && CONFORMANCE=minors go test -count=1 -v -timeout 120m .
 
 .PHONY: remedies
@@ -237,11 +237,11 @@ discovery: ## Write what API servers of each minor serve to attackpaths/testdata
 	cd test/localplane && go run ./cmd/discovery -out $(CURDIR)/attackpaths/testdata/discovery.txt
 
 .PHONY: attack-matrix
-attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/attack-matrix.md.
+attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/evidence/attack-matrix.md.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .
 
 .PHONY: containment-matrix
-containment-matrix: ## Try each rule of the NodeScopes in scopes on a real control plane; writes docs/containment-matrix.md.
+containment-matrix: ## Try each rule of the NodeScopes in scopes on a real control plane; writes docs/evidence/containment-matrix.md.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestMatrix ./containment
 
 .PHONY: containment-campaign
@@ -250,8 +250,8 @@ containment-campaign: ## Measure 100 Quarantines on two API servers, make 200 ti
 		-run 'TestQuarantineTakesEffectEverywhere|TestServersAgreeAtTheLimit|TestFlood' ./containment
 
 .PHONY: bench
-bench: build ## Measure side by side with the in-tree authorizer; writes docs/benchmarks.md.
-	cd test/conformance && go run ./bench -out $(CURDIR)/docs/benchmarks.md
+bench: build ## Measure side by side with the in-tree authorizer; writes docs/evidence/benchmarks.md.
+	cd test/conformance && go run ./bench -out $(CURDIR)/docs/evidence/benchmarks.md
 
 # Without -fuzzminimizetime, the fuzzer minimizes one new input of a few kilobytes for a minute,
 # and tries nothing else. With a time instead of a number, it sometimes fails at the end of the time.

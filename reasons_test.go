@@ -23,8 +23,8 @@ type codePage struct {
 
 func codePages() []codePage {
 	return []codePage{
-		{"docs/reasons.md", "verdict", []string{"**What it means.** ", "**Typical cause.** ", "**What to do.** "}},
-		{"docs/findings.md", "finding", []string{"**What it means.** ", "**What happens.** ", "**What to do.** "}},
+		{"docs/reference/reasons/README.md", "verdict", []string{"**What it means.** ", "**Typical cause.** ", "**What to do.** "}},
+		{"docs/reference/findings/README.md", "finding", []string{"**What it means.** ", "**What happens.** ", "**What to do.** "}},
 	}
 }
 
@@ -71,9 +71,9 @@ func TestRefusalsSayTheirRemedy(t *testing.T) {
 	if len(inTables) < fewest {
 		t.Fatalf("the tables have only %d codes", len(inTables))
 	}
-	for code, text := range codeSections(t, "docs/reasons.md") {
+	for code, text := range codeSections(t, "docs/reference/reasons/README.md") {
 		if says := strings.Contains(text, "\n**Remedy.** "); says != inTables[code] {
-			t.Errorf("docs/reasons.md, %s: the section has a remedy: %v; a table of remedies has the code: %v", code, says, inTables[code])
+			t.Errorf("docs/reference/reasons, %s: the section has a remedy: %v; a table of remedies has the code: %v", code, says, inTables[code])
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestPagesNameCodesThatExist(t *testing.T) {
 			known[code] = true
 		}
 	}
-	pages, err := filepath.Glob("docs/*.md")
+	pages, err := filepath.Glob("docs/*/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestTheMigrationPageHasTheCodesOfTheAudit(t *testing.T) {
 			want = append(want, code)
 		}
 	}
-	page, err := os.ReadFile("docs/migration.md")
+	page, err := os.ReadFile("docs/guides/migration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestTheMigrationPageHasTheCodesOfTheAudit(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("docs/migration.md has the codes %q, and the audit gives %q", got, want)
+		t.Errorf("docs/guides/migration.md has the codes %q, and the audit gives %q", got, want)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
 
-// agentsPage writes docs/known-agents.md.
+// agentsPage writes docs/evidence/known-agents.md.
 type agentsPage struct {
 	clusters, agents []assessment
 
@@ -199,7 +199,7 @@ func (p *agentsPage) paths(x assessment) {
 // stepText is a step in words.
 func stepText(s attackpaths.Step) string {
 	anchor := strings.ToLower(string(s.Technique))
-	text := fmt.Sprintf("[%s](techniques.md#%s): %s → %s: %s", s.Technique, anchor, s.From, toText(s.To), s.Because)
+	text := fmt.Sprintf("[%s](../reference/techniques.md#%s): %s → %s: %s", s.Technique, anchor, s.From, toText(s.To), s.Because)
 	if s.GrantedBy != nil {
 		text += fmt.Sprintf(" (%s)", s.GrantedBy)
 	}

@@ -10,7 +10,7 @@ import (
 // The table of all rights says for each request that an API server can be asked what the right to
 // make it gives. It covers each resource and subresource that API servers of the supported minors
 // serve, and the rights that they ask about besides: testdata/discovery.txt and
-// testdata/unlisted.txt, with which a test compares it. docs/rights.md is made from it. The rights that techniques use
+// testdata/unlisted.txt, with which a test compares it. docs/reference/rights.md is made from it. The rights that techniques use
 // come from the tables of rights and techniques, and the others from rightsRows.
 
 // rightsRow says about some verbs on some resources of a group what the rights to them give besides techniques.
@@ -38,7 +38,7 @@ const (
 	writes  = "create " + edits + " " + removes
 )
 
-// TableRight is a verb on a resource, and what the right to it gives, as in docs/rights.md.
+// TableRight is a verb on a resource, and what the right to it gives, as in docs/reference/rights.md.
 type TableRight struct {
 	// Group, Resource and Subresource say what the right is about. As a resource or a subresource, * stands for any
 	// name; a path, as in /logs/*, is a URL without a resource.

@@ -148,7 +148,7 @@ func TestTheTableOfRequestsIsThatOfRights(t *testing.T) {
 
 // The page of rights is made from the table. UPDATE_GOLDEN=1 writes it.
 func TestRightsPage(t *testing.T) {
-	const path = "../docs/rights.md"
+	const path = "../docs/reference/rights.md"
 	page := rightsPage(t)
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {

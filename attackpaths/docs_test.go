@@ -9,9 +9,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 )
 
-// Each technique has a section in docs/techniques.md, and each section a technique.
+// Each technique has a section in docs/reference/techniques.md, and each section a technique.
 func TestEachTechniqueIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/techniques.md")
+	text, err := os.ReadFile("../docs/reference/techniques.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +89,10 @@ func checkRemedyIsDocumented(t *testing.T, sections map[string]string, step atta
 	}
 }
 
-// techniqueSections are the sections of docs/techniques.md.
+// techniqueSections are the sections of docs/reference/techniques.md.
 func techniqueSections(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/techniques.md")
+	text, err := os.ReadFile("../docs/reference/techniques.md")
 	if err != nil {
 		t.Fatal(err)
 	}

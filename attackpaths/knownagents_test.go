@@ -77,7 +77,7 @@ func (x assessment) shows(goal int) bool {
 }
 
 // TestKnownAgents evaluates the agents of examples/agents and the clusters of examples/clusters, and
-// compares docs/known-agents.md with the results. UPDATE_GOLDEN=1 writes it.
+// compares docs/evidence/known-agents.md with the results. UPDATE_GOLDEN=1 writes it.
 func TestKnownAgents(t *testing.T) {
 	kubeadm, k3s := readAgent(t, "../examples/clusters/kubeadm.yaml"), readAgent(t, "../examples/clusters/k3s.yaml")
 	withKubeadm := madeCluster(t, "testdata/kubeadm.yaml")
@@ -88,7 +88,7 @@ func TestKnownAgents(t *testing.T) {
 	if len(p.agents) < 20 {
 		t.Errorf("there are %d agents, want 20 at least", len(p.agents))
 	}
-	const path = "../docs/known-agents.md"
+	const path = "../docs/evidence/known-agents.md"
 	text := p.text()
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -44,7 +44,7 @@ const (
 	// whyCustom is about resources of which nothing is known.
 	whyCustom     = "no API server of Kubernetes serves it: what its controllers do for who writes it, and what it holds, decides"
 	whyFolder     = "the table of folders has no row for it: what programs of the node do with the files there decides"
-	whyEverything = "everything in the namespace: all of the rights in docs/rights.md that are not followed, and custom resources"
+	whyEverything = "everything in the namespace: all of the rights in docs/reference/rights.md that are not followed, and custom resources"
 	// oldGroup had resources that moved to other groups before the supported minors.
 	oldGroup = "extensions"
 )

@@ -19,7 +19,7 @@ const commandsIntro = `# Commands
 
 What ` + "`node-authorizer COMMAND --help`" + ` says, for all commands. As a plugin of kubectl, they are
 ` + "`kubectl node-authorizer COMMAND`" + `. Releases have the same as
-[manual pages](releases.md#manual-pages). [Output for programs](output.md) describes ` + "`-o json`" + `.
+[manual pages](../releases.md#manual-pages). [Output for programs](../output.md) describes ` + "`-o json`" + `.
 
 `
 
@@ -109,7 +109,7 @@ func leaves(t *topic) []*topic {
 	return all
 }
 
-// TestCommandsPage compares docs/commands.md with the commands. UPDATE_GOLDEN=1 writes it.
+// TestCommandsPage compares docs/reference/commands/README.md with the commands. UPDATE_GOLDEN=1 writes it.
 func TestCommandsPage(t *testing.T) {
 	p, all := &markdownPage{}, leaves(newTopic(Root()))
 	p.WriteString(commandsIntro)
@@ -127,7 +127,7 @@ func TestCommandsPage(t *testing.T) {
 	}
 	p.line("\n## Connection\n\nFlags of all commands that ask a cluster:\n")
 	p.flags(p.shared)
-	writeGolden(t, filepath.Join(repository, "docs", "commands.md"), []byte(p.String()))
+	writeGolden(t, filepath.Join(repository, "docs", "reference", "commands", "README.md"), []byte(p.String()))
 }
 
 // commandLines calls do for each command line of the examples of help, split into words.

@@ -13,14 +13,14 @@ import (
 
 func outputPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "output.md"))
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "output.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// TestOutputPageNamesEveryDocument compares the table of docs/output.md with the documents.
+// TestOutputPageNamesEveryDocument compares the table of docs/reference/output.md with the documents.
 func TestOutputPageNamesEveryDocument(t *testing.T) {
 	rows := map[string]string{} // commands by kind
 	row := regexp.MustCompile(`(?m)^\| (.*) \| \[(\w+)\]\(schemas/v1alpha1/(\w+)\.json\) \|`)
@@ -42,7 +42,7 @@ func TestOutputPageNamesEveryDocument(t *testing.T) {
 	}
 }
 
-// TestOutputPageExamples runs the examples of docs/output.md and compares what they print.
+// TestOutputPageExamples runs the examples of docs/reference/output.md and compares what they print.
 func TestOutputPageExamples(t *testing.T) {
 	// A command continues in indented lines.
 	example := regexp.MustCompile("(?m)^```console\n\\$ (.*(?:\n    .*)*)\n((?:.*\n)*?)```$")

@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// topic is the section of the reference about one command. docs/commands.md is made from it.
+// topic is the section of the reference about one command. docs/reference/commands/README.md is made from it.
 type topic struct {
 	// name has the names of the commands above: "node-authorizer config validate".
 	name, summary, usage string

@@ -28,8 +28,8 @@ import (
 
 const (
 	modulePath    = "github.com/node-authorizer/node-authorizer"
-	schemasFolder = "../../docs/schemas/v1alpha1"
-	schemasURL    = "https://raw.githubusercontent.com/node-authorizer/node-authorizer/main/docs/schemas/v1alpha1/"
+	schemasFolder = "../../docs/reference/schemas/v1alpha1"
+	schemasURL    = "https://raw.githubusercontent.com/node-authorizer/node-authorizer/main/docs/reference/schemas/v1alpha1/"
 )
 
 // documented is a document with the commands that write it.

@@ -142,7 +142,7 @@ func (e *examination) nodeAuthorizer(s *setup) {
 
 // order checks that the order of the authorizers lets each of them answer. Users choose the
 // position of webhooks, except that node-authorizer's must come before the Node authorizer,
-// which would answer instead (docs/install.md).
+// which would answer instead (docs/guides/install.md).
 func (e *examination) order(s *setup) {
 	node, rbac, ends := s.positions()
 	severity, consequence := finding.Warning, ""
@@ -187,7 +187,7 @@ func (s *setup) recommended() string {
 }
 
 // withNode returns the authorizers with Node before RBAC. If Node was missing, it is inserted
-// just before RBAC, as in docs/install.md. Node-authorizer's server is moved before Node. Other
+// just before RBAC, as in docs/guides/install.md. Node-authorizer's server is moved before Node. Other
 // authorizers keep their position. Authorizers that decide every request are removed.
 func (s *setup) withNode() []string {
 	const ours = "node-authorizer's webhook"
@@ -236,7 +236,7 @@ func (e *examination) flags(s *setup) {
 			fmt.Sprintf("%s does not have the admission plugin %s on, and %s has the webhook %s",
 				s.name, pluginNodeRestriction, e.cluster.Restrictions[0], restrictionWebhook),
 			"node-authorizer's server restricts what nodes write; whoever may delete the webhook can end that",
-			"nothing, if that is meant (docs/install.md)"))
+			"nothing, if that is meant (docs/guides/install.md)"))
 	case len(e.cluster.unread(resourceWebhooks)) > 0: // a webhook may do it
 	default:
 		at, state := a.at(flagEnable), "does not have the admission plugin "+pluginNodeRestriction+" on"

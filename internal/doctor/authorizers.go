@@ -44,7 +44,7 @@ const (
 
 const (
 	// ourAuthorizer is the name of the webhook of node-authorizer's server in the
-	// AuthorizationConfigurations of docs/install.md, and restrictionWebhook the name of its
+	// AuthorizationConfigurations of docs/guides/install.md, and restrictionWebhook the name of its
 	// admission webhook.
 	ourAuthorizer      = "node-authorizer"
 	restrictionWebhook = "noderestriction.node-authorizer.io"

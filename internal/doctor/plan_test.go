@@ -437,16 +437,16 @@ func TestAuditPolicyIsOne(t *testing.T) {
 }
 
 func TestGuideHasTheStepsAndThePolicy(t *testing.T) {
-	page := readFile(t, "../../docs/migration.md")
+	page := readFile(t, "../../docs/guides/migration.md")
 	if !strings.Contains(page, "```yaml\n"+auditPolicy+"```") {
-		t.Error("docs/migration.md has another audit policy than the plan")
+		t.Error("docs/guides/migration.md has another audit policy than the plan")
 	}
 	for i, row := range steps() {
 		if heading := fmt.Sprintf("\n### %d. %s\n", i+1, row.title); !strings.Contains(page, heading) {
-			t.Errorf("docs/migration.md lacks the heading %q", heading)
+			t.Errorf("docs/guides/migration.md lacks the heading %q", heading)
 		}
 		if !strings.Contains(page, "`"+row.id+"`") {
-			t.Errorf("docs/migration.md lacks the ID %s", row.id)
+			t.Errorf("docs/guides/migration.md lacks the ID %s", row.id)
 		}
 	}
 }

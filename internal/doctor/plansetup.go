@@ -171,7 +171,7 @@ func (s *setup) change() string {
 }
 
 func (p *planner) restrict() (Check, []Action) {
-	const otherwise = "where that is not possible, node-authorizer's admission webhook applies the same rules (docs/install.md)"
+	const otherwise = "where that is not possible, node-authorizer's admission webhook applies the same rules (docs/guides/install.md)"
 	if len(p.setups) == 0 {
 		check, ok := p.asked(probe.WriteOtherNode, probe.WriteLabel)
 		if !ok {

@@ -77,7 +77,7 @@ func probeTable() []probed {
 		{CheckAdmission, writeProbes(), finding.Finding{
 			Code: NodeRestrictionOff, Severity: finding.Error, Consequence: nodesWriteAll,
 			Remedy: "--enable-admission-plugins=NodeRestriction; where that is not possible, node-authorizer's admission webhook applies " +
-				"the same rules (docs/install.md)",
+				"the same rules (docs/guides/install.md)",
 		}, nil},
 		{CheckAdmission, []probe.ID{probe.Certificate}, isolation("AllowInsecureKubeletCertificateSigningRequests"), byNode},
 		{CheckAdmission, []probe.ID{probe.Audience}, isolation("ServiceAccountNodeAudienceRestriction"), byNode},

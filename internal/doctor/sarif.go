@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
-const findingsURL = sarif.ProjectURL + "/blob/main/docs/findings.md"
+const findingsURL = sarif.ProjectURL + "/blob/main/docs/reference/findings/README.md"
 
 // SARIF returns the findings for tools that read results of static analysis. If a check could not be
 // made, the execution is not successful, because the absence of results means nothing then. Each such

@@ -64,7 +64,7 @@ func TestSARIFHasTheRequiredProperties(t *testing.T) {
 	if name := at(t, log, "runs", 0, "tool", "driver", "name"); name != "node-authorizer" {
 		t.Errorf("the tool is %v", name)
 	}
-	page, err := os.ReadFile("../../docs/findings.md")
+	page, err := os.ReadFile("../../docs/reference/findings/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,12 +73,12 @@ func TestSARIFHasTheRequiredProperties(t *testing.T) {
 	for _, rule := range rules {
 		id := at(t, rule, "id").(string)
 		ids = append(ids, id)
-		anchor := regexp.MustCompile(`docs/findings\.md#([a-z]+)$`).FindStringSubmatch(at(t, rule, "helpUri").(string))
+		anchor := regexp.MustCompile(`docs/reference/findings/README\.md#([a-z]+)$`).FindStringSubmatch(at(t, rule, "helpUri").(string))
 		if anchor == nil || anchor[1] != strings.ToLower(id) {
 			t.Errorf("help for %s is at %v", id, at(t, rule, "helpUri"))
 		}
 		if strings.HasPrefix(id, "NodeRole") && !strings.Contains(string(page), "### `"+id+"`\n") {
-			t.Errorf("docs/findings.md has no section on %s", id)
+			t.Errorf("docs/reference/findings/README.md has no section on %s", id)
 		}
 		if at(t, rule, "shortDescription", "text") == "" {
 			t.Errorf("%s has no description", id)

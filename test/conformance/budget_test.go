@@ -18,7 +18,7 @@ const (
 )
 
 // versionsDocument is the file with the differences that a run with all minors writes.
-const versionsDocument = "../../docs/kubernetes-versions.md"
+const versionsDocument = "../../docs/evidence/kubernetes-versions.md"
 
 // mode is "" for the short run, "full", or "minors" for a full run that
 // includes the older minors.

@@ -21,7 +21,7 @@
 //	                      3000 writes to each;
 //	                      "minors": that for the older minors too, each against
 //	                      an oracle process linked with that minor, and the
-//	                      table of differences docs/kubernetes-versions.md
+//	                      table of differences docs/evidence/kubernetes-versions.md
 //	CONFORMANCE_CLUSTERS  clusters, instead of 60 or 200
 //	CONFORMANCE_REQUESTS  questions for each cluster, instead of 2000 or 5000
 //	CONFORMANCE_WRITES    writes to each of as many states, instead of 1000 or

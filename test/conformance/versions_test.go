@@ -13,7 +13,7 @@ import (
 )
 
 // TestVersionTable puts the same questions to the in-tree authorizers of all
-// minors and writes what differs to docs/kubernetes-versions.md.
+// minors and writes what differs to docs/evidence/kubernetes-versions.md.
 func TestVersionTable(t *testing.T) {
 	if mode(t) != "minors" {
 		t.Skip("CONFORMANCE is not minors")

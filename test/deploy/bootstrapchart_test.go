@@ -265,14 +265,14 @@ func TestChartNotesOfTheBootstrapService(t *testing.T) {
 	}
 	notes := files["NOTES.txt"]
 	for _, want := range []string{
-		"rollout status daemonset/shop-node-authorizer-bootstrap", "docs/bootstrap.md", "--subresource=nodeclient",
+		"rollout status daemonset/shop-node-authorizer-bootstrap", "docs/guides/bootstrap.md", "--subresource=nodeclient",
 		`get secret shop-node-authorizer-bootstrap-tls -o go-template="{{index .data \"ca.crt\" | base64decode}}"`,
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q:\n%s", want, notes)
 		}
 	}
-	for _, other := range []string{"webhooks", "docs/install.md"} {
+	for _, other := range []string{"webhooks", "docs/guides/install.md"} {
 		if strings.Contains(notes, other) {
 			t.Errorf("the notes mention %q without a server:\n%s", other, notes)
 		}

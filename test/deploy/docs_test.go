@@ -17,8 +17,9 @@ import (
 
 // pages are the pages for operators.
 var pages = []string{
-	"install.md", "bootstrap.md", "iam.md", "migration.md", "audit.md", "metrics.md", "releases.md", "output.md", "commands.md",
-	"platforms.md",
+	"guides/install.md", "guides/bootstrap.md", "guides/iam.md", "guides/migration.md", "guides/audit.md",
+	"reference/metrics.md", "reference/releases.md", "reference/output.md", "reference/commands/README.md",
+	"reference/platforms/README.md",
 }
 
 // block is a fenced block of a page.
@@ -126,7 +127,7 @@ func TestTestsInThePagesExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)[`/]").FindAllStringSubmatch(read(t, docsFolder, "bootstrap.md"), -1)
+	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)[`/]").FindAllStringSubmatch(read(t, docsFolder, "guides/bootstrap.md"), -1)
 	if len(named) == 0 {
 		t.Error("bootstrap.md names no test")
 	}

@@ -321,7 +321,7 @@ func TestChartRefusesBadValuesOfAuthentication(t *testing.T) {
 	}
 }
 
-// The commands of docs/iam.md that set kube-apiserver's flags and write a node's
+// The commands of docs/guides/iam.md that set kube-apiserver's flags and write a node's
 // kubeconfig.
 func TestCommandsThatSetUpAuthentication(t *testing.T) {
 	h := newHost(t)

@@ -223,9 +223,9 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// docs/reasons.md explains the codes in rules.
+// docs/reference/reasons/README.md explains the codes in rules.
 func TestRulesNameCodesThatExist(t *testing.T) {
-	reasons := read(t, docsFolder, "reasons.md")
+	reasons := read(t, docsFolder, "reference/reasons/README.md")
 	rules, _ := ruleExpressions(t)
 	named := 0
 	for _, e := range slices.Concat(rules, dashboardExpressions(t)) {
@@ -237,7 +237,7 @@ func TestRulesNameCodesThatExist(t *testing.T) {
 				for code := range strings.SplitSeq(m.Value, "|") {
 					named++
 					if !strings.Contains(reasons, "### `"+code+"`\n") {
-						t.Errorf("%s: docs/reasons.md does not have the code %s", e.where, code)
+						t.Errorf("%s: docs/reference/reasons/README.md does not have the code %s", e.where, code)
 					}
 				}
 			}
@@ -274,12 +274,12 @@ func TestDashboardPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// metricRow matches a row of the table in docs/metrics.md: name, type, labels, meaning.
+// metricRow matches a row of the table in docs/reference/metrics.md: name, type, labels, meaning.
 var metricRow = regexp.MustCompile("(?m)^\\| `(node_authorizer_[a-z_]+)` \\| ([a-z]+) \\| (.*?) \\| (.+) \\|$")
 
 func TestMetricsPageHasEveryMetric(t *testing.T) {
 	documented := map[string]family{}
-	for _, row := range metricRow.FindAllStringSubmatch(read(t, docsFolder, "metrics.md"), -1) {
+	for _, row := range metricRow.FindAllStringSubmatch(read(t, docsFolder, "reference/metrics.md"), -1) {
 		var labels []string
 		for _, label := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[3], -1) {
 			labels = append(labels, label[1])
@@ -294,24 +294,24 @@ func TestMetricsPageHasEveryMetric(t *testing.T) {
 		}
 		d, ok := documented[name]
 		if !ok {
-			t.Errorf("docs/metrics.md lacks %s, a %s with the labels %v", name, f.kind, f.labels)
+			t.Errorf("docs/reference/metrics.md lacks %s, a %s with the labels %v", name, f.kind, f.labels)
 		} else if d.kind != f.kind || !slices.Equal(d.labels, f.labels) {
-			t.Errorf("docs/metrics.md: %s is a %s with %v, want a %s with %v", name, d.kind, d.labels, f.kind, f.labels)
+			t.Errorf("docs/reference/metrics.md: %s is a %s with %v, want a %s with %v", name, d.kind, d.labels, f.kind, f.labels)
 		}
 	}
 	for name := range documented {
 		if _, ok := existing[name]; !ok {
-			t.Errorf("docs/metrics.md has %s, which no server serves", name)
+			t.Errorf("docs/reference/metrics.md has %s, which no server serves", name)
 		}
 	}
 }
 
 func TestMetricsPageHasEveryAlertAndRecord(t *testing.T) {
-	page := read(t, docsFolder, "metrics.md")
+	page := read(t, docsFolder, "reference/metrics.md")
 	for _, group := range ruleGroups(t) {
 		for _, rule := range group.Rules {
 			if name := rule.Alert + rule.Record; !strings.Contains(page, "`"+name+"`") {
-				t.Errorf("docs/metrics.md does not mention %s", name)
+				t.Errorf("docs/reference/metrics.md does not mention %s", name)
 			}
 		}
 	}
@@ -320,9 +320,9 @@ func TestMetricsPageHasEveryAlertAndRecord(t *testing.T) {
 // kube-apiserver's metrics in the page exist in this version.
 func TestMetricsPageNamesMetricsOfAPIServers(t *testing.T) {
 	known := ofAPIServers(t)
-	named := regexp.MustCompile("\\| `(apiserver_[a-z_]+)").FindAllStringSubmatch(read(t, docsFolder, "metrics.md"), -1)
+	named := regexp.MustCompile("\\| `(apiserver_[a-z_]+)").FindAllStringSubmatch(read(t, docsFolder, "reference/metrics.md"), -1)
 	if len(named) == 0 {
-		t.Error("docs/metrics.md names no metric of kube-apiserver")
+		t.Error("docs/reference/metrics.md names no metric of kube-apiserver")
 	}
 	for _, name := range named {
 		if _, ok := known[name[1]]; !ok {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-const platformsPage = "platforms.md"
+const platformsPage = "reference/platforms/README.md"
 
 // link is a Markdown link to a section of the page about platforms.
-var link = regexp.MustCompile(`\[([^]]+)\]\(docs/platforms\.md#([^)]+)\)`)
+var link = regexp.MustCompile(`\[([^]]+)\]\(docs/reference/platforms/README\.md#([^)]+)\)`)
 
 // The table in the README and the page about platforms have the same platforms and features, and
 // say yes, partly or no in the same places.

@@ -262,7 +262,7 @@ func TestLinksOfTheProjectsPages(t *testing.T) {
 	seen := 0
 	for _, page := range []string{
 		"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "ROADMAP.md", "SECURITY.md",
-		"docs/releases.md", "docs/runbooks.md", "docs/platforms.md",
+		"docs/reference/releases.md", "docs/reference/alerts/README.md", "docs/reference/platforms/README.md",
 	} {
 		content := read(t, root, page)
 		for _, m := range link.FindAllStringSubmatch(content, -1) {

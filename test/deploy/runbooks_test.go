@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	runbooks   = "runbooks.md"
+	runbooks   = "reference/alerts/README.md"
 	runbookURL = "https://github.com/node-authorizer/node-authorizer/blob/main/docs/" + runbooks + "#"
 )
 

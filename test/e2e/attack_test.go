@@ -14,7 +14,7 @@ import (
 )
 
 // matrix is the path of the report.
-const matrix = "../../docs/attack-matrix.md"
+const matrix = "../../docs/evidence/attack-matrix.md"
 
 // TestAttackMatrix sends requests with a stolen kubelet certificate to both control
 // planes. Both must allow and refuse the same requests, with the same status codes.

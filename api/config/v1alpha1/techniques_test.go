@@ -183,9 +183,9 @@ func FuzzParseTechniques(f *testing.F) {
 	})
 }
 
-// TestTheDocumentedTechniquesAreValid: the example in docs/techniques.md is accepted.
+// TestTheDocumentedTechniquesAreValid: the example in docs/reference/techniques.md is accepted.
 func TestTheDocumentedTechniquesAreValid(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/techniques.md")
+	page, err := os.ReadFile("../../../docs/reference/techniques.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,9 +196,9 @@ func TestTheDocumentedTechniquesAreValid(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfATechniqueIsDocumented: docs/techniques.md explains each field.
+// TestEveryFieldOfATechniqueIsDocumented: docs/reference/techniques.md explains each field.
 func TestEveryFieldOfATechniqueIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/techniques.md")
+	page, err := os.ReadFile("../../../docs/reference/techniques.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ of authenticators), and says for each role of nodes what will happen to a node t
 it: whether it registers, becomes Ready, and serves logs and exec. Then it looks at the
 names by which kubelets go, at what RBAC gives to nodes beside the Node authorizer, and
 at how the API server decides. Each finding has a code, its place, what happens because
-of it, and the change that fixes it; docs/findings.md has a section on each.
+of it, and the change that fixes it; docs/reference/findings/README.md has a section on each.
 
 It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, answers
 of aws eks list-access-entries and describe-access-entry, static pods of kube-apiserver, an
@@ -65,7 +65,7 @@ cannot give by naming the others in --checks.
 Node authorization, NodeRestriction, the restriction of audiences and the refusal of
 anonymous requests hold. It sends access reviews and dry runs about a node that does not
 exist and requests for tokens that cannot be issued, lists each with its answer, and changes
-nothing. docs/findings.md describes them, and names the rights that they need.
+nothing. docs/reference/findings/README.md describes them, and names the rights that they need.
 
 With --plan it prints the steps that move the cluster to Node authorization and
 NodeRestriction without disruption, in order, each with what shows whether it is done.

@@ -104,11 +104,11 @@ A step is Certain if Kubernetes' own authorization and admission allow it. It is
 something decides that objects do not show, such as a webhook; the step says what. What is
 reached through cluster-admin alone is not listed.
 
-The techniques are described in docs/techniques.md. --techniques adds techniques from a file, for
+The techniques are described in docs/reference/techniques.md. --techniques adds techniques from a file, for
 operators: who may write an Application of Argo CD has the rights of its controller.
 Files for some operators are in examples/techniques.
 
-What each right gives is in docs/rights.md. Rights that are reached and may give more than
+What each right gives is in docs/reference/rights.md. Rights that are reached and may give more than
 paths follow are counted, and listed with -o wide.
 
 Exit status: 0 the target is not reached, 1 it is, 2 could not decide, or START, the target or

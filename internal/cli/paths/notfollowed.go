@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
-const rightsURL = sarif.ProjectURL + "/blob/main/docs/rights.md"
+const rightsURL = sarif.ProjectURL + "/blob/main/docs/reference/rights.md"
 
 // notFollowedText counts the rights that are not followed, and lists them on a wide page.
 func notFollowedText(p *render.Page, indent int, all []attackpaths.NotFollowed) {
@@ -71,7 +71,7 @@ func notFollowedOnPage(lists ...[]attackpaths.NotFollowed) (all []report.NotFoll
 	return all, countNotFollowed(kept)
 }
 
-// notFollowedObject names a resource as in docs/rights.md.
+// notFollowedObject names a resource as in docs/reference/rights.md.
 func notFollowedObject(n attackpaths.NotFollowed) string {
 	text := n.Resource
 	if n.Group != "" {

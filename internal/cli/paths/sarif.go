@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
-const techniquesURL = sarif.ProjectURL + "/blob/main/docs/techniques.md"
+const techniquesURL = sarif.ProjectURL + "/blob/main/docs/reference/techniques.md"
 
 // SARIF has a result for each start that reaches the target, under the rule of the last
 // technique of the path.

@@ -194,7 +194,7 @@ func TestTokensAreNotRead(t *testing.T) {
 
 // TestProbesAreDocumented: the page names each probe in its table.
 func TestProbesAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/findings.md")
+	page, err := os.ReadFile("../../../docs/reference/findings/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestProbesAreDocumented(t *testing.T) {
 	}
 	for _, r := range rows() {
 		if !strings.Contains(table.String(), "`"+string(r.id)+"`") {
-			t.Errorf("docs/findings.md does not describe the probe %s", r.id)
+			t.Errorf("docs/reference/findings/README.md does not describe the probe %s", r.id)
 		}
 	}
 }

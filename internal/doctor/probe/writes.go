@@ -126,7 +126,7 @@ func (p *prober) forbidden(ctx context.Context, as identity, w *write, a *answer
 		p.conclude(Undetermined, "a node may not %s, so that admission is not asked", w.what)
 	default:
 		p.lacking("users, groups", "bind a role with the verb impersonate on users and on the group "+nodeidentity.Group+
-			" to the user, or a limited one (docs/findings.md)", "nodes may not be impersonated: %s", a.line)
+			" to the user, or a limited one (docs/reference/findings/README.md)", "nodes may not be impersonated: %s", a.line)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 	const (
 		ok      = "the bootstrap service answered 200 OK "
 		refused = "the bootstrap service refuses: "
-		seeDocs = "; docs/reasons.md says what to do"
+		seeDocs = "; docs/reference/reasons/README.md says what to do"
 	)
 	tests := []struct {
 		rule     string
@@ -161,9 +161,9 @@ func TestTheTextOfAnAnswerIsOneShortLine(t *testing.T) {
 	}
 }
 
-// Every code that is retried is documented in docs/reasons.md.
+// Every code that is retried is documented in docs/reference/reasons/README.md.
 func TestTemporaryCodesExist(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/reasons.md")
+	page, err := os.ReadFile("../../../docs/reference/reasons/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestTemporaryCodesExist(t *testing.T) {
 	codes := regexp.MustCompile(`"([A-Z][A-Za-z]+)"[,:]`).FindAllStringSubmatch(string(source), -1)
 	for _, code := range codes {
 		if !(&Refused{Code: verdict.Code(code[1])}).temporary() || !strings.Contains(string(page), "### `"+code[1]+"`\n") {
-			t.Errorf("%s is not temporary, or is not in docs/reasons.md", code[1])
+			t.Errorf("%s is not temporary, or is not in docs/reference/reasons/README.md", code[1])
 		}
 	}
 	if len(codes) < 8 {

@@ -57,7 +57,7 @@ const DocumentVersion = "output.node-authorizer.io/v1alpha1"
 
 // Document is a result with a JSON and a YAML form: an object with at least one field.
 type Document interface {
-	// DocumentKind is the kind of the document, in CamelCase. It has a schema in docs/schemas.
+	// DocumentKind is the kind of the document, in CamelCase. It has a schema in docs/reference/schemas.
 	DocumentKind() string
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// The codes of answers. See docs/reasons.md.
+// The codes of answers. See docs/reference/reasons/README.md.
 const (
 	// No opinion.
 	NotQuarantined   verdict.Code = "NotQuarantined"

@@ -325,9 +325,9 @@ func TestOtherEventsAreCounted(t *testing.T) {
 	}
 }
 
-// TestMetricsPageHasEveryMetric compares the exported metrics with docs/metrics.md.
+// TestMetricsPageHasEveryMetric compares the exported metrics with docs/reference/metrics.md.
 func TestMetricsPageHasEveryMetric(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/metrics.md")
+	page, err := os.ReadFile("../../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,12 +346,12 @@ func TestMetricsPageHasEveryMetric(t *testing.T) {
 	}
 	for name := range exported {
 		if !documented[name] {
-			t.Errorf("docs/metrics.md does not explain %s", name)
+			t.Errorf("docs/reference/metrics.md does not explain %s", name)
 		}
 	}
 	for name := range documented {
 		if !exported[name] {
-			t.Errorf("docs/metrics.md explains %s, which is not exported", name)
+			t.Errorf("docs/reference/metrics.md explains %s, which is not exported", name)
 		}
 	}
 }

@@ -39,7 +39,7 @@ web-1 or to a pod on it, a *foreign* object to the node pay-1.
 A number is the HTTP status of the answer: 200 and 201 are allowed, 403 is refused. Other
 numbers mean that the request was authorized and then failed: 404 the object does not exist, 409 it exists
 already, 400 and 422 the request is not valid, and 500 tells a kubelet to try again, which
-NodeRestriction does where a cache may lag. The reasons are the [codes](reasons.md) with which
+NodeRestriction does where a cache may lag. The reasons are the [codes](../reference/reasons/README.md) with which
 node-authorizer decided, first as authorizer, then as admission webhook. Where it let a request
 pass that was still refused, another part of kube-apiserver refused it, as in every cluster.
 RBAC means that the authorizer after ours allowed it, as it does for every authenticated user.

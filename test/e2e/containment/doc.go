@@ -6,7 +6,7 @@
 // The tests show that
 //
 //   - each rule of the NodeScopes in the folder scopes lets a token act for its own node and not for
-//     another, and changes nothing in the mode Observe (docs/containment-matrix.md),
+//     another, and changes nothing in the mode Observe (docs/evidence/containment-matrix.md),
 //   - published attacks succeed without a NodeScope, and not with one,
 //   - requests by which an attacker would try to get around a NodeScope are refused,
 //   - a Quarantine takes effect on all API servers, and survives restarts, and

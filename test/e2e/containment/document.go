@@ -20,7 +20,7 @@ about a pod on it. A dash means that the rule does not depend on the node. In th
 answers are the same as without a NodeScope.
 `
 
-// matrixDocument is docs/containment-matrix.md.
+// matrixDocument is docs/evidence/containment-matrix.md.
 func matrixDocument(all []*matrix) string {
 	var d strings.Builder
 	d.WriteString(matrixHead)

@@ -23,7 +23,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
 )
 
-// The cluster roles that docs/findings.md has for whoever probes, and for nodes and everyone in cases.
+// The cluster roles that docs/reference/findings/README.md has for whoever probes, and for nodes and everyone in cases.
 const (
 	documented = "node-authorizer-probe"
 	limited    = "node-authorizer-probe-limited"
@@ -172,7 +172,7 @@ func TestOutcomesAreWhatIsConfigured(t *testing.T) {
 	}
 }
 
-// roleOf returns the rules of a role of docs/findings.md, or a part of them.
+// roleOf returns the rules of a role of docs/reference/findings/README.md, or a part of them.
 func roleOf(t *testing.T, name string) []rbacv1.PolicyRule {
 	t.Helper()
 	reads, reviews := rule("", "nodes", "get", "list"), rule("authorization.k8s.io", "subjectaccessreviews", "create")
@@ -182,7 +182,7 @@ func roleOf(t *testing.T, name string) []rbacv1.PolicyRule {
 	case "reviews":
 		return []rbacv1.PolicyRule{reads, reviews, rule("", "pods", "get", "list")}
 	}
-	page, err := os.ReadFile("../../../docs/findings.md")
+	page, err := os.ReadFile("../../../docs/reference/findings/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func roleOf(t *testing.T, name string) []rbacv1.PolicyRule {
 			return role.Rules
 		}
 	}
-	t.Fatalf("docs/findings.md has no ClusterRole %s", name)
+	t.Fatalf("docs/reference/findings/README.md has no ClusterRole %s", name)
 	return nil
 }
 
