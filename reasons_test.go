@@ -71,9 +71,10 @@ func TestRefusalsSayTheirRemedy(t *testing.T) {
 	if len(inTables) < fewest {
 		t.Fatalf("the tables have only %d codes", len(inTables))
 	}
-	for code, text := range codeSections(t, "docs/reference/reasons/README.md") {
+	const path = "docs/reference/reasons/README.md"
+	for code, text := range codeSections(t, path) {
 		if says := strings.Contains(text, "\n**Remedy.** "); says != inTables[code] {
-			t.Errorf("docs/reference/reasons, %s: the section has a remedy: %v; a table of remedies has the code: %v", code, says, inTables[code])
+			t.Errorf("%s, %s: the section has a remedy: %v; a table of remedies has the code: %v", path, code, says, inTables[code])
 		}
 	}
 }
@@ -180,6 +181,11 @@ func TestPagesNameCodesThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	folders, err := filepath.Glob("docs/*/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, folders...)
 	seen := 0
 	for _, page := range append(pages, "README.md", "CHANGELOG.md", "ARCHITECTURE.md") {
 		text, err := os.ReadFile(page)

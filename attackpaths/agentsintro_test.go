@@ -24,8 +24,8 @@ own authorization and admission allow each step. Other nodes than the controller
 controllers only as *possible*: such a node has the scheduler move their pods to it
 ([StealPods](../reference/techniques.md#stealpods)).
 
-The facts of each agent are a file in [examples/agents](../examples/agents) (clusters:
-[examples/clusters](../examples/clusters)): accounts, rules in a normal form, and the parts of pod
+The facts of each agent are a file in [examples/agents](../../examples/agents) (clusters:
+[examples/clusters](../../examples/clusters)): accounts, rules in a normal form, and the parts of pod
 templates that matter. Ask what an agent would give in your cluster:
 
 ` + "```sh" + `

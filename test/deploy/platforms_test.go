@@ -10,22 +10,21 @@ import (
 const platformsPage = "reference/platforms/README.md"
 
 // link is a Markdown link to a section of the page about platforms.
-var link = regexp.MustCompile(`\[([^]]+)\]\(docs/reference/platforms/README\.md#([^)]+)\)`)
+var link = regexp.MustCompile(`\[([^]]+)\]\(#([^)]+)\)`)
 
-// The table in the README and the page about platforms have the same platforms and features, and
+// The table of all platforms and the sections about each have the same platforms and features, and
 // say yes, partly or no in the same places.
 func TestPlatforms(t *testing.T) {
-	readme := read(t, root, "README.md")
-	_, readme, found := strings.Cut(readme, "\n## Where it works\n")
-	if !found {
-		t.Fatal("the README has no section about platforms")
-	}
-	readme, _, _ = strings.Cut(readme, "\n## ")
-	rows := tableRows(readme)
-	if len(rows) < 2 {
-		t.Fatalf("the README has %d rows", len(rows))
-	}
 	page := read(t, docsFolder, platformsPage)
+	_, table, found := strings.Cut(page, "\n## Where it works\n")
+	if !found {
+		t.Fatal("the page has no table of all platforms")
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := tableRows(table)
+	if len(rows) < 2 {
+		t.Fatalf("the table has %d rows", len(rows))
+	}
 	sections := platformSections(page)
 	features := linked(t, page, rows[0][1:])
 	for _, row := range rows[1:] {
@@ -37,7 +36,7 @@ func TestPlatforms(t *testing.T) {
 		}
 		delete(sections, name)
 		if len(row) != len(features)+1 || len(section) != len(features) {
-			t.Errorf("%s has %d features in the README and %d on its page, want %d", name, len(row)-1, len(section), len(features))
+			t.Errorf("%s has %d features in the table and %d in its section, want %d", name, len(row)-1, len(section), len(features))
 			continue
 		}
 		for i, feature := range features {
@@ -46,12 +45,12 @@ func TestPlatforms(t *testing.T) {
 			}
 			short, long := firstWord(row[i+1]), firstWord(section[i][1])
 			if short != long || !slices.Contains([]string{"yes", "partly", "no"}, short) {
-				t.Errorf("%s, %s: the README says %q, the page %q", name, feature, row[i+1], section[i][1])
+				t.Errorf("%s, %s: the table says %q, the section %q", name, feature, row[i+1], section[i][1])
 			}
 		}
 	}
 	for name := range sections {
-		t.Errorf("%s is not in the README", name)
+		t.Errorf("%s is not in the table", name)
 	}
 }
 

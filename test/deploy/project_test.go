@@ -260,10 +260,17 @@ func TestIssueForms(t *testing.T) {
 func TestLinksOfTheProjectsPages(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]+))?\)`)
 	seen := 0
-	for _, page := range []string{
-		"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "ROADMAP.md", "SECURITY.md",
-		"docs/reference/releases.md", "docs/reference/alerts/README.md", "docs/reference/platforms/README.md",
-	} {
+	pages := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "ROADMAP.md", "SECURITY.md"}
+	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(docsFolder, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, page := range found {
+			pages = append(pages, strings.TrimPrefix(page, root+"/"))
+		}
+	}
+	for _, page := range pages {
 		content := read(t, root, page)
 		for _, m := range link.FindAllStringSubmatch(content, -1) {
 			seen++
