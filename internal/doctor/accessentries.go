@@ -220,7 +220,7 @@ const (
 	giveAccessEntries     = "give what aws eks list-access-entries and describe-access-entry print"
 )
 
-// missingAccessEntries notes entries that are given in a form that is not read.
+// missingAccessEntries notes entries in a format that is not read.
 func (r *reader) missingAccessEntries(why string) {
 	r.cluster.Missing = append(r.cluster.Missing, Missing{resourceAccessEntries, why, giveAccessEntries})
 }

@@ -96,7 +96,7 @@ bootstrap:
     bootstrap: {attestor: aws, aws: {clusterName: shop}}
 `
 
-// inexpressible are the mistakes that only the server finds, each with an example: owner, and a config
+// inexpressible are mistakes that the chart cannot find and the server finds, each with an example: owner, and a config
 // that overrides the config in the owner's values.
 var inexpressible = []struct{ name, field, message, owner, example string }{
 	{

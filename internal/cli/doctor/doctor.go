@@ -55,9 +55,8 @@ of aws eks list-access-entries and describe-access-entry, static pods of kube-ap
 AuthorizationConfiguration, the KubeAPIServerConfig of OpenShift, the config file of k3s or
 RKE2, the machine config of Talos, the unit of systemd (NAME.service) that starts k3s, RKE2
 or kube-apiserver, the access entries in templates of CloudFormation and in configs of
-eksctl) or a cluster, and changes nothing. What of these is in a form that is not read is
-reported as not known. --add names files
-that are read beside a cluster. A check whose input could not be read, was not given or is
+eksctl) or a cluster, and changes nothing. An entry in a format that it cannot read is
+reported as unknown. --add names files that it reads in addition to a cluster. A check whose input could not be read, was not given or is
 incomplete is reported as not made, with what it lacks; leave out checks whose input you
 cannot give by naming the others in --checks.
 

@@ -74,7 +74,7 @@ func NewWhoCan(a *command.App) *cobra.Command {
 		Short: "List the nodes that may do it, and through which pods",
 		Long: `Lists the nodes that may do something, with the pods through which they may.
 
-The arguments are the same as for can-i, and a node is listed if can-i says yes for it. Without
+The arguments are the same as for can-i, and a node is listed if can-i answers yes for it. Without
 a name, the question is about every object of the type: nodes that may do it to some
 objects only, by name, are listed apart. A node that may write only what has its own
 name, such as its Node, is listed, and the answer says so. What files lack makes nodes
