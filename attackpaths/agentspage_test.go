@@ -93,7 +93,7 @@ func (p *agentsPage) section(x assessment) {
 	p.line("\n### %s\n\n%s\n", x.title, x.about)
 	p.line("- **Release:** %s of <%s>", x.release, x.project)
 	p.line("- **Source:** %s", x.source)
-	p.line("- **Facts:** [%s](%s)", filepath.Base(x.path), x.path)
+	p.line("- **Facts:** [%s](../%s)", filepath.Base(x.path), x.path)
 	p.line("- **Runs as:** %s", x.runsOn())
 	for _, note := range x.notes {
 		p.line("- **Note:** %s", note)
