@@ -52,8 +52,7 @@ func ofVolumes(g *Graph, s *stepSearch, u *use) (all []*plan, none string) {
 		all = deletes(claimKind, namespace, name)
 		for _, v := range g.world.references.Claimed[inventory.Name{Namespace: namespace, Name: name}] {
 			if v.DependsOn == "" {
-				volume := verdict.Object{Kind: volumeKind, Name: v.Name}
-				all[0].changes = append(all[0].changes, changeKey{kind: removeObject, object: volume})
+				all[0].changes = append(all[0].changes, deletes(volumeKind, "", v.Name)[0].changes...)
 			}
 		}
 	case freeVolume:
