@@ -39,7 +39,7 @@ func (e *executor) bootstrapToken(ctx context.Context, s step) error {
 // comes by.
 func (e *executor) admissionControl(ctx context.Context, s step) error {
 	actors := e.acting(s)
-	if _, ok := strings.CutPrefix(s.Because, "may create a mutating admission policy"); ok {
+	if strings.Contains(s.Because, " a mutating admission policy, ") {
 		if err := e.configure(ctx, actors, mutatingPolicies, mutatingPolicy()); err != nil {
 			return err
 		}

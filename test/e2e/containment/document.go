@@ -10,7 +10,7 @@ import (
 
 const matrixHead = `# Containment matrix
 
-This page shows what tokens of agents may do with the NodeScopes in [scopes](../scopes) and without them, as a real
+This page shows what tokens of agents may do with the NodeScopes in [scopes](../../scopes) and without them, as a real
 control plane answers. ` + "`make containment-matrix`" + ` writes this file.
 
 Each account has a token that is bound to its pod on node A. It has the rights of the role of the
