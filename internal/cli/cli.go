@@ -4,7 +4,7 @@
 //
 // Results go to stdout, progress and warnings to stderr. The exit status is 0 for allowed or
 // without findings, 1 for denied or with findings, and 2 for usage errors and for questions
-// that could not be decided.
+// that could not be decided; 130 after an interrupt.
 package cli
 
 import (
@@ -46,9 +46,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// The libraries log messages that repeat the errors.
 	klog.SetLogger(logr.Discard())
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
+	ctx, stopTerminated := signal.NotifyContext(interrupted, syscall.SIGTERM)
+	defer stopTerminated()
+	context.AfterFunc(interrupted, stop) // a second signal of the same kind ends the process at once
+	context.AfterFunc(ctx, stopTerminated)
 	a := &command.App{Streams: command.NewStreams(stdin, stdout, stderr)}
 	root := root(a, programName(args))
 	root.SetArgs(doubleDashes(root, args[1:]))
@@ -60,6 +63,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = errors.New("interrupted")
 	}
 	a.Failure("%v", err)
+	if interrupted.Err() != nil {
+		return command.StatusInterrupted
+	}
 	if usage := new(command.UsageError); errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "See '%s --help'.\n", found.CommandPath())
 	}
@@ -82,7 +88,8 @@ It decides as the Node authorizer of kube-apiserver does, from the state of a
 cluster or from files (--from): which objects a node is related to through the
 pods bound to it, and what the rules allow it to do with them.
 
-Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
+Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage,
+130 interrupted.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		Version:       command.CurrentVersion().Version,
 		SilenceErrors: true,

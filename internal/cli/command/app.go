@@ -14,6 +14,8 @@ const (
 	StatusAllowed   = 0
 	StatusDenied    = 1
 	StatusUndecided = 2
+	// StatusInterrupted is 128 and the number of SIGINT, as shells have it.
+	StatusInterrupted = 130
 )
 
 // The answers to a question.

@@ -26,6 +26,11 @@ func (c *Connection) addCompletions(cmd *cobra.Command) {
 	} {
 		Must(cmd.RegisterFlagCompletionFunc(flag, completion))
 	}
+	for _, flag := range []string{"as", "as-group", "as-uid"} {
+		if slices.Contains(c.names, flag) {
+			CompleteNothing(cmd, flag)
+		}
+	}
 	CompleteNothing(cmd, "server", "tls-server-name", "token", "username", "password", "proxy-url", "request-timeout")
 	for _, flag := range []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key"} {
 		Must(cmd.MarkFlagFilename(flag))

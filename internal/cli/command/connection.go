@@ -30,30 +30,37 @@ type Connection struct {
 	Otherwise string
 }
 
-const ConnectionHeading = "Connection, as in kubectl"
+// The headings of the flags. Impersonation has one of its own, because not all commands with a connection have it.
+const (
+	ConnectionHeading    = "Connection, as in kubectl"
+	impersonationHeading = "Impersonation, as in kubectl"
+)
 
-// AddConnection adds the flags, except those for impersonation, because --as names the user
-// of the question, and except -n, which not every command has.
+// AddConnection adds the flags, except -n, which not every command has. Flags that the command has already keep their
+// meaning: in commands with AddIdentity, --as, --as-group and --as-uid name the user of the question.
 func AddConnection(cmd *cobra.Command) *Connection {
 	c := &Connection{
 		rules:     clientcmd.NewDefaultClientConfigLoadingRules(),
 		overrides: &clientcmd.ConfigOverrides{},
 	}
-	var absent clientcmd.FlagInfo
 	flags := clientcmd.RecommendedConfigOverrideFlags("")
-	flags.AuthOverrideFlags.Impersonate = absent
-	flags.AuthOverrideFlags.ImpersonateUID = absent
-	flags.AuthOverrideFlags.ImpersonateGroups = absent
-	flags.ContextOverrideFlags.Namespace = absent
+	flags.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
 	flags.ClusterOverrideFlags.APIServer.ShortName = "s"
 
 	set := pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	set.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path to the kubeconfig file")
 	clientcmd.BindOverrideFlags(c.overrides, set, flags)
 	set.VisitAll(func(f *pflag.Flag) {
+		if cmd.Flags().Lookup(f.Name) != nil {
+			return
+		}
 		f.Usage = strings.ToLower(f.Usage[:1]) + strings.TrimSuffix(f.Usage[1:], ".")
 		c.names = append(c.names, f.Name)
-		Must(set.SetAnnotation(f.Name, FlagHeading, []string{ConnectionHeading}))
+		heading := ConnectionHeading
+		if strings.HasPrefix(f.Name, "as") {
+			heading = impersonationHeading
+		}
+		Must(set.SetAnnotation(f.Name, FlagHeading, []string{heading}))
 	})
 	cmd.Flags().AddFlagSet(set)
 	c.addCompletions(cmd)
@@ -80,6 +87,8 @@ func (c *Connection) Config() (*rest.Config, error) {
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, c.unconfigured()
+	case err != nil && strings.Contains(err.Error(), "without impersonating a user"):
+		return nil, Usagef("--as-group and --as-uid need the user's name: add --as")
 	case err != nil:
 		return nil, fmt.Errorf("%w%s", c.unusable(err), c.Otherwise)
 	}

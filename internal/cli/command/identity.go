@@ -17,6 +17,7 @@ type IdentityFlags struct {
 	Node   string
 	User   string
 	Groups []string
+	uid    string
 	// tokenNode is the node that the token of a service account is bound to.
 	tokenNode string
 	// pod is a pod, as NAMESPACE/NAME, whose token is asked about.
@@ -32,6 +33,8 @@ func AddIdentity(cmd *cobra.Command) *IdentityFlags {
 		"the user of the question, instead of a node (this does not impersonate: the connection's own user reads the cluster)",
 	)
 	cmd.Flags().StringArrayVar(&f.Groups, "as-group", nil, "a group of that user; can be repeated")
+	cmd.Flags().StringVar(&f.uid, "as-uid", "", "the UID of that user, which webhooks and match conditions see")
+	CompleteNothing(cmd, "as-uid")
 	cmd.Flags().StringVar(
 		&f.tokenNode, "token-node", "",
 		"the node that the token of the service account of --as is bound to; NodeScopes and Quarantines decide by it",
@@ -53,6 +56,8 @@ func (f *IdentityFlags) Check() error {
 		return f.checkPod()
 	case f.Node == "" && f.User == "" && len(f.Groups) > 0:
 		return Usagef("--as-group needs the user's name: add --as")
+	case f.User == "" && f.uid != "":
+		return Usagef("--as-uid needs the user's name: add --as")
 	case f.Node == "" && f.User == "":
 		return Usagef("the user is missing: name a node with --node, a user with --as, or a pod with --pod")
 	case f.Node != "" && f.User != "":
@@ -78,8 +83,8 @@ func CheckGroups(flag string, groups []string) error {
 }
 
 func (f *IdentityFlags) checkPod() error {
-	if f.Node != "" || f.User != "" || f.tokenNode != "" || len(f.Groups) > 0 {
-		return Usagef("--pod stands for --as and --token-node: it excludes --node, --as, --as-group and --token-node")
+	if f.Node != "" || f.User != "" || f.uid != "" || f.tokenNode != "" || len(f.Groups) > 0 {
+		return Usagef("--pod stands for --as and --token-node: it excludes --node, --as, --as-group, --as-uid and --token-node")
 	}
 	if namespace, name, found := strings.Cut(f.pod, "/"); !found || namespace == "" || name == "" || strings.Contains(name, "/") {
 		return Usagef("--pod %q: want NAMESPACE/NAME", f.pod)
@@ -92,6 +97,8 @@ type Identity struct {
 	// User is the username, and Groups are the groups with which the question was asked.
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
+	// UID is the user's UID; empty if the question names none.
+	UID string `json:"uid,omitempty"`
 	// Node is the node's name; empty for users that are not nodes.
 	Node string `json:"node,omitempty"`
 	// TokenNode is the node that the token of a service account is bound to, and Pod the pod whose token it
@@ -132,7 +139,7 @@ func (s *Session) Identity(f *IdentityFlags) (Identity, error) {
 		fallthrough
 	case f.User != "":
 		who := NewIdentity(f.User, WithImpliedGroups(f.User, f.Groups))
-		who.TokenNode = f.tokenNode
+		who.TokenNode, who.UID = f.tokenNode, f.uid
 		return who, nil
 	}
 	if err := s.RequireNode(f.Node, fmt.Sprintf(

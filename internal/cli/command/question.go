@@ -186,7 +186,7 @@ func (q Question) Request(who Identity) *access.Request {
 		version = ""
 	}
 	return &access.Request{
-		User: who.User, Groups: who.Groups, Extra: who.extra(),
+		User: who.User, UID: who.UID, Groups: who.Groups, Extra: who.extra(),
 		Verb: q.Verb, Group: q.Group, Version: version, Resource: q.Resource, Subresource: q.Subresource,
 		Namespace: q.Namespace, Name: q.Name, FieldSelector: q.Selector,
 		ResourceRequest: q.URL == "", Path: q.URL,

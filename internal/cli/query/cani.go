@@ -110,7 +110,8 @@ type askFlags struct {
 }
 
 func addAsk(a *command.App, cmd *cobra.Command) *askFlags {
-	f := &askFlags{app: a, state: command.AddState(a, cmd), question: command.AddQuestion(cmd), identity: command.AddIdentity(cmd)}
+	f := &askFlags{app: a, identity: command.AddIdentity(cmd), question: command.AddQuestion(cmd)}
+	f.state = command.AddState(a, cmd)
 	f.state.Parts = true
 	f.state.CompleteAsked(cmd)
 	command.Must(cmd.RegisterFlagCompletionFunc("node", f.state.NodeNames))
