@@ -40,8 +40,9 @@ func TestIndexOfCodes(t *testing.T) {
 		rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", code, strings.Join(links, ", ")))
 	}
 	slices.Sort(rows)
-	want := "# Codes\n\nEach code that node-authorizer prints has a section that says what it means and what to do. A *reason* is the code of an\n" +
-		"answer, a *finding* of the doctor, a *technique* of a step of an attack path. Codes are stable.\n\n" +
+	want := "# Codes\n\nEach code that node-authorizer prints has a section that says what it means and what to do. " +
+		"A *reason* is the code of an\nanswer, a *finding* of the doctor, a *technique* of a step of an attack path. " +
+		"Codes are stable.\n\n" +
 		"| code | section |\n|---|---|\n" + strings.Join(rows, "")
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {

@@ -29,7 +29,8 @@ func TestGuidesAreShort(t *testing.T) {
 		last := text[strings.LastIndex(text, "\n## ")+1:]
 		short := strings.Count(text, "\n") <= maxGuide && strings.HasPrefix(last, "## What can go wrong\n")
 		if listed := longGuides[filepath.Base(guide)]; short == listed {
-			t.Errorf("%s: at most %d lines and \"What can go wrong\" as the last section: %v; in longGuides: %v", guide, maxGuide, short, listed)
+			t.Errorf("%s: at most %d lines and \"What can go wrong\" as the last section: %v; in longGuides: %v",
+				guide, maxGuide, short, listed)
 		}
 	}
 }
