@@ -267,7 +267,7 @@ func (b *builder) controlPlane(v vertex, node string) {
 		switch p := b.pods[i]; {
 		case p.ControlPlane == "kube-scheduler":
 			b.step(ControlPlaneNode, v, b.vertex(key{kind: isUser, name: "system:kube-scheduler"}), i, p.ControlPlaneDependsOn)
-		case p.ControlPlane != "" || p.ControlPlaneDependsOn != "":
+		case p.MayRunControlPlane():
 			b.step(ControlPlaneNode, v, admin, i, p.ControlPlaneDependsOn)
 		}
 	}

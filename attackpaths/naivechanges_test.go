@@ -276,6 +276,20 @@ func TestWhatToChangeAgreesWithChangedObjects(t *testing.T) {
 	}
 }
 
+// Advice counts a node that possibly owns the cluster, by a pod with a folder of keys, as one that still reaches the target.
+func TestWhatToChangeKeepsFoldersOfKeys(t *testing.T) {
+	rc := newRandomCluster(73)
+	rc.addPaths()
+	rc.addAggregated()
+	c := rc.cluster(t, rc.Objects)
+	target := attackpaths.Holding{Kind: attackpaths.Secret, Namespace: "a", Name: "s1"}
+	advice, err := attackpaths.WhatToChange(c, attackpaths.AdviceOptions{Target: target})
+	if err != nil || len(advice.Alone) == 0 {
+		t.Fatal(advice, err)
+	}
+	compareAlone(t, rc, advice, target, reachOf(t, c, target), naiveChanges(rc.Objects))
+}
+
 // compareAlone compares what changes do alone with what changed objects give.
 func compareAlone(
 	t *testing.T, rc *randomCluster, advice *attackpaths.Advice, target attackpaths.Holding,

@@ -217,6 +217,6 @@ func (r *reducer) pods() []*inventory.Pod {
 
 // brings reports whether what a pod names leads to the goal.
 func (r *reducer) brings(p *inventory.Pod) bool {
-	return p.ControlPlane != "" || p.ControlPlaneDependsOn != "" || p.ServiceAccount != "" && r.hasAccount(p.Namespace, p.ServiceAccount) ||
+	return p.MayRunControlPlane() || p.ServiceAccount != "" && r.hasAccount(p.Namespace, p.ServiceAccount) ||
 		slices.ContainsFunc(p.Secrets, func(s string) bool { return r.has(key{kind: isSecret, namespace: p.Namespace, name: s}) })
 }

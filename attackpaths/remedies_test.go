@@ -227,6 +227,27 @@ func TestRemediesOfStepsEndThem(t *testing.T) {
 	t.Logf("%6d steps, %d compared with each other change of a binding or rule", total, least)
 }
 
+// A claim that is deleted must not leave its volume to a claim of the same name. The cluster has such a volume.
+func TestRemedyOfAClaimDeletesItsVolume(t *testing.T) {
+	rc := newRandomCluster(245)
+	rc.Objects = rc.withDetail()
+	c := rc.cluster(t, rc.Objects)
+	g := graphOf(t, c)
+	volumes := 0
+	for _, step := range rc.stepsOf(t, c, g) {
+		if step.Technique != attackpaths.VolumeControl {
+			continue
+		}
+		if step.Step = withRemedy(g, step.Step); len(step.Remedy.Changes) > 1 {
+			volumes++
+			rc.endsStep(t, g, step)
+		}
+	}
+	if volumes == 0 {
+		t.Error("no remedy deletes a claim and its volume")
+	}
+}
+
 // A right that leads to more of itself, as one to add any rule to a role does, must not keep the search for remedies
 // from ending. The cluster has such a step by two rights that different identities have.
 func TestRemediesOfWaysThatLeadBack(t *testing.T) {

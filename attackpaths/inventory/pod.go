@@ -148,3 +148,8 @@ func workloadOf(meta *metav1.ObjectMeta) Workload {
 	}
 	return Workload{of.Group, intern(strings.ToLower(of.Kind) + "s"), intern(owner.Name)}
 }
+
+// MayRunControlPlane reports whether the node has the control plane's credentials because of the pod, at least possibly.
+func (t *Template) MayRunControlPlane() bool {
+	return t.ControlPlane != "" || t.ControlPlaneDependsOn != ""
+}
