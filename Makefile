@@ -237,7 +237,7 @@ discovery: ## Write what API servers of each minor serve to attackpaths/testdata
 	cd test/localplane && go run ./cmd/discovery -out $(CURDIR)/attackpaths/testdata/discovery.txt
 
 .PHONY: attack-matrix
-attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/evidence/attack-matrix.md.
+attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/evidence/attack-matrix.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .
 
 .PHONY: containment-matrix

@@ -13,7 +13,7 @@ var longGuides = map[string]bool{
 	"pull-requests.md": true,
 }
 
-const maxReadme, maxGuide = 160, 200
+const maxReadme, maxGuide, maxReference = 160, 200, 600
 
 // TestGuidesAreShort: a reader sees the README and a guide at a glance, and a guide ends with what can go wrong.
 func TestGuidesAreShort(t *testing.T) {
@@ -35,9 +35,8 @@ func TestGuidesAreShort(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsInTheIndex: docs/README.md links to every page.
-func TestEveryPageIsInTheIndex(t *testing.T) {
-	index := readPage(t, "docs/README.md")
+// TestEveryPageIsInAnIndex: docs/README.md links to every page, or to the README of its folder, which links to the page.
+func TestEveryPageIsInAnIndex(t *testing.T) {
 	pages := 0
 	for _, pattern := range []string{"docs/*/*.md", "docs/*/*/*.md"} {
 		found, err := filepath.Glob(pattern)
@@ -46,13 +45,36 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 		}
 		for _, page := range found {
 			pages++
-			if address := strings.TrimPrefix(page, "docs/"); !strings.Contains(index, "]("+address) {
-				t.Errorf("docs/README.md has no link to %s", address)
+			index := filepath.Join(filepath.Dir(page), "README.md")
+			if _, err := os.Stat(index); err != nil || index == page || index == "docs/reference/README.md" {
+				index = "docs/README.md"
+			}
+			address, err := filepath.Rel(filepath.Dir(index), page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(readPage(t, index), "]("+address) {
+				t.Errorf("%s has no link to %s", index, address)
 			}
 		}
 	}
-	if pages < 25 {
+	if pages < 60 {
 		t.Errorf("only %d pages were found", pages)
+	}
+}
+
+// TestReferenceIsDividedBySubject: a page of reference has at most maxReference lines.
+func TestReferenceIsDividedBySubject(t *testing.T) {
+	for _, pattern := range []string{"docs/reference/*.md", "docs/reference/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatal(found, err)
+		}
+		for _, page := range found {
+			if lines := strings.Count(readPage(t, page), "\n"); lines > maxReference {
+				t.Errorf("%s has %d lines, want %d at most: divide it by subject", page, lines, maxReference)
+			}
+		}
 	}
 }
 

@@ -228,13 +228,13 @@ func tokenSecret(namespace, name, account string) string {
 }
 
 func TestAttacksThatOtherToolsName(t *testing.T) {
-	text, err := os.ReadFile("../docs/reference/techniques.md")
+	text, err := os.ReadFile("../docs/reference/techniques/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(text), "\n## Attacks that other tools name\n")
 	if !found {
-		t.Fatal("docs/reference/techniques.md has no section about attacks that other tools name")
+		t.Fatal("docs/reference/techniques/README.md has no section about attacks that other tools name")
 	}
 	var documented, names []string
 	for _, line := range strings.Split(section, "\n") {

@@ -33,7 +33,7 @@ import (
 // commands returns the constructors of all commands.
 func commands() []func(*command.App) *cobra.Command {
 	return []func(*command.App) *cobra.Command{
-		query.NewCanI, query.NewExplain, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
+		query.NewCanI, query.NewExplain, query.NewExplainCode, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
 		query.NewReview, audit.NewAudit, contain.NewScope, doctor.NewDoctor, query.NewSnapshot,
 		serve.NewServer, serve.NewClient, serve.NewToken,
 		contain.NewRevoke, contain.NewQuarantine, contain.NewRelease,

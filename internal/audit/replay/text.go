@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
@@ -112,6 +113,9 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 	for _, r := range list {
 		if len(rows) == shown && !p.Wide() {
 			break
+		}
+		if r.Code != "" {
+			p.Code(reference.Reason, string(r.Code))
 		}
 		rows = append(rows, row(r, p.Wide()))
 	}

@@ -46,9 +46,9 @@ func NewDoctor(a *command.App) *cobra.Command {
 		Long: `Reads how AWS roles are mapped (kube-system/aws-auth, IAMIdentityMappings, the files
 of authenticators), and says for each role of nodes what will happen to a node that uses
 it: whether it registers, becomes Ready, and serves logs and exec. Then it looks at the
-names by which kubelets go, at what RBAC gives to nodes beside the Node authorizer, and
-at how the API server decides. Each finding has a code, its place, what happens because
-of it, and the change that fixes it; docs/reference/findings/README.md has a section on each.
+user names of kubelets, the rights that RBAC gives to nodes beside the Node authorizer, and
+the authorizers of the API server. Each finding has a code, its place, what happens because
+of it, and the change that fixes it; node-authorizer explain-code explains each.
 
 It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, answers
 of aws eks list-access-entries and describe-access-entry, static pods of kube-apiserver, an
@@ -56,9 +56,9 @@ AuthorizationConfiguration, the KubeAPIServerConfig of OpenShift, the config fil
 RKE2, the machine config of Talos, the unit of systemd (NAME.service) that starts k3s, RKE2
 or kube-apiserver, the access entries in templates of CloudFormation and in configs of
 eksctl) or a cluster, and changes nothing. An entry in a format that it cannot read is
-reported as unknown. --add names files that it reads in addition to a cluster. A check whose input could not be read, was not given or is
-incomplete is reported as not made, with what it lacks; leave out checks whose input you
-cannot give by naming the others in --checks.
+reported as unknown. --add names files that it reads in addition to a cluster. A check
+whose input is missing or incomplete is reported as not made, with the missing input. To
+leave out checks whose input you cannot give, name the others in --checks.
 
 --probe asks the API server what its flags would show, where a provider hides them: whether
 Node authorization, NodeRestriction, the restriction of audiences and the refusal of

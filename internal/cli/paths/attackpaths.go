@@ -104,7 +104,7 @@ A step is Certain if Kubernetes' own authorization and admission allow it. It is
 something decides that objects do not show, such as a webhook; the step says what. What is
 reached through cluster-admin alone is not listed.
 
-The techniques are described in docs/reference/techniques.md. --techniques adds techniques from a file, for
+node-authorizer explain-code describes each technique. --techniques adds techniques from a file, for
 operators: who may write an Application of Argo CD has the rights of its controller.
 Files for some operators are in examples/techniques.
 

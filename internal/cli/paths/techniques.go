@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
@@ -98,7 +99,7 @@ func noteGaps(a *command.App, gaps []attackpaths.Gap) {
 }
 
 // ownTechniquesURL is the section about techniques that users add.
-const ownTechniquesURL = techniquesURL + "#techniques-of-your-own"
+const ownTechniquesURL = reference.URL + "techniques/own.md"
 
 // customRules describe the techniques that the user adds.
 func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {

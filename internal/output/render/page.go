@@ -2,9 +2,12 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -48,10 +51,35 @@ type Page struct {
 	// program puts the program's name as the user writes it into texts; nil leaves them.
 	program func(string) string
 	lines   []line
+	// links are the addresses of the sections about codes that a wide page names, by code.
+	links map[string]string
 }
 
 // Wide is true when the reader asked for more detail.
 func (p *Page) Wide() bool { return p.wide }
+
+// Code returns a code to print. A wide page ends with the addresses of the sections about its codes.
+func (p *Page) Code(kind reference.Kind, code string) string {
+	if p.wide && p.links[code] == "" {
+		if p.links == nil {
+			p.links = map[string]string{}
+		}
+		p.links[code] = reference.Link(kind, code)
+	}
+	return code
+}
+
+// linkCodes adds the addresses of the sections about codes.
+func (p *Page) linkCodes() {
+	var fields []Field
+	for _, code := range slices.Sorted(maps.Keys(p.links)) {
+		fields = append(fields, Field{code, p.links[code]})
+	}
+	if len(fields) > 0 {
+		p.Section("Codes")
+		p.Fields(fields...)
+	}
+}
 
 // Shown returns the first rows of a list, and all of them on a wide page.
 func Shown[T any](p *Page, most int, rows []T) []T {

@@ -1,0 +1,82 @@
+package query
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/docs/reference"
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+)
+
+// CodeResult explains a code.
+type CodeResult struct {
+	// Sections are the sections of the reference about the code: one, or one for each kind of code that it is.
+	Sections []reference.Section `json:"sections"`
+}
+
+func NewExplainCode(a *command.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain-code CODE",
+		Short: "Say what a code means and what to do: of a reason, a finding or a technique",
+		Long: `Prints the section of the reference about a code: the reason of an answer
+(NoPathToObject), a finding of the doctor (NodeRestrictionOff) or a technique of an
+attack path (PodExec). It asks no cluster and no network. In JSON the text is Markdown.
+
+Exit status: 0 printed, 2 there is no such code.`,
+		Example: `  # Why does no path lead to the object, and what helps?
+  node-authorizer explain-code NoPathToObject
+
+  # The address of the section
+  node-authorizer explain-code PodExec -o json | jq -r '.sections[].link'`,
+		Args: command.Exactly("CODE"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return codes(reference.Sections()), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
+	output.RunE(func(_ *cobra.Command, args []string, format render.Format) error {
+		var result CodeResult
+		all := reference.Sections()
+		for _, s := range all {
+			if strings.EqualFold(s.Code, args[0]) {
+				result.Sections = append(result.Sections, s)
+			}
+		}
+		if len(result.Sections) == 0 {
+			return command.Usagef("unknown code %q%s", args[0], command.DidYouMean(args[0], codes(all)))
+		}
+		return a.Write(result, format)
+	})
+	return cmd
+}
+
+func codes(sections []reference.Section) []string {
+	var all []string
+	for _, s := range sections {
+		all = append(all, s.Code)
+	}
+	return all
+}
+
+// link is a link in Markdown, of which people read the text.
+var link = regexp.MustCompile(`\[([^]]+)\]\([^)]+\)`)
+
+func (r CodeResult) Text(p *render.Page) {
+	for _, s := range r.Sections {
+		p.Section("%s, a %s", s.Code, s.Kind)
+		p.Line("")
+		for line := range strings.Lines(link.ReplaceAllString(s.Text, "$1")) {
+			p.Script("%s", strings.ReplaceAll(strings.TrimRight(line, "\n"), "**", ""))
+		}
+		p.Line("")
+		p.Line("%s", s.Link)
+	}
+}
+
+func (CodeResult) DocumentKind() string { return "CodeExplanation" }
