@@ -230,7 +230,7 @@ func TestTheMigrationPageHasTheCodesOfTheAudit(t *testing.T) {
 			want = append(want, code)
 		}
 	}
-	page, err := os.ReadFile("docs/guides/migration.md")
+	page, err := os.ReadFile("docs/guides/migration-identify.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestTheMigrationPageHasTheCodesOfTheAudit(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("docs/guides/migration.md has the codes %q, and the audit gives %q", got, want)
+		t.Errorf("docs/guides/migration-identify.md has the codes %q, and the audit gives %q", got, want)
 	}
 }
 

@@ -129,13 +129,13 @@ func TestTestsInThePagesExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)[`/]").FindAllStringSubmatch(read(t, docsFolder, "guides/bootstrap.md"), -1)
+	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)[`/]").FindAllStringSubmatch(read(t, docsFolder, "reference/bootstrap.md"), -1)
 	if len(named) == 0 {
-		t.Error("bootstrap.md names no test")
+		t.Error("reference/bootstrap.md names no test")
 	}
 	for _, m := range named {
 		if !declared[m[1]] {
-			t.Errorf("bootstrap.md names %s, which is not there", m[1])
+			t.Errorf("reference/bootstrap.md names %s, which is not there", m[1])
 		}
 	}
 }
