@@ -49,7 +49,7 @@ nothing can be changed. The other formats always hold this, as reason.remedy.
 
 The arguments are the same as for can-i.
 
-Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
+Exit status: 0 yes, 1 no, 2 it is not known; with --fix too.`,
 		Example: `  # Why may worker-1 not read this secret?
   node-authorizer explain get secrets/db -n shop --node worker-1
 

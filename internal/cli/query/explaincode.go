@@ -23,7 +23,8 @@ func NewExplainCode(a *command.App) *cobra.Command {
 		Short: "Say what a code means and what to do: of a reason, a finding or a technique",
 		Long: `Prints the section of the reference about a code: the reason of an answer
 (NoPathToObject), a finding of the doctor (NodeRestrictionOff) or a technique of an
-attack path (PodExec). It asks no cluster and no network. In JSON the text is Markdown.
+attack path (PodExec). The text is in the program: no cluster and no network is asked.
+In JSON the text is Markdown.
 
 Exit status: 0 printed, 2 there is no such code.`,
 		Example: `  # Why does no path lead to the object, and what helps?
