@@ -255,7 +255,7 @@ func TestAttacksThatOtherToolsName(t *testing.T) {
 func (a *namedAttack) check(t *testing.T, section string) {
 	_, row, _ := strings.Cut(section, "| `"+a.name+"` | ")
 	row, _, _ = strings.Cut(row, "\n")
-	if codes := strings.Count(row, "](#"); codes != len(a.codes) {
+	if codes := strings.Count(row, ".md#"); codes != len(a.codes) {
 		t.Errorf("the documentation has %d techniques, want %d", codes, len(a.codes))
 	}
 	c := newCluster()
@@ -284,7 +284,7 @@ func (a *namedAttack) check(t *testing.T, section string) {
 		if !used[code] {
 			t.Errorf("no path from %s uses %s: %v", start, code, r.Reached)
 		}
-		if !strings.Contains(row, "["+string(code)+"](#"+strings.ToLower(string(code))+")") {
+		if !strings.Contains(row, "["+string(code)+"]("+strings.TrimPrefix(techniquePage(code), "techniques/")+")") {
 			t.Errorf("the documentation does not name %s: %s", code, row)
 		}
 	}

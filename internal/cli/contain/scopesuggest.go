@@ -158,7 +158,7 @@ func suggestScope(
 	user := nodeidentity.ServiceAccountUser(namespace, name)
 	grants, unresolved := s.State.RBAC.Grants(user, command.WithImpliedGroups(user, nil))
 	if unresolved != nil {
-		a.Failure("not all roles of the account could be read, and the suggestion lacks what they grant: %v", unresolved)
+		a.Failure("not all roles of the account could be read, and the suggestion lacks their rights: %v", unresolved)
 		a.Status = command.StatusUndecided
 	}
 	if len(files) == 0 {

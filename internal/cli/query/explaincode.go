@@ -32,13 +32,8 @@ Exit status: 0 printed, 2 there is no such code.`,
 
   # The address of the section
   node-authorizer explain-code PodExec -o json | jq -r '.sections[].link'`,
-		Args: command.Exactly("CODE"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return codes(reference.Sections()), cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              command.Exactly("CODE"),
+		ValidArgsFunction: command.Complete(func() []string { return codes(reference.Sections()) }),
 	}
 	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
 	output.RunE(func(_ *cobra.Command, args []string, format render.Format) error {

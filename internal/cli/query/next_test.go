@@ -21,9 +21,9 @@ func TestEveryRefusalHasANextCommand(t *testing.T) {
 		r := ExplainResult{again: repeat{root: "node-authorizer", node: true}}
 		r.Reason.Code, r.Identity.Node = verdict.Code(s.Code), "n"
 		r.Request = command.Question{Verb: "get", Resource: "nodes", Name: "n"}
-		meaning := r.next().line(r)
+		_, meaning := r.next()
 		r.Reason.Remedy = &verdict.Remedy{}
-		change := r.next().line(r)
+		_, change := r.next()
 		switch {
 		case change == meaning:
 			own = append(own, s.Code+": "+meaning)
