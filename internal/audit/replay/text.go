@@ -114,9 +114,7 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 		if len(rows) == shown && !p.Wide() {
 			break
 		}
-		if r.Code != "" {
-			p.Code(reference.Reason, string(r.Code))
-		}
+		p.Code(reference.Reason, string(r.Code))
 		rows = append(rows, row(r, p.Wide()))
 	}
 	p.Table(2, headers, rows)

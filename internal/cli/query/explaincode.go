@@ -2,6 +2,7 @@ package query
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,28 +34,21 @@ Exit status: 0 printed, 2 there is no such code.`,
   # The address of the section
   node-authorizer explain-code PodExec -o json | jq -r '.sections[].link'`,
 		Args:              command.Exactly("CODE"),
-		ValidArgsFunction: command.Complete(func() []string { return codes(reference.Sections()) }),
+		ValidArgsFunction: command.Complete(codes),
 	}
 	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
 	output.RunE(func(_ *cobra.Command, args []string, format render.Format) error {
-		var result CodeResult
-		all := reference.Sections()
-		for _, s := range all {
-			if strings.EqualFold(s.Code, args[0]) {
-				result.Sections = append(result.Sections, s)
-			}
+		found := slices.DeleteFunc(reference.Sections(), func(s reference.Section) bool { return !strings.EqualFold(s.Code, args[0]) })
+		if len(found) == 0 {
+			return command.Usagef("unknown code %q%s", args[0], command.DidYouMean(args[0], codes()))
 		}
-		if len(result.Sections) == 0 {
-			return command.Usagef("unknown code %q%s", args[0], command.DidYouMean(args[0], codes(all)))
-		}
-		return a.Write(result, format)
+		return a.Write(CodeResult{found}, format)
 	})
 	return cmd
 }
 
-func codes(sections []reference.Section) []string {
-	var all []string
-	for _, s := range sections {
+func codes() (all []string) {
+	for _, s := range reference.Sections() {
 		all = append(all, s.Code)
 	}
 	return all

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -51,8 +50,8 @@ type Page struct {
 	// program puts the program's name as the user writes it into texts; nil leaves them.
 	program func(string) string
 	lines   []line
-	// links are the addresses of the sections about codes that a wide page names, by code.
-	links map[string]string
+	// links are the codes that a wide page names, with the addresses of their sections.
+	links []Field
 }
 
 // Wide is true when the reader asked for more detail.
@@ -60,24 +59,18 @@ func (p *Page) Wide() bool { return p.wide }
 
 // Code returns a code to print. A wide page ends with the addresses of the sections about its codes.
 func (p *Page) Code(kind reference.Kind, code string) string {
-	if p.wide && p.links[code] == "" {
-		if p.links == nil {
-			p.links = map[string]string{}
-		}
-		p.links[code] = reference.Link(kind, code)
+	if p.wide && !slices.ContainsFunc(p.links, func(f Field) bool { return f.Name == code }) {
+		p.links = append(p.links, Field{code, reference.Link(kind, code)})
 	}
 	return code
 }
 
 // linkCodes adds the addresses of the sections about codes.
 func (p *Page) linkCodes() {
-	var fields []Field
-	for _, code := range slices.Sorted(maps.Keys(p.links)) {
-		fields = append(fields, Field{code, p.links[code]})
-	}
-	if len(fields) > 0 {
+	if len(p.links) > 0 {
+		slices.SortFunc(p.links, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 		p.Section("Codes")
-		p.Fields(fields...)
+		p.Fields(p.links...)
 	}
 }
 
