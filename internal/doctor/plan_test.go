@@ -111,7 +111,7 @@ func managed() *Cluster {
 func TestAClusterThatHasMovedNeedsNoLog(t *testing.T) {
 	plan := planFor(managed(), nil)
 	wantStatus(t, plan, stepRecord, StatusDone, "nothing that a log would show")
-	wantStatus(t, plan, stepWatch, StatusDone, "what it refuses is refused already")
+	wantStatus(t, plan, stepWatch, StatusDone, "its refusals are in effect already")
 	for name, change := range map[string]func(*Cluster){
 		"a kubelet was not seen":            func(c *Cluster) { c.Nodes = append(c.Nodes, Node{Name: "worker-2"}) },
 		"a binding gives all nodes as much": func(c *Cluster) { bind(c, "system:node", nodesHad()...) },
