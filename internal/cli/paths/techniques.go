@@ -98,9 +98,6 @@ func noteGaps(a *command.App, gaps []attackpaths.Gap) {
 	}
 }
 
-// ownTechniquesURL is the section about techniques that users add.
-const ownTechniquesURL = reference.URL + "techniques/own.md"
-
 // customRules describe the techniques that the user adds.
 func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {
 	var rules []sarif.Rule
@@ -111,7 +108,7 @@ func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {
 			help += " MITRE ATT&CK " + t.ATTACK + "."
 		}
 		rules = append(rules, sarif.CodeRule(string(t.Code), Sentence(t.Summary), Sentence(t.Summary)+" "+allowedByText(t), help,
-			ownTechniquesURL, "error"))
+			reference.URL+"techniques/own.md", "error"))
 	}
 	return rules
 }
