@@ -27,7 +27,8 @@ func TestGuidesAreShort(t *testing.T) {
 		if last := text[strings.LastIndex(text, "\n## ")+1:]; !strings.HasPrefix(last, "## What can go wrong\n") {
 			t.Errorf("%s does not end with \"What can go wrong\"", guide)
 		}
-		if before, _, found := strings.Cut(text, "```"); !found || strings.Contains(before, "\n#") || strings.Count(before, "\n") > mostBefore {
+		before, _, found := strings.Cut(text, "```")
+		if !found || strings.Contains(before, "\n#") || strings.Count(before, "\n") > mostBefore {
 			t.Errorf("%s does not begin with a command", guide)
 		}
 	}

@@ -238,7 +238,8 @@ func codeList(words []string) string {
 func outcomeText(r TableRight) string {
 	var parts []string
 	for _, code := range r.Gives {
-		parts = append(parts, fmt.Sprintf("[%s](%s)", code, strings.TrimPrefix(reference.Link(reference.Technique, string(code)), reference.URL)))
+		link := strings.TrimPrefix(reference.Link(reference.Technique, string(code)), reference.URL)
+		parts = append(parts, fmt.Sprintf("[%s](%s)", code, link))
 	}
 	text := strings.Join(parts, ", ")
 	switch {

@@ -85,7 +85,8 @@ func TestAnswers(t *testing.T) {
 		},
 		{
 			rule: "413 is final", status: 413,
-			body: refuse("MalformedRequest: too large"), final: true, want: refused + "MalformedRequest: too large; node-authorizer explain-code MalformedRequest says what to do",
+			body: refuse("MalformedRequest: too large"), final: true,
+			want: refused + "MalformedRequest: too large; node-authorizer explain-code MalformedRequest says what to do",
 		},
 		{
 			rule: "404 is final", status: 404,
@@ -98,15 +99,18 @@ func TestAnswers(t *testing.T) {
 
 		{
 			rule: "a name that may soon be free is retried", status: 403,
-			body: refuse("NameTaken: another machine has the name"), want: refused + "NameTaken: another machine has the name; node-authorizer explain-code NameTaken says what to do",
+			body: refuse("NameTaken: another machine has the name"),
+			want: refused + "NameTaken: another machine has the name; node-authorizer explain-code NameTaken says what to do",
 		},
 		{
 			rule: "an old node is retried", status: 403,
-			body: refuse("AlreadyRegistered: x"), want: refused + "AlreadyRegistered: x; node-authorizer explain-code AlreadyRegistered says what to do",
+			body: refuse("AlreadyRegistered: x"),
+			want: refused + "AlreadyRegistered: x; node-authorizer explain-code AlreadyRegistered says what to do",
 		},
 		{
 			rule: "an instance that EC2 does not show yet is retried", status: 403,
-			body: refuse("InstanceNotFound: x"), want: refused + "InstanceNotFound: x; node-authorizer explain-code InstanceNotFound says what to do",
+			body: refuse("InstanceNotFound: x"),
+			want: refused + "InstanceNotFound: x; node-authorizer explain-code InstanceNotFound says what to do",
 		},
 
 		{

@@ -115,7 +115,8 @@ func summarize(out *strings.Builder, reports []Report) {
 			total[i] += n
 		}
 		link := strings.TrimPrefix(pageOf(report.Title), mainPage) + "#" + anchor(report.Title)
-		fmt.Fprintf(out, "| [%s](%s) | %d | %d | %d | %d | %d |\n", report.Title, link, counts[0], counts[1], counts[2], counts[3], counts[4])
+		fmt.Fprintf(out, "| [%s](%s) | %d | %d | %d | %d | %d |\n", report.Title, link,
+			counts[0], counts[1], counts[2], counts[3], counts[4])
 	}
 	fmt.Fprintf(out, "| **all** | **%d** | **%d** | **%d** | **%d** | **%d** |\n", total[0], total[1], total[2], total[3], total[4])
 }
