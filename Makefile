@@ -226,7 +226,7 @@ parts: ## Answer random questions about 150 clusters from the parts that an answ
 .PHONY: executor
 executor: ## Carry out all rights of the table, and all attack paths of 200 random clusters, on a real control plane.
 	cd test/e2e && ATTACKPATHS_RIGHTS=all ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m \
-		-run 'TestRights|TestRandomClusters' ./attackpaths
+		-run 'TestCases|TestNodeScopes|TestRights|TestRandomClusters' ./attackpaths
 
 .PHONY: containment
 containment: ## Put ten million random requests to NodeScopes and Quarantines: nothing is allowed that was refused before.
