@@ -70,6 +70,15 @@ func podCreation() *attackpaths.Request {
 	}
 }
 
+// statusOfNamespace is an update of the status of a namespace of which the objects show nothing.
+func statusOfNamespace(labels map[string]string) *attackpaths.Request {
+	r := podCreation()
+	r.Operation, r.Subresource, r.Namespace, r.Name, r.NamespaceLabels = admissionv1.Update, "status", "shop", "shop", labels
+	r.Kind, r.Resource.Resource = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces"
+	r.Objects = func() (runtime.Object, runtime.Object) { return &corev1.Namespace{}, &corev1.Namespace{} }
+	return r
+}
+
 // podUpdate is a request to change a pod of which only the namespace and the added container are
 // known.
 func podUpdate() *attackpaths.Request {
@@ -291,6 +300,16 @@ func TestReview(t *testing.T) {
 			rule: "another namespace",
 			spec: matchText("namespaceSelector: {matchLabels: {env: test}}, resourceRules: [" + ruleText("CREATE", "pods") + "]"),
 			want: passed,
+		},
+		{
+			rule:    "the status of a namespace of which nothing is known",
+			spec:    matchText("namespaceSelector: {matchLabels: {env: prod}}, resourceRules: [" + ruleText("UPDATE", "namespaces/status") + "]"),
+			request: statusOfNamespace(nil), why: "selects namespaces by labels that are not known",
+		},
+		{
+			rule:    "the status of a namespace is selected by the labels that the namespace has",
+			spec:    matchText("namespaceSelector: {matchLabels: {env: prod}}, resourceRules: [" + ruleText("UPDATE", "namespaces/status") + "]"),
+			request: statusOfNamespace(map[string]string{"env": "prod"}), want: refused,
 		},
 		{
 			rule: "a binding for another namespace", spec: validation("false"),

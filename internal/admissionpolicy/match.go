@@ -61,8 +61,9 @@ func matches(
 // unmatchable names what criteria read of a request and is not known.
 func unmatchable(resources *registrationv1.MatchResources, r *attackpaths.Request) string {
 	ownLabels := r.Knows(attackpaths.Field{"metadata", "labels"}) && r.KnowsOld(attackpaths.Field{"metadata", "labels"})
-	// A namespace that is updated is selected by its new labels.
-	isNamespace := r.Resource.Group == "" && r.Resource.Resource == "namespaces"
+	// A namespace that is created or updated is selected by its new labels, for other requests by those that it has.
+	isNamespace := r.Resource.Group == "" && r.Resource.Resource == "namespaces" && r.Subresource == "" &&
+		(r.Operation == registrationv1.Create || r.Operation == registrationv1.Update)
 	switch {
 	case !isEmpty(resources.ObjectSelector) && !ownLabels:
 		return "selects objects by labels that are not known"
