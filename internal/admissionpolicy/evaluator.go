@@ -67,7 +67,7 @@ func (e *Evaluator) Review(a *inventory.Admission, r *attackpaths.Request) attac
 		failurePolicy = *a.Policy.FailurePolicy
 	}
 	for _, resources := range [...]*registrationv1.MatchResources{a.Policy.MatchConstraints, a.Binding.MatchResources} {
-		matched, open, err := matches(resources, r, attributes, namespace)
+		matched, open, err := matches(resources, r, attributes)
 		switch {
 		case err != nil:
 			return onError(failurePolicy)

@@ -1,6 +1,8 @@
 package admissionpolicy
 
 import (
+	"errors"
+
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +37,7 @@ func parseSelector(s *metav1.LabelSelector) (labels.Selector, error) {
 // matches says whether a policy or binding is asked about a request. What open names has to be
 // known for an answer.
 func matches(
-	resources *registrationv1.MatchResources, r *attackpaths.Request, a admission.Attributes, namespace *corev1.Namespace,
+	resources *registrationv1.MatchResources, r *attackpaths.Request, a admission.Attributes,
 ) (matched bool, open string, err error) {
 	if resources == nil {
 		return true, "", nil
@@ -47,13 +49,13 @@ func matches(
 		if !unnamed(&without) {
 			return false, open, nil
 		}
-		matched, _, err := matches(&without, r, a, namespace)
+		matched, _, err := matches(&without, r, a)
 		if !matched {
 			return false, "", err
 		}
 		return false, open, nil
 	}
-	matcher := matching.NewMatcher(onlyNamespace{namespace}, nil)
+	matcher := matching.NewMatcher(onlyNamespace(r.NamespaceLabels), nil)
 	matched, _, _, err = matcher.Matches(a, admission.NewObjectInterfacesFromScheme(nil), criteria{resources})
 	return matched, "", err
 }
@@ -93,11 +95,14 @@ func unnamed(resources *registrationv1.MatchResources) bool {
 	return true
 }
 
-// onlyNamespace lists the one namespace that a request is in.
-type onlyNamespace struct{ namespace *corev1.Namespace }
+// onlyNamespace is the namespace that a request is in, by its labels.
+type onlyNamespace map[string]string
 
-func (l onlyNamespace) List(labels.Selector) ([]*corev1.Namespace, error) {
-	return []*corev1.Namespace{l.namespace}, nil
+func (l onlyNamespace) Get(name string) (*corev1.Namespace, error) {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: l}}, nil
 }
 
-func (l onlyNamespace) Get(string) (*corev1.Namespace, error) { return l.namespace, nil }
+// List implements the interface of listers; the matcher of the API server gets one namespace.
+func (l onlyNamespace) List(labels.Selector) ([]*corev1.Namespace, error) {
+	return nil, errors.ErrUnsupported
+}
