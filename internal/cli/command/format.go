@@ -19,13 +19,7 @@ type FormatFlag struct {
 func AddFormat(cmd *cobra.Command, fit ...render.Format) *FormatFlag {
 	f := &FormatFlag{fit: fit, cmd: cmd}
 	cmd.Flags().StringVarP(&f.text, "output", "o", string(fit[0]), "output format: "+render.List(fit))
-	Must(cmd.RegisterFlagCompletionFunc("output", Complete(func() []string {
-		var names []string
-		for _, format := range fit {
-			names = append(names, string(format))
-		}
-		return names
-	})))
+	Must(cmd.RegisterFlagCompletionFunc("output", Complete(func() []string { return render.FormatNames(fit) })))
 	return f
 }
 

@@ -26,7 +26,7 @@ Exit status: 0 the list was made, 2 the Quarantines could not be read.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	connection := command.AddConnection(cmd)
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
+	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV)
 	output.RunE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		client, err := newQuarantineClient(connection)
 		if err != nil {
@@ -87,15 +87,19 @@ func (r QuarantinesResult) Text(p *render.Page) {
 		p.Line("There are no quarantines.")
 		return
 	}
+	p.Table(0, r.Listing().Columns, r.cells(p.Wide()))
+}
+
+// cells are the rows of the table.
+func (r QuarantinesResult) cells(wide bool) [][]string {
 	rows := [][]string{}
 	for i := range r.Quarantines {
 		q := &r.Quarantines[i]
 		rows = append(rows, []string{
-			q.Quarantine, q.quarantineTarget.String(), q.Since.UTC().Format(time.RFC3339), untilText(q.Until), q.Reason,
-			q.Accepted.short(p.Wide()),
+			q.Quarantine, q.quarantineTarget.String(), q.Since.UTC().Format(time.RFC3339), untilText(q.Until), q.Reason, q.Accepted.short(wide),
 		})
 	}
-	p.Table(0, []string{"NAME", "CUTS OFF", "SINCE", "UNTIL", "REASON", "ACCEPTED"}, rows)
+	return rows
 }
 
 // short writes the answer, and the code of a no; with everything, all of it.
@@ -109,6 +113,15 @@ func (e *effect) short(everything bool) string {
 	default:
 		return answerStyle(e.Answer).In(e.Answer)
 	}
+}
+
+// Listing has a row for each quarantine.
+func (r QuarantinesResult) Listing() render.Rows {
+	all := render.Rows{Field: "quarantines", Columns: []string{"NAME", "CUTS OFF", "SINCE", "UNTIL", "REASON", "ACCEPTED"}}
+	for i, cells := range r.cells(true) {
+		all.Rows = append(all.Rows, render.Row{Name: "quarantine/" + r.Quarantines[i].Quarantine, Cells: cells})
+	}
+	return all
 }
 
 func (QuarantinesResult) DocumentKind() string { return "Quarantines" }

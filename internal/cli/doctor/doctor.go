@@ -116,7 +116,7 @@ examine.`,
 	e.addFlags(a, cmd)
 	e.known.Add(cmd)
 	e.known.LeaveOut = ", or leave them out by naming the others in --checks"
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.SARIF, render.JUnit, render.HTML)
+	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV, render.SARIF, render.JUnit, render.HTML)
 	output.RunE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if err := e.check(cmd, format); err != nil {
 			return err
@@ -217,7 +217,7 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 		)
 	case e.known.AllowUndetermined && e.known.Write == "":
 		return command.Usagef("--allow-undetermined has no effect without --write-baseline: remove it")
-	case e.plan && (format == render.SARIF || format == render.JUnit || format == render.HTML):
+	case e.plan && slices.Contains([]render.Format{render.SARIF, render.JUnit, render.HTML, render.Name, render.CSV}, format):
 		return command.Usagef("-o %s is for findings, and --plan prints steps: use table, wide, json or yaml", format)
 	}
 	if err := e.checkProbe(); err != nil {

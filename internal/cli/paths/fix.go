@@ -204,7 +204,7 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 
 // showsRemedies reports whether a format has the remedies of steps.
 func showsRemedies(format render.Format) bool {
-	return format == render.JSON || format == render.YAML || format == render.HTML
+	return format.IsDocument() || format == render.HTML
 }
 
 // pathsOf are the paths to holdings.

@@ -1,6 +1,6 @@
 // Package render writes the result of a command as a table, a wide table, JSON,
-// YAML, a dot graph, SARIF, JUnit or Markdown; package report writes pages. Every format comes from
-// the same result value: JSON and YAML from its fields, the others from the small interfaces below.
+// YAML, by a template, as names, CSV, a dot graph, SARIF, JUnit or Markdown; package report writes pages. Every format comes from
+// the same result value: JSON, YAML and templates from its fields, the others from the small interfaces below.
 package render
 
 import (
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Format is an output format, as written after -o.
@@ -30,19 +31,40 @@ const (
 
 // ParseFormat checks a format against those that fit a result.
 func ParseFormat(text string, fit []Format) (Format, error) {
-	if f := Format(text); slices.Contains(fit, f) {
+	f := Format(text)
+	switch {
+	case slices.Contains(fit, f):
+		return f, nil
+	case f.hasTemplate() && slices.Contains(fit, JSON):
+		if err := f.checkTemplate(); err != nil {
+			return "", fmt.Errorf("--output %s: %w", f[:strings.Index(text, "=")], err)
+		}
 		return f, nil
 	}
 	return "", fmt.Errorf("--output %q: want %s", text, List(fit))
 }
 
-// List writes formats as people enumerate them: "table, json or yaml".
+// List writes formats as people enumerate them: "table, json or yaml". What has a JSON form has templates too.
 func List(formats []Format) string {
-	words := make([]string, len(formats))
-	for i, f := range formats {
-		words[i] = string(f)
+	words := FormatNames(formats)
+	for i, word := range words {
+		if strings.HasSuffix(word, "=") {
+			words[i] += "TEMPLATE"
+		}
 	}
 	return Join(words, "or")
+}
+
+// FormatNames are the formats as far as a shell completes them.
+func FormatNames(formats []Format) []string {
+	var words []string
+	for _, f := range formats {
+		words = append(words, string(f))
+		if f == JSON {
+			words = append(words, jsonPath, customColumns)
+		}
+	}
+	return words
 }
 
 // Text is a result that people can read.
@@ -143,7 +165,17 @@ func writeJSON(w io.Writer, encode func(io.Writer) error, f Format) error {
 }
 
 func encode(result any, o Options) ([]byte, error) {
+	if d, ok := result.(Document); ok && o.Format.hasTemplate() {
+		return encodeTemplate(d, o.Format)
+	}
 	switch o.Format {
+	case Name, CSV:
+		l, ok := result.(Listing)
+		if ok && o.Format == Name {
+			return encodeNames(l), nil
+		} else if ok {
+			return encodeCSV(l)
+		}
 	case YAML:
 		if d, ok := result.(Document); ok {
 			return documentYAML(d)

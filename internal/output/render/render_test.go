@@ -164,7 +164,7 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 
 func TestAFormatThatDoesNotFit(t *testing.T) {
 	_, err := ParseFormat("dot", []Format{Table, JSON, YAML})
-	if want := `--output "dot": want table, json or yaml`; err == nil || err.Error() != want {
+	if want := `--output "dot": want table, json, jsonpath=TEMPLATE, custom-columns=TEMPLATE or yaml`; err == nil || err.Error() != want {
 		t.Errorf("err = %v, want %s", err, want)
 	}
 	if err := Write(&bytes.Buffer{}, 1, Options{Format: Dot}); err == nil {

@@ -1,0 +1,202 @@
+package render
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// The formats of documents that have a template, and those of rows. Their meaning is kubectl's.
+// Source: https://kubernetes.io/docs/reference/kubectl/#output-options
+const (
+	// jsonPath is followed by a template, as in jsonpath={.nodes[*].node}.
+	jsonPath = "jsonpath="
+	// customColumns is followed by HEADER:.path,HEADER:.path, and prints a row for each row of the document.
+	customColumns = "custom-columns="
+	// Name prints KIND/NAMESPACE/NAME of each row, as commands take it, or the code of a finding.
+	Name Format = "name"
+	CSV  Format = "csv"
+)
+
+// Listing is a document with rows.
+type Listing interface {
+	Document
+	// Listing is what -o name, -o csv and -o custom-columns print.
+	Listing() Rows
+}
+
+// Rows are the rows of a document.
+type Rows struct {
+	// Field is the field of the document that has the rows.
+	Field string
+	// Columns are the headers of CSV.
+	Columns []string
+	Rows    []Row
+}
+
+// Row is a row as -o name prints it, and its cells of CSV. Rows for a no, and for what could not be decided, have no name.
+type Row struct {
+	Name  string
+	Cells []string
+}
+
+// IsDocument reports whether a format prints fields of the document.
+func (f Format) IsDocument() bool { return f == JSON || f == YAML || f.hasTemplate() }
+
+func (f Format) hasTemplate() bool {
+	return strings.HasPrefix(string(f), jsonPath) || strings.HasPrefix(string(f), customColumns)
+}
+
+// checkTemplate compiles the template of a format.
+func (f Format) checkTemplate() error {
+	if spec, ok := strings.CutPrefix(string(f), customColumns); ok {
+		_, err := parseColumns(spec)
+		return err
+	}
+	_, err := compile(strings.TrimPrefix(string(f), jsonPath))
+	return err
+}
+
+func compile(template string) (*jsonpath.JSONPath, error) {
+	path := jsonpath.New("output").AllowMissingKeys(true)
+	if err := path.Parse(template); err != nil {
+		return nil, fmt.Errorf("the template %q: %w", template, err)
+	}
+	return path, nil
+}
+
+// templateColumn is a column of -o custom-columns.
+type templateColumn struct {
+	header string
+	path   *jsonpath.JSONPath
+}
+
+// columnPath is the path of a column: .a, a or {.a}.
+var columnPath = regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
+
+func parseColumns(spec string) ([]templateColumn, error) {
+	var all []templateColumn
+	for part := range strings.SplitSeq(spec, ",") {
+		header, path, _ := strings.Cut(part, ":")
+		found := columnPath.FindStringSubmatch(path)
+		if header == "" || found == nil {
+			return nil, fmt.Errorf("the column %q: want HEADER:.path, as in NODE:.node", part)
+		}
+		compiled, err := compile("{." + found[1] + "}")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, templateColumn{header, compiled})
+	}
+	return all, nil
+}
+
+// fieldsOfDocument are the fields of a document as templates read them.
+func fieldsOfDocument(d Document) (map[string]any, error) {
+	var encoded bytes.Buffer
+	if err := documentJSON(&encoded, d); err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	return fields, json.Unmarshal(encoded.Bytes(), &fields)
+}
+
+// encodeTemplate writes a document as its template says.
+func encodeTemplate(d Document, f Format) ([]byte, error) {
+	fields, err := fieldsOfDocument(d)
+	if err != nil {
+		return nil, err
+	}
+	if spec, ok := strings.CutPrefix(string(f), customColumns); ok {
+		return encodeColumns(d, fields, spec)
+	}
+	path, err := compile(strings.TrimPrefix(string(f), jsonPath))
+	if err != nil {
+		return nil, err
+	}
+	var text strings.Builder
+	if err := path.Execute(&text, fields); err != nil {
+		return nil, err
+	}
+	return []byte(strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unreadable(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text.String())), nil
+}
+
+// encodeColumns writes a line for each row of a document, or one for a document without rows.
+func encodeColumns(d Document, fields map[string]any, spec string) ([]byte, error) {
+	columns, err := parseColumns(spec)
+	if err != nil {
+		return nil, err
+	}
+	rows := []any{fields}
+	if l, ok := d.(Listing); ok {
+		rows, _ = fields[l.Listing().Field].([]any)
+	}
+	var headers []string
+	for _, c := range columns {
+		headers = append(headers, c.header)
+	}
+	lines := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, c := range columns {
+			var text strings.Builder
+			if err := c.path.Execute(&text, row); err != nil {
+				return nil, err
+			}
+			if text.Len() == 0 {
+				text.WriteString("<none>")
+			}
+			lines[i] = append(lines[i], text.String())
+		}
+	}
+	page := &Page{}
+	page.Table(0, headers, lines)
+	return page.encode(false), nil
+}
+
+// encodeNames writes the name of each row in a line.
+func encodeNames(l Listing) []byte {
+	page := &Page{}
+	for _, row := range l.Listing().Rows {
+		if row.Name != "" {
+			page.Script("%s", row.Name)
+		}
+	}
+	return page.encode(false)
+}
+
+// encodeCSV writes the rows as RFC 4180 says, with a line of headers.
+func encodeCSV(l Listing) ([]byte, error) {
+	rows := l.Listing()
+	var text bytes.Buffer
+	w := csv.NewWriter(&text)
+	_ = w.Write(rows.Columns) // what cannot be written is an error of Flush
+	for _, row := range rows.Rows {
+		cells := make([]string, len(row.Cells))
+		for i, cell := range row.Cells {
+			cells[i] = harmless(Printable(cell))
+		}
+		_ = w.Write(cells)
+	}
+	w.Flush()
+	return text.Bytes(), w.Error()
+}
+
+// harmless marks a cell that a spreadsheet would take for a formula as text.
+// Source: https://owasp.org/www-community/attacks/CSV_Injection
+func harmless(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
