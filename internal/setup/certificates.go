@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,13 +8,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
-	"path"
 	"time"
 
 	"k8s.io/client-go/util/cert"
@@ -32,29 +29,19 @@ const (
 // authorities are the cluster's own: of kube-apiserver's certificate, and of its users.
 type authorities struct {
 	servers []byte // PEM
-	users   *pair
+	// users is nil if the key is not here.
+	users *pair
 }
 
-// readAuthorities reads the authorities of the cluster. The key is only needed to sign a new certificate of the server.
 func readAuthorities(read Read, servers, users, key string) (*authorities, error) {
 	a := &authorities{}
 	var err error
 	if a.servers, err = read(servers); err != nil {
-		return nil, fmt.Errorf("read the authority of kube-apiserver: %w", err)
+		return nil, fmt.Errorf("read the authority of kube-apiserver's certificate: %w", err)
 	}
-	certificate, err := read(users)
-	if err != nil {
+	a.users, err = readPair(read, users, key)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the authority of the cluster's users: %w", err)
-	}
-	signer, err := read(key)
-	if errors.Is(err, fs.ErrNotExist) {
-		return a, nil
-	}
-	if err == nil {
-		a.users, err = parsePair(certificate, signer)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the key %s of the cluster's authority: %w", key, err)
 	}
 	return a, nil
 }
@@ -66,23 +53,25 @@ type pair struct {
 	certPEM, keyPEM []byte
 }
 
-func parsePair(certificate, key []byte) (*pair, error) {
-	if _, err := tls.X509KeyPair(certificate, key); err != nil {
-		return nil, errors.New("the key does not belong to the certificate, or one of them is not valid PEM")
-	}
-	certificates, err := cert.ParseCertsPEM(certificate)
+// readPair returns an error without the content of the files.
+func readPair(read Read, certificate, key string) (*pair, error) {
+	certPEM, err := read(certificate)
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := keyutil.ParsePrivateKeyPEM(key)
+	keyPEM, err := read(key)
 	if err != nil {
-		return nil, errors.New("the key is not valid PEM")
+		return nil, err
 	}
-	signer, ok := parsed.(crypto.Signer)
+	loaded, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("the key %s does not belong to the certificate %s, or one of them is not valid PEM", key, certificate)
+	}
+	signer, ok := loaded.PrivateKey.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("the key cannot sign")
+		return nil, fmt.Errorf("the key %s cannot sign", key)
 	}
-	return &pair{certificates[0], signer, certificate, key}, nil
+	return &pair{loaded.Leaf, signer, certPEM, keyPEM}, nil
 }
 
 // newPair makes a key and a certificate that the issuer signs; without one, it signs itself.
@@ -91,7 +80,6 @@ func newPair(template *x509.Certificate, issuer *pair, now time.Time, life time.
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{key: key}
 	signer, parent := crypto.Signer(key), template
 	template.NotBefore, template.NotAfter = now.Add(-time.Minute), now.Add(life)
 	template.BasicConstraintsValid = true
@@ -106,109 +94,80 @@ func newPair(template *x509.Certificate, issuer *pair, now time.Time, life time.
 	if err != nil {
 		return nil, err
 	}
+	p := &pair{key: key, certPEM: pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})}
 	if p.certificate, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
 	}
-	p.certPEM = pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})
 	p.keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
 	return p, err
 }
 
 // addCertificates adds certificates: those on disk that are valid for long enough, and new ones for the others.
 func (p *Plan) addCertificates(read Read, cluster *authorities) error {
-	authority := p.existing(read, nil, "setup/ca.crt", "setup/ca.key")
-	if authority == nil {
-		var err error
+	authority, err := readPair(read, folder+"/setup/ca.crt", folder+"/setup/ca.key")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		authority, err = newPair(&x509.Certificate{
 			Subject: pkix.Name{CommonName: "node-authorizer-ca"}, IsCA: true, KeyUsage: x509.KeyUsageCertSign,
 		}, nil, p.Now, authorityLife)
-		if err != nil {
-			return fmt.Errorf("make an authority: %w", err)
-		}
+	case err == nil && p.Now.Add(certificateLife).After(authority.certificate.NotAfter):
+		// kube-apiserver would have to trust a new authority before the server has a certificate of it.
+		err = fmt.Errorf("it ends on %s: run node-authorizer setup undo, and then setup again", authority.certificate.NotAfter.Format(time.DateOnly))
+	}
+	if err != nil {
+		return fmt.Errorf("the authority of the server's certificate: %w", err)
 	}
 	p.Authority = authority.certPEM
-	p.add(File{Path: p.path("setup", "ca.crt"), Content: authority.certPEM, Mode: 0o600})
-	p.add(File{Path: p.path("setup", "ca.key"), Content: authority.keyPEM, Mode: 0o600, Secret: true})
-	p.addServer("ca.crt", string(authority.certPEM), false)
-	p.addServer("cluster-ca.crt", string(cluster.servers), false)
-	p.addAPIServer("ca.crt", string(authority.certPEM), false)
+	p.add("setup/ca.crt", authority.certPEM)
+	p.add("setup/ca.key", authority.keyPEM)
+	p.add("server/ca.crt", authority.certPEM)
+	p.add("server/cluster-ca.crt", cluster.servers)
+	p.add("apiserver/ca.crt", authority.certPEM)
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	for _, c := range []struct {
-		folder, name string
-		issuer       *pair
-		template     x509.Certificate
+		name     string
+		issuer   *pair
+		template x509.Certificate
 	}{
-		{"server", "tls", authority, x509.Certificate{
+		{"server/tls", authority, x509.Certificate{
 			Subject: pkix.Name{CommonName: "node-authorizer"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		}},
-		{"server", "client", cluster.users, x509.Certificate{Subject: pkix.Name{CommonName: "node-authorizer"}, ExtKeyUsage: client}},
-		{"apiserver", "client", authority, x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: client}},
+		{"server/client", cluster.users, x509.Certificate{Subject: pkix.Name{CommonName: "node-authorizer"}, ExtKeyUsage: client}},
+		{"apiserver/client", authority, x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: client}},
 	} {
-		certificate, key := path.Join(c.folder, c.name+".crt"), path.Join(c.folder, c.name+".key")
-		made := p.existing(read, c.issuer, certificate, key)
+		made := p.existing(read, c.issuer, c.name)
+		if made == nil && c.issuer == nil {
+			return fmt.Errorf("the key of the cluster's authority is not here: sign a certificate for the user node-authorizer with it, "+
+				"and write both to %s and %s", p.path(c.name+".crt"), p.path(c.name+".key"))
+		}
 		if made == nil {
-			if c.issuer == nil {
-				return fmt.Errorf("the key of the cluster's authority is not here, so the server gets no certificate: sign one for the user "+
-					"node-authorizer, and write it to %s and %s", p.path(certificate), p.path(key))
-			}
-			var err error
 			if made, err = newPair(&c.template, c.issuer, p.Now, certificateLife); err != nil {
-				return fmt.Errorf("make %s: %w", certificate, err)
+				return fmt.Errorf("make the certificate %s: %w", c.name, err)
 			}
 		}
-		add := p.addAPIServer
-		if c.folder == "server" {
-			add = p.addServer
-		}
-		add(c.name+".crt", string(made.certPEM), false)
-		add(c.name+".key", string(made.keyPEM), true)
+		p.add(c.name+".crt", made.certPEM)
+		p.add(c.name+".key", made.keyPEM)
 	}
 	return nil
 }
 
-// existing returns a certificate on disk that can stay in use; nil if there is none. The authority is not renewed with
-// the others, because kube-apiservers would have to be told before.
-func (p *Plan) existing(read Read, issuer *pair, certificate, key string) *pair {
-	certPEM, err := read(path.Join(folder, certificate))
-	if err != nil {
-		return nil
-	}
-	keyPEM, err := read(path.Join(folder, key))
-	if err != nil {
-		return nil
-	}
-	found, err := parsePair(certPEM, keyPEM)
+// existing returns a certificate on disk that can stay in use; nil if there is none.
+func (p *Plan) existing(read Read, issuer *pair, name string) *pair {
+	found, err := readPair(read, folder+"/"+name+".crt", folder+"/"+name+".key")
 	if err != nil {
 		return nil
 	}
 	c := found.certificate
+	if issuer == nil { // it cannot be renewed here
+		if p.Now.After(c.NotAfter) {
+			return nil
+		}
+		return found
+	}
 	age := p.Now.Sub(c.NotBefore).Seconds() / c.NotAfter.Sub(c.NotBefore).Seconds()
-	switch {
-	case c.IsCA:
-		return found
-	case issuer == nil && p.Now.Before(c.NotAfter): // it cannot be renewed here
-		return found
-	case issuer == nil || p.Renew || age > renewAfter || c.CheckSignatureFrom(issuer.certificate) != nil:
+	if age > renewAfter || c.CheckSignatureFrom(issuer.certificate) != nil {
 		return nil
 	}
 	return found
 }
-
-// Bundle returns the authorities of both texts, PEM: each once, and none that has expired. Control plane nodes have
-// authorities of their own, and share a webhook configuration.
-func Bundle(now time.Time, texts ...[]byte) []byte {
-	var bundle []byte
-	for _, text := range texts {
-		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-			c, err := x509.ParseCertificate(block.Bytes)
-			one := pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: block.Bytes})
-			if err == nil && now.Before(c.NotAfter) && !bytes.Contains(bundle, one) {
-				bundle = append(bundle, one...)
-			}
-		}
-	}
-	return bundle
-}
-
-func encode(text []byte) string { return base64.StdEncoding.EncodeToString(text) }

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"archive/tar"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,25 +15,25 @@ import (
 	"syscall"
 )
 
-// Journal has what each changed file was before. It is written before the files are.
+// Journal has the former content of each changed file. It is written before the files are.
 type Journal struct {
-	Files []Entry `json:"files"`
-	// Options are the last ones.
-	Mode Mode `json:"mode"`
-	Port int  `json:"port"`
-	// Address is where kube-apiserver listens on this node.
-	Address string `json:"address"`
+	// Mode, Port and Containment are the last options; Mode is empty if nothing is installed.
+	Mode        Mode    `json:"mode"`
+	Port        int     `json:"port"`
+	Containment bool    `json:"containment,omitempty"`
+	Files       []Entry `json:"files"`
 }
 
 // Entry is a changed file.
 type Entry struct {
 	Path string `json:"path"`
-	// Existed, Before, Mode and Owner describe the file before the change.
+	// Existed, Before, Mode, User and Group describe the file before the change.
 	Existed bool        `json:"existed"`
 	Before  []byte      `json:"before,omitempty"`
 	Mode    fs.FileMode `json:"mode,omitempty"`
-	Owner   int         `json:"owner,omitempty"`
-	// Written are the SHA-256 of what setup has written.
+	User    int         `json:"user,omitempty"`
+	Group   int         `json:"group,omitempty"`
+	// Written are the SHA-256 of all contents that setup has written.
 	Written []string `json:"written"`
 }
 
@@ -43,16 +44,16 @@ func (j *Journal) entry(path string) *Entry {
 	return nil
 }
 
-// original returns the manifest without the server: the one in the journal, or the current one if kubeadm or somebody
-// else has written it since, without the server.
+// original returns the manifest without the server: the one in the journal, or the current one if kubeadm or somebody else
+// has written it since without the server.
 func (j *Journal) original(path string, current []byte, ours string) ([]byte, error) {
 	e := j.entry(path)
 	switch {
 	case e != nil && e.Existed && e.wrote(current):
 		return e.Before, nil
 	case bytes.Contains(current, []byte("="+ours+"/")):
-		return nil, fmt.Errorf("%s names files of node-authorizer, and was changed since setup wrote it: restore the manifest as it was "+
-			"without node-authorizer, or run node-authorizer setup undo --force, and try again", path)
+		return nil, fmt.Errorf("%s names files of node-authorizer, and was changed since setup wrote it: remove the change, or run "+
+			"node-authorizer setup undo --force, and try again", path)
 	}
 	return current, nil
 }
@@ -66,21 +67,18 @@ func sum(content []byte) string {
 
 // record adds the files that are about to be written.
 func (j *Journal) record(files []File) error {
-	for _, f := range files {
-		current, err := os.ReadFile(f.Path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for i := range files {
+		f := &files[i]
+		now, err := stateOf(f.Path)
+		if err != nil {
 			return err
 		}
 		e := j.entry(f.Path)
 		if e == nil {
-			j.Files = append(j.Files, Entry{Path: f.Path})
+			j.Files = append(j.Files, *now)
 			e = &j.Files[len(j.Files)-1]
-		}
-		if len(e.Written) == 0 || err == nil && !e.wrote(current) {
-			*e = Entry{Path: f.Path, Existed: err == nil, Before: current}
-			if info, err := os.Stat(f.Path); err == nil {
-				e.Mode, e.Owner = info.Mode().Perm(), owner(info)
-			}
+		} else if now.Existed && !e.wrote(now.Before) && !bytes.Equal(now.Before, e.Before) {
+			*e = *now // somebody else has replaced the file since
 		}
 		if !e.wrote(f.Content) {
 			e.Written = append(e.Written, sum(f.Content))
@@ -89,11 +87,26 @@ func (j *Journal) record(files []File) error {
 	return nil
 }
 
-func owner(info fs.FileInfo) int {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(stat.Uid)
+// stateOf returns the entry of a file as it is.
+func stateOf(path string) (*Entry, error) {
+	e := &Entry{Path: path}
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, nil
 	}
-	return 0
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	header, err := tar.FileInfoHeader(info, "") // it has the owner on all systems
+	if err != nil {
+		return nil, err
+	}
+	e.Existed, e.Before, e.Mode, e.User, e.Group = true, content, info.Mode().Perm(), header.Uid, header.Gid
+	return e, nil
 }
 
 // Changed returns the files that are neither as setup has written them nor as they were before.
@@ -101,27 +114,24 @@ func (j *Journal) Changed() ([]string, error) {
 	var changed []string
 	for i := range j.Files {
 		e := &j.Files[i]
-		content, err := os.ReadFile(e.Path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if e.Existed {
-				changed = append(changed, e.Path)
-			}
-		case err != nil:
+		now, err := stateOf(e.Path)
+		if err != nil {
 			return nil, err
-		case !e.wrote(content) && !(e.Existed && bytes.Equal(content, e.Before)):
+		}
+		same := now.Existed == e.Existed && bytes.Equal(now.Before, e.Before) || now.Existed && e.wrote(now.Before)
+		if !same && now.Existed {
 			changed = append(changed, e.Path)
 		}
 	}
 	return changed, nil
 }
 
-func journalPath(root string) string { return filepath.Join(root, folder, "setup", "journal.json") }
+func journalPath(dir string) string { return filepath.Join(dir, folder, "setup", "journal.json") }
 
 // ReadJournal reads the journal of a node. It is empty if there is none.
-func ReadJournal(root string) (*Journal, error) {
+func ReadJournal(dir string) (*Journal, error) {
 	j := &Journal{}
-	text, err := os.ReadFile(journalPath(root))
+	text, err := os.ReadFile(journalPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
 	}
@@ -134,67 +144,71 @@ func ReadJournal(root string) (*Journal, error) {
 	return j, nil
 }
 
-func (j *Journal) write(root string) error {
+func (j *Journal) write(dir string) error {
 	text, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replace(root, File{Path: journalPath(root), Content: append(text, '\n'), Mode: 0o600})
+	return replace(dir, &Entry{Path: journalPath(dir), Before: append(text, '\n'), Mode: 0o600, User: os.Geteuid(), Group: os.Getegid()})
 }
 
-// replace writes a file atomically. The temporary file is in the folder above the kubelet's folder of manifests, which
-// reads each file in it.
-func replace(root string, f File) error {
-	if err := makeFolder(f); err != nil {
+// write writes a file.
+func (f *File) write(dir string) error {
+	return replace(dir, &Entry{Path: f.Path, Before: f.Content, Mode: f.Mode, User: f.Owner, Group: f.Owner})
+}
+
+// replace writes a file atomically, as the entry has it. The temporary file is not in the folder of manifests, in which the
+// kubelet reads each file.
+func replace(dir string, e *Entry) error {
+	scratch := filepath.Join(dir, folder, "setup")
+	if err := errors.Join(makeFolder(scratch, 0), makeFolder(filepath.Dir(e.Path), e.User)); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(root, ".node-authorizer-")
+	temporary, err := os.CreateTemp(scratch, "partial-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temporary.Name())
 	defer temporary.Close()
-	if _, err := temporary.Write(f.Content); err != nil {
+	if _, err := temporary.Write(e.Before); err != nil {
 		return err
 	}
-	if err := errors.Join(temporary.Chmod(f.Mode), temporary.Sync()); err != nil {
+	if err := errors.Join(temporary.Chmod(e.Mode), give(temporary.Name(), e.User, e.Group), temporary.Sync()); err != nil {
 		return err
 	}
-	if f.Owner != os.Geteuid() {
-		if err := temporary.Chown(f.Owner, f.Owner); err != nil {
-			return fmt.Errorf("%w; run this as root", err)
-		}
-	}
-	if err := temporary.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), f.Path)
+	return errors.Join(temporary.Close(), os.Rename(temporary.Name(), e.Path))
 }
 
-// makeFolder makes the folder of a file. The server's folder belongs to the server.
-func makeFolder(f File) error {
-	dir := filepath.Dir(f.Path)
+// give changes the owner. Only root can; without root, /etc/kubernetes cannot be written, and the copy belongs to who makes it.
+func give(path string, user, group int) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Chown(path, user, group)
+}
+
+// makeFolder makes a folder of a user. The server reaches its folder through the one above, which has no secrets itself.
+func makeFolder(dir string, user int) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
 		return err
 	}
-	if f.Owner == os.Geteuid() {
-		return nil
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
 	}
-	// The server must reach its folder through the one above, which has no secrets itself.
-	return errors.Join(os.Chmod(filepath.Dir(dir), 0o711), os.Chown(dir, f.Owner, f.Owner))
+	return give(dir, user, user)
 }
 
 // restore puts a file back as it was, and removes it if there was none.
-func (e *Entry) restore(root string) error {
+func (e *Entry) restore(dir string) error {
 	if e.Existed {
-		current, err := os.ReadFile(e.Path)
-		if err == nil && bytes.Equal(current, e.Before) {
+		now, err := stateOf(e.Path)
+		if err == nil && now.Existed && bytes.Equal(now.Before, e.Before) && now.Mode == e.Mode && now.User == e.User && now.Group == e.Group {
 			return nil
 		}
-		return replace(root, File{Path: e.Path, Content: e.Before, Mode: e.Mode, Owner: e.Owner})
+		return replace(dir, e)
 	}
 	if err := os.Remove(e.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -202,22 +216,16 @@ func (e *Entry) restore(root string) error {
 	return nil
 }
 
-// remove removes the journal and the folders that are empty then.
-func (j *Journal) remove(root string) error {
-	if err := os.Remove(journalPath(root)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// remove removes the journal, and the folders of setup that have no other files.
+func (j *Journal) remove(dir string) error {
+	if err := os.RemoveAll(filepath.Join(dir, folder, "setup")); err != nil {
 		return err
 	}
-	for _, name := range []string{"server", "apiserver", "setup", ""} {
-		// A folder with files of others stays.
-		if err := os.Remove(filepath.Join(root, folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) &&
-			!errors.Is(err, syscall.ENOTEMPTY) {
+	for _, name := range []string{"server", "apiserver", ""} {
+		err := os.Remove(filepath.Join(dir, folder, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
 			return err
 		}
 	}
 	return nil
-}
-
-// ReadFrom returns a Read of a folder of kubeadm.
-func ReadFrom(root string) Read {
-	return func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(root, name)) }
 }

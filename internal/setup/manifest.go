@@ -2,18 +2,17 @@ package setup
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	sigsyaml "sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 )
 
 // Flags of kube-apiserver.
@@ -25,16 +24,23 @@ const (
 	nodeRestriction     = "NodeRestriction"
 )
 
+// byHand ends errors about settings that setup does not change.
+const byHand = ", which setup does not change: install the server by hand, as docs/guides/install.md says"
+
 // staticPod is the manifest of a static pod with one container.
 type staticPod struct {
 	corev1.Pod
-	text []byte
+	// whole has the fields that the type does not know too.
+	whole map[string]any
 }
 
 func parsePod(text []byte) (*staticPod, error) {
-	p := &staticPod{text: text}
-	if err := sigsyaml.UnmarshalStrict(text, &p.Pod); err != nil {
-		return nil, fmt.Errorf("the manifest of a static pod: %w; correct it", err)
+	p := &staticPod{}
+	if err := yaml.UnmarshalStrict(text, &p.whole); err != nil {
+		return nil, fmt.Errorf("the manifest of a static pod is not valid YAML: %w; correct it", err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.whole, &p.Pod); err != nil {
+		return nil, fmt.Errorf("the manifest of a static pod is not a Pod: %w; correct it", err)
 	}
 	if p.Kind != "Pod" || len(p.Spec.Containers) != 1 {
 		return nil, fmt.Errorf("the manifest of a static pod is a %q with %d containers, want a Pod with one container, as kubeadm writes it",
@@ -77,42 +83,42 @@ func (p *staticPod) minor() int {
 // beta reports whether the AuthorizationConfiguration has the version v1beta1.
 func (p *staticPod) beta() bool { return p.minor() != 0 && p.minor() < 32 }
 
-// hostPath returns where a file of the container is on the host.
-func (p *staticPod) hostPath(file string) (string, bool) {
-	mounts := slices.Clone(p.Spec.Containers[0].VolumeMounts)
-	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })
-	for _, mount := range mounts {
-		rest, below := strings.CutPrefix(file, strings.TrimSuffix(mount.MountPath, "/"))
-		if !below || rest != "" && rest[0] != '/' {
+// hostPath returns where a file of the container is on the host; empty if it is not on the host.
+func (p *staticPod) hostPath(file string) string {
+	for _, mount := range p.Spec.Containers[0].VolumeMounts {
+		rest, err := filepath.Rel(mount.MountPath, file)
+		if err != nil || !filepath.IsLocal(rest) {
 			continue
 		}
 		for _, volume := range p.Spec.Volumes {
 			if volume.Name == mount.Name && volume.HostPath != nil {
-				return path.Join(volume.HostPath.Path, mount.SubPath, rest), true
+				return path.Join(volume.HostPath.Path, mount.SubPath, rest)
 			}
 		}
 	}
-	return "", false
+	return ""
 }
 
 // editAPIServer returns kube-apiserver's manifest with the files of the plan, and adds the admission configuration.
 func (p *Plan) editAPIServer(pod *staticPod, read Read) ([]byte, error) {
 	if minor := pod.minor(); minor != 0 && minor < 30 {
-		return nil, fmt.Errorf("kube-apiserver has the version 1.%d: --%s needs Kubernetes 1.30 or later; upgrade it", minor, authorizationConfig)
+		return nil, fmt.Errorf("kube-apiserver has the version 1.%d, and --%s needs Kubernetes 1.30 or later: upgrade it", minor,
+			authorizationConfig)
+	}
+	for _, name := range []string{authorizationMode, authorizationConfig, admissionConfig, enabledPlugins} {
+		if slices.Contains(pod.Spec.Containers[0].Command, "--"+name) {
+			return nil, fmt.Errorf("kube-apiserver has --%s and its value as two arguments: write them as one, --%s=VALUE", name, name)
+		}
 	}
 	if file, found := pod.flag(authorizationConfig); found {
-		return nil, fmt.Errorf("kube-apiserver has --%s=%s, which setup does not change: add the authorizer to that file by hand, "+
-			"as docs/install.md says", authorizationConfig, file)
+		return nil, fmt.Errorf("kube-apiserver has --%s=%s%s", authorizationConfig, file, byHand)
 	}
 	modes, _ := pod.flag(authorizationMode)
-	sorted := strings.Split(modes, ",")
-	slices.Sort(sorted)
-	if !slices.Equal(sorted, []string{"Node", "RBAC"}) {
-		return nil, fmt.Errorf("kube-apiserver has --%s=%s, and setup replaces Node,RBAC only: write its other authorizers by hand, "+
-			"as docs/install.md says", authorizationMode, modes)
+	if sorted := slices.Sorted(strings.SplitSeq(modes, ",")); !slices.Equal(sorted, []string{"Node", "RBAC"}) {
+		return nil, fmt.Errorf("kube-apiserver has --%s=%s instead of Node,RBAC%s", authorizationMode, modes, byHand)
 	}
 	plugins, _ := pod.flag(enabledPlugins)
-	enabled := strings.FieldsFunc(plugins, func(r rune) bool { return r == ',' })
+	enabled := strings.Split(plugins, ",")
 	if !slices.Contains(enabled, nodeRestriction) {
 		return nil, fmt.Errorf("kube-apiserver runs without the admission plugin %s: add it to --%s first, so that there is something "+
 			"to compare with and to return to", nodeRestriction, enabledPlugins)
@@ -121,179 +127,80 @@ func (p *Plan) editAPIServer(pod *staticPod, read Read) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.addAPIServer("admission.yaml", admission, false)
+	p.add("apiserver/admission.yaml", admission)
 	change := map[string]string{
 		authorizationMode: "--" + authorizationConfig + "=" + p.path("apiserver", p.authorizationFile()),
 		admissionConfig:   "--" + admissionConfig + "=" + p.path("apiserver", "admission.yaml"),
 	}
 	if p.Mode == Replace {
-		change[enabledPlugins] = ""
-		if others := slices.DeleteFunc(enabled, func(name string) bool { return name == nodeRestriction }); len(others) > 0 {
-			change[enabledPlugins] = "--" + enabledPlugins + "=" + strings.Join(others, ",")
+		others := slices.DeleteFunc(enabled, func(name string) bool { return name == nodeRestriction })
+		if len(others) == 0 {
+			others = []string{"NamespaceLifecycle"} // it is on by default
 		}
+		change[enabledPlugins] = "--" + enabledPlugins + "=" + strings.Join(others, ",")
 	}
-	text, err := pod.edit(change, p.path("apiserver"))
-	if err != nil {
-		return nil, err
-	}
-	edited, err := parsePod(text)
-	if err == nil {
-		p.Command = edited.Spec.Containers[0].Command
-	}
-	return text, err
+	return pod.edit(change, p.path("apiserver"))
 }
 
 // admission returns the admission configuration: the one that kube-apiserver has, with the client certificate for webhooks.
-func (p *Plan) admission(pod *staticPod, read Read) (string, error) {
-	ours := p.text("static-pod/apiserver/admission.yaml")
+func (p *Plan) admission(pod *staticPod, read Read) ([]byte, error) {
+	ours := []byte(p.text("static-pod/apiserver/admission.yaml"))
 	file, found := pod.flag(admissionConfig)
 	if !found {
 		return ours, nil
 	}
-	inRoot, mounted := pod.hostPath(file)
-	inRoot, below := strings.CutPrefix(inRoot, p.Root+"/")
-	if !mounted || !below {
-		return "", fmt.Errorf("kube-apiserver has --%s=%s, which is not mounted from %s: move it there", admissionConfig, file, p.Root)
+	onHost, err := filepath.Rel(p.Dir, pod.hostPath(file))
+	if err != nil || !filepath.IsLocal(onHost) {
+		return nil, fmt.Errorf("kube-apiserver has --%s=%s, which is not mounted from %s: move it there", admissionConfig, file, p.Dir)
 	}
-	text, err := read(inRoot)
+	text, err := read(onHost)
 	if err != nil {
-		return "", fmt.Errorf("read kube-apiserver's --%s: %w", admissionConfig, err)
+		return nil, fmt.Errorf("read kube-apiserver's --%s: %w", admissionConfig, err)
 	}
 	var theirs, added struct {
 		APIVersion string           `json:"apiVersion"`
 		Kind       string           `json:"kind"`
 		Plugins    []map[string]any `json:"plugins"`
 	}
-	if err := sigsyaml.UnmarshalStrict(text, &theirs); err != nil {
-		return "", fmt.Errorf("read kube-apiserver's --%s=%s: %w", admissionConfig, file, err)
+	if err := yaml.UnmarshalStrict(text, &theirs); err != nil {
+		return nil, fmt.Errorf("read kube-apiserver's --%s=%s: %w", admissionConfig, file, err)
 	}
-	if err := sigsyaml.UnmarshalStrict([]byte(ours), &added); err != nil {
-		return "", err
+	if err := yaml.UnmarshalStrict(ours, &added); err != nil {
+		return nil, err
 	}
 	for _, plugin := range theirs.Plugins {
 		if plugin["name"] == added.Plugins[0]["name"] {
-			return "", fmt.Errorf("%s has a configuration of the plugin %s already: add the client certificate for %s to its kubeConfigFile, "+
-				"as docs/install.md says", file, plugin["name"], p.webhook())
+			return nil, fmt.Errorf("%s has a configuration of the plugin %s%s", file, plugin["name"], byHand)
 		}
 		if relative, ok := plugin["path"].(string); ok && relative != "" && !path.IsAbs(relative) {
 			plugin["path"] = path.Join(path.Dir(file), relative)
 		}
 	}
 	theirs.Plugins = append(theirs.Plugins, added.Plugins...)
-	merged, err := sigsyaml.Marshal(theirs)
-	return string(merged), err
+	return yaml.Marshal(theirs)
 }
 
-const volumeName = "node-authorizer"
-
-// edit returns the text of the manifest with changed flags, by name, and a volume. An empty value removes a flag. All other
-// lines stay as they are.
-func (p *staticPod) edit(change map[string]string, mounted string) ([]byte, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(p.text, &document); err != nil {
-		return nil, fmt.Errorf("parse kube-apiserver's manifest: %w", err)
-	}
-	spec := member(document.Content[0], "spec")
-	container := member(spec, "containers").Content[0]
-	lines := strings.SplitAfter(string(p.text), "\n")
-	want := p.DeepCopy()
-	var command []string
+// edit returns the manifest with changed flags, by name, and a folder of the host. kubeadm writes manifests with the same
+// encoder, so that nothing else changes; comments of others are lost until the manifest is restored.
+func (p *staticPod) edit(change map[string]string, dir string) ([]byte, error) {
+	pod := runtime.DeepCopyJSON(p.whole)
+	spec := pod["spec"].(map[string]any)
+	container := spec["containers"].([]any)[0].(map[string]any)
+	command := container["command"].([]any)
 	done := map[string]bool{}
-	items := member(container, "command")
-	for i, argument := range p.Spec.Containers[0].Command {
-		name, _, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
-		value, changed := change[name]
-		if changed && strings.HasPrefix(argument, "--") {
-			line := items.Content[i].Line - 1
-			lines[line], done[name] = "", true
-			if value != "" {
-				lines[line] = indent(items.Content[i]) + "- " + value + "\n"
-			}
-			argument = value
-		}
-		if argument != "" {
-			command = append(command, argument)
+	for i := range command {
+		name, _, _ := strings.Cut(strings.TrimPrefix(command[i].(string), "--"), "=")
+		if value, changed := change[name]; changed {
+			command[i], done[name] = value, true
 		}
 	}
-	last := items.Content[len(items.Content)-1]
-	for _, name := range []string{authorizationMode, admissionConfig} {
-		if value := change[name]; value != "" && !done[name] {
-			lines[last.Line-1] += indent(last) + "- " + value + "\n"
-			command = append(command, value)
-		}
+	if !done[admissionConfig] {
+		command = append(command, change[admissionConfig])
 	}
-	mounts, volumes := member(container, "volumeMounts"), member(spec, "volumes")
-	if mounts == nil || volumes == nil || items.Style&yaml.FlowStyle != 0 {
-		return nil, fmt.Errorf("kube-apiserver's manifest is not in the form that kubeadm writes: its command, volumeMounts and volumes " +
-			"must be block lists")
-	}
-	before(lines, mounts, "mountPath: "+mounted, "name: "+volumeName, "readOnly: true")
-	before(lines, volumes, "hostPath:", "  path: "+mounted, "  type: Directory", "name: "+volumeName)
-	directory := corev1.HostPathDirectory
-	want.Spec.Containers[0].Command = command
-	want.Spec.Containers[0].VolumeMounts = slices.Insert(want.Spec.Containers[0].VolumeMounts, 0,
-		corev1.VolumeMount{Name: volumeName, MountPath: mounted, ReadOnly: true})
-	want.Spec.Volumes = slices.Insert(want.Spec.Volumes, 0, corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{
-		HostPath: &corev1.HostPathVolumeSource{Path: mounted, Type: &directory},
-	}})
-	text := []byte(strings.Join(lines, ""))
-	edited, err := parsePod(text)
-	if err != nil || !equality.Semantic.DeepEqual(&edited.Pod, want) {
-		return nil, fmt.Errorf("kube-apiserver's manifest is not in the form that kubeadm writes, so it cannot be edited: " +
-			"each argument and volume must have lines of its own")
-	}
-	return text, nil
-}
-
-// before inserts an item of a list before the first one.
-func before(lines []string, list *yaml.Node, item ...string) {
-	first := list.Content[0]
-	text := indent(first) + "- " + strings.Join(item, "\n"+indent(first)+"  ") + "\n"
-	lines[first.Line-1] = text + lines[first.Line-1]
-}
-
-// indent returns the spaces before the dash of an item.
-func indent(item *yaml.Node) string { return strings.Repeat(" ", max(item.Column-3, 0)) }
-
-// member returns the value of a key of a mapping; nil if there is none.
-func member(mapping *yaml.Node, key string) *yaml.Node {
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return mapping.Content[i+1]
-		}
-	}
-	return nil
-}
-
-// clusterConfiguration returns the part of kubeadm's ClusterConfiguration with which `kubeadm upgrade` and new control plane
-// nodes keep the flags.
-func (p *Plan) clusterConfiguration() []byte {
-	type argument struct {
-		Name  string `json:"name"`
-		Value string `json:"value"`
-	}
-	var arguments []argument
-	for _, flag := range p.Command {
-		name, value, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
-		if name == authorizationConfig || name == admissionConfig || name == enabledPlugins {
-			arguments = append(arguments, argument{name, value})
-		}
-	}
-	if p.Mode == Replace && !slices.ContainsFunc(arguments, func(a argument) bool { return a.Name == enabledPlugins }) {
-		arguments = append(arguments, argument{enabledPlugins, "NamespaceLifecycle"}) // kubeadm's own default has NodeRestriction
-	}
-	text, err := json.Marshal(map[string]any{"apiServer": map[string]any{
-		"extraArgs": arguments,
-		"extraVolumes": []map[string]any{{
-			"name": volumeName, "hostPath": p.path("apiserver"), "mountPath": p.path("apiserver"), "readOnly": true, "pathType": "Directory",
-		}},
-	}})
-	if err == nil {
-		text, err = sigsyaml.JSONToYAML(text)
-	}
-	if err != nil {
-		panic(err) // texts are always encoded
-	}
-	return append([]byte("# Add this to the ClusterConfiguration, so that kubeadm upgrade keeps it (kubeadm.k8s.io/v1beta4):\n"+
-		"# kubectl -n kube-system edit configmap kubeadm-config\n"), text...)
+	container["command"] = command
+	mounts, _ := container["volumeMounts"].([]any)
+	container["volumeMounts"] = append(mounts, map[string]any{"mountPath": dir, "name": folder, "readOnly": true})
+	volumes, _ := spec["volumes"].([]any)
+	spec["volumes"] = append(volumes, map[string]any{"hostPath": map[string]any{"path": dir, "type": "Directory"}, "name": folder})
+	return yaml.Marshal(pod)
 }

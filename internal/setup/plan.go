@@ -1,60 +1,59 @@
-// Package setup installs the server beside the kube-apiserver of a control plane node, and removes it again. A Plan says
-// which files and objects change: it is made from files and facts about the cluster, and changes nothing. Node applies it,
-// keeps the former content of each file in a journal, and restores it.
+// Package setup installs the server beside the kube-apiserver of a control plane node, and removes it again. A [Plan] says
+// which files and objects change: it is made from files, and changes nothing. A [Node] applies it, keeps the former content
+// of each file in a [Journal], and restores it.
 //
-// kube-apiserver's manifest is replaced last, and put back if kube-apiserver does not become healthy with it. So before
-// that step, a failure leaves kube-apiserver as it was.
+// kube-apiserver's manifest is replaced last, and put back if kube-apiserver does not become ready with it. So before that
+// step, a failure leaves kube-apiserver as it was. Control plane nodes have authorities of their own, so that no key is
+// copied between them. The webhook configuration, which they share, trusts all of them.
 package setup
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/deploy"
 )
 
-// Mode says what kube-apiserver does with the server's answers.
+// Mode says how kube-apiserver uses the server's answers.
 type Mode string
 
-// The modes, each stronger than the one before.
+// The modes, the weakest first.
 const (
 	// Observe uses no answer: the server counts and logs where it differs from the in-tree authorizer and plugin.
 	Observe Mode = "observe"
 	// Beside keeps the in-tree authorizer and plugin: a request is allowed if one authorizer allows it, and a write is
-	// refused if one admission refuses it.
+	// refused if one admission refuses it. Without the server, the in-tree parts decide.
 	Beside Mode = "beside"
-	// Replace removes the in-tree authorizer and plugin.
+	// Replace removes the in-tree authorizer and plugin. Without the server, nodes are refused.
 	Replace Mode = "replace"
 )
 
 // Modes returns all modes, the weakest first.
 func Modes() []Mode { return []Mode{Observe, Beside, Replace} }
 
-// enforces reports whether answers of the server count.
-func (m Mode) enforces() bool { return m == Beside || m == Replace }
-
 // Options say what to install.
 type Options struct {
 	Mode Mode
-	// Image is the server's image; it may be empty if the server is installed already.
+	// Image is the server's image. It may be empty if the server is installed already.
 	Image string
-	// Root is the folder of kubeadm on the node, /etc/kubernetes.
-	Root string
+	// Dir is the folder of kubeadm on the node, /etc/kubernetes.
+	Dir string
 	// Port is the server's port on 127.0.0.1. The next one is for metrics and health.
 	Port int
 	// Containment enables NodeScopes and Quarantines.
 	Containment bool
-	// Renew makes new certificates, even if the old ones are valid for long.
-	Renew bool
-	Now   time.Time
+	Now         time.Time
 }
 
 // File is a file with its whole content.
@@ -71,23 +70,16 @@ type File struct {
 // Plan is what an installation changes.
 type Plan struct {
 	Options
-	// Files are written before the server starts.
+	// Files are in the order in which they are written: the static pod of the server follows the files that it mounts, and
+	// kube-apiserver's manifest is the last one.
 	Files []File
-	// Server is the static pod of the server, and APIServer the manifest of kube-apiserver.
-	Server, APIServer File
-	// Original is kube-apiserver's manifest without the server.
-	Original []byte
 	// Objects are created before the server starts.
 	Objects []*unstructured.Unstructured
 	// Authority is the authority of the server's certificate, PEM.
 	Authority []byte
-	// Command is the command of kube-apiserver, and Address where it listens on this node.
-	Command []string
+	// Address is where kube-apiserver listens on this node.
 	Address string
 }
-
-// All returns all files in the order in which they are written.
-func (p *Plan) All() []File { return append(slices.Clone(p.Files), p.Server, p.APIServer) }
 
 const (
 	// serverUser is the user that the server's container runs as.
@@ -98,23 +90,44 @@ const (
 )
 
 func (o *Options) path(name ...string) string {
-	return filepath.Join(append([]string{o.Root, folder}, name...)...)
+	return filepath.Join(append([]string{o.Dir, folder}, name...)...)
 }
 
 func (o *Options) webhook() string { return fmt.Sprintf("127.0.0.1:%d", o.Port) }
-func (o *Options) metrics() string { return fmt.Sprintf("127.0.0.1:%d", o.Port+1) }
+
+// Metrics is the address of the server's metrics.
+func (o *Options) Metrics() string { return fmt.Sprintf("127.0.0.1:%d", o.Port+1) }
 
 // Read returns the content of a file below the folder of kubeadm. A file that does not exist is [fs.ErrNotExist].
 type Read func(name string) ([]byte, error)
+
+// ReadFrom returns a Read of a folder.
+func ReadFrom(dir string) Read {
+	return func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, name)) }
+}
+
+// ReadBeside returns a Read of a folder whose files of setup are in another one, as a plan wrote them.
+func ReadBeside(written, dir string) Read {
+	return func(name string) ([]byte, error) {
+		if strings.HasPrefix(name, folder+"/") {
+			text, err := os.ReadFile(filepath.Join(written, name))
+			if !errors.Is(err, fs.ErrNotExist) {
+				return text, err
+			}
+		}
+		return os.ReadFile(filepath.Join(dir, name))
+	}
+}
 
 // Kubeadm plans an installation on a node that kubeadm set up.
 func Kubeadm(o Options, read Read, journal *Journal) (*Plan, error) {
 	current, err := read(apiServerManifest)
 	if err != nil {
-		return nil, fmt.Errorf("read kube-apiserver's manifest: %w; run this on a control plane node, or name its files with "+
+		return nil, fmt.Errorf("read kube-apiserver's manifest: %w; run this on a control plane node, or name its folder with "+
 			"--kubernetes-dir", err)
 	}
-	original, err := journal.original(filepath.Join(o.Root, apiServerManifest), current, o.path())
+	path := filepath.Join(o.Dir, apiServerManifest)
+	original, err := journal.original(path, current, o.path())
 	if err != nil {
 		return nil, err
 	}
@@ -122,65 +135,56 @@ func Kubeadm(o Options, read Read, journal *Journal) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Options: o, Original: original, Address: pod.address()}
-	api, err := p.editAPIServer(pod, read)
+	p := &Plan{Options: o, Address: pod.address()}
+	edited, err := p.editAPIServer(pod, read)
 	if err != nil {
 		return nil, err
 	}
-	authorities, err := readAuthorities(read, "pki/ca.crt", "pki/ca.crt", "pki/ca.key")
+	cluster, err := readAuthorities(read, "pki/ca.crt", "pki/ca.crt", "pki/ca.key")
 	if err != nil {
 		return nil, err
 	}
-	if err := p.addCommon(read, pod.beta(), authorities); err != nil {
+	if err := p.addServer(read, cluster, pod.beta()); err != nil {
 		return nil, err
 	}
-	p.APIServer = File{Path: filepath.Join(o.Root, apiServerManifest), Content: api, Mode: 0o600}
-	p.Server.Path = filepath.Join(o.Root, serverManifest)
-	p.add(File{Path: o.path("setup", "kubeadm.yaml"), Content: p.clusterConfiguration(), Mode: 0o644})
+	p.Files[len(p.Files)-1].Path = filepath.Join(o.Dir, serverManifest)
+	p.Files = append(p.Files, File{Path: path, Content: edited, Mode: 0o600})
 	return p, nil
 }
 
-// addCommon adds what all platforms have: the files of the server and of kube-apiserver, and the objects.
-func (p *Plan) addCommon(read Read, beta bool, authorities *authorities) error {
+// addServer adds what all platforms have: the objects, the files of the server and of kube-apiserver, and at last the
+// static pod of the server.
+func (p *Plan) addServer(read Read, cluster *authorities, beta bool) error {
 	image, err := p.image(read)
 	if err != nil {
 		return err
 	}
-	if err := p.addCertificates(read, authorities); err != nil {
+	if err := p.addCertificates(read, cluster); err != nil {
 		return err
 	}
 	config := "static-pod/server/config.yaml"
 	if p.Containment {
 		config = "containment/static-pod/config.yaml"
 	}
-	p.addServer("config.yaml", p.text(config), false)
-	p.addServer("kubeconfig", strings.Replace(p.text("static-pod/server/kubeconfig"), "127.0.0.1:6443", p.Address, 1), false)
-	p.Server = File{
-		Path: p.path("manifests", "node-authorizer.yaml"), Mode: 0o600,
-		Content: []byte(strings.ReplaceAll(p.text("static-pod/server/node-authorizer.yaml"), "IMAGE", image)),
-	}
-	p.addAPIServer(p.authorizationFile(), p.authorization(beta), false)
+	p.add("server/config.yaml", []byte(p.text(config)))
+	p.add("server/kubeconfig", []byte(strings.Replace(p.text("static-pod/server/kubeconfig"), "127.0.0.1:6443", p.Address, 1)))
+	p.add("apiserver/"+p.authorizationFile(), []byte(p.authorization(beta)))
+	authorize := p.text("static-pod/apiserver/authorize.kubeconfig")
 	if p.Mode == Observe {
-		for _, name := range []string{"authorize", "behind"} {
-			p.addAPIServer("observe-"+name+".kubeconfig",
-				strings.Replace(p.text("static-pod/apiserver/authorize.kubeconfig"), "/authorize", "/observe/"+name, 1), false)
-		}
+		p.add("apiserver/observe.kubeconfig", []byte(strings.Replace(authorize, "/authorize\n", "/observe/authorize\n", 1)))
+		p.add("apiserver/behind.kubeconfig", []byte(strings.Replace(authorize, "/authorize\n", "/observe/behind\n", 1)))
 	} else {
-		p.addAPIServer("authorize.kubeconfig", p.text("static-pod/apiserver/authorize.kubeconfig"), false)
+		p.add("apiserver/authorize.kubeconfig", []byte(authorize))
 	}
-	p.addAPIServer("admission.kubeconfig", p.text("static-pod/apiserver/admission.kubeconfig"), false)
-	names := []string{"rbac/role.yaml", "static-pod/rbac.yaml"}
-	if p.Containment {
-		names = append(names, "containment/nodescopes.yaml", "containment/quarantines.yaml", "containment/quarantinednodes.yaml",
-			"containment/role.yaml")
+	p.add("apiserver/admission.kubeconfig", []byte(p.text("static-pod/apiserver/admission.kubeconfig")))
+	if p.Objects, err = p.objects(p.Containment); err != nil {
+		return err
 	}
-	for _, name := range names {
-		objects, err := decode(p.text(name))
-		if err != nil {
-			return fmt.Errorf("decode %s: %w", name, err)
-		}
-		p.Objects = append(p.Objects, objects...)
-	}
+	// The kubelet restarts a static pod when its manifest changes, so this has the hash of the config file.
+	hash := sha256.Sum256([]byte(p.text(config)))
+	p.add("manifests/node-authorizer.yaml", []byte(strings.NewReplacer(
+		"IMAGE", image, "  labels:\n", "  annotations:\n    node-authorizer.io/config: "+hex.EncodeToString(hash[:8])+"\n  labels:\n",
+	).Replace(p.text("static-pod/server/node-authorizer.yaml"))))
 	return nil
 }
 
@@ -189,39 +193,44 @@ func (p *Plan) image(read Read) (string, error) {
 	if p.Image != "" {
 		return p.Image, nil
 	}
-	if text, err := read(serverManifest); err == nil {
-		if pod, err := parsePod(text); err == nil {
-			return pod.Spec.Containers[0].Image, nil
-		}
+	text, err := read(serverManifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errors.New("the server's image is not given: set --image to an image that this node can pull")
 	}
-	return "", fmt.Errorf("no image of the server is given: set --image, with an image that this node can pull")
+	if err != nil {
+		return "", fmt.Errorf("read the image of the server: %w", err)
+	}
+	pod, err := parsePod(text)
+	if err != nil {
+		return "", err
+	}
+	return pod.Spec.Containers[0].Image, nil
 }
 
-func (p *Plan) add(f File) { p.Files = append(p.Files, f) }
-
-func (p *Plan) addServer(name, content string, secret bool) {
-	p.add(File{Path: p.path("server", name), Content: []byte(content), Mode: 0o600, Owner: serverUser, Secret: secret})
+// add adds a file of the server's or kube-apiserver's folder. Neither reads the other's keys.
+func (p *Plan) add(name string, content []byte) {
+	f := File{Path: p.path(name), Content: content, Mode: 0o600, Secret: strings.HasSuffix(name, ".key")}
+	if strings.HasPrefix(name, "server/") {
+		f.Owner = serverUser
+	}
+	p.Files = append(p.Files, f)
 }
 
-func (p *Plan) addAPIServer(name, content string, secret bool) {
-	p.add(File{Path: p.path("apiserver", name), Content: []byte(content), Mode: 0o600, Secret: secret})
-}
-
-// authorizationFile is the name of the AuthorizationConfiguration. Each mode has its own, so that a new mode changes
+// authorizationFile is the name of the AuthorizationConfiguration. Each mode has its own, so that another mode changes
 // kube-apiserver's manifest, and takes effect when that is replaced.
 func (p *Plan) authorizationFile() string { return "authorization-" + string(p.Mode) + ".yaml" }
 
 // text returns a file of package deploy with the paths and addresses of the options. The server sees its files at their
-// paths on the host, so that its config file can be checked there.
-func (p *Plan) text(name string) string {
+// paths on the host, so that `config validate` can check its config file there.
+func (o *Options) text(name string) string {
 	text, err := deploy.Files.ReadFile(name)
 	if err != nil {
 		panic(err) // the name is a constant
 	}
 	return strings.NewReplacer(
-		"/etc/kubernetes/node-authorizer", p.path(), "/etc/node-authorizer", p.path("server"),
-		"127.0.0.1:10270", p.webhook(), "127.0.0.1:10271", p.metrics(),
-		"Port: 10270", fmt.Sprintf("Port: %d", p.Port), "port: 10271", fmt.Sprintf("port: %d", p.Port+1),
+		"/etc/kubernetes/node-authorizer", o.path(), "/etc/node-authorizer", o.path("server"),
+		"127.0.0.1:10270", o.webhook(), "127.0.0.1:10271", o.Metrics(),
+		"Port: 10270", fmt.Sprintf("Port: %d", o.Port), "port: 10271", fmt.Sprintf("port: %d", o.Port+1),
 	).Replace(string(text))
 }
 
@@ -240,67 +249,52 @@ func (p *Plan) authorization(beta bool) string {
 	switch p.Mode {
 	case Observe:
 		webhook = strings.Replace(webhook, "timeout: 3s", "timeout: 1s", 1)
-		before := strings.Replace(webhook, "authorize.kubeconfig", "observe-authorize.kubeconfig", 1)
-		behind := strings.Replace(webhook, "authorize.kubeconfig", "observe-behind.kubeconfig", 1)
-		webhook = strings.Replace(before, name, "name: node-authorizer-observe\n", 1) + node +
-			strings.Replace(behind, name, "name: node-authorizer-behind\n", 1)
+		before := strings.NewReplacer("authorize.kubeconfig", "observe.kubeconfig", name, "name: node-authorizer-observe\n")
+		behind := strings.NewReplacer("authorize.kubeconfig", "behind.kubeconfig", name, "name: node-authorizer-behind\n")
+		webhook = before.Replace(webhook) + node + behind.Replace(webhook)
 	case Beside:
 		webhook += node
 	}
-	if p.Containment && p.Mode.enforces() {
+	if p.Containment && p.Mode != Observe {
 		const nodes = "    - expression: \"'system:nodes' in request.groups\"\n" +
 			"    - expression: \"request.user.startsWith('system:node:')\"\n"
 		webhook = strings.Replace(webhook, nodes, "    - expression: >-\n        request.user.startsWith('system:node:') ||\n"+
 			"        'authentication.kubernetes.io/node-name' in request.extra\n", 1)
 	}
-	text = "# Written by node-authorizer setup --mode " + string(p.Mode) + ".\n" + text[:begin] + webhook + text[end:]
+	text = "# Written by node-authorizer setup, mode " + string(p.Mode) + ".\n" + text[:begin] + webhook + text[end:]
 	if beta {
 		text = strings.Replace(text, "apiserver.config.k8s.io/v1\n", "apiserver.config.k8s.io/v1beta1\n", 1)
 	}
 	return text
 }
 
-// WebhookState is how kube-apiservers use the answers about writes.
-type WebhookState string
-
-// The states of the webhook. Guard is for the time while a kube-apiserver restarts, and one of the two has no client
-// certificate for the server: its writes do not fail because of that.
-const (
-	NoWebhook      WebhookState = ""
-	ObserveWebhook WebhookState = "observe"
-	GuardWebhook   WebhookState = "guard"
-	EnforceWebhook WebhookState = "enforce"
-)
-
-// Webhook returns the webhook configuration that trusts the authorities, PEM.
-func (o *Options) Webhook(state WebhookState, authorities []byte) (*unstructured.Unstructured, error) {
-	p := &Plan{Options: *o}
-	text := p.text("static-pod/webhooks/noderestriction.yaml")
-	objects, err := decode(strings.Replace(text, "CA_BUNDLE", encode(authorities), 1))
-	if err != nil {
-		return nil, fmt.Errorf("decode the webhook configuration: %w", err)
-	}
-	object := objects[0]
-	webhook := object.Object["webhooks"].([]any)[0].(map[string]any)
-	if state != EnforceWebhook {
-		webhook["failurePolicy"] = "Ignore"
-	}
-	if state == ObserveWebhook {
-		webhook["timeoutSeconds"] = int64(1)
-		webhook["clientConfig"].(map[string]any)["url"] = "https://" + o.webhook() + "/observe/admit"
-	}
-	return object, nil
-}
-
 // managed marks the objects that setup creates: it changes and removes no others.
 const managed, managedBy = "app.kubernetes.io/managed-by", "node-authorizer-setup"
+
+// objects returns the rights of the server, and the custom resources if NodeScopes and Quarantines are enabled.
+func (o *Options) objects(containment bool) ([]*unstructured.Unstructured, error) {
+	names := []string{"rbac/role.yaml", "static-pod/rbac.yaml"}
+	if containment {
+		names = append(names, "containment/nodescopes.yaml", "containment/quarantines.yaml", "containment/quarantinednodes.yaml",
+			"containment/role.yaml")
+	}
+	var all []*unstructured.Unstructured
+	for _, name := range names {
+		objects, err := decode(o.text(name))
+		if err != nil {
+			return nil, fmt.Errorf("decode %s: %w", name, err)
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
 
 // decode returns the objects of a file of package deploy, marked.
 func decode(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for _, document := range strings.Split(text, "\n---\n") {
+	for document := range bytes.SplitSeq([]byte(text), []byte("\n---\n")) {
 		object := &unstructured.Unstructured{}
-		if err := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(document)), len(document)).Decode(object); err != nil {
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
 			return nil, err
 		}
 		labels := object.GetLabels()
@@ -312,4 +306,17 @@ func decode(text string) ([]*unstructured.Unstructured, error) {
 		objects = append(objects, object)
 	}
 	return objects, nil
+}
+
+// Address returns where kube-apiserver listens on the node.
+func Address(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, apiServerManifest))
+	if err != nil {
+		return "", fmt.Errorf("read kube-apiserver's manifest: %w", err)
+	}
+	pod, err := parsePod(text)
+	if err != nil {
+		return "", err
+	}
+	return pod.address(), nil
 }
