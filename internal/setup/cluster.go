@@ -198,8 +198,8 @@ func (o *Options) webhookFor(members map[string]Member) (*unstructured.Unstructu
 			strongest = m.Mode
 		}
 	}
-	text := strings.Replace(o.text("static-pod/webhooks/noderestriction.yaml"), "CA_BUNDLE",
-		base64.StdEncoding.EncodeToString([]byte(bundle.String())), 1)
+	text := strings.Replace(o.text("static-pod/webhooks/noderestriction.yaml"), "caBundle: CA_BUNDLE",
+		"caBundle: "+base64.StdEncoding.EncodeToString([]byte(bundle.String())), 1)
 	if strongest != Replace {
 		text = strings.Replace(text, "failurePolicy: Fail", "failurePolicy: Ignore", 1)
 	}

@@ -211,7 +211,7 @@ func (f *nodeFlags) install(cmd *cobra.Command, plan *setup.Plan, dryRun, yes bo
 	}
 	objects, err := node.Cluster.Diff(cmd.Context(), plan, f.name)
 	if err != nil {
-		return command.ExplainRequest(cmd.Context(), node.Cluster.Config.Host, "reading the objects of setup", err)
+		return fmt.Errorf("read what changes in the cluster %s: %w", node.Cluster.Config.Host, err)
 	}
 	f.show(files + objects)
 	if dryRun {
