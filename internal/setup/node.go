@@ -79,10 +79,20 @@ func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
 	if err := n.replaceAPIServer(ctx, &p.Files[last], started); err != nil {
 		return err
 	}
-	if err := n.finish(ctx, p.member()); err != nil {
+	if err := n.settle(ctx, &p.Options); err != nil {
 		return err
 	}
-	return n.settle(ctx, &p.Options)
+	// Until here the next node is refused. The pods are ready when the server has read the state again, and the kubelet has
+	// written their status.
+	return n.wait(ctx, "the node is not healthy", func(ctx context.Context) error {
+		if err := n.Cluster.healthy(ctx, n.Name, p.member()); err != nil {
+			return err
+		}
+		if err := p.serverReady(ctx); err != nil {
+			return err
+		}
+		return n.finish(ctx, p.member())
+	})
 }
 
 // replaceAPIServer writes kube-apiserver's manifest and waits for its restart, unless it has this content already.
