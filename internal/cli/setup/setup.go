@@ -115,7 +115,7 @@ kube-apiserver's manifest is replaced last. If kube-apiserver or the server does
 --output writes the files to a folder instead, with the objects in cluster.yaml and webhook.yaml.
 docs/guides/guard-a-cluster.md has the steps.
 
-Exit status: 0 done, or nothing to change; 2 a step failed or nothing was confirmed.`,
+Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirmed.`,
 		Example: `  # See what would change
   node-authorizer setup kubeadm --image registry.example.com/node-authorizer:v1 --dry-run
 
@@ -278,8 +278,8 @@ Exit status: 0 done, 2 a step failed or nothing was confirmed.`,
 	return cmd
 }
 
-// verifyResult is what setup verify prints.
-type verifyResult struct {
+// VerifyResult has the answers of a running cluster.
+type VerifyResult struct {
 	// Node is the control plane node, and Mode the mode that is installed on it.
 	Node string     `json:"node"`
 	Mode setup.Mode `json:"mode"`
@@ -287,9 +287,9 @@ type verifyResult struct {
 	Checks []setup.Check `json:"checks"`
 }
 
-func (verifyResult) DocumentKind() string { return "SetupVerification" }
+func (VerifyResult) DocumentKind() string { return "SetupVerification" }
 
-func (r verifyResult) Text(p *render.Page) {
+func (r VerifyResult) Text(p *render.Page) {
 	p.Line("Node %s, mode %s", r.Node, r.Mode)
 	var rows [][]string
 	for _, c := range r.Checks {
@@ -339,7 +339,7 @@ Exit status: 0 all answers are yes, 1 one is no, 2 none is no and one is unknown
 		if err != nil {
 			return err
 		}
-		result := verifyResult{Node: f.name, Mode: f.journal.Mode}
+		result := VerifyResult{Node: f.name, Mode: f.journal.Mode}
 		if result.Checks, err = node.Verify(cmd.Context(), plan, minor); err != nil {
 			return err
 		}
