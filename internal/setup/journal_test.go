@@ -1,0 +1,95 @@
+package setup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write writes a file of a test.
+func write(t *testing.T, path, text string, mode fs.FileMode) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestJournalPutsBackFiles(t *testing.T) {
+	dir := t.TempDir()
+	manifest, added := filepath.Join(dir, "manifests", "a.yaml"), filepath.Join(dir, folder, "server", "key")
+	for _, tc := range []struct {
+		rule    string
+		between func(t *testing.T)
+		changed string
+		want    string
+	}{
+		{"after two setups", func(*testing.T) {}, "", "before"},
+		{"after a change of others", func(t *testing.T) { write(t, manifest, "others", 0o644) }, manifest, "before"},
+		{
+			"after kubeadm has written it again", func(t *testing.T) { write(t, manifest, "upgraded", 0o600); record(t, dir, manifest, "third") },
+			"", "upgraded",
+		},
+		{"after it was removed", func(t *testing.T) {
+			if err := os.Remove(manifest); err != nil {
+				t.Fatal(err)
+			}
+		}, "", "before"},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			write(t, manifest, "before", 0o640)
+			record(t, dir, manifest, "first")
+			record(t, dir, added, "a key")
+			record(t, dir, manifest, "second")
+			tc.between(t)
+			j, err := ReadJournal(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed, err := j.Changed()
+			if err != nil || strings.Join(changed, " ") != tc.changed {
+				t.Errorf("changed are %v, %v", changed, err)
+			}
+			for i := range j.Files {
+				if err := j.Files[i].restore(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if text, err := os.ReadFile(manifest); err != nil || string(text) != tc.want {
+				t.Errorf("the manifest is %s, %v", text, err)
+			}
+			if info, err := os.Stat(manifest); err != nil || tc.want == "before" && info.Mode() != 0o640 {
+				t.Errorf("the manifest has the mode %v, %v", info.Mode(), err)
+			}
+			if err := j.remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+				t.Errorf("what is left is %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// record records a file, and writes it.
+func record(t *testing.T, dir, path, text string) {
+	t.Helper()
+	j, err := ReadJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := File{Path: path, Content: []byte(text), Mode: 0o600}
+	if err := errors.Join(j.record([]File{f}), j.write(dir), f.write(dir)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestABrokenJournalIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	write(t, journalPath(dir), "{", 0o600)
+	if _, err := ReadJournal(dir); err == nil {
+		t.Error("it is read as empty")
+	}
+}
