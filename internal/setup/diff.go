@@ -14,12 +14,15 @@ import (
 )
 
 // Diff returns what writing the files changes, as a unified diff without keys; empty if nothing changes. The files are
-// written below a folder, which is / on the node itself.
+// written below a folder, which is empty for the node itself. A file that is not there yet is compared with the one of the node.
 func Diff(below string, files []File) (string, error) {
 	var text strings.Builder
 	for i := range files {
 		f := &files[i]
 		now, err := stateOf(filepath.Join(below, f.Path))
+		if err == nil && !now.Existed && filepath.IsAbs(f.Path) {
+			now, err = stateOf(f.Path)
+		}
 		if err != nil {
 			return "", err
 		}

@@ -209,9 +209,6 @@ func (n *Node) rollback(p *Plan, former Member) (func(context.Context) error, er
 // Undo puts back all files as they were before the first setup, and removes the objects with the last node. With force, it
 // does not ask a kube-apiserver that does not answer before its manifest is put back, and overwrites changes of others.
 func (n *Node) Undo(ctx context.Context, o Options, read Read, j *Journal, force bool) error {
-	if j.Mode == "" {
-		return fmt.Errorf("there is nothing to undo: %s does not exist", journalPath(n.Dir))
-	}
 	started, err := n.Cluster.startTime(ctx)
 	if err != nil && !force {
 		return fmt.Errorf("%w; with --force its manifest is put back without it", err)

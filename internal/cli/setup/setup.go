@@ -260,6 +260,9 @@ Exit status: 0 done, 2 a step failed or nothing was confirmed.`,
 		if err := f.read(); err != nil {
 			return err
 		}
+		if f.journal.Mode == "" {
+			return fmt.Errorf("there is nothing to undo: the server is not installed in %s", f.dir)
+		}
 		address, err := setup.Address(f.dir)
 		if err != nil {
 			return err
