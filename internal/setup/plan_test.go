@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,47 @@ func TestFilesOfEachMode(t *testing.T) {
 			}
 			golden(t, filepath.Join("testdata", tc.golden+".txtar"), string(txtar.Format(archive)))
 		})
+	}
+}
+
+// TestFilesOfDistributions compares what differs from kubeadm with testdata/DISTRIBUTION.txtar.
+func TestFilesOfDistributions(t *testing.T) {
+	files := kubeadm(t)
+	for _, of := range []struct{ from, to string }{
+		{"pki/ca.crt", "server-ca.crt"},
+		{"pki/ca.crt", "client-ca.crt"},
+		{"pki/ca.key", "client-ca.key"},
+		{"pki/ca.crt", "ca.crt"},
+		{"pki/ca.key", "ca.key"},
+	} {
+		files[of.to] = files[of.from]
+	}
+	for distribution, mode := range map[string]Mode{"k3s": Replace, "rke2": Observe, "talos": Beside} {
+		t.Run(distribution, func(t *testing.T) {
+			p, err := For(distribution, options(mode), files.read)
+			if err != nil {
+				t.Fatal(err)
+			}
+			archive := &txtar.Archive{}
+			for i := range p.Files {
+				f := &p.Files[i]
+				if name := filepath.Base(f.Path); slices.Contains([]string{"admission.yaml", "node-authorizer.yaml", "pods.yaml", "apiserver.yaml"}, name) {
+					archive.Files = append(archive.Files, txtar.File{Name: f.Path, Data: f.Content})
+				}
+			}
+			golden(t, filepath.Join("testdata", distribution+".txtar"), string(txtar.Format(archive)))
+		})
+	}
+	if _, err := For("talos", options(Replace), files.read); err == nil || !strings.Contains(err.Error(), "--mode=observe") {
+		t.Errorf("replace on Talos: %v", err)
+	}
+	p, err := For("talos", options(Observe), files.read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := Diff(t.TempDir(), p.Files)
+	if err != nil || strings.Contains(text, "PRIVATE KEY") {
+		t.Errorf("the diff of Talos shows a key: %v", err)
 	}
 }
 

@@ -112,7 +112,8 @@ The modes, each stronger than the one before:
 kube-apiserver's manifest is replaced last. If kube-apiserver or the server does not become ready, all files are put back.
 "setup undo" puts them back later.
 
---output writes the files to a folder instead, with the objects in cluster.yaml and webhook.yaml.
+--output writes the files to a folder instead, with the objects in cluster.yaml and webhook.yaml. With --for it writes
+them in the form that k3s, RKE2 or Talos read.
 docs/guides/guard-a-cluster.md has the steps.
 
 Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirmed.`,
@@ -131,17 +132,21 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 	}
 	f := addNode(a, cmd)
 	var dryRun, yes bool
-	var output string
+	var output, distribution, pki string
 	flags := cmd.Flags()
 	flags.StringVar(&f.mode, "mode", "", "observe, beside or replace (default: the mode that is installed, else observe)")
 	flags.StringVar(&f.options.Image, "image", "", "image of the server, which this node can pull (default: the image that is installed)")
 	flags.IntVar(&f.options.Port, "port", 0, "port of the server on 127.0.0.1; the next one is for metrics (default: the installed one, else 10270)")
 	flags.BoolVar(&f.options.Containment, "containment", false, "enable NodeScopes and Quarantines, and install their custom resources")
 	flags.StringVar(&output, "output", "", "write the files below this folder, and change nothing on the node and in the cluster")
+	flags.StringVar(&distribution, "for", "", "with --output, write the files for "+render.Join(setup.Distributions(), "or")+" instead of kubeadm")
+	flags.StringVar(&pki, "pki", "", "with --for, folder of the cluster's authorities (default: the one of k3s or RKE2)")
 	flags.BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
 	flags.BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes")
 	command.Must(cmd.MarkFlagDirname("output"))
+	command.Must(cmd.MarkFlagDirname("pki"))
+	command.Must(cmd.RegisterFlagCompletionFunc("for", command.Complete(setup.Distributions)))
 	command.Must(cmd.RegisterFlagCompletionFunc("mode", command.Complete(modes)))
 	command.CompleteNothing(cmd, "image", "port")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -150,6 +155,9 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 		}
 		if err := f.read(); err != nil {
 			return err
+		}
+		if distribution != "" {
+			return f.writeFor(distribution, pki, output, dryRun)
 		}
 		read := setup.ReadFrom(f.dir)
 		if output != "" {
@@ -165,6 +173,25 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 		return f.install(cmd, plan, dryRun, yes)
 	}
 	return cmd
+}
+
+// writeFor writes the files for another distribution than kubeadm.
+func (f *nodeFlags) writeFor(distribution, pki, output string, dryRun bool) error {
+	pki = cmp.Or(pki, setup.Authorities(distribution))
+	switch {
+	case !slices.Contains(setup.Distributions(), distribution):
+		return command.Usagef("--for %q: want %s%s", distribution, render.Join(setup.Distributions(), "or"),
+			command.DidYouMean(distribution, setup.Distributions()))
+	case output == "":
+		return command.Usagef("--for=%s writes files: name a folder for them with --output", distribution)
+	case pki == "":
+		return command.Usagef("--for=%s needs the cluster's authority: write ca.crt and ca.key to a folder, and name it with --pki", distribution)
+	}
+	plan, err := setup.For(distribution, f.options, setup.ReadBeside(filepath.Join(output, setup.DirFor(distribution)), pki))
+	if err != nil {
+		return err
+	}
+	return f.write(plan, output, dryRun)
 }
 
 func modes() []string {
