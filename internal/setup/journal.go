@@ -179,7 +179,7 @@ func replace(dir string, e *Entry) error {
 	return errors.Join(temporary.Close(), os.Rename(temporary.Name(), e.Path))
 }
 
-// give changes the owner. Only root can; without root, /etc/kubernetes cannot be written, and the copy belongs to who makes it.
+// give changes the owner. Only root can, and only root can write /etc/kubernetes: others write a copy, which belongs to them.
 func give(path string, user, group int) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -187,15 +187,12 @@ func give(path string, user, group int) error {
 	return os.Chown(path, user, group)
 }
 
-// makeFolder makes a folder of a user. The server reaches its folder through the one above, which has no secrets itself.
+// makeFolder makes a folder of a user. A container sees it without the folders above.
 func makeFolder(dir string, user int) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return give(dir, user, user)

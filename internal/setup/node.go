@@ -130,7 +130,7 @@ func (n *Node) restarted(ctx context.Context, started string) error {
 // wait repeats a condition until it holds.
 func (n *Node) wait(ctx context.Context, without string, condition func(context.Context) error) error {
 	last := errors.New("it was not asked")
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, n.Timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, n.Timeout, true, func(ctx context.Context) (bool, error) {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		last = condition(try)

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -39,6 +40,11 @@ const (
 // Verify asks the running cluster whether the server works as its mode says.
 func (n *Node) Verify(ctx context.Context, p *Plan, minor kubeversion.Minor) ([]Check, error) {
 	checks := []Check{check("server", "Does the server answer kube-apiserver?", p.serverReady(ctx), "it is ready on "+p.webhook())}
+	changes, err := Diff("", p.Files)
+	if err == nil && changes != "" {
+		err = errors.New("setup kubeadm --dry-run shows what has changed, or which certificate is due: run setup kubeadm")
+	}
+	checks = append(checks, check("files", "Are the files of this node as setup writes them today?", err, "no file differs"))
 	members, err := n.Cluster.Members(ctx)
 	if err != nil {
 		return nil, err

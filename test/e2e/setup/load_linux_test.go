@@ -118,7 +118,7 @@ func startLoad(t *testing.T) *load {
 		}
 		client = &http.Client{Transport: client.Transport, Timeout: 20 * time.Second}
 		all.Go(func() {
-			pause := time.NewTicker(40 * time.Millisecond)
+			pause := time.NewTicker(100 * time.Millisecond)
 			defer pause.Stop()
 			for i := 0; ctx.Err() == nil; i++ {
 				l.send(ctx, client, n, requests()[i%len(requests())])
