@@ -122,7 +122,7 @@ func TestAgreement(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = w.Write([]byte(tc.metrics))
+				_, _ = fmt.Fprintf(w, "# TYPE %s counter\n# TYPE %s counter\n%s", requests, differences, tc.metrics)
 			}))
 			defer server.Close()
 			_, port, err := net.SplitHostPort(server.Listener.Addr().String())

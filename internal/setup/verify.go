@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func (p *Plan) agreement(ctx context.Context) []Check {
 			names = append(names, fmt.Sprintf("%.0f %s", count, name))
 		}
 		c.Answer = probe.Holds
-		c.Why = fmt.Sprintf("%.0f compared since the server started, %s", compared[kind.label], strings.Join(append(names, "no other difference"), ", "))
+		c.Why = fmt.Sprintf("%.0f compared since the server started, %s", compared[kind.label], cmp.Or(strings.Join(names, ", "), "no difference"))
 		switch {
 		case err != nil:
 			c.Answer, c.Why = probe.Undetermined, err.Error()
@@ -139,6 +140,9 @@ func (p *Plan) observed(ctx context.Context) (compared map[string]float64, diffe
 		return nil, nil, fmt.Errorf("read the server's metrics: %w", err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, nil, fmt.Errorf("read the server's metrics: %s", response.Status)
+	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(io.LimitReader(response.Body, 32<<20))
 	if err != nil {
