@@ -112,7 +112,8 @@ func (p *Plan) addCertificates(read Read, cluster *authorities) error {
 		}, nil, p.Now, authorityLife)
 	case err == nil && p.Now.Add(certificateLife).After(authority.certificate.NotAfter):
 		// kube-apiserver would have to trust a new authority before the server has a certificate of it.
-		err = fmt.Errorf("it ends on %s: run node-authorizer setup undo, and then setup again", authority.certificate.NotAfter.Format(time.DateOnly))
+		err = fmt.Errorf("it ends on %s: run node-authorizer setup undo, and then setup again",
+			authority.certificate.NotAfter.Format(time.DateOnly))
 	}
 	if err != nil {
 		return fmt.Errorf("the authority of the server's certificate: %w", err)

@@ -113,7 +113,9 @@ func (c *Cluster) update(ctx context.Context, change func(map[string]Member) err
 		_, err = stores.Create(ctx, stored, metav1.CreateOptions{})
 	case stored.ResourceVersion == "":
 	case len(members) == 0:
-		err = stores.Delete(ctx, registry, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &stored.ResourceVersion}})
+		err = stores.Delete(ctx, registry, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{ResourceVersion: &stored.ResourceVersion},
+		})
 	default:
 		_, err = stores.Update(ctx, stored, metav1.UpdateOptions{})
 	}
@@ -135,7 +137,8 @@ func (c *Cluster) begin(ctx context.Context, node string, to Member) (former Mem
 		nodes = append(nodes, list.Items[i].Name)
 	}
 	if !slices.Contains(nodes, node) {
-		return former, fmt.Errorf("%s is not among the control plane nodes %s: name this node with --node-name", node, strings.Join(nodes, ", "))
+		return former, fmt.Errorf("%s is not among the control plane nodes %s: name this node with --node-name", node,
+			strings.Join(nodes, ", "))
 	}
 	to.Changing = true
 	_, err = c.update(ctx, func(members map[string]Member) error {
@@ -146,18 +149,19 @@ func (c *Cluster) begin(ctx context.Context, node string, to Member) (former Mem
 				continue
 			}
 			if err := c.healthy(ctx, name, members[name]); err != nil {
-				return fmt.Errorf("%w; one control plane node is changed at a time: correct it, or run setup or setup undo on %s first", err, name)
+				return fmt.Errorf("%w; one control plane node is changed at a time: correct it, or run setup or setup undo on %s first",
+					err, name)
 			}
 			if members[name].Port != to.Port {
-				return fmt.Errorf("the server of %s has the port %d: use --port=%d, because all share one webhook", name, members[name].Port,
-					members[name].Port)
+				port := members[name].Port
+				return fmt.Errorf("the server of %s has the port %d: use --port=%d, because all share one webhook", name, port, port)
 			}
 		}
 		if to.Mode == Replace {
 			for _, name := range nodes {
 				if members[name].Mode == "" || name == node && members[name].Changing && members[name].Mode != Replace {
-					return fmt.Errorf("the mode replace needs a server on each control plane node, and %s has none that is ready: run setup kubeadm "+
-						"with --mode=observe or --mode=beside there first", name)
+					return fmt.Errorf("the mode replace needs a server on each control plane node, and %s has none that is ready: "+
+						"run setup kubeadm with --mode=observe or --mode=beside there first", name)
 				}
 			}
 		}
@@ -275,7 +279,9 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured) 
 }
 
 // change applies an object, perhaps as a dry run. It returns the object before, nil if there was none, and after the change.
-func (c *Cluster) change(ctx context.Context, object *unstructured.Unstructured, dryRun []string) (before, after *unstructured.Unstructured, err error) {
+func (c *Cluster) change(
+	ctx context.Context, object *unstructured.Unstructured, dryRun []string,
+) (before, after *unstructured.Unstructured, err error) {
 	before, err = c.of(object).Get(ctx, object.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		before, err = nil, nil
@@ -284,7 +290,8 @@ func (c *Cluster) change(ctx context.Context, object *unstructured.Unstructured,
 		err = fmt.Errorf("it was not made by setup: delete it, or go on by hand, as docs/guides/install.md says")
 	}
 	if err == nil {
-		after, err = c.of(object).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: managedBy, Force: true, DryRun: dryRun})
+		options := metav1.ApplyOptions{FieldManager: managedBy, Force: true, DryRun: dryRun}
+		after, err = c.of(object).Apply(ctx, object.GetName(), object, options)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)

@@ -120,6 +120,7 @@ func (p *Plan) forTalos() error {
 	if err := yaml.Unmarshal([]byte(p.text("static-pod/apiserver/admission.yaml")), &admission); err != nil {
 		return err
 	}
+	volume := map[string]any{"hostPath": p.path("apiserver"), "mountPath": p.path("apiserver"), "readonly": true}
 	for _, patch := range []struct {
 		name    string
 		secret  bool
@@ -128,7 +129,7 @@ func (p *Plan) forTalos() error {
 		{"files.yaml", true, map[string]any{"machine": map[string]any{"files": files}}},
 		{"pods.yaml", false, map[string]any{"machine": map[string]any{"pods": []any{pod}}}},
 		{"apiserver.yaml", false, map[string]any{"cluster": map[string]any{"apiServer": map[string]any{
-			"extraVolumes":        []any{map[string]any{"hostPath": p.path("apiserver"), "mountPath": p.path("apiserver"), "readonly": true}},
+			"extraVolumes":        []any{volume},
 			"authorizationConfig": authorization.Authorizers,
 			"admissionControl":    admission.Plugins,
 		}}}},

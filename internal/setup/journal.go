@@ -202,7 +202,8 @@ func makeFolder(dir string, user int) error {
 func (e *Entry) restore(dir string) error {
 	if e.Existed {
 		now, err := stateOf(e.Path)
-		if err == nil && now.Existed && bytes.Equal(now.Before, e.Before) && now.Mode == e.Mode && now.User == e.User && now.Group == e.Group {
+		same := err == nil && now.Existed && bytes.Equal(now.Before, e.Before)
+		if same && now.Mode == e.Mode && now.User == e.User && now.Group == e.Group {
 			return nil
 		}
 		return replace(dir, e)

@@ -12,7 +12,8 @@ import (
 // write writes a file of a test.
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode))
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -29,7 +30,10 @@ func TestJournalPutsBackFiles(t *testing.T) {
 		{"after two setups", func(*testing.T) {}, "", "before"},
 		{"after a change of others", func(t *testing.T) { write(t, manifest, "others", 0o644) }, manifest, "before"},
 		{
-			"after kubeadm has written it again", func(t *testing.T) { write(t, manifest, "upgraded", 0o600); record(t, dir, manifest, "third") },
+			"after kubeadm has written it again", func(t *testing.T) {
+				write(t, manifest, "upgraded", 0o600)
+				record(t, dir, manifest, "third")
+			},
 			"", "upgraded",
 		},
 		{"after it was removed", func(t *testing.T) {

@@ -43,8 +43,8 @@ func parsePod(text []byte) (*staticPod, error) {
 		return nil, fmt.Errorf("the manifest of a static pod is not a Pod: %w; correct it", err)
 	}
 	if p.Kind != "Pod" || len(p.Spec.Containers) != 1 {
-		return nil, fmt.Errorf("the manifest of a static pod is a %q with %d containers, want a Pod with one container, as kubeadm writes it",
-			p.Kind, len(p.Spec.Containers))
+		return nil, fmt.Errorf("the manifest of a static pod is a %q with %d containers, want a Pod with one container, as kubeadm "+
+			"writes it", p.Kind, len(p.Spec.Containers))
 	}
 	return p, nil
 }

@@ -239,7 +239,8 @@ func (n *Node) Undo(ctx context.Context, o Options, read Read, j *Journal, force
 		}
 	}
 	n.Step("put back the other files")
-	if err := n.wait(ctx, "the entry of the node is not removed", func(ctx context.Context) error { return n.finish(ctx, Member{}) }); err != nil {
+	err = n.wait(ctx, "the entry of the node is not removed", func(ctx context.Context) error { return n.finish(ctx, Member{}) })
+	if err != nil {
 		return err
 	}
 	if err := n.settle(ctx, &o); err != nil {

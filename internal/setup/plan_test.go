@@ -119,7 +119,8 @@ func TestFilesOfEachMode(t *testing.T) {
 			}
 			for i := range files {
 				f := &files[i]
-				if tc.golden != "observe" && strings.Contains("cluster.yaml webhook.yaml ca.crt client.crt tls.crt", filepath.Base(f.Path)) {
+				same := []string{"cluster.yaml", "webhook.yaml", "ca.crt", "client.crt", "tls.crt"}
+				if tc.golden != "observe" && slices.Contains(same, filepath.Base(f.Path)) {
 					continue // as in the other modes, or about keys
 				}
 				archive.Files = append(archive.Files, txtar.File{
@@ -152,7 +153,8 @@ func TestFilesOfDistributions(t *testing.T) {
 			archive := &txtar.Archive{}
 			for i := range p.Files {
 				f := &p.Files[i]
-				if name := filepath.Base(f.Path); slices.Contains([]string{"admission.yaml", "node-authorizer.yaml", "pods.yaml", "apiserver.yaml"}, name) {
+				shown := []string{"admission.yaml", "node-authorizer.yaml", "pods.yaml", "apiserver.yaml"}
+				if slices.Contains(shown, filepath.Base(f.Path)) {
 					archive.Files = append(archive.Files, txtar.File{Name: f.Path, Data: f.Content})
 				}
 			}
@@ -197,9 +199,11 @@ func golden(t *testing.T, path, got string) {
 
 func TestNodesThatArePlanned(t *testing.T) {
 	files := kubeadm(t)
+	const authorization = folder + "/apiserver/authorization-observe.yaml"
 	const flag = "    - --enable-admission-plugins=NodeRestriction\n"
 	merged := files.manifest(flag, flag+"    - --admission-control-config-file=/etc/kubernetes/pki/admission.yaml\n").with(
-		"pki/admission.yaml", "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- {name: PodSecurity, path: ps.yaml}\n")
+		"pki/admission.yaml", "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n"+
+			"plugins:\n- {name: PodSecurity, path: ps.yaml}\n")
 	for _, tc := range []struct {
 		rule       string
 		files      controlPlane
@@ -212,11 +216,11 @@ func TestNodesThatArePlanned(t *testing.T) {
 			"- --enable-admission-plugins=AlwaysPullImages\n",
 		},
 		{
-			"Kubernetes before 1.32 reads v1beta1", files.manifest("v1.34.2", "v1.31.0"), Observe, folder + "/apiserver/authorization-observe.yaml",
+			"Kubernetes before 1.32 reads v1beta1", files.manifest("v1.34.2", "v1.31.0"), Observe, authorization,
 			"apiVersion: apiserver.config.k8s.io/v1beta1\n",
 		},
 		{
-			"an image without a version reads v1", files.manifest(":v1.34.2", "@sha256:0"), Observe, folder + "/apiserver/authorization-observe.yaml",
+			"an image without a version reads v1", files.manifest(":v1.34.2", "@sha256:0"), Observe, authorization,
 			"apiVersion: apiserver.config.k8s.io/v1\n",
 		},
 		{
@@ -262,7 +266,7 @@ func TestNodesThatAreRefused(t *testing.T) {
 			"a configuration of others", files.manifest("--authorization-mode=Node,RBAC", "--authorization-config=/etc/a.yaml"),
 			"has --authorization-config=/etc/a.yaml, which setup does not change",
 		},
-		{"other authorizers", files.manifest("Node,RBAC", "Node,RBAC,Webhook"), "has --authorization-mode=Node,RBAC,Webhook instead of Node,RBAC"},
+		{"other authorizers", files.manifest("Node,RBAC", "Node,RBAC,Webhook"), "Node,RBAC,Webhook instead of Node,RBAC"},
 		{
 			"a flag of two arguments", files.manifest("--authorization-mode=Node,RBAC", "--authorization-mode\n    - Node,RBAC"),
 			"write them as one, --authorization-mode=VALUE",

@@ -115,7 +115,8 @@ func (p *Plan) agreement(ctx context.Context) []Check {
 			names = append(names, fmt.Sprintf("%.0f %s", count, name))
 		}
 		c.Answer = probe.Holds
-		c.Why = fmt.Sprintf("%.0f compared since the server started, %s", compared[kind.label], cmp.Or(strings.Join(names, ", "), "no difference"))
+		c.Why = fmt.Sprintf("%.0f compared since the server started, %s", compared[kind.label],
+			cmp.Or(strings.Join(names, ", "), "no difference"))
 		switch {
 		case err != nil:
 			c.Answer, c.Why = probe.Undetermined, err.Error()

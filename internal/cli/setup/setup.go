@@ -59,6 +59,7 @@ func addNode(a *command.App, cmd *cobra.Command) *nodeFlags {
 	cmd.PreRun = func(*cobra.Command, []string) { f.name = cmp.Or(f.name, strings.ToLower(host)) }
 	command.CompleteNothing(cmd, "node-name", "timeout")
 	command.Must(cmd.MarkFlagDirname("kubernetes-dir"))
+	command.Must(cmd.MarkFlagFilename("kubeconfig"))
 	return f
 }
 
@@ -90,7 +91,8 @@ func (f *nodeFlags) node(address string) (*setup.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &setup.Node{Name: f.name, Dir: f.dir, Cluster: cluster, Timeout: f.timeout, Step: func(text string) { f.app.PrintLine("", text) }}, nil
+	step := func(text string) { f.app.PrintLine("", text) }
+	return &setup.Node{Name: f.name, Dir: f.dir, Cluster: cluster, Timeout: f.timeout, Step: step}, nil
 }
 
 func newKubeadm(a *command.App) *cobra.Command {
@@ -136,10 +138,12 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 	flags := cmd.Flags()
 	flags.StringVar(&f.mode, "mode", "", "observe, beside or replace (default: the mode that is installed, else observe)")
 	flags.StringVar(&f.options.Image, "image", "", "image of the server, which this node can pull (default: the image that is installed)")
-	flags.IntVar(&f.options.Port, "port", 0, "port of the server on 127.0.0.1; the next one is for metrics (default: the installed one, else 10270)")
+	flags.IntVar(&f.options.Port, "port", 0,
+		"port of the server on 127.0.0.1; the next one is for metrics (default: the port that is installed, else 10270)")
 	flags.BoolVar(&f.options.Containment, "containment", false, "enable NodeScopes and Quarantines, and install their custom resources")
 	flags.StringVar(&output, "output", "", "write the files below this folder, and change nothing on the node and in the cluster")
-	flags.StringVar(&distribution, "for", "", "with --output, write the files for "+render.Join(setup.Distributions(), "or")+" instead of kubeadm")
+	flags.StringVar(&distribution, "for", "",
+		"with --output, write the files for "+render.Join(setup.Distributions(), "or")+" instead of kubeadm")
 	flags.StringVar(&pki, "pki", "", "with --for, folder of the cluster's authorities (default: the one of k3s or RKE2)")
 	flags.BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
 	flags.BoolVar(&yes, "yes", false, "do not ask for confirmation")
@@ -185,7 +189,8 @@ func (f *nodeFlags) writeFor(distribution, pki, output string, dryRun bool) erro
 	case output == "":
 		return command.Usagef("--for=%s writes files: name a folder for them with --output", distribution)
 	case pki == "":
-		return command.Usagef("--for=%s needs the cluster's authority: write ca.crt and ca.key to a folder, and name it with --pki", distribution)
+		return command.Usagef("--for=%s needs the cluster's authority: write ca.crt and ca.key to a folder, and name it with --pki",
+			distribution)
 	}
 	plan, err := setup.For(distribution, f.options, setup.ReadBeside(filepath.Join(output, setup.DirFor(distribution)), pki))
 	if err != nil {
@@ -344,7 +349,8 @@ doctor --probe, which change nothing, and the time of access reviews. In the mod
 the server compared with the in-tree decisions since it started, and how many differ.
 
 Exit status: 0 all answers are yes, 1 one is no, 2 none is no and one is unknown.`,
-		Example:           "  node-authorizer setup verify\n  node-authorizer setup verify -o json | jq '.checks[] | select(.answer != \"holds\")'",
+		Example: "  node-authorizer setup verify\n" +
+			"  node-authorizer setup verify -o json | jq '.checks[] | select(.answer != \"holds\")'",
 		Args:              command.Exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

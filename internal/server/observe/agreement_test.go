@@ -77,7 +77,8 @@ func TestEndedRequestsAreNotCompared(t *testing.T) {
 	agreement := observe.NewAgreement(metrics, observe.NewRefusals((&journal{}).logger(0), plenty()))
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	_, _ = agreement.Before(func(context.Context, *access.Request) (decision.Opinion, error) { return noPath(), nil })(ctx, &access.Request{})
+	refuse := func(context.Context, *access.Request) (decision.Opinion, error) { return noPath(), nil }
+	_, _ = agreement.Before(refuse)(ctx, &access.Request{})
 	if text := exposed(metrics); strings.Contains(text, "observed_requests_total{") {
 		t.Error(text)
 	}

@@ -36,7 +36,10 @@ func requests() []request {
 		{http.MethodGet, "/api/v1/namespaces/default/secrets", "", 403},
 		{http.MethodGet, "/api/v1/pods?fieldSelector=spec.nodeName%3D" + worker, "", 200},
 		{http.MethodGet, "/api/v1/pods", "", 403},
-		{http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + worker, `{"spec":{"holderIdentity":"worker-1"}}`, 200},
+		{
+			http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + worker,
+			`{"spec":{"holderIdentity":"worker-1"}}`, 200,
+		},
 		{http.MethodPatch, "/api/v1/nodes/" + worker, `{"metadata":{"labels":{"a":"b"}}}`, 200},
 		{http.MethodPatch, "/api/v1/nodes/" + worker, `{"metadata":{"labels":{"node-restriction.kubernetes.io/a":"b"}}}`, 403},
 		{http.MethodPatch, "/api/v1/nodes/cp-1", `{"metadata":{"labels":{"a":"b"}}}`, 403},
@@ -53,7 +56,9 @@ func createWorker(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: worker}}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().Nodes().Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: worker},
+	}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	if _, err := admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{

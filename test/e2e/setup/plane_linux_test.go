@@ -183,7 +183,9 @@ func newNode(dir, name string, command []string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	for file, from := range map[string]string{"pki/ca.crt": plane.CAFile(), "pki/ca.key": plane.CAKeyFile(), "admin.conf": plane.AdminKubeconfig()} {
+	for file, from := range map[string]string{
+		"pki/ca.crt": plane.CAFile(), "pki/ca.key": plane.CAKeyFile(), "admin.conf": plane.AdminKubeconfig(),
+	} {
 		text, err := os.ReadFile(from)
 		if err != nil {
 			return nil, err

@@ -99,7 +99,7 @@ func TestSetup(t *testing.T) {
 		}
 		first.set(first.broken, apiServerPod, false)
 		_ = c.Wait()
-		if c.ProcessState.ExitCode() != 2 || !strings.Contains(output.String(), "kube-apiserver is not ready with the new manifest") {
+		if c.ProcessState.ExitCode() != 2 || !strings.Contains(output.String(), "is not ready with the new manifest") {
 			t.Errorf("status %d: %s", c.ProcessState.ExitCode(), output)
 		}
 		unchanged(t)
