@@ -1,9 +1,11 @@
 package setup
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -309,12 +311,17 @@ func (c *Cluster) startTime(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read kube-apiserver's metrics: %w", err)
 	}
-	for line := range strings.Lines(string(text)) {
-		if time, found := strings.CutPrefix(line, "process_start_time_seconds "); found {
-			return strings.TrimSpace(time), nil
+	return startIn(text)
+}
+
+// startIn returns when a process started, by its metrics.
+func startIn(metrics []byte) (string, error) {
+	for line := range bytes.Lines(metrics) {
+		if time, found := bytes.CutPrefix(line, []byte("process_start_time_seconds ")); found {
+			return string(bytes.TrimSpace(time)), nil
 		}
 	}
-	return "", fmt.Errorf("kube-apiserver's metrics lack process_start_time_seconds")
+	return "", errors.New("the metrics lack process_start_time_seconds")
 }
 
 // asksAbout asks kube-apiserver whether a node may read itself, which only its authorizers of nodes allow.

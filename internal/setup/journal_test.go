@@ -3,6 +3,7 @@ package setup
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,4 +97,73 @@ func TestABrokenJournalIsAnError(t *testing.T) {
 	if _, err := ReadJournal(dir); err == nil {
 		t.Error("it is read as empty")
 	}
+}
+
+// TestACrashAtEachFileCanBeUndone stops after each number of files, and puts back what the journal has.
+func TestACrashAtEachFileCanBeUndone(t *testing.T) {
+	files := kubeadm(t)
+	for written := 0; ; written++ {
+		dir := t.TempDir()
+		for name, text := range files {
+			write(t, filepath.Join(dir, name), text, 0o640)
+		}
+		before := tree(t, dir)
+		o := options(Replace)
+		o.Dir = dir
+		p, err := Kubeadm(o, ReadFrom(dir), &Journal{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written > len(p.Files) {
+			return
+		}
+		j := &Journal{Mode: Replace}
+		if err := errors.Join(j.record(p.Files), j.write(dir)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.Files[:written] {
+			if err := p.Files[i].write(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if j, err = ReadJournal(dir); err != nil {
+			t.Fatal(err)
+		}
+		if changed, err := j.Changed(); err != nil || len(changed) > 0 {
+			t.Errorf("after %d files, %v count as changed by others: %v", written, changed, err)
+		}
+		for i := range j.Files {
+			if err := j.Files[i].restore(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		if got := tree(t, dir); !maps.Equal(got, before) {
+			t.Errorf("after %d files, undo leaves %v, want %v", written, got, before)
+		}
+	}
+}
+
+// tree returns the files below a folder, with their modes.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			files[path] = ""
+			return err
+		}
+		e, err := stateOf(path)
+		if err != nil {
+			return err
+		}
+		files[path] = e.Mode.String() + string(e.Before)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }

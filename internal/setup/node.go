@@ -48,6 +48,11 @@ func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
 			err = errors.Join(err, back(context.WithoutCancel(ctx)))
 		}
 	}()
+	last := len(p.Files) - 1
+	restart, err := p.serverRestart(ctx, &p.Files[last-1])
+	if err != nil {
+		return err
+	}
 	n.Step("apply the roles of the server")
 	for _, object := range p.Objects {
 		if err := n.Cluster.apply(ctx, object); err != nil {
@@ -62,13 +67,18 @@ func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
 		return err
 	}
 	n.Step("write the files, and wait for the server on " + p.webhook())
-	last := len(p.Files) - 1
 	for i := range p.Files[:last] {
 		if err := p.Files[i].write(n.Dir); err != nil {
 			return err
 		}
 	}
-	if err := n.wait(ctx, "the server is not ready", p.serverReady); err != nil {
+	err = n.wait(ctx, "the server is not ready", func(ctx context.Context) error {
+		if err := restart(ctx); err != nil {
+			return err
+		}
+		return p.serverReady(ctx)
+	})
+	if err != nil {
 		return err
 	}
 	if p.Mode == Replace { // before NodeRestriction is removed
@@ -284,6 +294,31 @@ func (n *Node) prepareUndo(ctx context.Context, o Options, read Read, j *Journal
 		return err
 	}
 	return n.Apply(ctx, plan, j)
+}
+
+// serverRestart returns a condition that holds when the server runs with its new static pod: at once, if that does not change.
+func (p *Plan) serverRestart(ctx context.Context, manifest *File) (func(context.Context) error, error) {
+	now, err := stateOf(manifest.Path)
+	if err != nil || now.Existed && string(now.Before) == string(manifest.Content) {
+		return func(context.Context) error { return nil }, err
+	}
+	started, _ := p.serverStart(ctx) // empty if no server runs
+	return func(ctx context.Context) error {
+		again, err := p.serverStart(ctx)
+		if err == nil && again == started {
+			err = errors.New("the kubelet has not restarted it")
+		}
+		return err
+	}, nil
+}
+
+// serverStart returns when the server started.
+func (p *Plan) serverStart(ctx context.Context) (string, error) {
+	text, err := p.metrics(ctx)
+	if err != nil {
+		return "", err
+	}
+	return startIn(text)
 }
 
 // serverReady asks the server as kube-apiserver does, which shows that its port, certificates and keys are right.

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -130,22 +131,35 @@ func (p *Plan) agreement(ctx context.Context) []Check {
 	return checks
 }
 
-// observed reads the counters of compared requests by type, and of differences by type and kind.
-func (p *Plan) observed(ctx context.Context) (compared map[string]float64, differences map[string]map[string]float64, err error) {
+// metrics reads the metrics of the server.
+func (p *Plan) metrics(ctx context.Context) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Metrics()+"/metrics", http.NoBody)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the server's metrics: %w", err)
+		return nil, fmt.Errorf("read the server's metrics: %w", err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, nil, fmt.Errorf("read the server's metrics: %s", response.Status)
+	text, err := io.ReadAll(io.LimitReader(response.Body, 32<<20))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the server's metrics: %w", err)
+	}
+	return text, nil
+}
+
+// observed reads the counters of compared requests by type, and of differences by type and kind.
+func (p *Plan) observed(ctx context.Context) (compared map[string]float64, differences map[string]map[string]float64, err error) {
+	text, err := p.metrics(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(io.LimitReader(response.Body, 32<<20))
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the server's metrics: %w", err)
 	}

@@ -149,9 +149,12 @@ func TestSetup(t *testing.T) {
 			t.Errorf("the same again changes %s", output)
 		}
 	})
-	step("replace", func(t *testing.T) {
+	step("replace, with NodeScopes and Quarantines", func(t *testing.T) {
 		for _, n := range nodes {
-			n.succeeds(t, "kubeadm", "--mode=replace")
+			n.succeeds(t, "kubeadm", "--mode=replace", "--containment")
+		}
+		if len(customResources(t)) != 2 {
+			t.Errorf("the custom resources are %v", customResources(t))
 		}
 		for _, n := range nodes {
 			verified(t, n, "latency")
@@ -247,10 +250,26 @@ func nothingIsLeft(t *testing.T) {
 	if err != nil || len(bindings.Items) > 0 {
 		t.Errorf("there are bindings: %v %v", bindings, err)
 	}
+	if custom := customResources(t); len(custom) > 0 {
+		t.Errorf("there are custom resources: %v", custom)
+	}
 	maps, err := admin.CoreV1().ConfigMaps("").List(ctx, of)
 	if err != nil || len(maps.Items) > 0 {
 		t.Errorf("there are config maps: %v %v", maps, err)
 	}
+}
+
+// customResources returns the resources of policy.node-authorizer.io that can be listed.
+func customResources(t *testing.T) []string {
+	t.Helper()
+	var served []string
+	for _, resource := range []string{"nodescopes", "quarantines"} {
+		path := "/apis/policy.node-authorizer.io/v1alpha1/" + resource
+		if admins()[1].Discovery().RESTClient().Get().AbsPath(path).Do(t.Context()).Error() == nil {
+			served = append(served, resource)
+		}
+	}
+	return served
 }
 
 // named returns an error unless a manifest names files of the server.
