@@ -93,19 +93,19 @@ func (c *Cluster) members(ctx context.Context) (map[string]Member, *corev1.Confi
 }
 
 // update changes the entries, unless somebody else changes them at the same time.
-func (c *Cluster) update(ctx context.Context, change func(map[string]Member) error) (map[string]Member, error) {
+func (c *Cluster) update(ctx context.Context, change func(map[string]Member) error) error {
 	members, stored, err := c.members(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := change(members); err != nil {
-		return nil, err
+		return err
 	}
 	stored.Data = map[string]string{}
 	for name, m := range members {
 		text, err := json.Marshal(m)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		stored.Data[name] = string(text)
 	}
@@ -122,9 +122,9 @@ func (c *Cluster) update(ctx context.Context, change func(map[string]Member) err
 		_, err = stores.Update(ctx, stored, metav1.UpdateOptions{})
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("setup runs on another control plane node at the same time: wait until it is done, and try again")
+		return fmt.Errorf("setup runs on another control plane node at the same time: wait until it is done, and try again")
 	}
-	return members, err
+	return err
 }
 
 // begin notes that a node changes, unless another one is not healthy. It returns the former entry, which is empty if there
@@ -143,7 +143,7 @@ func (c *Cluster) begin(ctx context.Context, node string, to Member) (former Mem
 			strings.Join(nodes, ", "))
 	}
 	to.Changing = true
-	_, err = c.update(ctx, func(members map[string]Member) error {
+	err = c.update(ctx, func(members map[string]Member) error {
 		former = members[node]
 		maps.DeleteFunc(members, func(name string, _ Member) bool { return !slices.Contains(nodes, name) })
 		for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -159,9 +159,12 @@ func (c *Cluster) begin(ctx context.Context, node string, to Member) (former Mem
 				return fmt.Errorf("the server of %s has the port %d: use --port=%d, because all share one webhook", name, port, port)
 			}
 		}
-		if to.Mode == Replace {
+		if former.Mode != "" && former.Port != to.Port {
+			return fmt.Errorf("the server of this node has the port %d: run setup undo before you give it another one", former.Port)
+		}
+		if to.Mode == Replace && former.Mode != Replace {
 			for _, name := range nodes {
-				if members[name].Mode == "" || name == node && members[name].Changing && members[name].Mode != Replace {
+				if members[name].Mode == "" || name == node && former.Changing {
 					return fmt.Errorf("the mode replace needs a server on each control plane node, and %s has none that is ready: "+
 						"run setup kubeadm with --mode=observe or --mode=beside there first", name)
 				}

@@ -79,6 +79,8 @@ func TestOneNodeAtATime(t *testing.T) {
 			"",
 			"and a has none that is ready",
 		},
+		{"replace again, while a new node has no server", "a", Replace, map[string]Member{"a": {Mode: Replace, Port: 1}}, "", ""},
+		{"another port", "a", Observe, map[string]Member{"a": {Mode: Observe, Port: 2}}, "", "run setup undo before"},
 		{"replace", "a", Replace, map[string]Member{"a": observing, "b": observing, "c": {Mode: Replace, Port: 1}}, "", ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

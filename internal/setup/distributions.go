@@ -36,7 +36,7 @@ func For(distribution string, o Options, read Read) (*Plan, error) {
 	servers, users := "server-ca.crt", "client-ca"
 	if distribution == "talos" {
 		if o.Mode == Replace {
-			return nil, fmt.Errorf("Talos always runs the Node authorizer and NodeRestriction: use --mode=observe or --mode=beside")
+			return nil, fmt.Errorf("the Node authorizer and NodeRestriction always run on Talos: use --mode=observe or --mode=beside")
 		}
 		servers, users = "ca.crt", "ca"
 	}

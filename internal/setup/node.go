@@ -157,14 +157,13 @@ func (n *Node) wait(ctx context.Context, without string, condition func(context.
 
 // finish stores the entry of the node, or removes it if it is empty.
 func (n *Node) finish(ctx context.Context, m Member) error {
-	_, err := n.Cluster.update(ctx, func(members map[string]Member) error {
+	return n.Cluster.update(ctx, func(members map[string]Member) error {
 		members[n.Name] = m
 		if m.Mode == "" {
 			delete(members, n.Name)
 		}
 		return nil
 	})
-	return err
 }
 
 func (n *Node) settle(ctx context.Context, o *Options) error {

@@ -50,7 +50,7 @@ func IsIn(list []string, cmd *cobra.Command, f *pflag.Flag) bool {
 // flag, with the reason.
 var NotHere = map[string]string{
 	"client kubeconfig": "it is written with its folder", "kubeadm output": "it is made",
-	"server tls-cert":   "it is waited for", "server tls-private-key": "it is waited for", "server tls-client-ca": "it is waited for",
+	"server tls-cert": "it is waited for", "server tls-private-key": "it is waited for", "server tls-client-ca": "it is waited for",
 	"client tls-cert": "it is read to join only", "client tls-private-key": "it is read to join only",
 	"client tls-client-ca": "it is read to join only", "client kubeapi-ca": "it is read to join only",
 	"webhook-kubeconfig": "it is on the machine of the API server",
