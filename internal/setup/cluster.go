@@ -85,7 +85,7 @@ func (c *Cluster) members(ctx context.Context) (map[string]Member, *corev1.Confi
 	for name, text := range stored.Data {
 		var m Member
 		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			return nil, nil, fmt.Errorf("the entry %s of the config map kube-system/%s: %w; correct it", name, registry, err)
+			return nil, nil, fmt.Errorf("the entry %s of the config map kube-system/%s is not what setup wrote; correct it", name, registry)
 		}
 		members[name] = m
 	}

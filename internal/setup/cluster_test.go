@@ -119,7 +119,8 @@ func TestAgreement(t *testing.T) {
 		{"what the server could not decide is unknown", requests + "{type=\"authorize\"} 7\n" +
 			differences + "{type=\"authorize\",difference=\"undecided\"} 1\n", probe.Undetermined, probe.Undetermined},
 		{"a difference counts beside it", requests + "{type=\"authorize\"} 7\n" +
-			differences + "{type=\"authorize\",difference=\"undecided\"} 1\n" + differences + "{type=\"authorize\",difference=\"broader\"} 1\n", probe.DoesNotHold, probe.Undetermined},
+			differences + "{type=\"authorize\",difference=\"undecided\"} 1\n" +
+			differences + "{type=\"authorize\",difference=\"broader\"} 1\n", probe.DoesNotHold, probe.Undetermined},
 		{"no metrics", "{", probe.Undetermined, probe.Undetermined},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

@@ -135,11 +135,11 @@ func ReadJournal(dir string) (*Journal, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(text, j)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of setup: %w", err)
+	}
+	if err := json.Unmarshal(text, j); err != nil {
+		return nil, fmt.Errorf("%s is not the journal that setup wrote: restore it from a backup", journalPath(dir))
 	}
 	return j, nil
 }

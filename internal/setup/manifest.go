@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
 // Flags of kube-apiserver.
@@ -34,19 +36,27 @@ type staticPod struct {
 	whole map[string]any
 }
 
-func parsePod(text []byte) (*staticPod, error) {
+func parsePod(name string, text []byte) (*staticPod, error) {
 	p := &staticPod{}
-	if err := yaml.UnmarshalStrict(text, &p.whole); err != nil {
-		return nil, fmt.Errorf("the manifest of a static pod is not valid YAML: %w; correct it", err)
+	if err := decodeFile(name, text, &p.whole); err != nil {
+		return nil, err
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.whole, &p.Pod); err != nil {
-		return nil, fmt.Errorf("the manifest of a static pod is not a Pod: %w; correct it", err)
-	}
-	if p.Kind != "Pod" || len(p.Spec.Containers) != 1 {
-		return nil, fmt.Errorf("the manifest of a static pod is a %q with %d containers, want a Pod with one container, as kubeadm "+
-			"writes it", p.Kind, len(p.Spec.Containers))
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.whole, &p.Pod)
+	if err != nil || p.Kind != "Pod" || len(p.Spec.Containers) != 1 {
+		return nil, fmt.Errorf("%s is not a Pod with one container, as kubeadm writes it; correct it", name)
 	}
 	return p, nil
+}
+
+// decodeFile decodes a file in YAML. The parser's own error is left out, because it may quote the file.
+func decodeFile(name string, text []byte, into any) error {
+	if _, err := yamltext.Parse(text); err != nil {
+		return fmt.Errorf("%s: line %d is not valid YAML; correct it", name, err.Line)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		return fmt.Errorf("%s has fields that it should not have, or has fields twice; correct it", name)
+	}
+	return nil
 }
 
 // flag returns the last value of a flag.
@@ -162,8 +172,8 @@ func (p *Plan) admission(pod *staticPod, read Read) ([]byte, error) {
 		Kind       string           `json:"kind"`
 		Plugins    []map[string]any `json:"plugins"`
 	}
-	if err := yaml.UnmarshalStrict(text, &theirs); err != nil {
-		return nil, fmt.Errorf("read kube-apiserver's --%s=%s: %w", admissionConfig, file, err)
+	if err := decodeFile(file, text, &theirs); err != nil {
+		return nil, err
 	}
 	if err := yaml.UnmarshalStrict(ours, &added); err != nil {
 		return nil, err

@@ -322,10 +322,15 @@ func (p *Plan) serverStart(ctx context.Context) (string, error) {
 
 // serverReady asks the server as kube-apiserver does, which shows that its port, certificates and keys are right.
 func (p *Plan) serverReady(ctx context.Context) error {
-	client, err := p.Caller()
+	certificate, err := tls.X509KeyPair(p.content("apiserver", "client.crt"), p.content("apiserver", "client.key"))
 	if err != nil {
-		return err
+		return errors.New("kube-apiserver's certificate for the server does not belong to its key")
 	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(p.content("apiserver", "ca.crt"))
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}, DisableKeepAlives: true,
+	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.webhook()+"/readyz", http.NoBody)
 	if err != nil {
 		return err
@@ -340,19 +345,6 @@ func (p *Plan) serverReady(ctx context.Context) error {
 		err = fmt.Errorf("%s: %s", response.Status, strings.Join(strings.Fields(string(text)), " "))
 	}
 	return err
-}
-
-// Caller returns a client with kube-apiserver's certificate, which opens a connection for each request.
-func (p *Plan) Caller() (*http.Client, error) {
-	certificate, err := tls.X509KeyPair(p.content("apiserver", "client.crt"), p.content("apiserver", "client.key"))
-	if err != nil {
-		return nil, errors.New("kube-apiserver's certificate for the server does not belong to its key")
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(p.content("apiserver", "ca.crt"))
-	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}, DisableKeepAlives: true,
-	}}, nil
 }
 
 func (p *Plan) member() Member {

@@ -131,7 +131,7 @@ func Kubeadm(o Options, read Read, journal *Journal) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod, err := parsePod(original)
+	pod, err := parsePod(path, original)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (p *Plan) image(read Read) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the image of the server: %w", err)
 	}
-	pod, err := parsePod(text)
+	pod, err := parsePod(serverManifest, text)
 	if err != nil {
 		return "", err
 	}
@@ -310,11 +310,12 @@ func decode(text string) ([]*unstructured.Unstructured, error) {
 
 // Address returns where kube-apiserver listens on the node.
 func Address(dir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, apiServerManifest))
+	path := filepath.Join(dir, apiServerManifest)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read kube-apiserver's manifest: %w", err)
 	}
-	pod, err := parsePod(text)
+	pod, err := parsePod(path, text)
 	if err != nil {
 		return "", err
 	}

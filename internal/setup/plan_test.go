@@ -259,8 +259,10 @@ func TestNodesThatAreRefused(t *testing.T) {
 		want  string
 	}{
 		{"no manifest", controlPlane{}, "run this on a control plane node, or name its folder with --kubernetes-dir"},
-		{"no YAML", files.with(apiServerManifest, "a: [b"), "is not valid YAML"},
-		{"no pod", files.with(apiServerManifest, "kind: Service\n"), `is a "Service" with 0 containers, want a Pod with one container`},
+		{"no YAML", files.with(apiServerManifest, "a: [b"), "manifests/kube-apiserver.yaml: line 1 is not valid YAML"},
+		{"no pod", files.with(apiServerManifest, "kind: Service\n"), "is not a Pod with one container"},
+		{"a command of numbers", files.manifest("- kube-apiserver\n", "- 5\n"), "is not a Pod with one container"},
+		{"no command", files.with(apiServerManifest, "kind: Pod\nspec: {containers: [{name: a}]}"), "instead of Node,RBAC"},
 		{"too old", files.manifest("v1.34.2", "v1.29.9"), "has the version 1.29, and --authorization-config needs Kubernetes 1.30"},
 		{
 			"a configuration of others", files.manifest("--authorization-mode=Node,RBAC", "--authorization-config=/etc/a.yaml"),

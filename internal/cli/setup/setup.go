@@ -83,9 +83,12 @@ func (f *nodeFlags) read() error {
 // node returns the node with its cluster.
 func (f *nodeFlags) node(address string) (*setup.Node, error) {
 	path := cmp.Or(f.kubeconfig, filepath.Join(f.dir, "admin.conf"))
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("find an administrator's kubeconfig: %w; name one with --kubeconfig", err)
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", path, command.OneLine(err))
+	if err != nil { // the error may quote the file, which has a key
+		return nil, fmt.Errorf("%s is not a kubeconfig with a cluster and a user; correct it, or name another one with --kubeconfig", path)
 	}
 	cluster, err := setup.Connect(config, address)
 	if err != nil {

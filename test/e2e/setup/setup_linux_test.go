@@ -114,7 +114,8 @@ func TestSetup(t *testing.T) {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 		first.set(first.held, apiServerPod, false)
-		if err := eventually(t, "kube-apiserver runs with it", func() error { return first.runsWith("--authorization-config=") }); err != nil {
+		running := func() error { return first.runsWith("--authorization-config=") }
+		if err := eventually(t, "kube-apiserver runs with it", running); err != nil {
 			t.Fatal(err)
 		}
 		first.succeeds(t, "kubeadm", "--mode=observe")
