@@ -33,7 +33,7 @@ RACE := ./graph ./nodeauthz ./rbac ./internal/authz/chain ./internal/apiserver .
 # Packages of these whose tests run without the race detector too: -short leaves some of them out.
 SLOW := ./internal/server ./internal/audit/replay ./internal/join/controller
 # End-to-end tests that run beside the others.
-BESIDE := policies probes containment attackpaths mapped
+BESIDE := policies probes containment attackpaths mapped setup
 FUZZTIME ?= 30s
 FUZZ ?= $$(grep -rl --include='*_test.go' '^func Fuzz' . --exclude-dir=test | xargs -n1 dirname | sort -u)
 # Part 2/8 is every eighth fuzz target, from the third one.

@@ -28,6 +28,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/paths"
 	"github.com/node-authorizer/node-authorizer/internal/cli/query"
 	"github.com/node-authorizer/node-authorizer/internal/cli/serve"
+	"github.com/node-authorizer/node-authorizer/internal/cli/setup"
 )
 
 // commands returns the constructors of all commands.
@@ -35,7 +36,7 @@ func commands() []func(*command.App) *cobra.Command {
 	return []func(*command.App) *cobra.Command{
 		query.NewCanI, query.NewExplain, query.NewExplainCode, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
 		query.NewReview, audit.NewAudit, contain.NewScope, doctor.NewDoctor, query.NewSnapshot,
-		serve.NewServer, serve.NewClient, serve.NewToken,
+		setup.NewSetup, serve.NewServer, serve.NewClient, serve.NewToken,
 		contain.NewRevoke, contain.NewQuarantine, contain.NewRelease,
 		serve.NewConfig, newCompletion, command.NewVersion,
 	}

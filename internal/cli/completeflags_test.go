@@ -16,8 +16,9 @@ func TestEachFlagCompletesToWhatItTakes(t *testing.T) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			_, completes := cmd.GetFlagCompletionFunc(f.Name)
 			_, file := f.Annotations[cobra.BashCompFilenameExt]
-			if f.NoOptDefVal == "" && !completes && !file {
-				t.Errorf("%s --%s (%s): register a completion, or mark the flag as a file", cmd.CommandPath(), f.Name, f.Usage)
+			_, folder := f.Annotations[cobra.BashCompSubdirsInDir]
+			if f.NoOptDefVal == "" && !completes && !file && !folder {
+				t.Errorf("%s --%s (%s): register a completion, or mark the flag as a file or folder", cmd.CommandPath(), f.Name, f.Usage)
 			}
 		})
 		for _, inner := range cmd.Commands() {

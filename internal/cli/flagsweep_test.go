@@ -35,6 +35,7 @@ var sweepArguments = map[string]string{
 	"doctor":       "--from cluster.yaml",
 	"explain":      "get nodes --node worker-1 --from cluster.yaml",
 	"explain-code": "OwnName",
+	"kubeadm":      "--output out --dry-run",
 	"list":         "",
 	"man":          "man1",
 	"merge":        "part.json",
@@ -47,7 +48,9 @@ var sweepArguments = map[string]string{
 	"snapshot":     "-o out.snapshot --from cluster.yaml",
 	"suggest":      "--serviceaccount shop/agent --from cluster.yaml --audit audit.log",
 	"token":        "--cluster-id shop",
+	"undo":         "",
 	"validate":     "config.yaml",
+	"verify":       "",
 	"version":      "",
 	"who-can":      "get nodes --from cluster.yaml",
 }

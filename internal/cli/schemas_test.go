@@ -17,6 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/contain"
 	"github.com/node-authorizer/node-authorizer/internal/cli/paths"
 	"github.com/node-authorizer/node-authorizer/internal/cli/query"
+	"github.com/node-authorizer/node-authorizer/internal/cli/setup"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/generate"
@@ -74,6 +75,7 @@ func documents() []documented {
 		{contain.QuarantineResult{}, []string{"quarantine"}, "What was quarantined, whether that has an effect, and what to do next."},
 		{contain.QuarantinesResult{}, []string{"quarantine list"}, "The quarantines of a cluster."},
 		{contain.ReleaseResult{}, []string{"release"}, "Which quarantines were ended."},
+		{setup.VerifyResult{}, []string{"setup verify"}, "Whether the server of a control plane node works as its mode says."},
 		{command.VersionResult{}, []string{"version"}, "The version of the program."},
 	}
 }

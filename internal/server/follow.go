@@ -88,8 +88,9 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 	if w.chain != nil {
 		authorize = d.Authorize
 	}
+	atOnce := d.authorize(authorize)
 	w.answers.Store(w.answersOf(features.Minor(),
-		waiter.Authorize(w.config.Authorization.FreshnessWait.Duration, d.authorize(authorize), d.related),
+		waiter.Authorize(w.config.Authorization.FreshnessWait.Duration, atOnce, d.related), atOnce,
 		waiter.Admit(w.config.Admission.FreshnessWait.Duration, d.admit),
 		d.Reads,
 	))

@@ -24,19 +24,25 @@ const (
 	authorizePath = "/authorize"
 	admitPath     = "/admit"
 	mutatePath    = "/mutate"
+	// An API server that observes asks these, and uses no answer: before its Node authorizer, behind it, and after
+	// NodeRestriction.
+	observePath       = "/observe/authorize"
+	observeBehindPath = "/observe/behind"
+	observeAdmitPath  = "/observe/admit"
 )
 
 // webhooks answer API servers' questions about nodes from the state of the cluster.
 type webhooks struct {
-	config   *v1alpha1.ServerConfiguration
-	opts     Options
-	logger   logr.Logger
-	cluster  *rest.Config
-	reviews  *accessReviews
-	chain    *chain.Configuration // nil in the mode Node
-	metrics  *observe.Metrics
-	refusals *observe.Refusals
-	bodies   *webhook.Queue
+	config    *v1alpha1.ServerConfiguration
+	opts      Options
+	logger    logr.Logger
+	cluster   *rest.Config
+	reviews   *accessReviews
+	chain     *chain.Configuration // nil in the mode Node
+	metrics   *observe.Metrics
+	refusals  *observe.Refusals
+	agreement *observe.Agreement
+	bodies    *webhook.Queue
 	// contained is nil if the answers do not depend on NodeScopes and Quarantines.
 	contained *contained
 	// askVersion is the interval between requests for the version of the API server. The
@@ -53,7 +59,8 @@ type webhooks struct {
 
 // answers are the handlers for the current state of the cluster.
 type answers struct {
-	authorize, admit http.Handler
+	authorize, admit                     http.Handler
+	observe, observeBehind, observeAdmit http.Handler
 	// minor is the version whose rules hold; 0 before the cluster is known.
 	minor kubeversion.Minor
 }
@@ -66,7 +73,8 @@ func newWebhooks(
 ) (*webhooks, error) {
 	w := &webhooks{
 		config: config, opts: opts, logger: opts.Logger, cluster: cluster, contained: contained,
-		metrics: metrics, refusals: refusals, bodies: bodies, askVersion: versionInterval,
+		metrics: metrics, refusals: refusals, agreement: observe.NewAgreement(metrics, refusals), bodies: bodies,
+		askVersion: versionInterval,
 	}
 	w.state.name, w.state.make = "the API server", w.watch
 	var err error
@@ -78,7 +86,7 @@ func newWebhooks(
 			return nil, fmt.Errorf("authorization.configFile: %w", err)
 		}
 	}
-	w.answers.Store(w.answersOf(0, w.authorizeBefore, w.admitBefore, readsNothing))
+	w.answers.Store(w.answersOf(0, w.authorizeBefore, w.authorizeBefore, w.admitBefore, readsNothing))
 	return w, nil
 }
 
@@ -86,9 +94,12 @@ func newWebhooks(
 func (w *webhooks) addTo(p *parts) {
 	if w.config.Webhook.Answers(v1alpha1.ServeAuthorization) {
 		p.webhooks[authorizePath] = w.current(func(a *answers) http.Handler { return a.authorize })
+		p.webhooks[observePath] = w.current(func(a *answers) http.Handler { return a.observe })
+		p.webhooks[observeBehindPath] = w.current(func(a *answers) http.Handler { return a.observeBehind })
 	}
 	if w.config.Webhook.Answers(v1alpha1.ServeAdmission) {
 		p.webhooks[admitPath] = w.current(func(a *answers) http.Handler { return a.admit })
+		p.webhooks[observeAdmitPath] = w.current(func(a *answers) http.Handler { return a.observeAdmit })
 		p.webhooks[mutatePath] = webhook.Mutate(w.options(mutatePath))
 	}
 	p.ready = append(p.ready,
@@ -134,13 +145,18 @@ func (w *webhooks) current(handler func(*answers) http.Handler) http.Handler {
 	})
 }
 
-// answersOf wraps evaluators with metrics, logs and HTTP.
+// answersOf wraps evaluators with metrics, logs and HTTP. Authorize waits for relations that the watch may not have
+// delivered yet, atOnce does not.
 func (w *webhooks) answersOf(
-	minor kubeversion.Minor, authorize decision.Authorize, admit decision.Admit, reads review.Reads,
+	minor kubeversion.Minor, authorize, atOnce decision.Authorize, admit decision.Admit, reads review.Reads,
 ) *answers {
 	return &answers{
 		minor:     minor,
 		authorize: webhook.Authorize(w.refusals.Authorize(w.metrics.Authorize(authorize)), w.options(authorizePath)),
 		admit:     webhook.Admit(w.refusals.Admit(w.metrics.Admit(admit)), reads, w.options(admitPath)),
+
+		observe:       webhook.Authorize(w.agreement.Before(authorize), w.options(observePath)),
+		observeBehind: webhook.Authorize(w.agreement.Behind(atOnce), w.options(observeBehindPath)),
+		observeAdmit:  webhook.Admit(w.agreement.Admit(admit), reads, w.options(observeAdmitPath)),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -80,6 +81,10 @@ func served(t *testing.T) map[string]family {
 	m.Admit(func(context.Context, *noderestriction.Request) noderestriction.Answer {
 		return noderestriction.Answer{Decision: verdict.Allow, Status: http.StatusOK}
 	})(t.Context(), &noderestriction.Request{Resource: "pods"})
+	observe.NewAgreement(m, observe.NewRefusals(logr.Discard(), observe.RefusalOptions{})).Admit(
+		func(context.Context, *noderestriction.Request) noderestriction.Answer {
+			return noderestriction.Answer{Decision: verdict.Deny, Status: http.StatusForbidden}
+		})(t.Context(), &noderestriction.Request{Resource: "pods"})
 	m.Attested(&bootstrap.Event{Attestor: "aws", Outcome: bootstrap.Refused, Code: "WrongVPC"})
 	m.Decided(&controller.Event{Kind: approve.Client, Outcome: approve.Deny, Code: "TokenExpired"})
 	_, _ = m.Authenticate(func(context.Context, string) (*iam.User, error) {

@@ -28,6 +28,10 @@ var flagLimits = map[string]flagLimit{
 	"client timeout":         {int64(time.Millisecond), int64(7 * 24 * time.Hour)},
 	"quarantine for":         {int64(time.Second), int64(10 * 365 * 24 * time.Hour)},
 	"quarantine timeout":     {0, int64(24 * time.Hour)},
+	"kubeadm port":           {0, 65_534},
+	"kubeadm timeout":        {int64(time.Second), int64(time.Hour)},
+	"verify timeout":         {int64(time.Second), int64(time.Hour)},
+	"undo timeout":           {int64(time.Second), int64(time.Hour)},
 	"server verbosity":       {0, 10},
 }
 
@@ -35,7 +39,7 @@ var flagLimits = map[string]flagLimit{
 var Outputs = []string{"write-baseline", "partial", "snapshot output"}
 
 // Folders are the flags that take a folder too, by "command flag" or by flag.
-var Folders = []string{"from", "with", "to", "add", "check filename", "admission-policy filename", "authorization-config filename"}
+var Folders = []string{"from", "with", "to", "add", "kubernetes-dir", "pki", "check filename", "admission-policy filename", "authorization-config filename"}
 
 // IsIn reports whether a list has a flag, alone or with its command.
 func IsIn(list []string, cmd *cobra.Command, f *pflag.Flag) bool {
@@ -45,8 +49,8 @@ func IsIn(list []string, cmd *cobra.Command, f *pflag.Flag) bool {
 // NotHere are the flags with a file that need not be here when a command begins, by "command flag" or by
 // flag, with the reason.
 var NotHere = map[string]string{
-	"client kubeconfig": "it is written with its folder",
-	"server tls-cert":   "it is waited for", "server tls-private-key": "it is waited for", "server tls-client-ca": "it is waited for",
+	"client kubeconfig": "it is written with its folder", "kubeadm output": "it is made",
+	"server tls-cert": "it is waited for", "server tls-private-key": "it is waited for", "server tls-client-ca": "it is waited for",
 	"client tls-cert": "it is read to join only", "client tls-private-key": "it is read to join only",
 	"client tls-client-ca": "it is read to join only", "client kubeapi-ca": "it is read to join only",
 	"webhook-kubeconfig": "it is on the machine of the API server",

@@ -23,7 +23,8 @@ const (
 
 // FlagValues are the names of values, by "command flag" or by flag.
 var FlagValues = map[string]string{
-	"snapshot output": ValueFile, "attack-paths to": "HOLDING", "diff fail-on": "FINDING",
+	"snapshot output": ValueFile, "kubeadm output": ValueFile, "kubernetes-dir": ValueFile, "image": ValueName, "port": ValueNumber, "pki": ValueFile,
+	"kubeadm for": ValueName, "attack-paths to": "HOLDING", "diff fail-on": "FINDING",
 
 	"account": "NUMBER", "add": ValueFile, "allow": "WORDS", "as": "USER", "as-group": "GROUP", "as-uid": "ID", "audit-report": ValueFile,
 	"authorization-config": ValueFile, "authorization-timeout": ValueDuration, "authorizer": ValueName,

@@ -31,3 +31,6 @@ func columns(stream any) int {
 	}
 	return min(width, maxColumns)
 }
+
+// Interactive reports whether a person can answer a question.
+func (s Streams) Interactive() bool { return isTerminal(s.In) && isTerminal(s.ErrOut) }

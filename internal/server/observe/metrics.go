@@ -29,6 +29,8 @@ type Metrics struct {
 	certificateUntil *metrics.GaugeVec
 	certificateFails *metrics.Counter
 	build            *metrics.GaugeVec
+	compared         *metrics.CounterVec
+	differences      *metrics.CounterVec
 	scopes           *scopeRefusals
 	joins
 	authentications
@@ -59,6 +61,10 @@ func NewMetrics() *Metrics {
 		certificateFails: counter("certificate_reload_errors_total", "Changed certificate files that could not be loaded."),
 		build: gauges("build_info", "The running version; always 1.",
 			"version", "commit", "go_version", "kubernetes_version"),
+		compared: counters("observed_requests_total",
+			"Requests whose in-tree decision was compared with what this server would decide.", "type"),
+		differences: counters("observed_differences_total",
+			"Observed requests that this server would decide in another way, or could not decide.", "type", "difference"),
 		scopes:          newScopeRefusals(),
 		joins:           newJoins(),
 		authentications: newAuthentications(),
@@ -67,7 +73,8 @@ func NewMetrics() *Metrics {
 	m.registry.MustRegister(m.authentications.all()...)
 	m.registry.MustRegister(
 		m.decisions, m.requests, m.duration, m.inFlight, m.bodyErrors, m.waits, m.waitSeconds,
-		m.accessReviews, m.tooOld, m.notLogged, m.certificateUntil, m.certificateFails, m.build, m.scopes.counts,
+		m.accessReviews, m.tooOld, m.notLogged, m.certificateUntil, m.certificateFails, m.build, m.compared, m.differences,
+		m.scopes.counts,
 	)
 	m.registry.RawMustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/access"
@@ -301,6 +303,10 @@ func everything(t *testing.T) *observe.Metrics {
 	m.ScopeRefused(&decision.ScopeRefusal{Account: "system:serviceaccount:kube-system:cilium", Code: "ScopeNoRule"})
 	m.WatchContainment(stubContainment{})
 	m.TooOld(observe.EndpointApprover)
+	observe.NewAgreement(m, observe.NewRefusals(logr.Discard(), observe.RefusalOptions{})).Admit(
+		func(context.Context, *noderestriction.Request) noderestriction.Answer {
+			return noderestriction.Answer{Decision: verdict.Deny, Status: http.StatusForbidden}
+		})(t.Context(), &noderestriction.Request{Resource: "pods"})
 	notFound := m.HTTP("authorize", http.NotFoundHandler())
 	notFound.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
 	return m

@@ -1,0 +1,362 @@
+package setup
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Node is a control plane node whose files are changed.
+type Node struct {
+	Name string
+	// Dir is the folder of kubeadm.
+	Dir     string
+	Cluster *Cluster
+	// Timeout limits each wait for the server or kube-apiserver.
+	Timeout time.Duration
+	// Step is called before each step.
+	Step func(text string)
+}
+
+// Apply carries out a plan. If a step fails, it puts back the files, and waits until kube-apiserver is ready with them.
+func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
+	started, err := n.Cluster.startTime(ctx)
+	if err != nil {
+		return err
+	}
+	former, err := n.Cluster.begin(ctx, n.Name, p.member())
+	if err != nil {
+		return err
+	}
+	back, err := n.rollback(p, former)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, back(context.WithoutCancel(ctx)))
+		}
+	}()
+	last := len(p.Files) - 1
+	restart, err := p.serverRestart(ctx, &p.Files[last-1])
+	if err != nil {
+		return err
+	}
+	n.Step("apply the roles of the server")
+	for _, object := range p.Objects {
+		if err := n.Cluster.apply(ctx, object); err != nil {
+			return err
+		}
+	}
+	if err := j.record(p.Files); err != nil {
+		return err
+	}
+	j.Mode, j.Port, j.Containment = p.Mode, p.Port, p.Containment
+	if err := j.write(n.Dir); err != nil {
+		return err
+	}
+	n.Step("write the files, and wait for the server on " + p.webhook())
+	for i := range p.Files[:last] {
+		if err := p.Files[i].write(n.Dir); err != nil {
+			return err
+		}
+	}
+	err = n.wait(ctx, "the server is not ready", func(ctx context.Context) error {
+		if err := restart(ctx); err != nil {
+			return err
+		}
+		return p.serverReady(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if p.Mode == Replace { // before NodeRestriction is removed
+		if err := n.settle(ctx, &p.Options); err != nil {
+			return err
+		}
+	}
+	if err := n.replaceAPIServer(ctx, &p.Files[last], started); err != nil {
+		return err
+	}
+	if err := n.settle(ctx, &p.Options); err != nil {
+		return err
+	}
+	// Until here the next node is refused. The pods are ready when the server has read the state again, and the kubelet has
+	// written their status.
+	return n.wait(ctx, "the node is not healthy", func(ctx context.Context) error {
+		if err := n.Cluster.healthy(ctx, n.Name, p.member()); err != nil {
+			return err
+		}
+		if err := p.serverReady(ctx); err != nil {
+			return err
+		}
+		return n.finish(ctx, p.member())
+	})
+}
+
+// replaceAPIServer writes kube-apiserver's manifest and waits for its restart, unless it has this content already.
+func (n *Node) replaceAPIServer(ctx context.Context, f *File, started string) error {
+	now, err := stateOf(f.Path)
+	if err != nil {
+		return err
+	}
+	if now.Existed && string(now.Before) == string(f.Content) {
+		return nil
+	}
+	n.Step("replace kube-apiserver's manifest, and wait until it is ready again")
+	// The owner and the mode are kept.
+	now.Before = f.Content
+	if err := replace(n.Dir, now); err != nil {
+		return err
+	}
+	return n.restarted(ctx, started)
+}
+
+// restarted waits until kube-apiserver runs with another manifest, and decides about nodes.
+func (n *Node) restarted(ctx context.Context, started string) error {
+	return n.wait(ctx, "kube-apiserver is not ready with the new manifest", func(ctx context.Context) error {
+		now, err := n.Cluster.startTime(ctx)
+		if err == nil && now == started {
+			err = errors.New("the kubelet has not restarted it")
+		}
+		if err != nil {
+			return err
+		}
+		return n.Cluster.asksAbout(ctx, n.Name)
+	})
+}
+
+// wait repeats a condition until it holds.
+func (n *Node) wait(ctx context.Context, without string, condition func(context.Context) error) error {
+	last := errors.New("it was not asked")
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, n.Timeout, true, func(ctx context.Context) (bool, error) {
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		last = condition(try)
+		return last == nil, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("%s after %s: %w", without, n.Timeout, last)
+	}
+	return nil
+}
+
+// finish stores the entry of the node, or removes it if it is empty.
+func (n *Node) finish(ctx context.Context, m Member) error {
+	return n.Cluster.update(ctx, func(members map[string]Member) error {
+		members[n.Name] = m
+		if m.Mode == "" {
+			delete(members, n.Name)
+		}
+		return nil
+	})
+}
+
+func (n *Node) settle(ctx context.Context, o *Options) error {
+	members, err := n.Cluster.Members(ctx)
+	if err != nil {
+		return err
+	}
+	kept, err := n.Cluster.settle(ctx, o, members)
+	if len(kept) > 0 {
+		n.Step("keep " + strings.Join(kept, " and ") + ", because the cluster has such objects")
+	}
+	return err
+}
+
+// rollback returns a function that puts back the files as they are now, and the entry of the node.
+func (n *Node) rollback(p *Plan, former Member) (func(context.Context) error, error) {
+	journal, err := stateOf(journalPath(n.Dir))
+	if err != nil {
+		return nil, err
+	}
+	before := []*Entry{journal}
+	for i := range p.Files {
+		now, err := stateOf(p.Files[i].Path)
+		if err != nil {
+			return nil, err
+		}
+		before = append(before, now)
+	}
+	return func(ctx context.Context) error {
+		n.Step("a step failed: put back the files")
+		for _, e := range slices.Backward(before[1:]) { // kube-apiserver's manifest is the last one
+			if err := e.restore(n.Dir); err != nil {
+				return fmt.Errorf("put back %s: %w", e.Path, err)
+			}
+		}
+		err := n.wait(ctx, "kube-apiserver is not ready with its former manifest", func(ctx context.Context) error {
+			if _, err := n.Cluster.startTime(ctx); err != nil {
+				return err
+			}
+			return errors.Join(n.finish(ctx, former), n.settle(ctx, &p.Options))
+		})
+		if err != nil {
+			return err
+		}
+		if !journal.Existed {
+			return (&Journal{}).remove(n.Dir)
+		}
+		return journal.restore(n.Dir)
+	}, nil
+}
+
+// Undo puts back all files as they were before the first setup, and removes the objects with the last node. With force, it
+// does not ask a kube-apiserver that does not answer before its manifest is put back, and overwrites changes of others.
+func (n *Node) Undo(ctx context.Context, o Options, read Read, j *Journal, force bool) error {
+	started, err := n.Cluster.startTime(ctx)
+	if err != nil && !force {
+		return fmt.Errorf("%w; with --force its manifest is put back without it", err)
+	}
+	if !force {
+		if err := n.prepareUndo(ctx, o, read, j); err != nil {
+			return err
+		}
+		if started, err = n.Cluster.startTime(ctx); err != nil {
+			return err
+		}
+	}
+	manifest := j.entry(filepath.Join(n.Dir, apiServerManifest))
+	if manifest == nil {
+		return fmt.Errorf("%s has no entry for kube-apiserver's manifest", journalPath(n.Dir))
+	}
+	now, err := stateOf(manifest.Path)
+	if err != nil {
+		return err
+	}
+	n.Step("put back kube-apiserver's manifest, and wait until it is ready again")
+	if err := manifest.restore(n.Dir); err != nil {
+		return err
+	}
+	if string(now.Before) != string(manifest.Before) {
+		if err := n.restarted(ctx, started); err != nil {
+			return err
+		}
+	}
+	n.Step("put back the other files")
+	err = n.wait(ctx, "the entry of the node is not removed", func(ctx context.Context) error { return n.finish(ctx, Member{}) })
+	if err != nil {
+		return err
+	}
+	if err := n.settle(ctx, &o); err != nil {
+		return err
+	}
+	for i := range slices.Backward(j.Files) {
+		if err := j.Files[i].restore(n.Dir); err != nil {
+			return err
+		}
+	}
+	return j.remove(n.Dir)
+}
+
+// prepareUndo leaves the mode replace, so that nothing depends on the server when kube-apiserver stops asking it.
+func (n *Node) prepareUndo(ctx context.Context, o Options, read Read, j *Journal) error {
+	changed, err := j.Changed()
+	if err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		return fmt.Errorf("%s changed since setup wrote it: remove the change, or overwrite it with --force", strings.Join(changed, ", "))
+	}
+	members, err := n.Cluster.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name != n.Name && members[name].Mode == Replace {
+			return fmt.Errorf("the control plane node %s has the mode replace, in which a write of a node fails where no server answers: "+
+				"run setup kubeadm --mode=beside on each control plane node first", name)
+		}
+	}
+	if j.Mode != Replace {
+		_, err := n.Cluster.begin(ctx, n.Name, Member{Mode: j.Mode, Port: j.Port, Authority: members[n.Name].Authority})
+		return err
+	}
+	n.Step("go back to the mode beside")
+	o.Mode = Beside
+	plan, err := Kubeadm(o, read, j)
+	if err != nil {
+		return err
+	}
+	return n.Apply(ctx, plan, j)
+}
+
+// serverRestart returns a condition that holds when the server runs with its new static pod: at once, if that does not change.
+func (p *Plan) serverRestart(ctx context.Context, manifest *File) (func(context.Context) error, error) {
+	now, err := stateOf(manifest.Path)
+	if err != nil || now.Existed && string(now.Before) == string(manifest.Content) {
+		return func(context.Context) error { return nil }, err
+	}
+	started, _ := p.serverStart(ctx) // empty if no server runs
+	return func(ctx context.Context) error {
+		again, err := p.serverStart(ctx)
+		if err == nil && again == started {
+			err = errors.New("the kubelet has not restarted it")
+		}
+		return err
+	}, nil
+}
+
+// serverStart returns when the server started.
+func (p *Plan) serverStart(ctx context.Context) (string, error) {
+	text, err := p.metrics(ctx)
+	if err != nil {
+		return "", err
+	}
+	return startIn(text)
+}
+
+// serverReady asks the server as kube-apiserver does, which shows that its port, certificates and keys are right.
+func (p *Plan) serverReady(ctx context.Context) error {
+	certificate, err := tls.X509KeyPair(p.content("apiserver", "client.crt"), p.content("apiserver", "client.key"))
+	if err != nil {
+		return errors.New("kube-apiserver's certificate for the server does not belong to its key")
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(p.content("apiserver", "ca.crt"))
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}, DisableKeepAlives: true,
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.webhook()+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, strings.Join(strings.Fields(string(text)), " "))
+	}
+	return err
+}
+
+func (p *Plan) member() Member {
+	return Member{Mode: p.Mode, Port: p.Port, Authority: string(p.Authority)}
+}
+
+// content returns the content of a file of the plan.
+func (p *Plan) content(name ...string) []byte {
+	for i := range p.Files {
+		if p.Files[i].Path == p.path(name...) {
+			return p.Files[i].Content
+		}
+	}
+	return nil
+}

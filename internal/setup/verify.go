@@ -1,0 +1,181 @@
+package setup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
+
+// Check is a question to the running cluster.
+type Check struct {
+	// ID names the check.
+	ID string `json:"id"`
+	// Question is put so that yes is right.
+	Question string `json:"question"`
+	// Answer is holds, doesNotHold or undetermined.
+	Answer probe.Outcome `json:"answer"`
+	// Why is the reason in one line.
+	Why string `json:"why"`
+}
+
+const (
+	// reviews is the number of access reviews whose time is measured.
+	reviews = 20
+	// slowest is the longest time that an access review may take, which is the time that kube-apiserver waits while it observes.
+	slowest = time.Second
+)
+
+// Verify asks the running cluster whether the server works as its mode says.
+func (n *Node) Verify(ctx context.Context, p *Plan, minor kubeversion.Minor) ([]Check, error) {
+	checks := []Check{check("server", "Does the server answer kube-apiserver?", p.serverReady(ctx), "it is ready on "+p.webhook())}
+	changes, err := Diff("", p.Files)
+	if err == nil && changes != "" {
+		err = errors.New("setup kubeadm --dry-run shows what has changed, or which certificate is due: run setup kubeadm")
+	}
+	checks = append(checks, check("files", "Are the files of this node as setup writes them today?", err, "no file differs"))
+	members, err := n.Cluster.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		checks = append(checks, check("node/"+name, "Are kube-apiserver and the server of "+name+" ready?",
+			n.Cluster.healthy(ctx, name, members[name]), "mode "+string(members[name].Mode)))
+	}
+	probes, err := probe.Run(ctx, n.Cluster.Config, probe.Options{Minor: minor})
+	if err != nil {
+		return nil, err
+	}
+	for i := range probes.Probes {
+		asked := &probes.Probes[i]
+		checks = append(checks, Check{"probe/" + string(asked.ID), asked.Question, asked.Outcome, asked.Why})
+	}
+	if p.Mode == Observe {
+		checks = append(checks, p.agreement(ctx)...)
+	}
+	return append(checks, n.latency(ctx)), nil
+}
+
+// check returns the check of a condition.
+func check(id, question string, err error, otherwise string) Check {
+	if err != nil {
+		return Check{id, question, probe.DoesNotHold, err.Error()}
+	}
+	return Check{id, question, probe.Holds, otherwise}
+}
+
+// latency measures access reviews about this node, which kube-apiserver sends to the server.
+func (n *Node) latency(ctx context.Context) Check {
+	c := Check{ID: "latency", Question: "Are decisions about nodes fast?", Answer: probe.Undetermined}
+	var took []time.Duration
+	for range reviews {
+		begin := time.Now()
+		if err := n.Cluster.asksAbout(ctx, n.Name); err != nil {
+			c.Why = err.Error()
+			return c
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	c.Answer, c.Why = probe.Holds, fmt.Sprintf("%d access reviews took %s in the median and at most %s", reviews,
+		took[reviews/2].Round(time.Millisecond/10), took[reviews-1].Round(time.Millisecond/10))
+	if took[reviews-1] > slowest {
+		c.Answer = probe.DoesNotHold
+	}
+	return c
+}
+
+// agreement compares the server with the in-tree parts, by the metrics of the server on this node.
+func (p *Plan) agreement(ctx context.Context) []Check {
+	compared, differences, err := p.observed(ctx)
+	var checks []Check
+	for _, kind := range []struct{ label, noun string }{{"authorize", "requests"}, {"admit", "writes"}} {
+		c := Check{ID: "agreement/" + kind.label, Question: "Does the server decide about " + kind.noun + " as the in-tree parts do?"}
+		different, undecided := 0., 0.
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(differences[kind.label])) {
+			count := differences[kind.label][name]
+			if name == "undecided" {
+				undecided += count
+			} else {
+				different += count
+			}
+			names = append(names, fmt.Sprintf("%.0f %s", count, name))
+		}
+		c.Answer = probe.Holds
+		c.Why = fmt.Sprintf("%.0f compared since the server started, %s", compared[kind.label],
+			cmp.Or(strings.Join(names, ", "), "no difference"))
+		switch {
+		case err != nil:
+			c.Answer, c.Why = probe.Undetermined, err.Error()
+		case different > 0:
+			c.Answer = probe.DoesNotHold
+		case compared[kind.label] == 0 || undecided > 0:
+			c.Answer = probe.Undetermined
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// metrics reads the metrics of the server.
+func (p *Plan) metrics(ctx context.Context) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Metrics()+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("read the server's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 32<<20))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the server's metrics: %w", err)
+	}
+	return text, nil
+}
+
+// observed reads the counters of compared requests by type, and of differences by type and kind.
+func (p *Plan) observed(ctx context.Context) (compared map[string]float64, differences map[string]map[string]float64, err error) {
+	text, err := p.metrics(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the server's metrics: %w", err)
+	}
+	compared, differences = map[string]float64{}, map[string]map[string]float64{}
+	for _, m := range families["node_authorizer_observed_requests_total"].GetMetric() {
+		compared[m.GetLabel()[0].GetValue()] += m.GetCounter().GetValue()
+	}
+	for _, m := range families["node_authorizer_observed_differences_total"].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		if differences[labels["type"]] == nil {
+			differences[labels["type"]] = map[string]float64{}
+		}
+		differences[labels["type"]][labels["difference"]] += m.GetCounter().GetValue()
+	}
+	return compared, differences, nil
+}
