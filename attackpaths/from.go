@@ -98,10 +98,15 @@ func (k *key) rank() vertexKind {
 	return k.kind
 }
 
-// isPartOfNode reports whether a vertex is the credential of a node that is reached.
+// isPartOfNode reports whether a vertex is the credential of a node that is reached. Another node's user, which that credential
+// may impersonate, is none.
 func (s *solver) isPartOfNode(v vertex) bool {
-	from := s.via[v].from
-	return s.keys[v].kind == isNodeUser && from != none && (s.keys[from].kind == isNode || s.isPartOfNode(from))
+	from, user := s.via[v].from, s.keys[v].name
+	if s.keys[v].kind != isNodeUser || from == none {
+		return false
+	}
+	of := s.keys[from]
+	return of.kind == isNode && nodeUserPrefix+of.name == user || of.name == user && s.isPartOfNode(from)
 }
 
 // Target is a holding that paths were searched to.
