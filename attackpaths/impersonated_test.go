@@ -1,6 +1,7 @@
 package attackpaths_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
