@@ -238,6 +238,12 @@ func (b *builder) podsOfNewAccounts(v vertex, k key) {
 	}
 }
 
+// bootstrapUser is the user of the bootstrap token in a secret.
+func bootstrapUser(s *inventory.Secret) (string, bool) {
+	id, ok := strings.CutPrefix(s.Name.Name, "bootstrap-token-")
+	return bootstrapUsers + id, ok && s.Namespace == metav1.NamespaceSystem && s.Type == corev1.SecretTypeBootstrapToken
+}
+
 // expandSecret gives the identity whose token is in a secret.
 func (b *builder) expandSecret(v vertex, k key) {
 	list := b.secrets[k.namespace]
@@ -252,9 +258,8 @@ func (b *builder) expandSecret(v vertex, k key) {
 			b.step(ServiceAccountTokenSecret, v, b.accountVertex(k.namespace, s.ServiceAccount), -1, "")
 		}
 	case corev1.SecretTypeBootstrapToken:
-		id, ok := strings.CutPrefix(k.name, "bootstrap-token-")
-		if ok && k.namespace == metav1.NamespaceSystem {
-			b.step(BootstrapToken, v, b.vertex(key{kind: isUser, name: bootstrapUsers + id}), -1, dependsOnTokenAuth)
+		if user, ok := bootstrapUser(&s); ok {
+			b.step(BootstrapToken, v, b.vertex(key{kind: isUser, name: user}), -1, dependsOnTokenAuth)
 			for _, group := range b.bootstrapGroups() {
 				b.step(BootstrapToken, v, b.vertex(key{kind: isGroup, name: group}), -1, dependsOnTokenAuth)
 			}

@@ -240,6 +240,11 @@ func (n *naive) universe() {
 			}
 		}
 	}
+	for name := range n.secrets {
+		if id, ok := n.bootstrap(name); ok {
+			n.users["system:bootstrap:"+id] = true
+		}
+	}
 	for _, p := range n.pods {
 		if p.ControlPlane == "kube-scheduler" {
 			n.users["system:kube-scheduler"] = true // its pod names the user

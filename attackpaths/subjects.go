@@ -95,12 +95,17 @@ func (b *builder) subjects(user string, variant uint16, groups ...string) []vert
 // scheduler is the user of kube-scheduler, which its pod names without a binding: Kubernetes makes the binding.
 const scheduler = "system:kube-scheduler"
 
-// subjectsOf lists the users or groups that bindings name, and the user of a kube-scheduler, sorted. Nodes' users are left
-// out: they count only together with their group.
+// subjectsOf lists the users or groups that bindings name, and the users of kube-scheduler and of bootstrap tokens, sorted. Nodes'
+// users are left out: they count only together with their group.
 func (b *builder) subjectsOf(kind string) []string {
 	names := map[string]bool{}
 	if kind == "User" && slices.ContainsFunc(b.pods, func(p *inventory.Pod) bool { return p.ControlPlane == "kube-scheduler" }) {
 		names[scheduler] = true
+	}
+	for i := range b.objects.secrets {
+		if user, ok := bootstrapUser(&b.objects.secrets[i]); ok && kind == "User" {
+			names[user] = true
+		}
 	}
 	for _, bound := range b.bindings {
 		for _, s := range bound.Subjects {
