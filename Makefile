@@ -33,7 +33,7 @@ RACE := ./graph ./nodeauthz ./rbac ./internal/authz/chain ./internal/apiserver .
 # Packages of these whose tests run without the race detector too: -short leaves some of them out.
 SLOW := ./internal/server ./internal/audit/replay ./internal/join/controller
 # End-to-end tests that run beside the others.
-BESIDE := stale policies probes containment attackpaths mapped setup
+BESIDE := policies probes containment attackpaths mapped setup
 FUZZTIME ?= 30s
 FUZZ ?= $$(grep -rl --include='*_test.go' '^func Fuzz' . --exclude-dir=test | xargs -n1 dirname | sort -u)
 # Part 2/8 is every eighth fuzz target, from the third one.
@@ -66,10 +66,10 @@ down: ## Stop the control plane that `make up` started.
 
 .PHONY: test
 test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
-	+$(MAKE) -k -j3 test-code test-planes test-planes-beside
+	+$(MAKE) -k -j4 test-code test-planes test-planes-beside test-stale
 	@echo "all tests passed$(without-browser)"
 
-# `test` runs three groups in parallel: one uses the processors, the others mostly wait.
+# `test` runs four groups in parallel: one uses the processors, the others mostly wait.
 # Within a group, steps run in order. A step that fails does not stop the next ones.
 each = failed=; for step in $(1); do $(MAKE) $$step || failed="$$failed $$step"; done; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
@@ -149,12 +149,16 @@ test-localplane:
 
 .PHONY: test-e2e
 test-e2e:
-	cd test/e2e && $(GOTEST) -p 1 -timeout 25m $$(go list ./... | grep -vE '/($(subst $() $(),|,$(BESIDE)))$$')
+	cd test/e2e && $(GOTEST) -p 1 -timeout 25m $$(go list ./... | grep -vE '/($(subst $() $(),|,$(BESIDE) stale))$$')
 
 # These tests have few kubelets and mostly wait, so they run beside the others.
 .PHONY: test-planes-beside
 test-planes-beside: plane-binaries ## Run the tests on real control planes that run beside the others.
 	cd test/e2e && $(GOTEST) -p 1 -timeout 25m $(addprefix ./,$(BESIDE))
+
+.PHONY: test-stale
+test-stale: plane-binaries ## Run the tests of old state, which wait for minutes.
+	cd test/e2e && $(GOTEST) -timeout 25m ./stale
 
 DIST := dist
 # PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.
@@ -226,7 +230,7 @@ parts: ## Answer random questions about 150 clusters from the parts that an answ
 .PHONY: executor
 executor: ## Carry out all rights of the table, and all attack paths of 200 random clusters, on a real control plane.
 	cd test/e2e && ATTACKPATHS_RIGHTS=all ATTACKPATHS_CLUSTERS=200 go test -count=1 -v -timeout 60m \
-		-run 'TestRights|TestRandomClusters' ./attackpaths
+		-run 'TestCases|TestNodeScopes|TestRights|TestRandomClusters' ./attackpaths
 
 .PHONY: containment
 containment: ## Put ten million random requests to NodeScopes and Quarantines: nothing is allowed that was refused before.
@@ -237,7 +241,7 @@ discovery: ## Write what API servers of each minor serve to attackpaths/testdata
 	cd test/localplane && go run ./cmd/discovery -out $(CURDIR)/attackpaths/testdata/discovery.txt
 
 .PHONY: attack-matrix
-attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/evidence/attack-matrix.md.
+attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/evidence/attack-matrix.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .
 
 .PHONY: containment-matrix

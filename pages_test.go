@@ -7,15 +7,10 @@ import (
 	"testing"
 )
 
-// longGuides are guides that are longer than maxGuide, or say elsewhere what can go wrong. The list only shrinks.
-var longGuides = map[string]bool{
-	"audit.md": true, "bootstrap.md": true, "containment.md": true, "iam.md": true, "install.md": true, "migration.md": true,
-	"pull-requests.md": true,
-}
+const maxReadme, maxGuide, maxReference, mostBefore = 160, 200, 600, 10
 
-const maxReadme, maxGuide = 160, 200
-
-// TestGuidesAreShort: a reader sees the README and a guide at a glance, and a guide ends with what can go wrong.
+// TestGuidesAreShort: a reader sees the README and a guide at a glance. A guide begins with the command, after a few lines at most,
+// and ends with what can go wrong.
 func TestGuidesAreShort(t *testing.T) {
 	if lines := strings.Count(readPage(t, "README.md"), "\n"); lines > maxReadme {
 		t.Errorf("README.md has %d lines, want %d at most", lines, maxReadme)
@@ -26,18 +21,21 @@ func TestGuidesAreShort(t *testing.T) {
 	}
 	for _, guide := range guides {
 		text := readPage(t, guide)
-		last := text[strings.LastIndex(text, "\n## ")+1:]
-		short := strings.Count(text, "\n") <= maxGuide && strings.HasPrefix(last, "## What can go wrong\n")
-		if listed := longGuides[filepath.Base(guide)]; short == listed {
-			t.Errorf("%s: at most %d lines and \"What can go wrong\" as the last section: %v; in longGuides: %v",
-				guide, maxGuide, short, listed)
+		if lines := strings.Count(text, "\n"); lines > maxGuide {
+			t.Errorf("%s has %d lines, want %d at most", guide, lines, maxGuide)
+		}
+		if last := text[strings.LastIndex(text, "\n## ")+1:]; !strings.HasPrefix(last, "## What can go wrong\n") {
+			t.Errorf("%s does not end with \"What can go wrong\"", guide)
+		}
+		before, _, found := strings.Cut(text, "```")
+		if !found || strings.Contains(before, "\n#") || strings.Count(before, "\n") > mostBefore {
+			t.Errorf("%s does not begin with a command", guide)
 		}
 	}
 }
 
-// TestEveryPageIsInTheIndex: docs/README.md links to every page.
-func TestEveryPageIsInTheIndex(t *testing.T) {
-	index := readPage(t, "docs/README.md")
+// TestEveryPageIsInAnIndex: docs/README.md links to every page, or to the README of its folder, which links to the page.
+func TestEveryPageIsInAnIndex(t *testing.T) {
 	pages := 0
 	for _, pattern := range []string{"docs/*/*.md", "docs/*/*/*.md"} {
 		found, err := filepath.Glob(pattern)
@@ -46,13 +44,36 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 		}
 		for _, page := range found {
 			pages++
-			if address := strings.TrimPrefix(page, "docs/"); !strings.Contains(index, "]("+address) {
-				t.Errorf("docs/README.md has no link to %s", address)
+			index := filepath.Join(filepath.Dir(page), "README.md")
+			if _, err := os.Stat(index); err != nil || index == page || index == "docs/reference/README.md" {
+				index = "docs/README.md"
+			}
+			address, err := filepath.Rel(filepath.Dir(index), page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(readPage(t, index), "]("+address) {
+				t.Errorf("%s has no link to %s", index, address)
 			}
 		}
 	}
-	if pages < 25 {
+	if pages < 60 {
 		t.Errorf("only %d pages were found", pages)
+	}
+}
+
+// TestReferenceIsDividedBySubject: a page of reference has at most maxReference lines.
+func TestReferenceIsDividedBySubject(t *testing.T) {
+	for _, pattern := range []string{"docs/reference/*.md", "docs/reference/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatal(found, err)
+		}
+		for _, page := range found {
+			if lines := strings.Count(readPage(t, page), "\n"); lines > maxReference {
+				t.Errorf("%s has %d lines, want %d at most: divide it by subject", page, lines, maxReference)
+			}
+		}
 	}
 }
 

@@ -19,10 +19,10 @@ Each agent is installed alone in a cluster of Kubernetes 1.37 with kubeadm's rol
 - four secrets in four namespaces that no pod uses, an application with an account without rights,
   and an account outside of the agent that is bound to cluster-admin, as a pipeline that deploys has.
 
-*Certain* and *possible* mean the same as in [techniques](../reference/techniques.md): a path is certain if Kubernetes'
+*Certain* and *possible* mean the same as in [techniques](../reference/techniques/README.md): a path is certain if Kubernetes'
 own authorization and admission allow each step. Other nodes than the controllers' node reach the rights of the
 controllers only as *possible*: such a node has the scheduler move their pods to it
-([StealPods](../reference/techniques.md#stealpods)).
+([StealPods](../reference/techniques/cluster.md#stealpods)).
 
 The facts of each agent are a file in [examples/agents](../../examples/agents) (clusters:
 [examples/clusters](../../examples/clusters)): accounts, rules in a normal form, and the parts of pod
@@ -54,7 +54,7 @@ const agentsLimits = `
 - Controllers create more pods and accounts than charts contain (a driver's pods, jobs). Only the objects
   of the named source are evaluated.
 - A right on an operator's own resources can be worth the rights of its controllers. Such rights are in the files,
-  but followed only with [techniques of your own](../reference/techniques.md#techniques-of-your-own).
+  but followed only with [techniques of your own](../reference/techniques/own.md).
 - Rights outside of Kubernetes, such as the rights of a cloud role, are not seen.
 - In your cluster, webhooks, admission policies and Pod Security may make steps only possible, or
   refuse them; other accounts and pods may add paths. So evaluate your own cluster too.

@@ -198,8 +198,7 @@ func (p *agentsPage) paths(x assessment) {
 
 // stepText is a step in words.
 func stepText(s attackpaths.Step) string {
-	anchor := strings.ToLower(string(s.Technique))
-	text := fmt.Sprintf("[%s](../reference/techniques.md#%s): %s → %s: %s", s.Technique, anchor, s.From, toText(s.To), s.Because)
+	text := fmt.Sprintf("[%s](../reference/%s): %s → %s: %s", s.Technique, techniquePage(s.Technique), s.From, toText(s.To), s.Because)
 	if s.GrantedBy != nil {
 		text += fmt.Sprintf(" (%s)", s.GrantedBy)
 	}

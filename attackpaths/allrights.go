@@ -243,7 +243,7 @@ const (
 		"the kind's controllers decide, and whether the API server reaches the webhook"
 	openControllers = "all objects of the kind are deleted, also rules that protect: the kind's controllers decide"
 	openScopes      = "NodeScopes and Quarantines limit credentials; without them, or with others, they do not"
-	openLedger      = "node-authorizer admits machines by what the ledger says of them: its attestors decide"
+	openLedger      = "node-authorizer admits machines by their entries in the ledger: its attestors decide"
 	openHostFiles   = "it reads files in /var/log of the host and the logs of its services: what is logged there decides"
 	openMemory      = "it writes the memory of a container into a file of the node: who reads that file decides"
 	openSandbox     = "a class of the same name with another handler takes the sandbox from pods that are made later: runtimes decide"

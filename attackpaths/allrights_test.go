@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 )
 
 // servedRow is a line of testdata/discovery.txt or testdata/unlisted.txt.
@@ -236,7 +238,8 @@ func codeList(words []string) string {
 func outcomeText(r TableRight) string {
 	var parts []string
 	for _, code := range r.Gives {
-		parts = append(parts, fmt.Sprintf("[%s](techniques.md#%s)", code, strings.ToLower(string(code))))
+		link := strings.TrimPrefix(reference.Link(reference.Technique, string(code)), reference.URL)
+		parts = append(parts, fmt.Sprintf("[%s](%s)", code, link))
 	}
 	text := strings.Join(parts, ", ")
 	switch {

@@ -8,7 +8,7 @@
 //     identity of a service account, user or group, the content of a secret, the right to create
 //     pods in a namespace, or the whole cluster.
 //   - A technique leads from holdings to a holding. [Techniques] is the table of them; each is
-//     described in docs/reference/techniques.md. [TableOfRights] says of every right which of them use it.
+//     described in docs/reference/techniques. [TableOfRights] says of every right which of them use it.
 //   - The result is everything that techniques reach from the start, each with its shortest
 //     path.
 //

@@ -20,6 +20,11 @@ func TestRolesThatEscalationWrites(t *testing.T) {
 			because: `may add any rule to ClusterRole "sum" or to a role that it selects in the whole cluster`,
 		},
 		{
+			rule: "the webhooks of updates are asked about the controller that adds the part",
+			add:  aggregated + role("r", "", "shop/web", "escalate,create clusterroles"+roles) + webhook("clusterroles", "UPDATE"),
+			want: []string{"Possible ClusterAdmin : EscalateRole"},
+		},
+		{
 			rule: "any role becomes a part of it",
 			add:  aggregated + clusterRole("other", "get pods@") + role("r", "", "shop/web", "escalate,patch clusterroles"+roles+" other"),
 			want: admin,

@@ -179,7 +179,7 @@ func (b *builder) policiesCondition() (dependsOn string, served bool) {
 
 // allOf joins conditions, of which any may be empty.
 func allOf(conditions ...string) string {
-	return strings.Join(slices.DeleteFunc(conditions, func(c string) bool { return c == "" }), "; ")
+	return strings.Join(slices.Compact(slices.DeleteFunc(conditions, func(c string) bool { return c == "" })), "; ")
 }
 
 // guardsOf names what admission is asked about a request that needs a right.

@@ -266,7 +266,7 @@ func (b *builder) controlPlane(v vertex, node string) {
 	for _, i := range b.podsOn[node] {
 		switch p := b.pods[i]; {
 		case p.ControlPlane == "kube-scheduler":
-			b.step(ControlPlaneNode, v, b.vertex(key{kind: isUser, name: "system:kube-scheduler"}), i, p.ControlPlaneDependsOn)
+			b.step(ControlPlaneNode, v, b.vertex(key{kind: isUser, name: scheduler}), i, p.ControlPlaneDependsOn)
 		case p.MayRunControlPlane():
 			b.step(ControlPlaneNode, v, admin, i, p.ControlPlaneDependsOn)
 		}

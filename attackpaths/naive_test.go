@@ -240,6 +240,11 @@ func (n *naive) universe() {
 			}
 		}
 	}
+	for _, p := range n.pods {
+		if p.ControlPlane == "kube-scheduler" {
+			n.users["system:kube-scheduler"] = true // its pod names the user
+		}
+	}
 	n.identify()
 }
 

@@ -100,6 +100,8 @@ func (n *naive) escalateRole(r naiveRole, scope string, held fact) {
 	if !r.aggregates {
 		return
 	}
+	changes := n.guarded(admissionv1.Update, rbacGroup, resource, "", home)
+	makes = makes || changes // a controller updates the role
 	n.step(1, makes, owned(everythingRole, scope), held, made)
 	for _, name := range append(n.allNames(), anyOtherName) {
 		if n.isFree(create, name) {
@@ -109,7 +111,6 @@ func (n *naive) escalateRole(r naiveRole, scope string, held fact) {
 		again := rbac.Ref{Kind: r.ref.Kind, Namespace: home, Name: name}
 		n.step(1, makes, owned(everythingRole, scope), held, madeWithout(again), n.deleted(create, name))
 	}
-	changes := n.guarded(admissionv1.Update, rbacGroup, resource, "", home)
 	n.step(1, changes, owned(everythingRole, scope), held, changed(anyOtherName))
 	for _, other := range n.roles {
 		if other.ref.Kind == r.ref.Kind && !other.missing {

@@ -228,13 +228,13 @@ func tokenSecret(namespace, name, account string) string {
 }
 
 func TestAttacksThatOtherToolsName(t *testing.T) {
-	text, err := os.ReadFile("../docs/reference/techniques.md")
+	text, err := os.ReadFile("../docs/reference/techniques/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(text), "\n## Attacks that other tools name\n")
 	if !found {
-		t.Fatal("docs/reference/techniques.md has no section about attacks that other tools name")
+		t.Fatal("docs/reference/techniques/README.md has no section about attacks that other tools name")
 	}
 	var documented, names []string
 	for _, line := range strings.Split(section, "\n") {
@@ -255,7 +255,7 @@ func TestAttacksThatOtherToolsName(t *testing.T) {
 func (a *namedAttack) check(t *testing.T, section string) {
 	_, row, _ := strings.Cut(section, "| `"+a.name+"` | ")
 	row, _, _ = strings.Cut(row, "\n")
-	if codes := strings.Count(row, "](#"); codes != len(a.codes) {
+	if codes := strings.Count(row, ".md#"); codes != len(a.codes) {
 		t.Errorf("the documentation has %d techniques, want %d", codes, len(a.codes))
 	}
 	c := newCluster()
@@ -284,7 +284,7 @@ func (a *namedAttack) check(t *testing.T, section string) {
 		if !used[code] {
 			t.Errorf("no path from %s uses %s: %v", start, code, r.Reached)
 		}
-		if !strings.Contains(row, "["+string(code)+"](#"+strings.ToLower(string(code))+")") {
+		if !strings.Contains(row, "["+string(code)+"]("+strings.TrimPrefix(techniquePage(code), "techniques/")+")") {
 			t.Errorf("the documentation does not name %s: %s", code, row)
 		}
 	}

@@ -309,8 +309,8 @@ func (c *combiner) escalateBy(e, w held, creates bool) {
 			step(guards, none)
 			return
 		}
-		if part && role.Aggregates {
-			step(c.guardsOf(w.right, ""), none)
+		if part && role.Aggregates { // a controller updates it
+			step(allOf(c.guardsOf(w.right, ""), c.guardsOf(updateClusterRoles, "")), none)
 		}
 	})
 	_, known := c.roleIndex[roleName{"", discovery}]

@@ -272,7 +272,7 @@ func (c Certainty) MarshalText() ([]byte, error) { return []byte(c.String()), ni
 
 // Step is one use of a technique.
 type Step struct {
-	// Technique is the code of the technique, as in docs/reference/techniques.md.
+	// Technique is the code of the technique, as in docs/reference/techniques.
 	Technique Code `json:"technique"`
 	// From is held before the step, and To after it.
 	From Holding `json:"from"`

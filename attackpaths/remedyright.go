@@ -23,7 +23,7 @@ type wantedRight struct {
 	writes bool
 }
 
-// givenBy reports whether a rule gives the right, or one that is alike.
+// givenBy reports whether a rule gives the right, one that is alike, or the right to create such an object by its name.
 func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 	covers := func(name string) bool {
 		return w.any || name == "" || name == w.name || w.name == "" && name == w.target
@@ -36,6 +36,11 @@ func (w wantedRight) givenBy(g *Graph, rule *rbacv1.PolicyRule) bool {
 		rights = w.of.otherWrites()
 	case !w.alone:
 		rights = w.of.alike()
+	}
+	for _, r := range rights {
+		if i := slices.Index(madeByName[:], r); i >= 0 {
+			rights = append(rights, partOf(i))
+		}
 	}
 	return slices.ContainsFunc(rights, func(r right) bool { return slices.ContainsFunc(g.kinds[r].namesBy(rule), covers) })
 }

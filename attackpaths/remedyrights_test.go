@@ -131,6 +131,28 @@ func TestRemediesOfRights(t *testing.T) {
 	}
 }
 
+// A rule with names lets objects be created by those names too: the remedy takes create, not the subject with all it has.
+func TestRemedyOfARightToCreateByName(t *testing.T) {
+	db := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "shop", Name: "db"}
+	for rule, want := range map[string]string{
+		"create,patch,get secrets@ t": `["patch","get"]`,
+		"* secrets@ t":                `["get","list","watch","update","patch","delete","deletecollection"]`,
+	} {
+		cluster := newCluster()
+		parse(t, cluster, namespace("shop", restrictedLabel)+account("shop", "web")+account("shop", "db")+
+			role("r", "", "shop/web", rule, "get,list,watch,delete pods@"))
+		g := graphOf(t, cluster)
+		result, err := g.FromTo(accountWeb, db)
+		if err != nil || len(result.Reached) == 0 {
+			t.Fatalf("%s: %s is not reached: %v", rule, db, err)
+		}
+		got := remedyText(withRemedy(g, result.Reached[0].Path[0]).Remedy)
+		if len(got) != 2 || got[1] != "replace clusterrole r /rules/0/verbs "+want {
+			t.Errorf("%s: the remedy is %q, want the verbs %s", rule, got, want)
+		}
+	}
+}
+
 // The answer to an approval has the certificate, so that to take get away leaves the step.
 func TestRemedyOfApprovalsThatAnswer(t *testing.T) {
 	const requests = "certificatesigningrequests"

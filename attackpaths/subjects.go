@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -91,10 +92,16 @@ func (b *builder) subjects(user string, variant uint16, groups ...string) []vert
 	return found
 }
 
-// subjectsOf lists the users or groups that bindings name, sorted. Nodes' users are left out:
-// they count only together with their group.
+// scheduler is the user of kube-scheduler, which its pod names without a binding: Kubernetes makes the binding.
+const scheduler = "system:kube-scheduler"
+
+// subjectsOf lists the users or groups that bindings name, and the user of a kube-scheduler, sorted. Nodes' users are left
+// out: they count only together with their group.
 func (b *builder) subjectsOf(kind string) []string {
 	names := map[string]bool{}
+	if kind == "User" && slices.ContainsFunc(b.pods, func(p *inventory.Pod) bool { return p.ControlPlane == "kube-scheduler" }) {
+		names[scheduler] = true
+	}
 	for _, bound := range b.bindings {
 		for _, s := range bound.Subjects {
 			user, group, ok := principal(s)

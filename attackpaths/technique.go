@@ -11,7 +11,7 @@ import (
 // Code names a technique.
 type Code string
 
-// The techniques. See docs/reference/techniques.md.
+// The techniques. See docs/reference/techniques.
 const (
 	PodOnNode                 Code = "PodOnNode"
 	PodTokenOnNode            Code = "PodTokenOnNode"

@@ -81,7 +81,7 @@ type Collector interface {
 
 // Refusal is the error for a machine that may not join.
 type Refusal struct {
-	// Code is the reason, documented in docs/reference/reasons/README.md.
+	// Code is the reason, documented in docs/reference/reasons.
 	Code verdict.Code
 	// Malformed is set if the request does not have the attestor's form, so that nothing
 	// was checked.

@@ -2,7 +2,7 @@ package nodeauthz
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The codes of the Node authorizer's answers. See docs/reference/reasons/README.md.
+// The codes of the Node authorizer's answers. See docs/reference/reasons.
 const (
 	// Allowed.
 	PathToObject     verdict.Code = "PathToObject"

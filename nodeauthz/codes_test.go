@@ -16,7 +16,7 @@ import (
 // Authorize answers with, which people search for, with the page that explains
 // them.
 func TestReasonsPageQuotesTheSentenceOfEachCode(t *testing.T) {
-	page, err := os.ReadFile("../docs/reference/reasons/README.md")
+	page, err := os.ReadFile("../docs/reference/reasons/node-authorizer.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestReasonsPageQuotesTheSentenceOfEachCode(t *testing.T) {
 			t.Errorf("%s has no sentence", code)
 		}
 		if !strings.Contains(string(page), "### `"+string(code)+"`\n\n> "+sentence+"\n") {
-			t.Errorf("docs/reference/reasons/README.md does not quote %q under %s", sentence, code)
+			t.Errorf("docs/reference/reasons/node-authorizer.md does not quote %q under %s", sentence, code)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package noderestriction
 import "github.com/node-authorizer/node-authorizer/verdict"
 
 // The codes of the answers. Codes with the same meaning as one of the Node authorizer
-// have the same name. See docs/reference/reasons/README.md.
+// have the same name. See docs/reference/reasons.
 const (
 	// Allowed.
 	NotANode        verdict.Code = "NotANode"

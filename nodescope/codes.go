@@ -2,7 +2,7 @@ package nodescope
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The codes of answers. See docs/reference/reasons/README.md.
+// The codes of answers. See docs/reference/reasons.
 const (
 	// No opinion.
 	NotInScope  verdict.Code = "NotInScope"

@@ -2,7 +2,7 @@
 // and a [Reason] that says why. The evaluators return them; programs compare the
 // Reason's Code, and people read its Message, Path and Hint.
 //
-// A Reason is typed. Its Code is stable and documented in docs/reference/reasons/README.md, so that
+// A Reason is typed. Its Code is stable and documented in docs/reference/reasons, so that
 // metrics, tests and people can use it as a key; its Message is one line for people;
 // its Path is the chain of object references that grants access, or, for a refusal,
 // the nearest chain that exists; its Hint says what to change.

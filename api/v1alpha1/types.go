@@ -85,7 +85,7 @@ const (
 	Revoked Phase = "Revoked"
 )
 
-// The types of conditions. Their reasons are codes of docs/reference/reasons/README.md.
+// The types of conditions. Their reasons are codes of docs/reference/reasons.
 const (
 	// ConditionCertified is True when the client certificate has been issued, and
 	// False with the code when a request for it was denied.

@@ -34,7 +34,7 @@ import (
 // commands returns the constructors of all commands.
 func commands() []func(*command.App) *cobra.Command {
 	return []func(*command.App) *cobra.Command{
-		query.NewCanI, query.NewExplain, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
+		query.NewCanI, query.NewExplain, query.NewExplainCode, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
 		query.NewReview, audit.NewAudit, contain.NewScope, doctor.NewDoctor, query.NewSnapshot,
 		setup.NewSetup, serve.NewServer, serve.NewClient, serve.NewToken,
 		contain.NewRevoke, contain.NewQuarantine, contain.NewRelease,
@@ -85,9 +85,9 @@ func root(a *command.App, name string) *cobra.Command {
 		Short: "Show what a Kubernetes node may do, and why",
 		Long: `node-authorizer says what a Kubernetes node may do, and why.
 
-It decides as the Node authorizer of kube-apiserver does, from the state of a
-cluster or from files (--from): which objects a node is related to through the
-pods bound to it, and what the rules allow it to do with them.
+The decisions are those of the Node authorizer of kube-apiserver, from the state of a
+cluster or from files (--from): which objects a node is related to through the pods
+bound to it, and what the rules allow it to do with them.
 
 Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage,
 130 interrupted.`,

@@ -15,13 +15,15 @@ import (
 
 const commandsIntro = `# Commands
 
-<!-- Written by "UPDATE_GOLDEN=1 go test ./internal/cli -run TestCommandsPage"; do not edit. -->
+` + commandsWritten + `
 
 What ` + "`node-authorizer COMMAND --help`" + ` says, for all commands. As a plugin of kubectl, they are
 ` + "`kubectl node-authorizer COMMAND`" + `. Releases have the same as
 [manual pages](../releases.md#manual-pages). [Output for programs](../output.md) describes ` + "`-o json`" + `.
 
 `
+
+const commandsWritten = `<!-- Written by "UPDATE_GOLDEN=1 go test ./internal/cli -run TestCommandsPage"; do not edit. -->`
 
 // page is a page in Markdown that is being written.
 type markdownPage struct {
@@ -74,12 +76,11 @@ func (p *markdownPage) flags(s flagSection) {
 
 // topic writes a section.
 func (p *markdownPage) topic(t *topic) {
-	p.line("\n## %s\n", strings.TrimPrefix(t.name, "node-authorizer "))
-	p.line("```\n%s\n```\n", t.usage)
+	p.line("\n```\n%s\n```\n", t.usage)
 	p.passages(t.description, "")
 	for _, s := range t.flags {
 		if reflect.DeepEqual(s, p.shared) {
-			p.line("\n[%s](#connection)", s.heading)
+			p.line("\n[%s](README.md#connection)", s.heading)
 			continue
 		}
 		p.line("\n%s:\n", s.heading)
@@ -109,25 +110,46 @@ func leaves(t *topic) []*topic {
 	return all
 }
 
-// TestCommandsPage compares docs/reference/commands/README.md with the commands. UPDATE_GOLDEN=1 writes it.
+// TestCommandsPage compares docs/reference/commands with the commands: an index, and a page for each command. UPDATE_GOLDEN=1
+// writes them.
 func TestCommandsPage(t *testing.T) {
-	p, all := &markdownPage{}, leaves(newTopic(Root()))
-	p.WriteString(commandsIntro)
+	index, pages := &markdownPage{}, map[string]*markdownPage{}
+	index.WriteString(commandsIntro)
+	all := leaves(newTopic(Root()))
 	for _, topic := range all {
-		name := strings.TrimPrefix(topic.name, "node-authorizer ")
-		p.line("- [%s](#%s): %s", name, strings.ReplaceAll(name, " ", "-"), topic.summary)
 		for _, s := range topic.flags {
 			if s.heading == command.ConnectionHeading {
-				p.shared = s
+				index.shared = s
 			}
 		}
 	}
 	for _, topic := range all {
-		p.topic(topic)
+		name := strings.TrimPrefix(topic.name, "node-authorizer ")
+		of, _, isPart := strings.Cut(name, " ")
+		page := pages[of]
+		if page == nil {
+			page = &markdownPage{shared: index.shared}
+			page.line("# %s\n\n%s\n\n[All commands](README.md)", of, commandsWritten)
+			pages[of] = page
+		}
+		link := of + ".md"
+		if isPart {
+			link += "#" + strings.ReplaceAll(name, " ", "-")
+			page.line("\n## %s", name)
+		}
+		page.topic(topic)
+		index.line("- [%s](%s): %s", name, link, topic.summary)
 	}
-	p.line("\n## Connection\n\nFlags of all commands that ask a cluster:\n")
-	p.flags(p.shared)
-	writeGolden(t, filepath.Join(repository, "docs", "reference", "commands", "README.md"), []byte(p.String()))
+	index.line("\n## Connection\n\nFlags of all commands that ask a cluster:\n")
+	index.flags(index.shared)
+	pages["README"] = index
+	folder := filepath.Join(repository, "docs", "reference", "commands")
+	for name, page := range pages {
+		writeGolden(t, filepath.Join(folder, name+".md"), []byte(page.String()))
+	}
+	if files, err := filepath.Glob(filepath.Join(folder, "*.md")); err != nil || len(files) != len(pages) {
+		t.Errorf("%d pages (%v) for %d commands: remove the others", len(files), err, len(pages)-1)
+	}
 }
 
 // commandLines calls do for each command line of the examples of help, split into words.

@@ -17,12 +17,11 @@ func newCompletion(a *command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a shell completion script",
-		Long: `Prints a script with which a shell completes the arguments of
-node-authorizer: commands, flags, their words, and the names of nodes, namespaces,
-objects, service accounts, users and contexts. Names come from the cluster of the
-kubeconfig, or from the files that --from names before the cursor. It waits three
-seconds at most, reads the metadata of objects only, and offers nothing where names
-cannot be read.
+		Long: `Prints a script with which a shell completes the arguments of node-authorizer:
+commands, flags, their words, and the names of nodes, namespaces, objects, service
+accounts, users and contexts. Names come from the cluster of the kubeconfig, or from the
+files that --from names before the cursor. Completion waits three seconds at most, reads
+only the metadata of objects, and offers nothing if names cannot be read.
 
 As a plugin of kubectl, completion goes through kubectl's own. Put an
 executable file named kubectl_complete-node_authorizer on the PATH:

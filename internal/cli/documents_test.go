@@ -136,6 +136,7 @@ func questions(rc *randomcluster.Cluster, cluster, other, log string) [][]string
 	}
 	all := [][]string{
 		{"version"},
+		{"explain-code", "AlwaysAllow"},
 		from("attack-paths", "--all-nodes", "--what-to-change"), from("attack-paths", "--all-serviceaccounts"),
 		from("attack-paths", "--all-nodes", "--certain-only"), from("attack-paths", "node/n1"),
 		from("attack-paths", "node/n1", "user/alice", "--group", "g1"),

@@ -50,6 +50,7 @@ func documents() []documented {
 			[]string{"explain"},
 			"Why a user may do something or not: the answer of each authorizer and of NodeRestriction.",
 		},
+		{query.CodeResult{}, []string{"explain-code"}, "What a code means, and what to do about it."},
 		{query.ReachResult{}, []string{"reach"}, "What a node's credential can read, write and request tokens for."},
 		{query.WhoCanResult{}, []string{"who-can"}, "The nodes that may do something."},
 		{paths.AttackPathsResult{}, []string{"attack-paths"}, "What the holder of one node or credential can come to own."},

@@ -81,7 +81,7 @@ func (e *examination) unread() {
 		f := finding.Finding{
 			Code: AWSAuthNotRead, Severity: finding.Warning, Place: at,
 			Message:     "this ConfigMap is not the one that is read",
-			Consequence: "what it maps is mapped nowhere: authenticators read " + kubeSystem + "/" + awsAuthName,
+			Consequence: "its entries map nobody: authenticators read " + kubeSystem + "/" + awsAuthName,
 			Remedy:      "move its entries there",
 		}
 		if strings.HasSuffix(at.Object, " "+kubeSystem+"/"+awsAuthName) {

@@ -110,7 +110,7 @@ func families() []family {
 		{awsAuth, []check{
 			{id: CheckMappings, title: "how AWS roles are mapped", lacks: (*examination).mappingsLack},
 			{
-				id: CheckNodes, title: "what the mappings make of this cluster's nodes", lacks: (*examination).nodesLack,
+				id: CheckNodes, title: "what the mappings mean for this cluster's nodes", lacks: (*examination).nodesLack,
 				codes: []finding.Code{NodeRoleMissing, NoNodeRole, NodeRoleUsernameOfOtherNode, NodeRoleWithoutRequests},
 			},
 			{

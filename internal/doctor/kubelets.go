@@ -238,7 +238,7 @@ func approvedMismatch(group []CertificateRequest) (message, consequence, remedy 
 	return fmt.Sprintf("serving %s of %s, asked for by %q, %s approved", certificates(group), commonNames(group),
 			group[0].Requester, render.Plural(len(group), "was", "were")),
 		"whoever approves does not compare the requester with the name: " +
-			"who may create requests can have a certificate to serve as any node, and read what is sent to it",
+			"a user who may create requests can have a certificate to serve as any node, and read the requests to it",
 		"find who approved in the request's condition, and let only an approver decide that compares, such as node-authorizer's"
 }
 

@@ -101,7 +101,7 @@ func (e *examination) nodesLack() []Missing {
 	list = append(list, e.rightsLack()...)
 	if len(c.Nodes) == 0 && !c.whole() {
 		list = append(list, Missing{
-			"nodes", "none was given: what happens is said of a node as AWS would make it",
+			"nodes", "none was given: the predictions are about a node as AWS would make it",
 			c.give("kubectl get nodes -o yaml", "nodes.yaml"),
 		})
 	}

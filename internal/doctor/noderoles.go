@@ -133,7 +133,7 @@ func (r *roleCheck) rights() {
 	switch {
 	case r.predicted.ClusterAdmin:
 		consequence := "whoever takes over one node has the whole cluster: neither the Node authorizer nor NodeRestriction holds " +
-			"it to what is its own"
+			"it to its own objects"
 		if !inNodes && named {
 			consequence = "its nodes work, but " + consequence
 		}

@@ -43,13 +43,13 @@ func TestShippedAuthorizersAreInOrder(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfTheInstallation follows docs/guides/install.md: the doctor accepts the order with the Node
+// TestTheOrderOfTheInstallation follows the guides to install and to go back: the doctor accepts the order with the Node
 // authorizer and without it, and it recommends the same position for Node as the commands there.
 func TestTheOrderOfTheInstallation(t *testing.T) {
 	const insert = "sed -i 's|^- type: RBAC|- type: Node\\n  name: node\\n&|'"
-	page := readFile(t, "../../docs/guides/install.md")
+	page := readFile(t, "../../docs/guides/install-beside.md") + readFile(t, "../../docs/guides/switch-over.md")
 	if n := strings.Count(page, insert); n != 2 { // to install, and to roll back
-		t.Fatalf("docs/guides/install.md puts Node in %d times", n)
+		t.Fatalf("the guides put Node in %d times", n)
 	}
 	both := regexp.MustCompile(`(?m)^- type: RBAC`).ReplaceAllString(
 		readFile(t, "../../deploy/static-pod/apiserver/authorization.yaml"), "- type: Node\n  name: node\n- type: RBAC",
@@ -63,7 +63,7 @@ func TestTheOrderOfTheInstallation(t *testing.T) {
 	wantFindings(t, r.Findings)
 	alone := readFiles(t, "../../deploy/static-pod/apiserver/authorization.yaml").setups()[0]
 	if advised := alone.withNode(); !slices.Equal(advised, s.authorizers) {
-		t.Errorf("the doctor advises %q, docs/guides/install.md makes %q", advised, s.authorizers)
+		t.Errorf("the doctor advises %q, the guides make %q", advised, s.authorizers)
 	}
 }
 

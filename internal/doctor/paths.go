@@ -62,7 +62,7 @@ func nodesReachClusterAdmin(class attackpaths.Class, nodes int) finding.Finding 
 		Message: fmt.Sprintf("%d of %s %s to cluster-admin: who takes over such a machine owns the cluster; the path from %s: %s",
 			len(class.Nodes), render.Count(nodes, "node"), render.Plural(len(class.Nodes), "leads", "lead"), first, pathText(class.Path)),
 		Remedy: fmt.Sprintf("remove one step of each path: node-authorizer attack-paths node/%s shows this one, "+
-			"and docs/reference/techniques.md says for each technique how to take it away", first),
+			"and node-authorizer explain-code TECHNIQUE says how to take each step away", first),
 	}
 }
 

@@ -113,7 +113,7 @@ func steps() []step {
 		},
 		{
 			id: stepWatch, title: "Watch until nothing would be refused", needs: []string{stepRecord, stepIdentify}, plan: (*planner).watch,
-			why: "what still depends on rights that all nodes share stops working in the next step",
+			why: "requests that still depend on rights that all nodes share fail from the next step on",
 		},
 		{
 			id: stepWithdraw, title: "Take away the rights that all nodes share", needs: []string{stepAuthorize, stepWatch},

@@ -111,7 +111,7 @@ func managed() *Cluster {
 func TestAClusterThatHasMovedNeedsNoLog(t *testing.T) {
 	plan := planFor(managed(), nil)
 	wantStatus(t, plan, stepRecord, StatusDone, "nothing that a log would show")
-	wantStatus(t, plan, stepWatch, StatusDone, "what it refuses is refused already")
+	wantStatus(t, plan, stepWatch, StatusDone, "its refusals are in effect already")
 	for name, change := range map[string]func(*Cluster){
 		"a kubelet was not seen":            func(c *Cluster) { c.Nodes = append(c.Nodes, Node{Name: "worker-2"}) },
 		"a binding gives all nodes as much": func(c *Cluster) { bind(c, "system:node", nodesHad()...) },
@@ -438,12 +438,13 @@ func TestAuditPolicyIsOne(t *testing.T) {
 
 func TestGuideHasTheStepsAndThePolicy(t *testing.T) {
 	page := readFile(t, "../../docs/guides/migration.md")
-	if !strings.Contains(page, "```yaml\n"+auditPolicy+"```") {
-		t.Error("docs/guides/migration.md has another audit policy than the plan")
+	steps1to4, steps5to7 := readFile(t, "../../docs/guides/migration-identify.md"), readFile(t, "../../docs/guides/migration-restrict.md")
+	if !strings.Contains(steps1to4, "```yaml\n"+auditPolicy+"```") {
+		t.Error("docs/guides/migration-identify.md has another audit policy than the plan")
 	}
 	for i, row := range steps() {
-		if heading := fmt.Sprintf("\n### %d. %s\n", i+1, row.title); !strings.Contains(page, heading) {
-			t.Errorf("docs/guides/migration.md lacks the heading %q", heading)
+		if heading := fmt.Sprintf("\n## %d. %s\n", i+1, row.title); !strings.Contains(steps1to4+steps5to7, heading) {
+			t.Errorf("the guides to migrate lack the heading %q", heading)
 		}
 		if !strings.Contains(page, "`"+row.id+"`") {
 			t.Errorf("docs/guides/migration.md lacks the ID %s", row.id)

@@ -163,8 +163,8 @@ func (p *planner) watch() (Check, []Action) {
 		return Check{
 			StatusDone,
 			[]string{
-				"every kubelet goes by its node's name, and no binding gives all nodes what the Node authorizer refuses: " +
-					"what it refuses is refused already",
+				"every kubelet has its node's name, and no binding gives all nodes what the Node authorizer refuses: " +
+					"its refusals are in effect already",
 			},
 		}, nil
 	}

@@ -166,7 +166,7 @@ func (f *rolePredictor) user(s *mappingSource, m iam.Mapping, node sample) (kube
 	if path := pathOf(m.ARN); path != "" {
 		found, ok := s.mappings.Find(withoutPath(m.ARN), arn.Account, f.rules.RolePaths)
 		if !ok || found.Place != m.Place {
-			return kubelet{}, fmt.Errorf("the entry matches nobody: STS leaves the path %q out of what it says of a session", path)
+			return kubelet{}, fmt.Errorf("the entry matches nobody: STS leaves the path %q out of the ARN of a session", path)
 		}
 	}
 	return node.kubelet(m.Username, m.Groups, func(text string) (string, error) {

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
-const findingsURL = sarif.ProjectURL + "/blob/main/docs/reference/findings/README.md"
+const findingsURL = reference.URL + "findings/README.md"
 
 // SARIF returns the findings for tools that read results of static analysis. If a check could not be
 // made, the execution is not successful, because the absence of results means nothing then. Each such
@@ -73,7 +74,7 @@ func (r *Report) sarifRules() []sarif.Rule {
 
 // sarifRuleOf returns the rule for a code. The full description is in the documentation.
 func sarifRuleOf(f finding.Finding) sarif.Rule {
-	url := findingsURL + "#" + strings.ToLower(string(f.Code))
+	url := reference.Link(reference.Finding, string(f.Code))
 	title := words(string(f.Code))
 	return sarif.CodeRule(string(f.Code), title, title+": what it means, what happens, and what to do is explained in "+url, "See "+url,
 		url, sarifLevel(f.Severity))

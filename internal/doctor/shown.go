@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
@@ -50,6 +51,8 @@ type ShownFinding struct {
 	finding.Finding
 	// At is its place.
 	At string `json:"at,omitempty"`
+	// Link is the address of the section about its code.
+	Link string `json:"link"`
 	// Accepted is why it does not count; empty if it does.
 	Accepted string `json:"accepted,omitempty"`
 }
@@ -83,7 +86,7 @@ func (r *Report) Shown() *Shown {
 		}
 	}
 	if len(s.Others) > 0 {
-		s.OthersTitle = render.Count(len(s.Others), "role") + " for others than nodes, as it seems"
+		s.OthersTitle = render.Count(len(s.Others), "role") + " that seem not to be for nodes"
 	}
 	for _, f := range r.Findings {
 		s.Findings = append(s.Findings, shownFinding(f, ""))
@@ -106,7 +109,7 @@ func (r *Report) Shown() *Shown {
 		s.Checks = append(s.Checks, ShownCheck{c, c.Status == Made, strings.Join(c.lacks(), ", ")})
 	}
 	if len(r.Findings) > 0 {
-		s.Explained = "Every code is explained in " + findingsURL
+		s.Explained = "node-authorizer explain-code CODE explains a code; all are in " + findingsURL
 	}
 	return s
 }
@@ -178,7 +181,7 @@ func shownFinding(f finding.Finding, accepted string) ShownFinding {
 	if f.Subject != "" && !strings.Contains(f.Message, f.Subject) {
 		f.Message = f.Subject + ": " + f.Message
 	}
-	return ShownFinding{f, f.Place.String(), accepted}
+	return ShownFinding{f, f.Place.String(), reference.Link(reference.Finding, string(f.Code)), accepted}
 }
 
 func outcomeWords(o probe.Outcome) string {

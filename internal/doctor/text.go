@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
@@ -177,7 +178,7 @@ func (s *Shown) findingsText(p *render.Page, severity finding.Severity) {
 		}
 	}
 	each(p, heading, list, func(f ShownFinding) {
-		p.Line("  %s  %s", render.Strong.In(string(f.Code)), render.Faint.In(f.At))
+		p.Line("  %s  %s", render.Strong.In(p.Code(reference.Finding, string(f.Code))), render.Faint.In(f.At))
 		p.Line("    %s", f.Message)
 		if f.Consequence != "" {
 			p.Line("    %s %s", render.Faint.In("→"), f.Consequence)

@@ -1,7 +1,7 @@
 // Package finding defines what node-authorizer reports about a cluster's configuration:
 // what is configured, where, what happens because of it, and what to change.
 //
-// A Finding is typed. Its Code is stable and documented in docs/reference/findings/README.md, so that
+// A Finding is typed. Its Code is stable and documented in docs/reference/findings, so that
 // logs, metrics, events, reports and people can refer to it. A verdict.Reason is about
 // one request; a Finding is about configuration.
 package finding
@@ -84,7 +84,7 @@ func (p Place) String() string {
 
 // Finding is one finding about a cluster's configuration.
 type Finding struct {
-	// Code is what was found, as in docs/reference/findings/README.md, and Severity how much it matters.
+	// Code is what was found, as in docs/reference/findings, and Severity how much it matters.
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
 	// Place is where it is configured.

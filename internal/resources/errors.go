@@ -76,17 +76,19 @@ func (m *Mapper) near(gr schema.GroupResource) []string {
 
 // Near returns up to limit candidates that are similar to name, the most similar first. A
 // candidate is similar if its edit distance is at most a quarter of the name's length, or if
-// name is a prefix of it.
+// name is a prefix of it, whatever the case of letters.
 func Near(name string, candidates []string, limit int) []string {
 	type scored struct {
 		text     string
 		distance int
 	}
+	name = strings.ToLower(name)
 	most := max(1, len(name)/4)
 	var found []scored
 	for _, c := range candidates {
-		d := editDistance(name, c)
-		if len(name) >= 3 && strings.HasPrefix(c, name) {
+		lower := strings.ToLower(c)
+		d := editDistance(name, lower)
+		if len(name) >= 3 && strings.HasPrefix(lower, name) {
 			d = min(d, most)
 		}
 		if d <= most && c != "" {

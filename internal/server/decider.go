@@ -60,9 +60,9 @@ func (d *decider) admit(ctx context.Context, req *noderestriction.Request) noder
 	switch {
 	case a.Contained != nil && evaluate.IsTooOld(a.Contained):
 		d.tooOld(endpointOf(admitPath))
-		return undecided(a.Node, decision.StateTooOld, "what this depends on is too old", a.Contained)
+		return undecided(a.Node, decision.StateTooOld, "the state that the answer depends on is too old", a.Contained)
 	case a.Contained != nil:
-		return notReady(a.Node, "what this depends on is not known yet", a.Contained)
+		return notReady(a.Node, "the state that the answer depends on is not known yet", a.Contained)
 	case a.TooOld != nil:
 		d.tooOld(endpointOf(admitPath))
 		return undecided(a.Node, decision.StateTooOld, "the state of the cluster that this depends on is too old", a.TooOld)

@@ -99,11 +99,14 @@ func compare(t *testing.T, args []string) int {
 	}
 	p := open(t, html(t, args...), "", light)
 	rows := eval[[]string](p,
-		`[...document.querySelectorAll('tr, li, p, h1, h2, h3, dl > div, .remedy, summary')].map((e) => e.textContent)`)
+		`[...document.querySelectorAll('tr, li, p, h1, h2, h3, dl > div, .remedy, summary')].map((e) => e.textContent).concat(
+			[...document.querySelectorAll('a[href^=http]')].map((e) => e.textContent + ' ' + e.href))`)
 	for i := range rows {
 		rows[i] = words(rows[i])
 	}
-	for i, line := range strings.Split(strings.TrimPrefix(text.String(), "Examined "), "\n") {
+	// The page has no section with the links of codes: each code is a link.
+	shown := strings.Replace(strings.TrimPrefix(text.String(), "Examined "), "\nCodes\n", "\n", 1)
+	for i, line := range strings.Split(shown, "\n") {
 		parts := []string{line}
 		if i == 1 { // the headline, whose first part is the headline of the page
 			parts = strings.Split(line, "; ")

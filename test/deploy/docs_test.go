@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,11 +14,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// pages are the pages for operators.
-var pages = []string{
-	"guides/install.md", "guides/bootstrap.md", "guides/iam.md", "guides/migration.md", "guides/audit.md",
-	"reference/metrics.md", "reference/releases.md", "reference/output.md", "reference/commands/README.md",
-	"reference/platforms/README.md",
+// pages are the pages for operators, as paths in the folder of documentation.
+func pages(t *testing.T) (all []string) {
+	for _, folder := range []string{"guides", "reference", "reference/commands", "reference/platforms"} {
+		for _, page := range projectFiles(t, "docs/"+folder+"/*.md") {
+			all = append(all, folder+"/"+filepath.Base(page))
+		}
+	}
+	return all
 }
 
 // block is a fenced block of a page.
@@ -30,7 +32,7 @@ type block struct {
 func blocks(t *testing.T) (all []block) {
 	t.Helper()
 	fence := regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		for _, m := range fence.FindAllStringSubmatch(read(t, docsFolder, page), -1) {
 			all = append(all, block{page, m[2], regexp.MustCompile("(?m)^"+m[1]).ReplaceAllString(m[3], "")})
 		}
@@ -92,7 +94,7 @@ func TestFilesInThePagesExist(t *testing.T) {
 	named := regexp.MustCompile(`(?:deploy|charts|docs)/[a-z0-9_./-]*[a-z0-9]`)
 	address := regexp.MustCompile(`https://[^) ]+`)
 	seen := 0
-	for _, page := range append(slices.Clone(pages), "../deploy/README.md") {
+	for _, page := range append(pages(t), "../deploy/README.md") {
 		content := address.ReplaceAllString(read(t, docsFolder, page), "https:")
 		found := named.FindAllString(content, -1)
 		seen += len(found)
@@ -127,13 +129,13 @@ func TestTestsInThePagesExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)[`/]").FindAllStringSubmatch(read(t, docsFolder, "guides/bootstrap.md"), -1)
+	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)[`/]").FindAllStringSubmatch(read(t, docsFolder, "reference/bootstrap.md"), -1)
 	if len(named) == 0 {
-		t.Error("bootstrap.md names no test")
+		t.Error("reference/bootstrap.md names no test")
 	}
 	for _, m := range named {
 		if !declared[m[1]] {
-			t.Errorf("bootstrap.md names %s, which is not there", m[1])
+			t.Errorf("reference/bootstrap.md names %s, which is not there", m[1])
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestImages(t *testing.T) {
 	if !strings.Contains(root, "\nUSER 0:0\n") || !strings.HasPrefix(last, "FROM program\n") {
 		t.Errorf("the stage for kops' units is %q, the last one %q", root, last)
 	}
-	for _, page := range []string{"docs/guides/bootstrap.md", "deploy/machine/README.md"} {
+	for _, page := range []string{"docs/guides/bootstrap-move.md", "deploy/machine/README.md"} {
 		if !strings.Contains(read(t, "../..", page), "--target=root") {
 			t.Errorf("%s does not name the image for kops' units", page)
 		}

@@ -17,12 +17,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// platformBlock returns the only block of a language on the page about platforms that contains a
+// platformBlock returns the only block of a language on the pages about platforms that contains a
 // text.
 func platformBlock(t *testing.T, language, containing string) string {
 	t.Helper()
 	found := slices.DeleteFunc(blocks(t), func(b block) bool {
-		return b.page != platformsPage || b.language != language || !strings.Contains(b.text, containing)
+		return !strings.HasPrefix(b.page, "reference/platforms/") || b.language != language || !strings.Contains(b.text, containing)
 	})
 	if len(found) != 1 {
 		t.Fatalf("%d blocks contain %q, want 1", len(found), containing)

@@ -7,15 +7,21 @@ import (
 	"testing"
 )
 
-const platformsPage = "reference/platforms/README.md"
+// platformsPage is the text of all pages about platforms.
+func platformsPage(t *testing.T) (text string) {
+	for _, page := range projectFiles(t, "docs/reference/platforms/*.md") {
+		text += read(t, page)
+	}
+	return text
+}
 
-// link is a Markdown link to a section of the page about platforms.
-var link = regexp.MustCompile(`\[([^]]+)\]\(#([^)]+)\)`)
+// link is a Markdown link to a section of the pages about platforms.
+var link = regexp.MustCompile(`\[([^]]+)\]\([a-z]*(?:\.md)?#([^)]+)\)`)
 
 // The table of all platforms and the sections about each have the same platforms and features, and
 // say yes, partly or no in the same places.
 func TestPlatforms(t *testing.T) {
-	page := read(t, docsFolder, platformsPage)
+	page := platformsPage(t)
 	_, table, found := strings.Cut(page, "\n## Where it works\n")
 	if !found {
 		t.Fatal("the page has no table of all platforms")
@@ -56,7 +62,7 @@ func TestPlatforms(t *testing.T) {
 
 // Each row of a platform that works only by documentation or by tests says so.
 func TestPlatformsSayHowItIsKnown(t *testing.T) {
-	for name, rows := range platformSections(read(t, docsFolder, platformsPage)) {
+	for name, rows := range platformSections(platformsPage(t)) {
 		for _, row := range rows {
 			known := regexp.MustCompile(`(?i)\b(tested|documented)\b`).MatchString(row[1])
 			if !known && firstWord(row[1]) == "yes" {
@@ -75,10 +81,10 @@ func linked(t *testing.T, page string, cells []string) (texts []string) {
 	for _, cell := range cells {
 		m := link.FindStringSubmatch(cell)
 		if m == nil {
-			t.Fatalf("%q is no link to %s", cell, platformsPage)
+			t.Fatalf("%q is no link to a section", cell)
 		}
 		if !slices.Contains(anchors(page), m[2]) {
-			t.Errorf("%s has no section %s", platformsPage, m[2])
+			t.Errorf("docs/reference/platforms has no section %s", m[2])
 		}
 		texts = append(texts, m[1])
 	}

@@ -1,15 +1,15 @@
 package deploy
 
 import (
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 )
 
-const (
-	runbooks   = "reference/alerts/README.md"
-	runbookURL = "https://github.com/node-authorizer/node-authorizer/blob/main/docs/" + runbooks + "#"
-)
+const runbooks = "alerts/"
 
 // runbookSections returns the sections of a page by the anchor that GitHub gives their headings: in lower case,
 // with hyphens for spaces, without other characters than letters, digits, hyphens and underscores, and
@@ -58,8 +58,10 @@ func TestAnchorsAreThoseOfGitHub(t *testing.T) {
 
 // Each alert has a section that says what to do, and each section is about an alert.
 func TestEveryAlertHasARunbook(t *testing.T) {
-	page := read(t, docsFolder, runbooks)
-	sections := runbookSections(page)
+	pages := map[string]string{}
+	for _, page := range projectFiles(t, "docs/reference/"+runbooks+"*.md") {
+		pages[filepath.Base(page)] = read(t, page)
+	}
 	alerts := map[string]bool{}
 	for _, group := range ruleGroups(t) {
 		for _, rule := range group.Rules {
@@ -67,12 +69,13 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 				continue
 			}
 			alerts[rule.Alert] = true
-			anchor, ok := strings.CutPrefix(rule.Annotations["runbook_url"], runbookURL)
+			address, ok := strings.CutPrefix(rule.Annotations["runbook_url"], reference.URL+runbooks)
 			if !ok {
-				t.Errorf("%s: runbook_url is %q, want %s…", rule.Alert, rule.Annotations["runbook_url"], runbookURL)
+				t.Errorf("%s: runbook_url is %q, want %s…", rule.Alert, rule.Annotations["runbook_url"], reference.URL+runbooks)
 				continue
 			}
-			s, ok := sections[anchor]
+			page, anchor, _ := strings.Cut(address, "#")
+			s, ok := runbookSections(pages[page])[anchor]
 			if !ok || s.title != rule.Alert {
 				t.Errorf("%s: #%s is the section %q", rule.Alert, anchor, s.title)
 			}
@@ -85,9 +88,11 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 			}
 		}
 	}
-	for _, heading := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllStringSubmatch(page, -1) {
-		if !alerts[heading[1]] {
-			t.Errorf("there is no alert %s, of which a section is", heading[1])
+	for _, page := range pages {
+		for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(page, -1) {
+			if !alerts[heading[1]] {
+				t.Errorf("there is no alert %s, of which a section is", heading[1])
+			}
 		}
 	}
 	if len(alerts) == 0 {

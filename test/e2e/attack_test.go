@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/attack"
 )
 
-// matrix is the path of the report.
-const matrix = "../../docs/evidence/attack-matrix.md"
+// matrix is the folder of the report.
+const matrix = "../../docs/evidence/attack-matrix/"
 
 // TestAttackMatrix sends requests with a stolen kubelet certificate to both control
 // planes. Both must allow and refuse the same requests, with the same status codes.
@@ -43,7 +43,9 @@ func TestAttackMatrix(t *testing.T) {
 	if sent < 200 || refused < 150 {
 		t.Errorf("%d requests, %d refused: that is not the matrix", sent, refused)
 	}
-	golden(t, matrix, attack.Markdown(reports))
+	for name, text := range attack.Markdown(reports) {
+		golden(t, matrix+name, text)
+	}
 }
 
 // addReasons reads our reasons from the audit log. An allowed watch is logged when it

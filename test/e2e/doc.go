@@ -9,7 +9,7 @@
 //   - nodes join, stay ready and run the workloads of the examples with what the
 //     server allows,
 //   - both planes give the same answers to a stolen kubelet certificate (package
-//     attack, which writes docs/evidence/attack-matrix.md),
+//     attack, which writes docs/evidence/attack-matrix),
 //   - RBAC can grant nodes audiences,
 //   - a quarantined node is cut off with the tokens of its pods, and works again after it is
 //     released,

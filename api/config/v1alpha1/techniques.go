@@ -101,7 +101,7 @@ func ParseTechniques(file []byte, taken map[string]string) (*Techniques, error) 
 	if len(file) > MaxTechniquesFile {
 		return nil, Problems{{Message: "the file is larger than 1 MiB: divide it"}}
 	}
-	text, problem := document(file, "docs/reference/techniques.md has an example")
+	text, problem := document(file, "docs/reference/techniques/own.md has an example")
 	if problem != nil {
 		return nil, Problems{*problem}
 	}

@@ -132,7 +132,7 @@ type NodeScopeStatus struct {
 	// ObservedGeneration is the generation that the conditions are about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions: Accepted is True if the servers use this generation, and False with a code of
-	// docs/reference/reasons/README.md if they use an earlier one, or none.
+	// docs/reference/reasons if they use an earlier one, or none.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -69,7 +69,7 @@ type QuarantineStatus struct {
 	// ObservedGeneration is the generation that the conditions are about.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions: Accepted is True while the servers refuse what the spec names, and False with a
-	// code of docs/reference/reasons/README.md if they do not: it has expired, it is not valid, or too many nodes are
+	// code of docs/reference/reasons if they do not: it has expired, it is not valid, or too many nodes are
 	// quarantined.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

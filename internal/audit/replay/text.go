@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
@@ -113,6 +114,7 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 		if len(rows) == shown && !p.Wide() {
 			break
 		}
+		p.Code(reference.Reason, string(r.Code))
 		rows = append(rows, row(r, p.Wide()))
 	}
 	p.Table(2, headers, rows)

@@ -3,7 +3,7 @@ package chain
 import "github.com/node-authorizer/node-authorizer/verdict"
 
 // The codes of the authorizers in this package. The codes of the Node authorizer are in
-// nodeauthz. See docs/reference/reasons/README.md.
+// nodeauthz. See docs/reference/reasons.
 const (
 	// CodeBindingAllows: a rule of a role that is bound to the user allows it.
 	CodeBindingAllows verdict.Code = "BindingAllows"

@@ -229,7 +229,7 @@ func (e *Evaluator) lackingForWrite(req *noderestriction.Request, answer noderes
 			return lack("nodes", "the uid of node "+answer.Node)
 		}
 	case noderestriction.AudienceLookupFailed:
-		found := lack("persistentvolumeclaims,persistentvolumes,csidrivers", "what leads to the CSI drivers of the pod")
+		found := lack("persistentvolumeclaims,persistentvolumes,csidrivers", "the objects that lead to the CSI drivers of the pod")
 		found[0].Because = fmt.Sprintf(" (%v)", answer.Err)
 		return found
 	}

@@ -3,7 +3,7 @@ package iam
 import "github.com/node-authorizer/node-authorizer/verdict"
 
 // The codes of tokens that are refused without a request to STS, in the order of the
-// checks. See docs/reference/reasons/README.md.
+// checks. See docs/reference/reasons.
 const (
 	// TokenTooLong: the token has more than [MaxToken] bytes.
 	TokenTooLong verdict.Code = "TokenTooLong"
@@ -68,7 +68,7 @@ const (
 // STSRefused is the code of a token that STS rejects.
 const STSRefused verdict.Code = "STSRefused"
 
-// The codes of callers that get no user. See docs/reference/reasons/README.md.
+// The codes of callers that get no user. See docs/reference/reasons.
 const (
 	// CallerMalformed: the fields in STS's answer do not match each other.
 	CallerMalformed verdict.Code = "CallerMalformed"

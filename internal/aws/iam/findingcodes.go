@@ -2,7 +2,7 @@ package iam
 
 import "github.com/node-authorizer/node-authorizer/internal/finding"
 
-// The codes of findings about mappings, documented in docs/reference/findings/README.md.
+// The codes of findings about mappings, documented in docs/reference/findings.
 const (
 	// MappingSyntax: a text cannot be read, so that its last valid content stays in force.
 	MappingSyntax finding.Code = "MappingSyntax"

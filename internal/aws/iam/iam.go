@@ -93,7 +93,7 @@ type User struct {
 
 // Refusal is the error for a token that is refused.
 type Refusal struct {
-	// Code is the reason, documented in docs/reference/reasons/README.md.
+	// Code is the reason, documented in docs/reference/reasons.
 	Code verdict.Code
 	// Detail is one line that says which check failed. It contains no secret of the token:
 	// no signature and no security token.

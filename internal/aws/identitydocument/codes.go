@@ -2,7 +2,7 @@ package identitydocument
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The codes of refusals because of the identity document. See docs/reference/reasons/README.md.
+// The codes of refusals because of the identity document. See docs/reference/reasons.
 const (
 	// DocumentMalformed: the evidence is not a signed identity document.
 	DocumentMalformed verdict.Code = "DocumentMalformed"

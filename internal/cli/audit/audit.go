@@ -25,29 +25,29 @@ func NewAudit(a *command.App) *cobra.Command {
 		Short: "Show which requests of an audit log Node authorization would refuse",
 		Long: `Reads audit logs of kube-apiserver and puts every request of a kubelet to the Node
 authorizer, RBAC and NodeRestriction, with the state of a cluster or of files
-(--from). It says which requests were allowed and would be refused, which were
+(--from). The report says which requests were allowed and would be refused, which were
 refused and why, which kubelets do not authenticate as a node, and which nodes
 were never seen under their name.
 
 Logs are lines of JSON of audit.k8s.io/v1 or v1beta1, compressed or not, and - is
 stdin. The files that a log was rotated into may be named in any order, or by a
-pattern such as 'audit*.log*'. They are read as a stream on all cores: memory does not
+pattern such as 'audit*.log*'. Files are read as a stream on all cores: memory does not
 grow with the log.
 
-With --partial it writes a partial report, and audit merge joins the reports of all parts:
-a long log is divided between machines with --part, and the folder --partial, which is
-made if there is none, has a file for each part. A file that is the report of other
-logs, or was made with another state, is not overwritten.
+With --partial it writes a partial report, and audit merge joins the reports of all
+parts: a long log is divided between machines with --part, and the folder --partial,
+which is made if there is none, has a file for each part. A file that is the report of
+other logs, or was made with another state, is not overwritten.
 
 Quarantines of the state refuse requests of their nodes and credentials, as if
 kube-apiserver asked node-authorizer about them; a warning says so. With
 --authorization-config they are left out.
 
-Bindings of the ClusterRole system:node to the group system:nodes are left out, as
-they will be when the move to Node authorization is done; with
---keep-system-node-binding they count. With --authorization-config the authorizers
-of that file are asked, and its webhooks are called for every request of a kubelet. What
-one that cannot be reached answered at the time is not known: such requests are undecided.
+Bindings of the ClusterRole system:node to the group system:nodes are left out, as they
+will be when the move to Node authorization is done; with --keep-system-node-binding
+they count. With --authorization-config the authorizers of that file are asked, and its
+webhooks are called for every request of a kubelet. The earlier answer of a webhook that
+cannot be reached is unknown: such requests are undecided.
 
 Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is
 or would be refused or a kubelet does not conform, 2 a line could not be read, a

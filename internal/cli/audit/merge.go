@@ -18,12 +18,13 @@ func newAuditMerge(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge REPORT...",
 		Short: "Merge the partial reports of the parts of an audit log",
-		Long: `Merges partial reports, as audit --partial writes them, to the report of the whole
-log. The result equals the result of one run over all files, except that a request whose stages are
-in two parts may count twice (totals.maybeTwice says for how many at most).
+		Long: `Merges partial reports, as audit --partial writes them, to the report of the
+whole log. The result equals the result of one run over all files, except that a request
+whose stages are in two parts may count twice (totals.maybeTwice says for how many at
+most).
 
-It is an error if a part is missing or given twice, or if parts were evaluated
-with another state, other options or another version of the program. REPORT may be
+A part that is missing or given twice, and parts with
+another state, other options or another version of the program are errors. REPORT may be
 a pattern such as 'reports/*.json'.
 
 Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is or

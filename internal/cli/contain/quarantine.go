@@ -22,37 +22,39 @@ func NewQuarantine(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quarantine node/NAME | credential/ID",
 		Short: "Cut a node, or one credential, off from the API server",
-		Long: `Cuts a node, or one credential, off from the API server: writes a Quarantine, which
-every server of node-authorizer follows. Until it is released or ends, the API server
-refuses the node as a user, and every service account with a token that is bound to a
-pod of the node. The node's certificate requests are denied, its machine gets no
+		Long: `Cuts a node, or one credential, off from the API server: writes a Quarantine,
+which every server of node-authorizer follows. Until it is released or ends, the API
+server refuses the node as a user, and every service account with a token that is bound
+to a pod of the node. The node's certificate requests are denied, its machine gets no
 bootstrap token, and its AWS role no user. A credential is the id that API servers give
-it: X509SHA256=… for a certificate (Kubernetes 1.32), JTI=… for a service account's token.
+it: X509SHA256=… for a certificate (Kubernetes 1.32), JTI=… for a service account's
+token.
 
-The command waits until the servers say that they accept the Quarantine, and asks the API
-server whether it refuses the node. It says what stays open, and what else to do. Tokens
-in secrets of type kubernetes.io/service-account-token are bound to no pod and not
-refused: it names those that the node could read. Of secrets it reads the metadata.
+The command waits until the servers say that they accept the Quarantine, and asks the
+API server whether it refuses the node. The result names what stays open, and what else
+to do. Tokens in secrets of type kubernetes.io/service-account-token are bound to no pod
+and not refused: it names those that the node could read. Of secrets it reads the
+metadata.
 
-Nothing is let through unless --allow says so. With drain, the kubelet may follow its pods
-and say that they have ended, write the status of its node, and renew its lease: the node
-stays Ready, and kubectl drain ends its pods in order. With look, the kubelet may ask who
-a caller is and what they may do, which it does before it serves logs and exec. Both let
-whoever took over the node do the same: drain lets them delete the node's pods and write
-their status, look lets them learn what others may do.
+Every request is refused unless --allow says so. With drain, the kubelet may follow its
+pods and say that they have ended, write the status of its node, and renew its lease:
+the node stays Ready, and kubectl drain ends its pods in order. With look, the kubelet
+may ask who a caller is and what they may do, which it does before it serves logs and
+exec. An attacker on the node may then do the same: drain lets them delete the node's
+pods and write their status, look lets them learn what others may do.
 
-A node that runs the control plane is refused without --force, and so is a node that does
-not exist, and one of which neither could be found out. The certificate of a node that was
-deleted stays valid: quarantine it with --force.
+A node that runs the control plane is refused without --force, and so is a node that
+does not exist, and one of which neither could be found out. The certificate of a node
+that was deleted stays valid: quarantine it with --force.
 
 With --dry-run nothing is written, and with --from it answers from files: what would be
 cut off, and whether the default limit of quarantined nodes allows it.
 
-It can be run again. Flags that are given then replace what they were about; a Quarantine
-that has ended begins again.
+The command can be run again. Flags that are given then replace what they were about; a
+Quarantine that has ended begins again.
 
-Exit status: 0 the servers accept it, and the API server that was asked refuses the node,
-1 one of them does not, 2 one is not known, or nothing was written.`,
+Exit status: 0 the servers accept it, and the API server that was asked refuses the
+node, 1 one of them does not, 2 one is not known, or nothing was written.`,
 		Example: `  node-authorizer quarantine node/worker-1 --reason "miner found" --allow drain
   node-authorizer quarantine node/worker-1 --dry-run
   node-authorizer quarantine node/worker-1 --dry-run --from cluster.snapshot

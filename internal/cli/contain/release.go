@@ -21,11 +21,13 @@ func NewRelease(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release node/NAME | credential/ID | QUARANTINE",
 		Short: "End a quarantine",
-		Long: `Ends a quarantine: deletes every Quarantine of a node or of a credential, or the one
-with a name. What it cut off is no longer refused, within a second, except where an API
-server still uses an earlier answer (unauthorizedTTL of its AuthorizationConfiguration).
+		Long: `Ends a quarantine: deletes every Quarantine of a node or of a credential, or the
+one with a name. The node or credential is no longer refused, within a second, except
+where an API server still uses an earlier answer (unauthorizedTTL of its
+AuthorizationConfiguration).
 
-Certificate requests that were denied stay denied, and a kubelet makes new ones by itself.
+Certificate requests that were denied stay denied, and a kubelet makes new ones by
+itself.
 
 Exit status: 0 released, 2 there is no such Quarantine, or not all were deleted.`,
 		Example: `  node-authorizer release node/worker-1

@@ -31,11 +31,11 @@ func NewRevoke(a *command.App) *cobra.Command {
 NodeAttestations as Revoked, so that the bootstrap service refuses them and the
 approver denies their certificate requests, and deletes their bootstrap tokens.
 
-It does not end certificates that were issued: those are valid until they expire,
-and the command says when that is. To cut the machine off before, quarantine its node
-(node-authorizer quarantine). To let the machine join again, delete its NodeAttestation.
+Issued certificates stay valid until they expire; the command says when that is. To cut
+the machine off before, quarantine its node (node-authorizer quarantine). To let the
+machine join again, delete its NodeAttestation.
 
-It can be run again. The ledger is written first, so that an interrupted run
+The command can be run again. The ledger is written first, so that an interrupted run
 leaves nothing that could still be turned into a certificate.
 
 Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,

@@ -20,17 +20,17 @@ func newScopeAdmissionPolicy(a *command.App) *cobra.Command {
 		Use:   "admission-policy",
 		Short: "Print ValidatingAdmissionPolicies that enforce NodeScopes as far as admission can",
 		Long: `Prints a ValidatingAdmissionPolicy with its binding for each NodeScope, for clusters
-whose API server cannot be configured: EKS, GKE, AKS. It needs no server of ours and
-Kubernetes 1.30.
+whose API server cannot be configured: EKS, GKE, AKS. The policies need Kubernetes 1.30
+and no server of node-authorizer.
 
-Policies see writes only. They enforce which tokens may write, objects with the name of
-the node, pods whose node the written object shows, what the Node authorizer and
-NodeRestriction let a node write, and what no rule names. They see no reads, and not
-the pod of an eviction or of an exec. Of an impersonated request they see the user and the
-extra values that the requester chose, so they do not hold an account that may impersonate
-others. What they do not enforce is in comments, and with -o json in cannotExpress. What
-they enforce is never weaker than the NodeScope; about labels of nodes and mirror pods it
-is stricter.
+Policies see writes only. Policies enforce which tokens may write, objects with the name
+of the node, pods whose node the written object shows, what the Node authorizer and
+NodeRestriction let a node write, and what no rule names. Policies see no reads, and not
+the pod of an eviction or of an exec. Of an impersonated request they see the user and
+the extra values that the requester chose, so they do not hold an account that may
+impersonate others. Comments name the parts that are not enforced; -o json has them in
+cannotExpress. The enforced part is never weaker than the NodeScope, and about labels of
+nodes and mirror pods it is stricter.
 
 A scope in mode Observe gets a binding that audits, and one in mode Enforce one that
 denies, unless --mode says otherwise.

@@ -22,7 +22,7 @@ func newScopeCheck(a *command.App) *cobra.Command {
 would have refused, in any mode: by account, rule and code, with a count and
 an example. The NodeScopes are read from -f, else from the state of --from.
 
-What runs on which node comes from the state (--from) and from the log itself: the
+The pods of each node come from the state (--from) and from the log itself: the
 pods whose tokens are used, those whose status their node wrote, and those that were
 bound. Without --from much may be undecided. A request that would be refused only
 because neither shows its pod, or what needs its object, is undecided. So is a write
@@ -31,8 +31,8 @@ create or list of custom resources if the state does not have their APIService, 
 says whether another API server serves them: there it would be refused.
 
 Requests that were refused at the time are counted, and not decided. Warnings name what
-the scopes leave open, independently of the log: rights with which attack paths leave the
-node, such as to create pods, tokens or bindings, rights to change NodeScopes and
+the scopes leave open, independently of the log: rights with which attack paths leave
+the node, such as to create pods, tokens or bindings, rights to change NodeScopes and
 Quarantines, and otherwise: Allow. If the state has roles, those are left out that roles
 grant to no account of the scope. Warnings do not change the exit status.
 

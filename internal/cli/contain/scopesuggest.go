@@ -21,23 +21,23 @@ func newScopeSuggest(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest --serviceaccount NAMESPACE/NAME",
 		Short: "Suggest a NodeScope for a service account, from its roles and from audit logs",
-		Long: `Writes a NodeScope for a service account, in mode Observe. It reads what roles
-grant the account and, from audit logs, what the account requested from which node,
-and chooses for each resource and verb the tightest rules that fit what is about the
-node of the token: objects with the node's name, lists that select the node, pods on the
-node and objects of other groups that are named like them, what the node itself may do.
-Each rule has a comment with the evidence. Rights of roles that the log does not show
-are listed. Warnings name what the scope leaves open: see scope check.
+		Long: `Writes a NodeScope for a service account, in mode Observe. The command reads the
+rights that roles grant the account and, from audit logs, the requests of the account
+from each node, and chooses for each resource and verb the tightest rules that fit what
+is about the node of the token: objects with the node's name, lists that select the
+node, pods on the node and objects of other groups that are named like them, what the
+node itself may do. Each rule has a comment with the evidence. Rights of roles that the
+log does not show are listed. Warnings name what the scope leaves open: see scope check.
 
-What an attacker requested must not become a rule. So if some requests with a verb and a
+A request of an attacker must not become a rule. So if some requests with a verb and a
 resource are about a node, the own or another, those that are not about the own node are
 outliers. A list and a watch count as one verb, a delete and a deletecollection too. So
 are requests for which a right leads away from the node by a technique of attack paths,
-such as creates of pods or reads of secrets, if no tight rule fits them. The scope refuses
-outliers, and lists them with counts, times, objects and the nodes of their tokens, for a
-person to decide. --accept-outliers writes rules in anywhere for all of them. Where no
-other request shows a node, as with lists of everything, there is a rule in anywhere
-too. Its comment says that it is not about the own node.
+such as creates of pods or reads of secrets, if no tight rule fits them. The scope
+refuses outliers, and lists them with counts, times, objects and the nodes of their
+tokens, for a person to decide. --accept-outliers writes rules in anywhere for all of
+them. Where no other request shows a node, as with lists of everything, there is a rule
+in anywhere too. The rule's comment says that it is not about the own node.
 
 The node of a request is the node of its token: Kubernetes 1.30 and later log it for
 tokens that are bound to a pod. Requests of other tokens are counted and named; an
@@ -48,9 +48,9 @@ anywhere.
 Pods count as being on a node if the state or the log shows it. A log should have
 at least one rollout of the agent, and the time of its rarest task.
 
-Exit status: 0 written, 1 written, and the log has outliers, 2 the service account does not exist, neither the state nor the
-logs show whether it does, the logs have no request of it, something of the logs or of
-the roles could not be read, or bad usage.`,
+Exit status: 0 written, 1 written, and the log has outliers, 2 the service account does
+not exist, neither the state nor the logs show whether it does, the logs have no request
+of it, something of the logs or of the roles could not be read, or bad usage.`,
 		Example: `  node-authorizer scope suggest --serviceaccount kube-system/cilium --audit '/var/log/kubernetes/audit*.log*'
 
   # From files only
@@ -158,7 +158,7 @@ func suggestScope(
 	user := nodeidentity.ServiceAccountUser(namespace, name)
 	grants, unresolved := s.State.RBAC.Grants(user, command.WithImpliedGroups(user, nil))
 	if unresolved != nil {
-		a.Failure("not all roles of the account could be read, and the suggestion lacks what they grant: %v", unresolved)
+		a.Failure("not all roles of the account could be read, and the suggestion lacks their rights: %v", unresolved)
 		a.Status = command.StatusUndecided
 	}
 	if len(files) == 0 {

@@ -43,42 +43,47 @@ func NewDoctor(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find errors in the identities and rights of nodes, and predict what happens to the nodes",
-		Long: `Reads how AWS roles are mapped (kube-system/aws-auth, IAMIdentityMappings, the files
-of authenticators), and says for each role of nodes what will happen to a node that uses
-it: whether it registers, becomes Ready, and serves logs and exec. Then it looks at the
-names by which kubelets go, at what RBAC gives to nodes beside the Node authorizer, and
-at how the API server decides. Each finding has a code, its place, what happens because
-of it, and the change that fixes it; docs/reference/findings/README.md has a section on each.
+		Long: `Reads how AWS roles are mapped (kube-system/aws-auth, IAMIdentityMappings, the
+files of authenticators), and says for each role of nodes what will happen to a node
+that uses it: whether it registers, becomes Ready, and serves logs and exec. Then it
+looks at the user names of kubelets, the rights that RBAC gives to nodes beside the Node
+authorizer, and the authorizers of the API server. Each finding has a code, its place,
+what happens because of it, and the change that fixes it; node-authorizer explain-code
+explains each.
 
-It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, answers
-of aws eks list-access-entries and describe-access-entry, static pods of kube-apiserver, an
-AuthorizationConfiguration, the KubeAPIServerConfig of OpenShift, the config file of k3s or
-RKE2, the machine config of Talos, the unit of systemd (NAME.service) that starts k3s, RKE2
-or kube-apiserver, the access entries in templates of CloudFormation and in configs of
-eksctl) or a cluster, and changes nothing. An entry in a format that it cannot read is
-reported as unknown. --add names files that it reads in addition to a cluster. A check whose input could not be read, was not given or is
-incomplete is reported as not made, with what it lacks; leave out checks whose input you
-cannot give by naming the others in --checks.
+The doctor reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare
+aws-auth, answers of aws eks list-access-entries and describe-access-entry, static pods
+of kube-apiserver, an AuthorizationConfiguration, the KubeAPIServerConfig of OpenShift,
+the config file of k3s or RKE2, the machine config of Talos, the unit of systemd
+(NAME.service) that starts k3s, RKE2 or kube-apiserver, the access entries in templates
+of CloudFormation and in configs of eksctl) or a cluster, and changes nothing. An entry
+in a format that it cannot read is reported as unknown. --add names files that it reads
+in addition to a cluster. A check whose input is missing or incomplete is reported as
+not made, with the missing input. To leave out checks whose input you cannot give, name
+the others in --checks.
 
---probe asks the API server what its flags would show, where a provider hides them: whether
-Node authorization, NodeRestriction, the restriction of audiences and the refusal of
-anonymous requests hold. It sends access reviews and dry runs about a node that does not
-exist and requests for tokens that cannot be issued, lists each with its answer, and changes
-nothing. docs/reference/findings/README.md describes them, and names the rights that they need.
+--probe asks the API server what its flags would show, where a provider hides them:
+whether Node authorization, NodeRestriction, the restriction of audiences and the
+refusal of anonymous requests hold. The probes are access reviews and dry runs about a
+node that does not exist and requests for tokens that cannot be issued. Each is listed
+with its answer; nothing is changed. docs/reference/findings/README.md describes them,
+and names the rights that they need.
 
 With --plan it prints the steps that move the cluster to Node authorization and
 NodeRestriction without disruption, in order, each with what shows whether it is done.
 --audit-report adds what "node-authorizer audit -o json" made of an audit log.
 
 --baseline names a file with findings that do not count: those that were there when
---write-baseline wrote it, and suppressions that people add, each with a reason. They are
-counted apart and shown with --show-known. A check that could not be made stays so, and
-a baseline is not written then: --allow-undetermined writes one that lists such checks.
+--write-baseline wrote it, and suppressions that people add, each with a reason. Known
+findings are counted apart and shown with --show-known. A check that could not be made
+stays so, and a baseline is not written then: --allow-undetermined writes one that lists
+such checks.
 
-Exit status: 0 no finding is as severe as --fail-on, and every check could be made,
-1 a finding is, 2 none is, and a check could not be made. With --plan: 0 all steps are
-done, 1 a step is to do, 2 none is, and of a step it is not known whether it is done. It is
-2 also for bad usage, and if the input could not be read or has nothing to examine.`,
+Exit status: 0 no finding is as severe as --fail-on, and every check could be made, 1 a
+finding is, 2 none is, and a check could not be made. With --plan: 0 all steps are done,
+1 a step is to do, 2 none is, and of a step it is not known whether it is done. The
+status is also 2 for bad usage, and if the input could not be read or has nothing to
+examine.`,
 		Example: `  # What will happen to nodes with this aws-auth?
   node-authorizer doctor --from aws-auth.yaml
 

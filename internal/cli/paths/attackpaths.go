@@ -92,29 +92,29 @@ func NewAttackPaths(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attack-paths {START... | --all-nodes | --all-serviceaccounts}",
 		Short: "Show what the holder of a node or of a credential can come to own, step by step",
-		Long: `Shows what the holder of a node, a pod, a service account or a user can come to own:
-other nodes, service accounts, secrets, and the whole cluster. Each has the shortest path that
-leads to it, and each step names what makes it possible.
+		Long: `Shows what the holder of a node, a pod, a service account or a user can come to
+own: other nodes, service accounts, secrets, and the whole cluster. Each has the
+shortest path that leads to it, and each step names what makes it possible.
 
-START is node/NAME, pod/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME or user/NAME (with --group).
-Without NAMESPACE, the namespace of a pod or service account is the one of -n.
+START is node/NAME, pod/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME or user/NAME (with
+--group). Without NAMESPACE, the namespace of a pod or service account is the one of -n.
 A node is root on the machine: its credential, and everything in its pods.
 
-A step is Certain if Kubernetes' own authorization and admission allow it. It is Possible if
-something decides that objects do not show, such as a webhook; the step says what. What is
-reached through cluster-admin alone is not listed.
+A step is Certain if Kubernetes' own authorization and admission allow it. A step is
+Possible if it also depends on something that objects do not show, such as a webhook;
+the step names it. Holdings that only cluster-admin gives are not listed.
 
-The techniques are described in docs/reference/techniques.md. --techniques adds techniques from a file, for
-operators: who may write an Application of Argo CD has the rights of its controller.
-Files for some operators are in examples/techniques.
+node-authorizer explain-code describes each technique. --techniques adds techniques from
+a file, for operators: who may write an Application of Argo CD has the rights of its
+controller. Files for some operators are in examples/techniques.
 
-What each right gives is in docs/reference/rights.md. Rights that are reached and may give more than
-paths follow are counted, and listed with -o wide.
+docs/reference/rights.md says what each right gives. Rights that are reached and
+may give more than paths follow are counted; -o wide lists them.
 
-Exit status: 0 the target is not reached, 1 it is, 2 could not decide, or START, the target or
-anything to start from does not exist. The target is cluster-admin unless --to names another.
-What owns the cluster owns the target. With --strict, rights that are not followed leave the
-answer undecided.`,
+Exit status: 0 the target is not reached, 1 it is, 2 could not decide, or START, the
+target or anything to start from does not exist. The target is cluster-admin unless --to
+names another. Whoever owns the cluster owns the target. With --strict, rights that are
+not followed leave the answer undecided.`,
 		Example: `  # What is lost with this node?
   node-authorizer attack-paths node/web-1
 

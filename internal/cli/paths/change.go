@@ -48,7 +48,7 @@ func (r AttackPathsClasses) adviceText(p *render.Page) {
 		p.Line("")
 		p.Line("  Then %s still certainly %s it, and %s possibly. A path that remains:",
 			render.Count(a.Left.Certain, "node"), reach(a.Left.Certain), render.Thousands(a.Left.Possible))
-		p.Steps(4, stepRows(a.Remaining))
+		p.Steps(4, stepRows(p, a.Remaining))
 	}
 }
 

@@ -29,32 +29,35 @@ func NewDiff(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [--with FILE...] [--without KIND/NAME...] [--to FILE]",
 		Short: "Show what nodes and service accounts come to reach through a change, and what no longer",
-		Long: `Shows what nodes and service accounts reach, by attack paths, after a change that they did not
-reach before, and what they no longer reach: first the whole cluster, then nodes, secrets, service
-accounts and namespaces.
+		Long: `Shows what nodes and service accounts reach, by attack paths, after a change
+that they did not reach before, and what they no longer reach: first the whole cluster,
+then nodes, secrets, service accounts and namespaces.
 
-The first state is the state of --from, or of a cluster. The second is the first with the objects of
---with applied and the objects of --without deleted, or the state of --to. --with reads what helm template
-and kustomize build print, also from a pipe.
+The first state is the state of --from, or of a cluster. The second is the first with
+the objects of --with applied and the objects of --without deleted, or the state of
+--to. --with reads what helm template and kustomize build print, also from a pipe.
 
-Pods that no scheduler has bound count for each node that their selectors, affinity, tolerations and
-requests allow: what such a node reaches through them is Possible. Starts that change alike are one
-row, with the path that is new and the place in the manifest of what makes it possible.
+Pods that no scheduler has bound count for each node that their selectors, affinity,
+tolerations and requests allow: what such a node reaches through them is Possible.
+Starts that change alike are one row, with the path that is new and the place in the
+manifest of what makes it possible.
 
-New and changed workloads come first: what somebody reaches who breaks into one of their pods, such as
-the node, secrets, and what the service account may do. No findings are: a new secret, service account,
-namespace or node that is reached by who reached all of its kind before, what accounts of the control
-plane or with rights to label nodes come to reach, but for certain cluster-admin, the account and new
-secrets that a workload itself names, and what only such a workload brings to a node, unless it gives a
-right or something else that is new. -o wide lists them.
+New and changed workloads come first: what somebody reaches who breaks into one of their
+pods, such as the node, secrets, and what the service account may do. No findings are: a
+new secret, service account, namespace or node that is reached by who reached all of its
+kind before, what accounts of the control plane or with rights to label nodes come to
+reach, but for certain cluster-admin, the account and new secrets that a workload itself
+names, and what only such a workload brings to a node, unless it gives a right or
+something else that is new. -o wide lists them.
 
---baseline names a file with findings that do not count, as for doctor: findings that --write-baseline
-wrote, and suppressions with reasons. Code is the technique of the last step, object the start, and subject
-what is reached, as the output names them.
+--baseline names a file with findings that do not count, as for doctor: findings that
+--write-baseline wrote, and suppressions with reasons. Code is the technique of the last
+step, object the start, and subject what is reached, as the output names them.
 
-Exit status: 0 nothing that --fail-on names widens, 1 something does, 2 could not decide. What is only
-possible before and certain after widens too. If something could not be read, or is in neither the state
-nor the manifests, what does not widen is not decided.`,
+Exit status: 0 nothing that --fail-on names widens, 1 something does, 2 could not
+decide. A path that was only possible and becomes certain widens too. If something could
+not be read, or is in neither the state nor the manifests, what does not widen is not
+decided.`,
 		Example: `  # What would this chart open?
   helm template shop ./chart | node-authorizer diff --from cluster.snapshot --with - -n shop
 

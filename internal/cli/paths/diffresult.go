@@ -2,6 +2,7 @@ package paths
 
 import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/output/report"
@@ -162,7 +163,11 @@ func (r *DiffResult) Page() report.Page {
 		Headline   string                      `json:"headline"`
 		TotalLines []string                    `json:"totalLines"`
 		Techniques map[attackpaths.Code]string `json:"techniques"`
-	}{r, r.verdictText(), r.totalLines(), techniqueSummaries(r.custom)}
+		Links      map[attackpaths.Code]string `json:"links"`
+	}{r, r.verdictText(), r.totalLines(), techniqueSummaries(r.custom), map[attackpaths.Code]string{}}
+	for code := range data.Techniques {
+		data.Links[code] = reference.Link(reference.Technique, string(code))
+	}
 	return report.Page{Kind: report.KindDiff, Title: "Diff: " + r.After.Origin, Data: data}
 }
 

@@ -182,7 +182,7 @@ func (r *diffRow) text(p *render.Page) {
 	if r.Reason != "" {
 		p.Line("    %s", render.Faint.In("no finding: "+r.Reason))
 	}
-	rows := stepRows(r.Path)
+	rows := stepRows(p, r.Path)
 	for i := range rows {
 		if place := r.placeText(i + 1); place != "" {
 			rows[i][3] += " " + render.Strong.In("["+place+"]")

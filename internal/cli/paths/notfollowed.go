@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/output/report"
 	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
-const rightsURL = sarif.ProjectURL + "/blob/main/docs/reference/rights.md"
+const rightsURL = reference.URL + "rights.md"
 
 // notFollowedText counts the rights that are not followed, and lists them on a wide page.
 func notFollowedText(p *render.Page, indent int, all []attackpaths.NotFollowed) {

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
-const techniquesURL = sarif.ProjectURL + "/blob/main/docs/reference/techniques.md"
+const techniquesURL = reference.URL + "techniques/README.md"
 
 // SARIF has a result for each start that reaches the target, under the rule of the last
 // technique of the path.
@@ -71,7 +72,7 @@ func pathsRun(missing []command.Missing, results []AttackPathsResult, custom []a
 func techniqueRules() []sarif.Rule {
 	var rules []sarif.Rule
 	for _, t := range attackpaths.Techniques() {
-		url := techniquesURL + "#" + strings.ToLower(string(t.Code))
+		url := reference.Link(reference.Technique, string(t.Code))
 		summary := strings.TrimSuffix(Sentence(t.Summary), ".")
 		rules = append(rules, sarif.CodeRule(string(t.Code), summary+".", summary+". What allows it, and how to take it away: "+url,
 			"MITRE ATT&CK "+t.ATTACK+". See "+url, url, "error"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
@@ -97,9 +98,6 @@ func noteGaps(a *command.App, gaps []attackpaths.Gap) {
 	}
 }
 
-// ownTechniquesURL is the section about techniques that users add.
-const ownTechniquesURL = techniquesURL + "#techniques-of-your-own"
-
 // customRules describe the techniques that the user adds.
 func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {
 	var rules []sarif.Rule
@@ -110,7 +108,7 @@ func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {
 			help += " MITRE ATT&CK " + t.ATTACK + "."
 		}
 		rules = append(rules, sarif.CodeRule(string(t.Code), Sentence(t.Summary), Sentence(t.Summary)+" "+allowedByText(t), help,
-			ownTechniquesURL, "error"))
+			reference.URL+"techniques/own.md", "error"))
 	}
 	return rules
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
@@ -40,7 +41,7 @@ func (r AttackPathsResult) Text(p *render.Page) {
 	for _, x := range shown {
 		p.Line("")
 		p.Line("%s %s", render.Strong.In(holdingText(x.Holding)), StyleOf(x.Certainty).In(strings.ToLower(x.Certainty.String())))
-		p.Steps(2, stepRows(x.Path))
+		p.Steps(2, stepRows(p, x.Path))
 	}
 	if more := len(r.Reached) - len(shown); more > 0 {
 		p.Line("")
@@ -68,7 +69,7 @@ func (r AttackPathsResult) leftOutText() string {
 }
 
 // stepRows are the steps of a path, one in a row.
-func stepRows(path []attackpaths.Step) [][4]string {
+func stepRows(p *render.Page, path []attackpaths.Step) [][4]string {
 	var rows [][4]string
 	for i, step := range path {
 		because := step.Because
@@ -79,7 +80,7 @@ func stepRows(path []attackpaths.Step) [][4]string {
 			because += render.Unsure.In("; depends on " + step.DependsOn)
 		}
 		rows = append(rows, [4]string{
-			fmt.Sprintf("%d.", i+1), string(step.Technique),
+			fmt.Sprintf("%d.", i+1), p.Code(reference.Technique, string(step.Technique)),
 			holdingText(step.From) + " → " + holdingText(step.To), render.Faint.In(because),
 		})
 	}
@@ -193,7 +194,7 @@ func (r AttackPathsClasses) Text(p *render.Page) {
 		}
 		p.Line("")
 		p.Line("%s, as from %s:", render.Strong.In(render.Count(len(c.Nodes), "node")+" → "+targetText(r.Target)), c.Nodes[0])
-		p.Steps(2, stepRows(c.Path))
+		p.Steps(2, stepRows(p, c.Path))
 	}
 	r.notFollowedText(p)
 	if r.WhatToChange != nil {

@@ -20,28 +20,28 @@ func NewCanI(a *command.App) *cobra.Command {
 		Short: "Check whether a node may do something, with the reason in one line",
 		Long: `Says whether a node, or with --as any user, may do something.
 
-TYPE is a resource as kubectl accepts it: pods, po, deployments.apps. TYPE/NAMESPACE/NAME
-names the namespace too, instead of -n. Instead of TYPE/NAME, a URL that begins with a
-slash can be asked about.
+TYPE is a resource as kubectl accepts it: pods, po, deployments.apps.
+TYPE/NAMESPACE/NAME names the namespace too, instead of -n. Instead of TYPE/NAME, a URL
+that begins with a slash can be asked about.
 
 The Node authorizer is asked first, then RBAC; with --authorization-config, the
-authorizers of that file, whose webhooks are called. What a node writes is then put to
-NodeRestriction, as far as it can be decided without the object: the name, and the pod
-that is written to, decide. The answer is "yes, if …" where the rest depends on the
-object; the JSON form lists the conditions, and explain decides with the object. Asked
-without a name, it is "yes, of the name …" where only the node's own name passes.
+authorizers of that file, whose webhooks are called. NodeRestriction then decides about
+a node's write, as far as the name and the pod decide it without the object. The answer
+is "yes, if …" where the rest depends on the object; the JSON form lists the conditions,
+and explain decides with the object. Asked without a name, it is "yes, of the name …"
+where only the node's own name passes.
 
 If the state has NodeScopes or Quarantines, they are asked before all others, as if
 kube-apiserver asked node-authorizer about them; an answer that rests on this says so.
-They decide about a service account by the node of its token: name it with --token-node,
-or a pod with --pod. With --authorization-config they are left out, because the webhooks
-of that file answer. If they may exist and cannot be read, a yes about a service account
-or a node is unknown.
+NodeScopes and Quarantines decide about a service account by the node of its token: name
+it with --token-node, or a pod with --pod. With --authorization-config they are left
+out, because the webhooks of that file answer. If they may exist and cannot be read, a
+yes about a service account or a node is unknown.
 
 With --list it prints the rules for the node or user instead: the rules of the Node
-authorizer, as far as NodeRestriction lets them pass, and the rules of RBAC. It counts
-the objects that are related to the node; reach lists them, with the paths.
-Below the rules it prints what the NodeScopes of a service account let pass.
+authorizer, as far as NodeRestriction lets them pass, and the rules of RBAC. The list
+counts the objects that are related to the node; reach lists them, with the paths. Below
+the rules it prints what the NodeScopes of a service account let pass.
 
 Files may lack what the answer depends on: the volume of a claim, roles and bindings.
 The answer is then unknown, and names it. A snapshot holds everything.

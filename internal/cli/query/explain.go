@@ -25,6 +25,8 @@ type ExplainResult struct {
 
 	// decidedBefore is the authorizer that decided before the others were asked.
 	decidedBefore string
+	// again is the command line, for the next command.
+	again repeat
 }
 
 func NewExplain(a *command.App) *cobra.Command {
@@ -47,7 +49,7 @@ nothing can be changed. The other formats always hold this, as reason.remedy.
 
 The arguments are the same as for can-i.
 
-Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
+Exit status: 0 yes, 1 no, 2 it is not known; with --fix too.`,
 		Example: `  # Why may worker-1 not read this secret?
   node-authorizer explain get secrets/db -n shop --node worker-1
 
@@ -87,11 +89,12 @@ Exit status: 0 yes, 1 no, 2 it is not known. It is the same with --fix.`,
 		a.WarnMissing(result.Missing, command.AnswerDepends)
 		a.Status = result.status()
 		explained := result.explained()
+		explained.again = newRepeat(cmd, objects)
 		if explained.Reason.Remedy, err = remedy(cmd.Context(), s, result); err != nil {
 			return err
 		}
 		if *fix {
-			return a.Write(fixResult{explained, newRepeat(cmd, objects)}, format)
+			return a.Write(fixResult{explained}, format)
 		}
 		return a.Write(explained, format)
 	})
@@ -153,6 +156,7 @@ func (r ExplainResult) Text(p *render.Page) {
 		p.Section("Hint")
 		p.Line("  %s", r.Reason.Hint)
 	}
+	r.nextText(p)
 }
 
 // listed reports whether the named authorizer is in the chain.

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,6 @@ func remedy(ctx context.Context, s *command.Session, r ruling) (*verdict.Remedy,
 // fixResult is an explanation of which people read only what to change.
 type fixResult struct {
 	ExplainResult
-	again repeat
 }
 
 func (r fixResult) Text(p *render.Page) {
@@ -72,26 +72,29 @@ func (r fixResult) request(p *render.Page, changes []verdict.Change) {
 	}
 	if len(attributes) > 0 {
 		p.Comment("send this request instead:")
-		p.Script("%s", r.again.command(r.Request, r.Identity, attributes))
+		p.Script("%s", r.again.command("explain", r.Request, r.Identity, attributes))
 	}
 }
 
 // repeat has the parts of the command line that a changed question keeps.
 type repeat struct {
-	path   string
+	root   string
 	object string
 	node   bool
-	flags  []string
+	// flags name the state, objects the written objects.
+	flags, objects []string
 }
 
 // newRepeat reads the command line. Flags of the connection may have credentials and are left out.
 func newRepeat(cmd *cobra.Command, objects *command.ObjectFlags) repeat {
-	r := repeat{path: cmd.CommandPath(), object: objects.Object}
+	r := repeat{root: cmd.Parent().CommandPath(), object: objects.Object}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "node":
 			r.node = true
-		case "filename", "old-object", "kubernetes-version", "feature-gates", "authorization-config", "context", "kubeconfig":
+		case "filename", "old-object":
+			r.objects = append(r.objects, "--"+f.Name, f.Value.String())
+		case "kubernetes-version", "feature-gates", "authorization-config", "context", "kubeconfig":
 			r.flags = append(r.flags, "--"+f.Name, f.Value.String())
 		case "from":
 			if values, ok := f.Value.(pflag.SliceValue); ok {
@@ -105,11 +108,14 @@ func newRepeat(cmd *cobra.Command, objects *command.ObjectFlags) repeat {
 }
 
 // command returns the command line of the question after changes of its attributes.
-func (r repeat) command(q command.Question, who command.Identity, changes []verdict.Change) string {
+func (r repeat) command(name string, q command.Question, who command.Identity, changes []verdict.Change, more ...string) string {
 	req := access.Request{Groups: who.Groups, Namespace: q.Namespace, Name: q.Name}
 	evaluate.Apply(&req, changes)
 	target := schema.GroupResource{Group: q.Group, Resource: q.Resource}.String()
-	if req.Name != "" {
+	switch {
+	case q.URL != "":
+		target = q.URL
+	case req.Name != "":
 		target += "/" + req.Name
 	}
 	args := []string{q.Verb, target}
@@ -124,17 +130,29 @@ func (r repeat) command(q command.Question, who command.Identity, changes []verd
 		args = append(args, "-A")
 	}
 	add("--field-selector", selectorText(q, changes))
+	return r.line(name, args, who, req.Groups, append(r.objects, more...))
+}
+
+// line returns the line of a command about the user, in the same state.
+func (r repeat) line(name string, args []string, who command.Identity, groups, more []string) string {
 	if r.node {
-		add("--node", who.Node)
+		args = append(args, "--node", who.Node)
 	} else {
-		add("--as", who.User)
-		for _, group := range req.Groups {
-			add("--as-group", group)
+		args = append(args, "--as", who.User)
+		if !slices.Equal(groups, command.WithImpliedGroups(who.User, nil)) {
+			for _, group := range groups {
+				args = append(args, "--as-group", group)
+			}
 		}
-		add("--token-node", who.TokenNode)
+		if who.UID != "" {
+			args = append(args, "--as-uid", who.UID)
+		}
+		if who.TokenNode != "" {
+			args = append(args, "--token-node", who.TokenNode)
+		}
 	}
-	words := strings.Fields(r.path)
-	for _, arg := range append(args, r.flags...) {
+	words := []string{r.root, name}
+	for _, arg := range slices.Concat(args, r.flags, more) {
 		words = append(words, render.Shell(arg))
 	}
 	if line := strings.Join(words, " "); render.Exact(line) {

@@ -106,12 +106,12 @@ NodeRestriction refuses in any case are left out; where it lets a node write onl
 has the node's own name, that name is listed; of others, the JSON form lists the
 conditions that the written object has to meet.
 
-The line "in total" says what the node leads to in the end, through everything that it can
-read and act as; attack-paths shows the way. Of a cluster, reach reads only what concerns
-the node, and of files with more than 20,000 pods it follows no paths: --in-total reads and
-follows all, for this line.
+The line "in total" says what the node leads to in the end, through everything that it
+can read and act as; attack-paths shows the way. Of a cluster, reach reads only what
+concerns the node, and of files with more than 20,000 pods it follows no paths:
+--in-total reads and follows all, for this line.
 
-What files lack is named, and the list is marked incomplete.
+The answer names missing objects of files, and marks the list incomplete.
 
 The table shows the first of each kind; -o wide and -o json show all.
 

@@ -37,9 +37,9 @@ cannot be called leaves the question open (evaluationError), with any failure
 policy; a match condition that cannot be evaluated, and an answer that allows and
 denies, are decided as kube-apiserver decides them.
 
-AdmissionReviews are put to NodeRestriction. What only authorizers can say, such
-as whether a node may request tokens for an audience that its pod does not use, it
-asks the Node authorizer and RBAC, or the authorizers of --authorization-config.
+AdmissionReviews are put to NodeRestriction. Some writes depend on the authorizers, such
+as a request for a token for an audience that no pod uses: the command asks the Node
+authorizer and RBAC, or the authorizers of --authorization-config.
 
 NodeScopes and Quarantines of the state are asked first, as by a server that enforces
 them; the extra values in a document say which node a token is bound to. With

@@ -19,12 +19,12 @@ func NewSnapshot(a *command.App) *cobra.Command {
 		Short: "Save the state that the other commands need to a file",
 		Long: `Saves the state that the other commands need to a file, for --from.
 
-A snapshot has the names and relations of objects and the roles and bindings. It
-never has the data of secrets or config maps, nor environment values. Of secrets only the
+A snapshot has the names and relations of objects and the roles and bindings. The data
+of secrets and config maps and environment values are never in it. Of secrets only the
 metadata is requested.
 
-What may not be read is left out, and the snapshot says so to the commands that
-answer from it.
+Objects that may not be read are left out, and
+the snapshot tells this to the commands that answer from it.
 
 The file is one JSON object per line, compressed with zstd, with an index at its end.
 

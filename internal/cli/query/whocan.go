@@ -74,12 +74,13 @@ func NewWhoCan(a *command.App) *cobra.Command {
 		Short: "List the nodes that may do it, and through which pods",
 		Long: `Lists the nodes that may do something, with the pods through which they may.
 
-The arguments are the same as for can-i, and a node is listed if can-i answers yes for it. Without
-a name, the question is about every object of the type: nodes that may do it to some
-objects only, by name, are listed apart. A node that may write only what has its own
-name, such as its Node, is listed, and the answer says so. What files lack makes nodes
-undecided, and is named. A quarantined node is not listed, unless its Quarantine excepts
-the request; this assumes that kube-apiserver asks node-authorizer about Quarantines.
+The arguments are the same as for can-i, and a node is listed if can-i answers yes for
+it. Without a name, the question is about every object of the type: nodes that may do it
+to some objects only, by name, are listed apart. A node that may write only what has its
+own name, such as its Node, is listed, and the answer says so. Missing objects of files
+make nodes undecided, and are named. A quarantined node is not listed, unless its
+Quarantine excepts the request; this assumes that kube-apiserver asks node-authorizer
+about Quarantines.
 
 Service accounts are not listed, also not those that NodeScopes hold to their node: ask
 can-i about one, with --pod or --token-node.

@@ -37,16 +37,14 @@ func NewClient(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client --node-url URL --kubeapi-url URL --tls-client-ca FILE",
 		Short: "Let this machine join a cluster: turn its evidence into a bootstrap kubeconfig",
-		Long: `Shows this machine's evidence to the bootstrap service and writes the token that it
-gets into a kubeconfig (--kubeconfig), from which a kubelet bootstraps (the kubelet's flag
---bootstrap-kubeconfig). It runs once, before the kubelet, and does nothing where that
-file exists.
-
-What can pass is tried again until --timeout, and once more then: a service that cannot
-be reached or is busy, an instance that the cloud's API does not know yet, a node of the
-same name that is being removed. Each reason is logged once, and then how often it was the
-same. Other refusals are final. The file has mode 0600 and
-appears whole or not at all.
+		Long: `Shows this machine's evidence to the bootstrap service and writes the token that
+it gets into a kubeconfig (--kubeconfig), from which a kubelet bootstraps (the kubelet's
+flag --bootstrap-kubeconfig). The client runs once, before the kubelet, and does nothing
+if that file exists. It tries again after a passing failure until --timeout, and once
+more then: a service that cannot be reached or is busy, an instance that the cloud's API
+does not know yet, a node of the same name that is being removed. Each reason is logged
+once, and then how often it was the same. Other refusals are final. The file has mode
+0600 and appears whole or not at all.
 
 Each flag is also taken from the environment, where it is not given: AUTHORIZER,
 NODE_AUTHORIZER_URL, KUBEAPI_URL, KUBECONFIG_BOOTSTRAP, TLS_CLIENT_CA, TLS_CERT,

@@ -36,11 +36,12 @@ mistake: the file and line, the field, and what to write instead.
 
 If there is none, it reads the files that the configuration names, as the server does:
 certificates with their keys, authorities, kubeconfigs, the authorization configuration
-and the file with mappings. Relative paths are relative to the current folder. It is an
-error if the server would not start, would not become ready, or would be refused by
-its callers: a key of another certificate, a certificate that expired or has no names.
-Certificates that expire within a week, and secrets that every user of the host can
-read, are warnings. Nothing is sent, and nothing of keys and tokens is printed.
+and the file with mappings. Relative paths are relative to the current folder.
+Everything is an error with which the server would not start, would not become ready, or
+would be refused by its callers: a key of another certificate, a certificate that
+expired or has no names. Certificates that expire within a week, and secrets that every
+user of the host can read, are warnings. The command sends nothing, and prints no keys
+and no tokens.
 
 Where the server's files are not on this machine, check the fields only, with
 --without-files: the files are then listed. FILE can be - for stdin.

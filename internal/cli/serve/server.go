@@ -46,8 +46,8 @@ environment, under its name in capitals with underscores (--tls-cert: TLS_CERT;
 in neither has the default. Requests for certificates of nodes that the ledger does not
 know are left to others.
 
-It begins to listen at once and is ready when what it needs of the cluster has been
-read. Logs go to stderr. SIGTERM drains it, a second signal ends it at once.
+The server listens at once, and is ready when it has read what it needs of the cluster.
+Logs go to stderr. SIGTERM drains it, a second signal ends it at once.
 
 Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
 		Example: `  node-authorizer config defaults > server.yaml

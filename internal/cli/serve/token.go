@@ -34,13 +34,13 @@ func NewToken(a *command.App) *cobra.Command {
 		Short: "Print an AWS IAM token for a cluster, as a credential plugin of kubeconfigs",
 		Long: `Makes a token that says who has the AWS credentials of this machine: a request to
 STS, GetCallerIdentity, that is signed for one cluster and good for 15 minutes. An API
-server that asks node-authorizer's webhook takes it. Nothing is asked but what the
-credentials need: no request is sent for the token itself.
+server that asks node-authorizer's webhook takes it. Requests are sent only to get
+the credentials, none for the token itself.
 
 The credentials are those that every program with an AWS SDK finds: in the environment,
 in the files of the AWS command line, or on the instance. The region is the region of
---region, of the environment or files, or of the instance if its role signs; without any,
-the token is for the global host of STS.
+--region, of the environment or files, or of the instance if its role signs; without
+any, the token is for the global host of STS.
 
 In a kubeconfig, the user of a kubelet or a person has this command as its exec:
 
@@ -51,13 +51,14 @@ In a kubeconfig, the user of a kubelet or a person has this command as its exec:
     interactiveMode: Never
 
 The credential is printed in the version that KUBERNETES_EXEC_INFO asks for, v1 or
-v1beta1, and v1 without it. It ends a minute before the token does. A token ends with the
-credentials that sign it: credentials that end within a minute are an error.
+v1beta1, and v1 without it. The credential ends a minute before the token does. A token
+ends with the credentials that sign it: credentials that end within a minute are an
+error.
 
 With --cache, temporary credentials (also of --role) are kept until they end in
 ~/.kube/cache/node-authorizer/credentials.json, or in the file that
-NODE_AUTHORIZER_CACHE_FILE names, which only its owner may read. They are taken again for
-the same flags, environment and AWS configuration files.
+NODE_AUTHORIZER_CACHE_FILE names, which only its owner may read. The same flags,
+environment and AWS configuration files use them again.
 
 Exit status: 0 a token was made, 2 bad usage, or there are no credentials to sign it.`,
 		Example: `  node-authorizer token --cluster-id blue --region eu-west-1

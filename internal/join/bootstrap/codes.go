@@ -6,7 +6,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Codes of answers, documented in docs/reference/reasons/README.md. Attestors have their own.
+// Codes of answers, documented in docs/reference/reasons. Attestors have their own.
 const (
 	TokenIssued   verdict.Code = "TokenIssued"
 	TokenRepeated verdict.Code = "TokenRepeated"

@@ -13,7 +13,7 @@ import (
 type Refused struct {
 	// Status is the HTTP status.
 	Status int
-	// Code is the reason, documented in docs/reference/reasons/README.md; empty if the answer has none.
+	// Code is the reason, which node-authorizer explain-code explains; empty if the answer has none.
 	Code verdict.Code
 	// Summary is the explanation in the answer, one line.
 	Summary string
@@ -24,7 +24,7 @@ func (r *Refused) Error() string {
 	if r.Code == "" {
 		return text
 	}
-	return text + "; docs/reference/reasons/README.md says what to do"
+	return text + "; node-authorizer explain-code " + string(r.Code) + " says what to do"
 }
 
 func (r *Refused) reason() string {

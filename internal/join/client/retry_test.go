@@ -228,7 +228,7 @@ func TestRetriesEnd(t *testing.T) {
 		{"no answer to the last try", sequence(status(500, ""), hang), &TimedOut{}, "^timed out after [0-9.]+s and [23] tries: "},
 		{
 			"a lasting temporary refusal", sequence(status(403, "NameTaken: x")), &Refused{},
-			"^the bootstrap service refuses: NameTaken: x; docs/reference/reasons/README.md",
+			"^the bootstrap service refuses: NameTaken: x; node-authorizer explain-code NameTaken",
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -2,9 +2,11 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -48,10 +50,32 @@ type Page struct {
 	// program puts the program's name as the user writes it into texts; nil leaves them.
 	program func(string) string
 	lines   []line
+	// links are the codes that a wide page names, with the addresses of their sections.
+	links []Field
 }
 
 // Wide is true when the reader asked for more detail.
 func (p *Page) Wide() bool { return p.wide }
+
+// Code returns a code to print. A wide page ends with the addresses of the sections about its codes; codes without one, as those of
+// techniques in a file, are left out.
+func (p *Page) Code(kind reference.Kind, code string) string {
+	if p.wide && !slices.ContainsFunc(p.links, func(f Field) bool { return f.Name == code }) {
+		if link := reference.Link(kind, code); link != "" {
+			p.links = append(p.links, Field{code, link})
+		}
+	}
+	return code
+}
+
+// linkCodes adds the addresses of the sections about codes.
+func (p *Page) linkCodes() {
+	if len(p.links) > 0 {
+		slices.SortFunc(p.links, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+		p.Section("Codes")
+		p.Fields(p.links...)
+	}
+}
 
 // Shown returns the first rows of a list, and all of them on a wide page.
 func Shown[T any](p *Page, most int, rows []T) []T {

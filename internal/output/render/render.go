@@ -165,6 +165,7 @@ func encode(result any, o Options) ([]byte, error) {
 		if t, ok := result.(Text); ok {
 			page := &Page{wide: o.Format == Wide, width: o.Width, program: o.Program}
 			t.Text(page)
+			page.linkCodes()
 			return page.encode(o.Colour), nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -179,5 +180,26 @@ func TestCount(t *testing.T) {
 	}
 	if got := Count(2, "identity"); got != "2 identities" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestWidePagesLinkTheirCodes: each code once, sorted, and none without a section.
+func TestWidePagesLinkTheirCodes(t *testing.T) {
+	print := func(wide bool) string {
+		p := &Page{wide: wide}
+		for _, code := range []string{"PodExec", "NotATechnique", "NodeProxy", "PodExec"} {
+			p.Line("%s", p.Code(reference.Technique, code))
+		}
+		p.linkCodes()
+		return string(p.encode(false))
+	}
+	const lines = "PodExec\nNotATechnique\nNodeProxy\nPodExec\n"
+	const links = "\nCodes\n  NodeProxy  " + reference.URL + "techniques/pods.md#nodeproxy\n" +
+		"  PodExec    " + reference.URL + "techniques/pods.md#podexec\n"
+	if got := print(false); got != lines {
+		t.Errorf("not wide: %q", got)
+	}
+	if got := print(true); got != lines+links {
+		t.Errorf("wide: %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -98,7 +99,9 @@ type pathsData struct {
 	Rows  []rowData `json:"rows"`
 	// Techniques are the summaries of the techniques that steps use.
 	Techniques map[string]string `json:"techniques"`
-	Advice     *adviceData       `json:"advice,omitempty"`
+	// Links are the addresses of the sections about them; techniques of a file have none.
+	Links  map[string]string `json:"links"`
+	Advice *adviceData       `json:"advice,omitempty"`
 }
 
 type rowData struct {
@@ -146,7 +149,7 @@ func (a AttackPaths) encode() *pathsData {
 			NotFollowed: a.NotFollowed, NotFollowedCount: a.NotFollowedCount,
 			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{},
 			Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
-			Techniques: map[string]string{},
+			Techniques: map[string]string{}, Links: map[string]string{},
 		},
 		strings: map[string]int{}, holdings: map[attackpaths.Holding]int{}, steps: map[[9]int]int{},
 		remedies: map[string]int{}, paths: map[string]int{},
@@ -165,7 +168,7 @@ func (a AttackPaths) encode() *pathsData {
 	}
 	for _, s := range e.data.Steps {
 		code := e.data.Strings[s[0]]
-		e.data.Techniques[code] = a.Summaries[attackpaths.Code(code)]
+		e.data.Techniques[code], e.data.Links[code] = a.Summaries[attackpaths.Code(code)], reference.Link(reference.Technique, code)
 	}
 	return e.data
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// The codes of answers. See docs/reference/reasons/README.md.
+// The codes of answers. See docs/reference/reasons.
 const (
 	// No opinion.
 	NotQuarantined   verdict.Code = "NotQuarantined"

@@ -85,18 +85,22 @@ func TestReasonsComeFromTheAuditLog(t *testing.T) {
 
 func TestMarkdownMarksWhatIsAnsweredDifferently(t *testing.T) {
 	request := get("a secret", inStock("secrets/own"))
-	text := Markdown([]Report{{Section: Section{Title: "Secrets", About: "They."}, Rows: []Row{
-		{
-			Request: request, InTree: Answer{Status: http.StatusForbidden}, Ours: Answer{Status: http.StatusOK},
-			Reasons: Reasons{Authorization: "PathToObject"},
-		},
-	}}})
-	for _, want := range []string{
-		"| [Secrets](#secrets) | 1 | 1 | 0 | 0 | 1 |",
-		"| a secret | `GET secrets/own` | 403 | **200** | PathToObject |",
+	row := Row{
+		Request: request, InTree: Answer{Status: http.StatusForbidden}, Ours: Answer{Status: http.StatusOK},
+		Reasons: Reasons{Authorization: "PathToObject"},
+	}
+	pages := Markdown([]Report{
+		{Section: Section{Title: "Secrets", About: "They."}, Rows: []Row{row}},
+		{Section: Section{Title: "Every verb: secrets", About: "They."}, Rows: []Row{row}},
+	})
+	for _, tc := range []struct{ page, want string }{
+		{mainPage, "| [Secrets](#secrets) | 1 | 1 | 0 | 0 | 1 |"},
+		{mainPage, "| [Every verb: secrets](every-verb.md#every-verb-secrets) | 1 | 1 | 0 | 0 | 1 |"},
+		{mainPage, "| a secret | `GET secrets/own` | 403 | **200** | PathToObject |"},
+		{everyVerbPage, "| a secret | `GET secrets/own` | 403 | **200** | PathToObject |"},
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no line %q in\n%s", want, text)
+		if !strings.Contains(pages[tc.page], tc.want) {
+			t.Errorf("no line %q in\n%s", tc.want, pages[tc.page])
 		}
 	}
 }

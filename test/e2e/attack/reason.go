@@ -7,7 +7,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Reasons are the codes of docs/reference/reasons/README.md for a request: of the authorizer and, if it
+// Reasons are the codes of docs/reference/reasons for a request: of the authorizer and, if it
 // was called, of the admission webhook.
 type Reasons struct{ Authorization, Admission string }
 

@@ -100,7 +100,7 @@ func (t *attempts) certificateOf(ctx context.Context, h holding, name, signer st
 		return answer{err: err}
 	}
 	t.forget(ctx, signingRequests.at("", name))
-	made, creator := t.any(func(a *actor) answer { return a.post(ctx, dry(signingRequests.in("")), request.object) })
+	made, _ := t.any(func(a *actor) answer { return a.post(ctx, dry(signingRequests.in("")), request.object) })
 	if made.refused() {
 		return made
 	}
@@ -111,7 +111,7 @@ func (t *attempts) certificateOf(ctx context.Context, h holding, name, signer st
 	if created.status == http.StatusConflict {
 		created = t.admin.get(ctx, signingRequests.at("", name))
 	}
-	if signer == kubeletSigner && t.isApproved(ctx, creator) {
+	if signer == kubeletSigner && t.isApproved(ctx, made) {
 		read, _ := t.any(func(a *actor) answer { return readRequest(ctx, a, name, created) })
 		if !read.refused() {
 			return read

@@ -43,8 +43,10 @@ func startScoped(ctx context.Context, dir string) (*world, error) {
 	w, err := start(ctx, kubeversion.Latest, []string{web1, pay1}, localplane.Options{
 		AuthorizationConfig: setup.AuthorizationConfig(apiServer), NodeRestriction: true,
 		ExtraArgs: map[localplane.Component][]string{
-			localplane.APIServer:         setup.Args(apiServer),
-			localplane.ControllerManager: {"--controllers=*,-garbage-collector-controller,-namespace-controller"},
+			localplane.APIServer: setup.Args(apiServer),
+			localplane.ControllerManager: {
+				"--controllers=*,-garbage-collector-controller,-namespace-controller", "--pvclaimbinder-sync-period=1s",
+			},
 		},
 		Prepare: func(p *localplane.Plane) (err error) {
 			if beside, err = server.New(p, "node-authorizer", filepath.Join(dir, "server")); err != nil {

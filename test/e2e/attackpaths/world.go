@@ -52,7 +52,9 @@ type world struct {
 func startWorld(ctx context.Context) (*world, error) {
 	return start(ctx, kubeversion.Latest, []string{web1, pay1}, localplane.Options{
 		ExtraArgs: map[localplane.Component][]string{
-			localplane.ControllerManager: {"--controllers=*,-garbage-collector-controller,-namespace-controller"},
+			localplane.ControllerManager: {
+				"--controllers=*,-garbage-collector-controller,-namespace-controller", "--pvclaimbinder-sync-period=1s",
+			},
 		},
 	})
 }

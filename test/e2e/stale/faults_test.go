@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// margin is the time that docs/guides/install.md adds to maxStaleness for a busy server.
+	// margin is the time that docs/reference/server.md adds to maxStaleness for a busy server.
 	margin = 15 * time.Second
 	// recovery is how long a server may take to be ready after the end of a fault.
 	recovery = 3 * time.Minute

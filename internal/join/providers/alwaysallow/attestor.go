@@ -27,7 +27,7 @@ import (
 // Name is the name of the provider.
 const Name = "alwaysallow"
 
-// The codes of refusals. See docs/reference/reasons/README.md.
+// The codes of refusals. See docs/reference/reasons.
 const (
 	// EvidenceMalformed: the body is neither empty nor a JSON object.
 	EvidenceMalformed verdict.Code = "EvidenceMalformed"

@@ -3,7 +3,7 @@ package aws
 import "github.com/node-authorizer/node-authorizer/verdict"
 
 // The codes of refusals because of the instance or the source address. See
-// docs/reference/reasons/README.md.
+// docs/reference/reasons.
 const (
 	// WrongAccount: the instance is in an account whose machines may not join.
 	WrongAccount verdict.Code = "WrongAccount"

@@ -23,7 +23,7 @@ function findingEntry(f, state) {
     'article',
     { class: `finding ${state.toLowerCase()}` },
     el('h3', {}, badge(state, f.severity), ' ', f.message),
-    el('p', { class: 'faint' }, el('code', {}, f.code), f.at && [' at ', nameOf(f.at)]),
+    el('p', { class: 'faint' }, el('a', { href: f.link }, el('code', {}, f.code)), f.at && [' at ', nameOf(f.at)]),
     f.consequence && el('p', {}, sentence(f.consequence)),
     f.remedy &&
       el(

@@ -42,6 +42,13 @@ const stepOfJSON = (s) => ({
   grantedBy: s.grantedBy && `${s.grantedBy.kind} "${withNamespace(s.grantedBy)}"`,
 });
 
+/** The code of a technique, as a link to its section; techniques of a file have none. */
+function techniqueElement(technique) {
+  const code = el('code', {}, technique);
+  const link = page.data.links?.[technique];
+  return link ? el('a', { href: link }, code) : code;
+}
+
 function stepList(steps) {
   return el(
     'ol',
@@ -59,7 +66,7 @@ function stepList(steps) {
         ),
         s.impersonates && el('p', {}, 'acts as ', holdingElement(s.impersonates)),
         el('p', { class: 'because' }, s.because),
-        el('p', { class: 'technique' }, el('code', {}, s.technique), ' ', page.data.techniques[s.technique]),
+        el('p', { class: 'technique' }, techniqueElement(s.technique), ' ', page.data.techniques[s.technique]),
         s.grantedBy && el('p', { class: 'granted' }, 'granted by ', nameOf(s.grantedBy)),
         el(
           'p',
