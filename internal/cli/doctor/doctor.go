@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -141,7 +140,7 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 		if e.plan {
 			return plan(a, doctor.MakePlan(cluster, report, audit), format)
 		}
-		if err := e.known.Apply(a, report, time.Now()); err != nil {
+		if err := e.known.Apply(a, report, a.Now()); err != nil {
 			return err
 		}
 		if err := writeReport(a, report, e.failOn, format); err != nil {
@@ -280,7 +279,7 @@ func (e *examining) read(ctx context.Context) (*doctor.Cluster, *source.State, e
 	if err != nil {
 		return nil, nil, err
 	}
-	e.options.Now = time.Now()
+	e.options.Now = e.state.App.Now()
 	cluster, err := doctor.List(ctx, config, progress.Callback())
 	if err != nil {
 		return nil, nil, err

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // Kind says which result a page shows.
@@ -28,6 +30,8 @@ type Page struct {
 	Kind Kind
 	// Title is the title of the document.
 	Title string
+	// Metadata says how the page was made.
+	Metadata *render.Metadata
 	// Data is encoded as JSON, for the scripts.
 	Data any
 }
@@ -66,6 +70,10 @@ func (p Page) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	metadata, err := json.Marshal(p.Metadata)
+	if err != nil {
+		return nil, err
+	}
 	style, script := read("style.css"), p.script()
 	var b bytes.Buffer
 	shell := read("page.html")
@@ -91,6 +99,8 @@ func (p Page) encode() ([]byte, error) {
 			b.WriteString(packing)
 		case "data":
 			b.Write(data)
+		case "metadata":
+			b.Write(metadata)
 		default:
 			return nil, fmt.Errorf("the shell has an unknown place %q", name)
 		}

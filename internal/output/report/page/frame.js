@@ -59,6 +59,25 @@ function header(command, headline, sentences, state) {
       nameOf(state.origin),
       state.kubernetesVersion && `, by the rules of Kubernetes ${state.kubernetesVersion}`,
     ),
+    madeBy(JSON.parse(document.getElementById('metadata').textContent)),
+  );
+}
+
+/** How the page was made: when, by which version and command line, and what was read. */
+function madeBy(m) {
+  if (!m) return null;
+  const c = m.cluster ?? {};
+  const objects = c.objects && [count(c.objects.nodes, 'node'), count(c.objects.pods, 'pod'), count(c.objects.serviceAccounts, 'service account')];
+  const facts = [
+    ['Made', `${m.date} by node-authorizer ${m.version}`],
+    ['Command', el('code', {}, nameOf(m.commandLine))],
+    ['Cluster', [c.context && `context ${c.context}`, c.serverVersion && `server ${c.serverVersion}`, objects && list(objects)].filter(Boolean).join('; ')],
+    ['Not read', m.notRead?.length > 0 ? [...new Set(m.notRead.map((n) => n.resource || n.reason))].join(', ') : 'nothing that this result depends on'],
+  ];
+  return el(
+    'dl',
+    { class: 'rows source' },
+    facts.filter(([, value]) => value !== '').map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))),
   );
 }
 

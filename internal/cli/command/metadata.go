@@ -1,0 +1,70 @@
+package command
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
+)
+
+const redacted = "REDACTED"
+
+var (
+	// secretFlag matches flags whose value is a credential, with or without the value.
+	secretFlag = regexp.MustCompile(`^--?(?:[a-z-]*-)?(?:token|password|secret|passwd|api-key)(=|$)`)
+	// secretText matches credentials in any argument: JSON Web Tokens, tokens of AWS, and users in URLs.
+	secretText = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+|k8s-aws-v1\.[A-Za-z0-9_=-]+|(://)[^/@\s]+@`)
+)
+
+// commandLine quotes a command line for a shell, without the credentials in it.
+func commandLine(args []string) string {
+	words, secret, flags := make([]string, len(args)), false, true
+	for i, arg := range args {
+		flags = flags && arg != "--"
+		found := secretFlag.FindStringSubmatch(arg)
+		switch {
+		case secret:
+			arg, secret = redacted, false
+		case !flags || found == nil:
+			arg = secretText.ReplaceAllStringFunc(arg, func(s string) string {
+				if strings.HasPrefix(s, "://") {
+					return "://" + redacted + "@"
+				}
+				return redacted
+			})
+		case found[1] == "":
+			secret = true
+		default:
+			name, _, _ := strings.Cut(arg, "=")
+			arg = name + "=" + redacted
+		}
+		words[i] = render.Shell(arg)
+	}
+	if len(args) > 0 { // the name of a plugin of kubectl is two words
+		words[0] = args[0]
+	}
+	return strings.Join(words, " ")
+}
+
+// noteCluster notes what was read. Where several states are, the last one counts.
+func (f *StateFlags) noteCluster(s *Session) {
+	c := &render.Cluster{Origin: s.State.Origin, ServerVersion: s.State.ServerVersion}
+	if len(f.From) == 0 {
+		c.Context = f.Connection.Context()
+	}
+	if i := s.State.Inventory; i != nil {
+		c.Objects = &render.ObjectCounts{Nodes: len(s.KnownNodes()), Pods: len(i.Pods()), ServiceAccounts: len(i.ServiceAccounts())}
+	}
+	f.App.Metadata.Cluster = c
+}
+
+// noteNotRead notes what could not be read, each once.
+func (a *App) noteNotRead(all []Missing) {
+	for _, m := range all {
+		n := render.NotRead{Resource: m.Resource, Reason: m.Reason}
+		if !slices.Contains(a.Metadata.NotRead, n) {
+			a.Metadata.NotRead = append(a.Metadata.NotRead, n)
+		}
+	}
+}
