@@ -58,7 +58,7 @@ func runAt(now func() time.Time, args []string, stdin io.Reader, stdout, stderr 
 	defer stopTerminated()
 	context.AfterFunc(interrupted, stop) // a second signal of the same kind ends the process at once
 	context.AfterFunc(ctx, stopTerminated)
-	a := command.NewApp(command.NewStreams(stdin, stdout, stderr), append([]string{programName(args)}, args[1:]...), now)
+	a := command.NewApp(command.NewStreams(stdin, stdout, stderr), append([]string{binaryName}, args[1:]...), now)
 	root := root(a, programName(args))
 	root.SetArgs(doubleDashes(root, args[1:]))
 	found, err := root.ExecuteContextC(ctx)
