@@ -35,7 +35,7 @@ type App struct {
 	Status int
 	// Now is the clock.
 	Now func() time.Time
-	// Metadata goes into each document. What is read is noted in it.
+	// Metadata goes into each document. What is read is noted in it. Without it, documents have none.
 	Metadata *render.Metadata
 }
 

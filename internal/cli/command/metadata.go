@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ func commandLine(args []string) string {
 
 // noteCluster notes what was read. Where several states are, the last one counts.
 func (f *StateFlags) noteCluster(s *Session) {
+	if f.App.Metadata == nil {
+		return
+	}
 	c := &render.Cluster{Origin: s.State.Origin, ServerVersion: s.State.ServerVersion}
 	if len(f.From) == 0 {
 		c.Context = f.Connection.Context()
@@ -59,10 +63,24 @@ func (f *StateFlags) noteCluster(s *Session) {
 	f.App.Metadata.Cluster = c
 }
 
-// noteNotRead notes what could not be read, each once.
-func (a *App) noteNotRead(all []Missing) {
+// NoteOrigin notes what was read, for commands whose state is not a session.
+func (f *StateFlags) NoteOrigin(origin string) {
+	if f.App.Metadata == nil {
+		return
+	}
+	f.App.Metadata.Cluster = &render.Cluster{Origin: origin}
+	if len(f.From) == 0 {
+		f.App.Metadata.Cluster.Context = f.Connection.Context()
+	}
+}
+
+// NoteNotRead notes what could not be read, each once.
+func (a *App) NoteNotRead(all []Missing) {
+	if a.Metadata == nil {
+		return
+	}
 	for _, m := range all {
-		n := render.NotRead{Resource: m.Resource, Reason: m.Reason}
+		n := render.NotRead{Resource: m.Resource, Reason: cmp.Or(m.refusal, m.Reason)}
 		if !slices.Contains(a.Metadata.NotRead, n) {
 			a.Metadata.NotRead = append(a.Metadata.NotRead, n)
 		}

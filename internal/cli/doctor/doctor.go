@@ -126,6 +126,7 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 		if err != nil {
 			return err
 		}
+		e.state.NoteOrigin(cluster.Origin)
 		if e.options.Paths == nil {
 			if e.options.Paths, err = e.paths(cmd.Context(), state); err != nil {
 				return err
@@ -136,6 +137,7 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 			e.options.Audit = audit
 		}
 		report := doctor.Examine(cluster, e.options)
+		a.NoteNotRead(command.Unexamined(report.Missing))
 		report.Version = command.CurrentVersion().Version
 		if e.plan {
 			return plan(a, doctor.MakePlan(cluster, report, audit), format)

@@ -63,21 +63,28 @@ function header(command, headline, sentences, state) {
   );
 }
 
-/** How the page was made: when, by which version and command line, and what was read. */
-function madeBy(m) {
-  if (!m) return null;
-  const c = m.cluster ?? {};
-  const objects = c.objects && [count(c.objects.nodes, 'node'), count(c.objects.pods, 'pod'), count(c.objects.serviceAccounts, 'service account')];
+/** How the page was made: when, by which version and command line, from which cluster, and what was not read. */
+function madeBy(metadata) {
+  if (!metadata) return null;
+  const { context, serverVersion, objects } = metadata.cluster ?? {};
+  const cluster = [
+    context && `context ${context}`,
+    serverVersion && `server ${serverVersion}`,
+    objects && count(objects.nodes, 'node'),
+    objects && count(objects.pods, 'pod'),
+    objects && count(objects.serviceAccounts, 'service account'),
+  ].filter(Boolean);
+  const notRead = new Set((metadata.notRead ?? []).map((n) => n.resource || n.reason));
   const facts = [
-    ['Made', `${m.date} by node-authorizer ${m.version}`],
-    ['Command', el('code', {}, nameOf(m.commandLine))],
-    ['Cluster', [c.context && `context ${c.context}`, c.serverVersion && `server ${c.serverVersion}`, objects && list(objects)].filter(Boolean).join('; ')],
-    ['Not read', m.notRead?.length > 0 ? [...new Set(m.notRead.map((n) => n.resource || n.reason))].join(', ') : 'nothing that this result depends on'],
+    ['Made', `${metadata.date} by node-authorizer ${metadata.version}`],
+    ['Command', el('code', {}, nameOf(metadata.commandLine))],
+    cluster.length > 0 && ['Cluster', nameOf(cluster.join(', '))],
+    ['Not read', notRead.size > 0 ? nameOf([...notRead].join(', ')) : 'nothing that the result depends on'],
   ];
   return el(
     'dl',
     { class: 'rows source' },
-    facts.filter(([, value]) => value !== '').map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))),
+    facts.filter(Boolean).map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))),
   );
 }
 
@@ -137,6 +144,7 @@ const figures = (label, entries) =>
     { class: 'figures', 'aria-label': label },
     entries
       .filter(Boolean)
+      .map(([state, n, word]) => [n === 0 && state !== 'Unknown' ? 'No' : state, n, word]) // nothing is no danger
       .map(([state, n, word]) =>
         el(
           'li',
