@@ -98,7 +98,9 @@ type pathsData struct {
 	Rows  []rowData `json:"rows"`
 	// Techniques are the summaries of the techniques that steps use.
 	Techniques map[string]string `json:"techniques"`
-	Advice     *adviceData       `json:"advice,omitempty"`
+	// Attack are the ids in MITRE ATT&CK of those of them that are built in.
+	Attack map[string]string `json:"attack"`
+	Advice *adviceData       `json:"advice,omitempty"`
 }
 
 type rowData struct {
@@ -146,7 +148,7 @@ func (a AttackPaths) encode() *pathsData {
 			NotFollowed: a.NotFollowed, NotFollowedCount: a.NotFollowedCount,
 			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{},
 			Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
-			Techniques: map[string]string{},
+			Techniques: map[string]string{}, Attack: map[string]string{},
 		},
 		strings: map[string]int{}, holdings: map[attackpaths.Holding]int{}, steps: map[[9]int]int{},
 		remedies: map[string]int{}, paths: map[string]int{},
@@ -162,6 +164,11 @@ func (a AttackPaths) encode() *pathsData {
 	}
 	if a.Advice != nil {
 		e.data.Advice = e.advice(a.Advice)
+	}
+	for _, t := range attackpaths.Techniques() {
+		if _, used := e.strings[string(t.Code)]; used {
+			e.data.Attack[string(t.Code)] = t.ATTACK
+		}
 	}
 	for _, s := range e.data.Steps {
 		code := e.data.Strings[s[0]]

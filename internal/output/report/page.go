@@ -43,7 +43,7 @@ var files embed.FS
 var scripts = map[Kind][]string{
 	KindAttackPaths: {
 		"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "paths.js", "grid.js", "filter.js", "rank.js", "matrix.js",
-		"advice.js", "details.js", "print.js", "attackpaths.js",
+		"drawn.js", "csv.js", "advice.js", "details.js", "print.js", "attackpaths.js",
 	},
 	KindDiff:   {"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "search.js", "diff.js"},
 	KindReach:  {"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "search.js", "reach.js"},

@@ -134,6 +134,7 @@ page.show(
       ? ['Unknown', n.Unknown, 'not known']
       : ['No', n.No, agrees(n.No, `do not ${ownIt}`)],
   ]),
+  worstSection(),
   adviceSection(page.data.advice),
   filter.build(),
   section(
@@ -146,7 +147,7 @@ page.show(
         ? `Who ${ofOne(own)} comes first. Select a row for its path.`
         : 'Who owns the cluster comes first, then who owns most nodes, accounts and secrets. “+2?” means that 2 more are possible. Select a row for its path.',
     ),
-    found,
+    el('div', { class: 'above' }, found, csvButton()),
     rank.element,
   ),
   !target && section('matrix', 'What is reached in each namespace', matrixLegend(), matrix.element),

@@ -42,6 +42,21 @@ const stepOfJSON = (s) => ({
   grantedBy: s.grantedBy && `${s.grantedBy.kind} "${withNamespace(s.grantedBy)}"`,
 });
 
+const techniquesURL = 'https://github.com/node-authorizer/node-authorizer/blob/main/docs/reference/techniques.md';
+
+/** The code of a technique. Built-in ones lead to the reference, and to MITRE ATT&CK. */
+function techniqueElement(code) {
+  const attack = page.data.attack?.[code];
+  if (!attack) return el('code', {}, code);
+  const mitre = `https://attack.mitre.org/techniques/${attack.replace('.', '/')}/`;
+  return [
+    el('a', { href: `${techniquesURL}#${code.toLowerCase()}` }, el('code', {}, code)),
+    ' (',
+    el('a', { href: mitre }, `ATT&CK ${attack}`),
+    ')',
+  ];
+}
+
 function stepList(steps) {
   return el(
     'ol',
@@ -59,7 +74,7 @@ function stepList(steps) {
         ),
         s.impersonates && el('p', {}, 'acts as ', holdingElement(s.impersonates)),
         el('p', { class: 'because' }, s.because),
-        el('p', { class: 'technique' }, el('code', {}, s.technique), ' ', page.data.techniques[s.technique]),
+        el('p', { class: 'technique' }, techniqueElement(s.technique), ' ', page.data.techniques[s.technique]),
         s.grantedBy && el('p', { class: 'granted' }, 'granted by ', nameOf(s.grantedBy)),
         el(
           'p',
