@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
@@ -58,6 +60,9 @@ func (f *StateFlags) noteCluster(s *Session) {
 		c.Context = f.Connection.Context()
 	}
 	if i := s.State.Inventory; i != nil {
+		if account, ok := s.State.ServiceAccount(metav1.NamespaceSystem, "default"); ok {
+			c.UID = string(account.UID)
+		}
 		c.Objects = &render.ObjectCounts{Nodes: len(s.KnownNodes()), Pods: len(i.Pods()), ServiceAccounts: len(i.ServiceAccounts())}
 	}
 	f.App.Metadata.Cluster = c

@@ -25,6 +25,8 @@ type Metadata struct {
 type Cluster struct {
 	// Origin says in words what was read: a cluster, or which files.
 	Origin string `json:"origin"`
+	// UID is the UID of the service account kube-system/default, which is another one in each cluster; absent if it was not read.
+	UID string `json:"uid,omitempty"`
 	// Context is the context of the kubeconfig; absent for files, and inside a pod.
 	Context string `json:"context,omitempty"`
 	// ServerVersion is the version that the API server or the snapshot states, such as v1.36.3; absent if that is unknown.

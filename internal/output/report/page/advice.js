@@ -46,7 +46,7 @@ function adviceSection(advice) {
       el(
         'ol',
         { class: 'changes' },
-        advice.set.map((c) => el('li', {}, c.text)),
+        advice.set.map((c) => el('li', {}, nameOf(c.text))),
       ),
     );
   }
@@ -88,7 +88,7 @@ function aloneTable(advice) {
           el(
             'tr',
             {},
-            el('td', {}, c.text),
+            el('td', {}, nameOf(c.text)),
             el('td', { class: 'number' }, thousands(c.certain)),
             el('td', { class: 'number' }, thousands(c.entirely)),
           ),

@@ -77,7 +77,7 @@ function madeBy(metadata) {
   const notRead = new Set((metadata.notRead ?? []).map((n) => n.resource || n.reason));
   const facts = [
     ['Made', `${metadata.date} by node-authorizer ${metadata.version}`],
-    ['Command', el('code', {}, nameOf(metadata.commandLine))],
+    ['Command', el('code', {}, metadata.commandLine.split(' ').map((word) => [el('bdi', { class: 'argument' }, word), ' ']))],
     cluster.length > 0 && ['Cluster', nameOf(cluster.join(', '))],
     ['Not read', notRead.size > 0 ? nameOf([...notRead].join(', ')) : 'nothing that the result depends on'],
   ];
@@ -93,7 +93,13 @@ function missingNote(missing, consequence) {
   if (missing.length === 0) return null;
   const shown = 5;
   const line = (m) =>
-    el('li', {}, m.resource && el('strong', {}, nameOf(m.resource), ': '), m.reason, m.remedy && [' ', el('strong', {}, 'Fix: '), m.remedy]);
+    el(
+      'li',
+      {},
+      m.resource && el('strong', {}, nameOf(m.resource), ': '),
+      m.reason,
+      m.remedy && [' ', el('strong', {}, 'Fix: '), nameOf(m.remedy)],
+    );
   return el(
     'section',
     { class: 'missing', id: 'missing', 'aria-labelledby': 'missing-title' },
@@ -144,7 +150,7 @@ const figures = (label, entries) =>
     { class: 'figures', 'aria-label': label },
     entries
       .filter(Boolean)
-      .map(([state, n, word]) => [n === 0 && state !== 'Unknown' ? 'No' : state, n, word]) // nothing is no danger
+      .map(([state, n, word]) => [n === 0 ? 'None' : state, n, word]) // 0 is neither danger nor safety
       .map(([state, n, word]) =>
         el(
           'li',
