@@ -52,6 +52,8 @@ type AttackPaths struct {
 	CertainCells bool
 	// Advice is nil if it was not asked for.
 	Advice *attackpaths.Advice
+	// Commands are a script that makes the changes of Advice.
+	Commands string
 	// Summaries say what each technique does.
 	Summaries map[attackpaths.Code]string
 }
@@ -128,6 +130,9 @@ type adviceData struct {
 	Left         attackpaths.NodesThatReach `json:"left"`
 	// Remaining is the place of a path that is left.
 	Remaining int `json:"remaining,omitempty"`
+	// Placing says where to run the pods that give the target.
+	Placing  *attackpaths.Placing `json:"placing,omitempty"`
+	Commands string               `json:"commands,omitempty"`
 }
 
 // encoder numbers what repeats.
@@ -164,6 +169,7 @@ func (a AttackPaths) encode() *pathsData {
 	}
 	if a.Advice != nil {
 		e.data.Advice = e.advice(a.Advice)
+		e.data.Advice.Commands = a.Commands
 	}
 	for _, t := range attackpaths.Techniques() {
 		if _, used := e.strings[string(t.Code)]; used {
@@ -278,7 +284,7 @@ func (e *encoder) row(r attackpaths.OverviewRow, places []int32) rowData {
 func (e *encoder) advice(a *attackpaths.Advice) *adviceData {
 	return &adviceData{
 		Nodes: a.Nodes, Alone: changesData(a.Alone), NotEvaluated: a.NotEvaluated, Set: changesData(a.Set),
-		Left: a.Left, Remaining: e.path(a.Remaining),
+		Left: a.Left, Remaining: e.path(a.Remaining), Placing: a.Placing,
 	}
 }
 

@@ -46,8 +46,9 @@ const techniquesURL = 'https://github.com/node-authorizer/node-authorizer/blob/m
 
 /** The code of a technique. Built-in ones lead to the reference, and to MITRE ATT&CK. */
 function techniqueElement(code) {
-  const attack = page.data.attack?.[code];
-  if (!attack) return el('code', {}, code);
+  const built = page.data.attack ?? {};
+  if (!Object.hasOwn(built, code)) return el('code', {}, code);
+  const attack = built[code];
   const mitre = `https://attack.mitre.org/techniques/${attack.replace('.', '/')}/`;
   return [
     el('a', { href: `${techniquesURL}#${code.toLowerCase()}` }, el('code', {}, code)),
