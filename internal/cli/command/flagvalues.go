@@ -25,7 +25,7 @@ const (
 var FlagValues = map[string]string{
 	"snapshot output": ValueFile, "attack-paths to": "HOLDING", "diff fail-on": "FINDING",
 
-	"account": "NUMBER", "add": ValueFile, "allow": "WORDS", "as": "USER", "as-group": "GROUP", "as-uid": "ID", "audit-report": ValueFile,
+	"account": "NUMBER", "add": ValueFile, "allow": "WORDS", "as": "USER", "as-group": "GROUP", "as-uid": "ID", "audit-report": ValueFile, "compare-with": ValueFile,
 	"authorization-config": ValueFile, "authorization-timeout": ValueDuration, "authorizer": ValueName,
 	"certificate-authority": ValueFile, "certificate-ttl": ValueDuration, "checks": "CHECKS", "client-certificate": ValueFile,
 	"client-common-name": ValueName, "client-key": ValueFile, "cluster": ValueName, "cluster-id": "ID", "cluster-name": ValueName,

@@ -11,6 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
 // pathsDocument is what a comparison reads of the JSON of attack-paths, of all its kinds.
@@ -58,21 +59,23 @@ type trendRow struct {
 func readEarlier(file string) (*pathsDocument, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading the earlier report: %w", err)
+		return nil, fmt.Errorf("--compare-with: %w", err)
 	}
 	d := &pathsDocument{}
 	if err := json.Unmarshal(text, d); err != nil {
-		return nil, fmt.Errorf("%s is not a document of attack-paths -o json: %w", file, err)
+		return nil, fmt.Errorf("--compare-with: %s is not a document of attack-paths -o json: %w", file, strictjson.Explain(err))
 	}
 	kinds := []string{AttackPathsResult{}.DocumentKind(), AttackPathsResults{}.DocumentKind(), AttackPathsClasses{}.DocumentKind()}
 	switch {
 	case d.APIVersion != render.DocumentVersion:
-		return nil, fmt.Errorf("%s has the apiVersion %q, want %s: write it again with this version of the program",
+		return nil, fmt.Errorf("--compare-with: %s has the apiVersion %q, want %s: write it again with this version of the program",
 			file, d.APIVersion, render.DocumentVersion)
 	case !slices.Contains(kinds, d.Kind):
-		return nil, fmt.Errorf("%s is a document of the kind %q, want one of attack-paths -o json: %s", file, d.Kind, strings.Join(kinds, ", "))
+		return nil, fmt.Errorf("--compare-with: %s is a document of the kind %q, want one of attack-paths -o json: %s",
+			file, d.Kind, strings.Join(kinds, ", "))
 	case d.Metadata == nil || d.Metadata.Cluster == nil:
-		return nil, fmt.Errorf("%s does not say from which cluster it is: write it again with this version of the program", file)
+		return nil, fmt.Errorf("--compare-with: %s does not say of which cluster it is: write it again with this version of the program",
+			file)
 	}
 	return d, nil
 }
@@ -130,15 +133,16 @@ func (d *pathsDocument) comparable(file string, now *pathsDocument) error {
 	certainOnly := func(d *pathsDocument) bool { return strings.Contains(d.Metadata.CommandLine, "--certain-only") }
 	switch {
 	case d.Kind != now.Kind:
-		return command.Usagef("%s is a document of the kind %s, and this command makes %s: give the same starts", file, d.Kind, now.Kind)
+		return command.Usagef("--compare-with: %s is a document of the kind %s, and this command makes %s: give the same starts",
+			file, d.Kind, now.Kind)
 	case was.UID != "" && is.UID != "" && was.UID != is.UID, was.Context != "" && is.Context != "" && was.Origin != is.Origin:
-		return command.Usagef("%s is of another cluster: %s, not %s", file, was.Origin, is.Origin)
+		return command.Usagef("--compare-with: %s is of another cluster: %s, not %s", file, was.Origin, is.Origin)
 	case d.Target != now.Target:
-		return command.Usagef("%s has %s, and this command %s: give the same --to", file, d.targetText(), now.targetText())
+		return command.Usagef("--compare-with: %s has %s, and this command %s: give the same --to", file, d.targetText(), now.targetText())
 	case d.Start != now.Start:
-		return command.Usagef("%s is about %s, and this command about %s: give the same start", file, d.Start, now.Start)
+		return command.Usagef("--compare-with: %s is about %s, and this command about %s: give the same start", file, d.Start, now.Start)
 	case certainOnly(d) != certainOnly(now):
-		return command.Usagef("only one of %s and this command has --certain-only: give both the same", file)
+		return command.Usagef("--compare-with: only one of %s and this command has --certain-only: give both the same", file)
 	}
 	return nil
 }

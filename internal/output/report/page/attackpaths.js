@@ -147,8 +147,9 @@ page.show(
         ? `Who ${ofOne(own)} comes first. Select a row for its path.`
         : 'Who owns the cluster comes first, then who owns most nodes, accounts and secrets. “+2?” means that 2 more are possible. Select a row for its path.',
     ),
-    el('div', { class: 'above' }, found, csvButton()),
+    found,
     rank.element,
+    csvButton(),
   ),
   !target && section('matrix', 'What is reached in each namespace', matrixLegend(), matrix.element),
   notFollowedNote(page.data.notFollowed ?? [], page.data.notFollowedCount),
