@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -44,6 +45,11 @@ func commands() []func(*command.App) *cobra.Command {
 
 // Main runs the command line args[1:] and returns its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runAt(time.Now, args, stdin, stdout, stderr)
+}
+
+// runAt runs the command line with a clock.
+func runAt(now func() time.Time, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// The libraries log messages that repeat the errors.
 	klog.SetLogger(logr.Discard())
 
@@ -53,7 +59,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stopTerminated()
 	context.AfterFunc(interrupted, stop) // a second signal of the same kind ends the process at once
 	context.AfterFunc(ctx, stopTerminated)
-	a := &command.App{Streams: command.NewStreams(stdin, stdout, stderr)}
+	a := command.NewApp(command.NewStreams(stdin, stdout, stderr), append([]string{binaryName}, args[1:]...), now)
 	root := root(a, programName(args))
 	root.SetArgs(doubleDashes(root, args[1:]))
 	found, err := root.ExecuteContextC(ctx)
@@ -75,7 +81,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // Root returns all commands, for who describes them.
 func Root() *cobra.Command {
-	a := &command.App{Streams: command.NewStreams(strings.NewReader(""), io.Discard, io.Discard)}
+	a := command.NewApp(command.NewStreams(strings.NewReader(""), io.Discard, io.Discard), []string{binaryName}, time.Now)
 	return root(a, binaryName)
 }
 

@@ -34,6 +34,7 @@ var readFiles = []string{
 	"audit --from cluster.yaml",
 	"audit merge",
 	"attack-paths --all-nodes --from cluster.yaml --techniques",
+	"attack-paths --all-nodes --from cluster.yaml --compare-with",
 	"config validate",
 	"diff --from cluster.yaml --with",
 	"diff --from cluster.yaml --to",

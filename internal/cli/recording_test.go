@@ -84,7 +84,7 @@ func withExamples(t *testing.T) string {
 func printed(t *testing.T, line string) string {
 	t.Helper()
 	var out, stderr bytes.Buffer
-	a := &command.App{Streams: command.NewStreams(strings.NewReader(""), &out, &stderr)}
+	a := command.NewApp(command.NewStreams(strings.NewReader(""), &out, &stderr), []string{binaryName}, fixedClock)
 	a.Width = recording.Columns
 	all := root(a, binaryName)
 	all.SetArgs(strings.Fields(line)[1:])

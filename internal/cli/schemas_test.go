@@ -131,7 +131,7 @@ func TestSchemas(t *testing.T) {
 		kind := d.result.DocumentKind()
 		made, err := g.Schema(typeschema.Document{
 			ID: schemasURL + kind + ".json", Description: d.says, APIVersion: render.DocumentVersion, Kind: kind,
-			Type: reflect.TypeOf(d.result),
+			Type: reflect.TypeOf(d.result), Metadata: reflect.TypeFor[render.Metadata](),
 		})
 		if err != nil {
 			t.Errorf("%s: %v", kind, err)

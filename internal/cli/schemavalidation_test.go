@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
@@ -27,10 +28,10 @@ const statusSchema = 97
 func runValidated() int {
 	format := documentFormat(os.Args[1:])
 	if format == "" {
-		return Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
+		return runAt(fixedClock, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	}
 	var out bytes.Buffer
-	status := Main(os.Args, os.Stdin, &out, os.Stderr)
+	status := runAt(fixedClock, os.Args, os.Stdin, &out, os.Stderr)
 	_, file, _, _ := runtime.Caller(0)
 	err := newSchemas(filepath.Join(filepath.Dir(file), schemasFolder)).validate(format, out.Bytes())
 	if out.Len() == 0 && status == command.StatusUndecided {
@@ -102,3 +103,6 @@ func run(args ...string) (status int, stdout, stderr string) {
 	status = Main(append([]string{"node-authorizer"}, args...), strings.NewReader(""), &out, io.Writer(&errOut))
 	return status, out.String(), errOut.String()
 }
+
+// fixedClock is the clock of golden files.
+func fixedClock() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }

@@ -11,7 +11,7 @@ import (
 // TestScreenshots makes the pictures of the documentation. They are written with UPDATE_SCREENSHOTS=1.
 func TestScreenshots(t *testing.T) {
 	page := careless(t)
-	const limit = 200 << 10
+	const limit = 240 << 10
 	for _, c := range []struct {
 		file, fragment string
 		view           view

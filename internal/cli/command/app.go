@@ -5,8 +5,11 @@ package command
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // Exit statuses.
@@ -30,6 +33,28 @@ type App struct {
 	Streams
 	// Status is the exit status of a command that returns no error.
 	Status int
+	// Now is the clock.
+	Now func() time.Time
+	// Metadata goes into each document. What is read is noted in it. Without it, documents have none.
+	Metadata *render.Metadata
+}
+
+// NewApp returns a run of a command line, whose first argument is the name of the program.
+func NewApp(streams Streams, args []string, now func() time.Time) *App {
+	return &App{
+		Streams: streams, Now: now,
+		Metadata: render.NewMetadata(now(), CurrentVersion().Version, commandLine(args)),
+	}
+}
+
+// Write writes a result to stdout, with the metadata of the run.
+func (a *App) Write(result any, format render.Format) error {
+	if format == render.HTML {
+		return a.writePage(result)
+	}
+	return render.Write(a.Out, result, render.Options{
+		Format: format, Colour: a.colour, Width: a.Width, Program: a.Invoked, Metadata: a.Metadata,
+	})
 }
 
 // UsageError is an error in the command line itself.

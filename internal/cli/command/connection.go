@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,6 +156,15 @@ func (c *Connection) namespace() string {
 		return namespace
 	}
 	return DefaultNamespace
+}
+
+// Context returns the name of the context of the kubeconfig; empty without one.
+func (c *Connection) Context() string {
+	config, err := c.loader().RawConfig()
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(c.overrides.CurrentContext, config.CurrentContext)
 }
 
 // OneLine joins the lines of an error.

@@ -151,6 +151,7 @@ func WithFlag(cmd *cobra.Command, err error) error {
 
 // missingFileHints say where the files of some flags come from.
 var missingFileHints = map[string]string{
+	"compare-with": "; attack-paths -o json prints one",
 	"audit-report": "; node-authorizer audit -o json prints one",
 	"baseline":     "; --write-baseline writes one",
 	"config":       "; node-authorizer config defaults prints a template",

@@ -34,6 +34,7 @@ const (
 
 // WarnMissing warns about missing state, and says what its absence means for the result.
 func (a *App) WarnMissing(all []Missing, effect string) {
+	a.NoteNotRead(all)
 	lines := groupMissing(all, effect, Missing.String)
 	for _, line := range lines[:min(WarningRows, len(lines))] {
 		a.Warn("%s", line)

@@ -153,10 +153,12 @@ func (f *StateFlags) NewSession(ctx context.Context, state *source.State, config
 	for _, line := range evaluator.Warnings() {
 		f.App.Warn("%s", line)
 	}
-	return &Session{
+	session := &Session{
 		Evaluator: evaluator, Configured: f.Authorization, Names: NewNames(state),
 		Namespace: f.DefaultNamespace(), ofFiles: len(f.From) > 0,
-	}, nil
+	}
+	f.noteCluster(session)
+	return session, nil
 }
 
 // NewNames returns the names of the resources that the cluster serves; of the built-in ones, if that is not known.

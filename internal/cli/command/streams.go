@@ -37,16 +37,6 @@ func NewStreams(in io.Reader, out, errOut io.Writer) Streams {
 	}
 }
 
-// Write writes a result to stdout.
-func (s Streams) Write(result any, format render.Format) error {
-	if format == render.HTML {
-		return s.writePage(result)
-	}
-	return render.Write(s.Out, result, render.Options{
-		Format: format, Colour: s.colour, Width: s.Width, Program: s.Invoked,
-	})
-}
-
 // Warn writes a warning to stderr.
 func (s Streams) Warn(format string, args ...any) {
 	s.PrintLine("warning: ", fmt.Sprintf(format, args...))
@@ -82,12 +72,16 @@ func DidYouMean(name string, known []string) string {
 type paged interface{ Page() report.Page }
 
 // writePage writes a result as a page.
-func (s Streams) writePage(result any) error {
+func (a *App) writePage(result any) error {
+	var page report.Page
 	switch r := result.(type) {
 	case paged:
-		return report.Write(s.Out, r.Page())
+		page = r.Page()
 	case *doctor.Report:
-		return report.Write(s.Out, report.Page{Kind: report.KindDoctor, Title: "Doctor: " + r.Origin, Data: r.Shown()})
+		page = report.Page{Kind: report.KindDoctor, Title: "Doctor: " + r.Origin, Data: r.Shown()}
+	default:
+		return fmt.Errorf("a %T has no page", result)
 	}
-	return fmt.Errorf("a %T has no page", result)
+	page.Metadata = a.Metadata
+	return report.Write(a.Out, page)
 }

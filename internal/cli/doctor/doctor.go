@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -132,6 +131,7 @@ examine.`,
 		if err != nil {
 			return err
 		}
+		e.state.NoteOrigin(cluster.Origin)
 		if e.options.Paths == nil {
 			if e.options.Paths, err = e.paths(cmd.Context(), state); err != nil {
 				return err
@@ -142,11 +142,12 @@ examine.`,
 			e.options.Audit = audit
 		}
 		report := doctor.Examine(cluster, e.options)
+		a.NoteNotRead(command.Unexamined(report.Missing))
 		report.Version = command.CurrentVersion().Version
 		if e.plan {
 			return plan(a, doctor.MakePlan(cluster, report, audit), format)
 		}
-		if err := e.known.Apply(a, report, time.Now()); err != nil {
+		if err := e.known.Apply(a, report, a.Now()); err != nil {
 			return err
 		}
 		if err := writeReport(a, report, e.failOn, format); err != nil {
@@ -285,7 +286,7 @@ func (e *examining) read(ctx context.Context) (*doctor.Cluster, *source.State, e
 	if err != nil {
 		return nil, nil, err
 	}
-	e.options.Now = time.Now()
+	e.options.Now = e.state.App.Now()
 	cluster, err := doctor.List(ctx, config, progress.Callback())
 	if err != nil {
 		return nil, nil, err

@@ -84,8 +84,11 @@ type AttackPathsFlags struct {
 	starts                []attackpaths.Holding
 	target                *attackpaths.Holding
 	techniques            []string
-	custom                []attackpaths.CustomTechnique
-	state                 *command.StateFlags
+	// compareWith is the file of an earlier document, and earlier the document.
+	compareWith string
+	earlier     *pathsDocument
+	custom      []attackpaths.CustomTechnique
+	state       *command.StateFlags
 }
 
 func NewAttackPaths(a *command.App) *cobra.Command {
@@ -113,8 +116,9 @@ may give more than paths follow are counted; -o wide lists them.
 
 Exit status: 0 the target is not reached, 1 it is, 2 could not decide, or START, the
 target or anything to start from does not exist. The target is cluster-admin unless --to
-names another. Whoever owns the cluster owns the target. With --strict, rights that are
-not followed leave the answer undecided.`,
+names another. Whoever owns the cluster owns the target. With --compare-with: 0 nothing is
+new, 1 something is, 2 not known. With --strict, rights that are not followed leave the
+answer undecided.`,
 		Example: `  # What is lost with this node?
   node-authorizer attack-paths node/web-1
 
@@ -135,6 +139,10 @@ not followed leave the answer undecided.`,
 
   # Which nodes lead to it?
   node-authorizer attack-paths --all-nodes --to secret/shop/db
+
+  # What is new since the last report?
+  node-authorizer attack-paths --all-nodes -o json > last.json
+  node-authorizer attack-paths --all-nodes --compare-with last.json
 
   # Who owns the cluster through Argo CD?
   node-authorizer attack-paths --all-serviceaccounts --techniques examples/techniques/argo-cd.yaml`,
@@ -163,6 +171,9 @@ not followed leave the answer undecided.`,
 	cmd.Flags().StringArrayVar(&f.techniques, "techniques", nil,
 		"file with techniques to add, for rights on the resources of operators; can be repeated")
 	command.Must(cmd.MarkFlagFilename("techniques", "yaml", "yml", "json"))
+	cmd.Flags().StringVar(&f.compareWith, "compare-with", "",
+		"print what is reached now and was not, and the reverse, since an earlier document of this command (-o json)")
+	command.Must(cmd.MarkFlagFilename("compare-with", "json"))
 	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
 	command.CompleteNothing(cmd, "max-paths")
 	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV, render.Dot, render.SARIF, render.HTML)
@@ -172,6 +183,15 @@ not followed leave the answer undecided.`,
 		}
 		if f.fix && format != render.Table {
 			return command.Usagef("--fix prints a script: leave out -o %s", format)
+		}
+		if f.compareWith != "" {
+			if f.fix || format != render.Table && format != render.Wide {
+				return command.Usagef("--compare-with prints text: leave out --fix, and -o other than wide")
+			}
+			var err error
+			if f.earlier, err = readEarlier(f.compareWith); err != nil {
+				return err
+			}
 		}
 		s, err := f.state.Load(cmd)
 		if err != nil {
@@ -286,9 +306,21 @@ func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format
 		g.AddRemedies(paths...)
 	}
 	if len(f.starts) == 1 {
-		return a.Write(all.Results[0], format)
+		return f.write(a, all.Results[0], format)
 	}
-	return a.Write(all, format)
+	return f.write(a, all, format)
+}
+
+// write writes a result, or how it differs from an earlier one.
+func (f *AttackPathsFlags) write(a *command.App, result render.Document, format render.Format) error {
+	if f.earlier == nil {
+		return a.Write(result, format)
+	}
+	t, err := f.compare(a, result)
+	if err != nil {
+		return err
+	}
+	return a.Write(t, format)
 }
 
 // MissingForPaths is the state that could not be read, or that files lack, and that could lengthen paths through nodes.
@@ -377,7 +409,7 @@ func attackPathsOfNodes(a *command.App, s *command.Session, g *attackpaths.Graph
 	if showsRemedies(format) {
 		g.AddRemedies(paths...)
 	}
-	return a.Write(result, format)
+	return f.write(a, result, format)
 }
 
 func (r *AttackPathsResult) status() int {

@@ -1,8 +1,6 @@
 package paths
 
 import (
-	"time"
-
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
@@ -26,7 +24,7 @@ func (r *DiffResult) withoutKnown(a *command.App, known *command.KnownFlags) err
 		rows[f] = append(rows[f], row)
 		r.report.Findings = append(r.report.Findings, f)
 	}
-	if err := known.Apply(a, r.report, time.Now()); err != nil {
+	if err := known.Apply(a, r.report, a.Now()); err != nil {
 		return err
 	}
 	r.Widened, r.Baseline = []diffRow{}, r.report.Baseline

@@ -3,6 +3,7 @@ package paths
 import (
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/output/report"
 )
 
@@ -50,6 +51,10 @@ func (r AttackPathsClasses) Page() report.Page {
 		Summaries: techniqueSummaries(r.custom),
 	}
 	a.NotFollowed, a.NotFollowedCount = notFollowedOnPage(r.notFollowed())
+	if r.WhatToChange != nil {
+		script := r.fix(nil) // advice makes its own remedies
+		a.Commands = render.Plain(script.Text)
+	}
 	if r.ofOther() {
 		a.Target = targetText(r.Target)
 		for _, c := range r.Classes {

@@ -215,8 +215,8 @@ func (r AttackPathsClasses) totalsText(p *render.Page) {
 	}
 	certain := admins[attackpaths.Certain]
 	line := fmt.Sprintf("%s of %s %s %s, %s possibly",
-		StyleOf(attackpaths.Certain).In(render.Thousands(certain)), render.Count(r.Nodes, "node"), reach(certain), targetText(r.Target),
-		StyleOf(attackpaths.Possible).In(render.Thousands(admins[attackpaths.Possible])))
+		countStyle(attackpaths.Certain, certain), render.Count(r.Nodes, "node"), reach(certain), targetText(r.Target),
+		countStyle(attackpaths.Possible, admins[attackpaths.Possible]))
 	if r.LeftOut > 0 {
 		line += render.Unsure.In(fmt.Sprintf(" (%s left out by --certain-only)", render.Thousands(r.LeftOut)))
 	}
@@ -227,6 +227,14 @@ func (r AttackPathsClasses) totalsText(p *render.Page) {
 		line += render.Unsure.In("; more may, because not everything could be read")
 	}
 	p.Line("%s", line)
+}
+
+// countStyle writes how many nodes reach something: no node is no danger.
+func countStyle(c attackpaths.Certainty, n int) string {
+	if n == 0 {
+		return render.Thousands(n)
+	}
+	return StyleOf(c).In(render.Thousands(n))
 }
 
 // ofOther reports whether the target is another than cluster-admin.

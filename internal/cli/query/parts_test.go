@@ -49,7 +49,7 @@ func (c *partsCluster) partsSessionOver(config *rest.Config) *command.Session {
 
 func (c *partsCluster) session(state *source.State) *command.Session {
 	c.t.Helper()
-	flags := &command.StateFlags{Namespace: command.DefaultNamespace}
+	flags := &command.StateFlags{App: &command.App{}, Namespace: command.DefaultNamespace}
 	s, err := flags.NewSession(c.t.Context(), state, nil)
 	if err != nil {
 		c.t.Fatal(err)

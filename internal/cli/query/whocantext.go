@@ -56,11 +56,11 @@ func (r WhoCanResult) count() string {
 	case len(r.Nodes) > 0 && len(r.Undecided) > 0:
 		return render.Unsure.In("at least " + n)
 	case len(r.Nodes) > 0:
-		return render.Good.In(n)
+		return render.Strong.In(n) // a right is no danger by itself
 	case len(r.Undecided) > 0:
 		return render.Unsure.In(fmt.Sprintf("unknown: between 0 and %s", render.Thousands(len(r.Undecided))))
 	}
-	return render.Bad.In("none")
+	return render.Strong.In("none")
 }
 
 // through returns the names of the pods, or other objects on the node, in the paths: the first
@@ -119,7 +119,7 @@ func (r WhoCanResult) someText(p *render.Page) {
 	if len(r.Some) == 0 {
 		return
 	}
-	p.Line("%s can %s some by name:", render.Good.In(render.Thousands(len(r.Some))), r.Request.Verb)
+	p.Line("%s can %s some by name:", render.Strong.In(render.Thousands(len(r.Some))), r.Request.Verb)
 	p.Line("")
 	shown := render.Shown(p, whoCanRows, r.Some)
 	var rows [][]string

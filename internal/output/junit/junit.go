@@ -18,7 +18,32 @@ type Suite struct {
 	Tests    int      `xml:"tests,attr"`
 	Failures int      `xml:"failures,attr"`
 	Errors   int      `xml:"errors,attr"`
-	Cases    []Case   `xml:"testcase"`
+	// Timestamp is the time in UTC when the command began, as in RFC 3339.
+	Timestamp  string      `xml:"timestamp,attr,omitempty"`
+	Properties *Properties `xml:"properties,omitempty"`
+	Cases      []Case      `xml:"testcase"`
+}
+
+// Properties say how the cases were made.
+type Properties struct {
+	All []Property `xml:"property"`
+}
+
+// Property is a name and a value.
+type Property struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
+}
+
+// Property adds a property, unless its value is empty.
+func (s *Suite) Property(name, value string) {
+	if value == "" {
+		return
+	}
+	if s.Properties == nil {
+		s.Properties = &Properties{}
+	}
+	s.Properties.All = append(s.Properties.All, Property{name, value})
 }
 
 // Case is passed if it has neither a failure nor an error.

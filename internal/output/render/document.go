@@ -11,15 +11,16 @@ import (
 // objectStart is how an object with fields begins in compact JSON.
 const objectStart = `{"`
 
-// documentJSON writes the version and the kind of the document before its fields.
-func documentJSON(w io.Writer, d Document) error {
-	return encodeJSON(&headed{to: w, document: d}, d)
+// documentJSON writes the version and the kind of the document and its metadata before its fields.
+func documentJSON(w io.Writer, d Document, m *Metadata) error {
+	return encodeJSON(&headed{to: w, document: d, metadata: m}, d)
 }
 
-// headed adds the first two fields to an object.
+// headed adds the first fields to an object.
 type headed struct {
 	to       io.Writer
 	document Document
+	metadata *Metadata
 	begun    bool
 }
 
@@ -36,6 +37,15 @@ func (h *headed) Write(text []byte) (int, error) {
 	if _, err := fmt.Fprintf(h.to, `{"apiVersion":%q,"kind":%q,`, DocumentVersion, h.document.DocumentKind()); err != nil {
 		return 0, err
 	}
+	if h.metadata != nil {
+		var encoded bytes.Buffer
+		if err := encodeJSON(&encoded, h.metadata); err != nil {
+			return 0, err
+		}
+		if _, err := fmt.Fprintf(h.to, `"metadata":%s,`, bytes.TrimSpace(encoded.Bytes())); err != nil {
+			return 0, err
+		}
+	}
 	_, err = h.to.Write(fields)
 	return len(text), err
 }
@@ -48,8 +58,8 @@ func fieldsOf(d Document, encoded []byte) ([]byte, error) {
 	return encoded[1:], nil
 }
 
-// documentYAML sorts the fields after the first two by name.
-func documentYAML(d Document) ([]byte, error) {
+// documentYAML sorts the fields after the first ones by name.
+func documentYAML(d Document, m *Metadata) ([]byte, error) {
 	var encoded bytes.Buffer
 	if err := encodeJSON(&encoded, d); err != nil {
 		return nil, err
@@ -61,5 +71,13 @@ func documentYAML(d Document) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(fmt.Appendf(nil, "apiVersion: %s\nkind: %s\n", DocumentVersion, d.DocumentKind()), sorted...), nil
+	head := fmt.Appendf(nil, "apiVersion: %s\nkind: %s\n", DocumentVersion, d.DocumentKind())
+	if m != nil {
+		metadata, err := yaml.Marshal(map[string]*Metadata{"metadata": m})
+		if err != nil {
+			return nil, err
+		}
+		head = append(head, metadata...)
+	}
+	return append(head, sorted...), nil
 }

@@ -213,6 +213,13 @@ func (p *Page) encode(colour bool) []byte {
 	return []byte(b.String())
 }
 
+// Plain returns the text that a function writes, without styles.
+func Plain(write func(*Page)) string {
+	p := &Page{}
+	write(p)
+	return string(p.encode(false))
+}
+
 // Printable returns the text without control characters and styles, so that any
 // text can be shown on a terminal.
 func Printable(text string) string { return resolve(text, false) }

@@ -116,12 +116,14 @@ type Options struct {
 	// Program puts the program's name as the user writes it into text for people, except into
 	// scripts; nil leaves texts as they are.
 	Program func(string) string
+	// Metadata is written into documents, SARIF and JUnit; nil leaves it out.
+	Metadata *Metadata
 }
 
 // Write writes the result to w in the format asked for. Names that come from a
 // cluster cannot smuggle control characters into text.
 func Write(w io.Writer, result any, o Options) error {
-	if asJSON := jsonOf(result, o.Format); asJSON != nil {
+	if asJSON := jsonOf(result, o); asJSON != nil {
 		return writeJSON(w, asJSON, o.Format)
 	}
 	encoded, err := encode(result, o)
@@ -141,15 +143,15 @@ func writeError(err error) error {
 
 // jsonOf returns what writes the result as compact JSON, or nil for formats that are not JSON, and for
 // results without such a form.
-func jsonOf(result any, f Format) func(io.Writer) error {
-	switch f {
+func jsonOf(result any, o Options) func(io.Writer) error {
+	switch o.Format {
 	case JSON:
 		if d, ok := result.(Document); ok {
-			return func(w io.Writer) error { return documentJSON(w, d) }
+			return func(w io.Writer) error { return documentJSON(w, d, o.Metadata) }
 		}
 	case SARIF:
 		if f, ok := result.(Findings); ok {
-			return func(w io.Writer) error { return encodeJSON(w, f.SARIF()) }
+			return func(w io.Writer) error { return encodeJSON(w, o.Metadata.inLog(f.SARIF())) }
 		}
 	}
 	return nil
@@ -166,7 +168,7 @@ func writeJSON(w io.Writer, encode func(io.Writer) error, f Format) error {
 
 func encode(result any, o Options) ([]byte, error) {
 	if d, ok := result.(Document); ok && o.Format.hasTemplate() {
-		return encodeTemplate(d, o.Format)
+		return encodeTemplate(d, o)
 	}
 	switch o.Format {
 	case Name, CSV:
@@ -178,11 +180,11 @@ func encode(result any, o Options) ([]byte, error) {
 		}
 	case YAML:
 		if d, ok := result.(Document); ok {
-			return documentYAML(d)
+			return documentYAML(d, o.Metadata)
 		}
 	case JUnit:
 		if t, ok := result.(Tests); ok {
-			encoded, err := xml.MarshalIndent(t.JUnit(), "", "  ")
+			encoded, err := xml.MarshalIndent(o.Metadata.inSuite(t.JUnit()), "", "  ")
 			return append([]byte(xml.Header), append(encoded, '\n')...), err
 		}
 	case Markdown:

@@ -98,9 +98,9 @@ func parseColumns(spec string) ([]templateColumn, error) {
 }
 
 // fieldsOfDocument are the fields of a document as templates read them.
-func fieldsOfDocument(d Document) (map[string]any, error) {
+func fieldsOfDocument(d Document, m *Metadata) (map[string]any, error) {
 	var encoded bytes.Buffer
-	if err := documentJSON(&encoded, d); err != nil {
+	if err := documentJSON(&encoded, d, m); err != nil {
 		return nil, err
 	}
 	var fields map[string]any
@@ -108,15 +108,15 @@ func fieldsOfDocument(d Document) (map[string]any, error) {
 }
 
 // encodeTemplate writes a document as its template says.
-func encodeTemplate(d Document, f Format) ([]byte, error) {
-	fields, err := fieldsOfDocument(d)
+func encodeTemplate(d Document, o Options) ([]byte, error) {
+	fields, err := fieldsOfDocument(d, o.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	if spec, ok := strings.CutPrefix(string(f), customColumns); ok {
+	if spec, ok := strings.CutPrefix(string(o.Format), customColumns); ok {
 		return encodeColumns(d, fields, spec)
 	}
-	path, err := compile(strings.TrimPrefix(string(f), jsonPath))
+	path, err := compile(strings.TrimPrefix(string(o.Format), jsonPath))
 	if err != nil {
 		return nil, err
 	}

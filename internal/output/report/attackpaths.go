@@ -53,6 +53,8 @@ type AttackPaths struct {
 	CertainCells bool
 	// Advice is nil if it was not asked for.
 	Advice *attackpaths.Advice
+	// Commands are a script that makes the changes of Advice.
+	Commands string
 	// Summaries say what each technique does.
 	Summaries map[attackpaths.Code]string
 }
@@ -100,7 +102,9 @@ type pathsData struct {
 	// Techniques are the summaries of the techniques that steps use.
 	Techniques map[string]string `json:"techniques"`
 	// Links are the addresses of the sections about them; techniques of a file have none.
-	Links  map[string]string `json:"links"`
+	Links map[string]string `json:"links"`
+	// Attack are the ids in MITRE ATT&CK of those of them that are built in.
+	Attack map[string]string `json:"attack"`
 	Advice *adviceData       `json:"advice,omitempty"`
 }
 
@@ -129,6 +133,9 @@ type adviceData struct {
 	Left         attackpaths.NodesThatReach `json:"left"`
 	// Remaining is the place of a path that is left.
 	Remaining int `json:"remaining,omitempty"`
+	// Placing says where to run the pods that give the target.
+	Placing  *attackpaths.Placing `json:"placing,omitempty"`
+	Commands string               `json:"commands,omitempty"`
 }
 
 // encoder numbers what repeats.
@@ -149,7 +156,7 @@ func (a AttackPaths) encode() *pathsData {
 			NotFollowed: a.NotFollowed, NotFollowedCount: a.NotFollowedCount,
 			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{},
 			Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
-			Techniques: map[string]string{}, Links: map[string]string{},
+			Techniques: map[string]string{}, Links: map[string]string{}, Attack: map[string]string{},
 		},
 		strings: map[string]int{}, holdings: map[attackpaths.Holding]int{}, steps: map[[9]int]int{},
 		remedies: map[string]int{}, paths: map[string]int{},
@@ -165,6 +172,12 @@ func (a AttackPaths) encode() *pathsData {
 	}
 	if a.Advice != nil {
 		e.data.Advice = e.advice(a.Advice)
+		e.data.Advice.Commands = a.Commands
+	}
+	for _, t := range attackpaths.Techniques() {
+		if _, used := e.strings[string(t.Code)]; used {
+			e.data.Attack[string(t.Code)] = t.ATTACK
+		}
 	}
 	for _, s := range e.data.Steps {
 		code := e.data.Strings[s[0]]
@@ -274,7 +287,7 @@ func (e *encoder) row(r attackpaths.OverviewRow, places []int32) rowData {
 func (e *encoder) advice(a *attackpaths.Advice) *adviceData {
 	return &adviceData{
 		Nodes: a.Nodes, Alone: changesData(a.Alone), NotEvaluated: a.NotEvaluated, Set: changesData(a.Set),
-		Left: a.Left, Remaining: e.path(a.Remaining),
+		Left: a.Left, Remaining: e.path(a.Remaining), Placing: a.Placing,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // Kind says which result a page shows.
@@ -28,6 +30,8 @@ type Page struct {
 	Kind Kind
 	// Title is the title of the document.
 	Title string
+	// Metadata says how the page was made.
+	Metadata *render.Metadata
 	// Data is encoded as JSON, for the scripts.
 	Data any
 }
@@ -39,7 +43,7 @@ var files embed.FS
 var scripts = map[Kind][]string{
 	KindAttackPaths: {
 		"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "paths.js", "grid.js", "filter.js", "rank.js", "matrix.js",
-		"advice.js", "details.js", "print.js", "attackpaths.js",
+		"drawn.js", "csv.js", "advice.js", "details.js", "print.js", "attackpaths.js",
 	},
 	KindDiff:   {"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "search.js", "diff.js"},
 	KindReach:  {"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "search.js", "reach.js"},
@@ -63,6 +67,10 @@ func Write(w io.Writer, p Page) error {
 
 func (p Page) encode() ([]byte, error) {
 	data, packing, err := encodeData(p.Data)
+	if err != nil {
+		return nil, err
+	}
+	metadata, err := json.Marshal(p.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +99,8 @@ func (p Page) encode() ([]byte, error) {
 			b.WriteString(packing)
 		case "data":
 			b.Write(data)
+		case "metadata":
+			b.Write(metadata)
 		default:
 			return nil, fmt.Errorf("the shell has an unknown place %q", name)
 		}

@@ -69,8 +69,12 @@ type Configuration struct {
 
 // Invocation says how a run went.
 type Invocation struct {
+	CommandLine                string         `json:"commandLine,omitempty"`
+	StartTimeUTC               string         `json:"startTimeUtc,omitempty"`
 	ExecutionSuccessful        bool           `json:"executionSuccessful"`
 	ToolExecutionNotifications []Notification `json:"toolExecutionNotifications,omitempty"`
+	// Properties are what else the tool says about the run.
+	Properties map[string]any `json:"properties,omitempty"`
 }
 
 // Notification is something that a tool could not do.

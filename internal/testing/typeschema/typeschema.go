@@ -43,6 +43,8 @@ type Document struct {
 	// Description says what the document is, and APIVersion and Kind are its first two properties.
 	Description, APIVersion, Kind string
 	Type                          reflect.Type
+	// Metadata is the type of the third property; nil for none.
+	Metadata reflect.Type
 }
 
 // Schema returns the schema of a document, as the text of a file.
@@ -56,6 +58,13 @@ func (g *Generator) Schema(d Document) ([]byte, error) {
 	header := properties{
 		{"apiVersion", &schema{Description: versionText, Const: d.APIVersion}},
 		{"kind", &schema{Description: "What the document is.", Const: d.Kind}},
+	}
+	if d.Metadata != nil {
+		metadata, err := m.of(d.Metadata)
+		if err != nil {
+			return nil, err
+		}
+		header = append(header, property{"metadata", metadata})
 	}
 	s.Dialect, s.ID, s.Title, s.Description = dialect, d.ID, d.Kind, d.Description
 	s.Properties = append(header, s.Properties...)

@@ -46,7 +46,7 @@ function adviceSection(advice) {
       el(
         'ol',
         { class: 'changes' },
-        advice.set.map((c) => el('li', {}, c.text)),
+        advice.set.map((c) => el('li', {}, nameOf(c.text))),
       ),
     );
   }
@@ -60,7 +60,57 @@ function adviceSection(advice) {
       stepList(paths.steps(advice.remaining)),
     );
   }
+  if (advice.commands) parts.push(commandsOf(advice.commands));
+  if (advice.placing) parts.push(placingOf(advice.placing));
   return section('advice', 'What to change', parts);
+}
+
+/** The script that makes the changes. What is copied is what is seen. */
+function commandsOf(commands) {
+  const script = el('pre', { tabindex: '0' }, lines(commands));
+  const copy = () => {
+    getSelection().selectAllChildren(script); // to copy by hand, where the browser refuses
+    navigator.clipboard?.writeText(script.textContent).then(
+      () => page.say('Copied'),
+      () => page.say('Selected'),
+    );
+  };
+  return el(
+    'details',
+    {},
+    el('summary', {}, 'Commands'),
+    el('button', { type: 'button', class: 'plain', on: { click: copy } }, 'Copy the commands'),
+    script,
+  );
+}
+
+/** Where to run the pods that give the target, as the text has it. */
+function placingOf(placing) {
+  const [nodes, label] = [placing.nodes.length, `${placing.taint.key}=${placing.taint.value ?? ''}`];
+  const line = (w) =>
+    el(
+      'li',
+      {},
+      nameOf(`${w.object.kind} ${withNamespace(w.object)}`),
+      ` on ${count(w.nodes, 'node')}, through `,
+      holdingElement(w.through),
+      w.why ? `: not placed: ${w.why}` : ': in the pool',
+    );
+  return [
+    el('h3', {}, `Where to run the pods that give ${goal}`),
+    nodes === 0
+      ? el('p', {}, 'None of these pods can be placed:')
+      : el(
+          'p',
+          {},
+          `${thousands(nodes)} of the ${count(placing.before, 'node')} with these pods can be a pool: `,
+          placing.nodes.map((n, i) => [i > 0 && ', ', nameOf(n)]),
+          `. Then ${count(placing.certain, 'node')} no longer certainly ${agrees(placing.certain, own)}, and `,
+          `${thousands(placing.entirely)} not at all. The other changes are not needed for that. `,
+          `The nodes get the label and the taint ${label}; the commands are above.`,
+        ),
+    el('ul', { class: 'changes' }, [...placing.workloads, ...(placing.unplaced ?? [])].map(line)),
+  ];
 }
 
 /** The changes that help alone: the first ones are shown, the others on demand. */
@@ -88,7 +138,7 @@ function aloneTable(advice) {
           el(
             'tr',
             {},
-            el('td', {}, c.text),
+            el('td', {}, nameOf(c.text)),
             el('td', { class: 'number' }, thousands(c.certain)),
             el('td', { class: 'number' }, thousands(c.entirely)),
           ),

@@ -134,6 +134,7 @@ page.show(
       ? ['Unknown', n.Unknown, 'not known']
       : ['No', n.No, agrees(n.No, `do not ${ownIt}`)],
   ]),
+  worstSection(),
   adviceSection(page.data.advice),
   filter.build(),
   section(
@@ -148,6 +149,7 @@ page.show(
     ),
     found,
     rank.element,
+    csvButton(),
   ),
   !target && section('matrix', 'What is reached in each namespace', matrixLegend(), matrix.element),
   notFollowedNote(page.data.notFollowed ?? [], page.data.notFollowedCount),

@@ -150,7 +150,10 @@ page.show(
               c.action,
               nameOf(objectText(c.object)),
               el('code', {}, nameOf(placeText(c))),
-              [c.because, c.objects > 1 && `; ${count(c.objects, 'object')}`],
+              [
+                c.because || (c.action === 'Removed' ? 'named by --without' : 'in a file of --with'),
+                c.objects > 1 && `; ${count(c.objects, 'object')}`,
+              ],
             ]),
           ),
       ),

@@ -22,7 +22,7 @@ function findingEntry(f, state) {
   return el(
     'article',
     { class: `finding ${state.toLowerCase()}` },
-    el('h3', {}, badge(state, f.severity), ' ', f.message),
+    el('h3', {}, badge(state, f.severity), ' ', nameOf(f.message)),
     el('p', { class: 'faint' }, el('a', { href: f.link }, el('code', {}, f.code)), f.at && [' at ', nameOf(f.at)]),
     f.consequence && el('p', {}, sentence(f.consequence)),
     f.remedy &&

@@ -31,8 +31,18 @@ function fill(parent, ...children) {
   add(parent, children);
 }
 
-/** A name from the cluster: it breaks anywhere, and is isolated from the direction of the text around it. */
-const nameOf = (text) => el('bdi', { class: 'name' }, text);
+/**
+ * A name from the cluster: it breaks after one of / : . , - and elsewhere only where it is longer than the line, and is
+ * isolated from the direction of the text around it.
+ */
+const nameOf = (text) =>
+  el(
+    'bdi',
+    { class: 'name' },
+    String(text)
+      .split(/(?<=\w[/:.,@-])/)
+      .map((part, i) => [i > 0 && el('wbr'), part]),
+  );
 
 /** A section with a heading. */
 const section = (id, title, ...children) =>

@@ -142,6 +142,7 @@ const filter = {
         if (this.kept[c.place]) reachedBy.set(c.namespace, (reachedBy.get(c.namespace) ?? 0) + r.names.length);
       }
     }
+    if (reachedBy.size === 0 && this.rows.some((r) => r.admin === 'Certain')) reachedBy.set('', 0); // these own all
     return [...reachedBy.keys()]
       .filter((n) => !namespace || namespace === (n || clusterWide))
       .sort((a, b) => (a === '') - (b === '') || reachedBy.get(b) - reachedBy.get(a) || (a < b ? -1 : 1));

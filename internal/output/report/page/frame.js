@@ -59,6 +59,32 @@ function header(command, headline, sentences, state) {
       nameOf(state.origin),
       state.kubernetesVersion && `, by the rules of Kubernetes ${state.kubernetesVersion}`,
     ),
+    madeBy(JSON.parse(document.getElementById('metadata').textContent)),
+  );
+}
+
+/** How the page was made: when, by which version and command line, from which cluster, and what was not read. */
+function madeBy(metadata) {
+  if (!metadata) return null;
+  const { context, serverVersion, objects } = metadata.cluster ?? {};
+  const cluster = [
+    context && `context ${context}`,
+    serverVersion && `server ${serverVersion}`,
+    objects && count(objects.nodes, 'node'),
+    objects && count(objects.pods, 'pod'),
+    objects && count(objects.serviceAccounts, 'service account'),
+  ].filter(Boolean);
+  const notRead = new Set((metadata.notRead ?? []).map((n) => n.resource || n.reason));
+  const facts = [
+    ['Made', `${metadata.date} by node-authorizer ${metadata.version}`],
+    ['Command', el('code', {}, metadata.commandLine.split(' ').map((word) => [el('bdi', { class: 'argument' }, word), ' ']))],
+    cluster.length > 0 && ['Cluster', nameOf(cluster.join(', '))],
+    ['Not read', notRead.size > 0 ? nameOf([...notRead].join(', ')) : 'nothing that the result depends on'],
+  ];
+  return el(
+    'dl',
+    { class: 'rows source' },
+    facts.filter(Boolean).map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))),
   );
 }
 
@@ -67,7 +93,13 @@ function missingNote(missing, consequence) {
   if (missing.length === 0) return null;
   const shown = 5;
   const line = (m) =>
-    el('li', {}, m.resource && el('strong', {}, nameOf(m.resource), ': '), m.reason, m.remedy && [' ', el('strong', {}, 'Fix: '), m.remedy]);
+    el(
+      'li',
+      {},
+      m.resource && el('strong', {}, nameOf(m.resource), ': '),
+      m.reason,
+      m.remedy && [' ', el('strong', {}, 'Fix: '), nameOf(m.remedy)],
+    );
   return el(
     'section',
     { class: 'missing', id: 'missing', 'aria-labelledby': 'missing-title' },
@@ -118,6 +150,7 @@ const figures = (label, entries) =>
     { class: 'figures', 'aria-label': label },
     entries
       .filter(Boolean)
+      .map(([state, n, word]) => [n === 0 ? 'None' : state, n, word]) // 0 is neither danger nor safety
       .map(([state, n, word]) =>
         el(
           'li',

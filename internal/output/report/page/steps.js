@@ -42,11 +42,16 @@ const stepOfJSON = (s) => ({
   grantedBy: s.grantedBy && `${s.grantedBy.kind} "${withNamespace(s.grantedBy)}"`,
 });
 
-/** The code of a technique, as a link to its section; techniques of a file have none. */
+/** The code of a technique. Built-in ones lead to their section of the reference, and to MITRE ATT&CK. */
 function techniqueElement(technique) {
   const code = el('code', {}, technique);
-  const link = page.data.links?.[technique];
-  return link ? el('a', { href: link }, code) : code;
+  const lookup = (table) => (table && Object.hasOwn(table, technique) ? table[technique] : undefined);
+  const link = lookup(page.data.links);
+  const attack = lookup(page.data.attack);
+  const shown = link ? el('a', { href: link }, code) : code;
+  if (!attack) return shown;
+  const mitre = `https://attack.mitre.org/techniques/${attack.replace('.', '/')}/`;
+  return [shown, ' (', el('a', { href: mitre }, `ATT&CK ${attack}`), ')'];
 }
 
 function stepList(steps) {
