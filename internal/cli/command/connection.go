@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -90,6 +92,9 @@ func (c *Connection) Config() (*rest.Config, error) {
 	case err != nil && strings.Contains(err.Error(), "without impersonating a user"):
 		return nil, Usagef("--as-group and --as-uid need the user's name: add --as")
 	case err != nil:
+		if unknown := c.unknownName(); unknown != nil {
+			return nil, unknown
+		}
 		return nil, fmt.Errorf("%w%s", c.unusable(err), c.Otherwise)
 	}
 	config.WarningHandler = rest.NoWarnings{}
@@ -139,6 +144,29 @@ func (c *Connection) unusable(err error) error {
 		return fmt.Errorf("no cluster can be connected to: %w; check the connection flags", OneLine(err))
 	}
 	return fmt.Errorf("kubeconfig %s: %w; check it and the connection flags", strings.Join(files, ", "), OneLine(err))
+}
+
+// unknownName is the error about a context, cluster or user of the flags that the kubeconfigs do not have; nil if they
+// have all, or cannot be read.
+func (c *Connection) unknownName() error {
+	config, err := c.loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	for _, of := range []struct {
+		kind, name string
+		known      []string
+	}{
+		{"context", c.overrides.CurrentContext, slices.Sorted(maps.Keys(config.Contexts))},
+		{"cluster", c.overrides.Context.Cluster, slices.Sorted(maps.Keys(config.Clusters))},
+		{"user", c.overrides.Context.AuthInfo, slices.Sorted(maps.Keys(config.AuthInfos))},
+	} {
+		if of.name != "" && len(of.known) > 0 && !slices.Contains(of.known, of.name) {
+			otherwise := cmp.Or(DidYouMean(of.name, of.known), "; kubectl config view shows what it has"+c.Otherwise)
+			return fmt.Errorf("no %s %q in %s%s", of.kind, of.name, render.Files(c.files()), otherwise)
+		}
+	}
+	return nil
 }
 
 // files returns the paths of the kubeconfigs that are read, which may not exist.
