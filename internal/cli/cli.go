@@ -53,9 +53,16 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	context.AfterFunc(interrupted, stop) // a second signal of the same kind ends the process at once
 	context.AfterFunc(ctx, stopTerminated)
 	a := &command.App{Streams: command.NewStreams(stdin, stdout, stderr)}
-	root := root(a, programName(args))
-	root.SetArgs(doubleDashes(root, args[1:]))
-	found, err := root.ExecuteContextC(ctx)
+	execute := func(ctx context.Context, a *command.App) (*cobra.Command, error) {
+		root := root(a, programName(args))
+		root.SetArgs(doubleDashes(root, args[1:]))
+		return root.ExecuteContextC(ctx)
+	}
+	a.Again = func(ctx context.Context, s command.Streams) error {
+		_, err := execute(ctx, &command.App{Streams: s})
+		return err
+	}
+	found, err := execute(ctx, a)
 	if err == nil {
 		return a.Status
 	}

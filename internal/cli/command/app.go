@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -30,6 +31,8 @@ type App struct {
 	Streams
 	// Status is the exit status of a command that returns no error.
 	Status int
+	// Again runs the command line once, from the beginning, with other streams; nil in such a run.
+	Again func(context.Context, Streams) error
 }
 
 // UsageError is an error in the command line itself.

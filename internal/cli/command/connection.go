@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -149,21 +148,13 @@ func (c *Connection) unusable(err error) error {
 // unknownName is the error about a context, cluster or user of the flags that the kubeconfigs do not have; nil if they
 // have all, or cannot be read.
 func (c *Connection) unknownName() error {
-	config, err := c.loader().RawConfig()
-	if err != nil {
-		return nil
-	}
-	for _, of := range []struct {
-		kind, name string
-		known      []string
-	}{
-		{"context", c.overrides.CurrentContext, slices.Sorted(maps.Keys(config.Contexts))},
-		{"cluster", c.overrides.Context.Cluster, slices.Sorted(maps.Keys(config.Clusters))},
-		{"user", c.overrides.Context.AuthInfo, slices.Sorted(maps.Keys(config.AuthInfos))},
+	for _, flag := range [][2]string{
+		{"context", c.overrides.CurrentContext}, {"cluster", c.overrides.Context.Cluster}, {"user", c.overrides.Context.AuthInfo},
 	} {
-		if of.name != "" && len(of.known) > 0 && !slices.Contains(of.known, of.name) {
-			otherwise := cmp.Or(DidYouMean(of.name, of.known), "; kubectl config view shows what it has"+c.Otherwise)
-			return fmt.Errorf("no %s %q in %s%s", of.kind, of.name, render.Files(c.files()), otherwise)
+		kind, name := flag[0], flag[1]
+		if known := c.known(kind); name != "" && len(known) > 0 && !slices.Contains(known, name) {
+			otherwise := cmp.Or(DidYouMean(name, known), "; kubectl config view shows what it has"+c.Otherwise)
+			return fmt.Errorf("no %s %q in %s%s", kind, name, render.Files(c.files()), otherwise)
 		}
 	}
 	return nil

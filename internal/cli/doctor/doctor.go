@@ -149,6 +149,7 @@ done, 1 a step is to do, 2 none is, and of a step it is not known whether it is 
 		}
 		return e.known.Refused(report)
 	})
+	command.AddWatch(a, cmd, "write-baseline")
 	return cmd
 }
 

@@ -179,6 +179,7 @@ answer undecided.`,
 		}
 		return attackPaths(a, s, f, format)
 	})
+	command.AddWatch(a, cmd)
 	return cmd
 }
 
