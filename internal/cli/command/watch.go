@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
@@ -32,8 +33,14 @@ func AddWatch(a *App, cmd *cobra.Command, not ...string) {
 		if format := cmd.Flag("output").Value.String(); format != string(render.Table) && format != string(render.Wide) {
 			return Usagef("--watch prints tables: leave out -o %s", format)
 		}
-		if from, err := cmd.Flags().GetStringArray("from"); err != nil || slices.Contains(from, StdinName) {
-			return Usagef("--watch reads the state again, and stdin can be read once: name a file or a cluster")
+		stdin := ""
+		cmd.Flags().Visit(func(f *pflag.Flag) {
+			if list, ok := f.Value.(pflag.SliceValue); ok && slices.Contains(list.GetSlice(), StdinName) {
+				stdin = f.Name
+			}
+		})
+		if stdin != "" {
+			return Usagef("--%s -: --watch reads again, and stdin can be read once: name a file", stdin)
 		}
 		for _, name := range not {
 			if cmd.Flags().Changed(name) {
