@@ -59,10 +59,20 @@ func runAt(now func() time.Time, args []string, stdin io.Reader, stdout, stderr 
 	defer stopTerminated()
 	context.AfterFunc(interrupted, stop) // a second signal of the same kind ends the process at once
 	context.AfterFunc(ctx, stopTerminated)
-	a := command.NewApp(command.NewStreams(stdin, stdout, stderr), append([]string{binaryName}, args[1:]...), now)
-	root := root(a, programName(args))
-	root.SetArgs(doubleDashes(root, args[1:]))
-	found, err := root.ExecuteContextC(ctx)
+	newApp := func(s command.Streams) *command.App {
+		return command.NewApp(s, append([]string{binaryName}, args[1:]...), now)
+	}
+	a := newApp(command.NewStreams(stdin, stdout, stderr))
+	execute := func(ctx context.Context, a *command.App) (*cobra.Command, error) {
+		root := root(a, programName(args))
+		root.SetArgs(doubleDashes(root, args[1:]))
+		return root.ExecuteContextC(ctx)
+	}
+	a.Again = func(ctx context.Context, s command.Streams) error {
+		_, err := execute(ctx, newApp(s))
+		return err
+	}
+	found, err := execute(ctx, a)
 	if err == nil {
 		return a.Status
 	}

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ type App struct {
 	Streams
 	// Status is the exit status of a command that returns no error.
 	Status int
+	// Again runs the command line once, from the beginning, with other streams; nil in such a run.
+	Again func(context.Context, Streams) error
 	// Now is the clock.
 	Now func() time.Time
 	// Metadata goes into each document. What is read is noted in it. Without it, documents have none.

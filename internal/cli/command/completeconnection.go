@@ -5,26 +5,26 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd/api"
 )
+
+// known are the contexts, clusters or users of the kubeconfigs, as the flag names one.
+func (c *Connection) known(flag string) []string {
+	config, err := c.loader().RawConfig()
+	switch {
+	case err != nil:
+		return nil
+	case flag == "context":
+		return slices.Sorted(maps.Keys(config.Contexts))
+	case flag == "cluster":
+		return slices.Sorted(maps.Keys(config.Clusters))
+	}
+	return slices.Sorted(maps.Keys(config.AuthInfos))
+}
 
 // addCompletions adds completion to the connection flags.
 func (c *Connection) addCompletions(cmd *cobra.Command) {
-	of := func(names func(*api.Config) []string) cobra.CompletionFunc {
-		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			config, err := c.loader().RawConfig()
-			if err != nil {
-				return nil, NoFiles
-			}
-			return names(&config), NoFiles
-		}
-	}
-	for flag, completion := range map[string]cobra.CompletionFunc{
-		"context": of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.Contexts)) }),
-		"cluster": of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.Clusters)) }),
-		"user":    of(func(config *api.Config) []string { return slices.Sorted(maps.Keys(config.AuthInfos)) }),
-	} {
-		Must(cmd.RegisterFlagCompletionFunc(flag, completion))
+	for _, flag := range []string{"context", "cluster", "user"} {
+		Must(cmd.RegisterFlagCompletionFunc(flag, Complete(func() []string { return c.known(flag) })))
 	}
 	for _, flag := range []string{"as", "as-group", "as-uid"} {
 		if slices.Contains(c.names, flag) {

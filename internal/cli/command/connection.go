@@ -91,6 +91,9 @@ func (c *Connection) Config() (*rest.Config, error) {
 	case err != nil && strings.Contains(err.Error(), "without impersonating a user"):
 		return nil, Usagef("--as-group and --as-uid need the user's name: add --as")
 	case err != nil:
+		if unknown := c.unknownName(); unknown != nil {
+			return nil, unknown
+		}
 		return nil, fmt.Errorf("%w%s", c.unusable(err), c.Otherwise)
 	}
 	config.WarningHandler = rest.NoWarnings{}
@@ -140,6 +143,21 @@ func (c *Connection) unusable(err error) error {
 		return fmt.Errorf("no cluster can be connected to: %w; check the connection flags", OneLine(err))
 	}
 	return fmt.Errorf("kubeconfig %s: %w; check it and the connection flags", strings.Join(files, ", "), OneLine(err))
+}
+
+// unknownName is the error about a context, cluster or user of the flags that the kubeconfigs do not have; nil if they
+// have all, or cannot be read.
+func (c *Connection) unknownName() error {
+	for _, flag := range [][2]string{
+		{"context", c.overrides.CurrentContext}, {"cluster", c.overrides.Context.Cluster}, {"user", c.overrides.Context.AuthInfo},
+	} {
+		kind, name := flag[0], flag[1]
+		if known := c.known(kind); name != "" && len(known) > 0 && !slices.Contains(known, name) {
+			otherwise := cmp.Or(DidYouMean(name, known), "; kubectl config view shows what it has"+c.Otherwise)
+			return fmt.Errorf("no %s %q in %s%s", kind, name, render.Files(c.files()), otherwise)
+		}
+	}
+	return nil
 }
 
 // files returns the paths of the kubeconfigs that are read, which may not exist.

@@ -20,19 +20,22 @@ import (
 // flagLimit has the least and the most that a flag takes: a number, or nanoseconds.
 type flagLimit struct{ least, most int64 }
 
+var watchLimit = flagLimit{int64(time.Second), int64(24 * time.Hour)}
+
 // flagLimits are the limits of numbers and durations, by "command flag". The flags of server for
 // machines are not among them: they are fields of its configuration, which is validated.
 var flagLimits = map[string]flagLimit{
-	"attack-paths max-paths": {0, 1_000_000},
-	"client interval":        {int64(time.Millisecond), int64(24 * time.Hour)},
-	"client timeout":         {int64(time.Millisecond), int64(7 * 24 * time.Hour)},
-	"quarantine for":         {int64(time.Second), int64(10 * 365 * 24 * time.Hour)},
-	"quarantine timeout":     {0, int64(24 * time.Hour)},
-	"kubeadm port":           {0, 65_534},
-	"kubeadm timeout":        {int64(time.Second), int64(time.Hour)},
-	"verify timeout":         {int64(time.Second), int64(time.Hour)},
-	"undo timeout":           {int64(time.Second), int64(time.Hour)},
-	"server verbosity":       {0, 10},
+	"attack-paths max-paths":      {0, 1_000_000},
+	"attack-paths watch-interval": watchLimit, "doctor watch-interval": watchLimit, "reach watch-interval": watchLimit,
+	"client interval":    {int64(time.Millisecond), int64(24 * time.Hour)},
+	"client timeout":     {int64(time.Millisecond), int64(7 * 24 * time.Hour)},
+	"quarantine for":     {int64(time.Second), int64(10 * 365 * 24 * time.Hour)},
+	"quarantine timeout": {0, int64(24 * time.Hour)},
+	"kubeadm port":       {0, 65_534},
+	"kubeadm timeout":    {int64(time.Second), int64(time.Hour)},
+	"verify timeout":     {int64(time.Second), int64(time.Hour)},
+	"undo timeout":       {int64(time.Second), int64(time.Hour)},
+	"server verbosity":   {0, 10},
 }
 
 // Outputs are the flags with a file that is written, by "command flag" or by flag. Its folder must be here.
@@ -222,8 +225,20 @@ func hours(nanoseconds int64) string {
 }
 
 // FlagError is the error for flags that cannot be read. It says what they take instead of how a library
-// reads it.
+// reads it, and which flags have a similar name.
 func FlagError(cmd *cobra.Command, err error) error {
+	if before := cmd.Flags().Args(); !Acts(cmd) && len(before) > 0 {
+		return NoCommand(cmd, before) // the flags are those of the command that was meant
+	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				known = append(known, "--"+f.Name)
+			}
+		})
+		return Usagef("%w%s", err, DidYouMean("--"+unknown.GetSpecifiedName(), known))
+	}
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return Usagef("%w", err)

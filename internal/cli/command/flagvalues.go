@@ -45,8 +45,8 @@ var FlagValues = map[string]string{
 	"reason": ValueText, "region": "REGION", "request-timeout": ValueDuration, "role": "ARN", "server": ValueURL,
 	"session-name": ValueName, "subresource": ValueName, "techniques": ValueFile, "timeout": ValueDuration, "tls-cert": ValueFile,
 	"tls-client-ca": ValueFile, "tls-private-key": ValueFile, "tls-server-name": ValueName, "to": ValueFile, "token": "TOKEN",
-	"token-ttl": ValueDuration, "user": ValueName, "username": ValueName, "verbosity": ValueNumber, "with": ValueFile,
-	"without": "KIND/NAME",
+	"token-ttl": ValueDuration, "user": ValueName, "username": ValueName, "verbosity": ValueNumber,
+	"watch-interval": ValueDuration, "with": ValueFile, "without": "KIND/NAME",
 }
 
 // namedValue is the value of a flag with a name for people instead of a type of Go.

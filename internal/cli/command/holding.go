@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // holdingWords are the words for the kinds of holdings.
@@ -16,13 +17,20 @@ var holdingWords = map[string]string{
 	"user": attackpaths.User, "group": attackpaths.Group,
 }
 
+// holdingKinds are the words that errors name.
+var holdingKinds = []string{"node", "pod", "serviceaccount", "secret", "namespace", "user", "group"}
+
 // ParseHolding reads KIND/NAME or KIND/NAMESPACE/NAME.
 func ParseHolding(text, namespace string) (attackpaths.Holding, error) {
 	word, name, ok := strings.Cut(text, "/")
 	kind, known := holdingWords[strings.ToLower(word)]
 	if !ok || name == "" || !known {
+		near := ""
+		if !known {
+			near = DidYouMean(word, holdingKinds)
+		}
 		return attackpaths.Holding{}, Usagef(
-			"%q is not KIND/NAME with KIND node, pod, serviceaccount, secret, namespace, user or group", text)
+			"%q is not KIND/NAME with KIND %s%s", text, render.Join(holdingKinds, "or"), near)
 	}
 	switch kind {
 	case attackpaths.Pod, attackpaths.ServiceAccount, attackpaths.Secret:

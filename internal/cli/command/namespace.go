@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -75,8 +76,13 @@ func (s *Session) warnAbsent(a *App, q Question) {
 	}
 	if q.Namespace != "" && len(unread) == 0 {
 		if _, found := s.State.ServiceAccount(q.Namespace, "default"); !found {
-			a.Warn("there is no namespace %s in %s: each namespace has a service account default, and this has none",
-				q.Namespace, s.State.Origin)
+			var known []string
+			for _, account := range s.State.ServiceAccountNames() {
+				known = append(known, account.Namespace)
+			}
+			slices.Sort(known)
+			a.Warn("there is no namespace %s in %s: each namespace has a service account default, and this has none%s",
+				q.Namespace, s.State.Origin, DidYouMean(q.Namespace, slices.Compact(known)))
 			return
 		}
 	}
@@ -94,6 +100,9 @@ func (s *Session) warnAbsent(a *App, q Question) {
 	if exists == nil || q.Group != "" || q.Name == "" || q.Name == "*" || made || unread[q.Resource] || exists() {
 		return
 	}
-	object := verdict.Object{Kind: q.kind, Namespace: q.Namespace, Name: q.Name}
-	a.Warn("%s is not in %s: the answer is about an object of this name", object, s.State.Origin)
+	object, near := verdict.Object{Kind: q.kind, Namespace: q.Namespace, Name: q.Name}, ""
+	if q.Resource == "nodes" {
+		near = DidYouMean(q.Name, s.State.NodeNames())
+	}
+	a.Warn("%s is not in %s: the answer is about an object of this name%s", object, s.State.Origin, near)
 }

@@ -155,6 +155,7 @@ examine.`,
 		}
 		return e.known.Refused(report)
 	})
+	command.AddWatch(a, cmd, "write-baseline")
 	return cmd
 }
 

@@ -199,6 +199,7 @@ answer undecided.`,
 		}
 		return attackPaths(a, s, f, format)
 	})
+	command.AddWatch(a, cmd)
 	return cmd
 }
 

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
-	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
@@ -81,21 +81,26 @@ func requireHolding(s *command.Session, g *attackpaths.Graph, of attackpaths.Hol
 	if slices.Contains(known, of) {
 		return nil
 	}
-	nor := ""
-	if of.Namespace != "" && !hasNamespace(s, g, of.Namespace) {
+	nor, near := "", nearHoldings(of, known)
+	if namespaces := namespacesOf(s, g); of.Namespace != "" && !slices.Contains(namespaces, of.Namespace) {
 		nor = ", nor is namespace " + of.Namespace
+		near = cmp.Or(near, command.DidYouMean(of.Namespace, namespaces))
 	}
-	return fmt.Errorf("%s is not in %s%s%s", of, s.State.Origin, nor, nearHoldings(of, known))
+	return fmt.Errorf("%s is not in %s%s%s", of, s.State.Origin, nor, near)
 }
 
-// hasNamespace reports whether the state has a namespace, or something in it.
-func hasNamespace(s *command.Session, g *attackpaths.Graph, name string) bool {
+// namespacesOf returns the namespaces of the state, and of the objects in it.
+func namespacesOf(s *command.Session, g *attackpaths.Graph) []string {
+	names := map[string]bool{}
 	for _, kind := range [...]string{attackpaths.ServiceAccount, attackpaths.Secret, attackpaths.Pod} {
-		if slices.ContainsFunc(g.Holdings(kind), func(h attackpaths.Holding) bool { return h.Namespace == name }) {
-			return true
+		for _, h := range g.Holdings(kind) {
+			names[h.Namespace] = true
 		}
 	}
-	return slices.ContainsFunc(s.State.Inventory.Namespaces(), func(n inventory.Namespace) bool { return n.Name == name })
+	for _, n := range s.State.Inventory.Namespaces() {
+		names[n.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // nearHoldings is the end of an error about a holding that does not exist: the same name in other

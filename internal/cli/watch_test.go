@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+)
+
+// TestWatch runs the commands that have --watch. The cluster gets another node, then refuses, then answers as before; each
+// change waits until the one before is printed. An interrupt ends the run.
+func TestWatch(t *testing.T) {
+	one := `[{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "web-1"}}]`
+	two := strings.Replace(one, "}}]", `}}, {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "web-2"}}]`, 1)
+	pod := `[{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"nodeName": "web-1",
+		"serviceAccountName": "web", "containers": [{"name": "c", "image": "i"}]}}]`
+	for name, args := range map[string][]string{
+		"attack-paths": {"attack-paths", "--all-nodes"},
+		"reach":        {"reach", "web-1"},
+		"doctor":       {"doctor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			write := func(nodes, pods string) {
+				for file, text := range map[string]string{"nodes.json": nodes, "pods.json": pods} {
+					next := filepath.Join(folder, "next")
+					if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, filepath.Join(folder, file))); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			write(one, "[]")
+			var down atomic.Bool
+			files := &fileServer{version: "v1.36.3", dir: folder}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if down.Load() {
+					http.Error(w, "down", http.StatusServiceUnavailable)
+					return
+				}
+				files.ServeHTTP(w, r)
+			}))
+			defer server.Close()
+
+			run := exec.Command("node-authorizer", append(args, "--watch", "--watch-interval", "1s", "--server", server.URL)...)
+			var errOut bytes.Buffer
+			run.Stderr = &errOut
+			out, err := run.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := run.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(out)
+			next := func(begin string) {
+				t.Helper()
+				for lines.Scan() {
+					if strings.HasPrefix(lines.Text(), begin) {
+						return
+					}
+				}
+				t.Fatalf("the output ended without %q; stderr: %s", begin, &errOut)
+			}
+			next("20")
+			write(two, pod)
+			next("20")
+			down.Store(true)
+			next("unknown: ")
+			down.Store(false)
+			next("20")
+			if err := run.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			for lines.Scan() { // to the end, as Wait wants
+			}
+			exit := new(exec.ExitError)
+			if err := run.Wait(); !errors.As(err, &exit) || exit.ExitCode() != command.StatusInterrupted {
+				t.Errorf("exit status %v, want %d", err, command.StatusInterrupted)
+			}
+		})
+	}
+}
