@@ -23,7 +23,8 @@ const completePlugin = "#!/bin/sh\nexec /usr/bin/" + programName + " __complete 
 func packagedFiles(source string) ([]packagedFile, error) {
 	root := cli.Root()
 	var bash, zsh, fish bytes.Buffer
-	if err := errors.Join(root.GenBashCompletionV2(&bash, true), root.GenZshCompletion(&zsh), root.GenFishCompletion(&fish, true)); err != nil {
+	err := errors.Join(root.GenBashCompletionV2(&bash, true), root.GenZshCompletion(&zsh), root.GenFishCompletion(&fish, true))
+	if err != nil {
 		return nil, err
 	}
 	unit, err := os.ReadFile(filepath.Join(source, "deploy", "machine", programName+".service"))

@@ -73,7 +73,8 @@ func TestPackagedUnit(t *testing.T) {
 	if err := os.WriteFile(path, unit, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if output := outputOf(t, exec.Command("systemd-analyze", "verify", "--man=no", path)); strings.Contains(output, "node-authorizer.service:") {
+	output := outputOf(t, exec.Command("systemd-analyze", "verify", "--man=no", path))
+	if strings.Contains(output, "node-authorizer.service:") {
 		t.Errorf("systemd-analyze verify: %s", output)
 	}
 }
