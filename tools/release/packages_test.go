@@ -33,6 +33,13 @@ func (p packaged) check(t *testing.T, name string, of platform) {
 		}
 		want[path] = p[path]
 	}
+	more, err := packagedFiles(built.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range more {
+		want[f.path] = string(f.content)
+	}
 	for path, content := range want {
 		if p[path] != content {
 			t.Errorf("%s: %s is not as expected", name, path)

@@ -83,7 +83,7 @@ func (r *release) build(ctx context.Context) error {
 		{"manual pages", func() error { return r.writeManuals(work) }},
 		{"archives", r.writeArchives},
 		{"bills of materials", r.writeBills},
-		{"packages", r.writePackages},
+		{"packages", func() error { return r.writePackages(work) }},
 		{"image", func() error { return r.writeImage(filepath.Join(work, "layout")) }},
 		{"chart", r.writeChart},
 		{"manifest for krew", r.writeKrew},
