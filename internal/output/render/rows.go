@@ -3,12 +3,13 @@ package render
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 )
 
@@ -50,7 +51,7 @@ type Row struct {
 func (f Format) IsDocument() bool { return f == JSON || f == YAML || f.hasTemplate() }
 
 func (f Format) hasTemplate() bool {
-	return strings.HasPrefix(string(f), jsonPath) || strings.HasPrefix(string(f), customColumns)
+	return strings.HasPrefix(string(f), jsonPath) && f != jsonPath || strings.HasPrefix(string(f), customColumns)
 }
 
 // checkTemplate compiles the template of a format.
@@ -77,8 +78,8 @@ type templateColumn struct {
 	path   *jsonpath.JSONPath
 }
 
-// columnPath is the path of a column: .a, a or {.a}.
-var columnPath = regexp.MustCompile(`^\{?\.?([^{}]+)\}?$`)
+// columnPath is the path of a column: .a, a, {.a} or {a}.
+var columnPath = regexp.MustCompile(`^(?:\.?([^{}]+)|\{\.?([^{}]+)\})$`)
 
 func parseColumns(spec string) ([]templateColumn, error) {
 	var all []templateColumn
@@ -88,7 +89,7 @@ func parseColumns(spec string) ([]templateColumn, error) {
 		if header == "" || found == nil {
 			return nil, fmt.Errorf("the column %q: want HEADER:.path, as in NODE:.node", part)
 		}
-		compiled, err := compile("{." + found[1] + "}")
+		compiled, err := compile("{." + found[1] + found[2] + "}")
 		if err != nil {
 			return nil, err
 		}
@@ -97,20 +98,27 @@ func parseColumns(spec string) ([]templateColumn, error) {
 	return all, nil
 }
 
-// fieldsOfDocument are the fields of a document as templates read them.
-func fieldsOfDocument(d Document, m *Metadata) (map[string]any, error) {
+// cell returns the values of a column in a row.
+func (c templateColumn) cell(row any) (string, error) {
+	results, err := c.path.FindResults(row)
+	var values []string
+	for _, value := range slices.Concat(results...) {
+		values = append(values, fmt.Sprint(value.Interface()))
+	}
+	if len(values) == 0 {
+		return "<none>", err
+	}
+	return strings.Join(values, ","), err
+}
+
+// encodeTemplate writes a document as its template says. Whole numbers stay whole: filters compare no others with them.
+func encodeTemplate(d Document, o Options) ([]byte, error) {
 	var encoded bytes.Buffer
-	if err := documentJSON(&encoded, d, m); err != nil {
+	if err := documentJSON(&encoded, d, o.Metadata); err != nil {
 		return nil, err
 	}
 	var fields map[string]any
-	return fields, json.Unmarshal(encoded.Bytes(), &fields)
-}
-
-// encodeTemplate writes a document as its template says.
-func encodeTemplate(d Document, o Options) ([]byte, error) {
-	fields, err := fieldsOfDocument(d, o.Metadata)
-	if err != nil {
+	if err := json.Unmarshal(encoded.Bytes(), &fields); err != nil {
 		return nil, err
 	}
 	if spec, ok := strings.CutPrefix(string(o.Format), customColumns); ok {
@@ -149,14 +157,11 @@ func encodeColumns(d Document, fields map[string]any, spec string) ([]byte, erro
 	lines := make([][]string, len(rows))
 	for i, row := range rows {
 		for _, c := range columns {
-			var text strings.Builder
-			if err := c.path.Execute(&text, row); err != nil {
-				return nil, err
+			cell, err := c.cell(row)
+			if err != nil {
+				return nil, fmt.Errorf("the column %s: %w", c.header, err)
 			}
-			if text.Len() == 0 {
-				text.WriteString("<none>")
-			}
-			lines[i] = append(lines[i], text.String())
+			lines[i] = append(lines[i], cell)
 		}
 	}
 	page := &Page{}
@@ -178,18 +183,17 @@ func encodeNames(l Listing) []byte {
 // encodeCSV writes the rows as RFC 4180 says, with a line of headers.
 func encodeCSV(l Listing) ([]byte, error) {
 	rows := l.Listing()
-	var text bytes.Buffer
-	w := csv.NewWriter(&text)
-	_ = w.Write(rows.Columns) // what cannot be written is an error of Flush
+	lines := [][]string{rows.Columns}
 	for _, row := range rows.Rows {
-		cells := make([]string, len(row.Cells))
-		for i, cell := range row.Cells {
-			cells[i] = harmless(Printable(cell))
+		var cells []string
+		for _, cell := range row.Cells {
+			cells = append(cells, harmless(Printable(cell)))
 		}
-		_ = w.Write(cells)
+		lines = append(lines, cells)
 	}
-	w.Flush()
-	return text.Bytes(), w.Error()
+	var text bytes.Buffer
+	err := csv.NewWriter(&text).WriteAll(lines)
+	return text.Bytes(), err
 }
 
 // harmless marks a cell that a spreadsheet would take for a formula as text.

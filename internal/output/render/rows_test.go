@@ -9,6 +9,12 @@ import (
 type listing struct {
 	Nodes []listedNode `json:"nodes"`
 	Count int          `json:"count"`
+	Sizes []listedSize `json:"sizes"`
+}
+
+type listedSize struct {
+	Kind    string `json:"kind"`
+	Objects int    `json:"objects"`
 }
 
 type listedNode struct {
@@ -29,7 +35,10 @@ func (l listing) Listing() Rows {
 }
 
 func TestFormatsOfRows(t *testing.T) {
-	list := listing{[]listedNode{{"n1", "a, \"b\"", []string{"get", "list"}}, {"n2", "=HYPERLINK(\"x\")\x1b[31m", nil}}, 2}
+	list := listing{[]listedNode{
+		{"n1", "a, \"b\"", []string{"get", "list"}},
+		{"n2", "=HYPERLINK(\"x\")\x1b[31m", nil},
+	}, 12345678, []listedSize{{"Pod", 2}, {"Secret", 3}}}
 	for _, c := range []struct {
 		rule string
 		as   Format
@@ -45,7 +54,12 @@ func TestFormatsOfRows(t *testing.T) {
 		{"a template prints no control characters", `jsonpath={.nodes[1].why}`, "=HYPERLINK(\"x\")\uFFFD[31m"},
 		{
 			"columns of each row, with the paths in each form that kubectl takes", "custom-columns=N:.node,V:{.verbs[*]},X:none",
-			"N    V          X\nn1   get list   <none>\nn2   <none>     <none>\n",
+			"N    V          X\nn1   get,list   <none>\nn2   <none>     <none>\n",
+		},
+		{"a list in a column", "custom-columns=V:.verbs", "V\n[get list]\n<nil>\n"},
+		{"a number is whole", `jsonpath={.count}`, "12345678"},
+		{
+			"a filter compares numbers", `jsonpath={.sizes[?(@.objects>2)].kind}`, "Secret",
 		},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -65,6 +79,8 @@ func TestTemplatesAreCheckedBeforeAnythingIsRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"jsonpath={.a[*}":         `--output jsonpath: the template "{.a[*}": unterminated array`,
 		"custom-columns=NODE":     `--output custom-columns: the column "NODE": want HEADER:.path, as in NODE:.node`,
+		"custom-columns=A:{.b":    `the column "A:{.b": want HEADER:.path`,
+		"jsonpath=":               `--output "jsonpath=": want table, json, jsonpath=TEMPLATE or custom-columns=TEMPLATE`,
 		"custom-columns=A:.b,":    `the column ""`,
 		"custom-columns=A:.b,:.c": `the column ":.c"`,
 		"jsonpath":                `--output "jsonpath": want table, json, jsonpath=TEMPLATE or custom-columns=TEMPLATE`,
