@@ -14,6 +14,8 @@ type packagedFile struct {
 	path    string
 	mode    os.FileMode
 	content []byte
+	// format is the only format of packages that has the file, or empty for all.
+	format string
 }
 
 // completePlugin is the program that kubectl asks to complete the arguments of its plugin.
@@ -35,11 +37,17 @@ func packagedFiles(source string) ([]packagedFile, error) {
 	if !bytes.Contains(unit, []byte(local)) {
 		return nil, errors.New("the unit of the client has no line " + local)
 	}
+	const share = "/usr/share/"
 	return []packagedFile{
-		{"/usr/share/bash-completion/completions/" + programName, 0o644, bash.Bytes()},
-		{"/usr/share/zsh/site-functions/_" + programName, 0o644, zsh.Bytes()},
-		{"/usr/share/fish/vendor_completions.d/" + programName + ".fish", 0o644, fish.Bytes()},
-		{"/usr/bin/kubectl_complete-node_authorizer", 0o755, []byte(completePlugin)},
-		{"/usr/lib/systemd/system/" + programName + ".service", 0o644, bytes.Replace(unit, []byte(local), []byte(packaged), 1)},
+		{path: share + "bash-completion/completions/" + programName, mode: 0o644, content: bash.Bytes()},
+		// zsh of Debian does not read site-functions. Source: /usr/share/doc/zsh-common/README.Debian
+		{path: share + "zsh/vendor-completions/_" + programName, mode: 0o644, content: zsh.Bytes(), format: "deb"},
+		{path: share + "zsh/site-functions/_" + programName, mode: 0o644, content: zsh.Bytes(), format: "rpm"},
+		{path: share + "fish/vendor_completions.d/" + programName + ".fish", mode: 0o644, content: fish.Bytes()},
+		{path: "/usr/bin/kubectl_complete-node_authorizer", mode: 0o755, content: []byte(completePlugin)},
+		{
+			path: "/usr/lib/systemd/system/" + programName + ".service", mode: 0o644,
+			content: bytes.Replace(unit, []byte(local), []byte(packaged), 1),
+		},
 	}, nil
 }

@@ -71,7 +71,9 @@ func (r *release) moreContents(work string) (contents files.Contents, err error)
 		if err := os.WriteFile(path, f.content, f.mode); err != nil {
 			return nil, err
 		}
-		contents = append(contents, &files.Content{Source: path, Destination: f.path, FileInfo: r.attributes(f.mode)})
+		contents = append(contents, &files.Content{
+			Source: path, Destination: f.path, FileInfo: r.attributes(f.mode), Packager: f.format,
+		})
 	}
 	return contents, nil
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,7 +39,14 @@ func (p packaged) check(t *testing.T, name string, of platform) {
 		t.Fatal(err)
 	}
 	for _, f := range more {
-		want[f.path] = string(f.content)
+		if strings.HasSuffix(name, f.format) {
+			want[f.path] = string(f.content)
+		}
+	}
+	// zsh reads another folder in Debian than elsewhere.
+	zsh := map[string]string{".deb": "/usr/share/zsh/vendor-completions/", ".rpm": "/usr/share/zsh/site-functions/"}[filepath.Ext(name)]
+	if !strings.HasPrefix(p[zsh+"_"+programName], "#compdef "+programName) {
+		t.Errorf("%s has no completion in %s", name, zsh)
 	}
 	for path, content := range want {
 		if p[path] != content {
