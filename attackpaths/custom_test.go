@@ -273,7 +273,8 @@ func TestCustomTechniquesCreateNothingInANamespaceThatTerminates(t *testing.T) {
 			cluster.Custom = []attackpaths.CustomTechnique{custom(func(t *attackpaths.CustomTechnique) {
 				t.AllowedBy[0].Namespace, t.With = "shop", requests
 			}, attackpaths.Holding{Kind: attackpaths.Group, Name: "operators"})}
-			reached := from(t, graphOf(t, cluster), attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "b", Name: "web"}).Reached
+			web := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "b", Name: "web"}
+			reached := from(t, graphOf(t, cluster), web).Reached
 			if len(reached) != want {
 				t.Errorf("%s, %s: reached %v, want %d", with, phase, reached, want)
 			}
