@@ -263,6 +263,25 @@ func TestStepsOfCustomTechniques(t *testing.T) {
 	}
 }
 
+// In a namespace that terminates nothing is created, so that a right to create there gives nothing.
+func TestCustomTechniquesCreateNothingInANamespaceThatTerminates(t *testing.T) {
+	for with, requests := range map[string][]attackpaths.CustomRequest{"alone": nil, "with another": {stores("update", "patch")}} {
+		for phase, want := range map[string]int{"Active": 1, "Terminating": 0} {
+			cluster := newCluster()
+			parse(t, cluster, "\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\nstatus: {phase: "+phase+"}\n---"+
+				account("b", "web")+role("r", "", "b/web", "create widgets@"+operatorGroup, "update,patch stores@"+operatorGroup))
+			cluster.Custom = []attackpaths.CustomTechnique{custom(func(t *attackpaths.CustomTechnique) {
+				t.AllowedBy[0].Namespace, t.With = "shop", requests
+			}, attackpaths.Holding{Kind: attackpaths.Group, Name: "operators"})}
+			web := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "b", Name: "web"}
+			reached := from(t, graphOf(t, cluster), web).Reached
+			if len(reached) != want {
+				t.Errorf("%s, %s: reached %v, want %d", with, phase, reached, want)
+			}
+		}
+	}
+}
+
 // A right to write a resource that the API server does not serve gives nothing.
 func TestCustomTechniquesOfWhatIsNotServed(t *testing.T) {
 	cluster := newCluster()

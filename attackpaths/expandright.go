@@ -43,8 +43,11 @@ func (b *builder) expandRight(v vertex, k key) {
 	case kind.namespaced && k.namespace == "" && k.of == 0:
 		b.createsNamespaces(v, k)
 		namespaces := b.namespaces
-		if r == impersonateServiceAccounts {
+		switch r {
+		case impersonateServiceAccounts:
 			namespaces = slices.Sorted(maps.Keys(b.accountNames)) // they need not exist
+		case createConfigMaps, patchConfigMaps:
+			namespaces = []string{metav1.NamespaceSystem} // each cluster has it, also where the objects do not show it
 		}
 		for _, ns := range namespaces {
 			if kind.holdsIn(ns) && (k.name == "" || b.exists(r, ns, k.name)) {

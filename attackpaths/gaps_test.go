@@ -184,3 +184,15 @@ func TestUsersTogetherWithGroups(t *testing.T) {
 		},
 	})
 }
+
+// The ConfigMap with the identity mappings of EKS is in kube-system, which the objects need not show.
+func TestIdentityMappingsInANamespaceThatIsNotShown(t *testing.T) {
+	for _, rule := range []string{"update configmaps@ aws-auth", "create configmaps@", "patch configmaps@"} {
+		cluster := newCluster()
+		cluster.EKS = true
+		parse(t, cluster, namespace("shop", restrictedLabel)+account("shop", "web")+role("r", "", "shop/web", rule))
+		if got := from(t, graphOf(t, cluster), accountWeb).ClusterAdmin; got != attackpaths.Possible {
+			t.Errorf("%s: cluster-admin is %s, want Possible", rule, got)
+		}
+	}
+}

@@ -42,7 +42,11 @@ func (a ask) grants(rule *rbacv1.PolicyRule, scope string, node bool) bool {
 		case a.unlimited || verb == deletingAll:
 			continue
 		case a.anyName:
-			name = rule.ResourceNames[0]
+			i := slices.IndexFunc(rule.ResourceNames, func(name string) bool { return name != "" })
+			if i < 0 {
+				continue // no object has that name
+			}
+			name = rule.ResourceNames[i]
 		}
 		if rbac.RuleAllows(rule, &access.Request{
 			Verb: verb, ResourceRequest: true, Group: a.group, Resource: a.resource, Subresource: a.sub, Namespace: a.ns, Name: name,

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
@@ -324,7 +326,8 @@ func (b *builder) toNothing(v vertex) bool {
 // neverCreates reports whether a right is one to create something in a namespace that terminates: the API server creates
 // nothing in it, not even a token, also for kubelets.
 func (b *builder) neverCreates(r right, namespace string) bool {
-	return b.terminating[namespace] && (b.kinds[r].unnamed || r == createToken)
+	k := &b.kinds[r]
+	return b.terminating[namespace] && (k.unnamed || r == createToken || k.custom && k.operation() == admissionv1.Create)
 }
 
 // NodeRestriction holds nodes, not accounts: one that may change nodes gives a node that the attacker

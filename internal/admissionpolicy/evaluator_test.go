@@ -70,6 +70,9 @@ func podCreation() *attackpaths.Request {
 	}
 }
 
+// ofProd selects namespaces.
+const ofProd = "namespaceSelector: {matchLabels: {env: prod}}, "
+
 // statusOfNamespace is an update of the status of a namespace of which the objects show nothing.
 func statusOfNamespace(labels map[string]string) *attackpaths.Request {
 	r := podCreation()
@@ -293,7 +296,7 @@ func TestReview(t *testing.T) {
 		},
 		{
 			rule: "a selected namespace",
-			spec: matchText("namespaceSelector: {matchLabels: {env: prod}}, resourceRules: [" + ruleText("CREATE", "pods") + "]"),
+			spec: matchText(ofProd + "resourceRules: [" + ruleText("CREATE", "pods") + "]"),
 			want: refused,
 		},
 		{
@@ -303,12 +306,12 @@ func TestReview(t *testing.T) {
 		},
 		{
 			rule:    "the status of a namespace of which nothing is known",
-			spec:    matchText("namespaceSelector: {matchLabels: {env: prod}}, resourceRules: [" + ruleText("UPDATE", "namespaces/status") + "]"),
+			spec:    matchText(ofProd + "resourceRules: [" + ruleText("UPDATE", "namespaces/status") + "]"),
 			request: statusOfNamespace(nil), why: "selects namespaces by labels that are not known",
 		},
 		{
 			rule:    "the status of a namespace is selected by the labels that the namespace has",
-			spec:    matchText("namespaceSelector: {matchLabels: {env: prod}}, resourceRules: [" + ruleText("UPDATE", "namespaces/status") + "]"),
+			spec:    matchText(ofProd + "resourceRules: [" + ruleText("UPDATE", "namespaces/status") + "]"),
 			request: statusOfNamespace(map[string]string{"env": "prod"}), want: refused,
 		},
 		{

@@ -34,7 +34,8 @@ func TestWatch(t *testing.T) {
 			write := func(nodes, pods string) {
 				for file, text := range map[string]string{"nodes.json": nodes, "pods.json": pods} {
 					next := filepath.Join(folder, "next")
-					if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, filepath.Join(folder, file))); err != nil {
+					err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, filepath.Join(folder, file)))
+					if err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -57,7 +57,8 @@ func TestWhatToChangeHasItsCommands(t *testing.T) {
 		t.Errorf("the commands are %q", script)
 	}
 	text := eval[string](p, `document.querySelector('#advice').textContent`)
-	if !strings.Contains(text, "Where to run the pods that give cluster-admin") || !strings.Contains(text, "StatefulSet kube-system/backup") {
+	const title = "Where to run the pods that give cluster-admin"
+	if !strings.Contains(text, title) || !strings.Contains(text, "StatefulSet kube-system/backup") {
 		t.Errorf("the page does not say where to run pods: %s", text)
 	}
 }

@@ -54,7 +54,7 @@ func run(t *testing.T, args ...string) (string, int) {
 	return stdout.String(), status
 }
 
-// answer runs a command and returns its result without the origin of the state, and the exit
+// answer runs a command and returns its result without its metadata and the origin of the state, and the exit
 // status.
 func answer(t *testing.T, args []string) (map[string]any, int) {
 	t.Helper()
@@ -64,6 +64,7 @@ func answer(t *testing.T, args []string) (map[string]any, int) {
 		t.Fatal(err)
 	}
 	delete(result["state"].(map[string]any), "origin")
+	delete(result, "metadata")
 	return result, status
 }
 

@@ -42,7 +42,9 @@ var flagLimits = map[string]flagLimit{
 var Outputs = []string{"write-baseline", "partial", "snapshot output"}
 
 // Folders are the flags that take a folder too, by "command flag" or by flag.
-var Folders = []string{"from", "with", "to", "add", "kubernetes-dir", "pki", "check filename", "admission-policy filename", "authorization-config filename"}
+var Folders = []string{
+	"from", "with", "to", "add", "kubernetes-dir", "pki", "check filename", "admission-policy filename", "authorization-config filename",
+}
 
 // IsIn reports whether a list has a flag, alone or with its command.
 func IsIn(list []string, cmd *cobra.Command, f *pflag.Flag) bool {

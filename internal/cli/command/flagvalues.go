@@ -23,10 +23,12 @@ const (
 
 // FlagValues are the names of values, by "command flag" or by flag.
 var FlagValues = map[string]string{
-	"snapshot output": ValueFile, "kubeadm output": ValueFile, "kubernetes-dir": ValueFile, "image": ValueName, "port": ValueNumber, "pki": ValueFile,
+	"snapshot output": ValueFile, "kubeadm output": ValueFile, "kubernetes-dir": ValueFile, "image": ValueName,
+	"port": ValueNumber, "pki": ValueFile,
 	"kubeadm for": ValueName, "attack-paths to": "HOLDING", "diff fail-on": "FINDING",
 
-	"account": "NUMBER", "add": ValueFile, "allow": "WORDS", "as": "USER", "as-group": "GROUP", "as-uid": "ID", "audit-report": ValueFile, "compare-with": ValueFile,
+	"account": "NUMBER", "add": ValueFile, "allow": "WORDS", "as": "USER", "as-group": "GROUP", "as-uid": "ID", "audit-report": ValueFile,
+	"compare-with":         ValueFile,
 	"authorization-config": ValueFile, "authorization-timeout": ValueDuration, "authorizer": ValueName,
 	"certificate-authority": ValueFile, "certificate-ttl": ValueDuration, "checks": "CHECKS", "client-certificate": ValueFile,
 	"client-common-name": ValueName, "client-key": ValueFile, "cluster": ValueName, "cluster-id": "ID", "cluster-name": ValueName,

@@ -8,7 +8,11 @@ func TestCommandLinesHaveNoCredentials(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"other arguments stay, quoted", []string{"node-authorizer", "diff", "--with", "a b.yaml"}, "node-authorizer diff --with 'a b.yaml'"},
+		{
+			"other arguments stay, quoted",
+			[]string{"node-authorizer", "diff", "--with", "a b.yaml"},
+			"node-authorizer diff --with 'a b.yaml'",
+		},
 		{"a flag with its value", []string{"node-authorizer", "reach", "--token=abc"}, "node-authorizer reach --token=REDACTED"},
 		{"a flag before its value", []string{"node-authorizer", "--token", "abc", "reach"}, "node-authorizer --token REDACTED reach"},
 		{"a password", []string{"node-authorizer", "--password", "abc"}, "node-authorizer --password REDACTED"},

@@ -26,7 +26,7 @@ Exit status: 0 the list was made, 2 the Quarantines could not be read.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	connection := command.AddConnection(cmd)
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV)
+	output := command.AddFormat(cmd, render.ForRows()...)
 	output.RunE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		client, err := newQuarantineClient(connection)
 		if err != nil {
@@ -96,7 +96,8 @@ func (r QuarantinesResult) cells(wide bool) [][]string {
 	for i := range r.Quarantines {
 		q := &r.Quarantines[i]
 		rows = append(rows, []string{
-			q.Quarantine, q.quarantineTarget.String(), q.Since.UTC().Format(time.RFC3339), untilText(q.Until), q.Reason, q.Accepted.short(wide),
+			q.Quarantine, q.quarantineTarget.String(), q.Since.UTC().Format(time.RFC3339), untilText(q.Until), q.Reason,
+			q.Accepted.short(wide),
 		})
 	}
 	return rows

@@ -115,7 +115,7 @@ examine.`,
 	e.addFlags(a, cmd)
 	e.known.Add(cmd)
 	e.known.LeaveOut = ", or leave them out by naming the others in --checks"
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV, render.SARIF, render.JUnit, render.HTML)
+	output := command.AddFormat(cmd, render.ForRows(render.SARIF, render.JUnit, render.HTML)...)
 	output.RunE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if err := e.check(cmd, format); err != nil {
 			return err

@@ -176,7 +176,7 @@ answer undecided.`,
 	command.Must(cmd.MarkFlagFilename("compare-with", "json"))
 	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
 	command.CompleteNothing(cmd, "max-paths")
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV, render.Dot, render.SARIF, render.HTML)
+	output := command.AddFormat(cmd, render.ForRows(render.Dot, render.SARIF, render.HTML)...)
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if err := f.parse(args); err != nil {
 			return err

@@ -86,8 +86,7 @@ decided.`,
 		"exit with 1 if a finding is: possible (any), certain, about cluster-admin, or about a node or cluster-admin (node)")
 	command.Must(cmd.RegisterFlagCompletionFunc("fail-on", command.Complete(DiffFailOns)))
 	f.known.Add(cmd)
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV, render.SARIF, render.JUnit, render.Markdown,
-		render.HTML)
+	output := command.AddFormat(cmd, render.ForRows(render.SARIF, render.JUnit, render.Markdown, render.HTML)...)
 	output.RunE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if err := f.check(); err != nil {
 			return err

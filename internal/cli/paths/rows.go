@@ -101,7 +101,8 @@ func (r *DiffResult) Listing() render.Rows {
 	}
 	for _, row := range r.Widened {
 		all.Rows = append(all.Rows, render.Row{Name: row.ID, Cells: []string{
-			row.ID, row.Kind, row.Before.String(), row.After.String(), holdingNames(row.Starts), holdingNames(row.Reached), techniquesOf(row.Path),
+			row.ID, row.Kind, row.Before.String(), row.After.String(), holdingNames(row.Starts), holdingNames(row.Reached),
+			techniquesOf(row.Path),
 		}})
 	}
 	all.Rows = append(all.Rows, missingRows(r.Missing, 3, 2)...)

@@ -195,7 +195,8 @@ func (t *trend) Text(p *render.Page) {
 	p.Line("%s new, %s gone, %s unchanged since %s (%s)", countStyle(attackpaths.Certain, len(t.gained)),
 		render.Thousands(len(t.lost)), render.Thousands(len(t.unchanged)), t.earlier.Metadata.Date, t.file)
 	if t.unsure {
-		p.Line("%s", render.Unsure.In("Not everything could be read, now or then: more may be reached, and what is gone may be reached still."))
+		const unsure = "Not everything could be read, now or then: more may be reached, and what is gone may be reached still."
+		p.Line("%s", render.Unsure.In(unsure))
 	}
 	groups := []struct {
 		title string

@@ -139,7 +139,7 @@ the state could not be read.`,
 	command.Must(cmd.RegisterFlagCompletionFunc("kind", command.Complete(resources.Offline().Names)))
 	inTotal := cmd.Flags().Bool("in-total", false,
 		"also say what the node leads to in the end; of a cluster, this reads all objects (default: of files with up to 20,000 pods)")
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV, render.Dot, render.HTML)
+	output := command.AddFormat(cmd, render.ForRows(render.Dot, render.HTML)...)
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		narrowed := len(*kinds) > 0 || state.Namespace != ""
 		state.Inventory = *inTotal || len(state.From) > 0 && !cmd.Flags().Changed("in-total") && !narrowed

@@ -102,7 +102,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 	state.AddBehaviour(cmd)
 	state.AddChanges(cmd)
 	state.AddNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Name, render.CSV, render.Dot)
+	output := command.AddFormat(cmd, render.ForRows(render.Dot)...)
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if _, err := flags.ParseSelector(); err != nil {
 			return err

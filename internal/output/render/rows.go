@@ -25,6 +25,11 @@ const (
 	CSV  Format = "csv"
 )
 
+// ForRows are the formats of a command whose document has rows, the default first, and more.
+func ForRows(more ...Format) []Format {
+	return append([]Format{Table, Wide, JSON, YAML, Name, CSV}, more...)
+}
+
 // Listing is a document with rows.
 type Listing interface {
 	Document
