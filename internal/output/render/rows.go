@@ -185,6 +185,9 @@ func encodeNames(l Listing) []byte {
 	return page.encode(false)
 }
 
+// formula is how a cell begins that a spreadsheet would calculate. Source: https://owasp.org/www-community/attacks/CSV_Injection
+var formula = regexp.MustCompile(`^[=+\-@\t\r]`)
+
 // encodeCSV writes the rows as RFC 4180 says, with a line of headers.
 func encodeCSV(l Listing) ([]byte, error) {
 	rows := l.Listing()
@@ -192,20 +195,11 @@ func encodeCSV(l Listing) ([]byte, error) {
 	for _, row := range rows.Rows {
 		var cells []string
 		for _, cell := range row.Cells {
-			cells = append(cells, harmless(Printable(cell)))
+			cells = append(cells, formula.ReplaceAllString(Printable(cell), "'$0"))
 		}
 		lines = append(lines, cells)
 	}
 	var text bytes.Buffer
 	err := csv.NewWriter(&text).WriteAll(lines)
 	return text.Bytes(), err
-}
-
-// harmless marks a cell that a spreadsheet would take for a formula as text.
-// Source: https://owasp.org/www-community/attacks/CSV_Injection
-func harmless(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
-		return "'" + cell
-	}
-	return cell
 }

@@ -75,6 +75,17 @@ func TestFormatsOfRows(t *testing.T) {
 	}
 }
 
+func TestCellsThatASpreadsheetWouldCalculateAreText(t *testing.T) {
+	for cell, want := range map[string]string{
+		"=1": "'=1", "+1": "'+1", "-1": "'-1", "@a": "'@a", "a=1": "a=1", "a\n=1": "a\uFFFD=1", Bad.In("=1"): "'=1",
+	} {
+		got, err := encodeCSV(listing{Nodes: []listedNode{{Node: cell}}})
+		if line := strings.Split(string(got), "\n")[1]; err != nil || strings.TrimSuffix(line, ",") != want {
+			t.Errorf("%q is %q, want %q: %v", cell, line, want, err)
+		}
+	}
+}
+
 func TestTemplatesAreCheckedBeforeAnythingIsRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"jsonpath={.a[*}":         `--output jsonpath: the template "{.a[*}": unterminated array`,
