@@ -101,9 +101,9 @@ func root(a *command.App, name string) *cobra.Command {
 		Short: "Show what a Kubernetes node may do, and why",
 		Long: `node-authorizer says what a Kubernetes node may do, and why.
 
-The decisions are those of the Node authorizer of kube-apiserver, from the state of a
-cluster or from files (--from): which objects a node is related to through the pods
-bound to it, and what the rules allow it to do with them.
+It decides as the Node authorizer of kube-apiserver does, from the state of a cluster or
+from files (--from): which objects a node is related to through the pods bound to it, and
+what the rules allow it to do with them.
 
 Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage,
 130 interrupted.`,

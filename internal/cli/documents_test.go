@@ -129,7 +129,7 @@ func randomLog(t *testing.T, rc *randomcluster.Cluster, requests int) string {
 }
 
 // questions are command lines about a random cluster.
-func questions(rc *randomcluster.Cluster, cluster, other, log string) [][]string {
+func questions(rc *randomcluster.Cluster, cluster, other, earlier, log string) [][]string {
 	pick := func(from ...string) string { return from[rc.IntN(len(from))] }
 	from := func(args ...string) []string {
 		return append(args, "--from", cluster, "--kubernetes-version", rc.Features.Minor().String())
@@ -140,6 +140,7 @@ func questions(rc *randomcluster.Cluster, cluster, other, log string) [][]string
 		from("attack-paths", "--all-nodes", "--what-to-change"), from("attack-paths", "--all-serviceaccounts"),
 		from("attack-paths", "--all-nodes", "--certain-only"), from("attack-paths", "node/n1"),
 		from("attack-paths", "node/n1", "user/alice", "--group", "g1"),
+		from("attack-paths", "--all-nodes", "--compare-with", earlier),
 		from("diff", "--to", other),
 		{"diff", "--from", other, "--to", cluster},
 		from("reach", "n1"), from("reach", "n1", "--kind", "secrets"),
@@ -182,7 +183,9 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 	for seed := range clusters {
 		rc, before := randomcluster.New(seed), randomcluster.New(seed+clusters)
 		cluster, other := write("cluster.yaml", manifestOf(t, rc)), write("other.yaml", manifestOf(t, before))
-		for _, args := range questions(rc, cluster, other, write("audit.log", randomLog(t, rc, rc.IntN(60)))) {
+		_, earlier, _ := run("attack-paths", "--all-nodes", "--from", other, "--kubernetes-version", rc.Features.Minor().String(), "-o", "json")
+		earlier, log := write("earlier.json", earlier), write("audit.log", randomLog(t, rc, rc.IntN(60)))
+		for _, args := range questions(rc, cluster, other, earlier, log) {
 			asked++
 			format := []render.Format{render.JSON, render.YAML}[rc.IntN(2)]
 			status, stdout, stderr := run(append(args, "-o", string(format))...)

@@ -36,7 +36,7 @@ func notRun() []struct{ class, reason string } {
 	}
 }
 
-// readersFiles are files of a test script that stand for those of the reader, by the command. For others, the cluster is
+// readersFiles are files of a test script that replace the reader's files, by the command. For others, the cluster is
 // testdata/examples.yaml.
 var readersFiles = map[string]struct {
 	script string
@@ -89,7 +89,7 @@ func (c pageCommand) ours() (lines []string) {
 }
 
 // TestPagesShowWhatCommandsPrint runs the commands of all pages, and compares what they print with what the page shows; "…" stands
-// for what the page leaves out. The commands of docs/reference/commands are those of the help (TestExamplesAnswer).
+// for what the page leaves out. The commands of docs/reference/commands are in the help, and TestExamplesAnswer runs them.
 func TestPagesShowWhatCommandsPrint(t *testing.T) {
 	t.Setenv("KUBECONFIG", "none")
 	root, err := filepath.Abs(repository)

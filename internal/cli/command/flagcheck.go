@@ -230,7 +230,7 @@ func hours(nanoseconds int64) string {
 // reads it, and which flags have a similar name.
 func FlagError(cmd *cobra.Command, err error) error {
 	if before := cmd.Flags().Args(); !Acts(cmd) && len(before) > 0 {
-		return NoCommand(cmd, before) // the flags are those of the command that was meant
+		return NoCommand(cmd, before) // the flags belong to the command that was meant
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
 		var known []string

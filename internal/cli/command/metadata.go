@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
@@ -76,6 +78,25 @@ func (f *StateFlags) NoteOrigin(origin string) {
 	f.App.Metadata.Cluster = &render.Cluster{Origin: origin}
 	if len(f.From) == 0 {
 		f.App.Metadata.Cluster.Context = f.Connection.Context()
+	}
+}
+
+// Options are the flags that were given another value than their default, except connection flags and the ones named, for
+// metadata.
+func (f *StateFlags) Options(cmd *cobra.Command, except ...string) map[string]string {
+	options := map[string]string{}
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if !slices.Contains(except, flag.Name) && !slices.Contains(f.Connection.names, flag.Name) && flag.Value.String() != flag.DefValue {
+			options["--"+flag.Name] = flag.Value.String()
+		}
+	})
+	return options
+}
+
+// NoteOptions notes what was asked.
+func (a *App) NoteOptions(options map[string]string) {
+	if a.Metadata != nil {
+		a.Metadata.Options = options
 	}
 }
 

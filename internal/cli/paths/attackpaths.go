@@ -13,66 +13,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
 )
 
-// AttackPathsResult has the paths from one start.
-type AttackPathsResult struct {
-	attackpaths.Result
-	// Missing is the state that could not be read, or that files lack: more may be reached.
-	Missing []command.Missing `json:"missing,omitempty"`
-	// State is the cluster state that was searched.
-	State command.StateInfo `json:"state"`
-	// LeftOut is how many holdings are possible, and left out because only what is certain was asked for.
-	LeftOut int `json:"leftOut,omitempty"`
-
-	maxPaths int
-	// nodes is how many nodes a class has of which this is one.
-	nodes int
-	// custom are the techniques that the user adds.
-	custom      []attackpaths.CustomTechnique
-	certainOnly bool
-	strict      bool
-}
-
-// AttackPathsResults are the results of several starts.
-type AttackPathsResults struct {
-	// Results are in the order of the starts.
-	Results []AttackPathsResult `json:"results"`
-	// State is the cluster state that was searched.
-	State command.StateInfo `json:"state"`
-
-	custom      []attackpaths.CustomTechnique
-	certainOnly bool
-}
-
-// AttackPathsClasses are the nodes grouped by the objects that they reach.
-type AttackPathsClasses struct {
-	// Classes are nodes that reach the same; each node is in one.
-	Classes []attackpaths.Class `json:"classes"`
-	// Nodes is how many nodes there are, without the target.
-	Nodes int `json:"nodes"`
-	// Target is what --to names: the paths of the classes lead to it, or to cluster-admin, which owns it.
-	Target *attackpaths.Holding `json:"target,omitempty"`
-	// LeftOut is how many nodes possibly reach the target, which is left out because only what is certain
-	// was asked for.
-	LeftOut int `json:"leftOut,omitempty"`
-	// Missing is the state that could not be read, or that files lack: more may be reached.
-	Missing []command.Missing `json:"missing,omitempty"`
-	// WhatToChange is set if it was asked for.
-	WhatToChange *attackpaths.Advice `json:"whatToChange,omitempty"`
-	// State is the cluster state that was searched.
-	State command.StateInfo `json:"state"`
-
-	custom      []attackpaths.CustomTechnique
-	certainOnly bool
-	// certainCells is true if the overview leaves out what is only possible.
-	certainCells bool
-	// overview counts the objects that the classes reach in each namespace; only a page shows it.
-	overview *attackpaths.Overview
-}
-
-// maxOverview is for how many nodes times service accounts and secrets an overview lists what is only
-// possible: often every node may get every pod.
-const maxOverview = 50_000_000
-
 // AttackPathsFlags are the command's own flags.
 type AttackPathsFlags struct {
 	to                    string
@@ -86,7 +26,7 @@ type AttackPathsFlags struct {
 	techniques            []string
 	// compareWith is the file of an earlier document, and earlier the document.
 	compareWith string
-	earlier     *pathsDocument
+	earlier     *earlierPaths
 	custom      []attackpaths.CustomTechnique
 	state       *command.StateFlags
 }
@@ -117,7 +57,7 @@ may give more than paths follow are counted; -o wide lists them.
 Exit status: 0 the target is not reached, 1 it is, 2 could not decide, or START, the
 target or anything to start from does not exist. The target is cluster-admin unless --to
 names another. Whoever owns the cluster owns the target. With --compare-with: 0 nothing is
-new, 1 something is, 2 not known. With --strict, rights that are not followed leave the
+new, 1 something is, 2 not known, also where UIDs do not show that it is the same cluster. With --strict, rights that are not followed leave the
 answer undecided.`,
 		Example: `  # What is lost with this node?
   node-authorizer attack-paths node/web-1
@@ -184,14 +124,9 @@ answer undecided.`,
 		if f.fix && format != render.Table {
 			return command.Usagef("--fix prints a script: leave out -o %s", format)
 		}
-		if f.compareWith != "" {
-			if f.fix || format != render.Table && format != render.Wide {
-				return command.Usagef("--compare-with prints text: leave out --fix, and -o other than wide")
-			}
-			var err error
-			if f.earlier, err = readEarlier(f.compareWith); err != nil {
-				return err
-			}
+		a.NoteOptions(f.options(cmd))
+		if err := f.readEarlier(format); err != nil {
+			return err
 		}
 		s, err := f.state.Load(cmd)
 		if err != nil {
@@ -321,6 +256,7 @@ func (f *AttackPathsFlags) write(a *command.App, result render.Document, format 
 	if err != nil {
 		return err
 	}
+	a.Status = t.status()
 	return a.Write(t, format)
 }
 
@@ -412,19 +348,3 @@ func attackPathsOfNodes(a *command.App, s *command.Session, g *attackpaths.Graph
 	}
 	return f.write(a, result, format)
 }
-
-func (r *AttackPathsResult) status() int {
-	switch {
-	case r.certainty() != attackpaths.No:
-		return command.StatusDenied
-	case len(r.Missing) > 0, r.strict && len(r.NotFollowed) > 0:
-		return command.StatusUndecided
-	}
-	return command.StatusAllowed
-}
-
-func (AttackPathsResult) DocumentKind() string { return "AttackPaths" }
-
-func (AttackPathsResults) DocumentKind() string { return "AttackPathsList" }
-
-func (AttackPathsClasses) DocumentKind() string { return "AttackPathsOfNodes" }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
@@ -14,8 +17,41 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
-// pathsDocument is what a comparison reads of the JSON of attack-paths, of all its kinds.
-type pathsDocument struct {
+// AttackPathsTrend is how the answer of attack-paths differs from an earlier one to the same question.
+type AttackPathsTrend struct {
+	// File is the file of the earlier document.
+	File string `json:"file"`
+	// Earlier is the metadata of the earlier document.
+	Earlier *render.Metadata `json:"earlier"`
+	// SameCluster is false if it is not known that both documents are of one cluster: nothing is decided then.
+	SameCluster bool `json:"sameCluster"`
+	// Complete is false if something could not be read, earlier or now: more may be reached, and what is gone may be reached still.
+	Complete bool `json:"complete"`
+	// New is reached now, or certain now, and was not in the earlier document; never null.
+	New []trendRow `json:"new"`
+	// Gone was reached in the earlier document, or certain, and is not now; never null.
+	Gone []trendRow `json:"gone"`
+	// Unchanged is reached as in the earlier document; never null.
+	Unchanged []trendRow `json:"unchanged"`
+
+	// ofNodes is true if the starts are all nodes.
+	ofNodes bool
+}
+
+// trendRow is a start and a holding that it reaches, now or earlier.
+type trendRow struct {
+	// Start is where the path starts.
+	Start attackpaths.Holding `json:"start"`
+	// Reaches is the holding.
+	Reaches attackpaths.Holding `json:"reaches"`
+	// Before is No, Possible, Certain, or Unknown if not everything could be read.
+	Before string `json:"before"`
+	// Now is one of the same words.
+	Now string `json:"now"`
+}
+
+// earlierPaths is the part of the JSON of attack-paths that a comparison needs, for all its kinds.
+type earlierPaths struct {
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`
 	Metadata   *render.Metadata `json:"metadata"`
@@ -24,9 +60,10 @@ type pathsDocument struct {
 	Missing []command.Missing   `json:"missing"`
 	// Classes are in AttackPathsOfNodes.
 	Classes []struct {
-		Nodes        []string `json:"nodes"`
-		ClusterAdmin string   `json:"clusterAdmin"`
-		Target       string   `json:"target"`
+		Nodes        []string          `json:"nodes"`
+		ClusterAdmin string            `json:"clusterAdmin"`
+		Target       string            `json:"target"`
+		NotFollowed  []json.RawMessage `json:"notFollowed"`
 	} `json:"classes"`
 	// Start and Reached are in AttackPaths, and in each of the Results of AttackPathsList.
 	Start   attackpaths.Holding `json:"start"`
@@ -34,141 +71,162 @@ type pathsDocument struct {
 		attackpaths.Holding
 		Certainty string `json:"certainty"`
 	} `json:"reached"`
-	Results []pathsDocument `json:"results"`
+	NotFollowed []json.RawMessage `json:"notFollowed"`
+	Results     []earlierPaths    `json:"results"`
 }
 
-// reaches is a start and what it reaches.
-type reaches struct{ start, reached attackpaths.Holding }
-
-// trend compares what is reached with an earlier document.
-type trend struct {
-	file    string
-	earlier *pathsDocument
-	// gained and lost are reached, or certain, in one of the two only. The others are unchanged.
-	gained, lost, unchanged []trendRow
-	// unsure is true if something could not be read, now or then.
-	unsure bool
+// sameQuestion are the flags that leave the question as it is: two documents are compared if they differ only in these, and in
+// connection flags. The starts, and the target of --to, are compared as they were parsed.
+var sameQuestion = []string{
+	"from", "namespace", "to", "all-nodes", "all-serviceaccounts", "strict", "what-to-change", "fix", "max-paths", "output",
+	"compare-with", "watch", "watch-interval",
 }
 
-type trendRow struct {
-	reaches
-	before, after string
+// options are what was asked, for the metadata of the document: the starts and each flag that changes the answer.
+func (f *AttackPathsFlags) options(cmd *cobra.Command) map[string]string {
+	options := f.state.Options(cmd, sameQuestion...)
+	switch {
+	case f.allNodes:
+		options["START"] = "all nodes"
+	case f.allAccounts:
+		options["START"] = "all service accounts"
+	default:
+		options["START"] = holdingNames(f.starts)
+	}
+	if f.target != nil {
+		options["--to"] = holdingName(*f.target)
+	}
+	return options
 }
 
 // readEarlier reads the document of --compare-with.
-func readEarlier(file string) (*pathsDocument, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("--compare-with: %w", err)
+func (f *AttackPathsFlags) readEarlier(format render.Format) error {
+	if f.compareWith == "" {
+		return nil
 	}
-	d := &pathsDocument{}
+	if f.fix || slices.Contains([]render.Format{render.Dot, render.SARIF, render.HTML}, format) {
+		return command.Usagef("--compare-with has no script, graph, SARIF or page: leave out --fix, and -o %s", format)
+	}
+	text, err := os.ReadFile(f.compareWith)
+	if err != nil {
+		return fmt.Errorf("--compare-with: %w", err)
+	}
+	d := &earlierPaths{}
 	if err := json.Unmarshal(text, d); err != nil {
-		return nil, fmt.Errorf("--compare-with: %s is not a document of attack-paths -o json: %w", file, strictjson.Explain(err))
+		return fmt.Errorf("--compare-with: %s is not a document of attack-paths -o json: %w", f.compareWith, strictjson.Explain(err))
 	}
 	kinds := []string{AttackPathsResult{}.DocumentKind(), AttackPathsResults{}.DocumentKind(), AttackPathsClasses{}.DocumentKind()}
 	switch {
 	case d.APIVersion != render.DocumentVersion:
-		return nil, fmt.Errorf("--compare-with: %s has the apiVersion %q, want %s: write it again with this version of the program",
-			file, d.APIVersion, render.DocumentVersion)
+		return fmt.Errorf("--compare-with: %s has the apiVersion %q, want %s: write it again with this version of the program",
+			f.compareWith, d.APIVersion, render.DocumentVersion)
 	case !slices.Contains(kinds, d.Kind):
-		return nil, fmt.Errorf("--compare-with: %s is a document of the kind %q, want one of attack-paths -o json: %s",
-			file, d.Kind, strings.Join(kinds, ", "))
-	case d.Metadata == nil || d.Metadata.Cluster == nil:
-		return nil, fmt.Errorf("--compare-with: %s does not say of which cluster it is: write it again with this version of the program",
-			file)
+		return fmt.Errorf("--compare-with: %s is a document of the kind %q, want one of attack-paths -o json: %s",
+			f.compareWith, d.Kind, strings.Join(kinds, ", "))
+	case d.Metadata == nil || d.Metadata.Cluster == nil || d.Metadata.Options == nil:
+		return fmt.Errorf("--compare-with: %s does not say what it is about: write it again with this version of the program", f.compareWith)
 	}
-	return d, nil
+	f.earlier = d
+	return nil
 }
 
-// compare compares a result with an earlier document, and sets the exit status: 1 if something is new, else 2 if not
-// everything could be read.
-func (f *AttackPathsFlags) compare(a *command.App, result render.Document) (*trend, error) {
+// compare compares a result with the earlier document.
+func (f *AttackPathsFlags) compare(a *command.App, result render.Document) (*AttackPathsTrend, error) {
 	text, err := json.Marshal(result)
 	if err != nil {
 		return nil, err
 	}
-	now := &pathsDocument{Kind: result.DocumentKind(), Metadata: a.Metadata}
+	now := &earlierPaths{Metadata: a.Metadata}
 	if err := json.Unmarshal(text, now); err != nil {
 		return nil, err
 	}
-	if err := f.earlier.comparable(f.compareWith, now); err != nil {
+	t := &AttackPathsTrend{
+		File: f.compareWith, Earlier: f.earlier.Metadata, Complete: f.earlier.complete(f.strict) && now.complete(f.strict),
+		New: []trendRow{}, Gone: []trendRow{}, Unchanged: []trendRow{}, ofNodes: f.allNodes,
+	}
+	if err := t.compareClusters(a.Metadata.Cluster); err != nil {
 		return nil, err
 	}
-	if uid := f.earlier.Metadata.Cluster.UID; uid == "" || now.Metadata.Cluster.UID == "" {
-		a.Warn("it is not known whether %s is of the same cluster: it is of %s", f.compareWith, f.earlier.Metadata.Cluster.Origin)
+	if differ := differingOptions(f.compareWith, f.earlier.Metadata.Options, a.Metadata.Options); differ != "" {
+		return nil, command.Usagef("--compare-with: %s answers another question: %s; ask the same", f.compareWith, differ)
 	}
-	before, after := f.earlier.facts(), now.facts()
-	t := &trend{file: f.compareWith, earlier: f.earlier, unsure: f.earlier.unsure() || now.unsure()}
-	for key, was := range before {
-		switch is := after[key]; {
-		case is == was:
-			t.unchanged = append(t.unchanged, trendRow{key, was, is})
-		case is != attackpaths.Certain.String():
-			t.lost = append(t.lost, trendRow{key, was, cmp.Or(is, now.absent())})
-		}
-	}
-	for key, is := range after {
-		if was := before[key]; was == "" || was != is && is == attackpaths.Certain.String() {
-			t.gained = append(t.gained, trendRow{key, cmp.Or(was, f.earlier.absent()), is})
-		}
-	}
-	for _, rows := range [][]trendRow{t.gained, t.lost, t.unchanged} {
-		slices.SortFunc(rows, func(a, b trendRow) int {
-			return cmp.Or(strings.Compare(a.start.String(), b.start.String()), strings.Compare(a.reached.String(), b.reached.String()))
-		})
-	}
-	a.Status = command.StatusAllowed
-	switch {
-	case len(t.gained) > 0:
-		a.Status = command.StatusDenied
-	case t.unsure:
-		a.Status = command.StatusUndecided
-	}
+	t.compareFacts(f.earlier, now)
 	return t, nil
 }
 
-// comparable refuses a document that answers another question than the result now.
-func (d *pathsDocument) comparable(file string, now *pathsDocument) error {
-	was, is := d.Metadata.Cluster, now.Metadata.Cluster
-	certainOnly := func(d *pathsDocument) bool { return strings.Contains(d.Metadata.CommandLine, "--certain-only") }
-	switch {
-	case d.Kind != now.Kind:
-		return command.Usagef("--compare-with: %s is a document of the kind %s, and this command makes %s: give the same starts",
-			file, d.Kind, now.Kind)
-	case was.UID != "" && is.UID != "" && was.UID != is.UID, was.Context != "" && is.Context != "" && was.Origin != is.Origin:
-		return command.Usagef("--compare-with: %s is of another cluster: %s, not %s", file, was.Origin, is.Origin)
-	case d.Target != now.Target:
-		return command.Usagef("--compare-with: %s has %s, and this command %s: give the same --to", file, d.targetText(), now.targetText())
-	case d.Start != now.Start:
-		return command.Usagef("--compare-with: %s is about %s, and this command about %s: give the same start", file, d.Start, now.Start)
-	case certainOnly(d) != certainOnly(now):
-		return command.Usagef("--compare-with: only one of %s and this command has --certain-only: give both the same", file)
+// compareClusters refuses a document of another cluster. Clusters are told apart by UID; the same address may lead to another cluster.
+func (t *AttackPathsTrend) compareClusters(now *render.Cluster) error {
+	was := t.Earlier.Cluster
+	known := was.UID != "" && now.UID != ""
+	if known && was.UID != now.UID || !known && was.Context != "" && now.Context != "" && was.Origin != now.Origin {
+		return command.Usagef("--compare-with: %s is of another cluster: %s, not %s", t.File, was.Origin, now.Origin)
 	}
+	t.SameCluster = known
 	return nil
 }
 
-func (d *pathsDocument) targetText() string {
-	if d.Target == (attackpaths.Holding{}) {
-		return "no target"
+// differingOptions lists what was asked in only one of two documents: first in the earlier one.
+func differingOptions(file string, was, is map[string]string) string {
+	var differ []string
+	list := func(of, other map[string]string, document string) {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			if of[name] != other[name] {
+				differ = append(differ, fmt.Sprintf("%s has %s %s", document, name, of[name]))
+			}
+		}
 	}
-	return "the target " + holdingText(d.Target)
+	list(was, is, file)
+	list(is, was, "this command")
+	return strings.Join(differ, ", ")
 }
 
-// unsure reports whether something could not be read.
-func (d *pathsDocument) unsure() bool {
-	return len(d.Missing) > 0 || slices.ContainsFunc(d.Results, func(r pathsDocument) bool { return r.unsure() })
-}
-
-// absent says what holds of what a document does not have: unknown is not no.
-func (d *pathsDocument) absent() string {
-	if d.unsure() {
-		return "Unknown"
+func (t *AttackPathsTrend) compareFacts(earlier, now *earlierPaths) {
+	certain := attackpaths.Certain.String()
+	before, after := earlier.facts(), now.facts()
+	for key, was := range before {
+		switch is := after[key]; {
+		case is == was:
+			t.Unchanged = append(t.Unchanged, trendRow{key.start, key.reached, was, is})
+		case is != certain:
+			t.Gone = append(t.Gone, trendRow{key.start, key.reached, was, cmp.Or(is, now.absent())})
+		}
 	}
-	return attackpaths.No.String()
+	for key, is := range after {
+		if was := before[key]; was == "" || was != is && is == certain {
+			t.New = append(t.New, trendRow{key.start, key.reached, cmp.Or(was, earlier.absent()), is})
+		}
+	}
+	for _, rows := range [][]trendRow{t.New, t.Gone, t.Unchanged} {
+		slices.SortFunc(rows, func(a, b trendRow) int {
+			return cmp.Or(strings.Compare(a.Start.String(), b.Start.String()), strings.Compare(a.Reaches.String(), b.Reaches.String()))
+		})
+	}
 }
 
-// facts are the starts with what they reach, and how certainly.
-func (d *pathsDocument) facts() map[reaches]string {
+// complete reports whether everything could be read, and, if strict, all rights are followed.
+func (d *earlierPaths) complete(strict bool) bool {
+	for _, c := range d.Classes {
+		if strict && len(c.NotFollowed) > 0 {
+			return false
+		}
+	}
+	incomplete := func(r earlierPaths) bool { return !r.complete(strict) }
+	return len(d.Missing) == 0 && (!strict || len(d.NotFollowed) == 0) && !slices.ContainsFunc(d.Results, incomplete)
+}
+
+// absent is the certainty of what a document does not list: unknown is not no.
+func (d *earlierPaths) absent() string {
+	if d.complete(false) {
+		return attackpaths.No.String()
+	}
+	return unknown
+}
+
+// reaches is a start and a holding that it reaches.
+type reaches struct{ start, reached attackpaths.Holding }
+
+// facts are the starts with the holdings that they reach, and how certainly.
+func (d *earlierPaths) facts() map[reaches]string {
 	all := map[reaches]string{}
 	for _, c := range d.Classes {
 		target := d.Target
@@ -190,30 +248,14 @@ func (d *pathsDocument) facts() map[reaches]string {
 	return all
 }
 
-// Text writes what is new and gone; -o wide also what is unchanged.
-func (t *trend) Text(p *render.Page) {
-	p.Line("%s new, %s gone, %s unchanged since %s (%s)", countStyle(attackpaths.Certain, len(t.gained)),
-		render.Thousands(len(t.lost)), render.Thousands(len(t.unchanged)), t.earlier.Metadata.Date, t.file)
-	if t.unsure {
-		const unsure = "Not everything could be read, now or then: more may be reached, and what is gone may be reached still."
-		p.Line("%s", render.Unsure.In(unsure))
+func (t *AttackPathsTrend) status() int {
+	switch {
+	case !t.SameCluster:
+		return command.StatusUndecided
+	case len(t.New) > 0:
+		return command.StatusDenied
+	case !t.Complete:
+		return command.StatusUndecided
 	}
-	groups := []struct {
-		title string
-		rows  []trendRow
-	}{{"New", t.gained}, {"Gone", t.lost}, {"Unchanged", t.unchanged}}
-	if !p.Wide() {
-		groups = groups[:2]
-	}
-	for _, g := range groups {
-		if len(g.rows) == 0 {
-			continue
-		}
-		p.Section("%s", g.title)
-		var rows [][]string
-		for _, r := range g.rows {
-			rows = append(rows, []string{holdingText(r.start), holdingText(r.reached), r.before, r.after})
-		}
-		p.Table(2, []string{"START", "REACHES", "BEFORE", "NOW"}, rows)
-	}
+	return command.StatusAllowed
 }

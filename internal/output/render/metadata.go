@@ -15,6 +15,8 @@ type Metadata struct {
 	Version string `json:"version"`
 	// CommandLine is the command line, quoted for a shell. REDACTED stands for each credential in it.
 	CommandLine string `json:"commandLine"`
+	// Options are START and the flags that change the answer, for commands whose documents are compared; absent for others.
+	Options map[string]string `json:"options,omitempty"`
 	// Cluster is the cluster or the files that were read; absent if none were.
 	Cluster *Cluster `json:"cluster,omitempty"`
 	// NotRead is what could not be read, or what files lack, and the result may depend on.

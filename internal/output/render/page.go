@@ -57,8 +57,8 @@ type Page struct {
 // Wide is true when the reader asked for more detail.
 func (p *Page) Wide() bool { return p.wide }
 
-// Code returns a code to print. A wide page ends with the addresses of the sections about its codes; codes without one, as those of
-// techniques in a file, are left out.
+// Code returns a code to print. A wide page ends with the addresses of the sections about its codes. Codes without a section, such
+// as techniques of a file, are left out.
 func (p *Page) Code(kind reference.Kind, code string) string {
 	if p.wide && !slices.ContainsFunc(p.links, func(f Field) bool { return f.Name == code }) {
 		if link := reference.Link(kind, code); link != "" {

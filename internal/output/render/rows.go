@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// The formats of documents that have a template, and those of rows. Their meaning is kubectl's.
+// The formats with a template, and the formats of rows. They mean what they mean in kubectl.
 // Source: https://kubernetes.io/docs/reference/kubectl/#output-options
 const (
 	// jsonPath is followed by a template, as in jsonpath={.nodes[*].node}.

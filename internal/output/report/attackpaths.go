@@ -103,7 +103,7 @@ type pathsData struct {
 	Techniques map[string]string `json:"techniques"`
 	// Links are the addresses of the sections about them; techniques of a file have none.
 	Links map[string]string `json:"links"`
-	// Attack are the ids in MITRE ATT&CK of those of them that are built in.
+	// Attack are the ids in MITRE ATT&CK of the built-in techniques.
 	Attack map[string]string `json:"attack"`
 	Advice *adviceData       `json:"advice,omitempty"`
 }
