@@ -44,6 +44,12 @@ const nameOf = (text) =>
       .map((part, i) => [i > 0 && el('wbr'), part]),
   );
 
+/** A sign that is seen, and the words that are read aloud. */
+const sign = (seen, words) => [el('span', { 'aria-hidden': 'true' }, seen), el('span', { class: 'unseen' }, words)];
+
+/** Pixels of 1rem. */
+const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
+
 /** A section with a heading. */
 const section = (id, title, ...children) =>
   el('section', { id, 'aria-labelledby': `${id}-title` }, el('h2', { id: `${id}-title` }, title), children);

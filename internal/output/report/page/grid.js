@@ -5,7 +5,7 @@
  * o.label, o.id   name and id
  * o.pinned        how many columns on the left do not scroll
  * o.headHeight, o.rowHeight   in rem
- * o.columns()     columns: { title, width in rem (0: what is left), draw(row), text(row) }
+ * o.columns()     columns: { title, width in rem (0: what is left), draw(row, cell, pixels) }
  * o.rows()        rows
  * o.selected(row) whether a row is shown in the details
  * o.open(row, column)  Enter, space or a click on a cell
@@ -28,8 +28,6 @@ function createGrid(o) {
     headHeight = 44;
   let active = { row: 0, column: 0 };
   let queued = false;
-
-  const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
   function measure() {
     const unit = rem(),
@@ -94,7 +92,7 @@ function createGrid(o) {
       tabindex: isActive ? '0' : '-1',
       class: `cell ${column.class ?? ''}`,
     });
-    column.draw(row, cell);
+    column.draw(row, cell, lefts[i + 1] - lefts[i]);
     place(cell, i);
     cell.addEventListener('click', () => {
       focus(r, i);

@@ -8,9 +8,6 @@ const letters = { Node: 'N', ServiceAccount: 'A', User: 'U', Group: 'G', Namespa
 /** How dark a cell is: by powers of ten of what is reached. */
 const shade = (n) => (n >= 100 ? 3 : n >= 10 ? 2 : 1);
 
-/** A sign that is seen, and the words that are read aloud. */
-const sign = (seen, words) => [el('span', { 'aria-hidden': 'true' }, seen), el('span', { class: 'unseen' }, words)];
-
 function drawMatrixCell(row, namespace, cell) {
   const where = namespace || 'no namespace';
   if (row.admin === 'Certain' && row.cells.length === 0) {
@@ -44,14 +41,17 @@ function drawMatrixCell(row, namespace, cell) {
   );
 }
 
+/** The height of .slanted in rem. */
+const headRoom = 6.5;
+
 const matrixColumns = () => [
   {
     title: 'name',
-    width: narrow.matches ? 9 : 15,
+    width: narrow.matches ? 11.5 : 15,
     class: 'title',
     isName: true,
     head: () => (page.data.allNodes ? 'Nodes' : 'Start'),
-    draw: (row, cell) => fill(cell, el('span', { class: 'names' }, rowNameElement(row))),
+    draw: (row, cell, width) => fill(cell, rowNames(row, width - padding() * rem())),
   },
   ...filter.namespaces.map((namespace) => ({
     title: namespace || clusterWide,
@@ -59,7 +59,7 @@ const matrixColumns = () => [
     width: 4.25,
     class: 'square',
     head: () =>
-      el('span', { class: 'slanted', title: visible(namespace || clusterWide) }, nameOf(namespace || clusterWide)),
+      el('span', { class: 'slanted' }, shortNameOf(namespace || clusterWide, filter.namespaces, headRoom * rem())),
     draw: (row, cell) => drawMatrixCell(row, namespace, cell),
   })),
 ];

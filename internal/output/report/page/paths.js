@@ -7,6 +7,7 @@ const paths = {
     this.unknown = data.missing.length > 0;
     this.cells = data.cells.map((c, place) => this.cell(c, place));
     this.rows = data.rows.map((r, place) => this.row(r, place));
+    this.names = this.rows.flatMap((r) => r.names);
     this.rank();
   },
 

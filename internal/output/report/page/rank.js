@@ -9,10 +9,21 @@ function rowName(row) {
   return { first: found ?? row.names[0], more: row.names.length - 1 };
 }
 
-const rowNameElement = (row) => {
+/** The names of a row, as they fit into a width. */
+function rowNames(row, width) {
   const { first, more } = rowName(row);
-  return [nameOf(first), more > 0 && el('span', { class: 'more' }, ` and ${thousands(more)} more`)];
-};
+  const rest = more > 0 ? ` and ${thousands(more)} more` : '';
+  return el(
+    'span',
+    { class: 'names' },
+    shortNameOf(first, paths.names, width - widthOf(rest)),
+    rest && el('span', { class: 'more' }, rest),
+  );
+}
+
+const controlPlaneTag = 'control plane';
+/** The padding of a cell, and of a tag with its gap, in rem. */
+const padding = () => (narrow.matches ? 1 : 1.5);
 
 const adminBadge = (row) =>
   badge(row.state, { Certain: 'certain', Possible: 'possible', Unknown: 'unknown', No: 'not reached' }[row.state]);
@@ -48,12 +59,14 @@ const rankColumns = () => {
     class: 'title',
     isName: true,
     head: () => (page.data.allNodes ? 'Nodes' : 'Start'),
-    draw: (row, cell) =>
+    draw: (row, cell, width) => {
+      const tag = row.controlPlane ? widthOf(controlPlaneTag) + 1.5 * rem() : 0;
       fill(
         cell,
-        el('span', { class: 'names' }, rowNameElement(row)),
-        row.controlPlane && el('span', { class: 'tag' }, 'control plane'),
-      ),
+        rowNames(row, width - padding() * rem() - tag),
+        row.controlPlane && el('span', { class: 'tag' }, controlPlaneTag),
+      );
+    },
   };
   const admin = {
     title: 'admin',
