@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
@@ -59,6 +60,8 @@ func TestDoctorPage(t *testing.T) {
 	p.has(p.text(".top"), "could not be made")
 	p.has(p.text("#missing"), "That nothing is found says nothing about them", "no roles and bindings were given")
 	p.has(p.text(".finding"), "error", "Fix:")
+	p.is("the reference", eval[string](p, `String([...document.querySelectorAll('main > p a')].map((a) => a.href))`),
+		"https://github.com/node-authorizer/node-authorizer/blob/main/docs/reference/findings/README.md")
 	p.has(p.text("#roles"), "registers", "NotReady", "isolated")
 	p.has(p.text("#checks"), "not made")
 }
@@ -94,6 +97,22 @@ func TestDiffPage(t *testing.T) {
 	p.has(fragment, "#open=")
 	p.navigate(fragment)
 	p.is("a link opens the entry", p.count("#widened .entry[open] .steps"), "1")
+}
+
+// Each change has a reason, codes lead to the reference and to ATT&CK, and nothing on the page names an output format.
+func TestDiffPageIsComplete(t *testing.T) {
+	p := open(t, html(t, "diff", "--from", "testdata/careless.yaml", "--with", "testdata/change.yaml",
+		"--without", "namespace/shop", "--without", "node/web-4", "--without", "clusterrolebinding/deployer"), "", light)
+	p.is("changes without a reason", eval[string](p, `[...document.querySelectorAll('#changes tbody tr')]
+		.filter((r) => r.cells.length !== 4 || r.cells[3].innerText.trim() === '').map((r) => r.innerText).join('\n')`), "")
+	p = open(t, diffPage(t), "", light)
+	p.click("#widened .entry summary")
+	p.wait(`document.querySelector('#widened .entry[open] .steps')`)
+	p.has(eval[string](p, `[...document.querySelectorAll('#widened .technique a')].map((a) => a.href).join('\n')`),
+		"docs/reference/techniques/", "https://attack.mitre.org/techniques/T")
+	if text := p.text("main"); strings.Contains(text, "-o wide") || strings.Contains(text, "-o json") {
+		t.Errorf("the page names an output format:\n%s", text)
+	}
 }
 
 // New holdings that are not a finding are on the page, with the reason, and so are findings of a baseline.

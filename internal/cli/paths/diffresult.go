@@ -164,9 +164,10 @@ func (r *DiffResult) Page() report.Page {
 		TotalLines []string                    `json:"totalLines"`
 		Techniques map[attackpaths.Code]string `json:"techniques"`
 		Links      map[attackpaths.Code]string `json:"links"`
-	}{r, r.verdictText(), r.totalLines(), techniqueSummaries(r.custom), map[attackpaths.Code]string{}}
-	for code := range data.Techniques {
-		data.Links[code] = reference.Link(reference.Technique, string(code))
+		Attack     map[attackpaths.Code]string `json:"attack"`
+	}{r, r.verdictText(), r.totalLines("", ""), techniqueSummaries(r.custom), map[attackpaths.Code]string{}, map[attackpaths.Code]string{}}
+	for _, t := range attackpaths.Techniques() {
+		data.Links[t.Code], data.Attack[t.Code] = reference.Link(reference.Technique, string(t.Code)), t.ATTACK
 	}
 	return report.Page{Kind: report.KindDiff, Title: "Diff: " + r.After.Origin, Data: data}
 }

@@ -16,7 +16,7 @@ const shownDiffRows = 20
 // Text writes the verdict, then what widens and what narrows.
 func (r *DiffResult) Text(p *render.Page) {
 	p.Line("%s", r.styledVerdict())
-	for _, line := range r.totalLines() {
+	for _, line := range r.totalLines(", see --show-known", " (use -o wide or -o json)") {
 		p.Line("  %s", line)
 	}
 	workloads, rest := splitWorkloads(r.Widened)
@@ -96,8 +96,8 @@ func reaching(workloads, nodes, accounts int) string {
 	return startsText(workloads, nodes, accounts) + " reach"
 }
 
-// totalLines say how many starts there are, and how many narrow.
-func (r *DiffResult) totalLines() []string {
+// totalLines say how many starts there are, and how many narrow, and where to see known findings and what is no finding.
+func (r *DiffResult) totalLines(seeKnown, seeExpected string) []string {
 	var lines []string
 	if n, a := r.Totals.Nodes.Narrowed, r.Totals.ServiceAccounts.Narrowed; n+a > 0 {
 		line := reaching(0, n, a) + " less than before"
@@ -110,11 +110,10 @@ func (r *DiffResult) totalLines() []string {
 		lines = append(lines, render.Count(fewer, "finding")+" of "+render.Thousands(len(r.Widened))+" not counted by --fail-on "+r.FailOn)
 	}
 	if known := len(r.Suppressed); known > 0 {
-		lines = append(lines, render.Count(known, "known finding")+", see --show-known")
+		lines = append(lines, render.Count(known, "known finding")+seeKnown)
 	}
 	if _, expected := splitWorkloads(r.Expected); len(expected) > 0 {
-		lines = append(lines, "no findings: "+render.Count(len(expected), "row")+" about what is new, or what the control plane reaches "+
-			"(use -o wide or -o json)")
+		lines = append(lines, "no findings: "+render.Count(len(expected), "row")+" about what is new, or what the control plane reaches"+seeExpected)
 	}
 	t := r.Totals
 	return append(lines, fmt.Sprintf("compared: %s before and %s after, %s before and %s after",

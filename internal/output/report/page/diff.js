@@ -58,8 +58,7 @@ function rowBody(r) {
       el(
         'ul',
         { class: 'namelist' },
-        all.slice(0, 500).map((h) => el('li', {}, nameOf(withNamespace(h)))),
-        n > 500 && el('li', {}, `and ${thousands(n - 500)} more`),
+        all.map((h) => el('li', {}, nameOf(withNamespace(h)))),
       ),
     );
   const places = r.places ?? [];
@@ -143,22 +142,18 @@ page.show(
       table(
         'Changes',
         ['Change', 'Object', 'Place', 'Why'],
-        changes
-          .slice(0, shownAtOnce)
-          .map((c) =>
-            tableRow([
-              c.action,
-              nameOf(objectText(c.object)),
-              el('code', {}, nameOf(placeText(c))),
-              [
-                c.because || (c.action === 'Removed' ? 'named by --without' : 'in a file of --with'),
-                c.objects > 1 && `; ${count(c.objects, 'object')}`,
-              ],
-            ]),
-          ),
+        changes.map((c) =>
+          tableRow([
+            c.action,
+            nameOf(objectText(c.object)),
+            placeText(c) && el('code', {}, nameOf(placeText(c))),
+            [
+              c.because || (c.action === 'Removed' ? 'named by --without' : 'in a file of --with'),
+              c.objects > 1 && `; ${count(c.objects, 'object')}`,
+            ],
+          ]),
+        ),
       ),
-      changes.length > shownAtOnce &&
-        el('p', {}, `${count(changes.length - shownAtOnce, 'more change')} not shown here; -o json lists all.`),
     ),
   searchField(entries, 'entry', 'node, account, secret …'),
   widened,

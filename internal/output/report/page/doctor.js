@@ -121,7 +121,12 @@ page.show(
   data.findings.length + known.length > 0 && searchField(entries, 'finding', 'code, object, file …'),
   groups,
   knownGroup,
-  data.explained && el('p', { class: 'faint' }, data.explained),
+  data.explained &&
+    el(
+      'p',
+      { class: 'faint' },
+      data.explained.split(/(https:\S+)/).map((part, i) => (i % 2 ? el('a', { href: part }, nameOf(part)) : part)),
+    ),
   data.roles.length > 0 &&
     section(
       'roles',

@@ -97,7 +97,7 @@ function missingNote(missing, consequence) {
       'li',
       {},
       m.resource && el('strong', {}, nameOf(m.resource), ': '),
-      m.reason,
+      nameOf(m.reason),
       m.remedy && [' ', el('strong', {}, 'Fix: '), nameOf(m.remedy)],
     );
   return el(

@@ -1,10 +1,7 @@
 // What is printed: the grids show a part only, so that the paper gets tables of its own.
 
-const printed = 200;
-
 function printedRows() {
-  const rows = filter.rows.slice(0, printed);
-  const left = filter.rows.length - rows.length;
+  const { rows } = filter;
   return el(
     'div',
     { class: 'print' },
@@ -33,32 +30,78 @@ function printedRows() {
               'tr',
               {},
               el('td', { class: 'number' }, thousands(r.rank)),
-              el('td', {}, printedNames(r)),
+              el('td', {}, r.names.map((n, i) => [i > 0 && ', ', nameOf(n)])),
               el('td', {}, adminBadge(r)),
               el('td', {}, target ? '' : r.admin === 'Certain' && r.cells.length === 0 ? 'everything' : totalsText(r.totals)),
             ),
           ),
         ),
       ),
-      left > 0 && el('p', {}, `${count(left, 'more row')} not printed.`),
     ),
+    !target && printedMatrix(rows),
     rows
       .filter((r) => r.path)
       .map((r) =>
         el(
           'section',
           { class: 'printed-path' },
-          el('h3', {}, printedNames(r), ` ${r.admin === 'Certain' ? 'to' : 'possibly to'} ${goal}`),
+          el('h3', {}, printedName(r), ` ${r.admin === 'Certain' ? 'to' : 'possibly to'} ${goal}`),
           stepList(paths.steps(r.path)),
         ),
       ),
   );
 }
 
-const printedNames = (row) => [
-  row.names.slice(0, 10).map((n, i) => [i > 0 && ', ', nameOf(n)]),
-  row.names.length > 10 && ` and ${thousands(row.names.length - 10)} more`,
+/** A row of the ranking, which has all names. */
+const printedName = ({ rank, names }) => [
+  `#${thousands(rank)} `,
+  nameOf(names[0]),
+  names.length > 1 && ` and ${thousands(names.length - 1)} more`,
 ];
+
+/** The matrix in blocks of as many columns as fit on paper. */
+function printedMatrix(rows) {
+  const columns = 10;
+  const blocks = Array.from({ length: Math.ceil(filter.namespaces.length / columns) }, (_, i) =>
+    filter.namespaces.slice(i * columns, (i + 1) * columns),
+  );
+  const cell = (row, namespace) => {
+    const td = el('td', { class: 'square' });
+    drawMatrixCell(row, namespace, td);
+    return td;
+  };
+  const ownsAll = (row) => row.admin === 'Certain' && row.cells.length === 0;
+  const reachesOneOf = (row, block) => ownsAll(row) || block.some((n) => cellsIn(row, n).length > 0);
+  return section(
+    'printed-matrix',
+    'What is reached in each namespace',
+    matrixLegend(),
+    blocks.length > 1 && el('p', {}, 'Each table has rows for those that reach something in its namespaces.'),
+    blocks.map((block) =>
+      el(
+        'table',
+        {},
+        el(
+          'thead',
+          {},
+          el(
+            'tr',
+            {},
+            el('th', { scope: 'col' }, page.data.allNodes ? 'Nodes' : 'Start'),
+            block.map((n) => el('th', { scope: 'col' }, el('span', { class: 'slanted' }, nameOf(n || clusterWide)))),
+          ),
+        ),
+        el(
+          'tbody',
+          {},
+          rows
+            .filter((r) => blocks.length === 1 || reachesOneOf(r, block))
+            .map((r) => el('tr', {}, el('th', { scope: 'row' }, printedName(r)), block.map((n) => cell(r, n)))),
+        ),
+      ),
+    ),
+  );
+}
 
 function preparePrint() {
   let sheet = null;

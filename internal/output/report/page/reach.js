@@ -58,7 +58,7 @@ function object(o) {
           el(
             'ul',
             {},
-            conditions.map((c) => el('li', {}, c)),
+            conditions.map((c) => el('li', {}, nameOf(c))),
           ),
         ),
       pathList(o.paths),
@@ -101,10 +101,14 @@ function totals() {
     [...namespaces].map(([name, counts]) =>
       el(
         'tr',
-        {},
-        el('th', { scope: 'row' }, nameOf(name)),
+        { role: 'row' },
+        el('th', { scope: 'row', role: 'rowheader' }, nameOf(name)),
         kindNames.map((k) =>
-          el('td', { class: counts[k] ? '' : 'faint' }, counts[k] ? thousands(counts[k]) : unknown ? '?' : '–'),
+          el(
+            'td',
+            { role: 'cell', class: counts[k] ? '' : 'faint' },
+            counts[k] ? thousands(counts[k]) : unknown ? '?' : '–',
+          ),
         ),
       ),
     ),
@@ -169,9 +173,7 @@ page.show(
           tableRow([
             g.verbs.join(', '),
             [
-              g.resource,
-              g.subresource && `/${g.subresource}`,
-              g.group && `.${g.group}`,
+              nameOf(g.resource + (g.subresource ? `/${g.subresource}` : '') + (g.group ? `.${g.group}` : '')),
               g.name && [' ', nameOf(g.name)],
             ],
             [
@@ -185,7 +187,7 @@ page.show(
                   el(
                     'ul',
                     {},
-                    g.conditions.map((c) => el('li', {}, c.requires)),
+                    g.conditions.map((c) => el('li', {}, nameOf(c.requires))),
                   ),
                 ),
             ],

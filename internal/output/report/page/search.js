@@ -17,14 +17,13 @@ function searchField(entries, noun, placeholder) {
     on: { input: (e) => link.set({ q: e.target.value }) },
   });
   const found = el('p', { class: 'found' });
-  const texts = entries.map((e) => e.text.toLowerCase());
   link.listeners.push(() => {
     const q = link.get('q').trim().toLowerCase();
     if (field.value !== link.get('q')) field.value = link.get('q');
     let n = 0;
     const groups = new Map();
-    entries.forEach((e, i) => {
-      const fits = q === '' || texts[i].includes(q);
+    entries.forEach((e) => {
+      const fits = q === '' || e.text.toLowerCase().includes(q);
       e.element.hidden = !fits;
       if (fits) n++;
       if (e.group) groups.set(e.group, (groups.get(e.group) ?? false) || fits);
@@ -40,37 +39,44 @@ function searchField(entries, noun, placeholder) {
   ];
 }
 
-/** Entries in a parent: the first ones at once, the others when they are asked for. */
+/** Entries in a parent: the first ones at once, the others when they are asked for, searched or printed. */
 function withMore(parent, items, make, noun) {
   add(parent, items.slice(0, shownAtOnce).map(make));
   const rest = items.slice(shownAtOnce);
   if (rest.length === 0) return parent;
   const more = el('button', { type: 'button', class: 'plain' }, `Show ${count(rest.length, `more ${noun}`)}`);
-  more.addEventListener('click', () => {
+  const showRest = () => {
     more.remove();
-    add(parent, rest.map(make));
-  });
+    add(parent, rest.splice(0).map(make));
+  };
+  more.addEventListener('click', showRest);
+  addEventListener('beforeprint', showRest);
+  link.listeners.push(() => link.get('q') && showRest());
   return [parent, more];
 }
 
-/** A table with a caption for screen readers. Rows are lists of cells. */
+/**
+ * A table with a caption for screen readers. Where it is narrow, cells are below each other, each with the head of its
+ * column; the roles keep it a table for screen readers there.
+ */
 function table(caption, heads, rows) {
+  for (const row of rows) [...row.cells].forEach((cell, i) => (cell.dataset.head = heads[i]));
   return el(
     'div',
     { class: 'wide', tabindex: '0', role: 'region', 'aria-label': `Table: ${caption}` },
     el(
       'table',
-      {},
+      { role: 'table' },
       el(
         'thead',
-        {},
+        { role: 'rowgroup' },
         el(
           'tr',
-          {},
-          heads.map((h) => el('th', { scope: 'col' }, h)),
+          { role: 'row' },
+          heads.map((h) => el('th', { scope: 'col', role: 'columnheader' }, h)),
         ),
       ),
-      el('tbody', {}, rows),
+      el('tbody', { role: 'rowgroup' }, rows),
     ),
   );
 }
@@ -78,8 +84,8 @@ function table(caption, heads, rows) {
 const tableRow = (cells) =>
   el(
     'tr',
-    {},
-    cells.map((c) => el('td', {}, c)),
+    { role: 'row' },
+    cells.map((c) => el('td', { role: 'cell' }, c)),
   );
 
 /** Entries whose content is made when they are opened, or printed. */
@@ -96,10 +102,9 @@ function fillWhenOpened(element, body, make) {
 
 /** Opens entries for printing, and closes them after it. */
 function openForPrint() {
-  const printed = 200;
   let opened = [];
   addEventListener('beforeprint', () => {
-    opened = [...document.querySelectorAll('details.entry:not([open], [hidden])')].slice(0, printed);
+    opened = [...document.querySelectorAll('details.entry:not([open], [hidden])')];
     for (const element of opened) {
       unfilled.get(element)?.();
       element.open = true;
