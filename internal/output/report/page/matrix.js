@@ -41,8 +41,8 @@ function drawMatrixCell(row, namespace, cell) {
   );
 }
 
-/** The height of .slanted in rem. */
-const headRoom = 6.5;
+/** The height of .slanted, in widths of the page's text, which is larger than the text of heads. */
+const headRoom = 6.5 / 0.8125;
 
 const matrixColumns = () => [
   {
