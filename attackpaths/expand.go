@@ -223,7 +223,7 @@ func (b *builder) expandNamespace(v vertex, k key) {
 		name := s.Name.Name
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: name}), -1, guards(usesSecret, name))
 	}
-	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(k.name))
+	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(v, k.name))
 	b.mountsVolumes(v, k)
 }
 

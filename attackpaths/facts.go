@@ -128,19 +128,31 @@ func userKey(user string) key {
 	return key{kind: isUser, name: user}
 }
 
-// privileged is the vertex that has to be reached so that pods of a namespace may have rights
-// over their host; none if they may anyway.
-func (b *builder) privileged(namespace string) vertex {
-	if b.level(namespace) == psa.LevelPrivileged {
+// privileged is the vertex that has to be reached so that whoever controls pods of a namespace may give them rights
+// over their host; none if Pod Security lets them anyway.
+func (b *builder) privileged(v vertex, namespace string) vertex {
+	level := b.level(namespace)
+	if level == psa.LevelPrivileged {
 		return none
 	}
-	return b.fact(privilegedPods, namespace)
+	off := b.fact(privilegedPods, namespace)
+	if level == "" {
+		b.impliesIf(v, off, dependsOnLevel)
+	}
+	return off
 }
 
-// level is the Pod Security level that a namespace enforces.
+// dependsOnLevel is what else decides about a namespace of which the objects show no labels.
+const dependsOnLevel = "which Pod Security level the namespace enforces: the objects do not show its labels"
+
+// level is the Pod Security level that a namespace enforces; empty if its labels are not known.
 func (b *builder) level(namespace string) psa.Level {
+	labels, known := b.labels[namespace]
+	if !known {
+		return ""
+	}
 	defaults := psa.Policy{Enforce: psa.LevelVersion{Level: psa.LevelPrivileged, Version: psa.LatestVersion()}}
-	policy, _ := psa.PolicyToEvaluate(b.labels[namespace], defaults)
+	policy, _ := psa.PolicyToEvaluate(labels, defaults)
 	return policy.Enforce.Level
 }
 
@@ -334,8 +346,11 @@ func (b *builder) claims(v vertex, k key, to vertex, condition string, with ...v
 
 // otherUser says what decides about pods that Pod Security keeps from running as root; empty for others.
 func (b *builder) otherUser(namespace string) string {
-	if b.level(namespace) == psa.LevelRestricted {
+	switch b.level(namespace) {
+	case psa.LevelRestricted:
 		return dependsOnNoRoot
+	case "":
+		return dependsOnLevel
 	}
 	return ""
 }

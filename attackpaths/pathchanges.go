@@ -167,7 +167,7 @@ func (p *pathChanges) addNamespace(v, to vertex, e edge) {
 			namespace = p.keys[to].namespace
 		}
 	}
-	if _, exists := p.labels[namespace]; exists && p.level(namespace) != psa.LevelRestricted {
+	if level := p.level(namespace); level != "" && level != psa.LevelRestricted {
 		p.add(changeKey{kind: setLevel, object: Holding{Kind: Namespace, Name: namespace}, level: psa.LevelRestricted})
 	}
 }
