@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // The table of all rights says for each request that an API server can be asked what the right to
@@ -129,7 +130,7 @@ func (l *rightsList) at(group, resources, verbs string) []*TableRight {
 // uses notes that a technique uses a kind of request.
 func (l *rightsList) uses(k *requestKind, code Code) {
 	object := objectText("", k.resource, k.subresource)
-	if k.subresource == nodeNameKey {
+	if k.subresource == nodeidentity.ExtraNode {
 		object = k.resource + "/*"
 	}
 	for _, r := range l.at(k.group, object, strings.Join(k.verbs, " ")) {

@@ -144,18 +144,10 @@ func (b *builder) expandServiceAccount(v vertex, k key) {
 	b.inGroups(v, k, b.subjectsOfIdentity(k))
 }
 
-func userOfAccount(namespace, name string) string {
-	return "system:serviceaccount:" + namespace + ":" + name
-}
-
-// accountOfUser is the service account that a user name stands for.
+// accountOfUser is the service account for which the API server takes a user name.
 func accountOfUser(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
-	if !ok {
-		return "", "", false
-	}
-	namespace, name, ok = strings.Cut(rest, ":")
-	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
+	namespace, name, ok = nodeidentity.ServiceAccount(user)
+	return namespace, name, ok && !strings.Contains(name, ":")
 }
 
 // expandUser gives what a user or a group may do.

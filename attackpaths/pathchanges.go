@@ -8,6 +8,7 @@ import (
 	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -184,7 +185,7 @@ func (p *pathChanges) addNamed(to vertex) {
 	case k.kind == isGroup:
 		of = subjectKey("", k.name, anybody)
 	case (k.kind == isServiceAccount || k.kind == isAssociated) && !slices.Contains(p.accounts[k.namespace], k.name):
-		of = subjectKey(userOfAccount(k.namespace, k.name), "", anybody)
+		of = subjectKey(nodeidentity.ServiceAccountUser(k.namespace, k.name), "", anybody)
 	default:
 		return
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -206,10 +207,6 @@ const (
 // awsAuth is the ConfigMap with the identity mappings of EKS.
 const awsAuth = "aws-auth"
 
-// nodeNameKey is the extra value that has the node of a token.
-// Source: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
-const nodeNameKey = "authentication.kubernetes.io/node-name"
-
 var (
 	create = []string{"create"}
 	write  = []string{"update", "patch"}
@@ -298,7 +295,7 @@ var requestKinds = withParts([rightCount]requestKind{
 	updateRoles:               {verbs: write, group: rbacG, resource: "roles", namespaced: true},
 	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},
 	impersonateGroups:         {verbs: []string{"impersonate"}, resource: "groups"},
-	impersonateNodeNames:      {verbs: []string{"impersonate"}, group: authn, resource: "userextras", subresource: nodeNameKey},
+	impersonateNodeNames:      {verbs: []string{"impersonate"}, group: authn, resource: "userextras", subresource: nodeidentity.ExtraNode},
 	impersonateAssociatedNode: {verbs: []string{"impersonate:associated-node"}, group: authn, resource: "nodes", mode: associatedNode},
 	impersonateArbitraryNodes: {verbs: []string{"impersonate:arbitrary-node"}, group: authn, resource: "nodes", mode: arbitraryNode},
 	impersonateAccountsOnly: {

@@ -63,7 +63,7 @@ func principal(s rbacv1.Subject) (user, group string, ok bool) {
 	case rbacv1.GroupKind:
 		return "", s.Name, true
 	case rbacv1.ServiceAccountKind:
-		return userOfAccount(s.Namespace, s.Name), "", s.Namespace != ""
+		return nodeidentity.ServiceAccountUser(s.Namespace, s.Name), "", s.Namespace != ""
 	}
 	return "", "", false
 }
@@ -225,7 +225,7 @@ func (b *builder) grantsOf(role key) []grant {
 // asImpersonated is the vertex of an identity, or of several, as which the attacker acts by
 // impersonation; none if it may do nothing.
 func (b *builder) asImpersonated(k key) vertex {
-	if k.kind == isServiceAccount && b.denied(userOfAccount(k.namespace, k.name)) {
+	if k.kind == isServiceAccount && b.denied(nodeidentity.ServiceAccountUser(k.namespace, k.name)) {
 		return none
 	}
 	if k.variant = 0; b.needsCredential(k) {
