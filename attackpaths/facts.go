@@ -156,31 +156,9 @@ func (b *builder) level(namespace string) psa.Level {
 	return policy.Enforce.Level
 }
 
-// guards names the webhooks, and the policies that are not evaluated, that are asked about a
-// write.
-func (b *builder) guards(w inventory.Write, namespace string) []string {
-	labels := map[string]string{}
-	if namespace != "" {
-		labels = withName(b.labels[namespace], namespace)
-	}
-	var names []string
-	for i := range b.admission {
-		a := &b.admission[i]
-		if (!isPolicy(*a) || b.cluster.Policies == nil) && a.Covers(w, labels) {
-			names = append(names, a.String())
-		}
-	}
-	return names
-}
-
 // withName adds the label that each namespace has.
 func withName(labels map[string]string, namespace string) map[string]string {
 	return withLabels(map[string]string{corev1.LabelMetadataName: namespace}, labels)
-}
-
-// guarded says that admission decides about a write; empty if nothing is asked.
-func (b *builder) guarded(w inventory.Write, namespace string) string {
-	return strings.Join(b.guards(w, namespace), "; ")
 }
 
 // Facts about what lies on a node, by the name of the node.
