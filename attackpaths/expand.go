@@ -208,8 +208,11 @@ func (b *builder) expandNamespace(v vertex, k key) {
 			b.step(PodCreate, v, b.anyToken(k.name, name), -1, guards(usesAccount, name))
 		}
 	}
-	if k.variant != 0 {
-		b.podsOfNewAccounts(v, k)
+	for _, name := range b.missingAccounts(k.name) { // of who creates the account too
+		guards := allOf(b.guardsOf(createAccounts, k.name), guards(usesAccount, name))
+		for _, of := range [...]string{"", name} {
+			b.together(PodCreate, b.anyToken(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, of))
+		}
 	}
 	for _, s := range b.secrets[k.name] {
 		name := s.Name.Name
@@ -217,17 +220,6 @@ func (b *builder) expandNamespace(v vertex, k key) {
 	}
 	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(v, k.name))
 	b.mountsVolumes(v, k)
-}
-
-// podsOfNewAccounts gives the service accounts that only bindings name to who creates them and pods
-// that use them.
-func (b *builder) podsOfNewAccounts(v vertex, k key) {
-	for _, name := range b.missingAccounts(k.name) {
-		guards := allOf(b.guardsOf(createAccounts, k.name), b.useGuards(k, usesAccount, name))
-		for _, of := range [...]string{"", name} {
-			b.together(PodCreate, b.anyToken(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, of))
-		}
-	}
 }
 
 // bootstrapUser is the user of the bootstrap token in a secret.
@@ -294,14 +286,10 @@ func (b *builder) accountVertex(namespace, name string) vertex {
 	return b.vertex(key{kind: isServiceAccount, namespace: namespace, name: name})
 }
 
-// createsAccount gives a service account that only bindings name to who may create it, and a token or a pod of it. Where
+// createsAccount gives a service account that only bindings name to who may create it and a token of it. Where
 // NodeScopes matter, a token without a node is something else; tokens are bound to nodes since 1.31. Source: KEP-4193.
 func (b *builder) createsAccount(v vertex, namespace, name string) {
-	guards := b.guardsOf(createAccounts, namespace)
-	if !b.splits(namespace) {
-		b.together(PodCreate, b.anyToken(namespace, name), guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
-	}
-	guards = allOf(guards, b.guardsOf(createToken, namespace))
+	guards := allOf(b.guardsOf(createAccounts, namespace), b.guardsOf(createToken, namespace))
 	scoped := b.scopeOf(namespace, name) != nil
 	for _, of := range [...]string{"", name} {
 		token := b.rightVertex(createToken, namespace, of)
