@@ -41,7 +41,9 @@ func (b *builder) expandRight(v vertex, k key) {
 		object := objectText(kind.group, kind.resource, kind.subresource)
 		b.impliesIf(v, b.rightVertex(r, k.namespace, ""), "whether there is "+object+" "+k.name)
 	case kind.namespaced && k.namespace == "" && k.of == 0:
-		b.createsNamespaces(v, k)
+		if r >= createPods && r <= createCronJobs { // the author of a namespace labels it, so that Pod Security lets privileged pods pass
+			b.together(PodCreate, b.fact(everyNode, ""), b.guardsInNew(r), v, b.rightVertex(createNamespaces, "", ""))
+		}
 		namespaces := b.namespaces
 		if r == impersonateServiceAccounts {
 			namespaces = slices.Sorted(maps.Keys(b.accountNames)) // they need not exist

@@ -80,7 +80,8 @@ func (b *builder) expandFact(v vertex, k key) {
 	case everyIdentity, everyPlainIdentity:
 		b.expandEveryIdentity(v, k)
 	case userWithGroups:
-		b.expandTogether(v, k)
+		b.holds(v)
+		b.addIdentity(v, k, b.subjectsOfIdentity(k))
 	case labelledNode, untaintedNode:
 		b.expandLabelledNode(v, k)
 	case writtenSecrets:
@@ -217,7 +218,12 @@ func (b *builder) escapesTo(v vertex, i int32, node string, ways []inventory.Esc
 			b.step(PodEscape, v, b.taken(node, way.Effect), i, condition)
 			continue
 		}
-		for _, read := range b.logReaders(b.pods[i], node) {
+		p := b.pods[i]
+		for _, read := range []vertex{ // the rights that let the kubelet be asked for logs
+			b.rightVertex(proxyNodes, "", ""), b.rightVertex(proxyNodes, "", node),
+			b.rightVertex(readNodeLogs, "", ""), b.rightVertex(readNodeLogs, "", node),
+			b.rightVertex(readPodLogs, p.Namespace, ""), b.rightVertex(readPodLogs, p.Namespace, p.Name.Name),
+		} {
 			b.togetherBy(PodEscape, b.nodeUserVertex(node), i, condition, v, read)
 			b.togetherBy(PodEscape, b.fact(heldOnNode, node), i, condition, v, read)
 		}
@@ -239,15 +245,6 @@ func (b *builder) taken(node string, effect inventory.Effect) vertex {
 		return b.fact(mountedOnNode, node)
 	}
 	return none
-}
-
-// logReaders are the rights that let the kubelet of a pod's node be asked for logs.
-func (b *builder) logReaders(p *inventory.Pod, node string) []vertex {
-	return []vertex{
-		b.rightVertex(proxyNodes, "", ""), b.rightVertex(proxyNodes, "", node),
-		b.rightVertex(readNodeLogs, "", ""), b.rightVertex(readNodeLogs, "", node),
-		b.rightVertex(readPodLogs, p.Namespace, ""), b.rightVertex(readPodLogs, p.Namespace, p.Name.Name),
-	}
 }
 
 // controlPlane leads to what the control plane's credentials on a node give.

@@ -335,7 +335,7 @@ type grant struct {
 }
 
 func (g grant) compare(o grant) int {
-	return cmp.Or(cmp.Compare(g.right, o.right), g.limit.compare(o.limit))
+	return cmp.Or(cmp.Compare(g.right, o.right), cmp.Compare(g.namespace, o.namespace), cmp.Compare(g.name, o.name))
 }
 
 // rightsOf lists what the rules of a role grant, in the order of rights and of names: in the whole cluster, or in a
