@@ -82,23 +82,8 @@ func TableOfRights() []TableRight {
 	return all
 }
 
-// allRights is the table, and openTable are its rights that are not followed by group: it has each group. They never change.
-var (
-	allRights = listAllRights()
-	openTable = openByGroup()
-)
-
-func openByGroup() map[string][]*TableRight {
-	all := map[string][]*TableRight{}
-	for _, r := range allRights {
-		open := all[r.Group]
-		if r.NotFollowed != "" {
-			open = append(open, r)
-		}
-		all[r.Group] = open
-	}
-	return all
-}
+// allRights is the table, and never changes.
+var allRights = listAllRights()
 
 // rightsList is the table while it is made.
 type rightsList struct {

@@ -228,6 +228,12 @@ func (m mode) verbOn(verb string) string {
 	return "impersonate-on:" + m.String() + ":" + verb
 }
 
+// grantsEverything reports whether a rule is `*` on `*`.
+func grantsEverything(rule *rbacv1.PolicyRule) bool {
+	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") &&
+		slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
+}
+
 // coversWhole reports whether a rule is for every request on objects while a mode is used.
 func coversWhole(rule *rbacv1.PolicyRule, m mode) bool {
 	if grantsEverything(rule) {

@@ -1,8 +1,6 @@
 package attackpaths
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -328,35 +326,6 @@ func (r right) withVerb(verb string) string {
 	return text
 }
 
-// grant is a right, as far as something limits it.
-type grant struct {
-	right right
-	limit
-}
-
-func (g grant) compare(o grant) int {
-	return cmp.Or(cmp.Compare(g.right, o.right), cmp.Compare(g.namespace, o.namespace), cmp.Compare(g.name, o.name))
-}
-
-// rightsOf lists what the rules of a role grant, in the order of rights and of names: in the whole cluster, or in a
-// namespace.
-func (b *builder) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
-	var all []grant
-	for r := range b.kinds {
-		k := &b.kinds[r]
-		if namespaced && !k.namespaced || k.on != 0 && !b.modes[k.on] {
-			continue
-		}
-		for i := range rules {
-			for _, name := range k.namesBy(&rules[i]) {
-				all = append(all, grant{right(r), limit{name: name}})
-			}
-		}
-	}
-	slices.SortFunc(all, grant.compare)
-	return slices.Compact(all)
-}
-
 // namesBy lists the names for which a rule allows a request by any of the verbs; the empty name is all.
 func (k *requestKind) namesBy(rule *rbacv1.PolicyRule) []string {
 	if k.on != 0 {
@@ -423,10 +392,4 @@ func (k *requestKind) namesIn(rule *rbacv1.PolicyRule, verb string) []string {
 func (k *requestKind) byName(verb string) (nameless, named bool) {
 	never := verb == "create" && k.subresource == "" && !k.hasName || verb == "deletecollection" || k.unnamed
 	return never || verb == "list" || verb == "watch", !never
-}
-
-// grantsEverything reports whether a rule is `*` on `*`.
-func grantsEverything(rule *rbacv1.PolicyRule) bool {
-	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") &&
-		slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
 }
