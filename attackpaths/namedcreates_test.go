@@ -107,7 +107,8 @@ func TestObjectsThatAreCreatedByTheirName(t *testing.T) {
 		{
 			rule: "a binding that exists is deleted first, by a right in all namespaces",
 			add: role("r", "", "shop/web", "bind clusterroles"+in+" makes", "create,patch,delete rolebindings"+in+" some") +
-				namespace("other", restrictedLabel) + role("some", "other", "user bob", "get pods@") + role("makes", "", "user bob", "create pods@"),
+				namespace("other", restrictedLabel) + role("some", "other", "user bob", "get pods@") +
+				role("makes", "", "user bob", "create pods@"),
 			want: []string{
 				"Certain Namespace default: BindRole PodCreate", "Certain Namespace kube-node-lease: BindRole PodCreate",
 				"Certain Namespace kube-public: BindRole PodCreate", "Certain Namespace kube-system: BindRole PodCreate",
