@@ -218,7 +218,7 @@ func (b *builder) expandNamespace(v vertex, k key) {
 		name := s.Name.Name
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: name}), -1, guards(usesSecret, name))
 	}
-	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(v, k.name))
+	b.privileged(PodCreate, b.fact(everyNode, ""), k.name, guards(takesHost, ""), v)
 	b.mountsVolumes(v, k)
 }
 

@@ -271,7 +271,7 @@ func (b *builder) controlsPod(v vertex, r right, i int32) {
 	switch {
 	case r == patchPods:
 		if !p.Mirror && !p.Ended {
-			b.together(PodUpdate, to, b.guardsOf(r, p.Namespace), v, b.admits(v, p))
+			b.admits(PodUpdate, p, to, b.guardsOf(r, p.Namespace), v)
 		}
 	case !mayRun(p):
 	case r == execPods:
@@ -279,21 +279,22 @@ func (b *builder) controlsPod(v vertex, r right, i int32) {
 	case r == attachPods:
 		b.step(PodExec, v, to, -1, allOf(starting(p), dependsOnAttach, b.guardsOf(r, p.Namespace)))
 	case !p.Mirror:
-		b.together(PodExec, to, allOf(starting(p), b.containerGuards(p, false)), v, b.admits(v, p))
+		b.admits(PodExec, p, to, allOf(starting(p), b.containerGuards(p, false)), v)
 		if p.Node != "" {
 			dependsOn := allOf(starting(p), b.containerGuards(p, true))
-			b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), dependsOn, v, b.privileged(v, p.Namespace))
+			b.privileged(PodExec, b.vertex(key{kind: isNode, name: p.Node}), p.Namespace, dependsOn, v)
 		}
 	}
 }
 
-// admits is the vertex that has to be reached so that Pod Security lets a pod be changed by a right; none
-// if it lets it anyway. Ways out of containers are what each level but privileged refuses.
-func (b *builder) admits(v vertex, p *inventory.Pod) vertex {
+// admits adds a step to who may change a pod, where Pod Security lets it be changed. Ways out of containers are what each level but
+// privileged refuses.
+func (b *builder) admits(code Code, p *inventory.Pod, to vertex, dependsOn string, v vertex) {
 	if len(p.Escapes) == 0 && !p.HostPath {
-		return none
+		b.together(code, to, dependsOn, v)
+		return
 	}
-	return b.privileged(v, p.Namespace)
+	b.privileged(code, to, p.Namespace, dependsOn, v)
 }
 
 // changesTemplates gives the pods that are made from templates which a right lets be changed.

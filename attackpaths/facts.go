@@ -129,18 +129,17 @@ func userKey(user string) key {
 	return key{kind: isUser, name: user}
 }
 
-// privileged is the vertex that has to be reached so that whoever controls pods of a namespace may give them rights
-// over their host; none if Pod Security lets them anyway.
-func (b *builder) privileged(v vertex, namespace string) vertex {
-	level := b.level(namespace)
-	if level == psa.LevelPrivileged {
-		return none
+// privileged adds a step to who may give pods of a namespace rights over their host: where Pod Security does not forbid it, or is
+// turned off.
+func (b *builder) privileged(code Code, to vertex, namespace, dependsOn string, v vertex) {
+	switch b.level(namespace) {
+	case psa.LevelPrivileged:
+		b.together(code, to, dependsOn, v)
+		return
+	case "":
+		b.together(code, to, allOf(dependsOnLevel, dependsOn), v)
 	}
-	off := b.fact(privilegedPods, namespace)
-	if level == "" {
-		b.impliesIf(v, off, dependsOnLevel)
-	}
-	return off
+	b.together(code, to, dependsOn, v, b.fact(privilegedPods, namespace))
 }
 
 // dependsOnLevel is what else decides about a namespace of which the objects show no labels.

@@ -68,15 +68,11 @@ func deletes(kind, namespace, name string) []*plan {
 
 // ofNamespaces makes a namespace refuse pods with rights over their host. Pods that have them now cannot be made again.
 func ofNamespaces(g *Graph, s *stepSearch, u *use) (all []*plan, none string) {
-	i := slices.IndexFunc(u.from, func(d reachedVertex) bool { return s.keys[d.vertex].kind == isNamespace })
-	if i < 0 {
-		return nil, ""
-	}
-	from, takesNodes := s.keys[u.from[i].vertex], s.keys[u.to].kind == isFact && s.keys[u.to].name == everyNode
+	from, to := s.keys[u.from[0].vertex], s.keys[u.to]
 	switch {
-	case len(u.from) > 1 && (!takesNodes || g.world.level(from.name) != ""): // the right that is needed too can be taken
+	case len(u.from) > 1 || from.kind != isNamespace:
 		return nil, ""
-	case !takesNodes:
+	case to.kind != isFact || to.name != everyNode:
 		return nil, noneOfUse
 	}
 	refused := 0
