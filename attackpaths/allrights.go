@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // The table of all rights says for each request that an API server can be asked what the right to
@@ -81,23 +82,8 @@ func TableOfRights() []TableRight {
 	return all
 }
 
-// allRights is the table, and openTable are its rights that are not followed by group: it has each group. They never change.
-var (
-	allRights = listAllRights()
-	openTable = openByGroup()
-)
-
-func openByGroup() map[string][]*TableRight {
-	all := map[string][]*TableRight{}
-	for _, r := range allRights {
-		open := all[r.Group]
-		if r.NotFollowed != "" {
-			open = append(open, r)
-		}
-		all[r.Group] = open
-	}
-	return all
-}
+// allRights is the table, and never changes.
+var allRights = listAllRights()
 
 // rightsList is the table while it is made.
 type rightsList struct {
@@ -129,7 +115,7 @@ func (l *rightsList) at(group, resources, verbs string) []*TableRight {
 // uses notes that a technique uses a kind of request.
 func (l *rightsList) uses(k *requestKind, code Code) {
 	object := objectText("", k.resource, k.subresource)
-	if k.subresource == nodeNameKey {
+	if k.subresource == nodeidentity.ExtraNode {
 		object = k.resource + "/*"
 	}
 	for _, r := range l.at(k.group, object, strings.Join(k.verbs, " ")) {

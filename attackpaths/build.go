@@ -21,7 +21,6 @@ type builder struct {
 	expanded int
 	// templates are the vertices of what pods name, as far as they have been looked up.
 	templates map[*inventory.Template]*templateVertices
-	edges     edgeStore
 
 	nodes      []inventory.Node
 	namespaces []string
@@ -254,12 +253,10 @@ func (b *builder) condition(text string) int32 {
 func (b *builder) drain() {
 	for ; b.expanded < len(b.keys); b.expanded++ {
 		v := vertex(b.expanded)
-		b.out[v] = b.edges.begin(b.out[v])
 		b.expand(v, b.keys[v])
 		if len(b.terminating) > 0 {
 			b.out[v] = slices.DeleteFunc(b.out[v], func(e edge) bool { return b.toNothing(e.to) })
 		}
-		b.out[v] = b.edges.end(b.out[v])
 	}
 }
 
@@ -293,32 +290,6 @@ func (b *builder) expand(v vertex, k key) {
 	case isFact:
 		b.expandFact(v, k)
 	}
-}
-
-// edgeStore keeps the edges of many vertices in few allocations.
-type edgeStore struct {
-	// current are the edges of the vertex that is being expanded.
-	current []edge
-	// free is the rest of the last allocation.
-	free []edge
-}
-
-// edgesAtOnce is how many edges one allocation has room for.
-const edgesAtOnce = 1 << 14
-
-// begin returns a slice to which the edges of a vertex are appended, after those that it has.
-func (s *edgeStore) begin(known []edge) []edge { return append(s.current[:0], known...) }
-
-// end copies the edges of a vertex.
-func (s *edgeStore) end(edges []edge) []edge {
-	s.current = edges
-	if len(edges) > len(s.free) {
-		s.free = make([]edge, max(edgesAtOnce, len(edges)))
-	}
-	kept := s.free[:len(edges):len(edges)]
-	s.free = s.free[len(edges):]
-	copy(kept, edges)
-	return kept
 }
 
 // reserve makes room for the vertices of what the cluster holds, and as many for rights and facts

@@ -202,7 +202,8 @@ func (o *objects) changePods(c *Cluster, of map[verdict.Object][]changeKey) {
 			}
 			changed[p.Name] = to
 			for _, change := range changes {
-				if change.mayEndReads() && !slices.Contains(onNode[p.Node], change) {
+				mayEndReads := change.kind == placePods || change.kind == removePods || change.secret != ""
+				if mayEndReads && !slices.Contains(onNode[p.Node], change) {
 					onNode[p.Node] = append(onNode[p.Node], change)
 				}
 			}
@@ -282,11 +283,6 @@ func podAfter(p *inventory.Pod, changes []changeKey, templates map[*inventory.Te
 		}
 	}
 	return &after
-}
-
-// mayEndReads reports whether nodes may no longer read a secret after a change of pods: the one that it names, or any.
-func (k changeKey) mayEndReads() bool {
-	return k.kind == placePods || k.kind == removePods || k.secret != ""
 }
 
 // secretsAfter lists the secrets that nodes read after changes of pods. OnNode are the changes of the pods on

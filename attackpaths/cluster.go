@@ -39,6 +39,9 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -95,6 +98,9 @@ func (c *Cluster) serves(group, resource string) bool {
 	return c.Serves == nil || c.Serves(group, resource)
 }
 
+// systemNamespaces are in each cluster: API servers make them again, and nobody may delete them.
+var systemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
+
 // collect reads the cluster into tables.
 func (b *builder) collect() {
 	if b.objects == nil {
@@ -103,7 +109,7 @@ func (b *builder) collect() {
 	o := b.objects
 	b.collectClaims()
 	known := map[string]bool{}
-	for _, ns := range o.known {
+	for _, ns := range slices.Concat(o.known, systemNamespaces) {
 		known[ns] = true
 	}
 	for _, n := range o.namespaces {

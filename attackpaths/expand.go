@@ -144,18 +144,10 @@ func (b *builder) expandServiceAccount(v vertex, k key) {
 	b.inGroups(v, k, b.subjectsOfIdentity(k))
 }
 
-func userOfAccount(namespace, name string) string {
-	return "system:serviceaccount:" + namespace + ":" + name
-}
-
-// accountOfUser is the service account that a user name stands for.
+// accountOfUser is the service account for which the API server takes a user name.
 func accountOfUser(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
-	if !ok {
-		return "", "", false
-	}
-	namespace, name, ok = strings.Cut(rest, ":")
-	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
+	namespace, name, ok = nodeidentity.ServiceAccount(user)
+	return namespace, name, ok && !strings.Contains(name, ":")
 }
 
 // expandUser gives what a user or a group may do.
@@ -216,26 +208,18 @@ func (b *builder) expandNamespace(v vertex, k key) {
 			b.step(PodCreate, v, b.anyToken(k.name, name), -1, guards(usesAccount, name))
 		}
 	}
-	if k.variant != 0 {
-		b.podsOfNewAccounts(v, k)
+	for _, name := range b.missingAccounts(k.name) { // of who creates the account too
+		guards := allOf(b.guardsOf(createAccounts, k.name), guards(usesAccount, name))
+		for _, of := range [...]string{"", name} {
+			b.together(PodCreate, b.anyToken(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, of))
+		}
 	}
 	for _, s := range b.secrets[k.name] {
 		name := s.Name.Name
 		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: name}), -1, guards(usesSecret, name))
 	}
-	b.together(PodCreate, b.fact(everyNode, ""), guards(takesHost, ""), v, b.privileged(k.name))
+	b.privileged(PodCreate, b.fact(everyNode, ""), k.name, guards(takesHost, ""), v)
 	b.mountsVolumes(v, k)
-}
-
-// podsOfNewAccounts gives the service accounts that only bindings name to who creates them and pods
-// that use them.
-func (b *builder) podsOfNewAccounts(v vertex, k key) {
-	for _, name := range b.missingAccounts(k.name) {
-		guards := allOf(b.guardsOf(createAccounts, k.name), b.useGuards(k, usesAccount, name))
-		for _, of := range [...]string{"", name} {
-			b.together(PodCreate, b.anyToken(k.name, name), guards, v, b.rightVertex(createAccounts, k.name, of))
-		}
-	}
 }
 
 // bootstrapUser is the user of the bootstrap token in a secret.
@@ -302,14 +286,10 @@ func (b *builder) accountVertex(namespace, name string) vertex {
 	return b.vertex(key{kind: isServiceAccount, namespace: namespace, name: name})
 }
 
-// createsAccount gives a service account that only bindings name to who may create it, and a token or a pod of it. Where
+// createsAccount gives a service account that only bindings name to who may create it and a token of it. Where
 // NodeScopes matter, a token without a node is something else; tokens are bound to nodes since 1.31. Source: KEP-4193.
 func (b *builder) createsAccount(v vertex, namespace, name string) {
-	guards := b.guardsOf(createAccounts, namespace)
-	if !b.splits(namespace) {
-		b.together(PodCreate, b.anyToken(namespace, name), guards, v, b.vertex(key{kind: isNamespace, name: namespace}))
-	}
-	guards = allOf(guards, b.guardsOf(createToken, namespace))
+	guards := allOf(b.guardsOf(createAccounts, namespace), b.guardsOf(createToken, namespace))
 	scoped := b.scopeOf(namespace, name) != nil
 	for _, of := range [...]string{"", name} {
 		token := b.rightVertex(createToken, namespace, of)

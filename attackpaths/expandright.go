@@ -41,13 +41,12 @@ func (b *builder) expandRight(v vertex, k key) {
 		object := objectText(kind.group, kind.resource, kind.subresource)
 		b.impliesIf(v, b.rightVertex(r, k.namespace, ""), "whether there is "+object+" "+k.name)
 	case kind.namespaced && k.namespace == "" && k.of == 0:
-		b.createsNamespaces(v, k)
+		if r >= createPods && r <= createCronJobs { // the author of a namespace labels it, so that Pod Security lets privileged pods pass
+			b.together(PodCreate, b.fact(everyNode, ""), b.guardsInNew(r), v, b.rightVertex(createNamespaces, "", ""))
+		}
 		namespaces := b.namespaces
-		switch r {
-		case impersonateServiceAccounts:
+		if r == impersonateServiceAccounts {
 			namespaces = slices.Sorted(maps.Keys(b.accountNames)) // they need not exist
-		case createConfigMaps, patchConfigMaps:
-			namespaces = []string{metav1.NamespaceSystem} // each cluster has it, also where the objects do not show it
 		}
 		for _, ns := range namespaces {
 			if kind.holdsIn(ns) && (k.name == "" || b.exists(r, ns, k.name)) {
@@ -192,21 +191,19 @@ func (b *builder) guardsOf(r right, namespace string) string {
 
 // exists reports whether a namespace has an object that a right for one name is about, as far as it matters.
 func (b *builder) exists(r right, namespace, name string) bool {
-	kind := &requestKinds[r]
-	_, patches, _ := workloadOf(r)
-	switch {
+	switch kind := &requestKinds[r]; {
 	case kind.unnamed:
 		return b.free(r, namespace, name) || deleteOf[r] != 0
-	case patches || kind.resource == "secrets":
-		return true // it can be created under that name
 	case kind.resource == "serviceaccounts":
 		return slices.Contains(b.accountNames[namespace], name) // it can be created
 	case kind.resource == "pods":
 		return b.has(key{kind: isPod, namespace: namespace, name: name})
 	case kind.resource == "namespaces":
 		return namespace == name
+	case kind.resource == "configmaps":
+		return namespace == metav1.NamespaceSystem && name == awsAuth
 	}
-	return r == patchConfigMaps && namespace == metav1.NamespaceSystem && name == awsAuth
+	return true // it can be created under that name, or is deleted
 }
 
 func (b *builder) readsSecrets(v vertex, k key) {
@@ -274,7 +271,7 @@ func (b *builder) controlsPod(v vertex, r right, i int32) {
 	switch {
 	case r == patchPods:
 		if !p.Mirror && !p.Ended {
-			b.together(PodUpdate, to, b.guardsOf(r, p.Namespace), v, b.admits(p))
+			b.admits(PodUpdate, p, to, b.guardsOf(r, p.Namespace), v)
 		}
 	case !mayRun(p):
 	case r == execPods:
@@ -282,21 +279,22 @@ func (b *builder) controlsPod(v vertex, r right, i int32) {
 	case r == attachPods:
 		b.step(PodExec, v, to, -1, allOf(starting(p), dependsOnAttach, b.guardsOf(r, p.Namespace)))
 	case !p.Mirror:
-		b.together(PodExec, to, allOf(starting(p), b.containerGuards(p, false)), v, b.admits(p))
+		b.admits(PodExec, p, to, allOf(starting(p), b.containerGuards(p, false)), v)
 		if p.Node != "" {
 			dependsOn := allOf(starting(p), b.containerGuards(p, true))
-			b.together(PodExec, b.vertex(key{kind: isNode, name: p.Node}), dependsOn, v, b.privileged(p.Namespace))
+			b.privileged(PodExec, b.vertex(key{kind: isNode, name: p.Node}), p.Namespace, dependsOn, v)
 		}
 	}
 }
 
-// admits is the vertex that has to be reached so that Pod Security lets a pod be changed; none
-// if it lets it anyway. Ways out of containers are what each level but privileged refuses.
-func (b *builder) admits(p *inventory.Pod) vertex {
+// admits adds a step to who may change a pod, where Pod Security lets it be changed. Ways out of containers are what each level but
+// privileged refuses.
+func (b *builder) admits(code Code, p *inventory.Pod, to vertex, dependsOn string, v vertex) {
 	if len(p.Escapes) == 0 && !p.HostPath {
-		return none
+		b.together(code, to, dependsOn, v)
+		return
 	}
-	return b.privileged(p.Namespace)
+	b.privileged(code, to, p.Namespace, dependsOn, v)
 }
 
 // changesTemplates gives the pods that are made from templates which a right lets be changed.

@@ -80,7 +80,8 @@ func (b *builder) expandFact(v vertex, k key) {
 	case everyIdentity, everyPlainIdentity:
 		b.expandEveryIdentity(v, k)
 	case userWithGroups:
-		b.expandTogether(v, k)
+		b.holds(v)
+		b.addIdentity(v, k, b.subjectsOfIdentity(k))
 	case labelledNode, untaintedNode:
 		b.expandLabelledNode(v, k)
 	case writtenSecrets:
@@ -128,47 +129,36 @@ func userKey(user string) key {
 	return key{kind: isUser, name: user}
 }
 
-// privileged is the vertex that has to be reached so that pods of a namespace may have rights
-// over their host; none if they may anyway.
-func (b *builder) privileged(namespace string) vertex {
-	if b.level(namespace) == psa.LevelPrivileged {
-		return none
+// privileged adds a step to who may give pods of a namespace rights over their host: where Pod Security does not forbid it, or is
+// turned off.
+func (b *builder) privileged(code Code, to vertex, namespace, dependsOn string, v vertex) {
+	switch b.level(namespace) {
+	case psa.LevelPrivileged:
+		b.together(code, to, dependsOn, v)
+		return
+	case "":
+		b.together(code, to, allOf(dependsOnLevel, dependsOn), v)
 	}
-	return b.fact(privilegedPods, namespace)
+	b.together(code, to, dependsOn, v, b.fact(privilegedPods, namespace))
 }
 
-// level is the Pod Security level that a namespace enforces.
+// dependsOnLevel is what else decides about a namespace of which the objects show no labels.
+const dependsOnLevel = "which Pod Security level the namespace enforces: the objects do not show its labels"
+
+// level is the Pod Security level that a namespace enforces; empty if its labels are not known.
 func (b *builder) level(namespace string) psa.Level {
+	labels, known := b.labels[namespace]
+	if !known {
+		return ""
+	}
 	defaults := psa.Policy{Enforce: psa.LevelVersion{Level: psa.LevelPrivileged, Version: psa.LatestVersion()}}
-	policy, _ := psa.PolicyToEvaluate(b.labels[namespace], defaults)
+	policy, _ := psa.PolicyToEvaluate(labels, defaults)
 	return policy.Enforce.Level
-}
-
-// guards names the webhooks, and the policies that are not evaluated, that are asked about a
-// write.
-func (b *builder) guards(w inventory.Write, namespace string) []string {
-	labels := map[string]string{}
-	if namespace != "" {
-		labels = withName(b.labels[namespace], namespace)
-	}
-	var names []string
-	for i := range b.admission {
-		a := &b.admission[i]
-		if (!isPolicy(*a) || b.cluster.Policies == nil) && a.Covers(w, labels) {
-			names = append(names, a.String())
-		}
-	}
-	return names
 }
 
 // withName adds the label that each namespace has.
 func withName(labels map[string]string, namespace string) map[string]string {
 	return withLabels(map[string]string{corev1.LabelMetadataName: namespace}, labels)
-}
-
-// guarded says that admission decides about a write; empty if nothing is asked.
-func (b *builder) guarded(w inventory.Write, namespace string) string {
-	return strings.Join(b.guards(w, namespace), "; ")
 }
 
 // Facts about what lies on a node, by the name of the node.
@@ -227,7 +217,12 @@ func (b *builder) escapesTo(v vertex, i int32, node string, ways []inventory.Esc
 			b.step(PodEscape, v, b.taken(node, way.Effect), i, condition)
 			continue
 		}
-		for _, read := range b.logReaders(b.pods[i], node) {
+		p := b.pods[i]
+		for _, read := range []vertex{ // the rights that let the kubelet be asked for logs
+			b.rightVertex(proxyNodes, "", ""), b.rightVertex(proxyNodes, "", node),
+			b.rightVertex(readNodeLogs, "", ""), b.rightVertex(readNodeLogs, "", node),
+			b.rightVertex(readPodLogs, p.Namespace, ""), b.rightVertex(readPodLogs, p.Namespace, p.Name.Name),
+		} {
 			b.togetherBy(PodEscape, b.nodeUserVertex(node), i, condition, v, read)
 			b.togetherBy(PodEscape, b.fact(heldOnNode, node), i, condition, v, read)
 		}
@@ -249,15 +244,6 @@ func (b *builder) taken(node string, effect inventory.Effect) vertex {
 		return b.fact(mountedOnNode, node)
 	}
 	return none
-}
-
-// logReaders are the rights that let the kubelet of a pod's node be asked for logs.
-func (b *builder) logReaders(p *inventory.Pod, node string) []vertex {
-	return []vertex{
-		b.rightVertex(proxyNodes, "", ""), b.rightVertex(proxyNodes, "", node),
-		b.rightVertex(readNodeLogs, "", ""), b.rightVertex(readNodeLogs, "", node),
-		b.rightVertex(readPodLogs, p.Namespace, ""), b.rightVertex(readPodLogs, p.Namespace, p.Name.Name),
-	}
 }
 
 // controlPlane leads to what the control plane's credentials on a node give.
@@ -334,8 +320,11 @@ func (b *builder) claims(v vertex, k key, to vertex, condition string, with ...v
 
 // otherUser says what decides about pods that Pod Security keeps from running as root; empty for others.
 func (b *builder) otherUser(namespace string) string {
-	if b.level(namespace) == psa.LevelRestricted {
+	switch b.level(namespace) {
+	case psa.LevelRestricted:
 		return dependsOnNoRoot
+	case "":
+		return dependsOnLevel
 	}
 	return ""
 }

@@ -196,3 +196,27 @@ func TestIdentityMappingsInANamespaceThatIsNotShown(t *testing.T) {
 		}
 	}
 }
+
+// Each cluster has the namespaces that Kubernetes makes, also where the objects do not show them: what Pod Security enforces there is
+// unknown then.
+func TestNamespacesThatEachClusterHas(t *testing.T) {
+	base := node("n1") + namespace("shop", restrictedLabel) + account("shop", "web")
+	cases := []reachCase{{
+		rule: "rights in all namespaces hold in them", add: role("r", "", "shop/web", "create pods@"),
+		want: []string{"Certain Namespace shop: PodCreate", "Possible Node n1: PodCreate PodCreate"},
+	}}
+	for i, ns := range systemNamespaces {
+		cases[0].want = slices.Insert(cases[0].want, i, "Certain Namespace "+ns+": PodCreate")
+		cases = append(cases, reachCase{
+			rule: ns, add: role("r", ns, "shop/web", "create,patch pods@") + pod(ns, "p", "n1", "x"),
+			want: []string{
+				"Certain Namespace " + ns + ": PodCreate", "Certain Pod " + ns + "/p: PodUpdate",
+				"Certain ServiceAccount " + ns + "/x: PodCreate PodCreate", "Possible Node n1: PodCreate PodCreate",
+			},
+		}, reachCase{
+			rule: ns + " with its labels", want: []string{"Certain Namespace " + ns + ": PodCreate"},
+			add: namespace(ns, restrictedLabel) + role("r", ns, "shop/web", "create pods@"),
+		})
+	}
+	testReach(t, base, cases)
+}

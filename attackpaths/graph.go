@@ -1,7 +1,6 @@
 package attackpaths
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // vertex is a holding, or a fact on the way to one.
@@ -164,7 +164,10 @@ func New(c *Cluster) (*Graph, error) {
 	}
 	b := newBuilder(c)
 	b.build()
-	b.Graph.world = newWorld(b)
+	b.objects.rights, b.objects.claimed = b.Graph, b.references.Claimed
+	b.Graph.world = &world{
+		builder: b, from: map[vertex]*leading{}, remedies: map[stepPlace]*verdict.Remedy{}, made: map[*verdict.Remedy][]changeKey{},
+	}
 	b.open = make([]atomic.Pointer[[]openRight], len(b.roles))
 	return b.Graph, nil
 }
@@ -213,10 +216,6 @@ func listKinds() []requestKind {
 // limit is the part of a kind of request that a rule covers: a namespace, or all if it is empty, and a name.
 type limit struct{ namespace, name string }
 
-func (l limit) compare(o limit) int {
-	return cmp.Or(cmp.Compare(l.namespace, o.namespace), cmp.Compare(l.name, o.name))
-}
-
 // unnamed is the name of requests that have none, where a rule covers only these. No object has
 // this name.
 const unnamed = "/"
@@ -227,6 +226,12 @@ func (m mode) verbOn(verb string) string {
 		return verb
 	}
 	return "impersonate-on:" + m.String() + ":" + verb
+}
+
+// grantsEverything reports whether a rule is `*` on `*`.
+func grantsEverything(rule *rbacv1.PolicyRule) bool {
+	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") &&
+		slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
 }
 
 // coversWhole reports whether a rule is for every request on objects while a mode is used.

@@ -125,14 +125,10 @@ func (b *builder) namespaceKey(namespace string, r right) key {
 
 // splits reports whether a policy is asked about the pods of a namespace or what makes them.
 func (b *builder) splits(namespace string) bool {
-	if !b.evaluatesPolicies() {
-		return false
-	}
 	split, ok := b.split[namespace]
 	if !ok {
 		for r := createPods; r <= patchCronJobs; r++ {
-			k := coveringKey{writeOf(r), namespace}
-			split = split || len(b.policiesFor(k, b.namedLabels(namespace))) > 0
+			split = split || len(b.asked(writeOf(r), b.namedLabels(namespace), true)) > 0
 		}
 		b.split[namespace] = split
 	}
@@ -203,11 +199,11 @@ func (b *builder) covering(request *Request) []*inventory.Admission {
 		Subresource: request.Subresource, Namespaced: request.Namespace != "" && !isNamespace,
 	}, request.Namespace}
 	if isNamespace {
-		return b.policiesFor(k, nil) // its labels change
+		return b.asked(k.write, nil, true) // its labels change
 	}
 	list, ok := b.covered[k]
 	if !ok {
-		list = b.policiesFor(k, request.NamespaceLabels)
+		list = b.asked(k.write, request.NamespaceLabels, true)
 		b.covered[k] = list
 	}
 	return list
@@ -216,25 +212,37 @@ func (b *builder) covering(request *Request) []*inventory.Admission {
 // namedGuards names the webhooks and policies that are asked about a write of which the object is
 // not known.
 func (b *builder) namedGuards(w inventory.Write, namespace string) string {
-	names := b.guards(w, namespace)
-	if b.evaluatesPolicies() {
-		for _, policy := range b.policiesFor(coveringKey{w, namespace}, b.namedLabels(namespace)) {
-			names = append(names, policy.String())
-		}
-	}
-	return strings.Join(names, "; ")
+	return allOf(b.guarded(w, namespace), namesOf(b.asked(w, b.namedLabels(namespace), true)))
 }
 
-// policiesFor lists the policies that may be asked about a kind of request, in a namespace with labels; nil if they are not known.
-func (b *builder) policiesFor(k coveringKey, labels map[string]string) []*inventory.Admission {
+// guarded names the webhooks, and the policies that are not evaluated, that are asked about a write; empty if there are none.
+func (b *builder) guarded(w inventory.Write, namespace string) string {
+	labels := map[string]string{}
+	if namespace != "" {
+		labels = withName(b.labels[namespace], namespace)
+	}
+	return namesOf(b.asked(w, labels, false))
+}
+
+// asked lists the policies that are evaluated, or what else may be asked about a kind of request, in a namespace with labels; nil if they
+// are not known.
+func (b *builder) asked(w inventory.Write, labels map[string]string, evaluated bool) []*inventory.Admission {
 	var list []*inventory.Admission
 	for i := range b.admission {
 		a := &b.admission[i]
-		if isPolicy(*a) && a.Covers(k.write, labels) {
+		if (isPolicy(*a) && b.cluster.Policies != nil) == evaluated && a.Covers(w, labels) {
 			list = append(list, a)
 		}
 	}
 	return list
+}
+
+func namesOf(all []*inventory.Admission) string {
+	names := make([]string, len(all))
+	for i, a := range all {
+		names[i] = a.String()
+	}
+	return strings.Join(names, "; ")
 }
 
 // appendNew appends the texts that a list does not have.

@@ -227,7 +227,7 @@ func (g *Graph) limitedText(k key) string {
 	of := g.keys[k.of]
 	name := of.name
 	if of.kind == isServiceAccount {
-		name = userOfAccount(of.namespace, of.name)
+		name = nodeidentity.ServiceAccountUser(of.namespace, of.name)
 	}
 	kind := &g.kinds[k.variant]
 	text := "may impersonate " + name + " in the mode " + kind.on.String()
@@ -359,7 +359,7 @@ func (b *builder) subjectsOfIdentity(k key) []vertex {
 	case isNodeUser:
 		return b.subjects(k.name, restricted, nodeidentity.Group, authenticated)
 	case isServiceAccount, isAssociated:
-		return b.subjects(userOfAccount(k.namespace, k.name), anybody,
+		return b.subjects(nodeidentity.ServiceAccountUser(k.namespace, k.name), anybody,
 			allServiceAccounts, allServiceAccounts+":"+k.namespace, authenticated)
 	case isGroup:
 		return b.subjects("", anybody, k.name, authenticated)

@@ -179,6 +179,9 @@ func everything(rules []rbacv1.PolicyRule) bool {
 	})
 }
 
+// systemNamespaces are in each cluster.
+var systemNamespaces = []string{"default", "kube-node-lease", "kube-public", "kube-system"}
+
 func (n *naive) universe() {
 	i := n.c.Inventory
 	n.pods, n.bindings = i.Pods(), n.c.RBAC.Bindings()
@@ -190,8 +193,12 @@ func (n *naive) universe() {
 			n.namespaces[ns] = nil
 		}
 	}
+	for _, ns := range systemNamespaces {
+		known(ns)
+	}
 	for _, ns := range i.Namespaces() {
-		n.namespaces[ns.Name], n.ending[ns.Name] = ns.Labels, ns.Terminating
+		n.namespaces[ns.Name], n.ending[ns.Name] = map[string]string{}, ns.Terminating
+		maps.Copy(n.namespaces[ns.Name], ns.Labels)
 	}
 	for _, a := range i.ServiceAccounts() {
 		known(a.Namespace)
@@ -345,10 +352,20 @@ func (n *naive) bootstrapGroups() []fact {
 	return all
 }
 
+// level is empty for a namespace whose labels nothing shows.
 func (n *naive) level(ns string) podsecurity.Level {
+	if n.namespaces[ns] == nil {
+		return ""
+	}
 	allowAll := podsecurity.LevelVersion{Level: podsecurity.LevelPrivileged, Version: podsecurity.LatestVersion()}
 	policy, _ := podsecurity.PolicyToEvaluate(n.namespaces[ns], podsecurity.Policy{Enforce: allowAll, Audit: allowAll, Warn: allowAll})
 	return policy.Enforce.Level
+}
+
+// keepsRoot reports whether pods of a namespace may not, or perhaps not, run as root.
+func (n *naive) keepsRoot(ns string) bool {
+	level := n.level(ns)
+	return level == podsecurity.LevelRestricted || level == ""
 }
 
 // withoutRights are the steps that need no right in RBAC.
@@ -380,8 +397,8 @@ func (n *naive) withoutRights() {
 	n.step(1, false, clusterAdmin, group("system:masters"))
 	n.step(1, false, clusterAdmin, as(group("system:masters")))
 	for ns := range n.namespaces {
-		if n.level(ns) == podsecurity.LevelPrivileged {
-			n.step(0, false, fact{privileged, ns, ""})
+		if level := n.level(ns); level == podsecurity.LevelPrivileged || level == "" {
+			n.step(0, level == "", fact{privileged, ns, ""})
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	podsecurity "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
@@ -83,7 +82,7 @@ func (n *naive) existingClaims(ns string, node inventory.Node, made fact, guarde
 	for claim, volumes := range n.c.Inventory.References().Claimed {
 		for _, volume := range volumes {
 			if claim.Namespace == ns && volume.OnNode(&node) {
-				n.mountsVolume(volume, node, guarded || volume.DependsOn != "" || n.level(ns) == podsecurity.LevelRestricted, made)
+				n.mountsVolume(volume, node, guarded || volume.DependsOn != "" || n.keepsRoot(ns), made)
 			}
 		}
 	}
@@ -95,7 +94,7 @@ func (n *naive) freeVolumes(ns string, node inventory.Node, made fact, claim, ep
 		if !volume.OnNode(&node) || volume.Claim.Namespace != "" && volume.Claim.Namespace != ns {
 			continue
 		}
-		guarded := n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns) || n.level(ns) == podsecurity.LevelRestricted ||
+		guarded := n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns) || n.keepsRoot(ns) ||
 			volume.Claim.Namespace != ""
 		n.mountsVolume(volume, node, guarded || ephemeral, made)
 		n.mountsVolume(volume, node, guarded || claim, made, n.creates(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	podsecurity "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
@@ -306,7 +305,7 @@ func (n *naive) rightsOnContainers(ns string) {
 // rightsOnVolumes leads to a node from pods that can be made.
 func (n *naive) rightsOnVolumes(ns string, node inventory.Node, made fact, claim, ephemeral bool) {
 	volumes := n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
-		n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns) || n.level(ns) == podsecurity.LevelRestricted
+		n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns) || n.keepsRoot(ns)
 	// The claim is made by the attacker, or by the controller of ephemeral volumes.
 	n.step(1, volumes || claim, nodeHolding(node.Name), made, n.creates(ask{verbs: creating, resource: "persistentvolumes"}),
 		n.creates(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))

@@ -68,7 +68,9 @@ func TestObjectsThatAreCreatedByTheirName(t *testing.T) {
 			rule: "a namespace",
 			add:  role("r", "", "shop/web", "create,patch namespaces@ new", "create,patch pods@ p"),
 			want: []string{
-				"Certain Namespace kube-system: PodCreate", "Certain Namespace shop: PodCreate", "Certain Node n1: PodCreate",
+				"Certain Namespace default: PodCreate", "Certain Namespace kube-node-lease: PodCreate",
+				"Certain Namespace kube-public: PodCreate", "Certain Namespace kube-system: PodCreate",
+				"Certain Namespace shop: PodCreate", "Certain Node n1: PodCreate",
 				"Certain ServiceAccount shop/db: PodCreate PodCreate",
 			},
 		},
@@ -101,6 +103,18 @@ func TestObjectsThatAreCreatedByTheirName(t *testing.T) {
 			rule: "a pod that exists is deleted first",
 			add:  pod("shop", "p", "n1", "web") + role("r", "shop", "shop/web", "create,patch,delete pods@ p"),
 			want: []string{pods[0], "Certain Pod shop/p: PodUpdate", pods[1]},
+		},
+		{
+			rule: "a binding that exists is deleted first, by a right in all namespaces",
+			add: role("r", "", "shop/web", "bind clusterroles"+in+" makes", "create,patch,delete rolebindings"+in+" some") +
+				namespace("other", restrictedLabel) + role("some", "other", "user bob", "get pods@") +
+				role("makes", "", "user bob", "create pods@"),
+			want: []string{
+				"Certain Namespace default: BindRole PodCreate", "Certain Namespace kube-node-lease: BindRole PodCreate",
+				"Certain Namespace kube-public: BindRole PodCreate", "Certain Namespace kube-system: BindRole PodCreate",
+				"Certain Namespace other: BindRole PodCreate", "Certain Namespace shop: BindRole PodCreate",
+				"Certain ServiceAccount shop/db: BindRole PodCreate PodCreate", "Possible Node n1: BindRole PodCreate PodCreate",
+			},
 		},
 		{
 			rule: "a secret that exists is deleted first, and made again with a token of another account",

@@ -2,6 +2,7 @@ package attackpaths_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,8 +11,12 @@ import (
 
 // Whoever makes a namespace labels it, so that Pod Security lets privileged pods pass.
 func TestNamespacesThatAttackersMake(t *testing.T) {
-	base := node("n1") + namespace("shop", restrictedLabel) + account("shop", "web")
-	pods := []string{"Certain Namespace shop: PodCreate"}
+	base, pods := node("n1")+namespace("shop", restrictedLabel)+account("shop", "web"), []string{}
+	for _, ns := range systemNamespaces {
+		base += namespace(ns, restrictedLabel)
+		pods = append(pods, "Certain Namespace "+ns+": PodCreate")
+	}
+	pods = slices.Clip(append(pods, "Certain Namespace shop: PodCreate"))
 	testReach(t, base, []reachCase{
 		{
 			rule: "with pods in all namespaces", add: role("r", "", "shop/web", "create namespaces@", "create pods@"),
@@ -22,7 +27,7 @@ func TestNamespacesThatAttackersMake(t *testing.T) {
 			want: append(pods, "Certain Node n1: PodCreate"),
 		},
 		{
-			rule: "not with pods in one namespace", want: pods,
+			rule: "not with pods in one namespace", want: pods[len(pods)-1:],
 			add: role("r", "", "shop/web", "create namespaces@") + role("p", "shop", "shop/web", "create pods@"),
 		},
 		{rule: "not by a rule with names", add: role("r", "", "shop/web", "create namespaces@ x", "create pods@"), want: pods},

@@ -49,6 +49,21 @@ const (
 	oldGroup = "extensions"
 )
 
+// openTable are the rights of the table that are not followed, by group: it has each group. It never changes.
+var openTable = openByGroup()
+
+func openByGroup() map[string][]*TableRight {
+	all := map[string][]*TableRight{}
+	for _, r := range allRights {
+		open := all[r.Group]
+		if r.NotFollowed != "" {
+			open = append(open, r)
+		}
+		all[r.Group] = open
+	}
+	return all
+}
+
 // openRightsOfRole lists the rights of a role that are not followed.
 func (g *Graph) openRightsOfRole(role int32) []openRight {
 	if all := g.open[role].Load(); all != nil {

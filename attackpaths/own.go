@@ -228,12 +228,6 @@ func (c *combiner) run() {
 // A certificate or an impersonation may carry a user and any groups at once, so that rights of both
 // count together for one requester. It carries one user only.
 
-// expandTogether adds a user together with every group; the empty name is a user without rights.
-func (b *builder) expandTogether(v vertex, k key) {
-	b.holds(v)
-	b.addIdentity(v, k, b.subjectsOfIdentity(k))
-}
-
 // everyGroupSubject lists the groups that an identity may be in: each that bindings name but
 // system:masters.
 func (b *builder) everyGroupSubject() []vertex {

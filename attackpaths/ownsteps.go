@@ -162,7 +162,7 @@ func (c *combiner) impersonate() {
 		for _, u := range slices.Concat(c.have(impersonateUsers), c.have(impersonateServiceAccounts)) {
 			// The API server takes the name of a service account for that account, which needs another right.
 			_, _, isAccount := accountOfUser(u.name)
-			account := userOfAccount(u.namespace, cmp.Or(u.name, "any-other")) // scopes about a whole namespace name each
+			account := nodeidentity.ServiceAccountUser(u.namespace, cmp.Or(u.name, "any-other")) // scopes about a whole namespace name each
 			if isAccount || u.namespace != "" && c.denied(account) {
 				continue
 			}

@@ -163,21 +163,14 @@ func (s *solver) step(how via, p position, to vertex, at map[vertex]position) St
 		ref := s.bindings[binding].Binding
 		step.GrantedBy = &ref
 	}
-	if conditions := s.conditionsOf(how, p, at); len(conditions) > 0 {
+	places := slices.Clone(p.dependsOn) // and about the rights that the step needs
+	for _, v := range s.parts(how) {
+		places = append(places, at[v].dependsOn...)
+	}
+	if conditions := s.conditionTexts(append(places, e.dependsOn)); len(conditions) > 0 {
 		step.Certainty, step.DependsOn = Possible, strings.Join(conditions, "; ")
 	}
 	return step
-}
-
-// conditionsOf lists what else decides about a step and about the rights that it needs.
-func (s *solver) conditionsOf(how via, p position, at map[vertex]position) []string {
-	places := slices.Clone(p.dependsOn)
-	if how.join >= 0 {
-		for _, v := range s.joins[how.join].from {
-			places = append(places, at[v].dependsOn...)
-		}
-	}
-	return s.conditionTexts(append(places, how.edge.dependsOn))
 }
 
 // conditionTexts are the texts of conditions, each once.

@@ -8,6 +8,7 @@ import (
 	psa "k8s.io/pod-security-admission/api"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -167,7 +168,7 @@ func (p *pathChanges) addNamespace(v, to vertex, e edge) {
 			namespace = p.keys[to].namespace
 		}
 	}
-	if _, exists := p.labels[namespace]; exists && p.level(namespace) != psa.LevelRestricted {
+	if level := p.level(namespace); level != "" && level != psa.LevelRestricted {
 		p.add(changeKey{kind: setLevel, object: Holding{Kind: Namespace, Name: namespace}, level: psa.LevelRestricted})
 	}
 }
@@ -184,7 +185,7 @@ func (p *pathChanges) addNamed(to vertex) {
 	case k.kind == isGroup:
 		of = subjectKey("", k.name, anybody)
 	case (k.kind == isServiceAccount || k.kind == isAssociated) && !slices.Contains(p.accounts[k.namespace], k.name):
-		of = subjectKey(userOfAccount(k.namespace, k.name), "", anybody)
+		of = subjectKey(nodeidentity.ServiceAccountUser(k.namespace, k.name), "", anybody)
 	default:
 		return
 	}

@@ -258,14 +258,6 @@ func (g *Graph) broughtByPod(pod int32, possible bool) []vertex {
 	return all
 }
 
-// createsNamespaces gives nodes to who creates namespaces, and pods in all: the author of a namespace
-// labels it, so that Pod Security lets privileged pods pass.
-func (b *builder) createsNamespaces(v vertex, k key) {
-	if r := right(k.variant); r >= createPods && r <= createCronJobs {
-		b.together(PodCreate, b.fact(everyNode, ""), b.guardsInNew(r), v, b.rightVertex(createNamespaces, "", ""))
-	}
-}
-
 // guardsInNew names what may be asked about a new namespace, and about pods in it and what makes them.
 // The attacker chooses the labels, but which labels a webhook or policy leaves out is not examined.
 func (b *builder) guardsInNew(r right) string {
@@ -356,11 +348,6 @@ func (b *builder) expandLabelledNode(v vertex, k key) {
 		n.Taints = nil
 	}
 	b.gets(v, n.Name, b.movesTo(&n, func(string) bool { return true }, byAccounts))
-}
-
-// isLabelled reports whether pods move because an account labels a node.
-func (k key) isLabelled() bool {
-	return k.kind == isFact && (k.name == labelledNode || k.name == untaintedNode || strings.HasSuffix(k.name, byAccounts))
 }
 
 // labelsFromOutside reports whether nodes that are not in a pool hold an account that may change labels or taints of

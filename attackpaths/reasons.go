@@ -193,7 +193,7 @@ func becauseOfPolicy(s *solver, how via, _ key) string {
 // becauseOfSteal says how a node gets pods.
 func becauseOfSteal(s *solver, how via, _ key) string {
 	pods := "the scheduler may bind pods like " + s.pods[how.edge.arg].Name.String()
-	if !s.keys[how.from].isLabelled() {
+	if from := s.keys[how.from].name; from != labelledNode && from != untaintedNode && !strings.HasSuffix(from, byAccounts) {
 		return pods + " to the node"
 	}
 	for how.join < 0 {

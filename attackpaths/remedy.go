@@ -71,13 +71,6 @@ func nodesOfWorkloads(pods []*inventory.Pod) map[workloadPods][]string {
 	return nodes
 }
 
-func newWorld(b *builder) *world {
-	b.objects.rights, b.objects.claimed = b.Graph, b.references.Claimed
-	return &world{
-		builder: b, from: map[vertex]*leading{}, remedies: map[stepPlace]*verdict.Remedy{}, made: map[*verdict.Remedy][]changeKey{},
-	}
-}
-
 // remedyBudget is how many vertices the graphs have that are made for the remedies of one answer: some ten seconds.
 const remedyBudget = 600_000
 

@@ -161,14 +161,16 @@ func TestRemedies(t *testing.T) {
 			}
 		})
 	}
-	t.Run("PodCreate/the label of the namespace", func(t *testing.T) {
-		cluster := newCluster()
-		parse(t, cluster, open+node("n2")+web+role("r", "", "shop/web", "create pods@"))
-		want := []string{`add namespace shop /metadata/labels/pod-security.kubernetes.io~1enforce "baseline"`}
-		if got := remedyOfStep(t, cluster, attackpaths.PodCreate, want); !slices.Equal(got, want) {
-			t.Errorf("the remedy is %q, want %q", got, want)
-		}
-	})
+	for rule, shop := range map[string]string{"the label of the namespace": open, "the label of a namespace that no object shows": ""} {
+		t.Run("PodCreate/"+rule, func(t *testing.T) {
+			cluster := newCluster()
+			parse(t, cluster, shop+node("n2")+web+role("r", "shop", "shop/web", "create pods@"))
+			want := []string{`add namespace shop /metadata/labels/pod-security.kubernetes.io~1enforce "baseline"`}
+			if got := remedyOfStep(t, cluster, attackpaths.PodCreate, want); !slices.Equal(got, want) {
+				t.Errorf("the remedy is %q, want %q", got, want)
+			}
+		})
+	}
 	t.Run("TokenOfPodOnNode/another account, where nodes may ask for any audience", func(t *testing.T) {
 		cluster := newCluster()
 		cluster.Features = kubeversion.For(30)

@@ -1,8 +1,6 @@
 package attackpaths
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -206,10 +205,6 @@ const (
 // awsAuth is the ConfigMap with the identity mappings of EKS.
 const awsAuth = "aws-auth"
 
-// nodeNameKey is the extra value that has the node of a token.
-// Source: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
-const nodeNameKey = "authentication.kubernetes.io/node-name"
-
 var (
 	create = []string{"create"}
 	write  = []string{"update", "patch"}
@@ -298,7 +293,7 @@ var requestKinds = withParts([rightCount]requestKind{
 	updateRoles:               {verbs: write, group: rbacG, resource: "roles", namespaced: true},
 	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},
 	impersonateGroups:         {verbs: []string{"impersonate"}, resource: "groups"},
-	impersonateNodeNames:      {verbs: []string{"impersonate"}, group: authn, resource: "userextras", subresource: nodeNameKey},
+	impersonateNodeNames:      {verbs: []string{"impersonate"}, group: authn, resource: "userextras", subresource: nodeidentity.ExtraNode},
 	impersonateAssociatedNode: {verbs: []string{"impersonate:associated-node"}, group: authn, resource: "nodes", mode: associatedNode},
 	impersonateArbitraryNodes: {verbs: []string{"impersonate:arbitrary-node"}, group: authn, resource: "nodes", mode: arbitraryNode},
 	impersonateAccountsOnly: {
@@ -329,35 +324,6 @@ func (r right) withVerb(verb string) string {
 		text += "/" + k.subresource
 	}
 	return text
-}
-
-// grant is a right, as far as something limits it.
-type grant struct {
-	right right
-	limit
-}
-
-func (g grant) compare(o grant) int {
-	return cmp.Or(cmp.Compare(g.right, o.right), g.limit.compare(o.limit))
-}
-
-// rightsOf lists what the rules of a role grant, in the order of rights and of names: in the whole cluster, or in a
-// namespace.
-func (b *builder) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
-	var all []grant
-	for r := range b.kinds {
-		k := &b.kinds[r]
-		if namespaced && !k.namespaced || k.on != 0 && !b.modes[k.on] {
-			continue
-		}
-		for i := range rules {
-			for _, name := range k.namesBy(&rules[i]) {
-				all = append(all, grant{right(r), limit{name: name}})
-			}
-		}
-	}
-	slices.SortFunc(all, grant.compare)
-	return slices.Compact(all)
 }
 
 // namesBy lists the names for which a rule allows a request by any of the verbs; the empty name is all.
@@ -426,10 +392,4 @@ func (k *requestKind) namesIn(rule *rbacv1.PolicyRule, verb string) []string {
 func (k *requestKind) byName(verb string) (nameless, named bool) {
 	never := verb == "create" && k.subresource == "" && !k.hasName || verb == "deletecollection" || k.unnamed
 	return never || verb == "list" || verb == "watch", !never
-}
-
-// grantsEverything reports whether a rule is `*` on `*`.
-func grantsEverything(rule *rbacv1.PolicyRule) bool {
-	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") &&
-		slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
 }

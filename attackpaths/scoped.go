@@ -7,6 +7,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/nodescope"
 )
 
@@ -136,7 +137,7 @@ func (b *builder) denied(user string) bool {
 }
 
 func (b *builder) readScopes(namespace, name string) *scopedAccount {
-	user := userOfAccount(namespace, name)
+	user := nodeidentity.ServiceAccountUser(namespace, name)
 	a := &scopedAccount{namespace: namespace, name: name, unbound: true, associates: true, whole: true}
 	onNode, without := b.cluster.NodeScopes.Passing(user, "n"), b.cluster.NodeScopes.Passing(user, "")
 	for _, s := range b.cluster.NodeScopes.Of(user) {
@@ -303,7 +304,7 @@ func (b *builder) expandScoped(v vertex, k key) {
 	}
 }
 
-func (a *scopedAccount) user() string { return userOfAccount(a.namespace, a.name) }
+func (a *scopedAccount) user() string { return nodeidentity.ServiceAccountUser(a.namespace, a.name) }
 
 // scopeText names the scopes that let a step pass, and the node that they limit it to; empty if no scope
 // is about it.

@@ -1,6 +1,7 @@
 package attackpaths
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func principal(s rbacv1.Subject) (user, group string, ok bool) {
 	case rbacv1.GroupKind:
 		return "", s.Name, true
 	case rbacv1.ServiceAccountKind:
-		return userOfAccount(s.Namespace, s.Name), "", s.Namespace != ""
+		return nodeidentity.ServiceAccountUser(s.Namespace, s.Name), "", s.Namespace != ""
 	}
 	return "", "", false
 }
@@ -173,6 +174,35 @@ func (b *builder) ownFor(role vertex, variant uint16, fact string) vertex {
 	return part
 }
 
+// grant is a right, as far as something limits it.
+type grant struct {
+	right right
+	limit
+}
+
+func (g grant) compare(o grant) int {
+	return cmp.Or(cmp.Compare(g.right, o.right), cmp.Compare(g.namespace, o.namespace), cmp.Compare(g.name, o.name))
+}
+
+// rightsOf lists what the rules of a role grant, in the order of rights and of names: in the whole cluster, or in a
+// namespace.
+func (b *builder) rightsOf(rules []rbacv1.PolicyRule, namespaced bool) []grant {
+	var all []grant
+	for r := range b.kinds {
+		k := &b.kinds[r]
+		if namespaced && !k.namespaced || k.on != 0 && !b.modes[k.on] {
+			continue
+		}
+		for i := range rules {
+			for _, name := range k.namesBy(&rules[i]) {
+				all = append(all, grant{right(r), limit{name: name}})
+			}
+		}
+	}
+	slices.SortFunc(all, grant.compare)
+	return slices.Compact(all)
+}
+
 // roleRights are what the rules of a role grant in the whole cluster and in one namespace.
 type roleRights struct {
 	cluster, namespaced []grant
@@ -225,7 +255,7 @@ func (b *builder) grantsOf(role key) []grant {
 // asImpersonated is the vertex of an identity, or of several, as which the attacker acts by
 // impersonation; none if it may do nothing.
 func (b *builder) asImpersonated(k key) vertex {
-	if k.kind == isServiceAccount && b.denied(userOfAccount(k.namespace, k.name)) {
+	if k.kind == isServiceAccount && b.denied(nodeidentity.ServiceAccountUser(k.namespace, k.name)) {
 		return none
 	}
 	if k.variant = 0; b.needsCredential(k) {
