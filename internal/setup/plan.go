@@ -308,14 +308,17 @@ func decode(text string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Address returns where kube-apiserver listens on the node.
-func Address(dir string) (string, error) {
+// Address returns where kube-apiserver listens on the node: by its manifest, or by the original if the manifest is broken.
+func (j *Journal) Address(dir string) (string, error) {
 	path := filepath.Join(dir, apiServerManifest)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read kube-apiserver's manifest: %w", err)
 	}
 	pod, err := parsePod(path, text)
+	if e := j.entry(path); err != nil && e != nil {
+		pod, err = parsePod(path, e.Before)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
@@ -40,7 +40,12 @@ const (
 )
 
 // Verify asks the running cluster whether the server works as its mode says.
-func (n *Node) Verify(ctx context.Context, p *Plan, minor kubeversion.Minor) ([]Check, error) {
+func (n *Node) Verify(ctx context.Context, p *Plan) ([]Check, error) {
+	served, err := n.Cluster.core.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server %s for its version: %w", n.Cluster.Config.Host, err)
+	}
+	minor, _ := kubeversion.Parse(source.BehavesAs(served)) // 0 for a version that is not known
 	checks := []Check{check("server", "Does the server answer kube-apiserver?", p.serverReady(ctx), "it is ready on "+p.webhook())}
 	changes, err := Diff("", p.Files)
 	if err == nil && changes != "" {
@@ -133,19 +138,7 @@ func (p *Plan) agreement(ctx context.Context) []Check {
 
 // metrics reads the metrics of the server.
 func (p *Plan) metrics(ctx context.Context) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Metrics()+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("read the server's metrics: %w", err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 32<<20))
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = errors.New(response.Status)
-	}
+	text, err := get(ctx, http.DefaultClient, "http://"+p.Metrics()+"/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("read the server's metrics: %w", err)
 	}
