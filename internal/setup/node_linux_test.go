@@ -49,4 +49,3 @@ func mount(t *testing.T, dir string, pages int) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
 }
-

@@ -291,7 +291,9 @@ func TestUndoKeepsChangesOfOthers(t *testing.T) {
 	}{
 		{
 			"a flag is added to kube-apiserver's manifest", apiServerManifest,
-			func(text string) string { return strings.Replace(text, "    - --secure-port", "    - --v=4\n    - --secure-port", 1) },
+			func(text string) string {
+				return strings.Replace(text, "    - --secure-port", "    - --v=4\n    - --secure-port", 1)
+			},
 			"kube-apiserver.yaml changed since setup wrote it: remove the change, or overwrite it with --force", "",
 		},
 		{
@@ -304,7 +306,9 @@ func TestUndoKeepsChangesOfOthers(t *testing.T) {
 		},
 		{
 			"kubeadm has written the manifest again, for another version", apiServerManifest,
-			func(string) string { return "kind: Pod\nspec: {containers: [{name: a, image: 'kube-apiserver:v1.35.0'}]}\n" },
+			func(string) string {
+				return "kind: Pod\nspec: {containers: [{name: a, image: 'kube-apiserver:v1.35.0'}]}\n"
+			},
 			"", "kind: Pod\nspec: {containers: [{name: a, image: 'kube-apiserver:v1.35.0'}]}\n",
 		},
 	} {
