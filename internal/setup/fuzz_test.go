@@ -23,7 +23,8 @@ func FuzzAPIServerManifest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add([]byte(strings.Replace(string(text), "hostNetwork: true", "hostNetwork: true\n  terminationGracePeriodSeconds: 9007199254740993", 1)))
+	const large = "hostNetwork: true\n  terminationGracePeriodSeconds: 9007199254740993"
+	f.Add([]byte(strings.Replace(string(text), "hostNetwork: true", large, 1)))
 	base, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		f.Fatal(err)

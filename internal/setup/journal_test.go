@@ -110,7 +110,7 @@ func TestACrashAtEachFileCanBeUndone(t *testing.T) {
 		before := tree(t, dir)
 		o := options(Replace)
 		o.Dir = dir
-		p, err := Kubeadm(o, ReadFrom(dir), &Journal{})
+		p, err := Kubeadm(o, ReadFrom(dir, dir), &Journal{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,8 +89,8 @@ func (p *staticPod) readable() error {
 		case argument == "":
 			return errors.New("kube-apiserver has an empty argument: remove it")
 		case strings.HasPrefix(name, "authorization-webhook-"):
-			return fmt.Errorf("kube-apiserver has --%s, which it refuses beside --%s: remove it, or install the server by hand, as docs/guides/install.md says",
-				name, authorizationConfig)
+			return fmt.Errorf("kube-apiserver has --%s, which it refuses beside --%s: remove it, or install the server "+
+				"by hand, as docs/guides/install.md says", name, authorizationConfig)
 		case !slices.Contains([]string{authorizationMode, authorizationConfig, admissionConfig, enabledPlugins}, name):
 		case !single:
 			return fmt.Errorf("kube-apiserver has --%s and its value as two arguments: write them as one, --%s=VALUE", name, name)
@@ -119,15 +119,9 @@ func (p *staticPod) address() string {
 func (p *staticPod) minor() int {
 	_, tag, _ := strings.Cut(path.Base(p.Spec.Containers[0].Image), ":v1.")
 	number, _, _ := strings.Cut(tag, ".")
-	minor, err := strconv.Atoi(number)
-	if err != nil {
-		return 0
-	}
+	minor, _ := strconv.Atoi(number)
 	return minor
 }
-
-// beta reports whether the AuthorizationConfiguration has the version v1beta1.
-func (p *staticPod) beta() bool { return p.minor() != 0 && p.minor() < 32 }
 
 // hostPath returns where a file of the container is on the host; empty if it is not on the host.
 func (p *staticPod) hostPath(file string) string {

@@ -53,7 +53,7 @@ func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
 	serverStarted, _ := p.serverStart(ctx) // empty if no server runs
 	n.Step("apply the roles of the server")
 	for _, object := range p.Objects {
-		if err := n.Cluster.apply(ctx, object); err != nil {
+		if _, _, err := n.Cluster.change(ctx, object, nil); err != nil {
 			return err
 		}
 	}
@@ -339,7 +339,7 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 }
 
 func (p *Plan) member() Member {
-	return Member{Mode: p.Mode, Port: p.Port, Authority: string(p.Authority)}
+	return Member{Mode: p.Mode, Port: p.Port, Authority: string(p.content("apiserver", "ca.crt"))}
 }
 
 // content returns the content of a file of the plan.

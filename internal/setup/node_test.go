@@ -173,7 +173,7 @@ func (m *machine) journal() *Journal {
 func (m *machine) setup(ctx context.Context, mode Mode) error {
 	m.t.Helper()
 	j := m.journal()
-	p, err := Kubeadm(m.options(mode), ReadFrom(m.dir), j)
+	p, err := Kubeadm(m.options(mode), ReadFrom(m.dir, m.dir), j)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (m *machine) undo(force bool) error {
 	j := m.journal()
 	o := m.options(j.Mode)
 	o.Image = ""
-	return m.node.Undo(m.t.Context(), o, ReadFrom(m.dir), j, force)
+	return m.node.Undo(m.t.Context(), o, ReadFrom(m.dir, m.dir), j, force)
 }
 
 func (m *machine) read(name string) string {

@@ -460,7 +460,7 @@ func TestDiffShowsNoKeys(t *testing.T) {
 	}
 }
 
-func TestReadBeside(t *testing.T) {
+func TestReadFrom(t *testing.T) {
 	written, dir := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
 		filepath.Join(written, folder, "a"): "written", filepath.Join(dir, folder, "a"): "here", filepath.Join(dir, folder, "b"): "here",
@@ -470,7 +470,7 @@ func TestReadBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := ReadBeside(written, dir)
+	read := ReadFrom(written, dir)
 	for name, want := range map[string]string{folder + "/a": "written", folder + "/b": "here", "manifests/a": "here"} {
 		if got, err := read(name); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v", name, got, err)

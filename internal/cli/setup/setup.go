@@ -151,11 +151,11 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 	command.Must(cmd.MarkFlagDirname("output"))
 	command.Must(cmd.MarkFlagDirname("pki"))
 	command.Must(cmd.RegisterFlagCompletionFunc("for", command.Complete(setup.Distributions)))
-	command.Must(cmd.RegisterFlagCompletionFunc("mode", command.Complete(modes)))
+	command.Must(cmd.RegisterFlagCompletionFunc("mode", command.Complete(setup.Modes)))
 	command.CompleteNothing(cmd, "image", "port")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if f.mode != "" && !slices.Contains(modes(), f.mode) {
-			return command.Usagef("--mode %q: want %s%s", f.mode, render.Join(modes(), "or"), command.DidYouMean(f.mode, modes()))
+		if f.mode != "" && !slices.Contains(setup.Modes(), f.mode) {
+			return command.Usagef("--mode %q: want %s%s", f.mode, render.Join(setup.Modes(), "or"), command.DidYouMean(f.mode, setup.Modes()))
 		}
 		if err := f.read(); err != nil {
 			return err
@@ -163,11 +163,11 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 		if distribution != "" {
 			return f.writeFor(distribution, pki, output, dryRun)
 		}
-		read := setup.ReadFrom(f.dir)
+		written := f.dir
 		if output != "" {
-			read = setup.ReadBeside(filepath.Join(output, f.dir), f.dir)
+			written = filepath.Join(output, f.dir)
 		}
-		plan, err := setup.Kubeadm(f.options, read, f.journal)
+		plan, err := setup.Kubeadm(f.options, setup.ReadFrom(written, f.dir), f.journal)
 		if err != nil {
 			return err
 		}
@@ -192,19 +192,11 @@ func (f *nodeFlags) writeFor(distribution, pki, output string, dryRun bool) erro
 		return command.Usagef("--for=%s needs the cluster's authority: write ca.crt and ca.key to a folder, and name it with --pki",
 			distribution)
 	}
-	plan, err := setup.For(distribution, f.options, setup.ReadBeside(filepath.Join(output, setup.DirFor(distribution)), pki))
+	plan, err := setup.For(distribution, f.options, setup.ReadFrom(filepath.Join(output, setup.DirFor(distribution)), pki))
 	if err != nil {
 		return err
 	}
 	return f.write(plan, output, dryRun)
-}
-
-func modes() []string {
-	var names []string
-	for _, m := range setup.Modes() {
-		names = append(names, string(m))
-	}
-	return names
 }
 
 // write writes the files to a folder.
@@ -317,7 +309,7 @@ Exit status: 0 done, 2 a step failed or nothing was confirmed.`,
 				return err
 			}
 		}
-		return node.Undo(cmd.Context(), f.options, setup.ReadFrom(f.dir), f.journal, force)
+		return node.Undo(cmd.Context(), f.options, setup.ReadFrom(f.dir, f.dir), f.journal, force)
 	}
 	return cmd
 }
@@ -372,7 +364,7 @@ Exit status: 0 all answers are yes, 1 one is no, 2 none is no and one is unknown
 		if f.journal.Mode == "" {
 			return fmt.Errorf("the server is not installed on this node: run node-authorizer setup kubeadm")
 		}
-		plan, err := setup.Kubeadm(f.options, setup.ReadFrom(f.dir), f.journal)
+		plan, err := setup.Kubeadm(f.options, setup.ReadFrom(f.dir, f.dir), f.journal)
 		if err != nil {
 			return err
 		}
