@@ -26,25 +26,8 @@ const (
 	renewAfter = 2. / 3
 )
 
-// authorities are the cluster's own: of kube-apiserver's certificate, and of its users.
-type authorities struct {
-	servers []byte // PEM
-	// users is nil if the key is not here.
-	users *pair
-}
-
-func readAuthorities(read Read, servers, users, key string) (*authorities, error) {
-	a := &authorities{}
-	var err error
-	if a.servers, err = read(servers); err != nil {
-		return nil, fmt.Errorf("read the authority of kube-apiserver's certificate: %w", err)
-	}
-	a.users, err = readPair(read, users, key)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the authority of the cluster's users: %w", err)
-	}
-	return a, nil
-}
+// authorities are the names of the files with the cluster's own authorities: of kube-apiserver's certificate, and of its users.
+type authorities struct{ servers, users, usersKey string }
 
 // pair is a certificate with its key.
 type pair struct {
@@ -63,15 +46,19 @@ func readPair(read Read, certificate, key string) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := tls.X509KeyPair(certPEM, keyPEM)
+	p, err := parsePair(certPEM, keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("the key %s does not belong to the certificate %s, or one of them is not valid PEM", key, certificate)
 	}
-	signer, ok := loaded.PrivateKey.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("the key %s cannot sign", key)
+	return p, nil
+}
+
+func parsePair(certPEM, keyPEM []byte) (*pair, error) {
+	loaded, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, err
 	}
-	return &pair{loaded.Leaf, signer, certPEM, keyPEM}, nil
+	return &pair{loaded.Leaf, loaded.PrivateKey.(crypto.Signer), certPEM, keyPEM}, nil
 }
 
 // newPair makes a key and a certificate that the issuer signs; without one, it signs itself.
@@ -94,16 +81,23 @@ func newPair(template *x509.Certificate, issuer *pair, now time.Time, life time.
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{key: key, certPEM: pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})}
-	if p.certificate, err = x509.ParseCertificate(der); err != nil {
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
 		return nil, err
 	}
-	p.keyPEM, err = keyutil.MarshalPrivateKeyToPEM(key)
-	return p, err
+	return parsePair(pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), keyPEM)
 }
 
 // addCertificates adds certificates: those on disk that are valid for long enough, and new ones for the others.
-func (p *Plan) addCertificates(read Read, cluster *authorities) error {
+func (p *Plan) addCertificates(read Read, cluster authorities) error {
+	servers, err := read(cluster.servers)
+	if err != nil {
+		return fmt.Errorf("read the authority of kube-apiserver's certificate: %w", err)
+	}
+	users, err := readPair(read, cluster.users, cluster.usersKey)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the authority of the cluster's users: %w", err)
+	}
 	authority, err := readPair(read, folder+"/setup/ca.crt", folder+"/setup/ca.key")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -118,11 +112,10 @@ func (p *Plan) addCertificates(read Read, cluster *authorities) error {
 	if err != nil {
 		return fmt.Errorf("the authority of the server's certificate: %w", err)
 	}
-	p.Authority = authority.certPEM
 	p.add("setup/ca.crt", authority.certPEM)
 	p.add("setup/ca.key", authority.keyPEM)
 	p.add("server/ca.crt", authority.certPEM)
-	p.add("server/cluster-ca.crt", cluster.servers)
+	p.add("server/cluster-ca.crt", servers)
 	p.add("apiserver/ca.crt", authority.certPEM)
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	for _, c := range []struct {
@@ -134,7 +127,7 @@ func (p *Plan) addCertificates(read Read, cluster *authorities) error {
 			Subject: pkix.Name{CommonName: "node-authorizer"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		}},
-		{"server/client", cluster.users, x509.Certificate{Subject: pkix.Name{CommonName: "node-authorizer"}, ExtKeyUsage: client}},
+		{"server/client", users, x509.Certificate{Subject: pkix.Name{CommonName: "node-authorizer"}, ExtKeyUsage: client}},
 		{"apiserver/client", authority, x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: client}},
 	} {
 		made := p.existing(read, c.issuer, c.name)
@@ -159,15 +152,12 @@ func (p *Plan) existing(read Read, issuer *pair, name string) *pair {
 	if err != nil {
 		return nil
 	}
-	c := found.certificate
-	if issuer == nil { // it cannot be renewed here
-		if p.Now.After(c.NotAfter) {
-			return nil
-		}
-		return found
+	c, oldest := found.certificate, 1. // without an issuer it cannot be renewed here
+	if issuer != nil {
+		oldest, err = renewAfter, c.CheckSignatureFrom(issuer.certificate)
 	}
 	age := p.Now.Sub(c.NotBefore).Seconds() / c.NotAfter.Sub(c.NotBefore).Seconds()
-	if age > renewAfter || c.CheckSignatureFrom(issuer.certificate) != nil {
+	if err != nil || age > oldest {
 		return nil
 	}
 	return found

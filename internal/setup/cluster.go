@@ -165,7 +165,8 @@ func (c *Cluster) begin(ctx context.Context, node string, to Member) (former Mem
 		if to.Mode == Replace && former.Mode != Replace {
 			for _, name := range nodes {
 				if members[name].Mode == "" || name == node && former.Changing {
-					return fmt.Errorf("the mode replace needs a server on each control plane node, and %s has none that is ready: "+
+					return fmt.Errorf("the mode replace needs a server on each control plane node, because in it a write of a node "+
+						"fails where no server answers, and %s has none that is ready: "+
 						"run setup kubeadm with --mode=observe or --mode=beside there first", name)
 				}
 			}
@@ -203,7 +204,7 @@ func (o *Options) webhookFor(members map[string]Member) (*unstructured.Unstructu
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		m := members[name]
 		bundle.WriteString(m.Authority)
-		if slices.Index(Modes(), m.Mode) > slices.Index(Modes(), strongest) {
+		if slices.Index(Modes(), string(m.Mode)) > slices.Index(Modes(), string(strongest)) {
 			strongest = m.Mode
 		}
 	}
@@ -230,7 +231,8 @@ func (c *Cluster) settle(ctx context.Context, o *Options, members map[string]Mem
 		return nil, err
 	}
 	if len(members) > 0 {
-		return nil, c.apply(ctx, webhook)
+		_, _, err := c.change(ctx, webhook, nil)
+		return nil, err
 	}
 	all, err := o.objects(true)
 	if err != nil {
@@ -275,12 +277,6 @@ func (c *Cluster) of(object *unstructured.Unstructured) dynamic.ResourceInterfac
 		return c.objects.Resource(resource).Namespace(namespace)
 	}
 	return c.objects.Resource(resource)
-}
-
-// apply creates or changes an object of setup.
-func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured) error {
-	_, _, err := c.change(ctx, object, nil)
-	return err
 }
 
 // change applies an object, perhaps as a dry run. It returns the object before, nil if there was none, and after the change.

@@ -40,11 +40,7 @@ func For(distribution string, o Options, read Read) (*Plan, error) {
 		}
 		servers, users = "ca.crt", "ca"
 	}
-	cluster, err := readAuthorities(read, servers, users+".crt", users+".key")
-	if err != nil {
-		return nil, err
-	}
-	if err := p.addServer(read, cluster, false); err != nil {
+	if err := p.addServer(read, authorities{servers, users + ".crt", users + ".key"}, false); err != nil {
 		return nil, err
 	}
 	if distribution == "talos" {

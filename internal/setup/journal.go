@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -51,11 +52,16 @@ func (j *Journal) original(path string, current []byte, ours string) ([]byte, er
 	switch {
 	case e != nil && e.Existed && e.wrote(current):
 		return e.Before, nil
-	case bytes.Contains(current, []byte("="+ours+"/")):
+	case names(current, ours):
 		return nil, fmt.Errorf("%s names files of node-authorizer, and was changed since setup wrote it: remove the change, or run "+
 			"node-authorizer setup undo --force, and try again", path)
 	}
 	return current, nil
+}
+
+// names reports whether a manifest has a flag with a file of a folder.
+func names(manifest []byte, folder string) bool {
+	return bytes.Contains(manifest, []byte("="+folder+"/"))
 }
 
 func (e *Entry) wrote(content []byte) bool { return slices.Contains(e.Written, sum(content)) }
@@ -87,17 +93,20 @@ func (j *Journal) record(files []File) error {
 	return nil
 }
 
-// stateOf returns the entry of a file as it is.
+// stateOf returns the entry of a file as it is. A link is an error, because setup would replace it and could not put it back.
 func stateOf(path string) (*Entry, error) {
 	e := &Entry{Path: path}
-	content, err := os.ReadFile(path)
+	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return e, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is a link or another special file: replace it with a regular file, which setup can put back", path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +118,20 @@ func stateOf(path string) (*Entry, error) {
 	return e, nil
 }
 
-// Changed returns the files that are neither as setup has written them nor as they were before.
-func (j *Journal) Changed() ([]string, error) {
+// restore puts back all files, the last one first, and ends with the first failure: kube-apiserver's manifest is the last file,
+// and needs the others until it is put back.
+func (j *Journal) restore(dir string) error {
+	for i := range slices.Backward(j.Files) {
+		if err := j.Files[i].restore(dir); err != nil {
+			return fmt.Errorf("put back %s: %w; correct this, and run node-authorizer setup undo", j.Files[i].Path, err)
+		}
+	}
+	return nil
+}
+
+// Changed returns the files that are neither as setup has written them nor as they were before. kube-apiserver's manifest becomes
+// the original if it names no file of ours, because kubeadm has written it again: its image may be newer.
+func (j *Journal) Changed(ours string) ([]string, error) {
 	var changed []string
 	for i := range j.Files {
 		e := &j.Files[i]
@@ -118,8 +139,11 @@ func (j *Journal) Changed() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		same := now.Existed == e.Existed && bytes.Equal(now.Before, e.Before) || now.Existed && e.wrote(now.Before)
-		if !same && now.Existed {
+		switch {
+		case !now.Existed || e.wrote(now.Before) || e.Existed && bytes.Equal(now.Before, e.Before):
+		case strings.HasSuffix(e.Path, apiServerManifest) && !names(now.Before, ours):
+			*e = *now
+		default:
 			changed = append(changed, e.Path)
 		}
 	}
@@ -152,9 +176,9 @@ func (j *Journal) write(dir string) error {
 	return replace(dir, &Entry{Path: journalPath(dir), Before: append(text, '\n'), Mode: 0o600, User: os.Geteuid(), Group: os.Getegid()})
 }
 
-// write writes a file.
-func (f *File) write(dir string) error {
-	return replace(dir, &Entry{Path: f.Path, Before: f.Content, Mode: f.Mode, User: f.Owner, Group: f.Owner})
+// entry returns the entry of a file that has been written.
+func (f *File) entry() *Entry {
+	return &Entry{Path: f.Path, Existed: true, Before: f.Content, Mode: f.Mode, User: f.Owner, Group: f.Owner}
 }
 
 // replace writes a file atomically, as the entry has it. The temporary file is not in the folder of manifests, in which the
@@ -214,8 +238,8 @@ func (e *Entry) restore(dir string) error {
 	return nil
 }
 
-// remove removes the journal, and the folders of setup that have no other files.
-func (j *Journal) remove(dir string) error {
+// removeFolders removes the journal, and the folders of setup that have no other files.
+func removeFolders(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, folder, "setup")); err != nil {
 		return err
 	}

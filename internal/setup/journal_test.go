@@ -53,7 +53,7 @@ func TestJournalPutsBackFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			changed, err := j.Changed()
+			changed, err := j.Changed(filepath.Join(dir, folder))
 			if err != nil || strings.Join(changed, " ") != tc.changed {
 				t.Errorf("changed are %v, %v", changed, err)
 			}
@@ -68,7 +68,7 @@ func TestJournalPutsBackFiles(t *testing.T) {
 			if info, err := os.Stat(manifest); err != nil || tc.want == "before" && info.Mode() != 0o640 {
 				t.Errorf("the manifest has the mode %v, %v", info.Mode(), err)
 			}
-			if err := j.remove(dir); err != nil {
+			if err := removeFolders(dir); err != nil {
 				t.Fatal(err)
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
@@ -86,7 +86,7 @@ func record(t *testing.T, dir, path, text string) {
 		t.Fatal(err)
 	}
 	f := File{Path: path, Content: []byte(text), Mode: 0o600}
-	if err := errors.Join(j.record([]File{f}), j.write(dir), f.write(dir)); err != nil {
+	if err := errors.Join(j.record([]File{f}), j.write(dir), replace(dir, f.entry())); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,7 +110,7 @@ func TestACrashAtEachFileCanBeUndone(t *testing.T) {
 		before := tree(t, dir)
 		o := options(Replace)
 		o.Dir = dir
-		p, err := Kubeadm(o, ReadFrom(dir), &Journal{})
+		p, err := Kubeadm(o, ReadFrom(dir, dir), &Journal{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,14 +122,14 @@ func TestACrashAtEachFileCanBeUndone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range p.Files[:written] {
-			if err := p.Files[i].write(dir); err != nil {
+			if err := replace(dir, p.Files[i].entry()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if j, err = ReadJournal(dir); err != nil {
 			t.Fatal(err)
 		}
-		if changed, err := j.Changed(); err != nil || len(changed) > 0 {
+		if changed, err := j.Changed(filepath.Join(dir, folder)); err != nil || len(changed) > 0 {
 			t.Errorf("after %d files, %v count as changed by others: %v", written, changed, err)
 		}
 		for i := range j.Files {
@@ -137,7 +137,7 @@ func TestACrashAtEachFileCanBeUndone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := j.remove(dir); err != nil {
+		if err := removeFolders(dir); err != nil {
 			t.Fatal(err)
 		}
 		if got := tree(t, dir); !maps.Equal(got, before) {

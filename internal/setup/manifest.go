@@ -2,6 +2,8 @@ package setup
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"path"
@@ -12,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/internal/yamltext"
@@ -41,7 +44,10 @@ func parsePod(name string, text []byte) (*staticPod, error) {
 	if err := decodeFile(name, text, &p.whole); err != nil {
 		return nil, err
 	}
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.whole, &p.Pod)
+	err := utiljson.ConvertMapNumbers(p.whole, 0)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(p.whole, &p.Pod)
+	}
 	if err != nil || p.Kind != "Pod" || len(p.Spec.Containers) != 1 {
 		return nil, fmt.Errorf("%s is not a Pod with one container, as kubeadm writes it; correct it", name)
 	}
@@ -53,7 +59,8 @@ func decodeFile(name string, text []byte, into any) error {
 	if _, err := yamltext.Parse(text); err != nil {
 		return fmt.Errorf("%s: line %d is not valid YAML; correct it", name, err.Line)
 	}
-	if err := yaml.UnmarshalStrict(text, into); err != nil {
+	exact := func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }
+	if err := yaml.UnmarshalStrict(text, into, exact); err != nil {
 		return fmt.Errorf("%s has fields that it should not have, or has fields twice; correct it", name)
 	}
 	return nil
@@ -67,6 +74,35 @@ func (p *staticPod) flag(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// readable returns an error if a flag that setup reads or changes may have another value than [staticPod.flag] returns.
+func (p *staticPod) readable() error {
+	if len(p.Spec.Containers[0].Args) > 0 {
+		return errors.New("kube-apiserver has arguments in args: write them in command, as kubeadm does")
+	}
+	seen := map[string]bool{}
+	for _, argument := range p.Spec.Containers[0].Command {
+		written, _, single := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
+		name := strings.ReplaceAll(written, "_", "-") // kube-apiserver reads both
+		switch {
+		case argument == "":
+			return errors.New("kube-apiserver has an empty argument: remove it")
+		case strings.HasPrefix(name, "authorization-webhook-"):
+			return fmt.Errorf("kube-apiserver has --%s, which it refuses beside --%s: remove it, or install the server "+
+				"by hand, as docs/guides/install.md says", name, authorizationConfig)
+		case !slices.Contains([]string{authorizationMode, authorizationConfig, admissionConfig, enabledPlugins}, name):
+		case !single:
+			return fmt.Errorf("kube-apiserver has --%s and its value as two arguments: write them as one, --%s=VALUE", name, name)
+		case seen[name]:
+			return fmt.Errorf("kube-apiserver has --%s twice: write one with all values", name)
+		case written != name:
+			return fmt.Errorf("kube-apiserver has --%s: write it as --%s", written, name)
+		default:
+			seen[name] = true
+		}
+	}
+	return nil
 }
 
 // address returns the host and port where kube-apiserver listens on its node.
@@ -83,15 +119,9 @@ func (p *staticPod) address() string {
 func (p *staticPod) minor() int {
 	_, tag, _ := strings.Cut(path.Base(p.Spec.Containers[0].Image), ":v1.")
 	number, _, _ := strings.Cut(tag, ".")
-	minor, err := strconv.Atoi(number)
-	if err != nil {
-		return 0
-	}
+	minor, _ := strconv.Atoi(number)
 	return minor
 }
-
-// beta reports whether the AuthorizationConfiguration has the version v1beta1.
-func (p *staticPod) beta() bool { return p.minor() != 0 && p.minor() < 32 }
 
 // hostPath returns where a file of the container is on the host; empty if it is not on the host.
 func (p *staticPod) hostPath(file string) string {
@@ -115,10 +145,8 @@ func (p *Plan) editAPIServer(pod *staticPod, read Read) ([]byte, error) {
 		return nil, fmt.Errorf("kube-apiserver has the version 1.%d, and --%s needs Kubernetes 1.30 or later: upgrade it", minor,
 			authorizationConfig)
 	}
-	for _, name := range []string{authorizationMode, authorizationConfig, admissionConfig, enabledPlugins} {
-		if slices.Contains(pod.Spec.Containers[0].Command, "--"+name) {
-			return nil, fmt.Errorf("kube-apiserver has --%s and its value as two arguments: write them as one, --%s=VALUE", name, name)
-		}
+	if err := pod.readable(); err != nil {
+		return nil, err
 	}
 	if file, found := pod.flag(authorizationConfig); found {
 		return nil, fmt.Errorf("kube-apiserver has --%s=%s%s", authorizationConfig, file, byHand)

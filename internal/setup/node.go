@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -35,27 +36,24 @@ func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
 	if err != nil {
 		return err
 	}
-	former, err := n.Cluster.begin(ctx, n.Name, p.member())
+	back, err := n.rollback(p)
 	if err != nil {
 		return err
 	}
-	back, err := n.rollback(p, former)
+	former, err := n.Cluster.begin(ctx, n.Name, p.member())
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, back(context.WithoutCancel(ctx)))
+			err = errors.Join(err, back(context.WithoutCancel(ctx), former))
 		}
 	}()
 	last := len(p.Files) - 1
-	restart, err := p.serverRestart(ctx, &p.Files[last-1])
-	if err != nil {
-		return err
-	}
+	serverStarted, _ := p.serverStart(ctx) // empty if no server runs
 	n.Step("apply the roles of the server")
 	for _, object := range p.Objects {
-		if err := n.Cluster.apply(ctx, object); err != nil {
+		if _, _, err := n.Cluster.change(ctx, object, nil); err != nil {
 			return err
 		}
 	}
@@ -67,17 +65,12 @@ func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
 		return err
 	}
 	n.Step("write the files, and wait for the server on " + p.webhook())
-	for i := range p.Files[:last] {
-		if err := p.Files[i].write(n.Dir); err != nil {
+	for i := range p.Files[:last-1] {
+		if err := replace(n.Dir, p.Files[i].entry()); err != nil {
 			return err
 		}
 	}
-	err = n.wait(ctx, "the server is not ready", func(ctx context.Context) error {
-		if err := restart(ctx); err != nil {
-			return err
-		}
-		return p.serverReady(ctx)
-	})
+	err = n.replaceManifest(ctx, p.Files[last-1].entry(), &process{"the server is not ready", serverStarted, p.serverStart, p.serverReady})
 	if err != nil {
 		return err
 	}
@@ -86,7 +79,13 @@ func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
 			return err
 		}
 	}
-	if err := n.replaceAPIServer(ctx, &p.Files[last], started); err != nil {
+	manifest, err := stateOf(p.Files[last].Path) // its owner and its mode are kept
+	if err != nil {
+		return err
+	}
+	manifest.Before = p.Files[last].Content
+	n.Step("replace kube-apiserver's manifest, and wait until it is ready again")
+	if err := n.replaceManifest(ctx, manifest, n.apiServer(started)); err != nil {
 		return err
 	}
 	if err := n.settle(ctx, &p.Options); err != nil {
@@ -105,36 +104,51 @@ func (n *Node) Apply(ctx context.Context, p *Plan, j *Journal) (err error) {
 	})
 }
 
-// replaceAPIServer writes kube-apiserver's manifest and waits for its restart, unless it has this content already.
-func (n *Node) replaceAPIServer(ctx context.Context, f *File, started string) error {
-	now, err := stateOf(f.Path)
+// process is the process of a static pod.
+type process struct {
+	// notReady says that it is not ready.
+	notReady string
+	// before is when it started before its manifest was replaced.
+	before  string
+	started func(context.Context) (string, error)
+	ready   func(context.Context) error
+}
+
+func (n *Node) apiServer(started string) *process {
+	return &process{
+		"kube-apiserver is not ready with the new manifest", started, n.Cluster.startTime,
+		func(ctx context.Context) error { return n.Cluster.asksAbout(ctx, n.Name) },
+	}
+}
+
+// replaceManifest writes the manifest of a static pod, and waits until the pod has started again, if the manifest has other
+// content than before, and is ready.
+func (n *Node) replaceManifest(ctx context.Context, to *Entry, p *process) error {
+	now, err := stateOf(to.Path)
 	if err != nil {
 		return err
 	}
-	if now.Existed && string(now.Before) == string(f.Content) {
-		return nil
-	}
-	n.Step("replace kube-apiserver's manifest, and wait until it is ready again")
-	// The owner and the mode are kept.
-	now.Before = f.Content
-	if err := replace(n.Dir, now); err != nil {
+	if err := to.restore(n.Dir); err != nil {
 		return err
 	}
-	return n.restarted(ctx, started)
-}
-
-// restarted waits until kube-apiserver runs with another manifest, and decides about nodes.
-func (n *Node) restarted(ctx context.Context, started string) error {
-	return n.wait(ctx, "kube-apiserver is not ready with the new manifest", func(ctx context.Context) error {
-		now, err := n.Cluster.startTime(ctx)
-		if err == nil && now == started {
-			err = errors.New("the kubelet has not restarted it")
+	return n.wait(ctx, p.notReady, func(ctx context.Context) error {
+		if bytes.Equal(now.Before, to.Before) {
+			return p.ready(ctx)
 		}
-		if err != nil {
+		if err := restarted(ctx, p.before, p.started); err != nil {
 			return err
 		}
-		return n.Cluster.asksAbout(ctx, n.Name)
+		return p.ready(ctx)
 	})
+}
+
+// restarted returns an error unless a process started at another time than before.
+func restarted(ctx context.Context, before string, started func(context.Context) (string, error)) error {
+	again, err := started(ctx)
+	if err == nil && again == before {
+		err = errors.New("the kubelet has not restarted it")
+	}
+	return err
 }
 
 // wait repeats a condition until it holds.
@@ -178,29 +192,27 @@ func (n *Node) settle(ctx context.Context, o *Options) error {
 	return err
 }
 
-// rollback returns a function that puts back the files as they are now, and the entry of the node.
-func (n *Node) rollback(p *Plan, former Member) (func(context.Context) error, error) {
+// rollback returns a function that puts back the files as they are now, and the former entry of the node.
+func (n *Node) rollback(p *Plan) (func(context.Context, Member) error, error) {
 	journal, err := stateOf(journalPath(n.Dir))
 	if err != nil {
 		return nil, err
 	}
-	before := []*Entry{journal}
-	for i := range p.Files {
-		now, err := stateOf(p.Files[i].Path)
-		if err != nil {
-			return nil, err
-		}
-		before = append(before, now)
+	before := &Journal{}
+	if err := before.record(p.Files); err != nil {
+		return nil, err
 	}
-	return func(ctx context.Context) error {
+	return func(ctx context.Context, former Member) error {
 		n.Step("a step failed: put back the files")
-		for _, e := range slices.Backward(before[1:]) { // kube-apiserver's manifest is the last one
-			if err := e.restore(n.Dir); err != nil {
-				return fmt.Errorf("put back %s: %w", e.Path, err)
-			}
+		manifest, started := before.Files[len(before.Files)-1], ""
+		if now, err := stateOf(manifest.Path); err == nil && !bytes.Equal(now.Before, manifest.Before) {
+			started, _ = n.Cluster.startTime(ctx) // empty if it does not answer
+		}
+		if err := before.restore(n.Dir); err != nil {
+			return err
 		}
 		err := n.wait(ctx, "kube-apiserver is not ready with its former manifest", func(ctx context.Context) error {
-			if _, err := n.Cluster.startTime(ctx); err != nil {
+			if err := restarted(ctx, started, n.Cluster.startTime); err != nil {
 				return err
 			}
 			return errors.Join(n.finish(ctx, former), n.settle(ctx, &p.Options))
@@ -209,7 +221,7 @@ func (n *Node) rollback(p *Plan, former Member) (func(context.Context) error, er
 			return err
 		}
 		if !journal.Existed {
-			return (&Journal{}).remove(n.Dir)
+			return removeFolders(n.Dir)
 		}
 		return journal.restore(n.Dir)
 	}, nil
@@ -218,6 +230,13 @@ func (n *Node) rollback(p *Plan, former Member) (func(context.Context) error, er
 // Undo puts back all files as they were before the first setup, and removes the objects with the last node. With force, it
 // does not ask a kube-apiserver that does not answer before its manifest is put back, and overwrites changes of others.
 func (n *Node) Undo(ctx context.Context, o Options, read Read, j *Journal, force bool) error {
+	changed, err := j.Changed(o.path())
+	if err == nil && len(changed) > 0 {
+		err = fmt.Errorf("%s changed since setup wrote it: remove the change, or overwrite it with --force", strings.Join(changed, ", "))
+	}
+	if err != nil && !force {
+		return err
+	}
 	started, err := n.Cluster.startTime(ctx)
 	if err != nil && !force {
 		return fmt.Errorf("%w; with --force its manifest is put back without it", err)
@@ -234,18 +253,9 @@ func (n *Node) Undo(ctx context.Context, o Options, read Read, j *Journal, force
 	if manifest == nil {
 		return fmt.Errorf("%s has no entry for kube-apiserver's manifest", journalPath(n.Dir))
 	}
-	now, err := stateOf(manifest.Path)
-	if err != nil {
-		return err
-	}
 	n.Step("put back kube-apiserver's manifest, and wait until it is ready again")
-	if err := manifest.restore(n.Dir); err != nil {
+	if err := n.replaceManifest(ctx, manifest, n.apiServer(started)); err != nil {
 		return err
-	}
-	if string(now.Before) != string(manifest.Before) {
-		if err := n.restarted(ctx, started); err != nil {
-			return err
-		}
 	}
 	n.Step("put back the other files")
 	err = n.wait(ctx, "the entry of the node is not removed", func(ctx context.Context) error { return n.finish(ctx, Member{}) })
@@ -255,23 +265,14 @@ func (n *Node) Undo(ctx context.Context, o Options, read Read, j *Journal, force
 	if err := n.settle(ctx, &o); err != nil {
 		return err
 	}
-	for i := range slices.Backward(j.Files) {
-		if err := j.Files[i].restore(n.Dir); err != nil {
-			return err
-		}
+	if err := j.restore(n.Dir); err != nil {
+		return err
 	}
-	return j.remove(n.Dir)
+	return removeFolders(n.Dir)
 }
 
 // prepareUndo leaves the mode replace, so that nothing depends on the server when kube-apiserver stops asking it.
 func (n *Node) prepareUndo(ctx context.Context, o Options, read Read, j *Journal) error {
-	changed, err := j.Changed()
-	if err != nil {
-		return err
-	}
-	if len(changed) > 0 {
-		return fmt.Errorf("%s changed since setup wrote it: remove the change, or overwrite it with --force", strings.Join(changed, ", "))
-	}
 	members, err := n.Cluster.Members(ctx)
 	if err != nil {
 		return err
@@ -295,22 +296,6 @@ func (n *Node) prepareUndo(ctx context.Context, o Options, read Read, j *Journal
 	return n.Apply(ctx, plan, j)
 }
 
-// serverRestart returns a condition that holds when the server runs with its new static pod: at once, if that does not change.
-func (p *Plan) serverRestart(ctx context.Context, manifest *File) (func(context.Context) error, error) {
-	now, err := stateOf(manifest.Path)
-	if err != nil || now.Existed && string(now.Before) == string(manifest.Content) {
-		return func(context.Context) error { return nil }, err
-	}
-	started, _ := p.serverStart(ctx) // empty if no server runs
-	return func(ctx context.Context) error {
-		again, err := p.serverStart(ctx)
-		if err == nil && again == started {
-			err = errors.New("the kubelet has not restarted it")
-		}
-		return err
-	}, nil
-}
-
 // serverStart returns when the server started.
 func (p *Plan) serverStart(ctx context.Context) (string, error) {
 	text, err := p.metrics(ctx)
@@ -331,24 +316,30 @@ func (p *Plan) serverReady(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}, DisableKeepAlives: true,
 	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.webhook()+"/readyz", http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 4096))
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, strings.Join(strings.Fields(string(text)), " "))
-	}
+	_, err = get(ctx, client, "https://"+p.webhook()+"/readyz")
 	return err
 }
 
+// get returns the body of a response whose status is 200.
+func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 32<<20))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.4096s", response.Status, strings.Join(strings.Fields(string(text)), " "))
+	}
+	return text, err
+}
+
 func (p *Plan) member() Member {
-	return Member{Mode: p.Mode, Port: p.Port, Authority: string(p.Authority)}
+	return Member{Mode: p.Mode, Port: p.Port, Authority: string(p.content("apiserver", "ca.crt"))}
 }
 
 // content returns the content of a file of the plan.

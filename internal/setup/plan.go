@@ -39,8 +39,8 @@ const (
 	Replace Mode = "replace"
 )
 
-// Modes returns all modes, the weakest first.
-func Modes() []Mode { return []Mode{Observe, Beside, Replace} }
+// Modes returns the names of all modes, the weakest first.
+func Modes() []string { return []string{string(Observe), string(Beside), string(Replace)} }
 
 // Options say what to install.
 type Options struct {
@@ -75,8 +75,6 @@ type Plan struct {
 	Files []File
 	// Objects are created before the server starts.
 	Objects []*unstructured.Unstructured
-	// Authority is the authority of the server's certificate, PEM.
-	Authority []byte
 	// Address is where kube-apiserver listens on this node.
 	Address string
 }
@@ -101,13 +99,8 @@ func (o *Options) Metrics() string { return fmt.Sprintf("127.0.0.1:%d", o.Port+1
 // Read returns the content of a file below the folder of kubeadm. A file that does not exist is [fs.ErrNotExist].
 type Read func(name string) ([]byte, error)
 
-// ReadFrom returns a Read of a folder.
-func ReadFrom(dir string) Read {
-	return func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, name)) }
-}
-
-// ReadBeside returns a Read of a folder whose files of setup are in another one, as a plan wrote them.
-func ReadBeside(written, dir string) Read {
+// ReadFrom returns a Read of a folder, whose files of setup are below another one if a plan was written there.
+func ReadFrom(written, dir string) Read {
 	return func(name string) ([]byte, error) {
 		if strings.HasPrefix(name, folder+"/") {
 			text, err := os.ReadFile(filepath.Join(written, name))
@@ -140,11 +133,8 @@ func Kubeadm(o Options, read Read, journal *Journal) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := readAuthorities(read, "pki/ca.crt", "pki/ca.crt", "pki/ca.key")
-	if err != nil {
-		return nil, err
-	}
-	if err := p.addServer(read, cluster, pod.beta()); err != nil {
+	beta := pod.minor() != 0 && pod.minor() < 32
+	if err := p.addServer(read, authorities{"pki/ca.crt", "pki/ca.crt", "pki/ca.key"}, beta); err != nil {
 		return nil, err
 	}
 	p.Files[len(p.Files)-1].Path = filepath.Join(o.Dir, serverManifest)
@@ -154,7 +144,7 @@ func Kubeadm(o Options, read Read, journal *Journal) (*Plan, error) {
 
 // addServer adds what all platforms have: the objects, the files of the server and of kube-apiserver, and at last the
 // static pod of the server.
-func (p *Plan) addServer(read Read, cluster *authorities, beta bool) error {
+func (p *Plan) addServer(read Read, cluster authorities, beta bool) error {
 	image, err := p.image(read)
 	if err != nil {
 		return err
@@ -297,25 +287,22 @@ func decode(text string) ([]*unstructured.Unstructured, error) {
 		if err := yaml.Unmarshal(document, &object.Object); err != nil {
 			return nil, err
 		}
-		labels := object.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
+		if err := unstructured.SetNestedField(object.Object, managedBy, "metadata", "labels", managed); err != nil {
+			return nil, err
 		}
-		labels[managed] = managedBy
-		object.SetLabels(labels)
 		objects = append(objects, object)
 	}
 	return objects, nil
 }
 
-// Address returns where kube-apiserver listens on the node.
-func Address(dir string) (string, error) {
+// Address returns where kube-apiserver listens on the node: by its manifest, or by the original if the manifest cannot be read.
+func (j *Journal) Address(dir string) (string, error) {
 	path := filepath.Join(dir, apiServerManifest)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read kube-apiserver's manifest: %w", err)
-	}
+	text, _ := os.ReadFile(path)
 	pod, err := parsePod(path, text)
+	if e := j.entry(path); err != nil && e != nil {
+		pod, err = parsePod(path, e.Before)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -273,6 +273,27 @@ func TestNodesThatAreRefused(t *testing.T) {
 			"a flag of two arguments", files.manifest("--authorization-mode=Node,RBAC", "--authorization-mode\n    - Node,RBAC"),
 			"write them as one, --authorization-mode=VALUE",
 		},
+		{
+			"a flag with an underscore", files.manifest("--authorization-mode=", "--authorization_mode="),
+			"has --authorization_mode: write it as --authorization-mode",
+		},
+		{
+			"a flag that is given twice, whose values kube-apiserver joins",
+			files.manifest("Node,RBAC\n", "Node,RBAC\n    - --authorization-mode=Webhook\n"), "has --authorization-mode twice",
+		},
+		{
+			"plugins that are given twice", files.manifest(flag, "    - --enable-admission-plugins=AlwaysPullImages\n"+flag),
+			"has --enable-admission-plugins twice",
+		},
+		{
+			"flags of a webhook for authorization, which kube-apiserver refuses beside a configuration",
+			files.manifest(flag, flag+"    - --authorization-webhook-version=v1\n"), "has --authorization-webhook-version, which it refuses",
+		},
+		{
+			"flags in args", files.manifest("    image:", "    args: [--admission-control-config-file=/a]\n    image:"),
+			"has arguments in args: write them in command",
+		},
+		{"an empty argument", files.manifest("- kube-apiserver\n", "- kube-apiserver\n    -\n"), "has an empty argument: remove it"},
 		{"no NodeRestriction", files.manifest("NodeRestriction", "AlwaysPullImages"), "runs without the admission plugin NodeRestriction"},
 		{
 			"plugins of a file that is not mounted", files.manifest(flag, flag+"    - --admission-control-config-file=/other/a.yaml\n"),
@@ -439,7 +460,7 @@ func TestDiffShowsNoKeys(t *testing.T) {
 	}
 }
 
-func TestReadBeside(t *testing.T) {
+func TestReadFrom(t *testing.T) {
 	written, dir := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
 		filepath.Join(written, folder, "a"): "written", filepath.Join(dir, folder, "a"): "here", filepath.Join(dir, folder, "b"): "here",
@@ -449,7 +470,7 @@ func TestReadBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := ReadBeside(written, dir)
+	read := ReadFrom(written, dir)
 	for name, want := range map[string]string{folder + "/a": "written", folder + "/b": "here", "manifests/a": "here"} {
 		if got, err := read(name); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v", name, got, err)

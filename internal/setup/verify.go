@@ -6,17 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
@@ -40,7 +41,12 @@ const (
 )
 
 // Verify asks the running cluster whether the server works as its mode says.
-func (n *Node) Verify(ctx context.Context, p *Plan, minor kubeversion.Minor) ([]Check, error) {
+func (n *Node) Verify(ctx context.Context, p *Plan) ([]Check, error) {
+	served, err := n.Cluster.core.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server %s for its version: %w", n.Cluster.Config.Host, err)
+	}
+	minor, _ := kubeversion.Parse(source.BehavesAs(served)) // 0 for a version that is not known
 	checks := []Check{check("server", "Does the server answer kube-apiserver?", p.serverReady(ctx), "it is ready on "+p.webhook())}
 	changes, err := Diff("", p.Files)
 	if err == nil && changes != "" {
@@ -100,14 +106,21 @@ func (n *Node) latency(ctx context.Context) Check {
 
 // agreement compares the server with the in-tree parts, by the metrics of the server on this node.
 func (p *Plan) agreement(ctx context.Context) []Check {
-	compared, differences, err := p.observed(ctx)
+	text, err := p.metrics(ctx)
+	var families map[string]*dto.MetricFamily
+	if err == nil {
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err = parser.TextToMetricFamilies(bytes.NewReader(text))
+	}
 	var checks []Check
 	for _, kind := range []struct{ label, noun string }{{"authorize", "requests"}, {"admit", "writes"}} {
 		c := Check{ID: "agreement/" + kind.label, Question: "Does the server decide about " + kind.noun + " as the in-tree parts do?"}
+		compared := counts(families["node_authorizer_observed_requests_total"], kind.label, "type")[kind.label]
+		differences := counts(families["node_authorizer_observed_differences_total"], kind.label, "difference")
 		different, undecided := 0., 0.
 		var names []string
-		for _, name := range slices.Sorted(maps.Keys(differences[kind.label])) {
-			count := differences[kind.label][name]
+		for _, name := range slices.Sorted(maps.Keys(differences)) {
+			count := differences[name]
 			if name == "undecided" {
 				undecided += count
 			} else {
@@ -116,14 +129,14 @@ func (p *Plan) agreement(ctx context.Context) []Check {
 			names = append(names, fmt.Sprintf("%.0f %s", count, name))
 		}
 		c.Answer = probe.Holds
-		c.Why = fmt.Sprintf("%.0f compared since the server started, %s", compared[kind.label],
+		c.Why = fmt.Sprintf("%.0f compared since the server started, %s", compared,
 			cmp.Or(strings.Join(names, ", "), "no difference"))
 		switch {
 		case err != nil:
 			c.Answer, c.Why = probe.Undetermined, err.Error()
 		case different > 0:
 			c.Answer = probe.DoesNotHold
-		case compared[kind.label] == 0 || undecided > 0:
+		case compared == 0 || undecided > 0:
 			c.Answer = probe.Undetermined
 		}
 		checks = append(checks, c)
@@ -133,49 +146,24 @@ func (p *Plan) agreement(ctx context.Context) []Check {
 
 // metrics reads the metrics of the server.
 func (p *Plan) metrics(ctx context.Context) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Metrics()+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("read the server's metrics: %w", err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 32<<20))
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = errors.New(response.Status)
-	}
+	text, err := get(ctx, http.DefaultClient, "http://"+p.Metrics()+"/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("read the server's metrics: %w", err)
 	}
 	return text, nil
 }
 
-// observed reads the counters of compared requests by type, and of differences by type and kind.
-func (p *Plan) observed(ctx context.Context) (compared map[string]float64, differences map[string]map[string]float64, err error) {
-	text, err := p.metrics(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the server's metrics: %w", err)
-	}
-	compared, differences = map[string]float64{}, map[string]map[string]float64{}
-	for _, m := range families["node_authorizer_observed_requests_total"].GetMetric() {
-		compared[m.GetLabel()[0].GetValue()] += m.GetCounter().GetValue()
-	}
-	for _, m := range families["node_authorizer_observed_differences_total"].GetMetric() {
+// counts returns the values of a counter by a label, for requests of a type.
+func counts(family *dto.MetricFamily, kind, by string) map[string]float64 {
+	counts := map[string]float64{}
+	for _, m := range family.GetMetric() {
 		labels := map[string]string{}
 		for _, l := range m.GetLabel() {
 			labels[l.GetName()] = l.GetValue()
 		}
-		if differences[labels["type"]] == nil {
-			differences[labels["type"]] = map[string]float64{}
+		if labels["type"] == kind {
+			counts[labels[by]] += m.GetCounter().GetValue()
 		}
-		differences[labels["type"]][labels["difference"]] += m.GetCounter().GetValue()
 	}
-	return compared, differences, nil
+	return counts
 }

@@ -5,6 +5,7 @@ package setup
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,16 +15,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/setup"
-	"github.com/node-authorizer/node-authorizer/internal/state/source"
-	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
 func NewSetup(a *command.App) *cobra.Command {
@@ -154,11 +151,11 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 	command.Must(cmd.MarkFlagDirname("output"))
 	command.Must(cmd.MarkFlagDirname("pki"))
 	command.Must(cmd.RegisterFlagCompletionFunc("for", command.Complete(setup.Distributions)))
-	command.Must(cmd.RegisterFlagCompletionFunc("mode", command.Complete(modes)))
+	command.Must(cmd.RegisterFlagCompletionFunc("mode", command.Complete(setup.Modes)))
 	command.CompleteNothing(cmd, "image", "port")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if f.mode != "" && !slices.Contains(modes(), f.mode) {
-			return command.Usagef("--mode %q: want %s%s", f.mode, render.Join(modes(), "or"), command.DidYouMean(f.mode, modes()))
+		if f.mode != "" && !slices.Contains(setup.Modes(), f.mode) {
+			return command.Usagef("--mode %q: want %s%s", f.mode, render.Join(setup.Modes(), "or"), command.DidYouMean(f.mode, setup.Modes()))
 		}
 		if err := f.read(); err != nil {
 			return err
@@ -166,11 +163,11 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 		if distribution != "" {
 			return f.writeFor(distribution, pki, output, dryRun)
 		}
-		read := setup.ReadFrom(f.dir)
+		written := f.dir
 		if output != "" {
-			read = setup.ReadBeside(filepath.Join(output, f.dir), f.dir)
+			written = filepath.Join(output, f.dir)
 		}
-		plan, err := setup.Kubeadm(f.options, read, f.journal)
+		plan, err := setup.Kubeadm(f.options, setup.ReadFrom(written, f.dir), f.journal)
 		if err != nil {
 			return err
 		}
@@ -195,19 +192,11 @@ func (f *nodeFlags) writeFor(distribution, pki, output string, dryRun bool) erro
 		return command.Usagef("--for=%s needs the cluster's authority: write ca.crt and ca.key to a folder, and name it with --pki",
 			distribution)
 	}
-	plan, err := setup.For(distribution, f.options, setup.ReadBeside(filepath.Join(output, setup.DirFor(distribution)), pki))
+	plan, err := setup.For(distribution, f.options, setup.ReadFrom(filepath.Join(output, setup.DirFor(distribution)), pki))
 	if err != nil {
 		return err
 	}
 	return f.write(plan, output, dryRun)
-}
-
-func modes() []string {
-	var names []string
-	for _, m := range setup.Modes() {
-		names = append(names, string(m))
-	}
-	return names
 }
 
 // write writes the files to a folder.
@@ -253,24 +242,33 @@ func (f *nodeFlags) install(cmd *cobra.Command, plan *setup.Plan, dryRun, yes bo
 		return nil
 	}
 	if !yes {
-		if err := f.confirm("Apply this to the node " + f.name + "?"); err != nil {
+		if err := f.confirm(cmd.Context(), "Apply this to the node "+f.name+"?"); err != nil {
 			return err
 		}
 	}
 	return node.Apply(cmd.Context(), plan, f.journal)
 }
 
-// confirm asks on a terminal.
-func (f *nodeFlags) confirm(question string) error {
+// confirm asks on a terminal. An interrupt ends the wait for the answer.
+func (f *nodeFlags) confirm(ctx context.Context, question string) error {
 	if !f.app.Interactive() {
 		return errors.New("nothing was changed: confirm with --yes")
 	}
 	fmt.Fprint(f.app.ErrOut, question+" Type yes: ")
-	answer, err := bufio.NewReader(f.app.In).ReadString('\n')
-	if err != nil || strings.TrimSpace(answer) != "yes" {
-		return errors.New("nothing was changed")
+	answer := make(chan bool, 1)
+	go func() {
+		line, err := bufio.NewReader(f.app.In).ReadString('\n')
+		answer <- err == nil && strings.TrimSpace(line) == "yes"
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case confirmed := <-answer:
+		if !confirmed {
+			return errors.New("nothing was changed")
+		}
+		return nil
 	}
-	return nil
 }
 
 func newUndo(a *command.App) *cobra.Command {
@@ -298,7 +296,7 @@ Exit status: 0 done, 2 a step failed or nothing was confirmed.`,
 		if f.journal.Mode == "" {
 			return fmt.Errorf("there is nothing to undo: the server is not installed in %s", f.dir)
 		}
-		address, err := setup.Address(f.dir)
+		address, err := f.journal.Address(f.dir)
 		if err != nil {
 			return err
 		}
@@ -307,11 +305,11 @@ Exit status: 0 done, 2 a step failed or nothing was confirmed.`,
 			return err
 		}
 		if !yes {
-			if err := f.confirm("Remove the server from the node " + f.name + "?"); err != nil {
+			if err := f.confirm(cmd.Context(), "Remove the server from the node "+f.name+"?"); err != nil {
 				return err
 			}
 		}
-		return node.Undo(cmd.Context(), f.options, setup.ReadFrom(f.dir), f.journal, force)
+		return node.Undo(cmd.Context(), f.options, setup.ReadFrom(f.dir, f.dir), f.journal, force)
 	}
 	return cmd
 }
@@ -366,7 +364,7 @@ Exit status: 0 all answers are yes, 1 one is no, 2 none is no and one is unknown
 		if f.journal.Mode == "" {
 			return fmt.Errorf("the server is not installed on this node: run node-authorizer setup kubeadm")
 		}
-		plan, err := setup.Kubeadm(f.options, setup.ReadFrom(f.dir), f.journal)
+		plan, err := setup.Kubeadm(f.options, setup.ReadFrom(f.dir, f.dir), f.journal)
 		if err != nil {
 			return err
 		}
@@ -374,12 +372,8 @@ Exit status: 0 all answers are yes, 1 one is no, 2 none is no and one is unknown
 		if err != nil {
 			return err
 		}
-		minor, err := versionOf(node.Cluster.Config)
-		if err != nil {
-			return err
-		}
 		result := VerifyResult{Node: f.name, Mode: f.journal.Mode}
-		if result.Checks, err = node.Verify(cmd.Context(), plan, minor); err != nil {
+		if result.Checks, err = node.Verify(cmd.Context(), plan); err != nil {
 			return err
 		}
 		for _, c := range result.Checks {
@@ -393,18 +387,4 @@ Exit status: 0 all answers are yes, 1 one is no, 2 none is no and one is unknown
 		return a.Write(result, format)
 	})
 	return cmd
-}
-
-// versionOf returns the version of the API server; 0 for one that is not known.
-func versionOf(config *rest.Config) (kubeversion.Minor, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return 0, err
-	}
-	info, err := client.ServerVersion()
-	if err != nil {
-		return 0, fmt.Errorf("ask the API server %s for its version: %w", config.Host, err)
-	}
-	minor, _ := kubeversion.Parse(source.BehavesAs(info))
-	return minor, nil
 }
