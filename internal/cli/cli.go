@@ -59,17 +59,14 @@ func runAt(now func() time.Time, args []string, stdin io.Reader, stdout, stderr 
 	defer stopTerminated()
 	context.AfterFunc(interrupted, stop) // a second signal of the same kind ends the process at once
 	context.AfterFunc(ctx, stopTerminated)
-	newApp := func(s command.Streams) *command.App {
-		return command.NewApp(s, append([]string{binaryName}, args[1:]...), now)
-	}
-	a := newApp(command.NewStreams(stdin, stdout, stderr))
 	execute := func(ctx context.Context, a *command.App) (*cobra.Command, error) {
 		root := root(a, programName(args))
 		root.SetArgs(doubleDashes(root, args[1:]))
 		return root.ExecuteContextC(ctx)
 	}
-	a.Again = func(ctx context.Context, s command.Streams) error {
-		_, err := execute(ctx, newApp(s))
+	a := command.NewApp(command.NewStreams(stdin, stdout, stderr), append([]string{binaryName}, args[1:]...), now)
+	a.Execute = func(ctx context.Context, a *command.App) error {
+		_, err := execute(ctx, a)
 		return err
 	}
 	found, err := execute(ctx, a)

@@ -52,6 +52,11 @@ func documents() []documented {
 		},
 		{query.CodeResult{}, []string{"explain-code"}, "What a code means, and what to do about it."},
 		{query.ReachResult{}, []string{"reach"}, "What a node's credential can read, write and request tokens for."},
+		{
+			render.Clusters{},
+			[]string{"attack-paths", "can-i", "doctor", "reach", "who-can"},
+			"The answers of several clusters to one command line, each with the document for the cluster alone.",
+		},
 		{query.WhoCanResult{}, []string{"who-can"}, "The nodes that may do something."},
 		{paths.AttackPathsResult{}, []string{"attack-paths"}, "What the holder of one node or credential can come to own."},
 		{paths.AttackPathsResults{}, []string{"attack-paths"}, "What the holders of several nodes or credentials can come to own."},

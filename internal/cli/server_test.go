@@ -12,19 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startServer starts an API server for a script and sets $SERVER to its address:
+// startServer starts an API server for a script and sets $SERVER, or another variable, to its address:
 //
-//	apiserver VERSION DIR
+//	apiserver VERSION DIR [VARIABLE]
 //
 // It serves the list in DIR/RESOURCE.json, or an empty list without the file, and single
 // objects of these lists. A resource with a file DIR/RESOURCE.forbidden may not be read.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: apiserver VERSION DIR")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: apiserver VERSION DIR [VARIABLE]")
 	}
 	server := httptest.NewServer(&fileServer{version: args[0], dir: ts.MkAbs(args[1])})
 	ts.Defer(server.Close)
-	ts.Setenv("SERVER", server.URL)
+	ts.Setenv(append(args, "SERVER")[2], server.URL)
 }
 
 // fileServer serves the part of the API that commands read.

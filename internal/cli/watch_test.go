@@ -13,6 +13,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
@@ -23,12 +26,16 @@ func TestWatch(t *testing.T) {
 	two := strings.Replace(one, "}}]", `}}, {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "web-2"}}]`, 1)
 	pod := `[{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"nodeName": "web-1",
 		"serviceAccountName": "web", "containers": [{"name": "c", "image": "i"}]}}]`
-	for name, args := range map[string][]string{
-		"attack-paths": {"attack-paths", "--all-nodes"},
-		"reach":        {"reach", "web-1"},
-		"doctor":       {"doctor"},
+	for _, tc := range []struct {
+		name, down string
+		args       []string
+	}{
+		{"attack-paths", "unknown: ", []string{"attack-paths", "--all-nodes", "--context", "a"}},
+		{"reach", "unknown: ", []string{"reach", "web-1", "--context", "a"}},
+		{"doctor", "unknown: ", []string{"doctor", "--context", "a"}},
+		{"several clusters", "b: no answer", []string{"attack-paths", "--all-nodes", "--context", "a,b"}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
 			write := func(nodes, pods string) {
@@ -52,7 +59,14 @@ func TestWatch(t *testing.T) {
 			}))
 			defer server.Close()
 
-			run := exec.Command("node-authorizer", append(args, "--watch", "--watch-interval", "1s", "--server", server.URL)...)
+			config := clientcmdapi.NewConfig()
+			config.Clusters["c"] = &clientcmdapi.Cluster{Server: server.URL}
+			config.Contexts["a"], config.Contexts["b"] = &clientcmdapi.Context{Cluster: "c"}, &clientcmdapi.Context{Cluster: "c"}
+			kubeconfig := filepath.Join(folder, "kubeconfig")
+			if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+				t.Fatal(err)
+			}
+			run := exec.Command("node-authorizer", append(tc.args, "--watch", "--watch-interval", "1s", "--kubeconfig", kubeconfig)...)
 			var errOut bytes.Buffer
 			run.Stderr = &errOut
 			out, err := run.StdoutPipe()
@@ -76,7 +90,7 @@ func TestWatch(t *testing.T) {
 			write(two, pod)
 			next("20")
 			down.Store(true)
-			next("unknown: ")
+			next(tc.down)
 			down.Store(false)
 			next("20")
 			if err := run.Process.Signal(os.Interrupt); err != nil {

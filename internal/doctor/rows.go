@@ -8,7 +8,10 @@ import (
 
 // Listing has a row for each finding, named by its code, and for each check that could not be made.
 func (r *Report) Listing() render.Rows {
-	all := render.Rows{Field: "findings", Columns: []string{"SEVERITY", "CODE", "PLACE", "SUBJECT", "MESSAGE", "CONSEQUENCE", "REMEDY"}}
+	all := render.Rows{
+		Field: "findings", Short: 5,
+		Columns: []string{"SEVERITY", "CODE", "PLACE", "SUBJECT", "MESSAGE", "CONSEQUENCE", "REMEDY"},
+	}
 	for _, f := range r.Findings {
 		all.Rows = append(all.Rows, render.Row{Name: string(f.Code), Cells: []string{
 			string(f.Severity), string(f.Code), f.Place.String(), f.Subject, f.Message, f.Consequence, f.Remedy,

@@ -34,12 +34,24 @@ type App struct {
 	Streams
 	// Status is the exit status of a command that returns no error.
 	Status int
-	// Again runs the command line once, from the beginning, with other streams; nil in such a run.
-	Again func(context.Context, Streams) error
+	// Execute runs the command line from the beginning.
+	Execute func(context.Context, *App) error
+	// Part says which part of a run this is; zero for all of it.
+	Part Part
+	// Result is what Write was given, if the part is about one of several clusters.
+	Result any
 	// Now is the clock.
 	Now func() time.Time
 	// Metadata goes into each document. What is read is noted in it. Without it, documents have none.
 	Metadata *render.Metadata
+}
+
+// Part says how one of the runs of a command line that is run again differs from a run of its own.
+type Part struct {
+	// Watched is true for one answer of --watch.
+	Watched bool
+	// Context is the context that is asked, of several; empty for all.
+	Context string
 }
 
 // NewApp returns a run of a command line, whose first argument is the name of the program.
@@ -50,8 +62,19 @@ func NewApp(streams Streams, args []string, now func() time.Time) *App {
 	}
 }
 
-// Write writes a result to stdout, with the metadata of the run.
+// again runs the command line once more, with other streams.
+func (a *App) again(ctx context.Context, s Streams, p Part) (*App, error) {
+	metadata := render.NewMetadata(a.Now(), a.Metadata.Version, a.Metadata.CommandLine)
+	part := &App{Streams: s, Execute: a.Execute, Part: p, Now: a.Now, Metadata: metadata}
+	return part, a.Execute(ctx, part)
+}
+
+// Write writes a result to stdout, with the metadata of the run. The result of one of several clusters is kept.
 func (a *App) Write(result any, format render.Format) error {
+	if a.Part.Context != "" {
+		a.Result = result
+		return nil
+	}
 	if format == render.HTML {
 		return a.writePage(result)
 	}

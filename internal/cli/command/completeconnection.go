@@ -3,6 +3,7 @@ package command
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -21,9 +22,20 @@ func (c *Connection) known(flag string) []string {
 	return slices.Sorted(maps.Keys(config.AuthInfos))
 }
 
+// contextNames offers contexts, after a comma those that are not named before it.
+func (c *Connection) contextNames(_ *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
+	named := ""
+	if c.several {
+		named = text[:strings.LastIndex(text, ",")+1]
+	}
+	before := strings.Split(named, ",")
+	return Prefixed(named, slices.DeleteFunc(c.known("context"), func(name string) bool { return slices.Contains(before, name) })), NoFiles
+}
+
 // addCompletions adds completion to the connection flags.
 func (c *Connection) addCompletions(cmd *cobra.Command) {
-	for _, flag := range []string{"context", "cluster", "user"} {
+	Must(cmd.RegisterFlagCompletionFunc("context", c.contextNames))
+	for _, flag := range []string{"cluster", "user"} {
 		Must(cmd.RegisterFlagCompletionFunc(flag, Complete(func() []string { return c.known(flag) })))
 	}
 	for _, flag := range []string{"as", "as-group", "as-uid"} {

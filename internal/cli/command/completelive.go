@@ -27,6 +27,9 @@ const (
 // forCompletion returns the client configuration for requests that a shell waits for. A
 // credential plugin may not ask the user anything.
 func (c *Connection) forCompletion() (*rest.Config, error) {
+	if several, err := c.contexts(false); err == nil && len(several) > 0 {
+		c.overrides.CurrentContext = several[0]
+	}
 	config, err := c.Config()
 	if err != nil {
 		return nil, err

@@ -26,6 +26,8 @@ type Connection struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides *clientcmd.ConfigOverrides
 	names     []string
+	// several is true if --context takes several contexts.
+	several bool
 	// Otherwise is appended to errors about the connection. It says what the user can do
 	// without one.
 	Otherwise string
@@ -151,13 +153,24 @@ func (c *Connection) unknownName() error {
 	for _, flag := range [][2]string{
 		{"context", c.overrides.CurrentContext}, {"cluster", c.overrides.Context.Cluster}, {"user", c.overrides.Context.AuthInfo},
 	} {
-		kind, name := flag[0], flag[1]
-		if known := c.known(kind); name != "" && len(known) > 0 && !slices.Contains(known, name) {
-			otherwise := cmp.Or(DidYouMean(name, known), "; kubectl config view shows what it has"+c.Otherwise)
-			return fmt.Errorf("no %s %q in %s%s", kind, name, render.Files(c.files()), otherwise)
+		if err := c.unknown(flag[0], flag[1]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// unknown is the error about a context, cluster or user that the kubeconfigs do not have.
+func (c *Connection) unknown(kind, name string) error {
+	known := c.known(kind)
+	switch {
+	case name == "" || len(known) == 0 || slices.Contains(known, name):
+		return nil
+	case kind == "context" && strings.Contains(name, ",") && !c.several:
+		return Usagef("--context %q: this command asks one cluster: name one context", name)
+	}
+	otherwise := cmp.Or(DidYouMean(name, known), "; kubectl config view shows what it has"+c.Otherwise)
+	return fmt.Errorf("no %s %q in %s%s", kind, name, render.Files(c.files()), otherwise)
 }
 
 // files returns the paths of the kubeconfigs that are read, which may not exist.

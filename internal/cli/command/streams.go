@@ -20,6 +20,8 @@ type Streams struct {
 	colour bool
 	// live is true if stderr is a terminal, so that a line can be redrawn.
 	live bool
+	// about stands before each line on stderr: the context of one of several clusters.
+	about string
 	// Width and errWidth are the columns to which text on stdout and stderr is fitted; 0 for any.
 	Width, errWidth int
 	// Invoked puts the program's name as the user writes it into texts; nil leaves them.
@@ -50,7 +52,7 @@ func (s Streams) Failure(format string, args ...any) {
 // PrintLine writes one line to stderr, which wraps on a terminal. It escapes the message, which may
 // contain names from a cluster.
 func (s Streams) PrintLine(kind, message string) {
-	line := kind + render.Printable(strings.ReplaceAll(message, "\n", "; "))
+	line := kind + s.about + render.Printable(strings.ReplaceAll(message, "\n", "; "))
 	if s.Invoked != nil {
 		line = s.Invoked(line)
 	}

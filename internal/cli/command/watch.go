@@ -27,28 +27,34 @@ func AddWatch(a *App, cmd *cobra.Command, not ...string) {
 		if !*on && cmd.Flags().Changed("watch-interval") {
 			return Usagef("--watch-interval has no effect without --watch: add it")
 		}
-		if !*on || a.Again == nil {
+		if !*on || a.Part.Watched {
 			return once(cmd, args)
 		}
 		if format := cmd.Flag("output").Value.String(); format != string(render.Table) && format != string(render.Wide) {
 			return Usagef("--watch prints tables: leave out -o %s", format)
 		}
-		stdin := ""
-		cmd.Flags().Visit(func(f *pflag.Flag) {
-			if list, ok := f.Value.(pflag.SliceValue); ok && slices.Contains(list.GetSlice(), StdinName) {
-				stdin = f.Name
-			}
+		if err := checkAgain(cmd, "--watch", not); err != nil {
+			return err
+		}
+		return w.run(cmd.Context(), func(ctx context.Context, s Streams) error {
+			_, err := a.again(ctx, s, Part{Watched: true})
+			return err
 		})
-		if stdin != "" {
-			return Usagef("--%s -: --watch reads again, and stdin can be read once: name a file", stdin)
-		}
-		for _, name := range not {
-			if cmd.Flags().Changed(name) {
-				return Usagef("--%s does not go with --watch: remove one of them", name)
-			}
-		}
-		return w.run(cmd.Context(), a.Again)
 	}
+}
+
+// checkAgain refuses flags that do not go with what runs the command line again, and the standard input.
+func checkAgain(cmd *cobra.Command, with string, not []string) error {
+	var wrong error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok && slices.Contains(list.GetSlice(), StdinName) {
+			wrong = Usagef("--%s -: %s reads again, and stdin can be read once: name a file", f.Name, with)
+		}
+		if slices.Contains(not, f.Name) {
+			wrong = Usagef("--%s does not go with %s: remove one of them", f.Name, with)
+		}
+	})
+	return wrong
 }
 
 // watch prints answers that change.

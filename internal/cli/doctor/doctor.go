@@ -155,6 +155,7 @@ examine.`,
 		}
 		return e.known.Refused(report)
 	})
+	command.AddClusters(a, cmd, e.state.Connection, "plan", "add", "audit-report", "baseline", "write-baseline")
 	command.AddWatch(a, cmd, "write-baseline")
 	return cmd
 }

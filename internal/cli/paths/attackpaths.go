@@ -134,6 +134,7 @@ answer undecided.`,
 		}
 		return attackPaths(a, s, f, format)
 	})
+	command.AddClusters(a, cmd, f.state.Connection, "fix", "compare-with", "what-to-change")
 	command.AddWatch(a, cmd)
 	return cmd
 }

@@ -168,8 +168,11 @@ func (a answer) styled() string {
 }
 
 // line returns the answer in one line, with the reason.
-func (a answer) line() string {
-	line := a.styled() + a.onlyNameText()
+func (a answer) line() string { return a.styled() + a.why() }
+
+// why returns the rest of the line after the answer.
+func (a answer) why() string {
+	line := a.onlyNameText()
 	switch {
 	case len(a.Conditions) > 0:
 		if left := conditionsExceptName(a.Conditions); len(left) > 0 {

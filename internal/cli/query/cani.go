@@ -98,6 +98,7 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 		}
 		return a.Write(CanIResult{result.answer}, format)
 	})
+	command.AddClusters(a, cmd, ask.state.Connection, "list")
 	return cmd
 }
 

@@ -173,6 +173,7 @@ the state could not be read.`,
 		a.WarnMissing(result.Missing, command.ListIncomplete)
 		return a.Write(result, format)
 	})
+	command.AddClusters(a, cmd, state.Connection)
 	command.AddWatch(a, cmd)
 	return cmd
 }

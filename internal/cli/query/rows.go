@@ -7,6 +7,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
+// Listing has the answer as its row. It has no name.
+func (r CanIResult) Listing() render.Rows {
+	cells := []string{r.Answer, r.DecidedBy, strings.TrimLeft(r.why(), ":, ")}
+	return render.Rows{Columns: []string{"ANSWER", "BY", "REASON"}, Rows: []render.Row{{Cells: cells}}}
+}
+
 // Listing has a row for each node that can, and for each that could not be decided.
 func (r WhoCanResult) Listing() render.Rows {
 	all := render.Rows{Field: "nodes", Columns: []string{"NODE", "ANSWER", "BY", "THROUGH"}}

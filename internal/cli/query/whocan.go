@@ -126,6 +126,7 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		a.Status = result.status()
 		return a.Write(result, format)
 	})
+	command.AddClusters(a, cmd, state.Connection)
 	return cmd
 }
 

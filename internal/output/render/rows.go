@@ -39,11 +39,13 @@ type Listing interface {
 
 // Rows are the rows of a document.
 type Rows struct {
-	// Field is the field of the document that has the rows.
+	// Field is the field of the document that has the rows; empty if the document is the row.
 	Field string
 	// Columns are the headers of CSV.
 	Columns []string
-	Rows    []Row
+	// Short is how many columns a table of several clusters has; 0 for all.
+	Short int
+	Rows  []Row
 }
 
 // Row is a row as -o name prints it, and its cells of CSV. Rows for a no, and for what could not be decided, have no name.
@@ -122,12 +124,12 @@ func encodeTemplate(d Document, o Options) ([]byte, error) {
 	if err := documentJSON(&encoded, d, o.Metadata); err != nil {
 		return nil, err
 	}
+	if spec, ok := strings.CutPrefix(string(o.Format), customColumns); ok {
+		return encodeColumns(d, encoded.Bytes(), spec)
+	}
 	var fields map[string]any
 	if err := json.Unmarshal(encoded.Bytes(), &fields); err != nil {
 		return nil, err
-	}
-	if spec, ok := strings.CutPrefix(string(o.Format), customColumns); ok {
-		return encodeColumns(d, fields, spec)
 	}
 	path, err := compile(strings.TrimPrefix(string(o.Format), jsonPath))
 	if err != nil {
@@ -146,18 +148,39 @@ func encodeTemplate(d Document, o Options) ([]byte, error) {
 }
 
 // encodeColumns writes a line for each row of a document, or one for a document without rows.
-func encodeColumns(d Document, fields map[string]any, spec string) ([]byte, error) {
+func encodeColumns(d Document, encoded []byte, spec string) ([]byte, error) {
 	columns, err := parseColumns(spec)
 	if err != nil {
 		return nil, err
 	}
-	rows := []any{fields}
-	if l, ok := d.(Listing); ok {
-		rows, _ = fields[l.Listing().Field].([]any)
-	}
 	var headers []string
 	for _, c := range columns {
 		headers = append(headers, c.header)
+	}
+	var lines [][]string
+	switch d := d.(type) {
+	case Clusters:
+		headers = append([]string{clusterColumn}, headers...)
+		lines, err = d.lines(columns)
+	case Listing:
+		lines, err = linesOf(encoded, d.Listing().Field, columns)
+	default:
+		lines, err = linesOf(encoded, "", columns)
+	}
+	page := &Page{}
+	page.Table(0, headers, lines)
+	return page.encode(false), err
+}
+
+// linesOf has the cells of each row of a document, or of the document.
+func linesOf(encoded []byte, field string, columns []templateColumn) ([][]string, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(encoded, &fields); err != nil {
+		return nil, err
+	}
+	rows := []any{fields}
+	if field != "" {
+		rows, _ = fields[field].([]any)
 	}
 	lines := make([][]string, len(rows))
 	for i, row := range rows {
@@ -169,9 +192,7 @@ func encodeColumns(d Document, fields map[string]any, spec string) ([]byte, erro
 			lines[i] = append(lines[i], cell)
 		}
 	}
-	page := &Page{}
-	page.Table(0, headers, lines)
-	return page.encode(false), nil
+	return lines, nil
 }
 
 // encodeNames writes the name of each row in a line.
