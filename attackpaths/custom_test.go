@@ -263,20 +263,24 @@ func TestStepsOfCustomTechniques(t *testing.T) {
 	}
 }
 
-// In a namespace that terminates nothing is created, so that a right to create there gives nothing.
+// In a namespace that terminates nothing is created, so that a right to create there gives nothing. Subresources are of aggregated
+// API servers, which may let them be created.
 func TestCustomTechniquesCreateNothingInANamespaceThatTerminates(t *testing.T) {
 	for with, requests := range map[string][]attackpaths.CustomRequest{"alone": nil, "with another": {stores("update", "patch")}} {
-		for phase, want := range map[string]int{"Active": 1, "Terminating": 0} {
+		for _, c := range []struct {
+			phase, subresource string
+			want               int
+		}{{"Active", "", 1}, {"Terminating", "", 0}, {"Active", "finish", 1}, {"Terminating", "finish", 1}} {
 			cluster := newCluster()
-			parse(t, cluster, "\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\nstatus: {phase: "+phase+"}\n---"+
-				account("b", "web")+role("r", "", "b/web", "create widgets@"+operatorGroup, "update,patch stores@"+operatorGroup))
+			parse(t, cluster, "\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\nstatus: {phase: "+c.phase+"}\n---"+
+				account("b", "web")+role("r", "", "b/web", "create widgets@"+operatorGroup, "create widgets/finish@"+operatorGroup, "update,patch stores@"+operatorGroup))
 			cluster.Custom = []attackpaths.CustomTechnique{custom(func(t *attackpaths.CustomTechnique) {
-				t.AllowedBy[0].Namespace, t.With = "shop", requests
+				t.AllowedBy[0].Namespace, t.AllowedBy[0].Subresource, t.With = "shop", c.subresource, requests
 			}, attackpaths.Holding{Kind: attackpaths.Group, Name: "operators"})}
 			web := attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: "b", Name: "web"}
 			reached := from(t, graphOf(t, cluster), web).Reached
-			if len(reached) != want {
-				t.Errorf("%s, %s: reached %v, want %d", with, phase, reached, want)
+			if len(reached) != c.want {
+				t.Errorf("%+v, %s: reached %v", c, with, reached)
 			}
 		}
 	}

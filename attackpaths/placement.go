@@ -316,10 +316,12 @@ func (b *builder) toNothing(v vertex) bool {
 }
 
 // neverCreates reports whether a right is one to create something in a namespace that terminates: the API server creates
-// nothing in it, not even a token, also for kubelets.
+// nothing in it, not even a token, also for kubelets. Only aggregated API servers have other subresources of custom resources, and
+// decide themselves.
 func (b *builder) neverCreates(r right, namespace string) bool {
 	k := &b.kinds[r]
-	return b.terminating[namespace] && (k.unnamed || r == createToken || k.custom && k.operation() == admissionv1.Create)
+	creates := k.unnamed || r == createToken || k.custom && k.subresource == "" && k.operation() == admissionv1.Create
+	return b.terminating[namespace] && creates
 }
 
 // NodeRestriction holds nodes, not accounts: one that may change nodes gives a node that the attacker
