@@ -273,7 +273,8 @@ func TestCustomTechniquesCreateNothingInANamespaceThatTerminates(t *testing.T) {
 		}{{"Active", "", 1}, {"Terminating", "", 0}, {"Active", "finish", 1}, {"Terminating", "finish", 1}} {
 			cluster := newCluster()
 			parse(t, cluster, "\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\nstatus: {phase: "+c.phase+"}\n---"+
-				account("b", "web")+role("r", "", "b/web", "create widgets@"+operatorGroup, "create widgets/finish@"+operatorGroup, "update,patch stores@"+operatorGroup))
+				account("b", "web")+role("r", "", "b/web", "create widgets@"+operatorGroup,
+				"create widgets/finish@"+operatorGroup, "update,patch stores@"+operatorGroup))
 			cluster.Custom = []attackpaths.CustomTechnique{custom(func(t *attackpaths.CustomTechnique) {
 				t.AllowedBy[0].Namespace, t.AllowedBy[0].Subresource, t.With = "shop", c.subresource, requests
 			}, attackpaths.Holding{Kind: attackpaths.Group, Name: "operators"})}
