@@ -183,7 +183,8 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 	for seed := range clusters {
 		rc, before := randomcluster.New(seed), randomcluster.New(seed+clusters)
 		cluster, other := write("cluster.yaml", manifestOf(t, rc)), write("other.yaml", manifestOf(t, before))
-		_, earlier, _ := run("attack-paths", "--all-nodes", "--from", other, "--kubernetes-version", rc.Features.Minor().String(), "-o", "json")
+		minor := rc.Features.Minor().String()
+		_, earlier, _ := run("attack-paths", "--all-nodes", "--from", other, "--kubernetes-version", minor, "-o", "json")
 		earlier, log := write("earlier.json", earlier), write("audit.log", randomLog(t, rc, rc.IntN(60)))
 		for _, args := range questions(rc, cluster, other, earlier, log) {
 			asked++

@@ -61,7 +61,11 @@ func documents() []documented {
 		{paths.AttackPathsResult{}, []string{"attack-paths"}, "What the holder of one node or credential can come to own."},
 		{paths.AttackPathsResults{}, []string{"attack-paths"}, "What the holders of several nodes or credentials can come to own."},
 		{paths.AttackPathsClasses{}, []string{"attack-paths"}, "Which nodes lead to cluster-admin, for all nodes of a cluster."},
-		{&paths.AttackPathsTrend{}, []string{"attack-paths"}, "What nodes and credentials reach now and did not in an earlier document, and the reverse."},
+		{
+			&paths.AttackPathsTrend{},
+			[]string{"attack-paths"},
+			"What nodes and credentials reach now and did not in an earlier document, and the reverse.",
+		},
 		{&paths.DiffResult{}, []string{"diff"}, "What nodes and service accounts reach in one state of a cluster and not in another."},
 		{&doctor.Report{}, []string{"doctor"}, "What the doctor found, and which checks could be made."},
 		{&doctor.Plan{}, []string{"doctor"}, "The steps by which a cluster moves to Node authorization, with their status."},

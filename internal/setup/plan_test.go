@@ -287,7 +287,8 @@ func TestNodesThatAreRefused(t *testing.T) {
 		},
 		{
 			"flags of a webhook for authorization, which kube-apiserver refuses beside a configuration",
-			files.manifest(flag, flag+"    - --authorization-webhook-version=v1\n"), "has --authorization-webhook-version, which it refuses",
+			files.manifest(flag, flag+"    - --authorization-webhook-version=v1\n"),
+			"has --authorization-webhook-version, which it refuses",
 		},
 		{
 			"flags in args", files.manifest("    image:", "    args: [--admission-control-config-file=/a]\n    image:"),

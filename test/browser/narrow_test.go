@@ -64,7 +64,8 @@ const brokenWords = `(() => {
 			range.setEnd(text, part.index + part[0].length);
 			const rects = [...range.getClientRects()].filter((r) => r.width > 0);
 			const width = rects.reduce((sum, r) => sum + r.width, 0);
-			if (new Set(rects.map((r) => Math.round(r.top))).size > 1 && width < block.clientWidth - 2) broken.push(part[0] + ' in: ' + text.data);
+			const lines = new Set(rects.map((r) => Math.round(r.top))).size;
+			if (lines > 1 && width < block.clientWidth - 2) broken.push(part[0] + ' in: ' + text.data);
 		}
 	}
 	return broken.join('\n');
@@ -72,7 +73,8 @@ const brokenWords = `(() => {
 
 // scrolled lists what scrolls to the side: the page, tables, and what is cut.
 const scrolled = `[document.documentElement, ...document.querySelectorAll('main *')]
-	.filter((e) => !e.closest('.grid, .unseen, svg, pre') && e.checkVisibility() && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 &&
+	.filter((e) => !e.closest('.grid, .unseen, svg, pre') && e.checkVisibility() &&
+		e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 &&
 		!getComputedStyle(e).display.startsWith('inline') && e.localName !== 'select' && e.localName !== 'input')
 	.map((e) => e.outerHTML.slice(0, 120)).join('\n')`
 

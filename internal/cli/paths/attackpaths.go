@@ -57,8 +57,8 @@ may give more than paths follow are counted; -o wide lists them.
 Exit status: 0 the target is not reached, 1 it is, 2 could not decide, or START, the
 target or anything to start from does not exist. The target is cluster-admin unless --to
 names another. Whoever owns the cluster owns the target. With --compare-with: 0 nothing is
-new, 1 something is, 2 not known, also where UIDs do not show that it is the same cluster. With --strict, rights that are not followed leave the
-answer undecided.`,
+new, 1 something is, 2 not known, also where UIDs do not show that it is the same
+cluster. With --strict, rights that are not followed leave the answer undecided.`,
 		Example: `  # What is lost with this node?
   node-authorizer attack-paths node/web-1
 

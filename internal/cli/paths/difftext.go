@@ -113,7 +113,8 @@ func (r *DiffResult) totalLines(seeKnown, seeExpected string) []string {
 		lines = append(lines, render.Count(known, "known finding")+seeKnown)
 	}
 	if _, expected := splitWorkloads(r.Expected); len(expected) > 0 {
-		lines = append(lines, "no findings: "+render.Count(len(expected), "row")+" about what is new, or what the control plane reaches"+seeExpected)
+		lines = append(lines,
+			"no findings: "+render.Count(len(expected), "row")+" about what is new, or what the control plane reaches"+seeExpected)
 	}
 	t := r.Totals
 	return append(lines, fmt.Sprintf("compared: %s before and %s after, %s before and %s after",

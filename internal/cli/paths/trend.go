@@ -124,7 +124,8 @@ func (f *AttackPathsFlags) readEarlier(format render.Format) error {
 		return fmt.Errorf("--compare-with: %s is a document of the kind %q, want one of attack-paths -o json: %s",
 			f.compareWith, d.Kind, strings.Join(kinds, ", "))
 	case d.Metadata == nil || d.Metadata.Cluster == nil || d.Metadata.Options == nil:
-		return fmt.Errorf("--compare-with: %s does not say what it is about: write it again with this version of the program", f.compareWith)
+		return fmt.Errorf("--compare-with: %s does not say what it is about: write it again with this version of the program",
+			f.compareWith)
 	}
 	f.earlier = d
 	return nil

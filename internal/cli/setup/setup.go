@@ -155,7 +155,8 @@ Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirm
 	command.CompleteNothing(cmd, "image", "port")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.mode != "" && !slices.Contains(setup.Modes(), f.mode) {
-			return command.Usagef("--mode %q: want %s%s", f.mode, render.Join(setup.Modes(), "or"), command.DidYouMean(f.mode, setup.Modes()))
+			return command.Usagef("--mode %q: want %s%s",
+				f.mode, render.Join(setup.Modes(), "or"), command.DidYouMean(f.mode, setup.Modes()))
 		}
 		if err := f.read(); err != nil {
 			return err

@@ -42,8 +42,8 @@ var files embed.FS
 // scripts are the files of each kind of page, in the order in which they run.
 var scripts = map[Kind][]string{
 	KindAttackPaths: {
-		"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "paths.js", "grid.js", "names.js", "filter.js", "rank.js", "matrix.js",
-		"drawn.js", "csv.js", "advice.js", "details.js", "print.js", "attackpaths.js",
+		"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "paths.js", "grid.js", "names.js", "filter.js", "rank.js",
+		"matrix.js", "drawn.js", "csv.js", "advice.js", "details.js", "print.js", "attackpaths.js",
 	},
 	KindDiff:   {"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "search.js", "diff.js"},
 	KindReach:  {"text.js", "dom.js", "link.js", "frame.js", "remedy.js", "steps.js", "search.js", "reach.js"},
