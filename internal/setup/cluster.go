@@ -38,6 +38,8 @@ type Member struct {
 	Port int  `json:"port"`
 	// Authority is the authority of the server's certificate, PEM.
 	Authority string `json:"authority"`
+	// Containment is true if the server enforces NodeScopes and Quarantines.
+	Containment bool `json:"containment,omitempty"`
 	// Changing is true from before the first change of a node until its kube-apiserver is ready again.
 	Changing bool `json:"changing,omitempty"`
 }
@@ -171,10 +173,31 @@ func (c *Cluster) begin(ctx context.Context, node string, to Member) (former Mem
 				}
 			}
 		}
+		if err := containmentFits(members, node, to); err != nil {
+			return err
+		}
 		members[node] = to
 		return nil
 	})
 	return former, err
+}
+
+// containmentFits returns an error if a server would have to restart with NodeScopes and Quarantines while a node has the mode
+// replace, in which a write of a node fails where no server answers.
+func containmentFits(members map[string]Member, node string, to Member) error {
+	replaced := to.Mode == Replace
+	for _, m := range members {
+		replaced = replaced || m.Mode == Replace
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		differs := members[name].Mode != "" && members[name].Containment != to.Containment
+		if differs && replaced && (name == node || to.Mode == Replace) {
+			return fmt.Errorf("--containment restarts the server, and a write of a node fails meanwhile in the mode replace; the server of "+
+				"%s has another --containment: run setup kubeadm --mode=beside on each control plane node, then again with --containment, "+
+				"then with --mode=replace", name)
+		}
+	}
+	return nil
 }
 
 // healthy returns an error if a node is being changed, or its static pods are not ready.

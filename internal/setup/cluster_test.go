@@ -53,6 +53,7 @@ func cluster(t *testing.T, members map[string]Member, notReady ...string) *Clust
 
 func TestOneNodeAtATime(t *testing.T) {
 	observing, changing := Member{Mode: Observe, Port: 1}, Member{Mode: Observe, Port: 1, Changing: true}
+	contained := Member{Mode: Beside, Port: 1, Containment: true}
 	for _, tc := range []struct {
 		rule     string
 		node     string
@@ -82,6 +83,25 @@ func TestOneNodeAtATime(t *testing.T) {
 		{"replace again, while a new node has no server", "a", Replace, map[string]Member{"a": {Mode: Replace, Port: 1}}, "", ""},
 		{"another port", "a", Observe, map[string]Member{"a": {Mode: Observe, Port: 2}}, "", "run setup undo before"},
 		{"replace", "a", Replace, map[string]Member{"a": observing, "b": observing, "c": {Mode: Replace, Port: 1}}, "", ""},
+		{
+			"replace with a server that restarts", "a", Replace,
+			map[string]Member{"a": contained, "b": observing, "c": observing},
+			"",
+			"the server of a has another --containment",
+		},
+		{
+			"replace with a server that restarts later", "a", Replace,
+			map[string]Member{"a": observing, "b": observing, "c": contained},
+			"",
+			"the server of c has another --containment",
+		},
+		{
+			"a server restarts while another node has replace", "b", Beside,
+			map[string]Member{"a": {Mode: Replace, Port: 1}, "b": contained},
+			"",
+			"the server of b has another --containment",
+		},
+		{"a server restarts while none has replace", "b", Beside, map[string]Member{"a": observing, "b": contained}, "", ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			c := cluster(t, tc.members, tc.notReady)

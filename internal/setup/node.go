@@ -192,6 +192,9 @@ func (n *Node) settle(ctx context.Context, o *Options) error {
 	return err
 }
 
+// rollbackTime is how long a rollback waits for kube-apiserver at least.
+const rollbackTime = time.Minute
+
 // rollback returns a function that puts back the files as they are now, and the former entry of the node.
 func (n *Node) rollback(p *Plan) (func(context.Context, Member) error, error) {
 	journal, err := stateOf(journalPath(n.Dir))
@@ -211,7 +214,9 @@ func (n *Node) rollback(p *Plan) (func(context.Context, Member) error, error) {
 		if err := before.restore(n.Dir); err != nil {
 			return err
 		}
-		err := n.wait(ctx, "kube-apiserver is not ready with its former manifest", func(ctx context.Context) error {
+		patient := *n
+		patient.Timeout = max(n.Timeout, rollbackTime) // half a rollback is worse than a long one
+		err := patient.wait(ctx, "kube-apiserver is not ready with its former manifest", func(ctx context.Context) error {
 			if err := restarted(ctx, started, n.Cluster.startTime); err != nil {
 				return err
 			}
@@ -284,7 +289,8 @@ func (n *Node) prepareUndo(ctx context.Context, o Options, read Read, j *Journal
 		}
 	}
 	if j.Mode != Replace {
-		_, err := n.Cluster.begin(ctx, n.Name, Member{Mode: j.Mode, Port: j.Port, Authority: members[n.Name].Authority})
+		to := Member{Mode: j.Mode, Port: j.Port, Authority: members[n.Name].Authority, Containment: j.Containment}
+		_, err := n.Cluster.begin(ctx, n.Name, to)
 		return err
 	}
 	n.Step("go back to the mode beside")
@@ -339,7 +345,9 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 }
 
 func (p *Plan) member() Member {
-	return Member{Mode: p.Mode, Port: p.Port, Authority: string(p.content("apiserver", "ca.crt"))}
+	return Member{
+		Mode: p.Mode, Port: p.Port, Authority: string(p.content("apiserver", "ca.crt")), Containment: p.Containment,
+	}
 }
 
 // content returns the content of a file of the plan.

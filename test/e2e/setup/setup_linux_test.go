@@ -151,8 +151,11 @@ func TestSetup(t *testing.T) {
 		}
 	})
 	step("replace, with NodeScopes and Quarantines", func(t *testing.T) {
-		for _, n := range nodes {
-			n.succeeds(t, "kubeadm", "--mode=replace", "--containment")
+		first.refuses(t, "the server of cp-1 has another --containment", "kubeadm", "--mode=replace", "--containment")
+		for _, mode := range []string{"observe", "replace"} {
+			for _, n := range nodes {
+				n.succeeds(t, "kubeadm", "--mode="+mode, "--containment")
+			}
 		}
 		if len(customResources(t)) != 2 {
 			t.Errorf("the custom resources are %v", customResources(t))
