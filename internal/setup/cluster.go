@@ -192,9 +192,9 @@ func containmentFits(members map[string]Member, node string, to Member) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		differs := members[name].Mode != "" && members[name].Containment != to.Containment
 		if differs && replaced && (name == node || to.Mode == Replace) {
-			return fmt.Errorf("--containment restarts the server, and a write of a node fails meanwhile in the mode replace; the server of "+
-				"%s has another --containment: run setup kubeadm --mode=beside on each control plane node, then again with --containment, "+
-				"then with --mode=replace", name)
+			return fmt.Errorf("--containment restarts the server, and a write of a node fails meanwhile in the mode replace; "+
+				"the server of %s has another --containment: run setup kubeadm --mode=beside on each control plane node, "+
+				"then again with --containment, then with --mode=replace", name)
 		}
 	}
 	return nil
