@@ -21,7 +21,7 @@ func (r *DiffResult) Markdown() string {
 	icon := map[string]string{DiffWidened: "❌", DiffUndecided: "⚠️", DiffNotWidened: "✅"}[r.Verdict]
 	b.line("### %s Attack paths: %s", icon, escaped(r.verdictText()))
 	b.line("")
-	for _, line := range r.totalLines(", see --show-known", " (use -o wide or -o json)") {
+	for _, line := range r.totalLines(true) {
 		b.line("%s  ", escaped(line))
 	}
 	tail := r.markdownTail()

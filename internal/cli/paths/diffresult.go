@@ -165,7 +165,7 @@ func (r *DiffResult) Page() report.Page {
 		Techniques map[attackpaths.Code]string `json:"techniques"`
 		Links      map[attackpaths.Code]string `json:"links"`
 		Attack     map[attackpaths.Code]string `json:"attack"`
-	}{r, r.verdictText(), r.totalLines("", ""), techniqueSummaries(r.custom), map[attackpaths.Code]string{}, map[attackpaths.Code]string{}}
+	}{r, r.verdictText(), r.totalLines(false), techniqueSummaries(r.custom), map[attackpaths.Code]string{}, map[attackpaths.Code]string{}}
 	for _, t := range attackpaths.Techniques() {
 		data.Links[t.Code], data.Attack[t.Code] = reference.Link(reference.Technique, string(t.Code)), t.ATTACK
 	}

@@ -16,7 +16,7 @@ const shownDiffRows = 20
 // Text writes the verdict, then what widens and what narrows.
 func (r *DiffResult) Text(p *render.Page) {
 	p.Line("%s", r.styledVerdict())
-	for _, line := range r.totalLines(", see --show-known", " (use -o wide or -o json)") {
+	for _, line := range r.totalLines(true) {
 		p.Line("  %s", line)
 	}
 	workloads, rest := splitWorkloads(r.Widened)
@@ -96,9 +96,13 @@ func reaching(workloads, nodes, accounts int) string {
 	return startsText(workloads, nodes, accounts) + " reach"
 }
 
-// totalLines say how many starts there are, and how many narrow, and where to see known findings and what is no finding.
-func (r *DiffResult) totalLines(seeKnown, seeExpected string) []string {
+// totalLines say how many starts there are, and how many narrow. With flags, they name the flags that list more; a page lists all.
+func (r *DiffResult) totalLines(flags bool) []string {
 	var lines []string
+	seeKnown, seeExpected := "", ""
+	if flags {
+		seeKnown, seeExpected = ", see --show-known", " (use -o wide or -o json)"
+	}
 	if n, a := r.Totals.Nodes.Narrowed, r.Totals.ServiceAccounts.Narrowed; n+a > 0 {
 		line := reaching(0, n, a) + " less than before"
 		if admins := startsText(0, r.Totals.Nodes.LoseClusterAdmin, r.Totals.ServiceAccounts.LoseClusterAdmin); admins != "" {
