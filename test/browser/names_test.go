@@ -89,3 +89,13 @@ func TestLongNamesAreToldApart(t *testing.T) {
 		})
 	}
 }
+
+// TestLongNamesKeepTheirForm: a filter leaves one column, whose end no other column has. Without the filter, others have it.
+func TestLongNamesKeepTheirForm(t *testing.T) {
+	const head = `document.querySelector('#matrix-grid .slanted [aria-hidden]').innerText`
+	p := open(t, longNames(t), "#namespace=team-00-production-checkout-backend", light)
+	p.is("with the filter", eval[string](p, head), "team-00-…")
+	p.click("form.filters button")
+	p.wait(`document.querySelectorAll('#matrix-grid .slanted').length > 5`)
+	p.is("without the filter", eval[string](p, head), "team-00-…")
+}

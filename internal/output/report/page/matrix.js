@@ -59,7 +59,7 @@ const matrixColumns = () => [
     width: 4.25,
     class: 'square',
     head: () =>
-      el('span', { class: 'slanted' }, shortNameOf(namespace || clusterWide, filter.namespaces, headRoom * rem())),
+      el('span', { class: 'slanted' }, shortNameOf(namespace || clusterWide, paths.namespaces, headRoom * rem())),
     draw: (row, cell) => drawMatrixCell(row, namespace, cell),
   })),
 ];

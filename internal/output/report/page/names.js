@@ -43,7 +43,7 @@ function shorten(name, others, width) {
   return best;
 }
 
-/** A name as it fits into a width. */
+/** A name as it fits into a width. Others are the same for all names of a kind, so that a name keeps its form. */
 function shortName(name, others, width) {
   const key = `${Math.floor(width)} ${name}`;
   if (!shortened.has(key)) shortened.set(key, shorten(name, others, width));

@@ -8,6 +8,7 @@ const paths = {
     this.cells = data.cells.map((c, place) => this.cell(c, place));
     this.rows = data.rows.map((r, place) => this.row(r, place));
     this.names = this.rows.flatMap((r) => r.names);
+    this.namespaces = [...new Set(this.cells.map((c) => c.namespace || clusterWide))];
     this.rank();
   },
 
