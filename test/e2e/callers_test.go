@@ -44,6 +44,10 @@ func asAPIServer(t *testing.T) *http.Client {
 	}
 	config := ours.AdminConfig()
 	config.CertData, config.KeyData, config.CertFile, config.KeyFile = nil, nil, certificate, key
+	// client-go closes all connections of a client when the files of its certificate change, and the next test writes them.
+	if err := rest.LoadTLSFiles(config); err != nil {
+		t.Fatal(err)
+	}
 	return httpClient(t, config)
 }
 

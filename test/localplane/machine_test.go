@@ -61,10 +61,11 @@ func TestMachine(t *testing.T) {
 	})
 	t.Run("kube-apiserver reads logs from it", func(t *testing.T) { readLog(t, plane, node) })
 	t.Run("its certificates are renewed", func(t *testing.T) {
-		client, err := clientCertificate(node)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var client *x509.Certificate
+		eventually(t, "a client certificate", func(context.Context) (err error) {
+			client, err = clientCertificate(node) // while the kubelet replaces the link to it, there is no file
+			return err
+		})
 		eventually(t, "another serving certificate", func(context.Context) error {
 			now, err := dial(t, plane, node)
 			if err == nil && now.Equal(first) {

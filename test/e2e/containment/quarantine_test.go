@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
@@ -33,6 +35,7 @@ func credentials(t *testing.T, node string) (all []credential) {
 	must(t, err)
 	config := plane.tokenConfig("")
 	config.CertFile, config.KeyFile = certificate, key
+	must(t, rest.LoadTLSFiles(config)) // with files, client-go closes all connections when the next round writes them
 	both := func(name string, r request, c *client, other *client) {
 		all = append(all, credential{name + " on API server 1", c, r}, credential{name + " on API server 2", other, r})
 	}
