@@ -161,6 +161,9 @@ func TestAgreement(t *testing.T) {
 			if got[0].Answer != tc.authorize || got[1].Answer != tc.admit {
 				t.Errorf("the answers are %+v", got)
 			}
+			if strings.Contains(tc.rule, "could not decide") && !strings.Contains(got[0].Why, "the server's log says why") {
+				t.Errorf("it does not say where to look: %s", got[0].Why)
+			}
 		})
 	}
 }

@@ -136,7 +136,10 @@ func (p *Plan) agreement(ctx context.Context) []Check {
 			c.Answer, c.Why = probe.Undetermined, err.Error()
 		case different > 0:
 			c.Answer = probe.DoesNotHold
-		case compared == 0 || undecided > 0:
+		case undecided > 0:
+			c.Answer = probe.Undetermined
+			c.Why += `: the server's log says why ("request could not be decided"); a restart of the server begins a new count`
+		case compared == 0:
 			c.Answer = probe.Undetermined
 		}
 		checks = append(checks, c)

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -58,7 +59,7 @@ func (a *Agreement) Before(next decision.Authorize) decision.Authorize {
 		switch {
 		case ctx.Err() != nil: // the API server ended the request, and asks nobody about it
 		case err != nil:
-			a.undecided(typeAuthorize)
+			a.undecided(typeAuthorize, opinion.Node, accessLine(req, &opinion), err)
 		default:
 			a.metrics.compared.WithLabelValues(typeAuthorize).Inc()
 			if opinion.Decision != verdict.Allow {
@@ -89,7 +90,7 @@ func (a *Agreement) Admit(next decision.Admit) decision.Admit {
 		switch {
 		case ctx.Err() != nil:
 		case undecided(&answer):
-			a.undecided(typeAdmit)
+			a.undecided(typeAdmit, answer.Node, admissionLine(req, &answer), answer.Err)
 		default:
 			a.metrics.compared.WithLabelValues(typeAdmit).Inc()
 			if answer.Decision == verdict.Deny {
@@ -103,9 +104,12 @@ func (a *Agreement) Admit(next decision.Admit) decision.Admit {
 	}
 }
 
-func (a *Agreement) undecided(kind string) {
+func (a *Agreement) undecided(kind, node string, l *line, err error) {
 	a.metrics.differences.WithLabelValues(kind, notCompared).Inc()
+	a.refusals.notDecided(node, l, err)
 }
+
+var errTooManyComparisons = errors.New("too many requests wait for the decision of the in-tree parts")
 
 // await reports a refusal, unless Behind is asked about the same request in time.
 func (a *Agreement) await(req *access.Request, opinion *decision.Opinion) {
@@ -116,7 +120,7 @@ func (a *Agreement) await(req *access.Request, opinion *decision.Opinion) {
 		return
 	}
 	if len(a.waiting) == maxComparisons {
-		a.undecided(typeAuthorize)
+		a.undecided(typeAuthorize, opinion.Node, l, errTooManyComparisons)
 		return
 	}
 	node := opinion.Node
@@ -145,7 +149,14 @@ func comparisonKey(req *access.Request) string { return fmt.Sprintf("%#v", *req)
 
 // differs logs a request about which this server and the in-tree parts differ.
 func (r *Refusals) differs(difference, node string, l *line) {
+	r.logCompared("request differs from the in-tree decision", node, l.add("difference", difference), nil)
+}
+
+// notDecided logs a request that could not be compared.
+func (r *Refusals) notDecided(node string, l *line, err error) { r.logCompared(notDecided, node, l, err) }
+
+func (r *Refusals) logCompared(message, node string, l *line, err error) {
 	if r.logger.Enabled() && r.limit.allows(node) {
-		r.log("request differs from the in-tree decision", l.add("difference", difference), nil)
+		r.log(message, l, err)
 	}
 }

@@ -66,6 +66,9 @@ func TestObservedAuthorization(t *testing.T) {
 				if differs := strings.Contains(logged, "differs from the in-tree decision"); differs != (tc.want != nil && tc.err == nil) {
 					t.Errorf("the log has %s", logged)
 				}
+				if tc.err != nil && !strings.Contains(logged, "request could not be decided") {
+					t.Errorf("the log does not say why there is nothing to compare: %s", logged)
+				}
 			})
 		})
 	}
