@@ -153,7 +153,9 @@ func (r *Refusals) differs(difference, node string, l *line) {
 }
 
 // notDecided logs a request that could not be compared.
-func (r *Refusals) notDecided(node string, l *line, err error) { r.logCompared(notDecided, node, l, err) }
+func (r *Refusals) notDecided(node string, l *line, err error) {
+	r.logCompared(notDecided, node, l, err)
+}
 
 func (r *Refusals) logCompared(message, node string, l *line, err error) {
 	if r.logger.Enabled() && r.limit.allows(node) {

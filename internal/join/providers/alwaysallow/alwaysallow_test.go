@@ -40,7 +40,7 @@ func TestEvidenceOfTheClientIsAccepted(t *testing.T) {
 	if hostname, err := os.Hostname(); err != nil || name != strings.ToLower(hostname) {
 		t.Errorf("name %q of host %q, %v", name, hostname, err)
 	}
-	body, err := collector.Collect(t.Context(), "challenge")
+	body, err := collector.Collect(t.Context(), attest.Binding{Challenge: "challenge"})
 	if err != nil {
 		t.Fatal(err)
 	}
