@@ -139,6 +139,9 @@ func (a *Attestor) identity(ctx context.Context, req *attest.Request, token *oid
 	if err != nil {
 		return nil, err
 	}
+	if err := attest.CheckName(name); err != nil {
+		return nil, err
+	}
 	instance, err := evaluate[string](ctx, a.rules.instanceID, variables)
 	if err != nil {
 		return nil, err

@@ -135,6 +135,8 @@ func TestRefusals(t *testing.T) {
 		{"not valid yet", map[string]any{"nbf": now.Add(time.Hour).Unix()}, oidc.IdentityTokenInvalid},
 		{"a condition is false", map[string]any{"tenant": "dev"}, oidc.ConditionNotMet},
 		{"a condition has no claim", map[string]any{"tenant": nil}, oidc.ClaimsNotMapped},
+		{"the name of a service of the cluster", map[string]any{"machine": "kubernetes.default"}, attest.ReservedName},
+		{"a name that reads as an address", map[string]any{"machine": "10.0.0.7"}, attest.ReservedName},
 		{"no name", map[string]any{"machine": nil}, oidc.ClaimsNotMapped},
 		{"a name that is no text", map[string]any{"machine": 7}, oidc.ClaimsNotMapped},
 		{"an instance id that is no name", map[string]any{"machine": "worker_1"}, oidc.ClaimsNotMapped},
