@@ -86,8 +86,8 @@ func (v *validation) oidc(b *Bootstrap) {
 		v.wrong("bootstrap.oidc.google", "has no effect without bootstrap.oidc.preset: Google")
 	}
 	if b.Reattestation == ReattestNewerEvidence {
-		v.wrong("bootstrap.reattestation", "NewerEvidence means Always with bootstrap.attestor: oidc, because every token is newer than the "+
-			"one before: choose another policy")
+		v.wrong("bootstrap.reattestation", "NewerEvidence means Always with bootstrap.attestor: oidc, because every token "+
+			"is newer than the one before: choose another policy")
 	}
 }
 

@@ -78,24 +78,30 @@ func TestAnotherKeyInTheEvidence(t *testing.T) {
 
 // A machine that was interrupted between its request and its certificate asks again.
 func TestTheSameKeyAgain(t *testing.T) {
+	bound := func(w *testCluster) { w.bindTo(withKey("a", 1)) }
+	boundIn := func(phase v1alpha1.Phase) func(*testCluster) {
+		return func(w *testCluster) {
+			bound(w)
+			w.setPhase("test-i-1", phase)
+		}
+	}
 	for _, tc := range []struct {
 		rule, code string
 		before     func(*testCluster)
 		id         *attest.Identity
 	}{
-		{"while its request is not approved", "", func(w *testCluster) { w.bindTo(withKey("a", 1)) }, withKey("a", 2)},
-		{"after its certificate", "", func(w *testCluster) { w.bindTo(withKey("a", 1)); w.setPhase("test-i-1", v1alpha1.Certified) }, withKey("a", 2)},
-		{"after its node", "AlreadyAttested", func(w *testCluster) { w.bindTo(withKey("a", 1)); w.setPhase("test-i-1", v1alpha1.Registered) }, withKey("a", 2)},
+		{"while its request is not approved", "", bound, withKey("a", 2)},
+		{"after its certificate", "", boundIn(v1alpha1.Certified), withKey("a", 2)},
+		{"after its node", "AlreadyAttested", boundIn(v1alpha1.Registered), withKey("a", 2)},
 		{"after the token has expired", "AlreadyAttested", func(w *testCluster) {
-			w.bindTo(withKey("a", 1))
+			bound(w)
 			w.advanceClock(6 * time.Minute)
 		}, withKey("a", 2)},
-		{"with another key", "PublicKeyChanged", func(w *testCluster) { w.bindTo(withKey("a", 1)) }, withKey("b", 2)},
-		{"after a revocation", "AttestationRevoked", func(w *testCluster) {
-			w.bindTo(withKey("a", 1))
-			w.setPhase("test-i-1", v1alpha1.Revoked)
+		{"with another key", "PublicKeyChanged", bound, withKey("b", 2)},
+		{"after a revocation", "AttestationRevoked", boundIn(v1alpha1.Revoked), withKey("a", 2)},
+		{"after the token was used for another key", "AlreadyAttested", func(w *testCluster) {
+			w.bindTo(withKey("b", 1))
 		}, withKey("a", 2)},
-		{"after the token was used for another key", "AlreadyAttested", func(w *testCluster) { w.bindTo(withKey("b", 1)) }, withKey("a", 2)},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			w := newTestCluster(t)

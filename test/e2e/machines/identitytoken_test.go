@@ -26,7 +26,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
@@ -63,7 +62,8 @@ func newIdentityTokens(t *testing.T) *identityTokens {
     instanceID: claims.google.compute_engine.instance_id
 `, i.URL, authority, Name)
 	for n := range 2 {
-		replica, err := blue.AddReplica(t.Context(), fmt.Sprintf("tokens-%d-%s", n, strings.ToLower(t.Name())), WithConfig("attestor: aws\n", config))
+		name := fmt.Sprintf("tokens-%d-%s", n, strings.ToLower(t.Name()))
+		replica, err := blue.AddReplica(t.Context(), name, WithConfig("attestor: aws\n", config))
 		orFatal(t, err)
 		t.Cleanup(func() {
 			if err := errors.Join(replica.Stop(), replica.APIProxy.Close()); err != nil {
@@ -211,7 +211,9 @@ func TestClientsThatAreKilled(t *testing.T) {
 		{"it is in the ledger", func(m *tokenMachine) bool { _, err := m.entry(t.Context()); return err == nil }},
 		{"its request exists", func(m *tokenMachine) bool { return len(m.requests(t)) > 0 }},
 		{"its certificate is issued", func(m *tokenMachine) bool {
-			return slices.ContainsFunc(m.requests(t), func(r certificatesv1.CertificateSigningRequest) bool { return len(r.Status.Certificate) > 0 })
+			return slices.ContainsFunc(m.requests(t), func(r certificatesv1.CertificateSigningRequest) bool {
+				return len(r.Status.Certificate) > 0
+			})
 		}},
 		{"its certificate is stored", func(m *tokenMachine) bool { return exists(m.pair()) }},
 	} {
@@ -244,7 +246,8 @@ func TestClientsThatAreKilled(t *testing.T) {
 			config, err := clientcmd.BuildConfigFromFlags("", m.kubeconfig())
 			orFatal(t, err)
 			noTokenIn(t, m.dir)
-			review, err := kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+			review, err := clientFor(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+				&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 			orFatal(t, err)
 			if review.Status.UserInfo.Username != "system:node:"+m.Name {
 				t.Errorf("the certificate is of %s", review.Status.UserInfo.Username)

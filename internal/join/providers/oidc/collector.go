@@ -34,7 +34,8 @@ type CollectorOptions struct {
 // environment, as for all programs with Google's libraries: GCE_METADATA_HOST.
 func NewCollector(options CollectorOptions) (*Collector, error) {
 	if (options.TokenFile == "") == (options.ClusterID == "") {
-		return nil, errors.New("want either a file with an identity token, or the id of the cluster for tokens of Google Cloud's metadata service")
+		return nil, errors.New("want either a file with an identity token, or the id of the cluster for tokens of Google Cloud's " +
+			"metadata service")
 	}
 	return &Collector{options}, nil
 }

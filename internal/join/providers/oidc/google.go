@@ -18,7 +18,9 @@ func (o Options) WithGoogle(projects, zones []string) Options {
 	o.NodeName, o.InstanceID = instance+"instance_name", instance+"instance_id"
 	conditions := []Condition{{instance + "project_id in " + listOf(projects), "the instance is in a project whose instances may not join"}}
 	if len(zones) > 0 {
-		conditions = append(conditions, Condition{instance + "zone in " + listOf(zones), "the instance is in a zone whose instances may not join"})
+		conditions = append(conditions, Condition{
+			instance + "zone in " + listOf(zones), "the instance is in a zone whose instances may not join",
+		})
 	}
 	o.Conditions = slices.Concat(conditions, o.Conditions)
 	return o

@@ -96,7 +96,8 @@ func (o *Options) compile() (*rules, error) {
 }
 
 func (o *Options) problems() (all []error) {
-	if u, err := url.Parse(o.IssuerURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	u, err := url.Parse(o.IssuerURL)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		all = append(all, fmt.Errorf("issuerURL %q: want https://HOST/PATH, as in the claim iss of the tokens", o.IssuerURL))
 	}
 	switch {
