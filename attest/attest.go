@@ -45,8 +45,14 @@ type Identity struct {
 	// Account, Region and Zone are where the machine is. They are empty if the provider
 	// has none.
 	Account, Region, Zone string
+	// PublicKey is "sha256:" and the hash, in hexadecimal, of the public key
+	// (SubjectPublicKeyInfo, DER) for which the machine may get its certificate; empty if
+	// the evidence names none.
+	PublicKey string
 	// Digest is the SHA-256 of the verified evidence.
 	Digest [32]byte
+	// SingleUse is set if the same evidence must not be accepted twice.
+	SingleUse bool
 	// Issued is when the evidence was made. For a virtual machine, it is the time of its
 	// start. It is zero if the evidence has no time.
 	Issued time.Time
@@ -74,9 +80,19 @@ type Presence interface {
 type Collector interface {
 	// NodeName is the name that the machine's kubelet will register under.
 	NodeName(ctx context.Context) (string, error)
-	// Collect returns the body of the request to the server, JSON. The challenge is what
-	// the server wants signed. It can be empty.
-	Collect(ctx context.Context, challenge string) ([]byte, error)
+	// Collect returns the body of the request to the server, JSON. The evidence contains
+	// what is given, where the provider's evidence can contain it.
+	Collect(ctx context.Context, about Binding) ([]byte, error)
+}
+
+// Binding is what evidence is bound to.
+type Binding struct {
+	// Challenge is what the server wants signed. It can be empty.
+	Challenge string
+	// PublicKey is "sha256:" and the hash, in hexadecimal, of the public key
+	// (SubjectPublicKeyInfo, DER) for which the machine asks for its certificate; empty if
+	// the kubelet makes the key later.
+	PublicKey string
 }
 
 // Refusal is the error for a machine that may not join.

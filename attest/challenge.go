@@ -10,7 +10,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
+
+// ChallengeInvalid is the code of a refusal: the challenge in the evidence is not one of the
+// server's, or has expired.
+const ChallengeInvalid verdict.Code = "ChallengeInvalid"
 
 // ChallengeLifetime is the validity of a challenge.
 const ChallengeLifetime = 2 * time.Minute

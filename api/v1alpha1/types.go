@@ -53,6 +53,10 @@ type NodeAttestationSpec struct {
 	Zone    string `json:"zone,omitempty"`
 	// RemoteAddress is the source address of the request.
 	RemoteAddress string `json:"remoteAddress,omitempty"`
+	// PublicKey is "sha256:" and the hash, in hexadecimal, of the public key
+	// (SubjectPublicKeyInfo, DER) that the evidence names. The machine gets certificates for this
+	// key only; if it is empty, for the key for which the token is used first.
+	PublicKey string `json:"publicKey,omitempty"`
 	// EvidenceDigest is "sha256:" and the hash of the evidence in hexadecimal.
 	EvidenceDigest string `json:"evidenceDigest"`
 	// EvidenceTime is when the evidence was made, if it has a time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 )
 
 // newPendingAttestor returns the attestor of the configuration. An error is a mistake in the
@@ -26,6 +28,24 @@ func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shar
 	switch b.Attestor {
 	case v1alpha1.AlwaysAllowAttestor:
 		pending.make = func(context.Context) (attest.Attestor, error) { return alwaysallow.New(), nil }
+	case v1alpha1.OIDCAttestor:
+		options, err := oidcOptions(&b.OIDC)
+		if err != nil {
+			return nil, err
+		}
+		if options.ClusterID != "" {
+			pending.challenger = &pendingChallenger{}
+			options.Challenger = pending.challenger
+		}
+		if err := options.Validate(); err != nil {
+			return nil, fmt.Errorf("bootstrap.oidc: %w", err)
+		}
+		pending.make = limited(func(ctx context.Context) (attest.Attestor, error) {
+			if err := pending.challenger.learn(ctx, client); err != nil {
+				return nil, err
+			}
+			return oidc.New(ctx, options)
+		})
 	case v1alpha1.AWSAttestor:
 		options, err := awsOptions(&b.AWS)
 		if err != nil {
@@ -39,10 +59,8 @@ func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shar
 			return nil, fmt.Errorf("bootstrap.aws: %w", err)
 		}
 		pending.make = limited(func(ctx context.Context) (attest.Attestor, error) {
-			if pending.challenger != nil {
-				if err := pending.challenger.learn(ctx, client); err != nil {
-					return nil, err
-				}
+			if err := pending.challenger.learn(ctx, client); err != nil {
+				return nil, err
 			}
 			options := options
 			var err error
@@ -78,6 +96,32 @@ func awsOptions(a *v1alpha1.AWS) (aws.Options, error) {
 	return options, nil
 }
 
+// oidcOptions reads the files of the configuration, and applies its preset.
+func oidcOptions(o *v1alpha1.OIDC) (oidc.Options, error) {
+	options := oidc.Options{
+		IssuerURL: o.IssuerURL, KeysFile: o.KeysFile, ClusterID: o.ClusterID, Audiences: o.Audiences, MaxAge: o.MaxAge.Duration,
+		NodeName: o.NodeName, InstanceID: o.InstanceID,
+	}
+	for _, c := range o.Conditions {
+		options.Conditions = append(options.Conditions, oidc.Condition{Expression: c.Expression, Message: c.Message})
+	}
+	if o.Preset == v1alpha1.GooglePreset {
+		options = options.WithGoogle(o.Google.Projects, o.Google.Zones)
+	}
+	if o.CertificateAuthorityFile == "" {
+		return options, nil
+	}
+	const field = "bootstrap.oidc.certificateAuthorityFile"
+	text, err := os.ReadFile(o.CertificateAuthorityFile)
+	if err != nil {
+		return options, fmt.Errorf("read %s: %w", field, err)
+	}
+	if options.Authorities = x509.NewCertPool(); !options.Authorities.AppendCertsFromPEM(text) {
+		return options, fmt.Errorf("use %s %s: it has no certificate in PEM", field, o.CertificateAuthorityFile)
+	}
+	return options, nil
+}
+
 // pendingChallenger makes challenges once it has the key that replicas share. Before that it
 // makes and accepts none.
 type pendingChallenger struct {
@@ -87,8 +131,11 @@ type pendingChallenger struct {
 // challengeLabel is the label under which the key of challenges is derived.
 const challengeLabel = "node-authorizer.io/v1 challenges"
 
-// learn derives the key from the key of the service.
+// learn derives the key from the key of the service. Without a challenger there is nothing to learn.
 func (l *pendingChallenger) learn(ctx context.Context, client kubernetes.Interface) error {
+	if l == nil {
+		return nil
+	}
 	service, err := ledger.ServiceKey(ctx, client)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
 )
@@ -77,7 +78,7 @@ func TestInstancesJoin(t *testing.T) { // sets the environment of the SDK
 	}
 	bodies := map[string]string{}
 	for _, challenge := range []string{"", s.challenge()} {
-		body, err := collector.Collect(ctx, challenge)
+		body, err := collector.Collect(ctx, attest.Binding{Challenge: challenge})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,6 +33,7 @@ type Bootstrap struct {
 	Token              Token     `json:"token"`
 	RateLimit          RateLimit `json:"rateLimit"`
 	AWS                AWS       `json:"aws"`
+	OIDC               OIDC      `json:"oidc"`
 }
 
 // AttestorName is the name of an attestor.
@@ -42,6 +43,8 @@ type AttestorName string
 const (
 	// AWSAttestor checks the signed identity documents of EC2 instances.
 	AWSAttestor AttestorName = "aws"
+	// OIDCAttestor checks the identity tokens of any issuer.
+	OIDCAttestor AttestorName = "oidc"
 	// AlwaysAllowAttestor accepts every machine.
 	AlwaysAllowAttestor AttestorName = "alwaysallow"
 )
@@ -103,6 +106,57 @@ type AWS struct {
 	// CertificatesFile is the path of a PEM file with additional certificates of AWS.
 	CertificatesFile string         `json:"certificatesFile"`
 	CallerIdentity   CallerIdentity `json:"callerIdentity"`
+}
+
+// OIDC is which machines may join with an identity token (a JSON Web Token).
+type OIDC struct {
+	// Preset sets IssuerURL, NodeName and InstanceID, and adds conditions. Google is for the
+	// instances of Google Cloud. It is empty for other issuers.
+	Preset OIDCPreset `json:"preset"`
+	// Google is which instances of Google Cloud may join, with the preset Google.
+	Google GoogleInstances `json:"google"`
+	// IssuerURL is the issuer of the tokens: the claim iss.
+	IssuerURL string `json:"issuerURL"`
+	// KeysFile is the path of a JSON Web Key Set with the issuer's keys. If it is empty, the
+	// server asks the issuer (/.well-known/openid-configuration).
+	KeysFile string `json:"keysFile"`
+	// CertificateAuthorityFile is the path of a PEM file with the authorities of the issuer's
+	// certificate. The default are those of the system.
+	CertificateAuthorityFile string `json:"certificateAuthorityFile"`
+	// ClusterID is the cluster in the audience that machines choose:
+	// node-authorizer/CLUSTERID/CHALLENGE/KEY.
+	ClusterID string `json:"clusterID"`
+	// Audiences are accepted instead of ClusterID, if machines cannot choose the audience.
+	Audiences []string `json:"audiences"`
+	// MaxAge is the maximum age of a token.
+	MaxAge metav1.Duration `json:"maxAge"`
+	// Conditions must all be true.
+	Conditions []OIDCCondition `json:"conditions"`
+	// NodeName is a CEL expression for the name of the node, and InstanceID one for a permanent
+	// identity of the machine.
+	NodeName   string `json:"nodeName"`
+	InstanceID string `json:"instanceID"`
+}
+
+// OIDCPreset is the name of a preset.
+type OIDCPreset string
+
+// GooglePreset is for the instances of Google Cloud.
+const GooglePreset OIDCPreset = "Google"
+
+// GoogleInstances are instances of Google Cloud.
+type GoogleInstances struct {
+	// Projects are the ids of projects whose instances may join. Whoever can create instances in
+	// one of them can let a machine join. Zones are the names of zones; if there are none, the
+	// zone is not checked.
+	Projects []string `json:"projects"`
+	Zones    []string `json:"zones"`
+}
+
+// OIDCCondition is a CEL expression over claims and request, with what is wrong if it is false.
+type OIDCCondition struct {
+	Expression string `json:"expression"`
+	Message    string `json:"message"`
 }
 
 // The predefined naming rules.

@@ -35,6 +35,7 @@ func Defaults() *ServerConfiguration {
 			AWS: AWS{
 				ClusterTag: "KubernetesCluster", VerifySignature: true, VerifySourceAddress: true, Naming: PrivateDNSNaming,
 			},
+			OIDC: OIDC{MaxAge: seconds(300)},
 		},
 		Approver: Approver{
 			UnattestedNodes: DenyUnattested, ServingAddresses: LedgerAddresses,

@@ -73,7 +73,7 @@ bootstrap:
   # How long the server waits for missing certificate files at start, up to 24h;
   # with 0s it does not wait.
   certificateWait: 1h
-  # Required: what checks the evidence, aws or alwaysallow.
+  # Required: what checks the evidence: aws, oidc or alwaysallow.
   attestor: ""
   # alwaysallow accepts everything: every caller that can connect gets a token. It
   # is for development, and for networks that authenticate in another way. To
@@ -130,6 +130,38 @@ bootstrap:
       required: false
       # URL of STS; empty for the endpoint of the instance's region.
       endpoint: ""
+  # With the attestor oidc: which machines may join with an identity token (a JSON
+  # Web Token) of an issuer.
+  oidc:
+    # Google sets issuerURL, nodeName and instanceID for instances of Google Cloud.
+    preset: ""
+    # With the preset Google: the projects, and if given the zones, whose instances
+    # may join. Whoever can create instances in a project can let a machine join.
+    google:
+      projects: []
+      zones: []
+    # The issuer: the claim iss of the tokens.
+    issuerURL: ""
+    # Path of the issuer's keys, a JSON Web Key Set; empty to ask the issuer.
+    keysFile: ""
+    # Path of the authorities of the issuer's certificate, PEM; empty for the ones
+    # of the system.
+    certificateAuthorityFile: ""
+    # If machines choose the audience of their tokens, it is
+    # node-authorizer/CLUSTERID/CHALLENGE/KEY, and a copied token is of no use.
+    clusterID: ""
+    # If they cannot: the accepted audiences.
+    audiences: []
+    # The maximum age of a token; with audiences, at most 5m.
+    maxAge: 5m
+    # What must be true: CEL expressions over claims and request (remoteAddress,
+    # nodeName, publicKey), each with a message:
+    # {expression: claims.tenant == "shop", message: the machine is of another tenant}
+    conditions: []
+    # CEL expressions for the node's name, and for a permanent identity of the
+    # machine (DNS labels).
+    nodeName: ""
+    instanceID: ""
 
 # The approver decides the CertificateSigningRequests of machines that joined and
 # of nodes. Of several replicas, one leads.

@@ -110,6 +110,18 @@ bootstrap:
     naming: "{{.InstanceID}}.shop"
     certificatesFile: aws.pem
     callerIdentity: {required: true, endpoint: "https://sts.eu-west-1.amazonaws.com"}
+  oidc:
+    preset: Google
+    google: {projects: [shop-prod-1], zones: [europe-west1-b]}
+    issuerURL: https://issuer.example.com
+    keysFile: keys.json
+    certificateAuthorityFile: issuer.pem
+    clusterID: shop
+    audiences: [nodes]
+    maxAge: 2m
+    conditions: [{expression: "claims.a", message: "b"}]
+    nodeName: claims.name
+    instanceID: claims.id
 approver:
   enabled: true
   unattestedNodes: Leave
@@ -167,6 +179,12 @@ shutdown: {delay: 5s, timeout: 1m}
 				Regions: []string{"eu-west-1", "us-gov-west-1"}, VPCs: []string{"vpc-0a1b2c3d"}, InstanceProfiles: []string{"workers"},
 				Naming: "{{.InstanceID}}.shop", CertificatesFile: "aws.pem",
 				CallerIdentity: CallerIdentity{Required: true, Endpoint: "https://sts.eu-west-1.amazonaws.com"},
+			},
+			OIDC: OIDC{
+				Preset: GooglePreset, Google: GoogleInstances{Projects: []string{"shop-prod-1"}, Zones: []string{"europe-west1-b"}},
+				IssuerURL: "https://issuer.example.com", KeysFile: "keys.json", CertificateAuthorityFile: "issuer.pem", ClusterID: "shop",
+				Audiences: []string{"nodes"}, MaxAge: seconds(120), Conditions: []OIDCCondition{{Expression: "claims.a", Message: "b"}},
+				NodeName: "claims.name", InstanceID: "claims.id",
 			},
 		},
 		Approver: Approver{

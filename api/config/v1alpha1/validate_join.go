@@ -50,16 +50,48 @@ func (v *validation) bootstrap(b *Bootstrap) {
 }
 
 func (v *validation) attestor(b *Bootstrap) {
-	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, AlwaysAllowAttestor)
+	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, AlwaysAllowAttestor)
 	switch {
 	case b.Attestor == AWSAttestor:
 		v.aws(&b.AWS)
+	case b.Attestor == OIDCAttestor:
+		v.oidc(b)
 	case b.Attestor == AlwaysAllowAttestor && !b.AcceptAlwaysAllow:
 		v.wrong("bootstrap.acceptAlwaysAllow",
 			"required with bootstrap.attestor: alwaysallow, which gives a token to every caller that can connect: set it "+
 				"to true to accept that, or choose another attestor")
 	}
 }
+
+// oidc checks what does not need the expressions, which the server compiles.
+func (v *validation) oidc(b *Bootstrap) {
+	o := &b.OIDC
+	if o.Preset != "" {
+		oneOf(v, "bootstrap.oidc.preset", o.Preset, GooglePreset)
+	}
+	if o.Preset == GooglePreset {
+		v.list("bootstrap.oidc.google.projects", o.Google.Projects, isGoogleProject, "the id of a project such as shop-prod-1")
+		v.list("bootstrap.oidc.google.zones", o.Google.Zones, isRegion, "a zone such as europe-west1-b")
+		if len(o.Google.Projects) == 0 {
+			v.wrong("bootstrap.oidc.google.projects", "required with the preset Google: the projects whose instances may join")
+		}
+		for _, set := range []struct{ field, value string }{
+			{"issuerURL", o.IssuerURL}, {"nodeName", o.NodeName}, {"instanceID", o.InstanceID},
+		} {
+			if set.value != "" {
+				v.wrong("bootstrap.oidc."+set.field, "the preset Google sets it: remove one of both")
+			}
+		}
+	} else if len(o.Google.Projects)+len(o.Google.Zones) > 0 {
+		v.wrong("bootstrap.oidc.google", "has no effect without bootstrap.oidc.preset: Google")
+	}
+	if b.Reattestation == ReattestNewerEvidence {
+		v.wrong("bootstrap.reattestation", "NewerEvidence means Always with bootstrap.attestor: oidc, because every token "+
+			"is newer than the one before: choose another policy")
+	}
+}
+
+var isGoogleProject = regexp.MustCompile(`^([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`).MatchString
 
 func (v *validation) aws(a *AWS) {
 	v.required("bootstrap.aws.clusterName", a.ClusterName, "the name of the cluster, which is in a tag of its instances")

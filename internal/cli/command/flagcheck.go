@@ -58,6 +58,7 @@ var NotHere = map[string]string{
 	"server tls-cert": "it is waited for", "server tls-private-key": "it is waited for", "server tls-client-ca": "it is waited for",
 	"client tls-cert": "it is read to join only", "client tls-private-key": "it is read to join only",
 	"client tls-client-ca": "it is read to join only", "client kubeapi-ca": "it is read to join only",
+	"client identity-token-file": "it is read to join only", "client cert-dir": "it is made",
 	"webhook-kubeconfig": "it is on the machine of the API server",
 	"audit":              "it is a pattern of files",
 }

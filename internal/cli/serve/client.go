@@ -15,6 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/join/client"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
@@ -30,17 +31,24 @@ const (
 // joining holds the flags of client.
 type joining struct {
 	client.Options
-	attestor, naming string
+	attestor, naming     string
+	tokenFile, clusterID string
+	credential           string
 }
 
 func NewClient(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client --node-url URL --kubeapi-url URL --tls-client-ca FILE",
-		Short: "Let this machine join a cluster: turn its evidence into a bootstrap kubeconfig",
+		Short: "Let this machine join a cluster: turn its evidence into a kubeconfig for the kubelet",
 		Long: `Shows this machine's evidence to the bootstrap service and writes the token that
 it gets into a kubeconfig (--kubeconfig), from which a kubelet bootstraps (the kubelet's
-flag --bootstrap-kubeconfig). The client runs once, before the kubelet, and does nothing
-if that file exists. It tries again after a passing failure until --timeout, and once
+flag --bootstrap-kubeconfig). With --credential=certificate, the client makes the key of
+the kubelet, uses the token itself to get the certificate, and writes both to --cert-dir
+and a kubeconfig for the kubelet's flag --kubeconfig; where the evidence can name the
+key, nobody gets a certificate for another one.
+
+The client runs once, before the kubelet, and does nothing if the kubeconfig exists. It
+tries again after a passing failure until --timeout, and once
 more then: a service that cannot be reached or is busy, an instance that the cloud's API
 does not know yet, a node of the same name that is being removed. Each reason is logged
 once, and then how often it was the same. Other refusals are final. The file has mode
@@ -48,13 +56,19 @@ once, and then how often it was the same. Other refusals are final. The file has
 
 Each flag is also taken from the environment, where it is not given: AUTHORIZER,
 NODE_AUTHORIZER_URL, KUBEAPI_URL, KUBECONFIG_BOOTSTRAP, TLS_CLIENT_CA, TLS_CERT,
-TLS_PRIVATE_KEY, INTERVAL, TIMEOUT, KUBEAPI_CA, NODE_NAME, NODE_NAMING.
+TLS_PRIVATE_KEY, INTERVAL, TIMEOUT, KUBEAPI_CA, NODE_NAME, NODE_NAMING, CREDENTIAL,
+CERT_DIR, IDENTITY_TOKEN_FILE, CLUSTER_ID.
 
 Exit status: 0 the file was written or existed, 1 the service refuses, 2 bad usage or
 something is wrong with this machine, 3 nobody could be reached, 4 the service was
 reached but had no answer in time.`,
 		Example: `  node-authorizer client --node-url https://bootstrap.example.com:10443 \
-    --kubeapi-url https://api.example.com --tls-client-ca /etc/node-authorizer/ca.crt`,
+    --kubeapi-url https://api.example.com --tls-client-ca /etc/node-authorizer/ca.crt
+
+  # an instance of Google Cloud; the kubelet's key is bound to its identity token
+  node-authorizer client --authorizer oidc --cluster-id shop --credential certificate \
+    --node-url https://bootstrap.example.com:10443 --kubeapi-url https://api.example.com \
+    --tls-client-ca /etc/node-authorizer/ca.crt`,
 		Args:              command.Exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -73,10 +87,21 @@ reached but had no answer in time.`,
 // addFlags adds the flags of kops' node-authorizer, and others.
 func (j *joining) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&j.attestor, "authorizer", attestorAWS, "kind of evidence that the service requires: aws or alwaysallow")
+	flags.StringVar(&j.attestor, "authorizer", attestorAWS, "kind of evidence that the service requires: aws, oidc or alwaysallow")
 	flags.StringVar(&j.ServiceURL, "node-url", "", "URL of the bootstrap service, https")
 	flags.StringVar(&j.APIServerURL, "kubeapi-url", "", "URL of the API server, https, for the kubeconfig")
-	flags.StringVar(&j.Kubeconfig, "kubeconfig", client.DefaultKubeconfig, "file to write")
+	flags.StringVar(
+		&j.Kubeconfig, "kubeconfig", "",
+		"file to write (default: "+client.DefaultKubeconfig+", and with --credential=certificate "+client.DefaultKubeletKubeconfig+")",
+	)
+	flags.StringVar(&j.credential, "credential", string(client.TokenCredential),
+		"what the file contains: token, with which the kubelet bootstraps, or certificate")
+	flags.StringVar(&j.CertificateFolder, "cert-dir", client.DefaultCertificateFolder,
+		"with --credential=certificate, the kubelet's folder of certificates")
+	flags.StringVar(&j.tokenFile, "identity-token-file", "",
+		"with --authorizer=oidc, file with the identity token (default: a token of Google Cloud's metadata service)")
+	flags.StringVar(&j.clusterID, "cluster-id", "",
+		"with --authorizer=oidc, the clusterID in the service's configuration, for the audience of a token of a metadata service")
 	flags.StringVar(&j.ServiceCAFile, "tls-client-ca", "", "file with the certificate authorities of the bootstrap service, PEM")
 	flags.StringVar(
 		&j.APIServerCAFile, "kubeapi-ca", "",
@@ -94,12 +119,16 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 		&j.naming, "node-naming", "",
 		"with aws, the service's naming rule: PrivateDNSName, InstanceID or ResourceName (default PrivateDNSName)",
 	)
-	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key"} {
+	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key", "identity-token-file"} {
 		command.Must(cmd.MarkFlagFilename(name))
 	}
-	command.CompleteNothing(cmd, "interval", "kubeapi-url", "node-name", "node-url", "timeout")
+	command.Must(cmd.MarkFlagDirname("cert-dir"))
+	command.CompleteNothing(cmd, "cluster-id", "interval", "kubeapi-url", "node-name", "node-url", "timeout")
 	command.Must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
-		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
+		attestors(), cobra.ShellCompDirectiveNoFileComp,
+	)))
+	command.Must(cmd.RegisterFlagCompletionFunc("credential", cobra.FixedCompletions(
+		[]string{string(client.TokenCredential), string(client.CertificateCredential)}, cobra.ShellCompDirectiveNoFileComp,
 	)))
 	command.Must(cmd.RegisterFlagCompletionFunc("node-naming", cobra.FixedCompletions(
 		namings(), cobra.ShellCompDirectiveNoFileComp,
@@ -116,6 +145,7 @@ func JoiningVariables() map[string]string {
 		"tls-client-ca": "TLS_CLIENT_CA", "tls-cert": "TLS_CERT", "tls-private-key": "TLS_PRIVATE_KEY",
 		"interval": "INTERVAL", "timeout": "TIMEOUT",
 		"kubeapi-ca": "KUBEAPI_CA", "node-name": "NODE_NAME", "node-naming": "NODE_NAMING",
+		"credential": "CREDENTIAL", "cert-dir": "CERT_DIR", "identity-token-file": "IDENTITY_TOKEN_FILE", "cluster-id": "CLUSTER_ID",
 	}
 }
 
@@ -125,8 +155,16 @@ func join(ctx context.Context, a *command.App, j *joining) error {
 		return err
 	}
 	var err error
-	if j.Collector, err = newCollector(ctx, j.attestor, j.naming); err != nil {
+	if j.Collector, err = j.newCollector(ctx); err != nil {
 		return err
+	}
+	switch j.Credential = client.Credential(j.credential); {
+	case j.Credential != client.TokenCredential && j.Credential != client.CertificateCredential:
+		return command.Usagef("--credential %q: want %s or %s", j.credential, client.TokenCredential, client.CertificateCredential)
+	case j.Kubeconfig == "" && j.Credential == client.CertificateCredential:
+		j.Kubeconfig = client.DefaultKubeletKubeconfig
+	case j.Kubeconfig == "":
+		j.Kubeconfig = client.DefaultKubeconfig
 	}
 	logger := server.NewLogger(v1alpha1.Log{}, a.ErrOut)
 	j.Report = func(line string) { logger.Info(line) }
@@ -185,11 +223,28 @@ func notJoined(a *command.App, err error) error {
 // The kinds of evidence.
 const (
 	attestorAWS         = "aws"
+	attestorOIDC        = "oidc"
 	attestorAlwaysAllow = "alwaysallow"
 )
 
-func newCollector(ctx context.Context, attestor, naming string) (attest.Collector, error) {
-	switch attestor {
+// attestors are the values of --authorizer.
+func attestors() []string { return []string{attestorAWS, attestorOIDC, attestorAlwaysAllow} }
+
+func (j *joining) newCollector(ctx context.Context) (attest.Collector, error) {
+	naming := j.naming
+	if j.attestor != attestorOIDC && j.tokenFile+j.clusterID != "" {
+		return nil, command.Usagef("--identity-token-file and --cluster-id go with --authorizer=oidc")
+	}
+	if j.attestor != attestorAWS && naming != "" {
+		return nil, command.Usagef("--node-naming goes with --authorizer=aws; give a name with --node-name")
+	}
+	switch j.attestor {
+	case attestorOIDC:
+		collector, err := oidc.NewCollector(oidc.CollectorOptions{TokenFile: j.tokenFile, ClusterID: j.clusterID})
+		if err != nil {
+			return nil, command.Usagef("--authorizer=oidc: %v: give --identity-token-file or --cluster-id", err)
+		}
+		return collector, nil
 	case attestorAWS:
 		if naming != "" && !slices.Contains(namings(), naming) {
 			return nil, command.Usagef("--node-naming %q: want %s; for a template, give the name itself with --node-name", naming,
@@ -201,13 +256,10 @@ func newCollector(ctx context.Context, attestor, naming string) (attest.Collecto
 		}
 		return collector, nil
 	case attestorAlwaysAllow:
-		if naming != "" {
-			return nil, command.Usagef("--node-naming goes with --authorizer=aws; give a name with --node-name")
-		}
 		return alwaysallow.NewCollector(), nil
 	}
 	return nil, command.Usagef(
-		"--authorizer %q: want %s or %s%s", attestor, attestorAWS, attestorAlwaysAllow,
-		command.DidYouMean(attestor, []string{attestorAWS, attestorAlwaysAllow}),
+		"--authorizer %q: want %s, %s or %s%s", j.attestor, attestorAWS, attestorOIDC, attestorAlwaysAllow,
+		command.DidYouMean(j.attestor, attestors()),
 	)
 }

@@ -320,6 +320,12 @@ func TestFactsOfFirstRequests(t *testing.T) {
 			q.Entry.Spec.NodeName = "worker-2"
 		}, approve.WrongNodeName},
 		{"a second key", func(q *approve.Question) { bind(q.Entry, "aaaaaa", "sha256:00") }, approve.TokenAlreadyUsed},
+		{"another key than the one in the machine's evidence", func(q *approve.Question) {
+			q.Entry.Spec.PublicKey = "sha256:00"
+		}, approve.KeyNotAttested},
+		{"the key in the machine's evidence", func(q *approve.Question) {
+			q.Entry.Spec.PublicKey = approve.PublicKey(q.Request.Spec.Request)
+		}, ""},
 		{"a second key, and the entry does not have the first", func(q *approve.Question) {
 			q.Approved = []string{"sha256:00"}
 		}, approve.TokenAlreadyUsed},

@@ -235,6 +235,17 @@ var checks = []check{
 		},
 	},
 	{
+		kinds: []Kind{Client}, code: KeyNotAttested,
+		rule:  "the key is the one that the machine's evidence names, if it names one",
+		facts: true,
+		test: func(s *subject) *failure {
+			if s.Entry.Spec.PublicKey != "" && s.request.publicKey() != s.Entry.Spec.PublicKey {
+				return denied("the machine was attested with another key")
+			}
+			return nil
+		},
+	},
+	{
 		kinds: []Kind{Client}, code: TokenAlreadyUsed,
 		rule:  "the token has not been used for another key",
 		facts: true,

@@ -37,6 +37,7 @@ const (
 	WrongNodeName             verdict.Code = "WrongNodeName"
 	TokenExpired              verdict.Code = "TokenExpired"
 	TokenUnknown              verdict.Code = "TokenUnknown"
+	KeyNotAttested            verdict.Code = "KeyNotAttested"
 	TokenAlreadyUsed          verdict.Code = "TokenAlreadyUsed"
 	NotAttested               verdict.Code = "NotAttested"
 	AnotherMachinesCredential verdict.Code = "AnotherMachinesCredential"

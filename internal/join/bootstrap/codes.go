@@ -21,6 +21,8 @@ const (
 	AlreadyRegistered         verdict.Code = "AlreadyRegistered"
 	AlreadyAttested           verdict.Code = "AlreadyAttested"
 	NameChanged               verdict.Code = "NameChanged"
+	PublicKeyChanged          verdict.Code = "PublicKeyChanged"
+	EvidenceUsed              verdict.Code = "EvidenceUsed"
 	BootstrapUnavailable      verdict.Code = "BootstrapUnavailable"
 
 	// MachineGone is the reason when the service itself revokes an entry.
@@ -39,6 +41,8 @@ var summaries = map[verdict.Code]string{
 	AlreadyRegistered:           "a node with this name exists",
 	AlreadyAttested:             "the machine has used its token",
 	NameChanged:                 "the machine was given another node name before",
+	PublicKeyChanged:            "the machine named another public key before",
+	EvidenceUsed:                "the evidence was accepted before and is good for once",
 	BootstrapUnavailable:        "the request could not be decided, try again",
 	v1alpha1.AttestationRevoked: "the machine was revoked",
 	v1alpha1.NameTaken:          "another machine has this node name",

@@ -68,17 +68,31 @@ func (r *redemption) existing(ctx context.Context, entry *v1alpha1.NodeAttestati
 		return nil, revoked(entry)
 	case entry.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("nodeattestation %s is being deleted: try again when it is gone", entry.Name)
-	case r.policy != Always && r.evidenceTime().Before(evidenceTimeOf(entry)):
+	case (r.policy != Always || r.id.SingleUse) && r.evidenceTime().Before(evidenceTimeOf(entry)):
 		return nil, attest.Refuse(AlreadyAttested, "the evidence of %s, of %s, is older than the evidence before, of %s",
 			r.id.InstanceID, written(r.evidenceTime()), written(evidenceTimeOf(entry)))
+	case r.id.SingleUse && entry.Spec.EvidenceDigest == r.digest():
+		return nil, attest.Refuse(EvidenceUsed, "the evidence of %s was accepted before, at %s", r.id.InstanceID,
+			written(entry.Spec.AttestedTime.Time))
 	case entry.Spec.NodeName != r.id.NodeName:
 		return r.again(ctx, entry, NameChanged)
+	case entry.Spec.PublicKey != r.id.PublicKey:
+		return r.again(ctx, entry, PublicKeyChanged)
+	case r.certifiesSameKey(entry):
+		return r.repeat(ctx, entry)
 	case entry.Phase() != v1alpha1.Issued, entry.BoundKey() != "":
 		return r.again(ctx, entry, AlreadyAttested)
 	case !r.now().Before(entry.Spec.TokenExpiration.Time):
 		return r.reissue(ctx, entry)
 	}
 	return r.repeat(ctx, entry)
+}
+
+// certifiesSameKey reports whether the token was used, and is still valid, for the key that this evidence names: a machine
+// that was interrupted before it had the certificate asks again. No other key gets a certificate by that.
+func (r *redemption) certifiesSameKey(entry *v1alpha1.NodeAttestation) bool {
+	return r.id.PublicKey != "" && entry.BoundKey() == r.id.PublicKey && entry.Phase() != v1alpha1.Registered &&
+		r.now().Before(entry.Spec.TokenExpiration.Time)
 }
 
 // again gives the machine a new token instead of the old one, if the policy allows it.
@@ -111,18 +125,22 @@ func (r *redemption) fillSpec(spec *v1alpha1.NodeAttestationSpec) {
 	if spec.RemoteAddress = ""; r.req.RemoteAddr.IsValid() {
 		spec.RemoteAddress = r.req.RemoteAddr.Unmap().WithZone("").String()
 	}
-	spec.EvidenceDigest = "sha256:" + hex.EncodeToString(r.id.Digest[:])
+	spec.PublicKey, spec.EvidenceDigest = r.id.PublicKey, r.digest()
 	if spec.EvidenceTime = nil; !r.id.Issued.IsZero() {
 		spec.EvidenceTime = &metav1.Time{Time: r.evidenceTime().UTC()}
 	}
 	spec.AttestedTime = metav1.NewTime(r.now().UTC().Truncate(time.Second))
 }
 
+// digest is the digest of the evidence as in the ledger.
+func (r *redemption) digest() string { return "sha256:" + hex.EncodeToString(r.id.Digest[:]) }
+
 // sameEvidence reports whether two specs have the same facts about the machine, and the same
 // time of the evidence.
 func sameEvidence(a, b *v1alpha1.NodeAttestationSpec) bool {
 	return slices.Equal(a.Names, b.Names) && slices.Equal(a.Addresses, b.Addresses) &&
-		a.Account == b.Account && a.Region == b.Region && a.Zone == b.Zone && a.EvidenceTime.Equal(b.EvidenceTime)
+		a.Account == b.Account && a.Region == b.Region && a.Zone == b.Zone && a.EvidenceTime.Equal(b.EvidenceTime) &&
+		a.PublicKey == b.PublicKey && a.EvidenceDigest == b.EvidenceDigest
 }
 
 func sorted(list []string) []string {

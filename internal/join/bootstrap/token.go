@@ -111,8 +111,9 @@ func (r *redemption) confirm(ctx context.Context, grant *Grant) (*Grant, error) 
 		return nil, errChanged
 	case err != nil:
 		return nil, err
-	case current.UID != grant.Token.EntryUID, current.DeletionTimestamp != nil, current.Phase() != v1alpha1.Issued,
-		current.BoundKey() != "", current.Spec.TokenID != grant.Token.ID, current.Spec.NodeName != r.id.NodeName:
+	case current.UID != grant.Token.EntryUID, current.DeletionTimestamp != nil,
+		(current.Phase() != v1alpha1.Issued || current.BoundKey() != "") && !r.certifiesSameKey(current),
+		current.Spec.TokenID != grant.Token.ID, current.Spec.NodeName != r.id.NodeName:
 		return nil, errChanged
 	}
 	return grant, nil

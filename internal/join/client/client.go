@@ -18,6 +18,8 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd/api"
+
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
@@ -26,6 +28,12 @@ const (
 	DefaultKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
 	DefaultInterval   = 3 * time.Second
 	DefaultTimeout    = 30 * time.Second
+)
+
+// The defaults for CertificateCredential: the files of kubeadm and of kubelet.
+const (
+	DefaultKubeletKubeconfig = "/etc/kubernetes/kubelet.conf"
+	DefaultCertificateFolder = "/var/lib/kubelet/pki"
 )
 
 // Options configure a run. There are no defaults for empty fields.
@@ -47,6 +55,11 @@ type Options struct {
 	APIServerURL, APIServerCAFile string
 	// Kubeconfig is the file to write.
 	Kubeconfig string
+	// Credential is what the file contains; empty: TokenCredential.
+	Credential Credential
+	// CertificateFolder is where the kubelet keeps its certificates (--cert-dir), for
+	// CertificateCredential.
+	CertificateFolder string
 	// Interval is the maximum time between two tries, unless the service asks for
 	// more. Each wait is random, between half of the interval and the whole, so that
 	// machines which boot at the same time do not ask at the same time.
@@ -70,7 +83,7 @@ type Result struct {
 	NodeName string
 }
 
-// Run writes a bootstrap kubeconfig, if there is none. The error is a [*Refused], an
+// Run writes a kubeconfig, if there is none. The error is a [*Refused], an
 // [*Unreachable] or a [*TimedOut], the error of the context, or any other error if the
 // options or this machine are at fault.
 func Run(ctx context.Context, options Options) (Result, error) {
@@ -96,6 +109,8 @@ type client struct {
 	// authorities are the certificate authorities of the API server, PEM.
 	authorities []byte
 	drafts      []newDraft
+	// pair is nil for TokenCredential.
+	pair *pair
 }
 
 // newClient checks the options and reads the files that they name.
@@ -129,11 +144,21 @@ func newClient(o Options) (*client, error) {
 	if o.Report == nil {
 		o.Report = func(string) {}
 	}
-	return &client{Options: o, service: newService(base, config), authorities: authorities, drafts: draftsHere()}, nil
+	c := &client{Options: o, service: newService(base, config), authorities: authorities, drafts: draftsHere()}
+	switch o.Credential {
+	case "", TokenCredential:
+	case CertificateCredential:
+		if c.pair, err = newPair(o.CertificateFolder); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("the credential is %q: want %s or %s", o.Credential, TokenCredential, CertificateCredential)
+	}
+	return c, nil
 }
 
-// join asks for a token and writes it to the kubeconfig. It checks first that the file
-// can be written.
+// join gets the credential and writes the kubeconfig. It checks first that the file can be
+// written.
 func (c *client) join(ctx context.Context) (Result, error) {
 	defer c.service.closeConnections()
 	d, err := c.draft()
@@ -141,11 +166,11 @@ func (c *client) join(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	defer d.discard()
-	name, granted, err := c.redeem(ctx)
+	name, user, err := c.credential(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	config, err := kubeconfig(c.APIServerURL, c.authorities, granted)
+	config, err := kubeconfig(c.APIServerURL, c.authorities, user)
 	if err != nil {
 		return Result{}, err
 	}
@@ -154,6 +179,24 @@ func (c *client) join(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	return Result{Existed: existed, NodeName: name}, nil
+}
+
+// credential returns the name of the node, and the credential for the kubeconfig. A certificate of a run that was
+// interrupted before it wrote the kubeconfig is used again.
+func (c *client) credential(ctx context.Context) (name string, user *api.AuthInfo, err error) {
+	if c.pair != nil {
+		if name = c.pair.node(c.authorities); name != "" {
+			return name, c.pair.user(), nil
+		}
+	}
+	name, granted, err := c.redeem(ctx)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case c.pair == nil:
+		return name, &api.AuthInfo{Token: string(granted)}, nil
+	}
+	return name, c.pair.user(), c.certificate(ctx, name, granted)
 }
 
 // redeem retries until there is a token or a final answer. The last try begins at the
@@ -208,7 +251,13 @@ func (c *client) try(ctx context.Context) (name string, granted token, err error
 	if err != nil {
 		return "", "", err
 	}
-	evidence, err := c.Collector.Collect(ctx, challenge)
+	about := attest.Binding{Challenge: challenge}
+	if c.pair != nil {
+		if about.PublicKey, err = c.pair.publicKey(); err != nil {
+			return "", "", err
+		}
+	}
+	evidence, err := c.Collector.Collect(ctx, about)
 	if err != nil {
 		return "", "", noEvidence("collect this machine's evidence", err)
 	}

@@ -13,12 +13,12 @@ const (
 	contextName = "bootstrap-context"
 )
 
-// kubeconfig returns the content for kubelet's --bootstrap-kubeconfig. It contains the
-// authorities, so that no other file is needed.
-func kubeconfig(server string, authorities []byte, granted token) ([]byte, error) {
+// kubeconfig returns the content for kubelet's --bootstrap-kubeconfig or --kubeconfig. It contains the
+// authorities, so that no other file is needed for them.
+func kubeconfig(server string, authorities []byte, user *api.AuthInfo) ([]byte, error) {
 	config := api.NewConfig()
 	config.Clusters[clusterName] = &api.Cluster{Server: server, CertificateAuthorityData: authorities}
-	config.AuthInfos[contextName] = &api.AuthInfo{Token: string(granted)}
+	config.AuthInfos[contextName] = user
 	config.Contexts[contextName] = &api.Context{Cluster: clusterName, AuthInfo: contextName}
 	config.CurrentContext = contextName
 	text, err := clientcmd.Write(*config)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest"
 )
 
 // aToken is the token that the services here return. No line and no error may contain it.
@@ -116,8 +118,8 @@ type collector struct{ name string }
 
 func (c collector) NodeName(context.Context) (string, error) { return c.name, nil }
 
-func (c collector) Collect(_ context.Context, challenge string) ([]byte, error) {
-	return fmt.Appendf(nil, `{"Challenge":%q}`, challenge), nil
+func (c collector) Collect(_ context.Context, about attest.Binding) ([]byte, error) {
+	return fmt.Appendf(nil, `{"Challenge":%q}`, about.Challenge), nil
 }
 
 // inMemory connects the client to a handler without a network, so that synctest can advance

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest"
 )
 
 // sequence answers with its handlers, one after the other; the last one is repeated.
@@ -263,11 +265,11 @@ type failing struct {
 	times *int
 }
 
-func (f failing) Collect(ctx context.Context, challenge string) ([]byte, error) {
+func (f failing) Collect(ctx context.Context, about attest.Binding) ([]byte, error) {
 	if *f.times--; *f.times >= 0 {
 		return nil, errors.New("the metadata service does not answer")
 	}
-	return f.collector.Collect(ctx, challenge)
+	return f.collector.Collect(ctx, about)
 }
 
 func TestEvidenceIsCollectedAgain(t *testing.T) {

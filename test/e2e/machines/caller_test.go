@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 )
 
@@ -88,7 +89,7 @@ func signed(t *testing.T, m *Machine, challenge string) []byte {
 	}
 	collector, err := aws.NewCollector(t.Context(), aws.CollectorOptions{})
 	orFatal(t, err)
-	body, err := collector.Collect(t.Context(), challenge)
+	body, err := collector.Collect(t.Context(), attest.Binding{Challenge: challenge})
 	orFatal(t, err)
 	return body
 }

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/approve"
 	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
-	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -144,7 +144,7 @@ func TestEnvironmentOfTheOrigin(t *testing.T) {
 	})
 	t.Run("names that can be read as addresses are refused", func(t *testing.T) {
 		for _, name := range []string{"10.0.0.7", "10.7", "167772167"} {
-			refused(t, ask(t, launch(t, blue), replica, name, nil), http.StatusForbidden, alwaysallow.ReservedName)
+			refused(t, ask(t, launch(t, blue), replica, name, nil), http.StatusForbidden, attest.ReservedName)
 		}
 	})
 	t.Run("it warns", func(t *testing.T) {

@@ -40,7 +40,7 @@ func TestEvidenceOfTheClientIsAccepted(t *testing.T) {
 	if hostname, err := os.Hostname(); err != nil || name != strings.ToLower(hostname) {
 		t.Errorf("name %q of host %q, %v", name, hostname, err)
 	}
-	body, err := collector.Collect(t.Context(), "challenge")
+	body, err := collector.Collect(t.Context(), attest.Binding{Challenge: "challenge"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,23 +63,23 @@ func TestRefusals(t *testing.T) {
 		{"two objects", "worker-1", "{}{}", alwaysallow.EvidenceMalformed},
 		{"a key twice", "worker-1", `{"a":1,"a":2}`, alwaysallow.EvidenceMalformed},
 		{"too deep", "worker-1", `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, alwaysallow.EvidenceMalformed},
-		{"the API server's name", "kubernetes", "{}", alwaysallow.ReservedName},
-		{"the API server's name in its namespace", "kubernetes.default", "{}", alwaysallow.ReservedName},
-		{"the API server's name in the cluster", "Kubernetes.Default.svc.cluster.local", "{}", alwaysallow.ReservedName},
-		{"a service's name", "web.shop.svc", "{}", alwaysallow.ReservedName},
-		{"a service's name in the cluster", "web.shop.svc.cluster.local", "{}", alwaysallow.ReservedName},
-		{"localhost", "localhost", "{}", alwaysallow.ReservedName},
+		{"the API server's name", "kubernetes", "{}", attest.ReservedName},
+		{"the API server's name in its namespace", "kubernetes.default", "{}", attest.ReservedName},
+		{"the API server's name in the cluster", "Kubernetes.Default.svc.cluster.local", "{}", attest.ReservedName},
+		{"a service's name", "web.shop.svc", "{}", attest.ReservedName},
+		{"a service's name in the cluster", "web.shop.svc.cluster.local", "{}", attest.ReservedName},
+		{"localhost", "localhost", "{}", attest.ReservedName},
 		{"a machine's name", "kubernetes-1.example.com", "{}", ""},
-		{"an API server's name with a domain", "kubernetes.example.com", "{}", alwaysallow.ReservedName},
-		{"a name under localhost", "worker-1.localhost", "{}", alwaysallow.ReservedName},
-		{"an IPv4 address", "10.0.0.7", "{}", alwaysallow.ReservedName},
-		{"a short IPv4 address", "10.7", "{}", alwaysallow.ReservedName},
-		{"a number", "167772167", "{}", alwaysallow.ReservedName},
-		{"a small number", "1", "{}", alwaysallow.ReservedName},
-		{"a hexadecimal number", "0X0A000007", "{}", alwaysallow.ReservedName},
-		{"a name that ends in a number", "worker.1", "{}", alwaysallow.ReservedName},
-		{"a name that ends in a hexadecimal number", "worker.0x1f", "{}", alwaysallow.ReservedName},
-		{"a name that ends in an octal number", "worker.017", "{}", alwaysallow.ReservedName},
+		{"an API server's name with a domain", "kubernetes.example.com", "{}", attest.ReservedName},
+		{"a name under localhost", "worker-1.localhost", "{}", attest.ReservedName},
+		{"an IPv4 address", "10.0.0.7", "{}", attest.ReservedName},
+		{"a short IPv4 address", "10.7", "{}", attest.ReservedName},
+		{"a number", "167772167", "{}", attest.ReservedName},
+		{"a small number", "1", "{}", attest.ReservedName},
+		{"a hexadecimal number", "0X0A000007", "{}", attest.ReservedName},
+		{"a name that ends in a number", "worker.1", "{}", attest.ReservedName},
+		{"a name that ends in a hexadecimal number", "worker.0x1f", "{}", attest.ReservedName},
+		{"a name that ends in an octal number", "worker.017", "{}", attest.ReservedName},
 		{"a number with a domain", "10.example.com", "{}", ""},
 		{"an address in a name", "ip-10-0-0-7", "{}", ""},
 		{"a number in a name", "7-eleven", "{}", ""},

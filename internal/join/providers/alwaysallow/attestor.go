@@ -15,26 +15,19 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Name is the name of the provider.
 const Name = "alwaysallow"
 
-// The codes of refusals. See docs/reference/reasons.
-const (
-	// EvidenceMalformed: the body is neither empty nor a JSON object.
-	EvidenceMalformed verdict.Code = "EvidenceMalformed"
-	// ReservedName: the name belongs to a service of the cluster, or can be read as an
-	// address.
-	ReservedName verdict.Code = "ReservedName"
-)
+// EvidenceMalformed is the code of a refusal: the body is neither empty nor a JSON object. See
+// docs/reference/reasons.
+const EvidenceMalformed verdict.Code = "EvidenceMalformed"
 
 // Attestor is the server's half of the provider.
 type Attestor struct{}
@@ -58,11 +51,8 @@ func (*Attestor) Attest(_ context.Context, req *attest.Request) (*attest.Identit
 		return nil, &attest.Refusal{Code: EvidenceMalformed, Malformed: true, Detail: fmt.Sprintf("the request: %v", err)}
 	}
 	name := strings.ToLower(req.NodeName)
-	switch {
-	case nodeidentity.Reserved(name):
-		return nil, attest.Refuse(ReservedName, "the name %q belongs to a service of the cluster", name)
-	case readsAsAddress(name):
-		return nil, attest.Refuse(ReservedName, "the name %q can be read as an IP address", name)
+	if err := attest.CheckName(name); err != nil {
+		return nil, err
 	}
 	return &attest.Identity{
 		Provider: Name, InstanceID: name, NodeName: name,
@@ -81,16 +71,4 @@ func checkBody(body []byte) error {
 		err = errors.New("want an object, not null")
 	}
 	return err
-}
-
-// hexadecimal is a number in an address that inet_aton(3) accepts.
-var hexadecimal = regexp.MustCompile(`^0x[0-9a-f]*$`)
-
-// readsAsAddress reports whether programs may read a name as an IPv4 address: names that
-// end in a number (https://url.spec.whatwg.org/#ends-in-a-number-checker), such as
-// 10.0.0.7, 10.7, 167772167 and 0x0a000007. A certificate for such a name could stand for
-// the address of another machine, which was not attested.
-func readsAsAddress(name string) bool {
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	return last != "" && strings.Trim(last, "0123456789") == "" || hexadecimal.MatchString(last)
 }

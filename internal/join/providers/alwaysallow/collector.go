@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attest"
 )
 
 // Collector is the machine's half of the provider. It has no evidence.
@@ -14,10 +16,13 @@ type Collector struct{}
 // NewCollector returns a collector.
 func NewCollector() *Collector { return &Collector{} }
 
-// NodeName returns the machine's hostname in lower case, which is a kubelet's default
+// NodeName returns the [Hostname].
+func (*Collector) NodeName(context.Context) (string, error) { return Hostname() }
+
+// Hostname returns the machine's hostname in lower case, which is a kubelet's default
 // (https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/,
 // --hostname-override).
-func (*Collector) NodeName(context.Context) (string, error) {
+func Hostname() (string, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("read the hostname: %w", err)
@@ -30,4 +35,4 @@ func (*Collector) NodeName(context.Context) (string, error) {
 }
 
 // Collect returns an empty object.
-func (*Collector) Collect(context.Context, string) ([]byte, error) { return []byte("{}"), nil }
+func (*Collector) Collect(context.Context, attest.Binding) ([]byte, error) { return []byte("{}"), nil }

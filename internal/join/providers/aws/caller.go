@@ -36,7 +36,7 @@ func (a *Attestor) checkCaller(ctx context.Context, document *identitydocument.D
 		return attest.Refuse(CallerIdentityInvalid, "the signed request of instance %s: %s", document.InstanceID, problem)
 	}
 	if err := a.options.CallerIdentity.Challenger.Check(challenge); err != nil {
-		return attest.Refuse(ChallengeInvalid, "the challenge that instance %s signed: %s", document.InstanceID, err)
+		return attest.Refuse(attest.ChallengeInvalid, "the challenge that instance %s signed: %s", document.InstanceID, err)
 	}
 	caller, err := a.askSTS(ctx, endpoint, query, challenge)
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *fixture) collected(t *testing.T, id, challenge string) map[string]any {
 		t.Fatal(err)
 	}
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
-	body, err := newCollector(t, "").Collect(t.Context(), challenge)
+	body, err := newCollector(t, "").Collect(t.Context(), attest.Binding{Challenge: challenge})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestCallers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, attestBody(s.collected(t, instance.ID, foreign.Challenge())), aws.ChallengeInvalid)
+		refused(t, attestBody(s.collected(t, instance.ID, foreign.Challenge())), attest.ChallengeInvalid)
 	})
 	t.Run("an old challenge", func(t *testing.T) {
 		before, err := attest.NewChallenges(bytes.Repeat([]byte{7}, attest.ChallengeKeySize),
@@ -101,7 +101,7 @@ func TestCallers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, attestBody(s.collected(t, instance.ID, before.Challenge())), aws.ChallengeInvalid)
+		refused(t, attestBody(s.collected(t, instance.ID, before.Challenge())), attest.ChallengeInvalid)
 	})
 	t.Run("the signed challenge replaced with a valid one", func(t *testing.T) {
 		body := s.collected(t, instance.ID, "an older one")

@@ -30,7 +30,4 @@ const (
 	// CallerIdentityInvalid: the signed request to STS is malformed, or not signed by the
 	// instance.
 	CallerIdentityInvalid verdict.Code = "CallerIdentityInvalid"
-	// ChallengeInvalid: the challenge in the signed request to STS is not the server's,
-	// or has expired.
-	ChallengeInvalid verdict.Code = "ChallengeInvalid"
 )

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/smithy-go/logging"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/aws/identitydocument"
 )
 
@@ -85,14 +87,14 @@ func (c *Collector) NodeName(ctx context.Context) (string, error) {
 
 // Collect returns the identity document in the form with the best signature. With a
 // challenge, it adds a signed request that proves the instance's identity.
-func (c *Collector) Collect(ctx context.Context, challenge string) ([]byte, error) {
+func (c *Collector) Collect(ctx context.Context, about attest.Binding) ([]byte, error) {
 	document, err := c.document(ctx)
 	if err != nil {
 		return nil, err
 	}
 	evidence := identitydocument.Evidence{Document: []byte(document)}
-	if challenge != "" {
-		if evidence.CallerIdentity, err = c.callerIdentity(ctx, challenge); err != nil {
+	if about.Challenge != "" {
+		if evidence.CallerIdentity, err = c.callerIdentity(ctx, about.Challenge); err != nil {
 			return nil, err
 		}
 	}

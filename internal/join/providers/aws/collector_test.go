@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeaws"
@@ -65,7 +66,7 @@ func newCollector(t *testing.T, naming string) *aws.Collector {
 // collect returns the evidence that the server would read.
 func collect(t *testing.T, challenge string) *identitydocument.Evidence {
 	t.Helper()
-	body, err := newCollector(t, "").Collect(t.Context(), challenge)
+	body, err := newCollector(t, "").Collect(t.Context(), attest.Binding{Challenge: challenge})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestFallbackFormIsCollected(t *testing.T) {
 
 func TestBodyIsThatOfTheOldProtocol(t *testing.T) {
 	onInstance(t, fakeaws.Instance{})
-	body, err := newCollector(t, "").Collect(t.Context(), "")
+	body, err := newCollector(t, "").Collect(t.Context(), attest.Binding{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func TestErrorExplainsMissingMetadataService(t *testing.T) {
 		fakeaws.Empty: "", // what the SDK says of a session without a token
 	} {
 		metadata.Break(fakeaws.Fault{Kind: fault})
-		_, err := newCollector(t, "").Collect(t.Context(), "")
+		_, err := newCollector(t, "").Collect(t.Context(), attest.Binding{})
 		if err == nil || !strings.HasPrefix(err.Error(), "get instance-identity/rsa2048 from the metadata service: ") ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("fault %v: error %v", fault, err)
@@ -238,7 +239,7 @@ func TestMetadataServiceWithoutSessionsIsNotUsed(t *testing.T) {
 		withoutSession = true
 		_, _ = io.WriteString(w, "document")
 	})
-	if body, err := newCollector(t, "").Collect(t.Context(), ""); err == nil || withoutSession {
+	if body, err := newCollector(t, "").Collect(t.Context(), attest.Binding{}); err == nil || withoutSession {
 		t.Errorf("collected %s", body)
 	}
 }
@@ -256,7 +257,7 @@ func TestMetadataIsBounded(t *testing.T) {
 			}
 			through.ServeHTTP(w, r)
 		})
-		if _, err := newCollector(t, "").Collect(t.Context(), ""); err == nil || err.Error() != want {
+		if _, err := newCollector(t, "").Collect(t.Context(), attest.Binding{}); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
@@ -267,7 +268,7 @@ func TestCollectEndsWithItsContext(t *testing.T) {
 	metadata.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := newCollector(t, "").Collect(ctx, ""); err == nil {
+	if _, err := newCollector(t, "").Collect(ctx, attest.Binding{}); err == nil {
 		t.Error("something was collected")
 	}
 }

@@ -17,7 +17,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	evidence, err := collector.Collect(ctx, "")
+	evidence, err := collector.Collect(ctx, attest.Binding{})
 	if err != nil {
 		fmt.Println(err)
 		return
