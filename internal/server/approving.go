@@ -76,7 +76,8 @@ func (j *join) warnOfWeakSources() {
 				"set dns or networks too", "source", source)
 		case len(s.Networks) > 0:
 			j.logger.Info("WARNING: a source of serving certificates does not bind addresses to nodes: whoever has a node's credential "+
-				"gets certificates for all addresses of its networks that no other Node has; set dns or nodeAddresses too", "source", source)
+				"gets certificates for all addresses of its networks that no other Node has; set dns or nodeAddresses too",
+				"source", source)
 		}
 	}
 }

@@ -43,9 +43,9 @@ func TestServingCertificatesFromSources(t *testing.T) {
 		}
 	}
 	eventually(t, "the request that is left is logged", func() bool {
-		return strings.Contains(s.log.String(), `"certificate request left pending" "node"="worker-1" "request"="csr-foreign" "kind"="serving" `+
-			`"code"="NamesNotVouched" "reason"="no source vouches for all names of node worker-1: approver.servingCertificates[0]: `+
-			`it does not vouch for 192.0.2.7"`)
+		return strings.Contains(s.log.String(), `"certificate request left pending" "node"="worker-1" "request"="csr-foreign" `+
+			`"kind"="serving" "code"="NamesNotVouched" "reason"="no source vouches for all names of node worker-1: `+
+			`approver.servingCertificates[0]: it does not vouch for 192.0.2.7"`)
 	})
 	if !strings.Contains(s.log.String(), "does not bind addresses to nodes") {
 		t.Error("the server does not warn of the source")

@@ -127,7 +127,8 @@ func TestANodeGetsNoAddressOfAnotherNode(t *testing.T) {
 		name := fmt.Sprintf("serving-%d", i)
 		s.put(requestPath(name), ofNode(t, "liar", text))
 		s.await(name, "Denied NamesNotVouched")
-		if message := s.request(name).Status.Conditions[0].Message; !strings.Contains(message, fmt.Sprintf("node control-plane has %q", text)) {
+		want := fmt.Sprintf("node control-plane has %q", text)
+		if message := s.request(name).Status.Conditions[0].Message; !strings.Contains(message, want) {
 			t.Error(message)
 		}
 	}
