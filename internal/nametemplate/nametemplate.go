@@ -7,7 +7,10 @@ import (
 	"strings"
 )
 
-// Placeholders lists the placeholders, which are properties of an EC2 instance that nobody can change by tagging
+// NodeName is the placeholder for the name of a node, in templates of DNS names: "{{.NodeName}}.example.com".
+const NodeName = "NodeName"
+
+// Placeholders lists the placeholders in names of nodes, which are properties of an EC2 instance that nobody can change by tagging
 // or renaming it.
 func Placeholders() []string {
 	return []string{"InstanceID", "PrivateDNSName", "PrivateIP", "DashedIP", "Account", "Region", "Zone", "ClusterName"}
@@ -19,8 +22,8 @@ type Template struct {
 	texts, placeholders []string
 }
 
-// Parse parses a template. Spaces between the braces and the name of a placeholder do not matter.
-func Parse(text string) (*Template, error) {
+// Parse parses a template with some of the named placeholders. Spaces between the braces and the name of a placeholder do not matter.
+func Parse(text string, known ...string) (*Template, error) {
 	t := &Template{}
 	for {
 		before, rest, found := strings.Cut(text, "{{")
@@ -33,8 +36,8 @@ func Parse(text string) (*Template, error) {
 			return nil, fmt.Errorf("{{%s has no end: write }} after the placeholder", rest)
 		}
 		name, dotted := strings.CutPrefix(strings.TrimSpace(inside), ".")
-		if !dotted || !slices.Contains(Placeholders(), name) {
-			return nil, fmt.Errorf("there is no placeholder {{%s}}: want {{.%s}}", inside, strings.Join(Placeholders(), "}}, {{."))
+		if !dotted || !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no placeholder {{%s}}: want {{.%s}}", inside, strings.Join(known, "}}, {{."))
 		}
 		t.placeholders = append(t.placeholders, name)
 		text = after

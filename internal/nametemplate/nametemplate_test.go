@@ -27,7 +27,7 @@ func TestPlaceholdersAreReplaced(t *testing.T) {
 		"{{.PrivateIP}}{{.PrivateDNSName}}": "«PrivateIP»«PrivateDNSName»",
 		"node-{{.Account}}.eu.example.com":  "node-«Account».eu.example.com",
 	} {
-		parsed, err := nametemplate.Parse(text)
+		parsed, err := nametemplate.Parse(text, nametemplate.Placeholders()...)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -50,7 +50,7 @@ func TestMistakesAreErrors(t *testing.T) {
 		"{{slice .InstanceID 2}}":    "there is no placeholder {{slice .InstanceID 2}}" + want,
 		"{{.Zone}}{{if .Zone}}{{x}}": "there is no placeholder {{if .Zone}}" + want,
 	} {
-		if _, err := nametemplate.Parse(text); err == nil || err.Error() != want {
+		if _, err := nametemplate.Parse(text, nametemplate.Placeholders()...); err == nil || err.Error() != want {
 			t.Errorf("%s: error %v\nwant %s", text, err, want)
 		}
 	}
@@ -61,7 +61,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("{{.ClusterName}}-{{ .DashedIP }}.x")
 	f.Add("{{.Zone}")
 	f.Fuzz(func(t *testing.T, text string) {
-		parsed, err := nametemplate.Parse(text)
+		parsed, err := nametemplate.Parse(text, nametemplate.Placeholders()...)
 		if err != nil {
 			return
 		}

@@ -5,9 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
 	"github.com/node-authorizer/node-authorizer/internal/join/controller"
+	"github.com/node-authorizer/node-authorizer/internal/nametemplate"
 )
 
 // newApprover returns the controller that decides certificate requests.
@@ -17,10 +21,14 @@ func newApprover(j *join) (*controller.Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("name this server in the election of the approver: %w", err)
 	}
+	sources, err := servingSources(a.ServingCertificates)
+	if err != nil {
+		return nil, err
+	}
 	return controller.New(controller.Options{
 		Client: j.client, Ledger: j.ledger, Known: j.known,
 		Quarantines:     j.contained.quarantined(),
-		UnattestedNodes: string(a.UnattestedNodes), ServingAddresses: string(a.ServingAddresses),
+		UnattestedNodes: string(a.UnattestedNodes), ServingAddresses: string(a.ServingAddresses), ServingSources: sources,
 		// Servers on one host, concurrent or in succession, have different identities.
 		Identity:       host + "_" + rand.Text(),
 		LeaseNamespace: a.LeaderElection.Namespace, LeaseName: a.LeaderElection.Name,
@@ -30,6 +38,48 @@ func newApprover(j *join) (*controller.Controller, error) {
 		MaxStaleness:  j.config.Cluster.MaxStaleness.Duration,
 		Observer:      j.observer, Logger: j.logger,
 	})
+}
+
+// servingSources reads the sources that vouch for serving certificates.
+func servingSources(configured []v1alpha1.ServingSource) ([]approve.Source, error) {
+	sources := make([]approve.Source, len(configured))
+	for i := range configured {
+		from, to := &configured[i], &sources[i]
+		to.NodeAddresses, to.DNS = from.NodeAddresses, from.DNS
+		for _, text := range from.Names {
+			template, err := nametemplate.Parse(text, nametemplate.NodeName)
+			if err != nil {
+				return nil, fmt.Errorf("approver.servingCertificates[%d].names: %w", i, err)
+			}
+			to.Names = append(to.Names, template)
+		}
+		for _, text := range from.Networks {
+			network, err := netip.ParsePrefix(text)
+			if err != nil {
+				return nil, fmt.Errorf("approver.servingCertificates[%d].networks: %w", i, err)
+			}
+			to.Networks = append(to.Networks, network)
+		}
+	}
+	return sources, nil
+}
+
+// warnOfWeakSources logs sources that let a node choose addresses of others.
+func (j *join) warnOfWeakSources() {
+	for i, s := range j.config.Approver.ServingCertificates {
+		source := fmt.Sprintf("approver.servingCertificates[%d]", i)
+		switch {
+		case s.DNS:
+		case s.NodeAddresses:
+			j.logger.Info("WARNING: a source of serving certificates believes the status of Nodes, which kubelets write unless a cloud "+
+				"provider does: whoever has a node's credential gets certificates for addresses that no other Node has; "+
+				"set dns or networks too", "source", source)
+		case len(s.Networks) > 0:
+			j.logger.Info("WARNING: a source of serving certificates does not bind addresses to nodes: whoever has a node's credential "+
+				"gets certificates for all addresses of its networks that no other Node has; set dns or nodeAddresses too",
+				"source", source)
+		}
+	}
 }
 
 // approve takes part in the approver's election until the context ends, and then releases the

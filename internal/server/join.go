@@ -128,6 +128,9 @@ func (j *join) follow(ctx context.Context) {
 
 // warnOfInsecureSettings logs settings that trust machines more than their evidence.
 func (j *join) warnOfInsecureSettings() {
+	if j.config.Approver.Enabled {
+		j.warnOfWeakSources()
+	}
 	b := &j.config.Bootstrap
 	if b.Address == "" {
 		return

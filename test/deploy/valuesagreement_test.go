@@ -125,6 +125,22 @@ var inexpressible = []struct{ name, field, message, owner, example string }{
 		"server", `iam: {clusterID: blue, sources: [File], sts: {extraHosts: [
 			{host: a.example, region: eu-west-1}, {host: a.example, region: eu-west-2}]}}`,
 	},
+	{
+		"a source of serving certificates that vouches for nothing", `^approver\.servingCertificates\[[0-9]+\]$`, "vouches for nothing",
+		"bootstrap", `approver: {servingCertificates: [{}]}`,
+	},
+	{
+		"DNS without names", `^approver\.servingCertificates\[[0-9]+\]\.dns$`, "requires names",
+		"bootstrap", `approver: {servingCertificates: [{nodeAddresses: true, dns: true}]}`,
+	},
+	{
+		"the name of a node in an invalid DNS name", `^approver\.servingCertificates\[[0-9]+\]\.names\[`, "want a DNS name",
+		"bootstrap", `approver: {servingCertificates: [{names: ["{{.NodeName}}_"]}]}`,
+	},
+	{
+		"a network with an address in it", `^approver\.servingCertificates\[[0-9]+\]\.networks\[`, "want a network",
+		"bootstrap", `approver: {servingCertificates: [{networks: [10.0.0.7/16]}]}`,
+	},
 }
 
 // stricter are the values that Helm alone refuses, with examples.

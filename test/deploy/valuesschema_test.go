@@ -50,8 +50,11 @@ var stringForms = map[string]string{
 	"iam.configMap.name":                    `^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`,
 	"iam.sessionCheckExemptRoles[]":         `^arn:[a-z-]+:iam::[0-9]{12}:role/([!-~]+/)?[A-Za-z0-9_+=,.@-]+$`,
 	"iam.ec2.vpcs[]":                        vpcPattern,
-	"iam.sts.extraHosts[].host":             `^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`,
-	"iam.sts.extraHosts[].region":           regionPattern,
+	// The forms of the rest of a name, and of addresses, are not in the schema.
+	"approver.servingCertificates[].names[]":    `\{\{\s*\.NodeName\s*\}\}`,
+	"approver.servingCertificates[].networks[]": `^[0-9a-f.:]+/[1-9][0-9]*$`,
+	"iam.sts.extraHosts[].host":                 `^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`,
+	"iam.sts.extraHosts[].region":               regionPattern,
 }
 
 func minors() string {
@@ -81,8 +84,31 @@ type schemaOfConfig struct {
 	durations map[string][]string
 }
 
+// required returns the properties without which validation refuses an element of a list.
+func (s *schemaOfConfig) required(field string, properties map[string]any) []string {
+	list, isElement := strings.CutSuffix(field, "[]")
+	if !isElement {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(properties)), func(name string) bool {
+		element := list + "[0]." + name
+		return !slices.ContainsFunc(s.problems(list, []any{map[string]any{}}), func(p v1alpha1.Problem) bool { return p.Field == element })
+	})
+}
+
 // problem returns what validation says about a value of a field; empty if nothing.
 func (s *schemaOfConfig) problem(field string, value any) string {
+	s.t.Helper()
+	for _, p := range s.problems(field, value) {
+		if p.Field == field || strings.HasPrefix(p.Field, field+"[") {
+			return p.Message
+		}
+	}
+	return ""
+}
+
+// problems returns what validation says about a configuration with a value of a field.
+func (s *schemaOfConfig) problems(field string, value any) (problems v1alpha1.Problems) {
 	s.t.Helper()
 	config := map[string]any{}
 	if err := yaml.Unmarshal([]byte(fullConfig), &config); err != nil {
@@ -94,16 +120,8 @@ func (s *schemaOfConfig) problem(field string, value any) string {
 		s.t.Fatal(err)
 	}
 	_, err = v1alpha1.Parse(text)
-	var problems v1alpha1.Problems
-	if !errors.As(err, &problems) {
-		return ""
-	}
-	for _, p := range problems {
-		if p.Field == field || strings.HasPrefix(p.Field, field+"[") {
-			return p.Message
-		}
-	}
-	return ""
+	errors.As(err, &problems)
+	return problems
 }
 
 func setAt(object map[string]any, path []string, value any) {
@@ -131,8 +149,8 @@ func (s *schemaOfConfig) of(of reflect.Type, field string) map[string]any {
 			properties[name] = s.of(of.Field(i).Type, field+"."+name)
 		}
 		schema := map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
-		if strings.HasSuffix(field, "[]") { // elements of lists have no defaults
-			schema["required"] = slices.Sorted(maps.Keys(properties))
+		if required := s.required(field, properties); len(required) > 0 {
+			schema["required"] = required
 		}
 		return schema
 	case of.Kind() == reflect.Map:

@@ -181,7 +181,23 @@ type Approver struct {
 	// ServingAddresses is where allowed names and addresses of serving certificates come
 	// from.
 	ServingAddresses ServingAddresses `json:"servingAddresses"`
-	LeaderElection   LeaderElection   `json:"leaderElection"`
+	// ServingCertificates are the sources that vouch for serving certificates of nodes
+	// without a ledger entry. If there are none, the policies above decide about these.
+	ServingCertificates []ServingSource `json:"servingCertificates"`
+	LeaderElection      LeaderElection  `json:"leaderElection"`
+}
+
+// ServingSource vouches for the names in a node's serving certificate. Everything that it has
+// must hold.
+type ServingSource struct {
+	// Names are templates of DNS names: {{.NodeName}}.example.com.
+	Names []string `json:"names"`
+	// Networks are the networks of IP addresses, as CIDRs.
+	Networks []string `json:"networks"`
+	// NodeAddresses requires that the status of the Node object has each name and address.
+	NodeAddresses bool `json:"nodeAddresses"`
+	// DNS requires that the names resolve to the addresses of the request, and to no others.
+	DNS bool `json:"dns"`
 }
 
 // UnattestedNodes is the policy for requests of nodes without a ledger entry.

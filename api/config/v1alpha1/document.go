@@ -174,6 +174,19 @@ approver:
   # LedgerAndNode. The latter trusts the status of the Node object too, which
   # kubelets write themselves unless a cloud provider does.
   servingAddresses: Ledger
+  # Sources that vouch for the serving certificates of nodes without a ledger entry, up to
+  # 16. One of them must vouch for all names and addresses of a request. A request that none
+  # vouches for is denied with unattestedNodes: Deny, and left pending otherwise. If the
+  # list is empty, unattestedNodes and servingAddresses decide about these requests.
+  # All that a source has must hold:
+  # names: templates of the DNS names, with {{.NodeName}} in each;
+  # networks: networks of the IP addresses;
+  # nodeAddresses: the status of the Node object has each name and address, which kubelets
+  # write themselves unless a cloud provider does;
+  # dns: each name resolves to addresses of the request only, and each address of the
+  # request is one of them.
+  # [{names: ["{{.NodeName}}.example.com"], networks: [10.0.0.0/16], dns: true}]
+  servingCertificates: []
   leaderElection:
     namespace: kube-system
     name: node-authorizer-approver

@@ -126,6 +126,9 @@ approver:
   enabled: true
   unattestedNodes: Leave
   servingAddresses: LedgerAndNode
+  servingCertificates:
+  - {names: ["{{.NodeName}}", "{{ .NodeName }}.example.com"], networks: [10.0.0.0/16, "fd00:1::/64"], dns: true}
+  - {nodeAddresses: true}
   leaderElection: {namespace: nodes, name: approver, leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s}
 metrics: {address: ""}
 authorization: {mode: Chain, configFile: chain.yaml, freshnessWait: 1s}
@@ -189,6 +192,13 @@ shutdown: {delay: 5s, timeout: 1m}
 		},
 		Approver: Approver{
 			Enabled: true, UnattestedNodes: LeaveUnattested, ServingAddresses: LedgerAndNodeAddresses,
+			ServingCertificates: []ServingSource{
+				{
+					Names: []string{"{{.NodeName}}", "{{ .NodeName }}.example.com"}, Networks: []string{"10.0.0.0/16", "fd00:1::/64"},
+					DNS: true,
+				},
+				{NodeAddresses: true},
+			},
 			LeaderElection: LeaderElection{
 				Namespace: "nodes", Name: "approver", LeaseDuration: seconds(30), RenewDeadline: seconds(20), RetryPeriod: seconds(3),
 			},

@@ -119,7 +119,7 @@ func (v *validation) naming(rule string) {
 	}
 	if !strings.Contains(rule, "{{") {
 		v.wrong(field, "want PrivateDNSName, InstanceID, ResourceName or a template such as {{.InstanceID}}%s", given(rule))
-	} else if _, err := nametemplate.Parse(rule); err != nil {
+	} else if _, err := nametemplate.Parse(rule, nametemplate.Placeholders()...); err != nil {
 		v.wrong(field, "%s is not a template: %s", quoted(rule), err)
 	}
 }
@@ -143,6 +143,7 @@ func (v *validation) approver(a *Approver) {
 	}
 	oneOf(v, "approver.unattestedNodes", a.UnattestedNodes, DenyUnattested, LeaveUnattested, ApproveUnattested)
 	oneOf(v, "approver.servingAddresses", a.ServingAddresses, LedgerAddresses, LedgerAndNodeAddresses)
+	v.servingCertificates(a.ServingCertificates)
 	e := &a.LeaderElection
 	v.required("approver.leaderElection.namespace", e.Namespace, "the namespace of the lease")
 	v.required("approver.leaderElection.name", e.Name, "the name of the lease")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // altNames are subject alternative names. The field otherNames describes names that are neither
@@ -16,6 +17,27 @@ type altNames struct {
 }
 
 func (n *altNames) empty() bool { return len(n.dns)+len(n.addresses)+len(n.otherNames) == 0 }
+
+func (n *altNames) hasName(name string) bool { return slices.Contains(n.dns, name) }
+
+func (n *altNames) hasAddress(a netip.Addr) bool { return slices.Contains(n.addresses, a) }
+
+// except returns the names and addresses that are not allowed.
+func (n *altNames) except(name func(string) bool, address func(netip.Addr) bool) altNames {
+	var rest altNames
+	for _, d := range n.dns {
+		if !name(d) {
+			rest.dns = append(rest.dns, d)
+		}
+	}
+	for _, a := range n.addresses {
+		// Kubelets do not write IPv4 addresses as IPv6 addresses.
+		if a.Is4In6() || !address(a) {
+			rest.addresses = append(rest.addresses, a)
+		}
+	}
+	return rest
+}
 
 // String lists the first few names, for a message.
 func (n *altNames) String() string {

@@ -31,6 +31,8 @@ func (c *check) of(kind Kind) bool { return slices.Contains(c.kinds, kind) }
 type failure struct {
 	outcome Outcome
 	message string
+	// missing are the facts that are needed to decide; nil if they are known.
+	missing *Missing
 }
 
 func denied(format string, args ...any) *failure {
@@ -297,6 +299,12 @@ var checks = []check{
 		test:  (*subject).ownAddresses,
 	},
 	{
+		kinds: []Kind{Serving}, code: NamesNotVouched,
+		rule:  "for a node that was never attested: one source vouches for every name and address",
+		facts: true,
+		test:  (*subject).vouched,
+	},
+	{
 		kinds: []Kind{Serving}, code: SelfNodeServerNotAllowed,
 		rule:  "the node may create certificatesigningrequests/selfnodeserver",
 		facts: true,
@@ -363,7 +371,7 @@ func (s *subject) usedForAnother(key string) bool {
 }
 
 func (s *subject) attested() *failure {
-	if entry, _ := s.holder(); entry != nil {
+	if entry, _ := s.holder(); entry != nil || s.bySources() {
 		return nil
 	}
 	missing := denied("the ledger has no NodeAttestation of node %s", printable(s.claim.Node))
@@ -382,19 +390,11 @@ func (s *subject) attested() *failure {
 }
 
 func (s *subject) ownAddresses() *failure {
+	if s.bySources() {
+		return nil
+	}
 	allowed := s.allowedNames()
-	var foreign altNames
-	for _, name := range s.request.names.dns {
-		if !slices.Contains(allowed.dns, name) {
-			foreign.dns = append(foreign.dns, name)
-		}
-	}
-	for _, a := range s.request.names.addresses {
-		// Kubelets do not write IPv4 addresses as IPv6 addresses.
-		if a.Is4In6() || !slices.Contains(allowed.addresses, a) {
-			foreign.addresses = append(foreign.addresses, a)
-		}
-	}
+	foreign := s.request.names.except(allowed.hasName, allowed.hasAddress)
 	if foreign.empty() {
 		return nil
 	}

@@ -42,6 +42,7 @@ const (
 	NotAttested               verdict.Code = "NotAttested"
 	AnotherMachinesCredential verdict.Code = "AnotherMachinesCredential"
 	AddressNotAttested        verdict.Code = "AddressNotAttested"
+	NamesNotVouched           verdict.Code = "NamesNotVouched"
 	SelfNodeServerNotAllowed  verdict.Code = "SelfNodeServerNotAllowed"
 )
 

@@ -59,6 +59,7 @@ func (s *subject) check(facts bool) (Answer, bool) {
 		if failure := c.test(s); failure != nil {
 			answer := s.answer(failure.outcome, c.code, failure.message)
 			answer.Rule = c.rule
+			answer.Missing = failure.missing
 			return answer, true
 		}
 	}
@@ -84,6 +85,9 @@ func (s *subject) approval() Answer {
 func (s *subject) basis() string {
 	if entry, _ := s.holder(); entry != nil {
 		return ", by NodeAttestation " + entry.Name
+	}
+	if s.vouchedBy != "" {
+		return ", by " + s.vouchedBy
 	}
 	return "; the ledger does not have it, and unattested nodes are approved"
 }

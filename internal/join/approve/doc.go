@@ -15,6 +15,9 @@
 // name it contains, and copy what they do not check. Therefore a request must not contain
 // anything that a kubelet's request does not.
 //
+// The names in the serving certificate of a node that was never attested are compared with the
+// sources that the operator lists ([Source]). One source must vouch for all of them.
+//
 // The package makes no requests. The caller looks up the facts, and must not treat a failed
 // look-up as "there is none".
 //

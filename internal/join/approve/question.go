@@ -1,6 +1,7 @@
 package approve
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -42,8 +43,16 @@ type Question struct {
 	// Used contains the UIDs of the Entries, except Entry, for whose token a request was
 	// approved, even if the entry does not say so.
 	Used map[types.UID]bool
-	// NodeAddresses are the addresses of the Node object, for ServingLedgerAndNode.
+	// NodeAddresses are the addresses of the Node object, for ServingLedgerAndNode and for Sources.
 	NodeAddresses []corev1.NodeAddress
+	// OtherNode returns the name of another node that has a DNS name or an IP address as its name or
+	// in its status; empty if there is none. Sources need it.
+	OtherNode func(nameOrAddress string) string
+	// Newer is the number of undecided Serving requests of the node that are newer than this one.
+	Newer int
+	// Resolved are the addresses of DNS names, for Sources; none if DNS says that there are none.
+	// [Answer.Missing] lists the names that are needed.
+	Resolved map[string][]netip.Addr
 	// SelfNodeServer is true if the requester of a Serving request may create
 	// certificatesigningrequests/selfnodeserver.
 	SelfNodeServer bool
@@ -55,6 +64,9 @@ type Question struct {
 type Options struct {
 	Unattested       Unattested
 	ServingAddresses ServingAddresses
+	// Sources vouch for the serving certificates of nodes that the ledger does not have. If there are
+	// none, Unattested and ServingAddresses decide about these.
+	Sources []Source
 }
 
 // Unattested says what happens to requests of nodes that the ledger does not have.
@@ -116,9 +128,18 @@ type Answer struct {
 	Node string
 	// Rule is the check that failed; empty for an approval.
 	Rule string
+	// Missing are the facts without which the request cannot be decided, as Message says; nil if it is
+	// decided.
+	Missing *Missing
 	// Message is one line of printable ASCII for people, without a trailing full stop. It
 	// is always shorter than 1 KiB.
 	Message string
+}
+
+// Missing are facts about a request that the caller has to find.
+type Missing struct {
+	// Names are the DNS names that are missing in [Question.Resolved].
+	Names []string
 }
 
 // subject is a question during its evaluation.
@@ -129,6 +150,8 @@ type subject struct {
 	request *request
 	// commonName is set by the check of the request's subject.
 	commonName string
+	// vouchedBy describes the source that vouches for the names of the request; empty if none does.
+	vouchedBy string
 }
 
 // holder returns the entry of the node of a Renewal or Serving request: the oldest one that is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,10 @@ type Options struct {
 	// means the strict ones.
 	UnattestedNodes  string
 	ServingAddresses string
+	// ServingSources vouch for serving certificates of nodes that the ledger does not have.
+	ServingSources []approve.Source
+	// Resolver resolves DNS names for ServingSources; nil means the resolver of the host.
+	Resolver Resolver
 
 	// Identity identifies this approver among the approvers that share the Lease. Without a
 	// LeaseName there is no election: this approver is always active.
@@ -100,6 +105,8 @@ type Controller struct {
 	left sync.Map
 	// listing lists the ledger while this approver leads, to confirm that no entry has a token or node.
 	listing *listing
+	// resolving holds an element for each worker that waits for DNS.
+	resolving chan struct{}
 }
 
 // New returns an approver that is inactive until Run is called. New must be called before the
@@ -113,8 +120,10 @@ func New(opts Options) (*Controller, error) {
 		policy: approve.Options{
 			Unattested:       approve.Unattested(opts.UnattestedNodes),
 			ServingAddresses: approve.ServingAddresses(opts.ServingAddresses),
+			Sources:          opts.ServingSources,
 		},
 	}
+	c.resolving = make(chan struct{}, max(1, c.opts.Workers/2))
 	c.listing = newListing(opts.Ledger, c.opts.Clock, c.addRequest)
 	c.newInformers(opts.MaxStaleness, opts.Clock)
 	return c, nil
@@ -138,6 +147,9 @@ func withDefaults(opts Options) Options {
 	}
 	if opts.Clock == nil {
 		opts.Clock = time.Now
+	}
+	if opts.Resolver == nil {
+		opts.Resolver = &net.Resolver{PreferGo: true}
 	}
 	if opts.Observer == nil {
 		opts.Observer = noObserver{}

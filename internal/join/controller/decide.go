@@ -43,8 +43,13 @@ func (c *Controller) decide(ctx context.Context, name string) error {
 		event.Outcome, event.Code, event.Message = approve.Leave, "", ""
 	case answer.Code == approve.NotOurs || answer.Code == approve.AlreadyDecided:
 		return nil
-	case answer.Outcome == approve.Leave && !c.firstLeave(known.UID):
-		return nil
+	case answer.Outcome == approve.Leave:
+		if answer.Code == approve.NamesNotVouched {
+			c.decideLater(known)
+		}
+		if !c.firstLeave(known.UID) {
+			return nil
+		}
 	}
 	c.opts.Observer.Decided(event)
 	return err

@@ -22,6 +22,10 @@ import (
 const (
 	byRequester = "requester"
 	byApproved  = "approved"
+	// byServed indexes undecided requests for serving certificates by node.
+	byServed = "served"
+	// byAddress indexes nodes by their name, and by the names and addresses in their status.
+	byAddress = "address"
 )
 
 // newInformers creates the informers and their event handlers.
@@ -47,10 +51,10 @@ func (c *Controller) newInformers(maxStaleness time.Duration, clock func() time.
 		},
 		Example: &certificatesv1.CertificateSigningRequest{}, Name: "certificatesigningrequests",
 	}, staleness.New("certificatesigningrequests.certificates.k8s.io", maxStaleness, clock).LimitWatches(informer.WatchLife),
-		cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf})
+		cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf, byServed: servedNodeOf})
 	c.nodes = informer.New(informer.Source[*corev1.NodeList]{
 		List: nodes.List, Watch: nodes.Watch, Example: &corev1.Node{}, Name: "nodes",
-	}, staleness.New("nodes", maxStaleness, clock), nil)
+	}, staleness.New("nodes", maxStaleness, clock), cache.Indexers{byAddress: nodeAddressesOf})
 	c.requests.Transform, c.nodes.Transform = keep, trim
 	handle(c.requests, c.requestChanged, c.requestDeleted)
 	handle(c.nodes, c.nodeChanged, c.nodeChanged)

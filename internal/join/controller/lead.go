@@ -134,9 +134,10 @@ func try(ctx context.Context, name string, process func(context.Context, string)
 }
 
 // expected reports whether an error needs no log line: another client was faster, this approver
-// was faster than the cache, or the cache is too old, which is reported once for all requests.
+// was faster than the cache, the cache is too old, which is reported once for all requests, or other
+// requests wait for DNS.
 func expected(err error) bool {
-	return isTooOld(err) || apierrors.IsConflict(err) || errors.Is(err, errBehind)
+	return isTooOld(err) || apierrors.IsConflict(err) || errors.Is(err, errBehind) || errors.Is(err, errResolving)
 }
 
 // limitedLock limits the time of requests for the lease. A candidate whose request is not answered

@@ -25,6 +25,10 @@ func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.Certifi
 	if object, exists, err := c.nodes.GetByKey(claim.Node); err == nil && exists {
 		q.NodeAddresses = object.(*corev1.Node).Status.Addresses
 	}
+	if claim.Kind == approve.Serving && len(c.policy.Sources) > 0 {
+		q.OtherNode = func(nameOrAddress string) string { return c.otherNode(claim.Node, nameOrAddress) }
+		q.Newer = c.newerRequests(csr, claim.Node)
+	}
 	answer, err := c.answer(q)
 	if err != nil {
 		return approve.Answer{}, err
@@ -38,6 +42,11 @@ func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.Certifi
 			return approve.Answer{}, err
 		}
 		if answer, err = c.answer(q); err != nil {
+			return approve.Answer{}, err
+		}
+	}
+	if answer.Missing != nil {
+		if answer, err = c.findMissing(ctx, q, answer.Missing.Names); err != nil {
 			return approve.Answer{}, err
 		}
 	}

@@ -41,6 +41,8 @@ func (r *Refusals) Decided(event *controller.Event) {
 		r.always.Info("certificate request approved", l.fields...)
 	case event.Outcome == approve.Deny:
 		r.logLimited("certificate request denied", l, event)
+	case event.Code == approve.NamesNotVouched:
+		r.logLimited("certificate request left pending", l, event)
 	}
 }
 

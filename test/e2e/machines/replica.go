@@ -23,6 +23,7 @@ const (
 	metricsAddress   = `":10444"`
 	certificatesDir  = "/etc/node-authorizer/tls"
 	clusterName      = "CLUSTER_NAME"
+	unattestedNodes  = "  unattestedNodes: Leave\n"
 )
 
 // Replica is one server. Its Address is that for machines.
@@ -104,8 +105,12 @@ func (c *Cluster) AddReplica(ctx context.Context, name string, options ...Replic
 	return r, r.Run(ctx, r.command)
 }
 
+// ServingNetwork is where nodes that were never attested may serve, under their own names, if the status
+// of their Nodes says so.
+const ServingNetwork = "198.51.100.0/24"
+
 // writeConfig writes the config file of deploy/bootstrap with other addresses and
-// folders, and with Quarantines.
+// folders, with Quarantines, and with a source for serving certificates of nodes that were never attested.
 func (r *Replica) writeConfig() error {
 	text, err := os.ReadFile(filepath.Join(r.cluster.deploy(), "config.yaml"))
 	if err != nil {
@@ -114,6 +119,8 @@ func (r *Replica) writeConfig() error {
 	config := strings.NewReplacer(
 		bootstrapAddress, strconv.Quote(r.Address), metricsAddress, strconv.Quote(r.MetricsAddress), certificatesDir, r.Dir(),
 		clusterName, Name+"\n    certificatesFile: "+r.awsCertificates(),
+		unattestedNodes, unattestedNodes+`  servingCertificates: [{names: ["{{.NodeName}}"], networks: [`+ServingNetwork+
+			"], nodeAddresses: true}]\n",
 	).Replace(string(text))
 	config += "cluster:\n  kubeconfig: " + r.Kubeconfig() + "\ncontainment:\n  quarantines: Enabled\n"
 	return r.WriteConfig(config)

@@ -66,7 +66,7 @@ func parseNaming(text string) (namingRule, error) {
 		return nil, fmt.Errorf("naming %q: want %s, %s, %s, or a template like {{.InstanceID}}", text, privateDNSName, instanceID,
 			resourceName)
 	}
-	parsed, err := nametemplate.Parse(text)
+	parsed, err := nametemplate.Parse(text, nametemplate.Placeholders()...)
 	if err != nil {
 		return nil, fmt.Errorf("naming %q: %w", text, err)
 	}
