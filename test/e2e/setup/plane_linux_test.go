@@ -30,7 +30,7 @@ import (
 const root = "../../.."
 
 var (
-	// plane has the store and the certificates. Its own kube-apiserver is stopped when those of the nodes run.
+	// plane has the store and the certificates. Its own kube-apiserver is stopped when the kube-apiservers of the nodes run.
 	plane *localplane.Plane
 	// programs are the programs of the static pods, by the names of their manifests.
 	programs = map[string]string{}
