@@ -13,7 +13,8 @@ import (
 )
 
 // allFormats are the formats that some command has.
-const allFormats = "table wide json yaml name csv dot sarif html junit markdown jsonpath= custom-columns= manifest authorization-configuration webhook-configuration"
+const allFormats = "table wide json yaml name csv dot sarif html junit markdown jsonpath= custom-columns= manifest " +
+	"authorization-configuration webhook-configuration"
 
 // formatsOf are the formats of each command that has -o for a format. The command refuses all others.
 var formatsOf = map[string]string{

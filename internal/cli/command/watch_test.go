@@ -26,9 +26,11 @@ func TestWatchPrintsAnswersThatChange(t *testing.T) {
 		err     error
 		format  render.Format
 	}{
-		"the first answer is printed":             {[]answer{yes}, "at 0\nyes\n", context.Canceled, table},
-		"the same answer is printed once":         {[]answer{yes, yes, yes}, "at 0\nyes\n", context.Canceled, table},
-		"another answer is printed with its time": {[]answer{yes, yes, no, yes}, "at 0\nyes\n\nat 2\nno\n\nat 3\nyes\n", context.Canceled, table},
+		"the first answer is printed":     {[]answer{yes}, "at 0\nyes\n", context.Canceled, table},
+		"the same answer is printed once": {[]answer{yes, yes, yes}, "at 0\nyes\n", context.Canceled, table},
+		"another answer is printed with its time": {
+			[]answer{yes, yes, no, yes}, "at 0\nyes\n\nat 2\nno\n\nat 3\nyes\n", context.Canceled, table,
+		},
 		"an unreadable cluster is unknown, once": {
 			[]answer{yes, unread, {err: errors.New("refused from another port")}, yes},
 			"at 0\nyes\n\nat 1\nunknown: dial tcp: refused\n\nat 3\nyes\n", context.Canceled, table,
