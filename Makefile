@@ -41,7 +41,7 @@ PART ?= 0/1
 
 # Everything else that tests need is built from Go modules.
 BROWSER := $(firstword $(foreach b,chromium chromium-browser google-chrome,$(shell command -v $(b))))
-without-browser := $(if $(BROWSER),,; those of pages did not run: they need Chromium (apt-get install chromium))
+without-browser := $(if $(BROWSER),,; the tests of pages did not run: they need Chromium (apt-get install chromium))
 
 .PHONY: help
 help: ## Show this help.

@@ -27,7 +27,9 @@ As a plugin of kubectl, completion goes through kubectl's own. Put an
 executable file named kubectl_complete-node_authorizer on the PATH:
 
   #!/bin/sh
-  kubectl node-authorizer __complete "$@"`,
+  kubectl node-authorizer __complete "$@"
+
+The packages (.deb, .rpm) bring the scripts of bash, zsh, fish and kubectl.`,
 		Example: `  # Load completion into the current shell
   source <(node-authorizer completion bash)
 

@@ -24,6 +24,7 @@ func notRun() []struct{ class, reason string } {
 		{`^node-authorizer doctor.* --probe`, "it asks a live API server"},
 		{`^node-authorizer doctor( --plan| --fail-on \w+)?( --audit-report \S+)?( --checks \S+)?$`, "it reads a cluster's configuration"},
 		{`^node-authorizer .*--(context |all-contexts)`, "it asks several clusters: clusters.txtar has such ones"},
+		{`^node-authorizer .*--watch`, "it runs until an interrupt: TestWatch has such ones"},
 		{`^node-authorizer doctor --add `, "it reads a cluster, and the configuration of its control plane"},
 		{`^node-authorizer doctor --from manifests/ .*baseline`, "the manifests of the reader: doctor-baseline.txtar has such files"},
 		{`^node-authorizer config validate .*server.yaml$`, "the file is the reader's, with the certificates that it names"},

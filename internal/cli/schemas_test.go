@@ -57,6 +57,7 @@ func documents() []documented {
 			[]string{"attack-paths", "can-i", "doctor", "reach", "who-can"},
 			"The answers of several clusters to one command line, each with the document for the cluster alone.",
 		},
+		{command.NoAnswer{}, []string{"attack-paths", "doctor", "reach"}, "Why an answer of --watch could not be had."},
 		{query.WhoCanResult{}, []string{"who-can"}, "The nodes that may do something."},
 		{paths.AttackPathsResult{}, []string{"attack-paths"}, "What the holder of one node or credential can come to own."},
 		{paths.AttackPathsResults{}, []string{"attack-paths"}, "What the holders of several nodes or credentials can come to own."},

@@ -23,25 +23,40 @@ import (
 // statusSchema is the exit status of a run whose output does not match its schema.
 const statusSchema = 97
 
-// runValidated is main of the program in scripts: its output with -o json and -o yaml is compared
-// with the schema of its kind.
+// runValidated is main of the program in scripts: each document of its output with -o json and -o yaml is compared with the
+// schema of its kind.
 func runValidated() int {
 	format := documentFormat(os.Args[1:])
 	if format == "" {
 		return runAt(fixedClock, os.Args, os.Stdin, os.Stdout, os.Stderr)
 	}
 	var out bytes.Buffer
-	status := runAt(fixedClock, os.Args, os.Stdin, &out, os.Stderr)
-	_, file, _, _ := runtime.Caller(0)
-	err := newSchemas(filepath.Join(filepath.Dir(file), schemasFolder)).validate(format, out.Bytes())
+	status := runAt(fixedClock, os.Args, os.Stdin, io.MultiWriter(os.Stdout, &out), os.Stderr)
 	if out.Len() == 0 && status == command.StatusUndecided {
-		err = nil // an error
+		return status // an error
 	}
-	if _, writeErr := os.Stdout.Write(out.Bytes()); writeErr != nil || err != nil {
-		fmt.Fprintln(os.Stderr, "the output is wrong:", errors.Join(err, writeErr))
-		return statusSchema
+	_, file, _, _ := runtime.Caller(0)
+	published := newSchemas(filepath.Join(filepath.Dir(file), schemasFolder))
+	for _, document := range documentsIn(format, out.Bytes()) {
+		if err := published.validate(format, document); err != nil {
+			fmt.Fprintln(os.Stderr, "the output is wrong:", err)
+			return statusSchema
+		}
 	}
 	return status
+}
+
+// documentsIn returns the documents of a stream; all text is one document if there is no other.
+func documentsIn(format render.Format, text []byte) [][]byte {
+	separator := map[render.Format]string{render.JSON: "\n}\n", render.YAML: "\n---\n"}[format]
+	all := bytes.SplitAfter(text, []byte(separator))
+	for i := range all {
+		all[i] = bytes.TrimSuffix(all[i], []byte("---\n"))
+	}
+	if last := len(all) - 1; last > 0 && len(all[last]) == 0 {
+		all = all[:last]
+	}
+	return all
 }
 
 // documentFormat returns the format if the arguments ask for a document.

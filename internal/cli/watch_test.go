@@ -29,11 +29,23 @@ func TestWatch(t *testing.T) {
 	for _, tc := range []struct {
 		name, down string
 		args       []string
+		answer     string
 	}{
-		{"attack-paths", "unknown: ", []string{"attack-paths", "--all-nodes", "--context", "a"}},
-		{"reach", "unknown: ", []string{"reach", "web-1", "--context", "a"}},
-		{"doctor", "unknown: ", []string{"doctor", "--context", "a"}},
-		{"several clusters", "b: no answer", []string{"attack-paths", "--all-nodes", "--context", "a,b"}},
+		{"attack-paths", "unknown: ", []string{"attack-paths", "--all-nodes", "--context", "a"}, "20"},
+		{"reach", "unknown: ", []string{"reach", "web-1", "--context", "a"}, "20"},
+		{"doctor", "unknown: ", []string{"doctor", "--context", "a"}, "20"},
+		{"several clusters", "b: no answer", []string{"attack-paths", "--all-nodes", "--context", "a,b"}, "20"},
+		{"a stream of JSON", `  "kind": "NoAnswer"`, []string{"reach", "web-1", "--context", "a", "-o", "json"}, `  "kind": "Reach"`},
+		{
+			"a stream of YAML", "kind: NoAnswer",
+			[]string{"attack-paths", "--all-nodes", "--context", "a", "-o", "yaml"},
+			"kind: AttackPathsOfNodes",
+		},
+		{
+			"a stream about several clusters", `      "error": `,
+			[]string{"doctor", "--context", "a,b", "-o", "json"},
+			`  "kind": "ClusterAnswers"`,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -86,13 +98,13 @@ func TestWatch(t *testing.T) {
 				}
 				t.Fatalf("the output ended without %q; stderr: %s", begin, &errOut)
 			}
-			next("20")
+			next(tc.answer)
 			write(two, pod)
-			next("20")
+			next(tc.answer)
 			down.Store(true)
 			next(tc.down)
 			down.Store(false)
-			next("20")
+			next(tc.answer)
 			if err := run.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}

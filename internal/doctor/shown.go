@@ -86,7 +86,7 @@ func (r *Report) Shown() *Shown {
 		}
 	}
 	if len(s.Others) > 0 {
-		s.OthersTitle = render.Count(len(s.Others), "role") + " that seem not to be for nodes"
+		s.OthersTitle = render.Count(len(s.Others), "role") + ", apparently not for nodes"
 	}
 	for _, f := range r.Findings {
 		s.Findings = append(s.Findings, shownFinding(f, ""))

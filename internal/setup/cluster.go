@@ -129,57 +129,83 @@ func (c *Cluster) update(ctx context.Context, change func(map[string]Member) err
 	return err
 }
 
-// begin notes that a node changes, unless another one is not healthy. It returns the former entry, which is empty if there
-// was none.
+// begin notes that a node changes, unless refusal refuses it. It returns the former entry, which is empty if there was none.
 func (c *Cluster) begin(ctx context.Context, node string, to Member) (former Member, err error) {
-	list, err := c.core.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: controlPlaneLabel})
+	nodes, err := c.controlPlane(ctx)
 	if err != nil {
-		return former, fmt.Errorf("list the control plane nodes: %w", err)
-	}
-	var nodes []string
-	for i := range list.Items {
-		nodes = append(nodes, list.Items[i].Name)
-	}
-	if !slices.Contains(nodes, node) {
-		return former, fmt.Errorf("%s is not among the control plane nodes %s: name this node with --node-name", node,
-			strings.Join(nodes, ", "))
+		return former, err
 	}
 	to.Changing = true
 	err = c.update(ctx, func(members map[string]Member) error {
 		former = members[node]
-		maps.DeleteFunc(members, func(name string, _ Member) bool { return !slices.Contains(nodes, name) })
-		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if name == node {
-				continue
-			}
-			if err := c.healthy(ctx, name, members[name]); err != nil {
-				return fmt.Errorf("%w; one control plane node is changed at a time: correct it, or run setup or setup undo on %s first",
-					err, name)
-			}
-			if members[name].Port != to.Port {
-				port := members[name].Port
-				return fmt.Errorf("the server of %s has the port %d: use --port=%d, because all share one webhook", name, port, port)
-			}
-		}
-		if former.Mode != "" && former.Port != to.Port {
-			return fmt.Errorf("the server of this node has the port %d: run setup undo before you give it another one", former.Port)
-		}
-		if to.Mode == Replace && former.Mode != Replace {
-			for _, name := range nodes {
-				if members[name].Mode == "" || name == node && former.Changing {
-					return fmt.Errorf("the mode replace needs a server on each control plane node, because in it a write of a node "+
-						"fails where no server answers, and %s has none that is ready: "+
-						"run setup kubeadm with --mode=observe or --mode=beside there first", name)
-				}
-			}
-		}
-		if err := containmentFits(members, node, to); err != nil {
+		if err := c.refusal(ctx, nodes, members, node, to); err != nil {
 			return err
 		}
 		members[node] = to
 		return nil
 	})
 	return former, err
+}
+
+// Check returns why [Node.Apply] would not begin. It changes nothing.
+func (n *Node) Check(ctx context.Context, p *Plan) error {
+	_, err := n.Cluster.startTime(ctx)
+	nodes, listErr := n.Cluster.controlPlane(ctx)
+	members, membersErr := n.Cluster.Members(ctx)
+	if err := errors.Join(err, listErr, membersErr); err != nil {
+		return fmt.Errorf("it is not known whether this can be applied: %w", err)
+	}
+	if err := n.Cluster.refusal(ctx, nodes, members, n.Name, p.member()); err != nil {
+		return fmt.Errorf("this cannot be applied now: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) controlPlane(ctx context.Context) (nodes []string, err error) {
+	list, err := c.core.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: controlPlaneLabel})
+	if err != nil {
+		return nil, fmt.Errorf("list the control plane nodes: %w", err)
+	}
+	for i := range list.Items {
+		nodes = append(nodes, list.Items[i].Name)
+	}
+	return nodes, nil
+}
+
+// refusal returns why a node cannot change, for example that another one is not healthy. It removes entries of nodes that do
+// not exist.
+func (c *Cluster) refusal(ctx context.Context, nodes []string, members map[string]Member, node string, to Member) error {
+	if !slices.Contains(nodes, node) {
+		return fmt.Errorf("%s is not among the control plane nodes %s: name this node with --node-name", node,
+			strings.Join(nodes, ", "))
+	}
+	maps.DeleteFunc(members, func(name string, _ Member) bool { return !slices.Contains(nodes, name) })
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name == node {
+			continue
+		}
+		if err := c.healthy(ctx, name, members[name]); err != nil {
+			return fmt.Errorf("%w; one control plane node is changed at a time: correct it, or run setup or setup undo on %s first",
+				err, name)
+		}
+		if port := members[name].Port; port != to.Port {
+			return fmt.Errorf("the server of %s has the port %d: use --port=%d, because all share one webhook", name, port, port)
+		}
+	}
+	former := members[node]
+	if former.Mode != "" && former.Port != to.Port {
+		return fmt.Errorf("the server of this node has the port %d: run setup undo before you give it another one", former.Port)
+	}
+	if to.Mode == Replace && former.Mode != Replace {
+		for _, name := range nodes {
+			if members[name].Mode == "" || name == node && former.Changing {
+				return fmt.Errorf("the mode replace needs a server on each control plane node, because in it a write of a node "+
+					"fails where no server answers, and %s has none that is ready: "+
+					"run setup kubeadm with --mode=observe or --mode=beside there first", name)
+			}
+		}
+	}
+	return containmentFits(members, node, to)
 }
 
 // containmentFits returns an error if a server would have to restart with NodeScopes and Quarantines while a node has the mode

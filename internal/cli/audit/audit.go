@@ -73,7 +73,7 @@ node.`,
 		"keep-system-node-binding", false, "do not ignore bindings of the ClusterRole system:node to the group system:nodes",
 	)
 	parts := addPartial(cmd, state, keep)
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
+	output := command.AddFormat(cmd, render.ForRows()...)
 	cmd.AddCommand(newAuditMerge(a))
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if slices.Contains(args, auditlog.Stdin) && state.ReadsStdin() {

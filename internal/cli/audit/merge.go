@@ -37,7 +37,7 @@ log has something that gives 2 with audit.`,
   node-authorizer audit merge *.json -o json`,
 		Args: command.AtLeastOne("REPORT is missing: name the partial reports of all parts, as audit --partial writes them"),
 	}
-	output := command.AddFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
+	output := command.AddFormat(cmd, render.ForRows()...)
 	output.RunE(func(_ *cobra.Command, args []string, format render.Format) error {
 		paths, err := auditlog.Expand(args)
 		if err != nil {

@@ -62,11 +62,11 @@ func NewApp(streams Streams, args []string, now func() time.Time) *App {
 	}
 }
 
-// again runs the command line once more, with other streams.
-func (a *App) again(ctx context.Context, s Streams, p Part) (*App, error) {
-	metadata := render.NewMetadata(a.Now(), a.Metadata.Version, a.Metadata.CommandLine)
-	part := &App{Streams: s, Execute: a.Execute, Part: p, Now: a.Now, Metadata: metadata}
-	return part, a.Execute(ctx, part)
+// part returns a run of the same command line, with other streams. The time stands still in it.
+func (a *App) part(s Streams, p Part) *App {
+	now := a.Now()
+	metadata := render.NewMetadata(now, a.Metadata.Version, a.Metadata.CommandLine)
+	return &App{Streams: s, Execute: a.Execute, Part: p, Now: func() time.Time { return now }, Metadata: metadata}
 }
 
 // Write writes a result to stdout, with the metadata of the run. The result of one of several clusters is kept.

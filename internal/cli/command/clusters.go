@@ -136,7 +136,8 @@ func (a *App) runClusters(ctx context.Context, contexts []string) []*clusterRun 
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			run.App, run.err = a.again(ctx, s, Part{Watched: a.Part.Watched, Context: name})
+			run.App = a.part(s, Part{Watched: a.Part.Watched, Context: name})
+			run.err = a.Execute(ctx, run.App)
 		})
 	}
 	all.Wait()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ import (
 // AddWatch adds --watch to a command whose RunE is set: the command answers again at an interval, and prints the answers
 // that differ from the one before. Not are flags of the command that cannot be given with it.
 func AddWatch(a *App, cmd *cobra.Command, not ...string) {
-	w := watch{Streams: a.Streams, now: time.Now, after: time.After}
+	w := watch{App: a, after: time.After}
 	on := cmd.Flags().Bool("watch", false,
 		"answer again at an interval, and print an answer that differs from the one before, with the time; an interrupt ends it")
 	cmd.Flags().DurationVar(&w.interval, "watch-interval", 30*time.Second, "time between two answers of --watch, from 1s to 24h")
@@ -30,16 +31,14 @@ func AddWatch(a *App, cmd *cobra.Command, not ...string) {
 		if !*on || a.Part.Watched {
 			return once(cmd, args)
 		}
-		if format := cmd.Flag("output").Value.String(); format != string(render.Table) && format != string(render.Wide) {
-			return Usagef("--watch prints tables: leave out -o %s", format)
+		w.format = render.Format(cmd.Flag("output").Value.String())
+		if !slices.Contains([]render.Format{render.Table, render.Wide, render.JSON, render.YAML}, w.format) {
+			return Usagef("-o %s does not go with --watch: want table, wide, json or yaml", w.format)
 		}
 		if err := checkAgain(cmd, "--watch", not); err != nil {
 			return err
 		}
-		return w.run(cmd.Context(), func(ctx context.Context, s Streams) error {
-			_, err := a.again(ctx, s, Part{Watched: true})
-			return err
-		})
+		return w.run(cmd.Context())
 	}
 }
 
@@ -59,23 +58,36 @@ func checkAgain(cmd *cobra.Command, with string, not []string) error {
 
 // watch prints answers that change.
 type watch struct {
-	Streams
+	*App
+	format   render.Format
 	interval time.Duration
-	now      func() time.Time
 	after    func(time.Duration) <-chan time.Time
 }
 
+// NoAnswer stands for an answer of --watch that could not be had.
+type NoAnswer struct {
+	// Error says why.
+	Error string `json:"error"`
+}
+
+// DocumentKind implements render.Document.
+func (NoAnswer) DocumentKind() string { return "NoAnswer" }
+
+// Text implements render.Text.
+func (n NoAnswer) Text(p *render.Page) { p.Line("%s: %s", Unknown, n.Error) }
+
 // run ends with the error of the first answer, or of the context. A later answer that fails is unknown: it differs from
 // the answer before, but not from another unknown answer, whose error may differ in a port only.
-func (w watch) run(ctx context.Context, ask func(context.Context, Streams) error) error {
-	const unknown = "unknown: "
+func (w watch) run(ctx context.Context) error {
 	before := ""
 	for first := true; ; first = false {
 		var out, errOut bytes.Buffer
 		s := w.Streams
 		s.Out, s.ErrOut, s.live = &out, &errOut, false
-		err := ask(ctx, s)
-		answer := errOut.String() + "\x00" + out.String()
+		part := w.part(s, Part{Watched: true})
+		err := part.Execute(ctx, part)
+		date := part.Metadata.Date
+		answer := errOut.String() + "\x00" + strings.ReplaceAll(out.String(), date, "")
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -83,15 +95,14 @@ func (w watch) run(ctx context.Context, ask func(context.Context, Streams) error
 			_, writeErr := w.ErrOut.Write(errOut.Bytes())
 			return errors.Join(err, writeErr)
 		case err != nil:
-			answer = unknown
+			answer = Unknown
 			out.Reset()
-			fmt.Fprintln(&out, unknown+render.Printable(OneLine(err).Error()))
+			if err := part.Write(NoAnswer{render.Printable(OneLine(err).Error())}, w.format); err != nil {
+				return err
+			}
 		}
 		if answer != before {
-			if !first {
-				fmt.Fprintln(w.Out)
-			}
-			if _, err := fmt.Fprintf(w.Out, "%s\n%s", w.now().UTC().Format(time.RFC3339), out.Bytes()); err != nil {
+			if _, err := fmt.Fprintf(w.Out, "%s%s", w.head(date, first), out.Bytes()); err != nil {
 				return fmt.Errorf("writing the answer: %w", err)
 			}
 			if _, err := w.ErrOut.Write(errOut.Bytes()); err != nil {
@@ -105,4 +116,17 @@ func (w watch) run(ctx context.Context, ask func(context.Context, Streams) error
 		case <-w.after(w.interval):
 		}
 	}
+}
+
+// head separates an answer from the one before, and has the time of a table.
+func (w watch) head(date string, first bool) string {
+	switch {
+	case w.format == render.JSON || w.format == render.YAML && first:
+		return ""
+	case w.format == render.YAML:
+		return "---\n"
+	case first:
+		return date + "\n"
+	}
+	return "\n" + date + "\n"
 }

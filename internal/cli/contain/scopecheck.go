@@ -52,7 +52,7 @@ request is undecided, the logs have none of the accounts, or a line could not be
 	scopes := addScopeFiles(cmd, state)
 	state.AddBehaviour(cmd)
 	logs := addAuditLogs(cmd)
-	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
+	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML, render.Name, render.CSV)
 	output.RunE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if err := state.Check(cmd); err != nil {
 			return err

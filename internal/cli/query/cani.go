@@ -77,7 +77,7 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 		return command.QuestionArgs(cmd, args)
 	}
 	ask := addAsk(a, cmd)
-	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
+	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML, render.CSV)
 	quiet := cmd.Flags().BoolP("quiet", "q", false, "print nothing on stdout, only set the exit status")
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		if *list {

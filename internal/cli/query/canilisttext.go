@@ -10,16 +10,21 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 )
 
+var ruleColumns = []string{"RESOURCE OR URL", "VERBS", "NAMES", "BECAUSE"}
+
+func (r CanIList) rows() (rows [][]string) {
+	for _, rule := range r.Rules {
+		rows = append(rows, []string{rule.target(), strings.Join(rule.Verbs, ","), rule.names(), render.Faint.In(rule.because())})
+	}
+	return rows
+}
+
 // Text writes a table with a row for each rule, then what limits them.
 func (r CanIList) Text(p *render.Page) {
 	if len(r.Rules) == 0 {
 		p.Line("no rule for %s%s", r.Identity.Kind(), r.where())
 	} else {
-		var rows [][]string
-		for _, rule := range r.Rules {
-			rows = append(rows, []string{rule.target(), strings.Join(rule.Verbs, ","), rule.names(), render.Faint.In(rule.because())})
-		}
-		p.Table(0, []string{"RESOURCE OR URL", "VERBS", "NAMES", "BECAUSE"}, rows)
+		p.Table(0, ruleColumns, r.rows())
 	}
 	r.scopesText(p)
 	if notes := r.notes(); len(notes) > 0 {

@@ -13,6 +13,25 @@ func (r CanIResult) Listing() render.Rows {
 	return render.Rows{Columns: []string{"ANSWER", "BY", "REASON"}, Rows: []render.Row{{Cells: cells}}}
 }
 
+// Listing has a row for each rule, and for what limits them or is not known. Rules have no names.
+func (r CanIList) Listing() render.Rows {
+	all := render.Rows{Field: "rules", Columns: ruleColumns}
+	rows := r.rows()
+	if r.Scoped {
+		rows = append(rows, []string{"", "limited", "", "NodeScopes let only some requests pass: see scopes of -o json"})
+	}
+	for _, note := range r.notes() {
+		rows = append(rows, []string{"", "note", "", note})
+	}
+	for _, m := range r.Missing {
+		rows = append(rows, []string{m.Resource, "unknown", "", m.Reason})
+	}
+	for _, cells := range rows {
+		all.Rows = append(all.Rows, render.Row{Cells: cells})
+	}
+	return all
+}
+
 // Listing has a row for each node that can, and for each that could not be decided.
 func (r WhoCanResult) Listing() render.Rows {
 	all := render.Rows{Field: "nodes", Columns: []string{"NODE", "ANSWER", "BY", "THROUGH"}}

@@ -118,7 +118,8 @@ kube-apiserver's manifest is replaced last. If kube-apiserver or the server does
 them in the form that k3s, RKE2 or Talos read.
 docs/guides/guard-a-cluster.md has the steps.
 
-Exit status: 0 done or nothing to change, 2 a step failed or nothing was confirmed.`,
+Exit status: 0 done or nothing to change, 2 a step failed, nothing was confirmed, or this cannot be applied now, which
+--dry-run says too.`,
 		Example: `  # See what would change
   node-authorizer setup kubeadm --image registry.example.com/node-authorizer:v1 --dry-run
 
@@ -239,8 +240,8 @@ func (f *nodeFlags) install(cmd *cobra.Command, plan *setup.Plan, dryRun, yes bo
 		return fmt.Errorf("read what changes in the cluster %s: %w", node.Cluster.Config.Host, err)
 	}
 	f.show(files + objects)
-	if dryRun {
-		return nil
+	if err := node.Check(cmd.Context(), plan); err != nil || dryRun {
+		return err
 	}
 	if !yes {
 		if err := f.confirm(cmd.Context(), "Apply this to the node "+f.name+"?"); err != nil {

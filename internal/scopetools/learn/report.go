@@ -3,6 +3,7 @@ package learn
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -78,6 +79,39 @@ const (
 // DocumentKind is the kind of the report as a document.
 func (*Report) DocumentKind() string { return "ScopeReport" }
 
+var findingColumns = []string{"CODE", "SCOPE AND RULE", "REQUEST", "COUNT", "NODES", "EXAMPLE"}
+
+func (f *Finding) row(number func(int) string) []string {
+	outcome := render.Bad.In("refused")
+	if f.Outcome == Undecided {
+		outcome = render.Unsure.In("undecided")
+	}
+	return []string{outcome, string(f.Code), f.where(), f.Request, number(f.Count), number(f.Nodes), f.Example}
+}
+
+// Listing has a row for each finding, for each account without requests, and for findings that are counted only. The first
+// row of an account has its name.
+func (r *Report) Listing() render.Rows {
+	all := render.Rows{Field: "accounts", Columns: append([]string{"ACCOUNT", "ANSWER"}, findingColumns...)}
+	for _, a := range r.Accounts {
+		name := "serviceaccount/" + a.Account
+		for _, f := range a.Findings {
+			row := render.Row{Cells: append([]string{a.Account}, f.row(strconv.Itoa)...)}
+			if f.Outcome == Refused {
+				row.Name, name = name, ""
+			}
+			all.Rows = append(all.Rows, row)
+		}
+	}
+	for _, s := range r.Silent {
+		all.Rows = append(all.Rows, render.Row{Cells: []string{s, "no requests", "", "", "", "0", "", ""}})
+	}
+	if n := r.MoreRefusals; n > 0 {
+		all.Rows = append(all.Rows, render.Row{Cells: []string{"", "not listed", "", "", "", strconv.Itoa(n), "", ""}})
+	}
+	return all
+}
+
 // Text writes the report for people.
 func (r *Report) Text(p *render.Page) {
 	if r.Requests == 0 {
@@ -90,16 +124,9 @@ func (r *Report) Text(p *render.Page) {
 		p.Section("%s", a.Account)
 		var rows [][]string
 		for _, f := range a.Findings {
-			outcome := render.Bad.In("refused")
-			if f.Outcome == Undecided {
-				outcome = render.Unsure.In("undecided")
-			}
-			rows = append(rows, []string{
-				outcome, string(f.Code), f.where(), f.Request, render.Thousands(f.Count),
-				render.Thousands(f.Nodes), f.Example,
-			})
+			rows = append(rows, f.row(render.Thousands))
 		}
-		p.Table(2, []string{"", "CODE", "SCOPE AND RULE", "REQUEST", "COUNT", "NODES", "EXAMPLE"}, rows)
+		p.Table(2, append([]string{""}, findingColumns...), rows)
 		for _, why := range a.reasons() {
 			p.Line("  undecided: %s", why)
 		}

@@ -27,7 +27,7 @@ type request struct {
 
 const worker = "worker-1"
 
-// requests are reads and writes of a node, those of its own pods and others.
+// requests are reads and writes of a node: of its own pods, and of other objects.
 func requests() []request {
 	return []request{
 		{http.MethodGet, "/api/v1/nodes/" + worker, "", 200},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ import (
 const root = "../../.."
 
 var (
-	// plane has the store and the certificates. Its own kube-apiserver is stopped when those of the nodes run.
+	// plane has the store and the certificates. Its own kube-apiserver is stopped when the kube-apiservers of the nodes run.
 	plane *localplane.Plane
 	// programs are the programs of the static pods, by the names of their manifests.
 	programs = map[string]string{}
@@ -240,10 +241,10 @@ func (n *node) healthy() error {
 // command returns the command setup of the node.
 func (n *node) command(arguments ...string) *exec.Cmd {
 	given := []string{"setup", arguments[0], "--kubernetes-dir=" + n.dir, "--node-name=" + n.name, "--timeout=60s"}
-	switch arguments[0] {
-	case "kubeadm":
-		given = append(given, "--yes", "--image=registry.example.com/node-authorizer:v1", fmt.Sprintf("--port=%d", shared))
-	case "undo":
+	if arguments[0] == "kubeadm" {
+		given = append(given, "--image=registry.example.com/node-authorizer:v1", fmt.Sprintf("--port=%d", shared))
+	}
+	if arguments[0] != "verify" && !slices.Contains(arguments, "--dry-run") {
 		given = append(given, "--yes")
 	}
 	return exec.Command(programs[serverPod], append(given, arguments[1:]...)...)

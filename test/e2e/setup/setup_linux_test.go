@@ -123,6 +123,7 @@ func TestSetup(t *testing.T) {
 		}
 		first.succeeds(t, "kubeadm", "--mode=observe")
 		first.refuses(t, "the mode replace needs a server on each control plane node", "kubeadm", "--mode=replace")
+		first.refuses(t, "this cannot be applied now: the mode replace needs", "kubeadm", "--mode=replace", "--dry-run")
 	})
 	step("the next node is refused while the last one is not healthy", func(t *testing.T) {
 		first.set(first.broken, serverPod, true)
