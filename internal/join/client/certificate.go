@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -169,10 +170,7 @@ func (c *client) certificate(run context.Context, name string, granted token) er
 	}
 }
 
-func isRefused(err error) bool {
-	_, refused := err.(*Refused)
-	return refused
-}
+func isRefused(err error) bool { return errors.As(err, new(*Refused)) }
 
 // request returns the request for the node's certificate. A run that was interrupted, with the same key and
 // token, made one of the same name.
