@@ -65,9 +65,15 @@ down: ## Stop the control plane that `make up` started.
 	$(PLANE) down
 
 .PHONY: test
-test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
+test: test-build ## Run every test: unit, command line, conformance, and end to end on a real control plane.
 	+$(MAKE) -k -j4 test-code test-planes test-planes-beside test-stale
 	@echo "all tests passed$(without-browser)"
+
+# The groups below run at the same time, and each would compile the same packages if they were not compiled before.
+.PHONY: test-build
+test-build:
+	go build ./...
+	cd test/e2e && go build ./...
 
 # `test` runs four groups in parallel: one uses the processors, the others mostly wait.
 # Within a group, steps run in order. A step that fails does not stop the next ones.
@@ -85,11 +91,11 @@ test-vet:
 
 .PHONY: test-unit
 test-unit:
-	$(GOTEST) -p 4 -timeout 20m $$(go list ./... | grep -vxFf <(go list $(RACE))) $(SLOW)
+	$(GOTEST) -p 4 -timeout 40m $$(go list ./... | grep -vxFf <(go list $(RACE))) $(SLOW)
 
 .PHONY: test-race
 test-race:
-	$(GOTEST) -p 4 -timeout 20m -race -short $(RACE)
+	$(GOTEST) -p 4 -timeout 40m -race -short $(RACE)
 	$(GOTEST) -timeout 20m -race -run 'TestConcurrentUse|TestAllNodes' ./attackpaths
 
 .PHONY: test-conformance
@@ -149,16 +155,16 @@ test-localplane:
 
 .PHONY: test-e2e
 test-e2e:
-	cd test/e2e && $(GOTEST) -p 1 -timeout 25m $$(go list ./... | grep -vE '/($(subst $() $(),|,$(BESIDE) stale))$$')
+	cd test/e2e && $(GOTEST) -p 1 -timeout 45m $$(go list ./... | grep -vE '/($(subst $() $(),|,$(BESIDE) stale))$$')
 
 # These tests have few kubelets and mostly wait, so they run beside the others.
 .PHONY: test-planes-beside
 test-planes-beside: plane-binaries ## Run the tests on real control planes that run beside the others.
-	cd test/e2e && $(GOTEST) -p 1 -timeout 25m $(addprefix ./,$(BESIDE))
+	cd test/e2e && $(GOTEST) -p 1 -timeout 45m $(addprefix ./,$(BESIDE))
 
 .PHONY: test-stale
 test-stale: plane-binaries ## Run the tests of old state, which wait for minutes.
-	cd test/e2e && $(GOTEST) -timeout 25m ./stale
+	cd test/e2e && $(GOTEST) -timeout 45m ./stale
 
 DIST := dist
 # PLATFORMS=linux/amd64,linux/arm64 limits a snapshot to these.
