@@ -17,6 +17,7 @@ const (
 	maxEvidenceBytes   = 1 << 20
 	minTokenTTL        = 10 * time.Second
 	maxTokenTTL        = 24 * time.Hour
+	maxTokenAge        = 10 * time.Minute
 	maxRequestTimeout  = 10 * time.Minute
 	maxCertificateWait = 24 * time.Hour
 	minElection        = 100 * time.Millisecond
@@ -46,6 +47,7 @@ func (v *validation) bootstrap(b *Bootstrap) {
 	v.number("bootstrap.rateLimit.burst", int64(b.RateLimit.Burst), 1, maxPerSecond)
 	v.number("bootstrap.rateLimit.perSource.perSecond", int64(b.RateLimit.PerSource.PerSecond), 1, maxPerSecond)
 	v.number("bootstrap.rateLimit.perSource.burst", int64(b.RateLimit.PerSource.Burst), 1, maxPerSecond)
+	v.oidcValues(&b.OIDC)
 	v.attestor(b)
 }
 
@@ -63,15 +65,21 @@ func (v *validation) attestor(b *Bootstrap) {
 	}
 }
 
-// oidc checks what does not need the expressions, which the server compiles.
-func (v *validation) oidc(b *Bootstrap) {
-	o := &b.OIDC
+// oidcValues checks each value alone.
+func (v *validation) oidcValues(o *OIDC) {
 	if o.Preset != "" {
 		oneOf(v, "bootstrap.oidc.preset", o.Preset, GooglePreset)
 	}
+	v.list("bootstrap.oidc.google.projects", o.Google.Projects, isGoogleProject, "the id of a project such as shop-prod-1")
+	v.list("bootstrap.oidc.google.zones", o.Google.Zones, isGoogleZone, "a zone such as europe-west1-b")
+	v.list("bootstrap.oidc.audiences", o.Audiences, nil, "an audience of the issuer's tokens")
+	v.duration("bootstrap.oidc.maxAge", o.MaxAge, time.Second, maxTokenAge)
+}
+
+// oidc checks what does not need the expressions, which the server compiles.
+func (v *validation) oidc(b *Bootstrap) {
+	o := &b.OIDC
 	if o.Preset == GooglePreset {
-		v.list("bootstrap.oidc.google.projects", o.Google.Projects, isGoogleProject, "the id of a project such as shop-prod-1")
-		v.list("bootstrap.oidc.google.zones", o.Google.Zones, isRegion, "a zone such as europe-west1-b")
 		if len(o.Google.Projects) == 0 {
 			v.wrong("bootstrap.oidc.google.projects", "required with the preset Google: the projects whose instances may join")
 		}
@@ -91,7 +99,12 @@ func (v *validation) oidc(b *Bootstrap) {
 	}
 }
 
-var isGoogleProject = regexp.MustCompile(`^([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`).MatchString
+// The forms of names in Google Cloud (https://cloud.google.com/resource-manager/docs/creating-managing-projects,
+// https://cloud.google.com/compute/docs/regions-zones).
+var (
+	isGoogleProject = regexp.MustCompile(`^([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`).MatchString
+	isGoogleZone    = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`).MatchString
+)
 
 func (v *validation) aws(a *AWS) {
 	v.required("bootstrap.aws.clusterName", a.ClusterName, "the name of the cluster, which is in a tag of its instances")
