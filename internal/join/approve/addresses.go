@@ -65,3 +65,16 @@ func (n *altNames) addNodeAddress(a netip.Addr) {
 		n.addresses = append(n.addresses, a)
 	}
 }
+
+// ownAddresses requires that the names and addresses are the ones of the node, unless sources decide.
+func (s *subject) ownAddresses() *failure {
+	if s.bySources() {
+		return nil
+	}
+	allowed := s.allowedNames()
+	foreign := s.request.names.except(allowed.hasName, allowed.hasAddress)
+	if foreign.empty() {
+		return nil
+	}
+	return denied("node %s was not attested with %s", printable(s.claim.Node), &foreign)
+}

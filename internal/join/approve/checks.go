@@ -388,15 +388,3 @@ func (s *subject) attested() *failure {
 	}
 	return missing
 }
-
-func (s *subject) ownAddresses() *failure {
-	if s.bySources() {
-		return nil
-	}
-	allowed := s.allowedNames()
-	foreign := s.request.names.except(allowed.hasName, allowed.hasAddress)
-	if foreign.empty() {
-		return nil
-	}
-	return denied("node %s was not attested with %s", printable(s.claim.Node), &foreign)
-}

@@ -2,14 +2,14 @@ package approve
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
-	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
 // request is a PKCS#10 request that has only one interpretation, so that certificate signers
@@ -61,10 +61,7 @@ func PublicKey(text []byte) string {
 	return r.publicKey()
 }
 
-func (r *request) publicKey() string {
-	digest := sha256.Sum256(r.RawSubjectPublicKeyInfo)
-	return "sha256:" + hex.EncodeToString(digest[:])
-}
+func (r *request) publicKey() string { return v1alpha1.PublicKeyHash(r.RawSubjectPublicKeyInfo) }
 
 // requestInfo is CertificationRequestInfo of RFC 2986.
 type requestInfo struct {

@@ -3,10 +3,8 @@ package client
 import (
 	"context"
 	"crypto"
-	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -25,6 +23,7 @@ import (
 	"k8s.io/client-go/util/certificate"
 	"k8s.io/client-go/util/keyutil"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -46,7 +45,7 @@ const (
 	// pairName is the prefix of the files with a certificate and its key.
 	pairName = "kubelet-client"
 	// keyName is the file of the key until there is a certificate. A client that was interrupted
-	// goes on with it.
+	// uses it again.
 	keyName = "kubelet-client.key.tmp"
 )
 
@@ -54,11 +53,11 @@ const (
 type pair struct {
 	folder string
 	store  certificate.FileStore
-	text   []byte // of the key, PEM
-	key    crypto.Signer
+	// text is the key in PEM. Both are set by makeKey.
+	text []byte
+	key  crypto.Signer
 }
 
-// newPair reads the key of an interrupted run, or makes one.
 func newPair(folder string) (*pair, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of certificates: %w", err)
@@ -68,19 +67,25 @@ func newPair(folder string) (*pair, error) {
 	if p.store, err = certificate.NewFileStore(pairName, folder, folder, "", ""); err != nil {
 		return nil, fmt.Errorf("opening the folder of certificates: %w", err)
 	}
+	return p, nil
+}
+
+// makeKey reads the key of an interrupted run, or makes one.
+func (p *pair) makeKey() error {
+	var err error
 	if p.text, _, err = keyutil.LoadOrGenerateKeyFile(p.keyFile()); err != nil {
-		return nil, fmt.Errorf("making the key: %w", err)
+		return fmt.Errorf("making the key: %w", err)
 	}
 	parsed, err := keyutil.ParsePrivateKeyPEM(p.text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the key %s: %w; remove the file to make another", p.keyFile(), err)
+		return fmt.Errorf("reading the key %s: %w; remove the file to make another", p.keyFile(), err)
 	}
 	signer, ok := parsed.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("the key %s cannot sign; remove the file to make another", p.keyFile())
+		return fmt.Errorf("the key %s cannot sign; remove the file to make another", p.keyFile())
 	}
 	p.key = signer
-	return p, nil
+	return nil
 }
 
 func (p *pair) keyFile() string { return filepath.Join(p.folder, keyName) }
@@ -91,8 +96,7 @@ func (p *pair) publicKey() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding the public key: %w", err)
 	}
-	digest := sha256.Sum256(der)
-	return "sha256:" + hex.EncodeToString(digest[:]), nil
+	return v1alpha1.PublicKeyHash(der), nil
 }
 
 // node returns the node of a stored certificate that is valid and of the authorities; empty if there is none.
@@ -145,8 +149,8 @@ func (c *client) certificate(run context.Context, name string, granted token) er
 	if err != nil {
 		return err
 	}
-	start, tries := time.Now(), 0
-	ctx, cancel := context.WithTimeout(run, max(c.Timeout, LastTry))
+	tries := 0
+	ctx, cancel := context.WithTimeout(run, max(c.Timeout-time.Since(c.start), LastTry))
 	defer cancel()
 	for last := error(nil); ; {
 		tries++
@@ -165,7 +169,7 @@ func (c *client) certificate(run context.Context, name string, granted token) er
 			if run.Err() != nil {
 				return run.Err()
 			}
-			return &TimedOut{After: time.Since(start), Tries: tries, Err: last}
+			return &TimedOut{After: time.Since(c.start), Tries: tries, Err: last}
 		}
 	}
 }

@@ -111,6 +111,8 @@ type client struct {
 	drafts      []newDraft
 	// pair is nil for TokenCredential.
 	pair *pair
+	// start is when the first try began.
+	start time.Time
 }
 
 // newClient checks the options and reads the files that they name.
@@ -188,6 +190,9 @@ func (c *client) credential(ctx context.Context) (name string, user *api.AuthInf
 		if name = c.pair.node(c.authorities); name != "" {
 			return name, c.pair.user(), nil
 		}
+		if err := c.pair.makeKey(); err != nil {
+			return "", nil, err
+		}
 	}
 	name, granted, err := c.redeem(ctx)
 	switch {
@@ -202,7 +207,7 @@ func (c *client) credential(ctx context.Context) (name string, user *api.AuthInf
 // redeem retries until there is a token or a final answer. The last try begins at the
 // timeout.
 func (c *client) redeem(ctx context.Context) (name string, granted token, err error) {
-	start := time.Now()
+	c.start = time.Now()
 	limited, cancel := context.WithTimeout(ctx, c.Timeout+LastTry)
 	defer cancel()
 	told := progress{report: c.Report}
@@ -224,9 +229,9 @@ func (c *client) redeem(ctx context.Context) (name string, granted token, err er
 		if last == nil || limited.Err() == nil {
 			last = again
 		}
-		left := c.Timeout - time.Since(start)
+		left := c.Timeout - time.Since(c.start)
 		if left <= 0 {
-			return "", "", finalError(last, time.Since(start), tries)
+			return "", "", finalError(last, time.Since(c.start), tries)
 		}
 		wait := min(c.pause(again.after), left)
 		told.failed(again, wait, left)

@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/ecdsa"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -320,6 +318,5 @@ func (i *identityTokens) authorize(t *testing.T, replica *Replica, name, token s
 func hashOf(t *testing.T, key *ecdsa.PrivateKey) string {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	orFatal(t, err)
-	digest := sha256.Sum256(der)
-	return "sha256:" + hex.EncodeToString(digest[:])
+	return v1alpha1.PublicKeyHash(der)
 }
