@@ -37,8 +37,8 @@ func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shar
 			pending.challenger = &pendingChallenger{}
 			options.Challenger = pending.challenger
 		}
-		if err := options.Validate(); err != nil {
-			return nil, fmt.Errorf("bootstrap.oidc: %w", err)
+		if wrong := options.Check(); len(wrong) > 0 {
+			return nil, fmt.Errorf("bootstrap.oidc.%w", wrong[0])
 		}
 		pending.make = limited(func(ctx context.Context) (attest.Attestor, error) {
 			if err := pending.challenger.learn(ctx, client); err != nil {
@@ -82,22 +82,29 @@ func awsOptions(a *v1alpha1.AWS) (aws.Options, error) {
 		Naming: a.Naming, SkipSignature: !a.VerifySignature, SkipSourceAddress: !a.VerifySourceAddress,
 		CallerIdentity: aws.CallerIdentity{Required: a.CallerIdentity.Required, Endpoint: a.CallerIdentity.Endpoint},
 	}
-	if a.CertificatesFile == "" {
-		return options, nil
-	}
-	const field = "bootstrap.aws.certificatesFile"
-	text, err := os.ReadFile(a.CertificatesFile)
-	if err != nil {
-		return options, fmt.Errorf("read %s: %w", field, err)
-	}
-	if options.Certificates, err = parseAuthorities(text); err != nil {
-		return options, fmt.Errorf("use %s %s: %w", field, a.CertificatesFile, err)
-	}
-	return options, nil
+	var err error
+	options.Certificates, err = readAuthorities("bootstrap.aws.certificatesFile", a.CertificatesFile)
+	return options, err
 }
 
-// oidcOptions reads the files of the configuration, and applies its preset.
-func oidcOptions(o *v1alpha1.OIDC) (oidc.Options, error) {
+// readAuthorities reads the certificates in the file of a field; none without a file.
+func readAuthorities(field, path string) ([]*x509.Certificate, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", field, err)
+	}
+	certificates, err := parseAuthorities(text)
+	if err != nil {
+		return nil, fmt.Errorf("use %s %s: %w", field, path, err)
+	}
+	return certificates, nil
+}
+
+// expressionsOf returns the options for identity tokens without the files, with the preset.
+func expressionsOf(o *v1alpha1.OIDC) oidc.Options {
 	options := oidc.Options{
 		IssuerURL: o.IssuerURL, KeysFile: o.KeysFile, ClusterID: o.ClusterID, Audiences: o.Audiences, MaxAge: o.MaxAge.Duration,
 		NodeName: o.NodeName, InstanceID: o.InstanceID,
@@ -108,18 +115,20 @@ func oidcOptions(o *v1alpha1.OIDC) (oidc.Options, error) {
 	if o.Preset == v1alpha1.GooglePreset {
 		options = options.WithGoogle(o.Google.Projects, o.Google.Zones)
 	}
-	if o.CertificateAuthorityFile == "" {
-		return options, nil
+	return options
+}
+
+// oidcOptions adds the files.
+func oidcOptions(o *v1alpha1.OIDC) (oidc.Options, error) {
+	options := expressionsOf(o)
+	certificates, err := readAuthorities("bootstrap.oidc.certificateAuthorityFile", o.CertificateAuthorityFile)
+	if len(certificates) > 0 {
+		options.Authorities = x509.NewCertPool()
 	}
-	const field = "bootstrap.oidc.certificateAuthorityFile"
-	text, err := os.ReadFile(o.CertificateAuthorityFile)
-	if err != nil {
-		return options, fmt.Errorf("read %s: %w", field, err)
+	for _, c := range certificates {
+		options.Authorities.AddCert(c)
 	}
-	if options.Authorities = x509.NewCertPool(); !options.Authorities.AppendCertsFromPEM(text) {
-		return options, fmt.Errorf("use %s %s: it has no certificate in PEM", field, o.CertificateAuthorityFile)
-	}
-	return options, nil
+	return options, err
 }
 
 // pendingChallenger makes challenges once it has the key that replicas share. Before that it

@@ -121,9 +121,11 @@ func signs(a *x509.Certificate) bool {
 	return authority && (!a.BasicConstraintsValid || a.IsCA) && (a.KeyUsage == 0 || a.KeyUsage&x509.KeyUsageCertSign != 0)
 }
 
-// certificatesOfAWS checks certificates that verify documents. Their dates do not count.
-func (c *fileCheck) certificatesOfAWS(path string) {
-	const field = "bootstrap.aws.certificatesFile"
+// certificates checks certificates that verify evidence, or a server that is asked about it. Their dates do not count.
+func (c *fileCheck) certificates(field, path string) {
+	if path == "" {
+		return
+	}
 	if text := c.read(field, path); text != nil {
 		if _, err := parseAuthorities(text); err != nil {
 			c.wrong(field, "%s: %v", path, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 )
 
 // FileProblem is something wrong with a file that a configuration names. Messages contain nothing of
@@ -34,7 +35,7 @@ type FileProblem struct {
 // reads them with, and returns what is wrong with them at a time. Without a warning, the server does
 // not start, does not become ready, or refuses the callers that the file is for.
 func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProblem {
-	c := &fileCheck{now: now}
+	c := &fileCheck{now: now, found: CheckExpressions(config)}
 	if needsCluster(config) {
 		c.kubeconfig(config.Cluster.Kubeconfig)
 	}
@@ -48,8 +49,12 @@ func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProbl
 		c.endpoint(&certificateFiles{
 			section: "bootstrap", certificate: b.CertificateFile, key: b.KeyFile, authorities: b.ClientCAFile,
 		})
-		if b.Attestor == v1alpha1.AWSAttestor && b.AWS.CertificatesFile != "" {
-			c.certificatesOfAWS(b.AWS.CertificatesFile)
+		switch b.Attestor {
+		case v1alpha1.AWSAttestor:
+			c.certificates("bootstrap.aws.certificatesFile", b.AWS.CertificatesFile)
+		case v1alpha1.OIDCAttestor:
+			c.certificates("bootstrap.oidc.certificateAuthorityFile", b.OIDC.CertificateAuthorityFile)
+			c.keys("bootstrap.oidc.keysFile", b.OIDC.KeysFile)
 		}
 	}
 	if decides(config) && config.Authorization.Mode == v1alpha1.ChainMode {
@@ -59,6 +64,29 @@ func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProbl
 		c.mappings(&config.IAM)
 	}
 	return c.found
+}
+
+// CheckExpressions returns what is wrong with the expressions of a valid configuration, which needs no files.
+func CheckExpressions(config *v1alpha1.ServerConfiguration) (found []FileProblem) {
+	b := &config.Bootstrap
+	if b.Address == "" || b.Attestor != v1alpha1.OIDCAttestor {
+		return nil
+	}
+	options := expressionsOf(&b.OIDC)
+	for _, wrong := range options.Check() {
+		found = append(found, FileProblem{Problem: v1alpha1.Problem{Field: "bootstrap.oidc." + wrong.Field, Message: wrong.Err.Error()}})
+	}
+	return found
+}
+
+// keys checks the keys of an issuer.
+func (c *fileCheck) keys(field, path string) {
+	if path == "" {
+		return
+	}
+	if _, err := oidc.ReadKeys(path); err != nil {
+		c.unusable(field, err)
+	}
 }
 
 // fileCheck collects what is wrong with files.

@@ -121,7 +121,7 @@ type OIDC struct {
 	// server asks the issuer (/.well-known/openid-configuration).
 	KeysFile string `json:"keysFile"`
 	// CertificateAuthorityFile is the path of a PEM file with the authorities of the issuer's
-	// certificate. The default are those of the system.
+	// certificate. The default are the ones of the system.
 	CertificateAuthorityFile string `json:"certificateAuthorityFile"`
 	// ClusterID is the cluster in the audience that machines choose:
 	// node-authorizer/CLUSTERID/CHALLENGE/KEY.

@@ -76,9 +76,14 @@ func (v *validation) oidcValues(o *OIDC) {
 	v.duration("bootstrap.oidc.maxAge", o.MaxAge, time.Second, maxTokenAge)
 }
 
-// oidc checks what does not need the expressions, which the server compiles.
+// oidc checks everything but the expressions, which the server compiles.
 func (v *validation) oidc(b *Bootstrap) {
 	o := &b.OIDC
+	v.tokenAudience(o)
+	for i := range o.Conditions {
+		v.required(elementPath("bootstrap.oidc.conditions", i)+".expression", o.Conditions[i].Expression,
+			"a CEL expression over claims and request")
+	}
 	if o.Preset == GooglePreset {
 		if len(o.Google.Projects) == 0 {
 			v.wrong("bootstrap.oidc.google.projects", "required with the preset Google: the projects whose instances may join")
@@ -90,12 +95,49 @@ func (v *validation) oidc(b *Bootstrap) {
 				v.wrong("bootstrap.oidc."+set.field, "the preset Google sets it: remove one of both")
 			}
 		}
-	} else if len(o.Google.Projects)+len(o.Google.Zones) > 0 {
-		v.wrong("bootstrap.oidc.google", "has no effect without bootstrap.oidc.preset: Google")
+	} else {
+		v.issuer(o)
 	}
 	if b.Reattestation == ReattestNewerEvidence {
 		v.wrong("bootstrap.reattestation", "NewerEvidence means Always with bootstrap.attestor: oidc, because every token "+
 			"is newer than the one before: choose another policy")
+	}
+}
+
+// issuer checks what a preset would set.
+func (v *validation) issuer(o *OIDC) {
+	if len(o.Google.Projects)+len(o.Google.Zones) > 0 {
+		v.wrong("bootstrap.oidc.google", "has no effect without bootstrap.oidc.preset: Google")
+	}
+	u, err := url.Parse(o.IssuerURL)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		v.wrong("bootstrap.oidc.issuerURL", "want the claim iss of the tokens, a URL such as https://issuer.example.com%s",
+			given(o.IssuerURL))
+	}
+	v.required("bootstrap.oidc.nodeName", o.NodeName, "a CEL expression for the name of the node, such as claims.machine.name")
+	v.required("bootstrap.oidc.instanceID", o.InstanceID,
+		"a CEL expression for a permanent identity of the machine, such as claims.machine.id")
+	if len(o.Conditions) == 0 {
+		v.wrong("bootstrap.oidc.conditions",
+			"required: without one, every machine to which the issuer gives tokens could join; write which may")
+	}
+}
+
+// maxSharedTokenAge is the maximum age of a token that others than the machine may have read.
+const maxSharedTokenAge = 5 * time.Minute
+
+var isClusterID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`).MatchString
+
+func (v *validation) tokenAudience(o *OIDC) {
+	switch {
+	case (o.ClusterID == "") == (len(o.Audiences) == 0):
+		v.wrong("bootstrap.oidc.clusterID",
+			"want it if machines choose the audience of their tokens, and bootstrap.oidc.audiences otherwise: set one of both")
+	case o.ClusterID != "" && !isClusterID(o.ClusterID):
+		v.wrong("bootstrap.oidc.clusterID", "want up to 63 letters, digits, dots, dashes and underscores%s", given(o.ClusterID))
+	case o.ClusterID == "" && o.MaxAge.Duration > maxSharedTokenAge:
+		v.wrong("bootstrap.oidc.maxAge", "want %v at most with bootstrap.oidc.audiences, because others may have read the token, got %v",
+			maxSharedTokenAge, o.MaxAge.Duration)
 	}
 }
 

@@ -8,12 +8,14 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/server"
 )
 
 func NewConfig(a *command.App) *cobra.Command {
@@ -67,9 +69,9 @@ read.`,
 		case err != nil:
 			return err
 		case *withoutFiles:
-			printProblems(a, []string{args[0] + ": valid" + unreadFiles(config)})
+			printFound(a, args[0], text, server.CheckExpressions(config), "valid"+unreadFiles(config))
 		default:
-			validateFiles(a, args[0], text, config)
+			printFound(a, args[0], text, server.CheckFiles(config, time.Now()), "valid, and so are the files that it names")
 		}
 		return nil
 	}

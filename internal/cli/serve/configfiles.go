@@ -2,18 +2,17 @@ package serve
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
 
-// validateFiles reports what is wrong with the files that a valid configuration names.
-func validateFiles(a *command.App, path string, text []byte, config *v1alpha1.ServerConfiguration) {
+// printFound prints what is wrong with a configuration whose fields are valid, and sets the exit status; valid if nothing is.
+func printFound(a *command.App, path string, text []byte, found []server.FileProblem, valid string) {
 	var problems v1alpha1.Problems
 	warnings, wrong := 0, false
-	for _, p := range server.CheckFiles(config, time.Now()) {
+	for _, p := range found {
 		switch {
 		case p.Warning:
 			warnings++
@@ -33,6 +32,6 @@ func validateFiles(a *command.App, path string, text []byte, config *v1alpha1.Se
 	case warnings > 0:
 		printProblems(a, []string{fmt.Sprintf("%s: valid, with warnings: %d", path, warnings)})
 	default:
-		printProblems(a, []string{path + ": valid, and so are the files that it names"})
+		printProblems(a, []string{path + ": " + valid})
 	}
 }

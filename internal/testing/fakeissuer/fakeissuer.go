@@ -85,7 +85,7 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Claims are those of a token that was just issued for an audience.
+// Claims returns the claims of a token that was just issued for an audience.
 func (i *Issuer) Claims(audience string, more map[string]any) map[string]any {
 	now := time.Now()
 	claims := map[string]any{"iss": i.URL, "aud": audience, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}

@@ -35,13 +35,13 @@ func New(ctx context.Context, options Options) (*Attestor, error) {
 	if options.Clock == nil {
 		options.Clock = time.Now
 	}
-	compiled, err := options.compile()
-	if err != nil {
-		return nil, err
+	compiled, wrong := options.compile()
+	if len(wrong) > 0 {
+		return nil, wrong[0]
 	}
 	a := &Attestor{options: options, rules: compiled}
 	a.keys = newKeys(&a.options)
-	_, err = a.keys.current(ctx)
+	_, err := a.keys.current(ctx)
 	return a, err
 }
 

@@ -60,7 +60,7 @@ func newSituation(t testing.TB, changes ...func(*oidc.Options)) *situation {
 	return s
 }
 
-// claims are those of a machine that may join.
+// claims returns the claims of a machine that may join.
 func (s *situation) claims(changes map[string]any) map[string]any {
 	claims := s.Claims(oidc.Audience("shop", attest.Binding{Challenge: s.challenges.Challenge(), PublicKey: aKey}),
 		map[string]any{"tenant": "shop", "machine": "worker-1"})
@@ -334,33 +334,31 @@ func TestAnIssuerThatCannotBeReached(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestWrongExpressions(t *testing.T) {
 	for _, tc := range []struct {
-		rule, want string
-		change     func(*oidc.Options)
+		rule, field, want string
+		change            func(*oidc.Options)
 	}{
-		{"no issuer", "issuerURL", func(o *oidc.Options) { o.IssuerURL = "" }},
-		{"an issuer without TLS", "issuerURL", func(o *oidc.Options) { o.IssuerURL = "http://issuer.example.com" }},
-		{"neither a cluster nor audiences", "clusterID", func(o *oidc.Options) { o.ClusterID = "" }},
-		{"both", "clusterID", func(o *oidc.Options) { o.Audiences = []string{"a"} }},
-		{"a cluster with a slash", "clusterID", func(o *oidc.Options) { o.ClusterID = "a/b" }},
-		{"no challenger", "challenger", func(o *oidc.Options) { o.Challenger = nil }},
-		{"no condition", "conditions are missing", func(o *oidc.Options) { o.Conditions = nil }},
-		{"a condition that is no CEL", "conditions[0]", func(o *oidc.Options) { o.Conditions[0].Expression = "claims.tenant ==" }},
-		{"a condition that is a text", "conditions[0]", func(o *oidc.Options) { o.Conditions[0].Expression = `"true"` }},
-		{"a variable that does not exist", "nodeName", func(o *oidc.Options) { o.NodeName = "user.name" }},
-		{"no name", "nodeName is missing", func(o *oidc.Options) { o.NodeName = "" }},
-		{"no instance id", "instanceID is missing", func(o *oidc.Options) { o.InstanceID = "" }},
-		{"no age", "maxAge", func(o *oidc.Options) { o.MaxAge = 0 }},
-		{"an hour with an audience of others", "maxAge", func(o *oidc.Options) {
-			o.ClusterID, o.Audiences, o.MaxAge = "", []string{"a"}, time.Hour
+		{"a condition that is no CEL", "conditions[0].expression", "not a CEL expression", func(o *oidc.Options) {
+			o.Conditions[0].Expression = "claims.tenant =="
 		}},
+		{"a condition that is a text", "conditions[0].expression", "has the type string, want bool", func(o *oidc.Options) {
+			o.Conditions[0].Expression = `"true"`
+		}},
+		{"a variable that does not exist", "nodeName", "undeclared reference to 'user'", func(o *oidc.Options) {
+			o.NodeName = "user.name"
+		}},
+		{"a number for a name", "instanceID", "has the type int, want string", func(o *oidc.Options) { o.InstanceID = "7" }},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := newSituation(t)
 			tc.change(&s.options)
-			if err := s.options.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%v, want %q", err, tc.want)
+			wrong := s.options.Check()
+			if len(wrong) != 1 || wrong[0].Field != tc.field || !strings.Contains(wrong[0].Error(), tc.want) {
+				t.Errorf("%v, want %s: %q", wrong, tc.field, tc.want)
+			}
+			if _, err := oidc.New(t.Context(), s.options); err == nil {
+				t.Error("the attestor starts")
 			}
 		})
 	}

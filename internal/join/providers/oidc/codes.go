@@ -14,6 +14,6 @@ const (
 	WrongAudience verdict.Code = "WrongAudience"
 	// ConditionNotMet: the claims do not meet a condition.
 	ConditionNotMet verdict.Code = "ConditionNotMet"
-	// ClaimsNotMapped: the claims give no node name or no instance id.
+	// ClaimsNotMapped: an expression has no value for the claims, or one of another form.
 	ClaimsNotMapped verdict.Code = "ClaimsNotMapped"
 )

@@ -3,9 +3,9 @@ package oidc
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types/ref"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
@@ -28,8 +28,8 @@ type expression struct {
 	program cel.Program
 }
 
-// newEnvironment returns what expressions are compiled with.
-func newEnvironment() (*cel.Env, error) {
+// newEnvironment returns what expressions are compiled with, which is the same for all.
+var newEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
 		IntroducedVersion: environment.DefaultCompatibilityVersion(),
 		EnvOptions: []cel.EnvOption{
@@ -41,20 +41,25 @@ func newEnvironment() (*cel.Env, error) {
 		return nil, fmt.Errorf("make the environment of expressions: %w", err)
 	}
 	return set.Env(environment.StoredExpressions)
-}
+})
 
 // compile compiles an expression of a type.
-func compile(env *cel.Env, text string, want *cel.Type) (*expression, error) {
+func compile(text string, want *cel.Type) (*expression, error) {
+	env, err := newEnvironment()
+	if err != nil {
+		return nil, err
+	}
 	ast, issues := env.Compile(text)
-	if err := issues.Err(); err != nil {
-		return nil, fmt.Errorf("expression %q: %w", text, err)
+	if found := issues.Errors(); len(found) > 0 {
+		return nil, fmt.Errorf("not a CEL expression over %s and %s: at character %d: %s", claimsVariable, requestVariable,
+			found[0].Location.Column()+1, found[0].Message)
 	}
 	if !ast.OutputType().IsAssignableType(want) && !ast.OutputType().IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("expression %q has the type %s, want %s", text, ast.OutputType(), want)
+		return nil, fmt.Errorf("%q has the type %s, want %s", text, ast.OutputType(), want)
 	}
 	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 	if err != nil {
-		return nil, fmt.Errorf("expression %q: %w", text, err)
+		return nil, fmt.Errorf("%q: %w", text, err)
 	}
 	return &expression{text, program}, nil
 }
@@ -70,7 +75,7 @@ func evaluate[T any](ctx context.Context, e *expression, variables map[string]an
 	if err != nil {
 		return value, attest.Refuse(ClaimsNotMapped, "%q: %s", e.text, err)
 	}
-	value, ok := ref.Val(result).Value().(T)
+	value, ok := result.Value().(T)
 	if !ok {
 		return value, attest.Refuse(ClaimsNotMapped, "%q is of type %s", e.text, result.Type())
 	}

@@ -22,7 +22,7 @@ func (o Options) WithGoogle(projects, zones []string) Options {
 			instance + "zone in " + listOf(zones), "the instance is in a zone whose instances may not join",
 		})
 	}
-	o.Conditions = slices.Concat(conditions, o.Conditions)
+	o.Conditions = slices.Concat(o.Conditions, conditions)
 	return o
 }
 

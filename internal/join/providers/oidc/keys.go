@@ -41,7 +41,7 @@ type keys struct {
 func newKeys(o *Options) *keys {
 	k := &keys{now: o.Clock, loading: make(chan struct{}, 1)}
 	if o.KeysFile != "" {
-		k.load = func(context.Context) (oidc.KeySet, error) { return readKeys(o.KeysFile) }
+		k.load = func(context.Context) (oidc.KeySet, error) { return ReadKeys(o.KeysFile) }
 		return k
 	}
 	client := issuerClient(o.Authorities)
@@ -81,8 +81,8 @@ func (k *keys) current(ctx context.Context) (oidc.KeySet, error) {
 	return set, nil
 }
 
-// readKeys reads a file with a JSON Web Key Set (RFC 7517).
-func readKeys(path string) (oidc.KeySet, error) {
+// ReadKeys reads a file with a JSON Web Key Set (RFC 7517).
+func ReadKeys(path string) (oidc.KeySet, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the keys of the issuer: %w", err)
@@ -124,7 +124,7 @@ func (v *verification) VerifySignature(ctx context.Context, token string) ([]byt
 	return payload, err
 }
 
-// issuerClient returns a client for the issuer, with its authorities; nil: those of the system.
+// issuerClient returns a client for the issuer, with its authorities; nil: the authorities of the system.
 func issuerClient(authorities *x509.CertPool) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig.RootCAs = authorities
