@@ -3,7 +3,6 @@ package oidc
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/google/cel-go/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -28,8 +27,8 @@ type expression struct {
 	program cel.Program
 }
 
-// newEnvironment returns what expressions are compiled with, which is the same for all.
-var newEnvironment = sync.OnceValues(func() (*cel.Env, error) {
+// newEnvironment returns what expressions are compiled with.
+func newEnvironment() (*cel.Env, error) {
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
 		IntroducedVersion: environment.DefaultCompatibilityVersion(),
 		EnvOptions: []cel.EnvOption{
@@ -41,14 +40,10 @@ var newEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 		return nil, fmt.Errorf("make the environment of expressions: %w", err)
 	}
 	return set.Env(environment.StoredExpressions)
-})
+}
 
 // compile compiles an expression of a type.
-func compile(text string, want *cel.Type) (*expression, error) {
-	env, err := newEnvironment()
-	if err != nil {
-		return nil, err
-	}
+func compile(env *cel.Env, text string, want *cel.Type) (*expression, error) {
 	ast, issues := env.Compile(text)
 	if found := issues.Errors(); len(found) > 0 {
 		return nil, fmt.Errorf("not a CEL expression over %s and %s: at character %d: %s", claimsVariable, requestVariable,

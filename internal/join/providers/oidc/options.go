@@ -69,9 +69,13 @@ func (o *Options) Check() []*WrongExpression {
 }
 
 func (o *Options) compile() (*rules, []*WrongExpression) {
+	env, err := newEnvironment()
+	if err != nil {
+		return nil, []*WrongExpression{{"conditions", err}}
+	}
 	var wrong []*WrongExpression
 	compiled := func(field, text string, want *cel.Type) *expression {
-		e, err := compile(text, want)
+		e, err := compile(env, text, want)
 		if err != nil {
 			wrong = append(wrong, &WrongExpression{field, err})
 		}
