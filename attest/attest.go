@@ -5,8 +5,9 @@
 // and returns which machine it is about and the name of its node. The name comes from the
 // evidence; the name that the machine requests is only compared with it.
 //
-// An attestor has three outcomes: an [Identity], a [Refusal], or any other error, which
-// means that the evidence could not be verified. Only after the last can a retry succeed.
+// An attestor has four outcomes: an [Identity], a [Refusal], a [Continue], which asks for another
+// round of evidence, or any other error, which means that the evidence could not be verified. Only
+// after the last can a retry succeed.
 package attest
 
 import (
@@ -63,8 +64,8 @@ type Attestor interface {
 	// Name is the name of the provider: a DNS label, the prefix of the names of its
 	// ledger entries.
 	Name() string
-	// Attest verifies evidence. The error is a [*Refusal] if the machine may not join,
-	// and any other error if that could not be decided.
+	// Attest verifies evidence. The error is a [*Refusal] if the machine may not join, a
+	// [*Continue] if it has to show more, and any other error if that could not be decided.
 	Attest(ctx context.Context, req *Request) (*Identity, error)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -20,59 +21,85 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 )
 
+// preparation makes the attestor of a configuration.
+type preparation struct {
+	config *v1alpha1.Bootstrap
+	client kubernetes.Interface
+	shared *sharedEC2
+	// pending gets the challenger of providers that challenge machines.
+	pending *pendingAttestor
+}
+
 // newPendingAttestor returns the attestor of the configuration. An error is a mistake in the
 // configuration; requests to the cloud come later.
 func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shared *sharedEC2) (*pendingAttestor, error) {
-	pending := &pendingAttestor{kind: string(b.Attestor)}
-	pending.name = "the attestor " + pending.kind
+	p := &preparation{config: b, client: client, shared: shared, pending: &pendingAttestor{kind: string(b.Attestor)}}
+	p.pending.name = "the attestor " + p.pending.kind
+	var err error
 	switch b.Attestor {
 	case v1alpha1.AlwaysAllowAttestor:
-		pending.make = func(context.Context) (attest.Attestor, error) { return alwaysallow.New(), nil }
+		p.pending.make = func(context.Context) (attest.Attestor, error) { return alwaysallow.New(), nil }
 	case v1alpha1.OIDCAttestor:
-		options, err := oidcOptions(&b.OIDC)
-		if err != nil {
-			return nil, err
-		}
-		if options.ClusterID != "" {
-			pending.challenger = &pendingChallenger{}
-			options.Challenger = pending.challenger
-		}
-		if wrong := options.Check(); len(wrong) > 0 {
-			return nil, fmt.Errorf("bootstrap.oidc.%w", wrong[0])
-		}
-		pending.make = limited(func(ctx context.Context) (attest.Attestor, error) {
-			if err := pending.challenger.learn(ctx, client); err != nil {
-				return nil, err
-			}
-			return oidc.New(ctx, options)
-		})
+		err = p.oidc()
 	case v1alpha1.AWSAttestor:
-		options, err := awsOptions(&b.AWS)
-		if err != nil {
+		err = p.aws()
+	default:
+		err = fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
+	}
+	return p.pending, err
+}
+
+// challenge lets the service challenge machines.
+func (p *preparation) challenge() *pendingChallenger {
+	p.pending.challenger = &pendingChallenger{}
+	return p.pending.challenger
+}
+
+// make says how the attestor is made, once the key of challenges is known if machines are challenged.
+func (p *preparation) make(attestor func(context.Context) (attest.Attestor, error)) {
+	p.pending.make = limited(func(ctx context.Context) (attest.Attestor, error) {
+		if err := p.pending.challenger.learn(ctx, p.client); err != nil {
 			return nil, err
 		}
-		if b.AWS.CallerIdentity.Required {
-			pending.challenger = &pendingChallenger{}
-			options.CallerIdentity.Challenger = pending.challenger
-		}
-		if err := options.Validate(); err != nil {
-			return nil, fmt.Errorf("bootstrap.aws: %w", err)
-		}
-		pending.make = limited(func(ctx context.Context) (attest.Attestor, error) {
-			if err := pending.challenger.learn(ctx, client); err != nil {
-				return nil, err
-			}
-			options := options
-			var err error
-			if options.EC2, err = shared.get(ctx); err != nil {
-				return nil, err
-			}
-			return aws.New(ctx, options)
-		})
-	default:
-		return nil, fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
+		return attestor(ctx)
+	})
+}
+
+func (p *preparation) oidc() error {
+	options, err := oidcOptions(&p.config.OIDC)
+	if err != nil {
+		return err
 	}
-	return pending, nil
+	if options.ClusterID != "" {
+		options.Challenger = p.challenge()
+	}
+	if wrong := options.Check(); len(wrong) > 0 {
+		return fmt.Errorf("bootstrap.oidc.%w", wrong[0])
+	}
+	p.make(func(ctx context.Context) (attest.Attestor, error) { return oidc.New(ctx, options) })
+	return nil
+}
+
+func (p *preparation) aws() error {
+	options, err := awsOptions(&p.config.AWS)
+	if err != nil {
+		return err
+	}
+	if options.CallerIdentity.Required {
+		options.CallerIdentity.Challenger = p.challenge()
+	}
+	if err := options.Validate(); err != nil {
+		return fmt.Errorf("bootstrap.aws: %w", err)
+	}
+	p.make(func(ctx context.Context) (attest.Attestor, error) {
+		options := options
+		var err error
+		if options.EC2, err = p.shared.get(ctx); err != nil {
+			return nil, err
+		}
+		return aws.New(ctx, options)
+	})
+	return nil
 }
 
 func awsOptions(a *v1alpha1.AWS) (aws.Options, error) {
@@ -178,4 +205,20 @@ func (l *pendingChallenger) Check(challenge string) error {
 		return known.Check(challenge)
 	}
 	return errKeyUnknown
+}
+
+// Seal implements [attest.Challenges.Seal].
+func (l *pendingChallenger) Seal(purpose string, state []byte) (string, error) {
+	if known := l.known.Load(); known != nil {
+		return known.Seal(purpose, state)
+	}
+	return "", errKeyUnknown
+}
+
+// Open implements [attest.Challenges.Open].
+func (l *pendingChallenger) Open(purpose, text string) ([]byte, time.Time, error) {
+	if known := l.known.Load(); known != nil {
+		return known.Open(purpose, text)
+	}
+	return nil, time.Time{}, errKeyUnknown
 }

@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/join/client"
-	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
-	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
-	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
@@ -79,7 +75,7 @@ reached but had no answer in time.`,
 		if err := command.FromEnvironment(cmd, JoiningVariables()); err != nil {
 			return err
 		}
-		return command.WithFlag(cmd, join(cmd.Context(), a, &j))
+		return command.WithFlag(cmd, join(cmd.Context(), a, cmd.Flags(), &j))
 	}
 	return cmd
 }
@@ -87,7 +83,7 @@ reached but had no answer in time.`,
 // addFlags adds the flags of kops' node-authorizer, and others.
 func (j *joining) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&j.attestor, "authorizer", attestorAWS, "kind of evidence that the service requires: aws, oidc or alwaysallow")
+	flags.StringVar(&j.attestor, "authorizer", attestorAWS, "kind of evidence that the service requires: "+strings.Join(attestors(), ", "))
 	flags.StringVar(&j.ServiceURL, "node-url", "", "URL of the bootstrap service, https")
 	flags.StringVar(&j.APIServerURL, "kubeapi-url", "", "URL of the API server, https, for the kubeconfig")
 	flags.StringVar(
@@ -150,12 +146,12 @@ func JoiningVariables() map[string]string {
 }
 
 // join runs the client and prints the result.
-func join(ctx context.Context, a *command.App, j *joining) error {
+func join(ctx context.Context, a *command.App, flags *pflag.FlagSet, j *joining) error {
 	if err := j.checkRequired(); err != nil {
 		return err
 	}
 	var err error
-	if j.Collector, err = j.newCollector(ctx); err != nil {
+	if j.Collector, err = j.newCollector(ctx, flags); err != nil {
 		return err
 	}
 	switch j.Credential = client.Credential(j.credential); {
@@ -218,48 +214,4 @@ func notJoined(a *command.App, err error) error {
 	}
 	a.Failure("%v", err)
 	return nil
-}
-
-// The kinds of evidence.
-const (
-	attestorAWS         = "aws"
-	attestorOIDC        = "oidc"
-	attestorAlwaysAllow = "alwaysallow"
-)
-
-// attestors are the values of --authorizer.
-func attestors() []string { return []string{attestorAWS, attestorOIDC, attestorAlwaysAllow} }
-
-func (j *joining) newCollector(ctx context.Context) (attest.Collector, error) {
-	naming := j.naming
-	if j.attestor != attestorOIDC && j.tokenFile+j.clusterID != "" {
-		return nil, command.Usagef("--identity-token-file and --cluster-id go with --authorizer=oidc")
-	}
-	if j.attestor != attestorAWS && naming != "" {
-		return nil, command.Usagef("--node-naming goes with --authorizer=aws; give a name with --node-name")
-	}
-	switch j.attestor {
-	case attestorOIDC:
-		collector, err := oidc.NewCollector(oidc.CollectorOptions{TokenFile: j.tokenFile, ClusterID: j.clusterID})
-		if err != nil {
-			return nil, command.Usagef("--authorizer=oidc: %v: give --identity-token-file or --cluster-id", err)
-		}
-		return collector, nil
-	case attestorAWS:
-		if naming != "" && !slices.Contains(namings(), naming) {
-			return nil, command.Usagef("--node-naming %q: want %s; for a template, give the name itself with --node-name", naming,
-				strings.Join(namings(), ", "))
-		}
-		collector, err := aws.NewCollector(ctx, aws.CollectorOptions{Naming: naming})
-		if err != nil {
-			return nil, err
-		}
-		return collector, nil
-	case attestorAlwaysAllow:
-		return alwaysallow.NewCollector(), nil
-	}
-	return nil, command.Usagef(
-		"--authorizer %q: want %s, %s or %s%s", j.attestor, attestorAWS, attestorOIDC, attestorAlwaysAllow,
-		command.DidYouMean(j.attestor, attestors()),
-	)
 }

@@ -10,6 +10,7 @@ import (
 const (
 	TokenIssued   verdict.Code = "TokenIssued"
 	TokenRepeated verdict.Code = "TokenRepeated"
+	ChallengeSent verdict.Code = "ChallengeSent"
 
 	ClientCertificateRequired verdict.Code = "ClientCertificateRequired"
 	ClientCertificateInvalid  verdict.Code = "ClientCertificateInvalid"

@@ -64,7 +64,7 @@ func (s *Service) Handler(opts HTTPOptions) http.Handler {
 	mux.HandleFunc("POST /authorize/{nodeName}", h.authorize)
 	mux.HandleFunc("GET /health", h.health)
 	if opts.Challenger != nil {
-		mux.HandleFunc("GET /challenge", h.challenge)
+		mux.HandleFunc("GET /challenge", h.sendChallenge)
 	}
 	return mux
 }
@@ -122,6 +122,11 @@ func (x *exchange) serve() error {
 	}
 	req := &attest.Request{NodeName: x.r.PathValue("nodeName"), RemoteAddr: x.event.RemoteAddr, Body: body}
 	grant, id, err := x.Join(ctx, req)
+	var next *attest.Continue
+	if errors.As(err, &next) {
+		x.challenge(next)
+		return nil
+	}
 	if id != nil {
 		x.event.Node, x.event.Provider, x.event.InstanceID = id.NodeName, id.Provider, id.InstanceID
 	}
@@ -136,6 +141,22 @@ func (x *exchange) serve() error {
 	x.answer.Status.Allowed, x.answer.Status.Token = true, grant.Token.Value()
 	x.write(http.StatusOK)
 	return nil
+}
+
+// ChallengeType is the media type of the challenge of a provider.
+func ChallengeType(provider string) string {
+	return "application/vnd.node-authorizer." + provider + "-challenge+json"
+}
+
+// challenge answers with the challenge for the next round.
+func (x *exchange) challenge(next *attest.Continue) {
+	x.event.Outcome, x.event.Code, x.event.Status = Challenged, ChallengeSent, http.StatusUnauthorized
+	header := x.w.Header()
+	header.Set("WWW-Authenticate", "Node-Authorizer provider="+strconv.Quote(x.event.Attestor)) // RFC 9110, section 11.6.1
+	header.Set("Content-Type", ChallengeType(x.event.Attestor))
+	header.Set("Cache-Control", "no-store")
+	x.w.WriteHeader(x.event.Status)
+	_, _ = x.w.Write(next.Challenge)
 }
 
 // rejection is a refusal with a status of its own.
@@ -226,8 +247,8 @@ func (x *exchange) finish() {
 	x.observer.Attested(x.event)
 }
 
-// challenge returns a new challenge.
-func (h *handler) challenge(w http.ResponseWriter, r *http.Request) {
+// sendChallenge returns a new challenge for the first round.
+func (h *handler) sendChallenge(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, w: w, r: r, began: h.now(), event: Event{RemoteAddr: remote(r)}}
 	if err := x.admitted(); err != nil {
 		x.err(err)

@@ -107,6 +107,12 @@ func TestWire(t *testing.T) {
 		attest func(context.Context, *attest.Request) (*attest.Identity, error)
 		r      *http.Request
 	}{
+		{
+			name: "challenged", r: ask("worker-1", `{"key":"a"}`),
+			attest: func(context.Context, *attest.Request) (*attest.Identity, error) {
+				return nil, &attest.Continue{Challenge: []byte(`{"credential":"AAEC"}`)}
+			},
+		},
 		{name: "issued", r: ask("worker-1", `{"Document":"TUlJQg=="}`)},
 		{name: "issued-upper-case", r: ask("Worker-1", `{}`)},
 		{name: "issued-mapped-address", r: from("[::ffff:10.0.0.1]:41234", ask("worker-1", `{"any":["object"]}`))},

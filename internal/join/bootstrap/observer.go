@@ -11,10 +11,11 @@ import (
 type Outcome string
 
 const (
-	Issued   Outcome = "issued"
-	Repeated Outcome = "repeated"
-	Refused  Outcome = "refused"
-	Failed   Outcome = "error"
+	Issued     Outcome = "issued"
+	Repeated   Outcome = "repeated"
+	Challenged Outcome = "challenged"
+	Refused    Outcome = "refused"
+	Failed     Outcome = "error"
 )
 
 // Event describes one request. It contains neither the evidence nor the secret of a token.

@@ -112,8 +112,8 @@ func (s *Service) ReadKey(ctx context.Context) error {
 }
 
 // Join attests a machine and redeems its identity. The error is an [*attest.Refusal] if the
-// machine may not join, and any other error if that could not be decided. The identity is
-// returned even with an error, if it is known.
+// machine may not join, an [*attest.Continue] if it has to show more, and any other error if that
+// could not be decided. The identity is returned even with an error, if it is known.
 func (s *Service) Join(ctx context.Context, req *attest.Request) (*Grant, *attest.Identity, error) {
 	if _, err := requestedName(req.NodeName); err != nil {
 		return nil, nil, err

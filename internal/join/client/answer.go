@@ -32,8 +32,10 @@ const maxSummary = 300
 type answer struct {
 	status   int
 	location string
-	after    time.Duration
-	body     []byte
+	// mediaType is the media type of the body.
+	mediaType string
+	after     time.Duration
+	body      []byte
 }
 
 // registration is the body of an answer, as defined by kops' node-authorizer.

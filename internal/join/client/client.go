@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -266,6 +267,27 @@ func (c *client) try(ctx context.Context) (name string, granted token, err error
 	if err != nil {
 		return "", "", noEvidence("collect this machine's evidence", err)
 	}
-	granted, err = c.service.authorize(ctx, name, evidence)
+	granted, err = c.show(ctx, name, about, evidence)
 	return name, granted, err
+}
+
+// maxRounds limits how often a service can ask for more evidence in one try.
+const maxRounds = 4
+
+// show sends evidence, and more of it while the service asks for that.
+func (c *client) show(ctx context.Context, name string, about attest.Binding, evidence []byte) (token, error) {
+	for range maxRounds {
+		granted, challenge, err := c.service.authorize(ctx, name, evidence)
+		if err != nil || challenge == nil {
+			return granted, err
+		}
+		responder, ok := c.Collector.(attest.Responder)
+		if !ok {
+			return "", &Refused{Status: http.StatusUnauthorized, Summary: "it asks for another kind of evidence: compare --authorizer with its attestor"}
+		}
+		if evidence, err = responder.Respond(ctx, about, challenge); err != nil {
+			return "", noEvidence("answer the challenge of the service", err)
+		}
+	}
+	return "", &retryable{err: fmt.Errorf("the service asked for evidence more than %d times", maxRounds), connected: true}
 }

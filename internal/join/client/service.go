@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -68,17 +69,23 @@ func (s *service) challenge(ctx context.Context) (string, error) {
 	return got.challenge()
 }
 
-// authorize sends evidence and returns the token.
-func (s *service) authorize(ctx context.Context, name string, evidence []byte) (token, error) {
+// authorize sends evidence and returns the token, or the challenge for the next round of evidence.
+func (s *service) authorize(ctx context.Context, name string, evidence []byte) (granted token, challenge []byte, err error) {
 	got, err := s.send(ctx, http.MethodPost, s.base.JoinPath("authorize", name), evidence)
 	switch {
 	case err != nil:
-		return "", err
+		return "", nil, err
+	case got.status == http.StatusUnauthorized && challengeForm.MatchString(got.mediaType):
+		return "", got.body, nil
 	case got.status != http.StatusOK:
-		return "", got.failure()
+		return "", nil, got.failure()
 	}
-	return got.token(name)
+	granted, err = got.token(name)
+	return granted, nil, err
 }
+
+// challengeForm matches the media types of challenges.
+var challengeForm = regexp.MustCompile(`^application/vnd\.node-authorizer\.[a-z0-9-]+-challenge\+json$`)
 
 // send sends one request and reads the answer. Errors are *retryable.
 func (s *service) send(ctx context.Context, method string, to *url.URL, body []byte) (*answer, error) {
@@ -111,7 +118,7 @@ func (s *service) send(ctx context.Context, method string, to *url.URL, body []b
 		return nil, &retryable{err: tooLong, connected: true}
 	}
 	return &answer{
-		status: response.StatusCode, location: response.Header.Get("Location"),
+		status: response.StatusCode, location: response.Header.Get("Location"), mediaType: response.Header.Get("Content-Type"),
 		after: retryAfter(response.Header), body: text,
 	}, nil
 }

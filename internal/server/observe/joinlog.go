@@ -12,9 +12,11 @@ func (r *Refusals) Attested(event *bootstrap.Event) {
 	address := event.RemoteAddr.String()
 	l := new(line).add("node", event.Asked).add("instance", event.InstanceID).add("address", address).
 		add("attestor", event.Attestor).add("code", string(event.Code)).add("detail", event.Detail)
-	if event.Outcome == bootstrap.Issued {
+	switch {
+	case event.Outcome == bootstrap.Issued:
 		r.always.Info("machine attested: token issued", l.fields...)
-	} else if r.logger.Enabled() && r.limit.allows(address) {
+	case event.Outcome == bootstrap.Challenged: // its answer is logged
+	case r.logger.Enabled() && r.limit.allows(address):
 		r.log(attestationMessage(event.Outcome), l, event.Err)
 	}
 }
