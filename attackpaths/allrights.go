@@ -394,7 +394,7 @@ var rightsRows = []rightsRow{
 	{group: "external.metrics.k8s.io", resources: "*", verbs: "get list", nothing: nothingMetrics},
 	{group: "iamauthenticator.k8s.aws", resources: "iamidentitymappings", verbs: removes, nothing: nothingRemoved},
 	{group: "policy.node-authorizer.io", resources: "nodescopes quarantines", verbs: writes, open: openScopes, clusterScoped: true},
-	{group: "node-authorizer.io", resources: "nodeattestations", verbs: writes, open: openLedger, clusterScoped: true},
+	{group: "node-authorizer.io", resources: "nodeattestations machines", verbs: writes, open: openLedger, clusterScoped: true},
 	{group: "node-authorizer.io", resources: "nodeattestations/status", verbs: edits, open: openLedger, clusterScoped: true},
 	{group: "*", resources: "*", verbs: "unsafe-delete-ignore-read-errors", nothing: "an object that cannot be read is deleted"},
 }

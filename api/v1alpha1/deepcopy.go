@@ -66,3 +66,22 @@ func (s *NodeAttestationStatus) deepCopy() NodeAttestationStatus {
 	}
 	return out
 }
+
+func (s *MachineSpec) deepCopy() MachineSpec {
+	out := *s
+	out.PublicKeys, out.Addresses, out.Names = slices.Clone(s.PublicKeys), slices.Clone(s.Addresses), slices.Clone(s.Names)
+	out.Expires = s.Expires.DeepCopy()
+	if s.TPM != nil {
+		out.TPM = &MachineTPM{EKHashes: slices.Clone(s.TPM.EKHashes)}
+	}
+	if s.X509 != nil {
+		x509 := *s.X509
+		out.X509 = &x509
+	}
+	if s.Evidence != nil {
+		evidence := *s.Evidence
+		evidence.RequestTime = *s.Evidence.RequestTime.DeepCopy()
+		out.Evidence = &evidence
+	}
+	return out
+}

@@ -11,7 +11,7 @@ func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Grou
 
 // AddToScheme adds the types to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion(), &NodeAttestation{}, &NodeAttestationList{})
+	scheme.AddKnownTypes(GroupVersion(), &NodeAttestation{}, &NodeAttestationList{}, &Machine{}, &MachineList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

@@ -1,7 +1,7 @@
 // Package v1alpha1 has the custom resources of node-authorizer.io/v1alpha1.
 //
-// There is one: the [NodeAttestation], an entry of the ledger in which the bootstrap
-// service records which machine got which node name.
+// A [NodeAttestation] is an entry of the ledger in which the bootstrap service records which
+// machine got which node name. A [Machine] registers a machine before it joins.
 package v1alpha1
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The names of the resource.
+// The names of the resource NodeAttestation.
 const (
 	Group    = "node-authorizer.io"
 	Version  = "v1alpha1"

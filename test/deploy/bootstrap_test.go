@@ -27,12 +27,35 @@ const (
 	autoApprovalRoles = "system:certificates.k8s.io:certificatesigningrequests:"
 )
 
-// The custom resource has one source, next to its types.
-func TestCustomResourceIsThatOfTheTypes(t *testing.T) {
-	want := read(t, "../../api/v1alpha1/nodeattestations.yaml")
-	for _, path := range []string{deployFolder + "/bootstrap/cluster/nodeattestations.yaml", chartFolder + "/files/nodeattestations.yaml"} {
-		if read(t, path) != want {
-			t.Errorf("%s is not api/v1alpha1/nodeattestations.yaml: copy it", path)
+// The custom resources have one source, next to their types.
+func TestCustomResourcesAreOfTheTypes(t *testing.T) {
+	for _, resource := range []string{"nodeattestations", "machines"} {
+		want := read(t, "../../api/v1alpha1/"+resource+".yaml")
+		for _, folder := range []string{deployFolder + "/bootstrap/cluster/", chartFolder + "/files/"} {
+			if read(t, folder, resource+".yaml") != want {
+				t.Errorf("%s%s.yaml is not api/v1alpha1/%s.yaml: copy it", folder, resource, resource)
+			}
+		}
+	}
+}
+
+// The rights to write Machines are in a folder of their own, which a service with bootstrap.approval: Manual needs.
+func TestRightsOfManualApprovalAreInTheirOwnFolder(t *testing.T) {
+	objects := built(t, "bootstrap/manual-approval")
+	role := only[*rbacv1.ClusterRole](t, objects)
+	service := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: bootstrapAccount}
+	if got := subjectsOf(objects, role.Name); !slices.Equal(got, []rbacv1.Subject{service}) {
+		t.Errorf("the rights are bound to %v", got)
+	}
+	for _, o := range slices.Concat(built(t, "bootstrap"), rendered(t, joinsOnly)) {
+		role, ok := o.(*rbacv1.ClusterRole)
+		if !ok {
+			continue
+		}
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, "machines") && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
+				t.Errorf("without manual approval %s may %v machines", role.Name, rule.Verbs)
+			}
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -34,18 +33,18 @@ func TestChartOfTheBootstrapService(t *testing.T) {
 		"RoleBinding", "ServiceAccount",
 	},
 		approver...)
-	service := []string{"ConfigMap", "DaemonSet"}
+	service, resources := []string{"ConfigMap", "DaemonSet"}, []string{"CustomResourceDefinition", "CustomResourceDefinition"}
 	policy := []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 	with := func(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
 	for name, c := range map[string]struct {
 		values string
 		want   []string
 	}{
-		"alone": {joinsOnly, with(rights, service, policy, []string{"CustomResourceDefinition", "Secret"})},
+		"alone": {joinsOnly, with(rights, service, policy, resources, []string{"Secret"})},
 		"for kubeadm": {
 			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  kubeadm: true", 1),
-			with(rights, service, policy,
-				[]string{"CustomResourceDefinition", "Secret", "ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"}),
+			with(rights, service, policy, resources,
+				[]string{"Secret", "ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"}),
 		},
 		"without what is installed already": {
 			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  customResource: false\n  admissionPolicy: false", 1),
@@ -53,8 +52,8 @@ func TestChartOfTheBootstrapService(t *testing.T) {
 		},
 		"beside the server": {
 			strings.Replace(joinsOnly, "server: {enabled: false}", "", 1),
-			with(rights, service, policy, []string{
-				"CustomResourceDefinition", "Secret",
+			with(rights, service, policy, resources, []string{
+				"Secret",
 				"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "PodDisruptionBudget", "Secret", "Secret",
 				"Service", "ServiceAccount",
 			}),
@@ -125,7 +124,8 @@ func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 		func(o []runtime.Object) any { return systemRole(t, o, ":bootstrap").Rules },
 		func(o []runtime.Object) any { return systemRole(t, o, ":approver").Rules },
 		func(o []runtime.Object) any { return subjectsOf(o, nodeBootstrapper) },
-		func(o []runtime.Object) any { return only[*apiextensionsv1.CustomResourceDefinition](t, o).Spec },
+		func(o []runtime.Object) any { return definitions(o)["nodeattestations.node-authorizer.io"].Spec },
+		func(o []runtime.Object) any { return definitions(o)["machines.node-authorizer.io"].Spec },
 		func(o []runtime.Object) any { return policyWithoutAccount(t, o) },
 		func(o []runtime.Object) any {
 			return only[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, o).Spec.ValidationActions
@@ -219,11 +219,16 @@ func policyWithoutAccount(t *testing.T, objects []runtime.Object) admissionregis
 	return *spec
 }
 
-// The ledger is kept when the release is deleted, so that joined machines stay recorded.
+// The ledger is kept when the release is deleted, so that joined machines stay recorded, and so are registered machines.
 func TestChartKeepsTheLedger(t *testing.T) {
-	resource := only[*apiextensionsv1.CustomResourceDefinition](t, rendered(t, joinsOnly))
-	if resource.Annotations["helm.sh/resource-policy"] != "keep" {
-		t.Errorf("annotations are %v", resource.Annotations)
+	resources := definitions(rendered(t, joinsOnly))
+	for name, resource := range resources {
+		if resource.Annotations["helm.sh/resource-policy"] != "keep" {
+			t.Errorf("annotations of %s are %v", name, resource.Annotations)
+		}
+	}
+	if len(resources) != 2 {
+		t.Errorf("%d resources", len(resources))
 	}
 }
 

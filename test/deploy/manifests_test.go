@@ -83,19 +83,20 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 		"containment/bootstrap": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
 		"bootstrap/cluster": {
 			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding",
-			"CustomResourceDefinition", "Role", "Role",
+			"CustomResourceDefinition", "CustomResourceDefinition", "Role", "Role",
 		},
-		"bootstrap/policy":  {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"bootstrap/kubeadm": {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
+		"bootstrap/manual-approval": {"ClusterRole", "ClusterRoleBinding"},
+		"bootstrap/policy":          {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"bootstrap/kubeadm":         {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
 		"bootstrap/kops": {
 			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
 			"ClusterRoleBinding",
-			"CustomResourceDefinition", "Role", "Role", "RoleBinding", "RoleBinding",
+			"CustomResourceDefinition", "CustomResourceDefinition", "Role", "Role", "RoleBinding", "RoleBinding",
 		},
 		"bootstrap": {
 			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
 			"ClusterRoleBinding",
-			"ConfigMap", "CustomResourceDefinition", "DaemonSet", "Role", "Role", "RoleBinding", "RoleBinding",
+			"ConfigMap", "CustomResourceDefinition", "CustomResourceDefinition", "DaemonSet", "Role", "Role", "RoleBinding", "RoleBinding",
 			"ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		},
 	} {

@@ -92,7 +92,7 @@ func (p Property) At(t *testing.T, path ...string) Property {
 // Names are the names of a resource.
 type Names struct{ Group, Version, Kind, ListKind, Resource string }
 
-// CheckNames checks that the definition is of a resource of the cluster with a subresource status.
+// CheckNames checks that the definition is of a resource of the cluster, with a subresource status if there is a status.
 func (d *Definition) CheckNames(t *testing.T, want Names) {
 	t.Helper()
 	version := d.Spec.Versions[0]
@@ -103,8 +103,9 @@ func (d *Definition) CheckNames(t *testing.T, want Names) {
 	if d.Spec.Scope != "Cluster" || !version.Served || !version.Storage {
 		t.Errorf("scope %s, served %v, stored %v", d.Spec.Scope, version.Served, version.Storage)
 	}
-	if _, ok := version.Subresources["status"]; !ok {
-		t.Error("no subresource status: with write access to the resource, its status could be written")
+	_, subresource := version.Subresources["status"]
+	if _, status := d.Schema().Properties["status"]; status != subresource {
+		t.Error("a status without a subresource status, or the other way: with write access to the resource, its status could be written")
 	}
 }
 

@@ -14,7 +14,7 @@ func (s *Server) kindOf(at *place) string {
 		return kind
 	}
 	return map[string]string{
-		"certificatesigningrequests": "CertificateSigningRequest", "nodeattestations": "NodeAttestation",
+		"certificatesigningrequests": "CertificateSigningRequest", "nodeattestations": "NodeAttestation", "machines": "Machine",
 		"nodes": "Node", "secrets": "Secret", "leases": "Lease", "configmaps": "ConfigMap", "pods": "Pod",
 		"events": "Event", "iamidentitymappings": "IAMIdentityMapping",
 		"clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding", "roles": "Role", "rolebindings": "RoleBinding",
