@@ -110,6 +110,7 @@ func TestImportsRunDownward(t *testing.T) {
 		{"nodeauthz", "rbac"}: true, {"attackpaths", "nodescope"}: true,
 		{"internal/authz/chain", "nodescope"}: true, {"internal/authz/chain", "internal/scope/quarantine"}: true,
 		{"internal/join/ledger", "internal/informer"}: true,
+		{"internal/join/machines", "internal/informer"}: true, {"internal/join/machines", "internal/join/ledger"}: true,
 	}
 	layers := layers(t)
 	for _, p := range goList(t, "./...") {

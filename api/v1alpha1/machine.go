@@ -30,8 +30,8 @@ type MachineSpec struct {
 	Approval Approval `json:"approval,omitempty"`
 	// TPM names its TPM.
 	TPM *MachineTPM `json:"tpm,omitempty"`
-	// PublicKeys are public keys whose private keys the machine has: PEM (SubjectPublicKeyInfo), or a line of OpenSSH
-	// as in /etc/ssh/ssh_host_ed25519_key.pub.
+	// PublicKeys are public keys whose private keys the machine has: PEM (SubjectPublicKeyInfo), a line of OpenSSH
+	// as in /etc/ssh/ssh_host_ed25519_key.pub, or "sha256:" and the hash of SubjectPublicKeyInfo in hexadecimal.
 	PublicKeys []string `json:"publicKeys,omitempty"`
 	// X509 names its certificate, of an authority in the service's configuration.
 	X509 *MachineX509 `json:"x509,omitempty"`
@@ -75,7 +75,7 @@ type MachineEvidence struct {
 	Description string `json:"description,omitempty"`
 	// RemoteAddress is the source address of the last request.
 	RemoteAddress string `json:"remoteAddress,omitempty"`
-	// RequestTime is the time of the last request, to the minute.
+	// RequestTime is the time of the last request. It is written once a minute at most.
 	RequestTime metav1.Time `json:"requestTime"`
 }
 

@@ -112,6 +112,29 @@ func (i *Informer) Run(ctx context.Context) {
 	i.reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
+// NewAge returns the age of a copy of a small resource with a full name such as nodes.example.com. Limit is the age at which
+// the copy is too old; 0 means no limit. Now may be nil.
+func NewAge(resource string, limit time.Duration, now func() time.Time) *staleness.Age {
+	return staleness.New(resource, limit, now).LimitWatches(WatchLife)
+}
+
+// Fresh returns an error if the copy must not be used for decisions: unread if nothing was read since Run was called, or a
+// [*staleness.Error] if it is too old.
+func (i *Informer) Fresh(unread error) error {
+	if !i.HasSynced() {
+		return unread
+	}
+	return i.Age.Check()
+}
+
+// DropManagedFields is a Transform. It removes what says which client wrote which field.
+func DropManagedFields(object any) (any, error) {
+	if m, err := meta.Accessor(object); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
 // report logs the result of a list or a watch. The reflector makes one at a time.
 func (i *Informer) report(name string, err error) {
 	switch {

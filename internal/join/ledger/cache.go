@@ -31,11 +31,7 @@ const (
 func NewCache(client *Client) *Cache {
 	return &Cache{informer.New(informer.Source[*v1alpha1.NodeAttestationList]{
 		List: client.entries.List, Watch: client.entries.Watch, Example: &v1alpha1.NodeAttestation{}, Name: v1alpha1.Resource,
-	}, newAge(0, nil), cache.Indexers{byNode: nodeOf, byToken: tokensOf, byCredential: credentialsOf})}
-}
-
-func newAge(limit time.Duration, now func() time.Time) *staleness.Age {
-	return staleness.New(resource, limit, now).LimitWatches(informer.WatchLife)
+	}, informer.NewAge(resource, 0, nil), cache.Indexers{byNode: nodeOf, byToken: tokensOf, byCredential: credentialsOf})}
 }
 
 // resource is the full name of the resource.
@@ -44,34 +40,18 @@ const resource = v1alpha1.Resource + "." + v1alpha1.Group
 // LimitAge sets the age at which the cache is too old and [Cache.Fresh] returns an error; 0
 // means no limit. Now may be nil. LimitAge must be called before Run.
 func (c *Cache) LimitAge(limit time.Duration, now func() time.Time) {
-	c.informer.Age = newAge(limit, now)
+	c.informer.Age = informer.NewAge(resource, limit, now)
 }
 
 // Fresh returns an error if the cache must not be used for decisions: [ErrNotRead] if the
 // ledger has not been read yet, or a [*staleness.Error] if the cache is too old.
-func (c *Cache) Fresh() error {
-	if !c.Synced() {
-		return ErrNotRead
-	}
-	return c.informer.Age.Check()
-}
+func (c *Cache) Fresh() error { return c.informer.Fresh(ErrNotRead) }
 
 // ErrNotRead means that the ledger has not been read since Run was called.
 var ErrNotRead = errors.New("reading nodeattestations: if this stays, install the custom resource, and let the server list and watch it")
 
-// Age is the age of a cache.
-type Age interface {
-	// Source names the resource.
-	Source() string
-	// Value returns the time since the API server last confirmed the cache; false if it
-	// never did.
-	Value() (age time.Duration, known bool)
-	// Check returns an error if the cache is too old; see [Cache.LimitAge].
-	Check() error
-}
-
 // Age returns the age of the cache.
-func (c *Cache) Age() Age { return c.informer.Age }
+func (c *Cache) Age() staleness.Aged { return c.informer.Age }
 
 // OnChange registers a function that is called with the latest version of each entry that
 // is added, changed or removed. Calls do not overlap. OnChange must be called before Run.
@@ -82,7 +62,7 @@ func (c *Cache) OnChange(changed func(*v1alpha1.NodeAttestation)) {
 
 // Run keeps the cache up to date until the context ends. It must be called only once.
 func (c *Cache) Run(ctx context.Context) error {
-	c.informer.Transform = trim
+	c.informer.Transform = informer.DropManagedFields
 	c.informer.Run(ctx)
 	return nil
 }
@@ -147,12 +127,4 @@ func tokensOf(object any) ([]string, error) {
 
 func credentialsOf(object any) ([]string, error) {
 	return object.(*v1alpha1.NodeAttestation).Status.Credentials, nil
-}
-
-// trim removes a field that no user of the cache reads.
-func trim(object any) (any, error) {
-	if entry, ok := object.(*v1alpha1.NodeAttestation); ok {
-		entry.ManagedFields = nil
-	}
-	return object, nil
 }

@@ -27,12 +27,12 @@ type Client struct {
 	entries *gentype.ClientWithList[*v1alpha1.NodeAttestation, *v1alpha1.NodeAttestationList]
 }
 
-// NewClient returns a client of a cluster. If the config has no rate limit, only the limit of
-// the API server applies.
-func NewClient(config *rest.Config) (*Client, error) {
+// REST returns a client of the group of the ledger, and its codec of parameters. If the config has no rate limit, only the
+// limit of the API server applies.
+func REST(config *rest.Config) (rest.Interface, runtime.ParameterCodec, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register the ledger's types: %w", err)
+		return nil, nil, fmt.Errorf("register the types of %s: %w", v1alpha1.Group, err)
 	}
 	config = rest.CopyConfig(config)
 	gv := v1alpha1.GroupVersion()
@@ -44,10 +44,19 @@ func NewClient(config *rest.Config) (*Client, error) {
 	}
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+		return nil, nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+	}
+	return client, runtime.NewParameterCodec(scheme), nil
+}
+
+// NewClient returns a client of a cluster, with the rate limit of [REST].
+func NewClient(config *rest.Config) (*Client, error) {
+	client, parameters, err := REST(config)
+	if err != nil {
+		return nil, err
 	}
 	return &Client{gentype.NewClientWithList(
-		v1alpha1.Resource, client, runtime.NewParameterCodec(scheme), "",
+		v1alpha1.Resource, client, parameters, "",
 		func() *v1alpha1.NodeAttestation { return &v1alpha1.NodeAttestation{} },
 		func() *v1alpha1.NodeAttestationList { return &v1alpha1.NodeAttestationList{} },
 	)}, nil

@@ -34,8 +34,8 @@ const (
 // files are the files that `kubectl apply -k deploy/bootstrap` applies, except for the
 // config.
 var files = []string{
-	"cluster/nodeattestations.yaml", "cluster/machines.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml",
-	"approver/bindings.yaml", "daemonset.yaml",
+	"cluster/nodeattestations.yaml", "cluster/machines.yaml", "cluster/role.yaml", "cluster/joining.yaml",
+	"policy/policy.yaml", "account.yaml", "approver/bindings.yaml", "daemonset.yaml",
 }
 
 // containmentFiles are the files that `kubectl apply -k deploy/containment` applies.

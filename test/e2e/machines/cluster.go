@@ -146,8 +146,8 @@ func (c *Cluster) planeOptions() localplane.Options {
 // because there is no node for it, and those with which the servers follow Quarantines.
 func (c *Cluster) install(ctx context.Context) error {
 	for _, path := range []string{
-		"cluster/nodeattestations.yaml", "cluster/machines.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml",
-		"approver/bindings.yaml", "../containment/quarantines.yaml", "../containment/quarantinednodes.yaml", quarantinesRole,
+		"cluster/nodeattestations.yaml", "cluster/machines.yaml", "cluster/role.yaml", "cluster/joining.yaml",
+		"policy/policy.yaml", "account.yaml", "approver/bindings.yaml", "../containment/quarantines.yaml", "../containment/quarantinednodes.yaml", quarantinesRole,
 	} {
 		objects, err := manifests.Read(filepath.Join(c.deploy(), path))
 		if err != nil {
