@@ -50,6 +50,8 @@ type Identity struct {
 	// (SubjectPublicKeyInfo, DER) for which the machine may get its certificate; empty if
 	// the evidence names none.
 	PublicKey string
+	// Description is what else the evidence says about the machine, for people; may be empty.
+	Description string
 	// Digest is the SHA-256 of the verified evidence.
 	Digest [32]byte
 	// SingleUse is set if the same evidence must not be accepted twice.

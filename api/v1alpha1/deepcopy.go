@@ -72,7 +72,7 @@ func (s *MachineSpec) deepCopy() MachineSpec {
 	out.PublicKeys, out.Addresses, out.Names = slices.Clone(s.PublicKeys), slices.Clone(s.Addresses), slices.Clone(s.Names)
 	out.Expires = s.Expires.DeepCopy()
 	if s.TPM != nil {
-		out.TPM = &MachineTPM{EKHashes: slices.Clone(s.TPM.EKHashes)}
+		out.TPM = &MachineTPM{EKHashes: slices.Clone(s.TPM.EKHashes), Policy: s.TPM.Policy}
 	}
 	if s.X509 != nil {
 		x509 := *s.X509

@@ -61,6 +61,9 @@ const (
 type MachineTPM struct {
 	// EKHashes are "sha256:" and the hash, in hexadecimal, of a public endorsement key (SubjectPublicKeyInfo, DER).
 	EKHashes []string `json:"ekHashes"`
+	// Policy is the name of the policy for what the machine may have booted, in the service's configuration. If it is
+	// empty, any of them will do.
+	Policy string `json:"policy,omitempty"`
 }
 
 // MachineX509 names a certificate.

@@ -57,6 +57,8 @@ type NodeAttestationSpec struct {
 	// (SubjectPublicKeyInfo, DER) that the evidence names. The machine gets certificates for this
 	// key only; if it is empty, for the key for which the token is used first.
 	PublicKey string `json:"publicKey,omitempty"`
+	// Description is what else the evidence says about the machine, for people.
+	Description string `json:"description,omitempty"`
 	// EvidenceDigest is "sha256:" and the hash of the evidence in hexadecimal.
 	EvidenceDigest string `json:"evidenceDigest"`
 	// EvidenceTime is when the evidence was made, if it has a time.

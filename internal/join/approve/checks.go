@@ -76,7 +76,7 @@ var checks = []check{
 		kinds: []Kind{Client, Renewal, Serving}, code: WeakKey,
 		rule: "the key is RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519, and signs with SHA-256 or better",
 		test: func(s *subject) *failure {
-			if weak := weakness(s.request.PublicKey); weak != "" {
+			if weak := Weakness(s.request.PublicKey); weak != "" {
 				return deniedIf("the key is not accepted: ", weak)
 			}
 			return deniedIf("the key is not accepted: ", weakSignature(s.request.SignatureAlgorithm))

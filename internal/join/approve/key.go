@@ -18,8 +18,8 @@ const (
 	leastRSAExponent = 1<<16 + 1
 )
 
-// weakness says what is wrong with a key; empty if it is accepted.
-func weakness(key any) string {
+// Weakness says what is wrong with a key; empty if it is accepted.
+func Weakness(key any) string {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
 		bits := key.N.BitLen()

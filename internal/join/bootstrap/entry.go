@@ -126,11 +126,15 @@ func (r *redemption) fillSpec(spec *v1alpha1.NodeAttestationSpec) {
 		spec.RemoteAddress = r.req.RemoteAddr.Unmap().WithZone("").String()
 	}
 	spec.PublicKey, spec.EvidenceDigest = r.id.PublicKey, r.digest()
+	spec.Description = clip(r.id.Description, maxDescription)
 	if spec.EvidenceTime = nil; !r.id.Issued.IsZero() {
 		spec.EvidenceTime = &metav1.Time{Time: r.evidenceTime().UTC()}
 	}
 	spec.AttestedTime = metav1.NewTime(r.now().UTC().Truncate(time.Second))
 }
+
+// maxDescription is the maximum length of a description in the ledger, as in its schema.
+const maxDescription = 512
 
 // digest is the digest of the evidence as in the ledger.
 func (r *redemption) digest() string { return "sha256:" + hex.EncodeToString(r.id.Digest[:]) }

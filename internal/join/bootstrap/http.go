@@ -102,7 +102,7 @@ type exchange struct {
 func (h *handler) authorize(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, w: w, r: r, began: h.now()}
 	x.event.Attestor = h.attestor.Name()
-	x.event.Asked = clip(r.PathValue("nodeName"))
+	x.event.Asked = clip(r.PathValue("nodeName"), maxAsked)
 	x.event.RemoteAddr = remote(r)
 	x.answer.Spec.NodeName, x.answer.Spec.RemoteAddr = x.event.Asked, x.event.RemoteAddr.String()
 	defer x.finish()
@@ -271,9 +271,5 @@ func remote(r *http.Request) netip.Addr {
 // maxAsked is the maximum length of a node name.
 const maxAsked = 253
 
-func clip(asked string) string {
-	if len(asked) > maxAsked {
-		asked = asked[:maxAsked]
-	}
-	return strings.ToValidUTF8(asked, "\uFFFD")
-}
+// clip cuts a text, and makes it valid UTF-8 of at most the same length.
+func clip(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "?") }
