@@ -38,7 +38,7 @@ func commands() []func(*command.App) *cobra.Command {
 		query.NewCanI, query.NewExplain, query.NewExplainCode, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
 		query.NewReview, audit.NewAudit, contain.NewScope, doctor.NewDoctor, query.NewSnapshot,
 		setup.NewSetup, serve.NewServer, serve.NewClient, serve.NewToken,
-		contain.NewRevoke, contain.NewQuarantine, contain.NewRelease,
+		contain.NewApprove, contain.NewRevoke, contain.NewQuarantine, contain.NewRelease,
 		serve.NewConfig, newCompletion, command.NewVersion,
 	}
 }

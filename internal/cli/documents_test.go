@@ -201,7 +201,7 @@ func TestDocumentsMatchTheirSchemas(t *testing.T) {
 		}
 	}
 	live := map[string]bool{ // see the scripts, and test/e2e/setup
-		"Revocation": true, "QuarantineResult": true, "Quarantines": true, "Release": true, "SetupVerification": true,
+		"Approval": true, "Revocation": true, "QuarantineResult": true, "Quarantines": true, "Release": true, "SetupVerification": true,
 		"ClusterAnswers": true, "NoAnswer": true,
 	}
 	for _, d := range documents() {

@@ -23,6 +23,7 @@ import (
 // sweep adds. Commands that only have others below them are not swept.
 var sweepArguments = map[string]string{
 	"admission-policy":     "--from cluster.yaml",
+	"approve":              "key-0",
 	"attack-paths":         "--all-nodes --from cluster.yaml",
 	"audit":                "audit.log --from cluster.yaml",
 	"authorization-config": "--from cluster.yaml",
@@ -73,7 +74,7 @@ var anyText = []string{
 
 // checkedByCommand are the names of values of which each command has a list or a form.
 var checkedByCommand = map[string]string{
-	"CHECKS": "x", "FORMAT": "x", "FORM": "x", "GATES": "x", "KIND": "x", "MODE": "x", "POLICY": "x", "RULE": "x",
+	"CHECKS": "x", "FORMAT": "x", "FORM": "x", "GATES": "x", "HASH": "x", "KIND": "x", "MODE": "x", "POLICY": "x", "RULE": "x",
 	"SEVERITY": "x", "FINDING": "x", "VERSION": "x", "WORDS": "x",
 	"SELECTOR": "x", "KIND/NAME": "x", "NAMESPACE/NAME": "x", "INDEX/COUNT": "-1/2",
 	command.ValueAddress: "::x",

@@ -82,6 +82,7 @@ func documents() []documented {
 			[]string{"scope admission-policy"},
 			"ValidatingAdmissionPolicies that enforce NodeScopes, and what they do not enforce.",
 		},
+		{contain.ApprovalResult{}, []string{"approve"}, "The machine that was approved, and the machines that wait for approval."},
 		{contain.RevokeResult{}, []string{"revoke"}, "Which machines of a node were revoked, and what remains valid."},
 		{contain.QuarantineResult{}, []string{"quarantine"}, "What was quarantined, whether that has an effect, and what to do next."},
 		{contain.QuarantinesResult{}, []string{"quarantine list"}, "The quarantines of a cluster."},

@@ -14,8 +14,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
 
 // TestSetupAsksOnATerminal answers the question of setup undo. Only yes changes the node. Without a kube-apiserver, the command
@@ -48,6 +51,25 @@ func TestSetupAsksOnATerminal(t *testing.T) {
 				t.Errorf("the files are now\n%s\nand were\n%s", after, before)
 			}
 		})
+	}
+}
+
+// TestApproveAsksOnATerminal: only yes approves.
+func TestApproveAsksOnATerminal(t *testing.T) {
+	const path = "/apis/node-authorizer.io/v1alpha1/machines/key-1"
+	for input, want := range map[string]string{"yes\n": "Approved key-1 as node worker-1", "y\n": "nothing was changed"} {
+		server := fakeapiserver.New(fakeapiserver.Options{})
+		t.Cleanup(server.Close)
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "key-1"}, Spec: v1alpha1.MachineSpec{
+			NodeName: "worker-1", Approval: v1alpha1.Pending, X509: &v1alpha1.MachineX509{Subject: "CN=a"},
+		}}
+		if err := server.Put(path, m); err != nil {
+			t.Fatal(err)
+		}
+		_, output := onTerminal(t, "Type yes: ", input, "approve", "key-1", "--server", server.URL())
+		if !strings.Contains(output, want) || !strings.Contains(output, "has        subject CN=a") {
+			t.Errorf("%q: %s", input, output)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ var FlagValues = map[string]string{
 	"cert-dir":           ValueFile,
 	"client-common-name": ValueName, "credential": "KIND", "identity-token-file": ValueFile,
 	"client-key": ValueFile, "cluster": ValueName, "cluster-id": "ID", "cluster-name": ValueName,
-	"cluster-tag": "KEY", "config": ValueFile, "context": ValueName, "external-id": "ID", "fail-on": "SEVERITY",
+	"cluster-tag": "KEY", "config": ValueFile, "context": ValueName, "expect-ek": "HASH", "expect-key": "HASH", "external-id": "ID", "fail-on": "SEVERITY",
 	"baseline": ValueFile, "write-baseline": ValueFile, "failure-policy": "POLICY", "server-user": "USER",
 	"webhook-kubeconfig": ValueFile, "admit-url": ValueURL, "serviceaccount": "NAMESPACE/NAME", "audit": ValueFile, "mode": "MODE",
 	"feature": ValueName, "feature-gates": "GATES", "field-selector": "SELECTOR", "filename": ValueFile,

@@ -1,8 +1,13 @@
 package command
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -34,3 +39,25 @@ func columns(stream any) int {
 
 // Interactive reports whether a person can answer a question.
 func (s Streams) Interactive() bool { return isTerminal(s.In) && isTerminal(s.ErrOut) }
+
+// Confirm asks on a terminal. Without one, --yes is required. An interrupt ends the wait for the answer.
+func (s Streams) Confirm(ctx context.Context, question string) error {
+	if !s.Interactive() {
+		return errors.New("nothing was changed: confirm with --yes")
+	}
+	fmt.Fprint(s.ErrOut, question+" Type yes: ")
+	answer := make(chan bool, 1)
+	go func() {
+		line, err := bufio.NewReader(s.In).ReadString('\n')
+		answer <- err == nil && strings.TrimSpace(line) == "yes"
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case confirmed := <-answer:
+		if !confirmed {
+			return errors.New("nothing was changed")
+		}
+		return nil
+	}
+}

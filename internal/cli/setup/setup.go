@@ -3,10 +3,7 @@
 package setup
 
 import (
-	"bufio"
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -244,33 +241,11 @@ func (f *nodeFlags) install(cmd *cobra.Command, plan *setup.Plan, dryRun, yes bo
 		return err
 	}
 	if !yes {
-		if err := f.confirm(cmd.Context(), "Apply this to the node "+f.name+"?"); err != nil {
+		if err := f.app.Confirm(cmd.Context(), "Apply this to the node "+f.name+"?"); err != nil {
 			return err
 		}
 	}
 	return node.Apply(cmd.Context(), plan, f.journal)
-}
-
-// confirm asks on a terminal. An interrupt ends the wait for the answer.
-func (f *nodeFlags) confirm(ctx context.Context, question string) error {
-	if !f.app.Interactive() {
-		return errors.New("nothing was changed: confirm with --yes")
-	}
-	fmt.Fprint(f.app.ErrOut, question+" Type yes: ")
-	answer := make(chan bool, 1)
-	go func() {
-		line, err := bufio.NewReader(f.app.In).ReadString('\n')
-		answer <- err == nil && strings.TrimSpace(line) == "yes"
-	}()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case confirmed := <-answer:
-		if !confirmed {
-			return errors.New("nothing was changed")
-		}
-		return nil
-	}
 }
 
 func newUndo(a *command.App) *cobra.Command {
@@ -307,7 +282,7 @@ Exit status: 0 done, 2 a step failed or nothing was confirmed.`,
 			return err
 		}
 		if !yes {
-			if err := f.confirm(cmd.Context(), "Remove the server from the node "+f.name+"?"); err != nil {
+			if err := f.app.Confirm(cmd.Context(), "Remove the server from the node "+f.name+"?"); err != nil {
 				return err
 			}
 		}

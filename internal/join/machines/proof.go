@@ -87,29 +87,26 @@ func printable(text string) string {
 }
 
 // ids returns the ids of the proofs that a Machine accepts, and an error for public keys that cannot be read.
-func ids(m *v1alpha1.Machine) ([]string, error) {
-	var all []string
-	var unreadable []error
+func ids(m *v1alpha1.Machine) (all []string, err error) {
 	if m.Spec.TPM != nil {
 		for _, hash := range m.Spec.TPM.EKHashes {
 			all = append(all, (&Proof{EKHash: hash}).id())
 		}
 	}
 	hashes, err := KeyHashes(m)
-	unreadable = append(unreadable, err)
 	for _, hash := range hashes {
 		all = append(all, (&Proof{PublicKey: hash}).id())
 	}
 	if m.Spec.X509 != nil {
 		all = append(all, (&Proof{Subject: m.Spec.X509.Subject}).id())
 	}
-	return all, errors.Join(unreadable...)
+	return all, err
 }
 
 // KeyHashes returns the hashes of the public keys of a Machine, and an error for the ones that cannot be read.
 func KeyHashes(m *v1alpha1.Machine) (hashes []string, err error) {
 	for i, text := range m.Spec.PublicKeys {
-		hash, problem := keyHash(text)
+		hash, problem := KeyHash(text)
 		if problem != nil {
 			err = errors.Join(err, fmt.Errorf("spec.publicKeys[%d]: %w", i, problem))
 			continue
@@ -122,8 +119,8 @@ func KeyHashes(m *v1alpha1.Machine) (hashes []string, err error) {
 // hashForm is the form of the hash of a public key.
 var hashForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// keyHash returns the hash of a public key in one of the forms that Machines may have.
-func keyHash(text string) (string, error) {
+// KeyHash returns the hash of a public key in one of the forms that Machines may have.
+func KeyHash(text string) (string, error) {
 	if hashForm.MatchString(text) {
 		return text, nil
 	}
