@@ -16,6 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/machines"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
@@ -26,14 +27,20 @@ type preparation struct {
 	config *v1alpha1.Bootstrap
 	client kubernetes.Interface
 	shared *sharedEC2
+	// registry is nil if the attestor does not ask for registered machines.
+	registry *machines.Registry
 	// pending gets the challenger of providers that challenge machines.
 	pending *pendingAttestor
 }
 
 // newPendingAttestor returns the attestor of the configuration. An error is a mistake in the
 // configuration; requests to the cloud come later.
-func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shared *sharedEC2) (*pendingAttestor, error) {
-	p := &preparation{config: b, client: client, shared: shared, pending: &pendingAttestor{kind: string(b.Attestor)}}
+func newPendingAttestor(
+	b *v1alpha1.Bootstrap, client kubernetes.Interface, shared *sharedEC2, registry *machines.Registry,
+) (*pendingAttestor, error) {
+	p := &preparation{
+		config: b, client: client, shared: shared, registry: registry, pending: &pendingAttestor{kind: string(b.Attestor)},
+	}
 	p.pending.name = "the attestor " + p.pending.kind
 	var err error
 	switch b.Attestor {
@@ -43,6 +50,8 @@ func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shar
 		err = p.oidc()
 	case v1alpha1.AWSAttestor:
 		err = p.aws()
+	case v1alpha1.TPMAttestor:
+		err = p.tpm()
 	default:
 		err = fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
 	}

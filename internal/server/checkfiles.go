@@ -19,6 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
 )
 
 // FileProblem is something wrong with a file that a configuration names. Messages contain nothing of
@@ -55,6 +56,8 @@ func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProbl
 		case v1alpha1.OIDCAttestor:
 			c.certificates("bootstrap.oidc.certificateAuthorityFile", b.OIDC.CertificateAuthorityFile)
 			c.keys("bootstrap.oidc.keysFile", b.OIDC.KeysFile)
+		case v1alpha1.TPMAttestor:
+			c.tpmAuthorities(b.TPM.CertificateAuthorities)
 		}
 	}
 	if decides(config) && config.Authorization.Mode == v1alpha1.ChainMode {
@@ -69,7 +72,15 @@ func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProbl
 // CheckExpressions returns what is wrong with the expressions of a valid configuration, which needs no files.
 func CheckExpressions(config *v1alpha1.ServerConfiguration) (found []FileProblem) {
 	b := &config.Bootstrap
-	if b.Address == "" || b.Attestor != v1alpha1.OIDCAttestor {
+	switch {
+	case b.Address == "":
+		return nil
+	case b.Attestor == v1alpha1.TPMAttestor && b.TPM.NodeName != "":
+		if _, err := tpm.ParseName(b.TPM.NodeName); err != nil {
+			found = append(found, FileProblem{Problem: v1alpha1.Problem{Field: "bootstrap.tpm.nodeName", Message: err.Error()}})
+		}
+		return found
+	case b.Attestor != v1alpha1.OIDCAttestor:
 		return nil
 	}
 	options := expressionsOf(&b.OIDC)
@@ -77,6 +88,20 @@ func CheckExpressions(config *v1alpha1.ServerConfiguration) (found []FileProblem
 		found = append(found, FileProblem{Problem: v1alpha1.Problem{Field: "bootstrap.oidc." + wrong.Field, Message: wrong.Err.Error()}})
 	}
 	return found
+}
+
+// tpmAuthorities checks the authorities of TPMs.
+func (c *fileCheck) tpmAuthorities(path string) {
+	if path == "" {
+		return
+	}
+	files, err := authorityFiles(path)
+	if err != nil {
+		c.unusable(tpmAuthorities, shortError{err, "read " + tpmAuthorities + ": "})
+	}
+	for _, file := range files {
+		c.certificates(tpmAuthorities, file)
+	}
 }
 
 // keys checks the keys of an issuer.

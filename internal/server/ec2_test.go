@@ -38,7 +38,7 @@ func TestAllPartsAskEC2ThroughOneClient(t *testing.T) { // sets the environment 
 	aws := &config.Bootstrap.AWS
 	aws.Accounts, aws.Regions, aws.VPCs = []string{account}, []string{"eu-west-1"}, []string{"vpc-0123456789abcdef0"}
 	shared := newSharedEC2(&config.IAM.EC2, front.Transport(), observe)
-	attestor, err := newPendingAttestor(&config.Bootstrap, nil, shared)
+	attestor, err := newPendingAttestor(&config.Bootstrap, nil, shared, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

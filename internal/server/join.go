@@ -13,6 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/join/controller"
 	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/join/machines"
 	"github.com/node-authorizer/node-authorizer/internal/server/observe"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
@@ -29,6 +30,8 @@ type join struct {
 	client   kubernetes.Interface
 	ledger   *ledger.Client
 	known    *ledger.Cache
+	// machines is nil if no attestor asks for registered machines.
+	machines *machines.Registry
 	// attestor, service and key are nil without bootstrap.
 	attestor *pendingAttestor
 	service  *bootstrap.Service
@@ -64,7 +67,10 @@ func newJoin(
 	j.known = ledger.NewCache(j.ledger)
 	j.known.LimitAge(config.Cluster.MaxStaleness.Duration, nil)
 	if config.Bootstrap.Address != "" {
-		if j.attestor, err = newPendingAttestor(&config.Bootstrap, j.client, shared); err != nil {
+		if j.machines, err = newRegistry(j, cluster); err != nil {
+			return nil, err
+		}
+		if j.attestor, err = newPendingAttestor(&config.Bootstrap, j.client, shared, j.machines); err != nil {
 			return nil, err
 		}
 		if j.service, err = newBootstrap(j); err != nil {
@@ -90,6 +96,9 @@ func (j *join) addTo(p *parts, e *endpoint) {
 		p.machines = j.service.Handler(j.httpOptions(e.certificates))
 		p.joinReady = append(p.joinReady, check{"attestor", j.attestor.state}, check{"token-key", j.key.state})
 	}
+	if j.machines != nil {
+		p.joinReady = append(p.joinReady, check{"machines-sync", func() (string, error) { return "", j.machines.Fresh() }})
+	}
 	if j.approver != nil {
 		p.joinReady = append(p.joinReady, check{"approver", j.approving})
 	}
@@ -101,6 +110,9 @@ func (j *join) ledgerSync() (string, error) { return "", j.known.Fresh() }
 // ages returns the ages of all copies.
 func (j *join) ages() []staleness.Aged {
 	all := []staleness.Aged{j.known.Age()}
+	if j.machines != nil {
+		all = append(all, j.machines.Age())
+	}
 	if j.approver != nil {
 		all = append(all, j.approver.Ages()...)
 	}
@@ -119,6 +131,9 @@ func (j *join) follow(ctx context.Context) {
 			}
 		})
 		running.Go(func() { j.key.follow(ctx, j.logger) })
+	}
+	if j.machines != nil {
+		running.Go(func() { j.machines.Run(ctx) })
 	}
 	running.Go(func() { j.warnOfOtherApprovers(ctx) })
 	if err := j.known.Run(ctx); err != nil {
@@ -139,6 +154,10 @@ func (j *join) warnOfInsecureSettings() {
 		j.logger.Info("WARNING: the attestor alwaysallow believes everything: whoever can connect gets a token for any node name "+
 			"that is free; use it for development, or where the network itself authenticates machines",
 			"clientCertificates", b.ClientCAFile != "")
+	}
+	if b.Attestor == v1alpha1.TPMAttestor && b.TPM.NodeName != "" {
+		j.logger.Info("WARNING: machines need not be registered: whoever has a TPM of one of the vendors, and reaches this service, joins; " +
+			"register machines, and remove bootstrap.tpm.nodeName")
 	}
 	if b.Attestor == v1alpha1.AWSAttestor && !b.AWS.VerifySignature {
 		j.logger.Info("WARNING: signatures of identity documents are not verified: whoever can connect joins as any instance; " +

@@ -169,7 +169,7 @@ func TestMistakesInAttestorsAreErrorsAtStart(t *testing.T) {
 		config := v1alpha1.Defaults()
 		config.Bootstrap.Attestor, config.Bootstrap.AWS.ClusterName = v1alpha1.AWSAttestor, "shop"
 		tc.configure(&config.Bootstrap)
-		_, err := newPendingAttestor(&config.Bootstrap, nil, nil)
+		_, err := newPendingAttestor(&config.Bootstrap, nil, nil, nil)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", rule, err, tc.want)
 		}

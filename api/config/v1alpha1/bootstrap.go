@@ -34,7 +34,13 @@ type Bootstrap struct {
 	RateLimit          RateLimit `json:"rateLimit"`
 	AWS                AWS       `json:"aws"`
 	OIDC               OIDC      `json:"oidc"`
+	// Approval says what happens to machines that nobody registered, with attestors that ask for registered machines.
+	Approval Approval `json:"approval"`
+	TPM      TPM      `json:"tpm"`
 }
+
+// UsesMachines reports whether the attestor asks for registered machines.
+func (b *Bootstrap) UsesMachines() bool { return b.Attestor == TPMAttestor }
 
 // AttestorName is the name of an attestor.
 type AttestorName string
@@ -45,6 +51,8 @@ const (
 	AWSAttestor AttestorName = "aws"
 	// OIDCAttestor checks the identity tokens of any issuer.
 	OIDCAttestor AttestorName = "oidc"
+	// TPMAttestor checks the keys and quotes of TPMs.
+	TPMAttestor AttestorName = "tpm"
 	// AlwaysAllowAttestor accepts every machine.
 	AlwaysAllowAttestor AttestorName = "alwaysallow"
 )

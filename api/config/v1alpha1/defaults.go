@@ -35,7 +35,8 @@ func Defaults() *ServerConfiguration {
 			AWS: AWS{
 				ClusterTag: "KubernetesCluster", VerifySignature: true, VerifySourceAddress: true, Naming: PrivateDNSNaming,
 			},
-			OIDC: OIDC{MaxAge: seconds(300)},
+			OIDC:     OIDC{MaxAge: seconds(300)},
+			Approval: RegisteredApproval,
 		},
 		Approver: Approver{
 			UnattestedNodes: DenyUnattested, ServingAddresses: LedgerAddresses,

@@ -73,7 +73,7 @@ bootstrap:
   # How long the server waits for missing certificate files at start, up to 24h;
   # with 0s it does not wait.
   certificateWait: 1h
-  # Required: what checks the evidence: aws, oidc or alwaysallow.
+  # Required: what checks the evidence: aws, oidc, tpm or alwaysallow.
   attestor: ""
   # alwaysallow accepts everything: every caller that can connect gets a token. It
   # is for development, and for networks that authenticate in another way. To
@@ -162,6 +162,25 @@ bootstrap:
     # machine (DNS labels).
     nodeName: ""
     instanceID: ""
+  # What happens to machines that no Machine registers, with the attestor tpm:
+  # Registered refuses them, Manual lets them wait until a person approves them
+  # (node-authorizer approve).
+  approval: Registered
+  # Which machines may join with a TPM 2.0, for the attestor tpm.
+  tpm:
+    # Path of the authorities of TPM vendors, a PEM file or a folder with such files;
+    # empty if only registered machines may join.
+    certificateAuthorities: ""
+    # Whether certificates of TPMs are refused that have expired. Nobody renews them.
+    rejectExpiredCertificates: false
+    # Template for the names of machines that are not registered. With it, everybody
+    # who has a TPM of one of the vendors may join: tpm-{{.EKHash}}
+    nodeName: ""
+    # What machines may have booted. One policy must allow it, or the one that the
+    # Machine names: the values of PCRs, and from the event log of the firmware
+    # Secure Boot and the digests of all events of a PCR; SHA-256, in hexadecimal.
+    # {name: image-42, pcrs: [{pcr: 7, values: [e3b0...]}], secureBoot: true, events: []}
+    policies: []
 
 # The approver decides the CertificateSigningRequests of machines that joined and
 # of nodes. Of several replicas, one leads.

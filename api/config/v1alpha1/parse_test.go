@@ -122,6 +122,12 @@ bootstrap:
     conditions: [{expression: "claims.a", message: "b"}]
     nodeName: claims.name
     instanceID: claims.id
+  approval: Manual
+  tpm:
+    certificateAuthorities: vendors
+    rejectExpiredCertificates: true
+    nodeName: "tpm-{{.EKHash}}"
+    policies: [{name: image, pcrs: [{pcr: 7, values: ["abababababababababababababababababababababababababababababababab"]}], secureBoot: true, events: [{pcr: 4, values: ["cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"]}]}]
 approver:
   enabled: true
   unattestedNodes: Leave
@@ -188,6 +194,14 @@ shutdown: {delay: 5s, timeout: 1m}
 				IssuerURL: "https://issuer.example.com", KeysFile: "keys.json", CertificateAuthorityFile: "issuer.pem", ClusterID: "shop",
 				Audiences: []string{"nodes"}, MaxAge: seconds(120), Conditions: []OIDCCondition{{Expression: "claims.a", Message: "b"}},
 				NodeName: "claims.name", InstanceID: "claims.id",
+			},
+			Approval: ManualApproval,
+			TPM: TPM{
+				CertificateAuthorities: "vendors", RejectExpiredCertificates: true, NodeName: "tpm-{{.EKHash}}",
+				Policies: []TPMPolicy{{
+					Name: "image", PCRs: []PCRValues{{PCR: 7, Values: []string{strings.Repeat("ab", 32)}}}, SecureBoot: true,
+					Events: []PCRValues{{PCR: 4, Values: []string{strings.Repeat("cd", 32)}}},
+				}},
 			},
 		},
 		Approver: Approver{

@@ -48,16 +48,20 @@ func (v *validation) bootstrap(b *Bootstrap) {
 	v.number("bootstrap.rateLimit.perSource.perSecond", int64(b.RateLimit.PerSource.PerSecond), 1, maxPerSecond)
 	v.number("bootstrap.rateLimit.perSource.burst", int64(b.RateLimit.PerSource.Burst), 1, maxPerSecond)
 	v.oidcValues(&b.OIDC)
+	v.tpmValues(&b.TPM)
+	oneOf(v, "bootstrap.approval", b.Approval, RegisteredApproval, ManualApproval)
 	v.attestor(b)
 }
 
 func (v *validation) attestor(b *Bootstrap) {
-	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, AlwaysAllowAttestor)
+	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, TPMAttestor, AlwaysAllowAttestor)
 	switch {
 	case b.Attestor == AWSAttestor:
 		v.aws(&b.AWS)
 	case b.Attestor == OIDCAttestor:
 		v.oidc(b)
+	case b.Attestor == TPMAttestor:
+		v.tpm(b)
 	case b.Attestor == AlwaysAllowAttestor && !b.AcceptAlwaysAllow:
 		v.wrong("bootstrap.acceptAlwaysAllow",
 			"required with bootstrap.attestor: alwaysallow, which gives a token to every caller that can connect: set it "+
@@ -99,8 +103,7 @@ func (v *validation) oidc(b *Bootstrap) {
 		v.issuer(o)
 	}
 	if b.Reattestation == ReattestNewerEvidence {
-		v.wrong("bootstrap.reattestation", "NewerEvidence means Always with bootstrap.attestor: oidc, because every token "+
-			"is newer than the one before: choose another policy")
+		v.alwaysNewer(b.Attestor)
 	}
 }
 

@@ -32,7 +32,7 @@ var FlagValues = map[string]string{
 	"authorization-config": ValueFile, "authorization-timeout": ValueDuration, "authorizer": ValueName,
 	"certificate-authority": ValueFile, "certificate-ttl": ValueDuration, "checks": "CHECKS", "client-certificate": ValueFile,
 	"cert-dir":           ValueFile,
-	"client-common-name": ValueName, "credential": "KIND", "identity-token-file": ValueFile,
+	"client-common-name": ValueName, "credential": "KIND", "identity-token-file": ValueFile, "tpm-device": ValueFile, "tpm-event-log": ValueFile,
 	"client-key": ValueFile, "cluster": ValueName, "cluster-id": "ID", "cluster-name": ValueName,
 	"cluster-tag": "KEY", "config": ValueFile, "context": ValueName, "expect-ek": "HASH", "expect-key": "HASH", "external-id": "ID", "fail-on": "SEVERITY",
 	"baseline": ValueFile, "write-baseline": ValueFile, "failure-policy": "POLICY", "server-user": "USER",

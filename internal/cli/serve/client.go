@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/join/client"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
@@ -30,6 +31,7 @@ type joining struct {
 	attestor, naming     string
 	tokenFile, clusterID string
 	credential           string
+	tpmOptions           tpm.CollectorOptions
 }
 
 func NewClient(a *command.App) *cobra.Command {
@@ -53,13 +55,18 @@ once, and then how often it was the same. Other refusals are final. The file has
 Each flag is also taken from the environment, where it is not given: AUTHORIZER,
 NODE_AUTHORIZER_URL, KUBEAPI_URL, KUBECONFIG_BOOTSTRAP, TLS_CLIENT_CA, TLS_CERT,
 TLS_PRIVATE_KEY, INTERVAL, TIMEOUT, KUBEAPI_CA, NODE_NAME, NODE_NAMING, CREDENTIAL,
-CERT_DIR, IDENTITY_TOKEN_FILE, CLUSTER_ID.
+CERT_DIR, IDENTITY_TOKEN_FILE, CLUSTER_ID, TPM_DEVICE, TPM_EVENT_LOG.
 
 Exit status: 0 the file was written or existed, 1 the service refuses, 2 bad usage or
 something is wrong with this machine, 3 nobody could be reached, 4 the service was
 reached but had no answer in time.`,
 		Example: `  node-authorizer client --node-url https://bootstrap.example.com:10443 \
     --kubeapi-url https://api.example.com --tls-client-ca /etc/node-authorizer/ca.crt
+
+  # a machine with a TPM; the kubelet's key is bound to its quote
+  node-authorizer client --authorizer tpm --credential certificate \
+    --node-url https://bootstrap.example.com:10443 --kubeapi-url https://api.example.com \
+    --tls-client-ca /etc/node-authorizer/ca.crt
 
   # an instance of Google Cloud; the kubelet's key is bound to its identity token
   node-authorizer client --authorizer oidc --cluster-id shop --credential certificate \
@@ -98,6 +105,9 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 		"with --authorizer=oidc, file with the identity token (default: a token of Google Cloud's metadata service)")
 	flags.StringVar(&j.clusterID, "cluster-id", "",
 		"with --authorizer=oidc, the clusterID in the service's configuration, for the audience of a token of a metadata service")
+	flags.StringVar(&j.tpmOptions.Device, "tpm-device", tpm.DefaultDevice, "with --authorizer=tpm, the TPM, or the socket of an emulator")
+	flags.StringVar(&j.tpmOptions.EventLog, "tpm-event-log", tpm.DefaultEventLog,
+		"with --authorizer=tpm, file with the event log of the firmware, which the service may ask for")
 	flags.StringVar(&j.ServiceCAFile, "tls-client-ca", "", "file with the certificate authorities of the bootstrap service, PEM")
 	flags.StringVar(
 		&j.APIServerCAFile, "kubeapi-ca", "",
@@ -115,7 +125,7 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 		&j.naming, "node-naming", "",
 		"with aws, the service's naming rule: PrivateDNSName, InstanceID or ResourceName (default PrivateDNSName)",
 	)
-	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key", "identity-token-file"} {
+	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key", "identity-token-file", "tpm-device", "tpm-event-log"} {
 		command.Must(cmd.MarkFlagFilename(name))
 	}
 	command.Must(cmd.MarkFlagDirname("cert-dir"))
@@ -142,6 +152,7 @@ func JoiningVariables() map[string]string {
 		"interval": "INTERVAL", "timeout": "TIMEOUT",
 		"kubeapi-ca": "KUBEAPI_CA", "node-name": "NODE_NAME", "node-naming": "NODE_NAMING",
 		"credential": "CREDENTIAL", "cert-dir": "CERT_DIR", "identity-token-file": "IDENTITY_TOKEN_FILE", "cluster-id": "CLUSTER_ID",
+		"tpm-device": "TPM_DEVICE", "tpm-event-log": "TPM_EVENT_LOG",
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
 )
 
 // kind is a kind of evidence: a value of --authorizer.
@@ -32,6 +33,7 @@ func kinds() []kind {
 	return []kind{
 		{attestorAWS, []string{"node-naming"}, (*joining).aws},
 		{"oidc", []string{"identity-token-file", "cluster-id"}, (*joining).oidc},
+		{"tpm", []string{"tpm-device", "tpm-event-log"}, (*joining).tpm},
 		{attestorAlwaysAllow, nil, (*joining).alwaysAllow},
 	}
 }
@@ -80,6 +82,10 @@ func (j *joining) oidc(context.Context) (attest.Collector, error) {
 		return nil, command.Usagef("--authorizer=oidc: %v: give --identity-token-file or --cluster-id", err)
 	}
 	return collector, nil
+}
+
+func (j *joining) tpm(context.Context) (attest.Collector, error) {
+	return tpm.NewCollector(j.tpmOptions), nil
 }
 
 func (j *joining) aws(ctx context.Context) (attest.Collector, error) {

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/join/machines"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
+)
+
+// newRegistry returns the registered machines; nil if the attestor does not ask for them.
+func newRegistry(j *join, cluster *rest.Config) (*machines.Registry, error) {
+	b := &j.config.Bootstrap
+	if !b.UsesMachines() {
+		return nil, nil
+	}
+	client, err := machines.NewClient(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return machines.New(machines.Options{
+		Client: client, Manual: b.Approval == v1alpha1.ManualApproval, MaxAge: j.config.Cluster.MaxStaleness.Duration,
+		Unreadable: func(machine string, err error) {
+			j.logger.Error(err, "a registered machine cannot be used", "machine", machine)
+		},
+	}), nil
+}
+
+func (p *preparation) tpm() error {
+	options, err := tpmOptions(&p.config.TPM)
+	if err != nil {
+		return err
+	}
+	options.Machines, options.Sealer = p.registry, p.challenge()
+	attestor, err := tpm.New(options)
+	if err != nil {
+		return fmt.Errorf("bootstrap.tpm.nodeName: %w", err)
+	}
+	p.make(func(context.Context) (attest.Attestor, error) { return attestor, nil })
+	return nil
+}
+
+func tpmOptions(t *v1alpha1.TPM) (tpm.Options, error) {
+	options := tpm.Options{RejectExpired: t.RejectExpiredCertificates, NodeName: t.NodeName}
+	for i := range t.Policies {
+		p := &t.Policies[i]
+		options.Policies = append(options.Policies, tpm.Policy{
+			Name: p.Name, PCRs: byPCR(p.PCRs), SecureBoot: p.SecureBoot, Digests: byPCR(p.Events),
+		})
+	}
+	if t.CertificateAuthorities == "" {
+		return options, nil
+	}
+	files, err := authorityFiles(t.CertificateAuthorities)
+	if err != nil {
+		return options, err
+	}
+	options.Authorities = x509.NewCertPool()
+	for _, file := range files {
+		certificates, err := readAuthorities(tpmAuthorities, file)
+		if err != nil {
+			return options, err
+		}
+		for _, c := range certificates {
+			options.Authorities.AddCert(c)
+		}
+	}
+	return options, nil
+}
+
+const tpmAuthorities = "bootstrap.tpm.certificateAuthorities"
+
+// authorityFiles returns the files in a folder, or the path itself.
+func authorityFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", tpmAuthorities, err)
+	case !info.IsDir():
+		return []string{path}, nil
+	}
+	var files []string
+	for _, pattern := range []string{"*.pem", "*.crt"} {
+		found, err := filepath.Glob(filepath.Join(path, pattern))
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", tpmAuthorities, err)
+		}
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("read %s: %s has no file that ends with .pem or .crt", tpmAuthorities, path)
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+func byPCR(all []v1alpha1.PCRValues) map[int][]string {
+	values := map[int][]string{}
+	for i := range all {
+		values[int(all[i].PCR)] = all[i].Values
+	}
+	return values
+}
