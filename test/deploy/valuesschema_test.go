@@ -42,6 +42,7 @@ var stringForms = map[string]string{
 	"bootstrap.aws.accounts[]":              `^[0-9]{12}$`,
 	"bootstrap.aws.regions[]":               regionPattern,
 	"bootstrap.aws.vpcs[]":                  vpcPattern,
+	"bootstrap.oidc.preset":                 `^(Google)?$`,
 	"bootstrap.oidc.google.projects[]":      `^([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`,
 	"bootstrap.oidc.google.zones[]":         `^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`,
 	"bootstrap.aws.naming":                  `^(PrivateDNSName|InstanceID|ResourceName)$|\{\{`,

@@ -31,7 +31,7 @@ var FlagValues = map[string]string{
 	"compare-with":         ValueFile,
 	"authorization-config": ValueFile, "authorization-timeout": ValueDuration, "authorizer": ValueName,
 	"certificate-authority": ValueFile, "certificate-ttl": ValueDuration, "checks": "CHECKS", "client-certificate": ValueFile,
-	"cert-dir":           ValueFile,
+	"cert-dir": ValueFile, "key-file": ValueFile, "certificate-file": ValueFile,
 	"client-common-name": ValueName, "credential": "KIND", "identity-token-file": ValueFile, "tpm-device": ValueFile, "tpm-event-log": ValueFile,
 	"client-key": ValueFile, "cluster": ValueName, "cluster-id": "ID", "cluster-name": ValueName,
 	"cluster-tag": "KEY", "config": ValueFile, "context": ValueName, "expect-ek": "HASH", "expect-key": "HASH", "external-id": "ID", "fail-on": "SEVERITY",
