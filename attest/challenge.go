@@ -66,8 +66,14 @@ func (c *Challenges) Challenge() string { return c.seal(challengePurpose, nil) }
 // Check returns an error for a text that is not a challenge with this key, or has
 // expired.
 func (c *Challenges) Check(challenge string) error {
-	_, _, err := c.open(challengePurpose, challenge, ChallengeLifetime)
+	_, err := c.Made(challenge)
 	return err
+}
+
+// Made is [Challenges.Check], and returns when the challenge was made.
+func (c *Challenges) Made(challenge string) (time.Time, error) {
+	_, made, err := c.open(challengePurpose, challenge, ChallengeLifetime)
+	return made, err
 }
 
 // Seal returns a text of letters, digits, "-" and "_" from which only [Challenges.Open] reads the

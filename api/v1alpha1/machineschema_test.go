@@ -38,7 +38,8 @@ func TestFormOfPublicKeysInTheSchema(t *testing.T) {
 	for text, want := range map[string]bool{
 		block: true, strings.TrimSpace(block): true,
 		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA": true, "ssh-rsa AAAAB3Nza== root@worker-1 of rack 7\n": true,
-		"ecdsa-sha2-nistp521 AAAA": true, "sha256:" + strings.Repeat("0f", 32): true, "sha256:0f": false, "": false, "ssh-dss AAAA": false, "command=\"sh\" ssh-rsa AAAA": false,
+		"ecdsa-sha2-nistp521 AAAA": true, "sha256:" + strings.Repeat("0f", 32): true, "sha256:0f": false,
+		"": false, "ssh-dss AAAA": false, "command=\"sh\" ssh-rsa AAAA": false,
 		"ssh-rsa AAAA\nssh-rsa AAAA": false, block + block: false, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n": false,
 	} {
 		if form.MatchString(text) != want {

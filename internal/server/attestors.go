@@ -52,6 +52,8 @@ func newPendingAttestor(
 		err = p.aws()
 	case v1alpha1.TPMAttestor:
 		err = p.tpm()
+	case v1alpha1.KeyAttestor:
+		err = p.key()
 	default:
 		err = fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
 	}
@@ -157,14 +159,22 @@ func expressionsOf(o *v1alpha1.OIDC) oidc.Options {
 // oidcOptions adds the files.
 func oidcOptions(o *v1alpha1.OIDC) (oidc.Options, error) {
 	options := expressionsOf(o)
-	certificates, err := readAuthorities("bootstrap.oidc.certificateAuthorityFile", o.CertificateAuthorityFile)
-	if len(certificates) > 0 {
-		options.Authorities = x509.NewCertPool()
-	}
-	for _, c := range certificates {
-		options.Authorities.AddCert(c)
-	}
+	var err error
+	options.Authorities, err = readPool("bootstrap.oidc.certificateAuthorityFile", o.CertificateAuthorityFile)
 	return options, err
+}
+
+// readPool reads the authorities in the file of a field; nil without a file.
+func readPool(field, path string) (*x509.CertPool, error) {
+	certificates, err := readAuthorities(field, path)
+	if len(certificates) == 0 {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	for _, c := range certificates {
+		pool.AddCert(c)
+	}
+	return pool, err
 }
 
 // pendingChallenger makes challenges once it has the key that replicas share. Before that it
@@ -214,6 +224,14 @@ func (l *pendingChallenger) Check(challenge string) error {
 		return known.Check(challenge)
 	}
 	return errKeyUnknown
+}
+
+// Made implements [attest.Challenges.Made].
+func (l *pendingChallenger) Made(challenge string) (time.Time, error) {
+	if known := l.known.Load(); known != nil {
+		return known.Made(challenge)
+	}
+	return time.Time{}, errKeyUnknown
 }
 
 // Seal implements [attest.Challenges.Seal].

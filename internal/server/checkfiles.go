@@ -53,6 +53,8 @@ func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProbl
 		switch b.Attestor {
 		case v1alpha1.AWSAttestor:
 			c.certificates("bootstrap.aws.certificatesFile", b.AWS.CertificatesFile)
+		case v1alpha1.KeyAttestor:
+			c.certificates("bootstrap.key.certificateAuthorityFile", b.Key.CertificateAuthorityFile)
 		case v1alpha1.OIDCAttestor:
 			c.certificates("bootstrap.oidc.certificateAuthorityFile", b.OIDC.CertificateAuthorityFile)
 			c.keys("bootstrap.oidc.keysFile", b.OIDC.KeysFile)

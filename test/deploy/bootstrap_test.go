@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,13 @@ func TestRightsOfManualApprovalAreInTheirOwnFolder(t *testing.T) {
 	service := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: bootstrapAccount}
 	if got := subjectsOf(objects, role.Name); !slices.Equal(got, []rbacv1.Subject{service}) {
 		t.Errorf("the rights are bound to %v", got)
+	}
+	chart := rendered(t, strings.Replace(joinsOnly, "attestor: aws", "attestor: key, approval: Manual, key: {clusterID: shop}", 1))
+	if inChart := clusterRole(t, chart, ":manual-approval").Rules; !reflect.DeepEqual(inChart, role.Rules) {
+		t.Errorf("the chart has the rights %v, want %v", inChart, role.Rules)
+	}
+	if got := subjectsOf(chart, "shop-node-authorizer:manual-approval"); len(got) != 1 || got[0].Name != podAccount(t, chart) {
+		t.Errorf("the chart binds the rights to %v", got)
 	}
 	for _, o := range slices.Concat(built(t, "bootstrap"), rendered(t, joinsOnly)) {
 		role, ok := o.(*rbacv1.ClusterRole)

@@ -42,6 +42,7 @@ var stringForms = map[string]string{
 	"bootstrap.aws.accounts[]":              `^[0-9]{12}$`,
 	"bootstrap.aws.regions[]":               regionPattern,
 	"bootstrap.aws.vpcs[]":                  vpcPattern,
+	"bootstrap.oidc.preset":                 `^(Google)?$`,
 	"bootstrap.oidc.google.projects[]":      `^([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`,
 	"bootstrap.oidc.google.zones[]":         `^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`,
 	"bootstrap.aws.naming":                  `^(PrivateDNSName|InstanceID|ResourceName)$|\{\{`,
@@ -112,11 +113,11 @@ func (s *schemaOfConfig) problem(field string, value any) string {
 // problems returns what validation says about a configuration with a value of a field.
 func (s *schemaOfConfig) problems(field string, value any) (problems v1alpha1.Problems) {
 	s.t.Helper()
-	config := map[string]any{}
+	config := map[string]any{} // a list in the path of the field gets one element
 	if err := yaml.Unmarshal([]byte(fullConfig), &config); err != nil {
 		s.t.Fatal(err)
 	}
-	setAt(config, strings.Split(field, "."), value)
+	setAt(config, strings.Split(strings.ReplaceAll(field, "[0]", "[]"), "."), value)
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		s.t.Fatal(err)
@@ -132,6 +133,10 @@ func setAt(object map[string]any, path []string, value any) {
 		if !ok {
 			next = map[string]any{}
 			object[name] = next
+		}
+		if list, ok := strings.CutSuffix(name, "[]"); ok { // a list with one element
+			delete(object, name)
+			object[list] = []any{next}
 		}
 		object = next
 	}
@@ -247,7 +252,7 @@ func (s *schemaOfConfig) list(of reflect.Type, field string) map[string]any {
 var rangeForm = regexp.MustCompile(`^want a (?:number|duration) from ([^ ]+) to ([^ ,]+), got`)
 
 func (s *schemaOfConfig) number(field string) map[string]any {
-	found := rangeForm.FindStringSubmatch(s.problem(field, -1))
+	found := rangeForm.FindStringSubmatch(s.problem(strings.ReplaceAll(field, "[]", "[0]"), -1))
 	if found == nil {
 		s.t.Fatalf("%s: no range in %q", field, s.problem(field, -1))
 	}

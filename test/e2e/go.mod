@@ -9,6 +9,7 @@ require (
 	github.com/node-authorizer/node-authorizer/test/localplane v0.0.0
 	github.com/prometheus/client_golang v1.24.0
 	github.com/sirupsen/logrus v1.9.4
+	golang.org/x/crypto v0.54.0
 	golang.org/x/sync v0.22.0
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1

@@ -37,10 +37,13 @@ type Bootstrap struct {
 	// Approval says what happens to machines that nobody registered, with attestors that ask for registered machines.
 	Approval Approval `json:"approval"`
 	TPM      TPM      `json:"tpm"`
+	Key      Key      `json:"key"`
 }
 
 // UsesMachines reports whether the attestor asks for registered machines.
-func (b *Bootstrap) UsesMachines() bool { return b.Attestor == TPMAttestor }
+func (b *Bootstrap) UsesMachines() bool {
+	return b.Attestor == TPMAttestor || b.Attestor == KeyAttestor
+}
 
 // AttestorName is the name of an attestor.
 type AttestorName string
@@ -51,6 +54,8 @@ const (
 	AWSAttestor AttestorName = "aws"
 	// OIDCAttestor checks the identity tokens of any issuer.
 	OIDCAttestor AttestorName = "oidc"
+	// KeyAttestor checks signatures of registered machines.
+	KeyAttestor AttestorName = "key"
 	// TPMAttestor checks the keys and quotes of TPMs.
 	TPMAttestor AttestorName = "tpm"
 	// AlwaysAllowAttestor accepts every machine.

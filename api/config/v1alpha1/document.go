@@ -73,7 +73,7 @@ bootstrap:
   # How long the server waits for missing certificate files at start, up to 24h;
   # with 0s it does not wait.
   certificateWait: 1h
-  # Required: what checks the evidence: aws, oidc, tpm or alwaysallow.
+  # Required: what checks the evidence: aws, oidc, tpm, key or alwaysallow.
   attestor: ""
   # alwaysallow accepts everything: every caller that can connect gets a token. It
   # is for development, and for networks that authenticate in another way. To
@@ -162,8 +162,8 @@ bootstrap:
     # machine (DNS labels).
     nodeName: ""
     instanceID: ""
-  # What happens to machines that no Machine registers, with the attestor tpm:
-  # Registered refuses them, Manual lets them wait until a person approves them
+  # What happens to machines that no Machine registers, with the attestors tpm and
+  # key: Registered refuses them, Manual lets them wait until a person approves them
   # (node-authorizer approve).
   approval: Registered
   # Which machines may join with a TPM 2.0, for the attestor tpm.
@@ -181,6 +181,13 @@ bootstrap:
     # Secure Boot and the digests of all events of a PCR; SHA-256, in hexadecimal.
     # {name: image-42, pcrs: [{pcr: 7, values: [e3b0...]}], secureBoot: true, events: []}
     policies: []
+  # With the attestor key: machines that are registered with a key (Machine).
+  key:
+    # A name of the cluster that no other cluster has. Machines sign it.
+    clusterID: ""
+    # Path of the authorities of machines that are registered with the subject of
+    # their certificate, PEM; empty without such machines.
+    certificateAuthorityFile: ""
 
 # The approver decides the CertificateSigningRequests of machines that joined and
 # of nodes. Of several replicas, one leads.

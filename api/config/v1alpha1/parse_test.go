@@ -90,7 +90,7 @@ bootstrap:
   clientCAFile: bca
   clientCommonName: machine
   certificateWait: 5m
-  attestor: aws
+  attestor: key
   acceptAlwaysAllow: true
   requestTimeout: 20s
   maxBodyBytes: 2048
@@ -123,6 +123,7 @@ bootstrap:
     nodeName: claims.name
     instanceID: claims.id
   approval: Manual
+  key: {clusterID: shop, certificateAuthorityFile: machines.pem}
   tpm:
     certificateAuthorities: vendors
     rejectExpiredCertificates: true
@@ -180,7 +181,7 @@ shutdown: {delay: 5s, timeout: 1m}
 		},
 		Bootstrap: Bootstrap{
 			Address: ":10443", CertificateFile: "bc", KeyFile: "bk", ClientCAFile: "bca", ClientCommonName: "machine",
-			CertificateWait: seconds(300), Attestor: AWSAttestor, AcceptAlwaysAllow: true, RequestTimeout: seconds(20),
+			CertificateWait: seconds(300), Attestor: KeyAttestor, AcceptAlwaysAllow: true, RequestTimeout: seconds(20),
 			MaxBodyBytes: 2048, Reattestation: ReattestNodeAbsent, Token: Token{TTL: seconds(600)},
 			RateLimit: RateLimit{PerSecond: 7, Burst: 8, PerSource: SourceLimit{PerSecond: 2, Burst: 3}},
 			AWS: AWS{
@@ -195,7 +196,7 @@ shutdown: {delay: 5s, timeout: 1m}
 				Audiences: []string{"nodes"}, MaxAge: seconds(120), Conditions: []OIDCCondition{{Expression: "claims.a", Message: "b"}},
 				NodeName: "claims.name", InstanceID: "claims.id",
 			},
-			Approval: ManualApproval,
+			Approval: ManualApproval, Key: Key{ClusterID: "shop", CertificateAuthorityFile: "machines.pem"},
 			TPM: TPM{
 				CertificateAuthorities: "vendors", RejectExpiredCertificates: true, NodeName: "tpm-{{.EKHash}}",
 				Policies: []TPMPolicy{{

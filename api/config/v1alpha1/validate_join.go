@@ -49,17 +49,19 @@ func (v *validation) bootstrap(b *Bootstrap) {
 	v.number("bootstrap.rateLimit.perSource.burst", int64(b.RateLimit.PerSource.Burst), 1, maxPerSecond)
 	v.oidcValues(&b.OIDC)
 	v.tpmValues(&b.TPM)
-	oneOf(v, "bootstrap.approval", b.Approval, RegisteredApproval, ManualApproval)
+	v.approval(b)
 	v.attestor(b)
 }
 
 func (v *validation) attestor(b *Bootstrap) {
-	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, TPMAttestor, AlwaysAllowAttestor)
+	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, TPMAttestor, KeyAttestor, AlwaysAllowAttestor)
 	switch {
 	case b.Attestor == AWSAttestor:
 		v.aws(&b.AWS)
 	case b.Attestor == OIDCAttestor:
 		v.oidc(b)
+	case b.Attestor == KeyAttestor:
+		v.key(b)
 	case b.Attestor == TPMAttestor:
 		v.tpm(b)
 	case b.Attestor == AlwaysAllowAttestor && !b.AcceptAlwaysAllow:

@@ -59,7 +59,9 @@ var NotHere = map[string]string{
 	"client tls-cert": "it is read to join only", "client tls-private-key": "it is read to join only",
 	"client tls-client-ca": "it is read to join only", "client kubeapi-ca": "it is read to join only",
 	"client identity-token-file": "it is read to join only", "client cert-dir": "it is made",
-	"client tpm-device": "it is read to join only", "client tpm-event-log": "it is read to join only",
+	"client key-file":         "it is read to join only",
+	"client certificate-file": "it is read to join only",
+	"client tpm-device":       "it is read to join only", "client tpm-event-log": "it is read to join only",
 	"webhook-kubeconfig": "it is on the machine of the API server",
 	"audit":              "it is a pattern of files",
 }

@@ -137,7 +137,8 @@ func (p *approving) run(ctx context.Context, config *rest.Config, name string) (
 	case name == "":
 		return result, nil
 	case chosen == nil:
-		return nil, fmt.Errorf("there is no machine %q%s; node-authorizer approve lists the pending ones", name, command.DidYouMean(name, names))
+		return nil, fmt.Errorf("there is no machine %q%s; node-authorizer approve lists the pending ones",
+			name, command.DidYouMean(name, names))
 	case chosen.IsApproved():
 		return nil, fmt.Errorf("machine %s is approved already, as node %s: nothing was changed", name, chosen.Spec.NodeName)
 	}

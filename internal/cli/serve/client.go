@@ -28,10 +28,11 @@ const (
 // joining holds the flags of client.
 type joining struct {
 	client.Options
-	attestor, naming     string
-	tokenFile, clusterID string
-	credential           string
-	tpmOptions           tpm.CollectorOptions
+	attestor, naming         string
+	tokenFile, clusterID     string
+	keyFile, certificateFile string
+	credential               string
+	tpmOptions               tpm.CollectorOptions
 }
 
 func NewClient(a *command.App) *cobra.Command {
@@ -55,7 +56,8 @@ once, and then how often it was the same. Other refusals are final. The file has
 Each flag is also taken from the environment, where it is not given: AUTHORIZER,
 NODE_AUTHORIZER_URL, KUBEAPI_URL, KUBECONFIG_BOOTSTRAP, TLS_CLIENT_CA, TLS_CERT,
 TLS_PRIVATE_KEY, INTERVAL, TIMEOUT, KUBEAPI_CA, NODE_NAME, NODE_NAMING, CREDENTIAL,
-CERT_DIR, IDENTITY_TOKEN_FILE, CLUSTER_ID, TPM_DEVICE, TPM_EVENT_LOG.
+CERT_DIR, IDENTITY_TOKEN_FILE, CLUSTER_ID, TPM_DEVICE, TPM_EVENT_LOG, KEY_FILE,
+CERTIFICATE_FILE.
 
 Exit status: 0 the file was written or existed, 1 the service refuses, 2 bad usage or
 something is wrong with this machine, 3 nobody could be reached, 4 the service was
@@ -71,7 +73,12 @@ reached but had no answer in time.`,
   # an instance of Google Cloud; the kubelet's key is bound to its identity token
   node-authorizer client --authorizer oidc --cluster-id shop --credential certificate \
     --node-url https://bootstrap.example.com:10443 --kubeapi-url https://api.example.com \
-    --tls-client-ca /etc/node-authorizer/ca.crt`,
+    --tls-client-ca /etc/node-authorizer/ca.crt
+
+  # a machine that is registered with its SSH host key
+  node-authorizer client --authorizer key --key-file /etc/ssh/ssh_host_ed25519_key \
+    --cluster-id shop --credential certificate --node-url https://bootstrap.example.com:10443 \
+    --kubeapi-url https://api.example.com --tls-client-ca /etc/node-authorizer/ca.crt`,
 		Args:              command.Exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -104,7 +111,11 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&j.tokenFile, "identity-token-file", "",
 		"with --authorizer=oidc, file with the identity token (default: a token of Google Cloud's metadata service)")
 	flags.StringVar(&j.clusterID, "cluster-id", "",
-		"with --authorizer=oidc, the clusterID in the service's configuration, for the audience of a token of a metadata service")
+		"the clusterID in the service's configuration: with --authorizer=oidc for a token of a metadata service, with key always")
+	flags.StringVar(&j.keyFile, "key-file", "",
+		"with --authorizer=key, file with the private key that is registered, PEM or of OpenSSH, without a passphrase")
+	flags.StringVar(&j.certificateFile, "certificate-file", "",
+		"with --authorizer=key, file with the certificate of the key, PEM, if its subject is registered")
 	flags.StringVar(&j.tpmOptions.Device, "tpm-device", tpm.DefaultDevice, "with --authorizer=tpm, the TPM, or the socket of an emulator")
 	flags.StringVar(&j.tpmOptions.EventLog, "tpm-event-log", tpm.DefaultEventLog,
 		"with --authorizer=tpm, file with the event log of the firmware, which the service may ask for")
@@ -125,7 +136,10 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 		&j.naming, "node-naming", "",
 		"with aws, the service's naming rule: PrivateDNSName, InstanceID or ResourceName (default PrivateDNSName)",
 	)
-	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key", "identity-token-file", "tpm-device", "tpm-event-log"} {
+	for _, name := range []string{
+		"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key", "identity-token-file", "tpm-device", "tpm-event-log",
+		"key-file", "certificate-file",
+	} {
 		command.Must(cmd.MarkFlagFilename(name))
 	}
 	command.Must(cmd.MarkFlagDirname("cert-dir"))
@@ -153,6 +167,7 @@ func JoiningVariables() map[string]string {
 		"kubeapi-ca": "KUBEAPI_CA", "node-name": "NODE_NAME", "node-naming": "NODE_NAMING",
 		"credential": "CREDENTIAL", "cert-dir": "CERT_DIR", "identity-token-file": "IDENTITY_TOKEN_FILE", "cluster-id": "CLUSTER_ID",
 		"tpm-device": "TPM_DEVICE", "tpm-event-log": "TPM_EVENT_LOG",
+		"key-file": "KEY_FILE", "certificate-file": "CERTIFICATE_FILE",
 	}
 }
 

@@ -34,6 +34,7 @@ func kinds() []kind {
 		{attestorAWS, []string{"node-naming"}, (*joining).aws},
 		{"oidc", []string{"identity-token-file", "cluster-id"}, (*joining).oidc},
 		{"tpm", []string{"tpm-device", "tpm-event-log"}, (*joining).tpm},
+		{"key", []string{"key-file", "certificate-file", "cluster-id"}, (*joining).key},
 		{attestorAlwaysAllow, nil, (*joining).alwaysAllow},
 	}
 }

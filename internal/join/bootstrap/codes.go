@@ -3,6 +3,7 @@ package bootstrap
 import (
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/join/machines"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -45,6 +46,8 @@ var summaries = map[verdict.Code]string{
 	PublicKeyChanged:            "the machine named another public key before",
 	EvidenceUsed:                "the evidence was accepted before and is good for once",
 	BootstrapUnavailable:        "the request could not be decided, try again",
+	machines.PendingApproval:    "a person has to approve this machine",
+	machines.TooManyPending:     "too many machines wait for approval, try again later",
 	v1alpha1.AttestationRevoked: "the machine was revoked",
 	v1alpha1.NameTaken:          "another machine has this node name",
 

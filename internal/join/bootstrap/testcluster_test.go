@@ -27,7 +27,7 @@ type testCluster struct {
 	// client has all rights, limited has the rights of the service.
 	client, limited kubernetes.Interface
 	known           *ledger.Cache
-	attestor        *machines
+	attestor        *attestor
 	elapsed         atomic.Int64
 }
 
@@ -40,7 +40,7 @@ func (w *testCluster) advanceClock(d time.Duration) { w.elapsed.Add(int64(d)) }
 
 func newTestCluster(t testing.TB) *testCluster {
 	t.Helper()
-	w := &testCluster{t: t, attestor: &machines{}}
+	w := &testCluster{t: t, attestor: &attestor{}}
 	w.server = fakeapiserver.New(fakeapiserver.Options{Clock: w.now, WatchList: true})
 	var err error
 	if w.ledger, err = ledger.NewClient(w.server.InMemory(nil)); err != nil {
@@ -270,20 +270,20 @@ func request(id *attest.Identity) *attest.Request {
 	return &attest.Request{NodeName: id.NodeName, RemoteAddr: netip.MustParseAddr("10.0.0.1")}
 }
 
-// machines is an attestor that knows which machines are terminated.
-type machines struct {
+// attestor is an attestor that knows which machines are terminated.
+type attestor struct {
 	attest func(context.Context, *attest.Request) (*attest.Identity, error)
 	ended  map[string]bool
 	err    error
 }
 
-func (m *machines) Name() string { return "test" }
+func (m *attestor) Name() string { return "test" }
 
-func (m *machines) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
+func (m *attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
 	return m.attest(ctx, req)
 }
 
-func (m *machines) Gone(_ context.Context, id, _ string) (bool, error) { return m.ended[id], m.err }
+func (m *attestor) Gone(_ context.Context, id, _ string) (bool, error) { return m.ended[id], m.err }
 
 // redeem redeems an identity, and fails the test if there is an error.
 func redeem(t testing.TB, s *Service, id *attest.Identity) *Grant {

@@ -36,12 +36,13 @@ func (r *Refused) reason() string {
 
 // temporary reports whether the cause may disappear by itself: the cloud shows new machines,
 // their tags and profiles with a delay, and a node or a machine of the same name may be about
-// to be removed. Another token may be in the file by then.
+// to be removed. Another token may be in the file by then, and a person may approve the machine.
 func (r *Refused) temporary() bool {
 	switch r.Code {
 	case "AlreadyRegistered", "NameTaken",
 		"InstanceNotFound", "InstanceNotRunning", "WrongCluster", "WrongInstanceProfile",
-		"CallerIdentityMissing", "ChallengeInvalid", "EvidenceUsed", "IdentityTokenExpired":
+		"CallerIdentityMissing", "ChallengeInvalid", "EvidenceUsed", "IdentityTokenExpired",
+		"PendingApproval", "TooManyPending":
 		return true
 	}
 	return false

@@ -23,8 +23,9 @@ const (
 	pendingLife = time.Hour
 	// refreshInterval is the least time between two writes of the last request.
 	refreshInterval = time.Minute
-	// behind is how far the copy may be behind a Machine that was created.
-	behind = time.Minute
+	// behind is how far a copy that is not too old may be behind a Machine that was created. One that was deleted before
+	// the copy had it keeps its place as long.
+	behind = 10 * time.Minute
 )
 
 // ask creates a Machine that waits for approval. It always returns an error.
@@ -37,7 +38,11 @@ func (r *Registry) ask(ctx context.Context, req *attest.Request, proof *Proof) e
 	if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
 		return attest.Refuse(MachineNotRegistered, "no machine has %s, which asks for node %.253q: %s", proof.id(), node, problems[0])
 	}
-	if _, taken, _ := r.informer.GetByKey(name); taken { // the store in memory has no errors
+	if object, taken, _ := r.informer.GetByKey(name); taken { // the store in memory has no errors
+		m := object.(*v1alpha1.Machine)
+		if accepted, _ := ids(m); slices.Contains(accepted, proof.id()) {
+			return waits(m) // the copy got it a moment ago
+		}
 		return attest.Refuse(MachineNotRegistered, "machine %s has another proof than %s", name, proof.id())
 	}
 	mine, stalest, err := r.reserve(name)
@@ -73,7 +78,7 @@ func (r *Registry) reserve(name string) (mine bool, stalest *v1alpha1.Machine, e
 	now := r.options.Clock()
 	maps.DeleteFunc(r.created, func(name string, at time.Time) bool {
 		_, known, _ := r.informer.GetByKey(name) // the store in memory has no errors
-		return known || now.Sub(at) > behind
+		return known || now.Sub(at) > behind+r.options.MaxAge
 	})
 	if _, known := r.created[name]; known {
 		return false, nil, attest.Refuse(PendingApproval, "another request of machine %s waits for approval", name)

@@ -352,8 +352,24 @@ func TestManyUnknownMachines(t *testing.T) {
 	if n := count(); n != machines.MaxPending {
 		t.Fatalf("%d machines wait", n)
 	}
-	// The copy must have all of them, so that one can give way.
-	w.eventually(func() bool { _, err := w.find("worker-1", key(1000)); return hasCode(err, machines.TooManyPending) })
+	w.refused("worker-1", key(1000), machines.TooManyPending)
+	// A request is recorded once the copy has the machine.
+	w.wait(2 * time.Minute)
+	w.eventually(func() bool {
+		all, err := w.client.List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded := 0
+		for i := range all.Items {
+			_, _ = w.find("worker-1", &machines.Proof{PublicKey: all.Items[i].Spec.PublicKeys[0]})
+			if all.Items[i].Spec.Evidence.RequestTime.Equal(&metav1.Time{Time: w.clock()}) {
+				recorded++
+			}
+		}
+		return recorded == machines.MaxPending
+	})
+	w.refused("worker-1", key(1000), machines.TooManyPending)
 	w.wait(time.Hour)
 	w.eventually(func() bool { _, err := w.find("worker-1", key(1000)); return hasCode(err, machines.PendingApproval) })
 	if n := count(); n != machines.MaxPending || w.get("key-"+fmt.Sprintf("%020x", 1000)) == nil {
