@@ -52,6 +52,8 @@ func newPendingAttestor(
 		err = p.aws()
 	case v1alpha1.TPMAttestor:
 		err = p.tpm()
+	case v1alpha1.ExecAttestor:
+		p.exec()
 	default:
 		err = fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
 	}

@@ -37,6 +37,7 @@ type Bootstrap struct {
 	// Approval says what happens to machines that nobody registered, with attestors that ask for registered machines.
 	Approval Approval `json:"approval"`
 	TPM      TPM      `json:"tpm"`
+	Exec     Exec     `json:"exec"`
 }
 
 // UsesMachines reports whether the attestor asks for registered machines.
@@ -53,6 +54,8 @@ const (
 	OIDCAttestor AttestorName = "oidc"
 	// TPMAttestor checks the keys and quotes of TPMs.
 	TPMAttestor AttestorName = "tpm"
+	// ExecAttestor lets a program check evidence.
+	ExecAttestor AttestorName = "exec"
 	// AlwaysAllowAttestor accepts every machine.
 	AlwaysAllowAttestor AttestorName = "alwaysallow"
 )

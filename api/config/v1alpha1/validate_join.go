@@ -50,11 +50,12 @@ func (v *validation) bootstrap(b *Bootstrap) {
 	v.oidcValues(&b.OIDC)
 	v.tpmValues(&b.TPM)
 	oneOf(v, "bootstrap.approval", b.Approval, RegisteredApproval, ManualApproval)
+	v.execValues(&b.Exec)
 	v.attestor(b)
 }
 
 func (v *validation) attestor(b *Bootstrap) {
-	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, TPMAttestor, AlwaysAllowAttestor)
+	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, TPMAttestor, ExecAttestor, AlwaysAllowAttestor)
 	switch {
 	case b.Attestor == AWSAttestor:
 		v.aws(&b.AWS)
@@ -62,6 +63,8 @@ func (v *validation) attestor(b *Bootstrap) {
 		v.oidc(b)
 	case b.Attestor == TPMAttestor:
 		v.tpm(b)
+	case b.Attestor == ExecAttestor:
+		v.exec(b)
 	case b.Attestor == AlwaysAllowAttestor && !b.AcceptAlwaysAllow:
 		v.wrong("bootstrap.acceptAlwaysAllow",
 			"required with bootstrap.attestor: alwaysallow, which gives a token to every caller that can connect: set it "+

@@ -11,6 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/exec"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
 )
@@ -34,6 +35,7 @@ func kinds() []kind {
 		{attestorAWS, []string{"node-naming"}, (*joining).aws},
 		{"oidc", []string{"identity-token-file", "cluster-id"}, (*joining).oidc},
 		{"tpm", []string{"tpm-device", "tpm-event-log"}, (*joining).tpm},
+		{exec.Name, []string{"collector-command"}, (*joining).exec},
 		{attestorAlwaysAllow, nil, (*joining).alwaysAllow},
 	}
 }
