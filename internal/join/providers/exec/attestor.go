@@ -103,12 +103,25 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 		return nil, err
 	}
 	request := &v1alpha1.AttestRequest{
-		TypeMeta: header(v1alpha1.AttestRequestKind),
+		TypeMeta: Header(v1alpha1.AttestRequestKind),
 		NodeName: req.NodeName, RemoteAddress: req.RemoteAddr.String(),
 		Challenge: round.Challenge, PublicKey: round.PublicKey, Evidence: b.Evidence, State: round.State,
 	}
+	text, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	return a.ask(ctx, text, round, request)
+}
+
+// Ask lets the program decide about a text that should be the request, in the first round.
+func (a *Attestor) Ask(ctx context.Context, text []byte, request *v1alpha1.AttestRequest) (*attest.Identity, error) {
+	return a.ask(ctx, text, &sealed{NodeName: request.NodeName, Challenge: request.Challenge, PublicKey: request.PublicKey}, request)
+}
+
+func (a *Attestor) ask(ctx context.Context, text []byte, round *sealed, request *v1alpha1.AttestRequest) (*attest.Identity, error) {
 	var answer v1alpha1.AttestResponse
-	if err := a.runner.exchange(ctx, request, &answer, v1alpha1.AttestResponseKind); err != nil {
+	if err := a.runner.exchange(ctx, text, &answer, v1alpha1.AttestResponseKind); err != nil {
 		return nil, err
 	}
 	return a.outcome(&answer, round, request)

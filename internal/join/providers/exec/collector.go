@@ -68,7 +68,10 @@ func (c *Collector) evidence(ctx context.Context, request v1alpha1.CollectReques
 }
 
 func (c *Collector) collect(ctx context.Context, request v1alpha1.CollectRequest) (answer v1alpha1.CollectResponse, err error) {
-	request.TypeMeta = header(v1alpha1.CollectRequestKind)
-	err = c.runner.exchange(ctx, &request, &answer, v1alpha1.CollectResponseKind)
+	request.TypeMeta = Header(v1alpha1.CollectRequestKind)
+	text, err := json.Marshal(request)
+	if err == nil {
+		err = c.runner.exchange(ctx, text, &answer, v1alpha1.CollectResponseKind)
+	}
 	return answer, err
 }

@@ -3,7 +3,6 @@ package exec
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	osexec "os/exec"
@@ -59,11 +58,7 @@ type runner struct {
 func newRunner(p Program) *runner { return &runner{p, make(chan struct{}, p.MaxConcurrent)} }
 
 // exchange gives the program a document, and decodes the document that it answers with.
-func (r *runner) exchange(ctx context.Context, request, response document, kind string) error {
-	in, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
+func (r *runner) exchange(ctx context.Context, in []byte, response document, kind string) error {
 	out, err := r.run(ctx, in)
 	if err != nil {
 		return err
@@ -74,8 +69,8 @@ func (r *runner) exchange(ctx context.Context, request, response document, kind 
 // document is a document with apiVersion and kind.
 type document interface{ GetObjectKind() schema.ObjectKind }
 
-// header begins a document.
-func header(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind} }
+// Header begins a document.
+func Header(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind} }
 
 // decode decodes what a program wrote.
 func (r *runner) decode(out []byte, response document, kind string) error {
