@@ -18,7 +18,7 @@ import (
 func notRun() []struct{ class, reason string } {
 	return []struct{ class, reason string }{
 		{`^(kubectl|for) `, "another program asks or changes a cluster"},
-		{`^node-authorizer (client|token|revoke|quarantine|server) `, "it talks to machines, to AWS or to a cluster, or serves"},
+		{`^node-authorizer (attest|client|token|revoke|quarantine|server) `, "it talks to machines, to AWS or to a cluster, or serves"},
 		{`^node-authorizer setup `, "it needs a control plane node: setup.txtar and test/e2e/setup have one"},
 		{`^node-authorizer snapshot -o `, "it reads a cluster"},
 		{`^node-authorizer doctor.* --probe`, "it asks a live API server"},
