@@ -75,7 +75,8 @@ var anyText = []string{
 
 // checkedByCommand are the names of values of which each command has a list or a form.
 var checkedByCommand = map[string]string{
-	"CHECKS": "x", "COMMAND": "x", "FORMAT": "x", "FORM": "x", "GATES": "x", "HASH": "x", "KIND": "x", "MODE": "x", "POLICY": "x", "RULE": "x",
+	"CHECKS": "x", "COMMAND": "x",
+	"FORMAT": "x", "FORM": "x", "GATES": "x", "HASH": "x", "KIND": "x", "MODE": "x", "POLICY": "x", "RULE": "x",
 	"SEVERITY": "x", "FINDING": "x", "VERSION": "x", "WORDS": "x",
 	"SELECTOR": "x", "KIND/NAME": "x", "NAMESPACE/NAME": "x", "INDEX/COUNT": "-1/2",
 	command.ValueAddress: "::x",

@@ -78,7 +78,8 @@ bootstrap:
 		if set, ok := object.(*appsv1.DaemonSet); ok {
 			pod := set.Spec.Template.Spec
 			mounts := pod.Containers[0].VolumeMounts
-			if len(pod.InitContainers) != 1 || pod.Volumes[len(pod.Volumes)-1].Name != "programs" || mounts[len(mounts)-1].MountPath != "/programs" {
+			last := len(mounts) - 1
+			if len(pod.InitContainers) != 1 || pod.Volumes[len(pod.Volumes)-1].Name != "programs" || mounts[last].MountPath != "/programs" {
 				t.Errorf("%+v", pod)
 			}
 			return

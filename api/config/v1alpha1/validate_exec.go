@@ -50,7 +50,8 @@ func (v *validation) exec(b *Bootstrap) {
 	e := &b.Exec
 	switch {
 	case !isProviderName(e.Provider):
-		v.wrong("bootstrap.exec.provider", "want a name for the provider, up to 32 lower case letters, digits and dashes%s", given(e.Provider))
+		v.wrong("bootstrap.exec.provider", "want a name for the provider, up to 32 lower case letters, digits and dashes%s",
+			given(e.Provider))
 	case slices.Contains(otherProviders(), e.Provider):
 		v.wrong("bootstrap.exec.provider", "%s is the name of another provider: choose your own", quoted(e.Provider))
 	}

@@ -68,7 +68,7 @@ func TestAnswersOfPrograms(t *testing.T) {
 		head + `"identity":{` + machine + `,"issued":"yesterday"}}`:                                                "identity.issued",
 		head + `"identity":{` + machine + `,"admin":true}}`:                                                        "identity.admin",
 		head + `"identity":{` + machine + `,"nodeName":"worker-2"}}`:                                               "given twice",
-		head + `"Identity":{` + machine + `}}`:                                                                     `the key is written "Identity"`,
+		head + `"Identity":{` + machine + `}}`:                                                                     `"Identity"`,
 		`{"apiVersion":"node-authorizer.io/v1beta1","kind":"AttestResponse","identity":{` + machine + `}}`:         "v1beta1",
 		`{"apiVersion":"node-authorizer.io/v1alpha1","kind":"AttestRequest","identity":{` + machine + `}}`:         "AttestRequest",
 		`{"identity":{` + machine + `}}`:                                                                           "it is",
