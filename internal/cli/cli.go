@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/node-authorizer/node-authorizer/internal/cli/attest"
 	"github.com/node-authorizer/node-authorizer/internal/cli/audit"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/cli/contain"
@@ -37,7 +38,7 @@ func commands() []func(*command.App) *cobra.Command {
 	return []func(*command.App) *cobra.Command{
 		query.NewCanI, query.NewExplain, query.NewExplainCode, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
 		query.NewReview, audit.NewAudit, contain.NewScope, doctor.NewDoctor, query.NewSnapshot,
-		setup.NewSetup, serve.NewServer, serve.NewClient, serve.NewToken,
+		setup.NewSetup, serve.NewServer, serve.NewClient, attest.NewAttest, serve.NewToken,
 		contain.NewApprove, contain.NewRevoke, contain.NewQuarantine, contain.NewRelease,
 		serve.NewConfig, newCompletion, command.NewVersion,
 	}

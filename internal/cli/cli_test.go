@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeprovider"
 )
 
 func TestMain(m *testing.M) {
@@ -16,6 +18,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"node-authorizer":         run,
 		"kubectl-node_authorizer": run,
+		"provider":                func() { os.Exit(fakeprovider.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 	})
 }
 
@@ -35,6 +38,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	provider, err := exec.LookPath("provider")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		UpdateScripts:       os.Getenv("UPDATE_GOLDEN") != "",
@@ -45,6 +52,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
 			env.Setenv("KUBERNETES_SERVICE_HOST", "")
 			env.Setenv("SHOP", shop)
+			env.Setenv("PROVIDER", provider)
 			env.Setenv("TWOLINES", "a\nb")
 			for name, text := range fixtures {
 				if err := os.WriteFile(filepath.Join(env.WorkDir, name), text, 0o600); err != nil {

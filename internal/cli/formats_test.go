@@ -22,6 +22,7 @@ var formatsOf = map[string]string{
 	"audit":                      "table wide json yaml name csv",
 	"audit merge":                "table wide json yaml name csv",
 	"can-i":                      "table json yaml csv",
+	"attest test-provider":       "table json yaml junit",
 	"diff":                       "table wide json yaml name csv sarif junit markdown html",
 	"doctor":                     "table wide json yaml name csv sarif junit html",
 	"explain":                    "table json yaml dot",

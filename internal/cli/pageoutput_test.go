@@ -19,7 +19,7 @@ func notRun() []struct{ class, reason string } {
 	return []struct{ class, reason string }{
 		{`^(kubectl|for) `, "another program asks or changes a cluster"},
 		{
-			`^node-authorizer (client|token|revoke|quarantine|server|approve)( |$)`,
+			`^node-authorizer (attest|client|token|revoke|quarantine|server|approve)( |$)`,
 			"it talks to machines, to AWS or to a cluster, or serves",
 		},
 		{`^node-authorizer setup `, "it needs a control plane node: setup.txtar and test/e2e/setup have one"},

@@ -13,6 +13,7 @@ import (
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/audit/replay"
+	"github.com/node-authorizer/node-authorizer/internal/cli/attest"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/cli/contain"
 	"github.com/node-authorizer/node-authorizer/internal/cli/paths"
@@ -88,6 +89,7 @@ func documents() []documented {
 		{contain.QuarantinesResult{}, []string{"quarantine list"}, "The quarantines of a cluster."},
 		{contain.ReleaseResult{}, []string{"release"}, "Which quarantines were ended."},
 		{setup.VerifyResult{}, []string{"setup verify"}, "Whether the server of a control plane node works as its mode says."},
+		{&attest.Result{}, []string{"attest test-provider"}, "How the program of a provider decides about changed and broken requests."},
 		{command.VersionResult{}, []string{"version"}, "The version of the program."},
 	}
 }

@@ -54,6 +54,8 @@ func newPendingAttestor(
 		err = p.tpm()
 	case v1alpha1.KeyAttestor:
 		err = p.key()
+	case v1alpha1.ExecAttestor:
+		p.exec()
 	default:
 		err = fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
 	}

@@ -60,6 +60,8 @@ func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProbl
 			c.keys("bootstrap.oidc.keysFile", b.OIDC.KeysFile)
 		case v1alpha1.TPMAttestor:
 			c.tpmAuthorities(b.TPM.CertificateAuthorities)
+		case v1alpha1.ExecAttestor:
+			c.program(&b.Exec)
 		}
 	}
 	if decides(config) && config.Authorization.Mode == v1alpha1.ChainMode {

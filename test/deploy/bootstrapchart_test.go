@@ -26,6 +26,68 @@ bootstrap:
   certificates: {names: [join.shop.example.com], addresses: [10.0.0.5]}
 `
 
+// approverOnly has the approver without the bootstrap service.
+const approverOnly = image + `
+server: {enabled: false}
+bootstrap: {enabled: true, service: false}
+`
+
+// TestChartOfTheApproverAlone: it makes no tokens, listens for no machines, and its config is one for the approver.
+func TestChartOfTheApproverAlone(t *testing.T) {
+	files, err := render(approverOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		for _, word := range []string{"bootstraptokens", "node-bootstrapper", "hostPort: 10443", "kubernetes.io/tls", "secrets"} {
+			if strings.HasPrefix(name, "bootstrap") && strings.Contains(content, word) {
+				t.Errorf("%s has %s", name, word)
+			}
+		}
+	}
+	for _, object := range rendered(t, approverOnly) {
+		if m, ok := object.(*corev1.ConfigMap); ok {
+			config, err := v1alpha1.Parse([]byte(m.Data["config.yaml"]))
+			if err != nil || !config.Approver.Enabled || config.Bootstrap.Address != "" {
+				t.Errorf("%+v, %v", config, err)
+			}
+		}
+	}
+	for _, wrong := range []string{"{approver: {enabled: false}}", "{bootstrap: {maxBodyBytes: 2048}}"} {
+		_, err := render(strings.Replace(approverOnly, "service: false", "service: false, config: "+wrong, 1))
+		if err == nil || !strings.Contains(err.Error(), "is for the approver alone") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+// TestChartBringsAProgram: an init container copies the program of bootstrap.exec into a volume.
+func TestChartBringsAProgram(t *testing.T) {
+	const values = image + `
+server: {enabled: false}
+bootstrap:
+  enabled: true
+  config: {bootstrap: {attestor: exec, exec: {provider: other, command: [/programs/attest]}}}
+  certificates: {names: [join.shop.example.com]}
+  initContainers: [{name: program, image: registry.example.com/attest, command: [cp, /attest, /programs/attest],
+    volumeMounts: [{name: programs, mountPath: /programs}]}]
+  volumes: [{name: programs, emptyDir: {}}]
+  volumeMounts: [{name: programs, mountPath: /programs, readOnly: true}]
+`
+	for _, object := range rendered(t, values) {
+		if set, ok := object.(*appsv1.DaemonSet); ok {
+			pod := set.Spec.Template.Spec
+			mounts := pod.Containers[0].VolumeMounts
+			last := len(mounts) - 1
+			if len(pod.InitContainers) != 1 || pod.Volumes[len(pod.Volumes)-1].Name != "programs" || mounts[last].MountPath != "/programs" {
+				t.Errorf("%+v", pod)
+			}
+			return
+		}
+	}
+	t.Error("there is no DaemonSet")
+}
+
 func TestChartOfTheBootstrapService(t *testing.T) {
 	approver := []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 	rights := append([]string{
@@ -49,6 +111,10 @@ func TestChartOfTheBootstrapService(t *testing.T) {
 		"without what is installed already": {
 			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  customResource: false\n  admissionPolicy: false", 1),
 			with(rights, service, []string{"Secret"}),
+		},
+		"the approver alone": {
+			approverOnly,
+			with(approver, resources, []string{"ConfigMap", "DaemonSet", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}),
 		},
 		"beside the server": {
 			strings.Replace(joinsOnly, "server: {enabled: false}", "", 1),

@@ -45,6 +45,8 @@ var stringForms = map[string]string{
 	"bootstrap.oidc.preset":                 `^(Google)?$`,
 	"bootstrap.oidc.google.projects[]":      `^([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`,
 	"bootstrap.oidc.google.zones[]":         `^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`,
+	"bootstrap.oidc.preset":                 `^(Google)?$`,
+	"bootstrap.exec.environment[]":          `^[A-Za-z_][A-Za-z0-9_]*(=|$)`,
 	"bootstrap.aws.naming":                  `^(PrivateDNSName|InstanceID|ResourceName)$|\{\{`,
 	"bootstrap.aws.callerIdentity.endpoint": `^$|^https://[^/?#]+|^http://(127\.[0-9.]+|\[::1\])(:[0-9]+)?([/?#]|$)`,
 	"iam.clusterID":                         `^$|^[!-~]+( [!-~]+)*$`,
@@ -235,7 +237,9 @@ func (s *schemaOfConfig) list(of reflect.Type, field string) map[string]any {
 	schema := map[string]any{"type": "array"}
 	item := s.of(of.Elem(), field+"[]")
 	if of.Elem().Kind() == reflect.String {
-		schema["uniqueItems"] = true
+		if field != "bootstrap.exec.command" { // arguments may be repeated
+			schema["uniqueItems"] = true
+		}
 		if known := choices(s.problem(field, []string{"!"})); known != nil {
 			item = map[string]any{"enum": known}
 		} else if s.problem(field, []string{""}) != "" && item["pattern"] == nil {

@@ -38,6 +38,7 @@ type Bootstrap struct {
 	Approval Approval `json:"approval"`
 	TPM      TPM      `json:"tpm"`
 	Key      Key      `json:"key"`
+	Exec     Exec     `json:"exec"`
 }
 
 // UsesMachines reports whether the attestor asks for registered machines.
@@ -58,6 +59,8 @@ const (
 	KeyAttestor AttestorName = "key"
 	// TPMAttestor checks the keys and quotes of TPMs.
 	TPMAttestor AttestorName = "tpm"
+	// ExecAttestor lets a program check evidence.
+	ExecAttestor AttestorName = "exec"
 	// AlwaysAllowAttestor accepts every machine.
 	AlwaysAllowAttestor AttestorName = "alwaysallow"
 )

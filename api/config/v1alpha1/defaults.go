@@ -37,6 +37,7 @@ func Defaults() *ServerConfiguration {
 			},
 			OIDC:     OIDC{MaxAge: seconds(300)},
 			Approval: RegisteredApproval,
+			Exec:     Exec{Timeout: seconds(10), MaxConcurrent: 8},
 		},
 		Approver: Approver{
 			UnattestedNodes: DenyUnattested, ServingAddresses: LedgerAddresses,

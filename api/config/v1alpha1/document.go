@@ -73,7 +73,7 @@ bootstrap:
   # How long the server waits for missing certificate files at start, up to 24h;
   # with 0s it does not wait.
   certificateWait: 1h
-  # Required: what checks the evidence: aws, oidc, tpm, key or alwaysallow.
+  # Required: what checks the evidence: aws, oidc, tpm, key, exec or alwaysallow.
   attestor: ""
   # alwaysallow accepts everything: every caller that can connect gets a token. It
   # is for development, and for networks that authenticate in another way. To
@@ -188,6 +188,21 @@ bootstrap:
     # Path of the authorities of machines that are registered with the subject of
     # their certificate, PEM; empty without such machines.
     certificateAuthorityFile: ""
+  # With the attestor exec: the program that checks the evidence.
+  exec:
+    # Required: the name of its provider, a DNS label: the ledger's entries are
+    # PROVIDER-MACHINE.
+    provider: ""
+    # Required: the absolute path of the program, and its arguments; no shell is
+    # involved: [/usr/local/bin/attest-machines, --project=shop]
+    command: []
+    # The variables that the program has besides PATH: NAME=VALUE, or NAME for one of
+    # the server.
+    environment: []
+    # How long the program may run, up to 1m and requestTimeout, and how many run at
+    # the same time.
+    timeout: 10s
+    maxConcurrent: 8
 
 # The approver decides the CertificateSigningRequests of machines that joined and
 # of nodes. Of several replicas, one leads.

@@ -129,6 +129,12 @@ bootstrap:
     rejectExpiredCertificates: true
     nodeName: "tpm-{{.EKHash}}"
     policies: [{name: image, pcrs: [{pcr: 7, values: ["abababababababababababababababababababababababababababababababab"]}], secureBoot: true, events: [{pcr: 4, values: ["cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"]}]}]
+  exec:
+    provider: other
+    command: [/usr/local/bin/attest, all]
+    environment: [A=b, C]
+    timeout: 3s
+    maxConcurrent: 2
 approver:
   enabled: true
   unattestedNodes: Leave
@@ -203,6 +209,10 @@ shutdown: {delay: 5s, timeout: 1m}
 					Name: "image", PCRs: []PCRValues{{PCR: 7, Values: []string{strings.Repeat("ab", 32)}}}, SecureBoot: true,
 					Events: []PCRValues{{PCR: 4, Values: []string{strings.Repeat("cd", 32)}}},
 				}},
+			},
+			Exec: Exec{
+				Provider: "other", Command: []string{"/usr/local/bin/attest", "all"}, Environment: []string{"A=b", "C"},
+				Timeout: seconds(3), MaxConcurrent: 2,
 			},
 		},
 		Approver: Approver{

@@ -50,11 +50,12 @@ func (v *validation) bootstrap(b *Bootstrap) {
 	v.oidcValues(&b.OIDC)
 	v.tpmValues(&b.TPM)
 	v.approval(b)
+	v.execValues(&b.Exec)
 	v.attestor(b)
 }
 
 func (v *validation) attestor(b *Bootstrap) {
-	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, TPMAttestor, KeyAttestor, AlwaysAllowAttestor)
+	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, OIDCAttestor, TPMAttestor, KeyAttestor, ExecAttestor, AlwaysAllowAttestor)
 	switch {
 	case b.Attestor == AWSAttestor:
 		v.aws(&b.AWS)
@@ -64,6 +65,8 @@ func (v *validation) attestor(b *Bootstrap) {
 		v.key(b)
 	case b.Attestor == TPMAttestor:
 		v.tpm(b)
+	case b.Attestor == ExecAttestor:
+		v.exec(b)
 	case b.Attestor == AlwaysAllowAttestor && !b.AcceptAlwaysAllow:
 		v.wrong("bootstrap.acceptAlwaysAllow",
 			"required with bootstrap.attestor: alwaysallow, which gives a token to every caller that can connect: set it "+

@@ -213,7 +213,12 @@ app.kubernetes.io/component: bootstrap
   "bootstrap" $bootstrap
   "approver" (dict "enabled" true "unattestedNodes" "Leave") -}}
 {{- $given := deepCopy .Values.bootstrap.config -}}
-{{- if not (dig "bootstrap" "attestor" "" $given) -}}
+{{- if not .Values.bootstrap.service -}}
+{{- $_ := unset $config "bootstrap" -}}
+{{- if or (hasKey $given "bootstrap") (not (dig "approver" "enabled" true $given)) -}}
+{{- fail "bootstrap.service=false is for the approver alone: remove bootstrap.config.bootstrap, and leave approver.enabled true" -}}
+{{- end -}}
+{{- else if not (dig "bootstrap" "attestor" "" $given) -}}
 {{- fail "bootstrap.config.bootstrap.attestor is required: say how machines prove what they are, such as aws" -}}
 {{- end -}}
 {{- include "node-authorizer.checkDurations" (list . "bootstrap" $given) -}}

@@ -27,15 +27,16 @@ var watchLimit = flagLimit{int64(time.Second), int64(24 * time.Hour)}
 var flagLimits = map[string]flagLimit{
 	"attack-paths max-paths":      {0, 1_000_000},
 	"attack-paths watch-interval": watchLimit, "doctor watch-interval": watchLimit, "reach watch-interval": watchLimit,
-	"client interval":    {int64(time.Millisecond), int64(24 * time.Hour)},
-	"client timeout":     {int64(time.Millisecond), int64(7 * 24 * time.Hour)},
-	"quarantine for":     {int64(time.Second), int64(10 * 365 * 24 * time.Hour)},
-	"quarantine timeout": {0, int64(24 * time.Hour)},
-	"kubeadm port":       {0, 65_534},
-	"kubeadm timeout":    {int64(time.Second), int64(time.Hour)},
-	"verify timeout":     {int64(time.Second), int64(time.Hour)},
-	"undo timeout":       {int64(time.Second), int64(time.Hour)},
-	"server verbosity":   {0, 10},
+	"client interval":       {int64(time.Millisecond), int64(24 * time.Hour)},
+	"client timeout":        {int64(time.Millisecond), int64(7 * 24 * time.Hour)},
+	"quarantine for":        {int64(time.Second), int64(10 * 365 * 24 * time.Hour)},
+	"quarantine timeout":    {0, int64(24 * time.Hour)},
+	"kubeadm port":          {0, 65_534},
+	"kubeadm timeout":       {int64(time.Second), int64(time.Hour)},
+	"test-provider timeout": {int64(time.Second), int64(time.Hour)},
+	"verify timeout":        {int64(time.Second), int64(time.Hour)},
+	"undo timeout":          {int64(time.Second), int64(time.Hour)},
+	"server verbosity":      {0, 10},
 }
 
 // Outputs are the flags with a file that is written, by "command flag" or by flag. Its folder must be here.

@@ -36,6 +36,8 @@ var FlagValues = map[string]string{
 	"tpm-device": ValueFile, "tpm-event-log": ValueFile,
 	"client-key": ValueFile, "cluster": ValueName, "cluster-id": "ID", "cluster-name": ValueName,
 	"cluster-tag": "KEY", "config": ValueFile, "context": ValueName, "expect-ek": "HASH", "expect-key": "HASH",
+	"collector-command": "COMMAND", "command": "COMMAND", "environment": "VARIABLE", "evidence": ValueFile,
+	"other-evidence": ValueFile, "remote-address": ValueText,
 	"external-id": "ID", "fail-on": "SEVERITY",
 	"baseline": ValueFile, "write-baseline": ValueFile, "failure-policy": "POLICY", "server-user": "USER",
 	"webhook-kubeconfig": ValueFile, "admit-url": ValueURL, "serviceaccount": "NAMESPACE/NAME", "audit": ValueFile, "mode": "MODE",

@@ -32,6 +32,7 @@ type joining struct {
 	tokenFile, clusterID     string
 	keyFile, certificateFile string
 	credential               string
+	collectorCommand         string
 	tpmOptions               tpm.CollectorOptions
 }
 
@@ -57,7 +58,7 @@ Each flag is also taken from the environment, where it is not given: AUTHORIZER,
 NODE_AUTHORIZER_URL, KUBEAPI_URL, KUBECONFIG_BOOTSTRAP, TLS_CLIENT_CA, TLS_CERT,
 TLS_PRIVATE_KEY, INTERVAL, TIMEOUT, KUBEAPI_CA, NODE_NAME, NODE_NAMING, CREDENTIAL,
 CERT_DIR, IDENTITY_TOKEN_FILE, CLUSTER_ID, TPM_DEVICE, TPM_EVENT_LOG, KEY_FILE,
-CERTIFICATE_FILE.
+CERTIFICATE_FILE, COLLECTOR_COMMAND.
 
 Exit status: 0 the file was written or existed, 1 the service refuses, 2 bad usage or
 something is wrong with this machine, 3 nobody could be reached, 4 the service was
@@ -119,6 +120,8 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&j.tpmOptions.Device, "tpm-device", tpm.DefaultDevice, "with --authorizer=tpm, the TPM, or the socket of an emulator")
 	flags.StringVar(&j.tpmOptions.EventLog, "tpm-event-log", tpm.DefaultEventLog,
 		"with --authorizer=tpm, file with the event log of the firmware, which the service may ask for")
+	flags.StringVar(&j.collectorCommand, "collector-command", "",
+		"with --authorizer=exec, absolute path of the program that collects the evidence, and its arguments, separated by spaces")
 	flags.StringVar(&j.ServiceCAFile, "tls-client-ca", "", "file with the certificate authorities of the bootstrap service, PEM")
 	flags.StringVar(
 		&j.APIServerCAFile, "kubeapi-ca", "",
@@ -143,7 +146,7 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 		command.Must(cmd.MarkFlagFilename(name))
 	}
 	command.Must(cmd.MarkFlagDirname("cert-dir"))
-	command.CompleteNothing(cmd, "cluster-id", "interval", "kubeapi-url", "node-name", "node-url", "timeout")
+	command.CompleteNothing(cmd, "cluster-id", "collector-command", "interval", "kubeapi-url", "node-name", "node-url", "timeout")
 	command.Must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
 		attestors(), cobra.ShellCompDirectiveNoFileComp,
 	)))
@@ -168,6 +171,7 @@ func JoiningVariables() map[string]string {
 		"credential": "CREDENTIAL", "cert-dir": "CERT_DIR", "identity-token-file": "IDENTITY_TOKEN_FILE", "cluster-id": "CLUSTER_ID",
 		"tpm-device": "TPM_DEVICE", "tpm-event-log": "TPM_EVENT_LOG",
 		"key-file": "KEY_FILE", "certificate-file": "CERTIFICATE_FILE",
+		"collector-command": "COLLECTOR_COMMAND",
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/exec"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
 )
@@ -35,6 +36,7 @@ func kinds() []kind {
 		{"oidc", []string{"identity-token-file", "cluster-id"}, (*joining).oidc},
 		{"tpm", []string{"tpm-device", "tpm-event-log"}, (*joining).tpm},
 		{"key", []string{"key-file", "certificate-file", "cluster-id"}, (*joining).key},
+		{exec.Name, []string{"collector-command"}, (*joining).exec},
 		{attestorAlwaysAllow, nil, (*joining).alwaysAllow},
 	}
 }

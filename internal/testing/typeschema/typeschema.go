@@ -170,7 +170,7 @@ func (m *maker) object(t reflect.Type) (*schema, error) {
 func (m *maker) field(s *schema, t reflect.Type, f reflect.StructField) error {
 	tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	switch {
-	case tag == "-", !f.IsExported() && !f.Anonymous:
+	case tag == "-", !f.IsExported() && !f.Anonymous, f.Anonymous && f.Name == "TypeMeta": // the header has apiVersion and kind
 		return nil
 	case f.Anonymous && tag == "":
 		embedded, err := m.object(f.Type)

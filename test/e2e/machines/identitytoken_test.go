@@ -111,13 +111,17 @@ func (m *tokenMachine) entry(ctx context.Context) (*v1alpha1.NodeAttestation, er
 }
 
 // requests are the certificate signing requests for the machine's node.
-func (m *tokenMachine) requests(t *testing.T) (all []certificatesv1.CertificateSigningRequest) {
+func (m *tokenMachine) requests(t *testing.T) []certificatesv1.CertificateSigningRequest {
+	return requestsFor(t, m.Name)
+}
+
+func requestsFor(t *testing.T, node string) (all []certificatesv1.CertificateSigningRequest) {
 	list, err := blue.Client.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 	orFatal(t, err)
 	for _, r := range list.Items {
 		parsed, err := x509.ParseCertificateRequest(block(t, r.Spec.Request))
 		orFatal(t, err)
-		if parsed.Subject.CommonName == "system:node:"+m.Name {
+		if parsed.Subject.CommonName == "system:node:"+node {
 			all = append(all, r)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/internal/testing/fakeprovider"
 	"github.com/node-authorizer/node-authorizer/test/e2e/testmain"
 )
 
@@ -27,7 +28,12 @@ var (
 // at once.
 const certificateLife = time.Minute
 
-func TestMain(m *testing.M) { os.Exit(testmain.Run(m, 14*time.Minute, startClusters, stopClusters)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asProgram {
+		os.Exit(fakeprovider.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(testmain.Run(m, 14*time.Minute, startClusters, stopClusters))
+}
 
 func startClusters(ctx context.Context, _ string) error {
 	return testmain.StartAll(ctx, startShortLived, func(ctx context.Context) (err error) {
