@@ -38,6 +38,7 @@ var sweepArguments = map[string]string{
 	"explain-code":  "OwnName",
 	"kubeadm":       "--output out --dry-run",
 	"list":          "",
+	"machine":       "--node-name worker-1",
 	"man":           "man1",
 	"merge":         "part.json",
 	"quarantine":    "node/worker-1 --reason test",

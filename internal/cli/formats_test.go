@@ -18,6 +18,7 @@ const allFormats = "table wide json yaml name csv dot sarif html junit markdown 
 
 // formatsOf are the formats of each command that has -o for a format. The command refuses all others.
 var formatsOf = map[string]string{
+	"approve":                    "table json yaml",
 	"attack-paths":               "table wide json yaml name csv dot sarif html",
 	"audit":                      "table wide json yaml name csv",
 	"audit merge":                "table wide json yaml name csv",

@@ -156,8 +156,8 @@ func (j *join) warnOfInsecureSettings() {
 			"clientCertificates", b.ClientCAFile != "")
 	}
 	if b.Attestor == v1alpha1.TPMAttestor && b.TPM.NodeName != "" {
-		j.logger.Info("WARNING: machines need not be registered: whoever has a TPM of one of the vendors, and reaches this service, joins; " +
-			"register machines, and remove bootstrap.tpm.nodeName")
+		j.logger.Info("WARNING: machines need not be registered: whoever has a TPM of one of the vendors, and reaches this service, " +
+			"joins; register machines, and remove bootstrap.tpm.nodeName")
 	}
 	if b.Attestor == v1alpha1.AWSAttestor && !b.AWS.VerifySignature {
 		j.logger.Info("WARNING: signatures of identity documents are not verified: whoever can connect joins as any instance; " +

@@ -128,7 +128,9 @@ bootstrap:
     certificateAuthorities: vendors
     rejectExpiredCertificates: true
     nodeName: "tpm-{{.EKHash}}"
-    policies: [{name: image, pcrs: [{pcr: 7, values: ["abababababababababababababababababababababababababababababababab"]}], secureBoot: true, events: [{pcr: 4, values: ["cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"]}]}]
+    policies:
+    - {name: image, pcrs: [{pcr: 7, values: ["abababababababababababababababababababababababababababababababab"]}],
+               secureBoot: true, events: [{pcr: 4, values: ["cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"]}]}
   exec:
     provider: other
     command: [/usr/local/bin/attest, all]

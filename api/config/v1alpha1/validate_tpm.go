@@ -64,6 +64,6 @@ func (v *validation) tpm(b *Bootstrap) {
 
 // alwaysNewer refuses a policy for evidence that is made for each request.
 func (v *validation) alwaysNewer(attestor AttestorName) {
-	v.wrong("bootstrap.reattestation", "NewerEvidence means Always with bootstrap.attestor: %s, because all evidence is newer than the one "+
-		"before: choose another policy", attestor)
+	v.wrong("bootstrap.reattestation", "NewerEvidence means Always with bootstrap.attestor: %s, because all evidence is "+
+		"newer than the one before: choose another policy", attestor)
 }

@@ -1,4 +1,4 @@
-// Package attest has the command attest test-provider, which tests the program of a provider.
+// Package attest has the commands about attesting machines: the registration of one, and tests for the program of a provider.
 package attest
 
 import (
@@ -28,11 +28,11 @@ import (
 func NewAttest(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attest",
-		Short: "Test the program of a provider, for the attestor exec",
+		Short: "Register this machine, or test the program of a provider",
 		Args:  command.NoCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTestProvider(a))
+	cmd.AddCommand(newMachine(a), newTestProvider(a))
 	return cmd
 }
 

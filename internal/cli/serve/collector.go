@@ -54,7 +54,8 @@ func attestors() []string {
 func (j *joining) newCollector(ctx context.Context, flags *pflag.FlagSet) (attest.Collector, error) {
 	at := slices.Index(attestors(), j.attestor)
 	if at < 0 {
-		return nil, command.Usagef("--authorizer %q: want %s%s", j.attestor, strings.Join(attestors(), " or "), command.DidYouMean(j.attestor, attestors()))
+		return nil, command.Usagef("--authorizer %q: want %s%s", j.attestor, strings.Join(attestors(), " or "),
+			command.DidYouMean(j.attestor, attestors()))
 	}
 	users := map[string][]string{}
 	for _, k := range kinds() {

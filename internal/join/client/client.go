@@ -283,7 +283,9 @@ func (c *client) show(ctx context.Context, name string, about attest.Binding, ev
 		}
 		responder, ok := c.Collector.(attest.Responder)
 		if !ok {
-			return "", &Refused{Status: http.StatusUnauthorized, Summary: "it asks for another kind of evidence: compare --authorizer with its attestor"}
+			return "", &Refused{
+				Status: http.StatusUnauthorized, Summary: "it asks for another kind of evidence: compare --authorizer with its attestor",
+			}
 		}
 		if evidence, err = responder.Respond(ctx, about, challenge); err != nil {
 			return "", noEvidence("answer the challenge of the service", err)

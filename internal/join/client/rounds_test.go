@@ -50,7 +50,8 @@ func TestRounds(t *testing.T) {
 			rule: "a challenge is answered", rounds: 2, mediaType: challengeType, collector: responder{collector: collector{"worker-1"}},
 			asked: []string{
 				"GET /challenge", `POST /authorize/worker-1 {"Challenge":""}`,
-				`POST /authorize/worker-1 {"Answer":"{\"number\":1}","Key":""}`, `POST /authorize/worker-1 {"Answer":"{\"number\":0}","Key":""}`,
+				`POST /authorize/worker-1 {"Answer":"{\"number\":1}","Key":""}`,
+				`POST /authorize/worker-1 {"Answer":"{\"number\":0}","Key":""}`,
 			},
 		},
 		{
@@ -63,8 +64,8 @@ func TestRounds(t *testing.T) {
 			err:       "the bootstrap service refuses: it answered 401 Unauthorized; is its URL right?",
 		},
 		{
-			rule: "a service that never ends is left", rounds: 1 << 30, mediaType: challengeType, collector: responder{collector: collector{"worker-1"}},
-			err: "the service asked for evidence more than 4 times",
+			rule: "a service that never ends is left", rounds: 1 << 30, mediaType: challengeType,
+			collector: responder{collector: collector{"worker-1"}}, err: "the service asked for evidence more than 4 times",
 		},
 		{
 			rule: "a failed answer is tried again", rounds: 1 << 30, mediaType: challengeType,

@@ -72,7 +72,8 @@ func createEntry(t *testing.T, provider, instance, node string) *unstructured.Un
 
 func TestCustomResourcesAreServed(t *testing.T) {
 	for _, name := range []string{
-		"nodeattestations.node-authorizer.io", "machines.node-authorizer.io", "nodescopes.policy.node-authorizer.io", "quarantines.policy.node-authorizer.io",
+		"nodeattestations.node-authorizer.io", "machines.node-authorizer.io",
+		"nodescopes.policy.node-authorizer.io", "quarantines.policy.node-authorizer.io",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := conditionsOfDefinition(t, name)

@@ -397,15 +397,31 @@ func TestCertificates(t *testing.T) {
 		{"with an intermediate authority", [][]byte{intermediate.issue(key, subject, same), intermediate.certificate.Raw}, ""},
 		{"without an extended key usage", [][]byte{root.issue(key, subject, func(c *x509.Certificate) { c.ExtKeyUsage = nil })}, ""},
 		{"without the intermediate authority", [][]byte{intermediate.issue(key, subject, same)}, CertificateNotTrusted},
-		{"of another authority with the same name", [][]byte{other.issue(key, subject, same), other.certificate.Raw}, CertificateNotTrusted},
+		{
+			"of another authority with the same name",
+			[][]byte{other.issue(key, subject, same), other.certificate.Raw},
+			CertificateNotTrusted,
+		},
 		{"for servers only", [][]byte{root.issue(key, subject, func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		})}, CertificateNotTrusted},
-		{"expired", [][]byte{root.issue(key, subject, func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Second) })}, CertificateNotTrusted},
-		{"not valid yet", [][]byte{root.issue(key, subject, func(c *x509.Certificate) { c.NotBefore = now.Add(time.Second) })}, CertificateNotTrusted},
+		{
+			"expired",
+			[][]byte{root.issue(key, subject, func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Second) })},
+			CertificateNotTrusted,
+		},
+		{
+			"not valid yet",
+			[][]byte{root.issue(key, subject, func(c *x509.Certificate) { c.NotBefore = now.Add(time.Second) })},
+			CertificateNotTrusted,
+		},
 		{"without a subject", [][]byte{root.issue(key, pkix.Name{}, same)}, CertificateNotTrusted},
 		{"of another machine", [][]byte{root.issue(key, pkix.Name{CommonName: "worker-2"}, same)}, machines.MachineNotRegistered},
-		{"with the text of a subject in one attribute", [][]byte{root.issue(key, pkix.Name{CommonName: text}, same)}, machines.MachineNotRegistered},
+		{
+			"with the text of a subject in one attribute",
+			[][]byte{root.issue(key, pkix.Name{CommonName: text}, same)},
+			machines.MachineNotRegistered,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			w := newWorld(t)

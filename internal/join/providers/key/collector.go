@@ -80,12 +80,26 @@ func (c *Collector) Collect(ctx context.Context, about attest.Binding) ([]byte, 
 	} else if e.Certificates, err = readCertificates(c.options.CertificateFile, der); err != nil {
 		return nil, err
 	}
-	algorithm, signature, err := sign(key, message(c.options.ClusterID, about.Challenge, name, about.PublicKey, v1alpha1.PublicKeyHash(der)))
+	text := message(c.options.ClusterID, about.Challenge, name, about.PublicKey, v1alpha1.PublicKeyHash(der))
+	algorithm, signature, err := sign(key, text)
 	if err != nil {
 		return nil, fmt.Errorf("sign with the key %s: %w", c.options.KeyFile, err)
 	}
 	e.Algorithm, e.Signature = algorithm.String(), base64.StdEncoding.EncodeToString(signature)
 	return json.Marshal(e)
+}
+
+// Hash returns the hash of the public key that belongs to the private key in a file, with which a Machine registers it.
+func Hash(path string) (string, error) {
+	key, err := readKey(path)
+	if err != nil {
+		return "", err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return "", fmt.Errorf("encode the public key of %s: %w", path, err)
+	}
+	return v1alpha1.PublicKeyHash(der), nil
 }
 
 func readKey(path string) (crypto.Signer, error) {

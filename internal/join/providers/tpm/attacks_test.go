@@ -33,7 +33,8 @@ func TestAnHonestTPM(t *testing.T) {
 		id.InstanceID != strings.TrimPrefix(f.hash(), "sha256:")[:40] {
 		t.Errorf("got %+v", id)
 	}
-	const want = "the TPM has no certificate for its endorsement key; clock 1000 ms, 7 resets, 1 restarts, firmware 0x10; it says that it is fake"
+	const want = "the TPM has no certificate for its endorsement key; clock 1000 ms, 7 resets, 1 restarts, firmware 0x10; " +
+		"it says that it is fake"
 	if id.Description != want {
 		t.Errorf("described as %s, want %s", id.Description, want)
 	}
@@ -102,7 +103,9 @@ func TestKeysThatAreRefused(t *testing.T) {
 		{"more after the end of a key", func(_ *fakeTPM, k *keys) { k.AK = append(k.AK, 0) }, "TPMEvidenceInvalid"},
 		{"no keys", func(_ *fakeTPM, k *keys) { k.EK, k.AK = nil, nil }, "TPMEvidenceInvalid"},
 		{"a public key in another form", func(_ *fakeTPM, k *keys) { k.PublicKey = "sha256:AA" }, "TPMEvidenceInvalid"},
-		{"a certificate of another key", func(f *fakeTPM, k *keys) { k.EKCertificate = newVendor(t).issue(&other.ek.PublicKey, nil) }, "EKCertificateInvalid"},
+		{"a certificate of another key", func(_ *fakeTPM, k *keys) {
+			k.EKCertificate = newVendor(t).issue(&other.ek.PublicKey, nil)
+		}, "EKCertificateInvalid"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			k := f.keys()
@@ -168,7 +171,9 @@ func TestAnswersThatAreRefused(t *testing.T) {
 			other.newAK()
 			other.sign(f.quoteOf(c, attestedKey), a)
 		}, "QuoteInvalid"},
-		{"a signer in another hierarchy", changed(func(_ *challenge, q *tpm2.TPMSAttest) { q.QualifiedSigner.Buffer[5] ^= 1 }), "QuoteInvalid"},
+		{"a signer in another hierarchy", changed(func(_ *challenge, q *tpm2.TPMSAttest) {
+			q.QualifiedSigner.Buffer[5] ^= 1
+		}), "QuoteInvalid"},
 		{"not made by a TPM", changed(func(_ *challenge, q *tpm2.TPMSAttest) { q.Magic = 0xff544348 }), "QuoteInvalid"},
 		{"a certification instead of a quote", changed(func(_ *challenge, q *tpm2.TPMSAttest) {
 			q.Type = tpm2.TPMSTAttestCertify
@@ -201,7 +206,9 @@ func TestAnswersThatAreRefused(t *testing.T) {
 			a.Signature = tpm2.Marshal(ecdsaSignature(tpm2.TPMAlgSHA1, r, sig))
 		}, "QuoteInvalid"},
 		{"more after the end of the quote", func(_ *challenge, a *answer) { a.Signature = append(a.Signature, 0) }, "TPMEvidenceInvalid"},
-		{"a challenge of another service", func(_ *challenge, a *answer) { a.Sealed = a.Sealed[:60] + "AAAA" + a.Sealed[64:] }, "ChallengeInvalid"},
+		{"a challenge of another service", func(_ *challenge, a *answer) {
+			a.Sealed = a.Sealed[:60] + "AAAA" + a.Sealed[64:]
+		}, "ChallengeInvalid"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			c := s.challenged(f.keys())
@@ -253,8 +260,12 @@ func TestEvidenceInAnotherForm(t *testing.T) {
 	f := newFakeTPM(t)
 	s := newService(t, Options{Machines: known(f)})
 	for _, body := range []any{
-		map[string]any{}, evidence{Keys: f.keys(), Answer: &answer{}}, []int{1}, map[string]any{"keys": map[string]any{"ek": 1}},
-		map[string]any{"Keys": f.keys()}, map[string]any{"keys": f.keys(), "more": 1},
+		map[string]any{},
+		evidence{Keys: f.keys(), Answer: &answer{}},
+		[]int{1},
+		map[string]any{"keys": map[string]any{"ek": 1}},
+		map[string]any{"Keys": f.keys()},
+		map[string]any{"keys": f.keys(), "more": 1},
 	} {
 		id, err := s.ask(body)
 		refusedAs(t, id, err, "TPMEvidenceInvalid")
@@ -293,9 +304,11 @@ func TestEllipticKeysOfOtherCurvesAreRefused(t *testing.T) {
 	}
 	public := f.akPublic
 	public.Parameters = tpm2.NewTPMUPublicParms(tpm2.TPMAlgECC, &tpm2.TPMSECCParms{
-		Symmetric: tpm2.TPMTSymDefObject{Algorithm: tpm2.TPMAlgNull}, CurveID: tpm2.TPMECCNistP224, KDF: tpm2.TPMTKDFScheme{Scheme: tpm2.TPMAlgNull},
+		Symmetric: tpm2.TPMTSymDefObject{Algorithm: tpm2.TPMAlgNull}, CurveID: tpm2.TPMECCNistP224,
+		KDF: tpm2.TPMTKDFScheme{Scheme: tpm2.TPMAlgNull},
 		Scheme: tpm2.TPMTECCScheme{
-			Scheme: tpm2.TPMAlgECDSA, Details: tpm2.NewTPMUAsymScheme(tpm2.TPMAlgECDSA, &tpm2.TPMSSigSchemeECDSA{HashAlg: tpm2.TPMAlgSHA256}),
+			Scheme:  tpm2.TPMAlgECDSA,
+			Details: tpm2.NewTPMUAsymScheme(tpm2.TPMAlgECDSA, &tpm2.TPMSSigSchemeECDSA{HashAlg: tpm2.TPMAlgSHA256}),
 		},
 	})
 	public.Unique = tpm2.NewTPMUPublicID(tpm2.TPMAlgECC, &tpm2.TPMSECCPoint{

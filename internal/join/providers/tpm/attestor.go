@@ -183,7 +183,8 @@ func (a *Attestor) answer(ctx context.Context, req *attest.Request, got *answer)
 	case !slices.Equal(s.PCRs, a.pcrs):
 		return nil, attest.Refuse(attest.ChallengeInvalid, "the challenge is about other PCRs: the policies have changed")
 	case subtle.ConstantTimeCompare(s.Secret, got.Secret) != 1:
-		return nil, attest.Refuse(CredentialNotActivated, "the TPM with the endorsement key did not decrypt the secret for this attestation key")
+		return nil, attest.Refuse(CredentialNotActivated,
+			"the TPM with the endorsement key did not decrypt the secret for this attestation key")
 	}
 	ak, err := attestation(s.AK)
 	if err != nil {

@@ -108,8 +108,9 @@ func TestCertificatesOfEndorsementKeys(t *testing.T) {
 			says: "CN=Vendor vouches for the TPM, by a certificate that has expired at 2020-01-01",
 		},
 		{
-			rule: "an expired certificate is refused where it is not accepted", options: Options{Authorities: v.pool(), RejectExpired: true},
-			text: v.issue(&f.ek.PublicKey, nil), code: "EKNotTrusted", says: "has expired",
+			rule:    "an expired certificate is refused where it is not accepted",
+			options: Options{Authorities: v.pool(), RejectExpired: true},
+			text:    v.issue(&f.ek.PublicKey, nil), code: "EKNotTrusted", says: "has expired",
 		},
 		{
 			rule: "TPMs store more after the certificate's end", options: Options{Authorities: v.pool()},
@@ -138,7 +139,8 @@ func TestCertificatesOfEndorsementKeys(t *testing.T) {
 		{
 			rule: "a critical extension is unknown", options: Options{Authorities: v.pool()},
 			text: v.issue(&f.ek.PublicKey, func(c *x509.Certificate) {
-				c.ExtraExtensions = append(c.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, 3}, Critical: true, Value: []byte{5, 0}})
+				unknown := pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, 3}, Critical: true, Value: []byte{5, 0}}
+				c.ExtraExtensions = append(c.ExtraExtensions, unknown)
 			}),
 			code: "EKNotTrusted", says: "critical extension",
 		},

@@ -173,7 +173,8 @@ func (l *loadedKeys) quote(given *answer, pcrs []int, about []byte) error {
 		}
 		made, err := tpm2.Quote{
 			SignHandle:     tpm2.AuthHandle{Handle: l.ak.handle, Name: l.ak.name, Auth: tpm2.PasswordAuth(nil)},
-			QualifyingData: tpm2.TPM2BData{Buffer: about}, InScheme: tpm2.TPMTSigScheme{Scheme: tpm2.TPMAlgNull}, PCRSelect: selection(pcrs),
+			QualifyingData: tpm2.TPM2BData{Buffer: about},
+			InScheme:       tpm2.TPMTSigScheme{Scheme: tpm2.TPMAlgNull}, PCRSelect: selection(pcrs),
 		}.Execute(l.tpm)
 		if err != nil {
 			return fmt.Errorf("quote the PCRs: %w", err)

@@ -113,9 +113,8 @@ func parseCertificate(text []byte) (*x509.Certificate, error) {
 // Credential Profile, version 2.5, section 3).
 func (a *Attestor) unverified(certificate *x509.Certificate) string {
 	// The alternative name has vendor and model as a directory name, which x509 does not read.
-	certificate.UnhandledCriticalExtensions = slices.DeleteFunc(certificate.UnhandledCriticalExtensions, func(id asn1.ObjectIdentifier) bool {
-		return id.Equal(asn1.ObjectIdentifier{2, 5, 29, 17})
-	})
+	certificate.UnhandledCriticalExtensions = slices.DeleteFunc(certificate.UnhandledCriticalExtensions,
+		asn1.ObjectIdentifier{2, 5, 29, 17}.Equal)
 	at := a.options.Clock()
 	if at.After(certificate.NotAfter) && !a.options.RejectExpired {
 		// Its authorities were valid when it was made.

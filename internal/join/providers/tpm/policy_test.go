@@ -61,7 +61,10 @@ func TestPolicies(t *testing.T) {
 		code     string // empty: allowed
 		says     string
 	}{
-		{rule: "the value of a PCR is allowed", policies: []Policy{{Name: "zero", PCRs: map[int][]string{0: {zero}, 9: {"ab", zero}}}}, says: "; policy zero"},
+		{
+			rule: "the value of a PCR is allowed", says: "; policy zero",
+			policies: []Policy{{Name: "zero", PCRs: map[int][]string{0: {zero}, 9: {"ab", zero}}}},
+		},
 		{
 			rule: "the value of a PCR is not allowed", policies: []Policy{{Name: "zero", PCRs: map[int][]string{4: {zero}, 7: {"ab"}}}},
 			code: "PCRsNotAllowed", says: "policy zero: PCR 7 is " + zero,
@@ -75,13 +78,20 @@ func TestPolicies(t *testing.T) {
 			policies: []Policy{{Name: "wrong", PCRs: map[int][]string{4: {"ab"}}}, {Name: "right", PCRs: map[int][]string{4: {zero}}}},
 		},
 		{
-			rule: "the policy of the Machine is not configured", machine: "gone", code: "PCRsNotAllowed", says: `the policy "gone" of the machine is not configured`,
+			rule: "the policy of the Machine is not configured", machine: "gone", code: "PCRsNotAllowed",
+			says:     `the policy "gone" of the machine is not configured`,
 			policies: []Policy{{Name: "right", PCRs: map[int][]string{4: {zero}}}},
 		},
 		{rule: "the policy of the Machine without policies", machine: "gone", code: "PCRsNotAllowed", says: "is not configured"},
 		{rule: "Secure Boot is on", log: secure, policies: []Policy{{Name: "secure", SecureBoot: true}}, says: "; policy secure"},
-		{rule: "Secure Boot is off", log: insecure, policies: []Policy{{Name: "secure", SecureBoot: true}}, code: "PCRsNotAllowed", says: "Secure Boot is off"},
-		{rule: "there is no event log", policies: []Policy{{Name: "secure", SecureBoot: true}}, code: "EventLogInvalid", says: "there is no event log"},
+		{
+			rule: "Secure Boot is off", log: insecure, policies: []Policy{{Name: "secure", SecureBoot: true}},
+			code: "PCRsNotAllowed", says: "Secure Boot is off",
+		},
+		{
+			rule: "there is no event log", policies: []Policy{{Name: "secure", SecureBoot: true}},
+			code: "EventLogInvalid", says: "there is no event log",
+		},
 		{
 			rule: "an event log of another boot", log: secure, policies: []Policy{{Name: "secure", SecureBoot: true}},
 			change: func(f *fakeTPM) { f.log = insecure }, code: "EventLogInvalid",
@@ -95,20 +105,23 @@ func TestPolicies(t *testing.T) {
 			code: "EventLogInvalid",
 		},
 		{
-			rule: "every event has an allowed digest", log: secure, policies: []Policy{{Name: "image", Digests: map[int][]string{4: bootDigests}}},
-			says: "; policy image",
+			rule: "every event has an allowed digest", log: secure,
+			policies: []Policy{{Name: "image", Digests: map[int][]string{4: bootDigests}}},
+			says:     "; policy image",
 		},
 		{
-			rule: "an event has another digest", log: secure, policies: []Policy{{Name: "image", Digests: map[int][]string{4: bootDigests[1:]}}},
-			code: "PCRsNotAllowed", says: "of PCR 4 has the digest " + bootDigests[0],
+			rule: "an event has another digest", log: secure,
+			policies: []Policy{{Name: "image", Digests: map[int][]string{4: bootDigests[1:]}}},
+			code:     "PCRsNotAllowed", says: "of PCR 4 has the digest " + bootDigests[0],
 		},
 		{
 			rule: "a PCR without events", log: secure, policies: []Policy{{Name: "image", Digests: map[int][]string{11: bootDigests}}},
 			code: "PCRsNotAllowed", says: "there is no event of PCR 11",
 		},
 		{
-			rule: "a PCR with a value and no events", log: secure, policies: []Policy{{Name: "image", Digests: map[int][]string{11: bootDigests}}},
-			change: func(f *fakeTPM) { f.pcrs[11] = slices.Repeat([]byte{1}, 32) }, code: "PCRsNotAllowed",
+			rule: "a PCR with a value and no events", log: secure,
+			policies: []Policy{{Name: "image", Digests: map[int][]string{11: bootDigests}}},
+			change:   func(f *fakeTPM) { f.pcrs[11] = slices.Repeat([]byte{1}, 32) }, code: "PCRsNotAllowed",
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -144,8 +157,9 @@ func TestGenuineEventLogs(t *testing.T) {
 		"arch-linux-workstation": eventlogs.ArchLinuxWorkstationEventLog,
 		"rhel8-uefi":             eventlogs.Rhel8EventLog,
 		"ubuntu-1804-amd-sev":    eventlogs.Ubuntu1804AmdSevEventLog, "ubuntu-2104-no-dbx": eventlogs.Ubuntu2104NoDbxEventLog,
-		"ubuntu-2104-no-secure-boot": eventlogs.Ubuntu2104NoSecureBootEventLog, "ubuntu-2404-amd-sevsnp": eventlogs.Ubuntu2404AmdSevSnpEventLog,
-		"cos-85-amd-sev": eventlogs.Cos85AmdSevEventLog, "cos-93-amd-sev": eventlogs.Cos93AmdSevEventLog,
+		"ubuntu-2104-no-secure-boot": eventlogs.Ubuntu2104NoSecureBootEventLog,
+		"ubuntu-2404-amd-sevsnp":     eventlogs.Ubuntu2404AmdSevSnpEventLog,
+		"cos-85-amd-sev":             eventlogs.Cos85AmdSevEventLog, "cos-93-amd-sev": eventlogs.Cos93AmdSevEventLog,
 		"cos-101-amd-sev": eventlogs.Cos101AmdSevEventLog,
 	} {
 		f := newFakeTPM(t)
