@@ -24,11 +24,11 @@ REVISION = $(shell git rev-parse HEAD 2>/dev/null)
 CLI := github.com/node-authorizer/node-authorizer/internal/cli/command
 STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 # Every Go module of the repository.
-MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release
+MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release $(if $(simulator),test/tpm)
 # The packages with goroutines, whose tests run under the race detector. It makes them several times slower,
 # so `make test` runs them with -short: random tests that do not need it have a smaller budget.
 RACE := ./graph ./nodeauthz ./rbac ./internal/authz/chain ./internal/apiserver ./internal/state/manifest ./internal/state/source ./internal/staleness ./internal/server/freshness \
-	./internal/server/observe ./internal/server/webhook ./internal/server ./internal/join/bootstrap/... ./internal/aws/ec2instances ./internal/join/providers/aws ./internal/join/controller ./internal/informer ./internal/join/ledger \
+	./internal/server/observe ./internal/server/webhook ./internal/server ./internal/join/bootstrap/... ./internal/join/machines ./internal/aws/ec2instances ./internal/join/providers/aws ./internal/join/controller ./internal/informer ./internal/join/ledger \
 	./internal/aws/iam/... ./internal/aws/mappings ./internal/audit/auditlog ./internal/audit/replay
 # Packages of these whose tests run without the race detector too: -short leaves some of them out.
 SLOW := ./internal/server ./internal/audit/replay ./internal/join/controller
@@ -42,6 +42,12 @@ PART ?= 0/1
 # Everything else that tests need is built from Go modules.
 BROWSER := $(firstword $(foreach b,chromium chromium-browser google-chrome,$(shell command -v $(b))))
 without-browser := $(if $(BROWSER),,; the tests of pages did not run: they need Chromium (apt-get install chromium))
+
+# The simulator of a TPM is written in C.
+simulator := $(shell printf '\043include <openssl/aes.h>\n' | $${CC:-cc} -E -x c - >/dev/null 2>&1 && echo yes)
+without-tpm := $(if $(simulator),,; a test of TPMs did not run: it needs a C compiler and OpenSSL (apt-get install gcc libssl-dev))
+swtpm := $(shell command -v swtpm_setup)
+without-swtpm := $(if $(swtpm),,; tests of TPMs did not run: they need swtpm (apt-get install swtpm swtpm-tools))
 
 .PHONY: help
 help: ## Show this help.
@@ -67,7 +73,7 @@ down: ## Stop the control plane that `make up` started.
 .PHONY: test
 test: test-build ## Run every test: unit, command line, conformance, and end to end on a real control plane.
 	+$(MAKE) -k -j4 test-code test-planes test-planes-beside test-stale
-	@echo "all tests passed$(without-browser)"
+	@echo "all tests passed$(without-browser)$(without-tpm)$(without-swtpm)"
 
 # The groups below run at the same time, and each would compile the same packages if they were not compiled before.
 .PHONY: test-build
@@ -82,7 +88,7 @@ each = failed=; for step in $(1); do $(MAKE) $$step || failed="$$failed $$step";
 
 .PHONY: test-code
 test-code: ## Run the tests that need no control plane.
-	@+$(call each,test-vet test-unit test-race test-conformance test-deploy test-browser test-release)
+	@+$(call each,test-vet test-unit test-race test-conformance test-deploy test-tpm test-browser test-release)
 
 .PHONY: test-vet
 test-vet:
@@ -117,6 +123,15 @@ test-protocol:
 .PHONY: test-deploy
 test-deploy:
 	cd test/deploy && $(GOTEST) -count=1 ./...
+
+# Without a C compiler and OpenSSL this does not run, and `make test` says so. Where CI is set, that is an error.
+.PHONY: test-tpm
+test-tpm:
+ifneq ($(simulator)$(CI),)
+	cd test/tpm && $(GOTEST) -count=1 ./...
+else
+	@echo "NOT RUN: the test with a simulated TPM, which needs a C compiler and OpenSSL: apt-get install gcc libssl-dev"
+endif
 
 # The files of a release for one platform. `make release-snapshot` tests those for all.
 .PHONY: test-release
