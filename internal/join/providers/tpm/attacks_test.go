@@ -302,6 +302,10 @@ func TestEllipticKeysOfOtherCurvesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	point, err := small.PublicKey.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
 	public := f.akPublic
 	public.Parameters = tpm2.NewTPMUPublicParms(tpm2.TPMAlgECC, &tpm2.TPMSECCParms{
 		Symmetric: tpm2.TPMTSymDefObject{Algorithm: tpm2.TPMAlgNull}, CurveID: tpm2.TPMECCNistP224,
@@ -312,7 +316,7 @@ func TestEllipticKeysOfOtherCurvesAreRefused(t *testing.T) {
 		},
 	})
 	public.Unique = tpm2.NewTPMUPublicID(tpm2.TPMAlgECC, &tpm2.TPMSECCPoint{
-		X: tpm2.TPM2BECCParameter{Buffer: small.X.Bytes()}, Y: tpm2.TPM2BECCParameter{Buffer: small.Y.Bytes()},
+		X: tpm2.TPM2BECCParameter{Buffer: point[1:29]}, Y: tpm2.TPM2BECCParameter{Buffer: point[29:]},
 	})
 	k := f.keys()
 	k.AK = tpm2.Marshal(public)

@@ -126,7 +126,7 @@ func TestPolicies(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			f := newFakeTPM(t)
-			if tc.log != nil && len(tc.log) > 100 {
+			if len(tc.log) > 100 {
 				f.measured(tc.log)
 			}
 			f.log = tc.log
