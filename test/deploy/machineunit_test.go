@@ -51,6 +51,9 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 		"kubelet.service": "[Unit]\nDescription=kubelet\n[Service]\nExecStart=" + program +
 			" $KUBELET_KUBECONFIG_ARGS\n",
 		"kubelet.service.d/20-node-authorizer.conf": read(t, machineFolder, "kubelet.service.d/20-node-authorizer.conf"),
+
+		"node-authorizer.service.d/certificate.conf": read(t, machineFolder, "node-authorizer.service.d/certificate.conf"),
+		"node-authorizer.service.d/tpm.conf":         read(t, machineFolder, "node-authorizer.service.d/tpm.conf"),
 	} {
 		path := filepath.Join(folder, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -33,7 +33,7 @@ func NewApprove(a *command.App) *cobra.Command {
 		Short: "Approve a machine that nobody registered; without a name, list the pending ones",
 		Long: `Approves a pending Machine: the bootstrap service wrote it for a machine that nobody
 registered, with what the machine can prove to have (bootstrap.approval: Manual). The
-machine's client waits, and goes on within a second.
+machine's client waits, and asks again at its --interval.
 
 Compare the hash with the machine itself before you approve; the address and the
 description are not proof. With --expect-key or --expect-ek the command compares, and
