@@ -85,9 +85,10 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding",
 			"CustomResourceDefinition", "CustomResourceDefinition", "Role", "Role",
 		},
-		"bootstrap/manual-approval": {"ClusterRole", "ClusterRoleBinding"},
-		"bootstrap/policy":          {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"bootstrap/kubeadm":         {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
+		"bootstrap/manual-approval":     {"ClusterRole", "ClusterRoleBinding"},
+		"bootstrap/registered-machines": {"ClusterRole", "ClusterRoleBinding"},
+		"bootstrap/policy":              {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"bootstrap/kubeadm":             {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
 		"bootstrap/kops": {
 			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
 			"ClusterRoleBinding",

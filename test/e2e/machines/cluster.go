@@ -147,7 +147,7 @@ func (c *Cluster) planeOptions() localplane.Options {
 func (c *Cluster) install(ctx context.Context) error {
 	for _, path := range []string{
 		"cluster/nodeattestations.yaml", "cluster/machines.yaml", "cluster/role.yaml", "cluster/joining.yaml",
-		"policy/policy.yaml", "account.yaml", "approver/bindings.yaml",
+		"policy/policy.yaml", "account.yaml", "approver/bindings.yaml", "registered-machines/rights.yaml",
 		"../containment/quarantines.yaml", "../containment/quarantinednodes.yaml", quarantinesRole,
 	} {
 		objects, err := manifests.Read(filepath.Join(c.deploy(), path))
