@@ -42,7 +42,9 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 		if event.User.Username != ServiceUser || event.ObjectRef == nil || event.ResponseStatus == nil {
 			continue
 		}
-		used[right(&event)] = true
+		if event.ObjectRef.Resource != v1alpha1.MachineResource { // read and written by other tests' servers, with roles of their own
+			used[right(&event)] = true
+		}
 		if event.ObjectRef.Resource == "secrets" && event.Verb != "create" && event.ObjectRef.Name != ledger.KeySecretName {
 			t.Errorf("the service did %s %s", right(&event), event.ObjectRef.Name)
 		}
