@@ -109,7 +109,7 @@ func TestImportsRunDownward(t *testing.T) {
 	sideways := map[[2]string]bool{
 		{"nodeauthz", "rbac"}: true, {"attackpaths", "nodescope"}: true,
 		{"internal/authz/chain", "nodescope"}: true, {"internal/authz/chain", "internal/scope/quarantine"}: true,
-		{"internal/join/ledger", "internal/informer"}: true,
+		{"internal/join/ledger", "internal/informer"}:   true,
 		{"internal/join/machines", "internal/informer"}: true, {"internal/join/machines", "internal/join/ledger"}: true,
 	}
 	layers := layers(t)
