@@ -56,13 +56,17 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{Cloud: cloud, outcomes: map[string]int{}}
 }
 
+// patience bounds requests while EC2 hangs. A slow machine needs longer to start them than the defaults allow.
+const patience = 5 * time.Minute
+
 func (s *fixture) client(t *testing.T) *ec2instances.Client {
 	t.Helper()
-	client, err := ec2instances.Load(t.Context(), ec2instances.Options{PerSecond: 1000, Burst: 1000, Observe: func(outcome string) {
+	options := ec2instances.Options{PerSecond: 1000, Burst: 1000, TryTimeout: patience, Observe: func(outcome string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.outcomes[outcome]++
-	}}, nil)
+	}}
+	client, err := ec2instances.Load(t.Context(), options, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +80,13 @@ func (s *fixture) requests() int {
 	return s.outcomes[ec2instances.OutcomeAnswered] + s.outcomes[ec2instances.OutcomeThrottled] + s.outcomes[ec2instances.OutcomeFailed]
 }
 
-// until waits for a condition, until the test ends.
+// until waits for a condition.
 func until(t *testing.T, holds func() bool) {
 	t.Helper()
-	for !holds() {
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
+	for deadline := time.Now().Add(patience); !holds(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("timed out")
 		}
-		runtime.Gosched()
 	}
 }
 
@@ -101,11 +104,13 @@ const maxInFlight = 4
 // and the others wait together.
 func (s *fixture) together(t *testing.T, of *ec2instances.Client, ids []string) <-chan result {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	results := make(chan result, len(ids))
 	for n, id := range ids {
 		go func() {
-			answer, err := of.Instance(t.Context(), region, id, tries)
+			answer, err := of.Instance(ctx, region, id, tries)
 			results <- result{id, answer, err}
 		}()
 		if n < maxInFlight {

@@ -35,6 +35,8 @@ type Options struct {
 	// BatchWait is how long a question waits for others. The default is 20 ms, the
 	// maximum 200 ms. A question does not wait if no request is in flight.
 	BatchWait time.Duration
+	// TryTimeout bounds one try of a client that [Load] returns. The default is 5 s.
+	TryTimeout time.Duration
 	// Now is the clock of [Answer]. The default is time.Now.
 	Now func() time.Time
 	// Observe, if set, is called with the outcome of each request, one of the Outcome
@@ -58,8 +60,7 @@ const (
 	// questionLife bounds a question whose context has no deadline. kube-apiserver waits
 	// 10 seconds for a webhook.
 	questionLife = 8 * time.Second
-	// tryTimeout bounds one try.
-	tryTimeout = 5 * time.Second
+	defaultTryTimeout = 5 * time.Second
 )
 
 // The outcomes of requests.
@@ -122,12 +123,13 @@ func New(o Options) *Client {
 // Load returns a client with the settings and credentials of the environment. The
 // transport carries its requests; nil means the transport of the SDK.
 func Load(ctx context.Context, o Options, transport http.RoundTripper) (*Client, error) {
-	sdk, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(tryTimeout)))
+	timeout := cmp.Or(o.TryTimeout, defaultTryTimeout)
+	sdk, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(timeout)))
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of the AWS SDK: %w", err)
 	}
 	if transport != nil {
-		sdk.HTTPClient = &http.Client{Transport: transport, Timeout: tryTimeout}
+		sdk.HTTPClient = &http.Client{Transport: transport, Timeout: timeout}
 	}
 	// The client of EC2 does not retry. Requests for credentials are retried as usual.
 	o.DescribeInstances = ec2.NewFromConfig(sdk, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }).DescribeInstances
