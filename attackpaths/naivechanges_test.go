@@ -239,7 +239,7 @@ func (rc *randomCluster) targets() []attackpaths.Holding {
 func TestWhatToChangeAgreesWithChangedObjects(t *testing.T) {
 	kinds := map[attackpaths.ChangeKind]int{}
 	sets, targets := 0, map[string]int{}
-	eachCluster(t, 100, func(t *testing.T, rc *randomCluster) {
+	eachCluster(t, 330, func(t *testing.T, rc *randomCluster) {
 		rc.addPaths()
 		rc.addAggregated()
 		c := rc.cluster(t, rc.Objects)

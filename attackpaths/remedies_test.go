@@ -176,11 +176,7 @@ const stepsOfEachCluster = 12
 func TestRemediesOfStepsEndThem(t *testing.T) {
 	changed, unchanged, lost := map[attackpaths.Code]int{}, map[attackpaths.Code]int{}, map[attackpaths.Code]int{}
 	sections, least := techniqueSections(), 0
-	clusters := 150 // a third of which is a tenth of a full run
-	if os.Getenv(modeVariable) == "full" {
-		clusters = 500
-	}
-	eachCluster(t, clusters, func(t *testing.T, rc *randomCluster) {
+	eachCluster(t, 500, func(t *testing.T, rc *randomCluster) {
 		rc.Objects = rc.withDetail()
 		c := rc.cluster(t, rc.Objects)
 		g := graphOf(t, c)

@@ -344,7 +344,7 @@ func TestObservedScopesChangeNothing(t *testing.T) {
 // TestEnforcedScopesReachLess compares results with enforced scopes and without.
 func TestEnforcedScopesReachLess(t *testing.T) {
 	removed := 0
-	eachCluster(t, 100, func(t *testing.T, rc *randomCluster) {
+	eachCluster(t, 300, func(t *testing.T, rc *randomCluster) {
 		c := rc.cluster(t, rc.Objects)
 		without := graphOf(t, c)
 		starts := rc.starts(newNaive(c))

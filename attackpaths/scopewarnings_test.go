@@ -65,7 +65,7 @@ func TestEachTechniqueGivesAWarning(t *testing.T) {
 // technique by which the search leaves from the account.
 func TestPathsUseNoRightWithoutAWarning(t *testing.T) {
 	used := map[attackpaths.Code]bool{}
-	eachCluster(t, 300, func(t *testing.T, rc *randomCluster) {
+	eachCluster(t, 900, func(t *testing.T, rc *randomCluster) {
 		c := rc.cluster(t, rc.Objects)
 		g := graphOf(t, c)
 		for _, account := range c.Inventory.ServiceAccounts() {

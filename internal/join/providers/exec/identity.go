@@ -17,8 +17,11 @@ const maxNames = 32
 // clockSkew is how far the clock of the evidence's maker may be ahead.
 const clockSkew = time.Minute
 
-// placeForm is the form of accounts, regions and zones.
-var placeForm = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._:/@-]{0,252})?$`)
+// placeForm is the form of accounts, regions and zones, which have at most maxPlace bytes. A bound in the
+// expression would take milliseconds at the start of each command.
+var placeForm = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._:/@-]*)?$`)
+
+const maxPlace = 253
 
 // identity checks an identity. A name that no machine may have is refused. Everything else that is
 // wrong is a mistake of the program, so that nothing is decided.
@@ -55,7 +58,7 @@ func (a *Attestor) identity(i *v1alpha1.AttestedIdentity, request *v1alpha1.Atte
 		id.Addresses = append(id.Addresses, address)
 	}
 	for field, place := range map[string]string{"account": i.Account, "region": i.Region, "zone": i.Zone} {
-		if !placeForm.MatchString(place) {
+		if len(place) > maxPlace || !placeForm.MatchString(place) {
 			return nil, invalid("identity.%s is %.253q, want letters, digits and ._:/@-", field, place)
 		}
 	}
