@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,15 +15,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/cli"
 )
-
-// TestMain lets the test be the program.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "attest" || os.Args[1] == "collect") {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // cloud is a fake of the API and of the metadata service of server 42.
 func cloud(t *testing.T) *httptest.Server {
@@ -94,9 +86,9 @@ func TestServersOfTheProject(t *testing.T) {
 // TestConformance puts the cases of attest test-provider to both halves.
 func TestConformance(t *testing.T) {
 	url := cloud(t).URL
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	program := filepath.Join(t.TempDir(), "hetzner")
+	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, text)
 	}
 	other := filepath.Join(t.TempDir(), "other.json")
 	if err := os.WriteFile(other, request(t, `{"instanceID":43}`, "10.0.0.43"), 0o600); err != nil {
@@ -104,8 +96,8 @@ func TestConformance(t *testing.T) {
 	}
 	var out, errOut bytes.Buffer
 	status := cli.Main([]string{
-		"node-authorizer", "attest", "test-provider", "--command", self + " attest " + url + "/v1",
-		"--collector-command", self + " collect " + url + "/metadata", "--other-evidence", other, "--remote-address", "10.0.0.42",
+		"node-authorizer", "attest", "test-provider", "--command", program + " attest " + url + "/v1",
+		"--collector-command", program + " collect " + url + "/metadata", "--other-evidence", other, "--remote-address", "10.0.0.42",
 		"--environment", "HCLOUD_TOKEN_FILE",
 	}, strings.NewReader(""), &out, &errOut)
 	if status != 0 {

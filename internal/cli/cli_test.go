@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/node-authorizer/node-authorizer/internal/testing/fakeprovider"
 )
 
 func TestMain(m *testing.M) {
@@ -18,7 +16,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"node-authorizer":         run,
 		"kubectl-node_authorizer": run,
-		"provider":                func() { os.Exit(fakeprovider.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 	})
 }
 
@@ -38,10 +35,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider, err := exec.LookPath("provider")
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := buildProvider(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		UpdateScripts:       os.Getenv("UPDATE_GOLDEN") != "",
@@ -80,6 +74,21 @@ func TestScripts(t *testing.T) {
 			"probed":    startProbed,
 		},
 	})
+}
+
+// buildProvider builds the program of a provider beside the commands.
+func buildProvider(t *testing.T) (path string) {
+	t.Helper()
+	command, err := exec.LookPath("node-authorizer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(filepath.Dir(command), "provider")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../testing/fakeprovider/provider")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program of a provider: %v\n%s", err, out)
+	}
+	return path
 }
 
 // status runs a program and checks its exit status: status 2 node-authorizer …
