@@ -53,7 +53,7 @@ the evidence, the version, the length. A changed request may be refused, may not
 same machine. It must never be accepted as another one. What the program cannot read, it must not decide.
 
 --evidence is a file with an AttestRequest. With --collector-command, the other half of the provider makes the evidence, on
-this machine. Without --other-evidence, nothing is known about a second machine. A program passes these tests without
+this machine, and answers the program's challenges. Without --other-evidence, nothing is known about a second machine. A program passes these tests without
 proving that its evidence proves anything.
 
 The results are Passed, Failed, NotBound (accepted as the same machine, although the challenge, the public key, the address
@@ -99,13 +99,15 @@ func (f *testing) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	program.Environment = exec.Environ(f.environment, os.LookupEnv)
-	options := conformance.Options{Attestor: exec.New(exec.Options{Provider: "tested", Program: program})}
+	options := conformance.Options{Program: program}
 	if f.collector != "" {
-		collector, err := f.program("collector-command", f.collector)
+		half, err := f.program("collector-command", f.collector)
 		if err != nil {
 			return nil, err
 		}
-		options.Good, err = f.collect(ctx, exec.NewCollector(collector))
+		collector := exec.NewCollector(half)
+		options.Machine = collector
+		options.Good, err = f.collect(ctx, collector)
 		if err != nil {
 			return nil, err
 		}

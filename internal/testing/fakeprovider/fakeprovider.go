@@ -151,7 +151,7 @@ func attest(text []byte, faults []string) (any, error) {
 	}
 	switch {
 	case answer.Refusal != nil:
-	case slices.Contains(faults, "rounds") && len(request.State) == 0:
+	case slices.Contains(faults, "endless-rounds"), slices.Contains(faults, "rounds") && len(request.State) == 0:
 		round := json.RawMessage(fmt.Sprintf("%q", "second round of "+evidence.Machine))
 		answer.Challenge = &v1alpha1.AttestChallenge{Document: round, State: round}
 	default:

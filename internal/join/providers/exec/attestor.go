@@ -21,9 +21,9 @@ import (
 // name of the provider that is configured.
 const Name = "exec"
 
-// maxRounds is how many rounds of evidence a program may ask for, maxState the size of its state.
+// MaxRounds is how many rounds of evidence a program may ask for, maxState the size of its state.
 const (
-	maxRounds = 4
+	MaxRounds = 4
 	maxState  = 8 << 10
 )
 
@@ -114,7 +114,7 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 	return a.ask(ctx, text, round, request)
 }
 
-// Ask lets the program decide about a text that should be the request, in the first round.
+// Ask lets the program decide about a text that should be the request. It does not count rounds.
 func (a *Attestor) Ask(ctx context.Context, text []byte, request *v1alpha1.AttestRequest) (*attest.Identity, error) {
 	return a.ask(ctx, text, &sealed{NodeName: request.NodeName, Challenge: request.Challenge, PublicKey: request.PublicKey}, request)
 }
@@ -206,8 +206,8 @@ func (a *Attestor) challenge(c *v1alpha1.AttestChallenge, round *sealed) error {
 		return a.runner.invalid("challenge.document is missing")
 	case len(c.State) > maxState:
 		return a.runner.invalid("challenge.state has %d bytes, want up to %d", len(c.State), maxState)
-	case after.Rounds >= maxRounds:
-		return a.runner.invalid("it asks for more than %d rounds of evidence", maxRounds)
+	case after.Rounds >= MaxRounds:
+		return a.runner.invalid("it asks for more than %d rounds of evidence", MaxRounds)
 	}
 	text, err := json.Marshal(after)
 	if err != nil {

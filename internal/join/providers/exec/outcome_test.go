@@ -88,7 +88,7 @@ func TestAnswersOfPrograms(t *testing.T) {
 func TestRoundsAreBounded(t *testing.T) {
 	a, _ := newAttestor(t, program(t))
 	answer := &v1alpha1.AttestResponse{Challenge: &v1alpha1.AttestChallenge{Document: []byte("1")}}
-	_, err := a.outcome(answer, &sealed{Rounds: maxRounds - 1}, &v1alpha1.AttestRequest{})
+	_, err := a.outcome(answer, &sealed{Rounds: MaxRounds - 1}, &v1alpha1.AttestRequest{})
 	undecided(t, nil, err, "more than 4 rounds")
 }
 

@@ -50,16 +50,22 @@ type Case struct {
 
 // Options say what is tried.
 type Options struct {
-	Attestor *exec.Attestor
+	// Program is the program on the service.
+	Program exec.Program
 	// Good is the request of a machine that may join, and Other that of another one; may be nil.
 	Good, Other *v1alpha1.AttestRequest
+	// Machine answers challenges of the program for Good; nil if nothing can.
+	Machine attest.Responder
 }
 
 // trial is one run of the cases.
 type trial struct {
 	Options
-	machine *attest.Identity
-	cases   []Case
+	attestor *exec.Attestor
+	machine  *attest.Identity
+	cases    []Case
+	// round is the beginning of the names of cases; empty for the last round.
+	round string
 }
 
 // What programs must do.
@@ -71,28 +77,38 @@ const (
 	wantUnlinked = "it is refused, or its identity does not name it"
 )
 
-// Run puts all cases to the program. Without an identity for the good request, the others are not tried.
+// Run puts all cases to the program: to its last round, and what changes evidence to those before. Without an identity for the
+// good request, the others are not tried.
 func Run(ctx context.Context, o Options) []Case {
-	t := &trial{Options: o}
-	id, err := t.ask(ctx, o.Good)
+	t := &trial{Options: o, attestor: exec.New(exec.Options{Provider: "tested", Program: o.Program, Challenger: unsealed{}})}
+	id, rounds, err := t.allRounds(ctx)
 	if err != nil {
-		return append(t.cases, Case{"good evidence", "it is a machine", Failed, fmt.Sprint(err)},
+		result := Failed
+		if errors.Is(err, errNoMachine) {
+			result = NotTried
+		}
+		return append(t.cases, Case{"good evidence", "it is a machine", result, fmt.Sprint(err)},
 			Case{"all other cases", wantNoOther, NotTried, "they change evidence that is accepted"})
 	}
 	t.machine = id
 	t.add("good evidence", "it is a machine", Passed, fmt.Sprintf("instance %s, node %s", id.InstanceID, id.NodeName))
-	t.changed(ctx, "the same evidence again", wantMachine, o.Good)
+	t.changed(ctx, "the same evidence again", wantMachine, t.Good)
 	t.atOnce(ctx)
 	t.unreadable(ctx)
 	t.bindings(ctx)
 	t.fields(ctx)
 	t.bits(ctx)
 	t.another(ctx)
+	for i, request := range rounds {
+		t.round, t.Good = fmt.Sprintf("round %d: ", i+1), request
+		t.fields(ctx)
+		t.bits(ctx)
+	}
 	return t.cases
 }
 
 func (t *trial) add(name, want string, result Result, detail string) {
-	t.cases = append(t.cases, Case{name, want, result, detail})
+	t.cases = append(t.cases, Case{t.round + name, want, result, detail})
 }
 
 func (t *trial) ask(ctx context.Context, request *v1alpha1.AttestRequest) (*attest.Identity, error) {
@@ -100,7 +116,7 @@ func (t *trial) ask(ctx context.Context, request *v1alpha1.AttestRequest) (*atte
 	if err != nil {
 		return nil, err
 	}
-	return t.Attestor.Ask(ctx, text, request)
+	return t.attestor.Ask(ctx, text, request)
 }
 
 // judge says whether an outcome is one of those that are wanted.
@@ -171,7 +187,7 @@ func (t *trial) unreadable(ctx context.Context) {
 		{"a request of another kind", wantNothing, strings.Replace(string(text), v1alpha1.AttestRequestKind, "Other", 1)},
 		{"a request with a field of a later version", wantMachine, strings.Replace(string(text), "{", `{"later":{"a":[1]},`, 1)},
 	} {
-		id, err := t.Attestor.Ask(ctx, []byte(c.text), t.Good)
+		id, err := t.attestor.Ask(ctx, []byte(c.text), t.Good)
 		result, detail := t.judge(c.want, id, err)
 		t.add(c.name, c.want, result, detail)
 	}
@@ -192,6 +208,9 @@ func (t *trial) bindings(ctx context.Context) {
 	t.changed(ctx, "another challenge", wantNoOther, t.with(func(r *v1alpha1.AttestRequest) { r.Challenge = "other" + r.Challenge }))
 	t.changed(ctx, "another source address", wantNoOther, t.with(func(r *v1alpha1.AttestRequest) { r.RemoteAddress = "192.0.2.77" }))
 	t.notBound(len(t.cases)-3, "a copy of the evidence is good with this")
+	if t.Good.State != nil {
+		t.changed(ctx, "the state of the round before is missing", wantRefusal, t.with(func(r *v1alpha1.AttestRequest) { r.State = nil }))
+	}
 }
 
 // notBound marks the cases from one on in which the changed evidence is accepted as the same machine.
