@@ -59,7 +59,7 @@ const (
 	maxPages = 100
 	// questionLife bounds a question whose context has no deadline. kube-apiserver waits
 	// 10 seconds for a webhook.
-	questionLife = 8 * time.Second
+	questionLife      = 8 * time.Second
 	defaultTryTimeout = 5 * time.Second
 )
 
