@@ -207,7 +207,9 @@ release-publish: ## Publish dist, which make release-snapshot has built from the
 lint: ## Check formatting and run the linters.
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "run make fmt for:"; echo "$$unformatted"; exit 1; fi
-	@long=$$(git ls-files '*.go' | while read -r f; do expand -t4 "$$f" | awk -v f="$$f" 'length > 140 {print f ":" FNR}'; done); \
+	@long=$$(git ls-files '*.go' | xargs awk '{ columns = 0; rest = $$0; while (at = index(rest, "\t")) \
+		{ columns += at - 1; columns += 4 - columns % 4; rest = substr(rest, at + 1) }; \
+		if (columns + length(rest) > 140) print FILENAME ":" FNR }'); \
 	if [ -n "$$long" ]; then echo "longer than 140 columns:"; echo "$$long"; exit 1; fi
 	$(TOOL) actionlint -shellcheck= -pyflakes=
 	@failed=; for module in $(MODULES); do (cd $$module && $(lint-module)) || failed="$$failed $$module"; done; \

@@ -53,8 +53,8 @@ the evidence, the version, the length. A changed request may be refused, may not
 same machine. It must never be accepted as another one. What the program cannot read, it must not decide.
 
 --evidence is a file with an AttestRequest. With --collector-command, the other half of the provider makes the evidence, on
-this machine, and answers the program's challenges. Without --other-evidence, nothing is known about a second machine. A program passes these tests without
-proving that its evidence proves anything.
+this machine, and answers the program's challenges. Without --other-evidence, nothing is known about a second machine. A
+program passes these tests without proving that its evidence proves anything.
 
 The results are Passed, Failed, NotBound (accepted as the same machine, although the challenge, the public key, the address
 or a field of the evidence was changed: the provider's page should say why that is right) and NotTried.
