@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -84,6 +86,11 @@ type MachineEvidence struct {
 
 // IsApproved reports whether the Machine is a registration.
 func (m *Machine) IsApproved() bool { return m.Spec.Approval == "" || m.Spec.Approval == Approved }
+
+// Expired reports whether the registration has ended.
+func (m *Machine) Expired(now time.Time) bool {
+	return m.Spec.Expires != nil && !now.Before(m.Spec.Expires.Time)
+}
 
 // MachineList is a list of Machines.
 type MachineList struct {

@@ -29,6 +29,7 @@ func newApprover(j *join) (*controller.Controller, error) {
 		Client: j.client, Ledger: j.ledger, Known: j.known,
 		Quarantines:     j.contained.quarantined(),
 		UnattestedNodes: string(a.UnattestedNodes), ServingAddresses: string(a.ServingAddresses), ServingSources: sources,
+		Machines: j.machines.Approved,
 		// Servers on one host, concurrent or in succession, have different identities.
 		Identity:       host + "_" + rand.Text(),
 		LeaseNamespace: a.LeaderElection.Namespace, LeaseName: a.LeaderElection.Name,
@@ -45,7 +46,7 @@ func servingSources(configured []v1alpha1.ServingSource) ([]approve.Source, erro
 	sources := make([]approve.Source, len(configured))
 	for i := range configured {
 		from, to := &configured[i], &sources[i]
-		to.NodeAddresses, to.DNS = from.NodeAddresses, from.DNS
+		to.NodeAddresses, to.Machine, to.DNS = from.NodeAddresses, from.Machine, from.DNS
 		for _, text := range from.Names {
 			template, err := nametemplate.Parse(text, nametemplate.NodeName)
 			if err != nil {
@@ -69,14 +70,14 @@ func (j *join) warnOfWeakSources() {
 	for i, s := range j.config.Approver.ServingCertificates {
 		source := fmt.Sprintf("approver.servingCertificates[%d]", i)
 		switch {
-		case s.DNS:
+		case s.DNS, s.Machine:
 		case s.NodeAddresses:
 			j.logger.Info("WARNING: a source of serving certificates believes the status of Nodes, which kubelets write unless a cloud "+
 				"provider does: whoever has a node's credential gets certificates for addresses that no other Node has; "+
-				"set dns or networks too", "source", source)
+				"set machine, dns or networks too", "source", source)
 		case len(s.Networks) > 0:
 			j.logger.Info("WARNING: a source of serving certificates does not bind addresses to nodes: whoever has a node's credential "+
-				"gets certificates for all addresses of its networks that no other Node has; set dns or nodeAddresses too",
+				"gets certificates for all addresses of its networks that no other Node has; set machine, dns or nodeAddresses too",
 				"source", source)
 		}
 	}

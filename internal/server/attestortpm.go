@@ -16,10 +16,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
 )
 
-// newRegistry returns the registered machines; nil if the attestor does not ask for them.
+// newRegistry returns the registered machines; nil if nothing asks for them.
 func newRegistry(j *join, cluster *rest.Config) (*machines.Registry, error) {
 	b := &j.config.Bootstrap
-	if !b.UsesMachines() {
+	if (b.Address == "" || !b.UsesMachines()) && !j.config.Approver.UsesMachines() {
 		return nil, nil
 	}
 	client, err := machines.NewClient(cluster)

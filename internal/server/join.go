@@ -30,7 +30,7 @@ type join struct {
 	client   kubernetes.Interface
 	ledger   *ledger.Client
 	known    *ledger.Cache
-	// machines is nil if no attestor asks for registered machines.
+	// machines is nil if neither the attestor nor the approver asks for registered machines.
 	machines *machines.Registry
 	// attestor, service and key are nil without bootstrap.
 	attestor *pendingAttestor
@@ -66,10 +66,10 @@ func newJoin(
 	}
 	j.known = ledger.NewCache(j.ledger)
 	j.known.LimitAge(config.Cluster.MaxStaleness.Duration, nil)
+	if j.machines, err = newRegistry(j, cluster); err != nil {
+		return nil, err
+	}
 	if config.Bootstrap.Address != "" {
-		if j.machines, err = newRegistry(j, cluster); err != nil {
-			return nil, err
-		}
 		if j.attestor, err = newPendingAttestor(&config.Bootstrap, j.client, shared, j.machines); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -52,6 +54,29 @@ func TestServingCertificatesFromSources(t *testing.T) {
 	}
 }
 
+// The approver alone reads Machines if a source asks for them.
+func TestServingCertificatesOfRegisteredMachines(t *testing.T) {
+	t.Parallel()
+	s := newJoinServer(t, func(c *v1alpha1.ServerConfiguration) {
+		c.Bootstrap = v1alpha1.Bootstrap{}
+		c.Approver.ServingCertificates = []v1alpha1.ServingSource{{Machine: true}}
+	})
+	s.put("/apis/node-authorizer.io/v1alpha1/machines/m-1", &ledgerv1alpha1.Machine{
+		Spec: ledgerv1alpha1.MachineSpec{NodeName: "worker-1", Names: []string{"worker-1.example.com"}, Addresses: []string{"10.0.0.7"}},
+	})
+	tries := 0
+	eventually(t, "the server has the Machine", func() bool { // a request before that is denied
+		tries++
+		name := fmt.Sprintf("csr-own-%d", tries)
+		s.put(requestPath(name), servingRequest(t, "worker-1", "worker-1.example.com", "10.0.0.7"))
+		return s.decided(name) == "Approved ServingCertificateApproved"
+	})
+	s.put(requestPath("csr-foreign"), servingRequest(t, "worker-1", "worker-1.example.com", "10.0.0.8"))
+	if got := s.decided("csr-foreign"); got != "Denied NamesNotVouched" {
+		t.Errorf("a request for another address is %s", got)
+	}
+}
+
 func TestWeakServingSourcesAreReported(t *testing.T) {
 	names, networks := []string{"{{.NodeName}}"}, []string{"10.0.0.0/16"}
 	for _, tc := range []struct {
@@ -61,6 +86,7 @@ func TestWeakServingSourcesAreReported(t *testing.T) {
 	}{
 		{"names", v1alpha1.ServingSource{Names: names}, ""},
 		{"DNS", v1alpha1.ServingSource{Names: names, Networks: networks, NodeAddresses: true, DNS: true}, ""},
+		{"Machines", v1alpha1.ServingSource{Networks: networks, NodeAddresses: true, Machine: true}, ""},
 		{"the status of Nodes", v1alpha1.ServingSource{Names: names, NodeAddresses: true}, "believes the status of Nodes"},
 		{"networks", v1alpha1.ServingSource{Names: names, Networks: networks}, "does not bind addresses to nodes"},
 	} {

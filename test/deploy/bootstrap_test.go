@@ -40,7 +40,8 @@ func TestCustomResourcesAreOfTheTypes(t *testing.T) {
 	}
 }
 
-// The right to read Machines is in a folder of its own, which a service with the attestor tpm or key needs.
+// The right to read Machines is in a folder of its own, which a service needs with the attestor tpm or key, or with Machines as a
+// source of serving certificates.
 func TestRightsToReadMachinesAreInTheirOwnFolder(t *testing.T) {
 	objects := built(t, "bootstrap/registered-machines")
 	role := only[*rbacv1.ClusterRole](t, objects)
@@ -52,6 +53,16 @@ func TestRightsToReadMachinesAreInTheirOwnFolder(t *testing.T) {
 		inChart := clusterRole(t, rendered(t, strings.Replace(joinsOnly, "attestor: aws", attestor, 1)), ":bootstrap").Rules
 		if !slices.ContainsFunc(inChart, func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, role.Rules[0]) }) {
 			t.Errorf("%s: the chart has the rights %v, want %v too", attestor, inChart, role.Rules)
+		}
+	}
+	for sources, want := range map[string]bool{
+		"{nodeAddresses: true}, {machine: true}, {names: ['{{.NodeName}}']}": true, "{nodeAddresses: true}, {machine: false}": false,
+	} {
+		chart := rendered(t, strings.Replace(approverOnly, "service: false",
+			"service: false, config: {approver: {servingCertificates: ["+sources+"]}}", 1))
+		inChart := clusterRole(t, chart, ":approver").Rules
+		if got := slices.ContainsFunc(inChart, func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, role.Rules[0]) }); got != want {
+			t.Errorf("%s: the chart has the rights %v", sources, inChart)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Bootstrap is the HTTPS endpoint where machines exchange evidence for a token for their
 // node's name.
@@ -203,6 +207,11 @@ type Approver struct {
 	LeaderElection      LeaderElection  `json:"leaderElection"`
 }
 
+// UsesMachines reports whether the approver asks for registered machines.
+func (a *Approver) UsesMachines() bool {
+	return a.Enabled && slices.ContainsFunc(a.ServingCertificates, func(s ServingSource) bool { return s.Machine })
+}
+
 // ServingSource vouches for the names in a node's serving certificate. Everything that it has
 // must hold.
 type ServingSource struct {
@@ -212,6 +221,8 @@ type ServingSource struct {
 	Networks []string `json:"networks"`
 	// NodeAddresses requires that the status of the Node object has each name and address.
 	NodeAddresses bool `json:"nodeAddresses"`
+	// Machine requires that the one Machine that is registered for the node has each name and address.
+	Machine bool `json:"machine"`
 	// DNS requires that the names resolve to the addresses of the request, and to no others.
 	DNS bool `json:"dns"`
 }

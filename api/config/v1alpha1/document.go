@@ -224,6 +224,7 @@ approver:
   # networks: networks of the IP addresses;
   # nodeAddresses: the status of the Node object has each name and address, which kubelets
   # write themselves unless a cloud provider does;
+  # machine: the one Machine that is registered for the node has each name and address;
   # dns: each name resolves to addresses of the request only, and each address of the
   # request is one of them.
   # [{names: ["{{.NodeName}}.example.com"], networks: [10.0.0.0/16], dns: true}]

@@ -144,6 +144,7 @@ approver:
   servingCertificates:
   - {names: ["{{.NodeName}}", "{{ .NodeName }}.example.com"], networks: [10.0.0.0/16, "fd00:1::/64"], dns: true}
   - {nodeAddresses: true}
+  - {machine: true}
   leaderElection: {namespace: nodes, name: approver, leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s}
 metrics: {address: ""}
 authorization: {mode: Chain, configFile: chain.yaml, freshnessWait: 1s}
@@ -225,6 +226,7 @@ shutdown: {delay: 5s, timeout: 1m}
 					DNS: true,
 				},
 				{NodeAddresses: true},
+				{Machine: true},
 			},
 			LeaderElection: LeaderElection{
 				Namespace: "nodes", Name: "approver", LeaseDuration: seconds(30), RenewDeadline: seconds(20), RetryPeriod: seconds(3),

@@ -18,8 +18,8 @@ func (v *validation) servingCertificates(sources []ServingSource) {
 	v.most(field, len(sources))
 	for i := range sources {
 		s, path := &sources[i], elementPath(field, i)
-		if len(s.Names)+len(s.Networks) == 0 && !s.NodeAddresses {
-			v.wrong(path, "vouches for nothing: give it names, networks or nodeAddresses: true")
+		if len(s.Names)+len(s.Networks) == 0 && !s.NodeAddresses && !s.Machine {
+			v.wrong(path, "vouches for nothing: give it names, networks, nodeAddresses: true or machine: true")
 		}
 		if s.DNS && len(s.Names) == 0 {
 			v.wrong(path+".dns", "requires names: without them, a node could ask for the name of any machine that DNS knows")

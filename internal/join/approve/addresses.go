@@ -13,17 +13,21 @@ import (
 func (s *subject) allowedNames() altNames {
 	var own altNames
 	if entry, _ := s.holder(); entry != nil {
-		for _, name := range entry.Spec.Names {
-			own.addName(name)
-		}
-		for _, text := range entry.Spec.Addresses {
-			own.addAddress(text)
-		}
+		own.addAll(entry.Spec.Names, entry.Spec.Addresses)
 	}
 	if s.ServingAddresses == ServingLedgerAndNode {
 		own.addNode(s.NodeAddresses)
 	}
 	return own
+}
+
+func (n *altNames) addAll(names, addresses []string) {
+	for _, name := range names {
+		n.addName(name)
+	}
+	for _, text := range addresses {
+		n.addAddress(text)
+	}
 }
 
 func (n *altNames) addName(name string) {

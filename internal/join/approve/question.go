@@ -48,6 +48,8 @@ type Question struct {
 	// OtherNode returns the name of another node that has a DNS name or an IP address as its name or
 	// in its status; empty if there is none. Sources need it.
 	OtherNode func(nameOrAddress string) string
+	// Machines returns the approved Machines of a node, for Sources with Machine. An error means that they are not known.
+	Machines func(node string) ([]*v1alpha1.Machine, error)
 	// Newer is the number of undecided Serving requests of the node that are newer than this one.
 	Newer int
 	// Resolved are the addresses of DNS names, for Sources; none if DNS says that there are none.
@@ -140,6 +142,8 @@ type Answer struct {
 type Missing struct {
 	// Names are the DNS names that are missing in [Question.Resolved].
 	Names []string
+	// Machines is the error of [Question.Machines]; nil if there is none.
+	Machines error
 }
 
 // subject is a question during its evaluation.

@@ -1,19 +1,21 @@
 package approve
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/nametemplate"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Source vouches for the names in a serving certificate of a node that the ledger does not have.
-// Everything that it has must hold. It vouches for no DNS names without Names or NodeAddresses, and
-// for no IP addresses without Networks, NodeAddresses or DNS.
+// Everything that it has must hold. It vouches for no DNS names without Names, NodeAddresses or
+// Machine, and for no IP addresses without Networks, NodeAddresses, Machine or DNS.
 type Source struct {
 	// Names are templates of the DNS names, with the placeholder NodeName.
 	Names []*nametemplate.Template
@@ -22,6 +24,9 @@ type Source struct {
 	// NodeAddresses requires that the Node's status has each DNS name and IP address. It is weak: a
 	// kubelet without a cloud provider writes its own addresses.
 	NodeAddresses bool
+	// Machine requires that the one Machine that is registered for the node has each IP address, and each DNS name
+	// except the name of the node.
+	Machine bool
 	// DNS requires that each DNS name resolves to at least one address, only to addresses in the
 	// request, and that one of the names resolves to each address in the request. It requires Names,
 	// because otherwise nothing limits what a node lets others look up.
@@ -64,6 +69,7 @@ func (s *subject) vouched() *failure {
 		case f.missing != nil:
 			undetermined.message = f.message
 			undetermined.missing.Names = append(undetermined.missing.Names, f.missing.Names...)
+			undetermined.missing.Machines = cmp.Or(undetermined.missing.Machines, f.missing.Machines)
 		default:
 			refusals = append(refusals, name+": "+f.message)
 		}
@@ -122,10 +128,11 @@ func (s *subject) otherNode(nameOrAddress string) string {
 
 // test returns nil if a source vouches for the request.
 func (source *Source) test(s *subject) *failure {
-	if source.NodeAddresses && len(s.NodeAddresses) == 0 {
-		return missing(nil, "node %s does not exist yet, or its status has no addresses", s.claim.Node)
+	lists, failed := source.lists(s)
+	if failed != nil {
+		return failed
 	}
-	if foreign := s.request.names.except(source.nameTest(s), source.addressTest(s)); !foreign.empty() {
+	if foreign := s.request.names.except(source.nameTest(s, lists), source.addressTest(lists)); !foreign.empty() {
 		return denied("it does not vouch for %s", &foreign)
 	}
 	if source.DNS {
@@ -139,34 +146,68 @@ func missing(names []string, format string, args ...any) *failure {
 	return &failure{message: fmt.Sprintf(format, args...), missing: &Missing{Names: names}}
 }
 
+// lists returns lists of names and addresses that must each have all names and addresses of the request.
+func (source *Source) lists(s *subject) (lists []*altNames, failed *failure) {
+	if source.NodeAddresses {
+		if len(s.NodeAddresses) == 0 {
+			return nil, missing(nil, "node %s does not exist yet, or its status has no addresses", s.claim.Node)
+		}
+		status := &altNames{}
+		status.addNode(s.NodeAddresses)
+		lists = append(lists, status)
+	}
+	if source.Machine {
+		machine, failed := s.registered()
+		if failed != nil {
+			return nil, failed
+		}
+		registered := &altNames{}
+		registered.addName(machine.Spec.NodeName)
+		registered.addAll(machine.Spec.Names, machine.Spec.Addresses)
+		lists = append(lists, registered)
+	}
+	return lists, nil
+}
+
+// registered returns the one Machine that is registered for the node.
+func (s *subject) registered() (*v1alpha1.Machine, *failure) {
+	approved, err := s.Machines(s.claim.Node)
+	if err != nil {
+		failed := missing(nil, "the registered machines are not known")
+		failed.missing.Machines = err
+		return nil, failed
+	}
+	valid := slices.DeleteFunc(slices.Clone(approved), func(m *v1alpha1.Machine) bool { return m.Expired(s.Now) })
+	switch {
+	case len(valid) == 1:
+		return valid[0], nil
+	case len(valid) > 1:
+		return nil, denied("the Machines %s and %s are both registered for it", printable(valid[0].Name), printable(valid[1].Name))
+	case len(approved) > 0:
+		return nil, denied("Machine %s has expired", printable(approved[0].Name))
+	}
+	return nil, denied("no Machine is registered for it")
+}
+
 // nameTest returns whether a source vouches for a DNS name, before DNS is asked.
-func (source *Source) nameTest(s *subject) func(string) bool {
-	own := s.statusNames()
+func (source *Source) nameTest(s *subject, lists []*altNames) func(string) bool {
 	var expanded []string
 	for _, template := range source.Names {
 		expanded = append(expanded, template.Execute(map[string]string{nametemplate.NodeName: s.claim.Node}))
 	}
 	return func(name string) bool {
-		return (len(source.Names) > 0 || source.NodeAddresses) &&
-			(len(source.Names) == 0 || slices.Contains(expanded, name)) && (!source.NodeAddresses || own.hasName(name))
+		return (len(source.Names) > 0 || len(lists) > 0) && (len(source.Names) == 0 || slices.Contains(expanded, name)) &&
+			!slices.ContainsFunc(lists, func(l *altNames) bool { return !l.hasName(name) })
 	}
 }
 
 // addressTest returns whether a source vouches for an IP address, before DNS is asked.
-func (source *Source) addressTest(s *subject) func(netip.Addr) bool {
-	own := s.statusNames()
+func (source *Source) addressTest(lists []*altNames) func(netip.Addr) bool {
 	return func(a netip.Addr) bool {
 		inNetwork := slices.ContainsFunc(source.Networks, func(n netip.Prefix) bool { return n.Contains(a) })
-		return (len(source.Networks) > 0 || source.NodeAddresses || source.DNS) &&
-			(len(source.Networks) == 0 || inNetwork) && (!source.NodeAddresses || own.hasAddress(a))
+		return (len(source.Networks) > 0 || len(lists) > 0 || source.DNS) && (len(source.Networks) == 0 || inNetwork) &&
+			!slices.ContainsFunc(lists, func(l *altNames) bool { return !l.hasAddress(a) })
 	}
-}
-
-// statusNames returns the names and addresses in the status of the node.
-func (s *subject) statusNames() *altNames {
-	own := &altNames{}
-	own.addNode(s.NodeAddresses)
-	return own
 }
 
 // confirmed returns nil if the DNS names and the IP addresses of the request belong to each other.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/informer"
 	"github.com/node-authorizer/node-authorizer/internal/join/approve"
 	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
@@ -38,6 +39,8 @@ type Options struct {
 	ServingAddresses string
 	// ServingSources vouch for serving certificates of nodes that the ledger does not have.
 	ServingSources []approve.Source
+	// Machines returns the approved Machines of a node, for ServingSources with Machine.
+	Machines func(node string) ([]*v1alpha1.Machine, error)
 	// Resolver resolves DNS names for ServingSources; nil means the resolver of the host.
 	Resolver Resolver
 

@@ -27,6 +27,7 @@ func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.Certifi
 	}
 	if claim.Kind == approve.Serving && len(c.policy.Sources) > 0 {
 		q.OtherNode = func(nameOrAddress string) string { return c.otherNode(claim.Node, nameOrAddress) }
+		q.Machines = c.opts.Machines
 		q.Newer = c.newerRequests(csr, claim.Node)
 	}
 	answer, err := c.answer(q)

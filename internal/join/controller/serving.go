@@ -42,8 +42,8 @@ func (c *Controller) findMissing(ctx context.Context, q *approve.Question, names
 	switch {
 	case err != nil:
 		return approve.Answer{}, err
-	case answer.Missing != nil && failed != nil:
-		return approve.Answer{}, failed
+	case answer.Missing != nil && (failed != nil || answer.Missing.Machines != nil):
+		return approve.Answer{}, errors.Join(answer.Missing.Machines, failed)
 	case answer.Missing != nil:
 		return approve.Answer{}, errors.New(answer.Message)
 	}

@@ -128,10 +128,19 @@ func (r *Registry) Find(ctx context.Context, req *attest.Request, proof *Proof) 
 		proof.id(), req.NodeName, proof.Description)
 }
 
+// Approved returns the approved Machines of a node, also expired ones.
+func (r *Registry) Approved(node string) ([]*v1alpha1.Machine, error) {
+	if err := r.Fresh(); err != nil {
+		return nil, err
+	}
+	waits := func(m *v1alpha1.Machine) bool { return !m.IsApproved() }
+	return slices.DeleteFunc(r.by(byNode, node), waits), nil
+}
+
 // admit refuses a registered machine after the end of its registration, and from other addresses than its own.
 func (r *Registry) admit(req *attest.Request, m *v1alpha1.Machine) error {
-	if end := m.Spec.Expires; end != nil && !r.options.Clock().Before(end.Time) {
-		return attest.Refuse(MachineExpired, "machine %s has expired at %s", m.Name, end.UTC().Format(time.RFC3339))
+	if m.Expired(r.options.Clock()) {
+		return attest.Refuse(MachineExpired, "machine %s has expired at %s", m.Name, m.Spec.Expires.UTC().Format(time.RFC3339))
 	}
 	if len(m.Spec.Addresses) > 0 && !slices.Contains(Addresses(m), req.RemoteAddr) {
 		return attest.Refuse(AddressNotRegistered, "machine %s has the addresses %s, the request comes from %s", m.Name,

@@ -272,6 +272,29 @@ func TestAnOldCopyDecidesNothing(t *testing.T) {
 	}
 }
 
+func TestApprovedMachinesOfANode(t *testing.T) {
+	past := &metav1.Time{Time: time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)}
+	w := newWorld(t, false,
+		registered("b", v1alpha1.MachineSpec{NodeName: "one"}), registered("a", v1alpha1.MachineSpec{NodeName: "one", Expires: past}),
+		registered("c", v1alpha1.MachineSpec{NodeName: "one", Approval: v1alpha1.Pending}),
+		registered("d", v1alpha1.MachineSpec{NodeName: "one", Approval: "Maybe"}), registered("e", v1alpha1.MachineSpec{NodeName: "other"}),
+	)
+	for node, want := range map[string]string{"one": "a b", "other": "e", "ONE": "", "": ""} {
+		approved, err := w.registry.Approved(node)
+		var names []string
+		for _, m := range approved {
+			names = append(names, m.Name)
+		}
+		if got := strings.Join(names, " "); got != want || err != nil {
+			t.Errorf("%q: %v %v, want %s", node, got, err, want)
+		}
+	}
+	unread := machines.New(machines.Options{Client: w.client})
+	if approved, err := unread.Approved("one"); err == nil {
+		t.Errorf("before the machines were read: %v", approved)
+	}
+}
+
 // TestManualApproval follows one machine from its first request to the approval.
 func TestManualApproval(t *testing.T) {
 	w := newWorld(t, true)
