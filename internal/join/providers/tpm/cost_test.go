@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"math/big"
 	"net/netip"
+	"slices"
 	"testing"
 
+	"github.com/google/go-eventlog/register"
+	"github.com/google/go-eventlog/tcg"
 	"github.com/google/go-tpm/tpm2"
 
 	"github.com/node-authorizer/node-authorizer/attest"
@@ -63,17 +66,33 @@ func FuzzStructures(f *testing.F) {
 	})
 }
 
-// FuzzEventLog: no log ends the service.
+// FuzzEventLog: no log ends the service, whatever the PCRs are.
 func FuzzEventLog(f *testing.F) {
-	fake := newFakeTPM(f)
+	first := announced(bank{bankSHA256, sha256.Size})
+	db := variable("db", database(100, 0, 72))
 	f.Add([]byte{})
 	f.Add(make([]byte, 64))
-	f.Add([]byte("\x00\x00\x00\x00\x03\x00\x00\x00aaaaaaaaaaaaaaaaaaaa\x25\x00\x00\x00Spec ID Event03\x00"))
+	f.Add(first)
+	f.Add(slices.Concat(first, logged(tcg.EFIVariableDriverConfig, variable("SecureBoot", []byte{1})),
+		logged(tcg.EFIVariableDriverConfig, db),
+		logged(tcg.Separator, make([]byte, 4)), logged(tcg.EFIVariableAuthority, variable("db", make([]byte, 40)))))
+	p := &Policy{Name: "secure", SecureBoot: true}
 	f.Fuzz(func(t *testing.T, log []byte) {
-		b := &booted{values: map[int][]byte{7: fake.pcrs[7]}, log: log}
-		p := &Policy{Name: "secure", SecureBoot: true}
-		if problem, err := p.problem(b); problem == "" && err == nil {
+		if problem, err := p.problem(&booted{values: map[int][]byte{7: make([]byte, sha256.Size)}, log: log}); problem == "" && err == nil {
 			t.Error("Secure Boot is on, with a PCR of zeros")
+		}
+		if !plausible(log) {
+			return
+		}
+		if parsed, err := tcg.ParseEventLog(log, tcg.ParseOpts{AllowPadding: true}); err == nil {
+			value := make([]byte, sha256.Size)
+			for _, e := range parsed.Events(register.HashSHA256) {
+				if e.Index == secureBootPCR && e.Type != tcg.NoAction {
+					sum := sha256.Sum256(append(value, e.Digest...))
+					value = sum[:]
+				}
+			}
+			_, _ = p.problem(&booted{values: map[int][]byte{7: value}, log: log})
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/go-eventlog/extract"
 	"github.com/google/go-eventlog/register"
 	"github.com/google/go-eventlog/tcg"
 
@@ -113,14 +112,11 @@ func (p *Policy) problem(b *booted) (string, error) {
 	if !p.SecureBoot {
 		return "", nil
 	}
-	state, err := extract.SecureBootState(b.events, extract.TPMRegisterConfig)
-	switch {
-	case err != nil:
-		return "", attest.Refuse(EventLogInvalid, "the state of Secure Boot: %.300s", err)
-	case !state.GetEnabled():
+	on, err := secureBoot(b.events)
+	if err == nil && !on {
 		return "Secure Boot is off", nil
 	}
-	return "", nil
+	return "", err
 }
 
 // digests says which event of a PCR is not allowed. The types of events are not measured, so all of them count.
@@ -152,6 +148,9 @@ func (b *booted) replay() error {
 	var registers []register.MR
 	for _, pcr := range slices.Sorted(maps.Keys(b.values)) {
 		registers = append(registers, register.PCR{Index: pcr, Digest: b.values[pcr], DigestAlg: crypto.SHA256})
+	}
+	if !plausible(b.log) {
+		return attest.Refuse(EventLogInvalid, "it names more or longer digests than TPMs have")
 	}
 	events, err := tcg.ParseAndReplay(b.log, registers, tcg.ParseOpts{AllowPadding: true})
 	if err != nil {
