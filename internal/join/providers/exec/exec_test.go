@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,6 +216,17 @@ func TestErrorsHaveNoEvidence(t *testing.T) {
 		if got := withoutCopies(message, []byte(`{"token":"ABCDEFGHIJKLMNOP"}`)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestEvidenceOfOneLetter: the cost of an error grows with the evidence and the message, not with their product.
+func TestEvidenceOfOneLetter(t *testing.T) {
+	began := time.Now()
+	if got := withoutCopies(strings.Repeat("a", maxOutput), bytes.Repeat([]byte("a"), 64<<10)); got != "…" {
+		t.Errorf("%q", got)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 

@@ -173,11 +173,13 @@ func withoutCopies(message string, documents ...[]byte) string {
 	hidden := make([]bool, len(message))
 	for _, document := range documents {
 		for i := range max(len(document)-copied+1, 0) {
-			for _, at := range places[string(document[i:i+copied])] {
+			part := string(document[i : i+copied])
+			for _, at := range places[part] {
 				for n := range copied {
 					hidden[at+n] = true
 				}
 			}
+			delete(places, part) // its places are hidden: evidence of one letter has the part many times
 		}
 	}
 	var b strings.Builder
