@@ -134,6 +134,10 @@ func (a *Attestor) certified(chain []*x509.Certificate, key string) (*machines.P
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	for _, c := range chain[1:] {
+		// A signature with a key of 192,000 bits, which fits into a request, takes seconds to verify.
+		if weak := approve.Weakness(c.PublicKey); weak != "" {
+			return nil, attest.Refuse(CertificateNotTrusted, "the intermediate certificate of %.256q: %s", c.Subject, weak)
+		}
 		options.Intermediates.AddCert(c)
 	}
 	if _, err := chain[0].Verify(options); err != nil {
@@ -150,7 +154,7 @@ func (a *Attestor) certified(chain []*x509.Certificate, key string) (*machines.P
 // parses no others.
 func subjectOf(c *x509.Certificate) (string, error) {
 	var subject pkix.RDNSequence
-	if rest, err := asn1.Unmarshal(c.RawSubject, &subject); err != nil || len(rest) > 0 || len(subject) == 0 {
+	if rest, err := asn1.Unmarshal(c.RawSubject, &subject); err != nil || len(rest) > 0 || subject.String() == "" {
 		return "", errors.New("the certificate has no subject")
 	}
 	return subject.String(), nil

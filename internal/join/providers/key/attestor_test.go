@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -359,8 +360,10 @@ type authority struct {
 	key         crypto.Signer
 }
 
-func newAuthority(parent *authority, name string) *authority {
-	a := &authority{key: ec(elliptic.P256())}
+func newAuthority(parent *authority, name string) *authority { return newAuthorityWith(parent, name, ec(elliptic.P256())) }
+
+func newAuthorityWith(parent *authority, name string, key crypto.Signer) *authority {
+	a := &authority{key: key}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -385,6 +388,7 @@ func (a *authority) issue(key crypto.Signer, subject pkix.Name, change func(*x50
 func TestCertificates(t *testing.T) {
 	root, key := newAuthority(nil, "root"), ec(elliptic.P256())
 	other, intermediate := newAuthority(nil, "root"), newAuthority(root, "intermediate")
+	weak := newAuthorityWith(root, "weak", must(rsa.GenerateKey(rand.Reader, 1024)))
 	subject := pkix.Name{CommonName: "worker-1", Organization: []string{"Example, Inc."}}
 	const text = `CN=worker-1,O=Example\, Inc.`
 	same := func(*x509.Certificate) {}
@@ -416,6 +420,14 @@ func TestCertificates(t *testing.T) {
 			CertificateNotTrusted,
 		},
 		{"without a subject", [][]byte{root.issue(key, pkix.Name{}, same)}, CertificateNotTrusted},
+		{"with a subject without attributes", [][]byte{root.issue(key, pkix.Name{}, func(c *x509.Certificate) {
+			c.RawSubject = must(asn1.Marshal([]pkix.RelativeDistinguishedNameSET{{}}))
+		})}, CertificateNotTrusted},
+		{
+			"with an intermediate authority whose key is out of the limits",
+			[][]byte{weak.issue(key, subject, same), weak.certificate.Raw},
+			CertificateNotTrusted,
+		},
 		{"of another machine", [][]byte{root.issue(key, pkix.Name{CommonName: "worker-2"}, same)}, machines.MachineNotRegistered},
 		{
 			"with the text of a subject in one attribute",
