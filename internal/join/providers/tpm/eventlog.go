@@ -21,7 +21,8 @@ func secureBoot(all []tcg.Event) (bool, error) {
 		}
 		_, known := e.Type.KnownName()
 		if !known || e.Type == tcg.EFIVariableDriverConfig && !fits(e.Data) {
-			return false, attest.Refuse(EventLogInvalid, "event %d of PCR %d, of type %#x, is of no known form", e.Num(), e.Index, uint32(e.Type))
+			return false, attest.Refuse(EventLogInvalid, "event %d of PCR %d, of type %#x, is of no known form",
+				e.Num(), e.Index, uint32(e.Type))
 		}
 		events = append(events, e)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/go-eventlog/extract"
 	"github.com/google/go-eventlog/tcg"
 	eventlogs "github.com/google/go-eventlog/testdata"
+
+	"github.com/node-authorizer/node-authorizer/attest"
 )
 
 // bank is a hash that an event log announces, with the size of its digests.
@@ -99,7 +102,8 @@ func TestHostileEventLogs(t *testing.T) {
 				b.log = slices.Concat(tc.first, logged(tc.kind, tc.data))
 			}
 			problem, err := (&Policy{Name: "secure", SecureBoot: true}).problem(b)
-			if problem != "" || err == nil || !strings.HasPrefix(err.Error(), "EventLogInvalid: ") || !strings.Contains(err.Error(), tc.says) {
+			refusal, _ := errors.AsType[*attest.Refusal](err)
+			if problem != "" || refusal == nil || refusal.Code != EventLogInvalid || !strings.Contains(refusal.Detail, tc.says) {
 				t.Errorf("%q, %v, want %s", problem, err, tc.says)
 			}
 			if took := time.Since(began); took > 10*time.Second {
