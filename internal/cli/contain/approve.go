@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,7 +143,15 @@ func (p *approving) run(ctx context.Context, config *rest.Config, name string) (
 	case chosen.IsApproved():
 		return nil, fmt.Errorf("machine %s is approved already, as node %s: nothing was changed", name, chosen.Spec.NodeName)
 	}
-	approved, err := p.approve(ctx, chosen)
+	wanted := chosen.DeepCopy()
+	wanted.Spec.NodeName = cmp.Or(p.nodeName, wanted.Spec.NodeName)
+	for i := range list.Items {
+		if m := &list.Items[i]; m.IsApproved() && m.Spec.NodeName == wanted.Spec.NodeName {
+			return nil, fmt.Errorf("node %s is the node of machine %s: give another name with --node-name, or delete that machine if it "+
+				"is gone; nothing was changed", m.Spec.NodeName, m.Name)
+		}
+	}
+	approved, err := p.approve(ctx, chosen, wanted)
 	if err != nil || approved == nil {
 		return nil, err
 	}
@@ -168,12 +177,8 @@ func (p *approving) check(name string) error {
 	return nil
 }
 
-// approve returns the approved machine, and none if it has another key.
-func (p *approving) approve(ctx context.Context, m *v1alpha1.Machine) (*v1alpha1.Machine, error) {
-	wanted := m.DeepCopy()
-	if p.nodeName != "" {
-		wanted.Spec.NodeName = p.nodeName
-	}
+// approve makes a pending machine the wanted one, and returns it; none if it has another key.
+func (p *approving) approve(ctx context.Context, m, wanted *v1alpha1.Machine) (*v1alpha1.Machine, error) {
 	shown := newPendingMachine(wanted)
 	if p.expectedEK+p.expectedKey != "" && !shown.hasOnly(p.expectedEK, p.expectedKey) {
 		p.app.Status = statusOtherKey

@@ -73,3 +73,38 @@ func TestOnlyWhatWasShownIsApproved(t *testing.T) {
 		})
 	}
 }
+
+// TestNamesOfRegisteredMachinesAreNotGivenAgain: anybody can ask for any name, and the first of two machines to join has it.
+func TestNamesOfRegisteredMachinesAreNotGivenAgain(t *testing.T) {
+	for _, tc := range []struct {
+		rule     string
+		approval v1alpha1.Approval // of the other Machine
+		nodeName string            // of the flag
+		want     string            // part of the error
+	}{
+		{"the name of a registered machine", "", "", "node worker-1 is the node of machine registered"},
+		{"the name of an approved machine", v1alpha1.Approved, "", "node worker-1 is the node of machine registered"},
+		{"the name of a pending machine", v1alpha1.Pending, "", ""},
+		{"another name", "", "worker-2", ""},
+		{"the name of a registered machine in the flag", "", "worker-3", "node worker-3 is the node of machine third"},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			server := fakeapiserver.New(fakeapiserver.Options{})
+			for name, spec := range map[string]v1alpha1.MachineSpec{
+				"key-1":      {NodeName: "worker-1", Approval: v1alpha1.Pending, PublicKeys: []string{"sha256:" + strings.Repeat("0", 64)}},
+				"registered": {NodeName: "worker-1", Approval: tc.approval, PublicKeys: []string{"sha256:" + strings.Repeat("1", 64)}},
+				"third":      {NodeName: "worker-3", PublicKeys: []string{"sha256:" + strings.Repeat("2", 64)}},
+			} {
+				m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+				if err := server.Put("/apis/node-authorizer.io/v1alpha1/machines/"+name, m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := &approving{app: &command.App{Streams: command.Streams{ErrOut: &bytes.Buffer{}}}, yes: true, nodeName: tc.nodeName}
+			result, err := p.run(t.Context(), server.InMemory(nil), "key-1")
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) || (result == nil) != (err != nil) {
+				t.Errorf("%+v, %v, want %q", result, err, tc.want)
+			}
+		})
+	}
+}

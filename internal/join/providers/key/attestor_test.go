@@ -360,7 +360,9 @@ type authority struct {
 	key         crypto.Signer
 }
 
-func newAuthority(parent *authority, name string) *authority { return newAuthorityWith(parent, name, ec(elliptic.P256())) }
+func newAuthority(parent *authority, name string) *authority {
+	return newAuthorityWith(parent, name, ec(elliptic.P256()))
+}
 
 func newAuthorityWith(parent *authority, name string, key crypto.Signer) *authority {
 	a := &authority{key: key}
