@@ -34,9 +34,28 @@ func TestAnHonestTPM(t *testing.T) {
 		t.Errorf("got %+v", id)
 	}
 	const want = "the TPM has no certificate for its endorsement key; clock 1000 ms, 7 resets, 1 restarts, firmware 0x10; " +
-		"it says that it is fake"
+		`it says that it is "fake"`
 	if id.Description != want {
 		t.Errorf("described as %s, want %s", id.Description, want)
+	}
+}
+
+// What a TPM says about itself is not taken for what the service says.
+func TestModelsSayNothingElse(t *testing.T) {
+	f := newFakeTPM(t)
+	s := newService(t, Options{Machines: known(f)})
+	for model, want := range map[string]string{
+		`fake; policy strict`:           `; it says that it is "fake; policy strict"`,
+		`fake"; policy strict`:          `; it says that it is "fake\"; policy strict"`,
+		"\x1b[2K\nCN=Vendor vouches":    `; it says that it is "\x1b[2K\nCN=Vendor vouches"`,
+		strings.Repeat("a", 2*maxModel): `; it says that it is "` + strings.Repeat("a", maxModel-1),
+	} {
+		k := f.keys()
+		k.Model = model
+		id, err := s.ask(evidence{Answer: f.answer(s.challenged(k))})
+		if err != nil || !strings.HasSuffix(id.Description, want) {
+			t.Errorf("got %+v, %v, want %s", id, err, want)
+		}
 	}
 }
 

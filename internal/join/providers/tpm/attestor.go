@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,7 +145,8 @@ func (a *Attestor) challenge(req *attest.Request, k *keys) error {
 	}
 	s := &state{
 		NodeName: req.NodeName, PublicKey: k.PublicKey, EKHash: ek.hash, Trusted: ek.trusted, Vouched: ek.vouched,
-		Model: "it says that it is " + k.Model[:min(len(k.Model), maxModel)], AK: k.AK, Secret: make([]byte, sha256.Size), PCRs: a.pcrs,
+		Model: fmt.Sprintf("it says that it is %.*s", maxModel, strconv.QuoteToASCII(k.Model)), // so that it says nothing else
+		AK:    k.AK, Secret: make([]byte, sha256.Size), PCRs: a.pcrs,
 	}
 	_, _ = rand.Read(s.Secret) // It never fails.
 	c := &challenge{PCRs: a.pcrs, EventLog: a.log}

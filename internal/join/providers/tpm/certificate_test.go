@@ -133,6 +133,18 @@ func TestCertificatesOfEndorsementKeys(t *testing.T) {
 			code: "EKNotTrusted", says: "is not for an endorsement key",
 		},
 		{
+			rule: "the certificate is for signatures only", options: Options{Authorities: v.pool()},
+			text: v.issue(&f.ek.PublicKey, func(c *x509.Certificate) {
+				c.UnknownExtKeyUsage, c.KeyUsage = nil, x509.KeyUsageDigitalSignature
+			}),
+			code: "EKNotTrusted", says: "is not for an endorsement key",
+		},
+		{
+			rule: "the certificate is for encryption", options: Options{Authorities: v.pool()},
+			text: v.issue(&f.ek.PublicKey, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment }),
+			says: "vouches for the TPM",
+		},
+		{
 			rule: "the certificate is one of an authority", options: Options{Authorities: v.pool()},
 			text: v.issue(&f.ek.PublicKey, func(c *x509.Certificate) { c.IsCA = true }), code: "EKNotTrusted", says: "one of an authority",
 		},

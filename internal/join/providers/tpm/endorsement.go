@@ -130,7 +130,8 @@ func (a *Attestor) unverified(certificate *x509.Certificate) string {
 		return fmt.Sprintf("the certificate of the endorsement key is not trusted: %.100s", err)
 	case certificate.IsCA:
 		return "the certificate of the endorsement key is one of an authority"
-	case !forEK && len(usages)+len(certificate.ExtKeyUsage) > 0:
+	case !forEK && len(usages)+len(certificate.ExtKeyUsage) > 0,
+		certificate.KeyUsage != 0 && certificate.KeyUsage&(x509.KeyUsageKeyEncipherment|x509.KeyUsageKeyAgreement) == 0:
 		return "the certificate is not for an endorsement key"
 	}
 	return ""

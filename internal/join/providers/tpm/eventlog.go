@@ -33,12 +33,10 @@ func secureBoot(all []tcg.Event) (bool, error) {
 	return state.GetEnabled(), nil
 }
 
-// listHeader is the size of the header of a list in a signature database.
-const listHeader = 28
-
 // fits reports whether the sizes of the lists in a signature database fit into it (UEFI, version 2.10, section 32.4.1). Other
 // variables have none.
 func fits(variable []byte) bool {
+	const listHeader = 28
 	v, err := tcg.ParseUEFIVariableData(bytes.NewReader(variable))
 	if err != nil || !slices.Contains([]string{"PK", "KEK", "db", "dbx"}, v.VarName()) {
 		return err == nil

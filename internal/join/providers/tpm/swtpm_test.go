@@ -83,7 +83,7 @@ func TestSwtpm(t *testing.T) {
 			}
 			if id.NodeName != "tpm-"+digits[:20] || id.InstanceID != digits[:40] || id.PublicKey != attestedKey || !id.SingleUse ||
 				!strings.Contains(id.Description, "CN=swtpm-localca vouches for the TPM; clock ") ||
-				!strings.Contains(id.Description, "it says that it is IBM SWTPM firmware 8") {
+				!strings.Contains(id.Description, `it says that it is "IBM SWTPM firmware 8`) {
 				t.Errorf("got %+v", id)
 			}
 			options.Authorities, options.NodeName = nil, ""
