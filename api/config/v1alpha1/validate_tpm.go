@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
-// maxPCR is the last PCR of a PC.
-const maxPCR = 23
+// maxPCR is the last PCR of a PC. Programs can reset it, and the one for debugging (TCG PC Client Platform TPM Profile).
+const (
+	maxPCR   = 23
+	debugPCR = 16
+)
 
 var isDigest = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString
 
@@ -33,7 +36,9 @@ func (v *validation) tpmValues(t *TPM) {
 func (v *validation) pcrs(field string, all []PCRValues) {
 	for i := range all {
 		values, path := &all[i], elementPath(field, i)
-		v.number(path+".pcr", int64(values.PCR), 0, maxPCR)
+		if v.number(path+".pcr", int64(values.PCR), 0, maxPCR); values.PCR == debugPCR || values.PCR == maxPCR {
+			v.wrong(path+".pcr", "every program with access to the TPM can reset PCR %d, and give it any value: choose another one", values.PCR)
+		}
 		if slices.ContainsFunc(all[:i], func(other PCRValues) bool { return other.PCR == values.PCR }) {
 			v.wrong(path+".pcr", "PCR %d is given twice: remove one", values.PCR)
 		}
