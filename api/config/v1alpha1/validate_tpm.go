@@ -37,7 +37,7 @@ func (v *validation) pcrs(field string, all []PCRValues) {
 	for i := range all {
 		values, path := &all[i], elementPath(field, i)
 		if v.number(path+".pcr", int64(values.PCR), 0, maxPCR); values.PCR == debugPCR || values.PCR == maxPCR {
-			v.wrong(path+".pcr", "every program with access to the TPM can reset PCR %d, and give it any value: choose another one", values.PCR)
+			v.wrong(path+".pcr", "every program with access to the TPM can reset PCR %d, and give it any value: choose another", values.PCR)
 		}
 		if slices.ContainsFunc(all[:i], func(other PCRValues) bool { return other.PCR == values.PCR }) {
 			v.wrong(path+".pcr", "PCR %d is given twice: remove one", values.PCR)
