@@ -194,7 +194,7 @@ func (a *Attestor) refusal(r *v1alpha1.AttestRefusal, evidence []byte) error {
 	if !codeForm.MatchString(r.Code) {
 		return a.runner.invalid("refusal.code is %.100q, want up to 63 letters and digits in CamelCase", r.Code)
 	}
-	return &attest.Refusal{Code: verdict.Code(r.Code), Malformed: r.Malformed, Detail: withoutCopies(r.Message, evidence)}
+	return &attest.Refusal{Code: verdict.Code(r.Code), Malformed: r.Malformed, Detail: a.runner.said(r.Message, evidence)}
 }
 
 // challenge seals the state of a program.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeprovider"
@@ -233,12 +234,16 @@ func TestEvidenceOfOneLetter(t *testing.T) {
 func TestProgramsHaveAnEnvironmentOfTheirOwn(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_SERVER", "1")
 	p := program(t, "attest", "environment")
-	p.Environment = Environ([]string{"PROJECT=shop", "FROM_SERVER", "UNSET_HERE"}, func(name string) (string, bool) {
+	variables := []string{"PROJECT=shop", "FROM_SERVER", "UNSET_HERE", "API_TOKEN=0123456789abcdef"}
+	p.Environment = Environ(variables, func(name string) (string, bool) {
 		return map[string]string{"FROM_SERVER": "yes"}[name], name == "FROM_SERVER"
 	})
 	a, c := newAttestor(t, p)
 	id, err := a.Attest(t.Context(), shown(t, c.Challenge(), "", fakeprovider.New("worker-1", "", "")))
-	undecided(t, id, err, "PROJECT=shop FROM_SERVER=yes")
+	undecided(t, id, err, "PROJECT=shop FROM_SERVER=yes API_TOKEN=…")
+	if err := a.refusal(&v1alpha1.AttestRefusal{Code: "WrongToken", Message: "0123456789abcdef"}, nil); err.Error() != "WrongToken: …" {
+		t.Error(err)
+	}
 	if strings.Contains(err.Error(), "SECRET_OF_THE_SERVER") || strings.Contains(err.Error(), "UNSET_HERE") {
 		t.Error(err)
 	}

@@ -134,10 +134,20 @@ func (r *runner) run(ctx context.Context, in []byte) ([]byte, error) {
 	default:
 		return out.text, nil
 	}
-	if said := withoutCopies(string(messages.text), in, out.text); said != "" {
+	if said := r.said(string(messages.text), in, out.text); said != "" {
 		problem += "; it says: " + said
 	}
 	return nil, &Failed{program: r.Command[0], problem: problem}
+}
+
+// said returns what the program says, for the log: without parts of documents, and of the values of its variables, because both
+// may be secrets.
+func (r *runner) said(message string, documents ...[]byte) string {
+	for _, variable := range r.Environment {
+		_, value, _ := strings.Cut(variable, "=")
+		documents = append(documents, []byte(value))
+	}
+	return withoutCopies(message, documents...)
 }
 
 // bounded keeps the beginning of what is written to it.
@@ -162,8 +172,7 @@ func (b *bounded) Write(text []byte) (int, error) {
 // copied is how many bytes in a row make a copy of evidence.
 const copied = 12
 
-// withoutCopies returns a message for the log: one line, without parts that also are in one of the
-// documents, because evidence may be a secret.
+// withoutCopies returns a message in one line, without parts that also are in one of the documents.
 func withoutCopies(message string, documents ...[]byte) string {
 	message = strings.Join(strings.Fields(message), " ")
 	places := map[string][]int{}
