@@ -175,12 +175,17 @@ func TestSettingsOfMachinesAreThoseOfTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	forCertificates, err := os.ReadFile("../../deploy/machine/client-certificate.env")
+	if err != nil {
+		t.Fatal(err)
+	}
 	page, err := os.ReadFile("../../deploy/machine/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, found := range slices.Concat(
 		regexp.MustCompile(`(?m)^([^=]+)=`).FindAllSubmatch(settings, -1),
+		regexp.MustCompile(`(?m)^#?([^ =]+)=`).FindAllSubmatch(forCertificates, -1),
 		regexp.MustCompile("`((?:KUBEAPI|TLS|NODE)_[A-Z_]+)`").FindAllSubmatch(page, -1),
 	) {
 		if !known[string(found[1])] {
