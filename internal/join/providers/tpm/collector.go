@@ -139,21 +139,24 @@ func (c *Collector) load() (*loadedKeys, error) {
 	return l, nil
 }
 
-// create loads the endorsement key with a certificate, RSA before ECC, or else the RSA key, and makes an attestation key.
+// create loads the first endorsement key that has a certificate, or else the RSA key of the low range, and makes an attestation key.
 func (l *loadedKeys) create() error {
-	template := tpm2.RSAEKTemplate
-	for _, kind := range certifiedKeys() {
-		certificate, err := l.tpm.readNV(kind.index)
+	kinds, which := certifiedKeys(), 0
+	for i := range kinds {
+		certificate, err := l.tpm.readNV(kinds[i].index)
 		if err != nil {
 			return fmt.Errorf("read the certificate of the endorsement key: %w", err)
 		}
 		if len(certificate) > 0 {
-			l.certificate, template = certificate, kind.template
+			l.certificate, which = certificate, i
 			break
 		}
 	}
-	var err error
-	if l.ek, err = l.tpm.createPrimary(&template); err != nil {
+	template, err := l.tpm.templateOf(&kinds[which])
+	if err != nil {
+		return err
+	}
+	if l.ek, err = l.tpm.createPrimary(template); err != nil {
 		return fmt.Errorf("load the endorsement key: %w", err)
 	}
 	for _, template := range attestationTemplates() {

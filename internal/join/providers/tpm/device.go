@@ -15,18 +15,6 @@ import (
 // device is an open TPM.
 type device struct{ transport.TPMCloser }
 
-// certifiedKey is a kind of endorsement key that vendors certify.
-type certifiedKey struct {
-	// index is where the TPM has the certificate.
-	index    tpm2.TPMHandle
-	template tpm2.TPMTPublic
-}
-
-// certifiedKeys are the kinds of the TCG EK Credential Profile, version 2.5, section 2.2.1.4.
-func certifiedKeys() []certifiedKey {
-	return []certifiedKey{{0x01c00002, tpm2.RSAEKTemplate}, {0x01c0000a, tpm2.ECCEKTemplate}}
-}
-
 // attestationTemplates are the templates of attestation keys, the preferred one first. Random numbers in them make a new key
 // each time.
 func attestationTemplates() []*tpm2.TPMTPublic {
@@ -142,11 +130,13 @@ func (d *device) model() string {
 
 // activate decrypts a secret, if it is for the endorsement key and the attestation key.
 func (l *loadedKeys) activate(credential, secret []byte) ([]byte, error) {
+	auth := tpm2.Policy(tpm2.TPMAlgSHA256, 16, endorsementPolicy)
+	if l.ek.public.ObjectAttributes.UserWithAuth {
+		auth = tpm2.PasswordAuth(nil)
+	}
 	activated, err := tpm2.ActivateCredential{
 		ActivateHandle: tpm2.AuthHandle{Handle: l.ak.handle, Name: l.ak.name, Auth: tpm2.PasswordAuth(nil)},
-		KeyHandle: tpm2.AuthHandle{
-			Handle: l.ek.handle, Name: l.ek.name, Auth: tpm2.Policy(tpm2.TPMAlgSHA256, 16, endorsementPolicy),
-		},
+		KeyHandle:      tpm2.AuthHandle{Handle: l.ek.handle, Name: l.ek.name, Auth: auth},
 		CredentialBlob: tpm2.TPM2BIDObject{Buffer: credential}, Secret: tpm2.TPM2BEncryptedSecret{Buffer: secret},
 	}.Execute(l.tpm)
 	if err != nil {
@@ -155,7 +145,7 @@ func (l *loadedKeys) activate(credential, secret []byte) ([]byte, error) {
 	return activated.CertInfo.Buffer, nil
 }
 
-// endorsementPolicy fulfills the policy of endorsement keys: the authorization of their hierarchy, which is empty by default.
+// endorsementPolicy fulfills the policy of endorsement keys of the low range: the authorization of their hierarchy, which is empty by default.
 func endorsementPolicy(t transport.TPM, session tpm2.TPMISHPolicy, nonce tpm2.TPM2BNonce) error {
 	_, err := tpm2.PolicySecret{AuthHandle: tpm2.TPMRHEndorsement, PolicySession: session, NonceTPM: nonce}.Execute(t)
 	return err
