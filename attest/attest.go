@@ -46,6 +46,9 @@ type Identity struct {
 	// Account, Region and Zone are where the machine is. They are empty if the provider
 	// has none.
 	Account, Region, Zone string
+	// ProviderID is spec.providerID of the machine's Node, as the provider's cloud controller manager
+	// writes it: "aws:///eu-west-1a/i-0123456789abcdef0". It is empty if the evidence does not say.
+	ProviderID string
 	// PublicKey is "sha256:" and the hash, in hexadecimal, of the public key
 	// (SubjectPublicKeyInfo, DER) for which the machine may get its certificate; empty if
 	// the evidence names none.

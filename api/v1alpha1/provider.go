@@ -63,6 +63,9 @@ type AttestedIdentity struct {
 	Region string `json:"region,omitempty"`
 	// Zone is where in the region the machine is.
 	Zone string `json:"zone,omitempty"`
+	// ProviderID is spec.providerID of the machine's Node: hcloud://42. It is absent if the evidence
+	// does not say.
+	ProviderID string `json:"providerID,omitempty"`
 	// PublicKey is the public key of the request, if the evidence contains it. Then the machine gets a
 	// certificate for this key only.
 	PublicKey string `json:"publicKey,omitempty"`

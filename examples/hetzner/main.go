@@ -166,7 +166,8 @@ func decide(s *server, source netip.Addr) *v1alpha1.AttestResponse {
 		own = append(own, n.IP)
 	}
 	is := s.PublicNet.IPv6 != nil && s.PublicNet.IPv6.IP.Contains(source)
-	identity := &v1alpha1.AttestedIdentity{InstanceID: strconv.FormatInt(s.ID, 10), NodeName: s.Name}
+	id := strconv.FormatInt(s.ID, 10)
+	identity := &v1alpha1.AttestedIdentity{InstanceID: id, NodeName: s.Name, ProviderID: "hcloud://" + id}
 	for _, address := range own {
 		is = is || address == source
 		identity.Addresses = append(identity.Addresses, address.String())

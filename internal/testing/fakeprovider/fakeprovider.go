@@ -36,6 +36,9 @@ func New(machine, challenge, publicKey string) Evidence {
 	return e
 }
 
+// ProviderID is the provider ID of a machine.
+func ProviderID(machine string) string { return "fake://west-1/" + machine }
+
 func (e *Evidence) sum() []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(mac, "%q %q %q", e.Machine, e.Challenge, e.PublicKey)
@@ -157,7 +160,7 @@ func attest(text []byte, faults []string) (any, error) {
 	default:
 		answer.Identity = &v1alpha1.AttestedIdentity{
 			InstanceID: evidence.Machine, NodeName: evidence.Machine, PublicKey: evidence.PublicKey,
-			Addresses: []string{"10.0.0.7"}, Account: "shop", Zone: "west-1",
+			Addresses: []string{"10.0.0.7"}, Account: "shop", Zone: "west-1", ProviderID: ProviderID(evidence.Machine),
 		}
 	}
 	if slices.Contains(faults, "both") {

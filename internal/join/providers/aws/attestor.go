@@ -120,7 +120,8 @@ func (a *Attestor) identify(document *identitydocument.Document, found *instance
 		Provider: Name, InstanceID: document.InstanceID, NodeName: name,
 		Names: found.servingNames(name), Addresses: found.private,
 		Account: document.AccountID, Region: document.Region, Zone: document.AvailabilityZone,
-		Digest: document.Digest, Issued: document.PendingTime,
+		ProviderID: "aws:///" + document.AvailabilityZone + "/" + document.InstanceID,
+		Digest:     document.Digest, Issued: document.PendingTime,
 	}
 }
 

@@ -23,13 +23,16 @@ var placeForm = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._:/@-]*)?$`)
 
 const maxPlace = 253
 
+// providerIDForm is the form of provider IDs.
+var providerIDForm = regexp.MustCompile(`^([a-z][a-z0-9+.-]{0,62}://[!-~]{1,448})?$`)
+
 // identity checks an identity. A name that no machine may have is refused. Everything else that is
 // wrong is a mistake of the program, so that nothing is decided.
 func (a *Attestor) identity(i *v1alpha1.AttestedIdentity, request *v1alpha1.AttestRequest) (*attest.Identity, error) {
 	invalid := a.runner.invalid
 	id := &attest.Identity{
 		Provider: a.options.Provider, InstanceID: i.InstanceID, NodeName: i.NodeName, Names: i.Names,
-		Account: i.Account, Region: i.Region, Zone: i.Zone, PublicKey: i.PublicKey, SingleUse: i.SingleUse,
+		Account: i.Account, Region: i.Region, Zone: i.Zone, ProviderID: i.ProviderID, PublicKey: i.PublicKey, SingleUse: i.SingleUse,
 	}
 	for _, name := range []string{i.InstanceID, v1alpha1.EntryName(a.options.Provider, i.InstanceID)} {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
@@ -61,6 +64,9 @@ func (a *Attestor) identity(i *v1alpha1.AttestedIdentity, request *v1alpha1.Atte
 		if len(place) > maxPlace || !placeForm.MatchString(place) {
 			return nil, invalid("identity.%s is %.253q, want letters, digits and ._:/@-", field, place)
 		}
+	}
+	if !providerIDForm.MatchString(i.ProviderID) {
+		return nil, invalid("identity.providerID is %.253q, want PROVIDER://ID", i.ProviderID)
 	}
 	if i.PublicKey != "" && i.PublicKey != request.PublicKey {
 		return nil, invalid("identity.publicKey is %.100q, want that of the request, or none", i.PublicKey)

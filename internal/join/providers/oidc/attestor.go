@@ -149,8 +149,12 @@ func (a *Attestor) identity(ctx context.Context, req *attest.Request, token *oid
 	if problems := validation.IsDNS1123Subdomain(instance); len(problems) > 0 {
 		return nil, attest.Refuse(ClaimsNotMapped, "the instance id is %.253q: %s", instance, problems[0])
 	}
+	providerID, err := evaluate[string](ctx, a.rules.providerID, variables)
+	if err != nil {
+		return nil, err
+	}
 	return &attest.Identity{
-		Provider: Name, InstanceID: instance, NodeName: name, Names: []string{name},
+		Provider: Name, InstanceID: instance, NodeName: name, Names: []string{name}, ProviderID: providerID,
 		PublicKey: publicKey, SingleUse: true, Issued: token.IssuedAt,
 		// The text of a token has several forms with the same claims: whoever copies it can change the last bits in
 		// base64, and the sign of a signature with ECDSA.

@@ -16,6 +16,7 @@ func (o Options) WithGoogle(projects, zones []string) Options {
 	const instance = "claims.google.compute_engine."
 	o.IssuerURL = googleIssuer
 	o.NodeName, o.InstanceID = instance+"instance_name", instance+"instance_id"
+	o.ProviderID = "'gce://' + " + instance + "project_id + '/' + " + instance + "zone + '/' + " + instance + "instance_name"
 	conditions := []Condition{{instance + "project_id in " + listOf(projects), "the instance is in a project whose instances may not join"}}
 	if len(zones) > 0 {
 		conditions = append(conditions, Condition{

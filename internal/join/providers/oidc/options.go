@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"time"
@@ -28,6 +29,8 @@ type Options struct {
 	// NodeName and InstanceID are CEL expressions for the name of the node, and for a permanent
 	// identity of the machine: DNS labels.
 	NodeName, InstanceID string
+	// ProviderID is a CEL expression for the provider ID of the node; empty: none.
+	ProviderID string
 	// Challenger verifies the challenges of machines that choose their audience.
 	Challenger Challenger
 	// Clock returns the current time; nil: time.Now.
@@ -50,6 +53,7 @@ type Challenger interface {
 type rules struct {
 	conditions           []*expression
 	nodeName, instanceID *expression
+	providerID           *expression // of the empty text without one
 }
 
 // WrongExpression is the error of an expression that cannot be compiled.
@@ -84,6 +88,7 @@ func (o *Options) compile() (*rules, []*WrongExpression) {
 	r := &rules{
 		nodeName:   compiled("nodeName", o.NodeName, cel.StringType),
 		instanceID: compiled("instanceID", o.InstanceID, cel.StringType),
+		providerID: compiled("providerID", cmp.Or(o.ProviderID, "''"), cel.StringType),
 	}
 	for i, c := range o.Conditions {
 		r.conditions = append(r.conditions, compiled(fmt.Sprintf("conditions[%d].expression", i), c.Expression, cel.BoolType))
