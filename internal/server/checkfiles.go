@@ -38,7 +38,7 @@ type FileProblem struct {
 func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProblem {
 	c := &fileCheck{now: now, found: CheckExpressions(config)}
 	if needsCluster(config) {
-		c.kubeconfig(config.Cluster.Kubeconfig)
+		c.kubeconfig("cluster.kubeconfig", config.Cluster.Kubeconfig)
 	}
 	w, b := &config.Webhook, &config.Bootstrap
 	if w.Address != "" {
@@ -50,6 +50,9 @@ func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProbl
 		c.endpoint(&certificateFiles{
 			section: "bootstrap", certificate: b.CertificateFile, key: b.KeyFile, authorities: b.ClientCAFile,
 		})
+		if path := b.ClusterAPI.Kubeconfig; path != "" {
+			c.kubeconfig("bootstrap.clusterAPI.kubeconfig", path)
+		}
 		switch b.Attestor {
 		case v1alpha1.AWSAttestor:
 			c.certificates("bootstrap.aws.certificatesFile", b.AWS.CertificatesFile)
@@ -169,8 +172,7 @@ func (c *fileCheck) secret(field, path string) {
 	}
 }
 
-func (c *fileCheck) kubeconfig(path string) {
-	const field = "cluster.kubeconfig"
+func (c *fileCheck) kubeconfig(field, path string) {
 	if path == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		c.warn(field, "empty, and this is not a pod: the service account that the server uses is not checked")
 		return

@@ -32,6 +32,8 @@ type join struct {
 	known    *ledger.Cache
 	// machines is nil if neither the attestor nor the approver asks for registered machines.
 	machines *machines.Registry
+	// management is nil if Cluster API does not register machines.
+	management *management
 	// attestor, service and key are nil without bootstrap.
 	attestor *pendingAttestor
 	service  *bootstrap.Service
@@ -73,6 +75,9 @@ func newJoin(
 		if j.attestor, err = newPendingAttestor(&config.Bootstrap, j.client, shared, j.machines); err != nil {
 			return nil, err
 		}
+		if j.management, err = newManagement(j, opts, cluster, metrics); err != nil {
+			return nil, err
+		}
 		if j.service, err = newBootstrap(j); err != nil {
 			return nil, err
 		}
@@ -99,6 +104,9 @@ func (j *join) addTo(p *parts, e *endpoint) {
 	if j.machines != nil {
 		p.joinReady = append(p.joinReady, check{"machines-sync", func() (string, error) { return "", j.machines.Fresh() }})
 	}
+	if j.management != nil {
+		p.joinReady = append(p.joinReady, check{"cluster-api-sync", func() (string, error) { return "", j.management.Fresh() }})
+	}
 	if j.approver != nil {
 		p.joinReady = append(p.joinReady, check{"approver", j.approving})
 	}
@@ -112,6 +120,9 @@ func (j *join) ages() []staleness.Aged {
 	all := []staleness.Aged{j.known.Age()}
 	if j.machines != nil {
 		all = append(all, j.machines.Age())
+	}
+	if j.management != nil {
+		all = append(all, j.management.Ages()...)
 	}
 	if j.approver != nil {
 		all = append(all, j.approver.Ages()...)
@@ -134,6 +145,9 @@ func (j *join) follow(ctx context.Context) {
 	}
 	if j.machines != nil {
 		running.Go(func() { j.machines.Run(ctx) })
+	}
+	if j.management != nil {
+		running.Go(func() { j.management.follow(ctx) })
 	}
 	running.Go(func() { j.warnOfOtherApprovers(ctx) })
 	if err := j.known.Run(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/join/clusterapi"
 )
 
 // pendingAttestor is an attestor that becomes ready later. Until then it returns an error for all evidence.
@@ -13,6 +14,8 @@ type pendingAttestor struct {
 	kind string
 	// challenger is nil if machines are not challenged.
 	challenger *pendingChallenger
+	// registered is nil if Cluster API does not register machines.
+	registered *clusterapi.Registry
 }
 
 // Name implements attest.Attestor.
@@ -24,7 +27,14 @@ func (l *pendingAttestor) Attest(ctx context.Context, req *attest.Request) (*att
 	if err != nil {
 		return nil, err
 	}
-	return attestor.Attest(ctx, req)
+	identity, err := attestor.Attest(ctx, req)
+	if err != nil || l.registered == nil {
+		return identity, err
+	}
+	if err := l.registered.Check(req, identity); err != nil {
+		return nil, err
+	}
+	return identity, nil
 }
 
 // Gone implements attest.Presence. It returns false if the attestor does not implement

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/join/clusterapi"
 )
 
 // alwaysAttests is an attestor that attests every machine.
@@ -22,6 +23,34 @@ func (alwaysAttests) Attest(context.Context, *attest.Request) (*attest.Identity,
 type withPresence struct{ alwaysAttests }
 
 func (withPresence) Gone(context.Context, string, string) (bool, error) { return true, nil }
+
+// attestsWith returns the same for every machine.
+type attestsWith struct {
+	alwaysAttests
+	err error
+}
+
+func (a attestsWith) Attest(context.Context, *attest.Request) (*attest.Identity, error) {
+	return &attest.Identity{}, a.err
+}
+
+// Cluster API is asked about machines whose evidence was accepted, and no others.
+func TestClusterAPIIsAskedAfterTheEvidence(t *testing.T) {
+	pending := &pendingAttestor{registered: clusterapi.New(clusterapi.Options{Namespaces: []string{"not-read"}})}
+	for _, want := range []error{attest.Refuse("WrongAccount", ""), &attest.Continue{}, errors.New("the cloud does not answer")} {
+		var made attest.Attestor = attestsWith{err: want}
+		pending.made.Store(&made)
+		if _, err := pending.Attest(t.Context(), &attest.Request{}); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	var made attest.Attestor = attestsWith{}
+	pending.made.Store(&made)
+	identity, err := pending.Attest(t.Context(), &attest.Request{})
+	if identity != nil || err == nil || !strings.Contains(err.Error(), "reading the machines of Cluster API") {
+		t.Errorf("got %v, %v", identity, err)
+	}
+}
 
 func TestAPendingAttestorReturnsErrors(t *testing.T) {
 	pending := &pendingAttestor{kind: "aws"}

@@ -67,6 +67,39 @@ func TestRightsToReadMachinesAreInTheirOwnFolder(t *testing.T) {
 	}
 }
 
+// The right to read the Machines of Cluster API is in a folder of its own, for each of their namespaces.
+func TestRightsToReadMachinesOfClusterAPIAreInTheirOwnFolder(t *testing.T) {
+	objects := built(t, "bootstrap/cluster-api")
+	role := only[*rbacv1.Role](t, objects)
+	service := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: bootstrapAccount}
+	if got := subjectsOf(objects, role.Name); !slices.Equal(got, []rbacv1.Subject{service}) {
+		t.Errorf("the rights are bound to %v", got)
+	}
+	for clusterAPI, want := range map[string][]string{
+		"{namespaces: [fleet, edge], clusterName: shop}":                {"fleet", "edge"},
+		"{namespaces: [fleet], clusterName: shop, kubeconfig: another}": nil,
+		"{}": nil,
+	} {
+		chart := rendered(t, strings.Replace(joinsOnly, "attestor: aws", "attestor: aws, clusterAPI: "+clusterAPI, 1))
+		var namespaces []string
+		for _, o := range chart {
+			if r, ok := o.(*rbacv1.Role); ok && strings.HasSuffix(r.Name, ":cluster-api") {
+				namespaces = append(namespaces, r.Namespace)
+				if !reflect.DeepEqual(r.Rules, role.Rules) {
+					t.Errorf("the chart has the rights %v, want %v", r.Rules, role.Rules)
+				}
+			}
+		}
+		if !slices.Equal(namespaces, want) {
+			t.Errorf("%s: the rights are in the namespaces %v, want %v", clusterAPI, namespaces, want)
+		}
+		got := subjectsOf(chart, "shop-node-authorizer:cluster-api")
+		if len(got) != len(want) || slices.ContainsFunc(got, func(s rbacv1.Subject) bool { return s.Name != podAccount(t, chart) }) {
+			t.Errorf("%s: the chart binds the rights to %v", clusterAPI, got)
+		}
+	}
+}
+
 // The rights to write Machines are in a folder of their own, which a service with bootstrap.approval: Manual needs.
 func TestRightsOfManualApprovalAreInTheirOwnFolder(t *testing.T) {
 	objects := built(t, "bootstrap/manual-approval")

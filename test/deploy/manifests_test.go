@@ -87,6 +87,7 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 		},
 		"bootstrap/manual-approval":     {"ClusterRole", "ClusterRoleBinding"},
 		"bootstrap/registered-machines": {"ClusterRole", "ClusterRoleBinding"},
+		"bootstrap/cluster-api":         {"Role", "RoleBinding"},
 		"bootstrap/policy":              {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 		"bootstrap/kubeadm":             {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
 		"bootstrap/kops": {

@@ -45,6 +45,7 @@ var stringForms = map[string]string{
 	"bootstrap.oidc.preset":                 `^(Google)?$`,
 	"bootstrap.oidc.google.projects[]":      `^([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`,
 	"bootstrap.oidc.google.zones[]":         `^[a-z]+-[a-z]+[0-9]+-[a-z0-9]+$`,
+	"bootstrap.clusterAPI.namespaces[]":     `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`,
 	"bootstrap.exec.environment[]":          `^[A-Za-z_][A-Za-z0-9_]*(=|$)`,
 	"bootstrap.aws.naming":                  `^(PrivateDNSName|InstanceID|ResourceName)$|\{\{`,
 	"bootstrap.aws.callerIdentity.endpoint": `^$|^https://[^/?#]+|^http://(127\.[0-9.]+|\[::1\])(:[0-9]+)?([/?#]|$)`,

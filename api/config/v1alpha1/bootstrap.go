@@ -43,6 +43,8 @@ type Bootstrap struct {
 	TPM      TPM      `json:"tpm"`
 	Key      Key      `json:"key"`
 	Exec     Exec     `json:"exec"`
+	// ClusterAPI registers the machines that may join, with attestors whose evidence names an instance.
+	ClusterAPI ClusterAPI `json:"clusterAPI"`
 }
 
 // UsesMachines reports whether the attestor asks for registered machines.

@@ -203,6 +203,16 @@ bootstrap:
     # the same time.
     timeout: 10s
     maxConcurrent: 8
+  # With the attestors aws, exec and oidc (preset Google): a machine may join only if a
+  # Machine of Cluster API has its provider ID.
+  clusterAPI:
+    # The namespaces of the Machines; empty if Cluster API does not register machines.
+    # Whoever can write Machines there registers machines.
+    namespaces: []
+    # Required with namespaces: the name of the Cluster.
+    clusterName: ""
+    # Path of a kubeconfig for the management cluster; empty for the own cluster.
+    kubeconfig: ""
 
 # The approver decides the CertificateSigningRequests of machines that joined and
 # of nodes. Of several replicas, one leads.

@@ -51,6 +51,7 @@ func (v *validation) bootstrap(b *Bootstrap) {
 	v.tpmValues(&b.TPM)
 	v.approval(b)
 	v.execValues(&b.Exec)
+	v.clusterAPI(b)
 	v.attestor(b)
 }
 

@@ -36,13 +36,14 @@ func (r *Refused) reason() string {
 
 // temporary reports whether the cause may disappear by itself: the cloud shows new machines,
 // their tags and profiles with a delay, and a node or a machine of the same name may be about
-// to be removed. Another token may be in the file by then, and a person may approve the machine.
+// to be removed. Another token may be in the file by then, a person may approve the machine, and Cluster API may write its
+// provider ID.
 func (r *Refused) temporary() bool {
 	switch r.Code {
 	case "AlreadyRegistered", "NameTaken",
 		"InstanceNotFound", "InstanceNotRunning", "WrongCluster", "WrongInstanceProfile",
 		"CallerIdentityMissing", "ChallengeInvalid", "EvidenceUsed", "IdentityTokenExpired",
-		"PendingApproval", "TooManyPending":
+		"PendingApproval", "TooManyPending", "ClusterAPIMachineNotFound":
 		return true
 	}
 	return false

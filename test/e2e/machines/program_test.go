@@ -23,16 +23,16 @@ import (
 // asProgram is the first argument with which this test is the program of a provider.
 const asProgram = "as-program"
 
-// programs are two servers that let a program verify evidence.
-func programs(t *testing.T, words ...string) (self string, replicas []*Replica) {
+// programs are two servers that let a program verify evidence. Config has more lines of the section bootstrap.
+func programs(t *testing.T, config string, words ...string) (self string, replicas []*Replica) {
 	self, err := os.Executable()
 	orFatal(t, err)
 	command, err := json.Marshal(append([]string{self, asProgram, "attest"}, words...))
 	orFatal(t, err)
-	config := fmt.Sprintf(`attestor: exec
+	config = fmt.Sprintf(`attestor: exec
   rateLimit: {perSecond: 1000, burst: 1000, perSource: {perSecond: 1000, burst: 1000}}
   exec: {provider: fake, command: %s, maxConcurrent: 4}
-`, command)
+`, command) + config
 	for n := range 2 {
 		name := fmt.Sprintf("programs-%d-%s", n, strings.ToLower(t.Name()))
 		replica, err := blue.AddReplica(t.Context(), name, WithConfig("attestor: aws\n", config))
@@ -47,26 +47,31 @@ func programs(t *testing.T, words ...string) (self string, replicas []*Replica) 
 	return self, replicas
 }
 
+// joinWithProgram runs the client of a machine until it ends.
+func joinWithProgram(t *testing.T, self string, replica *Replica, name string) error {
+	_, port, err := net.SplitHostPort(replica.Address)
+	if err != nil {
+		return err
+	}
+	dir := t.TempDir()
+	command := exec.CommandContext(t.Context(), blue.Program, "client", "--authorizer=exec",
+		"--collector-command="+strings.Join([]string{self, asProgram, "collect", name}, " "), "--credential=certificate",
+		"--node-url=https://localhost:"+port, "--kubeapi-url="+blue.Server(), "--tls-client-ca="+blue.CAFile(),
+		"--kubeconfig="+filepath.Join(dir, "kubelet.conf"), "--cert-dir="+filepath.Join(dir, "pki"), "--interval=500ms")
+	command.Env = server.Environment()
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, output)
+	}
+	return nil
+}
+
 // TestTwentyMachinesJoinWithAProgram: each shows two rounds of evidence, and has one certificate for the key in it.
 func TestTwentyMachinesJoinWithAProgram(t *testing.T) {
-	self, replicas := programs(t, "rounds")
+	self, replicas := programs(t, "", "rounds")
 	var joining errgroup.Group
 	for n := range atOnce {
 		joining.Go(func() error {
-			name, dir := fmt.Sprintf("program-%d", n), t.TempDir()
-			_, port, err := net.SplitHostPort(replicas[n%len(replicas)].Address)
-			if err != nil {
-				return err
-			}
-			command := exec.CommandContext(t.Context(), blue.Program, "client", "--authorizer=exec",
-				"--collector-command="+strings.Join([]string{self, asProgram, "collect", name}, " "), "--credential=certificate",
-				"--node-url=https://localhost:"+port, "--kubeapi-url="+blue.Server(), "--tls-client-ca="+blue.CAFile(),
-				"--kubeconfig="+filepath.Join(dir, "kubelet.conf"), "--cert-dir="+filepath.Join(dir, "pki"), "--interval=500ms")
-			command.Env = server.Environment()
-			if output, err := command.CombinedOutput(); err != nil {
-				return fmt.Errorf("%s: %w: %s", name, err, output)
-			}
-			return nil
+			return joinWithProgram(t, self, replicas[n%len(replicas)], fmt.Sprintf("program-%d", n))
 		})
 	}
 	orFatal(t, joining.Wait())
@@ -83,7 +88,7 @@ func TestTwentyMachinesJoinWithAProgram(t *testing.T) {
 
 // TestStolenEvidenceForAProgram: what a thief copies from a machine gives no certificate for the thief's key.
 func TestStolenEvidenceForAProgram(t *testing.T) {
-	_, replicas := programs(t)
+	_, replicas := programs(t, "")
 	i := &identityTokens{replicas: replicas}
 	own, thiefs := newKey(t), newKey(t)
 	show := func(replica *Replica, challenge, publicKey string, evidence fakeprovider.Evidence) Answer {
