@@ -24,7 +24,10 @@ var placeForm = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._:/@-]*)?$`)
 const maxPlace = 253
 
 // providerIDForm is the form of provider IDs.
-var providerIDForm = regexp.MustCompile(`^([a-z][a-z0-9+.-]{0,62}://[!-~]{1,448})?$`)
+var providerIDForm = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://[!-~]+)?$`)
+
+// maxProviderID is how many bytes a provider ID may have.
+const maxProviderID = 512
 
 // identity checks an identity. A name that no machine may have is refused. Everything else that is
 // wrong is a mistake of the program, so that nothing is decided.
@@ -65,7 +68,7 @@ func (a *Attestor) identity(i *v1alpha1.AttestedIdentity, request *v1alpha1.Atte
 			return nil, invalid("identity.%s is %.253q, want letters, digits and ._:/@-", field, place)
 		}
 	}
-	if !providerIDForm.MatchString(i.ProviderID) {
+	if len(i.ProviderID) > maxProviderID || !providerIDForm.MatchString(i.ProviderID) {
 		return nil, invalid("identity.providerID is %.253q, want PROVIDER://ID", i.ProviderID)
 	}
 	if i.PublicKey != "" && i.PublicKey != request.PublicKey {
