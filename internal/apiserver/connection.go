@@ -18,7 +18,9 @@ type Options struct {
 	// Kubeconfig is the path of a kubeconfig; empty for the service account of the
 	// pod.
 	Kubeconfig string
-	UserAgent  string
+	// Field is the field of the configuration that has the path, for errors.
+	Field     string
+	UserAgent string
 	// Observer may be nil.
 	Observer Observer
 	// Interval is how often the files are checked for changes; 0 means two seconds.

@@ -54,13 +54,13 @@ func (c *Connection) load(hash io.Writer) (*rest.Config, error) {
 	if c.opts.Kubeconfig == "" {
 		config, err := c.opts.pod()
 		if err != nil {
-			return nil, fmt.Errorf("use the service account of the pod: %w; outside of a pod, set cluster.kubeconfig", err)
+			return nil, fmt.Errorf("use the service account of the pod: %w; outside of a pod, set %s", err, c.opts.Field)
 		}
 		return config, nil
 	}
 	text, err := readFile(c.opts.Kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("read cluster.kubeconfig: %w", err)
+		return nil, fmt.Errorf("read %s: %w", c.opts.Field, err)
 	}
 	if _, err := hash.Write(text); err != nil {
 		return nil, err
@@ -68,14 +68,14 @@ func (c *Connection) load(hash io.Writer) (*rest.Config, error) {
 	file, err := clientcmd.Load(text)
 	if err != nil {
 		// The parser's own error may quote the file.
-		return nil, fmt.Errorf("read cluster.kubeconfig: %s is not a kubeconfig", c.opts.Kubeconfig)
+		return nil, fmt.Errorf("read %s: %s is not a kubeconfig", c.opts.Field, c.opts.Kubeconfig)
 	}
 	if file.CurrentContext == "" {
-		return nil, fmt.Errorf("read cluster.kubeconfig: %s has no current-context: set it to the name of a context", c.opts.Kubeconfig)
+		return nil, fmt.Errorf("read %s: %s has no current-context: set it to the name of a context", c.opts.Field, c.opts.Kubeconfig)
 	}
 	if file.Contexts[file.CurrentContext] == nil {
-		return nil, fmt.Errorf("read cluster.kubeconfig: %s has no context %.80q, which is its current-context: correct one of them",
-			c.opts.Kubeconfig, file.CurrentContext)
+		return nil, fmt.Errorf("read %s: %s has no context %.80q, which is its current-context: correct one of them",
+			c.opts.Field, c.opts.Kubeconfig, file.CurrentContext)
 	}
 	for _, user := range file.AuthInfos {
 		user.LocationOfOrigin = c.opts.Kubeconfig
@@ -84,11 +84,11 @@ func (c *Connection) load(hash io.Writer) (*rest.Config, error) {
 		cluster.LocationOfOrigin = c.opts.Kubeconfig
 	}
 	if err := clientcmd.ResolveLocalPaths(file); err != nil {
-		return nil, fmt.Errorf("read cluster.kubeconfig: %w", err)
+		return nil, fmt.Errorf("read %s: %w", c.opts.Field, err)
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read cluster.kubeconfig: %s: %s", c.opts.Kubeconfig, strings.Join(strings.Fields(err.Error()), " "))
+		return nil, fmt.Errorf("read %s: %s: %s", c.opts.Field, c.opts.Kubeconfig, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return config, nil
 }
@@ -110,7 +110,7 @@ func inline(config *rest.Config) error {
 				err = fmt.Errorf("%s is empty", *f.path)
 			}
 			if err != nil {
-				return fmt.Errorf("read the %s of cluster.kubeconfig: %w", f.what, err)
+				return fmt.Errorf("read the %s of the kubeconfig: %w", f.what, err)
 			}
 			*f.into = text
 		}

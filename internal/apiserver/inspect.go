@@ -20,10 +20,10 @@ type Inspection struct {
 	SecretFiles []string
 }
 
-// Inspect reads the files of a kubeconfig. It fails if and only if [Open] does. It sends no request,
+// Inspect reads the files of a kubeconfig, whose path is in a field of the configuration. It fails if and only if [Open] does. It sends no request,
 // and runs no credential plugin.
-func Inspect(kubeconfig string) (*Inspection, error) {
-	c, err := Open(Options{Kubeconfig: kubeconfig})
+func Inspect(field, kubeconfig string) (*Inspection, error) {
+	c, err := Open(Options{Kubeconfig: kubeconfig, Field: field})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type FileProblem struct {
 func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProblem {
 	c := &fileCheck{now: now, found: CheckExpressions(config)}
 	if needsCluster(config) {
-		c.kubeconfig("cluster.kubeconfig", config.Cluster.Kubeconfig)
+		c.kubeconfig(clusterKubeconfig, config.Cluster.Kubeconfig)
 	}
 	w, b := &config.Webhook, &config.Bootstrap
 	if w.Address != "" {
@@ -51,7 +51,7 @@ func CheckFiles(config *v1alpha1.ServerConfiguration, now time.Time) []FileProbl
 			section: "bootstrap", certificate: b.CertificateFile, key: b.KeyFile, authorities: b.ClientCAFile,
 		})
 		if path := b.ClusterAPI.Kubeconfig; path != "" {
-			c.kubeconfig("bootstrap.clusterAPI.kubeconfig", path)
+			c.kubeconfig(managementKubeconfig, path)
 		}
 		switch b.Attestor {
 		case v1alpha1.AWSAttestor:
@@ -177,7 +177,7 @@ func (c *fileCheck) kubeconfig(field, path string) {
 		c.warn(field, "empty, and this is not a pod: the service account that the server uses is not checked")
 		return
 	}
-	found, err := apiserver.Inspect(path)
+	found, err := apiserver.Inspect(field, path)
 	if err != nil {
 		c.unusable(field, shortError{err, "read " + field + ": "})
 		return

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
 // fileCase is a change of good files, and the messages about it. Empty texts: no message.
@@ -168,6 +170,11 @@ func kubeconfigCases() map[string]fileCase {
 	return map[string]fileCase{
 		"a missing kubeconfig": {
 			func(f *checkedFiles) { os.Remove(f.config.Cluster.Kubeconfig) }, "cluster.kubeconfig: open ", "",
+		},
+		"a missing kubeconfig of the management cluster": {
+			func(f *checkedFiles) {
+				f.config.Bootstrap.ClusterAPI = v1alpha1.ClusterAPI{Namespaces: []string{"fleet"}, ClusterName: "shop", Kubeconfig: "no-such"}
+			}, "bootstrap.clusterAPI.kubeconfig: open no-such", "",
 		},
 		"a token in the place of a kubeconfig": {fixed([]byte(secretToken)), "is not a kubeconfig", ""},
 		"a kubeconfig with a token of two lines": {

@@ -16,10 +16,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// connectTo reads how to connect to the API server. It sends no request.
-func connectTo(config *v1alpha1.Cluster, opts Options, metrics certificateObserver) (*apiserver.Connection, error) {
+// The fields with kubeconfigs.
+const (
+	clusterKubeconfig    = "cluster.kubeconfig"
+	managementKubeconfig = "bootstrap.clusterAPI.kubeconfig"
+)
+
+// connectTo reads how to connect to an API server, from the kubeconfig in a field. It sends no request.
+func connectTo(field, kubeconfig string, opts Options, metrics certificateObserver) (*apiserver.Connection, error) {
 	return apiserver.Open(apiserver.Options{
-		Kubeconfig: config.Kubeconfig, UserAgent: "node-authorizer/" + opts.Version,
+		Kubeconfig: kubeconfig, Field: field, UserAgent: "node-authorizer/" + opts.Version,
 		Observer: credentialLog{opts.Logger, metrics},
 	})
 }

@@ -353,6 +353,14 @@ func TestErrorsOfNewNameTheField(t *testing.T) {
 			c.Authorization.Mode, c.Authorization.ConfigFile = v1alpha1.ChainMode, file
 		}, "authorization.configFile: "},
 		{
+			"no kubeconfig for the management cluster", func(c *v1alpha1.ServerConfiguration) {
+				c.Cluster.Kubeconfig, c.Webhook.Address = file+".kubeconfig", ""
+				c.Bootstrap.Address, c.Bootstrap.Attestor = "127.0.0.1:0", v1alpha1.AWSAttestor
+				c.Bootstrap.AWS.ClusterName = "shop"
+				c.Bootstrap.ClusterAPI = v1alpha1.ClusterAPI{Namespaces: []string{"fleet"}, ClusterName: "shop", Kubeconfig: "no-such-file"}
+			}, "read bootstrap.clusterAPI.kubeconfig: open no-such-file",
+		},
+		{
 			"no certificate", func(c *v1alpha1.ServerConfiguration) { c.Cluster.Kubeconfig = file + ".kubeconfig" },
 			"read webhook.certificateFile: ",
 		},

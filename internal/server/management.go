@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/apiserver"
 	"github.com/node-authorizer/node-authorizer/internal/join/clusterapi"
 )
@@ -29,8 +28,8 @@ func newManagement(j *join, opts Options, cluster *rest.Config, metrics certific
 	m := &management{}
 	if c.Kubeconfig != "" {
 		var err error
-		if m.connection, err = connectTo(&v1alpha1.Cluster{Kubeconfig: c.Kubeconfig}, opts, metrics); err != nil {
-			return nil, fmt.Errorf("bootstrap.clusterAPI.kubeconfig: %w", err)
+		if m.connection, err = connectTo(managementKubeconfig, c.Kubeconfig, opts, metrics); err != nil {
+			return nil, err
 		}
 		cluster = m.connection.Config()
 		cluster.QPS = -1 // only the API server limits

@@ -54,7 +54,7 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	var cluster *rest.Config
 	var err error
 	if needsCluster(config) {
-		if s.connection, err = connectTo(&config.Cluster, opts, s.measures); err != nil {
+		if s.connection, err = connectTo(clusterKubeconfig, config.Cluster.Kubeconfig, opts, s.measures); err != nil {
 			return nil, err
 		}
 		cluster = s.connection.Config()

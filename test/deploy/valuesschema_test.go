@@ -297,8 +297,16 @@ func conditions(section string) map[string]any {
 			"properties": map[string]any{"sessionCheckExemptRoles": map[string]any{"maxItems": 0}},
 		})
 	case "bootstrap":
+		notEmpty := map[string]any{"minLength": 1}
+		registers := given("namespaces", map[string]any{"minItems": 1})
+		either := func(schemas ...map[string]any) map[string]any { return map[string]any{"anyOf": schemas} }
 		endpoint := given("callerIdentity", given("endpoint", map[string]any{"minLength": 1}))
 		return both(
+			map[string]any{"properties": map[string]any{"clusterAPI": both(
+				when(either(given("clusterName", notEmpty), given("kubeconfig", notEmpty)), registers),
+				when(registers, given("clusterName", map[string]any{"pattern": stringForms["bootstrap.clusterAPI.namespaces[]"]})))}},
+			when(given("clusterAPI", registers), either(given("attestor", map[string]any{"enum": []string{"aws", "exec"}}),
+				both(given("attestor", is("oidc")), given("oidc", given("preset", is("Google")))))),
 			when(given("attestor", is("alwaysallow")), given("acceptAlwaysAllow", is(true))),
 			when(given("attestor", is("aws")), both(
 				given("aws", given("clusterName", map[string]any{"minLength": 1})),
