@@ -171,7 +171,8 @@ func TestAMachineOfClusterAPIRegisters(t *testing.T) {
 			attested("10.0.0.9", "10.0.0.1"), "",
 		},
 		"other addresses than the attested ones": {
-			map[string]object{"fleet/a": machine("shop", providerID, addresses("10.0.0.7"))}, attested("10.0.0.1"),
+			map[string]object{"fleet/a": machine("shop", providerID, addresses("10.0.0.7"))},
+			attested("10.0.0.1"),
 			clusterapi.AddressMismatch,
 		},
 		"the source, without attested addresses": {
