@@ -376,7 +376,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			if tc.text != "" {
 				f.write(t, "kubeconfig", []byte(tc.text))
 			}
-			if _, err := Open(Options{Kubeconfig: f.path("kubeconfig"), Field: "cluster.kubeconfig"}); err == nil || !strings.Contains(err.Error(), tc.says) {
+			_, err := Open(Options{Kubeconfig: f.path("kubeconfig"), Field: "cluster.kubeconfig"})
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, want %q", err, tc.says)
 			}
 		})

@@ -20,8 +20,8 @@ type Inspection struct {
 	SecretFiles []string
 }
 
-// Inspect reads the files of a kubeconfig, whose path is in a field of the configuration. It fails if and only if [Open] does. It sends no request,
-// and runs no credential plugin.
+// Inspect reads the files of a kubeconfig, whose path is in a field of the configuration. It fails if and only if [Open]
+// does. It sends no request, and runs no credential plugin.
 func Inspect(field, kubeconfig string) (*Inspection, error) {
 	c, err := Open(Options{Kubeconfig: kubeconfig, Field: field})
 	if err != nil {

@@ -173,7 +173,9 @@ func kubeconfigCases() map[string]fileCase {
 		},
 		"a missing kubeconfig of the management cluster": {
 			func(f *checkedFiles) {
-				f.config.Bootstrap.ClusterAPI = v1alpha1.ClusterAPI{Namespaces: []string{"fleet"}, ClusterName: "shop", Kubeconfig: "no-such"}
+				f.config.Bootstrap.ClusterAPI = v1alpha1.ClusterAPI{
+					Namespaces: []string{"fleet"}, ClusterName: "shop", Kubeconfig: "no-such",
+				}
 			}, "bootstrap.clusterAPI.kubeconfig: open no-such", "",
 		},
 		"a token in the place of a kubeconfig": {fixed([]byte(secretToken)), "is not a kubeconfig", ""},

@@ -84,7 +84,8 @@ func TestNothingIsDecidedWithoutCurrentMachines(t *testing.T) {
 	s := newTestCluster(t, fakeapiserver.Options{})
 	var elapsed atomic.Int64
 	// Only the Machines are too old.
-	registry := s.registry(registered.Options{MaxAge: limit, Clock: func() time.Time { return time.Now().Add(time.Duration(elapsed.Load())) }})
+	clock := func() time.Time { return time.Now().Add(time.Duration(elapsed.Load())) }
+	registry := s.registry(registered.Options{MaxAge: limit, Clock: clock})
 	s.until("the machines are read", func() bool { return registry.Fresh() == nil })
 	elapsed.Store(int64(limit + time.Second))
 	reported := &events{}

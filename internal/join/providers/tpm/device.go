@@ -145,7 +145,8 @@ func (l *loadedKeys) activate(credential, secret []byte) ([]byte, error) {
 	return activated.CertInfo.Buffer, nil
 }
 
-// endorsementPolicy fulfills the policy of endorsement keys of the low range: the authorization of their hierarchy, which is empty by default.
+// endorsementPolicy fulfills the policy of endorsement keys of the low range: the authorization of their hierarchy, which is
+// empty by default.
 func endorsementPolicy(t transport.TPM, session tpm2.TPMISHPolicy, nonce tpm2.TPM2BNonce) error {
 	_, err := tpm2.PolicySecret{AuthHandle: tpm2.TPMRHEndorsement, PolicySession: session, NonceTPM: nonce}.Execute(t)
 	return err
