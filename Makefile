@@ -28,7 +28,7 @@ MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser 
 # The packages with goroutines, whose tests run under the race detector. It makes them several times slower,
 # so `make test` runs them with -short: random tests that do not need it have a smaller budget.
 RACE := ./graph ./nodeauthz ./rbac ./internal/authz/chain ./internal/apiserver ./internal/state/manifest ./internal/state/source ./internal/staleness ./internal/server/freshness \
-	./internal/server/observe ./internal/server/webhook ./internal/server ./internal/join/bootstrap/... ./internal/join/machines ./internal/aws/ec2instances ./internal/join/providers/aws ./internal/join/controller ./internal/informer ./internal/join/ledger \
+	./internal/server/observe ./internal/server/webhook ./internal/server ./internal/join/bootstrap/... ./internal/join/machines ./internal/join/clusterapi ./internal/aws/ec2instances ./internal/join/providers/aws ./internal/join/controller ./internal/informer ./internal/join/ledger \
 	./internal/aws/iam/... ./internal/aws/mappings ./internal/audit/auditlog ./internal/audit/replay
 # Packages of these whose tests run without the race detector too: -short leaves some of them out.
 SLOW := ./internal/server ./internal/audit/replay ./internal/join/controller
@@ -79,6 +79,7 @@ test: test-build ## Run every test: unit, command line, conformance, and end to 
 .PHONY: test-build
 test-build:
 	go build ./...
+	go run -exec true ./cmd/node-authorizer # links the program that end-to-end tests run
 	cd test/e2e && go build ./...
 
 # `test` runs four groups in parallel: one uses the processors, the others mostly wait.
