@@ -24,7 +24,7 @@ REVISION = $(shell git rev-parse HEAD 2>/dev/null)
 CLI := github.com/node-authorizer/node-authorizer/internal/cli/command
 STAMP = -X $(CLI).linkedVersion=$(VERSION) -X $(CLI).linkedRevision=$(REVISION)
 # Every Go module of the repository.
-MODULES := . test/localplane test/conformance test/e2e test/deploy test/browser tools/release $(if $(simulator),test/tpm)
+MODULES = . test/localplane test/conformance test/e2e test/deploy test/browser tools/release $(if $(simulator),test/tpm)
 # The packages with goroutines, whose tests run under the race detector. It makes them several times slower,
 # so `make test` runs them with -short: random tests that do not need it have a smaller budget.
 RACE := ./graph ./nodeauthz ./rbac ./internal/authz/chain ./internal/apiserver ./internal/state/manifest ./internal/state/source ./internal/staleness ./internal/server/freshness \

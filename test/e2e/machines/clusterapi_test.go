@@ -72,7 +72,7 @@ func TestMachinesOfClusterAPI(t *testing.T) {
 			return err
 		})
 		orFatal(t, unstructured.SetNestedField(m.Object, fakeprovider.ProviderID("capi-joins"), "spec", "providerID"))
-		m, err := machines.Update(t.Context(), m, metav1.UpdateOptions{})
+		_, err := machines.Update(t.Context(), m, metav1.UpdateOptions{})
 		orFatal(t, err)
 		orFatal(t, <-joined)
 		entry, err := blue.Ledger.Get(t.Context(), "fake-capi-joins")
