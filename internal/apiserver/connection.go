@@ -79,7 +79,7 @@ func Open(opts Options) (*Connection, error) {
 	}
 	first, err := newLink(found.config, nil, c.opts.dial, c.limits)
 	if err != nil {
-		return nil, err
+		return nil, c.placed(err)
 	}
 	c.seen, c.applied = found, found
 	c.use(first, found.config)
@@ -144,7 +144,7 @@ func (c *Connection) apply(found, was *contents) error {
 	}
 	next, err := newLink(found.config, keep, c.opts.dial, c.limits)
 	if err != nil {
-		return err
+		return c.placed(err)
 	}
 	if next.base.Path != old.base.Path {
 		return fmt.Errorf("the API server's address changed from %s to %s: start the server again to use another path", old.base, next.base)
@@ -154,6 +154,11 @@ func (c *Connection) apply(found, was *contents) error {
 		old.retire()
 	}
 	return nil
+}
+
+// placed adds the field with the kubeconfig to an error.
+func (c *Connection) placed(err error) error {
+	return fmt.Errorf("read %s: %w", c.opts.Field, err)
 }
 
 // use makes a link the current one.

@@ -365,11 +365,23 @@ func TestTheServiceAccountOfThePod(t *testing.T) {
 	})
 }
 
+// withUser returns a kubeconfig whose user has fields.
+func withUser(fields string) string {
+	return "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], " +
+		"clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: a, user: {" + fields + "}}]}"
+}
+
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for _, tc := range []struct{ rule, text, says string }{
 		{"no file", "", "read cluster.kubeconfig: open"},
 		{"no kubeconfig", "a: [", "is not a kubeconfig"},
 		{"no context", "apiVersion: v1\nkind: Config\n", "read cluster.kubeconfig"},
+		{
+			"an empty client key",
+			withUser("client-certificate-data: YQ==, client-key: /dev/null"),
+			"read cluster.kubeconfig: the client key: /dev/null",
+		},
+		{"no certificate", withUser("client-certificate-data: YQ==, client-key-data: YQ=="), "read cluster.kubeconfig: the certificates"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			f := files{t.TempDir()}

@@ -36,7 +36,7 @@ func (c *Connection) read() contents {
 	hash := sha256.New()
 	config, err := c.load(hash)
 	if err == nil {
-		err = inline(config)
+		err = inline(c.opts.Field, config)
 	}
 	if err != nil {
 		return contents{err: err}
@@ -93,8 +93,8 @@ func (c *Connection) load(hash io.Writer) (*rest.Config, error) {
 	return config, nil
 }
 
-// inline replaces the file names in a config by the files' content.
-func inline(config *rest.Config) error {
+// inline replaces the file names in a config by the files' content. The field has the path of the kubeconfig.
+func inline(field string, config *rest.Config) error {
 	for _, f := range []struct {
 		what string
 		path *string
@@ -110,7 +110,7 @@ func inline(config *rest.Config) error {
 				err = fmt.Errorf("%s is empty", *f.path)
 			}
 			if err != nil {
-				return fmt.Errorf("read the %s of the kubeconfig: %w", f.what, err)
+				return fmt.Errorf("read %s: the %s: %w", field, f.what, err)
 			}
 			*f.into = text
 		}

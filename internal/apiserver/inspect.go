@@ -33,7 +33,7 @@ func Inspect(field, kubeconfig string) (*Inspection, error) {
 	}
 	found := &Inspection{SecretFiles: secretFiles(kubeconfig, named)}
 	inlined := rest.CopyConfig(named)
-	if err := inline(inlined); err != nil {
+	if err := inline(field, inlined); err != nil {
 		return nil, err
 	}
 	found.Authorities = certificatesIn(inlined.CAData)

@@ -61,7 +61,7 @@ func newLink(config *rest.Config, keep *link, dial dialFunc, limits limits) (*li
 	// This sets up credential plugins too.
 	options, err := config.TransportConfig()
 	if err != nil {
-		return nil, fmt.Errorf("the credentials of the kubeconfig: %w", err)
+		return nil, fmt.Errorf("the credentials: %w", err)
 	}
 	l := &link{base: base, limits: limits}
 	if keep != nil {
@@ -74,7 +74,7 @@ func newLink(config *rest.Config, keep *link, dial dialFunc, limits limits) (*li
 		l.retired, l.retire = ctx, func() { cancel(); l.connections.CloseIdleConnections() }
 	}
 	if l.next, err = transport.HTTPWrappersForConfig(options, l.connections); err != nil {
-		return nil, fmt.Errorf("the credentials of the kubeconfig: %w", err)
+		return nil, fmt.Errorf("the credentials: %w", err)
 	}
 	return l, nil
 }
@@ -93,7 +93,7 @@ func dialer(limits limits) dialFunc {
 func newTransport(options *transport.Config, limits limits) (*http.Transport, error) {
 	secure, err := transport.TLSConfigFor(options)
 	if err != nil {
-		return nil, fmt.Errorf("the certificates of the kubeconfig: %w", err)
+		return nil, fmt.Errorf("the certificates: %w", err)
 	}
 	proxy := utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
 	if options.Proxy != nil {

@@ -26,7 +26,7 @@ const (
 func connectTo(field, kubeconfig string, opts Options, metrics certificateObserver) (*apiserver.Connection, error) {
 	return apiserver.Open(apiserver.Options{
 		Kubeconfig: kubeconfig, Field: field, UserAgent: "node-authorizer/" + opts.Version,
-		Observer: credentialLog{opts.Logger, metrics},
+		Observer: credentialLog{opts.Logger.WithValues("field", field), metrics},
 	})
 }
 
