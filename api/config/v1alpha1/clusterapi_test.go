@@ -25,7 +25,7 @@ bootstrap: {address: ":10443", certificateFile: tls.crt, keyFile: tls.key, `
 		"attestor: alwaysallow, acceptAlwaysAllow: true" + valid:                                             nothing,
 		"attestor: key, key: {clusterID: shop}" + valid:                                                      nothing,
 		"attestor: tpm" + valid:                              nothing,
-		aws + "{namespaces: [fleet]}":                        "bootstrap.clusterAPI.clusterName: required: write the name of the Cluster",
+		aws + "{namespaces: [fleet]}":                        "bootstrap.clusterAPI.clusterName: want the name of the Cluster, got nothing",
 		aws + "{namespaces: [fleet], clusterName: a/b}":      "bootstrap.clusterAPI.clusterName",
 		aws + "{namespaces: [fleet, fleet], clusterName: a}": "bootstrap.clusterAPI.namespaces[1]: \"fleet\" is given twice",
 		aws + "{namespaces: [Fleet], clusterName: a}":        "bootstrap.clusterAPI.namespaces[0]: want a namespace",

@@ -29,7 +29,7 @@ func (v *validation) clusterAPI(b *Bootstrap) {
 			"by which Machines of Cluster API are found")
 	}
 	if !isNamespaceName(c.ClusterName) {
-		v.wrong(field+".clusterName", "required: write the name of the Cluster, because machines of others must not join%s",
+		v.wrong(field+".clusterName", "want the name of the Cluster%s: without it, machines of other clusters could join",
 			given(c.ClusterName))
 	}
 }
