@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -56,12 +55,9 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{Cloud: cloud, outcomes: map[string]int{}}
 }
 
-// patience bounds requests while EC2 hangs. A slow machine needs longer to start them than the defaults allow.
-const patience = 5 * time.Minute
-
 func (s *fixture) client(t *testing.T) *ec2instances.Client {
 	t.Helper()
-	options := ec2instances.Options{PerSecond: 1000, Burst: 1000, TryTimeout: patience, Observe: func(outcome string) {
+	options := ec2instances.Options{PerSecond: 1000, Burst: 1000, TryTimeout: fakeaws.Patience, Observe: func(outcome string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.outcomes[outcome]++
@@ -80,16 +76,6 @@ func (s *fixture) requests() int {
 	return s.outcomes[ec2instances.OutcomeAnswered] + s.outcomes[ec2instances.OutcomeThrottled] + s.outcomes[ec2instances.OutcomeFailed]
 }
 
-// until waits for a condition.
-func until(t *testing.T, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("timed out")
-		}
-	}
-}
-
 // result is the result of one question.
 type result struct {
 	id     string
@@ -104,7 +90,7 @@ const maxInFlight = 4
 // and the others wait together.
 func (s *fixture) together(t *testing.T, of *ec2instances.Client, ids []string) <-chan result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), fakeaws.Patience)
 	t.Cleanup(cancel)
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	results := make(chan result, len(ids))
@@ -114,10 +100,10 @@ func (s *fixture) together(t *testing.T, of *ec2instances.Client, ids []string) 
 			results <- result{id, answer, err}
 		}()
 		if n < maxInFlight {
-			until(t, func() bool { return s.EC2.Requests() > n })
+			fakeaws.Until(t, func() bool { return s.EC2.Requests() > n })
 		}
 	}
-	until(t, func() bool { return of.Waiting(region) == len(ids)-maxInFlight })
+	fakeaws.Until(t, func() bool { return of.Waiting(region) == len(ids)-maxInFlight })
 	return results
 }
 

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -58,6 +60,20 @@ type Fault struct {
 	Times int
 	// Delay is the delay of a slow answer.
 	Delay time.Duration
+}
+
+// Patience bounds what tests wait for while a service hangs. A slow machine needs longer to start many requests than the product's
+// time limits allow.
+const Patience = 5 * time.Minute
+
+// Until waits for a condition.
+func Until(t testing.TB, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !holds(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("timed out")
+		}
+	}
 }
 
 // Break makes a service fail from the next request. Hanging requests continue and

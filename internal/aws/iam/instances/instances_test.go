@@ -3,7 +3,6 @@ package instances_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -106,7 +105,8 @@ func (s *fixture) instances(t *testing.T, change func(*instances.Options)) *inst
 func (s *fixture) ec2(t *testing.T) *ec2instances.Client {
 	t.Helper()
 	client, err := ec2instances.Load(t.Context(), ec2instances.Options{
-		PerSecond: 1000, Burst: 1000, TryTimeout: patience, Now: s.clock, Observe: func(outcome string) { s.observe("EC2", outcome) },
+		PerSecond: 1000, Burst: 1000, TryTimeout: fakeaws.Patience, Now: s.clock,
+		Observe: func(outcome string) { s.observe("EC2", outcome) },
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -118,19 +118,6 @@ func (s *fixture) observe(service, outcome string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.observed[service+" "+outcome]++
-}
-
-// patience bounds requests while EC2 hangs. A slow machine needs longer to start them than the defaults allow.
-const patience = 5 * time.Minute
-
-// until waits for a condition.
-func until(t *testing.T, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("timed out")
-		}
-	}
 }
 
 // found requires that an instance is found.
@@ -350,7 +337,7 @@ func TestCanceledCallerDoesNotFailOthers(t *testing.T) {
 	s := newFixture(t)
 	node, of := s.node(), s.instances(t, nil)
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
-	ctx, end := context.WithTimeout(t.Context(), patience)
+	ctx, end := context.WithTimeout(t.Context(), fakeaws.Patience)
 	defer end()
 	impatient, cancel := context.WithCancel(ctx)
 	gaveUp, patient := make(chan error, 1), make(chan error, 1)
@@ -363,7 +350,7 @@ func TestCanceledCallerDoesNotFailOthers(t *testing.T) {
 		_, err := of.Instance(joined, node.ID, false)
 		patient <- err
 	}()
-	until(t, func() bool { return s.EC2.Requests() == 1 })
+	fakeaws.Until(t, func() bool { return s.EC2.Requests() == 1 })
 	<-joined.begun
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {

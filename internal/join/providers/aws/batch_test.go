@@ -3,9 +3,7 @@ package aws_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
-	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/aws/ec2instances"
@@ -23,13 +21,10 @@ type outcome struct {
 // maxInFlight is the maximum number of concurrent requests to EC2.
 const maxInFlight = 4
 
-// patience bounds requests while EC2 hangs. A slow machine needs longer to start them than the defaults allow.
-const patience = 5 * time.Minute
-
 // patient returns an attestor whose requests to EC2 do not time out.
 func (s *fixture) patient(t *testing.T) *aws.Attestor {
 	t.Helper()
-	client, err := ec2instances.Load(t.Context(), ec2instances.Options{TryTimeout: patience}, nil)
+	client, err := ec2instances.Load(t.Context(), ec2instances.Options{TryTimeout: fakeaws.Patience}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +35,7 @@ func (s *fixture) patient(t *testing.T) *aws.Attestor {
 // and the others wait together.
 func together(ctx context.Context, t *testing.T, s *fixture, a *aws.Attestor, machines int, change func(fakeaws.Instance)) <-chan outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, fakeaws.Patience)
 	t.Cleanup(cancel)
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	outcomes := make(chan outcome, machines)
@@ -56,23 +51,13 @@ func together(ctx context.Context, t *testing.T, s *fixture, a *aws.Attestor, ma
 	before := s.EC2.Requests()
 	for n := range maxInFlight {
 		come()
-		until(t, func() bool { return s.EC2.Requests() > before+n })
+		fakeaws.Until(t, func() bool { return s.EC2.Requests() > before+n })
 	}
 	for n := range machines - maxInFlight {
 		come()
-		until(t, func() bool { return a.Waiting(region) == n+1 })
+		fakeaws.Until(t, func() bool { return a.Waiting(region) == n+1 })
 	}
 	return outcomes
-}
-
-// until waits for a condition.
-func until(t *testing.T, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("timed out")
-		}
-	}
 }
 
 func nothing(fakeaws.Instance) {}
@@ -151,12 +136,12 @@ func TestCanceledCallerDoesNotFailOthers(t *testing.T) {
 	req := s.request(t, instance)
 	patient := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), fakeaws.Patience)
 		defer cancel()
 		_, err := a.Attest(ctx, req)
 		patient <- err
 	}()
-	until(t, func() bool { return a.Waiting(region) == 4 })
+	fakeaws.Until(t, func() bool { return a.Waiting(region) == 4 })
 	cancel()
 	for range 7 {
 		if o := <-outcomes; !errors.Is(o.err, context.Canceled) {
