@@ -25,8 +25,8 @@ func (unsealed) Open(_, text string) ([]byte, time.Time, error) {
 	return []byte(text), time.Time{}, nil
 }
 
-// allRounds returns the machine of the good request. Good becomes the request of the last round; those of the rounds before it
-// are returned.
+// allRounds returns the machine of the good request, and the requests of the rounds before the last one. Good becomes the request
+// of the last round.
 func (t *trial) allRounds(ctx context.Context) (id *attest.Identity, before []*v1alpha1.AttestRequest, err error) {
 	for range exec.MaxRounds {
 		id, err = t.ask(ctx, t.Good)
