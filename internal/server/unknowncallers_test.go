@@ -247,6 +247,8 @@ func TestMachinesSendTheLargestBodies(t *testing.T) {
 		onlyMachines(c)
 		c.Bootstrap.MaxBodyBytes = size
 	})
+	server := s.listeners.bootstrap.server
+	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout = time.Minute, time.Minute, time.Minute // a loaded machine is slow
 	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || int64(len(body)) != size {
