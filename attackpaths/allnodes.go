@@ -134,9 +134,9 @@ func equalLists(lists [][]vertex) [][]int {
 func (g *Graph) successors(node vertex, possible bool) []vertex {
 	var all []vertex
 	add := func(from vertex) {
-		for _, e := range g.out[from] {
-			if possible || e.dependsOn == 0 {
-				all = append(all, e.to)
+		for _, e := range g.edges.Out[from] {
+			if possible || e.DependsOn == 0 {
+				all = append(all, e.To)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (g *Graph) reachOfNodes(nodes, ends []vertex) map[vertex]*nodeReach {
 	admin := ends[len(ends)-1]
 	g.eachGroup(nodes, func(group []vertex, of reach) {
 		certain, possible := g.sumBeyond(reachSum{}, of.certain), g.sumBeyond(reachSum{}, of.possible)
-		openCertain, open := g.openRightsOf(of.certain.reached), g.openRightsOf(of.possible.reached)
+		openCertain, open := g.openRightsOf(of.certain.Reached()), g.openRightsOf(of.possible.Reached())
 		for _, v := range group {
 			r := found[v]
 			if r.admin = of.until(v, admin); r.admin == Certain {
@@ -194,9 +194,9 @@ func (g *Graph) reachOfNodes(nodes, ends []vertex) map[vertex]*nodeReach {
 			}
 			r.certain = g.sumBeyond(certain, of.certain)
 			if r.admin == Possible { // this search ended when cluster-admin was reached
-				r.all, r.openOfGroup, r.open = r.certain, openCertain, g.openRightsOf(of.certain.reached)
+				r.all, r.openOfGroup, r.open = r.certain, openCertain, g.openRightsOf(of.certain.Reached())
 			} else {
-				r.all, r.openOfGroup, r.open = g.sumBeyond(possible, of.possible), open, g.openRightsOf(of.possible.reached)
+				r.all, r.openOfGroup, r.open = g.sumBeyond(possible, of.possible), open, g.openRightsOf(of.possible.Reached())
 			}
 		}
 	})
@@ -226,7 +226,7 @@ type reachSum struct {
 
 // sumBeyond adds what was reached last to a sum.
 func (g *Graph) sumBeyond(sum reachSum, s *solver) reachSum {
-	for _, v := range s.reached {
+	for _, v := range s.Reached() {
 		if g.counts(v) {
 			sum.hash.add(v, 1)
 			sum.counts[g.keys[v].kind]++
@@ -248,8 +248,8 @@ func compareBools(a, b bool) int {
 
 // runsControlPlane reports whether a component of the control plane on a node gives it the cluster.
 func (g *Graph) runsControlPlane(node vertex) bool {
-	return slices.ContainsFunc(g.out[node], func(e edge) bool {
-		return e.row != 0 && e.row.code() == ControlPlaneNode && e.dependsOn == 0 && g.keys[e.to].kind == isClusterAdmin
+	return slices.ContainsFunc(g.edges.Out[node], func(e edge) bool {
+		return e.Row != 0 && codeOf(e.Row) == ControlPlaneNode && e.DependsOn == 0 && g.keys[e.To].kind == isClusterAdmin
 	})
 }
 
@@ -341,12 +341,12 @@ func (g *Graph) classes(ends []vertex, target bool) []Class {
 		if c.target != No {
 			s := g.solver(c.target == Possible)
 			if target {
-				s.solve(c.first)
+				s.Solve(c.first)
 			} else {
-				s.solveUntil(c.first, ends[0])
+				s.SolveUntil(c.first, ends[0])
 			}
 			c.Path = s.path(s.nearest(ends))
-			g.release(s)
+			s.Release()
 		}
 		classes[i] = c.Class
 	}

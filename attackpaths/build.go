@@ -6,6 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/internal/search"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -166,9 +167,9 @@ func (b *builder) vertex(k key) vertex {
 	if len(b.keys) == math.MaxInt32 {
 		panic("attack paths: more than 2^31 vertices")
 	}
-	v := vertex(len(b.keys))
+	v := b.edges.AddVertex()
 	b.index[k] = v
-	b.keys, b.out, b.joinsOf = append(b.keys, k), append(b.out, nil), append(b.joinsOf, nil)
+	b.keys = append(b.keys, k)
 	switch {
 	case k.kind == isRole:
 		b.roleVertices = append(b.roleVertices, v)
@@ -204,7 +205,7 @@ func (b *builder) impliesBy(from, to vertex, binding int32) { b.step("", from, t
 // of; dependsOn is what else decides, empty if nothing does. No vertex is one that nothing can be done with.
 func (b *builder) step(code Code, from, to vertex, arg int32, dependsOn string) {
 	if to != none {
-		b.out[from] = append(b.out[from], edge{to: to, arg: arg, row: rowOf(code), dependsOn: b.condition(dependsOn)})
+		b.edges.AddEdge(from, edge{To: to, Arg: arg, Row: rowOf(code), DependsOn: b.condition(dependsOn)})
 	}
 }
 
@@ -215,25 +216,16 @@ func (b *builder) together(code Code, to vertex, dependsOn string, from ...verte
 
 // togetherBy is together for rights that a binding gives.
 func (b *builder) togetherBy(code Code, to vertex, binding int32, dependsOn string, from ...vertex) {
-	b.join(edge{to: to, arg: binding, row: rowOf(code), dependsOn: b.condition(dependsOn)}, from...)
+	b.join(edge{To: to, Arg: binding, Row: rowOf(code), DependsOn: b.condition(dependsOn)}, from...)
 }
 
 // join adds an edge that needs several vertices, of which some may be none.
 func (b *builder) join(e edge, from ...vertex) {
-	if e.to == none || b.toNothing(e.to) {
+	if e.To == none || b.toNothing(e.To) {
 		return
 	}
 	slices.Sort(from)
-	from = slices.Compact(slices.DeleteFunc(from, func(v vertex) bool { return v == none }))
-	if len(from) == 1 {
-		b.out[from[0]] = append(b.out[from[0]], e)
-		return
-	}
-	place := int32(len(b.joins))
-	b.joins = append(b.joins, join{from, e})
-	for _, v := range from {
-		b.joinsOf[v] = append(b.joinsOf[v], place)
-	}
+	b.edges.AddJoin(e, slices.Compact(slices.DeleteFunc(from, func(v vertex) bool { return v == none })))
 }
 
 func (b *builder) condition(text string) int32 {
@@ -255,7 +247,7 @@ func (b *builder) drain() {
 		v := vertex(b.expanded)
 		b.expand(v, b.keys[v])
 		if len(b.terminating) > 0 {
-			b.out[v] = slices.DeleteFunc(b.out[v], func(e edge) bool { return b.toNothing(e.to) })
+			b.edges.Out[v] = slices.DeleteFunc(b.edges.Out[v], func(e edge) bool { return b.toNothing(e.To) })
 		}
 	}
 }
@@ -301,7 +293,7 @@ func (b *builder) reserve() {
 	}
 	b.templates = map[*inventory.Template]*templateVertices{}
 	b.index = make(map[key]vertex, n)
-	b.keys, b.out, b.joinsOf = make([]key, 0, n), make([][]edge, 0, n), make([][]int32, 0, n)
+	b.keys, b.edges = make([]key, 0, n), search.New(n)
 }
 
 // templateVertices are the vertices of what the pods of a template name. They are looked up once for all its pods.

@@ -245,8 +245,8 @@ func (a *advisor) remaining(b *builder, reach []Certainty) []Step {
 			continue
 		}
 		s := b.solver(certainty == Possible)
-		defer b.release(s)
-		s.solveUntil(b.index[key{kind: isNode, name: a.nodes[i]}], b.goal)
+		defer s.Release()
+		s.SolveUntil(b.index[key{kind: isNode, name: a.nodes[i]}], b.goal)
 		return s.path(b.goal)
 	}
 	return nil

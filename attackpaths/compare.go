@@ -369,5 +369,5 @@ func (c *comparer) findControlPlane() {
 func (s *groupSearch) isControlPlane(from *start) bool {
 	h := from.holding
 	return h.Kind == ServiceAccount && len(from.before) > 0 &&
-		(s.controllers[inventory.Name{Namespace: h.Namespace, Name: h.Name}] || slices.ContainsFunc(s.labels, s.before.certain.has))
+		(s.controllers[inventory.Name{Namespace: h.Namespace, Name: h.Name}] || slices.ContainsFunc(s.labels, s.before.certain.Has))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/internal/search"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -27,7 +28,7 @@ type comparer struct {
 	controllers map[inventory.Name]bool
 	labels      []vertex
 	// affected is the search in the second graph for what leads to vertices that differ.
-	affected *solver
+	affected *search.Solver
 	// brought are what new and changed workloads name, by id, nil for others, and broughtIDs are their ids.
 	brought    []*brought
 	broughtIDs []int32
@@ -118,19 +119,23 @@ func (c *comparer) number() {
 // join does not get further through it.
 func (c *comparer) findAffected() {
 	s, o := &c.after, &c.before
-	alike := func(e, f edge) bool { return s.other[e.to] == f.to && (e.dependsOn == 0) == (f.dependsOn == 0) }
+	alike := func(e, f edge) bool { return s.other[e.To] == f.To && (e.DependsOn == 0) == (f.DependsOn == 0) }
 	alikeJoins := func(i, k int32) bool {
-		j, l := &s.joins[i], &o.joins[k]
-		return alike(j.edge, l.edge) && slices.EqualFunc(j.from, l.from, func(v, u vertex) bool { return s.other[v] == u })
+		j, l := &s.edges.Joins[i], &o.edges.Joins[k]
+		return alike(j.Edge, l.Edge) && slices.EqualFunc(j.From, l.From, func(v, u vertex) bool { return s.other[v] == u })
 	}
 	s.differ, o.differ = map[vertex]bool{}, map[vertex]bool{}
 	for v, u := range s.other {
-		if u != none && !(slices.EqualFunc(s.out[v], o.out[u], alike) && slices.EqualFunc(s.joinsOf[v], o.joinsOf[u], alikeJoins)) {
+		if u == none {
+			continue
+		}
+		sameOut := slices.EqualFunc(s.edges.Out[v], o.edges.Out[u], alike)
+		if !sameOut || !slices.EqualFunc(s.edges.JoinsOf[v], o.edges.JoinsOf[u], alikeJoins) {
 			s.differ[vertex(v)], o.differ[u] = true, true
 		}
 	}
-	c.affected = s.reversed(true, func(j *join) []vertex { return j.from[:1] }).solver(true)
-	c.affected.solve(slices.Collect(maps.Keys(s.differ))...)
+	c.affected = s.edges.Reversed(true, func(j *join) []vertex { return j.From[:1] }).Solver(true)
+	c.affected.Solve(slices.Collect(maps.Keys(s.differ))...)
 }
 
 // start is what is compared: a node, a service account, or an object that pods are made from.
@@ -231,7 +236,7 @@ const smallGroup = 16
 func (c *comparer) groups(starts []*start) []startGroup {
 	byKind := map[string][]*start{}
 	for _, s := range starts {
-		if len(s.before) == 0 || len(s.after) == 0 || c.affected.has(s.after[0]) {
+		if len(s.before) == 0 || len(s.after) == 0 || c.affected.Has(s.after[0]) {
 			byKind[s.holding.Kind] = append(byKind[s.holding.Kind], s)
 		}
 	}
@@ -307,23 +312,23 @@ func (c *comparer) findOtherWays(pods map[vertex]bool) {
 		}
 		return nil
 	}
-	for v := range c.after.out {
+	for v := range c.after.edges.Out {
 		from := of(vertex(v))
-		for _, e := range c.after.out[v] {
-			b := of(e.to)
+		for _, e := range c.after.edges.Out[v] {
+			b := of(e.To)
 			if b == nil || b == from {
 				continue
 			}
-			ofPod := e.row != 0 && e.row.ofPod() && e.arg >= 0 && pods[c.after.firstPod+vertex(e.arg)]
-			if !ofPod && e.row != rowOf(SecretOnNode) { // a new secret is on a node because of a pod that names it
+			ofPod := e.Row != 0 && isOfPod(e.Row) && e.Arg >= 0 && pods[c.after.firstPod+vertex(e.Arg)]
+			if !ofPod && e.Row != rowOf(SecretOnNode) { // a new secret is on a node because of a pod that names it
 				b.otherwise = append(b.otherwise, []vertex{vertex(v)})
 			}
 		}
 	}
-	for i := range c.after.joins {
-		j := &c.after.joins[i]
-		if b := of(j.to); b != nil {
-			b.otherwise = append(b.otherwise, j.from)
+	for i := range c.after.edges.Joins {
+		j := &c.after.edges.Joins[i]
+		if b := of(j.To); b != nil {
+			b.otherwise = append(b.otherwise, j.From)
 		}
 	}
 }
@@ -336,7 +341,7 @@ func (s *groupSearch) isBrought(id int32, from *start, l levels) bool {
 		return false
 	}
 	isOtherWay := func(all []vertex) bool {
-		return !slices.ContainsFunc(all, func(v vertex) bool { return !s.after.possible.has(v) })
+		return !slices.ContainsFunc(all, func(v vertex) bool { return !s.after.possible.Has(v) })
 	}
 	had := s.before.possible
 	if l.after == Certain {
@@ -344,7 +349,7 @@ func (s *groupSearch) isBrought(id int32, from *start, l levels) bool {
 	}
 	isNew := func(v vertex) bool {
 		u := s.comparer.after.other[v]
-		return u == none || !had.has(u)
+		return u == none || !had.Has(u)
 	}
 	return !slices.ContainsFunc(b.otherwise, isOtherWay) && !slices.ContainsFunc(s.givenBy(id), isNew)
 }
@@ -355,9 +360,9 @@ func (s *groupSearch) givenBy(id int32) []vertex {
 	if !known {
 		g := s.comparer.after.Graph
 		f := g.solver(true)
-		defer g.release(f)
-		f.solve(s.comparer.after.vertices[id]...)
-		for _, v := range f.reached {
+		defer f.Release()
+		f.Solve(s.comparer.after.vertices[id]...)
+		for _, v := range f.Reached() {
 			if s.counts(v, id) {
 				all = append(all, v)
 			}
@@ -377,7 +382,7 @@ func (s *groupSearch) counts(v vertex, id int32) bool {
 	case kind == isSubject, kind == isRole:
 		return len(side.openRightsOf([]vertex{v}).entries) > 0
 	case side.ids[v] == id, kind == isScoped:
-		return len(side.joinsOf[v]) > 0
+		return len(side.edges.JoinsOf[v]) > 0
 	}
 	return true
 }

@@ -47,16 +47,16 @@ type deltaKey struct {
 	own string
 }
 
-// search is what the starts of a group reach in one graph, one start after the other.
-type search struct {
+// sideSearch is what the starts of a group reach in one graph, one start after the other.
+type sideSearch struct {
 	*side
 	reach
 }
 
-func (s *side) beyond(group []vertex) search { return search{s, s.reachBeyond(group)} }
+func (s *side) beyond(group []vertex) sideSearch { return sideSearch{s, s.reachBeyond(group)} }
 
 // level says how a holding is reached by the last start.
-func (r *search) level(id int32) Certainty {
+func (r *sideSearch) level(id int32) Certainty {
 	level := No
 	for _, v := range r.vertices[id] {
 		level = max(level, r.of(v))
@@ -67,7 +67,7 @@ func (r *search) level(id int32) Certainty {
 // groupSearch compares the starts of one group.
 type groupSearch struct {
 	*comparer
-	before, after search
+	before, after sideSearch
 	// usual is what changes for a start that reaches only what all do.
 	usual  map[int32]outcome
 	deltas map[deltaKey][]*delta
@@ -114,8 +114,8 @@ func (s *groupSearch) levels(id int32) levels {
 // beyondCommon lists the holdings that the last start reaches in another way than all starts of the group do.
 func (s *groupSearch) beyondCommon() []int32 {
 	var all []int32
-	for _, side := range [...]*search{&s.before, &s.after} {
-		for _, v := range slices.Concat(side.certain.reached, side.possible.reached) {
+	for _, side := range [...]*sideSearch{&s.before, &s.after} {
+		for _, v := range slices.Concat(side.certain.Reached(), side.possible.Reached()) {
 			for id := side.ids[v]; id >= 0; id = s.credentialOf[id] {
 				all = append(all, id)
 			}
@@ -206,7 +206,7 @@ func (c *comparer) pathFinder(l levels) *pathFinder {
 	return f
 }
 
-func (f *pathFinder) release() { f.side.release(f.solver) }
+func (f *pathFinder) release() { f.solver.Release() }
 
 // find searches until all holdings are reached.
 func (f *pathFinder) find(ids []int32, from *start) {
@@ -215,7 +215,7 @@ func (f *pathFinder) find(ids []int32, from *start) {
 		f.found[id] = none
 	}
 	open := len(ids)
-	f.solver.stop = func(v vertex) bool {
+	f.solver.Stop = func(v vertex) bool {
 		if known, wanted := f.found[f.side.ids[v]]; wanted && known == none && !f.solver.isPartOfNode(v) {
 			f.found[f.side.ids[v]] = v
 			open--
@@ -226,7 +226,7 @@ func (f *pathFinder) find(ids []int32, from *start) {
 	if f.side == &f.before {
 		starts = from.before
 	}
-	f.solver.solve(starts...)
+	f.solver.Solve(starts...)
 }
 
 // uses lists the objects that the steps of the path to a holding need and that the other graph's edges do
@@ -248,14 +248,14 @@ func (f *pathFinder) uses(id int32) []Use {
 	}
 	step := 0
 	var pending []Holding
-	for _, v := range f.solver.derivation(f.found[id]) {
-		how := f.solver.via[v]
+	for _, v := range f.solver.Derivation(f.found[id]) {
+		how := f.solver.Via(v)
 		if f.isNew(how) {
 			pending = append(pending, slices.DeleteFunc(f.objectsOf(how, v), func(o Holding) bool {
 				return f.options.Changed != nil && !f.options.Changed(o)
 			})...)
 		}
-		if how.edge.row != 0 {
+		if how.Edge.Row != 0 {
 			step++
 			add(step, pending...)
 			pending = nil
@@ -268,7 +268,7 @@ func (f *pathFinder) uses(id int32) []Use {
 // isNew reports whether the other graph does not have the edge or join through which a vertex is
 // reached, or only if something else allows it.
 func (f *pathFinder) isNew(how via) bool {
-	parts := f.solver.parts(how)
+	parts := f.solver.edges.Parts(how)
 	if len(parts) == 0 {
 		return false
 	}
@@ -281,27 +281,27 @@ func (f *pathFinder) isNew(how via) bool {
 		return others[0] == none
 	}
 	alike := func(e edge) bool {
-		return e.to == f.side.other[how.edge.to] && (e.dependsOn == 0 || how.edge.dependsOn != 0)
+		return e.To == f.side.other[how.Edge.To] && (e.DependsOn == 0 || how.Edge.DependsOn != 0)
 	}
-	if how.join < 0 {
-		return !slices.ContainsFunc(f.other.out[others[0]], alike)
+	if how.Join < 0 {
+		return !slices.ContainsFunc(f.other.edges.Out[others[0]], alike)
 	}
-	return !slices.ContainsFunc(f.other.joinsOf[others[0]], func(place int32) bool {
-		j := &f.other.joins[place]
-		return alike(j.edge) && slices.Equal(slices.Sorted(slices.Values(j.from)), others)
+	return !slices.ContainsFunc(f.other.edges.JoinsOf[others[0]], func(place int32) bool {
+		j := &f.other.edges.Joins[place]
+		return alike(j.Edge) && slices.Equal(slices.Sorted(slices.Values(j.From)), others)
 	})
 }
 
 // objectsOf are the objects that an edge or join may be because of.
 func (f *pathFinder) objectsOf(how via, to vertex) []Holding {
 	var all []Holding
-	if arg := how.edge.arg; arg >= 0 && how.edge.row != 0 && how.edge.row.ofPod() {
+	if arg := how.Edge.Arg; arg >= 0 && how.Edge.Row != 0 && isOfPod(how.Edge.Row) {
 		all = append(all, usedPod(f.side.pods[arg]))
 	} else if arg >= 0 {
 		bound := f.side.bindings[arg]
 		all = append(all, verdict.Object(bound.Binding), verdict.Object(bound.Role))
 	}
-	for _, v := range append(slices.Clone(f.solver.parts(how)), to) {
+	for _, v := range append(slices.Clone(f.solver.edges.Parts(how)), to) {
 		all = append(all, f.objectsOfVertex(v)...)
 	}
 	return all

@@ -128,18 +128,18 @@ func checkGiven(h Holding) error {
 	return nil
 }
 
-// isCustom reports whether a row is a custom technique.
-func (r row) isCustom() bool { return int(r) > len(techniques) }
+// isCustomRow reports whether a row is a custom technique.
+func isCustomRow(r row) bool { return int(r) > len(techniques) }
 
 // customRow is the row of the custom technique at a place.
 func customRow(place int32) row { return row(len(techniques) + 1 + int(place)) }
 
 // codeOf is the code of a row.
 func (g *Graph) codeOf(r row) Code {
-	if r.isCustom() {
+	if isCustomRow(r) {
 		return g.custom[int(r)-len(techniques)-1].Code
 	}
-	return r.code()
+	return codeOf(r)
 }
 
 // Gaps lists what custom techniques name and the cluster does not have, in the order of the
@@ -318,7 +318,7 @@ func (b *builder) customSteps(v vertex, kind *requestKind, namespace string) {
 	dependsOn := b.condition(allOf(t.DependsOn, guards))
 	for i, h := range t.Gives {
 		to := b.customVertex(customGives, kind.technique, i, h.Namespace == SameNamespace || h.Name == SameNamespace, namespace)
-		b.join(edge{to: to, arg: -1, dependsOn: dependsOn, row: customRow(kind.technique)}, slices.Clone(from)...)
+		b.join(edge{To: to, Arg: -1, DependsOn: dependsOn, Row: customRow(kind.technique)}, slices.Clone(from)...)
 	}
 }
 
@@ -333,17 +333,13 @@ func (b *builder) customVertex(variant uint16, technique int32, entry int, relat
 
 // becauseOfCustom says which requests a step of a custom technique needs.
 func (s *solver) becauseOfCustom(how via) string {
-	from := []vertex{how.from}
-	if how.join >= 0 {
-		from = s.joins[how.join].from
-	}
 	text, with := "", []key{}
-	for _, v := range from {
+	for _, v := range s.edges.Parts(how) {
 		switch k := s.keys[v]; {
 		case k.kind == isRight:
 			text = "may " + s.kinds[k.variant].text(k.namespace)
 		case k.variant == customWith:
-			with = append(with, s.keys[s.via[v].from])
+			with = append(with, s.keys[s.Via(v).From])
 		}
 	}
 	slices.SortFunc(with, func(a, b key) int { return cmp.Compare(s.kinds[a.variant].with, s.kinds[b.variant].with) })

@@ -27,8 +27,8 @@ func (g *Graph) Costs(start Holding) (map[Holding]int, error) {
 // Edges returns how many edges and parts of joins the graph has.
 func (g *Graph) Edges() int {
 	n := 0
-	for v := range g.out {
-		n += len(g.out[v]) + len(g.joinsOf[v])
+	for v := range g.edges.Out {
+		n += len(g.edges.Out[v]) + len(g.edges.JoinsOf[v])
 	}
 	return n
 }
@@ -153,8 +153,8 @@ func (r Right) Nameless(verb string) (nameless, named bool) {
 func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object string) Certainty {
 	certainty := No
 	note := func(v vertex) {
-		for _, e := range g.out[v] {
-			k := g.keys[e.to]
+		for _, e := range g.edges.Out[v] {
+			k := g.keys[e.To]
 			covers := limit{k.namespace, k.name}.covers(in, object)
 			if k.kind == isRight && k.of != 0 {
 				covers = covers && slices.ContainsFunc(g.pods, func(p *inventory.Pod) bool {
@@ -166,7 +166,7 @@ func (g *Graph) TokenHas(namespace, name, node string, r Right, in, object strin
 			if !owns && (k.kind != isRight || right(k.variant) != r.place || !covers || byName) {
 				continue
 			}
-			if certainty = max(certainty, Possible); e.dependsOn == 0 {
+			if certainty = max(certainty, Possible); e.DependsOn == 0 {
 				certainty = Certain
 			}
 		}

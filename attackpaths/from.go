@@ -29,9 +29,9 @@ func (g *Graph) result(start Holding, found reach) Result {
 	r := Result{Start: start, ClusterAdmin: found.of(g.index[key{kind: isClusterAdmin}]), Reached: []Reached{}}
 	switch r.ClusterAdmin {
 	case No:
-		r.NotFollowed = g.openRightsOf(found.possible.reached).list(g)
+		r.NotFollowed = g.openRightsOf(found.possible.Reached()).list(g)
 	case Possible:
-		r.NotFollowed = g.openRightsOf(found.certain.reached).list(g)
+		r.NotFollowed = g.openRightsOf(found.certain.Reached()).list(g)
 	}
 	return r
 }
@@ -50,7 +50,7 @@ func (w way) holding() Holding {
 
 func (w way) reached() Reached { return Reached{w.holding(), w.certainty, w.solver.path(w.vertex)} }
 
-func (w way) cost() int32 { return w.solver.cost[w.vertex] }
+func (w way) cost() int32 { return w.solver.Cost(w.vertex) }
 
 // ways finds for each holding but the start the vertex through which it is reached, in the order
 // of holdings. A user that is a node's credential too has several, and so has a service account
@@ -59,12 +59,12 @@ func (w way) cost() int32 { return w.solver.cost[w.vertex] }
 func (r reach) ways(start vertex, atLeast Certainty) []way {
 	g := r.possible.Graph
 	self, _ := g.keys[start].holding()
-	all := r.by(atLeast).reached
+	all := r.by(atLeast).Reached()
 	ways := make([]way, 0, len(all))
 	for _, v := range all {
 		h, ok := g.keys[v].holding()
 		w := way{v, r.possible, Possible}
-		if r.certain.has(v) {
+		if r.certain.Has(v) {
 			w.solver, w.certainty = r.certain, Certain
 		}
 		if ok && h != self && !w.solver.isPartOfNode(v) {
@@ -101,7 +101,7 @@ func (k *key) rank() vertexKind {
 // isPartOfNode reports whether a vertex is the credential of a node that is reached. Another node's user, which that credential
 // may impersonate, is none.
 func (s *solver) isPartOfNode(v vertex) bool {
-	from, user := s.via[v].from, s.keys[v].name
+	from, user := s.Via(v).From, s.keys[v].name
 	if s.keys[v].kind != isNodeUser || from == none {
 		return false
 	}
@@ -173,7 +173,7 @@ func (s *solver) nearest(ends []vertex) vertex {
 	found := none
 	last := len(ends) - 1
 	for i, v := range ends {
-		if s.has(v) && (found == none || i != last && s.cost[v] < s.cost[found]) {
+		if s.Has(v) && (found == none || i != last && s.Cost(v) < s.Cost(found)) {
 			found = v
 		}
 	}
@@ -187,21 +187,21 @@ type reach struct{ certain, possible *solver }
 func (g *Graph) newReach() reach { return reach{g.solver(false), g.solver(true)} }
 
 func (r reach) release() {
-	r.certain.release(r.certain)
-	r.possible.release(r.possible)
+	r.certain.Release()
+	r.possible.Release()
 }
 
 // solve finds what is reached from one of some vertices.
 func (r reach) solve(starts ...vertex) {
-	r.certain.solve(starts...)
-	r.possible.solve(starts...)
+	r.certain.Solve(starts...)
+	r.possible.Solve(starts...)
 }
 
 // until says how a start reaches an end, and searches no further. It does not search for what is possible if the end is
 // reached certainly.
 func (r reach) until(start, end vertex) Certainty {
-	if r.certain.solveUntil(start, end); !r.certain.has(end) {
-		r.possible.solveUntil(start, end)
+	if r.certain.SolveUntil(start, end); !r.certain.Has(end) {
+		r.possible.SolveUntil(start, end)
 	}
 	return r.of(end)
 }
@@ -209,9 +209,9 @@ func (r reach) until(start, end vertex) Certainty {
 // of says how a vertex is reached.
 func (r reach) of(v vertex) Certainty {
 	switch {
-	case r.certain.has(v):
+	case r.certain.Has(v):
 		return Certain
-	case r.possible.has(v):
+	case r.possible.Has(v):
 		return Possible
 	}
 	return No
@@ -239,9 +239,10 @@ func (g *Graph) eachGroup(starts []vertex, do func([]vertex, reach)) {
 // reachBeyond returns a search beyond what all starts of a group have in common.
 func (g *Graph) reachBeyond(group []vertex) reach {
 	r := g.newReach()
-	for _, s := range [...]*solver{r.certain, r.possible} {
-		s.solve(g.successorsOfAll(group, s.possible)...)
-		s.keep()
+	for _, certainty := range [...]Certainty{Certain, Possible} {
+		s := r.by(certainty)
+		s.Solve(g.successorsOfAll(group, certainty == Possible)...)
+		s.Keep()
 	}
 	return r
 }
@@ -261,25 +262,4 @@ func (g *Graph) reachGoal(names []string) []Certainty {
 		}
 	})
 	return found
-}
-
-// reversed returns the graph with each edge turned round and without steps: a search in it finds what leads to a vertex,
-// the nearest first. Parts selects the vertices of a join that lead to where it does; without parts, none does.
-func (g *Graph) reversed(possible bool, parts func(*join) []vertex) *Graph {
-	r := &Graph{keys: g.keys, out: make([][]edge, len(g.keys)), joinsOf: make([][]int32, len(g.keys))}
-	for v := range g.out {
-		for i := range g.out[v] {
-			if e := &g.out[v][i]; possible || e.dependsOn == 0 {
-				r.out[e.to] = append(r.out[e.to], edge{to: vertex(v)})
-			}
-		}
-	}
-	for i := range g.joins {
-		if j := &g.joins[i]; parts != nil && (possible || j.dependsOn == 0) {
-			for _, v := range parts(j) {
-				r.out[j.to] = append(r.out[j.to], edge{to: v})
-			}
-		}
-	}
-	return r
 }

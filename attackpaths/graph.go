@@ -3,21 +3,27 @@ package attackpaths
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/internal/search"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// vertex is a holding, or a fact on the way to one.
-type vertex int32
+// The graph of edges. A vertex is a holding, or a fact on the way to one. Of an edge, Arg is what the step is because of, the
+// place of a pod or binding; DependsOn is the place in Graph.conditions of what else decides.
+type (
+	vertex = search.Vertex
+	edge   = search.Edge
+	join   = search.Join
+	via    = search.Via
+	row    = search.Row
+)
 
-// none is no vertex.
-const none vertex = -1
+const none = search.None
 
 // vertexKind is what a vertex stands for. The first ones are holdings.
 type vertexKind uint8
@@ -94,31 +100,12 @@ func (k key) holding() (Holding, bool) {
 	return Holding{Kind: holdingKinds[k.kind], Namespace: k.namespace, Name: k.name}, true
 }
 
-// edge leads from one vertex to another.
-type edge struct {
-	to vertex
-	// arg is what the step is because of: the place of a pod or binding.
-	arg int32
-	// dependsOn is the place in Graph.conditions of what else decides; zero is nothing.
-	dependsOn int32
-	row       row
-}
-
-// join leads from several vertices together to another.
-type join struct {
-	from []vertex
-	edge
-}
-
 // Graph is everything that techniques make possible in one cluster. It is safe for concurrent
 // use once it is made.
 type Graph struct {
 	keys  []key
 	index map[key]vertex
-	out   [][]edge
-	joins []join
-	// joinsOf are the places of the joins that a vertex is a part of.
-	joinsOf [][]int32
+	edges *search.Graph
 
 	// starts are the nodes and service accounts of the cluster.
 	starts []vertex
@@ -143,9 +130,7 @@ type Graph struct {
 	// passedBy says how scopes let pass what an edge stands for.
 	passedBy map[passing]passage
 
-	// solvers are those that are not in use.
-	solvers sync.Pool
-	custom  []CustomTechnique
+	custom []CustomTechnique
 	// kinds are the kinds of requests by their rights. The kinds of custom techniques come last.
 	kinds []requestKind
 	// serves is Cluster.Serves, and open are the rights of each role that are not followed, as far as they were asked for.
@@ -329,14 +314,14 @@ func (k *requestKind) verbIn(rules []rbacv1.PolicyRule, name string) string {
 // its verb.
 func (s *solver) usedRight(v vertex) (r right, verb string) {
 	for {
-		how, k := s.via[v], s.keys[v]
+		how, k := s.Via(v), s.keys[v]
 		r = right(k.variant)
-		if how.from == none {
+		if how.From == none {
 			return r, requestKinds[r].verbs[0]
 		}
-		switch from := s.keys[how.from]; from.kind {
+		switch from := s.keys[how.From]; from.kind {
 		case isRight:
-			v = how.from
+			v = how.From
 		case isRole:
 			return r, s.kinds[r].verbIn(s.roles[from.role].Rules, k.name)
 		case isLimited:
@@ -345,7 +330,7 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 			}
 			return r, requestKinds[r].verbs[0] // by a request that applies the object
 		default:
-			if passed, ok := s.passedBy[passing{how.from, v}]; ok {
+			if passed, ok := s.passedBy[passing{how.From, v}]; ok {
 				return r, passed.verb
 			}
 			return r, requestKinds[r].verbs[0]
@@ -355,7 +340,7 @@ func (s *solver) usedRight(v vertex) (r right, verb string) {
 
 // partOf is the vertex of a right that a step needs together with other things; none if it does not need it.
 func (s *solver) partOf(how via, r right) vertex {
-	for _, v := range s.parts(how) {
+	for _, v := range s.edges.Parts(how) {
 		if k := s.keys[v]; k.kind == isRight && right(k.variant) == r {
 			return v
 		}

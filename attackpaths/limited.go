@@ -31,7 +31,7 @@ func (b *builder) limited(of vertex, on grant) vertex {
 		return none
 	}
 	v := b.vertex(k)
-	b.out[v] = edges
+	b.edges.Out[v] = edges
 	if x != nil {
 		x.vertex = v
 		b.identities = append(b.identities, x)
@@ -45,14 +45,14 @@ func (b *builder) limitedEdges(of vertex, on grant) (edges []edge, x *identity) 
 	k, kind := b.keys[of], &b.kinds[on.right]
 	switch {
 	case k.kind == isFact:
-		for _, e := range b.out[of] {
-			if v := b.limited(e.to, on); v != none {
-				edges = append(edges, edge{to: v, arg: -1})
+		for _, e := range b.edges.Out[of] {
+			if v := b.limited(e.To, on); v != none {
+				edges = append(edges, edge{To: v, Arg: -1})
 			}
 		}
 		return edges, nil
 	case kind.whole:
-		return []edge{{to: of, arg: -1}}, nil
+		return []edge{{To: of, Arg: -1}}, nil
 	}
 	x = &identity{subjects: b.subjectsOfIdentity(k), rights: map[grant]origin{}, alone: true}
 	requests, checked, together := false, false, kind.of.countsTogether()
@@ -66,7 +66,7 @@ func (b *builder) limitedEdges(of vertex, on grant) (edges []edge, x *identity) 
 			requests = true
 			x.note(&p, both, "")
 			if p.right.countsAlone() {
-				edges = append(edges, edge{to: b.rightVertex(p.right, both.namespace, both.rightName()), arg: p.binding})
+				edges = append(edges, edge{To: b.rightVertex(p.right, both.namespace, both.rightName()), Arg: p.binding})
 			}
 		}
 	}
@@ -85,17 +85,17 @@ func (b *builder) edgesOfNode(node vertex, r right, l limit) []edge {
 	var edges []edge
 	switch r {
 	case readSecrets, createToken:
-		for _, e := range b.out[node] {
-			switch to := b.keys[e.to]; {
-			case r == readSecrets && e.row == rowOf(SecretOnNode) && l.covers(to.namespace, to.name),
-				r == createToken && e.row == rowOf(TokenOfPodOnNode) && l.covers(b.pods[e.arg].Namespace, b.pods[e.arg].ServiceAccount):
+		for _, e := range b.edges.Out[node] {
+			switch to := b.keys[e.To]; {
+			case r == readSecrets && e.Row == rowOf(SecretOnNode) && l.covers(to.namespace, to.name),
+				r == createToken && e.Row == rowOf(TokenOfPodOnNode) && l.covers(b.pods[e.Arg].Namespace, b.pods[e.Arg].ServiceAccount):
 				edges = append(edges, e)
 			}
 		}
 	case createSigningRequests:
-		edges = append(edges, edge{to: b.fact(clientRequests, ""), arg: -1})
+		edges = append(edges, edge{To: b.fact(clientRequests, ""), Arg: -1})
 	case readSigningRequests:
-		edges = append(edges, edge{to: b.rightVertex(r, "", l.rightName()), arg: -1})
+		edges = append(edges, edge{To: b.rightVertex(r, "", l.rightName()), Arg: -1})
 	}
 	return edges
 }

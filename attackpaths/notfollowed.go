@@ -200,9 +200,9 @@ func (g *Graph) openRightsOf(reached []vertex) *openRights {
 	for _, v := range reached {
 		switch k := &g.keys[v]; k.kind {
 		case isSubject:
-			for _, e := range g.out[v] {
-				if to := &g.keys[e.to]; to.kind == isRole {
-					all.addRole(g.openRightsOfRole(to.role), to.namespace, e.arg)
+			for _, e := range g.edges.Out[v] {
+				if to := &g.keys[e.To]; to.kind == isRole {
+					all.addRole(g.openRightsOfRole(to.role), to.namespace, e.Arg)
 				}
 			}
 		case isRole:

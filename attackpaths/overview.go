@@ -218,16 +218,16 @@ func (s *overviewSearch) key(ways []way) cellKey {
 // pods on each node.
 func (s *overviewSearch) appendWay(text []byte, w way) []byte {
 	onStart := []row{rowOf(PodOnNode), rowOf(PodTokenOnNode), rowOf(TokenOfPodOnNode)}
-	for _, v := range w.solver.derivation(w.vertex) {
-		how := w.solver.via[v]
-		if v == s.start || s.keys[v].kind == isNodeUser && how.from == s.start {
+	for _, v := range w.solver.Derivation(w.vertex) {
+		how := w.solver.Via(v)
+		if v == s.start || s.keys[v].kind == isNodeUser && how.From == s.start {
 			continue
 		}
 		text = binary.AppendVarint(text, int64(v))
-		text = binary.AppendVarint(append(text, byte(how.edge.row)), int64(how.join))
-		text = binary.AppendVarint(text, int64(how.edge.dependsOn))
-		if !slices.Contains(onStart, how.edge.row) {
-			text = binary.AppendVarint(text, int64(how.edge.arg))
+		text = binary.AppendVarint(append(text, byte(how.Edge.Row)), int64(how.Join))
+		text = binary.AppendVarint(text, int64(how.Edge.DependsOn))
+		if !slices.Contains(onStart, how.Edge.Row) {
+			text = binary.AppendVarint(text, int64(how.Edge.Arg))
 		}
 	}
 	return text

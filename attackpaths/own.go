@@ -63,8 +63,8 @@ func (b *builder) combineRights() {
 // eachRole calls a function for each role that is bound to subjects.
 func (g *Graph) eachRole(subjects []vertex, do func(role key, binding int32)) {
 	for _, s := range subjects {
-		for _, e := range g.out[s] {
-			do(g.keys[e.to], e.arg)
+		for _, e := range g.edges.Out[s] {
+			do(g.keys[e.To], e.Arg)
 		}
 	}
 }

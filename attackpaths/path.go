@@ -34,17 +34,17 @@ func (s *solver) path(v vertex) []Step { return s.trail(v).steps }
 // trail renders the derivation of a vertex. What many vertices are reached through is rendered
 // once.
 func (s *solver) trail(v vertex) trail {
-	how := s.via[v]
+	how := s.Via(v)
 	switch {
-	case how.join >= 0:
+	case how.Join >= 0:
 		return s.joined(v)
-	case how.from == none:
+	case how.From == none:
 		return s.begin(v)
 	}
-	before, ok := s.trails[how.from]
+	before, ok := s.trails[how.From]
 	if !ok {
-		before = s.trail(how.from)
-		s.trails[how.from] = before
+		before = s.trail(how.From)
+		s.trails[how.From] = before
 	}
 	return s.extend(before, v, nil)
 }
@@ -59,8 +59,8 @@ func (s *solver) begin(v vertex) trail {
 func (s *solver) joined(v vertex) trail {
 	var t trail
 	at := map[vertex]position{}
-	for _, v := range s.derivation(v) {
-		if how := s.via[v]; how.from == none && how.join < 0 {
+	for _, v := range s.Derivation(v) {
+		if how := s.Via(v); how.From == none && how.Join < 0 {
 			t.position = s.begin(v).position
 		} else {
 			t.position = s.before(how, at)
@@ -74,10 +74,10 @@ func (s *solver) joined(v vertex) trail {
 // extend adds a vertex to the trail of what it is reached from. At has the positions of the
 // parts of a join. The steps before it are not changed, and a holding has steps of its own.
 func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
-	how := s.via[v]
+	how := s.Via(v)
 	h, isHolding := s.keys[v].holding()
 	switch {
-	case how.edge.row != 0:
+	case how.Edge.Row != 0:
 		steps := make([]Step, len(t.steps), len(t.steps)+1)
 		copy(steps, t.steps)
 		t.steps = append(steps, s.step(how, t.position, v, at))
@@ -90,11 +90,11 @@ func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
 			t.steps[t.pending].Impersonates = of
 		}
 	}
-	if how.edge.row == 0 && how.edge.arg >= 0 {
-		t.binding = how.edge.arg
+	if how.Edge.Row == 0 && how.Edge.Arg >= 0 {
+		t.binding = how.Edge.Arg
 	}
-	if how.edge.row == 0 && how.edge.dependsOn != 0 {
-		t.dependsOn = append(slices.Clone(t.dependsOn), how.edge.dependsOn)
+	if how.Edge.Row == 0 && how.Edge.DependsOn != 0 {
+		t.dependsOn = append(slices.Clone(t.dependsOn), how.Edge.DependsOn)
 	}
 	if isHolding && t.pending >= 0 {
 		place := *t.steps[t.pending].place
@@ -112,10 +112,10 @@ func (s *solver) extend(t trail, v vertex, at map[vertex]position) trail {
 // before is where the derivation stands before a vertex is reached. Of the parts of a join, an
 // identity counts, or else the part that was reached last.
 func (s *solver) before(how via, at map[vertex]position) position {
-	if how.join < 0 {
-		return at[how.from]
+	if how.Join < 0 {
+		return at[how.From]
 	}
-	from := s.joins[how.join].from
+	from := s.edges.Joins[how.Join].From
 	main := from[0]
 	for _, v := range from {
 		if k := s.keys[v]; k.kind == isFact && k.name == holdsFree {
@@ -124,7 +124,7 @@ func (s *solver) before(how via, at map[vertex]position) position {
 	}
 	for _, v := range from[1:] {
 		a, b := s.keys[main].actor(), s.keys[v].actor()
-		if (b && !a) || (a == b && s.cost[v] > s.cost[main]) {
+		if (b && !a) || (a == b && s.Cost(v) > s.Cost(main)) {
 			main = v
 		}
 	}
@@ -142,9 +142,9 @@ func (k key) actor() bool {
 
 // step renders one use of a technique. Its target is the one who acts until a holding follows.
 func (s *solver) step(how via, p position, to vertex, at map[vertex]position) Step {
-	e := how.edge
-	step := Step{Technique: s.codeOf(e.row), From: p.holder, To: p.holder, Impersonates: s.impersonated(to), Certainty: Certain}
-	step.place = &stepPlace{row: e.row, start: p.start, from: p.at, to: to}
+	e := how.Edge
+	step := Step{Technique: s.codeOf(e.Row), From: p.holder, To: p.holder, Impersonates: s.impersonated(to), Certainty: Certain}
+	step.place = &stepPlace{row: e.Row, start: p.start, from: p.at, to: to}
 	if k := s.keys[to]; k.kind == isFact && k.name == privilegedPods {
 		step.To = Holding{Kind: Namespace, Name: k.namespace}
 	}
@@ -156,18 +156,18 @@ func (s *solver) step(how via, p position, to vertex, at map[vertex]position) St
 		step.Because += "; " + text
 	}
 	binding := p.binding
-	if !e.row.ofPod() && e.arg >= 0 {
-		binding = e.arg
+	if !isOfPod(e.Row) && e.Arg >= 0 {
+		binding = e.Arg
 	}
 	if binding >= 0 {
 		ref := s.bindings[binding].Binding
 		step.GrantedBy = &ref
 	}
 	places := slices.Clone(p.dependsOn) // and about the rights that the step needs
-	for _, v := range s.parts(how) {
+	for _, v := range s.edges.Parts(how) {
 		places = append(places, at[v].dependsOn...)
 	}
-	if conditions := s.conditionTexts(append(places, e.dependsOn)); len(conditions) > 0 {
+	if conditions := s.conditionTexts(append(places, e.DependsOn)); len(conditions) > 0 {
 		step.Certainty, step.DependsOn = Possible, strings.Join(conditions, "; ")
 	}
 	return step
@@ -186,11 +186,11 @@ func (s *solver) conditionTexts(places []int32) []string {
 
 // others names the other holdings that a join needs.
 func (s *solver) others(how via, p position, at map[vertex]position) string {
-	if how.join < 0 {
+	if how.Join < 0 {
 		return ""
 	}
 	var names []string
-	for _, v := range s.joins[how.join].from {
+	for _, v := range s.edges.Joins[how.Join].From {
 		if h := at[v].holder; h != p.holder {
 			names = append(names, h.String())
 		}
@@ -203,7 +203,7 @@ func (s *solver) others(how via, p position, at map[vertex]position) string {
 func (s *solver) rightText(v vertex, k key) string {
 	r, verb := s.usedRight(v)
 	text := r.withVerb(verb)
-	if before := s.via[v].from; before != none && s.keys[before].kind == isRight && s.keys[before].variant == k.variant {
+	if before := s.Via(v).From; before != none && s.keys[before].kind == isRight && s.keys[before].variant == k.variant {
 		k.name = s.keys[before].name // of the only object that may be created
 	}
 	if k.name != "" {

@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	psa "k8s.io/pod-security-admission/api"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/internal/search"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -18,7 +19,7 @@ import (
 type pathChanges struct {
 	*builder
 	// marks is the search back from the goal, and from what leads there together with something else.
-	marks    *solver
+	marks    *search.Solver
 	possible bool
 	who      map[vertex]*identity
 	// from are the changes on the path from a marked vertex.
@@ -33,11 +34,11 @@ func (b *builder) changesOf(possible bool, wanted map[vertex]bool) map[vertex][]
 	for _, x := range b.identities {
 		p.who[x.vertex] = x
 	}
-	p.marks = b.reversed(possible, nil).solver(true)
-	p.marks.solve(b.goal)
+	p.marks = b.edges.Reversed(possible, nil).Solver(true)
+	p.marks.Solve(b.goal)
 	all := map[vertex][]changeKey{}
 	for _, node := range slices.Sorted(maps.Keys(wanted)) {
-		if !p.marks.has(node) {
+		if !p.marks.Has(node) {
 			p.prove(node)
 		}
 		all[node] = p.changesFrom(node)
@@ -48,13 +49,13 @@ func (b *builder) changesOf(possible bool, wanted map[vertex]bool) map[vertex][]
 // changesFrom lists the changes on the path from a marked vertex.
 func (p *pathChanges) changesFrom(v vertex) []changeKey {
 	known, ok := p.from[v]
-	to := p.marks.via[v].from
+	to := p.marks.Via(v).From
 	if ok || to == none {
 		return known
 	}
-	i := slices.IndexFunc(p.out[v], func(e edge) bool { return e.to == to && (p.possible || e.dependsOn == 0) })
+	i := slices.IndexFunc(p.edges.Out[v], func(e edge) bool { return e.To == to && (p.possible || e.DependsOn == 0) })
 	p.step = nil
-	p.addStep(to, via{from: v, join: -1, edge: p.out[v][i]})
+	p.addStep(to, via{From: v, Join: -1, Edge: p.edges.Out[v][i]})
 	all := p.step
 	for _, change := range p.changesFrom(to) {
 		if !slices.Contains(all, change) {
@@ -69,21 +70,21 @@ func (p *pathChanges) changesFrom(v vertex) []changeKey {
 // alone, the last one first: other nodes may share them.
 func (p *pathChanges) prove(node vertex) {
 	s := p.solver(p.possible)
-	defer p.release(s)
-	s.solveUntil(node, p.goal)
-	for _, v := range slices.Backward(s.derivation(p.goal)) {
-		if p.marks.has(v) {
+	defer s.Release()
+	s.SolveUntil(node, p.goal)
+	for _, v := range slices.Backward(s.Derivation(p.goal)) {
+		if p.marks.Has(v) {
 			continue
 		}
-		if s.solveUntil(v, p.goal); s.has(p.goal) {
+		if s.SolveUntil(v, p.goal); s.Has(p.goal) {
 			p.step = nil
-			for _, to := range s.derivation(p.goal) {
+			for _, to := range s.Derivation(p.goal) {
 				if to != v {
-					p.addStep(to, s.via[to])
+					p.addStep(to, s.Via(to))
 				}
 			}
 			p.from[v] = p.step
-			p.marks.add(v)
+			p.marks.Add(v)
 		}
 	}
 }
@@ -96,28 +97,25 @@ func (p *pathChanges) add(change changeKey) {
 
 // addStep adds the changes that could end one step.
 func (p *pathChanges) addStep(to vertex, how via) {
-	e, from := how.edge, []vertex{how.from}
-	if how.join >= 0 {
-		from = p.joins[how.join].from
-	}
-	ofPod := e.row != 0 && e.row.ofPod()
+	e, from := how.Edge, p.edges.Parts(how)
+	ofPod := e.Row != 0 && isOfPod(e.Row)
 	switch {
-	case e.row == rowOf(SecretOnNode):
+	case e.Row == rowOf(SecretOnNode):
 		p.addMountsOnNode(from[0], to)
 	case ofPod && p.keys[from[0]].kind != isRight:
 		p.addMount(e, to)
 		return
 	case ofPod: // a right to request any token of the pod's account
-		how.edge.arg = -1
-	case e.arg >= 0:
-		p.addBinding(e.arg)
+		how.Edge.Arg = -1
+	case e.Arg >= 0:
+		p.addBinding(e.Arg)
 	}
 	for _, v := range from {
 		p.addRightsOf(v, to, how)
 		p.addNamespace(v, to, e)
 	}
 	p.addNamed(to)
-	if role := p.keys[to]; e.row == rowOf(BindRole) { // one of its bindings in the scope may be changed
+	if role := p.keys[to]; e.Row == rowOf(BindRole) { // one of its bindings in the scope may be changed
 		p.addBindings(func(bound *rbac.BoundRole) bool {
 			return bound.Role == p.roles[role.role].Role && bound.Binding.Namespace == role.namespace
 		})
@@ -139,11 +137,11 @@ func (p *pathChanges) addBindings(wanted func(*rbac.BoundRole) bool) {
 // addMount adds what a pod mounts.
 func (p *pathChanges) addMount(e edge, to vertex) {
 	switch k := p.keys[to]; {
-	case e.arg < 0:
+	case e.Arg < 0:
 	case k.kind == isSecret:
-		p.add(mountIn(p.pods[e.arg], k.name))
+		p.add(mountIn(p.pods[e.Arg], k.name))
 	case k.kind == isServiceAccount || k.kind == isAssociated:
-		p.add(mountIn(p.pods[e.arg], ""))
+		p.add(mountIn(p.pods[e.Arg], ""))
 	}
 }
 
@@ -160,7 +158,7 @@ func (p *pathChanges) addMountsOnNode(credential, secret vertex) {
 func (p *pathChanges) addNamespace(v, to vertex, e edge) {
 	k, namespace := p.keys[v], ""
 	switch {
-	case k.kind == isNamespace && (e.row == rowOf(VolumeControl) || p.keys[to].name == everyNode):
+	case k.kind == isNamespace && (e.Row == rowOf(VolumeControl) || p.keys[to].name == everyNode):
 		namespace = k.name
 	case k.kind == isRight && (right(k.variant) == addContainers || right(k.variant) == patchPods):
 		namespace = k.namespace
@@ -201,13 +199,13 @@ func (p *pathChanges) addNamed(to vertex) {
 func (p *pathChanges) addRightsOf(v, to vertex, how via) {
 	k, target := p.keys[v], p.keys[to]
 	role, ok := k.role, k.kind == isRole
-	if !ok && how.edge.arg >= 0 {
-		role, ok = p.objects.roleOf(p.bindings[how.edge.arg].Role)
+	if !ok && how.Edge.Arg >= 0 {
+		role, ok = p.objects.roleOf(p.bindings[how.Edge.Arg].Role)
 	}
 	if ok {
 		p.addRules(role, func(rule *rbacv1.PolicyRule) bool { return p.gives(rule, target) })
 	}
-	if how.join < 0 && how.edge.row == 0 && target.kind != isRight {
+	if how.Join < 0 && how.Edge.Row == 0 && target.kind != isRight {
 		return
 	}
 	// Rights that count together are not vertices of their own, and an account in scopes may bind each role that it holds.

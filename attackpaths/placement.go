@@ -222,8 +222,8 @@ func (d *DaemonSet) reach(g *Graph, pods []int32, r reach) {
 		slices.Sort(brought)
 		s, best := r.by(certainty), int32(math.MaxInt32)
 		for _, from := range slices.Compact(brought) {
-			if s.solveUntil(from, admin); s.has(admin) && s.cost[admin] < best {
-				best, d.ClusterAdmin, d.Path = s.cost[admin], certainty, s.path(admin)
+			if s.SolveUntil(from, admin); s.Has(admin) && s.Cost(admin) < best {
+				best, d.ClusterAdmin, d.Path = s.Cost(admin), certainty, s.path(admin)
 				d.Through, _ = g.keys[from].holding()
 			}
 		}
@@ -238,20 +238,20 @@ func (g *Graph) broughtByPod(pod int32, possible bool) []vertex {
 	p := g.pods[pod]
 	node := g.index[key{kind: isNode, name: p.Node}]
 	from := []vertex{node}
-	for _, e := range g.out[node] {
-		if g.keys[e.to].kind == isNodeUser {
-			from = append(from, e.to)
+	for _, e := range g.edges.Out[node] {
+		if g.keys[e.To].kind == isNodeUser {
+			from = append(from, e.To)
 		}
 	}
 	from = append(from, g.firstPod+vertex(pod))
 	var all []vertex
 	for _, v := range from {
-		for _, e := range g.out[v] {
-			brought := e.arg == pod && e.row != 0 && e.row.ofPod() && (possible || e.dependsOn == 0)
-			k := g.keys[e.to]
+		for _, e := range g.edges.Out[v] {
+			brought := e.Arg == pod && e.Row != 0 && isOfPod(e.Row) && (possible || e.DependsOn == 0)
+			k := g.keys[e.To]
 			isToken := k.kind == isAssociated && g.isScopedAccount(k)
 			if brought && (k.kind == isServiceAccount || k.kind == isSecret || isToken) {
-				all = append(all, e.to)
+				all = append(all, e.To)
 			}
 		}
 	}
@@ -362,10 +362,10 @@ func (b *builder) labelsFromOutside(pool []string) bool {
 		}
 	}
 	s := b.solver(true)
-	defer b.release(s)
-	s.solve(outside...)
+	defer s.Release()
+	s.Solve(outside...)
 	for v, k := range b.keys {
-		if k.kind == isRight && (right(k.variant) == changeNodes || right(k.variant) == changeNodeStatus) && s.has(vertex(v)) {
+		if k.kind == isRight && (right(k.variant) == changeNodes || right(k.variant) == changeNodeStatus) && s.Has(vertex(v)) {
 			return true
 		}
 	}

@@ -112,11 +112,11 @@ func (a *advisor) place(b *builder) *Placing {
 // find collects the pods on nodes that bring something which leads to cluster-admin.
 func (p *placer) find(possible bool) {
 	s, alone := p.solver(possible), map[vertex]bool{}
-	defer p.release(s)
+	defer s.Release()
 	leads := func(v vertex) bool { // alone to the goal
 		if _, known := alone[v]; !known {
-			s.solveUntil(v, p.goal)
-			alone[v] = s.has(p.goal)
+			s.SolveUntil(v, p.goal)
+			alone[v] = s.Has(p.goal)
 		}
 		return alone[v]
 	}

@@ -17,7 +17,7 @@ func always(text string) reason {
 
 // ofPod is a reason that is a pod. The step's edge has its place.
 func ofPod(text func(p *inventory.Pod) string) reason {
-	return func(s *solver, how via, _ key) string { return text(s.pods[how.edge.arg]) }
+	return func(s *solver, how via, _ key) string { return text(s.pods[how.Edge.Arg]) }
 }
 
 // because says in one line what makes a step possible.
@@ -31,13 +31,13 @@ func (s *solver) because(how via, to vertex) string {
 
 // deletedBefore is the object that is deleted before a step; zero for none.
 func (s *solver) deletedBefore(how via) key {
-	for _, v := range s.parts(how) {
+	for _, v := range s.edges.Parts(how) {
 		k := s.keys[v]
 		if k.kind == isFact && k.name == deletedObject {
 			return k
 		}
-		before := s.via[v]
-		if k.kind == isRight && before.edge.row == 0 && (before.join >= 0 || before.from != none) {
+		before := s.Via(v)
+		if k.kind == isRight && before.Edge.Row == 0 && (before.Join >= 0 || before.From != none) {
 			if found := s.deletedBefore(before); found.kind == isFact {
 				return found
 			}
@@ -48,18 +48,18 @@ func (s *solver) deletedBefore(how via) key {
 
 // reasonOf is because without what is deleted before.
 func (s *solver) reasonOf(how via, to vertex) string {
-	row, target := how.edge.row, s.keys[to]
+	row, target := how.Edge.Row, s.keys[to]
 	switch {
 	case target.kind == isLimited:
 		return s.limitedText(target)
-	case row.isCustom():
+	case isCustomRow(row):
 		return s.becauseOfCustom(how)
-	case !row.ofPod() && how.join < 0 && s.keys[how.from].kind == isRight:
-		from := s.keys[how.from]
+	case !isOfPod(row) && how.Join < 0 && s.keys[how.From].kind == isRight:
+		from := s.keys[how.From]
 		if from.of != 0 { // of all pods on a node
 			from.namespace, from.name = target.namespace, target.name
 		}
-		return "may " + s.rightText(how.from, from)
+		return "may " + s.rightText(how.From, from)
 	}
 	if t := &techniques[row-1]; t.because != nil {
 		return t.because(s, how, target)
@@ -67,23 +67,23 @@ func (s *solver) reasonOf(how via, to vertex) string {
 	return techniques[row-1].Summary
 }
 
-// ofPod reports whether the edges of a technique have the place of a pod.
-func (r row) ofPod() bool { return !r.isCustom() && techniques[r-1].ofPod }
+// isOfPod reports whether the edges of a technique have the place of a pod.
+func isOfPod(r row) bool { return !isCustomRow(r) && techniques[r-1].ofPod }
 
 func becauseOfTokenOfPod(s *solver, how via, _ key) string {
-	p := s.pods[how.edge.arg]
+	p := s.pods[how.Edge.Arg]
 	text := "pod " + p.Name.String() + " runs on " + p.Node
-	if how.join < 0 && s.keys[how.from].kind == isRight {
+	if how.Join < 0 && s.keys[how.From].kind == isRight {
 		text += "; the node may " + audienceVerb
 	}
 	return text
 }
 
 func becauseOfControlPlane(s *solver, how via, _ key) string {
-	if how.edge.arg < 0 {
+	if how.Edge.Arg < 0 {
 		return "the node has a label of the control plane"
 	}
-	p := s.pods[how.edge.arg]
+	p := s.pods[how.Edge.Arg]
 	if p.ControlPlane == "" {
 		return "pod " + p.Name.String() + " mounts a folder for keys of the control plane there"
 	}
@@ -92,7 +92,7 @@ func becauseOfControlPlane(s *solver, how via, _ key) string {
 
 // becauseOfEscape names the way out of a pod that leads to a vertex.
 func becauseOfEscape(s *solver, how via, target key) string {
-	ways := s.pods[how.edge.arg].WaysOut(s.world.references)
+	ways := s.pods[how.Edge.Arg].WaysOut(s.world.references)
 	effect := inventory.TakesNode
 	switch {
 	case target.kind == isNodeUser:
@@ -114,7 +114,7 @@ func becauseOfEscape(s *solver, how via, target key) string {
 
 func becauseOfNamespace(s *solver, how via, target key) string {
 	switch {
-	case how.join >= 0 && target.kind != isNode && target.kind != isFact:
+	case how.Join >= 0 && target.kind != isNode && target.kind != isFact:
 		return "may create the service account, and a pod that uses it"
 	case s.partOf(how, createNamespaces) != none:
 		return "may create a namespace, and in it a pod that is privileged and names any node"
@@ -137,7 +137,7 @@ func becauseOfVolume(_ *solver, _ via, target key) string {
 }
 
 func becauseOfTokenSecret(s *solver, how via, _ key) string {
-	if how.join >= 0 || s.keys[how.from].kind == isLimited {
+	if how.Join >= 0 || s.keys[how.From].kind == isLimited {
 		return "may create a secret of type service-account-token and read it"
 	}
 	return "the secret holds a token of the service account"
@@ -157,7 +157,7 @@ func becauseOfEscalation(s *solver, how via, target key) string {
 	if gone.kind == isFact {
 		text = `may delete ClusterRole "` + discovery + `", which all users hold by default, and create it again with any rule`
 	}
-	for _, v := range s.parts(how) {
+	for _, v := range s.edges.Parts(how) {
 		k := s.keys[v]
 		if k.kind != isRole || int(k.role) >= everything {
 			continue
@@ -192,14 +192,14 @@ func becauseOfPolicy(s *solver, how via, _ key) string {
 
 // becauseOfSteal says how a node gets pods.
 func becauseOfSteal(s *solver, how via, _ key) string {
-	pods := "the scheduler may bind pods like " + s.pods[how.edge.arg].Name.String()
-	if from := s.keys[how.from].name; from != labelledNode && from != untaintedNode && !strings.HasSuffix(from, byAccounts) {
+	pods := "the scheduler may bind pods like " + s.pods[how.Edge.Arg].Name.String()
+	if from := s.keys[how.From].name; from != labelledNode && from != untaintedNode && !strings.HasSuffix(from, byAccounts) {
 		return pods + " to the node"
 	}
-	for how.join < 0 {
-		how = s.via[how.from]
+	for how.Join < 0 {
+		how = s.Via(how.From)
 	}
-	for _, v := range s.joins[how.join].from {
+	for _, v := range s.edges.Joins[how.Join].From {
 		if k := s.keys[v]; k.kind == isRight {
 			return "may " + s.rightText(v, k) + ", so that " + pods + " to a node that is held"
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths/internal/search"
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -53,24 +54,25 @@ func (b *builder) reduceTo(leads []bool) *objects {
 // leading finds what some vertices reach, were they one attacker, and what of that leads to others.
 type leading struct {
 	// reversed has the joins of which every part is reached.
-	reversed *Graph
+	reversed *search.Graph
+	keys     []key
 	reached  []vertex
 	has      []bool
 }
 
 func (b *builder) leadingFrom(starts ...vertex) *leading {
 	s := b.solver(true)
-	defer b.release(s)
-	s.solve(starts...)
-	l := &leading{reached: slices.Clone(s.reached), has: make([]bool, len(b.keys))}
+	defer s.Release()
+	s.Solve(starts...)
+	l := &leading{keys: b.keys, reached: slices.Clone(s.Reached()), has: make([]bool, len(b.keys))}
 	for _, v := range l.reached {
 		l.has[v] = true
 	}
-	l.reversed = b.reversed(true, func(j *join) []vertex {
-		if slices.ContainsFunc(j.from, func(v vertex) bool { return !l.has[v] }) {
+	l.reversed = b.edges.Reversed(true, func(j *join) []vertex {
+		if slices.ContainsFunc(j.From, func(v vertex) bool { return !l.has[v] }) {
 			return nil
 		}
-		return j.from
+		return j.From
 	})
 	return l
 }
@@ -79,16 +81,16 @@ func (b *builder) leadingFrom(starts ...vertex) *leading {
 func (l *leading) to(isEnd func(vertex, key) bool) []bool {
 	var ends []vertex
 	for _, v := range l.reached {
-		k := l.reversed.keys[v]
+		k := l.keys[v]
 		if isEnd(v, k) || k.kind == isOwnRight || k.kind == isFact && k.name == privilegedPods {
 			ends = append(ends, v)
 		}
 	}
-	s := l.reversed.solver(true)
-	defer l.reversed.release(s)
-	s.solve(ends...)
+	s := l.reversed.Solver(true)
+	defer s.Release()
+	s.Solve(ends...)
 	leads := make([]bool, len(l.has))
-	for _, v := range s.reached {
+	for _, v := range s.Reached() {
 		leads[v] = l.has[v]
 	}
 	return leads

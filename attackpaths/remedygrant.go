@@ -16,16 +16,16 @@ import (
 func (g *Graph) takeOwn(s *stepSearch, u *use) []*plan {
 	bindings := map[int32]bool{}
 	for v := range s.first {
-		for _, e := range s.out[v] {
-			if s.keys[v].kind == isSubject && e.row == 0 && e.arg >= 0 {
-				bindings[g.bindingOf(s, e.arg)] = true
+		for _, e := range s.edges.Out[v] {
+			if s.keys[v].kind == isSubject && e.Row == 0 && e.Arg >= 0 {
+				bindings[g.bindingOf(s, e.Arg)] = true
 			}
 		}
 	}
-	if u.arg >= 0 {
-		bindings[g.bindingOf(s, u.arg)] = true
+	if u.Arg >= 0 {
+		bindings[g.bindingOf(s, u.Arg)] = true
 	}
-	target := s.keys[u.to]
+	target := s.keys[u.To]
 	if target.kind == isLimited {
 		target = s.keys[target.of]
 	}
@@ -75,16 +75,16 @@ func (g *Graph) bindingOf(s *stepSearch, binding int32) int32 {
 // ownRights are the rights of a role that the technique of a step uses together with others: for what the step is
 // about if rules name objects, and for any object.
 func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
-	if u.row.isCustom() {
+	if isCustomRow(u.Row) {
 		return nil
 	}
-	needs := techniques[u.row-1].needs
-	if u.row.code() == Impersonate { // a node is needed too in some modes
+	needs := techniques[u.Row-1].needs
+	if codeOf(u.Row) == Impersonate { // a node is needed too in some modes
 		mode := mode(0)
-		if to := s.keys[u.to]; to.kind == isLimited {
+		if to := s.keys[u.To]; to.kind == isLimited {
 			mode = s.kinds[to.variant].on
 		}
-		needs = slices.DeleteFunc(slices.Concat(needs, techniques[u.row-1].helps), func(r right) bool {
+		needs = slices.DeleteFunc(slices.Concat(needs, techniques[u.Row-1].helps), func(r right) bool {
 			return requestKinds[r].mode != mode
 		})
 	}
@@ -115,7 +115,7 @@ func (g *Graph) ownRights(s *stepSearch, u *use, role int32) []wantedRight {
 
 // targetName is the name that a right for only one object would have.
 func (s *stepSearch) targetName(u *use) string {
-	k := s.keys[u.to]
+	k := s.keys[u.To]
 	if k.kind == isLimited {
 		k = s.keys[k.of]
 	}

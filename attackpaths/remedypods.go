@@ -46,7 +46,7 @@ func ofSecrets(_ *Graph, s *stepSearch, u *use) (all []*plan, none string) {
 
 // ofVolumes deletes a volume, or a claim with the volumes that are for it alone: another claim could get them.
 func ofVolumes(g *Graph, s *stepSearch, u *use) (all []*plan, none string) {
-	switch to := s.keys[u.to]; to.name {
+	switch to := s.keys[u.To]; to.name {
 	case claimedVolume:
 		namespace, name, _ := strings.Cut(to.namespace, "/")
 		all = deletes(claimKind, namespace, name)
@@ -68,7 +68,7 @@ func deletes(kind, namespace, name string) []*plan {
 
 // ofNamespaces makes a namespace refuse pods with rights over their host. Pods that have them now cannot be made again.
 func ofNamespaces(g *Graph, s *stepSearch, u *use) (all []*plan, none string) {
-	from, to := s.keys[u.from[0].vertex], s.keys[u.to]
+	from, to := s.keys[u.from[0].vertex], s.keys[u.To]
 	switch {
 	case len(u.from) > 1 || from.kind != isNamespace:
 		return nil, ""
@@ -91,7 +91,7 @@ func ofPods(kind changeKind) ending {
 		if s.keys[u.from[0].vertex].kind == isRight {
 			return nil, "" // the grant of the right is an edge of its own
 		}
-		p, to, kind, secret := s.pods[u.arg], s.keys[u.to], kind, ""
+		p, to, kind, secret := s.pods[u.Arg], s.keys[u.To], kind, ""
 		switch {
 		case kind == takeHost && p.ClaimOfTemplateGives(g.world.references.Claimed):
 			return nil, noneOfClaimTemplate
@@ -140,7 +140,7 @@ func (g *Graph) nodeOf(credential vertex) string {
 
 // unreadOnNode takes a secret from the first pod because of which a node may read it.
 func unreadOnNode(g *Graph, s *stepSearch, u *use) (all []*plan, none string) {
-	node, secret := s.nodeOf(u.from[0].vertex), s.keys[u.to]
+	node, secret := s.nodeOf(u.from[0].vertex), s.keys[u.To]
 	together := &plan{disrupts: true, harm: 1}
 	for _, path := range g.world.cluster.Relations.Paths(node, graph.Secret, secret.namespace, secret.name) {
 		i := slices.IndexFunc(g.pods, func(p *inventory.Pod) bool {

@@ -66,7 +66,7 @@ func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 	s := &stepSearch{
 		Graph: other, row: at.row, others: other.solver(true), sources: map[reachedVertex]use{}, first: map[vertex]reachedVertex{},
 	}
-	defer other.release(s.others)
+	defer s.others.Release()
 	s.target, s.isHolding = g.keys[at.to].holding()
 	if to, ok := g.in(other, at.to); ok {
 		s.to = to
@@ -76,12 +76,12 @@ func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 	s.begin(g, at)
 	for ; s.end == nil && len(s.queue) > 0; s.queue = s.queue[1:] {
 		d := s.queue[0]
-		for _, e := range s.out[d.vertex] {
+		for _, e := range s.edges.Out[d.vertex] {
 			s.take(use{e, []reachedVertex{d}})
 		}
-		for _, place := range s.joinsOf[d.vertex] {
-			if from, ok := s.parts(&s.joins[place], d); ok {
-				s.take(use{s.joins[place].edge, from})
+		for _, place := range s.edges.JoinsOf[d.vertex] {
+			if from, ok := s.parts(&s.edges.Joins[place], d); ok {
+				s.take(use{s.edges.Joins[place].Edge, from})
 			}
 		}
 	}
@@ -96,9 +96,9 @@ func (g *Graph) findStep(other *Graph, at stepPlace) *stepSearch {
 // each there is.
 func (s *stepSearch) begin(g *Graph, at stepPlace) {
 	if start, ok := g.in(s.Graph, at.start); ok {
-		s.others.solve(start)
+		s.others.Solve(start)
 	} else {
-		s.others.solve()
+		s.others.Solve()
 	}
 	if v, ok := g.in(s.Graph, at.from); ok {
 		s.add(reachedVertex{v, 0, true}, use{})
@@ -109,7 +109,7 @@ func (s *stepSearch) begin(g *Graph, at stepPlace) {
 			s.add(reachedVertex{v, 0, true}, use{})
 		}
 	}
-	for _, v := range s.others.reached {
+	for _, v := range s.others.Reached() {
 		add(v)
 	}
 	if len(s.queue) == 0 {
@@ -132,12 +132,12 @@ func (s *stepSearch) add(d reachedVertex, how use) {
 
 // parts are what a join leads from, if all of it is reached.
 func (s *stepSearch) parts(j *join, d reachedVertex) (from []reachedVertex, ok bool) {
-	for _, v := range j.from {
+	for _, v := range j.From {
 		part, reached := s.first[v]
 		if v == d.vertex {
 			part, reached = d, true
 		}
-		if !reached && !s.others.has(v) {
+		if !reached && !s.others.Has(v) {
 			return nil, false
 		}
 		part.vertex = v // also of what only others reach
@@ -149,11 +149,11 @@ func (s *stepSearch) parts(j *join, d reachedVertex) (from []reachedVertex, ok b
 // take follows an edge. Of what a join needs together, the identity makes the step. A step ends with the first holding
 // that it leads to.
 func (s *stepSearch) take(how use) {
-	d := reachedVertex{vertex: how.to, row: how.row}
+	d := reachedVertex{vertex: how.To, row: how.Row}
 	acts := slices.ContainsFunc(how.from, func(d reachedVertex) bool { return s.keys[d.vertex].actor() })
 	for _, from := range how.from {
 		d.own = d.own || from.own && (!acts || s.keys[from.vertex].actor())
-		if how.row == 0 {
+		if how.Row == 0 {
 			d.row = max(d.row, from.row)
 		}
 	}
@@ -184,8 +184,8 @@ func (s *stepSearch) before(d reachedVertex) use {
 	if _, isHolding := s.keys[d.vertex].holding(); len(how.from) > 0 || d.own || isHolding {
 		return how
 	}
-	how.edge = s.others.via[d.vertex].edge
-	for _, from := range s.others.parts(s.others.via[d.vertex]) {
+	how.edge = s.others.Via(d.vertex).Edge
+	for _, from := range s.others.edges.Parts(s.others.Via(d.vertex)) {
 		how.from = append(how.from, reachedVertex{vertex: from})
 	}
 	return how
@@ -193,12 +193,12 @@ func (s *stepSearch) before(d reachedVertex) use {
 
 // text identifies a use by the vertices of a graph of the cluster.
 func (s *stepSearch) text(g *Graph, u *use) string {
-	to, _ := s.in(g, u.to)
+	to, _ := s.in(g, u.To)
 	all := []vertex{to}
 	for _, from := range u.from {
 		v, _ := s.in(g, from.vertex)
 		all = append(all, v)
 	}
 	slices.Sort(all)
-	return fmt.Sprint(u.row, all)
+	return fmt.Sprint(u.Row, all)
 }

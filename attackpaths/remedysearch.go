@@ -180,19 +180,19 @@ func (g *Graph) candidates(s *stepSearch) (all []*plan, none string) {
 // endUse lists what could end one edge of a derivation: changes of the object that makes the step, or else of a right.
 func (g *Graph) endUse(s *stepSearch, u *use) (all []*plan, none string) {
 	var code Code
-	if u.row != 0 && !u.row.isCustom() {
-		code = u.row.code()
+	if u.Row != 0 && !isCustomRow(u.Row) {
+		code = codeOf(u.Row)
 		if end := endings[code]; end != nil {
 			all, none = end(g, s, u)
 		}
 		switch {
-		case len(all) > 0 || none != "" || u.row.ofPod():
+		case len(all) > 0 || none != "" || isOfPod(u.Row):
 			return all, none
 		case len(u.from) > 1 || s.keys[u.from[0].vertex].actor():
 			all = g.takeOwn(s, u)
 		}
 	}
-	to := s.keys[u.to]
+	to := s.keys[u.To]
 	if code == BindRole && to.kind == isRole && int(to.role) < len(g.roles)-1 {
 		for _, wanted := range s.wantedAfter(u) {
 			if changes := g.world.objects.shrink(to.role, wanted); len(changes) > 0 {
@@ -200,9 +200,9 @@ func (g *Graph) endUse(s *stepSearch, u *use) (all []*plan, none string) {
 			}
 		}
 	}
-	if u.arg >= 0 && len(all) == 0 {
+	if u.Arg >= 0 && len(all) == 0 {
 		for _, wanted := range s.wantedAfter(u) {
-			all = append(all, g.takeGrant(s, u, g.bindingOf(s, u.arg), wanted)...)
+			all = append(all, g.takeGrant(s, u, g.bindingOf(s, u.Arg), wanted)...)
 		}
 	}
 	return all, ""
@@ -227,7 +227,7 @@ func (s *stepSearch) wantedAfter(u *use) []wantedRight {
 		default:
 			for i := range s.uses {
 				if slices.ContainsFunc(s.uses[i].from, func(d reachedVertex) bool { return d.vertex == to }) {
-					visit(s.uses[i].to)
+					visit(s.uses[i].To)
 				}
 			}
 			return
@@ -236,6 +236,6 @@ func (s *stepSearch) wantedAfter(u *use) []wantedRight {
 			all = append(all, w)
 		}
 	}
-	visit(u.to)
+	visit(u.To)
 	return all
 }

@@ -312,7 +312,7 @@ func (s *solver) scopeText(how via, to vertex) string {
 	if s.enforced == 0 {
 		return ""
 	}
-	for _, v := range s.parts(how) {
+	for _, v := range s.edges.Parts(how) {
 		if text := s.scopeTextOf(v, passing{v, to}); text != "" {
 			return text
 		}
@@ -341,10 +341,10 @@ func (s *solver) scopeTextOf(v vertex, by passing) string {
 		default:
 			return ""
 		}
-		if s.via[v].join >= 0 {
+		if s.Via(v).Join >= 0 {
 			return ""
 		}
-		from := s.via[v].from
+		from := s.Via(v).From
 		v, by = from, passing{from, v}
 	}
 	return ""
@@ -354,7 +354,7 @@ func (s *solver) scopeTextOf(v vertex, by passing) string {
 func (g *Graph) scopedSubjects(k key, binding int32) []vertex {
 	var found []vertex
 	for _, v := range g.scoped[inventory.Name{Namespace: k.namespace, Name: k.name}].subjects {
-		if slices.ContainsFunc(g.out[v], func(e edge) bool { return e.arg == binding }) {
+		if slices.ContainsFunc(g.edges.Out[v], func(e edge) bool { return e.Arg == binding }) {
 			found = append(found, v)
 		}
 	}

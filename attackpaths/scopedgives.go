@@ -80,7 +80,7 @@ type passage struct{ verb, rules string }
 
 // give adds an edge to what a part leads to, and notes the scopes that let it pass.
 func (b *builder) give(v, to vertex, p *part, dependsOn string) {
-	b.out[v] = append(b.out[v], edge{to: to, arg: p.binding, dependsOn: b.condition(dependsOn)})
+	b.edges.AddEdge(v, edge{To: to, Arg: p.binding, DependsOn: b.condition(dependsOn)})
 	b.passedBy[passing{v, to}] = passage{p.verb, p.rules}
 }
 
@@ -88,12 +88,12 @@ func (b *builder) give(v, to vertex, p *part, dependsOn string) {
 // account: nothing of a node that need not exist. Its vertex is older than the vertices of tokens on the node.
 func (b *builder) givesAsNode(v vertex, p *part, l limit, node vertex, dependsOn string) {
 	for _, e := range b.edgesOfNode(node, p.right, l) {
-		e.dependsOn = b.condition(allOf(dependsOn, b.conditions[e.dependsOn]))
-		if e.row == 0 {
-			e.arg = p.binding
+		e.DependsOn = b.condition(allOf(dependsOn, b.conditions[e.DependsOn]))
+		if e.Row == 0 {
+			e.Arg = p.binding
 		}
-		b.out[v] = append(b.out[v], e)
-		b.passedBy[passing{v, e.to}] = passage{p.verb, p.rules}
+		b.edges.AddEdge(v, e)
+		b.passedBy[passing{v, e.To}] = passage{p.verb, p.rules}
 	}
 }
 

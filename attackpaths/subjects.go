@@ -302,16 +302,16 @@ func (b *builder) impersonatedSubject(s vertex) vertex {
 		return v
 	}
 	v := s
-	if slices.ContainsFunc(b.out[s], func(e edge) bool { return b.impersonates(b.keys[e.to]) }) {
+	if slices.ContainsFunc(b.edges.Out[s], func(e edge) bool { return b.impersonates(b.keys[e.To]) }) {
 		k := b.keys[s]
 		k.variant = whenImpersonated(k.variant)
 		v = b.vertex(k)
-		for _, e := range b.out[s] {
-			role := b.keys[e.to]
+		for _, e := range b.edges.Out[s] {
+			role := b.keys[e.To]
 			if b.impersonates(role) {
 				role.variant = whenImpersonated(role.variant)
 			}
-			b.impliesBy(v, b.vertex(role), e.arg)
+			b.impliesBy(v, b.vertex(role), e.Arg)
 		}
 	}
 	b.impersonatedSubjects[s] = v

@@ -222,11 +222,8 @@ var techniques = []Technique{
 // Techniques returns the table of techniques.
 func Techniques() []Technique { return slices.Clone(techniques) }
 
-// row is the place of a technique in the table, from one; zero stands for what is part of
+// rowOf is the place of a technique in the table, from one; zero stands for what is part of
 // another step: a right that an identity has, a group that it is in.
-type row uint8
-
-// rowOf finds the row of a code.
 func rowOf(code Code) row {
 	for i := range techniques {
 		if techniques[i].Code == code {
@@ -236,9 +233,9 @@ func rowOf(code Code) row {
 	return 0
 }
 
-// code is the code of a technique of the table; empty for a custom one, see Graph.codeOf.
-func (r row) code() Code {
-	if r.isCustom() {
+// codeOf is the code of a technique of the table; empty for a custom one, see Graph.codeOf.
+func codeOf(r row) Code {
+	if isCustomRow(r) {
 		return ""
 	}
 	return techniques[r-1].Code
