@@ -280,14 +280,9 @@ func rancherNode(n *corev1.Node, at finding.Place) *APIServer {
 // complete combines the files and objects about API servers. It can be called again after more
 // input was read.
 func (c *Cluster) complete() {
-	c.APIServers = slices.DeleteFunc(c.APIServers, func(a APIServer) bool { return a.derived })
-	pods := len(c.APIServers) > 0
+	c.APIServers = slices.Clone(c.pods)
 	for i := range c.APIServers {
 		c.withOpenShiftConfig(&c.APIServers[i])
-	}
-	derive := func(a APIServer) {
-		a.derived = true
-		c.APIServers = append(c.APIServers, a)
 	}
 	overridden := map[Distribution]bool{}
 	for _, a := range c.units {
@@ -298,47 +293,38 @@ func (c *Cluster) complete() {
 		}
 		overridden[a.Distribution] = overridden[a.Distribution] || a.configFile == ""
 		if a.configFile == "" || len(c.rancher) == 0 {
-			derive(a)
+			c.APIServers = append(c.APIServers, a)
 		}
 	}
 	for _, a := range c.rancherServers() {
 		if !overridden[a.Distribution] {
-			derive(a)
+			c.APIServers = append(c.APIServers, a)
 		}
 	}
 	for i := range c.Nodes {
-		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || !pods) { // API servers of RKE2 are pods too
-			derive(*a)
+		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || len(c.pods) == 0) { // API servers of RKE2 are pods too
+			c.APIServers = append(c.APIServers, *a)
 		}
 	}
-	separate := c.talosServers()
-	if pods {
-		return
-	}
-	for _, a := range c.machines {
-		if !c.describedTwice(a.Place) {
-			derive(a)
-		}
-	}
-	for _, a := range separate {
-		derive(a)
+	if len(c.pods) == 0 {
+		c.APIServers = append(c.APIServers, c.machines...)
 	}
 }
 
 // withOpenShiftConfig adds the flags of the config that an API server of OpenShift
 // reads. They replace the flags of the command.
 func (c *Cluster) withOpenShiftConfig(a *APIServer) {
-	file := a.command.last(flagOpenShift)
+	file := a.Flags.last(flagOpenShift)
 	if file == "" {
 		return
 	}
-	a.Distribution, a.Flags, a.Lacking, a.Unseen = OpenShift, maps.Clone(a.command), "", ""
+	a.Distribution = OpenShift
 	config := c.openShiftConfigOf(a)
 	if config == nil {
 		a.Lacking = "ConfigMap " + openShiftNamespace + "/config"
 		a.Unseen = fmt.Sprintf("%s is set up by %s, which was not read", a.Name, file)
 		return
 	}
-	a.configPlace = config.Place
+	a.configPlace, a.Flags = config.Place, maps.Clone(a.Flags)
 	maps.Copy(a.Flags, config.Flags)
 }

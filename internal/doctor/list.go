@@ -254,7 +254,7 @@ func (l *lister) identityMappings(ctx context.Context) error {
 
 // openShift reads the API servers of OpenShift and their configuration, if no other was found.
 func (l *lister) openShift(ctx context.Context) error {
-	if len(l.cluster.APIServers) > 0 {
+	if len(l.cluster.pods) > 0 {
 		return errNotNeeded
 	}
 	selected := metav1.ListOptions{LabelSelector: "app=" + openShiftNamespace}
@@ -271,8 +271,8 @@ func (l *lister) openShift(ctx context.Context) error {
 // openShiftConfigs reads the configurations of the revisions of API servers, and the one of no revision.
 func (l *lister) openShiftConfigs(ctx context.Context) error {
 	names := map[string]bool{}
-	for _, a := range l.cluster.APIServers {
-		if a.command.last(flagOpenShift) != "" {
+	for _, a := range l.cluster.pods {
+		if a.Flags.has(flagOpenShift) {
 			names["config"], names["config-"+a.Revision] = true, true
 		}
 	}

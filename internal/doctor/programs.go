@@ -119,7 +119,6 @@ func serverOf(program string, args arguments, name, where string, at finding.Pla
 	a := &APIServer{Place: at, Name: name, Flags: flags}
 	switch program {
 	case apiServerProgram:
-		a.command = args.flags()
 	case K3s.program(), RKE2.program():
 		if len(args) == 0 || args[0] != "server" || flags.last("disable-apiserver") == "true" {
 			return nil
@@ -152,7 +151,7 @@ func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, pl
 			if a := serverOf(program, args, meta.Name, "its manifest", at); a != nil {
 				a.Revision = meta.Labels["revision"]
 				a.withMounted(container)
-				c.APIServers = append(c.APIServers, *a)
+				c.pods = append(c.pods, *a)
 			}
 		}
 		if args, ok := argumentsOf(container, IAMAuthenticator); ok && slices.Contains(args, "server") {

@@ -65,6 +65,7 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 		}
 		names = append(names, read...)
 	}
+	r.addTalosServers()
 	origin := render.Files(names)
 	if r.cluster.Origin != "" {
 		r.cluster.Origin += " and "
@@ -83,14 +84,9 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 func (r *reader) size() int {
 	c := r.cluster
 	n := len(c.Unread) + len(c.IdentityMappings) + len(c.MappingFiles) + len(c.Authenticators) + len(c.Credentials) +
-		len(c.Nodes) + len(c.Requests) + len(c.Bindings) + len(c.APIServers) + len(c.Authorizations) +
+		len(c.Nodes) + len(c.Requests) + len(c.Bindings) + len(c.pods) + len(c.Authorizations) +
 		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines) + len(c.units) + len(c.Missing) +
 		len(c.AccessEntries)
-	for _, f := range c.talos {
-		if f.describesAPIServers() {
-			n++
-		}
-	}
 	if c.AWSAuth != nil {
 		n++
 	}
@@ -112,10 +108,12 @@ type reader struct {
 	defaults        map[string]bool
 	snapshots       bool
 	snapshotHasRBAC bool
+	// talos has what machine configs of Talos say about kube-apiserver, by file.
+	talos map[string]*talosFile
 }
 
 func newReader(c *Cluster) *reader {
-	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}, defaults: map[string]bool{}}
+	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}, defaults: map[string]bool{}, talos: map[string]*talosFile{}}
 	r.before = r.size()
 	for _, k := range documentKinds() {
 		r.kinds[k.groupKind] = k
