@@ -193,9 +193,9 @@ func (e *examination) accounts() {
 // tokens compares the cluster ids and partitions of tokens with those that are accepted. The
 // partition is the AWS partition of the cluster; empty if unknown.
 func (e *examination) tokens(partition string) {
-	hosts := stsHosts{partition: partition}
-	if partition == "" {
-		hosts = stsHosts{partition: e.partitionOfRoles(), inferred: true}
+	inferred := partition == ""
+	if inferred {
+		partition = e.partitionOfRoles()
 	}
 	accepted := map[string]string{}
 	for _, a := range e.cluster.Authenticators {
@@ -222,43 +222,36 @@ func (e *examination) tokens(partition string) {
 				Remedy: fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
 			})
 		}
-		if of := partitionOfRegion(c.Region); of != "" && hosts.partition != "" && of != hosts.partition {
-			e.found(hosts.mismatch(c, of, who))
+		if of := partitionOfRegion(c.Region); of != "" && partition != "" && of != partition {
+			e.found(stsHostMismatch(c, who, of, partition, inferred))
 		}
 	}
 }
 
-// stsHosts is the partition of the STS hosts that the authenticator accepts. It comes from the
-// authenticator's configuration or the nodes' region, or is inferred from the ARNs of the
-// nodes' roles, which may be wrong.
-type stsHosts struct {
-	partition string
-	inferred  bool
-}
-
-// mismatch returns the finding for a credential that signs for a region of another partition.
-func (h stsHosts) mismatch(c Credential, of, who string) finding.Finding {
+// stsHostMismatch returns the finding for a credential that signs for a region of another partition than the
+// cluster's, which may be inferred from the ARNs of the nodes' roles. These may be wrong.
+func stsHostMismatch(c Credential, who, of, partition string, inferred bool) finding.Finding {
 	f := finding.Finding{
 		Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,
 		Message: fmt.Sprintf(
-			"%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, h.partition,
+			"%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, partition,
 		),
 		Consequence: fmt.Sprintf(
 			"every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who,
 		),
-		Remedy: "give it a region of partition " + h.partition + " (--region, or AWS_REGION)",
+		Remedy: "give it a region of partition " + partition + " (--region, or AWS_REGION)",
 	}
-	if h.inferred {
+	if inferred {
 		f.Severity = finding.Warning
 		f.Message = fmt.Sprintf("%s signs for STS in %s, which is in partition %s, "+
 			"and the ARNs of the nodes' roles are of partition %s; nothing else shows where the cluster is",
-			c.Command, c.Region, of, h.partition)
+			c.Command, c.Region, of, partition)
 		f.Consequence = fmt.Sprintf(
-			"if the cluster is in %s, %s; if it is in %s, no node can have such a role", h.partition, f.Consequence, of,
+			"if the cluster is in %s, %s; if it is in %s, no node can have such a role", partition, f.Consequence, of,
 		)
 		f.Remedy = fmt.Sprintf(
 			"examine again with --region and the region of the cluster; if that is of partition %s, %s, and if it is %s, correct the ARNs",
-			h.partition, f.Remedy, c.Region,
+			partition, f.Remedy, c.Region,
 		)
 	}
 	return f

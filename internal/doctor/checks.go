@@ -196,8 +196,8 @@ func (e *examination) found(f finding.Finding) {
 		if !e.options.wanted(id) {
 			return
 		}
-		if _, other := e.checkOf[f.Code]; !other { // probes find what bindings give, too
-			e.checkOf[f.Code] = id
+		if _, other := e.report.checkOf[f.Code]; !other { // probes find what bindings give, too
+			e.report.checkOf[f.Code] = id
 		}
 	}
 	e.report.Findings = append(e.report.Findings, f)
@@ -303,18 +303,17 @@ type examination struct {
 	report  *Report
 	// family is the current family.
 	family *family
-	// checkOf is the check of each code that was found. met is the missing input that checks
-	// encountered.
-	checkOf map[finding.Code]CheckID
-	met     map[CheckID][]Missing
+	// met is the missing input that checks encountered.
+	met map[CheckID][]Missing
 }
 
 // Examine runs the checks on a cluster.
 func Examine(c *Cluster, o Options) *Report {
-	r := &Report{Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}, Findings: []finding.Finding{}}
-	e := newExamination(c, o, r)
-	e.examine()
-	r.checkOf = e.checkOf
+	r := &Report{
+		Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}, Findings: []finding.Finding{},
+		checkOf: map[finding.Code]CheckID{},
+	}
+	newExamination(c, o, r).examine()
 	finding.Sort(r.Findings)
 	r.Findings = slices.Compact(r.Findings)
 	r.Missing = sortMissing(r.Missing)
@@ -322,7 +321,7 @@ func Examine(c *Cluster, o Options) *Report {
 	r.Summary.Checks, r.Summary.Undetermined, r.Summary.LeftOut = len(r.Checks), len(r.Undetermined()), len(Checks())-len(r.Checks)
 	for i := range r.Checks {
 		for _, f := range r.Findings {
-			if e.checkOf[f.Code] == r.Checks[i].ID {
+			if r.checkOf[f.Code] == r.Checks[i].ID {
 				r.Checks[i].Findings++
 			}
 		}
@@ -331,7 +330,7 @@ func Examine(c *Cluster, o Options) *Report {
 }
 
 func newExamination(c *Cluster, o Options, r *Report) *examination {
-	return &examination{cluster: c, options: o, report: r, checkOf: map[finding.Code]CheckID{}, met: map[CheckID][]Missing{}}
+	return &examination{cluster: c, options: o, report: r, met: map[CheckID][]Missing{}}
 }
 
 // count counts the findings by severity.

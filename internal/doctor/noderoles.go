@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,6 +185,8 @@ func (r *roleCheck) usedByInstances() bool {
 
 // summary describes in one line what happens to a node.
 func (f *RolePrediction) summary() string {
+	outcomes := []Outcome{f.Registers, f.Ready, f.Serving}
+	unknown := slices.IndexFunc(outcomes, func(o Outcome) bool { return o.Value == Unknown })
 	switch {
 	case f.Registers.Value == No:
 		return "its nodes do not register, and those that are there become NotReady: " + f.Registers.Why
@@ -193,8 +194,8 @@ func (f *RolePrediction) summary() string {
 		return "its nodes register and become NotReady: " + strings.TrimPrefix(f.Ready.Why, "NotReady: ")
 	case f.Serving.Value == No:
 		return "its nodes become Ready, but logs, exec and port-forward fail: " + f.Serving.Why
-	case f.Registers.Value == Unknown || f.Ready.Value == Unknown || f.Serving.Value == Unknown:
-		return "its nodes may not work: " + cmp.Or(f.Registers.doubt(), f.Ready.doubt(), f.Serving.doubt())
+	case unknown >= 0:
+		return "its nodes may not work: " + outcomes[unknown].Why
 	}
 	return "its nodes work"
 }

@@ -114,12 +114,6 @@ type kubelet struct {
 
 func (k kubelet) identity() nodeidentity.Identity { return nodeidentity.Of(k.user, k.groups) }
 
-// isNode reports whether the kubelet authenticates as its node.
-func (k kubelet) isNode() bool {
-	identity := k.identity()
-	return identity.IsNode && identity.Name == k.node && k.node != ""
-}
-
 // kubeletRequest is a request that kubelets make.
 type kubeletRequest struct {
 	// request is written as for [requests].

@@ -31,14 +31,6 @@ type Outcome struct {
 	Why string `json:"why"`
 }
 
-// doubt returns why an outcome is unknown; empty if it is known.
-func (o Outcome) doubt() string {
-	if o.Value != Unknown {
-		return ""
-	}
-	return o.Why
-}
-
 // RolePrediction predicts what happens to a node that uses a mapped AWS role.
 type RolePrediction struct {
 	// Purpose is the purpose of the role, as far as it is known.
@@ -230,11 +222,10 @@ func madeUp(region string, kind Purpose) sample {
 func (s sample) fill(text, account string) (string, error) {
 	for _, placeholder := range iam.Placeholders() {
 		token := "{{" + placeholder + "}}"
-		template, err := iam.ParseTemplate(token)
-		if err != nil || !strings.Contains(text, token) {
+		if !strings.Contains(text, token) {
 			continue
 		}
-		value, err := s.expand(template, account)
+		value, err := s.value(placeholder, account)
 		if err != nil {
 			return "", err
 		}
@@ -243,26 +234,22 @@ func (s sample) fill(text, account string) (string, error) {
 	return text, nil
 }
 
-// expand expands a template with the data of the node.
-func (s sample) expand(t iam.Template, account string) (string, error) {
-	return t.Expand(func(placeholder string) (string, error) {
-		switch placeholder {
-		case iam.PlaceholderPrivateDNSName:
-			if s.kind == ForNodes {
-				return s.dns, nil
-			}
-			whose := "Fargate pod"
-			if s.kind == ForHybrid {
-				whose = "hybrid node"
-			}
-			return "", fmt.Errorf(
-				"the session of a %s is not called after an instance, so that there is no private DNS name to look up", whose,
-			)
-		case iam.PlaceholderAccountID:
-			return account, nil
-		case iam.PlaceholderSessionName, iam.PlaceholderSessionNameRaw:
-			return s.session, nil
+// value returns what the node has for a placeholder.
+func (s sample) value(placeholder, account string) (string, error) {
+	switch placeholder {
+	case iam.PlaceholderPrivateDNSName:
+		if s.kind == ForNodes {
+			return s.dns, nil
 		}
-		return "AKIAIOSFODNN7EXAMPLE", nil
-	})
+		whose := "Fargate pod"
+		if s.kind == ForHybrid {
+			whose = "hybrid node"
+		}
+		return "", fmt.Errorf("the session of a %s is not called after an instance, so that there is no private DNS name to look up", whose)
+	case iam.PlaceholderAccountID:
+		return account, nil
+	case iam.PlaceholderSessionName, iam.PlaceholderSessionNameRaw:
+		return s.session, nil
+	}
+	return "AKIAIOSFODNN7EXAMPLE", nil
 }

@@ -140,7 +140,8 @@ func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePredict
 func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
 	prediction.kubelet = k
 	prediction.User = k.user
-	prediction.NodeIdentity = k.isNode()
+	identity := k.identity()
+	prediction.NodeIdentity = identity.IsNode && identity.Name == k.node && k.node != ""
 	prediction.Registers = f.registers(k)
 	prediction.Ready = f.ready(k, prediction.Registers)
 	prediction.Serving = f.serving(k)
@@ -174,26 +175,21 @@ func (f *rolePredictor) user(s *mappingSource, m iam.Mapping, node sample) (kube
 		if err != nil {
 			return "", err
 		}
-		return node.expand(t, arn.Account)
+		return t.Expand(func(placeholder string) (string, error) { return node.value(placeholder, arn.Account) })
 	})
 }
 
 // kubelet returns the kubelet of the node, with the resolved username and groups.
 func (s sample) kubelet(username string, groups []string, resolve func(string) (string, error)) (kubelet, error) {
-	k := kubelet{node: s.name}
-	for i, text := range append([]string{username}, groups...) {
-		resolved, err := resolve(text)
-		switch {
-		case err != nil:
+	var names []string
+	for _, text := range append([]string{username}, groups...) {
+		name, err := resolve(text)
+		if err != nil {
 			return kubelet{}, err
-		case i == 0:
-			k.user = resolved
-		default:
-			k.groups = append(k.groups, resolved)
 		}
+		names = append(names, name)
 	}
-	k.groups = append(k.groups, groupAuthenticated)
-	return k, nil
+	return kubelet{names[0], append(names[1:], groupAuthenticated), s.name}, nil
 }
 
 // pathOf returns the path of a role's ARN, with its slashes; empty if there is none.

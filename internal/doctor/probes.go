@@ -153,7 +153,7 @@ func (e *examination) probed() {
 // reported reports whether flags have shown the same.
 func (e *examination) reported(f *finding.Finding) bool {
 	return slices.ContainsFunc(e.report.Findings, func(other finding.Finding) bool {
-		return e.checkOf[f.Code] != CheckBindings && other.Code == f.Code &&
+		return e.report.checkOf[f.Code] != CheckBindings && other.Code == f.Code &&
 			(f.Code != NodeIsolationGate || other.Consequence == f.Consequence)
 	})
 }
@@ -219,16 +219,11 @@ func (e *examination) probesLack(check CheckID) []Missing {
 func (r *Report) sarifProbes(run *sarif.Run) {
 	for i := range r.Probes {
 		asked := &r.Probes[i]
-		id := "probe/" + string(asked.ID)
-		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarif.Notice{
-			ID: id, ShortDescription: sarif.Text("A probe of the API server: " + asked.Question), HelpURI: findingsURL + "#probes",
-		})
 		lines := []string{fmt.Sprintf("%s %s: %s.", asked.Question, outcomeWords(asked.Outcome), asked.Why)}
 		for j := range asked.Sent {
 			lines = append(lines, sentLine(&asked.Sent[j]))
 		}
-		run.Invocations[0].ToolExecutionNotifications = append(run.Invocations[0].ToolExecutionNotifications, sarif.Notification{
-			Descriptor: sarif.Reference{ID: id}, Level: "note", Message: sarif.Text(strings.Join(lines, "\n")),
-		})
+		run.Notify("probe/"+string(asked.ID), "A probe of the API server: "+asked.Question, findingsURL+"#probes", "note",
+			strings.Join(lines, "\n"))
 	}
 }

@@ -112,12 +112,8 @@ func (s *Shown) undeterminedText(p *render.Page) {
 // rolesText writes the prediction for each role that is, or may be, for nodes. It leaves out the node where all
 // works, unless the page is wide.
 func (s *Shown) rolesText(p *render.Page) {
-	for i, role := range s.Roles {
-		if i >= shownRoles && !p.Wide() {
-			p.Line("")
-			p.Line("… and %s more; -o wide shows all", render.Count(len(s.Roles)-i, "role"))
-			break
-		}
+	shown := render.Shown(p, shownRoles, s.Roles)
+	for _, role := range shown {
 		p.Section("%s", role.Title)
 		var fields []render.Field
 		for _, row := range role.Rows {
@@ -126,6 +122,10 @@ func (s *Shown) rolesText(p *render.Page) {
 			}
 		}
 		p.Fields(fields...)
+	}
+	if more := len(s.Roles) - len(shown); more > 0 {
+		p.Line("")
+		p.Line("… and %s more; -o wide shows all", render.Count(more, "role"))
 	}
 }
 
@@ -143,10 +143,7 @@ func (s *Shown) othersText(p *render.Page) {
 		return
 	}
 	p.Section("%s", s.OthersTitle)
-	shown := s.Others
-	if !p.Wide() {
-		shown = shown[:min(shownOthers, len(shown))]
-	}
+	shown := render.Shown(p, shownOthers, s.Others)
 	p.Table(2, []string{"ROLE", "USERNAME", "GROUPS"}, shown)
 	if more := len(s.Others) - len(shown); more > 0 {
 		p.Line("  … and %d more; -o wide shows all", more)
