@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func openShiftFlags(text []byte) (flagValues, error) {
 	return flags, nil
 }
 
-// openShift reads a KubeAPIServerConfig at a path of a document, with the name of its ConfigMap.
+// openShift reads a KubeAPIServerConfig at a path of a document, with the name of its ConfigMap; empty for a separate file.
 func (r *reader) openShift(d *manifest.Document, name string, text []byte, path ...string) error {
 	flags, err := openShiftFlags(text)
 	if err != nil {
@@ -89,9 +90,6 @@ func (r *reader) openShift(d *manifest.Document, name string, text []byte, path 
 	r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d, path...), Name: name, Flags: flags})
 	return nil
 }
-
-// openShiftConfig reads a KubeAPIServerConfig in a separate file.
-func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }
 
 // openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
 // else the only one.
@@ -213,11 +211,11 @@ func oneOrMany(value json.RawMessage) ([]string, error) {
 // rancherServers returns the API servers that config files of k3s and RKE2 describe: the file
 // config.yaml and the files of config.yaml.d in the same folder, in the order of their names.
 func (c *Cluster) rancherServers() []APIServer {
-	slices.SortStableFunc(c.rancher, func(a, b rancherFile) int { return strings.Compare(a.dropIn, b.dropIn) })
+	slices.SortStableFunc(c.rancher, func(a, b rancherFile) int {
+		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.dropIn, b.dropIn))
+	})
 	var servers []APIServer
-	files := grouped(c.rancher, func(f rancherFile) string { return f.folder })
-	slices.SortFunc(files, func(a, b []rancherFile) int { return strings.Compare(a[0].folder, b[0].folder) })
-	for _, files := range files {
+	for _, files := range grouped(c.rancher, func(f rancherFile) string { return f.folder }) {
 		if !slices.ContainsFunc(files, func(f rancherFile) bool { return f.noAPIServer }) {
 			servers = append(servers, rancherServer(files))
 		}

@@ -68,7 +68,7 @@ func (e *examination) noTokens() bool {
 
 // mappingsLack returns what is missing of the mappings.
 func (e *examination) mappingsLack() []Missing {
-	list := e.cluster.unread("configmaps", resourceMappings, resourceAccessEntries)
+	list := e.cluster.unread("configmaps", resourceMappings, accessEntrySourceName)
 	sources := e.cluster.sources()
 	for _, s := range sources {
 		if s.broken() {

@@ -162,8 +162,7 @@ func unresolved(err error) []rbac.Unresolved {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
 		for _, one := range joined.Unwrap() {
-			var u rbac.Unresolved
-			if errors.As(one, &u) {
+			if u, ok := errors.AsType[rbac.Unresolved](one); ok {
 				list = append(list, u)
 			}
 		}

@@ -17,22 +17,13 @@ type mappingSource struct {
 	name     string
 	mappings *iam.Mappings
 	findings []finding.Finding
-	// written are all entries of mapRoles, including unusable ones; nil if they cannot be
-	// read.
-	written []writtenRole
+	// written are all entries of mapRoles, including unusable ones, parsed as far as possible; nil if
+	// they cannot be read. Their place has the object if each entry is a separate one.
+	written []iam.Mapping
 	// purposes are the purposes of roles by ARN, if the source has them.
 	purposes map[string]Purpose
 	// locate adds the line of the file to a place within the source.
 	locate func(finding.Place) finding.Place
-}
-
-// writtenRole is an entry of mapRoles, parsed as far as possible.
-type writtenRole struct {
-	// object is set if each entry is a separate object. key is the path of the entry in its
-	// source.
-	object, key   string
-	arn, username string
-	groups        []string
 }
 
 // broken reports whether the roles of the source could not be read.
@@ -119,7 +110,9 @@ func identitySource(list []IdentityMapping) *mappingSource {
 			mappings = append(mappings, mapping)
 		}
 		if !ok {
-			s.written = append(s.written, writtenRole{object, "spec", m.Spec.ARN, m.Spec.Username, m.Spec.Groups})
+			s.written = append(s.written, iam.Mapping{
+				Place: finding.Place{Object: object, Key: "spec"}, ARN: m.Spec.ARN, Username: m.Spec.Username, Groups: m.Spec.Groups,
+			})
 		}
 	}
 	collected, findings := iam.Collect(mappings)
@@ -132,25 +125,25 @@ func identitySource(list []IdentityMapping) *mappingSource {
 }
 
 // writtenRoles parses the entries of mapRoles, and ignores unknown fields.
-func writtenRoles(text, key string) []writtenRole {
+func writtenRoles(text, key string) []iam.Mapping {
 	var entries []map[string]any
 	if err := yaml.Unmarshal([]byte(text), &entries); err != nil {
 		return nil
 	}
-	var written []writtenRole
+	var written []iam.Mapping
 	for i, e := range entries {
-		role := writtenRole{key: fmt.Sprintf("%s[%d]", key, i)}
+		role := iam.Mapping{Place: finding.Place{Key: fmt.Sprintf("%s[%d]", key, i)}}
 		for name, value := range e {
 			switch strings.ToLower(name) {
 			case "rolearn":
-				role.arn, _ = value.(string)
+				role.ARN, _ = value.(string)
 			case "username":
-				role.username, _ = value.(string)
+				role.Username, _ = value.(string)
 			case "groups":
 				list, _ := value.([]any)
 				for _, group := range list {
 					if text, ok := group.(string); ok {
-						role.groups = append(role.groups, text)
+						role.Groups = append(role.Groups, text)
 					}
 				}
 			}
@@ -162,9 +155,10 @@ func writtenRoles(text, key string) []writtenRole {
 
 // unusable returns the finding because of which an entry is not used. It returns false if the
 // entry is used, or if another entry for the same role replaces it.
-func (s *mappingSource) unusable(w writtenRole) (finding.Finding, bool) {
+func (s *mappingSource) unusable(w iam.Mapping) (finding.Finding, bool) {
 	within := func(at finding.Place) bool {
-		return (w.object == "" || at.Object == w.object) && (at.Key == w.key || strings.HasPrefix(at.Key, w.key+"."))
+		of := w.Place
+		return (of.Object == "" || at.Object == of.Object) && (at.Key == of.Key || strings.HasPrefix(at.Key, of.Key+"."))
 	}
 	used := slices.ContainsFunc(s.mappings.Roles, func(m iam.Mapping) bool { return within(m.Place) })
 	i := slices.IndexFunc(s.findings, func(f finding.Finding) bool { return within(f.Place) && f.Severity == finding.Error })

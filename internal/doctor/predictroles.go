@@ -115,10 +115,7 @@ func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePredict
 	}
 	var shown RolePrediction
 	for i, node := range f.samples(m.ARN, purpose) {
-		prediction := RolePrediction{
-			Purpose: purpose, ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
-			Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
-		}
+		prediction := f.prediction(s, m, purpose, node)
 		if k, err := f.user(s, m, node); err != nil {
 			prediction.unauthorized(err.Error())
 		} else {
@@ -134,6 +131,14 @@ func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePredict
 	}
 	f.predictAdmin(&shown)
 	return shown
+}
+
+// prediction returns a prediction without the rights of a kubelet.
+func (f *rolePredictor) prediction(s *mappingSource, m iam.Mapping, purpose Purpose, node sample) RolePrediction {
+	return RolePrediction{
+		Purpose: purpose, ARN: m.ARN, Username: m.Username, Groups: append([]string{}, m.Groups...), Source: s.name,
+		Place: s.locate(m.Place), Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
+	}
 }
 
 // predictAccess adds the rights of a kubelet to a prediction.
@@ -214,21 +219,19 @@ func (f *RolePrediction) unauthorized(why string) {
 }
 
 // predictUnusable predicts for a node whose role has an unusable entry.
-func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because finding.Finding) RolePrediction {
-	purpose := f.purpose(w.arn, w.username, w.groups)
-	node := f.samples(w.arn, purpose)[0]
-	at := because.Place
-	at.Key = w.key
-	prediction := RolePrediction{
-		Purpose: purpose, ARN: w.arn, Username: w.username, Groups: w.groups, Source: s.name, Place: s.locate(at),
-		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
-	}
+func (f *rolePredictor) predictUnusable(s *mappingSource, w iam.Mapping, because finding.Finding) RolePrediction {
+	purpose := f.purpose(w.ARN, w.Username, w.Groups)
+	node := f.samples(w.ARN, purpose)[0]
+	key := w.Place.Key
+	w.Place = because.Place
+	w.Place.Key = key
+	prediction := f.prediction(s, w, purpose, node)
 	// aws-iam-authenticator uses the parts of an entry that it can read, and keeps unknown
 	// placeholders unchanged.
-	arn, err := iam.ParseARN(w.arn)
-	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && !f.ours &&
-		pathOf(w.arn) == "" {
-		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
+	arn, err := iam.ParseARN(w.ARN)
+	if _, session, wrong := iam.Canonical(w.ARN); err == nil && wrong == nil && session == "" && w.Username != "" && !f.ours &&
+		pathOf(w.ARN) == "" {
+		k, err := node.kubelet(w.Username, w.Groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
 			f.predictAccess(&prediction, k)
 			f.predictAdmin(&prediction)
@@ -246,9 +249,6 @@ func (f *rolePredictor) predict(sources []*mappingSource) []RolePrediction {
 		for _, prediction := range f.ofSource(s) {
 			if prediction.Authenticator == IAMAuthenticator {
 				prediction.NodeAuthorizer = refused(sources, s, prediction.ARN)
-			}
-			if prediction.Groups == nil {
-				prediction.Groups = []string{}
 			}
 			predictions = append(predictions, prediction)
 		}
@@ -279,11 +279,11 @@ func (f *rolePredictor) ofSource(s *mappingSource) []RolePrediction {
 		because, unusable := s.unusable(w)
 		counts := because.Code != iam.MappingDuplicate
 		if !f.ours {
-			counts = !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool {
-				return strings.EqualFold(later.arn, w.arn) && later.arn != ""
+			counts = !slices.ContainsFunc(s.written[i+1:], func(later iam.Mapping) bool {
+				return strings.EqualFold(later.ARN, w.ARN) && later.ARN != ""
 			})
 		}
-		if unusable && counts && !covered(w.arn) {
+		if unusable && counts && !covered(w.ARN) {
 			predictions = append(predictions, f.predictUnusable(s, w, because))
 		}
 	}

@@ -138,8 +138,8 @@ func documentKinds() map[groupKind]documentKind {
 		{groupServerConfig, "AuthorizationConfiguration"}:       {nil, (*reader).authorization},
 		{configv1alpha1.GroupName, configv1alpha1.Kind}:         {[]string{"iam"}, (*reader).ourConfig},
 		{groupSnapshot, "Snapshot"}:                             {nil, (*reader).snapshot},
-		{groupEksctl, "ClusterConfig"}:                          {nil, (*reader).eksctl},
-		{groupOpenShift, openShiftKind}:                         {nil, (*reader).openShiftConfig},
+		{"eksctl.io", "ClusterConfig"}:                          {nil, (*reader).eksctl},
+		{groupOpenShift, openShiftKind}:                         {nil, func(r *reader, d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }},
 		{admissionv1.GroupName, "MutatingWebhookConfiguration"}: {[]string{restrictionWebhook}, object[webhooks]},
 		{"eks.services.k8s.aws", accessEntry}:                   {nil, (*reader).accessEntryResource}, // of AWS Controllers for Kubernetes
 		{"eks.aws.upbound.io", accessEntry}:                     {nil, (*reader).accessEntryResource}, // of Crossplane
