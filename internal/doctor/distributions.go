@@ -81,7 +81,7 @@ func openShiftFlags(text []byte) (flagValues, error) {
 	return flags, nil
 }
 
-// openShift reads a KubeAPIServerConfig at a path of a document, with the name of its ConfigMap; empty for a separate file.
+// openShift reads a KubeAPIServerConfig at a path of a document, with the name of its ConfigMap.
 func (r *reader) openShift(d *manifest.Document, name string, text []byte, path ...string) error {
 	flags, err := openShiftFlags(text)
 	if err != nil {
@@ -90,6 +90,9 @@ func (r *reader) openShift(d *manifest.Document, name string, text []byte, path 
 	r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d, path...), Name: name, Flags: flags})
 	return nil
 }
+
+// openShiftConfig reads a KubeAPIServerConfig in a separate file.
+func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }
 
 // openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
 // else the only one.

@@ -139,7 +139,7 @@ func documentKinds() map[groupKind]documentKind {
 		{configv1alpha1.GroupName, configv1alpha1.Kind}:         {[]string{"iam"}, (*reader).ourConfig},
 		{groupSnapshot, "Snapshot"}:                             {nil, (*reader).snapshot},
 		{"eksctl.io", "ClusterConfig"}:                          {nil, (*reader).eksctl},
-		{groupOpenShift, openShiftKind}:                         {nil, func(r *reader, d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }},
+		{groupOpenShift, openShiftKind}:                         {nil, (*reader).openShiftConfig},
 		{admissionv1.GroupName, "MutatingWebhookConfiguration"}: {[]string{restrictionWebhook}, object[webhooks]},
 		{"eks.services.k8s.aws", accessEntry}:                   {nil, (*reader).accessEntryResource}, // of AWS Controllers for Kubernetes
 		{"eks.aws.upbound.io", accessEntry}:                     {nil, (*reader).accessEntryResource}, // of Crossplane

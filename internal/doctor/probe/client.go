@@ -24,7 +24,7 @@ const (
 	maxAnswer      = 64 << 10
 	maxList        = 8 << 20
 	maxLine        = 300
-	defaultTimeout = 15 * time.Second
+	requestTimeout = 15 * time.Second
 )
 
 // client sends requests and records them.
@@ -32,22 +32,18 @@ type client struct {
 	base        *url.URL
 	credentials *http.Client
 	none        *http.Client
-	timeout     time.Duration
 	left        int
 	// failures counts the requests since the last one to which a response came.
 	failures int
 	sent     *[]Sent
 }
 
-func newClient(config *rest.Config, timeout time.Duration) (*client, error) {
+func newClient(config *rest.Config) (*client, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
 	}
-	c := &client{base: base, timeout: timeout, left: maxRequests}
-	if c.timeout == 0 {
-		c.timeout = defaultTimeout
-	}
+	c := &client{base: base, left: maxRequests}
 	if c.credentials, err = httpClient(config); err != nil {
 		return nil, err
 	}
@@ -88,13 +84,6 @@ type request struct {
 	max int64
 }
 
-func (r *request) target() string {
-	if len(r.query) == 0 {
-		return r.path
-	}
-	return r.path + "?" + r.query.Encode()
-}
-
 // answer is the response to a request.
 type answer struct {
 	// code is 0 if no response came.
@@ -125,7 +114,7 @@ func (a *answer) String() string {
 func (c *client) do(ctx context.Context, r request) *answer {
 	a := c.send(ctx, &r)
 	*c.sent = append(*c.sent, Sent{
-		Method: r.method, Path: r.target(), As: r.as.user, Groups: r.as.groups, Anonymous: r.anonymous,
+		Method: r.method, Path: strings.TrimSuffix(r.path+"?"+r.query.Encode(), "?"), As: r.as.user, Groups: r.as.groups, Anonymous: r.anonymous,
 		Body: r.about, Status: a.code, Answer: a.line,
 	})
 	return a
@@ -138,7 +127,7 @@ func (c *client) send(ctx context.Context, r *request) *answer {
 	if c.failures >= maxFailures {
 		return &answer{line: fmt.Sprintf("not sent: to the last %d requests no response came", maxFailures)}
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	sent, err := c.encode(ctx, r)
 	if err != nil {
@@ -189,29 +178,25 @@ func (c *client) encode(ctx context.Context, r *request) (*http.Request, error) 
 // read reads a response as far as it is needed.
 func read(response *http.Response, r *request) *answer {
 	a := &answer{code: response.StatusCode}
-	if a.ok() && r.unread {
-		a.line = "succeeded"
-		return a
-	}
 	limit := int64(maxAnswer)
-	if a.ok() && r.max > 0 {
-		limit = r.max
+	if a.ok() {
+		a.line, limit = "succeeded", max(limit, r.max)
+		if r.unread {
+			return a
+		}
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil || int64(len(body)) > limit {
 		return &answer{line: fmt.Sprintf("the response could not be read: it is broken or larger than %d bytes", limit)}
 	}
 	a.body = body
-	if a.ok() {
-		a.line = "succeeded"
-		return a
-	}
-	if json.Unmarshal(body, &a.status) == nil && a.status.Kind == "Status" {
+	switch {
+	case a.ok():
+	case json.Unmarshal(body, &a.status) == nil && a.status.Kind == "Status":
 		a.isStatus, a.line = true, firstLine(a.status.Message)
-		return a
+	default:
+		a.status, a.line = metav1.Status{}, "the response is not from an API server"
 	}
-	a.status = metav1.Status{}
-	a.line = "the response is not from an API server"
 	return a
 }
 
@@ -219,7 +204,7 @@ func read(response *http.Response, r *request) *answer {
 func firstLine(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsPrint(r) && r != ' ' {
+		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
