@@ -58,14 +58,10 @@ func mappingKeys() []string { return []string{iam.MapRoles, iam.MapUsers, iam.Ma
 // of k3s or RKE2, the configuration of aws-iam-authenticator, a file with only mappings, aws-auth
 // without its header, or an answer of EKS about access entries.
 func (r *reader) plainFile(d *manifest.Document) error {
-	if taken, err := r.accessEntryAnswer(d); taken || err != nil {
-		return err
-	}
-	if taken, err := r.cloudFormation(d); taken || err != nil {
-		return err
-	}
-	if taken, err := r.dataAlone(d); taken || err != nil {
-		return err
+	for _, take := range []func(*manifest.Document) (bool, error){r.accessEntryAnswer, r.cloudFormation, r.dataAlone} {
+		if taken, err := take(d); taken || err != nil {
+			return err
+		}
 	}
 	text, line := d.Source()
 	var c map[string]json.RawMessage
@@ -222,21 +218,15 @@ func ourConfigError(d *manifest.Document, err error, line int, path []string) er
 	}
 	var errs []error
 	for _, p := range problems {
-		located := &manifest.Error{
-			File: d.File(), Position: d.Position(), Object: d.Describe(), Field: keyOf(path), Err: errors.New(p.Message),
+		message := p.Message
+		if p.Field != "" {
+			message = p.Field + ": " + message
 		}
-		located.Line = cmp.Or(line, d.Line(path...))
-		if line > 0 && p.Line > 0 {
-			located.Line = line + p.Line - 1
+		err := d.Fail(errors.New(message), path...)
+		if located, ok := errors.AsType[*manifest.Error](err); ok && line > 0 {
+			located.Line = line + max(p.Line, 1) - 1
 		}
-		switch {
-		case p.Field == "":
-		case located.Field == "":
-			located.Field = p.Field
-		default:
-			located.Err = fmt.Errorf("%s: %s", p.Field, p.Message)
-		}
-		errs = append(errs, located)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

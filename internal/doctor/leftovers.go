@@ -50,22 +50,19 @@ func (c *Cluster) audiences() []audience {
 	}
 	for _, b := range c.Bindings {
 		for _, s := range b.Subjects {
-			if a, ok := namedAudience(s); ok && !slices.Contains(list, a) {
+			a := audience{kind: s.Kind, name: s.Name}
+			switch node, ofNode := strings.CutPrefix(s.Name, nodeidentity.UserPrefix); {
+			case ofNode && node != "" && s.Kind == rbacv1.UserKind:
+				a.who, a.node = "node "+node, node
+			case strings.HasPrefix(s.Name, groupBootstrappers+":") && s.Kind == rbacv1.GroupKind:
+				a.who, a.joining = "every machine of group "+s.Name, true
+			}
+			if a.who != "" && !slices.Contains(list, a) {
 				list = append(list, a)
 			}
 		}
 	}
 	return list
-}
-
-func namedAudience(s rbacv1.Subject) (audience, bool) {
-	if node, ok := strings.CutPrefix(s.Name, nodeidentity.UserPrefix); ok && node != "" && s.Kind == rbacv1.UserKind {
-		return audience{kind: s.Kind, name: s.Name, who: "node " + node, node: node}, true
-	}
-	if strings.HasPrefix(s.Name, groupBootstrappers+":") && s.Kind == rbacv1.GroupKind {
-		return audience{kind: s.Kind, name: s.Name, who: "every machine of group " + s.Name, joining: true}, true
-	}
-	return audience{}, false
 }
 
 // String returns its name in findings: "group system:nodes".

@@ -176,11 +176,7 @@ func (e *examination) rules() iam.Rules {
 	for _, a := range e.cluster.Authenticators {
 		rules.Partition = cmp.Or(a.Partition, rules.Partition)
 		if a.Kind == NodeAuthorizer {
-			rules.Reserved = iam.Reserved{
-				Prefixes:         a.Reserved.Prefixes,
-				GrantedUsernames: a.Reserved.GrantedUsernames,
-				GrantedGroups:    a.Reserved.GrantedGroups,
-			}
+			rules.Reserved = iam.Reserved(a.Reserved)
 			rules.RolePaths = cmp.Or(iam.PathPolicy(a.RolePaths), iam.MatchName)
 		}
 	}

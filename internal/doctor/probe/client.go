@@ -114,8 +114,8 @@ func (a *answer) String() string {
 func (c *client) do(ctx context.Context, r request) *answer {
 	a := c.send(ctx, &r)
 	*c.sent = append(*c.sent, Sent{
-		Method: r.method, Path: strings.TrimSuffix(r.path+"?"+r.query.Encode(), "?"), As: r.as.user, Groups: r.as.groups, Anonymous: r.anonymous,
-		Body: r.about, Status: a.code, Answer: a.line,
+		Method: r.method, Path: strings.TrimSuffix(r.path+"?"+r.query.Encode(), "?"), As: r.as.user, Groups: r.as.groups,
+		Anonymous: r.anonymous, Body: r.about, Status: a.code, Answer: a.line,
 	})
 	return a
 }
