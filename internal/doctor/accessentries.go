@@ -34,7 +34,6 @@ type AccessEntry struct {
 // accessEntrySourceName is the name of the source in messages.
 const accessEntrySourceName = "EKS access entries"
 
-// addAccessEntry adds an entry whose principal is known.
 func (r *reader) addAccessEntry(a AccessEntry, at finding.Place) {
 	if a.Place = at; a.ARN != "" {
 		r.cluster.AccessEntries = append(r.cluster.AccessEntries, a)
@@ -101,7 +100,6 @@ func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 	return true, nil
 }
 
-// purpose returns the purpose of a principal with the entry; empty if unknown.
 func (a *AccessEntry) purpose() Purpose {
 	switch a.Type {
 	case "EC2_LINUX", "EC2_WINDOWS", "EC2":
@@ -145,7 +143,6 @@ func (a *AccessEntry) mapping() iam.Mapping {
 	return m
 }
 
-// accessEntrySource returns all access entries of roles whose type is known.
 func accessEntrySource(list []AccessEntry) *mappingSource {
 	s := &mappingSource{
 		name: accessEntrySourceName, purposes: map[string]Purpose{}, locate: func(at finding.Place) finding.Place { return at },
@@ -178,7 +175,6 @@ func (c *Cluster) accessEntry(arn string) *AccessEntry {
 	return found
 }
 
-// accessEntriesFirst reports entries of roles that have an access entry.
 func (e *examination) accessEntriesFirst(sources []*mappingSource) {
 	for _, s := range sources {
 		for _, m := range s.mappings.Roles {
@@ -205,7 +201,6 @@ func (e *examination) accessEntriesFirst(sources []*mappingSource) {
 // Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-accessentry.html
 const templateEntry = "AWS::EKS::AccessEntry"
 
-// missingAccessEntries notes entries in a format that is not read.
 func (r *reader) missingAccessEntries(why string) {
 	r.cluster.Missing = append(r.cluster.Missing, Missing{
 		accessEntrySourceName, why, "give what aws eks list-access-entries and describe-access-entry print",

@@ -33,7 +33,6 @@ const (
 	resourceWebhooks   = "mutatingwebhookconfigurations." + admissionregistrationv1.GroupName
 )
 
-// apiServers checks the configuration of API servers, as far as it is known.
 func apiServers(e *examination) {
 	setups := e.cluster.setups()
 	for i := range setups {
@@ -58,7 +57,6 @@ func apiServers(e *examination) {
 	e.probed()
 }
 
-// finding returns a finding about an API server.
 func (s *setup) finding(
 	code finding.Code, severity finding.Severity, at finding.Place, message, consequence, remedy string,
 ) finding.Finding {
@@ -109,7 +107,6 @@ const (
 		"and may ask for certificates in other nodes' names"
 )
 
-// nodeAuthorizer checks that one authorizer decides about nodes, and one about other users.
 func (e *examination) nodeAuthorizer(s *setup) {
 	asks := strings.Join(s.authorizers, ", ")
 	switch {
@@ -177,7 +174,6 @@ func (s *setup) key() finding.Place {
 	return place
 }
 
-// recommended returns how to configure the authorizers with Node and RBAC.
 func (s *setup) recommended() string {
 	order := s.withNode()
 	if s.byConfig {
@@ -221,7 +217,6 @@ func before(list []string, entry, other string) []string {
 	return slices.Insert(list, slices.Index(list, other), entry)
 }
 
-// flags checks the flags that do not affect authorization.
 func (e *examination) flags(s *setup) {
 	a := s.server
 	if a.Flags.has(flagConfig) && (a.Flags.has(flagMode) || a.hasAuthorizationWebhook()) {
@@ -275,7 +270,6 @@ func (a *APIServer) hasAuthorizationWebhook() bool {
 	return false
 }
 
-// restrictNodes returns how to enable the plugin.
 func (a *APIServer) restrictNodes() string {
 	flag := flagEnable
 	if a.Flags.has(flagPlugins) && !a.Flags.has(flagEnable) {
@@ -292,7 +286,6 @@ func (a *APIServer) restrictNodes() string {
 	return remedy
 }
 
-// set returns how to set a flag where this API server is configured.
 func (a *APIServer) set(flag string, values []string) string {
 	value := strings.Join(values, ",")
 	switch a.Distribution {
@@ -321,7 +314,6 @@ func isolationGates() []isolationGate {
 	}
 }
 
-// compare reports API servers that answer the same question differently.
 func (e *examination) compare(setups []setup) {
 	traits := []struct {
 		of   string

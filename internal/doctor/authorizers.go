@@ -82,7 +82,6 @@ type setup struct {
 
 func (s *setup) asks(mode string) bool { return slices.Contains(s.authorizers, mode) }
 
-// asksUs reports whether an authorizer has the name of node-authorizer's server.
 func (s *setup) asksUs() bool { return s.ours >= 0 }
 
 func (s *setup) distribution() Distribution {
@@ -177,7 +176,6 @@ func (s *setup) read(a *Authorization) {
 	}
 }
 
-// at returns the place of a flag.
 func (a *APIServer) at(flag string) finding.Place {
 	place := a.Place
 	switch a.Distribution {

@@ -42,7 +42,6 @@ const (
 	STSHostMismatch              finding.Code = "STSHostMismatch"
 )
 
-// awsAuth checks the mappings of AWS roles, and predicts what happens to their nodes.
 func awsAuth(e *examination) {
 	sources := e.cluster.sources()
 	f := newRolePredictor(e)
@@ -75,7 +74,6 @@ func awsAuth(e *examination) {
 	e.tokens(f.rules.Partition)
 }
 
-// unread reports ConfigMaps named aws-auth that authenticators do not read.
 func (e *examination) unread() {
 	for _, at := range e.cluster.Unread {
 		f := finding.Finding{
@@ -93,7 +91,6 @@ func (e *examination) unread() {
 	}
 }
 
-// unmapped reports nodes' roles without an entry, and mappings without nodes' roles.
 func (e *examination) unmapped(sources []*mappingSource, f *rolePredictor) {
 	if len(sources) == 0 || slices.ContainsFunc(sources, (*mappingSource).broken) {
 		return
@@ -136,7 +133,6 @@ func (e *examination) unlessAccessEntry(whom string) string {
 	return "unless an EKS access entry maps " + whom + " (give the answer of aws eks list-access-entries with --from), "
 }
 
-// sourcePlace returns the place for a missing entry.
 func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 	if m := e.cluster.AWSAuth; m != nil {
 		return m.locate(finding.Place{Object: m.Place.Object, Key: "data." + iam.MapRoles})
@@ -144,7 +140,6 @@ func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 	return sources[0].locate(finding.Place{Key: iam.MapRoles})
 }
 
-// entryFor returns an entry of mapRoles for the nodes of a role.
 func entryFor(arn string) string {
 	return fmt.Sprintf(
 		"add to mapRoles:\n- rolearn: %s\n  username: %s\n  groups:\n  - %s\n  - %s", arn, nodeUsername, groupBootstrappers,

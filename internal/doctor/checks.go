@@ -58,7 +58,6 @@ type CheckResult struct {
 	Missing []Missing `json:"missing,omitempty"`
 }
 
-// lacks returns the names of the resources that the check lacks, each once.
 func (c *CheckResult) lacks() []string {
 	var names []string
 	for _, m := range c.Missing {
@@ -104,7 +103,6 @@ type family struct {
 	checks []check
 }
 
-// families returns the table of all checks, in the order of reports.
 func families() []family {
 	return []family{
 		{awsAuth, []check{
@@ -151,12 +149,10 @@ func Checks() []CheckID {
 	return ids
 }
 
-// wanted reports whether a check is selected.
 func (o *Options) wanted(id CheckID) bool {
 	return len(o.Checks) == 0 || slices.Contains(o.Checks, id)
 }
 
-// checkOf returns the check of the family to which a code belongs.
 func (f *family) checkOf(code finding.Code) CheckID {
 	for _, c := range f.checks {
 		if slices.Contains(c.codes, code) {
@@ -166,7 +162,6 @@ func (f *family) checkOf(code finding.Code) CheckID {
 	return f.checks[0].id
 }
 
-// examine runs the families of the selected checks, and adds the result of each check.
 func (e *examination) examine() {
 	for _, f := range families() {
 		if !slices.ContainsFunc(f.checks, func(c check) bool { return e.options.wanted(c.id) }) {
@@ -189,7 +184,6 @@ func (e *examination) examine() {
 	e.family = nil
 }
 
-// found adds a finding if its check is selected.
 func (e *examination) found(f finding.Finding) {
 	if e.family != nil {
 		id := e.family.checkOf(f.Code)
@@ -333,7 +327,6 @@ func newExamination(c *Cluster, o Options, r *Report) *examination {
 	return &examination{cluster: c, options: o, report: r, met: map[CheckID][]Missing{}}
 }
 
-// count counts the findings by severity.
 func (r *Report) count() {
 	s := &r.Summary
 	s.Errors, s.Warnings, s.Infos, s.Suppressed = 0, 0, 0, len(r.Suppressed)

@@ -92,7 +92,6 @@ type configMapText struct {
 	Data map[string]any `json:"data"`
 }
 
-// texts returns the data, which must be strings.
 func (m *configMapText) texts(d *manifest.Document) (map[string]string, error) {
 	texts := make(map[string]string, len(m.Data))
 	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
@@ -172,7 +171,6 @@ func credentialOf(e *clientcmdv1.ExecConfig, user string, at finding.Place) (c C
 	return c, true
 }
 
-// ourConfig reads a document that is node-authorizer's config file.
 func (r *reader) ourConfig(d *manifest.Document) error {
 	text, line := d.Source()
 	if d.Position().Item > 0 { // the source may be the whole list

@@ -91,7 +91,6 @@ func (r *reader) openShift(d *manifest.Document, name string, text []byte, path 
 	return nil
 }
 
-// openShiftConfig reads a KubeAPIServerConfig in a separate file.
 func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }
 
 // openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
@@ -198,7 +197,6 @@ func (r *reader) rancherConfig(at finding.Place, file string, c map[string]json.
 	return nil
 }
 
-// oneOrMany reads a string, or a list of strings.
 func oneOrMany(value json.RawMessage) ([]string, error) {
 	var many []string
 	if json.Unmarshal(value, &many) == nil {
@@ -252,7 +250,6 @@ func rancherServer(files []rancherFile) APIServer {
 // of config files.
 func (d Distribution) annotation() string { return d.program() + ".io/node-args" }
 
-// orAnnotation says where all options are if there is no config file.
 func (d Distribution) orAnnotation() string {
 	return "where there is none, the annotation " + d.annotation() + " of the Node has all options"
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// unread returns the missing entries of the given resources.
 func (c *Cluster) unread(resources ...string) []Missing {
 	var list []Missing
 	for _, m := range c.Missing {
@@ -26,12 +25,10 @@ func (c *Cluster) unread(resources ...string) []Missing {
 // them; files may have a part of them.
 func (c *Cluster) whole() bool { return c.Live || c.Snapshot }
 
-// give describes how to provide a resource as a file.
 func (c *Cluster) give(command, file string) string {
 	return fmt.Sprintf("%s > %s, and %s %s", command, file, c.flag(), file)
 }
 
-// flag returns the flag for a further file.
 func (c *Cluster) flag() string {
 	if c.Live {
 		return "--add"
@@ -66,7 +63,6 @@ func (e *examination) noTokens() bool {
 	})
 }
 
-// mappingsLack returns what is missing of the mappings.
 func (e *examination) mappingsLack() []Missing {
 	list := e.cluster.unread("configmaps", resourceMappings, accessEntrySourceName)
 	sources := e.cluster.sources()
@@ -91,7 +87,6 @@ func (e *examination) mappingsLack() []Missing {
 	return []Missing{{"configmaps", reason, remedy}}
 }
 
-// nodesLack returns what is missing of the nodes and their rights.
 func (e *examination) nodesLack() []Missing {
 	c := e.cluster
 	if len(c.sources()) == 0 && len(c.unread("configmaps", resourceMappings)) == 0 && e.noTokens() {
@@ -133,7 +128,6 @@ func (e *examination) rolesUnseen() []string {
 	})
 }
 
-// nodesWhose returns the names of the nodes for which a condition holds.
 func (c *Cluster) nodesWhose(condition func(*Node) bool) []string {
 	var names []string
 	for i := range c.Nodes {
@@ -144,7 +138,6 @@ func (c *Cluster) nodesWhose(condition func(*Node) bool) []string {
 	return names
 }
 
-// rightsLack returns what is missing of roles and bindings.
 func (e *examination) rightsLack() []Missing {
 	list := e.cluster.unread(rbacResources()...)
 	if len(list) == 0 && !e.cluster.RBACKnown {
@@ -160,7 +153,6 @@ func (e *examination) rightsLack() []Missing {
 	return list
 }
 
-// tokensLack returns what is missing of the programs that make tokens, and of the authenticators.
 func (e *examination) tokensLack() []Missing {
 	c := e.cluster
 	if len(c.Credentials)+len(c.Authenticators)+len(c.sources()) == 0 && e.noTokens() {
@@ -184,7 +176,6 @@ func (e *examination) tokensLack() []Missing {
 	return list
 }
 
-// kubeletsLack returns what is missing of the usernames of kubelets and their rights.
 func (e *examination) kubeletsLack() []Missing {
 	c := e.cluster
 	list := append(c.unread("nodes", resourceRequests), e.rightsLack()...)
@@ -221,7 +212,6 @@ func (e *examination) namesUnseen() []string {
 	return e.cluster.nodesWhose(func(n *Node) bool { return !seen[n.Name] && !e.options.Audit.shows(n.Name, len(e.cluster.Nodes)) })
 }
 
-// setupsLack reports that no configuration of an API server is known.
 func (e *examination) setupsLack(setups []setup) []Missing {
 	if len(setups) > 0 {
 		return nil
@@ -246,7 +236,6 @@ func (e *examination) setupsLack(setups []setup) []Missing {
 	}}
 }
 
-// authorizationLacks returns what is missing of the authorizers.
 func (e *examination) authorizationLacks() []Missing {
 	if e.options.Probes != nil {
 		return e.probesLack(CheckAuthorization)
@@ -271,7 +260,6 @@ func (e *examination) authorizationLacks() []Missing {
 	return list
 }
 
-// giveFlags describes how to provide the configuration of an API server.
 func (c *Cluster) giveFlags(a *APIServer) string {
 	switch {
 	case a != nil && a.Distribution == OpenShift && a.Revision != "":
@@ -282,7 +270,6 @@ func (c *Cluster) giveFlags(a *APIServer) string {
 	return "give it with " + c.flag()
 }
 
-// admissionLacks returns what is missing of the other flags.
 func (e *examination) admissionLacks() []Missing {
 	if e.options.Probes != nil {
 		return e.probesLack(CheckAdmission)

@@ -268,7 +268,6 @@ func (h *holding) finding(nodes, everyone finding.Code, severity finding.Severit
 	return f
 }
 
-// because describes the rule and its role.
 func (h *holding) because(rule heldRule) string {
 	from := ""
 	if rule.from != "" {

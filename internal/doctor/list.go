@@ -148,7 +148,6 @@ func (l *lister) list(ctx context.Context) error {
 	return nil
 }
 
-// ownCredential adds the credential plugin of the kubeconfig in use.
 func (l *lister) ownCredential(config *rest.Config) {
 	var exec clientcmdv1.ExecConfig
 	if config.ExecProvider == nil || clientcmdv1.Convert_api_ExecConfig_To_v1_ExecConfig(config.ExecProvider, &exec, nil) != nil {
@@ -160,7 +159,6 @@ func (l *lister) ownCredential(config *rest.Config) {
 	}
 }
 
-// page returns a function of a client that lists objects of a type.
 func page[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pager.ListPageFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
 }

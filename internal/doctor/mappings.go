@@ -26,7 +26,6 @@ type mappingSource struct {
 	locate func(finding.Place) finding.Place
 }
 
-// broken reports whether the roles of the source could not be read.
 func (s *mappingSource) broken() bool { return slices.Contains(s.mappings.Broken, iam.MapRoles) }
 
 // sources returns the cluster's sources of mappings, with all findings about their syntax.
@@ -55,7 +54,6 @@ func (c *Cluster) sources() []*mappingSource {
 	return all
 }
 
-// fargateProfile returns the finding for the ARN of a Fargate profile, which cannot be mapped.
 func fargateProfile(f finding.Finding) finding.Finding {
 	f.Code = FargateProfileARN
 	f.Message = "the ARN names a Fargate profile, which signs nothing"
@@ -200,7 +198,6 @@ func (e *examination) partitionOfRoles() string {
 	return partition
 }
 
-// region returns the region of the nodes, or else of a credential; empty if unknown.
 func (e *examination) region() string {
 	region := e.nodeRegion()
 	for _, c := range e.cluster.Credentials {
@@ -209,7 +206,6 @@ func (e *examination) region() string {
 	return region
 }
 
-// nodeRegion returns the region of the nodes; empty if unknown.
 func (e *examination) nodeRegion() string {
 	region := e.options.Region
 	for i := range e.cluster.Nodes {
@@ -244,7 +240,6 @@ func partitionOfRegion(region string) string {
 	return "aws"
 }
 
-// authenticator returns the program for which the roles of a source are predicted.
 func (f *rolePredictor) authenticator(s *mappingSource) string {
 	switch {
 	case s.purposes != nil:
@@ -282,7 +277,6 @@ func refused(sources []*mappingSource, own *mappingSource, arn string) Outcome {
 		where, in.locate(entry.Place), mistake)}
 }
 
-// unusableEntry returns the unusable entry for a role, and its source.
 func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingSource) {
 	for _, s := range sources {
 		for _, m := range s.mappings.Unusable {
@@ -294,7 +288,6 @@ func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingS
 	return iam.Mapping{}, nil
 }
 
-// takenText returns the authenticator of the prediction, if that makes a difference.
 func (f *RolePrediction) takenText() string {
 	switch {
 	case f.NodeAuthorizer == (Outcome{}):

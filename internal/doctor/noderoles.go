@@ -16,7 +16,6 @@ type roleCheck struct {
 	predicted *RolePrediction
 }
 
-// say adds a finding about a field of the role's entry.
 func (r *roleCheck) say(code finding.Code, severity finding.Severity, field, message, consequence, remedy string) {
 	at := r.predicted.Place
 	at.Key = strings.TrimPrefix(at.Key+"."+field, ".")
@@ -65,7 +64,6 @@ func (r *roleCheck) check() {
 	}
 }
 
-// username checks that each node has a unique username, with its own name.
 func (r *roleCheck) username() {
 	name := r.predicted.Username
 	template, err := iam.ParseTemplate(name)
@@ -117,7 +115,6 @@ func (r *roleCheck) mayBeHybrid() bool {
 	return !r.predicted.Seen || otherNodeRole
 }
 
-// rightUsername returns the correct username for nodes of the role's kind.
 func (r *roleCheck) rightUsername() string {
 	if r.predicted.Purpose == ForHybrid {
 		return sessionUsername
@@ -125,7 +122,6 @@ func (r *roleCheck) rightUsername() string {
 	return nodeUsername
 }
 
-// rights checks the rights of the role's nodes.
 func (r *roleCheck) rights() {
 	inNodes := slices.Contains(r.predicted.Groups, nodeidentity.Group)
 	named := strings.HasPrefix(r.predicted.Username, nodeidentity.UserPrefix)
@@ -175,7 +171,6 @@ func (r *roleCheck) fargate() {
 	}
 }
 
-// usedByInstances reports whether the kubelet of an instance is known to use the role.
 func (r *roleCheck) usedByInstances() bool {
 	return slices.ContainsFunc(r.cluster.Requests, func(c CertificateRequest) bool {
 		return strings.EqualFold(c.RoleARN, r.predicted.ARN) && !strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+fargatePrefix) &&
@@ -183,7 +178,6 @@ func (r *roleCheck) usedByInstances() bool {
 	})
 }
 
-// summary describes in one line what happens to a node.
 func (f *RolePrediction) summary() string {
 	outcomes := []Outcome{f.Registers, f.Ready, f.Serving}
 	unknown := slices.IndexFunc(outcomes, func(o Outcome) bool { return o.Value == Unknown })
@@ -241,7 +235,6 @@ func (r *roleCheck) hybrid() {
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/windows-support.html
 const groupWindowsProxy = "eks:kube-proxy-windows"
 
-// windows checks the roles of Windows nodes.
 func (e *examination) windows(f *rolePredictor) {
 	var windowsNodes []string
 	for _, s := range f.nodes {

@@ -38,7 +38,6 @@ type webhooks struct {
 	} `json:"webhooks"`
 }
 
-// add adds an object, or what checks need of it.
 func (c *Cluster) add(o metav1.Object, at placer) {
 	switch o := o.(type) {
 	case *corev1.Node:

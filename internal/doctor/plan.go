@@ -189,7 +189,6 @@ func (p *Plan) Open() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Check.Status == StatusToDo })
 }
 
-// Text writes the plan as text.
 func (p *Plan) Text(page *render.Page) {
 	page.Section("Move to Node authorization and NodeRestriction: %s", p.Origin)
 	if p.Complete() {

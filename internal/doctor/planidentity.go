@@ -25,7 +25,6 @@ func (p *planner) identify() (Check, []Action) {
 	return Check{StatusUnknown, evidence}, []Action{reportOnLog()}
 }
 
-// wrongRoles returns AWS roles whose nodes do not authenticate as nodes, or are administrators.
 func (p *planner) wrongRoles() []string {
 	var lines []string
 	for i := range p.report.Roles {
@@ -47,7 +46,6 @@ func (p *planner) wrongRoles() []string {
 	return lines
 }
 
-// wrongKubelets returns kubelets that do not authenticate as their node, by their certificate requests.
 func (p *planner) wrongKubelets() []string {
 	codes := []finding.Code{KubeletNotInSystemNodes, KubeletUndifferentiated, KubeletAdministrator, CSRRequesterMismatch, CSRForAnotherNode}
 	var lines []string
@@ -143,7 +141,6 @@ func (p *planner) fixIdentities() []Action {
 	)
 }
 
-// reportOnLog returns the action that makes the audit report.
 func reportOnLog() Action {
 	return Action{
 		Text: "make a report of the audit log of all API servers, and plan with it",

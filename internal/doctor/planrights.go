@@ -51,7 +51,6 @@ func (p *planner) cleanUp() (Check, []Action) {
 	return p.withdrawn(notShared, "no binding gives nodes, or everyone, what they should not have")
 }
 
-// withdrawn checks that none of the bindings is left.
 func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 	lacking := p.met[CheckBindings]
 	switch {
@@ -108,7 +107,6 @@ func removalAction(group []excess) Action {
 	return action
 }
 
-// kubectl returns the beginning of a command on the binding.
 func (b *Binding) kubectl(verbs ...string) []string {
 	if b.Namespace == "" {
 		return slices.Concat([]string{"kubectl"}, verbs, []string{"clusterrolebinding", b.Name})

@@ -151,7 +151,6 @@ func (p *accessPredictor) all(k kubelet, list ...kubeletRequest) (refused, by st
 	return "", by
 }
 
-// registers predicts whether the kubelet creates its Node.
 func (p *accessPredictor) registers(k kubelet) Outcome {
 	refused, by := p.all(k, kubeletRequest{request: "create nodes", phrase: "create its Node"})
 	identity := k.identity()
@@ -164,7 +163,6 @@ func (p *accessPredictor) registers(k kubelet) Outcome {
 	return Outcome{Yes, allowedBy(by)}
 }
 
-// ready predicts whether the kubelet keeps its Node Ready.
 func (p *accessPredictor) ready(k kubelet, registers Outcome) Outcome {
 	refused, by := p.all(k, keepReady()...)
 	lease, _ := p.all(k, keepReady()[2])
@@ -204,7 +202,6 @@ func (p *accessPredictor) serving(k kubelet) Outcome {
 	return Outcome{Yes, "it asks for its certificate in its own name"}
 }
 
-// refused returns the outcome of a request that no known authorizer allows.
 func (p *accessPredictor) refused(why string) Outcome {
 	if p.unasked == "" {
 		return Outcome{No, why}
@@ -212,7 +209,6 @@ func (p *accessPredictor) refused(why string) Outcome {
 	return Outcome{Unknown, why + "; whether authorizer " + p.unasked + " does cannot be seen here"}
 }
 
-// refusal returns why a request is refused, with the identity of the kubelet.
 func (p *accessPredictor) refusal(k kubelet, phrase string) string {
 	rbac := "RBAC does not let it"
 	if p.assumed != "" {

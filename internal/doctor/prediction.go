@@ -91,7 +91,6 @@ const (
 	NotKnown Purpose = "unknown"
 )
 
-// makesNodes reports whether the role is for nodes of some kind.
 func (p Purpose) makesNodes() bool { return p == ForNodes || p == ForFargate || p == ForHybrid }
 
 const groupNodeProxier = "system:node-proxier"
@@ -200,7 +199,6 @@ func regionOf(n *Node) string {
 	return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
 }
 
-// madeUp returns a typical AWS node in a region.
 func madeUp(region string, kind Purpose) sample {
 	region = cmp.Or(region, sampleRegion)
 	name := "ip-10-0-0-1." + region + ".compute.internal"
@@ -234,7 +232,6 @@ func (s sample) fill(text, account string) (string, error) {
 	return text, nil
 }
 
-// value returns what the node has for a placeholder.
 func (s sample) value(placeholder, account string) (string, error) {
 	switch placeholder {
 	case iam.PlaceholderPrivateDNSName:

@@ -133,7 +133,6 @@ func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePredict
 	return shown
 }
 
-// prediction returns a prediction without the rights of a kubelet.
 func (f *rolePredictor) prediction(s *mappingSource, m iam.Mapping, purpose Purpose, node sample) RolePrediction {
 	return RolePrediction{
 		Purpose: purpose, ARN: m.ARN, Username: m.Username, Groups: append([]string{}, m.Groups...), Source: s.name,
@@ -141,7 +140,6 @@ func (f *rolePredictor) prediction(s *mappingSource, m iam.Mapping, purpose Purp
 	}
 }
 
-// predictAccess adds the rights of a kubelet to a prediction.
 func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
 	prediction.kubelet = k
 	prediction.User = k.user
@@ -211,14 +209,12 @@ func withoutPath(arn string) string {
 	return strings.Replace(arn, ":role"+cmp.Or(pathOf(arn), "/"), ":role/", 1)
 }
 
-// unauthorized sets the prediction for a node whose kubelet is not authenticated.
 func (f *RolePrediction) unauthorized(why string) {
 	f.Registers = Outcome{No, "Unauthorized: " + why}
 	f.Ready = Outcome{No, "it does not register"}
 	f.Serving = Outcome{No, "it cannot ask for a certificate"}
 }
 
-// predictUnusable predicts for a node whose role has an unusable entry.
 func (f *rolePredictor) predictUnusable(s *mappingSource, w iam.Mapping, because finding.Finding) RolePrediction {
 	purpose := f.purpose(w.ARN, w.Username, w.Groups)
 	node := f.samples(w.ARN, purpose)[0]

@@ -119,7 +119,6 @@ func writeProbes() []probe.ID {
 // its gates too.
 func (e *examination) restricts() bool { return len(e.failed(writeProbes()...)) == 0 }
 
-// isolation returns the finding about a gate.
 func isolation(name string) finding.Finding {
 	gates := isolationGates()
 	gate := gates[slices.IndexFunc(gates, func(g isolationGate) bool { return g.name == name })]
@@ -150,7 +149,6 @@ func (e *examination) probed() {
 	}
 }
 
-// reported reports whether flags have shown the same.
 func (e *examination) reported(f *finding.Finding) bool {
 	return slices.ContainsFunc(e.report.Findings, func(other finding.Finding) bool {
 		return e.report.checkOf[f.Code] != CheckBindings && other.Code == f.Code &&
@@ -166,7 +164,6 @@ func (e *examination) bound(groups []string, rights string) bool {
 	})
 }
 
-// failed returns the probes that show that a protection does not hold.
 func (e *examination) failed(ids ...probe.ID) []*probe.Probe {
 	var list []*probe.Probe
 	for _, id := range ids {

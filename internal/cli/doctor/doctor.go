@@ -193,7 +193,6 @@ func (e *examining) addFlags(a *command.App, cmd *cobra.Command) {
 	command.CompleteNothing(cmd, "region", "account", "cluster-id")
 }
 
-// failOns returns the values of --fail-on.
 func failOns() []string {
 	var values []string
 	for _, severity := range finding.Severities() {
@@ -202,7 +201,6 @@ func failOns() []string {
 	return append(values, failOnNothing)
 }
 
-// check validates the flags before anything is read.
 func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	switch account := e.options.Account; {
 	case !slices.Contains(failOns(), e.failOn):
@@ -238,7 +236,6 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	return e.state.Check(cmd)
 }
 
-// checkProbe validates --probe beside the other flags.
 func (e *examining) checkProbe() error {
 	answered := []string{string(doctor.CheckAuthorization), string(doctor.CheckAdmission)}
 	switch {
@@ -253,7 +250,6 @@ func (e *examining) checkProbe() error {
 	return nil
 }
 
-// checkNames returns the values of --checks.
 func checkNames() []string {
 	var names []string
 	for _, id := range doctor.Checks() {
@@ -379,7 +375,6 @@ func writeReport(a *command.App, report *doctor.Report, failOn string, format re
 	return a.Write(report, format)
 }
 
-// plan writes the steps.
 func plan(a *command.App, plan *doctor.Plan, format render.Format) error {
 	switch {
 	case plan.Open():

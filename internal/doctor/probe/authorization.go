@@ -116,12 +116,10 @@ func (p *prober) refusedTo(ctx context.Context, what action, gate kubeversion.Ga
 	}
 }
 
-// lacksGate reports whether the version is known not to have a restriction by default.
 func (p *prober) lacksGate(gate kubeversion.Gate) bool {
 	return p.minor != 0 && !kubeversion.For(p.minor).Enabled(gate)
 }
 
-// approval asks for the two rights that an approver needs.
 func (p *prober) approval(ctx context.Context) error {
 	machine := identity{"system:bootstrap:probed", []string{"system:bootstrappers", groupAuthenticated}}
 	for _, who := range []struct {

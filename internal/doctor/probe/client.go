@@ -96,7 +96,6 @@ type answer struct {
 	line string
 }
 
-// ok reports whether the request succeeded.
 func (a *answer) ok() bool { return a.code >= 200 && a.code < 300 }
 
 // refused reports whether the API server answered with a code and a Status.
@@ -110,7 +109,6 @@ func (a *answer) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", a.code, a.line))
 }
 
-// do sends a request and records it.
 func (c *client) do(ctx context.Context, r request) *answer {
 	a := c.send(ctx, &r)
 	*c.sent = append(*c.sent, Sent{

@@ -210,7 +210,6 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Results, error) 
 	return results, nil
 }
 
-// conclude sets the outcome of the current probe.
 func (p *prober) conclude(o Outcome, why string, args ...any) {
 	p.current.Outcome, p.current.Why = o, fmt.Sprintf(why, args...)
 }
@@ -254,7 +253,6 @@ const prefix = "node-authorizer-probe-"
 // attempts is how often names are drawn until no node has them.
 const attempts = 3
 
-// madeUpNodes draws names until no node has them.
 func (p *prober) madeUpNodes(ctx context.Context) error {
 	for range attempts {
 		drawn, err := draw()
