@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -262,12 +263,9 @@ func (e *examination) flags(s *setup) {
 }
 
 func (a *APIServer) hasAuthorizationWebhook() bool {
-	for flag := range a.Flags {
-		if strings.HasPrefix(flag, "authorization-webhook-") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(a.Flags)), func(flag string) bool {
+		return strings.HasPrefix(flag, "authorization-webhook-")
+	})
 }
 
 func (a *APIServer) restrictNodes() string {

@@ -82,10 +82,7 @@ type AuditedRefusal struct {
 
 // String returns one line: "worker-1: get secrets shop/db (NoPathToObject), 12 times".
 func (r AuditedRefusal) String() string {
-	who, what := r.Node, r.Verb+" "+r.Resource
-	if who == "" {
-		who = r.Identity
-	}
+	what := r.Verb + " " + r.Resource
 	if r.Subresource != "" {
 		what += "/" + r.Subresource
 	}
@@ -98,7 +95,7 @@ func (r AuditedRefusal) String() string {
 	if r.Code != "" {
 		what += " (" + r.Code + ")"
 	}
-	return fmt.Sprintf("%s: %s, %s", who, what, render.Count(r.Count, "time"))
+	return fmt.Sprintf("%s: %s, %s", cmp.Or(r.Node, r.Identity), what, render.Count(r.Count, "time"))
 }
 
 func (r *AuditedRefusal) ofAdmission() bool {

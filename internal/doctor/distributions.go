@@ -69,10 +69,8 @@ func openShiftFlags(text []byte) (flagValues, error) {
 	if c.Kind != openShiftKind {
 		return nil, fmt.Errorf("kind is %q, want %s", c.Kind, openShiftKind)
 	}
-	flags := maps.Clone(c.Arguments)
-	if flags == nil {
-		flags = flagValues{}
-	}
+	flags := flagValues{}
+	maps.Copy(flags, c.Arguments)
 	for flag, plugins := range map[string][]string{flagEnable: c.Admission.Enabled, flagDisable: c.Admission.Disabled} {
 		if len(plugins) > 0 {
 			flags[flag] = slices.Concat(flags[flag], plugins)
@@ -190,9 +188,7 @@ func (r *reader) rancherConfig(at finding.Place, file string, c map[string]json.
 		}
 		f.values, f.set, f.added = append(f.values, values...), true, strings.HasSuffix(key, "+")
 	}
-	if text := string(c["disable-apiserver"]); text == "true" || text == `"true"` {
-		f.noAPIServer = true
-	}
+	f.noAPIServer = strings.Trim(string(c["disable-apiserver"]), `"`) == "true"
 	r.cluster.rancher = append(r.cluster.rancher, f)
 	return nil
 }

@@ -38,7 +38,7 @@ func argumentsOf(c *corev1.Container, program string) (arguments, bool) {
 	}
 	// An image that starts the program by itself is called after it, and only its
 	// arguments are given.
-	if len(c.Command) == 0 && strings.HasPrefix(path.Base(imageName(c.Image)), program) {
+	if len(c.Command) == 0 && strings.HasPrefix(path.Base(c.Image), program) {
 		return c.Args, true
 	}
 	return nil, false
@@ -102,15 +102,6 @@ func (f flagValues) last(names ...string) string {
 
 // has reports whether a flag is set.
 func (f flagValues) has(flag string) bool { return len(f[flag]) > 0 }
-
-// imageName returns an image reference without its tag and digest.
-func imageName(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
-		return image[:colon]
-	}
-	return image
-}
 
 // serverOf returns the API server that a program starts; nil if it starts none. It names the place of the arguments,
 // for flags that are not in them.

@@ -111,12 +111,9 @@ func talosFlags(d *manifest.Document, args map[string]json.RawMessage, path ...s
 
 // authorizeBy sets the AuthorizationConfiguration that Talos makes from authorizers.
 func (a *APIServer) authorizeBy(authorizers []map[string]any, at finding.Place) {
-	text, err := json.Marshal(map[string]any{
+	text, _ := json.Marshal(map[string]any{ // it was decoded from JSON
 		"apiVersion": groupServerConfig + "/v1", "kind": "AuthorizationConfiguration", "authorizers": authorizers,
 	})
-	if err != nil {
-		text = nil // cannot happen: it was decoded from JSON
-	}
 	a.Flags[flagConfig] = []string{talosAuthorizationFile}
 	a.Authorization = &Authorization{Place: at, Text: text}
 }

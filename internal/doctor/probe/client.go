@@ -89,9 +89,8 @@ type answer struct {
 	// code is 0 if no response came.
 	code int
 	body []byte
-	// status is the Status in the response; isStatus is false without one.
-	status   metav1.Status
-	isStatus bool
+	// status is the Status in the response; empty without one.
+	status metav1.Status
 	// line is the first line of the response.
 	line string
 }
@@ -99,7 +98,7 @@ type answer struct {
 func (a *answer) ok() bool { return a.code >= 200 && a.code < 300 }
 
 // refused reports whether the API server answered with a code and a Status.
-func (a *answer) refused(code int) bool { return a.code == code && a.isStatus }
+func (a *answer) refused(code int) bool { return a.code == code && a.status.Kind != "" }
 
 // String returns the answer for people.
 func (a *answer) String() string {
@@ -191,7 +190,7 @@ func read(response *http.Response, r *request) *answer {
 	switch {
 	case a.ok():
 	case json.Unmarshal(body, &a.status) == nil && a.status.Kind == "Status":
-		a.isStatus, a.line = true, firstLine(a.status.Message)
+		a.line = firstLine(a.status.Message)
 	default:
 		a.status, a.line = metav1.Status{}, "the response is not from an API server"
 	}
