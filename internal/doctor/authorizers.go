@@ -141,15 +141,10 @@ func (c *Cluster) setupOf(server *APIServer) setup {
 // authorization returns the configuration that an API server reads, by the name of its file. If
 // there is only one configuration, it returns that.
 func (c *Cluster) authorization(file string) *Authorization {
-	var named []*Authorization
-	for i := range c.Authorizations {
-		if path.Base(c.Authorizations[i].Place.File) == path.Base(file) {
-			named = append(named, &c.Authorizations[i])
-		}
-	}
+	named := selected(c.Authorizations, func(a Authorization) bool { return path.Base(a.Place.File) == path.Base(file) })
 	switch {
 	case len(named) == 1:
-		return named[0]
+		return &named[0]
 	case len(named) == 0 && len(c.Authorizations) > 0 && !slices.ContainsFunc(c.Authorizations, func(a Authorization) bool {
 		return !bytes.Equal(a.Text, c.Authorizations[0].Text)
 	}):

@@ -199,13 +199,7 @@ func (e *examination) found(f finding.Finding) {
 
 // Undetermined returns the checks that could not be made.
 func (r *Report) Undetermined() []CheckResult {
-	var list []CheckResult
-	for _, c := range r.Checks {
-		if c.Status == Undetermined {
-			list = append(list, c)
-		}
-	}
-	return list
+	return selected(r.Checks, func(c CheckResult) bool { return c.Status == Undetermined })
 }
 
 // Options are the options of Examine.

@@ -95,14 +95,8 @@ func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShif
 // else the only one.
 func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
 	for _, name := range []string{"config-" + a.Revision, "config", "kas-config", ""} { // hosted control planes have kas-config
-		var named []*APIServerConfig
-		for i := range c.APIServerConfigs {
-			if c.APIServerConfigs[i].Name == name {
-				named = append(named, &c.APIServerConfigs[i])
-			}
-		}
-		if len(named) == 1 {
-			return named[0]
+		if named := selected(c.APIServerConfigs, func(config APIServerConfig) bool { return config.Name == name }); len(named) == 1 {
+			return &named[0]
 		}
 	}
 	return nil

@@ -176,8 +176,8 @@ func (k *kubeletRequests) findings(e *examination) []requestFinding {
 	}
 }
 
-func selected(requests []CertificateRequest, which func(CertificateRequest) bool) []CertificateRequest {
-	return slices.DeleteFunc(slices.Clone(requests), func(r CertificateRequest) bool { return !which(r) })
+func selected[T any](list []T, which func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !which(x) })
 }
 
 func (r *CertificateRequest) otherServing() bool {

@@ -12,13 +12,7 @@ import (
 )
 
 func (c *Cluster) unread(resources ...string) []Missing {
-	var list []Missing
-	for _, m := range c.Missing {
-		if slices.Contains(resources, m.Resource) {
-			list = append(list, m)
-		}
-	}
-	return list
+	return selected(c.Missing, func(m Missing) bool { return slices.Contains(resources, m.Resource) })
 }
 
 // whole reports whether the input has all objects of a kind. An API server and a snapshot have

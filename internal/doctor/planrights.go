@@ -11,10 +11,10 @@ import (
 // shared returns the bindings that grant all nodes so much that refusals of the Node authorizer have
 // no effect.
 func (p *planner) shared() []excess {
-	return slices.DeleteFunc(p.excesses(), func(x excess) bool { return !x.sharedByNodes() })
+	return selected(p.excesses(), excess.sharedByNodes)
 }
 
-func (x *excess) sharedByNodes() bool {
+func (x excess) sharedByNodes() bool {
 	return x.finding.Code == SystemNodeBinding || x.finding.Code == NodesMasters || x.finding.Code == EveryoneMasters
 }
 
@@ -47,8 +47,7 @@ func (p *planner) withdraw() (Check, []Action) {
 }
 
 func (p *planner) cleanUp() (Check, []Action) {
-	notShared := slices.DeleteFunc(p.excesses(), func(x excess) bool { return x.sharedByNodes() })
-	return p.withdrawn(notShared, "no binding gives nodes, or everyone, what they should not have")
+	return p.withdrawn(slices.DeleteFunc(p.excesses(), excess.sharedByNodes), "no binding gives nodes, or everyone, what they should not have")
 }
 
 func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {

@@ -56,20 +56,11 @@ func (f *rolePredictor) samples(arn string, purpose Purpose) []sample {
 	if purpose.makesNodes() {
 		kind = purpose
 	}
-	var using, alike []sample
 	users := f.users[strings.ToLower(arn)]
-	for _, s := range f.nodes {
-		if users[s.name] {
-			using = append(using, s)
-		}
-		if s.kind == kind {
-			alike = append(alike, s)
-		}
-	}
-	switch {
-	case len(using) > 0:
+	if using := selected(f.nodes, func(s sample) bool { return users[s.name] }); len(using) > 0 {
 		return using
-	case len(alike) > 0:
+	}
+	if alike := selected(f.nodes, func(s sample) bool { return s.kind == kind }); len(alike) > 0 {
 		return alike
 	}
 	return []sample{madeUp(f.region, kind)}
