@@ -47,7 +47,8 @@ func (p *planner) withdraw() (Check, []Action) {
 }
 
 func (p *planner) cleanUp() (Check, []Action) {
-	return p.withdrawn(slices.DeleteFunc(p.excesses(), excess.sharedByNodes), "no binding gives nodes, or everyone, what they should not have")
+	notShared := slices.DeleteFunc(p.excesses(), excess.sharedByNodes)
+	return p.withdrawn(notShared, "no binding gives nodes, or everyone, what they should not have")
 }
 
 func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
