@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -236,12 +238,10 @@ func (r *roleCheck) hybrid() {
 const groupWindowsProxy = "eks:kube-proxy-windows"
 
 func (e *examination) windows(f *rolePredictor) {
-	var windowsNodes []string
-	for _, s := range f.nodes {
-		if s.windows && s.kind == ForNodes {
-			windowsNodes = append(windowsNodes, s.name)
-		}
-	}
+	windowsNodes := e.cluster.nodesWhose(func(n *Node) bool {
+		s, ok := awsNode(n)
+		return ok && s.kind == ForNodes && (n.Labels[corev1.LabelOSStable] == "windows" || n.Labels["beta.kubernetes.io/os"] == "windows")
+	})
 	var candidates []*roleCheck
 	served := false
 	for i := range e.report.Roles {
@@ -252,7 +252,7 @@ func (e *examination) windows(f *rolePredictor) {
 		enough := slices.Contains(r.predicted.Groups, groupWindowsProxy) || f.readsSlices(r.predicted)
 		served = served || enough
 		users := f.users[strings.ToLower(r.predicted.ARN)]
-		using := slices.DeleteFunc(slices.Clone(windowsNodes), func(node string) bool { return !users[node] })
+		using := selected(windowsNodes, func(node string) bool { return users[node] })
 		switch {
 		case enough:
 		case len(using) > 0:

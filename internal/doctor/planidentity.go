@@ -92,7 +92,7 @@ func (p *planner) conforming() (known bool, evidence []string) {
 	unseen := p.cluster.nodesWhose(func(n *Node) bool { return !own[n.Name] && !(inLog && p.audit.shows(n.Name, all)) })
 	switch {
 	case inLog:
-		silent := slices.DeleteFunc(slices.Clone(p.audit.Nodes.Silent), func(n string) bool { return own[n] })
+		silent := selected(p.audit.Nodes.Silent, func(n string) bool { return !own[n] })
 		evidence = append(evidence, fmt.Sprintf(
 			"in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming,
 			render.Plural(p.audit.Nodes.Conforming, "node asks", "nodes ask"),

@@ -136,8 +136,6 @@ type sample struct {
 	dns string
 	// kind is the purpose of the roles that it can use.
 	kind Purpose
-	// windows is true if it runs Windows.
-	windows bool
 	// seen is true for a node of the cluster.
 	seen bool
 }
@@ -159,10 +157,7 @@ const (
 
 // awsNode returns a node of AWS, or a hybrid one, as a sample; false for others.
 func awsNode(n *Node) (sample, bool) {
-	s := sample{
-		name: n.Name, session: n.Name, kind: ForHybrid, seen: true,
-		windows: n.Labels[corev1.LabelOSStable] == "windows" || n.Labels["beta.kubernetes.io/os"] == "windows",
-	}
+	s := sample{name: n.Name, session: n.Name, kind: ForHybrid, seen: true}
 	if strings.HasPrefix(n.ProviderID, hybridPrefix) {
 		return s, true
 	}
