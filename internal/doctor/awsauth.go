@@ -147,8 +147,6 @@ func entryFor(arn string) string {
 	)
 }
 
-// accounts compares the accounts of the nodes' roles with the given account, or with the most
-// frequent one.
 func (e *examination) accounts() {
 	of := func(r *RolePrediction) string {
 		if arn, err := iam.ParseARN(r.ARN); err == nil && r.Purpose.makesNodes() {

@@ -229,8 +229,6 @@ func ourConfigError(d *manifest.Document, err error, line int, path []string) er
 	return errors.Join(errs...)
 }
 
-// configMap reads the mappings of aws-auth, and the configuration of an authenticator
-// from any other one.
 func (r *reader) configMap(d *manifest.Document) error {
 	var m configMapText
 	if err := d.Decode(&m); err != nil {

@@ -91,8 +91,6 @@ func (r *reader) openShift(d *manifest.Document, name string, text []byte, path 
 
 func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }
 
-// openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
-// else the only one.
 func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
 	for _, name := range []string{"config-" + a.Revision, "config", "kas-config", ""} { // hosted control planes have kas-config
 		if named := selected(c.APIServerConfigs, func(config APIServerConfig) bool { return config.Name == name }); len(named) == 1 {
@@ -149,8 +147,6 @@ type rancherFile struct {
 	noAPIServer bool
 }
 
-// isRancherConfig reports whether a file is the config of a server of k3s or RKE2, by
-// options that only a server has.
 func isRancherConfig(c map[string]json.RawMessage) bool {
 	return slices.ContainsFunc(rancherServerOptions(), func(option string) bool {
 		return c[option] != nil || c[option+"+"] != nil
@@ -236,8 +232,6 @@ func rancherServer(files []rancherFile) APIServer {
 	return a
 }
 
-// annotation returns the annotation of Nodes with all options of k3s or RKE2, including options
-// of config files.
 func (d Distribution) annotation() string { return d.program() + ".io/node-args" }
 
 func (d Distribution) orAnnotation() string {
@@ -249,8 +243,6 @@ func (d Distribution) program() string { return strings.ToLower(string(d)) }
 
 func (d Distribution) folder() string { return "/etc/rancher/" + d.program() }
 
-// rancherNode returns the API server of a node, from the annotation of k3s or RKE2; nil if it has
-// none.
 func rancherNode(n *corev1.Node, at finding.Place) *APIServer {
 	for _, d := range []Distribution{K3s, RKE2} {
 		var words []string

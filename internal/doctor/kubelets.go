@@ -119,8 +119,6 @@ func (r *CertificateRequest) node() string {
 
 func (r *CertificateRequest) open() bool { return !r.Approved && !r.Denied && !r.Issued }
 
-// conforms reports whether a request shows that its kubelet authenticates as the node in the
-// subject.
 func (r *CertificateRequest) conforms() bool {
 	return r.identity().IsNode && r.Requester == r.CommonName
 }

@@ -196,8 +196,6 @@ func (e *examination) kubeletsLack() []Missing {
 	return list
 }
 
-// namesUnseen returns the nodes whose kubelet's username is known neither from a certificate
-// request nor from the audit log.
 func (e *examination) namesUnseen() []string {
 	seen := map[string]bool{}
 	for _, r := range readRequests(e.cluster).last {

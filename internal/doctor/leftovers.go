@@ -37,8 +37,6 @@ type audience struct {
 	node string
 }
 
-// audiences returns the audiences of every cluster, and the nodes and bootstrap groups in the
-// cluster's bindings.
 func (c *Cluster) audiences() []audience {
 	list := []audience{
 		{kind: rbacv1.GroupKind, name: nodeidentity.Group, who: "every node"},

@@ -293,8 +293,6 @@ func (l *lister) openShiftConfigs(ctx context.Context) error {
 	return nil
 }
 
-// webhooks reads the webhooks, if an API server does not have NodeRestriction, to find
-// node-authorizer's.
 func (l *lister) webhooks(ctx context.Context) error {
 	l.cluster.complete()
 	if !slices.ContainsFunc(l.cluster.APIServers, func(a APIServer) bool { return a.Unseen == "" && !a.nodeRestriction() }) {

@@ -181,8 +181,6 @@ func (e *examination) rules() iam.Rules {
 	return rules
 }
 
-// partitionOfRoles returns the partition of all mapped roles of nodes; empty if they differ, or if
-// there are none.
 func (e *examination) partitionOfRoles() string {
 	partition := ""
 	for _, r := range e.report.Roles {

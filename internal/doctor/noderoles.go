@@ -105,8 +105,6 @@ func (r *roleCheck) username() {
 	}
 }
 
-// mayBeHybrid reports whether the role's nodes may be machines outside of AWS: no instance of
-// the cluster is known to use it, or must use it.
 func (r *roleCheck) mayBeHybrid() bool {
 	if r.usedByInstances() {
 		return false
@@ -283,8 +281,6 @@ func (r *roleCheck) withoutWindowsProxy(severity finding.Severity, why string) {
 		remedy)
 }
 
-// readsSlices reports whether other bindings let a role's nodes read what kube-proxy needs, if all
-// roles and bindings are known.
 func (f *rolePredictor) readsSlices(prediction *RolePrediction) bool {
 	if !f.cluster.RBACKnown {
 		return prediction.ClusterAdmin

@@ -63,8 +63,6 @@ func newAccessPredictor(c *Cluster) *accessPredictor {
 	return p
 }
 
-// authorizers returns the authorizers of the first API server for which they are known, in order, or
-// the authorizers of a typical cluster.
 func (c *Cluster) authorizers() []string {
 	for _, s := range c.setups() {
 		if s.authorizers != nil {

@@ -187,8 +187,6 @@ const (
 	unitMost   = 1 << 20 // bytes
 )
 
-// readUnits reads the units among the paths and in folders, and returns the units that are
-// given as files and the other paths.
 func (r *reader) readUnits(paths []string) (units, otherPaths []string, err error) {
 	for _, root := range paths {
 		info, statErr := os.Stat(root)
