@@ -301,7 +301,8 @@ func Examine(c *Cluster, o Options) *Report {
 		Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}, Findings: []finding.Finding{},
 		checkOf: map[finding.Code]CheckID{},
 	}
-	newExamination(c, o, r).examine()
+	e := &examination{cluster: c, options: o, report: r, met: map[CheckID][]Missing{}}
+	e.examine()
 	finding.Sort(r.Findings)
 	r.Findings = slices.Compact(r.Findings)
 	r.Missing = sortMissing(r.Missing)
@@ -315,10 +316,6 @@ func Examine(c *Cluster, o Options) *Report {
 		}
 	}
 	return r
-}
-
-func newExamination(c *Cluster, o Options, r *Report) *examination {
-	return &examination{cluster: c, options: o, report: r, met: map[CheckID][]Missing{}}
 }
 
 func (r *Report) count() {

@@ -136,7 +136,7 @@ func steps() []step {
 // report of its audit log, or nil.
 func MakePlan(c *Cluster, report *Report, audit *Audit) *Plan {
 	p := &planner{
-		examination: newExamination(c, Options{}, report),
+		examination: &examination{cluster: c, report: report, met: map[CheckID][]Missing{}},
 		setups:      c.setups(), audit: audit,
 	}
 	plan := &Plan{Origin: c.Origin}

@@ -59,25 +59,19 @@ func (r *Report) sarifSuppressed(run *sarif.Run) {
 }
 
 // sarifRules returns the rules of the findings, sorted by id. The most severe findings come first, so
-// that a rule has the level of its most severe finding.
+// that a rule has the level of its most severe finding. The full description is in the documentation.
 func (r *Report) sarifRules() []sarif.Rule {
 	rules := []sarif.Rule{}
 	for _, f := range r.all() {
 		if slices.ContainsFunc(rules, func(rule sarif.Rule) bool { return rule.ID == string(f.Code) }) {
 			continue
 		}
-		rules = append(rules, sarifRuleOf(f))
+		url, title := reference.Link(reference.Finding, string(f.Code)), words(string(f.Code))
+		about := title + ": what it means, what happens, and what to do is explained in " + url
+		rules = append(rules, sarif.CodeRule(string(f.Code), title, about, "See "+url, url, sarifLevel(f.Severity)))
 	}
 	slices.SortFunc(rules, func(a, b sarif.Rule) int { return strings.Compare(a.ID, b.ID) })
 	return rules
-}
-
-// sarifRuleOf returns the rule for a code. The full description is in the documentation.
-func sarifRuleOf(f finding.Finding) sarif.Rule {
-	url := reference.Link(reference.Finding, string(f.Code))
-	title := words(string(f.Code))
-	return sarif.CodeRule(string(f.Code), title, title+": what it means, what happens, and what to do is explained in "+url, "See "+url,
-		url, sarifLevel(f.Severity))
 }
 
 // words splits a code into words: "NodeRoleIsAdministrator" becomes "Node role is administrator".
