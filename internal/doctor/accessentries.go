@@ -23,18 +23,17 @@ import (
 type AccessEntry struct {
 	Place finding.Place `json:"-"`
 	// The case of the fields differs between the EKS API, CloudFormation and custom resources.
-	ARN string `json:"principalArn"`
+	ARN string `json:"principalArn,case:ignore"`
 	// Type is a type such as EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX, HYBRID_LINUX, EC2 or
 	// STANDARD; empty if only the principal is known.
-	Type     string   `json:"type"`
-	Username string   `json:"username"`
-	Groups   []string `json:"kubernetesGroups"`
+	Type     string   `json:"type,case:ignore"`
+	Username string   `json:"username,case:ignore"`
+	Groups   []string `json:"kubernetesGroups,case:ignore"`
 }
 
 // accessEntrySourceName is the name of the source in messages.
 const accessEntrySourceName = "EKS access entries"
 
-// addAccessEntry adds an entry whose principal is known.
 func (r *reader) addAccessEntry(a AccessEntry, at finding.Place) {
 	if a.Place = at; a.ARN != "" {
 		r.cluster.AccessEntries = append(r.cluster.AccessEntries, a)
@@ -53,8 +52,8 @@ func (r *reader) accessEntryResource(d *manifest.Document) error {
 			AtProvider AccessEntry `json:"atProvider"`
 		} `json:"status"`
 	}
-	if err := json.Unmarshal(d.JSON(), &resource); err != nil {
-		return d.Fail(errors.New("not an access entry: " + jsonProblem(err)))
+	if err := d.Decode(&resource); err != nil {
+		return err
 	}
 	a, made := resource.Spec.AccessEntry, resource.Status.AtProvider
 	if resource.Spec.ForProvider != nil {
@@ -63,15 +62,6 @@ func (r *reader) accessEntryResource(d *manifest.Document) error {
 	a.ARN, a.Type = cmp.Or(a.ARN, made.ARN), cmp.Or(a.Type, made.Type, "STANDARD")
 	r.addAccessEntry(a, place(d, "spec"))
 	return nil
-}
-
-// jsonProblem describes a JSON error without the content of the document.
-func jsonProblem(err error) string {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return fmt.Sprintf("%s is a %s", wrong.Field, wrong.Value)
-	}
-	return "it cannot be read"
 }
 
 // accessEntryAnswer reads output of the AWS command line: one entry, or a list of principals.
@@ -84,8 +74,8 @@ func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 		Entry   *AccessEntry      `json:"accessEntry"`
 		Entries []json.RawMessage `json:"accessEntries"`
 	}
-	if err := json.Unmarshal(d.JSON(), &answer); err != nil {
-		return true, d.Fail(errors.New("not an answer about access entries: " + jsonProblem(err)))
+	if err := d.Decode(&answer); err != nil {
+		return true, err
 	}
 	if answer.Entry == nil && answer.Entries == nil {
 		return false, nil
@@ -110,7 +100,6 @@ func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 	return true, nil
 }
 
-// purpose returns the purpose of a principal with the entry; empty if unknown.
 func (a *AccessEntry) purpose() Purpose {
 	switch a.Type {
 	case "EC2_LINUX", "EC2_WINDOWS", "EC2":
@@ -154,7 +143,6 @@ func (a *AccessEntry) mapping() iam.Mapping {
 	return m
 }
 
-// accessEntrySource returns all access entries of roles whose type is known.
 func accessEntrySource(list []AccessEntry) *mappingSource {
 	s := &mappingSource{
 		name: accessEntrySourceName, purposes: map[string]Purpose{}, locate: func(at finding.Place) finding.Place { return at },
@@ -187,7 +175,6 @@ func (c *Cluster) accessEntry(arn string) *AccessEntry {
 	return found
 }
 
-// accessEntriesFirst reports entries of roles that have an access entry.
 func (e *examination) accessEntriesFirst(sources []*mappingSource) {
 	for _, s := range sources {
 		for _, m := range s.mappings.Roles {
@@ -210,19 +197,14 @@ func (e *examination) accessEntriesFirst(sources []*mappingSource) {
 	}
 }
 
-const (
-	groupEksctl = "eksctl.io"
-	// templateEntry is the type of an access entry in CloudFormation.
-	// Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-accessentry.html
-	templateEntry = "AWS::EKS::AccessEntry"
-	// resourceAccessEntries is how what is not known of access entries is called.
-	resourceAccessEntries = accessEntrySourceName
-	giveAccessEntries     = "give what aws eks list-access-entries and describe-access-entry print"
-)
+// templateEntry is the type of an access entry in CloudFormation.
+// Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-accessentry.html
+const templateEntry = "AWS::EKS::AccessEntry"
 
-// missingAccessEntries notes entries in a format that is not read.
 func (r *reader) missingAccessEntries(why string) {
-	r.cluster.Missing = append(r.cluster.Missing, Missing{resourceAccessEntries, why, giveAccessEntries})
+	r.cluster.Missing = append(r.cluster.Missing, Missing{
+		accessEntrySourceName, why, "give what aws eks list-access-entries and describe-access-entry print",
+	})
 }
 
 // cloudFormation reads the access entries of a template. It is false for other documents.
@@ -253,7 +235,7 @@ func (r *reader) cloudFormation(d *manifest.Document) (bool, error) {
 // templateEntry takes an access entry, or notes what only CloudFormation can resolve.
 func (r *reader) templateEntry(d *manifest.Document, name string, properties map[string]json.RawMessage, condition string) {
 	at := place(d, "Resources", name)
-	at.Object = resourceAccessEntries
+	at.Object = accessEntrySourceName
 	if condition != "" {
 		r.missingAccessEntries(fmt.Sprintf("%s is made on the condition %s, which only CloudFormation knows", at, condition))
 		return
@@ -301,8 +283,8 @@ func (r *reader) eksctl(d *manifest.Document) error {
 		} `json:"accessConfig"`
 		Mappings []json.RawMessage `json:"iamIdentityMappings"`
 	}
-	if err := json.Unmarshal(d.JSON(), &c); err != nil {
-		return d.Fail(errors.New("not a ClusterConfig of eksctl: " + jsonProblem(err)))
+	if err := d.Decode(&c); err != nil {
+		return err
 	}
 	for i, e := range c.AccessConfig.Entries {
 		at := place(d, "accessConfig", "accessEntries", fmt.Sprint(i))

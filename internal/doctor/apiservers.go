@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,7 +34,6 @@ const (
 	resourceWebhooks   = "mutatingwebhookconfigurations." + admissionregistrationv1.GroupName
 )
 
-// apiServers checks the configuration of API servers, as far as it is known.
 func apiServers(e *examination) {
 	setups := e.cluster.setups()
 	for i := range setups {
@@ -58,7 +58,6 @@ func apiServers(e *examination) {
 	e.probed()
 }
 
-// finding returns a finding about an API server.
 func (s *setup) finding(
 	code finding.Code, severity finding.Severity, at finding.Place, message, consequence, remedy string,
 ) finding.Finding {
@@ -109,7 +108,6 @@ const (
 		"and may ask for certificates in other nodes' names"
 )
 
-// nodeAuthorizer checks that one authorizer decides about nodes, and one about other users.
 func (e *examination) nodeAuthorizer(s *setup) {
 	asks := strings.Join(s.authorizers, ", ")
 	switch {
@@ -177,7 +175,6 @@ func (s *setup) key() finding.Place {
 	return place
 }
 
-// recommended returns how to configure the authorizers with Node and RBAC.
 func (s *setup) recommended() string {
 	order := s.withNode()
 	if s.byConfig {
@@ -221,7 +218,6 @@ func before(list []string, entry, other string) []string {
 	return slices.Insert(list, slices.Index(list, other), entry)
 }
 
-// flags checks the flags that do not affect authorization.
 func (e *examination) flags(s *setup) {
 	a := s.server
 	if a.Flags.has(flagConfig) && (a.Flags.has(flagMode) || a.hasAuthorizationWebhook()) {
@@ -267,15 +263,11 @@ func (e *examination) flags(s *setup) {
 }
 
 func (a *APIServer) hasAuthorizationWebhook() bool {
-	for flag := range a.Flags {
-		if strings.HasPrefix(flag, "authorization-webhook-") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(a.Flags)), func(flag string) bool {
+		return strings.HasPrefix(flag, "authorization-webhook-")
+	})
 }
 
-// restrictNodes returns how to enable the plugin.
 func (a *APIServer) restrictNodes() string {
 	flag := flagEnable
 	if a.Flags.has(flagPlugins) && !a.Flags.has(flagEnable) {
@@ -292,7 +284,6 @@ func (a *APIServer) restrictNodes() string {
 	return remedy
 }
 
-// set returns how to set a flag where this API server is configured.
 func (a *APIServer) set(flag string, values []string) string {
 	value := strings.Join(values, ",")
 	switch a.Distribution {
@@ -321,7 +312,6 @@ func isolationGates() []isolationGate {
 	}
 }
 
-// compare reports API servers that answer the same question differently.
 func (e *examination) compare(setups []setup) {
 	traits := []struct {
 		of   string

@@ -82,10 +82,7 @@ type AuditedRefusal struct {
 
 // String returns one line: "worker-1: get secrets shop/db (NoPathToObject), 12 times".
 func (r AuditedRefusal) String() string {
-	who, what := r.Node, r.Verb+" "+r.Resource
-	if who == "" {
-		who = r.Identity
-	}
+	what := r.Verb + " " + r.Resource
 	if r.Subresource != "" {
 		what += "/" + r.Subresource
 	}
@@ -98,10 +95,9 @@ func (r AuditedRefusal) String() string {
 	if r.Code != "" {
 		what += " (" + r.Code + ")"
 	}
-	return fmt.Sprintf("%s: %s, %s", who, what, render.Count(r.Count, "time"))
+	return fmt.Sprintf("%s: %s, %s", cmp.Or(r.Node, r.Identity), what, render.Count(r.Count, "time"))
 }
 
-// ofAdmission reports whether admission refuses, not an authorizer.
 func (r *AuditedRefusal) ofAdmission() bool {
 	return r.By == pluginNodeRestriction || r.By == "admission"
 }
@@ -110,7 +106,6 @@ func (r *AuditedRefusal) ofAdmission() bool {
 // requests an object of a pod just before or after the pod exists.
 func (r *AuditedRefusal) persists() bool { return r.Last.Sub(r.First) >= 10*time.Minute }
 
-// auditKind is the kind of the audit's report.
 const auditKind = "AuditReport"
 
 // ReadAudit parses the output of "node-authorizer audit -o json".
@@ -146,7 +141,6 @@ func notAReport(err error) error {
 	return fmt.Errorf("not a report as \"node-authorizer audit -o json\" writes it: %w", strictjson.Explain(err))
 }
 
-// span returns the duration of the log.
 func (a *Audit) span() time.Duration {
 	if a.Totals.First == nil || a.Totals.Last == nil {
 		return 0
@@ -166,7 +160,6 @@ func (a *Audit) shows(node string, nodes int) bool {
 	return !never && !slices.Contains(a.Nodes.Silent, node) && a.Nodes.NotTold == 0 && counted == nodes
 }
 
-// inLog reports kubelets in an audit log that do not authenticate as a node.
 func (e *examination) inLog() {
 	if e.options.Audit == nil {
 		return
@@ -207,7 +200,6 @@ rules:
 - level: Metadata
 `
 
-// recordNodes returns the actions that enable the audit log of kube-apiserver.
 func recordNodes() []Action {
 	// The policy is a quoted string and not a here-document, because commands are indented,
 	// and the end of a here-document must begin its line. YAML allows any indentation.

@@ -82,7 +82,6 @@ type setup struct {
 
 func (s *setup) asks(mode string) bool { return slices.Contains(s.authorizers, mode) }
 
-// asksUs reports whether an authorizer has the name of node-authorizer's server.
 func (s *setup) asksUs() bool { return s.ours >= 0 }
 
 func (s *setup) distribution() Distribution {
@@ -142,15 +141,10 @@ func (c *Cluster) setupOf(server *APIServer) setup {
 // authorization returns the configuration that an API server reads, by the name of its file. If
 // there is only one configuration, it returns that.
 func (c *Cluster) authorization(file string) *Authorization {
-	var named []*Authorization
-	for i := range c.Authorizations {
-		if path.Base(c.Authorizations[i].Place.File) == path.Base(file) {
-			named = append(named, &c.Authorizations[i])
-		}
-	}
+	named := selected(c.Authorizations, func(a Authorization) bool { return path.Base(a.Place.File) == path.Base(file) })
 	switch {
 	case len(named) == 1:
-		return named[0]
+		return &named[0]
 	case len(named) == 0 && len(c.Authorizations) > 0 && !slices.ContainsFunc(c.Authorizations, func(a Authorization) bool {
 		return !bytes.Equal(a.Text, c.Authorizations[0].Text)
 	}):
@@ -177,7 +171,6 @@ func (s *setup) read(a *Authorization) {
 	}
 }
 
-// at returns the place of a flag.
 func (a *APIServer) at(flag string) finding.Place {
 	place := a.Place
 	switch a.Distribution {

@@ -42,7 +42,6 @@ const (
 	STSHostMismatch              finding.Code = "STSHostMismatch"
 )
 
-// awsAuth checks the mappings of AWS roles, and predicts what happens to their nodes.
 func awsAuth(e *examination) {
 	sources := e.cluster.sources()
 	f := newRolePredictor(e)
@@ -75,7 +74,6 @@ func awsAuth(e *examination) {
 	e.tokens(f.rules.Partition)
 }
 
-// unread reports ConfigMaps named aws-auth that authenticators do not read.
 func (e *examination) unread() {
 	for _, at := range e.cluster.Unread {
 		f := finding.Finding{
@@ -93,7 +91,6 @@ func (e *examination) unread() {
 	}
 }
 
-// unmapped reports nodes' roles without an entry, and mappings without nodes' roles.
 func (e *examination) unmapped(sources []*mappingSource, f *rolePredictor) {
 	if len(sources) == 0 || slices.ContainsFunc(sources, (*mappingSource).broken) {
 		return
@@ -136,7 +133,6 @@ func (e *examination) unlessAccessEntry(whom string) string {
 	return "unless an EKS access entry maps " + whom + " (give the answer of aws eks list-access-entries with --from), "
 }
 
-// sourcePlace returns the place for a missing entry.
 func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 	if m := e.cluster.AWSAuth; m != nil {
 		return m.locate(finding.Place{Object: m.Place.Object, Key: "data." + iam.MapRoles})
@@ -144,7 +140,6 @@ func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 	return sources[0].locate(finding.Place{Key: iam.MapRoles})
 }
 
-// entryFor returns an entry of mapRoles for the nodes of a role.
 func entryFor(arn string) string {
 	return fmt.Sprintf(
 		"add to mapRoles:\n- rolearn: %s\n  username: %s\n  groups:\n  - %s\n  - %s", arn, nodeUsername, groupBootstrappers,
@@ -152,8 +147,6 @@ func entryFor(arn string) string {
 	)
 }
 
-// accounts compares the accounts of the nodes' roles with the given account, or with the most
-// frequent one.
 func (e *examination) accounts() {
 	of := func(r *RolePrediction) string {
 		if arn, err := iam.ParseARN(r.ARN); err == nil && r.Purpose.makesNodes() {
@@ -193,9 +186,9 @@ func (e *examination) accounts() {
 // tokens compares the cluster ids and partitions of tokens with those that are accepted. The
 // partition is the AWS partition of the cluster; empty if unknown.
 func (e *examination) tokens(partition string) {
-	hosts := stsHosts{partition: partition}
-	if partition == "" {
-		hosts = stsHosts{partition: e.partitionOfRoles(), inferred: true}
+	inferred := partition == ""
+	if inferred {
+		partition = e.partitionOfRoles()
 	}
 	accepted := map[string]string{}
 	for _, a := range e.cluster.Authenticators {
@@ -222,43 +215,36 @@ func (e *examination) tokens(partition string) {
 				Remedy: fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
 			})
 		}
-		if of := partitionOfRegion(c.Region); of != "" && hosts.partition != "" && of != hosts.partition {
-			e.found(hosts.mismatch(c, of, who))
+		if of := partitionOfRegion(c.Region); of != "" && partition != "" && of != partition {
+			e.found(stsHostMismatch(c, who, of, partition, inferred))
 		}
 	}
 }
 
-// stsHosts is the partition of the STS hosts that the authenticator accepts. It comes from the
-// authenticator's configuration or the nodes' region, or is inferred from the ARNs of the
-// nodes' roles, which may be wrong.
-type stsHosts struct {
-	partition string
-	inferred  bool
-}
-
-// mismatch returns the finding for a credential that signs for a region of another partition.
-func (h stsHosts) mismatch(c Credential, of, who string) finding.Finding {
+// stsHostMismatch returns the finding for a credential that signs for a region of another partition than the
+// cluster's, which may be inferred from the ARNs of the nodes' roles. These may be wrong.
+func stsHostMismatch(c Credential, who, of, partition string, inferred bool) finding.Finding {
 	f := finding.Finding{
 		Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,
 		Message: fmt.Sprintf(
-			"%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, h.partition,
+			"%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, partition,
 		),
 		Consequence: fmt.Sprintf(
 			"every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who,
 		),
-		Remedy: "give it a region of partition " + h.partition + " (--region, or AWS_REGION)",
+		Remedy: "give it a region of partition " + partition + " (--region, or AWS_REGION)",
 	}
-	if h.inferred {
+	if inferred {
 		f.Severity = finding.Warning
 		f.Message = fmt.Sprintf("%s signs for STS in %s, which is in partition %s, "+
 			"and the ARNs of the nodes' roles are of partition %s; nothing else shows where the cluster is",
-			c.Command, c.Region, of, h.partition)
+			c.Command, c.Region, of, partition)
 		f.Consequence = fmt.Sprintf(
-			"if the cluster is in %s, %s; if it is in %s, no node can have such a role", h.partition, f.Consequence, of,
+			"if the cluster is in %s, %s; if it is in %s, no node can have such a role", partition, f.Consequence, of,
 		)
 		f.Remedy = fmt.Sprintf(
 			"examine again with --region and the region of the cluster; if that is of partition %s, %s, and if it is %s, correct the ARNs",
-			h.partition, f.Remedy, c.Region,
+			partition, f.Remedy, c.Region,
 		)
 	}
 	return f

@@ -58,7 +58,6 @@ type SuppressionPlace struct {
 // knownReason is the reason of findings that were there when the file was written.
 const knownReason = "known when the baseline was written"
 
-// all returns the findings that count, and then the findings that do not.
 func (r *Report) all() []finding.Finding {
 	all := slices.Clone(r.Findings)
 	for _, s := range r.Suppressed {
@@ -108,7 +107,6 @@ func (r *Report) Apply(b *Baseline, now time.Time) {
 	r.unneeded(b, used, known, now)
 }
 
-// unneeded lists the suppressions that have expired, and what has no finding.
 func (r *Report) unneeded(b *Baseline, used []bool, known map[configv1alpha1.KnownFinding]bool, now time.Time) {
 	for i, s := range b.Suppressions {
 		at := SuppressionPlace{Suppression: s}
@@ -136,7 +134,6 @@ func (r *Report) unneeded(b *Baseline, used []bool, known map[configv1alpha1.Kno
 	}
 }
 
-// whole reports whether all checks were made.
 func (r *Report) whole() bool { return r.Summary.Undetermined == 0 && r.Summary.LeftOut == 0 }
 
 // knownFinding returns a finding as it is in files. Lines and keys are left out, because edits

@@ -58,7 +58,6 @@ type CheckResult struct {
 	Missing []Missing `json:"missing,omitempty"`
 }
 
-// lacks returns the names of the resources that the check lacks, each once.
 func (c *CheckResult) lacks() []string {
 	var names []string
 	for _, m := range c.Missing {
@@ -104,7 +103,6 @@ type family struct {
 	checks []check
 }
 
-// families returns the table of all checks, in the order of reports.
 func families() []family {
 	return []family{
 		{awsAuth, []check{
@@ -151,12 +149,10 @@ func Checks() []CheckID {
 	return ids
 }
 
-// wanted reports whether a check is selected.
 func (o *Options) wanted(id CheckID) bool {
 	return len(o.Checks) == 0 || slices.Contains(o.Checks, id)
 }
 
-// checkOf returns the check of the family to which a code belongs.
 func (f *family) checkOf(code finding.Code) CheckID {
 	for _, c := range f.checks {
 		if slices.Contains(c.codes, code) {
@@ -166,7 +162,6 @@ func (f *family) checkOf(code finding.Code) CheckID {
 	return f.checks[0].id
 }
 
-// examine runs the families of the selected checks, and adds the result of each check.
 func (e *examination) examine() {
 	for _, f := range families() {
 		if !slices.ContainsFunc(f.checks, func(c check) bool { return e.options.wanted(c.id) }) {
@@ -189,15 +184,14 @@ func (e *examination) examine() {
 	e.family = nil
 }
 
-// found adds a finding if its check is selected.
 func (e *examination) found(f finding.Finding) {
 	if e.family != nil {
 		id := e.family.checkOf(f.Code)
 		if !e.options.wanted(id) {
 			return
 		}
-		if _, other := e.checkOf[f.Code]; !other { // probes find what bindings give, too
-			e.checkOf[f.Code] = id
+		if _, other := e.report.checkOf[f.Code]; !other { // probes find what bindings give, too
+			e.report.checkOf[f.Code] = id
 		}
 	}
 	e.report.Findings = append(e.report.Findings, f)
@@ -205,13 +199,7 @@ func (e *examination) found(f finding.Finding) {
 
 // Undetermined returns the checks that could not be made.
 func (r *Report) Undetermined() []CheckResult {
-	var list []CheckResult
-	for _, c := range r.Checks {
-		if c.Status == Undetermined {
-			list = append(list, c)
-		}
-	}
-	return list
+	return selected(r.Checks, func(c CheckResult) bool { return c.Status == Undetermined })
 }
 
 // Options are the options of Examine.
@@ -303,18 +291,18 @@ type examination struct {
 	report  *Report
 	// family is the current family.
 	family *family
-	// checkOf is the check of each code that was found. met is the missing input that checks
-	// encountered.
-	checkOf map[finding.Code]CheckID
-	met     map[CheckID][]Missing
+	// met is the missing input that checks encountered.
+	met map[CheckID][]Missing
 }
 
 // Examine runs the checks on a cluster.
 func Examine(c *Cluster, o Options) *Report {
-	r := &Report{Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}, Findings: []finding.Finding{}}
-	e := newExamination(c, o, r)
+	r := &Report{
+		Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}, Findings: []finding.Finding{},
+		checkOf: map[finding.Code]CheckID{},
+	}
+	e := &examination{cluster: c, options: o, report: r, met: map[CheckID][]Missing{}}
 	e.examine()
-	r.checkOf = e.checkOf
 	finding.Sort(r.Findings)
 	r.Findings = slices.Compact(r.Findings)
 	r.Missing = sortMissing(r.Missing)
@@ -322,7 +310,7 @@ func Examine(c *Cluster, o Options) *Report {
 	r.Summary.Checks, r.Summary.Undetermined, r.Summary.LeftOut = len(r.Checks), len(r.Undetermined()), len(Checks())-len(r.Checks)
 	for i := range r.Checks {
 		for _, f := range r.Findings {
-			if e.checkOf[f.Code] == r.Checks[i].ID {
+			if r.checkOf[f.Code] == r.Checks[i].ID {
 				r.Checks[i].Findings++
 			}
 		}
@@ -330,11 +318,6 @@ func Examine(c *Cluster, o Options) *Report {
 	return r
 }
 
-func newExamination(c *Cluster, o Options, r *Report) *examination {
-	return &examination{cluster: c, options: o, report: r, checkOf: map[finding.Code]CheckID{}, met: map[CheckID][]Missing{}}
-}
-
-// count counts the findings by severity.
 func (r *Report) count() {
 	s := &r.Summary
 	s.Errors, s.Warnings, s.Infos, s.Suppressed = 0, 0, 0, len(r.Suppressed)

@@ -133,7 +133,7 @@ func wantUndetermined(t *testing.T, r *Report, want ...CheckID) {
 	notifications, _ := at(t, log, "runs", 0, "invocations", 0, "toolExecutionNotifications").([]any)
 	for _, id := range got {
 		if !slices.ContainsFunc(notifications, func(n any) bool {
-			return at(t, n, "level") == "error" && at(t, n, "descriptor", "id") == notificationOf(id)
+			return at(t, n, "level") == "error" && at(t, n, "descriptor", "id") == "undetermined/"+string(id)
 		}) {
 			t.Errorf("SARIF does not say that %s could not be made: %v", id, notifications)
 		}

@@ -62,14 +62,10 @@ type Cluster struct {
 	// Restrictions are webhooks that apply NodeRestriction instead of the plugin.
 	Restrictions []finding.Place
 
-	// rancher are config files of k3s and RKE2. machines are the API servers of Talos'
-	// machine configs.
-	rancher  []rancherFile
-	machines []APIServer
-	// talos has the separate documents of Talos, by file. units are the API servers that
-	// systemd units start.
-	talos map[string]*talosFile
-	units []APIServer
+	// pods are the API servers that pods run, units the ones that systemd units start, and machines
+	// the ones of Talos' machine configs. rancher are config files of k3s and RKE2.
+	pods, units, machines []APIServer
+	rancher               []rancherFile
 }
 
 // ConfigMap is a ConfigMap with its place.
@@ -202,11 +198,8 @@ type APIServer struct {
 	// Revision is the revision of the configuration of an OpenShift API server.
 	Revision string
 
-	// command has only the flags of its command; configPlace is the place of the others.
-	// derived is true if it is not a pod.
-	command     flagValues
+	// configPlace is the place of the flags that are not in its command.
 	configPlace finding.Place
-	derived     bool
 	// configFile is the config file that the program of a unit or container reads; empty if none. options is true
 	// if its command sets flags of kube-apiserver.
 	configFile string
@@ -217,7 +210,4 @@ type APIServer struct {
 type Authorization struct {
 	Place finding.Place
 	Text  []byte
-
-	// derived is true for what documents of Talos of their own say.
-	derived bool
 }

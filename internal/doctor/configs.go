@@ -58,14 +58,10 @@ func mappingKeys() []string { return []string{iam.MapRoles, iam.MapUsers, iam.Ma
 // of k3s or RKE2, the configuration of aws-iam-authenticator, a file with only mappings, aws-auth
 // without its header, or an answer of EKS about access entries.
 func (r *reader) plainFile(d *manifest.Document) error {
-	if taken, err := r.accessEntryAnswer(d); taken || err != nil {
-		return err
-	}
-	if taken, err := r.cloudFormation(d); taken || err != nil {
-		return err
-	}
-	if taken, err := r.dataAlone(d); taken || err != nil {
-		return err
+	for _, take := range []func(*manifest.Document) (bool, error){r.accessEntryAnswer, r.cloudFormation, r.dataAlone} {
+		if taken, err := take(d); taken || err != nil {
+			return err
+		}
 	}
 	text, line := d.Source()
 	var c map[string]json.RawMessage
@@ -96,7 +92,6 @@ type configMapText struct {
 	Data map[string]any `json:"data"`
 }
 
-// texts returns the data, which must be strings.
 func (m *configMapText) texts(d *manifest.Document) (map[string]string, error) {
 	texts := make(map[string]string, len(m.Data))
 	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
@@ -176,7 +171,6 @@ func credentialOf(e *clientcmdv1.ExecConfig, user string, at finding.Place) (c C
 	return c, true
 }
 
-// ourConfig reads a document that is node-authorizer's config file.
 func (r *reader) ourConfig(d *manifest.Document) error {
 	text, line := d.Source()
 	if d.Position().Item > 0 { // the source may be the whole list
@@ -222,27 +216,19 @@ func ourConfigError(d *manifest.Document, err error, line int, path []string) er
 	}
 	var errs []error
 	for _, p := range problems {
-		located := &manifest.Error{
-			File: d.File(), Position: d.Position(), Object: d.Describe(), Field: keyOf(path), Err: errors.New(p.Message),
+		message := p.Message
+		if p.Field != "" {
+			message = p.Field + ": " + message
 		}
-		located.Line = cmp.Or(line, d.Line(path...))
-		if line > 0 && p.Line > 0 {
-			located.Line = line + p.Line - 1
+		err := d.Fail(errors.New(message), path...)
+		if located, ok := errors.AsType[*manifest.Error](err); ok && line > 0 {
+			located.Line = line + max(p.Line, 1) - 1
 		}
-		switch {
-		case p.Field == "":
-		case located.Field == "":
-			located.Field = p.Field
-		default:
-			located.Err = fmt.Errorf("%s: %s", p.Field, p.Message)
-		}
-		errs = append(errs, located)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// configMap reads the mappings of aws-auth, and the configuration of an authenticator
-// from any other one.
 func (r *reader) configMap(d *manifest.Document) error {
 	var m configMapText
 	if err := d.Decode(&m); err != nil {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,10 +69,8 @@ func openShiftFlags(text []byte) (flagValues, error) {
 	if c.Kind != openShiftKind {
 		return nil, fmt.Errorf("kind is %q, want %s", c.Kind, openShiftKind)
 	}
-	flags := maps.Clone(c.Arguments)
-	if flags == nil {
-		flags = flagValues{}
-	}
+	flags := flagValues{}
+	maps.Copy(flags, c.Arguments)
 	for flag, plugins := range map[string][]string{flagEnable: c.Admission.Enabled, flagDisable: c.Admission.Disabled} {
 		if len(plugins) > 0 {
 			flags[flag] = slices.Concat(flags[flag], plugins)
@@ -90,21 +89,12 @@ func (r *reader) openShift(d *manifest.Document, name string, text []byte, path 
 	return nil
 }
 
-// openShiftConfig reads a KubeAPIServerConfig in a separate file.
 func (r *reader) openShiftConfig(d *manifest.Document) error { return r.openShift(d, "", d.JSON()) }
 
-// openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
-// else the only one.
 func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
 	for _, name := range []string{"config-" + a.Revision, "config", "kas-config", ""} { // hosted control planes have kas-config
-		var named []*APIServerConfig
-		for i := range c.APIServerConfigs {
-			if c.APIServerConfigs[i].Name == name {
-				named = append(named, &c.APIServerConfigs[i])
-			}
-		}
-		if len(named) == 1 {
-			return named[0]
+		if named := selected(c.APIServerConfigs, func(config APIServerConfig) bool { return config.Name == name }); len(named) == 1 {
+			return &named[0]
 		}
 	}
 	return nil
@@ -157,8 +147,6 @@ type rancherFile struct {
 	noAPIServer bool
 }
 
-// isRancherConfig reports whether a file is the config of a server of k3s or RKE2, by
-// options that only a server has.
 func isRancherConfig(c map[string]json.RawMessage) bool {
 	return slices.ContainsFunc(rancherServerOptions(), func(option string) bool {
 		return c[option] != nil || c[option+"+"] != nil
@@ -190,14 +178,11 @@ func (r *reader) rancherConfig(at finding.Place, file string, c map[string]json.
 		}
 		f.values, f.set, f.added = append(f.values, values...), true, strings.HasSuffix(key, "+")
 	}
-	if text := string(c["disable-apiserver"]); text == "true" || text == `"true"` {
-		f.noAPIServer = true
-	}
+	f.noAPIServer = strings.Trim(string(c["disable-apiserver"]), `"`) == "true"
 	r.cluster.rancher = append(r.cluster.rancher, f)
 	return nil
 }
 
-// oneOrMany reads a string, or a list of strings.
 func oneOrMany(value json.RawMessage) ([]string, error) {
 	var many []string
 	if json.Unmarshal(value, &many) == nil {
@@ -213,11 +198,11 @@ func oneOrMany(value json.RawMessage) ([]string, error) {
 // rancherServers returns the API servers that config files of k3s and RKE2 describe: the file
 // config.yaml and the files of config.yaml.d in the same folder, in the order of their names.
 func (c *Cluster) rancherServers() []APIServer {
-	slices.SortStableFunc(c.rancher, func(a, b rancherFile) int { return strings.Compare(a.dropIn, b.dropIn) })
+	slices.SortStableFunc(c.rancher, func(a, b rancherFile) int {
+		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.dropIn, b.dropIn))
+	})
 	var servers []APIServer
-	files := grouped(c.rancher, func(f rancherFile) string { return f.folder })
-	slices.SortFunc(files, func(a, b []rancherFile) int { return strings.Compare(a[0].folder, b[0].folder) })
-	for _, files := range files {
+	for _, files := range grouped(c.rancher, func(f rancherFile) string { return f.folder }) {
 		if !slices.ContainsFunc(files, func(f rancherFile) bool { return f.noAPIServer }) {
 			servers = append(servers, rancherServer(files))
 		}
@@ -247,11 +232,8 @@ func rancherServer(files []rancherFile) APIServer {
 	return a
 }
 
-// annotation returns the annotation of Nodes with all options of k3s or RKE2, including options
-// of config files.
 func (d Distribution) annotation() string { return d.program() + ".io/node-args" }
 
-// orAnnotation says where all options are if there is no config file.
 func (d Distribution) orAnnotation() string {
 	return "where there is none, the annotation " + d.annotation() + " of the Node has all options"
 }
@@ -261,8 +243,6 @@ func (d Distribution) program() string { return strings.ToLower(string(d)) }
 
 func (d Distribution) folder() string { return "/etc/rancher/" + d.program() }
 
-// rancherNode returns the API server of a node, from the annotation of k3s or RKE2; nil if it has
-// none.
 func rancherNode(n *corev1.Node, at finding.Place) *APIServer {
 	for _, d := range []Distribution{K3s, RKE2} {
 		var words []string
@@ -280,14 +260,9 @@ func rancherNode(n *corev1.Node, at finding.Place) *APIServer {
 // complete combines the files and objects about API servers. It can be called again after more
 // input was read.
 func (c *Cluster) complete() {
-	c.APIServers = slices.DeleteFunc(c.APIServers, func(a APIServer) bool { return a.derived })
-	pods := len(c.APIServers) > 0
+	c.APIServers = slices.Clone(c.pods)
 	for i := range c.APIServers {
 		c.withOpenShiftConfig(&c.APIServers[i])
-	}
-	derive := func(a APIServer) {
-		a.derived = true
-		c.APIServers = append(c.APIServers, a)
 	}
 	overridden := map[Distribution]bool{}
 	for _, a := range c.units {
@@ -298,47 +273,38 @@ func (c *Cluster) complete() {
 		}
 		overridden[a.Distribution] = overridden[a.Distribution] || a.configFile == ""
 		if a.configFile == "" || len(c.rancher) == 0 {
-			derive(a)
+			c.APIServers = append(c.APIServers, a)
 		}
 	}
 	for _, a := range c.rancherServers() {
 		if !overridden[a.Distribution] {
-			derive(a)
+			c.APIServers = append(c.APIServers, a)
 		}
 	}
 	for i := range c.Nodes {
-		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || !pods) { // API servers of RKE2 are pods too
-			derive(*a)
+		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || len(c.pods) == 0) { // API servers of RKE2 are pods too
+			c.APIServers = append(c.APIServers, *a)
 		}
 	}
-	separate := c.talosServers()
-	if pods {
-		return
-	}
-	for _, a := range c.machines {
-		if !c.describedTwice(a.Place) {
-			derive(a)
-		}
-	}
-	for _, a := range separate {
-		derive(a)
+	if len(c.pods) == 0 {
+		c.APIServers = append(c.APIServers, c.machines...)
 	}
 }
 
 // withOpenShiftConfig adds the flags of the config that an API server of OpenShift
 // reads. They replace the flags of the command.
 func (c *Cluster) withOpenShiftConfig(a *APIServer) {
-	file := a.command.last(flagOpenShift)
+	file := a.Flags.last(flagOpenShift)
 	if file == "" {
 		return
 	}
-	a.Distribution, a.Flags, a.Lacking, a.Unseen = OpenShift, maps.Clone(a.command), "", ""
+	a.Distribution = OpenShift
 	config := c.openShiftConfigOf(a)
 	if config == nil {
 		a.Lacking = "ConfigMap " + openShiftNamespace + "/config"
 		a.Unseen = fmt.Sprintf("%s is set up by %s, which was not read", a.Name, file)
 		return
 	}
-	a.configPlace = config.Place
+	a.configPlace, a.Flags = config.Place, maps.Clone(a.Flags)
 	maps.Copy(a.Flags, config.Flags)
 }

@@ -62,7 +62,6 @@ func (r *Report) junitCase(check *CheckResult) junit.Case {
 	return c
 }
 
-// junitLacks says what a check lacks, and how to provide it.
 func junitLacks(check *CheckResult) *junit.Problem {
 	var lacks []string
 	var provide strings.Builder
@@ -81,7 +80,6 @@ func junitLine(into *strings.Builder, f finding.Finding) {
 	fmt.Fprintln(into, render.Printable(text))
 }
 
-// junitText makes each line of a text printable.
 func junitText(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {

@@ -38,7 +38,6 @@ const resourceRequests = "certificatesigningrequests.certificates.k8s.io"
 // seconds.
 const pendingTooLong = time.Hour
 
-// nodeIdentity checks the usernames of kubelets.
 func nodeIdentity(e *examination) {
 	for _, row := range readRequests(e.cluster).findings(e) {
 		for _, group := range grouped(row.requests, row.key) {
@@ -114,15 +113,12 @@ func (r *CertificateRequest) identity() nodeidentity.Identity {
 	return nodeidentity.Of(r.Requester, r.Groups)
 }
 
-// node returns the name of the node in the requested subject.
 func (r *CertificateRequest) node() string {
 	return strings.TrimPrefix(r.CommonName, nodeidentity.UserPrefix)
 }
 
 func (r *CertificateRequest) open() bool { return !r.Approved && !r.Denied && !r.Issued }
 
-// conforms reports whether a request shows that its kubelet authenticates as the node in the
-// subject.
 func (r *CertificateRequest) conforms() bool {
 	return r.identity().IsNode && r.Requester == r.CommonName
 }
@@ -178,11 +174,10 @@ func (k *kubeletRequests) findings(e *examination) []requestFinding {
 	}
 }
 
-func selected(requests []CertificateRequest, which func(CertificateRequest) bool) []CertificateRequest {
-	return slices.DeleteFunc(slices.Clone(requests), func(r CertificateRequest) bool { return !which(r) })
+func selected[T any](list []T, which func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !which(x) })
 }
 
-// otherServing reports whether a request is for the serving certificate of another name than the requester's.
 func (r *CertificateRequest) otherServing() bool {
 	return r.Requester != r.CommonName && r.Signer == certificatesv1.KubeletServingSignerName
 }
@@ -242,7 +237,6 @@ func approvedMismatch(group []CertificateRequest) (message, consequence, remedy 
 		"find who approved in the request's condition, and let only an approver decide that compares, such as node-authorizer's"
 }
 
-// outsideGroup reports a kubelet with the username of a node that is not in the group.
 func outsideGroup(group []CertificateRequest) (message, consequence, remedy string) {
 	return fmt.Sprintf("%s is not in group %s, only in %q", group[0].Requester, nodeidentity.Group, group[0].Groups), notANode,
 		"add the group " + nodeidentity.Group + ": to the mapping of its AWS role, or as the organization of its client certificate"
@@ -264,7 +258,6 @@ func (c *Cluster) administrators(group []CertificateRequest) (message, consequen
 		"take that right away once the Node authorizer is on and the kubelet has a node's name (node-authorizer doctor --plan)"
 }
 
-// pending reports valid requests that no approver decides.
 func pending(group []CertificateRequest) (message, consequence, remedy string) {
 	r := group[0]
 	consequence = "the machines have no credential, and do not join"
@@ -313,7 +306,6 @@ func certificates(group []CertificateRequest) string {
 	return render.Plural(len(group), "certificate", "certificates")
 }
 
-// commonNames returns the requested names without duplicates.
 func commonNames(group []CertificateRequest) string {
 	names := make([]string, len(group))
 	for i, r := range group {

@@ -11,27 +11,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// unread returns the missing entries of the given resources.
 func (c *Cluster) unread(resources ...string) []Missing {
-	var list []Missing
-	for _, m := range c.Missing {
-		if slices.Contains(resources, m.Resource) {
-			list = append(list, m)
-		}
-	}
-	return list
+	return selected(c.Missing, func(m Missing) bool { return slices.Contains(resources, m.Resource) })
 }
 
 // whole reports whether the input has all objects of a kind. An API server and a snapshot have
 // them; files may have a part of them.
 func (c *Cluster) whole() bool { return c.Live || c.Snapshot }
 
-// give describes how to provide a resource as a file.
 func (c *Cluster) give(command, file string) string {
 	return fmt.Sprintf("%s > %s, and %s %s", command, file, c.flag(), file)
 }
 
-// flag returns the flag for a further file.
 func (c *Cluster) flag() string {
 	if c.Live {
 		return "--add"
@@ -66,9 +57,8 @@ func (e *examination) noTokens() bool {
 	})
 }
 
-// mappingsLack returns what is missing of the mappings.
 func (e *examination) mappingsLack() []Missing {
-	list := e.cluster.unread("configmaps", resourceMappings, resourceAccessEntries)
+	list := e.cluster.unread("configmaps", resourceMappings, accessEntrySourceName)
 	sources := e.cluster.sources()
 	for _, s := range sources {
 		if s.broken() {
@@ -91,7 +81,6 @@ func (e *examination) mappingsLack() []Missing {
 	return []Missing{{"configmaps", reason, remedy}}
 }
 
-// nodesLack returns what is missing of the nodes and their rights.
 func (e *examination) nodesLack() []Missing {
 	c := e.cluster
 	if len(c.sources()) == 0 && len(c.unread("configmaps", resourceMappings)) == 0 && e.noTokens() {
@@ -133,7 +122,6 @@ func (e *examination) rolesUnseen() []string {
 	})
 }
 
-// nodesWhose returns the names of the nodes for which a condition holds.
 func (c *Cluster) nodesWhose(condition func(*Node) bool) []string {
 	var names []string
 	for i := range c.Nodes {
@@ -144,7 +132,6 @@ func (c *Cluster) nodesWhose(condition func(*Node) bool) []string {
 	return names
 }
 
-// rightsLack returns what is missing of roles and bindings.
 func (e *examination) rightsLack() []Missing {
 	list := e.cluster.unread(rbacResources()...)
 	if len(list) == 0 && !e.cluster.RBACKnown {
@@ -160,7 +147,6 @@ func (e *examination) rightsLack() []Missing {
 	return list
 }
 
-// tokensLack returns what is missing of the programs that make tokens, and of the authenticators.
 func (e *examination) tokensLack() []Missing {
 	c := e.cluster
 	if len(c.Credentials)+len(c.Authenticators)+len(c.sources()) == 0 && e.noTokens() {
@@ -184,7 +170,6 @@ func (e *examination) tokensLack() []Missing {
 	return list
 }
 
-// kubeletsLack returns what is missing of the usernames of kubelets and their rights.
 func (e *examination) kubeletsLack() []Missing {
 	c := e.cluster
 	list := append(c.unread("nodes", resourceRequests), e.rightsLack()...)
@@ -211,8 +196,6 @@ func (e *examination) kubeletsLack() []Missing {
 	return list
 }
 
-// namesUnseen returns the nodes whose kubelet's username is known neither from a certificate
-// request nor from the audit log.
 func (e *examination) namesUnseen() []string {
 	seen := map[string]bool{}
 	for _, r := range readRequests(e.cluster).last {
@@ -221,7 +204,6 @@ func (e *examination) namesUnseen() []string {
 	return e.cluster.nodesWhose(func(n *Node) bool { return !seen[n.Name] && !e.options.Audit.shows(n.Name, len(e.cluster.Nodes)) })
 }
 
-// setupsLack reports that no configuration of an API server is known.
 func (e *examination) setupsLack(setups []setup) []Missing {
 	if len(setups) > 0 {
 		return nil
@@ -246,7 +228,6 @@ func (e *examination) setupsLack(setups []setup) []Missing {
 	}}
 }
 
-// authorizationLacks returns what is missing of the authorizers.
 func (e *examination) authorizationLacks() []Missing {
 	if e.options.Probes != nil {
 		return e.probesLack(CheckAuthorization)
@@ -271,7 +252,6 @@ func (e *examination) authorizationLacks() []Missing {
 	return list
 }
 
-// giveFlags describes how to provide the configuration of an API server.
 func (c *Cluster) giveFlags(a *APIServer) string {
 	switch {
 	case a != nil && a.Distribution == OpenShift && a.Revision != "":
@@ -282,7 +262,6 @@ func (c *Cluster) giveFlags(a *APIServer) string {
 	return "give it with " + c.flag()
 }
 
-// admissionLacks returns what is missing of the other flags.
 func (e *examination) admissionLacks() []Missing {
 	if e.options.Probes != nil {
 		return e.probesLack(CheckAdmission)

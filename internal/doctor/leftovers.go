@@ -37,8 +37,6 @@ type audience struct {
 	node string
 }
 
-// audiences returns the audiences of every cluster, and the nodes and bootstrap groups in the
-// cluster's bindings.
 func (c *Cluster) audiences() []audience {
 	list := []audience{
 		{kind: rbacv1.GroupKind, name: nodeidentity.Group, who: "every node"},
@@ -50,22 +48,19 @@ func (c *Cluster) audiences() []audience {
 	}
 	for _, b := range c.Bindings {
 		for _, s := range b.Subjects {
-			if a, ok := namedAudience(s); ok && !slices.Contains(list, a) {
+			a := audience{kind: s.Kind, name: s.Name}
+			switch node, ofNode := strings.CutPrefix(s.Name, nodeidentity.UserPrefix); {
+			case ofNode && node != "" && s.Kind == rbacv1.UserKind:
+				a.who, a.node = "node "+node, node
+			case strings.HasPrefix(s.Name, groupBootstrappers+":") && s.Kind == rbacv1.GroupKind:
+				a.who, a.joining = "every machine of group "+s.Name, true
+			}
+			if a.who != "" && !slices.Contains(list, a) {
 				list = append(list, a)
 			}
 		}
 	}
 	return list
-}
-
-func namedAudience(s rbacv1.Subject) (audience, bool) {
-	if node, ok := strings.CutPrefix(s.Name, nodeidentity.UserPrefix); ok && node != "" && s.Kind == rbacv1.UserKind {
-		return audience{kind: s.Kind, name: s.Name, who: "node " + node, node: node}, true
-	}
-	if strings.HasPrefix(s.Name, groupBootstrappers+":") && s.Kind == rbacv1.GroupKind {
-		return audience{kind: s.Kind, name: s.Name, who: "every machine of group " + s.Name, joining: true}, true
-	}
-	return audience{}, false
 }
 
 // String returns its name in findings: "group system:nodes".
@@ -162,8 +157,7 @@ func unresolved(err error) []rbac.Unresolved {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
 		for _, one := range joined.Unwrap() {
-			var u rbac.Unresolved
-			if errors.As(one, &u) {
+			if u, ok := errors.AsType[rbac.Unresolved](one); ok {
 				list = append(list, u)
 			}
 		}
@@ -272,7 +266,6 @@ func (h *holding) finding(nodes, everyone finding.Code, severity finding.Severit
 	return f
 }
 
-// because describes the rule and its role.
 func (h *holding) because(rule heldRule) string {
 	from := ""
 	if rule.from != "" {

@@ -148,7 +148,6 @@ func (l *lister) list(ctx context.Context) error {
 	return nil
 }
 
-// ownCredential adds the credential plugin of the kubeconfig in use.
 func (l *lister) ownCredential(config *rest.Config) {
 	var exec clientcmdv1.ExecConfig
 	if config.ExecProvider == nil || clientcmdv1.Convert_api_ExecConfig_To_v1_ExecConfig(config.ExecProvider, &exec, nil) != nil {
@@ -160,7 +159,6 @@ func (l *lister) ownCredential(config *rest.Config) {
 	}
 }
 
-// page returns a function of a client that lists objects of a type.
 func page[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) pager.ListPageFunc {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
 }
@@ -254,7 +252,7 @@ func (l *lister) identityMappings(ctx context.Context) error {
 
 // openShift reads the API servers of OpenShift and their configuration, if no other was found.
 func (l *lister) openShift(ctx context.Context) error {
-	if len(l.cluster.APIServers) > 0 {
+	if len(l.cluster.pods) > 0 {
 		return errNotNeeded
 	}
 	selected := metav1.ListOptions{LabelSelector: "app=" + openShiftNamespace}
@@ -271,8 +269,8 @@ func (l *lister) openShift(ctx context.Context) error {
 // openShiftConfigs reads the configurations of the revisions of API servers, and the one of no revision.
 func (l *lister) openShiftConfigs(ctx context.Context) error {
 	names := map[string]bool{}
-	for _, a := range l.cluster.APIServers {
-		if a.command.last(flagOpenShift) != "" {
+	for _, a := range l.cluster.pods {
+		if a.Flags.has(flagOpenShift) {
 			names["config"], names["config-"+a.Revision] = true, true
 		}
 	}
@@ -295,8 +293,6 @@ func (l *lister) openShiftConfigs(ctx context.Context) error {
 	return nil
 }
 
-// webhooks reads the webhooks, if an API server does not have NodeRestriction, to find
-// node-authorizer's.
 func (l *lister) webhooks(ctx context.Context) error {
 	l.cluster.complete()
 	if !slices.ContainsFunc(l.cluster.APIServers, func(a APIServer) bool { return a.Unseen == "" && !a.nodeRestriction() }) {

@@ -17,25 +17,15 @@ type mappingSource struct {
 	name     string
 	mappings *iam.Mappings
 	findings []finding.Finding
-	// written are all entries of mapRoles, including unusable ones; nil if they cannot be
-	// read.
-	written []writtenRole
+	// written are all entries of mapRoles, including unusable ones, parsed as far as possible; nil if
+	// they cannot be read. Their place has the object if each entry is a separate one.
+	written []iam.Mapping
 	// purposes are the purposes of roles by ARN, if the source has them.
 	purposes map[string]Purpose
 	// locate adds the line of the file to a place within the source.
 	locate func(finding.Place) finding.Place
 }
 
-// writtenRole is an entry of mapRoles, parsed as far as possible.
-type writtenRole struct {
-	// object is set if each entry is a separate object. key is the path of the entry in its
-	// source.
-	object, key   string
-	arn, username string
-	groups        []string
-}
-
-// broken reports whether the roles of the source could not be read.
 func (s *mappingSource) broken() bool { return slices.Contains(s.mappings.Broken, iam.MapRoles) }
 
 // sources returns the cluster's sources of mappings, with all findings about their syntax.
@@ -64,7 +54,6 @@ func (c *Cluster) sources() []*mappingSource {
 	return all
 }
 
-// fargateProfile returns the finding for the ARN of a Fargate profile, which cannot be mapped.
 func fargateProfile(f finding.Finding) finding.Finding {
 	f.Code = FargateProfileARN
 	f.Message = "the ARN names a Fargate profile, which signs nothing"
@@ -119,7 +108,9 @@ func identitySource(list []IdentityMapping) *mappingSource {
 			mappings = append(mappings, mapping)
 		}
 		if !ok {
-			s.written = append(s.written, writtenRole{object, "spec", m.Spec.ARN, m.Spec.Username, m.Spec.Groups})
+			s.written = append(s.written, iam.Mapping{
+				Place: finding.Place{Object: object, Key: "spec"}, ARN: m.Spec.ARN, Username: m.Spec.Username, Groups: m.Spec.Groups,
+			})
 		}
 	}
 	collected, findings := iam.Collect(mappings)
@@ -132,25 +123,25 @@ func identitySource(list []IdentityMapping) *mappingSource {
 }
 
 // writtenRoles parses the entries of mapRoles, and ignores unknown fields.
-func writtenRoles(text, key string) []writtenRole {
+func writtenRoles(text, key string) []iam.Mapping {
 	var entries []map[string]any
 	if err := yaml.Unmarshal([]byte(text), &entries); err != nil {
 		return nil
 	}
-	var written []writtenRole
+	var written []iam.Mapping
 	for i, e := range entries {
-		role := writtenRole{key: fmt.Sprintf("%s[%d]", key, i)}
+		role := iam.Mapping{Place: finding.Place{Key: fmt.Sprintf("%s[%d]", key, i)}}
 		for name, value := range e {
 			switch strings.ToLower(name) {
 			case "rolearn":
-				role.arn, _ = value.(string)
+				role.ARN, _ = value.(string)
 			case "username":
-				role.username, _ = value.(string)
+				role.Username, _ = value.(string)
 			case "groups":
 				list, _ := value.([]any)
 				for _, group := range list {
 					if text, ok := group.(string); ok {
-						role.groups = append(role.groups, text)
+						role.Groups = append(role.Groups, text)
 					}
 				}
 			}
@@ -162,9 +153,10 @@ func writtenRoles(text, key string) []writtenRole {
 
 // unusable returns the finding because of which an entry is not used. It returns false if the
 // entry is used, or if another entry for the same role replaces it.
-func (s *mappingSource) unusable(w writtenRole) (finding.Finding, bool) {
+func (s *mappingSource) unusable(w iam.Mapping) (finding.Finding, bool) {
 	within := func(at finding.Place) bool {
-		return (w.object == "" || at.Object == w.object) && (at.Key == w.key || strings.HasPrefix(at.Key, w.key+"."))
+		of := w.Place
+		return (of.Object == "" || at.Object == of.Object) && (at.Key == of.Key || strings.HasPrefix(at.Key, of.Key+"."))
 	}
 	used := slices.ContainsFunc(s.mappings.Roles, func(m iam.Mapping) bool { return within(m.Place) })
 	i := slices.IndexFunc(s.findings, func(f finding.Finding) bool { return within(f.Place) && f.Severity == finding.Error })
@@ -182,19 +174,13 @@ func (e *examination) rules() iam.Rules {
 	for _, a := range e.cluster.Authenticators {
 		rules.Partition = cmp.Or(a.Partition, rules.Partition)
 		if a.Kind == NodeAuthorizer {
-			rules.Reserved = iam.Reserved{
-				Prefixes:         a.Reserved.Prefixes,
-				GrantedUsernames: a.Reserved.GrantedUsernames,
-				GrantedGroups:    a.Reserved.GrantedGroups,
-			}
+			rules.Reserved = iam.Reserved(a.Reserved)
 			rules.RolePaths = cmp.Or(iam.PathPolicy(a.RolePaths), iam.MatchName)
 		}
 	}
 	return rules
 }
 
-// partitionOfRoles returns the partition of all mapped roles of nodes; empty if they differ, or if
-// there are none.
 func (e *examination) partitionOfRoles() string {
 	partition := ""
 	for _, r := range e.report.Roles {
@@ -210,7 +196,6 @@ func (e *examination) partitionOfRoles() string {
 	return partition
 }
 
-// region returns the region of the nodes, or else of a credential; empty if unknown.
 func (e *examination) region() string {
 	region := e.nodeRegion()
 	for _, c := range e.cluster.Credentials {
@@ -219,7 +204,6 @@ func (e *examination) region() string {
 	return region
 }
 
-// nodeRegion returns the region of the nodes; empty if unknown.
 func (e *examination) nodeRegion() string {
 	region := e.options.Region
 	for i := range e.cluster.Nodes {
@@ -254,7 +238,6 @@ func partitionOfRegion(region string) string {
 	return "aws"
 }
 
-// authenticator returns the program for which the roles of a source are predicted.
 func (f *rolePredictor) authenticator(s *mappingSource) string {
 	switch {
 	case s.purposes != nil:
@@ -292,7 +275,6 @@ func refused(sources []*mappingSource, own *mappingSource, arn string) Outcome {
 		where, in.locate(entry.Place), mistake)}
 }
 
-// unusableEntry returns the unusable entry for a role, and its source.
 func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingSource) {
 	for _, s := range sources {
 		for _, m := range s.mappings.Unusable {
@@ -304,7 +286,6 @@ func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingS
 	return iam.Mapping{}, nil
 }
 
-// takenText returns the authenticator of the prediction, if that makes a difference.
 func (f *RolePrediction) takenText() string {
 	switch {
 	case f.NodeAuthorizer == (Outcome{}):

@@ -211,7 +211,7 @@ func TestAccessEntriesOfTemplates(t *testing.T) {
 			named := ""
 			for _, c := range report.Checks {
 				for _, m := range c.Missing {
-					if m.Resource == resourceAccessEntries && c.ID == CheckMappings {
+					if m.Resource == accessEntrySourceName && c.ID == CheckMappings {
 						named += m.Reason
 					}
 				}

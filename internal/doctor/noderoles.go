@@ -1,10 +1,11 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
@@ -17,7 +18,6 @@ type roleCheck struct {
 	predicted *RolePrediction
 }
 
-// say adds a finding about a field of the role's entry.
 func (r *roleCheck) say(code finding.Code, severity finding.Severity, field, message, consequence, remedy string) {
 	at := r.predicted.Place
 	at.Key = strings.TrimPrefix(at.Key+"."+field, ".")
@@ -66,7 +66,6 @@ func (r *roleCheck) check() {
 	}
 }
 
-// username checks that each node has a unique username, with its own name.
 func (r *roleCheck) username() {
 	name := r.predicted.Username
 	template, err := iam.ParseTemplate(name)
@@ -106,8 +105,6 @@ func (r *roleCheck) username() {
 	}
 }
 
-// mayBeHybrid reports whether the role's nodes may be machines outside of AWS: no instance of
-// the cluster is known to use it, or must use it.
 func (r *roleCheck) mayBeHybrid() bool {
 	if r.usedByInstances() {
 		return false
@@ -118,7 +115,6 @@ func (r *roleCheck) mayBeHybrid() bool {
 	return !r.predicted.Seen || otherNodeRole
 }
 
-// rightUsername returns the correct username for nodes of the role's kind.
 func (r *roleCheck) rightUsername() string {
 	if r.predicted.Purpose == ForHybrid {
 		return sessionUsername
@@ -126,7 +122,6 @@ func (r *roleCheck) rightUsername() string {
 	return nodeUsername
 }
 
-// rights checks the rights of the role's nodes.
 func (r *roleCheck) rights() {
 	inNodes := slices.Contains(r.predicted.Groups, nodeidentity.Group)
 	named := strings.HasPrefix(r.predicted.Username, nodeidentity.UserPrefix)
@@ -176,7 +171,6 @@ func (r *roleCheck) fargate() {
 	}
 }
 
-// usedByInstances reports whether the kubelet of an instance is known to use the role.
 func (r *roleCheck) usedByInstances() bool {
 	return slices.ContainsFunc(r.cluster.Requests, func(c CertificateRequest) bool {
 		return strings.EqualFold(c.RoleARN, r.predicted.ARN) && !strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+fargatePrefix) &&
@@ -184,8 +178,9 @@ func (r *roleCheck) usedByInstances() bool {
 	})
 }
 
-// summary describes in one line what happens to a node.
 func (f *RolePrediction) summary() string {
+	outcomes := []Outcome{f.Registers, f.Ready, f.Serving}
+	unknown := slices.IndexFunc(outcomes, func(o Outcome) bool { return o.Value == Unknown })
 	switch {
 	case f.Registers.Value == No:
 		return "its nodes do not register, and those that are there become NotReady: " + f.Registers.Why
@@ -193,8 +188,8 @@ func (f *RolePrediction) summary() string {
 		return "its nodes register and become NotReady: " + strings.TrimPrefix(f.Ready.Why, "NotReady: ")
 	case f.Serving.Value == No:
 		return "its nodes become Ready, but logs, exec and port-forward fail: " + f.Serving.Why
-	case f.Registers.Value == Unknown || f.Ready.Value == Unknown || f.Serving.Value == Unknown:
-		return "its nodes may not work: " + cmp.Or(f.Registers.doubt(), f.Ready.doubt(), f.Serving.doubt())
+	case unknown >= 0:
+		return "its nodes may not work: " + outcomes[unknown].Why
 	}
 	return "its nodes work"
 }
@@ -240,14 +235,11 @@ func (r *roleCheck) hybrid() {
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/windows-support.html
 const groupWindowsProxy = "eks:kube-proxy-windows"
 
-// windows checks the roles of Windows nodes.
 func (e *examination) windows(f *rolePredictor) {
-	var windowsNodes []string
-	for _, s := range f.nodes {
-		if s.windows && s.kind == ForNodes {
-			windowsNodes = append(windowsNodes, s.name)
-		}
-	}
+	windowsNodes := e.cluster.nodesWhose(func(n *Node) bool {
+		s, ok := awsNode(n)
+		return ok && s.kind == ForNodes && (n.Labels[corev1.LabelOSStable] == "windows" || n.Labels["beta.kubernetes.io/os"] == "windows")
+	})
 	var candidates []*roleCheck
 	served := false
 	for i := range e.report.Roles {
@@ -258,7 +250,7 @@ func (e *examination) windows(f *rolePredictor) {
 		enough := slices.Contains(r.predicted.Groups, groupWindowsProxy) || f.readsSlices(r.predicted)
 		served = served || enough
 		users := f.users[strings.ToLower(r.predicted.ARN)]
-		using := slices.DeleteFunc(slices.Clone(windowsNodes), func(node string) bool { return !users[node] })
+		using := selected(windowsNodes, func(node string) bool { return users[node] })
 		switch {
 		case enough:
 		case len(using) > 0:
@@ -289,8 +281,6 @@ func (r *roleCheck) withoutWindowsProxy(severity finding.Severity, why string) {
 		remedy)
 }
 
-// readsSlices reports whether other bindings let a role's nodes read what kube-proxy needs, if all
-// roles and bindings are known.
 func (f *rolePredictor) readsSlices(prediction *RolePrediction) bool {
 	if !f.cluster.RBACKnown {
 		return prediction.ClusterAdmin

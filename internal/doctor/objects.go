@@ -38,7 +38,6 @@ type webhooks struct {
 	} `json:"webhooks"`
 }
 
-// add adds an object, or what checks need of it.
 func (c *Cluster) add(o metav1.Object, at placer) {
 	switch o := o.(type) {
 	case *corev1.Node:
@@ -172,7 +171,7 @@ func (r *reader) snapshot(d *manifest.Document) error {
 	if err := d.Decode(&header); err != nil {
 		return err
 	}
-	r.cluster.Snapshot, r.snapshots = true, true
+	r.cluster.Snapshot = true
 	for _, m := range header.Missing {
 		r.cluster.Missing = append(r.cluster.Missing, Missing{
 			strings.TrimSuffix(m.Resource+"."+m.Group, "."), "the snapshot was taken without them: " + m.Reason,

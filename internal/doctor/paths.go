@@ -44,7 +44,6 @@ func attackPaths(e *examination) {
 	}
 }
 
-// pathsLack returns what is missing of the objects on the nodes and of rights.
 func (e *examination) pathsLack() []Missing {
 	if p := e.options.Paths; p != nil {
 		return p.Missing

@@ -136,7 +136,7 @@ func steps() []step {
 // report of its audit log, or nil.
 func MakePlan(c *Cluster, report *Report, audit *Audit) *Plan {
 	p := &planner{
-		examination: newExamination(c, Options{}, report),
+		examination: &examination{cluster: c, report: report, met: map[CheckID][]Missing{}},
 		setups:      c.setups(), audit: audit,
 	}
 	plan := &Plan{Origin: c.Origin}
@@ -189,7 +189,6 @@ func (p *Plan) Open() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Check.Status == StatusToDo })
 }
 
-// Text writes the plan as text.
 func (p *Plan) Text(page *render.Page) {
 	page.Section("Move to Node authorization and NodeRestriction: %s", p.Origin)
 	if p.Complete() {

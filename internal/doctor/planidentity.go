@@ -25,7 +25,6 @@ func (p *planner) identify() (Check, []Action) {
 	return Check{StatusUnknown, evidence}, []Action{reportOnLog()}
 }
 
-// wrongRoles returns AWS roles whose nodes do not authenticate as nodes, or are administrators.
 func (p *planner) wrongRoles() []string {
 	var lines []string
 	for i := range p.report.Roles {
@@ -47,7 +46,6 @@ func (p *planner) wrongRoles() []string {
 	return lines
 }
 
-// wrongKubelets returns kubelets that do not authenticate as their node, by their certificate requests.
 func (p *planner) wrongKubelets() []string {
 	codes := []finding.Code{KubeletNotInSystemNodes, KubeletUndifferentiated, KubeletAdministrator, CSRRequesterMismatch, CSRForAnotherNode}
 	var lines []string
@@ -94,7 +92,7 @@ func (p *planner) conforming() (known bool, evidence []string) {
 	unseen := p.cluster.nodesWhose(func(n *Node) bool { return !own[n.Name] && !(inLog && p.audit.shows(n.Name, all)) })
 	switch {
 	case inLog:
-		silent := slices.DeleteFunc(slices.Clone(p.audit.Nodes.Silent), func(n string) bool { return own[n] })
+		silent := selected(p.audit.Nodes.Silent, func(n string) bool { return !own[n] })
 		evidence = append(evidence, fmt.Sprintf(
 			"in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming,
 			render.Plural(p.audit.Nodes.Conforming, "node asks", "nodes ask"),
@@ -143,7 +141,6 @@ func (p *planner) fixIdentities() []Action {
 	)
 }
 
-// reportOnLog returns the action that makes the audit report.
 func reportOnLog() Action {
 	return Action{
 		Text: "make a report of the audit log of all API servers, and plan with it",

@@ -11,10 +11,10 @@ import (
 // shared returns the bindings that grant all nodes so much that refusals of the Node authorizer have
 // no effect.
 func (p *planner) shared() []excess {
-	return slices.DeleteFunc(p.excesses(), func(x excess) bool { return !x.sharedByNodes() })
+	return selected(p.excesses(), excess.sharedByNodes)
 }
 
-func (x *excess) sharedByNodes() bool {
+func (x excess) sharedByNodes() bool {
 	return x.finding.Code == SystemNodeBinding || x.finding.Code == NodesMasters || x.finding.Code == EveryoneMasters
 }
 
@@ -47,11 +47,10 @@ func (p *planner) withdraw() (Check, []Action) {
 }
 
 func (p *planner) cleanUp() (Check, []Action) {
-	notShared := slices.DeleteFunc(p.excesses(), func(x excess) bool { return x.sharedByNodes() })
+	notShared := slices.DeleteFunc(p.excesses(), excess.sharedByNodes)
 	return p.withdrawn(notShared, "no binding gives nodes, or everyone, what they should not have")
 }
 
-// withdrawn checks that none of the bindings is left.
 func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 	lacking := p.met[CheckBindings]
 	switch {
@@ -108,7 +107,6 @@ func removalAction(group []excess) Action {
 	return action
 }
 
-// kubectl returns the beginning of a command on the binding.
 func (b *Binding) kubectl(verbs ...string) []string {
 	if b.Namespace == "" {
 		return slices.Concat([]string{"kubectl"}, verbs, []string{"clusterrolebinding", b.Name})

@@ -30,7 +30,6 @@ func (p *planner) each(judge func(*setup) (Status, string)) Check {
 	return check
 }
 
-// manifest returns where to change the flags of an API server.
 func (s *setup) manifest() string {
 	file := s.place.File
 	if s.server != nil {
@@ -139,7 +138,6 @@ func (p *planner) allowedAsNode() (evidence string, acts bool) {
 	return "", false
 }
 
-// authorizes reports whether the Node authorizer is asked, and RBAC after it.
 func (s *setup) authorizes() (Status, string) {
 	node, rbac, ends := s.positions()
 	asks := fmt.Sprintf("%s asks %s", s.name, strings.Join(s.authorizers, ", "))
@@ -157,7 +155,6 @@ func (s *setup) authorizes() (Status, string) {
 	return StatusToDo, asks
 }
 
-// change returns the configuration for the step.
 func (s *setup) change() string {
 	order := s.withNode()
 	if s.asks(modeAlwaysAllow) {

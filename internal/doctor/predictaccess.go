@@ -63,8 +63,6 @@ func newAccessPredictor(c *Cluster) *accessPredictor {
 	return p
 }
 
-// authorizers returns the authorizers of the first API server for which they are known, in order, or
-// the authorizers of a typical cluster.
 func (c *Cluster) authorizers() []string {
 	for _, s := range c.setups() {
 		if s.authorizers != nil {
@@ -114,12 +112,6 @@ type kubelet struct {
 
 func (k kubelet) identity() nodeidentity.Identity { return nodeidentity.Of(k.user, k.groups) }
 
-// isNode reports whether the kubelet authenticates as its node.
-func (k kubelet) isNode() bool {
-	identity := k.identity()
-	return identity.IsNode && identity.Name == k.node && k.node != ""
-}
-
 // kubeletRequest is a request that kubelets make.
 type kubeletRequest struct {
 	// request is written as for [requests].
@@ -157,7 +149,6 @@ func (p *accessPredictor) all(k kubelet, list ...kubeletRequest) (refused, by st
 	return "", by
 }
 
-// registers predicts whether the kubelet creates its Node.
 func (p *accessPredictor) registers(k kubelet) Outcome {
 	refused, by := p.all(k, kubeletRequest{request: "create nodes", phrase: "create its Node"})
 	identity := k.identity()
@@ -170,7 +161,6 @@ func (p *accessPredictor) registers(k kubelet) Outcome {
 	return Outcome{Yes, allowedBy(by)}
 }
 
-// ready predicts whether the kubelet keeps its Node Ready.
 func (p *accessPredictor) ready(k kubelet, registers Outcome) Outcome {
 	refused, by := p.all(k, keepReady()...)
 	lease, _ := p.all(k, keepReady()[2])
@@ -210,7 +200,6 @@ func (p *accessPredictor) serving(k kubelet) Outcome {
 	return Outcome{Yes, "it asks for its certificate in its own name"}
 }
 
-// refused returns the outcome of a request that no known authorizer allows.
 func (p *accessPredictor) refused(why string) Outcome {
 	if p.unasked == "" {
 		return Outcome{No, why}
@@ -218,7 +207,6 @@ func (p *accessPredictor) refused(why string) Outcome {
 	return Outcome{Unknown, why + "; whether authorizer " + p.unasked + " does cannot be seen here"}
 }
 
-// refusal returns why a request is refused, with the identity of the kubelet.
 func (p *accessPredictor) refusal(k kubelet, phrase string) string {
 	rbac := "RBAC does not let it"
 	if p.assumed != "" {

@@ -31,14 +31,6 @@ type Outcome struct {
 	Why string `json:"why"`
 }
 
-// doubt returns why an outcome is unknown; empty if it is known.
-func (o Outcome) doubt() string {
-	if o.Value != Unknown {
-		return ""
-	}
-	return o.Why
-}
-
 // RolePrediction predicts what happens to a node that uses a mapped AWS role.
 type RolePrediction struct {
 	// Purpose is the purpose of the role, as far as it is known.
@@ -99,7 +91,6 @@ const (
 	NotKnown Purpose = "unknown"
 )
 
-// makesNodes reports whether the role is for nodes of some kind.
 func (p Purpose) makesNodes() bool { return p == ForNodes || p == ForFargate || p == ForHybrid }
 
 const groupNodeProxier = "system:node-proxier"
@@ -145,8 +136,6 @@ type sample struct {
 	dns string
 	// kind is the purpose of the roles that it can use.
 	kind Purpose
-	// windows is true if it runs Windows.
-	windows bool
 	// seen is true for a node of the cluster.
 	seen bool
 }
@@ -168,10 +157,7 @@ const (
 
 // awsNode returns a node of AWS, or a hybrid one, as a sample; false for others.
 func awsNode(n *Node) (sample, bool) {
-	s := sample{
-		name: n.Name, session: n.Name, kind: ForHybrid, seen: true,
-		windows: n.Labels[corev1.LabelOSStable] == "windows" || n.Labels["beta.kubernetes.io/os"] == "windows",
-	}
+	s := sample{name: n.Name, session: n.Name, kind: ForHybrid, seen: true}
 	if strings.HasPrefix(n.ProviderID, hybridPrefix) {
 		return s, true
 	}
@@ -208,7 +194,6 @@ func regionOf(n *Node) string {
 	return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
 }
 
-// madeUp returns a typical AWS node in a region.
 func madeUp(region string, kind Purpose) sample {
 	region = cmp.Or(region, sampleRegion)
 	name := "ip-10-0-0-1." + region + ".compute.internal"
@@ -230,11 +215,10 @@ func madeUp(region string, kind Purpose) sample {
 func (s sample) fill(text, account string) (string, error) {
 	for _, placeholder := range iam.Placeholders() {
 		token := "{{" + placeholder + "}}"
-		template, err := iam.ParseTemplate(token)
-		if err != nil || !strings.Contains(text, token) {
+		if !strings.Contains(text, token) {
 			continue
 		}
-		value, err := s.expand(template, account)
+		value, err := s.value(placeholder, account)
 		if err != nil {
 			return "", err
 		}
@@ -243,26 +227,21 @@ func (s sample) fill(text, account string) (string, error) {
 	return text, nil
 }
 
-// expand expands a template with the data of the node.
-func (s sample) expand(t iam.Template, account string) (string, error) {
-	return t.Expand(func(placeholder string) (string, error) {
-		switch placeholder {
-		case iam.PlaceholderPrivateDNSName:
-			if s.kind == ForNodes {
-				return s.dns, nil
-			}
-			whose := "Fargate pod"
-			if s.kind == ForHybrid {
-				whose = "hybrid node"
-			}
-			return "", fmt.Errorf(
-				"the session of a %s is not called after an instance, so that there is no private DNS name to look up", whose,
-			)
-		case iam.PlaceholderAccountID:
-			return account, nil
-		case iam.PlaceholderSessionName, iam.PlaceholderSessionNameRaw:
-			return s.session, nil
+func (s sample) value(placeholder, account string) (string, error) {
+	switch placeholder {
+	case iam.PlaceholderPrivateDNSName:
+		if s.kind == ForNodes {
+			return s.dns, nil
 		}
-		return "AKIAIOSFODNN7EXAMPLE", nil
-	})
+		whose := "Fargate pod"
+		if s.kind == ForHybrid {
+			whose = "hybrid node"
+		}
+		return "", fmt.Errorf("the session of a %s is not called after an instance, so that there is no private DNS name to look up", whose)
+	case iam.PlaceholderAccountID:
+		return account, nil
+	case iam.PlaceholderSessionName, iam.PlaceholderSessionNameRaw:
+		return s.session, nil
+	}
+	return "AKIAIOSFODNN7EXAMPLE", nil
 }

@@ -56,20 +56,11 @@ func (f *rolePredictor) samples(arn string, purpose Purpose) []sample {
 	if purpose.makesNodes() {
 		kind = purpose
 	}
-	var using, alike []sample
 	users := f.users[strings.ToLower(arn)]
-	for _, s := range f.nodes {
-		if users[s.name] {
-			using = append(using, s)
-		}
-		if s.kind == kind {
-			alike = append(alike, s)
-		}
-	}
-	switch {
-	case len(using) > 0:
+	if using := selected(f.nodes, func(s sample) bool { return users[s.name] }); len(using) > 0 {
 		return using
-	case len(alike) > 0:
+	}
+	if alike := selected(f.nodes, func(s sample) bool { return s.kind == kind }); len(alike) > 0 {
 		return alike
 	}
 	return []sample{madeUp(f.region, kind)}
@@ -115,10 +106,7 @@ func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePredict
 	}
 	var shown RolePrediction
 	for i, node := range f.samples(m.ARN, purpose) {
-		prediction := RolePrediction{
-			Purpose: purpose, ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
-			Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
-		}
+		prediction := f.prediction(s, m, purpose, node)
 		if k, err := f.user(s, m, node); err != nil {
 			prediction.unauthorized(err.Error())
 		} else {
@@ -136,11 +124,18 @@ func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePredict
 	return shown
 }
 
-// predictAccess adds the rights of a kubelet to a prediction.
+func (f *rolePredictor) prediction(s *mappingSource, m iam.Mapping, purpose Purpose, node sample) RolePrediction {
+	return RolePrediction{
+		Purpose: purpose, ARN: m.ARN, Username: m.Username, Groups: append([]string{}, m.Groups...), Source: s.name,
+		Place: s.locate(m.Place), Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
+	}
+}
+
 func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
 	prediction.kubelet = k
 	prediction.User = k.user
-	prediction.NodeIdentity = k.isNode()
+	identity := k.identity()
+	prediction.NodeIdentity = identity.IsNode && identity.Name == k.node && k.node != ""
 	prediction.Registers = f.registers(k)
 	prediction.Ready = f.ready(k, prediction.Registers)
 	prediction.Serving = f.serving(k)
@@ -174,26 +169,21 @@ func (f *rolePredictor) user(s *mappingSource, m iam.Mapping, node sample) (kube
 		if err != nil {
 			return "", err
 		}
-		return node.expand(t, arn.Account)
+		return t.Expand(func(placeholder string) (string, error) { return node.value(placeholder, arn.Account) })
 	})
 }
 
 // kubelet returns the kubelet of the node, with the resolved username and groups.
 func (s sample) kubelet(username string, groups []string, resolve func(string) (string, error)) (kubelet, error) {
-	k := kubelet{node: s.name}
-	for i, text := range append([]string{username}, groups...) {
-		resolved, err := resolve(text)
-		switch {
-		case err != nil:
+	var names []string
+	for _, text := range append([]string{username}, groups...) {
+		name, err := resolve(text)
+		if err != nil {
 			return kubelet{}, err
-		case i == 0:
-			k.user = resolved
-		default:
-			k.groups = append(k.groups, resolved)
 		}
+		names = append(names, name)
 	}
-	k.groups = append(k.groups, groupAuthenticated)
-	return k, nil
+	return kubelet{names[0], append(names[1:], groupAuthenticated), s.name}, nil
 }
 
 // pathOf returns the path of a role's ARN, with its slashes; empty if there is none.
@@ -210,29 +200,25 @@ func withoutPath(arn string) string {
 	return strings.Replace(arn, ":role"+cmp.Or(pathOf(arn), "/"), ":role/", 1)
 }
 
-// unauthorized sets the prediction for a node whose kubelet is not authenticated.
 func (f *RolePrediction) unauthorized(why string) {
 	f.Registers = Outcome{No, "Unauthorized: " + why}
 	f.Ready = Outcome{No, "it does not register"}
 	f.Serving = Outcome{No, "it cannot ask for a certificate"}
 }
 
-// predictUnusable predicts for a node whose role has an unusable entry.
-func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because finding.Finding) RolePrediction {
-	purpose := f.purpose(w.arn, w.username, w.groups)
-	node := f.samples(w.arn, purpose)[0]
-	at := because.Place
-	at.Key = w.key
-	prediction := RolePrediction{
-		Purpose: purpose, ARN: w.arn, Username: w.username, Groups: w.groups, Source: s.name, Place: s.locate(at),
-		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
-	}
+func (f *rolePredictor) predictUnusable(s *mappingSource, w iam.Mapping, because finding.Finding) RolePrediction {
+	purpose := f.purpose(w.ARN, w.Username, w.Groups)
+	node := f.samples(w.ARN, purpose)[0]
+	key := w.Place.Key
+	w.Place = because.Place
+	w.Place.Key = key
+	prediction := f.prediction(s, w, purpose, node)
 	// aws-iam-authenticator uses the parts of an entry that it can read, and keeps unknown
 	// placeholders unchanged.
-	arn, err := iam.ParseARN(w.arn)
-	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && !f.ours &&
-		pathOf(w.arn) == "" {
-		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
+	arn, err := iam.ParseARN(w.ARN)
+	if _, session, wrong := iam.Canonical(w.ARN); err == nil && wrong == nil && session == "" && w.Username != "" && !f.ours &&
+		pathOf(w.ARN) == "" {
+		k, err := node.kubelet(w.Username, w.Groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
 			f.predictAccess(&prediction, k)
 			f.predictAdmin(&prediction)
@@ -250,9 +236,6 @@ func (f *rolePredictor) predict(sources []*mappingSource) []RolePrediction {
 		for _, prediction := range f.ofSource(s) {
 			if prediction.Authenticator == IAMAuthenticator {
 				prediction.NodeAuthorizer = refused(sources, s, prediction.ARN)
-			}
-			if prediction.Groups == nil {
-				prediction.Groups = []string{}
 			}
 			predictions = append(predictions, prediction)
 		}
@@ -283,11 +266,11 @@ func (f *rolePredictor) ofSource(s *mappingSource) []RolePrediction {
 		because, unusable := s.unusable(w)
 		counts := because.Code != iam.MappingDuplicate
 		if !f.ours {
-			counts = !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool {
-				return strings.EqualFold(later.arn, w.arn) && later.arn != ""
+			counts = !slices.ContainsFunc(s.written[i+1:], func(later iam.Mapping) bool {
+				return strings.EqualFold(later.ARN, w.ARN) && later.ARN != ""
 			})
 		}
-		if unusable && counts && !covered(w.arn) {
+		if unusable && counts && !covered(w.ARN) {
 			predictions = append(predictions, f.predictUnusable(s, w, because))
 		}
 	}

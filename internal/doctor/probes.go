@@ -119,7 +119,6 @@ func writeProbes() []probe.ID {
 // its gates too.
 func (e *examination) restricts() bool { return len(e.failed(writeProbes()...)) == 0 }
 
-// isolation returns the finding about a gate.
 func isolation(name string) finding.Finding {
 	gates := isolationGates()
 	gate := gates[slices.IndexFunc(gates, func(g isolationGate) bool { return g.name == name })]
@@ -150,10 +149,9 @@ func (e *examination) probed() {
 	}
 }
 
-// reported reports whether flags have shown the same.
 func (e *examination) reported(f *finding.Finding) bool {
 	return slices.ContainsFunc(e.report.Findings, func(other finding.Finding) bool {
-		return e.checkOf[f.Code] != CheckBindings && other.Code == f.Code &&
+		return e.report.checkOf[f.Code] != CheckBindings && other.Code == f.Code &&
 			(f.Code != NodeIsolationGate || other.Consequence == f.Consequence)
 	})
 }
@@ -166,7 +164,6 @@ func (e *examination) bound(groups []string, rights string) bool {
 	})
 }
 
-// failed returns the probes that show that a protection does not hold.
 func (e *examination) failed(ids ...probe.ID) []*probe.Probe {
 	var list []*probe.Probe
 	for _, id := range ids {
@@ -219,16 +216,11 @@ func (e *examination) probesLack(check CheckID) []Missing {
 func (r *Report) sarifProbes(run *sarif.Run) {
 	for i := range r.Probes {
 		asked := &r.Probes[i]
-		id := "probe/" + string(asked.ID)
-		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarif.Notice{
-			ID: id, ShortDescription: sarif.Text("A probe of the API server: " + asked.Question), HelpURI: findingsURL + "#probes",
-		})
 		lines := []string{fmt.Sprintf("%s %s: %s.", asked.Question, outcomeWords(asked.Outcome), asked.Why)}
 		for j := range asked.Sent {
 			lines = append(lines, sentLine(&asked.Sent[j]))
 		}
-		run.Invocations[0].ToolExecutionNotifications = append(run.Invocations[0].ToolExecutionNotifications, sarif.Notification{
-			Descriptor: sarif.Reference{ID: id}, Level: "note", Message: sarif.Text(strings.Join(lines, "\n")),
-		})
+		run.Notify("probe/"+string(asked.ID), "A probe of the API server: "+asked.Question, findingsURL+"#probes", "note",
+			strings.Join(lines, "\n"))
 	}
 }

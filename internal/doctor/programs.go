@@ -38,7 +38,7 @@ func argumentsOf(c *corev1.Container, program string) (arguments, bool) {
 	}
 	// An image that starts the program by itself is called after it, and only its
 	// arguments are given.
-	if len(c.Command) == 0 && strings.HasPrefix(path.Base(imageName(c.Image)), program) {
+	if len(c.Command) == 0 && strings.HasPrefix(path.Base(c.Image), program) {
 		return c.Args, true
 	}
 	return nil, false
@@ -103,15 +103,6 @@ func (f flagValues) last(names ...string) string {
 // has reports whether a flag is set.
 func (f flagValues) has(flag string) bool { return len(f[flag]) > 0 }
 
-// imageName returns an image reference without its tag and digest.
-func imageName(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
-		return image[:colon]
-	}
-	return image
-}
-
 // serverOf returns the API server that a program starts; nil if it starts none. It names the place of the arguments,
 // for flags that are not in them.
 func serverOf(program string, args arguments, name, where string, at finding.Place) *APIServer {
@@ -119,7 +110,6 @@ func serverOf(program string, args arguments, name, where string, at finding.Pla
 	a := &APIServer{Place: at, Name: name, Flags: flags}
 	switch program {
 	case apiServerProgram:
-		a.command = args.flags()
 	case K3s.program(), RKE2.program():
 		if len(args) == 0 || args[0] != "server" || flags.last("disable-apiserver") == "true" {
 			return nil
@@ -152,7 +142,7 @@ func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, pl
 			if a := serverOf(program, args, meta.Name, "its manifest", at); a != nil {
 				a.Revision = meta.Labels["revision"]
 				a.withMounted(container)
-				c.APIServers = append(c.APIServers, *a)
+				c.pods = append(c.pods, *a)
 			}
 		}
 		if args, ok := argumentsOf(container, IAMAuthenticator); ok && slices.Contains(args, "server") {
@@ -197,8 +187,6 @@ const (
 	unitMost   = 1 << 20 // bytes
 )
 
-// readUnits reads the units among the paths and in folders, and returns the units that are
-// given as files and the other paths.
 func (r *reader) readUnits(paths []string) (units, otherPaths []string, err error) {
 	for _, root := range paths {
 		info, statErr := os.Stat(root)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -53,6 +54,7 @@ func (c *Cluster) Add(ctx context.Context, paths []string, o ReadOptions) error 
 
 func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error {
 	r.state = o.State
+	before := *r.cluster
 	units, paths, err := r.readUnits(paths)
 	if err != nil {
 		return err
@@ -65,62 +67,33 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 		}
 		names = append(names, read...)
 	}
+	r.addTalosServers()
 	origin := render.Files(names)
-	if r.cluster.Origin != "" {
-		r.cluster.Origin += " and "
-	}
-	r.cluster.Origin += origin
-	if !r.snapshots && r.size() == r.before && (r.state == nil || r.state.Taken() == 0) { // no findings would be misleading
+	if reflect.DeepEqual(before, *r.cluster) && (r.state == nil || r.state.Taken() == 0) { // no findings would be misleading
 		return fmt.Errorf("nothing to examine in %s: want aws-auth or other mappings, nodes, certificate requests, "+
 			"pods, cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, "+
 			"or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
 	}
+	r.cluster.Origin = strings.TrimPrefix(r.cluster.Origin+" and "+origin, " and ")
 	r.cluster.sort()
 	return nil
-}
-
-// size returns the number of objects that can be examined.
-func (r *reader) size() int {
-	c := r.cluster
-	n := len(c.Unread) + len(c.IdentityMappings) + len(c.MappingFiles) + len(c.Authenticators) + len(c.Credentials) +
-		len(c.Nodes) + len(c.Requests) + len(c.Bindings) + len(c.APIServers) + len(c.Authorizations) +
-		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines) + len(c.units) + len(c.Missing) +
-		len(c.AccessEntries)
-	for _, f := range c.talos {
-		if f.describesAPIServers() {
-			n++
-		}
-	}
-	if c.AWSAuth != nil {
-		n++
-	}
-	if c.AccessEntriesGiven {
-		n++
-	}
-	return n
 }
 
 // reader fills a cluster from documents.
 type reader struct {
 	cluster *Cluster
 	kinds   map[groupKind]documentKind
-	// before is the size of the cluster before reading.
-	before int
 	// state gets the objects of a cluster's state; nil if none is made.
 	state *source.Reader
 	// defaults are the objects of [defaultRBAC] that were read.
 	defaults        map[string]bool
-	snapshots       bool
 	snapshotHasRBAC bool
+	// talos has what machine configs of Talos say about kube-apiserver, by file.
+	talos map[string]*talosFile
 }
 
 func newReader(c *Cluster) *reader {
-	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}, defaults: map[string]bool{}}
-	r.before = r.size()
-	for _, k := range documentKinds() {
-		r.kinds[k.groupKind] = k
-	}
-	return r
+	return &reader{cluster: c, kinds: documentKinds(), defaults: map[string]bool{}, talos: map[string]*talosFile{}}
 }
 
 // API groups and versions of the objects that are read.
@@ -131,12 +104,10 @@ const (
 	groupApps         = "apps"
 )
 
-// groupKind is the group and kind of a document, without its version.
 type groupKind struct{ group, kind string }
 
 // documentKind is a kind of document that is read.
 type documentKind struct {
-	groupKind
 	// mentions, if any, are words of which an object must contain one: most pods and config maps
 	// are not needed.
 	mentions []string
@@ -144,47 +115,44 @@ type documentKind struct {
 }
 
 // documentKinds returns the table of the kinds of documents that are read.
-func documentKinds() []documentKind {
+func documentKinds() map[groupKind]documentKind {
 	const accessEntry = "AccessEntry"
 	programs := []string{apiServerProgram, IAMAuthenticator, K3s.program(), RKE2.program()}
 	plain := append(
 		[]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr", templateEntry}, rancherServerOptions()...,
 	)
-	return []documentKind{
-		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", openShiftKind}, (*reader).configMap},
-		{groupKind{"", "Node"}, nil, object[corev1.Node]},
-		{groupKind{"", "Pod"}, programs, object[corev1.Pod]},
-		{groupKind{"", "Config"}, []string{"exec"}, (*reader).kubeconfig},
-		{groupKind{groupApps, "DaemonSet"}, programs, object[workload]},
-		{groupKind{groupApps, "Deployment"}, programs, object[workload]},
-		{groupKind{groupApps, "StatefulSet"}, programs, object[workload]},
-		{groupKind{groupMappings, "IAMIdentityMapping"}, nil, object[IdentityMapping]},
-		{groupKind{certificatesv1.GroupName, "CertificateSigningRequest"}, nil, object[certificatesv1.CertificateSigningRequest]},
-		{groupKind{rbacv1.GroupName, "ClusterRole"}, nil, object[rbacv1.ClusterRole]},
-		{groupKind{rbacv1.GroupName, "ClusterRoleBinding"}, nil, object[rbacv1.ClusterRoleBinding]},
-		{groupKind{rbacv1.GroupName, "Role"}, nil, object[rbacv1.Role]},
-		{groupKind{rbacv1.GroupName, "RoleBinding"}, nil, object[rbacv1.RoleBinding]},
-		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
-		{groupKind{configv1alpha1.GroupName, configv1alpha1.Kind}, []string{"iam"}, (*reader).ourConfig},
-		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
-		{groupKind{groupEksctl, "ClusterConfig"}, nil, (*reader).eksctl},
-		{groupKind{groupOpenShift, openShiftKind}, nil, (*reader).openShiftConfig},
-		{groupKind{admissionv1.GroupName, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, object[webhooks]},
-		{groupKind{"eks.services.k8s.aws", accessEntry}, nil, (*reader).accessEntryResource}, // of AWS Controllers for Kubernetes
-		{groupKind{"eks.aws.upbound.io", accessEntry}, nil, (*reader).accessEntryResource},   // of Crossplane
-		{groupKind{"eks.aws.m.upbound.io", accessEntry}, nil, (*reader).accessEntryResource},
-		{groupKind{"", "KubeAPIServerConfig"}, nil, (*reader).talosDocument},
-		{groupKind{"", talosAuthorizer}, nil, (*reader).talosDocument},
-		{groupKind{"", talosHostname}, nil, (*reader).talosDocument},
-		{groupKind{"", ""}, plain, (*reader).plainFile},
+	return map[groupKind]documentKind{
+		{"", "ConfigMap"}:                     {[]string{"aws-auth", "clusterID", openShiftKind}, (*reader).configMap},
+		{"", "Node"}:                          {nil, object[corev1.Node]},
+		{"", "Pod"}:                           {programs, object[corev1.Pod]},
+		{"", "Config"}:                        {[]string{"exec"}, (*reader).kubeconfig},
+		{groupApps, "DaemonSet"}:              {programs, object[workload]},
+		{groupApps, "Deployment"}:             {programs, object[workload]},
+		{groupApps, "StatefulSet"}:            {programs, object[workload]},
+		{groupMappings, "IAMIdentityMapping"}: {nil, object[IdentityMapping]},
+		{certificatesv1.GroupName, "CertificateSigningRequest"}: {nil, object[certificatesv1.CertificateSigningRequest]},
+		{rbacv1.GroupName, "ClusterRole"}:                       {nil, object[rbacv1.ClusterRole]},
+		{rbacv1.GroupName, "ClusterRoleBinding"}:                {nil, object[rbacv1.ClusterRoleBinding]},
+		{rbacv1.GroupName, "Role"}:                              {nil, object[rbacv1.Role]},
+		{rbacv1.GroupName, "RoleBinding"}:                       {nil, object[rbacv1.RoleBinding]},
+		{groupServerConfig, "AuthorizationConfiguration"}:       {nil, (*reader).authorization},
+		{configv1alpha1.GroupName, configv1alpha1.Kind}:         {[]string{"iam"}, (*reader).ourConfig},
+		{groupSnapshot, "Snapshot"}:                             {nil, (*reader).snapshot},
+		{"eksctl.io", "ClusterConfig"}:                          {nil, (*reader).eksctl},
+		{groupOpenShift, openShiftKind}:                         {nil, (*reader).openShiftConfig},
+		{admissionv1.GroupName, "MutatingWebhookConfiguration"}: {[]string{restrictionWebhook}, object[webhooks]},
+		{"eks.services.k8s.aws", accessEntry}:                   {nil, (*reader).accessEntryResource}, // of AWS Controllers for Kubernetes
+		{"eks.aws.upbound.io", accessEntry}:                     {nil, (*reader).accessEntryResource}, // of Crossplane
+		{"eks.aws.m.upbound.io", accessEntry}:                   {nil, (*reader).accessEntryResource},
+		{"", "KubeAPIServerConfig"}:                             {nil, (*reader).talosDocument},
+		{"", talosAuthorizer}:                                   {nil, (*reader).talosDocument},
+		{"", talosHostname}:                                     {nil, (*reader).talosDocument},
+		{"", ""}:                                                {plain, (*reader).plainFile},
 	}
 }
 
 func (r *reader) findKind(apiVersion, kind string) (documentKind, bool) {
-	group := ""
-	if before, _, found := strings.Cut(apiVersion, "/"); found {
-		group = before
-	}
+	group := manifest.Type{APIVersion: apiVersion}.Group()
 	if group == configv1alpha1.GroupName && kind != configv1alpha1.DoctorBaselineKind {
 		kind = configv1alpha1.Kind // the parser reports another kind as an error
 	}

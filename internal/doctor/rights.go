@@ -166,8 +166,7 @@ func ofCluster(r *access.Request) bool {
 
 // everything reports whether a rule allows all verbs on all resources.
 func everything(rule *rbacv1.PolicyRule) bool {
-	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") && slices.Contains(rule.APIGroups, "*") &&
-		slices.Contains(rule.Resources, "*")
+	return wildcard(rule) && slices.Contains(rule.Verbs, "*")
 }
 
 // wildcard reports whether a rule also applies to resources that are added later.

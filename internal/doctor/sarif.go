@@ -22,7 +22,7 @@ func (r *Report) SARIF() any {
 		for _, m := range c.Missing {
 			lacks = append(lacks, fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String())))
 		}
-		run.Notify(notificationOf(c.ID), "The check could not be made: "+c.Title, findingsURL+"#checks", "error", lacks...)
+		run.Notify("undetermined/"+string(c.ID), "The check could not be made: "+c.Title, findingsURL+"#checks", "error", lacks...)
 	}
 	r.sarifProbes(run)
 	for _, f := range r.Findings {
@@ -33,10 +33,13 @@ func (r *Report) SARIF() any {
 }
 
 func sarifResult(f finding.Finding) sarif.Result {
-	return sarif.Result{
+	result := sarif.Result{
 		RuleID: string(f.Code), Level: sarifLevel(f.Severity), Message: sarif.Text(sarifText(f)), Locations: sarifLocations(f.Place),
-		Properties: sarifProperties(f),
 	}
+	if f.Subject != "" {
+		result.Properties = map[string]string{"subject": f.Subject}
+	}
+	return result
 }
 
 // sarifSuppressed adds the suppressed findings. As the format demands, the other results then say that
@@ -55,29 +58,20 @@ func (r *Report) sarifSuppressed(run *sarif.Run) {
 	}
 }
 
-// notificationOf returns the id of the notification that a check could not be made.
-func notificationOf(id CheckID) string { return "undetermined/" + string(id) }
-
 // sarifRules returns the rules of the findings, sorted by id. The most severe findings come first, so
-// that a rule has the level of its most severe finding.
+// that a rule has the level of its most severe finding. The full description is in the documentation.
 func (r *Report) sarifRules() []sarif.Rule {
 	rules := []sarif.Rule{}
 	for _, f := range r.all() {
 		if slices.ContainsFunc(rules, func(rule sarif.Rule) bool { return rule.ID == string(f.Code) }) {
 			continue
 		}
-		rules = append(rules, sarifRuleOf(f))
+		url, title := reference.Link(reference.Finding, string(f.Code)), words(string(f.Code))
+		about := title + ": what it means, what happens, and what to do is explained in " + url
+		rules = append(rules, sarif.CodeRule(string(f.Code), title, about, "See "+url, url, sarifLevel(f.Severity)))
 	}
 	slices.SortFunc(rules, func(a, b sarif.Rule) int { return strings.Compare(a.ID, b.ID) })
 	return rules
-}
-
-// sarifRuleOf returns the rule for a code. The full description is in the documentation.
-func sarifRuleOf(f finding.Finding) sarif.Rule {
-	url := reference.Link(reference.Finding, string(f.Code))
-	title := words(string(f.Code))
-	return sarif.CodeRule(string(f.Code), title, title+": what it means, what happens, and what to do is explained in "+url, "See "+url,
-		url, sarifLevel(f.Severity))
 }
 
 // words splits a code into words: "NodeRoleIsAdministrator" becomes "Node role is administrator".
@@ -134,11 +128,4 @@ func sarifLocations(at finding.Place) []sarif.Location {
 		return nil
 	}
 	return []sarif.Location{l}
-}
-
-func sarifProperties(f finding.Finding) map[string]string {
-	if f.Subject == "" {
-		return nil
-	}
-	return map[string]string{"subject": f.Subject}
 }

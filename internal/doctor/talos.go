@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +53,6 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	if m.Machine == nil || m.Machine.Type != "controlplane" {
 		return nil
 	}
-	r.talosFile(d).machine = true
 	a := talosServer(d, "cluster", "apiServer")
 	if m.Machine.Network.Hostname != "" {
 		a.Name = m.Machine.Network.Hostname
@@ -79,9 +79,9 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 			}
 		}
 		a.authorizeBy(authorizers, talosPlace(d, "cluster", "apiServer", "authorizationConfig"))
-		r.cluster.Authorizations = append(r.cluster.Authorizations, *a.Authorization)
 	}
-	r.cluster.machines = append(r.cluster.machines, a)
+	f := r.talosFile(d)
+	f.machines = append(f.machines, a)
 	return nil
 }
 
@@ -111,12 +111,9 @@ func talosFlags(d *manifest.Document, args map[string]json.RawMessage, path ...s
 
 // authorizeBy sets the AuthorizationConfiguration that Talos makes from authorizers.
 func (a *APIServer) authorizeBy(authorizers []map[string]any, at finding.Place) {
-	text, err := json.Marshal(map[string]any{
+	text, _ := json.Marshal(map[string]any{ // it was decoded from JSON
 		"apiVersion": groupServerConfig + "/v1", "kind": "AuthorizationConfiguration", "authorizers": authorizers,
 	})
-	if err != nil {
-		text = nil // cannot happen: it was decoded from JSON
-	}
 	a.Flags[flagConfig] = []string{talosAuthorizationFile}
 	a.Authorization = &Authorization{Place: at, Text: text}
 }
@@ -126,9 +123,9 @@ func (a *APIServer) authorizeBy(authorizers []map[string]any, at finding.Place) 
 // Source: https://docs.siderolabs.com/talos/v1.14/reference/configuration/kubernetes/kubeapiserverconfig
 type talosFile struct {
 	hostname string
-	// machine is true if the first document describes a control plane.
-	machine bool
-	// server has no name if no document is about kube-apiserver, and no flags without a KubeAPIServerConfig.
+	// machines are the API servers of the first documents, which do not count if separate documents are about kube-apiserver.
+	machines []APIServer
+	// server has no name if no separate document is about kube-apiserver, and no flags without a KubeAPIServerConfig.
 	server APIServer
 	// authorizers are the KubeAuthorizerConfigs, in their order, which Talos asks without
 	// adding any.
@@ -138,13 +135,10 @@ type talosFile struct {
 }
 
 func (r *reader) talosFile(d *manifest.Document) *talosFile {
-	if r.cluster.talos == nil {
-		r.cluster.talos = map[string]*talosFile{}
+	if r.talos[d.File()] == nil {
+		r.talos[d.File()] = &talosFile{}
 	}
-	if r.cluster.talos[d.File()] == nil {
-		r.cluster.talos[d.File()] = &talosFile{}
-	}
-	return r.cluster.talos[d.File()]
+	return r.talos[d.File()]
 }
 
 // talosDocument reads a separate document.
@@ -187,47 +181,40 @@ func (r *reader) talosDocument(d *manifest.Document) error {
 	return err
 }
 
-// describesAPIServers reports whether separate documents are about kube-apiserver.
-func (f *talosFile) describesAPIServers() bool { return f.server.Name != "" }
-
-// talosServers returns the API servers that separate documents describe. A server that cannot be put together is one
-// whose flags are not known.
-func (c *Cluster) talosServers() []APIServer {
-	c.Authorizations = slices.DeleteFunc(c.Authorizations, func(a Authorization) bool { return a.derived || c.describedTwice(a.Place) })
-	var servers []APIServer
-	for _, file := range slices.Sorted(maps.Keys(c.talos)) {
-		f := c.talos[file]
-		if !f.describesAPIServers() {
-			continue
+// addTalosServers adds the API servers that machine configs describe.
+func (r *reader) addTalosServers() {
+	for _, file := range slices.Sorted(maps.Keys(r.talos)) {
+		f := r.talos[file]
+		servers := f.machines
+		if f.server.Name != "" {
+			servers = []APIServer{f.separate(file)}
 		}
-		a := f.server
-		if f.hostname != "" {
-			a.Name = f.hostname
+		for _, a := range servers {
+			if a.Authorization != nil {
+				r.cluster.Authorizations = append(r.cluster.Authorizations, *a.Authorization)
+			}
 		}
-		switch alone := file + " has KubeAuthorizerConfigs and no KubeAPIServerConfig: "; {
-		case f.part:
-			a.Unseen = file + " has documents that change others (patches): give the whole machine config, " +
-				"as talosctl get machineconfig -o yaml prints it"
-		case a.Flags == nil && f.machine:
-			a.Unseen = alone + "how Talos puts them together with cluster.apiServer is not read"
-		case a.Flags == nil:
-			a.Unseen = alone + "give the whole machine config"
-		default:
-			a.Flags = maps.Clone(a.Flags)
-			a.authorizeBy(f.authorizers, a.Place)
-			a.Authorization.derived = true
-			c.Authorizations = append(c.Authorizations, *a.Authorization)
-		}
-		if a.Unseen != "" {
-			a.Lacking = resourceAPIServers
-		}
-		servers = append(servers, a)
+		r.cluster.machines = append(r.cluster.machines, servers...)
 	}
-	return servers
 }
 
-// describedTwice reports whether separate documents of a file describe kube-apiserver, and not the first document.
-func (c *Cluster) describedTwice(at finding.Place) bool {
-	f := c.talos[at.File]
-	return f != nil && f.describesAPIServers() && strings.HasPrefix(at.Key, "cluster.apiServer")
+// separate returns the API server that separate documents of a file describe. If it cannot be put together, its flags are not
+// known.
+func (f *talosFile) separate(file string) APIServer {
+	a := f.server
+	a.Name = cmp.Or(f.hostname, a.Name)
+	switch alone := file + " has KubeAuthorizerConfigs and no KubeAPIServerConfig: "; {
+	case f.part:
+		a.Unseen = file + " has documents that change others (patches): give the whole machine config, " +
+			"as talosctl get machineconfig -o yaml prints it"
+	case a.Flags == nil && len(f.machines) > 0:
+		a.Unseen = alone + "how Talos puts them together with cluster.apiServer is not read"
+	case a.Flags == nil:
+		a.Unseen = alone + "give the whole machine config"
+	default:
+		a.authorizeBy(f.authorizers, a.Place)
+		return a
+	}
+	a.Lacking = resourceAPIServers
+	return a
 }

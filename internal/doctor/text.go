@@ -50,6 +50,25 @@ func (r *Report) Text(p *render.Page) {
 	}
 }
 
+// Listing has a row for each finding, named by its code, and for each check that could not be made.
+func (r *Report) Listing() render.Rows {
+	all := render.Rows{
+		Field: "findings", Short: 5,
+		Columns: []string{"SEVERITY", "CODE", "PLACE", "SUBJECT", "MESSAGE", "CONSEQUENCE", "REMEDY"},
+	}
+	for _, f := range r.Findings {
+		all.Rows = append(all.Rows, render.Row{Name: string(f.Code), Cells: []string{
+			string(f.Severity), string(f.Code), f.Place.String(), f.Subject, f.Message, f.Consequence, f.Remedy,
+		}})
+	}
+	for _, c := range r.Undetermined() {
+		all.Rows = append(all.Rows, render.Row{Cells: []string{
+			string(c.Status), string(c.ID), "", "", c.Title + ": not checked, because it lacks " + strings.Join(c.lacks(), ", "), "", "",
+		}})
+	}
+	return all
+}
+
 // each writes a section with the entries of a list, and an empty line between them.
 func each[T any](p *render.Page, title string, list []T, text func(T)) {
 	for i, entry := range list {
@@ -112,12 +131,8 @@ func (s *Shown) undeterminedText(p *render.Page) {
 // rolesText writes the prediction for each role that is, or may be, for nodes. It leaves out the node where all
 // works, unless the page is wide.
 func (s *Shown) rolesText(p *render.Page) {
-	for i, role := range s.Roles {
-		if i >= shownRoles && !p.Wide() {
-			p.Line("")
-			p.Line("… and %s more; -o wide shows all", render.Count(len(s.Roles)-i, "role"))
-			break
-		}
+	shown := render.Shown(p, shownRoles, s.Roles)
+	for _, role := range shown {
 		p.Section("%s", role.Title)
 		var fields []render.Field
 		for _, row := range role.Rows {
@@ -126,6 +141,10 @@ func (s *Shown) rolesText(p *render.Page) {
 			}
 		}
 		p.Fields(fields...)
+	}
+	if more := len(s.Roles) - len(shown); more > 0 {
+		p.Line("")
+		p.Line("… and %s more; -o wide shows all", render.Count(more, "role"))
 	}
 }
 
@@ -143,10 +162,7 @@ func (s *Shown) othersText(p *render.Page) {
 		return
 	}
 	p.Section("%s", s.OthersTitle)
-	shown := s.Others
-	if !p.Wide() {
-		shown = shown[:min(shownOthers, len(shown))]
-	}
+	shown := render.Shown(p, shownOthers, s.Others)
 	p.Table(2, []string{"ROLE", "USERNAME", "GROUPS"}, shown)
 	if more := len(s.Others) - len(shown); more > 0 {
 		p.Line("  … and %d more; -o wide shows all", more)

@@ -306,7 +306,6 @@ func (c *Cluster) settle(ctx context.Context, o *Options, members map[string]Mem
 	return kept, nil
 }
 
-// inUse reports whether an object is a custom resource of which there are objects.
 func (c *Cluster) inUse(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
 	if object.GetKind() != "CustomResourceDefinition" {
 		return false, nil
@@ -362,7 +361,6 @@ func (c *Cluster) startTime(ctx context.Context) (string, error) {
 	return startIn(text)
 }
 
-// startIn returns when a process started, by its metrics.
 func startIn(metrics []byte) (string, error) {
 	for line := range bytes.Lines(metrics) {
 		if time, found := bytes.CutPrefix(line, []byte("process_start_time_seconds ")); found {

@@ -71,7 +71,6 @@ func sum(content []byte) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// record adds the files that are about to be written.
 func (j *Journal) record(files []File) error {
 	for i := range files {
 		f := &files[i]
@@ -176,7 +175,6 @@ func (j *Journal) write(dir string) error {
 	return replace(dir, &Entry{Path: journalPath(dir), Before: append(text, '\n'), Mode: 0o600, User: os.Geteuid(), Group: os.Getegid()})
 }
 
-// entry returns the entry of a file that has been written.
 func (f *File) entry() *Entry {
 	return &Entry{Path: f.Path, Existed: true, Before: f.Content, Mode: f.Mode, User: f.Owner, Group: f.Owner}
 }

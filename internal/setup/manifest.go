@@ -66,7 +66,6 @@ func decodeFile(name string, text []byte, into any) error {
 	return nil
 }
 
-// flag returns the last value of a flag.
 func (p *staticPod) flag(name string) (string, bool) {
 	for _, argument := range slices.Backward(p.Spec.Containers[0].Command) {
 		if value, found := strings.CutPrefix(argument, "--"+name+"="); found {

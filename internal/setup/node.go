@@ -142,7 +142,6 @@ func (n *Node) replaceManifest(ctx context.Context, to *Entry, p *process) error
 	})
 }
 
-// restarted returns an error unless a process started at another time than before.
 func restarted(ctx context.Context, before string, started func(context.Context) (string, error)) error {
 	again, err := started(ctx)
 	if err == nil && again == before {
@@ -151,7 +150,6 @@ func restarted(ctx context.Context, before string, started func(context.Context)
 	return err
 }
 
-// wait repeats a condition until it holds.
 func (n *Node) wait(ctx context.Context, without string, condition func(context.Context) error) error {
 	last := errors.New("it was not asked")
 	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, n.Timeout, true, func(ctx context.Context) (bool, error) {
@@ -302,7 +300,6 @@ func (n *Node) prepareUndo(ctx context.Context, o Options, read Read, j *Journal
 	return n.Apply(ctx, plan, j)
 }
 
-// serverStart returns when the server started.
 func (p *Plan) serverStart(ctx context.Context) (string, error) {
 	text, err := p.metrics(ctx)
 	if err != nil {
@@ -326,7 +323,6 @@ func (p *Plan) serverReady(ctx context.Context) error {
 	return err
 }
 
-// get returns the body of a response whose status is 200.
 func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -350,7 +346,6 @@ func (p *Plan) member() Member {
 	}
 }
 
-// content returns the content of a file of the plan.
 func (p *Plan) content(name ...string) []byte {
 	for i := range p.Files {
 		if p.Files[i].Path == p.path(name...) {

@@ -224,7 +224,6 @@ func (o *Options) text(name string) string {
 	).Replace(string(text))
 }
 
-// authorization returns the AuthorizationConfiguration of the mode.
 func (p *Plan) authorization(beta bool) string {
 	var kept []string
 	for line := range strings.Lines(p.text("static-pod/apiserver/authorization.yaml")) {

@@ -75,7 +75,6 @@ func (n *Node) Verify(ctx context.Context, p *Plan) ([]Check, error) {
 	return append(checks, n.latency(ctx)), nil
 }
 
-// check returns the check of a condition.
 func check(id, question string, err error, otherwise string) Check {
 	if err != nil {
 		return Check{id, question, probe.DoesNotHold, err.Error()}
@@ -147,7 +146,6 @@ func (p *Plan) agreement(ctx context.Context) []Check {
 	return checks
 }
 
-// metrics reads the metrics of the server.
 func (p *Plan) metrics(ctx context.Context) ([]byte, error) {
 	text, err := get(ctx, http.DefaultClient, "http://"+p.Metrics()+"/metrics")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/cli/paths"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/doctor/probe"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
@@ -188,11 +189,10 @@ func (e *examining) addFlags(a *command.App, cmd *cobra.Command) {
 	command.Must(cmd.MarkFlagFilename("add"))
 	command.Must(cmd.RegisterFlagCompletionFunc("checks", command.Complete(checkNames)))
 	command.Must(cmd.MarkFlagFilename("audit-report"))
-	command.Must(cmd.RegisterFlagCompletionFunc("fail-on", command.Complete(func() []string { return failOns() })))
+	command.Must(cmd.RegisterFlagCompletionFunc("fail-on", command.Complete(failOns)))
 	command.CompleteNothing(cmd, "region", "account", "cluster-id")
 }
 
-// failOns returns the values of --fail-on.
 func failOns() []string {
 	var values []string
 	for _, severity := range finding.Severities() {
@@ -201,7 +201,6 @@ func failOns() []string {
 	return append(values, failOnNothing)
 }
 
-// check validates the flags before anything is read.
 func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	switch account := e.options.Account; {
 	case !slices.Contains(failOns(), e.failOn):
@@ -237,7 +236,20 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	return e.state.Check(cmd)
 }
 
-// checkNames returns the values of --checks.
+func (e *examining) checkProbe() error {
+	answered := []string{string(doctor.CheckAuthorization), string(doctor.CheckAdmission)}
+	switch {
+	case !e.probe:
+		return nil
+	case len(e.state.From) > 0:
+		return command.Usagef("--probe asks an API server, and --from examines files: remove one of them")
+	case len(e.checks) > 0 && !slices.ContainsFunc(e.checks, func(name string) bool { return slices.Contains(answered, name) }):
+		return command.Usagef("--probe answers the checks %s and %s, and --checks has neither: add one of them, or remove --probe",
+			answered[0], answered[1])
+	}
+	return nil
+}
+
 func checkNames() []string {
 	var names []string
 	for _, id := range doctor.Checks() {
@@ -298,14 +310,27 @@ func (e *examining) read(ctx context.Context) (*doctor.Cluster, *source.State, e
 			return nil, nil, err
 		}
 	}
-	if err := e.ask(ctx, config, cluster, progress); err != nil {
-		return nil, nil, err
+	if e.probe {
+		options := probe.Options{Minor: cluster.Version, Progress: probes(progress)}
+		if e.options.Probes, err = probe.Run(ctx, config, options); err != nil {
+			return nil, nil, err
+		}
 	}
 	if !e.wantsPaths() {
 		return cluster, nil, nil
 	}
 	state, err := source.List(ctx, config, source.LiveOptions{Progress: progress.Callback(), Inventory: true})
 	return cluster, state, err
+}
+
+// probes returns nil if no bar is drawn.
+func probes(p *command.Progress) func(done, total int) {
+	if p == nil {
+		return nil
+	}
+	return func(done, total int) {
+		p.Draw("answers", int64(done), int64(total), func() string { return render.Count(done, "probe") })
+	}
 }
 
 // wantsPaths reports whether attack paths are examined. The plan does not need them.
@@ -350,7 +375,6 @@ func writeReport(a *command.App, report *doctor.Report, failOn string, format re
 	return a.Write(report, format)
 }
 
-// plan writes the steps.
 func plan(a *command.App, plan *doctor.Plan, format render.Format) error {
 	switch {
 	case plan.Open():

@@ -57,7 +57,6 @@ func addNode(a *command.App, cmd *cobra.Command) *nodeFlags {
 	return f
 }
 
-// read reads the journal, and completes the options from it.
 func (f *nodeFlags) read() error {
 	dir, err := filepath.Abs(f.dir)
 	if err != nil {
@@ -74,7 +73,6 @@ func (f *nodeFlags) read() error {
 	return nil
 }
 
-// node returns the node with its cluster.
 func (f *nodeFlags) node(address string) (*setup.Node, error) {
 	path := cmp.Or(f.kubeconfig, filepath.Join(f.dir, "admin.conf"))
 	if _, err := os.Stat(path); err != nil {
@@ -178,7 +176,6 @@ Exit status: 0 done or nothing to change, 2 a step failed, nothing was confirmed
 	return cmd
 }
 
-// writeFor writes the files for another distribution than kubeadm.
 func (f *nodeFlags) writeFor(distribution, pki, output string, dryRun bool) error {
 	pki = cmp.Or(pki, setup.Authorities(distribution))
 	switch {
@@ -198,7 +195,6 @@ func (f *nodeFlags) writeFor(distribution, pki, output string, dryRun bool) erro
 	return f.write(plan, output, dryRun)
 }
 
-// write writes the files to a folder.
 func (f *nodeFlags) write(plan *setup.Plan, output string, dryRun bool) error {
 	files, err := plan.Output()
 	if err != nil {

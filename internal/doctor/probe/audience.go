@@ -58,7 +58,6 @@ func (p *prober) audience(ctx context.Context) error {
 	return nil
 }
 
-// ownAudience compares with a token that the pod has.
 func (p *prober) ownAudience(ctx context.Context, pod *corev1.Pod, bound *authenticationv1.BoundObjectReference, foreign refusal) error {
 	own, done, err := p.token(ctx, pod, "a token as the pod has it", bound, nil)
 	if done || err != nil {
@@ -72,7 +71,6 @@ func (p *prober) ownAudience(ctx context.Context, pod *corev1.Pod, bound *authen
 	return nil
 }
 
-// unrestricted says why a node may request a token for any audience.
 func (p *prober) unrestricted(ctx context.Context, pod *corev1.Pod) {
 	user, groups := nodeidentity.User(pod.Spec.NodeName)
 	r := p.review(ctx, identity{user, groups}, action{
@@ -91,7 +89,6 @@ func (p *prober) unrestricted(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// token requests a token that cannot be issued.
 func (p *prober) token(
 	ctx context.Context, pod *corev1.Pod, about string, bound *authenticationv1.BoundObjectReference, audiences []string,
 ) (refusal, bool, error) {
@@ -118,7 +115,6 @@ func expiresTooSoon(a *answer) bool {
 	return d != nil && d.Kind == "TokenRequest" && len(d.Causes) == 1 && d.Causes[0].Field == "spec.expirationSeconds"
 }
 
-// podWithToken finds a pod that runs on a node and has a token with the default audience.
 func (p *prober) podWithToken(ctx context.Context) (*corev1.Pod, bool) {
 	query := url.Values{"limit": {strconv.Itoa(podsPerPage)}, "fieldSelector": {"status.phase=Running"}}
 	for range podPages {
@@ -149,7 +145,6 @@ func (p *prober) podWithToken(ctx context.Context) (*corev1.Pod, bool) {
 	return nil, false
 }
 
-// hasToken reports whether a pod on a node has a token with the default audience.
 func hasToken(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return false

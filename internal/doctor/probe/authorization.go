@@ -84,10 +84,6 @@ func (p *prober) ownSecret() action {
 	return action{verb: "get", resource: "secrets", namespace: "kube-system", name: p.names.secret}
 }
 
-func (p *prober) getOther() action {
-	return action{verb: "get", resource: "nodes", name: p.names.other}
-}
-
 // refusedTo returns a probe that asks whether a node may do something that it should not, and if it may, whether as a
 // member of its groups. The gate is the one that has it refused; empty if it always is.
 func refusedTo(what func(*prober) action, gate kubeversion.Gate) func(*prober, context.Context) error {
@@ -120,12 +116,10 @@ func (p *prober) refusedTo(ctx context.Context, what action, gate kubeversion.Ga
 	}
 }
 
-// lacksGate reports whether the version is known not to have a restriction by default.
 func (p *prober) lacksGate(gate kubeversion.Gate) bool {
 	return p.minor != 0 && !kubeversion.For(p.minor).Enabled(gate)
 }
 
-// approval asks for the two rights that an approver needs.
 func (p *prober) approval(ctx context.Context) error {
 	machine := identity{"system:bootstrap:probed", []string{"system:bootstrappers", groupAuthenticated}}
 	for _, who := range []struct {

@@ -24,7 +24,7 @@ const (
 	maxAnswer      = 64 << 10
 	maxList        = 8 << 20
 	maxLine        = 300
-	defaultTimeout = 15 * time.Second
+	requestTimeout = 15 * time.Second
 )
 
 // client sends requests and records them.
@@ -32,22 +32,18 @@ type client struct {
 	base        *url.URL
 	credentials *http.Client
 	none        *http.Client
-	timeout     time.Duration
 	left        int
 	// failures counts the requests since the last one to which a response came.
 	failures int
 	sent     *[]Sent
 }
 
-func newClient(config *rest.Config, timeout time.Duration) (*client, error) {
+func newClient(config *rest.Config) (*client, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
 	}
-	c := &client{base: base, timeout: timeout, left: maxRequests}
-	if c.timeout == 0 {
-		c.timeout = defaultTimeout
-	}
+	c := &client{base: base, left: maxRequests}
 	if c.credentials, err = httpClient(config); err != nil {
 		return nil, err
 	}
@@ -88,30 +84,21 @@ type request struct {
 	max int64
 }
 
-func (r *request) target() string {
-	if len(r.query) == 0 {
-		return r.path
-	}
-	return r.path + "?" + r.query.Encode()
-}
-
 // answer is the response to a request.
 type answer struct {
 	// code is 0 if no response came.
 	code int
 	body []byte
-	// status is the Status in the response; isStatus is false without one.
-	status   metav1.Status
-	isStatus bool
+	// status is the Status in the response; empty without one.
+	status metav1.Status
 	// line is the first line of the response.
 	line string
 }
 
-// ok reports whether the request succeeded.
 func (a *answer) ok() bool { return a.code >= 200 && a.code < 300 }
 
 // refused reports whether the API server answered with a code and a Status.
-func (a *answer) refused(code int) bool { return a.code == code && a.isStatus }
+func (a *answer) refused(code int) bool { return a.code == code && a.status.Kind != "" }
 
 // String returns the answer for people.
 func (a *answer) String() string {
@@ -121,12 +108,11 @@ func (a *answer) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", a.code, a.line))
 }
 
-// do sends a request and records it.
 func (c *client) do(ctx context.Context, r request) *answer {
 	a := c.send(ctx, &r)
 	*c.sent = append(*c.sent, Sent{
-		Method: r.method, Path: r.target(), As: r.as.user, Groups: r.as.groups, Anonymous: r.anonymous,
-		Body: r.about, Status: a.code, Answer: a.line,
+		Method: r.method, Path: strings.TrimSuffix(r.path+"?"+r.query.Encode(), "?"), As: r.as.user, Groups: r.as.groups,
+		Anonymous: r.anonymous, Body: r.about, Status: a.code, Answer: a.line,
 	})
 	return a
 }
@@ -138,7 +124,7 @@ func (c *client) send(ctx context.Context, r *request) *answer {
 	if c.failures >= maxFailures {
 		return &answer{line: fmt.Sprintf("not sent: to the last %d requests no response came", maxFailures)}
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	sent, err := c.encode(ctx, r)
 	if err != nil {
@@ -189,29 +175,25 @@ func (c *client) encode(ctx context.Context, r *request) (*http.Request, error) 
 // read reads a response as far as it is needed.
 func read(response *http.Response, r *request) *answer {
 	a := &answer{code: response.StatusCode}
-	if a.ok() && r.unread {
-		a.line = "succeeded"
-		return a
-	}
 	limit := int64(maxAnswer)
-	if a.ok() && r.max > 0 {
-		limit = r.max
+	if a.ok() {
+		a.line, limit = "succeeded", max(limit, r.max)
+		if r.unread {
+			return a
+		}
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil || int64(len(body)) > limit {
 		return &answer{line: fmt.Sprintf("the response could not be read: it is broken or larger than %d bytes", limit)}
 	}
 	a.body = body
-	if a.ok() {
-		a.line = "succeeded"
-		return a
+	switch {
+	case a.ok():
+	case json.Unmarshal(body, &a.status) == nil && a.status.Kind == "Status":
+		a.line = firstLine(a.status.Message)
+	default:
+		a.status, a.line = metav1.Status{}, "the response is not from an API server"
 	}
-	if json.Unmarshal(body, &a.status) == nil && a.status.Kind == "Status" {
-		a.isStatus, a.line = true, firstLine(a.status.Message)
-		return a
-	}
-	a.status = metav1.Status{}
-	a.line = "the response is not from an API server"
 	return a
 }
 
@@ -219,7 +201,7 @@ func read(response *http.Response, r *request) *answer {
 func firstLine(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsPrint(r) && r != ' ' {
+		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r

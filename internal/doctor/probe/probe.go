@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -131,8 +130,6 @@ func (r *Results) Get(id ID) *Probe {
 type Options struct {
 	// Minor is the version of the API server; 0 if it is not known.
 	Minor kubeversion.Minor
-	// Timeout limits one request; the default is 15 seconds.
-	Timeout time.Duration
 	// Progress is called after each probe. It is optional.
 	Progress func(done, total int)
 }
@@ -142,8 +139,6 @@ type prober struct {
 	*client
 	minor kubeversion.Minor
 	names names
-	// unnamed is why the names cannot be used; empty if they can.
-	unnamed, lacks, remedy string
 	// everyone is true if a user without any group may do anything.
 	everyone bool
 	// dryRuns has the nodes and paths for which the API server reads dryRun, with the identity that is
@@ -173,7 +168,9 @@ func rows() []row {
 		{Secret, "is a node kept from reading a secret that is not its own?", true, refusedTo((*prober).ownSecret, "")},
 		{Secrets, "is a node kept from listing the secrets of all namespaces?", true, refusedTo(all("secrets"), "")},
 		{Approval, "are nodes and joining machines kept from approving certificates of kubelets?", true, (*prober).approval},
-		{OtherNode, "is a node kept from reading other nodes?", true, refusedTo((*prober).getOther, selectors)},
+		{OtherNode, "is a node kept from reading other nodes?", true, refusedTo(func(p *prober) action {
+			return action{verb: "get", resource: "nodes", name: p.names.other}
+		}, selectors)},
 		{AllPods, "is a node kept from listing the pods of all nodes?", true, refusedTo(all("pods"), selectors)},
 		{WriteOtherNode, "is a node kept from creating another Node?", true, (*prober).writeOtherNode},
 		{WriteLabel, "is a node kept from giving itself a label of node-restriction.kubernetes.io?", true, (*prober).writeLabel},
@@ -187,7 +184,7 @@ func rows() []row {
 // Run makes all probes, one request at a time. It returns an error if the context ends, or if the
 // cluster was changed, which no API server does that honours dryRun.
 func Run(ctx context.Context, config *rest.Config, o Options) (*Results, error) {
-	c, err := newClient(config, o.Timeout)
+	c, err := newClient(config)
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +193,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Results, error) 
 	for _, r := range rows() {
 		p.current = &Probe{ID: r.id, Question: r.question, Sent: []Sent{}}
 		p.sent = &p.current.Sent
-		if r.named && p.unnamed != "" {
-			p.lacking(p.lacks, p.remedy, "%s", p.unnamed)
+		if first := results.Get(MadeUpNodes); r.named && first.Outcome != Holds {
+			p.lacking(first.Lacks, first.Remedy, "%s", first.Why)
 		} else if err := r.run(p, ctx); err != nil {
 			return nil, fmt.Errorf("probe %s of cluster %s: %w", r.id, config.Host, err)
 		}
@@ -213,7 +210,6 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Results, error) 
 	return results, nil
 }
 
-// conclude sets the outcome of the current probe.
 func (p *prober) conclude(o Outcome, why string, args ...any) {
 	p.current.Outcome, p.current.Why = o, fmt.Sprintf(why, args...)
 }
@@ -238,13 +234,11 @@ type names struct {
 
 // replace replaces names by words, so that texts are the same in each run.
 func (n *names) replace(text string) string {
-	var pairs []string
-	for _, name := range [][2]string{
-		{n.node, "NODE"}, {n.other, "OTHER-NODE"}, {n.secret, "SECRET"}, {n.user, "USER"}, {n.pod, "POD"}, {n.audience, "AUDIENCE"},
-	} {
-		if name[0] != "" {
-			pairs = append(pairs, name[0], name[1])
-		}
+	if n.node == "" {
+		return text
+	}
+	pairs := []string{
+		n.node, "NODE", n.other, "OTHER-NODE", n.secret, "SECRET", n.user, "USER", n.pod, "POD", n.audience, "AUDIENCE",
 	}
 	if n.podNode != "" {
 		pairs = append(pairs, nodeidentity.UserPrefix+n.podNode, nodeidentity.UserPrefix+"NODE")
@@ -257,21 +251,16 @@ const prefix = "node-authorizer-probe-"
 // attempts is how often names are drawn until no node has them.
 const attempts = 3
 
-// madeUpNodes draws names until no node has them.
 func (p *prober) madeUpNodes(ctx context.Context) error {
 	for range attempts {
-		drawn, err := draw()
-		if err != nil {
-			return err
-		}
+		drawn := draw()
 		switch exists, a := p.existing(ctx, drawn.node, drawn.other); {
 		case a != nil:
 			p.names = drawn
-			p.unnamed = "whether the made-up nodes exist could not be asked: " + a.String()
+			p.conclude(Undetermined, "whether the made-up nodes exist could not be asked: %s", a)
 			if a.refused(http.StatusForbidden) {
-				p.lacks, p.remedy = "nodes", "bind a role with the verb get on nodes to the user"
+				p.current.Lacks, p.current.Remedy = "nodes", "bind a role with the verb get on nodes to the user"
 			}
-			p.lacking(p.lacks, p.remedy, "%s", p.unnamed)
 			return nil
 		case !exists:
 			p.names = drawn
@@ -279,8 +268,7 @@ func (p *prober) madeUpNodes(ctx context.Context) error {
 			return nil
 		}
 	}
-	p.unnamed = "nodes with random names exist, as if the API server made up its answers"
-	p.conclude(Undetermined, "%s", p.unnamed)
+	p.conclude(Undetermined, "nodes with random names exist, as if the API server made up its answers")
 	return nil
 }
 
@@ -297,17 +285,13 @@ func (p *prober) existing(ctx context.Context, nodes ...string) (exists bool, un
 	return false, nil
 }
 
-func draw() (names, error) {
-	var random [6]string
-	for i := range random {
-		var b [8]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return names{}, err
-		}
-		random[i] = prefix + hex.EncodeToString(b[:])
+func draw() names {
+	name := func() string {
+		b := make([]byte, 8)
+		_, _ = rand.Read(b) // it never fails
+		return prefix + hex.EncodeToString(b)
 	}
 	return names{
-		node: random[0], other: random[1], secret: random[2], user: random[3], pod: random[4],
-		audience: "https://" + random[5] + ".invalid",
-	}, nil
+		node: name(), other: name(), secret: name(), user: name(), pod: name(), audience: "https://" + name() + ".invalid",
+	}
 }

@@ -56,7 +56,6 @@ type reviewed struct {
 	unknown, lacks, remedy string
 }
 
-// review asks whether a user may do something.
 func (p *prober) review(ctx context.Context, who identity, what action) reviewed {
 	return p.reviewed(ctx, request{
 		path:  pathReviews,
@@ -70,7 +69,6 @@ func (p *prober) review(ctx context.Context, who identity, what action) reviewed
 	})
 }
 
-// reviewSelf asks whether the caller may do something.
 func (p *prober) reviewSelf(ctx context.Context, what action) reviewed {
 	return p.reviewed(ctx, request{
 		path: pathSelfReviews, about: "may the caller " + what.String() + "?",
@@ -81,7 +79,6 @@ func (p *prober) reviewSelf(ctx context.Context, what action) reviewed {
 	})
 }
 
-// reviewed sends an access review.
 func (p *prober) reviewed(ctx context.Context, r request) reviewed {
 	r.method = http.MethodPost
 	a := p.do(ctx, r)
@@ -140,7 +137,6 @@ func (r reviewed) because() string {
 	return " (" + r.reason + ")"
 }
 
-// undecided concludes the probe if an answer is unknown.
 func (p *prober) undecided(answers ...reviewed) bool {
 	for _, r := range answers {
 		if r.unknown != "" {

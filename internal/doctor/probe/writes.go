@@ -130,7 +130,6 @@ func (p *prober) forbidden(ctx context.Context, as identity, w *write, a *answer
 	}
 }
 
-// nothingStored checks that a dry run stored nothing.
 func (p *prober) nothingStored(ctx context.Context, w *write) error {
 	if w.stored == "" {
 		return nil
