@@ -120,15 +120,15 @@ func (c templateColumn) cell(row any) (string, error) {
 
 // encodeTemplate writes a document as its template says. Whole numbers stay whole: filters compare no others with them.
 func encodeTemplate(d Document, o Options) ([]byte, error) {
-	var encoded bytes.Buffer
-	if err := documentJSON(&encoded, d, o.Metadata); err != nil {
+	encoded, err := documentJSON(d, o.Metadata)
+	if err != nil {
 		return nil, err
 	}
 	if spec, ok := strings.CutPrefix(string(o.Format), customColumns); ok {
-		return encodeColumns(d, encoded.Bytes(), spec)
+		return encodeColumns(d, encoded, spec)
 	}
 	var fields map[string]any
-	if err := json.Unmarshal(encoded.Bytes(), &fields); err != nil {
+	if err := json.Unmarshal(encoded, &fields); err != nil {
 		return nil, err
 	}
 	path, err := compile(strings.TrimPrefix(string(o.Format), jsonPath))
