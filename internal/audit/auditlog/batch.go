@@ -16,7 +16,6 @@ const (
 // batch is whole lines of one file.
 type batch[T any] struct {
 	text []byte
-	size int
 	file File
 	line int // number of the first line, from 1
 	// opened is true for the first batch of a file; first is then the first line, if it is
@@ -70,7 +69,6 @@ func (b *batch[T]) fill(r io.Reader) (end int, err error) {
 
 func (b *batch[T]) decode(d *Decoder, add func(T, *Event)) {
 	each := func(e *Event) { add(b.part, e) }
-	b.size = len(b.text)
 	for rest := b.text; len(rest) > 0; {
 		line, after, ended := bytes.Cut(rest, []byte{'\n'})
 		if b.lines == 0 && b.opened && b.wantsFirst {
@@ -78,7 +76,7 @@ func (b *batch[T]) decode(d *Decoder, add func(T, *Event)) {
 		}
 		events, err := d.Decode(line, each)
 		if err != nil {
-			broken := &LineError{File: b.file.Name(), Line: b.line + b.lines, Err: err}
+			broken := &LineError{File: b.file.Name(), Line: b.line + b.lines, Reason: err.Error()}
 			if !ended && errors.Is(err, ErrUnfinished) {
 				b.unfinished = broken
 				return

@@ -141,7 +141,7 @@ func (p *pipeline[T]) readFile(ctx context.Context, l *lane[T]) error {
 		case ended:
 			return nil
 		case readErr != nil:
-			return &LineError{File: l.file.Name(), Line: line, Err: readErr}
+			return &LineError{File: l.file.Name(), Line: line, Reason: readErr.Error()}
 		}
 		if cap(rest) > keptSize && len(rest) < batchSize {
 			rest = bytes.Clone(rest)
@@ -286,7 +286,7 @@ func (p *pipeline[T]) mergeBatch(ctx context.Context, b *batch[T], total *Summar
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := total.add(b.opened, b.lines, b.events, b.size, b.broken, b.unfinished); err != nil {
+	if err := total.add(b.opened, b.lines, b.events, b.broken, b.unfinished); err != nil {
 		return err
 	}
 	if b.opened && p.opts.Opened != nil {

@@ -94,8 +94,8 @@ func (c *collector) addAllowed(o *outcome, from place) {
 			Why: d.answer.unexamined,
 		}]++
 	case d.answer.err != nil:
-		key := keyOf(o, from, "")
-		if known := c.undecided.find(key); known != nil {
+		key := listedKey{o.distinct(""), from}
+		if known := c.undecided.entries[key]; known != nil {
 			c.undecided.again(known, o.at, o.says)
 			return
 		}
@@ -107,15 +107,11 @@ func (c *collector) addAllowed(o *outcome, from place) {
 	}
 }
 
-func keyOf(o *outcome, from place, by string) listedKey {
-	return listedKey{o.distinct(by), from}
-}
-
 func (c *collector) addWouldBe(o *outcome, from place) {
 	d := o.detail
-	key := keyOf(o, from, d.answer.refusedBy)
+	key := listedKey{o.distinct(d.answer.refusedBy), from}
 	for _, t := range []*tally{c.would, c.undecided} {
-		if known := t.find(key); known != nil {
+		if known := t.entries[key]; known != nil {
 			t.again(known, o.at, o.says)
 			return
 		}
@@ -141,8 +137,8 @@ func (c *collector) addWouldBe(o *outcome, from place) {
 // addRefused adds a refusal of the log with the answer of the evaluators.
 func (c *collector) addRefused(o *outcome, from place) {
 	d := o.detail
-	key := keyOf(o, from, d.refusedBy)
-	if known := c.refused.find(key); known != nil {
+	key := listedKey{o.distinct(d.refusedBy), from}
+	if known := c.refused.entries[key]; known != nil {
 		c.refused.again(known, o.at, o.says)
 		return
 	}
@@ -213,7 +209,7 @@ func (a *answer) plainCode() verdict.Code {
 func (c *collector) report(read auditlog.Summary) *Report {
 	c.stages.eachEnd(c.add)
 	c.addRead(read, c.stages.doubtful)
-	return c.sums.report(nodesOf(c.ev.State.NodeNames()), c.asNode)
+	return c.sums.report(c.ev.State.NodeNames(), c.asNode)
 }
 
 // asNode returns the answer to a request of the user of a node.

@@ -40,15 +40,11 @@ func (m *Merger) Add(p *Partial) error {
 		return err
 	}
 	m.sums.merge(p)
-	m.read.Bytes += p.Read.Bytes
-	for _, e := range p.Read.Broken {
-		m.read.Broken = append(m.read.Broken, e.read())
-	}
-	for _, e := range p.Read.Unfinished {
-		m.read.Unfinished = append(m.read.Unfinished, e.read())
-	}
-	t := &p.Report.Totals
-	m.read.Files, m.read.Lines, m.read.Events = m.read.Files+t.Files, m.read.Lines+t.Lines, m.read.Events+t.Events
+	m.read.Files += p.Read.Files
+	m.read.Lines += p.Read.Lines
+	m.read.Events += p.Read.Events
+	m.read.Broken = append(m.read.Broken, p.Read.Broken...)
+	m.read.Unfinished = append(m.read.Unfinished, p.Read.Unfinished...)
 	m.unmatched = append(m.unmatched, p.Unmatched)
 	return nil
 }
@@ -114,7 +110,7 @@ func (m *Merger) Report() (*Report, auditlog.Summary, error) {
 		return nil, m.read, fmt.Errorf("%d lines of all parts could not be read: this is not an audit log, or it is badly damaged", n)
 	}
 	m.sums.totals.MaybeTwice += m.doubtful()
-	r := m.sums.report(nodesOf(m.first.StateNodes), nil)
+	r := m.sums.report(m.first.StateNodes, nil)
 	if m.sums.ids.moreNodes > 0 {
 		r.Nodes.unknownOfParts()
 	}

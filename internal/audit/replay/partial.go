@@ -31,9 +31,9 @@ type Partial struct {
 	// Share says which part of how many this is; nil if the user chose the files.
 	Share *Share `json:"share,omitempty"`
 	// Files are the files of this part, in order.
-	Files  []PartialFile `json:"files"`
-	Read   PartialRead   `json:"read"`
-	Report Report        `json:"report"`
+	Files  []PartialFile    `json:"files"`
+	Read   auditlog.Summary `json:"read"`
+	Report Report           `json:"report"`
 	// Answered reports whether the part has responses.
 	Answered bool `json:"answered,omitempty"`
 	// Conforming are the nodes that authenticated as themselves. MoreNodes counts requests that show nodes beyond the bound.
@@ -81,20 +81,6 @@ type PartialFile struct {
 	Begins string `json:"begins,omitempty"`
 }
 
-// PartialRead is the summary of the part of the log that was read.
-type PartialRead struct {
-	Bytes      int64       `json:"bytes"`
-	Broken     []LineError `json:"broken,omitempty"`
-	Unfinished []LineError `json:"unfinished,omitempty"`
-}
-
-// LineError is a line that could not be read.
-type LineError struct {
-	File  string `json:"file"`
-	Line  int    `json:"line"`
-	Error string `json:"error"`
-}
-
 // Unmatched counts the first and the last stages of requests of which the part lacks the other stage. All of them
 // were counted.
 type Unmatched struct {
@@ -106,8 +92,7 @@ type Unmatched struct {
 func (c *collector) partial(read auditlog.Summary) *Partial {
 	p := &Partial{
 		APIVersion: PartialAPIVersion, Kind: PartialKind, Files: []PartialFile{}, StateNodes: c.ev.State.NodeNames(),
-		Read:      PartialRead{Bytes: read.Bytes, Broken: lineErrors(read.Broken), Unfinished: lineErrors(read.Unfinished)},
-		Unmatched: c.stages.unmatched(), Report: *c.report(read), Answered: c.answered, MoreNodes: c.ids.moreNodes,
+		Read: read, Unmatched: c.stages.unmatched(), Report: *c.report(read), Answered: c.answered, MoreNodes: c.ids.moreNodes,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ids.nodes)) {
 		if c.ids.nodes[name].conforms {
@@ -115,18 +100,6 @@ func (c *collector) partial(read auditlog.Summary) *Partial {
 		}
 	}
 	return p
-}
-
-func lineErrors(all []*auditlog.LineError) []LineError {
-	var out []LineError
-	for _, e := range all {
-		out = append(out, LineError{e.File, e.Line, e.Err.Error()})
-	}
-	return out
-}
-
-func (e LineError) read() *auditlog.LineError {
-	return &auditlog.LineError{File: e.File, Line: e.Line, Err: errors.New(e.Error)}
 }
 
 // Write writes a partial report.
@@ -155,21 +128,10 @@ func ReadPartial(r io.Reader, name, program string) (*Partial, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s has more after the partial report", name)
 	}
-	if err := p.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if s := p.Share; s != nil && (s.Count < 1 || s.Count > auditlog.MaxShares || s.Index < 0 || s.Index >= s.Count) {
+		return nil, fmt.Errorf("%s: part %d of %d does not exist: there can be %d parts", name, s.Index, s.Count, auditlog.MaxShares)
 	}
 	return p, nil
-}
-
-// check checks what merging relies on.
-func (p *Partial) check() error {
-	if s := p.Share; s != nil && (s.Count < 1 || s.Index < 0 || s.Index >= s.Count) {
-		return fmt.Errorf("part %d of %d does not exist", s.Index, s.Count)
-	}
-	if s := p.Share; s != nil && s.Count > auditlog.MaxShares {
-		return fmt.Errorf("part %d of %d: there can be %d parts", s.Index, s.Count, auditlog.MaxShares)
-	}
-	return nil
 }
 
 // DigestFiles returns the digest of the names and sizes of files.

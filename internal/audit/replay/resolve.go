@@ -5,26 +5,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// nodes are the names of the nodes of a state.
-type nodes map[string]bool
-
-func nodesOf(names []string) nodes {
-	all := nodes{}
-	for _, name := range names {
-		all[name] = true
-	}
-	return all
-}
-
-// report makes the report of a log. AsNode returns the answer to an entry's request of the
+// report makes the report of a log, with the nodes of a state. AsNode returns the answer to an entry's request of the
 // user of a node; empty if it does not matter.
-func (s *sums) report(state nodes, asNode func(*listed, string) string) *Report {
+func (s *sums) report(state []string, asNode func(*listed, string) string) *Report {
 	at := s.ids.resolver()
 	r := &Report{
 		Totals: s.totals, WouldBeRefused: s.would.list(at, asNode), Refused: s.refused.list(at, nil),
-		Nonconforming: s.ids.list(), Nodes: s.ids.summary(state), NotExamined: s.notExamined(),
+		Nonconforming: s.ids.list(), Nodes: s.ids.summary(sets.New(state...)), NotExamined: s.notExamined(),
 	}
 	if s.undecided.total > 0 {
 		r.Undecided = s.undecided.list(at, nil)
@@ -152,20 +143,20 @@ func (ids *identities) list() []Identity {
 }
 
 // summary compares the nodes of the log with the nodes of the state.
-func (ids *identities) summary(state nodes) Nodes {
+func (ids *identities) summary(state sets.Set[string]) Nodes {
 	n := Nodes{NeverConforming: []NeverConforming{}, Silent: []string{}, NotInState: []string{}, NotTold: ids.beyond}
 	for _, name := range slices.Sorted(maps.Keys(ids.nodes)) {
 		s := ids.nodes[name]
-		if !state[name] {
+		if !state.Has(name) {
 			n.NotInState = append(n.NotInState, name)
 		}
 		if s.conforms {
 			n.Conforming++
 			continue
 		}
-		n.NeverConforming = append(n.NeverConforming, NeverConforming{Name: name, Identities: s.actors, InState: state[name]})
+		n.NeverConforming = append(n.NeverConforming, NeverConforming{Name: name, Identities: s.actors, InState: state.Has(name)})
 	}
-	for _, name := range slices.Sorted(maps.Keys(state)) {
+	for _, name := range sets.List(state) {
 		if ids.nodes[name] == nil {
 			n.Silent = append(n.Silent, name)
 		}

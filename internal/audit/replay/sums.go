@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
@@ -66,31 +67,13 @@ func (s *sums) merge(p *Partial) {
 	s.ids.merge(p)
 }
 
-// add adds the counts of another part of the log, without the counts of the lists.
+// add adds the counts of another part of the log. A report replaces the counts of its lists.
 func (t *Totals) add(other *Totals) {
-	for _, sum := range []struct {
-		to  *int
-		one int
-	}{
-		{&t.Files, other.Files},
-		{&t.Lines, other.Lines},
-		{&t.Events, other.Events},
-		{&t.BrokenLines, other.BrokenLines},
-		{&t.UnfinishedLines, other.UnfinishedLines},
-		{&t.Requests, other.Requests},
-		{&t.Conforming, other.Conforming},
-		{&t.Bootstrapping, other.Bootstrapping},
-		{&t.Nonconforming, other.Nonconforming},
-		{&t.Impersonated, other.Impersonated},
-		{&t.Unauthenticated, other.Unauthenticated},
-		{&t.Allowed, other.Allowed},
-		{&t.Refused, other.Refused},
-		{&t.Unanswered, other.Unanswered},
-		{&t.MaybeTwice, other.MaybeTwice},
-		{&t.Writes, other.Writes},
-		{&t.NotExamined, other.NotExamined},
-	} {
-		*sum.to += sum.one
+	to, from := reflect.ValueOf(t).Elem(), reflect.ValueOf(other).Elem()
+	for i := range to.NumField() {
+		if field := to.Field(i); field.Kind() == reflect.Int {
+			field.SetInt(field.Int() + from.Field(i).Int())
+		}
 	}
 }
 

@@ -102,15 +102,12 @@ func newTally() *tally {
 	}
 }
 
-// find returns the entry of a request; nil if there is none.
-func (t *tally) find(key listedKey) *listed { return t.entries[key] }
-
 // accepts reports whether a new entry would be kept.
 func (t *tally) accepts(key listedKey) bool { return t.full[key.request.caveat != ""] < MaxDistinct }
 
 // add adds an entry, or counts its requests as a remainder if the list is full.
 func (t *tally) add(l *listed) {
-	if known := t.find(l.key); known != nil {
+	if known := t.entries[l.key]; known != nil {
 		known.merge(l)
 		return
 	}
@@ -124,13 +121,13 @@ func (t *tally) add(l *listed) {
 
 // addOne adds the entry of a request.
 func (t *tally) addOne(l *listed) {
-	t.count(l.Caveat, 1)
+	t.count(l.Caveat)
 	t.add(l)
 }
 
 // again counts a request of an entry. Says returns its texts; it is called only if they may be needed.
 func (t *tally) again(l *listed, at time.Time, says func(*listed) texts) {
-	t.count(l.Caveat, 1)
+	t.count(l.Caveat)
 	l.Count++
 	l.First, l.Last = earlier(l.First, at), later(l.Last, at)
 	if !at.After(l.sampled) {
@@ -138,10 +135,10 @@ func (t *tally) again(l *listed, at time.Time, says func(*listed) texts) {
 	}
 }
 
-func (t *tally) count(caveat Caveat, n int) {
-	t.total += n
+func (t *tally) count(caveat Caveat) {
+	t.total++
 	if caveat != "" {
-		t.caveats += n
+		t.caveats++
 	}
 }
 

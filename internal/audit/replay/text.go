@@ -110,17 +110,12 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 		headers = append(headers, "IDENTITY", "WHY")
 	}
 	var rows [][]string
-	for _, r := range list {
-		if len(rows) == shown && !p.Wide() {
-			break
-		}
+	for _, r := range render.Shown(p, shown, list) {
 		p.Code(reference.Reason, string(r.Code))
 		rows = append(rows, row(r, p.Wide()))
 	}
 	p.Table(2, headers, rows)
-	if hidden := len(list) - len(rows); hidden > 0 {
-		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s more: -o wide or -o json shows all", render.Thousands(hidden))))
-	}
+	hiddenText(p, len(list)-len(rows))
 	if rest > 0 {
 		p.Line("  %s", render.Faint.In(fmt.Sprintf(
 			"and %s beyond the bound of the list, counted in -o json by node, resource and code", render.Count(rest, "request"),
@@ -229,10 +224,7 @@ func (r *Report) identities(p *render.Page) {
 		headers = append(headers, "USER AGENTS")
 	}
 	var rows [][]string
-	for _, id := range r.Nonconforming {
-		if len(rows) == shown && !p.Wide() {
-			break
-		}
+	for _, id := range render.Shown(p, shown, r.Nonconforming) {
 		nodes := names(id.Nodes, id.MoreNodes, p.Wide())
 		row := []string{id.Username, strings.Join(id.Groups, ","), nodes, render.Thousands(id.Count), id.Why}
 		if p.Wide() {
@@ -241,8 +233,12 @@ func (r *Report) identities(p *render.Page) {
 		rows = append(rows, row)
 	}
 	p.Table(2, headers, rows)
-	if hidden := len(r.Nonconforming) - len(rows); hidden > 0 {
-		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s more: -o wide or -o json shows all", render.Thousands(hidden))))
+	hiddenText(p, len(r.Nonconforming)-len(rows))
+}
+
+func hiddenText(p *render.Page, rows int) {
+	if rows > 0 {
+		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s more: -o wide or -o json shows all", render.Thousands(rows))))
 	}
 }
 

@@ -1,17 +1,14 @@
 package replay
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/go-json-experiment/json"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/review"
@@ -106,23 +103,13 @@ func objectOf(e *auditlog.Event) (runtime.Object, Unexamined) {
 		}
 		return nil, NoObject
 	}
-	object, err := review.DecodeObject(text, kindOf(e.Object, text))
+	var header metav1.TypeMeta
+	_ = json.Unmarshal(text, &header) // without a kind, decoding the object fails
+	object, err := review.DecodeObject(text, header.GroupVersionKind())
 	if err != nil {
 		return nil, UnreadableObject
 	}
 	return object, ""
-}
-
-// kindOf returns the kind in the text of an object. Token requests have a fast path, because
-// kubelets send them most often.
-func kindOf(o *auditlog.Object, text []byte) schema.GroupVersionKind {
-	token := schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}
-	if o.Subresource == "token" && bytes.HasPrefix(text, []byte(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1"`)) {
-		return token
-	}
-	var header metav1.TypeMeta
-	_ = json.Unmarshal(text, &header) // without a kind, decoding the object fails
-	return header.GroupVersionKind()
 }
 
 func impliedObject(o *auditlog.Object) runtime.Object {
