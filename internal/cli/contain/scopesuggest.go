@@ -8,9 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
-	"github.com/node-authorizer/node-authorizer/internal/audit/replay"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
@@ -184,7 +182,6 @@ func suggestScope(
 
 // readAccounts reads audit logs, and reports lines that could not be read.
 func readAccounts(a *command.App, cmd *cobra.Command, log *learn.Log, files []auditlog.File) error {
-	log.Reader = func() func(*auditlog.Event, *access.Request) { return replay.NewRequestReader().Read }
 	progress := command.NewProgress(a.Streams)
 	read, err := log.Read(cmd.Context(), files, auditlog.Options{Stdin: a.In, Progress: progress.Lines()})
 	progress.Done()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
@@ -42,8 +41,7 @@ type Checker struct {
 	passed   Counter
 	already  Counter
 	more     Counter
-	first    time.Time
-	last     time.Time
+	times
 }
 
 type findingKey struct {
@@ -134,14 +132,7 @@ func (c *Checker) Request(r *Request) {
 		c.already.Add(r.Begun)
 		return
 	}
-	if !r.At.IsZero() {
-		if c.first.IsZero() || r.At.Before(c.first) {
-			c.first = r.At
-		}
-		if r.At.After(c.last) {
-			c.last = r.At
-		}
-	}
+	c.include(times{r.At, r.At})
 	c.requests.Add(r.Begun)
 	for _, asked := range authorized(r) {
 		if !c.decide(r, asked) {
@@ -234,20 +225,16 @@ func (c *Checker) waitFor(key findingKey, pod PodOnNode, r *Request, asked *acce
 	if c.evaluator.State.Graph.Has(graph.Pod, pod.Namespace, pod.Name) {
 		otherwise, key.Why = Refused, ""
 	}
-	c.wait(waiting{key, pod, otherwise}, r, asked)
-}
-
-func (c *Checker) wait(key waiting, r *Request, asked *access.Request) {
-	found := c.waiting[key]
+	wait := waiting{key, pod, otherwise}
+	found := c.waiting[wait]
 	if found == nil {
 		if len(c.waiting) >= maxWaiting {
-			key.Outcome = Undecided
-			key.Why = "the log names too many pods"
-			c.find(key.findingKey, r, asked)
+			key.Outcome, key.Why = Undecided, "the log names too many pods"
+			c.find(key, r, asked)
 			return
 		}
 		found = newCounts(r, asked)
-		c.waiting[key] = found
+		c.waiting[wait] = found
 	}
 	found.count(r)
 }
@@ -271,25 +258,13 @@ func (c *counts) count(r *Request) {
 }
 
 // describe says what is requested, with the object or without.
-func describe(req *access.Request, object bool) string {
-	if !req.ResourceRequest {
-		return req.Verb + " " + req.Path
-	}
-	text := req.Verb + " " + req.Resource
-	if req.Subresource != "" {
-		text += "/" + req.Subresource
-	}
-	if req.Group != "" {
-		text += "." + req.Group
-	}
+func describe(req *access.Request, withObject bool) string {
+	g := groupOf(req)
 	switch {
-	case !object:
-	case req.Namespace != "" && req.Name != "":
-		text += " " + req.Namespace + "/" + req.Name
-	case req.Namespace != "":
-		text += " in " + req.Namespace
-	case req.Name != "":
-		text += " " + req.Name
+	case !req.ResourceRequest:
+		return req.Verb + " " + req.Path
+	case withObject:
+		return g.describe(&object{namespace: req.Namespace, name: req.Name})
 	}
-	return text
+	return words(g)
 }

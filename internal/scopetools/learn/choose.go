@@ -314,10 +314,7 @@ func (e *evidence) outlier(o *object, other string, ofOwn int) Outlier {
 		Request: words(e.group), Namespace: o.namespace, Name: o.name, FieldSelector: o.selector, Node: o.node, OtherNode: other,
 		Count: t.Requests(), OwnNode: ofOwn, text: e.describe(o) + " from " + o.node,
 	}
-	if !t.first.IsZero() {
-		first, last := t.first.UTC(), t.last.UTC()
-		found.First, found.Last = &first, &last
-	}
+	found.First, found.Last = t.utc()
 	return found
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
@@ -48,8 +47,8 @@ type object struct {
 // tally counts the same requests.
 type tally struct {
 	Counter
-	first, last time.Time
-	order       int // of the first of them in the log
+	times
+	order int // of the first of them in the log
 }
 
 // sum is what several requests have in common.
@@ -67,7 +66,7 @@ type sum struct {
 func (c *Collector) add(e *evidence, r *Request) {
 	o := objectOf(r)
 	c.fit(&o, r)
-	one := &tally{first: r.At, last: r.At, order: c.order}
+	one := &tally{times: times{r.At, r.At}, order: c.order}
 	one.Add(r.Begun)
 	c.order++
 	known := e.notOwn[o]
@@ -127,12 +126,7 @@ func selecting(selector fields.Requirements, value string) string {
 
 func (t *tally) merge(with *tally) {
 	t.Begun, t.Ended = t.Begun+with.Begun, t.Ended+with.Ended
-	if !with.first.IsZero() && (t.first.IsZero() || with.first.Before(t.first)) {
-		t.first = with.first
-	}
-	if with.last.After(t.last) {
-		t.last = with.last
-	}
+	t.include(with.times)
 	t.order = min(t.order, with.order)
 }
 

@@ -8,7 +8,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
@@ -214,45 +215,19 @@ func (s *Suggestion) evidence(m *manifest, indent, rule string) {
 }
 
 func (s *Suggestion) rules(m *manifest) {
-	spec := &s.Scope.Spec
-	section := func(name string, n int, fields func(i int) []field) {
-		if n == 0 {
-			return
-		}
-		m.line("  %s:", name)
-		for i := range n {
-			s.evidence(m, "  ", fmt.Sprintf("%s[%d]", name, i))
-			m.line("  - %s", flow(fields(i)))
-		}
-	}
-	section("namedAsNode", len(spec.NamedAsNode), func(i int) []field {
-		r := spec.NamedAsNode[i]
-		return []field{{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}}
-	})
-	section("selectsNode", len(spec.SelectsNode), func(i int) []field {
-		r := spec.SelectsNode[i]
-		return []field{
-			{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}, {
-				"field",
-				[]string{r.Field},
-			},
-		}
-	})
-	section("podsOnNode", len(spec.PodsOnNode), func(i int) []field {
-		r := spec.PodsOnNode[i]
-		return []field{{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}}
-	})
-	section("anywhere", len(spec.Anywhere), func(i int) []field { return anywhereFields(&spec.Anywhere[i]) })
+	section(s, m, "namedAsNode", s.Scope.Spec.NamedAsNode)
+	section(s, m, "selectsNode", s.Scope.Spec.SelectsNode)
+	section(s, m, "podsOnNode", s.Scope.Spec.PodsOnNode)
+	section(s, m, "anywhere", s.Scope.Spec.Anywhere)
 }
 
-func anywhereFields(r *v1alpha1.AnywhereRule) []field {
-	return []field{
-		{"apiGroups", r.APIGroups},
-		{"resources", r.Resources},
-		{"nonResourceURLs", r.NonResourceURLs},
-		{"resourceNames", r.ResourceNames},
-		{"verbs", r.Verbs},
-		{"namespaces", r.Namespaces},
+func section[T any](s *Suggestion, m *manifest, name string, rules []T) {
+	if len(rules) > 0 {
+		m.line("  %s:", name)
+	}
+	for i := range rules {
+		s.evidence(m, "  ", fmt.Sprintf("%s[%d]", name, i))
+		m.line("  - %s", flow(&rules[i]))
 	}
 }
 
@@ -294,26 +269,23 @@ func (r *Right) text() string {
 	return text
 }
 
-// field is a field of a rule: a list, or a string.
-type field struct {
-	name   string
-	values []string
-}
-
-// flow writes fields as one line of YAML.
-func flow(fields []field) string {
+// flow writes a rule as one line of YAML.
+func flow(rule any) string {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(rule)
+	if err != nil {
+		return "{}" // rules have strings and lists of strings only
+	}
 	var all []string
-	for _, f := range fields {
-		values := make([]string, len(f.values))
-		for i, v := range f.values {
-			values[i] = scalar(v)
-		}
-		switch {
-		case len(values) == 0:
-		case f.name == "field":
-			all = append(all, f.name+": "+values[0])
-		default:
-			all = append(all, f.name+": ["+strings.Join(values, ", ")+"]")
+	for _, name := range []string{"apiGroups", "resources", "nonResourceURLs", "resourceNames", "verbs", "namespaces", "field"} {
+		switch value := fields[name].(type) {
+		case string:
+			all = append(all, name+": "+scalar(value))
+		case []any:
+			var values []string
+			for _, v := range value {
+				values = append(values, scalar(fmt.Sprint(v)))
+			}
+			all = append(all, name+": ["+strings.Join(values, ", ")+"]")
 		}
 	}
 	return "{" + strings.Join(all, ", ") + "}"

@@ -12,10 +12,7 @@ func (c *Checker) Report() *Report {
 		Requests: c.requests.Requests(), Passed: c.passed.Requests(), AlreadyRefused: c.already.Requests(), MoreRefusals: c.more.Requests(),
 		Accounts: []Account{}, Silent: []string{},
 	}
-	if !c.first.IsZero() {
-		first, last := c.first.UTC(), c.last.UTC()
-		r.First, r.Last = &first, &last
-	}
+	r.First, r.Last = c.utc()
 	r.Passed += c.settle()
 	accounts := map[string][]Finding{}
 	for key, n := range c.findings {

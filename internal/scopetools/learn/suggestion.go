@@ -201,10 +201,7 @@ func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 func (c *Collector) Suggest(namespace, name string, acceptOutliers bool) *Suggestion {
 	s := newSuggestion(namespace, name, AuditLog)
 	s.Requests, s.Nodes = c.count.Requests(), len(c.nodes)
-	if !c.first.IsZero() {
-		first, last := c.first.UTC(), c.last.UTC()
-		s.First, s.Last = &first, &last
-	}
+	s.First, s.Last = c.utc()
 	s.WithoutNode, s.Refused, s.Impersonating, s.AsItsNode = c.withoutNode, c.refused, c.other, c.asItsNode.Requests()
 	s.addRules(c.choose(s, acceptOutliers), c.grants)
 	if s.AsItsNode > 0 && !s.Scope.Spec.AsNode {
