@@ -17,7 +17,7 @@ func shares(t *testing.T, count int) []*Partial {
 	var whole []PartialFile
 	var parts []*Partial
 	for i := range count {
-		p, _, err := RunPart(t.Context(), []auditlog.File{{Path: auditlog.Stdin}}, ev,
+		p, err := Run(t.Context(), []auditlog.File{{Path: auditlog.Stdin}}, ev,
 			auditlog.Options{Stdin: strings.NewReader(mixed())})
 		if err != nil {
 			t.Fatal(err)

@@ -88,10 +88,19 @@ type Unmatched struct {
 	Ends   int `json:"ends"`
 }
 
+// PartialFiles are the files without what they begin with.
+func PartialFiles(files []auditlog.File) []PartialFile {
+	all := make([]PartialFile, len(files))
+	for i, f := range files {
+		all[i] = PartialFile{Name: f.Name(), Size: f.Size}
+	}
+	return all
+}
+
 // partial makes the partial report of the part that was read.
-func (c *collector) partial(read auditlog.Summary) *Partial {
+func (c *collector) partial(read auditlog.Summary, files []PartialFile) *Partial {
 	p := &Partial{
-		APIVersion: PartialAPIVersion, Kind: PartialKind, Files: []PartialFile{}, StateNodes: c.ev.State.NodeNames(),
+		APIVersion: PartialAPIVersion, Kind: PartialKind, Files: files, StateNodes: c.ev.State.NodeNames(),
 		Read: read, Unmatched: c.stages.unmatched(), Report: *c.report(read), Answered: c.answered, MoreNodes: c.ids.moreNodes,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ids.nodes)) {

@@ -2,32 +2,22 @@ package replay
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 )
 
-// Run reads a log and evaluates its requests. The report is nil if [auditlog.Read] returns
-// an error.
-func Run(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*Report, auditlog.Summary, error) {
-	c, read, err := collect(ctx, files, ev, opts)
-	if err != nil {
-		return nil, read, err
+// Run reads a log, or a part of one, and evaluates its requests. A [Merger] merges the reports of parts.
+func Run(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*Partial, error) {
+	c, named, opened := newCollector(ctx, ev), PartialFiles(files), 0
+	opts.Opened = func(_ auditlog.File, first []byte) {
+		if len(first) > 0 {
+			sum := sha256.Sum256(first)
+			named[opened].Begins = hex.EncodeToString(sum[:])
+		}
+		opened++
 	}
-	return c.report(read), read, nil
-}
-
-// RunPart is Run for a part of a log. A [Merger] merges the result with the results of
-// the other parts.
-func RunPart(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*Partial, auditlog.Summary, error) {
-	c, read, err := collect(ctx, files, ev, opts)
-	if err != nil {
-		return nil, read, err
-	}
-	return c.partial(read), read, nil
-}
-
-func collect(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*collector, auditlog.Summary, error) {
-	c := newCollector(ctx, ev)
 	read, err := auditlog.Read(ctx, files, auditlog.Sink[*part]{
 		New: func() *part { return new(part) },
 		Event: func() func(*part, *auditlog.Event) {
@@ -36,5 +26,8 @@ func collect(ctx context.Context, files []auditlog.File, ev *Evaluators, opts au
 		},
 		Merge: c.merge,
 	}, opts)
-	return c, read, err
+	if err != nil {
+		return nil, err
+	}
+	return c.partial(read, named), nil
 }

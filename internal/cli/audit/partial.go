@@ -80,7 +80,7 @@ func (f *partialFlags) choose(cmd *cobra.Command, paths []string) ([]auditlog.Fi
 	}
 	request := partRequest{path: f.into}
 	if count > 0 {
-		whole := partialFiles(files)
+		whole := replay.PartialFiles(files)
 		request.share = &replay.Share{Index: index, Count: count, Whole: replay.DigestFiles(whole), WholeFiles: len(whole)}
 		files = auditlog.Share(files, index, count)
 	}
@@ -215,29 +215,20 @@ func featuresText(features kubeversion.Features) string {
 	return text
 }
 
-func partialFiles(files []auditlog.File) []replay.PartialFile {
-	all := make([]replay.PartialFile, len(files))
-	for i, f := range files {
-		all[i] = replay.PartialFile{Name: f.Name(), Size: f.Size}
-	}
-	return all
-}
-
 // auditPart evaluates a part of a log and writes its partial report.
 func auditPart(ctx context.Context, a *command.App, s *command.Session, files []auditlog.File, request partRequest, left []string) error {
-	planned := &replay.Partial{Evaluation: request.evaluation, Share: request.share, Files: partialFiles(files)}
+	planned := &replay.Partial{Evaluation: request.evaluation, Share: request.share, Files: replay.PartialFiles(files)}
 	if err := mayReplace(request.path, planned); err != nil {
 		return err
 	}
-	part, read, err := replayPart(ctx, a, s, files)
+	part, err := replayLogs(ctx, a, s, files)
 	if err != nil {
 		return err
 	}
 	part.Report.LeftOut, part.Evaluation, part.Share = left, request.evaluation, request.share
-	a.WarnLines(read)
-	write := func(w io.Writer) error { return part.Write(w) }
-	if request.path == "-" {
-		return write(a.Out)
+	a.WarnLines(part.Read)
+	if request.path == command.StdinName {
+		return part.Write(a.Out)
 	}
 	if err := mayReplace(request.path, part); err != nil {
 		return err
@@ -247,7 +238,7 @@ func auditPart(ctx context.Context, a *command.App, s *command.Session, files []
 			return fmt.Errorf("make the folder of --partial: %w", err)
 		}
 	}
-	if err := command.WriteFile(request.path, write); err != nil {
+	if err := command.WriteFile(request.path, part.Write); err != nil {
 		return fmt.Errorf("write %s: %w", request.path, err)
 	}
 	var which string
@@ -255,7 +246,7 @@ func auditPart(ctx context.Context, a *command.App, s *command.Session, files []
 		which = fmt.Sprintf("part %d of %d: ", s.Index, s.Count)
 	}
 	a.PrintLine("", fmt.Sprintf("%s%s, %s, %s to %s; run audit merge on all parts", which,
-		render.Count(read.Files, "file"), render.Count(read.Lines, "line"), render.Count(read.Events, "event"), request.path))
+		render.Count(part.Read.Files, "file"), render.Count(part.Read.Lines, "line"), render.Count(part.Read.Events, "event"), request.path))
 	return nil
 }
 
@@ -274,27 +265,4 @@ func mayReplace(path string, with *replay.Partial) error {
 			"remove it, or name another file or folder", path, differ)
 	}
 	return nil
-}
-
-func replayPart(ctx context.Context, a *command.App, s *command.Session, files []auditlog.File) (*replay.Partial, auditlog.Summary, error) {
-	progress := command.NewProgress(a.Streams)
-	defer progress.Done()
-	begins := make([]string, 0, len(files))
-	opts := auditlog.Options{Stdin: a.In, Progress: progress.Lines(), Opened: func(_ auditlog.File, first []byte) {
-		if len(first) == 0 {
-			begins = append(begins, "")
-			return
-		}
-		sum := sha256.Sum256(first)
-		begins = append(begins, hex.EncodeToString(sum[:]))
-	}}
-	part, read, err := replay.RunPart(ctx, files, replayEvaluators(s), opts)
-	if err != nil {
-		return nil, read, err
-	}
-	part.Files = partialFiles(files)
-	for i := range part.Files {
-		part.Files[i].Begins = begins[i]
-	}
-	return part, read, nil
 }

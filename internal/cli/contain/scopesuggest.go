@@ -2,7 +2,6 @@ package contain
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -132,9 +131,9 @@ func (f *auditLogFlag) choose(a *command.App, state *command.StateFlags) ([]audi
 	if slices.Contains(f.paths, auditlog.Stdin) && state.ReadsStdin() {
 		return nil, command.Usagef("--from - and --audit - both want stdin: put one of them into a file")
 	}
-	paths, err := matched(f.paths)
+	paths, err := auditlog.Expand(f.paths)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	files, leftOut, err := auditlog.Files(paths)
 	if err != nil {
@@ -220,24 +219,4 @@ func reportSuggestion(a *command.App, s *learn.Suggestion, user string) {
 			"or let all of them pass with --accept-outliers", render.Count(n, "request"))
 		a.Status = max(a.Status, command.StatusDenied)
 	}
-}
-
-// matched returns the files of patterns; a path without stars as it is.
-func matched(patterns []string) ([]string, error) {
-	var paths []string
-	for _, pattern := range patterns {
-		if !strings.ContainsAny(pattern, "*?[") {
-			paths = append(paths, pattern)
-			continue
-		}
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, command.Usagef("--audit %q: %v", pattern, err)
-		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("read the audit log: no file matches %s", pattern)
-		}
-		paths = append(paths, found...)
-	}
-	return paths, nil
 }
