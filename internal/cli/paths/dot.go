@@ -56,11 +56,7 @@ func (r AttackPathsResult) draw(g *render.Graph) {
 func addStep(g *render.Graph, step attackpaths.Step) {
 	addHolding(g, step.From)
 	addHolding(g, step.To)
-	if step.Certainty == attackpaths.Certain {
-		g.Edge(step.From, step.To, string(step.Technique))
-	} else {
-		g.Possible(step.From, step.To, string(step.Technique))
-	}
+	g.Edge(step.From, step.To, string(step.Technique), step.Certainty != attackpaths.Certain)
 }
 
 func addHolding(g *render.Graph, h attackpaths.Holding) {

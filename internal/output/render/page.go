@@ -68,7 +68,6 @@ func (p *Page) Code(kind reference.Kind, code string) string {
 	return code
 }
 
-// linkCodes adds the addresses of the sections about codes.
 func (p *Page) linkCodes() {
 	if len(p.links) > 0 {
 		slices.SortFunc(p.links, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })

@@ -105,7 +105,6 @@ func (p *Page) gate(c verdict.Change) {
 	p.Comment("--feature-gates=%s=%s", c.Object.Name, value)
 }
 
-// patch adds the command for changes of fields of one object.
 func (p *Page) patch(same []verdict.Change) {
 	p.Script("kubectl patch %s --type=json -p %s", kubectlTarget(same[0]), JSONPatch(same))
 }
