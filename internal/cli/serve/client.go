@@ -25,7 +25,6 @@ const (
 	statusTimedOut    = 4
 )
 
-// joining holds the flags of client.
 type joining struct {
 	client.Options
 	attestor, naming         string
@@ -175,7 +174,6 @@ func JoiningVariables() map[string]string {
 	}
 }
 
-// join runs the client and prints the result.
 func join(ctx context.Context, a *command.App, flags *pflag.FlagSet, j *joining) error {
 	if err := j.checkRequired(); err != nil {
 		return err

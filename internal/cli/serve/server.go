@@ -14,7 +14,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
 
-// serving holds the flags of server.
 type serving struct {
 	file              string
 	verbosity         int32
@@ -89,7 +88,11 @@ func serverConfig(a *command.App, cmd *cobra.Command, s *serving) (*v1alpha1.Ser
 	if name, ok := s.machines.given(cmd); ok {
 		return nil, command.Usagef("--%s cannot be used with --config: set %s in the file", name, s.machines.fields[name])
 	}
-	config, err := readConfig(a, s.file, func(c *v1alpha1.ServerConfiguration) {
+	text, err := readConfigFile(a, s.file)
+	if err != nil {
+		return nil, err
+	}
+	config, err := v1alpha1.Parse(text, func(c *v1alpha1.ServerConfiguration) {
 		c.Bootstrap.AcceptAlwaysAllow = c.Bootstrap.AcceptAlwaysAllow || s.acceptAlwaysAllow
 	})
 	var problems v1alpha1.Problems

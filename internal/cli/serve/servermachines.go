@@ -112,7 +112,6 @@ func (m *machineFlags) duration(name, field string, into *time.Duration, usage s
 	m.fields[name] = field
 }
 
-// variables returns the environment variable of each flag.
 func (m *machineFlags) variables() map[string]string {
 	names := map[string]string{}
 	for name := range m.fields {
@@ -123,7 +122,6 @@ func (m *machineFlags) variables() map[string]string {
 	return names
 }
 
-// given returns the name of the first of the flags that was set on the command line.
 func (m *machineFlags) given(cmd *cobra.Command) (string, bool) {
 	for _, name := range slices.Sorted(maps.Keys(m.fields)) {
 		if cmd.Flags().Changed(name) {
@@ -133,7 +131,6 @@ func (m *machineFlags) given(cmd *cobra.Command) (string, bool) {
 	return "", false
 }
 
-// configuration returns the configuration of the flags and the environment.
 func (m *machineFlags) configuration(cmd *cobra.Command) (*v1alpha1.ServerConfiguration, error) {
 	if err := command.FromEnvironment(cmd, m.variables()); err != nil {
 		return nil, err

@@ -21,7 +21,6 @@ import (
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#input-and-output-formats).
 const execInfo = "KUBERNETES_EXEC_INFO"
 
-// tokenMaking holds the flags of token.
 type tokenMaking struct {
 	token.Options
 	tokenOnly bool
@@ -128,7 +127,6 @@ func printToken(ctx context.Context, a *command.App, m *tokenMaking) error {
 // credential wraps a token in an ExecCredential of one version.
 type credential func(token string, end metav1.Time) runtime.Object
 
-// wantedCredential returns the version that a client requests.
 func wantedCredential(info string) (credential, error) {
 	versions := map[string]credential{
 		clientauthv1.SchemeGroupVersion.String():      credentialV1,
