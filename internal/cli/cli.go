@@ -33,7 +33,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/setup"
 )
 
-// commands returns the constructors of all commands.
 func commands() []func(*command.App) *cobra.Command {
 	return []func(*command.App) *cobra.Command{
 		query.NewCanI, query.NewExplain, query.NewExplainCode, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,

@@ -24,7 +24,6 @@ func newCollector(ctx context.Context, ev *Evaluators) *collector {
 	return c
 }
 
-// merge adds a part of the log.
 func (c *collector) merge(p *part) {
 	c.saw(p.first, p.last, p.answered)
 	for i := range p.outcomes {
@@ -134,7 +133,6 @@ func (c *collector) addWouldBe(o *outcome, from place) {
 	c.would.addOne(l)
 }
 
-// addRefused adds a refusal of the log with the answer of the evaluators.
 func (c *collector) addRefused(o *outcome, from place) {
 	d := o.detail
 	key := listedKey{o.distinct(d.refusedBy), from}
@@ -179,7 +177,6 @@ func (o *outcome) says(l *listed) texts {
 	return t
 }
 
-// listed returns an entry for a request.
 func (o *outcome) listed(key listedKey, accepted bool) *listed {
 	d, q := o.detail, &o.detail.asked
 	l := &listed{key: key, plain: d.answer.plainCode(), sampled: o.at}
@@ -205,14 +202,12 @@ func (a *answer) plainCode() verdict.Code {
 	return a.code
 }
 
-// report makes the report of the whole log.
 func (c *collector) report(read auditlog.Summary) *Report {
 	c.stages.eachEnd(c.add)
 	c.addRead(read, c.stages.doubtful)
 	return c.sums.report(c.ev.State.NodeNames(), c.asNode)
 }
 
-// asNode returns the answer to a request of the user of a node.
 func (c *collector) asNode(l *listed, node string) string {
 	if l.asked == nil {
 		return ""

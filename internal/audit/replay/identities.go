@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// identityKey identifies a nonconforming kubelet.
 type identityKey struct {
 	user     string
 	standing Standing
@@ -32,7 +31,6 @@ type seen struct {
 // address is a user with the source address of its requests.
 type address struct{ user, source string }
 
-// pairKey is an identity and a node for which it acted.
 type pairKey struct {
 	identity identityKey
 	node     string
@@ -104,7 +102,6 @@ func (ids *identities) identity(key identityKey, o *outcome) {
 	ids.addIdentity(key, identity{groups: o.detail.asked.Groups, agents: []string{o.detail.agent}, count: 1, first: o.at, last: o.at})
 }
 
-// addIdentity adds the requests of an identity.
 func (ids *identities) addIdentity(key identityKey, of identity) {
 	id := ids.all[key]
 	switch {

@@ -42,7 +42,6 @@ type detail struct {
 	refusedBy, reason string
 }
 
-// part is the result of a part of the log.
 type part struct {
 	outcomes    []outcome
 	first, last time.Time

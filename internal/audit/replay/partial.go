@@ -97,7 +97,6 @@ func PartialFiles(files []auditlog.File) []PartialFile {
 	return all
 }
 
-// partial makes the partial report of the part that was read.
 func (c *collector) partial(read auditlog.Summary, files []PartialFile) *Partial {
 	p := &Partial{
 		APIVersion: PartialAPIVersion, Kind: PartialKind, Files: files, StateNodes: c.ev.State.NodeNames(),

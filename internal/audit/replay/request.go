@@ -34,7 +34,6 @@ const (
 	keptPathLength = 512
 )
 
-// located is a parsed path.
 type located struct {
 	// object is the requested object, without a name that only the body has.
 	object auditlog.Object

@@ -42,7 +42,6 @@ func (s *sums) addRead(read auditlog.Summary, doubtful int) {
 	t.MaybeTwice += doubtful
 }
 
-// merge adds the report of a part of the log.
 func (s *sums) merge(p *Partial) {
 	r := &p.Report
 	t := &r.Totals
@@ -94,7 +93,6 @@ func (t *tally) merge(list []Refusal, more []Remainder, total, caveats int) {
 	t.caveats += caveats
 }
 
-// merge adds the kubelets and nodes of a part.
 func (ids *identities) merge(p *Partial) {
 	for _, i := range p.Report.Nonconforming {
 		key := identityKey{i.Username, i.Standing}

@@ -34,7 +34,6 @@ type place struct {
 	source     string
 }
 
-// listedKey is the key of an entry.
 type listedKey struct {
 	request distinct
 	place   place
@@ -119,7 +118,6 @@ func (t *tally) add(l *listed) {
 	t.full[l.key.request.caveat != ""]++
 }
 
-// addOne adds the entry of a request.
 func (t *tally) addOne(l *listed) {
 	t.count(l.Caveat)
 	t.add(l)

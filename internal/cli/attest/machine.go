@@ -55,7 +55,6 @@ Exit status: 0 the manifest was printed, 2 the TPM or the key could not be read.
 	return cmd
 }
 
-// manifest returns the Machine in YAML.
 func (r *registration) manifest(ctx context.Context) ([]byte, error) {
 	collector := tpm.NewCollector(tpm.CollectorOptions{Device: r.device})
 	if r.nodeName == "" {

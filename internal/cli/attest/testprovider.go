@@ -26,14 +26,7 @@ import (
 )
 
 func NewAttest(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "attest",
-		Short: "Register this machine, or test the program of a provider",
-		Args:  command.NoCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newMachine(a), newTestProvider(a))
-	return cmd
+	return command.NewGroup("attest", "Register this machine, or test the program of a provider", newMachine(a), newTestProvider(a))
 }
 
 // testing holds the flags of test-provider.

@@ -26,7 +26,6 @@ import (
 // completionIndex is the environment variable with the index of a pod of an Indexed Job.
 const completionIndex = "JOB_COMPLETION_INDEX"
 
-// partialFlags are the flags of a partial report.
 type partialFlags struct {
 	state *command.StateFlags
 	keep  *bool
@@ -47,7 +46,6 @@ func addPartial(cmd *cobra.Command, state *command.StateFlags, keep *bool) *part
 	return f
 }
 
-// partRequest is a partial report to write.
 type partRequest struct {
 	// path is empty for a report of all files.
 	path       string
@@ -215,7 +213,6 @@ func featuresText(features kubeversion.Features) string {
 	return text
 }
 
-// auditPart evaluates a part of a log and writes its partial report.
 func auditPart(ctx context.Context, a *command.App, s *command.Session, files []auditlog.File, request partRequest, left []string) error {
 	planned := &replay.Partial{Evaluation: request.evaluation, Share: request.share, Files: replay.PartialFiles(files)}
 	if err := mayReplace(request.path, planned); err != nil {

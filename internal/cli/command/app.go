@@ -29,6 +29,11 @@ const (
 	Unknown = "unknown"
 )
 
+// AnswerStyle is the style in which an answer is shown.
+func AnswerStyle(answer string) render.Style {
+	return map[string]render.Style{Yes: render.Good, No: render.Bad, Unknown: render.Unsure}[answer]
+}
+
 // App is one run of the command line.
 type App struct {
 	Streams

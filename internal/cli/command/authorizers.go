@@ -33,11 +33,8 @@ func (s *Session) NeedsRBAC(result chain.Result) bool {
 // AsksRBAC reports whether RBAC is asked, or would be if there were roles and
 // bindings.
 func (s *Session) AsksRBAC(result chain.Result) bool {
-	return s.Configured == "" || asked(result, chain.NameRBAC)
-}
-
-func asked(result chain.Result, authorizer string) bool {
-	return slices.ContainsFunc(result.Opinions, func(o chain.Opinion) bool { return o.Authorizer == authorizer })
+	isRBAC := func(o chain.Opinion) bool { return o.Authorizer == chain.NameRBAC }
+	return s.Configured == "" || slices.ContainsFunc(result.Opinions, isRBAC)
 }
 
 // Assumption returns what an answer of an authorizer assumes of kube-apiserver; empty for all authorizers but

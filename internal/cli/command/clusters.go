@@ -83,7 +83,6 @@ func (c *Connection) contexts(all bool) ([]string, error) {
 	return contexts, nil
 }
 
-// clusterRun is the run of the command line for one cluster.
 type clusterRun struct {
 	*App
 	err    error
@@ -125,7 +124,6 @@ func (a *App) askClusters(cmd *cobra.Command, contexts []string) error {
 	return a.Write(result, format)
 }
 
-// runClusters runs the command line for each context.
 func (a *App) runClusters(ctx context.Context, contexts []string) []*clusterRun {
 	runs, slots := make([]*clusterRun, len(contexts)), make(chan struct{}, clustersAtOnce)
 	var all sync.WaitGroup

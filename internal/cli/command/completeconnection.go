@@ -32,7 +32,6 @@ func (c *Connection) contextNames(_ *cobra.Command, _ []string, text string) ([]
 	return Prefixed(named, slices.DeleteFunc(c.known("context"), func(name string) bool { return slices.Contains(before, name) })), NoFiles
 }
 
-// addCompletions adds completion to the connection flags.
 func (c *Connection) addCompletions(cmd *cobra.Command) {
 	Must(cmd.RegisterFlagCompletionFunc("context", c.contextNames))
 	for _, flag := range []string{"cluster", "user"} {

@@ -61,7 +61,6 @@ func (f *StateFlags) fileState(ctx context.Context) *source.State {
 	return state
 }
 
-// namesIn lists the names of objects that a state has.
 func namesIn(state *source.State, of resources.Resource, namespace string) []string {
 	switch {
 	case of.Group == "" && of.Name == "nodes":
@@ -107,7 +106,6 @@ func namespacesIn(state *source.State) []string {
 	return names
 }
 
-// subjects lists the users or groups of bindings.
 func (f *StateFlags) subjects(ctx context.Context, kind, begin string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()

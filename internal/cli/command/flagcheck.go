@@ -195,7 +195,6 @@ func wrongRequestTimeout(text string) string {
 	return ""
 }
 
-// number returns the value of a number or a duration, from its text.
 func number(kind, text string) (int64, error) {
 	if kind != "duration" {
 		return strconv.ParseInt(text, 10, 64)

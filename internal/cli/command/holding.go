@@ -7,7 +7,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// holdingWords are the words for the kinds of holdings.
 var holdingWords = map[string]string{
 	"node": attackpaths.Node, "nodes": attackpaths.Node, "no": attackpaths.Node,
 	"pod": attackpaths.Pod, "pods": attackpaths.Pod, "po": attackpaths.Pod,

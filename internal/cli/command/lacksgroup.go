@@ -35,7 +35,7 @@ const (
 // WarnMissing warns about missing state, and says what its absence means for the result.
 func (a *App) WarnMissing(all []Missing, effect string) {
 	a.NoteNotRead(all)
-	lines := groupMissing(all, effect, Missing.String)
+	lines := groupMissing(all, effect)
 	for _, line := range lines[:min(WarningRows, len(lines))] {
 		a.Warn("%s", line)
 	}
@@ -72,8 +72,8 @@ func MissingText(p *render.Page, all []Missing) {
 }
 
 // groupMissing describes missing state with one line for everything that the user may not read,
-// and one for everything that files lack. What is the only one of its group has the given form.
-func groupMissing(all []Missing, effect string, alone func(Missing) string) []string {
+// and one for everything that files lack, unless it is the only one of its group.
+func groupMissing(all []Missing, effect string) []string {
 	var refused, lacking []Missing
 	var lines []string
 	for _, m := range all {
@@ -83,11 +83,8 @@ func groupMissing(all []Missing, effect string, alone func(Missing) string) []st
 		case m.Lacks != "" && m.get != "":
 			lacking = append(lacking, m)
 		default:
-			lines = append(lines, alone(m))
+			lines = append(lines, m.String())
 		}
-	}
-	if effect != "" {
-		effect += "; "
 	}
 	for _, group := range []struct {
 		all  []Missing
@@ -96,7 +93,7 @@ func groupMissing(all []Missing, effect string, alone func(Missing) string) []st
 		switch len(group.all) {
 		case 0:
 		case 1:
-			lines = append(lines, alone(group.all[0]))
+			lines = append(lines, group.all[0].String())
 		default:
 			lines = append(lines, group.line(group.all, effect))
 		}
@@ -110,6 +107,9 @@ func refusedLine(all []Missing, effect string) string {
 	roles := "the cluster role " + readerRole
 	if slices.Contains(names, "secrets") {
 		roles = "the cluster roles " + readerRole + " and " + secretsReaderRole
+	}
+	if effect != "" {
+		effect += "; "
 	}
 	return fmt.Sprintf("could not read %s: %s; %sbind %s (deploy/reader) to the user",
 		strings.Join(names, ", "), all[0].refusal, effect, roles)
@@ -127,7 +127,7 @@ func lackingLine(all []Missing, effect string) string {
 		text += fmt.Sprintf(" and %s more (-o json lists all)", render.Thousands(more))
 	}
 	slices.Sort(get)
-	return fmt.Sprintf("the input lacks %s; %sadd what kubectl get %s -A -o yaml prints with --from, or use a snapshot",
+	return fmt.Sprintf("the input lacks %s; %s; add what kubectl get %s -A -o yaml prints with --from, or use a snapshot",
 		text, effect, strings.Join(slices.Compact(get), ","))
 }
 

@@ -72,7 +72,6 @@ func (s *Session) ReadWhoCan(q Question) ([]string, error) {
 	return s.nodesOfFile(), nil
 }
 
-// namingNodes are the kinds of objects that name a node.
 func namingNodes() source.Kinds {
 	var kinds source.Kinds
 	for _, kind := range []graph.Kind{graph.Pod, graph.VolumeAttachment, graph.ResourceSlice, graph.PodCertificateRequest} {

@@ -61,13 +61,7 @@ func (f *StateFlags) AddBehaviour(cmd *cobra.Command) {
 			kubeversion.Latest,
 		))
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "set feature gates that matter to node authorization: NAME=true,NAME=false")
-	Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", Complete(func() []string {
-		var versions []string
-		for _, m := range kubeversion.Minors() {
-			versions = append(versions, m.String())
-		}
-		return versions
-	})))
+	Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", Complete(MinorNames)))
 	Must(cmd.RegisterFlagCompletionFunc("feature-gates", Complete(func() []string {
 		var gates []string
 		for _, g := range kubeversion.Gates() {
@@ -75,6 +69,15 @@ func (f *StateFlags) AddBehaviour(cmd *cobra.Command) {
 		}
 		return gates
 	})))
+}
+
+// MinorNames are the versions of Kubernetes that are supported.
+func MinorNames() []string {
+	var versions []string
+	for _, m := range kubeversion.Minors() {
+		versions = append(versions, m.String())
+	}
+	return versions
 }
 
 // AddAuthorization adds the flag that replaces the chain of authorizers.
@@ -209,24 +212,19 @@ func (f *StateFlags) Features(state *source.State) (kubeversion.Features, error)
 	return features, nil
 }
 
-// partsAboveOf is partsAbove, or 0 if the state is changed.
-func (f *StateFlags) partsAboveOf() int {
-	if f.Changes.Given() {
-		return 0
-	}
-	return f.PartsAbove
-}
-
 // ReadState reads the state that the flags name.
 func (f *StateFlags) ReadState(ctx context.Context) (*source.State, error) {
 	progress := NewProgress(f.App.Streams)
 	defer progress.Done()
 	if len(f.From) > 0 {
-		state, err := source.LoadFiles(ctx, f.From, source.FileOptions{
+		options := source.FileOptions{
 			Stdin: f.App.In, Progress: progress.Callback(), Retain: f.Retain, Inventory: f.Inventory, Places: f.Places,
 			Templates: f.Templates,
-			Parts:     (f.Parts || f.PartsOfFiles) && !f.Changes.Given(), PartsAbove: f.partsAboveOf(),
-		})
+		}
+		if !f.Changes.Given() {
+			options.Parts, options.PartsAbove = f.Parts || f.PartsOfFiles, f.PartsAbove
+		}
+		state, err := source.LoadFiles(ctx, f.From, options)
 		if err != nil {
 			return nil, err
 		}
@@ -259,11 +257,7 @@ func (f *StateFlags) DefaultNamespace() string {
 // KnownNodes returns the nodes that have a Node object or that other objects are related to,
 // sorted.
 func (s *Session) KnownNodes() []string {
-	named, related := s.State.NodeNames(), s.State.Graph.Nodes()
-	if slices.Equal(named, related) {
-		return named
-	}
-	nodes := append(named, related...)
+	nodes := append(s.State.NodeNames(), s.State.Graph.Nodes()...)
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
 }
@@ -287,18 +281,16 @@ func (s *Session) RequireNode(name, instead string) error {
 }
 
 // AllMissing returns everything that could not be read.
-func (s *Session) AllMissing() []Missing {
-	return Unreadable(s.State.Missing())
+func (s *Session) AllMissing() []Missing { return Unreadable(s.State.Missing()) }
+
+// MissingOf returns what could not be read and is wanted.
+func (s *Session) MissingOf(wanted func(source.Missing) bool) []Missing {
+	return Unreadable(slices.DeleteFunc(slices.Clone(s.State.Missing()), func(m source.Missing) bool { return !wanted(m) }))
 }
 
 // ReadsStdin reports whether --from names stdin.
 func (f *StateFlags) ReadsStdin() bool {
-	for _, path := range f.From {
-		if path == StdinName {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.From, StdinName)
 }
 
 const StdinName = "-"

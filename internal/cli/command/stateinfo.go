@@ -22,18 +22,14 @@ type StateInfo struct {
 
 // Info describes the state for an answer.
 func (s *Session) Info() StateInfo {
+	// The authorizer of system:masters is left out: it cannot be configured, and rarely matters.
+	isMasters := func(name string) bool { return name == chain.NameMasters }
 	return StateInfo{
 		Origin:              s.State.Origin,
 		KubernetesVersion:   s.Features.Minor().String(),
 		AuthorizationConfig: s.Configured,
-		Authorizers:         visible(s.Chain.Names()),
+		Authorizers:         slices.DeleteFunc(s.Chain.Names(), isMasters),
 	}
-}
-
-// visible omits the authorizer of system:masters, which is not configurable and rarely
-// matters.
-func visible(names []string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return name == chain.NameMasters })
 }
 
 // ForPage converts it for a page.

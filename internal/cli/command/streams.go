@@ -73,7 +73,6 @@ func DidYouMean(name string, known []string) string {
 // paged is a result that can be shown as a page.
 type paged interface{ Page() report.Page }
 
-// writePage writes a result as a page.
 func (a *App) writePage(result any) error {
 	var page report.Page
 	switch r := result.(type) {

@@ -125,6 +125,18 @@ func GroupFlags(cmd *cobra.Command) (headings []string, groups map[string]*pflag
 	return headings, groups
 }
 
+// NewGroup returns a command that only has others below it.
+func NewGroup(name, short string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  NoCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
 // NewHelp is cobra's help command, except that it fails for an unknown topic.
 func NewHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{

@@ -56,7 +56,6 @@ func checkAgain(cmd *cobra.Command, with string, not []string) error {
 	return wrong
 }
 
-// watch prints answers that change.
 type watch struct {
 	*App
 	format   render.Format

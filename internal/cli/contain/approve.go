@@ -99,7 +99,6 @@ func completeMachine(connection *command.Connection) cobra.CompletionFunc {
 	}
 }
 
-// approving is one run of the command.
 type approving struct {
 	app                     *command.App
 	client                  *machines.Client
@@ -264,7 +263,6 @@ func newPendingMachine(m *v1alpha1.Machine) pendingMachine {
 	return p
 }
 
-// hasOnly reports whether the machine has the given keys, and no other proof.
 func (m *pendingMachine) hasOnly(ek, key string) bool {
 	only := func(hashes []string, want string) bool {
 		return want == "" && len(hashes) == 0 || want != "" && slices.Equal(hashes, []string{want})
@@ -287,7 +285,6 @@ func (m *pendingMachine) proofs() string {
 	return strings.Join(all, ", ")
 }
 
-// lines show the machine to a person.
 func (m *pendingMachine) lines() []string {
 	return []string{
 		"machine " + m.Machine, "  node       " + m.Node, "  has        " + m.proofs(),

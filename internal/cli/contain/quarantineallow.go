@@ -45,7 +45,6 @@ func allowances(node string) map[string][]policyv1alpha1.QuarantineRule {
 
 func allowWords() []string { return []string{allowDrain, allowLook} }
 
-// allowRules returns the rules of words of --allow.
 func allowRules(words []string, target quarantineTarget) ([]policyv1alpha1.QuarantineRule, error) {
 	all := allowances(target.Node)
 	var rules []policyv1alpha1.QuarantineRule
@@ -62,10 +61,9 @@ func allowRules(words []string, target quarantineTarget) ([]policyv1alpha1.Quara
 	return rules, nil
 }
 
-// allowed describes the rules of a Quarantine by the words of --allow.
-func allowed(spec *policyv1alpha1.QuarantineSpec) (words []string, otherRules int) {
-	rest := slices.Clone(spec.Allow)
-	all := allowances(spec.Node)
+// allowed describes the rules of a Quarantine by the words of --allow, and counts the rules that no word stands for.
+func allowed(spec *policyv1alpha1.QuarantineSpec) ([]string, int) {
+	words, rest, all := []string{}, slices.Clone(spec.Allow), allowances(spec.Node)
 	for _, word := range slices.Sorted(maps.Keys(all)) {
 		without, complete := rest, true
 		for _, rule := range all[word] {

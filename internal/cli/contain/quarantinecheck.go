@@ -18,14 +18,14 @@ func (c *quarantineClient) check(ctx context.Context, target quarantineTarget) e
 	if target.Node == "" {
 		return c.checkCredential(target)
 	}
+	why := ""
 	node, err := c.cluster.CoreV1().Nodes().Get(ctx, target.Node, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
 		return c.noSuchNode(ctx, target.Node)
-	case err != nil:
-		return fmt.Errorf("find out whether node %s runs the control plane: %w", target.Node, err)
 	}
-	why, err := c.controlPlane(ctx, node)
+	if err == nil {
+		why, err = c.controlPlane(ctx, node)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("find out whether node %s runs the control plane: %w", target.Node, err)
@@ -44,16 +44,6 @@ func (c *quarantineClient) noSuchNode(ctx context.Context, name string) error {
 		}
 	}
 	return noNode(name, "", known)
-}
-
-// controlPlaneLabels are the labels of nodes that run the control plane.
-func controlPlaneLabels() []string {
-	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
-}
-
-// controlPlaneParts are the beginnings of the names of pods that are the control plane.
-func controlPlaneParts() []string {
-	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
 
 // controlPlane returns what shows that a node runs the control plane; empty if nothing does.

@@ -72,9 +72,6 @@ type listedQuarantine struct {
 
 func newListedQuarantine(q *policyv1alpha1.Quarantine, now time.Time) listedQuarantine {
 	words, otherRules := allowed(&q.Spec)
-	if words == nil {
-		words = []string{}
-	}
 	return listedQuarantine{
 		Quarantine: q.Name, quarantineTarget: targetOf(q), Reason: q.Spec.Reason, Since: q.CreationTimestamp,
 		Until: q.Spec.ExpirationTime, Allow: words, OtherRules: otherRules, Accepted: acceptance(q, now),
@@ -90,7 +87,6 @@ func (r QuarantinesResult) Text(p *render.Page) {
 	p.Table(0, r.Listing().Columns, r.cells(p.Wide()))
 }
 
-// cells are the rows of the table.
 func (r QuarantinesResult) cells(wide bool) [][]string {
 	rows := [][]string{}
 	for i := range r.Quarantines {
@@ -112,7 +108,7 @@ func (e *effect) short(everything bool) string {
 	case e.Answer == command.No:
 		return short.String()
 	default:
-		return answerStyle(e.Answer).In(e.Answer)
+		return command.AnswerStyle(e.Answer).In(e.Answer)
 	}
 }
 

@@ -105,7 +105,6 @@ func checkTarget(s *command.Session, target quarantineTarget) error {
 	return nil
 }
 
-// cutOffFrom returns what is on a node.
 func cutOffFrom(state *source.State, node string) *cutOff {
 	c := &cutOff{ServiceAccounts: []string{}}
 	for _, pod := range state.Inventory.Pods() {
@@ -122,7 +121,6 @@ func cutOffFrom(state *source.State, node string) *cutOff {
 	return c
 }
 
-// limitFrom counts the nodes that would be quarantined.
 func limitFrom(state *source.State, all []policyv1alpha1.Quarantine, node string) *quarantineLimit {
 	nodes, now := map[string]bool{node: true}, time.Now()
 	for i := range all {
@@ -134,7 +132,6 @@ func limitFrom(state *source.State, all []policyv1alpha1.Quarantine, node string
 	return &quarantineLimit{len(nodes), total, v1alpha1.Defaults().Containment.MaxQuarantinedNodes.Of(total)}
 }
 
-// text says what is cut off.
 func (c *cutOff) text() string {
 	if c == nil {
 		return ""
@@ -146,7 +143,6 @@ func (c *cutOff) text() string {
 	return text + "; " + render.Count(c.Pods, "pod")
 }
 
-// text says how the number of nodes compares with the default limit.
 func (l *quarantineLimit) text() string {
 	if l == nil {
 		return ""
@@ -160,7 +156,7 @@ func (l *quarantineLimit) text() string {
 }
 
 func labelledControlPlane(labels map[string]string) string {
-	for _, label := range controlPlaneLabels() {
+	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
 		if _, has := labels[label]; has {
 			return "it has the label " + label
 		}
@@ -168,8 +164,10 @@ func labelledControlPlane(labels map[string]string) string {
 	return ""
 }
 
+// isControlPlanePart reports whether a pod in kube-system is a part of the control plane, by its name.
 func isControlPlanePart(pod string) bool {
-	return slices.ContainsFunc(controlPlaneParts(), func(part string) bool { return pod == part || strings.HasPrefix(pod, part+"-") })
+	parts := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+	return slices.ContainsFunc(parts, func(part string) bool { return pod == part || strings.HasPrefix(pod, part+"-") })
 }
 
 func runsControlPlane(node, why string) error {

@@ -69,9 +69,6 @@ type nextStep struct {
 
 func newQuarantineResult(object *policyv1alpha1.Quarantine, did written, dryRun bool) *QuarantineResult {
 	words, otherRules := allowed(&object.Spec)
-	if words == nil {
-		words = []string{}
-	}
 	r := &QuarantineResult{
 		Quarantine: object.Name, quarantineTarget: targetOf(object), DryRun: dryRun, Written: did,
 		Reason: object.Spec.Reason, Until: object.Spec.ExpirationTime, Allow: words, OtherRules: otherRules,
@@ -80,7 +77,6 @@ func newQuarantineResult(object *policyv1alpha1.Quarantine, did written, dryRun 
 	return r
 }
 
-// status is the exit status.
 func (r *QuarantineResult) status() int {
 	switch {
 	case r.DryRun:
@@ -215,7 +211,6 @@ func (r *QuarantineResult) next() []nextStep {
 	})
 }
 
-// text says how many secrets the node could read.
 func (c *secretCount) text() string {
 	switch {
 	case c.Count == nil:

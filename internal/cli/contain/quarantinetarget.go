@@ -51,28 +51,16 @@ func targetKind(word string) string {
 	return ""
 }
 
-// targetKindOf returns the kind in KIND/NAME or KIND; empty if there is none.
-func targetKindOf(text string) string {
-	kind, _, _ := strings.Cut(text, "/")
-	return targetKind(kind)
-}
-
-// parseTarget reads KIND/NAME or KIND NAME, or the user of a node.
-func parseTarget(args []string) (quarantineTarget, error) {
-	kind, name, ok := strings.Cut(args[0], "/")
-	if len(args) == 2 {
-		if ok {
-			return quarantineTarget{}, command.Usagef("unexpected argument %q", args[1])
-		}
-		name, ok = args[1], true
-	}
+// parseTarget reads KIND/NAME, or the user of a node.
+func parseTarget(text string) (quarantineTarget, error) {
+	kind, name, ok := strings.Cut(text, "/")
 	switch known := targetKind(kind); {
-	case len(args) == 1 && strings.HasPrefix(args[0], nodeidentity.UserPrefix):
-		return nodeTarget(command.NodeName(args[0]))
+	case strings.HasPrefix(text, nodeidentity.UserPrefix):
+		return nodeTarget(command.NodeName(text))
 	case !ok && known != "":
 		return quarantineTarget{}, command.Usagef("the name of the %s is missing", known)
 	case !ok || known == "":
-		return quarantineTarget{}, command.Usagef("%q is not node/NAME or credential/ID%s", args[0], meant(args[0]))
+		return quarantineTarget{}, command.Usagef("%q is not node/NAME or credential/ID%s", text, meant(text))
 	case known == targetNode:
 		return nodeTarget(command.NodeName(name))
 	}
@@ -109,10 +97,8 @@ func credentialTarget(id string) (quarantineTarget, error) {
 	return target, nil
 }
 
-// isCertificate reports whether the target is a client certificate.
 func (t quarantineTarget) isCertificate() bool { return strings.HasPrefix(t.Credential, "X509SHA256=") }
 
-// objectName is the name of the Quarantine that the command makes for a target.
 func (t quarantineTarget) objectName() string {
 	if t.Node == "" {
 		return "credential-" + shortHash(t.Credential)
@@ -131,7 +117,6 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// quarantinesOf returns the Quarantines of a target.
 func quarantinesOf(all []policyv1alpha1.Quarantine, target quarantineTarget) []*policyv1alpha1.Quarantine {
 	var found []*policyv1alpha1.Quarantine
 	for i := range all {
@@ -142,27 +127,11 @@ func quarantinesOf(all []policyv1alpha1.Quarantine, target quarantineTarget) []*
 	return found
 }
 
-// oneTarget accepts KIND/NAME, or KIND NAME.
-func oneTarget(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		const most = 2
-		switch {
-		case len(args) == 0:
-			return command.Usagef("%s is missing", what)
-		case len(args) > most:
-			return command.Usagef("unexpected argument %q", args[most])
-		}
-		return nil
-	}
-}
-
 // completeTarget offers KIND/ and then the names of nodes.
 func completeTarget(nodes *command.StateFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		kind, begin, named := strings.Cut(text, "/")
 		switch {
-		case len(args) == 1 && targetKind(args[0]) == targetNode:
-			return nodes.NodeNames(cmd, nil, text)
 		case len(args) > 0:
 			return nil, command.NoFiles
 		case !named:

@@ -67,14 +67,9 @@ func (r QuarantineResult) heading() string {
 
 // String writes the answer and why.
 func (e *effect) String() string {
-	return answerStyle(e.Answer).In(e.Answer) + ": " + e.Detail
+	return command.AnswerStyle(e.Answer).In(e.Answer) + ": " + e.Detail
 }
 
-func answerStyle(answer string) render.Style {
-	return map[string]render.Style{command.Yes: render.Good, command.No: render.Bad, command.Unknown: render.Unsure}[answer]
-}
-
-// untilText says when a quarantine ends.
 func untilText(end *metav1.Time) string {
 	if end == nil {
 		return "it is released"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +66,6 @@ Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 	return cmd
 }
 
-// revocation is one run of the command.
 type revocation struct {
 	entries *ledger.Client
 	client  kubernetes.Interface
@@ -147,7 +145,6 @@ func (r *revocation) find(ctx context.Context) ([]*v1alpha1.NodeAttestation, err
 		r.node, command.DidYouMean(r.node, slices.Compact(names)))
 }
 
-// message returns who revoked the machine, and why.
 func (r *revocation) message(ctx context.Context) string {
 	who := "somebody"
 	review, err := r.client.AuthenticationV1().SelfSubjectReviews().Create(
@@ -281,8 +278,9 @@ func (r RevokeResult) Text(p *render.Page) {
 		did = "Would be revoked (nothing was changed)"
 	}
 	p.Section("%s", did)
-	rows := [][]string{}
+	rows, names := [][]string{}, ""
 	for _, m := range r.Machines {
+		names += " " + m.NodeAttestation
 		before := "was " + string(m.Before)
 		if m.Before == v1alpha1.Revoked {
 			before = "already"
@@ -297,18 +295,10 @@ func (r RevokeResult) Text(p *render.Page) {
 	p.Line("  To cut off whoever has a certificate of the node now:")
 	p.Command("    node-authorizer quarantine node/%s", r.Node)
 	p.Section("To let a machine join again")
-	p.Command("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
+	p.Command("  kubectl delete nodeattestation%s", names)
 	if r.last() != nil {
 		p.Line("  Not before: while a machine has the name, the certificate above can be renewed.")
 	}
-}
-
-func (r RevokeResult) names() []string {
-	names := make([]string, len(r.Machines))
-	for i, m := range r.Machines {
-		names[i] = m.NodeAttestation
-	}
-	return names
 }
 
 // last returns the expiration of the last known certificate of the machines; nil if none is

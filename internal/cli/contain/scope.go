@@ -19,14 +19,8 @@ import (
 )
 
 func NewScope(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "scope",
-		Short: "Derive, check and install NodeScopes, which hold agents to their own node",
-		Args:  command.NoCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newScopeSuggest(a), newScopeCheck(a), newScopeAuthorizationConfig(a), newScopeAdmissionPolicy(a))
-	return cmd
+	return command.NewGroup("scope", "Derive, check and install NodeScopes, which hold agents to their own node",
+		newScopeSuggest(a), newScopeCheck(a), newScopeAuthorizationConfig(a), newScopeAdmissionPolicy(a))
 }
 
 // manifestFormat is the output format of commands that write Kubernetes objects with comments.
@@ -45,7 +39,6 @@ func addScopes(a *command.App, cmd *cobra.Command) *scopeFlags {
 	return addScopeFiles(cmd, state)
 }
 
-// addScopeFiles adds -f.
 func addScopeFiles(cmd *cobra.Command, state *command.StateFlags) *scopeFlags {
 	f := &scopeFlags{state: state}
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil,
@@ -78,7 +71,12 @@ func (f *scopeFlags) load(cmd *cobra.Command) ([]*v1alpha1.NodeScope, *rest.Conf
 		return scopes, nil, err
 	}
 	if len(f.state.From) > 0 {
-		scopes, err := nodeScopes(cmd.Context(), f.state)
+		state, err := f.state.ReadState(cmd.Context())
+		if err != nil {
+			return nil, nil, err
+		}
+		f.state.App.WarnState(state)
+		scopes, err := scopesOf(state)
 		return scopes, nil, err
 	}
 	config, err := f.state.Connection.Config()
@@ -87,16 +85,6 @@ func (f *scopeFlags) load(cmd *cobra.Command) ([]*v1alpha1.NodeScope, *rest.Conf
 	}
 	scopes, err := generate.List(cmd.Context(), config)
 	return scopes, config, err
-}
-
-// nodeScopes returns the NodeScopes of the files of --from.
-func nodeScopes(ctx context.Context, f *command.StateFlags) ([]*v1alpha1.NodeScope, error) {
-	state, err := f.ReadState(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f.App.WarnState(state)
-	return scopesOf(state)
 }
 
 // scopesOf returns the NodeScopes of a state, of which there must be some.
@@ -134,25 +122,15 @@ func serverMinor(config *rest.Config) (kubeversion.Minor, error) {
 	return minor, nil
 }
 
-// addMinor adds the flag for the version that a configuration is made for.
 func addMinor(cmd *cobra.Command) *string {
 	version := cmd.Flags().String("kubernetes-version", "", fmt.Sprintf(
 		"write what Kubernetes %s … %s reads (default: the server's version, else what all since 1.32 read)",
 		kubeversion.Oldest, kubeversion.Latest,
 	))
-	command.Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", command.Complete(minorNames)))
+	command.Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", command.Complete(command.MinorNames)))
 	return version
 }
 
-func minorNames() []string {
-	var versions []string
-	for _, m := range kubeversion.Minors() {
-		versions = append(versions, m.String())
-	}
-	return versions
-}
-
-// print writes text for another program to stdout.
 func print(a *command.App, text string) error {
 	if _, err := io.WriteString(a.Out, text); err != nil {
 		return errors.Join(errors.New("writing the result"), err)

@@ -82,7 +82,6 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 	return cmd
 }
 
-// scopeWebhooks prints a configuration.
 func scopeWebhooks(
 	a *command.App, cmd *cobra.Command, f *scopeFlags, o *generate.Options, version string, format render.Format,
 ) (err error) {

@@ -113,7 +113,6 @@ func accountNames(f *command.StateFlags, cmd *cobra.Command, args []string, text
 	return names, directive
 }
 
-// auditLogFlag names audit logs.
 type auditLogFlag struct{ paths []string }
 
 func addAuditLogs(cmd *cobra.Command) *auditLogFlag {
@@ -145,7 +144,6 @@ func (f *auditLogFlag) choose(a *command.App, state *command.StateFlags) ([]audi
 	return files, nil
 }
 
-// suggestScope reads the logs and makes the suggestion.
 func suggestScope(
 	a *command.App, cmd *cobra.Command, s *command.Session, namespace, name string, files []auditlog.File, acceptOutliers bool,
 ) (*learn.Suggestion, error) {
@@ -194,7 +192,6 @@ func readAccounts(a *command.App, cmd *cobra.Command, log *learn.Log, files []au
 	return nil
 }
 
-// reportInvalid reports why the API server would not accept a suggestion.
 func reportInvalid(a *command.App, s *learn.Suggestion) {
 	for _, why := range s.Invalid {
 		a.Failure("the suggested NodeScope is not valid: %s", why)

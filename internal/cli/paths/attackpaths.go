@@ -139,7 +139,6 @@ cluster. With --strict, rights that are not followed leave the answer undecided.
 	return cmd
 }
 
-// parse reads the starts and the target.
 func (f *AttackPathsFlags) parse(args []string) error {
 	if len(args) == 0 && !f.allNodes && !f.allAccounts {
 		return command.Usagef("START is missing: name one, such as node/NAME, or use --all-nodes")
@@ -181,7 +180,6 @@ func (f *AttackPathsFlags) parse(args []string) error {
 	return err
 }
 
-// attackPaths answers and writes.
 func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format render.Format) error {
 	g, err := AttackGraph(s, f)
 	if err != nil {
@@ -265,12 +263,7 @@ func (f *AttackPathsFlags) write(a *command.App, result render.Document, format 
 // NodeScopes and Quarantines only take rights away, and APIServices are about these; quotas and runtime classes only
 // make paths less certain.
 func MissingForPaths(s *command.Session, nodes ...string) []command.Missing {
-	var unread []command.Missing
-	for _, m := range s.State.Missing() {
-		if m.Kind&(source.ContainmentKinds()|source.RestrainingKinds()) == 0 {
-			unread = append(unread, command.NewMissing(m))
-		}
-	}
+	unread := s.MissingOf(func(m source.Missing) bool { return m.Kind&(source.ContainmentKinds()|source.RestrainingKinds()) == 0 })
 	return append(unread, s.AsMissing(s.LackingForPaths(nodes...))...)
 }
 

@@ -52,7 +52,6 @@ func (r AttackPathsClasses) adviceText(p *render.Page) {
 	}
 }
 
-// adviceTable writes the changes that help alone.
 func adviceTable(p *render.Page, a *attackpaths.Advice, target string) {
 	shown := render.Shown(p, shownChanges, a.Alone)
 	var rows [][]string

@@ -9,7 +9,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
-// newDiffResult makes the document of a comparison.
 func newDiffResult(s *sides, compared attackpaths.Comparison) *DiffResult {
 	r := &DiffResult{
 		Before: s.before, After: s.after, Changes: s.changes.list(),
@@ -27,7 +26,6 @@ func newDiffResult(s *sides, compared attackpaths.Comparison) *DiffResult {
 	return r
 }
 
-// settle counts the findings, and those that fail.
 func (r *DiffResult) settle(starts []attackpaths.Start, failOn string) {
 	r.FailOn = failOn
 	for i := range r.Widened {
@@ -69,7 +67,6 @@ func DiffFailOns() []string {
 	return []string{failOnPossible, failOnCertain, failOnClusterAdmin, failOnNode}
 }
 
-// fails reports whether a finding fails.
 func (r *diffRow) fails(on string) bool {
 	switch on {
 	case failOnCertain:
@@ -102,7 +99,6 @@ func (s *sides) row(d *attackpaths.Difference, direction string) diffRow {
 	return row
 }
 
-// newDiffTotals counts starts.
 func newDiffTotals(starts []attackpaths.Start, widened, narrowed []diffRow) diffTotals {
 	var t diffTotals
 	for _, s := range starts {

@@ -51,7 +51,6 @@ func (c *diffChanges) of(h attackpaths.Holding) *source.Applied {
 	return nil
 }
 
-// list renders the changes for the result.
 func (c *diffChanges) list() []diffChange {
 	var all []diffChange
 	for _, a := range c.applied {

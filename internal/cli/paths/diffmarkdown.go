@@ -78,7 +78,6 @@ func (r *DiffResult) markdownTail() string {
 	return b.String()
 }
 
-// markdown collects lines.
 type markdown struct {
 	strings.Builder
 	runes int

@@ -39,7 +39,6 @@ func (r *DiffResult) Text(p *render.Page) {
 	}
 }
 
-// splitWorkloads splits rows into rows of workloads and others.
 func splitWorkloads(rows []diffRow) (workloads, otherRows []diffRow) {
 	for _, row := range rows {
 		if row.ofWorkload() {
@@ -56,7 +55,6 @@ func (r *DiffResult) styledVerdict() string {
 	return style.In(r.verdictText())
 }
 
-// verdictText says in one line what changes.
 func (r *DiffResult) verdictText() string {
 	switch r.Verdict {
 	case DiffWidened:
@@ -241,7 +239,6 @@ func (p diffPlace) text() string {
 
 func (r *diffRow) reachedText(all bool) string { return holdingList(r.Reached, r.Kind, all) }
 
-// nounOf is the word for a counted holding.
 func nounOf(kind string) string {
 	for _, n := range holdingNouns {
 		if n.kind == kind {

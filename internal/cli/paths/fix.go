@@ -22,7 +22,6 @@ type attackPathsFix struct {
 	unsure bool
 }
 
-// fixedPath is a path that the script ends.
 type fixedPath struct {
 	title string
 	steps []attackpaths.Step

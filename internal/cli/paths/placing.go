@@ -9,7 +9,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// placingText writes where to run the pods that give the target.
 func placingText(p *render.Page, a *attackpaths.Advice, target string) {
 	placing := a.Placing
 	if placing == nil {
@@ -39,7 +38,6 @@ func placingText(p *render.Page, a *attackpaths.Advice, target string) {
 	p.Table(2, []string{"NODES", "WORKLOAD", "THROUGH", "PLACE"}, rows)
 }
 
-// placingScript writes the commands.
 func placingScript(p *render.Page, placing *attackpaths.Placing, target string) {
 	if placing == nil || placing.Remedy == nil {
 		return

@@ -47,7 +47,6 @@ func (r AttackPathsClasses) SARIF() any {
 	return pathsRun(r.Missing, all, r.custom).Log()
 }
 
-// pathsRun makes a run of results.
 func pathsRun(missing []command.Missing, results []AttackPathsResult, custom []attackpaths.CustomTechnique) *sarif.Run {
 	run := sarif.NewRun(command.CurrentVersion().Version, append(techniqueRules(), customRules(custom)...))
 	if len(missing) > 0 {
@@ -68,7 +67,6 @@ func pathsRun(missing []command.Missing, results []AttackPathsResult, custom []a
 	return run
 }
 
-// techniqueRules describe the techniques.
 func techniqueRules() []sarif.Rule {
 	var rules []sarif.Rule
 	for _, t := range attackpaths.Techniques() {
@@ -80,7 +78,6 @@ func techniqueRules() []sarif.Rule {
 	return rules
 }
 
-// certaintyLevel is the level of what is certain or possible.
 func certaintyLevel(c attackpaths.Certainty) string {
 	switch c {
 	case attackpaths.Certain:

@@ -18,7 +18,6 @@ import (
 // clusterAdmin is the name of the target that needs no kind.
 const clusterAdmin = "cluster-admin"
 
-// parseTarget reads --to.
 func (f *AttackPathsFlags) parseTarget() error {
 	if f.to == "" {
 		return nil
@@ -190,7 +189,6 @@ func targetText(target *attackpaths.Holding) string {
 	return holdingText(*target)
 }
 
-// targetText names what the paths of a result lead to.
 func (r *AttackPathsResult) targetText() string {
 	if r.Target == nil {
 		return clusterAdmin
@@ -211,7 +209,6 @@ func (r *AttackPathsResult) dropPossible() {
 	}
 }
 
-// classCertainty says whether a class reaches the target.
 func classCertainty(c attackpaths.Class) attackpaths.Certainty {
 	if c.Target != nil {
 		return *c.Target

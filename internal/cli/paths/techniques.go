@@ -45,7 +45,6 @@ func readTechniques(a *command.App, paths []string) ([]attackpaths.CustomTechniq
 	return all, nil
 }
 
-// techniqueMistakes writes a line for each mistake in a file.
 func techniqueMistakes(a *command.App, path string, problems v1alpha1.Problems) {
 	for _, line := range command.ConfigProblems(path, problems[:min(command.WarningRows, len(problems))]) {
 		a.Failure("%s", line)
@@ -98,7 +97,6 @@ func noteGaps(a *command.App, gaps []attackpaths.Gap) {
 	}
 }
 
-// customRules describe the techniques that the user adds.
 func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {
 	var rules []sarif.Rule
 	for i := range custom {
@@ -113,7 +111,6 @@ func customRules(custom []attackpaths.CustomTechnique) []sarif.Rule {
 	return rules
 }
 
-// allowedByText says what allows a technique.
 func allowedByText(t *attackpaths.CustomTechnique) string {
 	list := func(all []attackpaths.CustomRequest) string {
 		var parts []string

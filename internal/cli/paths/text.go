@@ -10,7 +10,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// certaintyText says whether a target is reached.
 func certaintyText(c attackpaths.Certainty, target string) string {
 	return map[attackpaths.Certainty]string{
 		attackpaths.No: "does not reach ", attackpaths.Possible: "possibly reaches ", attackpaths.Certain: "reaches ",
@@ -60,7 +59,6 @@ func (r AttackPathsResult) outcome() string {
 	}
 }
 
-// leftOutText says how much --certain-only leaves out.
 func (r AttackPathsResult) leftOutText() string {
 	if r.Target != nil {
 		return "possibly it is reached; --certain-only leaves this out"
@@ -68,7 +66,6 @@ func (r AttackPathsResult) leftOutText() string {
 	return render.Thousands(r.LeftOut) + " more possibly reached; --certain-only leaves " + render.Plural(r.LeftOut, "it", "them") + " out"
 }
 
-// stepRows are the steps of a path, one in a row.
 func stepRows(p *render.Page, path []attackpaths.Step) [][4]string {
 	var rows [][4]string
 	for i, step := range path {

@@ -99,7 +99,6 @@ func (f *AttackPathsFlags) options(cmd *cobra.Command) map[string]string {
 	return options
 }
 
-// readEarlier reads the document of --compare-with.
 func (f *AttackPathsFlags) readEarlier(format render.Format) error {
 	if f.compareWith == "" {
 		return nil
@@ -131,7 +130,6 @@ func (f *AttackPathsFlags) readEarlier(format render.Format) error {
 	return nil
 }
 
-// compare compares a result with the earlier document.
 func (f *AttackPathsFlags) compare(a *command.App, result render.Document) (*AttackPathsTrend, error) {
 	text, err := json.Marshal(result)
 	if err != nil {

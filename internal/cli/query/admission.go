@@ -11,7 +11,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// nameRestriction is the name of the admission plugin.
 const nameRestriction = "NodeRestriction"
 
 // admit evaluates AdmissionReviews by NodeRestriction. If an unreadable resource could change

@@ -9,7 +9,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
-	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -78,7 +77,6 @@ func decide(
 	return ruling{answer: a, said: said, admission: by}, nil
 }
 
-// authorize evaluates the question by the chain.
 func authorize(ctx context.Context, s *command.Session, who command.Identity, q command.Question) (answer, chain.Result) {
 	req := q.Request(who)
 	result, _ := s.Chain.Explain(ctx, req) // the opinions hold the errors
@@ -145,7 +143,6 @@ func missingFor(
 	return command.Unreadable(s.Unread(req, code, asksRBAC)), s.Lacking(req, code, asksRBAC)
 }
 
-// status returns the exit status for an answer.
 func (a answer) status() int {
 	switch a.Answer {
 	case command.Yes:
@@ -156,18 +153,8 @@ func (a answer) status() int {
 	return command.StatusUndecided
 }
 
-// styled returns the answer in its color.
-func (a answer) styled() string {
-	switch a.Answer {
-	case command.Yes:
-		return render.Good.In(a.Answer)
-	case command.No:
-		return render.Bad.In(a.Answer)
-	}
-	return render.Unsure.In(a.Answer)
-}
+func (a answer) styled() string { return command.AnswerStyle(a.Answer).In(a.Answer) }
 
-// line returns the answer in one line, with the reason.
 func (a answer) line() string { return a.styled() + a.why() }
 
 // why returns the rest of the line after the answer.
@@ -203,7 +190,6 @@ func conditionsExceptName(all []noderestriction.Condition) []noderestriction.Con
 	return slices.DeleteFunc(slices.Clone(all), func(c noderestriction.Condition) bool { return c.OwnName })
 }
 
-// requirements returns the conditions as text.
 func requirements(all []noderestriction.Condition) []string {
 	lines := make([]string, len(all))
 	for i, c := range all {

@@ -89,7 +89,6 @@ func listArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// listRules prints what a user may do.
 func listRules(a *command.App, cmd *cobra.Command, ask *askFlags, format render.Format) error {
 	if err := ask.identity.Check(); err != nil {
 		return err
@@ -155,12 +154,7 @@ func missingRules(s *command.Session, who command.Identity) []command.Missing {
 	if who.Node != "" {
 		return append(missingForReach(s), s.AsMissing(s.LackingForNode(who.Node))...)
 	}
-	var all []command.Missing
-	for _, m := range s.State.Missing() {
-		if m.Kind&source.RBACKinds() != 0 {
-			all = append(all, command.NewMissing(m))
-		}
-	}
+	all := s.MissingOf(func(m source.Missing) bool { return m.Kind&source.RBACKinds() != 0 })
 	all = append(all, command.Unreadable(s.UnreadContainment(command.Question{}.Request(who)))...)
 	return append(all, s.AsMissing(s.LackingForUser(who.User, who.Groups))...)
 }
@@ -187,7 +181,6 @@ func rulesBy(s *command.Session, name string, who command.Identity, namespace st
 	return rules, true, err
 }
 
-// everything are the rules that allow all requests.
 func everything(authorizer string) []listedRule {
 	all := []string{"*"}
 	return []listedRule{
@@ -258,7 +251,6 @@ func newNodeRule(g nodeauthz.Grant, p permission) listedRule {
 	return rule
 }
 
-// rbacRules are the rules that bindings give to the user.
 func rbacRules(s *command.Session, who command.Identity, namespace string) ([]listedRule, error) {
 	if !s.State.RBACLoaded() {
 		return nil, nil

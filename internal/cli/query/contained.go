@@ -47,7 +47,6 @@ func containmentNotes(s *command.Session, req *access.Request, result chain.Resu
 	return []string{fmt.Sprintf("%s refuses this, but %s asks no webhook about it", refuses, s.Configured)}
 }
 
-// asksWebhook reports whether a webhook is among the configured authorizers.
 func asksWebhook(s *command.Session) bool {
 	known := []string{chain.NameMasters, chain.NameNode, chain.NameRBAC, chain.NameAlwaysAllow, chain.NameAlwaysDeny}
 	return slices.ContainsFunc(s.Chain.Names(), func(name string) bool { return !slices.Contains(known, name) })
@@ -67,7 +66,6 @@ func quarantinedText(name string) string {
 	return "Quarantine " + name + " refuses these requests, but for those that it excepts; this " + assumption + "."
 }
 
-// scopesText writes what the NodeScopes of a service account let pass.
 func (r CanIList) scopesText(p *render.Page) {
 	if !r.Scoped {
 		return

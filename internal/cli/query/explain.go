@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,7 +131,7 @@ func (r ExplainResult) Text(p *render.Page) {
 		p.Section("%s authorizer: not asked", name)
 		p.Line("  %s decided before", r.decidedBefore)
 	}
-	if r.State.AuthorizationConfig == "" && !r.listed(chain.NameRBAC) {
+	if r.State.AuthorizationConfig == "" && !slices.Contains(r.State.Authorizers, chain.NameRBAC) {
 		p.Section("%s authorizer: not asked", chain.NameRBAC)
 		p.Line("  the state has no roles and bindings")
 	}
@@ -157,16 +158,6 @@ func (r ExplainResult) Text(p *render.Page) {
 		p.Line("  %s", r.Reason.Hint)
 	}
 	r.nextText(p)
-}
-
-// listed reports whether the named authorizer is in the chain.
-func (r ExplainResult) listed(name string) bool {
-	for _, known := range r.State.Authorizers {
-		if known == name {
-			return true
-		}
-	}
-	return false
 }
 
 func (r ExplainResult) opinion(p *render.Page, o chain.Opinion) {

@@ -22,7 +22,6 @@ func (r ExplainResult) next() (prints, line string) {
 	return "what the code means, and what to do", r.again.root + " explain-code " + string(r.Reason.Code)
 }
 
-// nextText ends the explanation of a refusal.
 func (r ExplainResult) nextText(p *render.Page) {
 	if r.Answer == command.No {
 		prints, line := r.next()

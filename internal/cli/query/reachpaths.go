@@ -35,36 +35,20 @@ func attackPathsTotal(s *command.Session, node string) (*reachPaths, error) {
 		return &reachPaths{Missing: []command.Missing{none}, unread: true}, nil
 	}
 	total := &reachPaths{
-		ClusterAdmin: reached.ClusterAdmin, Counts: paths.CountHoldings(reached.Reached), Missing: missingForInventory(s),
+		ClusterAdmin: reached.ClusterAdmin, Counts: paths.CountHoldings(reached.Reached), Missing: s.MissingOf(source.Missing.ForInventory),
 		unread: len(paths.MissingForPaths(s, paths.NodesOf(reached)...)) > 0,
 	}
 	return total, nil
 }
 
-// missingForInventory is the state that could not be read and that only attack paths need.
-func missingForInventory(s *command.Session) []command.Missing {
-	var all []command.Missing
-	for _, m := range s.State.Missing() {
-		if m.ForInventory() {
-			all = append(all, command.NewMissing(m))
-		}
-	}
-	return all
-}
-
 // missingForReach is the state that could not be read and that answers about a node need: NodeScopes, and the APIServices that they
 // depend on, are about accounts only.
 func missingForReach(s *command.Session) []command.Missing {
-	var all []command.Missing
-	for _, m := range s.State.Missing() {
-		if !m.ForInventory() && m.Kind&(source.NodeScopes|source.APIServices) == 0 {
-			all = append(all, command.NewMissing(m))
-		}
-	}
-	return all
+	return s.MissingOf(func(m source.Missing) bool {
+		return !m.ForInventory() && m.Kind&(source.NodeScopes|source.APIServices) == 0
+	})
 }
 
-// text is the total in one line.
 func (t *reachPaths) text(node string) string {
 	var parts []string
 	switch {

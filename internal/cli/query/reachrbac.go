@@ -88,7 +88,6 @@ func (w *writeLimits) writesOwnNameOnly(rule *rbacv1.PolicyRule, of nodeauthz.Gr
 // leaseNamespace is the namespace of the leases of nodes.
 const leaseNamespace = "kube-node-lease"
 
-// writes reports whether the rule allows writes of objects.
 func (g rbacGrant) writes() bool {
 	return len(g.Rule.Resources) > 0 && slices.ContainsFunc(g.Rule.Verbs, func(verb string) bool {
 		_, written := operation(command.Question{Verb: verb})

@@ -90,12 +90,10 @@ func (w *writeLimits) standing(g nodeauthz.Grant) []standingGrant {
 	return all
 }
 
-// ownNameOnly reports whether only objects with the node's own name meet the conditions.
 func ownNameOnly(conditions []noderestriction.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool { return c.OwnName })
 }
 
-// add joins permissions with the existing ones.
 func (o *reachedObject) add(all []permission) {
 	for _, p := range all {
 		o.May = joined(o.May, p)
@@ -114,4 +112,24 @@ func (o *reachedObject) addStanding(g nodeauthz.Grant, limits *writeLimits) {
 		g.Verbs = slices.DeleteFunc(slices.Clone(g.Verbs), func(verb string) bool { return verb == "create" })
 	}
 	o.add(limits.permissions(g))
+}
+
+// addAudiences adds the audiences for which the node may request tokens of a service account: the
+// audiences that the account's pods on the node use. An API server binds a token only to a pod of
+// the same account.
+func (o *reachedObject) addAudiences(s *command.Session) {
+	for _, path := range o.Paths {
+		pod, ok := s.State.Pod(path[0].To.Namespace, path[0].To.Name)
+		if !ok {
+			continue
+		}
+		audiences, restricted := s.Restriction.Audiences(pod)
+		if !restricted {
+			o.AnyAudience = true
+			return
+		}
+		o.Audiences = append(o.Audiences, audiences...)
+	}
+	slices.Sort(o.Audiences)
+	o.Audiences = slices.Compact(o.Audiences)
 }

@@ -47,7 +47,6 @@ func whoCan(ctx context.Context, s *command.Session, q command.Question) (WhoCan
 	return w.result, nil
 }
 
-// whoCanSearch collects the answers about the nodes.
 type whoCanSearch struct {
 	*command.Session
 	question command.Question
@@ -120,7 +119,6 @@ func (w *whoCanSearch) notContained(ctx context.Context, who command.Identity, r
 	return answer{Answer: command.Unknown, Identity: who, Missing: command.Unreadable(unread)}
 }
 
-// note adds a note without duplicates.
 func (r *WhoCanResult) note(note string) {
 	r.Quarantined++
 	if !slices.Contains(r.Notes, note) {

@@ -108,7 +108,6 @@ func (r WhoCanResult) conditionsText() string {
 	return text + ", if " + passesRestriction(r.Request) + ":"
 }
 
-// someText writes the nodes that can do it to some objects.
 func (r WhoCanResult) someText(p *render.Page) {
 	if n := len(r.SomeUndecided); n > 0 {
 		p.Line(

@@ -100,7 +100,6 @@ func open(q command.Question, req *noderestriction.Request) noderestriction.Open
 	}
 }
 
-// needed returns the flags for the objects of conditions.
 func needed(conditions []noderestriction.Condition) []string {
 	var flags []string
 	for _, part := range []struct{ name, flag string }{{"object", "-f"}, {"oldObject", "--old-object"}} {
@@ -111,7 +110,6 @@ func needed(conditions []noderestriction.Condition) []string {
 	return flags
 }
 
-// passesRestriction says which object has to pass NodeRestriction.
 func passesRestriction(q command.Question) string {
 	if strings.HasPrefix(q.Verb, "delete") {
 		return "the deleted object passes " + nameRestriction
@@ -170,7 +168,6 @@ func decodeInto(w command.WrittenObjects, req *noderestriction.Request, q comman
 	return nil
 }
 
-// admitted applies the answer of NodeRestriction to the answer of the authorizers.
 func admitted(s *command.Session, a *answer, by *admission) {
 	switch {
 	case by == nil || by.NotAsked:
@@ -198,7 +195,6 @@ func (a *admission) undecided() bool {
 	return len(a.Missing) > 0 || a.Answer.Code == noderestriction.AuthorizationFailed
 }
 
-// text writes the answer of NodeRestriction in an explanation.
 func (a *admission) text(p *render.Page, mainHint string) {
 	switch {
 	case a.NotAsked:
@@ -235,7 +231,6 @@ func (a *admission) text(p *render.Page, mainHint string) {
 	lines(p, "conditions", depends)
 }
 
-// lines writes a list under a heading.
 func lines(p *render.Page, heading string, all []string) {
 	if len(all) == 0 {
 		return

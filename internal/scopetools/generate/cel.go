@@ -8,7 +8,6 @@ import (
 // accountPrefix is the prefix of the user names of service accounts.
 const accountPrefix = "system:serviceaccount:"
 
-// celList writes strings as a list of CEL.
 func celList(all []string) string {
 	quoted := make([]string, len(all))
 	for i, text := range all {

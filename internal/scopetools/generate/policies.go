@@ -42,7 +42,6 @@ func (p *Policy) Objects() (*registrationv1.ValidatingAdmissionPolicy, *registra
 	return p.policy, p.binding
 }
 
-// general are the limits of every policy.
 func general() []Limit {
 	return []Limit{
 		{Why: "reads (get, list and watch): admission does not see them"},
@@ -86,7 +85,6 @@ func Generate(scope *v1alpha1.NodeScope, action registrationv1.ValidationAction)
 	return p
 }
 
-// policyName is a valid name for the policy of a scope.
 func policyName(scope string) string {
 	const longest = 253
 	name := "node-authorizer-scope-" + scope
@@ -167,7 +165,6 @@ func variables(rules []expressed) []registrationv1.Variable {
 	return list
 }
 
-// identifier makes an identifier of "namedAsNode[0]".
 func identifier(rule string) string { return strings.NewReplacer("[", "_", "]", "").Replace(rule) }
 
 func validations(scope *v1alpha1.NodeScope, rules []expressed) []registrationv1.Validation {
@@ -210,7 +207,6 @@ func refusing(rules []expressed) string {
 	return "(size(variables.naming) == 0 ? " + celLiteral(none) + " : variables.naming.join(', ') + ' refuses')"
 }
 
-// naming is the list of the rules that name a write.
 func naming(rules []expressed) string {
 	names := make([]string, len(rules))
 	for i, r := range rules {

@@ -28,7 +28,6 @@ const (
 // userFields are the names of the user's attributes in an expression.
 type userFields struct{ user, groups, extra, guard string }
 
-// selector makes the expressions of the accounts of some scopes.
 type selector struct {
 	users      []string // of single accounts, sorted
 	namespaces []string // all accounts of which are concerned, sorted

@@ -46,7 +46,6 @@ func Write(all []*Policy) (*Policies, error) {
 	return &Policies{Policies: all, Manifest: b.String()}, nil
 }
 
-// comment writes one line.
 func comment(b *strings.Builder, format string, args ...any) {
 	b.WriteString("# " + strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -14,7 +14,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// maxOutliers is how many outliers a suggestion has.
 const maxOutliers = 10_000
 
 // kind is a kind of rules, the tightest first.
@@ -218,7 +217,6 @@ func (r *ruled) fits(f forms) bool {
 	}
 }
 
-// rule completes a rule with the requests that it is for.
 func (e *evidence) rule(r ruled, of *sum) ruled {
 	r.group, r.grants, r.count, r.nodes = e.group, e.grants, of.Requests(), of.nodes
 	r.example = e.describe(&of.example) + " from " + of.example.node
@@ -297,7 +295,6 @@ func (c *Collector) otherNode(g group, o *object) string {
 	return cmp.Or(c.node.NodeOf(o.namespace, o.name), c.located[PodOnNode{Namespace: o.namespace, Name: o.name}])
 }
 
-// addOutliers adds the requests of a group that no rule lets pass.
 func (s *Suggestion) addOutliers(of choice, technique attackpaths.Code) {
 	for i := range of.notOwn {
 		o := of.outlier(&of.notOwn[i], of.about[i], of.ofOwn)
@@ -307,7 +304,6 @@ func (s *Suggestion) addOutliers(of choice, technique attackpaths.Code) {
 	s.MoreOutliers += of.beyond.Requests()
 }
 
-// outlier describes requests that no rule lets pass.
 func (e *evidence) outlier(o *object, other string, ofOwn int) Outlier {
 	t := e.notOwn[*o]
 	found := Outlier{
@@ -318,7 +314,6 @@ func (e *evidence) outlier(o *object, other string, ofOwn int) Outlier {
 	return found
 }
 
-// sortOutliers sorts the outliers, and counts those that exceed the bound.
 func (s *Suggestion) sortOutliers() {
 	slices.SortFunc(s.Outliers, func(a, b Outlier) int {
 		return cmp.Or(strings.Compare(a.Request, b.Request), cmp.Compare(a.Count, b.Count), strings.Compare(a.text, b.text))

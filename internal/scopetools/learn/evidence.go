@@ -44,7 +44,6 @@ type object struct {
 	isPod bool
 }
 
-// tally counts the same requests.
 type tally struct {
 	Counter
 	times
@@ -62,7 +61,6 @@ type sum struct {
 	order      int // of the example
 }
 
-// add adds a request to the evidence about its group.
 func (c *Collector) add(e *evidence, r *Request) {
 	o := objectOf(r)
 	c.fit(&o, r)
@@ -94,7 +92,6 @@ func (e *evidence) addOwn(o *object, t *tally) {
 	e.own[o.forms].add(o, t)
 }
 
-// fit finds the rules that fit a request.
 func (c *Collector) fit(o *object, r *Request) {
 	if !r.ResourceRequest {
 		return

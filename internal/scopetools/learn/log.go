@@ -94,7 +94,6 @@ type Log struct {
 	Pod func(PodOnNode)
 }
 
-// part is what a part of a log has.
 type part struct {
 	requests []Request
 	pods     []PodOnNode

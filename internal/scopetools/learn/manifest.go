@@ -20,7 +20,6 @@ const (
 	columns = 100
 )
 
-// manifest is YAML that is being written.
 type manifest struct{ strings.Builder }
 
 func (m *manifest) line(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
@@ -123,7 +122,6 @@ func (s *Suggestion) unscoped(m *manifest, indent, what string, u *Unscoped) {
 	}
 }
 
-// maxListed is how many outliers with one verb and resource a manifest lists.
 const maxListed = 10
 
 // outliers writes the requests that the scope refuses because they are not about the node of their token.
@@ -162,7 +160,6 @@ func (s *Suggestion) outliers(m *manifest) {
 	}
 }
 
-// line describes an outlier with its count and times.
 func (o *Outlier) line() string {
 	text := fmt.Sprintf("%s: %s", render.Count(o.Count, "request"), o.text)
 	if o.OtherNode != "" && o.OtherNode != o.Name {
@@ -189,7 +186,6 @@ func requests(all []Outlier) int {
 	return n
 }
 
-// evidence writes why the scope has a rule.
 func (s *Suggestion) evidence(m *manifest, indent, rule string) {
 	for i, e := range s.Evidence {
 		switch {
@@ -231,7 +227,6 @@ func section[T any](s *Suggestion, m *manifest, name string, rules []T) {
 	}
 }
 
-// leftOver writes the rights that were not used.
 func (s *Suggestion) leftOver(m *manifest) {
 	if s.Basis == Roles {
 		return

@@ -44,7 +44,6 @@ func FromRoles(namespace, name string, grants []rbac.Grant) *Suggestion {
 	return s
 }
 
-// guess chooses the rule for a right from its meaning.
 func guess(right Right, verb string, grant int) ruled {
 	r := ruled{
 		kind: anywhere, group: group{verb: verb}, grants: map[int]bool{grant: true},

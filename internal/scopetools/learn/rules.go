@@ -106,7 +106,6 @@ func (j *joined) join(r ruled) {
 	maps.Copy(j.grants, r.grants)
 }
 
-// addRule adds a rule to the scope.
 func (s *Suggestion) addRule(j *joined, grants []rbac.Grant) {
 	spec, groups, resources := &s.Scope.Spec, []string{j.apiGroup}, append([]string{j.resource}, j.more...)
 	place := ""
@@ -193,7 +192,6 @@ func compareRights(a, b Right) int {
 		strings.Compare(a.Resource, b.Resource), strings.Compare(a.NonResourceURL, b.NonResourceURL), slices.Compare(a.Verbs, b.Verbs))
 }
 
-// ofEverybody reports whether a grant is one that all users have.
 func ofEverybody(g rbac.Grant) bool {
 	return g.Subject.Kind == "Group" && (g.Subject.Name == "system:authenticated" || g.Subject.Name == "system:unauthenticated")
 }
@@ -247,7 +245,6 @@ func (c *Collector) split(grant int, right Right) (unused, used []string) {
 	return unused, used
 }
 
-// request is a request of the group.
 func (g group) request() *access.Request {
 	resource, subresource, _ := strings.Cut(g.resource, "/")
 	return &access.Request{

@@ -66,7 +66,6 @@ func (c *Checker) settle() (passed int) {
 	return passed
 }
 
-// silent are the subjects of which the log has nothing.
 func (c *Checker) silent() []string {
 	all := []string{}
 	for _, s := range c.policy.Load().Scopes() {

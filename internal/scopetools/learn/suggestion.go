@@ -170,7 +170,6 @@ type Wildcard struct {
 // DocumentKind is the kind of the suggestion as a document.
 func (*Suggestion) DocumentKind() string { return "ScopeSuggestion" }
 
-// scopeName is a valid name of an object for an account.
 func scopeName(namespace, name string) string {
 	const longest = 253
 	joined := namespace + "." + name

@@ -22,7 +22,6 @@ type Warning struct {
 	Granted  []string `json:"granted,omitempty"`
 }
 
-// text is the warning for people.
 func (w *Warning) text() string {
 	text := "NodeScope " + w.Scope + ": " + w.Message
 	switch {
