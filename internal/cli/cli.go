@@ -122,8 +122,20 @@ Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage,
 	root.SetHelpCommand(command.NewHelp(root))
 	root.SetFlagErrorFunc(command.FlagError)
 	for _, newCommand := range commands() {
-		root.AddCommand(newCommand(a))
+		cmd := newCommand(a)
+		withoutArguments(cmd)
+		root.AddCommand(cmd)
 	}
 	a.Invoked = asInvoked(name, root)
 	return root
+}
+
+// withoutArguments lets a command, and those below it, take no arguments unless it says which.
+func withoutArguments(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args, cmd.ValidArgsFunction = command.Exactly(), cobra.NoFileCompletions
+	}
+	for _, below := range cmd.Commands() {
+		withoutArguments(below)
+	}
 }

@@ -23,7 +23,6 @@ type File struct {
 	Size int64
 }
 
-// Name returns the name of the file for messages.
 func (f File) Name() string {
 	if f.Path == Stdin {
 		return "stdin"

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // collector adds outcomes to sums, in the order of the log.
@@ -179,7 +178,10 @@ func (o *outcome) says(l *listed) texts {
 
 func (o *outcome) listed(key listedKey, accepted bool) *listed {
 	d, q := o.detail, &o.detail.asked
-	l := &listed{key: key, plain: d.answer.plainCode(), sampled: o.at}
+	l := &listed{key: key, sampled: o.at}
+	if d.answer.err == nil && d.answer.unexamined == "" {
+		l.plain = d.answer.code
+	}
 	l.Refusal = Refusal{
 		Node: key.place.node, Identity: q.User, Standing: o.by.standing, Groups: slices.Sorted(slices.Values(q.Groups)),
 		Verb: q.Verb, Group: q.Group, Resource: q.Resource, Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
@@ -193,18 +195,13 @@ func (o *outcome) listed(key listedKey, accepted bool) *listed {
 	}
 	return l
 }
-
-// plainCode is the code of a refusal before it is explained.
-func (a *answer) plainCode() verdict.Code {
-	if a.err != nil || a.unexamined != "" {
-		return ""
-	}
-	return a.code
-}
-
 func (c *collector) report(read auditlog.Summary) *Report {
 	c.stages.eachEnd(c.add)
-	c.addRead(read, c.stages.doubtful)
+	t := &c.totals
+	t.Files, t.Lines, t.Events = t.Files+read.Files, t.Lines+read.Lines, t.Events+read.Events
+	t.BrokenLines += len(read.Broken)
+	t.UnfinishedLines += len(read.Unfinished)
+	t.MaybeTwice += c.stages.doubtful
 	return c.sums.report(c.ev.State.NodeNames(), c.asNode)
 }
 

@@ -70,9 +70,6 @@ type answer struct {
 	examined   bool
 }
 
-// remarkable reports whether the request was not simply allowed.
-func (a *answer) remarkable() bool { return a.err != nil || a.refusedBy != "" || a.unexamined != "" }
-
 func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answer {
 	result, _ := ev.Chain.Brief(ctx, req) // the opinions hold the errors
 	switch why := result.Doubt(); {
@@ -81,7 +78,11 @@ func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answe
 	case result.Decision == verdict.Allow:
 		return answer{}
 	case result.DecidedBy != "":
-		return answer{refusedBy: result.DecidedBy, code: codeOfDenial(result)}
+		a := answer{refusedBy: result.DecidedBy, code: chain.CodeWebhookDenies}
+		if by := result.Opinions[len(result.Opinions)-1]; by.OnlyRefuses { // a Quarantine or NodeScope
+			a.code = by.Code
+		}
+		return a
 	}
 	a := answer{refusedBy: ByAuthorization, code: chain.CodeNoBindingAllows}
 	if by.standing == Conforming || by.standing == EmptyName {
@@ -89,15 +90,6 @@ func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answe
 		a.caveat = ev.caveat(req, by.node, a.code)
 	}
 	return a
-}
-
-// codeOfDenial returns the code of a Quarantine or NodeScope that denies. Other authorizers that deny are
-// webhooks.
-func codeOfDenial(result chain.Result) verdict.Code {
-	if by := result.Opinions[len(result.Opinions)-1]; by.OnlyRefuses {
-		return by.Code
-	}
-	return chain.CodeWebhookDenies
 }
 
 // caveat returns why a refusal without a path may differ from the answer at the time of the

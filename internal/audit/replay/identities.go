@@ -47,12 +47,6 @@ type identities struct {
 	beyond, moreNodes int
 }
 
-func newIdentities() *identities {
-	return &identities{
-		all: map[identityKey]*identity{}, nodes: map[string]*seen{}, at: map[address]string{}, pairs: map[pairKey]int{},
-	}
-}
-
 // add records who made a request, and returns where it comes from.
 func (ids *identities) add(o *outcome) place {
 	switch o.by.standing {
@@ -69,9 +63,15 @@ func (ids *identities) add(o *outcome) place {
 	}
 	d := o.detail
 	key := identityKey{o.by.name, o.by.standing}
-	ids.identity(key, o)
+	ids.addIdentity(key, identity{groups: d.asked.Groups, agents: []string{d.agent}, count: 1, first: o.at, last: o.at})
 	if acted := cmp.Or(d.acted, o.by.node); acted != "" && !o.by.impersonated {
-		ids.pair(key, acted)
+		if id := ids.all[key]; id != nil {
+			id.acted++
+		}
+		if n := ids.node(acted); n != nil {
+			n.actors = bounded(n.actors, key.user, maxActors)
+		}
+		ids.addPair(pairKey{key, acted}, 1)
 	}
 	switch {
 	case o.by.node != "":
@@ -97,11 +97,6 @@ func (ids *identities) node(name string) *seen {
 	}
 	return n
 }
-
-func (ids *identities) identity(key identityKey, o *outcome) {
-	ids.addIdentity(key, identity{groups: o.detail.asked.Groups, agents: []string{o.detail.agent}, count: 1, first: o.at, last: o.at})
-}
-
 func (ids *identities) addIdentity(key identityKey, of identity) {
 	id := ids.all[key]
 	switch {
@@ -143,18 +138,6 @@ func (ids *identities) evidence(at address, node string) {
 	}
 	ids.at[at] = node
 }
-
-// pair records that an identity acts for a node.
-func (ids *identities) pair(key identityKey, name string) {
-	if id := ids.all[key]; id != nil {
-		id.acted++
-	}
-	if n := ids.node(name); n != nil {
-		n.actors = bounded(n.actors, key.user, maxActors)
-	}
-	ids.addPair(pairKey{key, name}, 1)
-}
-
 func (ids *identities) addPair(key pairKey, count int) {
 	if _, known := ids.pairs[key]; known || len(ids.pairs) < MaxNodes {
 		ids.pairs[key] += count

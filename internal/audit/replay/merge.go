@@ -28,7 +28,6 @@ type share struct {
 	files  []PartialFile
 }
 
-// NewMerger returns a merger without parts.
 func NewMerger() *Merger {
 	return &Merger{sums: newSums(), shares: map[int]share{}, begins: map[string][2]string{}}
 }
@@ -112,7 +111,9 @@ func (m *Merger) Report() (*Report, auditlog.Summary, error) {
 	m.sums.totals.MaybeTwice += m.doubtful()
 	r := m.sums.report(m.first.StateNodes, nil)
 	if m.sums.ids.moreNodes > 0 {
-		r.Nodes.unknownOfParts()
+		// Nodes that no part shows as conforming may be among those beyond the bound.
+		r.Nodes.NotTold += len(r.Nodes.NeverConforming)
+		r.Nodes.NeverConforming = []NeverConforming{}
 	}
 	r.LeftOut = m.first.Report.LeftOut
 	return r, m.read, nil

@@ -95,7 +95,7 @@ func (ev *Evaluators) add(ctx context.Context, p *part, w *worker, e *auditlog.E
 	}
 	result := ev.evaluate(ctx, &o, e, &asked)
 	o.examined = result.examined
-	if !by.standing.conforms() || o.logged == answeredRefused || result.remarkable() {
+	if !by.standing.conforms() || o.logged == answeredRefused || result.err != nil || result.refusedBy != "" || result.unexamined != "" {
 		o.detail = ev.detailOf(e, by, result, asked)
 	}
 	p.outcomes = append(p.outcomes, o)
@@ -117,7 +117,8 @@ func (ev *Evaluators) detailOf(e *auditlog.Event, by who, result answer, asked r
 
 func (o *outcome) setKey(e *auditlog.Event) {
 	if o.long {
-		o.key = stageKeyOf(e)
+		// The audit id alone is not enough, because clients may choose it. All stages have the time at which the request was received.
+		o.key = hashed(e.AuditID, e.User.Name, e.Verb, e.RequestURI, e.Received.UTC().Format(time.RFC3339Nano))
 	}
 }
 

@@ -110,7 +110,6 @@ func (c *collector) partial(read auditlog.Summary, files []PartialFile) *Partial
 	return p
 }
 
-// Write writes a partial report.
 func (p *Partial) Write(w io.Writer) error {
 	if err := json.NewEncoder(w).Encode(p); err != nil {
 		return fmt.Errorf("write a partial report: %w", err)

@@ -103,7 +103,7 @@ func (t *tally) list(at *resolver, asNode func(*listed, string) string) []Refusa
 	return all
 }
 
-// list returns the counts with their nodes, sorted.
+// list returns the counts with their nodes, the most frequent first.
 func (r *remainders) list(at *resolver) []Remainder {
 	merged := map[Remainder]int{}
 	for k, n := range r.kinds {
@@ -117,7 +117,13 @@ func (r *remainders) list(at *resolver) []Remainder {
 		kind.Count = n
 		all = append(all, kind)
 	}
-	slices.SortFunc(all, compareRemainders)
+	slices.SortFunc(all, func(a, b Remainder) int {
+		return cmp.Or(
+			cmp.Compare(b.Count, a.Count), strings.Compare(a.Node, b.Node),
+			strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Subresource, b.Subresource),
+			cmp.Compare(a.Code, b.Code),
+		)
+	})
 	return all
 }
 

@@ -3,8 +3,6 @@ package replay
 import (
 	"reflect"
 	"time"
-
-	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 )
 
 // sums are what the requests of a log, or the reports of its parts, add up to, in bounded memory.
@@ -19,7 +17,9 @@ type sums struct {
 
 func newSums() *sums {
 	return &sums{
-		would: newTally(), refused: newTally(), undecided: newTally(), ids: newIdentities(), unexamined: map[NotExamined]int{},
+		would: newTally(), refused: newTally(), undecided: newTally(), unexamined: map[NotExamined]int{}, ids: &identities{
+			all: map[identityKey]*identity{}, nodes: map[string]*seen{}, at: map[address]string{}, pairs: map[pairKey]int{},
+		},
 	}
 }
 
@@ -31,17 +31,6 @@ func (s *sums) saw(first, last time.Time, answered bool) {
 	s.last = later(s.last, last)
 	s.answered = s.answered || answered
 }
-
-func (s *sums) addRead(read auditlog.Summary, doubtful int) {
-	t := &s.totals
-	t.Files += read.Files
-	t.Lines += read.Lines
-	t.Events += read.Events
-	t.BrokenLines += len(read.Broken)
-	t.UnfinishedLines += len(read.Unfinished)
-	t.MaybeTwice += doubtful
-}
-
 func (s *sums) merge(p *Partial) {
 	r := &p.Report
 	t := &r.Totals
@@ -117,11 +106,4 @@ func (ids *identities) merge(p *Partial) {
 	}
 	ids.beyond += p.Report.Nodes.NotTold
 	ids.moreNodes += p.MoreNodes
-}
-
-// unknownOfParts leaves out the nodes that no part shows as conforming, if parts have nodes beyond the bound:
-// these nodes may be among them.
-func (n *Nodes) unknownOfParts() {
-	n.NotTold += len(n.NeverConforming)
-	n.NeverConforming = []NeverConforming{}
 }

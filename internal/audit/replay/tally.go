@@ -193,12 +193,3 @@ func compareRefusals(a, b Refusal) int {
 		strings.Compare(a.Message, b.Message), strings.Compare(a.Reason, b.Reason), a.First.Compare(b.First), a.Last.Compare(b.Last),
 	)
 }
-
-// compareRemainders sorts the most frequent first.
-func compareRemainders(a, b Remainder) int {
-	return cmp.Or(
-		cmp.Compare(b.Count, a.Count), strings.Compare(a.Node, b.Node),
-		strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Subresource, b.Subresource),
-		cmp.Compare(a.Code, b.Code),
-	)
-}

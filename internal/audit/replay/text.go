@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,11 +125,7 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 }
 
 func (r Refusal) row(code, why string, wide bool) []string {
-	node := r.Node
-	if node == "" {
-		node = "?"
-	}
-	row := []string{node, r.question(), code, render.Thousands(r.Count), r.Last.UTC().Format(time.RFC3339)}
+	row := []string{cmp.Or(r.Node, "?"), r.question(), code, render.Thousands(r.Count), r.Last.UTC().Format(time.RFC3339)}
 	if wide {
 		row = append(row, r.Identity, why)
 	}

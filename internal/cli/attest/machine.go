@@ -29,8 +29,6 @@ Exit status: 0 the manifest was printed, 2 the TPM or the key could not be read.
 
   # with the TPM, as root
   node-authorizer attest machine --node-name worker-1`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var r registration
 	flags := cmd.Flags()

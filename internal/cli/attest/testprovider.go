@@ -55,8 +55,6 @@ or a field of the evidence was changed: the provider's page should say why that 
 Exit status: 0 nothing failed, 1 something failed, 2 a case was not tried or could not be run.`,
 		Example: `  node-authorizer attest test-provider --command "/usr/local/bin/machine-evidence attest" \
     --evidence machine-1.json --other-evidence machine-2.json`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var f testing
 	flags := cmd.Flags()
@@ -175,7 +173,6 @@ type Result struct {
 	Cases []conformance.Case `json:"cases"`
 }
 
-// DocumentKind implements render.Document.
 func (*Result) DocumentKind() string { return "ProviderTest" }
 
 func (r *Result) count(of conformance.Result) (n int) {
@@ -198,7 +195,6 @@ func (r *Result) status() int {
 	return command.StatusAllowed
 }
 
-// Text implements render.Texter.
 func (r *Result) Text(p *render.Page) {
 	var rows [][]string
 	for _, c := range r.Cases {

@@ -27,7 +27,6 @@ type KnownFlags struct {
 	file *doctor.Baseline
 }
 
-// Add adds the flags.
 func (k *KnownFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&k.baseline, "baseline", "", "file with findings that do not count: known ones, and suppressions with reasons")

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -141,44 +140,28 @@ func (f *StateFlags) namedObject(cmd *cobra.Command, of resources.Resource, word
 	return Prefixed(prefix, f.Names(cmd.Context(), of, namespace, begin))
 }
 
-// completableHoldings are the kinds of which names are offered, by the word that is written.
-var completableHoldings = []struct {
-	word, kind, resource string
-	namespaced, start    bool
-}{
-	{"node", attackpaths.Node, "nodes", false, true},
-	{"pod", attackpaths.Pod, "pods", true, true},
-	{"serviceaccount", attackpaths.ServiceAccount, "serviceaccounts", true, true},
-	{"secret", attackpaths.Secret, "secrets", true, false},
-	{"namespace", attackpaths.Namespace, "namespaces", false, false},
-}
-
 // CompleteHolding offers KIND/ and then the names of such objects, live or from --from.
 func (f *StateFlags) CompleteHolding(starts bool, otherWords ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
 		word, rest, named := strings.Cut(text, "/")
 		if !named {
 			words := slices.Clone(otherWords)
-			for _, k := range completableHoldings {
-				if k.start || !starts {
+			for _, k := range holdings {
+				if k.resource != "" && (k.start || !starts) {
 					words = append(words, k.word+"/")
 				}
 			}
 			return words, NoFilesOrSpace
 		}
-		kind := holdingWords[strings.ToLower(word)]
-		for _, k := range completableHoldings {
-			if k.kind == kind {
-				return f.namedObject(cmd, builtIn(k.resource, k.namespaced, k.kind), word, rest), NoFiles
-			}
+		at := holdingAt(word)
+		if at < 0 {
+			return nil, NoFiles
 		}
-		switch kind {
-		case attackpaths.User:
-			return Prefixed(word+"/", f.subjects(cmd.Context(), rbacv1.UserKind, rest)), NoFiles
-		case attackpaths.Group:
-			return Prefixed(word+"/", f.subjects(cmd.Context(), rbacv1.GroupKind, rest)), NoFiles
+		of := holdings[at]
+		if of.resource == "" {
+			return Prefixed(word+"/", f.subjects(cmd.Context(), of.kind, rest)), NoFiles
 		}
-		return nil, NoFiles
+		return f.namedObject(cmd, builtIn(of.resource, of.namespaced, of.kind), word, rest), NoFiles
 	}
 }
 

@@ -9,6 +9,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
+// Open opens a file, or - for stdin, and returns its name for errors.
+func (s Streams) Open(path string) (io.ReadCloser, string, error) {
+	if path == StdinName {
+		return io.NopCloser(s.In), "stdin", nil
+	}
+	file, err := os.Open(path)
+	return file, path, err
+}
+
 // WriteFile writes a whole file or nothing, where that is possible.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

@@ -23,24 +23,15 @@ func AddFormat(cmd *cobra.Command, fit ...render.Format) *FormatFlag {
 	return f
 }
 
-// parse validates the format. It is called before any work is done.
-func (f *FormatFlag) parse() (render.Format, error) {
-	format, err := render.ParseFormat(f.text, f.fit)
-	if err != nil {
-		return "", Usagef("%w", err)
-	}
-	if format == render.HTML && isTerminal(f.cmd.OutOrStdout()) {
-		return "", Usagef("-o html writes a page for a browser: write it to a file, as with > %s.html", f.cmd.Name())
-	}
-	return format, nil
-}
-
-// RunE sets what the command does, with the format.
+// RunE sets what the command does, with the format, which is checked before.
 func (f *FormatFlag) RunE(run func(cmd *cobra.Command, args []string, format render.Format) error) {
 	f.cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := f.parse()
+		format, err := render.ParseFormat(f.text, f.fit)
 		if err != nil {
-			return err
+			return Usagef("%w", err)
+		}
+		if format == render.HTML && isTerminal(cmd.OutOrStdout()) {
+			return Usagef("-o html writes a page for a browser: write it to a file, as with > %s.html", cmd.Name())
 		}
 		return run(cmd, args, format)
 	}

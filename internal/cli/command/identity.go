@@ -24,7 +24,6 @@ type IdentityFlags struct {
 	pod string
 }
 
-// AddIdentity adds the flags that name the user of a question.
 func AddIdentity(cmd *cobra.Command) *IdentityFlags {
 	f := &IdentityFlags{}
 	cmd.Flags().StringVar(&f.Node, "node", "", "the node of the question")
@@ -52,8 +51,13 @@ func (f *IdentityFlags) Check() error {
 		return err
 	}
 	switch {
+	case f.pod != "" && (f.Node != "" || f.User != "" || f.uid != "" || f.tokenNode != "" || len(f.Groups) > 0):
+		return Usagef("--pod stands for --as and --token-node: it excludes --node, --as, --as-group, --as-uid and --token-node")
 	case f.pod != "":
-		return f.checkPod()
+		if namespace, name, found := strings.Cut(f.pod, "/"); !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return Usagef("--pod %q: want NAMESPACE/NAME", f.pod)
+		}
+		return nil
 	case f.Node == "" && f.User == "" && len(f.Groups) > 0:
 		return Usagef("--as-group needs the user's name: add --as")
 	case f.User == "" && f.uid != "":
@@ -78,16 +82,6 @@ func CheckGroups(flag string, groups []string) error {
 		if g == "" || strings.ContainsFunc(g, unicode.IsControl) {
 			return Usagef("%s %q: the name of a group is not empty and has no line breaks", flag, g)
 		}
-	}
-	return nil
-}
-
-func (f *IdentityFlags) checkPod() error {
-	if f.Node != "" || f.User != "" || f.uid != "" || f.tokenNode != "" || len(f.Groups) > 0 {
-		return Usagef("--pod stands for --as and --token-node: it excludes --node, --as, --as-group, --as-uid and --token-node")
-	}
-	if namespace, name, found := strings.Cut(f.pod, "/"); !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return Usagef("--pod %q: want NAMESPACE/NAME", f.pod)
 	}
 	return nil
 }

@@ -63,22 +63,18 @@ func NewMissing(m source.Missing) Missing {
 func (s *Session) AsMissing(all []evaluate.Lack) []Missing {
 	found := make([]Missing, len(all))
 	for i, l := range all {
-		found[i] = Missing{Resource: l.Resource.String(), Lacks: l.String(), Reason: s.lackingReason(l)}
-		if !l.RolesAndBindings {
-			found[i].get = l.Resource.String()
+		found[i] = Missing{Resource: l.Resource.String(), Lacks: l.String()}
+		if l.RolesAndBindings {
+			found[i].Reason = "there are no roles and bindings in " + s.State.Origin + ": add what kubectl get " +
+				"clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml prints with --from, or use a snapshot"
+			continue
 		}
+		found[i].get = l.Resource.String()
+		found[i].Reason = fmt.Sprintf(
+			"the input lacks %s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", l, l.Resource,
+		)
 	}
 	return found
-}
-
-func (s *Session) lackingReason(l evaluate.Lack) string {
-	if l.RolesAndBindings {
-		return "there are no roles and bindings in " + s.State.Origin + ": add what kubectl get " +
-			"clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml prints with --from, or use a snapshot"
-	}
-	return fmt.Sprintf(
-		"the input lacks %s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", l, l.Resource,
-	)
 }
 
 // UnreadNames returns the names of the resources that could not be read.
@@ -105,7 +101,10 @@ func leftOut(state *source.State) string {
 	kinds := state.Skipped()
 	maps.DeleteFunc(kinds, func(kind string, _ int) bool { return slices.Contains(known, kind) })
 	text := unused(state.Origin, kinds, "they do not say what is on a node")
-	makesPods := slices.ContainsFunc(slices.Collect(maps.Keys(kinds)), podMaker)
+	makers := []string{
+		"Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "CronJob.batch", "ReplicationController",
+	}
+	makesPods := slices.ContainsFunc(makers, func(kind string) bool { return kinds[kind] > 0 })
 	if makesPods {
 		text += "; what counts are pods with spec.nodeName, which their controllers and the scheduler make"
 	}
@@ -126,15 +125,6 @@ func unused(origin string, kinds map[string]int, why string) string {
 	}
 	const most = 12
 	return fmt.Sprintf("these objects in %s are not used, because %s: %s", origin, why, render.Names(all, most))
-}
-
-// podMaker reports whether objects of a kind create pods.
-func podMaker(kind string) bool {
-	switch kind {
-	case "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "CronJob.batch", "ReplicationController":
-		return true
-	}
-	return false
 }
 
 func resourceNames(all []Missing) []string {

@@ -54,20 +54,18 @@ func commandLine(args []string) string {
 
 // noteCluster notes what was read. Where several states are, the last one counts.
 func (f *StateFlags) noteCluster(s *Session) {
+	f.NoteOrigin(s.State.Origin)
 	if f.App.Metadata == nil {
 		return
 	}
-	c := &render.Cluster{Origin: s.State.Origin, ServerVersion: s.State.ServerVersion}
-	if len(f.From) == 0 {
-		c.Context = f.Connection.Context()
-	}
+	c := f.App.Metadata.Cluster
+	c.ServerVersion = s.State.ServerVersion
 	if i := s.State.Inventory; i != nil {
 		if account, ok := s.State.ServiceAccount(metav1.NamespaceSystem, "default"); ok {
 			c.UID = string(account.UID)
 		}
 		c.Objects = &render.ObjectCounts{Nodes: len(s.KnownNodes()), Pods: len(i.Pods()), ServiceAccounts: len(i.ServiceAccounts())}
 	}
-	f.App.Metadata.Cluster = c
 }
 
 // NoteOrigin notes what was read, for commands whose state is not a session.
@@ -93,7 +91,6 @@ func (f *StateFlags) Options(cmd *cobra.Command, except ...string) map[string]st
 	return options
 }
 
-// NoteOptions notes what was asked.
 func (a *App) NoteOptions(options map[string]string) {
 	if a.Metadata != nil {
 		a.Metadata.Options = options

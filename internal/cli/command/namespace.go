@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,30 +8,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
-
-// namespaceValue is a namespace of a flag that can be given once: the last of two would silently win.
-type namespaceValue struct{ to *string }
-
-func (v *namespaceValue) String() string {
-	if v.to == nil {
-		return ""
-	}
-	return *v.to
-}
-
-func (v *namespaceValue) Type() string { return "string" }
-
-// Set implements pflag.Value.
-func (v *namespaceValue) Set(text string) error {
-	if *v.to != "" && *v.to != text {
-		return fmt.Errorf("it is given twice, as %s and %s: write KIND/NAMESPACE/NAME where namespaces differ", *v.to, text)
-	}
-	if problems := validation.IsDNS1123Label(text); text != "" && len(problems) > 0 {
-		return fmt.Errorf("no namespace can have this name: %s", problems[0])
-	}
-	*v.to = text
-	return nil
-}
 
 // plainNames are the types whose objects have names of DNS, as the API server requires.
 var plainNames = map[string]func(string) []string{

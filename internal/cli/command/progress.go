@@ -78,7 +78,6 @@ func bar(done, total int64) string {
 	return fmt.Sprintf(" [%s%s] %d%%", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), int(part*100))
 }
 
-// Done removes the bar.
 func (p *Progress) Done() {
 	if p != nil && !p.drawn.IsZero() {
 		fmt.Fprint(p.out, clearLine)

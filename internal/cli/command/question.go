@@ -35,7 +35,6 @@ type QuestionFlags struct {
 	AllNamespaces bool
 }
 
-// AddQuestion adds the flags that are a part of a question.
 func AddQuestion(cmd *cobra.Command) *QuestionFlags {
 	q := &QuestionFlags{}
 	cmd.Flags().StringVar(&q.Subresource, "subresource", "", "subresource: status, token, log …")

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
@@ -53,7 +54,6 @@ func AddState(a *App, cmd *cobra.Command) *StateFlags {
 	return f
 }
 
-// AddBehaviour adds the flags about the version of Kubernetes.
 func (f *StateFlags) AddBehaviour(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.version, "kubernetes-version", "",
 		fmt.Sprintf(
@@ -90,7 +90,16 @@ func (f *StateFlags) AddAuthorization(cmd *cobra.Command, usual string) {
 
 // AddNamespace adds -n with the usage of the command.
 func (f *StateFlags) AddNamespace(cmd *cobra.Command, usage string) {
-	cmd.Flags().VarP(&namespaceValue{&f.Namespace}, "namespace", "n", usage)
+	cmd.Flags().FuncP("namespace", "n", usage, func(text string) error {
+		if f.Namespace != "" && f.Namespace != text { // the last of two would silently win
+			return fmt.Errorf("it is given twice, as %s and %s: write KIND/NAMESPACE/NAME where namespaces differ", f.Namespace, text)
+		}
+		if problems := validation.IsDNS1123Label(text); text != "" && len(problems) > 0 {
+			return fmt.Errorf("no namespace can have this name: %s", problems[0])
+		}
+		f.Namespace = text
+		return nil
+	})
 	Must(cmd.RegisterFlagCompletionFunc("namespace", f.namespaceNames))
 }
 
@@ -212,7 +221,6 @@ func (f *StateFlags) Features(state *source.State) (kubeversion.Features, error)
 	return features, nil
 }
 
-// ReadState reads the state that the flags name.
 func (f *StateFlags) ReadState(ctx context.Context) (*source.State, error) {
 	progress := NewProgress(f.App.Streams)
 	defer progress.Done()

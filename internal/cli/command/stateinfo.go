@@ -20,7 +20,6 @@ type StateInfo struct {
 	Authorizers []string `json:"authorizers"`
 }
 
-// Info describes the state for an answer.
 func (s *Session) Info() StateInfo {
 	// The authorizer of system:masters is left out: it cannot be configured, and rarely matters.
 	isMasters := func(name string) bool { return name == chain.NameMasters }

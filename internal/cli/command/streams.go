@@ -39,12 +39,10 @@ func NewStreams(in io.Reader, out, errOut io.Writer) Streams {
 	}
 }
 
-// Warn writes a warning to stderr.
 func (s Streams) Warn(format string, args ...any) {
 	s.PrintLine("warning: ", fmt.Sprintf(format, args...))
 }
 
-// Failure writes an error to stderr.
 func (s Streams) Failure(format string, args ...any) {
 	s.PrintLine("error: ", fmt.Sprintf(format, args...))
 }

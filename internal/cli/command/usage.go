@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -17,13 +18,8 @@ const (
 	helpWidth  = 90
 )
 
-// Help writes what a command does and its usage.
 func (a *App) Help(cmd *cobra.Command, _ []string) {
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
-	}
-	for _, line := range a.paragraphs(a.named(strings.TrimSpace(text))) {
+	for _, line := range a.paragraphs(a.named(strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short)))) {
 		fmt.Fprintln(cmd.OutOrStdout(), line)
 	}
 	fmt.Fprintln(cmd.OutOrStdout())

@@ -44,11 +44,9 @@ type kubernetesRange struct {
 
 func NewVersion(a *App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "version",
-		Short:             "Print the version, and the Kubernetes versions that are supported",
-		Example:           "  node-authorizer version\n  node-authorizer version -o json | jq -r .version",
-		Args:              Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "version",
+		Short:   "Print the version, and the Kubernetes versions that are supported",
+		Example: "  node-authorizer version\n  node-authorizer version -o json | jq -r .version",
 	}
 	output := AddFormat(cmd, render.Table, render.JSON, render.YAML)
 	output.RunE(func(_ *cobra.Command, _ []string, format render.Format) error {

@@ -69,10 +69,8 @@ type NoAnswer struct {
 	Error string `json:"error"`
 }
 
-// DocumentKind implements render.Document.
 func (NoAnswer) DocumentKind() string { return "NoAnswer" }
 
-// Text implements render.Text.
 func (n NoAnswer) Text(p *render.Page) { p.Line("%s: %s", Unknown, n.Error) }
 
 // run ends with the error of the first answer, or of the context. A later answer that fails is unknown: it differs from

@@ -56,9 +56,15 @@ Exit status: 0 approved or listed, 1 the machine has another key, 2 nothing was 
 	cmd.ValidArgsFunction = completeMachine(connection)
 	p := &approving{app: a}
 	flags := cmd.Flags()
-	flags.Var(&expectedKey{&p.expectedEK}, "expect-ek", "approve only a machine with this endorsement key: PEM, or sha256: and its hash")
-	flags.Var(&expectedKey{&p.expectedKey}, "expect-key",
-		"approve only a machine with this public key: PEM, a line of OpenSSH, or sha256: and its hash")
+	keyHash := func(into *string) func(string) error {
+		return func(text string) (err error) {
+			*into, err = machines.KeyHash(text)
+			return err
+		}
+	}
+	flags.Func("expect-ek", "approve only a machine with this endorsement key: PEM, or sha256: and its hash", keyHash(&p.expectedEK))
+	flags.Func("expect-key", "approve only a machine with this public key: PEM, a line of OpenSSH, or sha256: and its hash",
+		keyHash(&p.expectedKey))
 	flags.StringVar(&p.nodeName, "node-name", "", "name of its node, instead of the name that the machine asked for")
 	flags.BoolVar(&p.yes, "yes", false, "do not ask for confirmation")
 	command.CompleteNothing(cmd, "expect-ek", "expect-key", "node-name")
@@ -75,16 +81,6 @@ Exit status: 0 approved or listed, 1 the machine has another key, 2 nothing was 
 		return a.Write(*result, format)
 	})
 	return cmd
-}
-
-// expectedKey is the hash of a key that a flag gives in one of the forms that Machines have. An empty one is an error.
-type expectedKey struct{ hash *string }
-
-func (k *expectedKey) String() string { return "" }
-func (k *expectedKey) Type() string   { return "string" }
-func (k *expectedKey) Set(text string) (err error) {
-	*k.hash, err = machines.KeyHash(text)
-	return err
 }
 
 func completeMachine(connection *command.Connection) cobra.CompletionFunc {

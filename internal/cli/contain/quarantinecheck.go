@@ -90,7 +90,7 @@ func (c *quarantineClient) checkCredential(target quarantineTarget) error {
 // kindOfCredential names the credentials of the target's kind, and the minor version since which API servers name
 // them.
 func (t quarantineTarget) kindOfCredential() (what string, since int) {
-	if t.isCertificate() {
+	if strings.HasPrefix(t.Credential, "X509SHA256=") {
 		return "client certificates", 32
 	}
 	return "tokens of service accounts", 30

@@ -64,7 +64,13 @@ func parseTarget(text string) (quarantineTarget, error) {
 	case known == targetNode:
 		return nodeTarget(command.NodeName(name))
 	}
-	return credentialTarget(name)
+	target := quarantineTarget{Credential: name}
+	errs := quarantine.Validate(&policyv1alpha1.Quarantine{Spec: policyv1alpha1.QuarantineSpec{Credential: name}})
+	if len(errs) > 0 {
+		return target, command.Usagef("%.253q is not the id of a credential: it %s; audit logs have it as %s",
+			name, errs[0].Detail, nodeidentity.ExtraCredential)
+	}
+	return target, nil
 }
 
 // meant guesses what a text without a kind stands for.
@@ -86,19 +92,6 @@ func nodeTarget(name string) (quarantineTarget, error) {
 	}
 	return quarantineTarget{Node: name}, nil
 }
-
-func credentialTarget(id string) (quarantineTarget, error) {
-	target := quarantineTarget{Credential: id}
-	errs := quarantine.Validate(&policyv1alpha1.Quarantine{Spec: policyv1alpha1.QuarantineSpec{Credential: id}})
-	if len(errs) > 0 {
-		return target, command.Usagef("%.253q is not the id of a credential: it %s; audit logs have it as %s",
-			id, errs[0].Detail, nodeidentity.ExtraCredential)
-	}
-	return target, nil
-}
-
-func (t quarantineTarget) isCertificate() bool { return strings.HasPrefix(t.Credential, "X509SHA256=") }
-
 func (t quarantineTarget) objectName() string {
 	if t.Node == "" {
 		return "credential-" + shortHash(t.Credential)

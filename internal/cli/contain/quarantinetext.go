@@ -65,7 +65,6 @@ func (r QuarantineResult) heading() string {
 	return render.Unsure.In("Not known to be quarantined")
 }
 
-// String writes the answer and why.
 func (e *effect) String() string {
 	return command.AnswerStyle(e.Answer).In(e.Answer) + ": " + e.Detail
 }

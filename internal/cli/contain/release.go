@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,11 +148,7 @@ func (r *releasing) near(all []policyv1alpha1.Quarantine) string {
 		}
 		names = append(names, all[i].Name)
 	}
-	what := r.name
-	if what == "" {
-		what = r.target.String()
-	}
-	return command.DidYouMean(what, names) + "; node-authorizer quarantine list shows all"
+	return command.DidYouMean(cmp.Or(r.name, r.target.String()), names) + "; node-authorizer quarantine list shows all"
 }
 
 func (r *releasing) delete(ctx context.Context, q *policyv1alpha1.Quarantine) error {

@@ -97,7 +97,10 @@ func (r *revocation) run(ctx context.Context) (RevokeResult, error) {
 	}
 	message := r.message(ctx)
 	for _, entry := range found {
-		machine := newRevokedMachine(entry)
+		machine := revokedMachine{
+			NodeAttestation: entry.Name, InstanceID: entry.Spec.InstanceID, Before: entry.Phase(),
+			TokenID: entry.Spec.TokenID, CertificateExpiration: entry.Status.CertificateExpiration,
+		}
 		if entry.Phase() != v1alpha1.Revoked && !r.dryRun {
 			if entry, err = r.mark(ctx, entry, message); err != nil {
 				return result, fmt.Errorf("%w; run the command again", err)
@@ -263,13 +266,6 @@ const (
 	// tokenOfOther: the Secret belongs to another machine, and was left alone.
 	tokenOfOther tokenOutcome = "not of this machine"
 )
-
-func newRevokedMachine(entry *v1alpha1.NodeAttestation) revokedMachine {
-	return revokedMachine{
-		NodeAttestation: entry.Name, InstanceID: entry.Spec.InstanceID, Before: entry.Phase(),
-		TokenID: entry.Spec.TokenID, CertificateExpiration: entry.Status.CertificateExpiration,
-	}
-}
 
 // Text writes what was done, then what remains valid and how to proceed.
 func (r RevokeResult) Text(p *render.Page) {

@@ -2,9 +2,7 @@ package contain
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
@@ -96,7 +94,7 @@ func scopesOf(state *source.State) ([]*v1alpha1.NodeScope, error) {
 	}
 	scopes := state.NodeScopes()
 	if len(scopes) == 0 {
-		return nil, generate.None(state.Origin, "name manifests of scopes with -f")
+		return nil, fmt.Errorf("%w in %s: name manifests of scopes with -f", generate.ErrNone, state.Origin)
 	}
 	return scopes, nil
 }
@@ -120,20 +118,4 @@ func serverMinor(config *rest.Config) (kubeversion.Minor, error) {
 		return 0, fmt.Errorf("cluster %s: %w; give --kubernetes-version", config.Host, err)
 	}
 	return minor, nil
-}
-
-func addMinor(cmd *cobra.Command) *string {
-	version := cmd.Flags().String("kubernetes-version", "", fmt.Sprintf(
-		"write what Kubernetes %s … %s reads (default: the server's version, else what all since 1.32 read)",
-		kubeversion.Oldest, kubeversion.Latest,
-	))
-	command.Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", command.Complete(command.MinorNames)))
-	return version
-}
-
-func print(a *command.App, text string) error {
-	if _, err := io.WriteString(a.Out, text); err != nil {
-		return errors.Join(errors.New("writing the result"), err)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package contain
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -43,8 +44,6 @@ Exit status: 0 printed, 2 the scopes could not be read, or are not valid.`,
 
   # What the policies do not enforce
   node-authorizer scope admission-policy -f scopes/ -o json | jq '.policies[] | {scope, cannotExpress}'`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	scopes := addScopes(a, cmd)
 	modes := []string{string(registrationv1.Audit), string(registrationv1.Warn), string(registrationv1.Deny)}
@@ -89,7 +88,8 @@ func writePolicies(a *command.App, scopes []*v1alpha1.NodeScope, action registra
 	}
 	a.Warn("the policies do not enforce all that the NodeScopes say, and see no reads: %s lists what is missing", where)
 	if format == manifestFormat {
-		return print(a, written.Manifest)
+		_, err := io.WriteString(a.Out, written.Manifest)
+		return err
 	}
 	return a.Write(written, format)
 }

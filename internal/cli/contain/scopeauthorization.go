@@ -3,6 +3,8 @@ package contain
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -50,8 +52,6 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 
   # The part for admission
   node-authorizer scope authorization-config -f scopes/ -o webhook-configuration`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	scopes := addScopes(a, cmd)
 	o := &generate.Options{}
@@ -68,7 +68,11 @@ Exit status: 0 printed, 2 the scopes could not be read, or there is nothing to s
 	command.Must(cmd.MarkFlagFilename("webhook-kubeconfig"))
 	cmd.Flags().StringVar(&o.URL, "admit-url", "https://127.0.0.1:10270/admit", "the address of the server's /admit")
 	command.CompleteNothing(cmd, "server-user", "admit-url")
-	version := addMinor(cmd)
+	version := cmd.Flags().String("kubernetes-version", "", fmt.Sprintf(
+		"write what Kubernetes %s … %s reads (default: the server's version, else what all since 1.32 read)",
+		kubeversion.Oldest, kubeversion.Latest,
+	))
+	command.Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", command.Complete(command.MinorNames)))
 	output := command.AddFormat(cmd, authorizationFormat, webhookFormat)
 	output.RunE(func(cmd *cobra.Command, _ []string, format render.Format) error {
 		if *policy != "" && !slices.Contains(policies, *policy) {
@@ -91,7 +95,7 @@ func scopeWebhooks(
 		}
 	}
 	scopes, config, err := f.load(cmd)
-	if _, none := errors.AsType[*generate.NoneError](err); err != nil && !(none && o.Quarantines) {
+	if err != nil && !(errors.Is(err, generate.ErrNone) && o.Quarantines) {
 		return err
 	}
 	o.Scopes = scopes
@@ -113,5 +117,6 @@ func scopeWebhooks(
 		a.Warn("all NodeScopes observe, but while the server does not answer their accounts are refused: " +
 			"--failure-policy NoOpinion does not refuse them")
 	}
-	return print(a, text)
+	_, err = io.WriteString(a.Out, text)
+	return err
 }

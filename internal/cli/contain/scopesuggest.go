@@ -2,6 +2,7 @@ package contain
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -58,8 +59,6 @@ of it, something of the logs or of the roles could not be read, or bad usage.`,
 
   # The rights that were never used
   node-authorizer scope suggest --serviceaccount kube-system/cilium --audit audit.log -o json | jq '.neverUsed'`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := command.AddState(a, cmd)
 	state.AddBehaviour(cmd)
@@ -93,7 +92,8 @@ of it, something of the logs or of the roles could not be read, or bad usage.`,
 			return err
 		}
 		if format == manifestFormat {
-			return print(a, suggestion.Manifest())
+			_, err := io.WriteString(a.Out, suggestion.Manifest())
+			return err
 		}
 		return a.Write(suggestion, format)
 	})

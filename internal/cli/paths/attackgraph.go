@@ -11,7 +11,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 )
 
-// AttackGraph makes the graph of the state.
 func AttackGraph(s *command.Session, f *AttackPathsFlags) (*attackpaths.Graph, error) {
 	return attackpaths.New(attackCluster(s, f))
 }

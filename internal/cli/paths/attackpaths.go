@@ -2,6 +2,7 @@
 package paths
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -86,6 +87,7 @@ cluster. With --strict, rights that are not followed leave the answer undecided.
 
   # Who owns the cluster through Argo CD?
   node-authorizer attack-paths --all-serviceaccounts --techniques examples/techniques/argo-cd.yaml`,
+		Args: cobra.ArbitraryArgs,
 	}
 	f := &AttackPathsFlags{state: command.AddState(a, cmd)}
 	f.state.Inventory = true
@@ -189,8 +191,10 @@ func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format
 	for _, line := range g.Notes() {
 		a.PrintLine("note: ", line)
 	}
-	if err := requireTarget(s, g, f.target); err != nil {
-		return err
+	if f.target != nil && f.target.Kind != attackpaths.ClusterAdmin { // that it is not reached would mislead if it does not exist
+		if err := requireHolding(s, g, *f.target); err != nil {
+			return fmt.Errorf("--to: %w", err)
+		}
 	}
 	if f.allNodes {
 		return attackPathsOfNodes(a, s, g, f, format)
@@ -209,7 +213,12 @@ func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format
 	warned := map[command.Missing]bool{}
 	all := AttackPathsResults{Results: []AttackPathsResult{}, State: s.Info(), custom: f.custom, certainOnly: f.certainOnly}
 	for _, start := range starts {
-		reached, err := f.search(g, start)
+		var reached attackpaths.Result
+		if f.target != nil {
+			reached, err = g.FromTo(start, *f.target)
+		} else {
+			reached, err = g.From(start)
+		}
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 type diffFlags struct {
@@ -67,9 +68,7 @@ decided.`,
 
   # What changed since last week?
   node-authorizer diff --from last-week.snapshot --to today.snapshot`,
-		Args: cobra.NoArgs,
 	}
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	f := &diffFlags{state: command.AddState(a, cmd)}
 	f.state.Inventory, f.state.Templates = true, true
 	f.state.AddBehaviour(cmd)
@@ -189,7 +188,10 @@ func (f *diffFlags) load(cmd *cobra.Command, paths *AttackPathsFlags) (*sides, e
 	}
 	s.after, s.notes = session.Info(), notes
 	s.missing = MissingForPaths(session, session.KnownNodes()...)
-	s.changes = newDiffChanges(applied)
+	s.changes = diffChanges{applied: applied, index: map[verdict.Object]int{}}
+	for i, a := range applied {
+		s.changes.index[verdict.Object{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}] = i
+	}
 	s.differs = func(h attackpaths.Holding) bool { return s.changes.of(h) != nil }
 	return s, nil
 }

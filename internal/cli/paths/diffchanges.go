@@ -23,14 +23,6 @@ type diffChanges struct {
 	state *source.State
 }
 
-func newDiffChanges(applied []source.Applied) diffChanges {
-	c := diffChanges{applied: applied, index: map[verdict.Object]int{}}
-	for i, a := range applied {
-		c.index[verdict.Object{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}] = i
-	}
-	return c
-}
-
 // of is the change of an object: its own, or the change of the object that it is removed with.
 func (c *diffChanges) of(h attackpaths.Holding) *source.Applied {
 	if i, ok := c.index[h]; ok {

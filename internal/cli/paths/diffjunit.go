@@ -39,7 +39,10 @@ func (r *DiffResult) JUnit() any {
 }
 
 func (r *DiffResult) junitCases(s *junit.Suite, start, kind string) {
-	class, what := "node-authorizer.diff."+start, nounOf(kind)
+	class, what, noun := "node-authorizer.diff."+start, nounOf(kind), nounOf(start)
+	if start == workloadStart {
+		noun = "workload"
+	}
 	if kind == attackpaths.ClusterAdmin {
 		what = "cluster-admin"
 	}
@@ -68,13 +71,6 @@ func (r *DiffResult) junitCases(s *junit.Suite, start, kind string) {
 		s.Add(c)
 	}
 	if !found {
-		s.Add(junit.Case{Class: class, Name: fmt.Sprintf("no %s comes to reach more: %s", startNoun(start), what)})
+		s.Add(junit.Case{Class: class, Name: fmt.Sprintf("no %s comes to reach more: %s", noun, what)})
 	}
-}
-
-func startNoun(start string) string {
-	if start == workloadStart {
-		return "workload"
-	}
-	return nounOf(start)
 }

@@ -15,7 +15,8 @@ const shownDiffRows = 20
 
 // Text writes the verdict, then what widens and what narrows.
 func (r *DiffResult) Text(p *render.Page) {
-	p.Line("%s", r.styledVerdict())
+	style := map[string]render.Style{DiffWidened: render.Bad, DiffNotWidened: render.Good, DiffUndecided: render.Unsure}[r.Verdict]
+	p.Line("%s", style.In(r.verdictText()))
 	for _, line := range r.totalLines(true) {
 		p.Line("  %s", line)
 	}
@@ -49,12 +50,6 @@ func splitWorkloads(rows []diffRow) (workloads, otherRows []diffRow) {
 	}
 	return workloads, otherRows
 }
-
-func (r *DiffResult) styledVerdict() string {
-	style := map[string]render.Style{DiffWidened: render.Bad, DiffNotWidened: render.Good, DiffUndecided: render.Unsure}[r.Verdict]
-	return style.In(r.verdictText())
-}
-
 func (r *DiffResult) verdictText() string {
 	switch r.Verdict {
 	case DiffWidened:
@@ -255,10 +250,7 @@ func holdingList(all []attackpaths.Holding, kind string, every bool) string {
 	}
 	names := make([]string, len(all))
 	for i, h := range all {
-		names[i] = h.Name
-		if h.Namespace != "" {
-			names[i] = h.Namespace + "/" + h.Name
-		}
+		names[i] = render.ObjectName(h)
 	}
 	return fmt.Sprintf("%s (%s)", render.Count(len(all), nounOf(kind)), command.Some(names, every))
 }

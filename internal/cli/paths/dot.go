@@ -70,7 +70,6 @@ func addHolding(g *render.Graph, h attackpaths.Holding) {
 	}
 }
 
-// Drawing shows the paths of all starts.
 func (r AttackPathsResults) Drawing() *render.Graph {
 	g := render.NewGraph(fmt.Sprintf("attack paths from %s", render.Count(len(r.Results), "start")))
 	for _, result := range r.Results {

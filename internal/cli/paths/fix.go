@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
@@ -198,7 +199,11 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 		p.Comment("%s", c)
 		run.write(p, c.Remedy)
 	}
-	placingScript(p, f.advice.Placing, f.target)
+	if placing := f.advice.Placing; placing != nil && placing.Remedy != nil {
+		p.Line("")
+		p.Comment("Or run the pods that give %s on few nodes: %s", f.target, strings.Join(placing.Nodes, ", "))
+		p.RemedyAsComment(*placing.Remedy)
+	}
 }
 
 // showsRemedies reports whether a format has the remedies of steps.

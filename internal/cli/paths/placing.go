@@ -1,8 +1,6 @@
 package paths
 
 import (
-	"strings"
-
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
@@ -36,13 +34,4 @@ func placingText(p *render.Page, a *attackpaths.Advice, target string) {
 		rows = append(rows, []string{render.Thousands(w.Nodes), object.String(), holdingText(w.Through), place})
 	}
 	p.Table(2, []string{"NODES", "WORKLOAD", "THROUGH", "PLACE"}, rows)
-}
-
-func placingScript(p *render.Page, placing *attackpaths.Placing, target string) {
-	if placing == nil || placing.Remedy == nil {
-		return
-	}
-	p.Line("")
-	p.Comment("Or run the pods that give %s on few nodes: %s", target, strings.Join(placing.Nodes, ", "))
-	p.RemedyAsComment(*placing.Remedy)
 }

@@ -54,12 +54,10 @@ func techniquesOf(path []attackpaths.Step) string {
 	return text
 }
 
-// Listing has a row for each holding that is reached.
 func (r AttackPathsResult) Listing() render.Rows {
 	return render.Rows{Field: "reached", Columns: pathColumns, Rows: r.rows()}
 }
 
-// Listing has the rows of each start.
 func (r AttackPathsResults) Listing() render.Rows {
 	all := render.Rows{Field: "results", Columns: pathColumns}
 	for _, result := range r.Results {

@@ -36,17 +36,6 @@ func (f *AttackPathsFlags) parseTarget() error {
 	return nil
 }
 
-// requireTarget returns an error for a target that does not exist: that it is not reached would mislead.
-func requireTarget(s *command.Session, g *attackpaths.Graph, target *attackpaths.Holding) error {
-	if target == nil || target.Kind == attackpaths.ClusterAdmin {
-		return nil
-	}
-	if err := requireHolding(s, g, *target); err != nil {
-		return fmt.Errorf("--to: %w", err)
-	}
-	return nil
-}
-
 // requireStart returns an error for a start that does not exist. Users need no object, except for users of service accounts and
 // nodes where the state is complete.
 func requireStart(s *command.Session, g *attackpaths.Graph, start attackpaths.Holding) error {
@@ -107,10 +96,7 @@ func namespacesOf(s *command.Session, g *attackpaths.Graph) []string {
 func nearHoldings(of attackpaths.Holding, known []attackpaths.Holding) string {
 	var same, here, all []string
 	for _, h := range known {
-		text := cmp.Or(h.Namespace+"/"+h.Name, h.Name)
-		if h.Namespace == "" {
-			text = h.Name
-		}
+		text := render.ObjectName(h)
 		if h.Name == of.Name {
 			same = append(same, text)
 		}
@@ -125,19 +111,7 @@ func nearHoldings(of attackpaths.Holding, known []attackpaths.Holding) string {
 	if near := command.DidYouMean(of.Name, here); near != "" {
 		return near
 	}
-	text := of.Name
-	if of.Namespace != "" {
-		text = of.Namespace + "/" + of.Name
-	}
-	return command.DidYouMean(text, all)
-}
-
-// search is what is reached from a start, or only the target.
-func (f *AttackPathsFlags) search(g *attackpaths.Graph, start attackpaths.Holding) (attackpaths.Result, error) {
-	if f.target != nil {
-		return g.FromTo(start, *f.target)
-	}
-	return g.From(start)
+	return command.DidYouMean(render.ObjectName(of), all)
 }
 
 // classes are the nodes grouped by the objects that they reach, or by whether they reach the target.

@@ -29,7 +29,12 @@ func readTechniques(a *command.App, paths []string) ([]attackpaths.CustomTechniq
 		}
 		file, err := v1alpha1.ParseTechniques(text, taken)
 		if problems := (v1alpha1.Problems{}); errors.As(err, &problems) {
-			techniqueMistakes(a, path, problems)
+			for _, line := range command.ConfigProblems(path, problems[:min(command.WarningRows, len(problems))]) {
+				a.Failure("%s", line)
+			}
+			if more := len(problems) - command.WarningRows; more > 0 {
+				a.Failure("%s: and %s", path, render.Count(more, "other mistake"))
+			}
 			return nil, fmt.Errorf("the techniques in %s are not valid", path)
 		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -43,15 +48,6 @@ func readTechniques(a *command.App, paths []string) ([]attackpaths.CustomTechniq
 		return nil, fmt.Errorf("the files have %d techniques together, want at most %d", len(all), attackpaths.MaxCustomTechniques)
 	}
 	return all, nil
-}
-
-func techniqueMistakes(a *command.App, path string, problems v1alpha1.Problems) {
-	for _, line := range command.ConfigProblems(path, problems[:min(command.WarningRows, len(problems))]) {
-		a.Failure("%s", line)
-	}
-	if more := len(problems) - command.WarningRows; more > 0 {
-		a.Failure("%s: and %s", path, render.Count(more, "other mistake"))
-	}
 }
 
 // readTechniquesFile reads no more than a file may have.

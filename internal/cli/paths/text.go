@@ -26,11 +26,15 @@ func StyleOf(c attackpaths.Certainty) render.Style {
 // Text writes the total, then the paths, paths to cluster-admin first.
 func (r AttackPathsResult) Text(p *render.Page) {
 	p.Line("%s %s", r.Start, StyleOf(r.certainty()).In(r.outcome()))
-	if totals := holdingTotals(r.Reached); totals != "" && r.Target == nil {
+	if totals := CountTexts(CountHoldings(r.Reached)); totals != "" && r.Target == nil {
 		p.Line("  %s", totals)
 	}
-	if r.LeftOut > 0 {
-		p.Line("  %s", render.Unsure.In(r.leftOutText()))
+	switch {
+	case r.LeftOut > 0 && r.Target != nil:
+		p.Line("  %s", render.Unsure.In("possibly it is reached; --certain-only leaves this out"))
+	case r.LeftOut > 0:
+		p.Line("  %s", render.Unsure.In(fmt.Sprintf("%s more possibly reached; --certain-only leaves %s out",
+			render.Thousands(r.LeftOut), render.Plural(r.LeftOut, "it", "them"))))
 	}
 	notFollowedText(p, 2, r.NotFollowed)
 	shown := r.Reached
@@ -58,14 +62,6 @@ func (r AttackPathsResult) outcome() string {
 		return certaintyText(c, r.targetText())
 	}
 }
-
-func (r AttackPathsResult) leftOutText() string {
-	if r.Target != nil {
-		return "possibly it is reached; --certain-only leaves this out"
-	}
-	return render.Thousands(r.LeftOut) + " more possibly reached; --certain-only leaves " + render.Plural(r.LeftOut, "it", "them") + " out"
-}
-
 func stepRows(p *render.Page, path []attackpaths.Step) [][4]string {
 	var rows [][4]string
 	for i, step := range path {
@@ -103,9 +99,6 @@ var holdingNouns = [...]struct{ kind, noun string }{
 	{attackpaths.Pod, "pod"},
 }
 
-// holdingTotals counts what is reached: "3 nodes (1 possible), 12 secrets".
-func holdingTotals(reached []attackpaths.Reached) string { return CountTexts(CountHoldings(reached)) }
-
 // CountHoldings counts what is reached without cluster-admin by kind.
 func CountHoldings(reached []attackpaths.Reached) []attackpaths.Count {
 	counts := map[string]attackpaths.Count{}
@@ -133,23 +126,19 @@ func CountTexts(counts []attackpaths.Count) string {
 	var parts []string
 	for _, n := range holdingNouns {
 		for _, c := range counts {
-			if c.Kind == n.kind {
-				parts = append(parts, countText(c, n.noun))
+			if c.Kind != n.kind {
+				continue
 			}
+			text := render.Count(c.Certain+c.Possible, n.noun)
+			if c.Possible > 0 {
+				text += fmt.Sprintf(" (%s possible)", render.Thousands(c.Possible))
+			}
+			parts = append(parts, text)
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-func countText(c attackpaths.Count, noun string) string {
-	text := render.Count(c.Certain+c.Possible, noun)
-	if c.Possible > 0 {
-		text += fmt.Sprintf(" (%s possible)", render.Thousands(c.Possible))
-	}
-	return text
-}
-
-// Text writes one result after the other.
 func (r AttackPathsResults) Text(p *render.Page) {
 	for i, result := range r.Results {
 		if i > 0 {
@@ -178,7 +167,11 @@ func (r AttackPathsClasses) Text(p *render.Page) {
 			rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, c.ClusterAdmin.String(), nodes})
 			continue
 		}
-		rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, classTotals(c), command.Some(c.Nodes, p.Wide())})
+		totals := CountTexts(c.Counts)
+		if c.ClusterAdmin == attackpaths.Certain {
+			totals = "everything"
+		}
+		rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, totals, command.Some(c.Nodes, p.Wide())})
 	}
 	if r.ofOther() {
 		p.Table(0, []string{"NODES", "TARGET", "CLUSTER-ADMIN", "NAMES"}, rows)
@@ -245,10 +238,3 @@ func (r *AttackPathsResult) ofOther() bool {
 
 // reach returns the verb that agrees with a number of nodes.
 func reach(nodes int) string { return render.Plural(nodes, "reaches", "reach") }
-
-func classTotals(c attackpaths.Class) string {
-	if c.ClusterAdmin == attackpaths.Certain {
-		return "everything"
-	}
-	return CountTexts(c.Counts)
-}

@@ -143,25 +143,17 @@ func (f *AttackPathsFlags) compare(a *command.App, result render.Document) (*Att
 		File: f.compareWith, Earlier: f.earlier.Metadata, Complete: f.earlier.complete(f.strict) && now.complete(f.strict),
 		New: []trendRow{}, Gone: []trendRow{}, Unchanged: []trendRow{}, ofNodes: f.allNodes,
 	}
-	if err := t.compareClusters(a.Metadata.Cluster); err != nil {
-		return nil, err
+	// Clusters are told apart by UID; the same address may lead to another cluster.
+	was, is := t.Earlier.Cluster, a.Metadata.Cluster
+	t.SameCluster = was.UID != "" && is.UID != ""
+	if t.SameCluster && was.UID != is.UID || !t.SameCluster && was.Context != "" && is.Context != "" && was.Origin != is.Origin {
+		return nil, command.Usagef("--compare-with: %s is of another cluster: %s, not %s", t.File, was.Origin, is.Origin)
 	}
 	if differ := differingOptions(f.compareWith, f.earlier.Metadata.Options, a.Metadata.Options); differ != "" {
 		return nil, command.Usagef("--compare-with: %s answers another question: %s; ask the same", f.compareWith, differ)
 	}
 	t.compareFacts(f.earlier, now)
 	return t, nil
-}
-
-// compareClusters refuses a document of another cluster. Clusters are told apart by UID; the same address may lead to another cluster.
-func (t *AttackPathsTrend) compareClusters(now *render.Cluster) error {
-	was := t.Earlier.Cluster
-	known := was.UID != "" && now.UID != ""
-	if known && was.UID != now.UID || !known && was.Context != "" && now.Context != "" && was.Origin != now.Origin {
-		return command.Usagef("--compare-with: %s is of another cluster: %s, not %s", t.File, was.Origin, now.Origin)
-	}
-	t.SameCluster = known
-	return nil
 }
 
 // differingOptions lists what was asked in only one of two documents: first in the earlier one.

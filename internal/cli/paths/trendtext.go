@@ -5,7 +5,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// DocumentKind implements render.Document.
 func (*AttackPathsTrend) DocumentKind() string { return "AttackPathsTrend" }
 
 type trendGroup struct {

@@ -19,8 +19,11 @@ const nameRestriction = "NodeRestriction"
 func admit(ctx context.Context, s *command.Session, req *noderestriction.Request) noderestriction.Answer {
 	a := s.Admit(ctx, req)
 	answer := a.Answer
-	if a.Contained != nil {
-		return notContained(a.Contained)
+	if err := a.Contained; err != nil { // NodeScopes or Quarantines could refuse the write, and are not known
+		return noderestriction.Answer{
+			Decision: verdict.Deny, Code: command.CodeEvaluationFailed, Status: http.StatusInternalServerError,
+			Reason: verdict.Reason{Code: command.CodeEvaluationFailed, Message: "could not decide: " + err.Error()},
+		}
 	}
 	answer.Reason = undecidedReason(answer)
 	if len(a.Unread) > 0 {
@@ -31,14 +34,6 @@ func admit(ctx context.Context, s *command.Session, req *noderestriction.Request
 		answer.Reason.Message += "; not decided: " + (&evaluate.LackError{Lacks: a.Lacks}).Error()
 	}
 	return answer
-}
-
-// notContained is the answer to a write that NodeScopes or Quarantines could refuse, which are not known.
-func notContained(err error) noderestriction.Answer {
-	return noderestriction.Answer{
-		Decision: verdict.Deny, Code: command.CodeEvaluationFailed, Status: http.StatusInternalServerError,
-		Reason: verdict.Reason{Code: command.CodeEvaluationFailed, Message: "could not decide: " + err.Error()},
-	}
 }
 
 // undecidedReason returns the answer's reason, with the error if the chain could not answer

@@ -11,6 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -89,11 +90,15 @@ func authorize(ctx context.Context, s *command.Session, who command.Identity, q 
 	}
 	a.Notes = containmentNotes(s, req, result)
 	if contained(s, result) {
-		a.Reason.Hint = hintFor(who, a.Reason.Reason)
+		if a.Reason.Code == nodescope.ScopeTokenWithoutNode && who.TokenNode == "" {
+			a.Reason.Hint = "to ask about the token of a pod, add --token-node NODE, or name the pod with --pod NAMESPACE/NAME; " + a.Reason.Hint
+		}
 		return a, result
 	}
 	var lacks []evaluate.Lack
-	inDoubt := allowedInDoubt(result)
+	// An authorizer allows after one that only refuses failed.
+	inDoubt := result.Decision != verdict.Allow &&
+		slices.ContainsFunc(result.Opinions, func(o chain.Opinion) bool { return o.Decision == verdict.Allow })
 	switch {
 	case inDoubt:
 		a.Missing = append(command.Unreadable(s.UnreadContainment(req)), s.AsMissing(s.LackingForScopes(req))...)

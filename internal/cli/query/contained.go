@@ -20,12 +20,6 @@ func contained(s *command.Session, result chain.Result) bool {
 	return s.Configured == "" && result.Decision == verdict.Deny && command.Assumption(result.DecidedBy) != ""
 }
 
-// allowedInDoubt reports whether an authorizer allows after one that only refuses failed.
-func allowedInDoubt(result chain.Result) bool {
-	return result.Decision != verdict.Allow &&
-		slices.ContainsFunc(result.Opinions, func(o chain.Opinion) bool { return o.Decision == verdict.Allow })
-}
-
 // containmentNotes returns what the answer to a request assumes because of NodeScopes and Quarantines.
 func containmentNotes(s *command.Session, req *access.Request, result chain.Result) []string {
 	if contained(s, result) {
@@ -38,26 +32,14 @@ func containmentNotes(s *command.Session, req *access.Request, result chain.Resu
 		return []string{fmt.Sprintf("admission checks the name too: NodeScope %s refuses other names than %s", scope, except)}
 	}
 	refuses := s.Unasked(req)
+	known := []string{chain.NameMasters, chain.NameNode, chain.NameRBAC, chain.NameAlwaysAllow, chain.NameAlwaysDeny}
 	switch {
 	case refuses == "":
 		return nil
-	case asksWebhook(s):
+	case slices.ContainsFunc(s.Chain.Names(), func(name string) bool { return !slices.Contains(known, name) }): // a webhook
 		return []string{fmt.Sprintf("%s refuses this; %s says whether a webhook is asked, and its answer counts", refuses, s.Configured)}
 	}
 	return []string{fmt.Sprintf("%s refuses this, but %s asks no webhook about it", refuses, s.Configured)}
-}
-
-func asksWebhook(s *command.Session) bool {
-	known := []string{chain.NameMasters, chain.NameNode, chain.NameRBAC, chain.NameAlwaysAllow, chain.NameAlwaysDeny}
-	return slices.ContainsFunc(s.Chain.Names(), func(name string) bool { return !slices.Contains(known, name) })
-}
-
-// hintFor says how to name the node of a token, if the question names none.
-func hintFor(who command.Identity, reason verdict.Reason) string {
-	if reason.Code == nodescope.ScopeTokenWithoutNode && who.TokenNode == "" {
-		return "to ask about the token of a pod, add --token-node NODE, or name the pod with --pod NAMESPACE/NAME; " + reason.Hint
-	}
-	return reason.Hint
 }
 
 // quarantinedText says what a Quarantine of a node means for a list of the node's rights.

@@ -157,7 +157,11 @@ func (r ExplainResult) Text(p *render.Page) {
 		p.Section("Hint")
 		p.Line("  %s", r.Reason.Hint)
 	}
-	r.nextText(p)
+	if r.Answer == command.No {
+		prints, line := r.next()
+		p.Section("Next: %s", prints)
+		p.Script("  %s", line)
+	}
 }
 
 func (r ExplainResult) opinion(p *render.Page, o chain.Opinion) {

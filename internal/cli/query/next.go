@@ -2,8 +2,6 @@ package query
 
 import (
 	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
-	"github.com/node-authorizer/node-authorizer/internal/cli/command"
-	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
 )
 
@@ -20,12 +18,4 @@ func (r ExplainResult) next() (prints, line string) {
 		return "what to change", r.again.command("explain", r.Request, r.Identity, nil, "--fix")
 	}
 	return "what the code means, and what to do", r.again.root + " explain-code " + string(r.Reason.Code)
-}
-
-func (r ExplainResult) nextText(p *render.Page) {
-	if r.Answer == command.No {
-		prints, line := r.next()
-		p.Section("Next: %s", prints)
-		p.Script("  %s", line)
-	}
 }

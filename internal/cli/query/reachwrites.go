@@ -52,9 +52,10 @@ func joined(all []permission, p permission) []permission {
 
 // limits evaluates one verb of a grant by NodeRestriction, as can-i does.
 func (w *writeLimits) limits(g nodeauthz.Grant, verb string) (conditions []noderestriction.Condition, refused bool) {
+	found, err := w.Names.Resolve(resources.Resource{Group: g.Group, Name: g.Resource}.String())
 	q := command.Question{
 		Verb: verb, Group: g.Group, Resource: g.Resource, Subresource: g.Subresource, Namespace: g.Namespace, Name: g.Name,
-		Namespaced: namespaced(w.Session, g),
+		Namespaced: err == nil && found.Namespaced,
 	}
 	operation, written := operation(q)
 	if !written {
@@ -63,11 +64,6 @@ func (w *writeLimits) limits(g nodeauthz.Grant, verb string) (conditions []noder
 	req := writeRequest(w.Session, w.who, q, operation)
 	answer, conditions := w.Restriction.Consider(context.Background(), req, open(q, req))
 	return conditions, answer.Decision != verdict.Allow
-}
-
-func namespaced(s *command.Session, g nodeauthz.Grant) bool {
-	found, err := s.Names.Resolve(resources.Resource{Group: g.Group, Name: g.Resource}.String())
-	return err == nil && found.Namespaced
 }
 
 // standing returns the part of a standing grant that NodeRestriction allows. If it refuses

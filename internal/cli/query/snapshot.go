@@ -34,8 +34,6 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 
   # Look into it
   zstd -dc cluster.snapshot | head`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := command.AddState(a, cmd)
 	state.Retain = true

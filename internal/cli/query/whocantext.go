@@ -125,9 +125,7 @@ func (r WhoCanResult) someText(p *render.Page) {
 	for _, n := range shown {
 		names := make([]string, len(n.Objects))
 		for i, o := range n.Objects {
-			if names[i] = o.Name; o.Namespace != "" {
-				names[i] = o.Namespace + "/" + o.Name
-			}
+			names[i] = render.ObjectName(o)
 		}
 		rows = append(rows, []string{n.Node, command.Some(names, p.Wide())})
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -118,8 +117,6 @@ func newConfigDefaults(a *command.App) *cobra.Command {
 		Example: `  node-authorizer config defaults > server.yaml
   # fill in the certificates, then
   node-authorizer config validate server.yaml`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(a.Out, v1alpha1.Document)
 			return err
@@ -128,10 +125,10 @@ func newConfigDefaults(a *command.App) *cobra.Command {
 }
 
 func readConfigFile(a *command.App, path string) (text []byte, err error) {
-	if path == command.StdinName {
-		text, err = io.ReadAll(a.In)
-	} else {
-		text, err = os.ReadFile(path)
+	file, _, err := a.Open(path)
+	if err == nil {
+		defer file.Close()
+		text, err = io.ReadAll(file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the config file: %w; node-authorizer config defaults prints a template", err)

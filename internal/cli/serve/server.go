@@ -53,8 +53,6 @@ Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
   node-authorizer server --config server.yaml
   node-authorizer server --authorizer aws --cluster-name shop.example.com \
     --tls-cert tls.crt --tls-private-key tls.key --tls-client-ca ca.crt`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	s := &serving{machines: newMachineFlags(cmd)}
 	command.NoteVariables(cmd, s.machines.variables())

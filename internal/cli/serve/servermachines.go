@@ -93,12 +93,11 @@ func newMachineFlags(cmd *cobra.Command) *machineFlags {
 	for _, name := range []string{"tls-cert", "tls-private-key", "tls-client-ca", "kubeconfig"} {
 		command.Must(cmd.MarkFlagFilename(name))
 	}
-	command.Must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
-		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
-	)))
+	attestors := func() []string { return []string{attestorAWS, attestorAlwaysAllow} }
+	command.Must(cmd.RegisterFlagCompletionFunc("authorizer", command.Complete(attestors)))
 	command.CompleteNothing(cmd, "authorization-timeout", "certificate-ttl", "client-common-name", "cluster-name", "cluster-tag", "listen",
 		"metrics-address", "token-ttl")
-	command.Must(cmd.RegisterFlagCompletionFunc("feature", cobra.FixedCompletions(m.features.names(), cobra.ShellCompDirectiveNoFileComp)))
+	command.Must(cmd.RegisterFlagCompletionFunc("feature", command.Complete(m.features.names)))
 	return m
 }
 

@@ -62,8 +62,6 @@ environment and AWS configuration files use them again.
 Exit status: 0 a token was made, 2 bad usage, or there are no credentials to sign it.`,
 		Example: `  node-authorizer token --cluster-id blue --region eu-west-1
   node-authorizer token -i blue -r arn:aws:iam::111122223333:role/admin --token-only`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Annotations = map[string]string{
 		command.HelpVariables: execInfo + ": The request of a Kubernetes client, with the version of the credential.\n" +

@@ -100,21 +100,17 @@ func (g *Graph) vertex(b *strings.Builder, vertices []verdict.Object, group, ind
 
 // id is unique for an object: kinds have no spaces.
 func id(o verdict.Object) string {
-	return o.Kind + " " + place(o)
+	return o.Kind + " " + ObjectName(o)
 }
 
 // label puts the kind over the name. The line break is an escape of the dot
 // language, so it goes in after quoting.
 func label(o verdict.Object) string {
-	return strings.TrimSuffix(quote(o.Kind), `"`) + `\n` + strings.TrimPrefix(quote(place(o)), `"`)
+	return strings.TrimSuffix(quote(o.Kind), `"`) + `\n` + strings.TrimPrefix(quote(ObjectName(o)), `"`)
 }
 
-func place(o verdict.Object) string {
-	if o.Namespace == "" {
-		return o.Name
-	}
-	return o.Namespace + "/" + o.Name
-}
+// ObjectName is NAMESPACE/NAME, or NAME.
+func ObjectName(o verdict.Object) string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
 
 func attributes(o verdict.Object) string {
 	switch o.Kind {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/docs/reference"
-	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -209,16 +208,19 @@ func (e *encoder) holding(h attackpaths.Holding) int {
 }
 
 func (e *encoder) step(s attackpaths.Step) int {
-	impersonates, possible := -1, 0
+	impersonates, possible, grantedBy := -1, 0, ""
 	if s.Impersonates != nil {
 		impersonates = e.holding(*s.Impersonates)
 	}
 	if s.Certainty != attackpaths.Certain {
 		possible = 1
 	}
+	if s.GrantedBy != nil {
+		grantedBy = s.GrantedBy.String()
+	}
 	row := [9]int{
 		e.string(string(s.Technique)), e.holding(s.From), e.holding(s.To), impersonates, e.string(s.Because),
-		e.string(refText(s.GrantedBy)), e.string(s.DependsOn), possible, e.remedy(s.Remedy),
+		e.string(grantedBy), e.string(s.DependsOn), possible, e.remedy(s.Remedy),
 	}
 	return place(e.steps, row, &e.data.Steps, row)
 }
@@ -233,14 +235,6 @@ func (e *encoder) remedy(r *verdict.Remedy) int {
 	}
 	return place(e.remedies, string(text), &e.data.Remedies, r)
 }
-
-func refText(r *rbac.Ref) string {
-	if r == nil {
-		return ""
-	}
-	return r.String()
-}
-
 func (e *encoder) path(steps []attackpaths.Step) int {
 	list := make([]int, len(steps))
 	for i, s := range steps {

@@ -75,7 +75,10 @@ func (c *Collector) add(e *evidence, r *Request) {
 		c.undecided++
 		e.notOwn[o] = one
 	case o.forms != forms{}:
-		e.addOwn(&o, one)
+		if e.own[o.forms] == nil {
+			e.own[o.forms] = &sum{}
+		}
+		e.own[o.forms].add(&o, one)
 	case c.kept < maxKept && e.kept < maxKeptOfGroup:
 		c.kept, e.kept = c.kept+1, e.kept+1
 		e.notOwn[o] = one
@@ -84,14 +87,6 @@ func (c *Collector) add(e *evidence, r *Request) {
 		e.otherNode = e.otherNode || c.otherNode(e.group, &o) != ""
 	}
 }
-
-func (e *evidence) addOwn(o *object, t *tally) {
-	if e.own[o.forms] == nil {
-		e.own[o.forms] = &sum{}
-	}
-	e.own[o.forms].add(o, t)
-}
-
 func (c *Collector) fit(o *object, r *Request) {
 	if !r.ResourceRequest {
 		return

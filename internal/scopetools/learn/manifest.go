@@ -93,7 +93,10 @@ func (s *Suggestion) introduction(m *manifest) {
 		m.comment("", "Warning: %s.", w.Message)
 	}
 	for _, note := range s.Notes {
-		m.comment("", "Note: %s", sentence(note))
+		if !strings.HasSuffix(note, "?") {
+			note += "."
+		}
+		m.comment("", "Note: %s", note)
 	}
 	s.outliers(m)
 	s.unscoped(m, "", "Refused at the time, and in no rule", &s.Refused)
@@ -103,15 +106,6 @@ func (s *Suggestion) introduction(m *manifest) {
 			render.Count(s.AsItsNode, "request"))
 	}
 }
-
-// sentence ends a note, which may be a question.
-func sentence(note string) string {
-	if strings.HasSuffix(note, "?") {
-		return note
-	}
-	return note + "."
-}
-
 func (s *Suggestion) unscoped(m *manifest, indent, what string, u *Unscoped) {
 	if u.Count == 0 {
 		return

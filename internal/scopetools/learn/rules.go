@@ -169,8 +169,9 @@ func (s *Suggestion) validate() {
 // rights adds the rights that the log does not show, and the wildcards of which it shows a part.
 func (s *Suggestion) rights(c *Collector) {
 	for i, g := range c.grants {
-		if ofEverybody(g) {
-			continue
+		all := []string{"system:authenticated", "system:unauthenticated"}
+		if g.Subject.Kind == "Group" && slices.Contains(all, g.Subject.Name) {
+			continue // all users have it
 		}
 		for _, right := range rightsOf(g) {
 			unused, used := c.split(i, right)
@@ -190,10 +191,6 @@ func (s *Suggestion) rights(c *Collector) {
 func compareRights(a, b Right) int {
 	return cmp.Or(strings.Compare(a.GrantedBy, b.GrantedBy), strings.Compare(a.Binding, b.Binding),
 		strings.Compare(a.Resource, b.Resource), strings.Compare(a.NonResourceURL, b.NonResourceURL), slices.Compare(a.Verbs, b.Verbs))
-}
-
-func ofEverybody(g rbac.Grant) bool {
-	return g.Subject.Kind == "Group" && (g.Subject.Name == "system:authenticated" || g.Subject.Name == "system:unauthenticated")
 }
 
 // rightsOf are the rights of a rule, one for each resource or path.
