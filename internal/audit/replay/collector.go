@@ -195,6 +195,7 @@ func (o *outcome) listed(key listedKey, accepted bool) *listed {
 	}
 	return l
 }
+
 func (c *collector) report(read auditlog.Summary) *Report {
 	c.stages.eachEnd(c.add)
 	t := &c.totals

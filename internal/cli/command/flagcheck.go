@@ -189,6 +189,7 @@ func wrongURL(text string) string {
 	}
 	return ""
 }
+
 func number(kind, text string) (int64, error) {
 	if kind != "duration" {
 		return strconv.ParseInt(text, 10, 64)

@@ -48,7 +48,8 @@ func TestMissingStateIsGrouped(t *testing.T) {
 	}
 	t.Run("a line names a limited number", func(t *testing.T) {
 		got := groupMissing(many, "effect")
-		if len(got) != 1 || strings.Contains(got[0], "pod 10") || !strings.Contains(got[0], "pod 9 and 2 more (-o json lists all); effect; add") {
+		const named = "pod 9 and 2 more (-o json lists all); effect; add"
+		if len(got) != 1 || strings.Contains(got[0], "pod 10") || !strings.Contains(got[0], named) {
 			t.Errorf("got %q", got)
 		}
 	})

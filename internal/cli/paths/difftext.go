@@ -50,6 +50,7 @@ func splitWorkloads(rows []diffRow) (workloads, otherRows []diffRow) {
 	}
 	return workloads, otherRows
 }
+
 func (r *DiffResult) verdictText() string {
 	switch r.Verdict {
 	case DiffWidened:

@@ -273,7 +273,8 @@ func (r ReachResult) rbacText(p *render.Page) {
 	var rows [][]string
 	for _, g := range shown {
 		rows = append(rows, []string{
-			cmp.Or(g.Namespace, clusterWideRow), strings.Join(g.Rule.Verbs, ","), ruleTargets(g), render.Faint.In(fmt.Sprintf("%s to %s", g.Binding, g.Subject)),
+			cmp.Or(g.Namespace, clusterWideRow), strings.Join(g.Rule.Verbs, ","), ruleTargets(g),
+			render.Faint.In(fmt.Sprintf("%s to %s", g.Binding, g.Subject)),
 		})
 	}
 	p.Table(2, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, rows)

@@ -112,6 +112,7 @@ func (w *whoCanSearch) quarantined(ctx context.Context, who command.Identity, re
 	}
 	return answer{Answer: command.No, Identity: who, Reason: remediedReason{Reason: reason}}
 }
+
 func (r *WhoCanResult) note(note string) {
 	r.Quarantined++
 	if !slices.Contains(r.Notes, note) {

@@ -235,6 +235,7 @@ func (e *encoder) remedy(r *verdict.Remedy) int {
 	}
 	return place(e.remedies, string(text), &e.data.Remedies, r)
 }
+
 func (e *encoder) path(steps []attackpaths.Step) int {
 	list := make([]int, len(steps))
 	for i, s := range steps {

@@ -291,6 +291,7 @@ func (c *Collector) otherNode(g group, o *object) string {
 	}
 	return cmp.Or(c.node.NodeOf(o.namespace, o.name), c.located[PodOnNode{Namespace: o.namespace, Name: o.name}])
 }
+
 func (e *evidence) outlier(o *object, other string, ofOwn int) Outlier {
 	t := e.notOwn[*o]
 	found := Outlier{

@@ -87,6 +87,7 @@ func (c *Collector) add(e *evidence, r *Request) {
 		e.otherNode = e.otherNode || c.otherNode(e.group, &o) != ""
 	}
 }
+
 func (c *Collector) fit(o *object, r *Request) {
 	if !r.ResourceRequest {
 		return

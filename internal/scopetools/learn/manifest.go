@@ -106,6 +106,7 @@ func (s *Suggestion) introduction(m *manifest) {
 			render.Count(s.AsItsNode, "request"))
 	}
 }
+
 func (s *Suggestion) unscoped(m *manifest, indent, what string, u *Unscoped) {
 	if u.Count == 0 {
 		return
