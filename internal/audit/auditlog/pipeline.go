@@ -243,7 +243,6 @@ func (p *pipeline[T]) release(b *batch[T]) {
 	<-p.tokens
 }
 
-// merge merges the decoded batches, in order.
 func (p *pipeline[T]) merge(ctx context.Context, lanes <-chan *lane[T]) (Summary, error) {
 	var total Summary
 	for {

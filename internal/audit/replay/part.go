@@ -136,7 +136,6 @@ func (ev *Evaluators) evaluate(ctx context.Context, o *outcome, e *auditlog.Even
 	return result
 }
 
-// refusalOf returns who refused, and why, according to the log.
 func refusalOf(e *auditlog.Event) (by, reason string) {
 	if e.Annotations.Decision == auditlog.Allowed {
 		return ByAdmission, shortened(e.Status.Message)

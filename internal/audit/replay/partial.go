@@ -169,7 +169,6 @@ func (p *Partial) InputsDiffer(other *Partial) string {
 	return ""
 }
 
-// differences names the fields in which two evaluations differ.
 func (e Evaluation) differences(other Evaluation) string {
 	var named []string
 	for _, field := range []struct {
@@ -298,7 +297,6 @@ func (m *Merger) Report() (*Report, auditlog.Summary, error) {
 	return r, m.read, nil
 }
 
-// whole checks that all parts were added.
 func (m *Merger) whole() error {
 	if m.first == nil {
 		return errors.New("no partial report was given")

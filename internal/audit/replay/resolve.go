@@ -150,7 +150,6 @@ func (ids *identities) list() []Identity {
 	return list
 }
 
-// summary compares the nodes of the log with the nodes of the state.
 func (ids *identities) summary(state sets.Set[string]) Nodes {
 	n := Nodes{NeverConforming: []NeverConforming{}, Silent: []string{}, NotInState: []string{}, NotTold: ids.beyond}
 	for _, name := range slices.Sorted(maps.Keys(ids.nodes)) {

@@ -149,7 +149,6 @@ type remainderKey struct {
 	code                 verdict.Code
 }
 
-// remainders counts requests beyond the bound of a list.
 type remainders struct {
 	kinds map[remainderKey]int
 	// beyond counts the requests of further kinds.

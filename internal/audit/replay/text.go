@@ -36,7 +36,6 @@ func (r *Report) Text(p *render.Page) {
 	r.notExamined(p)
 }
 
-// left is how many requests the lists leave out.
 type left struct{ would, refused, undecided int }
 
 func sum(all []Remainder) (n int) {
@@ -81,7 +80,6 @@ func (r *Report) notRead() string {
 	return strings.Join(parts, ", ")
 }
 
-// headline returns the most important count in one line.
 func (r *Report) headline() string {
 	t := r.Totals
 	switch {
@@ -111,13 +109,11 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 	if p.Wide() {
 		headers = append(headers, "IDENTITY", "WHY")
 	}
-	var rows [][]string
-	for _, r := range render.Shown(p, shown, list) {
+	hidden := render.TableOf(p, 2, shown, headers, list, func(r Refusal) []string {
 		p.Code(reference.Reason, string(r.Code))
-		rows = append(rows, row(r, p.Wide()))
-	}
-	p.Table(2, headers, rows)
-	hiddenText(p, len(list)-len(rows))
+		return row(r, p.Wide())
+	})
+	hiddenText(p, hidden)
 	if rest > 0 {
 		p.Line("  %s", render.Faint.In(fmt.Sprintf(
 			"and %s beyond the bound of the list, counted in -o json by node, resource and code", render.Count(rest, "request"),
@@ -221,17 +217,15 @@ func (r *Report) identities(p *render.Page) {
 	if p.Wide() {
 		headers = append(headers, "USER AGENTS")
 	}
-	var rows [][]string
-	for _, id := range render.Shown(p, shown, r.Nonconforming) {
+	hidden := render.TableOf(p, 2, shown, headers, r.Nonconforming, func(id Identity) []string {
 		nodes := names(id.Nodes, id.MoreNodes, p.Wide())
 		row := []string{id.Username, strings.Join(id.Groups, ","), nodes, render.Thousands(id.Count), id.Why}
 		if p.Wide() {
 			row = append(row, strings.Join(id.UserAgents, "; "))
 		}
-		rows = append(rows, row)
-	}
-	p.Table(2, headers, rows)
-	hiddenText(p, len(r.Nonconforming)-len(rows))
+		return row
+	})
+	hiddenText(p, hidden)
 }
 
 func hiddenText(p *render.Page, rows int) {
@@ -240,7 +234,6 @@ func hiddenText(p *render.Page, rows int) {
 	}
 }
 
-// names returns the first few names, or all of them.
 func names(all []string, more int, wide bool) string {
 	const few = 5
 	if !wide && len(all) > few {

@@ -32,7 +32,6 @@ func NewAttest(a *command.App) *cobra.Command {
 	return command.NewGroup("attest", "Register this machine, or test the program of a provider", newMachine(a), newTestProvider(a))
 }
 
-// testing holds the flags of test-provider.
 type testing struct {
 	command, collector, evidence, other, address string
 	environment                                  []string

@@ -116,7 +116,6 @@ func (f *partialFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// index returns the part to read; count is 0 for all files.
 func (f *partialFlags) index() (index, count int, err error) {
 	if f.part == "" {
 		return 0, 0, nil

@@ -106,7 +106,6 @@ func (k *KnownFlags) Refused(report *doctor.Report) error {
 		k.Write, strings.Join(names, ", "), k.LeaveOut)
 }
 
-// writes reports whether a baseline is written.
 func (k *KnownFlags) writes(report *doctor.Report) bool {
 	return k.Write != "" && (k.AllowUndetermined || len(report.Undetermined()) == 0)
 }

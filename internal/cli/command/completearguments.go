@@ -107,7 +107,6 @@ func (f *StateFlags) CompleteAsked(cmd *cobra.Command) {
 	Must(cmd.RegisterFlagCompletionFunc("field-selector", f.fieldSelectors))
 }
 
-// objectNames lists the names of objects of a type, in the namespace of -n.
 func (f *StateFlags) objectNames(cmd *cobra.Command, typeName, begin string) []string {
 	found, err := resources.Offline().Resolve(typeName)
 	if err != nil {
@@ -120,7 +119,6 @@ func (f *StateFlags) objectNames(cmd *cobra.Command, typeName, begin string) []s
 	return f.namesFrom(cmd.Context(), found.Resource, namespace, begin, namesAbout)
 }
 
-// fieldSelectors offers the fields that nodes select by.
 func (f *StateFlags) fieldSelectors(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	if begin, ok := strings.CutPrefix(text, nodeNameSelector); ok {
 		names, directive := f.NodeNames(cmd, args, begin)
@@ -166,7 +164,6 @@ func (f *StateFlags) CompleteHolding(starts bool, otherWords ...string) cobra.Co
 	}
 }
 
-// completeRemovable offers kinds of objects that can be removed, and then their names.
 func (f *StateFlags) completeRemovable() cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
 		word, rest, named := strings.Cut(text, "/")

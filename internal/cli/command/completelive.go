@@ -79,7 +79,6 @@ func (c *Connection) objectNames(ctx context.Context, of resources.Resource, nam
 	return nil
 }
 
-// pagesOfNames returns the names of the pages that could be read.
 func pagesOfNames(ctx context.Context, of metadata.ResourceInterface, begin string) ([]string, error) {
 	var names []string
 	options := metav1.ListOptions{Limit: completionNames}
@@ -209,7 +208,6 @@ func namesAbout(state *source.State, of resources.Resource, namespace string) []
 	return names
 }
 
-// namespacesIn lists the namespaces that a state has, and the namespaces of its objects.
 func namespacesIn(state *source.State) []string {
 	var names []string
 	for _, n := range state.Inventory.Namespaces() {

@@ -25,7 +25,6 @@ var (
 	secretText = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+|k8s-aws-v1\.[A-Za-z0-9_=-]+|(://)[^/@\s]+@`)
 )
 
-// commandLine quotes a command line for a shell, without the credentials in it.
 func commandLine(args []string) string {
 	words, secret, flags := make([]string, len(args)), false, true
 	for i, arg := range args {

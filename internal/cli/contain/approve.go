@@ -211,7 +211,6 @@ func (p *approving) approve(ctx context.Context, m, wanted *v1alpha1.Machine) (*
 	return approved, nil
 }
 
-// sameBesideTime reports whether two versions of a Machine differ only in the time of the last request.
 func sameBesideTime(a, b *v1alpha1.Machine) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	for _, m := range []*v1alpha1.Machine{a, b} {

@@ -50,7 +50,6 @@ func newQuarantineClient(to *command.Connection) (*quarantineClient, error) {
 	), cluster, config.Host}, nil
 }
 
-// all lists the Quarantines, sorted by name as the API server does.
 func (c *quarantineClient) all(ctx context.Context) ([]policyv1alpha1.Quarantine, error) {
 	list, err := c.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {

@@ -263,7 +263,6 @@ func (u *unboundTokens) lack(why string) *unboundTokens {
 	return u
 }
 
-// open says what is not known; empty if everything is.
 func (u *unboundTokens) open() []string {
 	if u == nil || u.Incomplete == "" {
 		return nil
@@ -274,7 +273,6 @@ func (u *unboundTokens) open() []string {
 // maxTokenSteps is how many secrets are named one by one.
 const maxTokenSteps = 20
 
-// steps say what to do about the tokens.
 func (u *unboundTokens) steps() []nextStep {
 	if u == nil {
 		return nil

@@ -151,7 +151,6 @@ func secretsOf(s *command.Session, node string) (secrets []tokenSecret, incomple
 	return secrets, len(reached.Missing) > 0, nil
 }
 
-// drains reports whether the kubelet may follow its pods and write the status of its node.
 func (r *QuarantineResult) drains() bool {
 	return slices.Contains(r.Allow, allowDrain)
 }
@@ -183,7 +182,6 @@ func (r *QuarantineResult) open() []string {
 			"Those on the machine still run.")
 }
 
-// next lists what else to do.
 func (r *QuarantineResult) next() []nextStep {
 	if r.Node == "" {
 		return []nextStep{{"End it", "node-authorizer release " + r.String()}}

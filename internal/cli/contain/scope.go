@@ -51,7 +51,6 @@ func addScopeFiles(cmd *cobra.Command, state *command.StateFlags) *scopeFlags {
 	return f
 }
 
-// read returns the scopes of -f, sorted by name; nil without -f.
 func (f *scopeFlags) read(ctx context.Context) ([]*v1alpha1.NodeScope, error) {
 	if len(f.files) == 0 {
 		return nil, nil

@@ -123,7 +123,6 @@ func addAuditLogs(cmd *cobra.Command) *auditLogFlag {
 	return f
 }
 
-// choose returns the files in the order of the log; none without the flag.
 func (f *auditLogFlag) choose(a *command.App, state *command.StateFlags) ([]auditlog.File, error) {
 	if len(f.paths) == 0 {
 		return nil, nil
@@ -178,7 +177,6 @@ func suggestScope(
 	return suggestion, nil
 }
 
-// readAccounts reads audit logs, and reports lines that could not be read.
 func readAccounts(a *command.App, cmd *cobra.Command, log *learn.Log, files []auditlog.File) error {
 	progress := command.NewProgress(a.Streams)
 	read, err := log.Read(cmd.Context(), files, auditlog.Options{Stdin: a.In, Progress: progress.Lines()})

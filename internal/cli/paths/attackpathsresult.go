@@ -143,7 +143,6 @@ func requireStart(s *command.Session, g *attackpaths.Graph, start attackpaths.Ho
 	return nil
 }
 
-// requireHolding returns an error for a holding that does not exist, with what is near.
 func requireHolding(s *command.Session, g *attackpaths.Graph, of attackpaths.Holding) error {
 	known := g.Holdings(of.Kind)
 	if slices.Contains(known, of) {
@@ -194,7 +193,6 @@ func nearHoldings(of attackpaths.Holding, known []attackpaths.Holding) string {
 	return command.DidYouMean(render.ObjectName(of), all)
 }
 
-// classes are the nodes grouped by the objects that they reach, or by whether they reach the target.
 func (f *AttackPathsFlags) classes(s *command.Session, g *attackpaths.Graph) ([]attackpaths.Class, error) {
 	var classes []attackpaths.Class
 	if f.target == nil || f.target.Kind == attackpaths.ClusterAdmin {
@@ -211,7 +209,6 @@ func (f *AttackPathsFlags) classes(s *command.Session, g *attackpaths.Graph) ([]
 	return classes, nil
 }
 
-// accountStarts are all service accounts but the target.
 func accountStarts(s *command.Session, target *attackpaths.Holding) ([]attackpaths.Holding, error) {
 	var starts []attackpaths.Holding
 	for _, name := range s.State.Inventory.ServiceAccounts() {
@@ -250,7 +247,6 @@ func (r *AttackPathsResult) targetText() string {
 	return holdingText(r.Target.Holding)
 }
 
-// dropPossible leaves only what is certain, and counts the rest.
 func (r *AttackPathsResult) dropPossible() {
 	all := len(r.Reached)
 	r.Reached = slices.DeleteFunc(r.Reached, func(x attackpaths.Reached) bool { return x.Certainty != attackpaths.Certain })
@@ -316,7 +312,6 @@ func audiencesOfPod(s *command.Session, namespace, name string) ([]string, bool)
 	return s.Restriction.Audiences(pod)
 }
 
-// serves says which resources the API server serves; nil if that is unknown.
 func serves(s *command.Session) func(group, resource string) bool {
 	if s.State.Resources == nil {
 		return nil

@@ -137,12 +137,10 @@ func isKind(kind string) func(*diffRow) bool {
 	return func(r *diffRow) bool { return r.StartKind == kind }
 }
 
-// ofWorkload reports whether a row is about what the pods of a workload reach.
 func (r *diffRow) ofWorkload() bool {
 	return r.StartKind != attackpaths.Node && r.StartKind != attackpaths.ServiceAccount
 }
 
-// countStarts counts the starts of some rows, and of these the ones with rows about cluster-admin.
 func countStarts(rows []diffRow, counts func(*diffRow) bool) (all, admins int) {
 	starts := map[attackpaths.Holding]bool{}
 	for i := range rows {

@@ -42,7 +42,6 @@ func (r *DiffResult) Markdown() string {
 	return b.String() + tail
 }
 
-// markdownTail has the changes, notes and what is missing, bounded.
 func (r *DiffResult) markdownTail() string {
 	var b markdown
 	const few = 10
@@ -264,7 +263,6 @@ func (r *diffRow) sarif(failOn string) sarif.Result {
 	}
 }
 
-// sentence says what changes and by which steps.
 func (r *diffRow) sentence() string {
 	return fmt.Sprintf("%s → %s: %s → %s.", holdingList(r.Starts, r.StartKind, false), r.reachedText(false), r.Before, r.After) +
 		stepsText(r.Path, r.placeText)

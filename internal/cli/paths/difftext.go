@@ -125,17 +125,14 @@ func (r *DiffResult) changesText(p *render.Page) {
 		return
 	}
 	p.Section("Changes")
-	shown := render.Shown(p, shownDiffRows, r.Changes)
-	var rows [][]string
-	for _, c := range shown {
+	more := render.TableOf(p, 2, shownDiffRows, nil, r.Changes, func(c diffChange) []string {
 		about := c.Because
 		if c.Objects > 1 {
 			about = strings.TrimPrefix(about+"; with "+render.Count(c.Objects, "object"), "; ")
 		}
-		rows = append(rows, []string{c.Action, c.Object.String(), fileLine(c.File, c.Line), render.Faint.In(about)})
-	}
-	p.Table(2, nil, rows)
-	if more := len(r.Changes) - len(shown); more > 0 {
+		return []string{c.Action, c.Object.String(), fileLine(c.File, c.Line), render.Faint.In(about)}
+	})
+	if more > 0 {
 		p.Line("  … and %s more (use -o wide or -o json)", render.Thousands(more))
 	}
 }

@@ -59,7 +59,6 @@ func (r AttackPathsClasses) fix(g *attackpaths.Graph) attackPathsFix {
 	return f
 }
 
-// steps are the paths whose remedies the script needs.
 func (f attackPathsFix) steps() [][]attackpaths.Step {
 	all := make([][]attackpaths.Step, len(f.paths))
 	for i := range f.paths {
@@ -213,7 +212,6 @@ func showsRemedies(format render.Format) bool {
 	return format.IsDocument() || format == render.HTML
 }
 
-// pathsOf are the paths to holdings.
 func pathsOf(reached []attackpaths.Reached) [][]attackpaths.Step {
 	paths := make([][]attackpaths.Step, len(reached))
 	for i := range reached {
@@ -270,14 +268,11 @@ func (r AttackPathsClasses) adviceText(p *render.Page) {
 }
 
 func adviceTable(p *render.Page, a *attackpaths.Advice, target string) {
-	shown := render.Shown(p, shownChanges, a.Alone)
-	var rows [][]string
-	for _, c := range shown {
-		rows = append(rows, []string{render.Thousands(c.Certain), render.Thousands(c.Entirely), c.String()})
-	}
 	p.Line("  How many nodes one change helps: they no longer certainly reach %s, or not at all.", target)
-	p.Table(2, []string{"NODES", "NOT AT ALL", "CHANGE"}, rows)
-	if more := len(a.Alone) - len(shown); more > 0 {
+	more := render.TableOf(p, 2, shownChanges, []string{"NODES", "NOT AT ALL", "CHANGE"}, a.Alone, func(c attackpaths.Change) []string {
+		return []string{render.Thousands(c.Certain), render.Thousands(c.Entirely), c.String()}
+	})
+	if more > 0 {
 		p.Line("  … and %s more (-o wide or -o json shows all)", render.Thousands(more))
 	}
 	if a.NotEvaluated > 0 {

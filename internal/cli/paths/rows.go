@@ -276,7 +276,6 @@ func (r AttackPathsClasses) Page() report.Page {
 	return a.Page()
 }
 
-// techniqueSummaries say what each technique does.
 func techniqueSummaries(custom []attackpaths.CustomTechnique) map[attackpaths.Code]string {
 	summaries := map[attackpaths.Code]string{}
 	for _, t := range attackpaths.Techniques() {

@@ -129,7 +129,6 @@ func (r AttackPathsResult) sarifResult(x attackpaths.Reached) sarif.Result {
 	}
 }
 
-// readTechniques reads files with techniques that the user adds to the built-in ones.
 func readTechniques(a *command.App, paths []string) ([]attackpaths.CustomTechnique, error) {
 	taken := map[string]string{}
 	for _, t := range attackpaths.Techniques() {

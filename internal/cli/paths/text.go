@@ -349,7 +349,6 @@ func (r AttackPathsClasses) notFollowed() []attackpaths.NotFollowed {
 	return all
 }
 
-// notFollowedText writes what each class reaches that is not followed.
 func (r AttackPathsClasses) notFollowedText(p *render.Page) {
 	for _, c := range r.Classes {
 		if len(c.NotFollowed) > 0 {

@@ -213,10 +213,8 @@ func (d *earlierPaths) absent() string {
 	return unknown
 }
 
-// reaches is a start and a holding that it reaches.
 type reaches struct{ start, reached attackpaths.Holding }
 
-// facts are the starts with the holdings that they reach, and how certainly.
 func (d *earlierPaths) facts() map[reaches]string {
 	all := map[reaches]string{}
 	for _, c := range d.Classes {

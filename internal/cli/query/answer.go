@@ -145,7 +145,6 @@ func (a *answer) undecided(why verdict.Reason) {
 	a.Answer, a.Decision, a.DecidedBy, a.Reason = command.Unknown, verdict.NoOpinion, "", remediedReason{Reason: why}
 }
 
-// missingFor returns the missing state that could change a refusal of the authorizers.
 func missingFor(
 	s *command.Session, req *access.Request, code verdict.Code, asksRBAC bool,
 ) (unread []command.Missing, lacks []evaluate.Lack) {
@@ -235,7 +234,6 @@ func containmentNotes(s *command.Session, req *access.Request, result chain.Resu
 	return []string{fmt.Sprintf("%s refuses this, but %s asks no webhook about it", refuses, s.Configured)}
 }
 
-// quarantinedText says what a Quarantine of a node means for a list of the node's rights.
 func quarantinedText(name string) string {
 	assumption := command.Assumption(chain.NameQuarantine)
 	return "Quarantine " + name + " refuses these requests, but for those that it excepts; this " + assumption + "."

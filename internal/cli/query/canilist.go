@@ -42,7 +42,6 @@ type CanIList struct {
 	State command.StateInfo `json:"state"`
 }
 
-// listedRule is a rule in the form of a rule of RBAC, with what it depends on.
 type listedRule struct {
 	// Authorizer is the authorizer that has the rule. Verbs are what the rule allows; * for all.
 	Authorizer string   `json:"authorizer"`
@@ -139,7 +138,6 @@ func rulesOf(s *command.Session, who command.Identity, namespace string) (CanILi
 	return result, s.State.ReadErr()
 }
 
-// readRules reads what the rules depend on, if the cluster is read in parts.
 func readRules(s *command.Session, who command.Identity) error {
 	switch {
 	case !s.State.Partial():
@@ -307,7 +305,6 @@ func (r CanIList) Text(p *render.Page) {
 	}
 }
 
-// notes say what the table cannot.
 func (r CanIList) notes() []string {
 	var notes []string
 	if slices.ContainsFunc(r.Rules, func(rule listedRule) bool { return rule.RelatedObjects > 0 }) {

@@ -143,17 +143,12 @@ func (g kindGroup) text(p *render.Page) {
 		may[i] = m.String()
 	}
 	p.Section("%s: may %s", render.Count(len(g), g[0].Kind), strings.Join(may, "; "))
-	shown := render.Shown(p, reachRows, g)
 	headers := []string{"NAME", "THROUGH"}
 	if g[0].hasAudiences() {
 		headers = []string{"NAME", "TOKEN AUDIENCES", "THROUGH"}
 	}
-	var rows [][]string
-	for _, o := range shown {
-		rows = append(rows, o.row(p.Wide()))
-	}
-	p.Table(2, headers, rows)
-	more(p, len(g)-len(shown), "")
+	left := render.TableOf(p, 2, reachRows, headers, g, func(o reachedObject) []string { return o.row(p.Wide()) })
+	more(p, left, "")
 }
 
 // hasAudiences reports whether tokens can be requested for the object.
@@ -269,16 +264,13 @@ func (r ReachResult) rbacText(p *render.Page) {
 		return
 	}
 	p.Section("RBAC adds %s", render.Count(len(r.RBAC), "rule"))
-	shown := render.Shown(p, reachRows, r.RBAC)
-	var rows [][]string
-	for _, g := range shown {
-		rows = append(rows, []string{
+	left := render.TableOf(p, 2, reachRows, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, r.RBAC, func(g rbacGrant) []string {
+		return []string{
 			cmp.Or(g.Namespace, clusterWideRow), strings.Join(g.Rule.Verbs, ","), ruleTargets(g),
 			render.Faint.In(fmt.Sprintf("%s to %s", g.Binding, g.Subject)),
-		})
-	}
-	p.Table(2, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, rows)
-	more(p, len(r.RBAC)-len(shown), "")
+		}
+	})
+	more(p, left, "")
 	if slices.ContainsFunc(r.RBAC, rbacGrant.writes) {
 		p.Line("  what these rules let the node write has to pass %s too%s: ask can-i", nameRestriction, r.ownNameText())
 	}

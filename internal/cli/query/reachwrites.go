@@ -62,7 +62,6 @@ func joined(all []permission, p permission) []permission {
 	return append(all, p)
 }
 
-// limits evaluates one verb of a grant by NodeRestriction, as can-i does.
 func (w *writeLimits) limits(g nodeauthz.Grant, verb string) (conditions []noderestriction.Condition, refused bool) {
 	found, err := w.Names.Resolve(resources.Resource{Group: g.Group, Name: g.Resource}.String())
 	q := command.Question{
@@ -234,7 +233,6 @@ type reachPaths struct {
 	unread bool
 }
 
-// attackPathsTotal counts what a node leads to.
 func attackPathsTotal(s *command.Session, node string) (*reachPaths, error) {
 	g, err := paths.AttackGraph(s, &paths.AttackPathsFlags{})
 	if err != nil {

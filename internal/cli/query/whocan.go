@@ -167,13 +167,10 @@ func (r WhoCanResult) Text(p *render.Page) {
 		return
 	}
 	p.Line("")
-	shown := render.Shown(p, whoCanRows, r.Nodes)
-	var rows [][]string
-	for _, n := range shown {
-		rows = append(rows, []string{n.Node, n.DecidedBy, n.through(p.Wide())})
-	}
-	p.Table(0, []string{"NODE", "BY", "THROUGH"}, rows)
-	if more := len(r.Nodes) - len(shown); more > 0 {
+	more := render.TableOf(p, 0, whoCanRows, []string{"NODE", "BY", "THROUGH"}, r.Nodes, func(n nodeThatCan) []string {
+		return []string{n.Node, n.DecidedBy, n.through(p.Wide())}
+	})
+	if more > 0 {
 		p.Line("… and %s more (use -o wide or -o json)", render.Thousands(more))
 	}
 }
@@ -249,17 +246,14 @@ func (r WhoCanResult) someText(p *render.Page) {
 	}
 	p.Line("%s can %s some by name:", render.Strong.In(render.Thousands(len(r.Some))), r.Request.Verb)
 	p.Line("")
-	shown := render.Shown(p, whoCanRows, r.Some)
-	var rows [][]string
-	for _, n := range shown {
+	more := render.TableOf(p, 0, whoCanRows, []string{"NODE", strings.ToUpper(r.Request.Resource)}, r.Some, func(n nodeThatCanSome) []string {
 		names := make([]string, len(n.Objects))
 		for i, o := range n.Objects {
 			names[i] = render.ObjectName(o)
 		}
-		rows = append(rows, []string{n.Node, command.Some(names, p.Wide())})
-	}
-	p.Table(0, []string{"NODE", strings.ToUpper(r.Request.Resource)}, rows)
-	if more := len(r.Some) - len(shown); more > 0 {
+		return []string{n.Node, command.Some(names, p.Wide())}
+	})
+	if more > 0 {
 		p.Line("… and %s more (use -o wide or -o json)", render.Thousands(more))
 	}
 }

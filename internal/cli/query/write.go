@@ -140,7 +140,6 @@ func writeRequest(
 	return req
 }
 
-// decodeInto decodes the objects that NodeRestriction reads into the request.
 func decodeInto(w command.WrittenObjects, req *noderestriction.Request, q command.Question, readsObject, readsOld bool) (err error) {
 	switch {
 	case w.Object != nil && req.Operation == noderestriction.Delete:

@@ -161,6 +161,17 @@ func (p *Page) Table(indent int, headers []string, rows [][]string) {
 	}
 }
 
+// TableOf adds a table with a row for each of the first of a list, and for all of it on a wide page. It returns how many are left out.
+func TableOf[T any](p *Page, indent, most int, headers []string, all []T, row func(T) []string) int {
+	shown := Shown(p, most, all)
+	rows := make([][]string, len(shown))
+	for i, x := range shown {
+		rows[i] = row(x)
+	}
+	p.Table(indent, headers, rows)
+	return len(all) - len(shown)
+}
+
 // Steps adds steps, each a number, a name, what it leads to and why. Where rows do not fit the
 // terminal, they are not shortened: why stands in lines of its own below each step.
 func (p *Page) Steps(indent int, steps [][4]string) {
