@@ -246,7 +246,8 @@ func (r WhoCanResult) someText(p *render.Page) {
 	}
 	p.Line("%s can %s some by name:", render.Strong.In(render.Thousands(len(r.Some))), r.Request.Verb)
 	p.Line("")
-	more := render.TableOf(p, 0, whoCanRows, []string{"NODE", strings.ToUpper(r.Request.Resource)}, r.Some, func(n nodeThatCanSome) []string {
+	headers := []string{"NODE", strings.ToUpper(r.Request.Resource)}
+	more := render.TableOf(p, 0, whoCanRows, headers, r.Some, func(n nodeThatCanSome) []string {
 		names := make([]string, len(n.Objects))
 		for i, o := range n.Objects {
 			names[i] = render.ObjectName(o)
