@@ -42,6 +42,7 @@ type CanIList struct {
 	State command.StateInfo `json:"state"`
 }
 
+// listedRule is a rule in the form of a rule of RBAC, with what it depends on.
 type listedRule struct {
 	// Authorizer is the authorizer that has the rule. Verbs are what the rule allows; * for all.
 	Authorizer string   `json:"authorizer"`
