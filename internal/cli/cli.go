@@ -33,7 +33,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/setup"
 )
 
-// commands returns the constructors of all commands.
 func commands() []func(*command.App) *cobra.Command {
 	return []func(*command.App) *cobra.Command{
 		query.NewCanI, query.NewExplain, query.NewExplainCode, query.NewReach, paths.NewAttackPaths, paths.NewDiff, query.NewWhoCan,
@@ -123,8 +122,20 @@ Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage,
 	root.SetHelpCommand(command.NewHelp(root))
 	root.SetFlagErrorFunc(command.FlagError)
 	for _, newCommand := range commands() {
-		root.AddCommand(newCommand(a))
+		cmd := newCommand(a)
+		withoutArguments(cmd)
+		root.AddCommand(cmd)
 	}
 	a.Invoked = asInvoked(name, root)
 	return root
+}
+
+// withoutArguments lets a command, and those below it, take no arguments unless it says which.
+func withoutArguments(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args, cmd.ValidArgsFunction = command.Exactly(), cobra.NoFileCompletions
+	}
+	for _, below := range cmd.Commands() {
+		withoutArguments(below)
+	}
 }

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
 // Stdin is the path that means standard input.
@@ -23,7 +27,6 @@ type File struct {
 	Size int64
 }
 
-// Name returns the name of the file for messages.
 func (f File) Name() string {
 	if f.Path == Stdin {
 		return "stdin"
@@ -142,3 +145,76 @@ func (r rotated) compare(other rotated) int {
 	}
 	return cmp.Or(cmp.Compare(r.order, other.order), cmp.Compare(written(r), written(other)), r.at.Compare(other.at))
 }
+
+// open opens a file. It detects compression by the content, not by the name.
+func (f File) open(stdin io.Reader) (*filetext.Text, error) {
+	var file io.ReadCloser
+	switch {
+	case f.Path == Stdin && stdin == nil:
+		return nil, errors.New("read the audit log: there is no standard input")
+	case f.Path == Stdin:
+		file = io.NopCloser(stdin)
+	default:
+		var err error
+		if file, err = os.Open(f.Path); err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+	}
+	text, err := filetext.New(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return text, nil
+}
+
+// MaxShares is the maximum number of parts into which files are divided.
+const MaxShares = 10_000
+
+// Expand replaces patterns such as audit*.log* by the files that match, sorted. A program that
+// no shell starts needs this. A path of a file that exists is no pattern.
+func Expand(paths []string) ([]string, error) {
+	var all []string
+	for _, path := range paths {
+		if _, err := os.Lstat(path); err == nil || !strings.ContainsAny(path, "*?[") {
+			all = append(all, path)
+			continue
+		}
+		matches, err := filepath.Glob(path)
+		if err != nil {
+			return nil, fmt.Errorf("pattern %s: %w", path, err)
+		}
+		if len(matches) == 0 {
+			return nil, fmt.Errorf("no file matches %s", path)
+		}
+		slices.Sort(matches)
+		all = append(all, matches...)
+	}
+	return all, nil
+}
+
+// Share returns the part of the files with an index from 0 to count-1. The parts follow each
+// other and are of about the same size, so that most requests have both of their stages in
+// one part. Programs that see the same files agree on the parts.
+func Share(files []File, index, count int) []File {
+	var total, before uint64
+	for _, f := range files {
+		total += weight(f)
+	}
+	from, to := len(files), len(files)
+	for i, f := range files {
+		// The middle of a file decides.
+		high, low := bits.Mul64(2*before+weight(f), uint64(count))
+		part, _ := bits.Div64(high, low, 2*total)
+		if int(part) >= index {
+			from = min(from, i)
+		}
+		if int(part) > index {
+			to = min(to, i)
+		}
+		before += weight(f)
+	}
+	return files[from:max(from, to)]
+}
+
+// weight is the size of a file, and of an empty file 1, so that these are divided too.
+func weight(f File) uint64 { return uint64(max(f.Size, 0)) + 1 }

@@ -51,28 +51,25 @@ type Progress struct {
 
 // Summary counts what was read.
 type Summary struct {
-	Files int
-	Lines int
-	// Bytes is the size of the decompressed text.
-	Bytes  int64
-	Events int
+	Files  int `json:"files"`
+	Lines  int `json:"lines"`
+	Events int `json:"events"`
 	// Broken are the lines that could not be read. They were skipped.
-	Broken []*LineError
+	Broken []*LineError `json:"broken,omitempty"`
 	// Unfinished are the last lines of files that end in the middle of an event, as in a
 	// log that is being written.
-	Unfinished []*LineError
+	Unfinished []*LineError `json:"unfinished,omitempty"`
 }
 
 // LineError is the error of a line that could not be read.
 type LineError struct {
-	File string
+	File string `json:"file"`
 	// Line counts from 1, in the decompressed text.
-	Line int
-	Err  error
+	Line   int    `json:"line"`
+	Reason string `json:"reason"`
 }
 
-func (e *LineError) Error() string { return fmt.Sprintf("%s: line %d: %v", e.File, e.Line, e.Err) }
-func (e *LineError) Unwrap() error { return e.Err }
+func (e *LineError) Error() string { return fmt.Sprintf("%s: line %d: %s", e.File, e.Line, e.Reason) }
 
 // Read reads files and passes their events to the sink in the order of the files. Files are
 // decompressed in parallel, and lines are decoded in parallel, with a bound on what is read
@@ -89,13 +86,12 @@ func Read[T any](ctx context.Context, files []File, sink Sink[T], opts Options) 
 	return p.merge(ctx, lanes)
 }
 
-func (s *Summary) add(opened bool, lines, events, size int, broken []*LineError, unfinished *LineError) error {
+func (s *Summary) add(opened bool, lines, events int, broken []*LineError, unfinished *LineError) error {
 	if opened {
 		s.Files++
 	}
 	s.Lines += lines
 	s.Events += events
-	s.Bytes += int64(size)
 	if unfinished != nil {
 		s.Unfinished = append(s.Unfinished, unfinished)
 	}

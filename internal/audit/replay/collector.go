@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // collector adds outcomes to sums, in the order of the log.
@@ -24,7 +23,6 @@ func newCollector(ctx context.Context, ev *Evaluators) *collector {
 	return c
 }
 
-// merge adds a part of the log.
 func (c *collector) merge(p *part) {
 	c.saw(p.first, p.last, p.answered)
 	for i := range p.outcomes {
@@ -94,8 +92,8 @@ func (c *collector) addAllowed(o *outcome, from place) {
 			Why: d.answer.unexamined,
 		}]++
 	case d.answer.err != nil:
-		key := keyOf(o, from, "")
-		if known := c.undecided.find(key); known != nil {
+		key := listedKey{o.distinct(""), from}
+		if known := c.undecided.entries[key]; known != nil {
 			c.undecided.again(known, o.at, o.says)
 			return
 		}
@@ -107,15 +105,11 @@ func (c *collector) addAllowed(o *outcome, from place) {
 	}
 }
 
-func keyOf(o *outcome, from place, by string) listedKey {
-	return listedKey{o.distinct(by), from}
-}
-
 func (c *collector) addWouldBe(o *outcome, from place) {
 	d := o.detail
-	key := keyOf(o, from, d.answer.refusedBy)
+	key := listedKey{o.distinct(d.answer.refusedBy), from}
 	for _, t := range []*tally{c.would, c.undecided} {
-		if known := t.find(key); known != nil {
+		if known := t.entries[key]; known != nil {
 			t.again(known, o.at, o.says)
 			return
 		}
@@ -138,11 +132,10 @@ func (c *collector) addWouldBe(o *outcome, from place) {
 	c.would.addOne(l)
 }
 
-// addRefused adds a refusal of the log with the answer of the evaluators.
 func (c *collector) addRefused(o *outcome, from place) {
 	d := o.detail
-	key := keyOf(o, from, d.refusedBy)
-	if known := c.refused.find(key); known != nil {
+	key := listedKey{o.distinct(d.refusedBy), from}
+	if known := c.refused.entries[key]; known != nil {
 		c.refused.again(known, o.at, o.says)
 		return
 	}
@@ -183,10 +176,12 @@ func (o *outcome) says(l *listed) texts {
 	return t
 }
 
-// listed returns an entry for a request.
 func (o *outcome) listed(key listedKey, accepted bool) *listed {
 	d, q := o.detail, &o.detail.asked
-	l := &listed{key: key, plain: d.answer.plainCode(), sampled: o.at}
+	l := &listed{key: key, sampled: o.at}
+	if d.answer.err == nil && d.answer.unexamined == "" {
+		l.plain = d.answer.code
+	}
 	l.Refusal = Refusal{
 		Node: key.place.node, Identity: q.User, Standing: o.by.standing, Groups: slices.Sorted(slices.Values(q.Groups)),
 		Verb: q.Verb, Group: q.Group, Resource: q.Resource, Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
@@ -201,22 +196,16 @@ func (o *outcome) listed(key listedKey, accepted bool) *listed {
 	return l
 }
 
-// plainCode is the code of a refusal before it is explained.
-func (a *answer) plainCode() verdict.Code {
-	if a.err != nil || a.unexamined != "" {
-		return ""
-	}
-	return a.code
-}
-
-// report makes the report of the whole log.
 func (c *collector) report(read auditlog.Summary) *Report {
 	c.stages.eachEnd(c.add)
-	c.addRead(read, c.stages.doubtful)
-	return c.sums.report(nodesOf(c.ev.State.NodeNames()), c.asNode)
+	t := &c.totals
+	t.Files, t.Lines, t.Events = t.Files+read.Files, t.Lines+read.Lines, t.Events+read.Events
+	t.BrokenLines += len(read.Broken)
+	t.UnfinishedLines += len(read.Unfinished)
+	t.MaybeTwice += c.stages.doubtful
+	return c.sums.report(c.ev.State.NodeNames(), c.asNode)
 }
 
-// asNode returns the answer to a request of the user of a node.
 func (c *collector) asNode(l *listed, node string) string {
 	if l.asked == nil {
 		return ""

@@ -16,6 +16,5 @@
 // the time of the log. Refusals that could be caused by deleted objects are marked. Writes
 // are counted as not examined if the log lacks what a rule reads.
 //
-// Parts of a log can be evaluated apart: [RunPart] returns a [Partial], and a [Merger] adds the
-// partial reports up.
+// Parts of a log can be evaluated apart: a [Merger] adds their partial reports up.
 package replay

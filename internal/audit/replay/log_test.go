@@ -111,14 +111,14 @@ func logOf(entries ...entry) string {
 
 func replayed(t *testing.T, ev *Evaluators, log string) *Report {
 	t.Helper()
-	report, read, err := Run(t.Context(), []auditlog.File{{Path: auditlog.Stdin}}, ev, auditlog.Options{Stdin: strings.NewReader(log)})
+	part, err := Run(t.Context(), []auditlog.File{{Path: auditlog.Stdin}}, ev, auditlog.Options{Stdin: strings.NewReader(log)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Broken) > 0 {
-		t.Fatal(read.Broken[0])
+	if len(part.Read.Broken) > 0 {
+		t.Fatal(part.Read.Broken[0])
 	}
-	return report
+	return &part.Report
 }
 
 // by sets the user and groups of an entry.

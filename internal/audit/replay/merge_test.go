@@ -144,7 +144,7 @@ func split(t *testing.T, random *rand.Rand, lines []string, files int) []auditlo
 // partial evaluates files, and returns the partial report after writing and reading it.
 func partial(t *testing.T, ev *Evaluators, files []auditlog.File) *Partial {
 	t.Helper()
-	p, _, err := RunPart(t.Context(), files, ev, auditlog.Options{})
+	p, err := Run(t.Context(), files, ev, auditlog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,10 +194,11 @@ func randomParts(t *testing.T, seed uint64, apart bool) (merged, whole *Report) 
 	t.Helper()
 	ev, random := evaluators(t), rand.New(rand.NewPCG(seed, 1))
 	files := split(t, random, randomLogOf(random, 100+random.IntN(1000), apart), 1+random.IntN(12))
-	whole, _, err := Run(t.Context(), files, ev, auditlog.Options{})
+	run, err := Run(t.Context(), files, ev, auditlog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	whole = &run.Report
 	// Contiguous parts, as for one run each, and any other parts.
 	var parts [][]auditlog.File
 	if n := 1 + random.IntN(5); seed%2 == 0 {
@@ -284,16 +285,16 @@ func TestReportDoesNotDependOnTheOrderOfFiles(t *testing.T) {
 	for seed := range logs {
 		random := rand.New(rand.NewPCG(seed, 2))
 		files := split(t, random, randomLog(random, 800), 8)
-		first, _, err := Run(t.Context(), files, ev, auditlog.Options{})
+		first, err := Run(t.Context(), files, ev, auditlog.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		random.Shuffle(len(files), reflect.Swapper(files))
-		second, _, err := Run(t.Context(), files, ev, auditlog.Options{})
+		second, err := Run(t.Context(), files, ev, auditlog.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := asJSON(t, second), asJSON(t, first); got != want {
+		if got, want := asJSON(t, &second.Report), asJSON(t, &first.Report); got != want {
 			t.Fatalf("seed %d: %s", seed, firstDifference(got, want))
 		}
 	}
@@ -323,17 +324,16 @@ func TestReportIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 		var want, wantPart string
 		for _, processors := range []int{1, 2, 8} {
 			before := runtime.GOMAXPROCS(processors)
-			r, _, err := Run(t.Context(), files, ev, auditlog.Options{})
-			part, _, partErr := RunPart(t.Context(), files, ev, auditlog.Options{})
+			part, err := Run(t.Context(), files, ev, auditlog.Options{})
 			runtime.GOMAXPROCS(before)
-			if err != nil || partErr != nil {
-				t.Fatal(err, partErr)
+			if err != nil {
+				t.Fatal(err)
 			}
 			var written bytes.Buffer
 			if err := part.Write(&written); err != nil {
 				t.Fatal(err)
 			}
-			got := asJSON(t, r)
+			got := asJSON(t, &part.Report)
 			if want == "" {
 				want, wantPart = got, written.String()
 			}

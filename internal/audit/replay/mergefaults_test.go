@@ -17,7 +17,7 @@ func shares(t *testing.T, count int) []*Partial {
 	var whole []PartialFile
 	var parts []*Partial
 	for i := range count {
-		p, _, err := RunPart(t.Context(), []auditlog.File{{Path: auditlog.Stdin}}, ev,
+		p, err := Run(t.Context(), []auditlog.File{{Path: auditlog.Stdin}}, ev,
 			auditlog.Options{Stdin: strings.NewReader(mixed())})
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestBrokenLinesOfAllPartsAreBounded(t *testing.T) {
 	m := NewMerger()
 	for _, p := range shares(t, 3) {
 		for i := range 40 {
-			p.Read.Broken = append(p.Read.Broken, LineError{"a.log", i, "broken"})
+			p.Read.Broken = append(p.Read.Broken, &auditlog.LineError{File: "a.log", Line: i, Reason: "broken"})
 		}
 		if err := m.Add(p); err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestWhatIsNoPartialReportIsRefused(t *testing.T) {
 			replaced(`"index":0,"count":1`, `"index":1,"count":1`), "part 1 of 1 does not exist",
 		},
 		"too many parts": {
-			replaced(`"index":0,"count":1`, `"index":0,"count":10001`), "part 0 of 10001: there can be 10000 parts",
+			replaced(`"index":0,"count":1`, `"index":0,"count":10001`), "part 0 of 10001 does not exist: there can be 10000 parts",
 		},
 	} {
 		t.Run(rule, func(t *testing.T) {

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"time"
 
@@ -42,7 +44,6 @@ type detail struct {
 	refusedBy, reason string
 }
 
-// part is the result of a part of the log.
 type part struct {
 	outcomes    []outcome
 	first, last time.Time
@@ -96,7 +97,7 @@ func (ev *Evaluators) add(ctx context.Context, p *part, w *worker, e *auditlog.E
 	}
 	result := ev.evaluate(ctx, &o, e, &asked)
 	o.examined = result.examined
-	if !by.standing.conforms() || o.logged == answeredRefused || result.remarkable() {
+	if !by.standing.conforms() || o.logged == answeredRefused || result.err != nil || result.refusedBy != "" || result.unexamined != "" {
 		o.detail = ev.detailOf(e, by, result, asked)
 	}
 	p.outcomes = append(p.outcomes, o)
@@ -118,7 +119,8 @@ func (ev *Evaluators) detailOf(e *auditlog.Event, by who, result answer, asked r
 
 func (o *outcome) setKey(e *auditlog.Event) {
 	if o.long {
-		o.key = stageKeyOf(e)
+		// The audit id alone is not enough, because clients may choose it. All stages have the time at which the request was received.
+		o.key = hashed(e.AuditID, e.User.Name, e.Verb, e.RequestURI, e.Received.UTC().Format(time.RFC3339Nano))
 	}
 }
 
@@ -134,7 +136,6 @@ func (ev *Evaluators) evaluate(ctx context.Context, o *outcome, e *auditlog.Even
 	return result
 }
 
-// refusalOf returns who refused, and why, according to the log.
 func refusalOf(e *auditlog.Event) (by, reason string) {
 	if e.Annotations.Decision == auditlog.Allowed {
 		return ByAdmission, shortened(e.Status.Message)
@@ -152,4 +153,28 @@ func shortened(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most], "") + " …"
+}
+
+// Run reads a log, or a part of one, and evaluates its requests. A [Merger] merges the reports of parts.
+func Run(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*Partial, error) {
+	c, named, opened := newCollector(ctx, ev), PartialFiles(files), 0
+	opts.Opened = func(_ auditlog.File, first []byte) {
+		if len(first) > 0 {
+			sum := sha256.Sum256(first)
+			named[opened].Begins = hex.EncodeToString(sum[:])
+		}
+		opened++
+	}
+	read, err := auditlog.Read(ctx, files, auditlog.Sink[*part]{
+		New: func() *part { return new(part) },
+		Event: func() func(*part, *auditlog.Event) {
+			w := &worker{paths: newPaths()}
+			return func(p *part, e *auditlog.Event) { ev.add(ctx, p, w, e) }
+		},
+		Merge: c.merge,
+	}, opts)
+	if err != nil {
+		return nil, err
+	}
+	return c.partial(read, named), nil
 }

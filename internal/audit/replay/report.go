@@ -36,7 +36,6 @@ type Report struct {
 	onlyReceived bool
 }
 
-// DocumentKind implements [render.Document].
 func (*Report) DocumentKind() string { return Kind }
 
 // OnlyReceived reports whether the log has no responses: its audit policy omits the stages

@@ -34,7 +34,6 @@ const (
 	keptPathLength = 512
 )
 
-// located is a parsed path.
 type located struct {
 	// object is the requested object, without a name that only the body has.
 	object auditlog.Object
@@ -118,7 +117,10 @@ func (p paths) keep(uriPath string, found located) {
 // object has the name of its body there.
 func ofLog(e *auditlog.Event, uriPath string) located {
 	if e.Object == nil {
-		return located{plain: unescaped(uriPath)}
+		if plain, err := url.PathUnescape(uriPath); err == nil {
+			uriPath = plain
+		}
+		return located{plain: uriPath}
 	}
 	found := located{object: *e.Object, resource: true}
 	if e.Verb == "create" && found.object.Subresource == "" {
@@ -144,13 +146,6 @@ func (p paths) correct(e *auditlog.Event, into *auditlog.Object) {
 		into.Name = e.Object.Name
 	}
 	e.Object = into
-}
-
-func unescaped(path string) string {
-	if plain, err := url.PathUnescape(path); err == nil {
-		return plain
-	}
-	return path
 }
 
 // readSelectors parses the selectors of requests for several objects. A selector that cannot
@@ -195,7 +190,6 @@ func readName(into *request, selector fields.Selector, values url.Values) {
 // for concurrent use.
 type RequestReader struct{ paths paths }
 
-// NewRequestReader returns a reader.
 func NewRequestReader() *RequestReader { return &RequestReader{newPaths()} }
 
 // Read stores the request of an event in into, with the extra values of its user.

@@ -3,28 +3,21 @@ package replay
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// nodes are the names of the nodes of a state.
-type nodes map[string]bool
-
-func nodesOf(names []string) nodes {
-	all := nodes{}
-	for _, name := range names {
-		all[name] = true
-	}
-	return all
-}
-
-// report makes the report of a log. AsNode returns the answer to an entry's request of the
+// report makes the report of a log, with the nodes of a state. AsNode returns the answer to an entry's request of the
 // user of a node; empty if it does not matter.
-func (s *sums) report(state nodes, asNode func(*listed, string) string) *Report {
+func (s *sums) report(state []string, asNode func(*listed, string) string) *Report {
 	at := s.ids.resolver()
 	r := &Report{
 		Totals: s.totals, WouldBeRefused: s.would.list(at, asNode), Refused: s.refused.list(at, nil),
-		Nonconforming: s.ids.list(), Nodes: s.ids.summary(state), NotExamined: s.notExamined(),
+		Nonconforming: s.ids.list(), Nodes: s.ids.summary(sets.New(state...)), NotExamined: s.notExamined(),
 	}
 	if s.undecided.total > 0 {
 		r.Undecided = s.undecided.list(at, nil)
@@ -112,7 +105,7 @@ func (t *tally) list(at *resolver, asNode func(*listed, string) string) []Refusa
 	return all
 }
 
-// list returns the counts with their nodes, sorted.
+// list returns the counts with their nodes, the most frequent first.
 func (r *remainders) list(at *resolver) []Remainder {
 	merged := map[Remainder]int{}
 	for k, n := range r.kinds {
@@ -126,7 +119,13 @@ func (r *remainders) list(at *resolver) []Remainder {
 		kind.Count = n
 		all = append(all, kind)
 	}
-	slices.SortFunc(all, compareRemainders)
+	slices.SortFunc(all, func(a, b Remainder) int {
+		return cmp.Or(
+			cmp.Compare(b.Count, a.Count), strings.Compare(a.Node, b.Node),
+			strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Subresource, b.Subresource),
+			cmp.Compare(a.Code, b.Code),
+		)
+	})
 	return all
 }
 
@@ -151,24 +150,127 @@ func (ids *identities) list() []Identity {
 	return list
 }
 
-// summary compares the nodes of the log with the nodes of the state.
-func (ids *identities) summary(state nodes) Nodes {
+func (ids *identities) summary(state sets.Set[string]) Nodes {
 	n := Nodes{NeverConforming: []NeverConforming{}, Silent: []string{}, NotInState: []string{}, NotTold: ids.beyond}
 	for _, name := range slices.Sorted(maps.Keys(ids.nodes)) {
 		s := ids.nodes[name]
-		if !state[name] {
+		if !state.Has(name) {
 			n.NotInState = append(n.NotInState, name)
 		}
 		if s.conforms {
 			n.Conforming++
 			continue
 		}
-		n.NeverConforming = append(n.NeverConforming, NeverConforming{Name: name, Identities: s.actors, InState: state[name]})
+		n.NeverConforming = append(n.NeverConforming, NeverConforming{Name: name, Identities: s.actors, InState: state.Has(name)})
 	}
-	for _, name := range slices.Sorted(maps.Keys(state)) {
+	for _, name := range sets.List(state) {
 		if ids.nodes[name] == nil {
 			n.Silent = append(n.Silent, name)
 		}
 	}
 	return n
+}
+
+// sums are what the requests of a log, or the reports of its parts, add up to, in bounded memory.
+type sums struct {
+	totals                    Totals
+	would, refused, undecided *tally
+	ids                       *identities
+	unexamined                map[NotExamined]int
+	first, last               time.Time
+	answered                  bool
+}
+
+func newSums() *sums {
+	return &sums{
+		would: newTally(), refused: newTally(), undecided: newTally(), unexamined: map[NotExamined]int{}, ids: &identities{
+			all: map[identityKey]*identity{}, nodes: map[string]*seen{}, at: map[address]string{}, pairs: map[pairKey]int{},
+		},
+	}
+}
+
+// saw records when requests of any user were received, and whether any has an answer.
+func (s *sums) saw(first, last time.Time, answered bool) {
+	if !first.IsZero() && (s.first.IsZero() || first.Before(s.first)) {
+		s.first = first
+	}
+	s.last = later(s.last, last)
+	s.answered = s.answered || answered
+}
+
+func (s *sums) merge(p *Partial) {
+	r := &p.Report
+	t := &r.Totals
+	var first, last time.Time
+	if t.First != nil && t.Last != nil {
+		first, last = *t.First, *t.Last
+	}
+	s.saw(first, last, p.Answered)
+	s.totals.add(t)
+	var more More
+	if r.More != nil {
+		more = *r.More
+	}
+	s.would.merge(r.WouldBeRefused, more.WouldBeRefused, t.WouldBeRefused, t.NotInState)
+	s.refused.merge(r.Refused, more.Refused, t.Refused, 0)
+	s.undecided.merge(r.Undecided, more.Undecided, t.Undecided, 0)
+	for _, kind := range r.NotExamined {
+		n := kind.Count
+		kind.Count = 0
+		s.unexamined[kind] += n
+	}
+	s.ids.merge(p)
+}
+
+// add adds the counts of another part of the log. A report replaces the counts of its lists.
+func (t *Totals) add(other *Totals) {
+	to, from := reflect.ValueOf(t).Elem(), reflect.ValueOf(other).Elem()
+	for i := range to.NumField() {
+		if field := to.Field(i); field.Kind() == reflect.Int {
+			field.SetInt(field.Int() + from.Field(i).Int())
+		}
+	}
+}
+
+// merge adds a list of the report of a part, which has no texts of single requests.
+func (t *tally) merge(list []Refusal, more []Remainder, total, caveats int) {
+	for i := range list {
+		r := &list[i]
+		t.add(&listed{key: listedKey{distinctOf(r), place{node: r.Node}}, plain: r.Code, sampled: r.First, Refusal: *r})
+	}
+	for _, m := range more {
+		if m.Node == "" && m.Resource == "" {
+			t.rest.beyond[m.Code] += m.Count
+			continue
+		}
+		t.rest.add(remainderKey{place{node: m.Node}, m.Group, m.Resource, m.Subresource, m.Code}, m.Count)
+	}
+	t.total += total
+	t.caveats += caveats
+}
+
+func (ids *identities) merge(p *Partial) {
+	for _, i := range p.Report.Nonconforming {
+		key := identityKey{i.Username, i.Standing}
+		ids.addIdentity(key, identity{
+			groups: i.Groups, agents: i.UserAgents, count: i.Count, first: i.First, last: i.Last, acted: i.MoreNodes,
+		})
+		for _, name := range i.Nodes {
+			ids.addPair(pairKey{key, name}, 0)
+		}
+	}
+	for _, name := range p.Conforming {
+		if n := ids.node(name); n != nil {
+			n.conforms = true
+		}
+	}
+	for _, never := range p.Report.Nodes.NeverConforming {
+		if n := ids.node(never.Name); n != nil {
+			for _, user := range never.Identities {
+				n.actors = bounded(n.actors, user, maxActors)
+			}
+		}
+	}
+	ids.beyond += p.Report.Nodes.NotTold
+	ids.moreNodes += p.MoreNodes
 }

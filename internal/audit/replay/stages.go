@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strings"
-	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 )
@@ -19,12 +18,6 @@ const (
 
 // stageKey is the same for the stages of one request.
 type stageKey [16]byte
-
-// stageKeyOf returns the key of a request. The audit id alone is not enough, because clients
-// may choose it. All stages of a request have the time at which it was received.
-func stageKeyOf(e *auditlog.Event) stageKey {
-	return hashed(e.AuditID, e.User.Name, e.Verb, e.RequestURI, e.Received.UTC().Format(time.RFC3339Nano))
-}
 
 // hashed returns the hash of texts that clients choose, so it must not have collisions that they can find.
 func hashed(parts ...string) stageKey {
@@ -60,16 +53,14 @@ type stages[E any] struct {
 // generation is the requests that were read in one stretch of the log. Several requests may
 // have the same key, because clients may choose the audit id.
 type generation[E any] struct {
-	starts map[stageKey]int
-	ends   map[stageKey]E
-	// more has the other ends of a key.
-	more     map[stageKey][]E
+	starts   map[stageKey]int
+	ends     map[stageKey][]E
 	size     int
 	detailed int
 }
 
 func newGeneration[E any]() generation[E] {
-	return generation[E]{starts: map[stageKey]int{}, ends: map[stageKey]E{}, more: map[stageKey][]E{}}
+	return generation[E]{starts: map[stageKey]int{}, ends: map[stageKey][]E{}}
 }
 
 func newStages[E any](count func(E), detailed func(E) bool) *stages[E] {
@@ -102,11 +93,7 @@ func (s *stages[E]) end(key stageKey, e E) {
 	}
 	s.makeRoom()
 	g := &s.recent
-	if _, found := g.ends[key]; found {
-		g.more[key] = append(g.more[key], e)
-	} else {
-		g.ends[key] = e
-	}
+	g.ends[key] = append(g.ends[key], e)
 	g.size++
 	if s.detailed != nil && s.detailed(e) {
 		g.detailed++
@@ -146,11 +133,8 @@ func (s *stages[E]) unmatched() (u Unmatched) {
 }
 
 func (g *generation[E]) eachEnd(f func(E)) {
-	for _, e := range g.ends {
-		f(e)
-	}
-	for _, more := range g.more {
-		for _, e := range more {
+	for _, ends := range g.ends {
+		for _, e := range ends {
 			f(e)
 		}
 	}
@@ -171,20 +155,16 @@ func (g *generation[E]) dropStart(key stageKey) bool {
 }
 
 func (g *generation[E]) dropEnd(key stageKey) bool {
-	if _, found := g.ends[key]; !found {
+	ends := g.ends[key]
+	switch len(ends) {
+	case 0:
 		return false
+	case 1:
+		delete(g.ends, key)
+	default:
+		g.ends[key] = ends[:len(ends)-1]
 	}
 	g.size--
-	more := g.more[key]
-	switch len(more) {
-	case 0:
-		delete(g.ends, key)
-		return true
-	case 1:
-		delete(g.more, key)
-	default:
-		g.more[key] = more[:len(more)-1]
-	}
 	return true
 }
 

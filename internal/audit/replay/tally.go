@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -34,7 +35,6 @@ type place struct {
 	source     string
 }
 
-// listedKey is the key of an entry.
 type listedKey struct {
 	request distinct
 	place   place
@@ -102,15 +102,12 @@ func newTally() *tally {
 	}
 }
 
-// find returns the entry of a request; nil if there is none.
-func (t *tally) find(key listedKey) *listed { return t.entries[key] }
-
 // accepts reports whether a new entry would be kept.
 func (t *tally) accepts(key listedKey) bool { return t.full[key.request.caveat != ""] < MaxDistinct }
 
 // add adds an entry, or counts its requests as a remainder if the list is full.
 func (t *tally) add(l *listed) {
-	if known := t.find(l.key); known != nil {
+	if known := t.entries[l.key]; known != nil {
 		known.merge(l)
 		return
 	}
@@ -122,15 +119,14 @@ func (t *tally) add(l *listed) {
 	t.full[l.key.request.caveat != ""]++
 }
 
-// addOne adds the entry of a request.
 func (t *tally) addOne(l *listed) {
-	t.count(l.Caveat, 1)
+	t.count(l.Caveat)
 	t.add(l)
 }
 
 // again counts a request of an entry. Says returns its texts; it is called only if they may be needed.
 func (t *tally) again(l *listed, at time.Time, says func(*listed) texts) {
-	t.count(l.Caveat, 1)
+	t.count(l.Caveat)
 	l.Count++
 	l.First, l.Last = earlier(l.First, at), later(l.Last, at)
 	if !at.After(l.sampled) {
@@ -138,10 +134,10 @@ func (t *tally) again(l *listed, at time.Time, says func(*listed) texts) {
 	}
 }
 
-func (t *tally) count(caveat Caveat, n int) {
-	t.total += n
+func (t *tally) count(caveat Caveat) {
+	t.total++
 	if caveat != "" {
-		t.caveats += n
+		t.caveats++
 	}
 }
 
@@ -153,7 +149,6 @@ type remainderKey struct {
 	code                 verdict.Code
 }
 
-// remainders counts requests beyond the bound of a list.
 type remainders struct {
 	kinds map[remainderKey]int
 	// beyond counts the requests of further kinds.
@@ -199,11 +194,101 @@ func compareRefusals(a, b Refusal) int {
 	)
 }
 
-// compareRemainders sorts the most frequent first.
-func compareRemainders(a, b Remainder) int {
-	return cmp.Or(
-		cmp.Compare(b.Count, a.Count), strings.Compare(a.Node, b.Node),
-		strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Subresource, b.Subresource),
-		cmp.Compare(a.Code, b.Code),
-	)
+// distinct identifies an entry of a report, but for the node: the user, the request and
+// the answer.
+type distinct struct {
+	user, groups                            string
+	standing                                Standing
+	verb, group, resource, sub, space, name string
+	selectors                               selectors
+	// by is who refused, for refusals of the log.
+	by string
+	answerKey
+}
+
+// answerKey is the answer of the evaluators to a request: an entry of a report has one
+// answer.
+type answerKey struct {
+	evaluators string
+	by         string
+	code       verdict.Code
+	caveat     Caveat
+	unexamined Unexamined
+}
+
+// selectors are the selectors of a request in canonical form.
+type selectors struct{ fields, labels string }
+
+func (o *outcome) distinct(by string) distinct {
+	d, q := o.detail, &o.detail.asked
+	key := distinct{
+		user: q.User, groups: d.groups, standing: o.by.standing,
+		verb: q.Verb, group: q.Group, resource: q.Resource, sub: q.Subresource,
+		space: q.Namespace, name: q.Name, selectors: d.selectors, by: by, answerKey: d.answer.key(),
+	}
+	if !q.ResourceRequest {
+		key.name = q.Path
+	}
+	if by == ByNodeRestriction || by == ByAdmission {
+		key.name = d.written.Name
+	}
+	return key
+}
+
+// distinctOf returns the key of an entry of a report.
+func distinctOf(r *Refusal) distinct {
+	return distinct{
+		user: r.Identity, groups: sortedGroups(r.Groups), standing: r.Standing,
+		verb: r.Verb, group: r.Group, resource: r.Resource, sub: r.Subresource, space: r.Namespace, name: r.Name + r.Path,
+		selectors: selectors{r.FieldSelector, r.LabelSelector}, by: r.By,
+		answerKey: answerKey{evaluators: r.Evaluators, code: r.Code, caveat: r.Caveat},
+	}
+}
+
+// key returns the answer without its texts.
+func (a *answer) key() answerKey {
+	switch {
+	case a.err != nil:
+		return answerKey{evaluators: saysUndecided}
+	case a.unexamined != "":
+		return answerKey{evaluators: saysUndecided, unexamined: a.unexamined}
+	case a.refusedBy != "":
+		return answerKey{evaluators: saysRefuse, by: a.refusedBy, code: a.code, caveat: a.caveat}
+	}
+	return answerKey{evaluators: saysAllow}
+}
+
+// sortedGroups returns groups in canonical form: order does not matter.
+func sortedGroups(groups []string) string {
+	return strings.Join(slices.Sorted(slices.Values(groups)), "\n")
+}
+
+// relevantSelectors returns the selectors of a request that an authorizer reads. The Node
+// authorizer reads only the node name in the field selectors of some lists; configured
+// authorizers may read all selectors.
+func (ev *Evaluators) relevantSelectors(req *request) selectors {
+	if len(req.FieldSelector)+len(req.LabelSelector) == 0 {
+		return selectors{}
+	}
+	if !ev.Extra {
+		switch ev.Node.Decide(req).Code {
+		case nodeauthz.OwnFieldSelector, nodeauthz.FieldSelectorRequired:
+		default:
+			return selectors{}
+		}
+	}
+	var fields, labels []string
+	for _, r := range req.FieldSelector {
+		if ev.Extra || r.Field == nodeNameField {
+			fields = append(fields, r.Field+string(r.Operator)+r.Value)
+		}
+	}
+	if ev.Extra {
+		for _, r := range req.LabelSelector {
+			labels = append(labels, r.String())
+		}
+	}
+	slices.Sort(fields)
+	slices.Sort(labels)
+	return selectors{strings.Join(fields, ","), strings.Join(labels, ",")}
 }

@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +36,6 @@ func (r *Report) Text(p *render.Page) {
 	r.notExamined(p)
 }
 
-// left is how many requests the lists leave out.
 type left struct{ would, refused, undecided int }
 
 func sum(all []Remainder) (n int) {
@@ -79,7 +80,6 @@ func (r *Report) notRead() string {
 	return strings.Join(parts, ", ")
 }
 
-// headline returns the most important count in one line.
 func (r *Report) headline() string {
 	t := r.Totals
 	switch {
@@ -109,18 +109,11 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 	if p.Wide() {
 		headers = append(headers, "IDENTITY", "WHY")
 	}
-	var rows [][]string
-	for _, r := range list {
-		if len(rows) == shown && !p.Wide() {
-			break
-		}
+	hidden := render.TableOf(p, 2, shown, headers, list, func(r Refusal) []string {
 		p.Code(reference.Reason, string(r.Code))
-		rows = append(rows, row(r, p.Wide()))
-	}
-	p.Table(2, headers, rows)
-	if hidden := len(list) - len(rows); hidden > 0 {
-		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s more: -o wide or -o json shows all", render.Thousands(hidden))))
-	}
+		return row(r, p.Wide())
+	})
+	hiddenText(p, hidden)
 	if rest > 0 {
 		p.Line("  %s", render.Faint.In(fmt.Sprintf(
 			"and %s beyond the bound of the list, counted in -o json by node, resource and code", render.Count(rest, "request"),
@@ -129,11 +122,7 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 }
 
 func (r Refusal) row(code, why string, wide bool) []string {
-	node := r.Node
-	if node == "" {
-		node = "?"
-	}
-	row := []string{node, r.question(), code, render.Thousands(r.Count), r.Last.UTC().Format(time.RFC3339)}
+	row := []string{cmp.Or(r.Node, "?"), r.question(), code, render.Thousands(r.Count), r.Last.UTC().Format(time.RFC3339)}
 	if wide {
 		row = append(row, r.Identity, why)
 	}
@@ -228,25 +217,23 @@ func (r *Report) identities(p *render.Page) {
 	if p.Wide() {
 		headers = append(headers, "USER AGENTS")
 	}
-	var rows [][]string
-	for _, id := range r.Nonconforming {
-		if len(rows) == shown && !p.Wide() {
-			break
-		}
+	hidden := render.TableOf(p, 2, shown, headers, r.Nonconforming, func(id Identity) []string {
 		nodes := names(id.Nodes, id.MoreNodes, p.Wide())
 		row := []string{id.Username, strings.Join(id.Groups, ","), nodes, render.Thousands(id.Count), id.Why}
 		if p.Wide() {
 			row = append(row, strings.Join(id.UserAgents, "; "))
 		}
-		rows = append(rows, row)
-	}
-	p.Table(2, headers, rows)
-	if hidden := len(r.Nonconforming) - len(rows); hidden > 0 {
-		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s more: -o wide or -o json shows all", render.Thousands(hidden))))
+		return row
+	})
+	hiddenText(p, hidden)
+}
+
+func hiddenText(p *render.Page, rows int) {
+	if rows > 0 {
+		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s more: -o wide or -o json shows all", render.Thousands(rows))))
 	}
 }
 
-// names returns the first few names, or all of them.
 func names(all []string, more int, wide bool) string {
 	const few = 5
 	if !wide && len(all) > few {
@@ -294,4 +281,49 @@ func (r *Report) notExamined(p *render.Page) {
 		rows = append(rows, []string{what, render.Thousands(n.Count), string(n.Why)})
 	}
 	p.Table(2, []string{"WRITE", "COUNT", "WHY"}, rows)
+}
+
+// Listing has a row for each different request that would be refused, was refused or is undecided, for each kubelet that does
+// not conform, and for what is not known. The first row of a node that would be refused something has the node's name.
+func (r *Report) Listing() render.Rows {
+	all := render.Rows{
+		Field: "wouldBeRefused", Columns: []string{"ANSWER", "NODE", "REQUEST", "CODE", "COUNT", "LAST", "IDENTITY", "WHY"},
+	}
+	add := func(answer, node, request, code string, count int, last, identity, why string) {
+		all.Rows = append(all.Rows, render.Row{Cells: []string{answer, node, request, code, strconv.Itoa(count), last, identity, why}})
+	}
+	list := func(answer string, of []Refusal, more []Remainder, row func(Refusal, bool) []string) {
+		for _, refusal := range of {
+			cells := row(refusal, true)
+			add(answer, refusal.Node, cells[1], cells[2], refusal.Count, cells[4], cells[5], cells[6])
+		}
+		for _, m := range more {
+			request := Refusal{Group: m.Group, Resource: m.Resource, Subresource: m.Subresource}.question()
+			add(answer, m.Node, request, string(m.Code), m.Count, "", "", "beyond the bound of the list")
+		}
+	}
+	more := cmp.Or(r.More, &More{})
+	list("would be refused", r.WouldBeRefused, more.WouldBeRefused, Refusal.wouldRow)
+	named := map[string]bool{"": true}
+	for i := range all.Rows {
+		if node := all.Rows[i].Cells[1]; !named[node] {
+			all.Rows[i].Name, named[node] = "node/"+node, true
+		}
+	}
+	list("was refused", r.Refused, more.Refused, Refusal.refusedRow)
+	list("undecided", r.Undecided, more.Undecided, Refusal.undecidedRow)
+	for _, id := range r.Nonconforming {
+		add("nonconforming", names(id.Nodes, id.MoreNodes, true), "", "", id.Count, "", id.Username, id.Why)
+	}
+	for _, n := range r.NotExamined {
+		what := Refusal{Verb: n.Verb, Group: n.Group, Resource: n.Resource, Subresource: n.Subresource}.question()
+		add("not examined", "", what, "", n.Count, "", "", string(n.Why))
+	}
+	for _, node := range r.Nodes.Silent {
+		add("not seen", node, "", "", 0, "", "", "the log does not mention the node")
+	}
+	if r.Totals.BrokenLines > 0 {
+		add("not read", "", "", "", r.Totals.BrokenLines, "", "", "broken lines")
+	}
+	return all
 }

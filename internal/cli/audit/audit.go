@@ -125,12 +125,12 @@ func prepareAudit(a *command.App, s *command.Session, keep bool) ([]string, erro
 }
 
 func audit(ctx context.Context, a *command.App, s *command.Session, files []auditlog.File, left []string, format render.Format) error {
-	report, read, err := replayLogs(ctx, a, s, files)
+	whole, err := replayLogs(ctx, a, s, files)
 	if err != nil {
 		return err
 	}
-	report.LeftOut = left
-	return writeAudit(a, report, read, format)
+	whole.Report.LeftOut = left
+	return writeAudit(a, &whole.Report, whole.Read, format)
 }
 
 // writeAudit writes the report of a whole log and sets the exit status.
@@ -165,18 +165,14 @@ func unseen(a *command.App, report *replay.Report) {
 	}
 }
 
-func replayLogs(ctx context.Context, a *command.App, s *command.Session, files []auditlog.File) (*replay.Report, auditlog.Summary, error) {
+func replayLogs(ctx context.Context, a *command.App, s *command.Session, files []auditlog.File) (*replay.Partial, error) {
 	progress := command.NewProgress(a.Streams)
 	defer progress.Done()
-	return replay.Run(ctx, files, replayEvaluators(s), auditlog.Options{Stdin: a.In, Progress: progress.Lines()})
-}
-
-func replayEvaluators(s *command.Session) *replay.Evaluators {
 	evaluators := &replay.Evaluators{Evaluator: s.Evaluator, Extra: s.Configured != "" || len(s.State.Quarantines()) > 0}
 	if len(s.State.Missing()) > 0 || !s.State.Complete() {
 		evaluators.Missing = func(req *access.Request, result chain.Result) string { return missingForAudit(s, req, result) }
 	}
-	return evaluators
+	return replay.Run(ctx, files, evaluators, auditlog.Options{Stdin: a.In, Progress: progress.Lines()})
 }
 
 // missingForAudit describes the missing state that could have allowed a request. It does not

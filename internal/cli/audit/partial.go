@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/audit/replay"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/filetext"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
@@ -26,7 +28,6 @@ import (
 // completionIndex is the environment variable with the index of a pod of an Indexed Job.
 const completionIndex = "JOB_COMPLETION_INDEX"
 
-// partialFlags are the flags of a partial report.
 type partialFlags struct {
 	state *command.StateFlags
 	keep  *bool
@@ -47,7 +48,6 @@ func addPartial(cmd *cobra.Command, state *command.StateFlags, keep *bool) *part
 	return f
 }
 
-// partRequest is a partial report to write.
 type partRequest struct {
 	// path is empty for a report of all files.
 	path       string
@@ -80,7 +80,7 @@ func (f *partialFlags) choose(cmd *cobra.Command, paths []string) ([]auditlog.Fi
 	}
 	request := partRequest{path: f.into}
 	if count > 0 {
-		whole := partialFiles(files)
+		whole := replay.PartialFiles(files)
 		request.share = &replay.Share{Index: index, Count: count, Whole: replay.DigestFiles(whole), WholeFiles: len(whole)}
 		files = auditlog.Share(files, index, count)
 	}
@@ -116,7 +116,6 @@ func (f *partialFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// index returns the part to read; count is 0 for all files.
 func (f *partialFlags) index() (index, count int, err error) {
 	if f.part == "" {
 		return 0, 0, nil
@@ -215,29 +214,19 @@ func featuresText(features kubeversion.Features) string {
 	return text
 }
 
-func partialFiles(files []auditlog.File) []replay.PartialFile {
-	all := make([]replay.PartialFile, len(files))
-	for i, f := range files {
-		all[i] = replay.PartialFile{Name: f.Name(), Size: f.Size}
-	}
-	return all
-}
-
-// auditPart evaluates a part of a log and writes its partial report.
 func auditPart(ctx context.Context, a *command.App, s *command.Session, files []auditlog.File, request partRequest, left []string) error {
-	planned := &replay.Partial{Evaluation: request.evaluation, Share: request.share, Files: partialFiles(files)}
+	planned := &replay.Partial{Evaluation: request.evaluation, Share: request.share, Files: replay.PartialFiles(files)}
 	if err := mayReplace(request.path, planned); err != nil {
 		return err
 	}
-	part, read, err := replayPart(ctx, a, s, files)
+	part, err := replayLogs(ctx, a, s, files)
 	if err != nil {
 		return err
 	}
 	part.Report.LeftOut, part.Evaluation, part.Share = left, request.evaluation, request.share
-	a.WarnLines(read)
-	write := func(w io.Writer) error { return part.Write(w) }
-	if request.path == "-" {
-		return write(a.Out)
+	a.WarnLines(part.Read)
+	if request.path == command.StdinName {
+		return part.Write(a.Out)
 	}
 	if err := mayReplace(request.path, part); err != nil {
 		return err
@@ -247,7 +236,7 @@ func auditPart(ctx context.Context, a *command.App, s *command.Session, files []
 			return fmt.Errorf("make the folder of --partial: %w", err)
 		}
 	}
-	if err := command.WriteFile(request.path, write); err != nil {
+	if err := command.WriteFile(request.path, part.Write); err != nil {
 		return fmt.Errorf("write %s: %w", request.path, err)
 	}
 	var which string
@@ -255,7 +244,8 @@ func auditPart(ctx context.Context, a *command.App, s *command.Session, files []
 		which = fmt.Sprintf("part %d of %d: ", s.Index, s.Count)
 	}
 	a.PrintLine("", fmt.Sprintf("%s%s, %s, %s to %s; run audit merge on all parts", which,
-		render.Count(read.Files, "file"), render.Count(read.Lines, "line"), render.Count(read.Events, "event"), request.path))
+		render.Count(part.Read.Files, "file"), render.Count(part.Read.Lines, "line"), render.Count(part.Read.Events, "event"),
+		request.path))
 	return nil
 }
 
@@ -276,25 +266,63 @@ func mayReplace(path string, with *replay.Partial) error {
 	return nil
 }
 
-func replayPart(ctx context.Context, a *command.App, s *command.Session, files []auditlog.File) (*replay.Partial, auditlog.Summary, error) {
-	progress := command.NewProgress(a.Streams)
-	defer progress.Done()
-	begins := make([]string, 0, len(files))
-	opts := auditlog.Options{Stdin: a.In, Progress: progress.Lines(), Opened: func(_ auditlog.File, first []byte) {
-		if len(first) == 0 {
-			begins = append(begins, "")
-			return
+func newAuditMerge(a *command.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "merge REPORT...",
+		Short: "Merge the partial reports of the parts of an audit log",
+		Long: `Merges partial reports, as audit --partial writes them, to the report of the
+whole log. The result equals the result of one run over all files, except that a request
+whose stages are in two parts may count twice (totals.maybeTwice says for how many at
+most).
+
+A part that is missing or given twice, and parts with
+another state, other options or another version of the program are errors. REPORT may be
+a pattern such as 'reports/*.json'.
+
+Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is or
+would be refused or a kubelet does not conform, 2 the reports cannot be merged, or the
+log has something that gives 2 with audit.`,
+		Example: `  node-authorizer audit merge 'reports/part-*.json'
+
+  # Each control plane node reads its own log
+  node-authorizer audit --from cluster.snapshot --partial $HOSTNAME.json /var/log/kubernetes/audit*.log*
+  node-authorizer audit merge *.json -o json`,
+		Args: command.AtLeastOne("REPORT is missing: name the partial reports of all parts, as audit --partial writes them"),
+	}
+	output := command.AddFormat(cmd, render.ForRows()...)
+	output.RunE(func(_ *cobra.Command, args []string, format render.Format) error {
+		paths, err := auditlog.Expand(args)
+		if err != nil {
+			return err
 		}
-		sum := sha256.Sum256(first)
-		begins = append(begins, hex.EncodeToString(sum[:]))
-	}}
-	part, read, err := replay.RunPart(ctx, files, replayEvaluators(s), opts)
+		merger := replay.NewMerger()
+		for _, path := range paths {
+			part, err := readPartial(path)
+			if err != nil {
+				return err
+			}
+			if err := merger.Add(part); err != nil {
+				return err
+			}
+		}
+		report, read, err := merger.Report()
+		if err != nil {
+			return err
+		}
+		return writeAudit(a, report, read, format)
+	})
+	return cmd
+}
+
+func readPartial(path string) (*replay.Partial, error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return nil, read, err
+		return nil, fmt.Errorf("read a partial report: %w", err)
 	}
-	part.Files = partialFiles(files)
-	for i := range part.Files {
-		part.Files[i].Begins = begins[i]
+	text, err := filetext.New(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	return part, read, nil
+	part, err := replay.ReadPartial(text, path, programVersion())
+	return part, errors.Join(err, text.Close())
 }

@@ -5,6 +5,9 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +31,11 @@ const (
 	No      = "no"
 	Unknown = "unknown"
 )
+
+// AnswerStyle is the style in which an answer is shown.
+func AnswerStyle(answer string) render.Style {
+	return map[string]render.Style{Yes: render.Good, No: render.Bad, Unknown: render.Unsure}[answer]
+}
 
 // App is one run of the command line.
 type App struct {
@@ -128,4 +136,81 @@ func Exactly(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// FormatFlag is -o with the formats that a command supports, the default first.
+type FormatFlag struct {
+	fit  []render.Format
+	text string
+	cmd  *cobra.Command
+}
+
+// AddFormat adds -o with the formats that fit the command. The first one is the default.
+func AddFormat(cmd *cobra.Command, fit ...render.Format) *FormatFlag {
+	f := &FormatFlag{fit: fit, cmd: cmd}
+	cmd.Flags().StringVarP(&f.text, "output", "o", string(fit[0]), "output format: "+render.List(fit))
+	Must(cmd.RegisterFlagCompletionFunc("output", Complete(func() []string { return render.FormatNames(fit) })))
+	return f
+}
+
+// RunE sets what the command does, with the format, which is checked before.
+func (f *FormatFlag) RunE(run func(cmd *cobra.Command, args []string, format render.Format) error) {
+	f.cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := render.ParseFormat(f.text, f.fit)
+		if err != nil {
+			return Usagef("%w", err)
+		}
+		if format == render.HTML && isTerminal(cmd.OutOrStdout()) {
+			return Usagef("-o html writes a page for a browser: write it to a file, as with > %s.html", cmd.Name())
+		}
+		return run(cmd, args, format)
+	}
+}
+
+// Complete completes to fixed words.
+func Complete(words func() []string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// CompleteNothing makes a shell offer nothing for flags, instead of files.
+func CompleteNothing(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		Must(cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions))
+	}
+}
+
+// Must panics on errors of registrations, which only fail because of a bug.
+func Must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// Some returns the first three names, or all.
+func Some(names []string, all bool) string {
+	const few = 3
+	if all {
+		return strings.Join(names, ", ")
+	}
+	return render.Names(names, few)
+}
+
+// FromEnvironment sets flags that are not on the command line from the environment. Names has
+// the variable of each flag. An empty variable counts as unset.
+func FromEnvironment(cmd *cobra.Command, names map[string]string) error {
+	for _, flag := range slices.Sorted(maps.Keys(names)) {
+		value := os.Getenv(names[flag])
+		if value == "" || cmd.Flags().Changed(flag) {
+			continue
+		}
+		if err := cmd.Flags().Set(flag, value); err != nil {
+			return Usagef("%s in the environment: %w", names[flag], FlagError(cmd, err))
+		}
+		if err := checkFlagValue(cmd, cmd.Flags().Lookup(flag)); err != nil {
+			return Usagef("%s in the environment: %w", names[flag], err)
+		}
+	}
+	return nil
 }

@@ -27,7 +27,6 @@ type KnownFlags struct {
 	file *doctor.Baseline
 }
 
-// Add adds the flags.
 func (k *KnownFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&k.baseline, "baseline", "", "file with findings that do not count: known ones, and suppressions with reasons")
@@ -107,7 +106,6 @@ func (k *KnownFlags) Refused(report *doctor.Report) error {
 		k.Write, strings.Join(names, ", "), k.LeaveOut)
 }
 
-// writes reports whether a baseline is written.
 func (k *KnownFlags) writes(report *doctor.Report) bool {
 	return k.Write != "" && (k.AllowUndetermined || len(report.Undetermined()) == 0)
 }

@@ -19,7 +19,6 @@ type changeFlags struct {
 	with, without []string
 }
 
-// AddChanges adds the flags that change the state.
 func (f *StateFlags) AddChanges(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.Changes.with, "with", nil,
 		"answer as if the objects of a file or folder of manifests, or of - for stdin, were applied; can be repeated")

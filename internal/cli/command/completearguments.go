@@ -1,13 +1,13 @@
 package command
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -107,7 +107,6 @@ func (f *StateFlags) CompleteAsked(cmd *cobra.Command) {
 	Must(cmd.RegisterFlagCompletionFunc("field-selector", f.fieldSelectors))
 }
 
-// objectNames lists the names of objects of a type, in the namespace of -n.
 func (f *StateFlags) objectNames(cmd *cobra.Command, typeName, begin string) []string {
 	found, err := resources.Offline().Resolve(typeName)
 	if err != nil {
@@ -120,7 +119,6 @@ func (f *StateFlags) objectNames(cmd *cobra.Command, typeName, begin string) []s
 	return f.namesFrom(cmd.Context(), found.Resource, namespace, begin, namesAbout)
 }
 
-// fieldSelectors offers the fields that nodes select by.
 func (f *StateFlags) fieldSelectors(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	if begin, ok := strings.CutPrefix(text, nodeNameSelector); ok {
 		names, directive := f.NodeNames(cmd, args, begin)
@@ -141,48 +139,31 @@ func (f *StateFlags) namedObject(cmd *cobra.Command, of resources.Resource, word
 	return Prefixed(prefix, f.Names(cmd.Context(), of, namespace, begin))
 }
 
-// completableHoldings are the kinds of which names are offered, by the word that is written.
-var completableHoldings = []struct {
-	word, kind, resource string
-	namespaced, start    bool
-}{
-	{"node", attackpaths.Node, "nodes", false, true},
-	{"pod", attackpaths.Pod, "pods", true, true},
-	{"serviceaccount", attackpaths.ServiceAccount, "serviceaccounts", true, true},
-	{"secret", attackpaths.Secret, "secrets", true, false},
-	{"namespace", attackpaths.Namespace, "namespaces", false, false},
-}
-
 // CompleteHolding offers KIND/ and then the names of such objects, live or from --from.
 func (f *StateFlags) CompleteHolding(starts bool, otherWords ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
 		word, rest, named := strings.Cut(text, "/")
 		if !named {
 			words := slices.Clone(otherWords)
-			for _, k := range completableHoldings {
-				if k.start || !starts {
+			for _, k := range holdings {
+				if k.resource != "" && (k.start || !starts) {
 					words = append(words, k.word+"/")
 				}
 			}
 			return words, NoFilesOrSpace
 		}
-		kind := holdingWords[strings.ToLower(word)]
-		for _, k := range completableHoldings {
-			if k.kind == kind {
-				return f.namedObject(cmd, builtIn(k.resource, k.namespaced, k.kind), word, rest), NoFiles
-			}
+		at := holdingAt(word)
+		if at < 0 {
+			return nil, NoFiles
 		}
-		switch kind {
-		case attackpaths.User:
-			return Prefixed(word+"/", f.subjects(cmd.Context(), rbacv1.UserKind, rest)), NoFiles
-		case attackpaths.Group:
-			return Prefixed(word+"/", f.subjects(cmd.Context(), rbacv1.GroupKind, rest)), NoFiles
+		of := holdings[at]
+		if of.resource == "" {
+			return Prefixed(word+"/", f.subjects(cmd.Context(), of.kind, rest)), NoFiles
 		}
-		return nil, NoFiles
+		return f.namedObject(cmd, builtIn(of.resource, of.namespaced, of.kind), word, rest), NoFiles
 	}
 }
 
-// completeRemovable offers kinds of objects that can be removed, and then their names.
 func (f *StateFlags) completeRemovable() cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
 		word, rest, named := strings.Cut(text, "/")
@@ -198,5 +179,45 @@ func (f *StateFlags) completeRemovable() cobra.CompletionFunc {
 			return nil, NoFiles
 		}
 		return f.namedObject(cmd, found.Resource, word, rest), NoFiles
+	}
+}
+
+// known are the contexts, clusters or users of the kubeconfigs, as the flag names one.
+func (c *Connection) known(flag string) []string {
+	config, err := c.loader().RawConfig()
+	switch {
+	case err != nil:
+		return nil
+	case flag == "context":
+		return slices.Sorted(maps.Keys(config.Contexts))
+	case flag == "cluster":
+		return slices.Sorted(maps.Keys(config.Clusters))
+	}
+	return slices.Sorted(maps.Keys(config.AuthInfos))
+}
+
+// contextNames offers contexts, after a comma those that are not named before it.
+func (c *Connection) contextNames(_ *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
+	named := ""
+	if c.several {
+		named = text[:strings.LastIndex(text, ",")+1]
+	}
+	before := strings.Split(named, ",")
+	return Prefixed(named, slices.DeleteFunc(c.known("context"), func(name string) bool { return slices.Contains(before, name) })), NoFiles
+}
+
+func (c *Connection) addCompletions(cmd *cobra.Command) {
+	Must(cmd.RegisterFlagCompletionFunc("context", c.contextNames))
+	for _, flag := range []string{"cluster", "user"} {
+		Must(cmd.RegisterFlagCompletionFunc(flag, Complete(func() []string { return c.known(flag) })))
+	}
+	for _, flag := range []string{"as", "as-group", "as-uid"} {
+		if slices.Contains(c.names, flag) {
+			CompleteNothing(cmd, flag)
+		}
+	}
+	CompleteNothing(cmd, "server", "tls-server-name", "token", "username", "password", "proxy-url", "request-timeout")
+	for _, flag := range []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key"} {
+		Must(cmd.MarkFlagFilename(flag))
 	}
 }

@@ -100,8 +100,11 @@ func wrongValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
 	case ValueURL:
 		return wrongURL(value)
 	case ValueNumber, ValueDuration:
-		if f.Name == "request-timeout" {
-			return wrongRequestTimeout(value)
+		if f.Name == "request-timeout" { // seconds or a duration, as in kubectl
+			if d, err := clientcmd.ParseTimeout(value); err != nil || d < 0 {
+				return "want a number of seconds, or one with a unit, such as 90s or 5m; 0 for no limit"
+			}
+			return ""
 		}
 		limit, ok := flagLimits[cmd.Name()+" "+f.Name]
 		if n, err := number(f.Value.Type(), value); ok && (err != nil || n < limit.least || n > limit.most) {
@@ -187,15 +190,6 @@ func wrongURL(text string) string {
 	return ""
 }
 
-// wrongRequestTimeout checks what kubectl takes: seconds or a duration.
-func wrongRequestTimeout(text string) string {
-	if d, err := clientcmd.ParseTimeout(text); err != nil || d < 0 {
-		return "want a number of seconds, or one with a unit, such as 90s or 5m; 0 for no limit"
-	}
-	return ""
-}
-
-// number returns the value of a number or a duration, from its text.
 func number(kind, text string) (int64, error) {
 	if kind != "duration" {
 		return strconv.ParseInt(text, 10, 64)
@@ -256,7 +250,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 		want = "want true or false"
 	case "stringSlice":
 		want = "want values separated by commas"
-	case "string": // a flag of ours, with an error for people
+	case "func": // a flag of ours, with an error for people
 		want = invalid.Unwrap().Error()
 	default:
 		want = wantNumber(cmd, f)

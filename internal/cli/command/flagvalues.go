@@ -63,7 +63,6 @@ type namedValue struct {
 	name string
 }
 
-// Type implements pflag.Value.
 func (v namedValue) Type() string { return v.name }
 
 // FlagValue is the name of a flag's value; empty for a flag without one.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -24,7 +26,6 @@ type IdentityFlags struct {
 	pod string
 }
 
-// AddIdentity adds the flags that name the user of a question.
 func AddIdentity(cmd *cobra.Command) *IdentityFlags {
 	f := &IdentityFlags{}
 	cmd.Flags().StringVar(&f.Node, "node", "", "the node of the question")
@@ -52,8 +53,13 @@ func (f *IdentityFlags) Check() error {
 		return err
 	}
 	switch {
+	case f.pod != "" && (f.Node != "" || f.User != "" || f.uid != "" || f.tokenNode != "" || len(f.Groups) > 0):
+		return Usagef("--pod stands for --as and --token-node: it excludes --node, --as, --as-group, --as-uid and --token-node")
 	case f.pod != "":
-		return f.checkPod()
+		if namespace, name, found := strings.Cut(f.pod, "/"); !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return Usagef("--pod %q: want NAMESPACE/NAME", f.pod)
+		}
+		return nil
 	case f.Node == "" && f.User == "" && len(f.Groups) > 0:
 		return Usagef("--as-group needs the user's name: add --as")
 	case f.User == "" && f.uid != "":
@@ -78,16 +84,6 @@ func CheckGroups(flag string, groups []string) error {
 		if g == "" || strings.ContainsFunc(g, unicode.IsControl) {
 			return Usagef("%s %q: the name of a group is not empty and has no line breaks", flag, g)
 		}
-	}
-	return nil
-}
-
-func (f *IdentityFlags) checkPod() error {
-	if f.Node != "" || f.User != "" || f.uid != "" || f.tokenNode != "" || len(f.Groups) > 0 {
-		return Usagef("--pod stands for --as and --token-node: it excludes --node, --as, --as-group, --as-uid and --token-node")
-	}
-	if namespace, name, found := strings.Cut(f.pod, "/"); !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return Usagef("--pod %q: want NAMESPACE/NAME", f.pod)
 	}
 	return nil
 }
@@ -205,4 +201,66 @@ func (i Identity) Kind() string {
 		return "user " + i.User + " with a token of node " + i.TokenNode
 	}
 	return "user " + i.User
+}
+
+// NodeName returns the name of a node that a person wrote as node/NAME, as the node's user, or in
+// another case. Names of nodes are in lower case and have no slash or colon.
+func NodeName(text string) string {
+	name := strings.ToLower(text)
+	for _, prefix := range []string{"node/", "nodes/", "no/", nodeidentity.UserPrefix} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	return name
+}
+
+// holding is a kind of holdings with the words for it. Names are completed if it has a resource. A path can begin at a start.
+type holding struct {
+	word, kind, resource, short string
+	namespaced, start           bool
+}
+
+var holdings = []holding{
+	{"node", attackpaths.Node, "nodes", "no", false, true},
+	{"pod", attackpaths.Pod, "pods", "po", true, true},
+	{"serviceaccount", attackpaths.ServiceAccount, "serviceaccounts", "sa", true, true},
+	{"secret", attackpaths.Secret, "secrets", "", true, false},
+	{"namespace", attackpaths.Namespace, "namespaces", "ns", false, false},
+	{"user", attackpaths.User, "", "", false, false},
+	{"group", attackpaths.Group, "", "", false, false},
+}
+
+// ParseHolding reads KIND/NAME or KIND/NAMESPACE/NAME.
+func ParseHolding(text, namespace string) (attackpaths.Holding, error) {
+	word, name, ok := strings.Cut(text, "/")
+	at := holdingAt(word)
+	if !ok || name == "" || at < 0 {
+		var words []string
+		for _, h := range holdings {
+			words = append(words, h.word)
+		}
+		near := ""
+		if at < 0 {
+			near = DidYouMean(word, words)
+		}
+		return attackpaths.Holding{}, Usagef("%q is not KIND/NAME with KIND %s%s", text, render.Join(words, "or"), near)
+	}
+	of := holdings[at]
+	switch {
+	case of.namespaced:
+		if inner, rest, ok := strings.Cut(name, "/"); ok {
+			namespace, name = inner, rest
+		}
+		return attackpaths.Holding{Kind: of.kind, Namespace: namespace, Name: name}, nil
+	case of.kind == attackpaths.Node:
+		name = NodeName(name)
+	}
+	return attackpaths.Holding{Kind: of.kind, Name: name}, nil
+}
+
+// holdingAt is the place of a word in the table; -1 if it has none.
+func holdingAt(word string) int {
+	word = strings.ToLower(word)
+	return slices.IndexFunc(holdings, func(h holding) bool {
+		return word != "" && slices.Contains([]string{h.word, h.resource, h.short}, word)
+	})
 }

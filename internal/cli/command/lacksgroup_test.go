@@ -41,14 +41,15 @@ func TestMissingStateIsGrouped(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			if got := groupMissing(tc.all, "effect", Missing.String); !slices.Equal(got, tc.want) {
+			if got := groupMissing(tc.all, "effect"); !slices.Equal(got, tc.want) {
 				t.Errorf("got %q\nwant %q", got, tc.want)
 			}
 		})
 	}
 	t.Run("a line names a limited number", func(t *testing.T) {
-		got := groupMissing(many, "", Missing.String)
-		if len(got) != 1 || strings.Contains(got[0], "pod 10") || !strings.Contains(got[0], "pod 9 and 2 more (-o json lists all); add") {
+		got := groupMissing(many, "effect")
+		const named = "pod 9 and 2 more (-o json lists all); effect; add"
+		if len(got) != 1 || strings.Contains(got[0], "pod 10") || !strings.Contains(got[0], named) {
 			t.Errorf("got %q", got)
 		}
 	})

@@ -3,6 +3,8 @@ package command
 import (
 	"cmp"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
 const redacted = "REDACTED"
@@ -22,7 +25,6 @@ var (
 	secretText = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+|k8s-aws-v1\.[A-Za-z0-9_=-]+|(://)[^/@\s]+@`)
 )
 
-// commandLine quotes a command line for a shell, without the credentials in it.
 func commandLine(args []string) string {
 	words, secret, flags := make([]string, len(args)), false, true
 	for i, arg := range args {
@@ -54,20 +56,18 @@ func commandLine(args []string) string {
 
 // noteCluster notes what was read. Where several states are, the last one counts.
 func (f *StateFlags) noteCluster(s *Session) {
+	f.NoteOrigin(s.State.Origin)
 	if f.App.Metadata == nil {
 		return
 	}
-	c := &render.Cluster{Origin: s.State.Origin, ServerVersion: s.State.ServerVersion}
-	if len(f.From) == 0 {
-		c.Context = f.Connection.Context()
-	}
+	c := f.App.Metadata.Cluster
+	c.ServerVersion = s.State.ServerVersion
 	if i := s.State.Inventory; i != nil {
 		if account, ok := s.State.ServiceAccount(metav1.NamespaceSystem, "default"); ok {
 			c.UID = string(account.UID)
 		}
 		c.Objects = &render.ObjectCounts{Nodes: len(s.KnownNodes()), Pods: len(i.Pods()), ServiceAccounts: len(i.ServiceAccounts())}
 	}
-	f.App.Metadata.Cluster = c
 }
 
 // NoteOrigin notes what was read, for commands whose state is not a session.
@@ -93,7 +93,6 @@ func (f *StateFlags) Options(cmd *cobra.Command, except ...string) map[string]st
 	return options
 }
 
-// NoteOptions notes what was asked.
 func (a *App) NoteOptions(options map[string]string) {
 	if a.Metadata != nil {
 		a.Metadata.Options = options
@@ -112,3 +111,83 @@ func (a *App) NoteNotRead(all []Missing) {
 		}
 	}
 }
+
+// The linker sets these (-X): `make build` and releases to what git says. They are empty in a build
+// without these flags, such as `go install MODULE@VERSION`, of which Go's build info has the version.
+var (
+	linkedVersion  = ""
+	linkedRevision = ""
+)
+
+// VersionResult is the version of the program.
+type VersionResult struct {
+	// Version is the version of the program; unknown if its build does not say it.
+	Version string `json:"version"`
+	// Revision is the commit that the program was built from. Modified is true if the source had
+	// changes that are not in this commit.
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	// GoVersion is the version of Go that built the program, and Platform the operating system and the
+	// architecture that it is for.
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+	// Kubernetes is the range of supported minors.
+	Kubernetes kubernetesRange `json:"kubernetes"`
+}
+
+// kubernetesRange is a range of minor versions of Kubernetes.
+type kubernetesRange struct {
+	// Oldest and Latest are minor versions, such as 1.30.
+	Oldest string `json:"oldest"`
+	Latest string `json:"latest"`
+}
+
+func NewVersion(a *App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version, and the Kubernetes versions that are supported",
+		Example: "  node-authorizer version\n  node-authorizer version -o json | jq -r .version",
+	}
+	output := AddFormat(cmd, render.Table, render.JSON, render.YAML)
+	output.RunE(func(_ *cobra.Command, _ []string, format render.Format) error {
+		return a.Write(CurrentVersion(), format)
+	})
+	return cmd
+}
+
+// CurrentVersion is the version of the program that runs.
+func CurrentVersion() VersionResult {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return versionOf(linkedVersion, linkedRevision, info)
+}
+
+// versionOf returns the version of a program from what was linked into it, else from its build info.
+func versionOf(version, revision string, info *debug.BuildInfo) VersionResult {
+	v := VersionResult{
+		Version:    cmp.Or(version, info.Main.Version, "unknown"),
+		Revision:   revision,
+		Modified:   strings.HasSuffix(version, "-dirty"), // git describe --dirty
+		GoVersion:  runtime.Version(),
+		Platform:   runtime.GOOS + "/" + runtime.GOARCH,
+		Kubernetes: kubernetesRange{Oldest: kubeversion.Oldest.String(), Latest: kubeversion.Latest.String()},
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = cmp.Or(v.Revision, s.Value)
+		case "vcs.modified":
+			v.Modified = v.Modified || s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (v VersionResult) Text(p *render.Page) {
+	p.Line("node-authorizer %s, %s, %s", v.Version, v.GoVersion, v.Platform)
+	p.Line("Kubernetes %s to %s", v.Kubernetes.Oldest, v.Kubernetes.Latest)
+}
+
+func (VersionResult) DocumentKind() string { return "Version" }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -26,7 +26,6 @@ type ObjectFlags struct {
 	Object, oldObject string
 }
 
-// AddObjects adds the flags for the object of a write and the one that it replaces.
 func AddObjects(cmd *cobra.Command) *ObjectFlags {
 	f := &ObjectFlags{}
 	cmd.Flags().StringVarP(&f.Object, "filename", "f", "",
@@ -74,17 +73,11 @@ func (a *App) readObject(path string) (*ObjectText, error) {
 	if path == "" {
 		return nil, nil
 	}
-	name, in := path, io.Reader(nil)
-	if path == StdinName {
-		name, in = "stdin", a.In
-	} else {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("reading the object: %w", err)
-		}
-		defer file.Close()
-		in = file
+	in, name, err := a.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the object: %w", err)
 	}
+	defer in.Close()
 	text, err := io.ReadAll(io.LimitReader(in, review.MaxDocument+1))
 	switch {
 	case err != nil:
@@ -141,8 +134,8 @@ func (t *ObjectText) Decode(q Question) (runtime.Object, error) {
 	kind, want := header.GroupVersionKind(), q.WrittenKind()
 	if kind.GroupKind() != want {
 		return nil, fmt.Errorf(
-			"%s: kind %q of apiVersion %q: the object written to %s must be %s", t.File, header.Kind, header.APIVersion, q.target(),
-			describeKind(want),
+			"%s: kind %q of apiVersion %q: the object written to %s must be a %s", t.File, header.Kind, header.APIVersion, q.target(),
+			strings.TrimSuffix(want.Kind+" of "+want.Group, " of "),
 		)
 	}
 	object, err := review.DecodeObject(t.Text, kind)
@@ -173,13 +166,6 @@ func (q Question) WrittenKind() schema.GroupKind {
 		return schema.GroupKind{Group: authenticationv1.GroupName, Kind: "TokenRequest"}
 	}
 	return schema.GroupKind{Group: q.Group, Kind: q.kind}
-}
-
-func describeKind(kind schema.GroupKind) string {
-	if kind.Group == "" {
-		return "a " + kind.Kind
-	}
-	return "a " + kind.Kind + " of " + kind.Group
 }
 
 // target returns the resource with its subresource: "pods/status".

@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -53,7 +55,6 @@ func AddState(a *App, cmd *cobra.Command) *StateFlags {
 	return f
 }
 
-// AddBehaviour adds the flags about the version of Kubernetes.
 func (f *StateFlags) AddBehaviour(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.version, "kubernetes-version", "",
 		fmt.Sprintf(
@@ -61,13 +62,7 @@ func (f *StateFlags) AddBehaviour(cmd *cobra.Command) {
 			kubeversion.Latest,
 		))
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "set feature gates that matter to node authorization: NAME=true,NAME=false")
-	Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", Complete(func() []string {
-		var versions []string
-		for _, m := range kubeversion.Minors() {
-			versions = append(versions, m.String())
-		}
-		return versions
-	})))
+	Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", Complete(MinorNames)))
 	Must(cmd.RegisterFlagCompletionFunc("feature-gates", Complete(func() []string {
 		var gates []string
 		for _, g := range kubeversion.Gates() {
@@ -75,6 +70,15 @@ func (f *StateFlags) AddBehaviour(cmd *cobra.Command) {
 		}
 		return gates
 	})))
+}
+
+// MinorNames are the versions of Kubernetes that are supported.
+func MinorNames() []string {
+	var versions []string
+	for _, m := range kubeversion.Minors() {
+		versions = append(versions, m.String())
+	}
+	return versions
 }
 
 // AddAuthorization adds the flag that replaces the chain of authorizers.
@@ -87,7 +91,16 @@ func (f *StateFlags) AddAuthorization(cmd *cobra.Command, usual string) {
 
 // AddNamespace adds -n with the usage of the command.
 func (f *StateFlags) AddNamespace(cmd *cobra.Command, usage string) {
-	cmd.Flags().VarP(&namespaceValue{&f.Namespace}, "namespace", "n", usage)
+	cmd.Flags().FuncP("namespace", "n", usage, func(text string) error {
+		if f.Namespace != "" && f.Namespace != text { // the last of two would silently win
+			return fmt.Errorf("it is given twice, as %s and %s: write KIND/NAMESPACE/NAME where namespaces differ", f.Namespace, text)
+		}
+		if problems := validation.IsDNS1123Label(text); text != "" && len(problems) > 0 {
+			return fmt.Errorf("no namespace can have this name: %s", problems[0])
+		}
+		f.Namespace = text
+		return nil
+	})
 	Must(cmd.RegisterFlagCompletionFunc("namespace", f.namespaceNames))
 }
 
@@ -209,24 +222,18 @@ func (f *StateFlags) Features(state *source.State) (kubeversion.Features, error)
 	return features, nil
 }
 
-// partsAboveOf is partsAbove, or 0 if the state is changed.
-func (f *StateFlags) partsAboveOf() int {
-	if f.Changes.Given() {
-		return 0
-	}
-	return f.PartsAbove
-}
-
-// ReadState reads the state that the flags name.
 func (f *StateFlags) ReadState(ctx context.Context) (*source.State, error) {
 	progress := NewProgress(f.App.Streams)
 	defer progress.Done()
 	if len(f.From) > 0 {
-		state, err := source.LoadFiles(ctx, f.From, source.FileOptions{
+		options := source.FileOptions{
 			Stdin: f.App.In, Progress: progress.Callback(), Retain: f.Retain, Inventory: f.Inventory, Places: f.Places,
 			Templates: f.Templates,
-			Parts:     (f.Parts || f.PartsOfFiles) && !f.Changes.Given(), PartsAbove: f.partsAboveOf(),
-		})
+		}
+		if !f.Changes.Given() {
+			options.Parts, options.PartsAbove = f.Parts || f.PartsOfFiles, f.PartsAbove
+		}
+		state, err := source.LoadFiles(ctx, f.From, options)
 		if err != nil {
 			return nil, err
 		}
@@ -259,11 +266,7 @@ func (f *StateFlags) DefaultNamespace() string {
 // KnownNodes returns the nodes that have a Node object or that other objects are related to,
 // sorted.
 func (s *Session) KnownNodes() []string {
-	named, related := s.State.NodeNames(), s.State.Graph.Nodes()
-	if slices.Equal(named, related) {
-		return named
-	}
-	nodes := append(named, related...)
+	nodes := append(s.State.NodeNames(), s.State.Graph.Nodes()...)
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
 }
@@ -287,18 +290,45 @@ func (s *Session) RequireNode(name, instead string) error {
 }
 
 // AllMissing returns everything that could not be read.
-func (s *Session) AllMissing() []Missing {
-	return Unreadable(s.State.Missing())
+func (s *Session) AllMissing() []Missing { return Unreadable(s.State.Missing()) }
+
+// MissingOf returns what could not be read and is wanted.
+func (s *Session) MissingOf(wanted func(source.Missing) bool) []Missing {
+	return Unreadable(slices.DeleteFunc(slices.Clone(s.State.Missing()), func(m source.Missing) bool { return !wanted(m) }))
 }
 
 // ReadsStdin reports whether --from names stdin.
 func (f *StateFlags) ReadsStdin() bool {
-	for _, path := range f.From {
-		if path == StdinName {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.From, StdinName)
 }
 
 const StdinName = "-"
+
+// StateInfo describes the state that an answer comes from.
+type StateInfo struct {
+	// Origin says in words where the state comes from: a cluster, or which files.
+	Origin string `json:"origin"`
+	// KubernetesVersion is the minor version whose rules apply, such as 1.37.
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// AuthorizationConfig is the file of the AuthorizationConfiguration; empty for the
+	// default authorizers.
+	AuthorizationConfig string `json:"authorizationConfig,omitempty"`
+	// Authorizers are the authorizers of the chain, in order.
+	Authorizers []string `json:"authorizers"`
+}
+
+func (s *Session) Info() StateInfo {
+	// The authorizer of system:masters is left out: it cannot be configured, and rarely matters.
+	isMasters := func(name string) bool { return name == chain.NameMasters }
+	return StateInfo{
+		Origin:              s.State.Origin,
+		KubernetesVersion:   s.Features.Minor().String(),
+		AuthorizationConfig: s.Configured,
+		Authorizers:         slices.DeleteFunc(s.Chain.Names(), isMasters),
+	}
+}
+
+// ForPage converts it for a page.
+func (s StateInfo) ForPage() report.State {
+	return report.State{Origin: s.Origin, KubernetesVersion: s.KubernetesVersion}
+}

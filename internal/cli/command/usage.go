@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -17,13 +18,8 @@ const (
 	helpWidth  = 90
 )
 
-// Help writes what a command does and its usage.
 func (a *App) Help(cmd *cobra.Command, _ []string) {
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
-	}
-	for _, line := range a.paragraphs(a.named(strings.TrimSpace(text))) {
+	for _, line := range a.paragraphs(a.named(strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short)))) {
 		fmt.Fprintln(cmd.OutOrStdout(), line)
 	}
 	fmt.Fprintln(cmd.OutOrStdout())
@@ -123,6 +119,18 @@ func GroupFlags(cmd *cobra.Command) (headings []string, groups map[string]*pflag
 		groups[heading].AddFlag(forHelp(cmd.Name(), f))
 	})
 	return headings, groups
+}
+
+// NewGroup returns a command that only has others below it.
+func NewGroup(name, short string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  NoCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(below...)
+	return cmd
 }
 
 // NewHelp is cobra's help command, except that it fails for an unknown topic.

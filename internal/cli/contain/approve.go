@@ -56,9 +56,15 @@ Exit status: 0 approved or listed, 1 the machine has another key, 2 nothing was 
 	cmd.ValidArgsFunction = completeMachine(connection)
 	p := &approving{app: a}
 	flags := cmd.Flags()
-	flags.Var(&expectedKey{&p.expectedEK}, "expect-ek", "approve only a machine with this endorsement key: PEM, or sha256: and its hash")
-	flags.Var(&expectedKey{&p.expectedKey}, "expect-key",
-		"approve only a machine with this public key: PEM, a line of OpenSSH, or sha256: and its hash")
+	keyHash := func(into *string) func(string) error {
+		return func(text string) (err error) {
+			*into, err = machines.KeyHash(text)
+			return err
+		}
+	}
+	flags.Func("expect-ek", "approve only a machine with this endorsement key: PEM, or sha256: and its hash", keyHash(&p.expectedEK))
+	flags.Func("expect-key", "approve only a machine with this public key: PEM, a line of OpenSSH, or sha256: and its hash",
+		keyHash(&p.expectedKey))
 	flags.StringVar(&p.nodeName, "node-name", "", "name of its node, instead of the name that the machine asked for")
 	flags.BoolVar(&p.yes, "yes", false, "do not ask for confirmation")
 	command.CompleteNothing(cmd, "expect-ek", "expect-key", "node-name")
@@ -77,16 +83,6 @@ Exit status: 0 approved or listed, 1 the machine has another key, 2 nothing was 
 	return cmd
 }
 
-// expectedKey is the hash of a key that a flag gives in one of the forms that Machines have. An empty one is an error.
-type expectedKey struct{ hash *string }
-
-func (k *expectedKey) String() string { return "" }
-func (k *expectedKey) Type() string   { return "string" }
-func (k *expectedKey) Set(text string) (err error) {
-	*k.hash, err = machines.KeyHash(text)
-	return err
-}
-
 func completeMachine(connection *command.Connection) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -99,7 +95,6 @@ func completeMachine(connection *command.Connection) cobra.CompletionFunc {
 	}
 }
 
-// approving is one run of the command.
 type approving struct {
 	app                     *command.App
 	client                  *machines.Client
@@ -216,7 +211,6 @@ func (p *approving) approve(ctx context.Context, m, wanted *v1alpha1.Machine) (*
 	return approved, nil
 }
 
-// sameBesideTime reports whether two versions of a Machine differ only in the time of the last request.
 func sameBesideTime(a, b *v1alpha1.Machine) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	for _, m := range []*v1alpha1.Machine{a, b} {
@@ -264,7 +258,6 @@ func newPendingMachine(m *v1alpha1.Machine) pendingMachine {
 	return p
 }
 
-// hasOnly reports whether the machine has the given keys, and no other proof.
 func (m *pendingMachine) hasOnly(ek, key string) bool {
 	only := func(hashes []string, want string) bool {
 		return want == "" && len(hashes) == 0 || want != "" && slices.Equal(hashes, []string{want})
@@ -287,7 +280,6 @@ func (m *pendingMachine) proofs() string {
 	return strings.Join(all, ", ")
 }
 
-// lines show the machine to a person.
 func (m *pendingMachine) lines() []string {
 	return []string{
 		"machine " + m.Machine, "  node       " + m.Node, "  has        " + m.proofs(),

@@ -61,7 +61,7 @@ node, 1 one of them does not, 2 one is not known, or nothing was written.`,
   node-authorizer quarantine credential/JTI=11111111-2222-4333-8444-555555555555 --for 2h
   node-authorizer quarantine list
   node-authorizer release node/worker-1`,
-		Args: oneTarget("node/NAME or credential/ID"),
+		Args: command.Exactly("node/NAME or credential/ID"),
 	}
 	cmd.AddCommand(newQuarantineList(a))
 	q := &quarantining{app: a, cmd: cmd, connection: command.AddConnection(cmd)}
@@ -82,7 +82,7 @@ node, 1 one of them does not, 2 one is not known, or nothing was written.`,
 	command.Must(cmd.RegisterFlagCompletionFunc("allow", command.Complete(allowWords)))
 	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
-		result, err := q.run(cmd.Context(), args)
+		result, err := q.run(cmd.Context(), args[0])
 		if result != nil {
 			err = errors.Join(a.Write(*result, format), err)
 			a.Status = result.status()
@@ -95,7 +95,6 @@ node, 1 one of them does not, 2 one is not known, or nothing was written.`,
 // defaultQuarantineTimeout is some times longer than a Quarantine takes to reach every server.
 const defaultQuarantineTimeout = 15 * time.Second
 
-// quarantining is one run of the command.
 type quarantining struct {
 	app        *command.App
 	cmd        *cobra.Command
@@ -112,8 +111,8 @@ type quarantining struct {
 
 // run checks and writes a Quarantine, and finds out its effect. The result is nil if nothing was
 // written.
-func (q *quarantining) run(ctx context.Context, args []string) (*QuarantineResult, error) {
-	target, err := parseTarget(args)
+func (q *quarantining) run(ctx context.Context, text string) (*QuarantineResult, error) {
+	target, err := parseTarget(text)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
@@ -22,8 +21,6 @@ whether the servers accept it. Whether they do is what a server wrote last.
 Exit status: 0 the list was made, 2 the Quarantines could not be read.`,
 		Example: `  node-authorizer quarantine list
   node-authorizer quarantine list -o json`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	connection := command.AddConnection(cmd)
 	output := command.AddFormat(cmd, render.ForRows()...)
@@ -38,7 +35,12 @@ Exit status: 0 the list was made, 2 the Quarantines could not be read.`,
 		}
 		result := QuarantinesResult{Quarantines: []listedQuarantine{}}
 		for i := range all {
-			result.Quarantines = append(result.Quarantines, newListedQuarantine(&all[i], time.Now()))
+			q := &all[i]
+			words, otherRules := allowed(&q.Spec)
+			result.Quarantines = append(result.Quarantines, listedQuarantine{
+				Quarantine: q.Name, quarantineTarget: targetOf(q), Reason: q.Spec.Reason, Since: q.CreationTimestamp,
+				Until: q.Spec.ExpirationTime, Allow: words, OtherRules: otherRules, Accepted: acceptance(q, time.Now()),
+			})
 		}
 		return a.Write(result, format)
 	})
@@ -70,18 +72,6 @@ type listedQuarantine struct {
 	Accepted effect `json:"accepted"`
 }
 
-func newListedQuarantine(q *policyv1alpha1.Quarantine, now time.Time) listedQuarantine {
-	words, otherRules := allowed(&q.Spec)
-	if words == nil {
-		words = []string{}
-	}
-	return listedQuarantine{
-		Quarantine: q.Name, quarantineTarget: targetOf(q), Reason: q.Spec.Reason, Since: q.CreationTimestamp,
-		Until: q.Spec.ExpirationTime, Allow: words, OtherRules: otherRules, Accepted: acceptance(q, now),
-	}
-}
-
-// Text writes a row for each Quarantine.
 func (r QuarantinesResult) Text(p *render.Page) {
 	if len(r.Quarantines) == 0 {
 		p.Line("There are no quarantines.")
@@ -90,7 +80,6 @@ func (r QuarantinesResult) Text(p *render.Page) {
 	p.Table(0, r.Listing().Columns, r.cells(p.Wide()))
 }
 
-// cells are the rows of the table.
 func (r QuarantinesResult) cells(wide bool) [][]string {
 	rows := [][]string{}
 	for i := range r.Quarantines {
@@ -112,11 +101,10 @@ func (e *effect) short(everything bool) string {
 	case e.Answer == command.No:
 		return short.String()
 	default:
-		return answerStyle(e.Answer).In(e.Answer)
+		return command.AnswerStyle(e.Answer).In(e.Answer)
 	}
 }
 
-// Listing has a row for each quarantine.
 func (r QuarantinesResult) Listing() render.Rows {
 	all := render.Rows{Field: "quarantines", Columns: []string{"NAME", "CUTS OFF", "SINCE", "UNTIL", "REASON", "ACCEPTED"}}
 	for i, cells := range r.cells(true) {

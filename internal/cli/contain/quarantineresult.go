@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/cli/query"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
 // QuarantineResult is what was quarantined, whether that has an effect, and what to do next.
@@ -69,9 +71,6 @@ type nextStep struct {
 
 func newQuarantineResult(object *policyv1alpha1.Quarantine, did written, dryRun bool) *QuarantineResult {
 	words, otherRules := allowed(&object.Spec)
-	if words == nil {
-		words = []string{}
-	}
 	r := &QuarantineResult{
 		Quarantine: object.Name, quarantineTarget: targetOf(object), DryRun: dryRun, Written: did,
 		Reason: object.Spec.Reason, Until: object.Spec.ExpirationTime, Allow: words, OtherRules: otherRules,
@@ -80,7 +79,6 @@ func newQuarantineResult(object *policyv1alpha1.Quarantine, did written, dryRun 
 	return r
 }
 
-// status is the exit status.
 func (r *QuarantineResult) status() int {
 	switch {
 	case r.DryRun:
@@ -153,7 +151,6 @@ func secretsOf(s *command.Session, node string) (secrets []tokenSecret, incomple
 	return secrets, len(reached.Missing) > 0, nil
 }
 
-// drains reports whether the kubelet may follow its pods and write the status of its node.
 func (r *QuarantineResult) drains() bool {
 	return slices.Contains(r.Allow, allowDrain)
 }
@@ -185,7 +182,6 @@ func (r *QuarantineResult) open() []string {
 			"Those on the machine still run.")
 }
 
-// next lists what else to do.
 func (r *QuarantineResult) next() []nextStep {
 	if r.Node == "" {
 		return []nextStep{{"End it", "node-authorizer release " + r.String()}}
@@ -215,7 +211,6 @@ func (r *QuarantineResult) next() []nextStep {
 	})
 }
 
-// text says how many secrets the node could read.
 func (c *secretCount) text() string {
 	switch {
 	case c.Count == nil:
@@ -227,3 +222,79 @@ func (c *secretCount) text() string {
 }
 
 func (QuarantineResult) DocumentKind() string { return "QuarantineResult" }
+
+// Text writes whether the quarantine has an effect, what it does not end, and what to do next.
+func (r QuarantineResult) Text(p *render.Page) {
+	p.Section("%s", r.heading())
+	object := "quarantine " + r.Quarantine + ", " + string(r.Written)
+	if r.DryRun {
+		object = "quarantine " + r.Quarantine
+	}
+	fields := []render.Field{
+		{Name: "node", Value: r.Node},
+		{Name: "credential", Value: r.Credential},
+		{Name: "object", Value: object},
+		{Name: "reason", Value: r.Reason},
+		{Name: "until", Value: untilText(r.Until)},
+		{Name: "allowed", Value: r.allowedText()},
+		{Name: "cuts off", Value: r.CutsOff.text()},
+		{Name: "limit", Value: r.Limit.text()},
+		{Name: "state", Value: r.State},
+	}
+	if !r.DryRun {
+		fields = append(fields,
+			render.Field{Name: "servers accept it", Value: r.Accepted.String()},
+			render.Field{Name: "API server refuses", Value: r.Refused.String()})
+	}
+	if r.Secrets != nil {
+		fields = append(fields, render.Field{Name: "secrets", Value: r.Secrets.text()})
+	}
+	p.Fields(fields...)
+	p.Section("What stays open")
+	for _, line := range r.Open {
+		p.Line("  %s", line)
+	}
+	p.Section("What to do next")
+	for _, step := range r.Next {
+		p.Line("  %s:", step.Do)
+		p.Command("    %s", step.Command)
+	}
+}
+
+func (r QuarantineResult) heading() string {
+	switch {
+	case r.DryRun && r.Written == quarantineUnchanged:
+		return "Is quarantined already (nothing was changed)"
+	case r.DryRun:
+		return "Would be quarantined (nothing was changed)"
+	}
+	switch r.status() {
+	case command.StatusAllowed:
+		return render.Good.In("Quarantined")
+	case command.StatusDenied:
+		return render.Bad.In("Not quarantined")
+	}
+	return render.Unsure.In("Not known to be quarantined")
+}
+
+func (e *effect) String() string {
+	return command.AnswerStyle(e.Answer).In(e.Answer) + ": " + e.Detail
+}
+
+func untilText(end *metav1.Time) string {
+	if end == nil {
+		return "it is released"
+	}
+	return end.UTC().Format(time.RFC3339)
+}
+
+func (r QuarantineResult) allowedText() string {
+	words := append([]string{}, r.Allow...)
+	if r.OtherRules > 0 {
+		words = append(words, fmt.Sprintf("%d other rules", r.OtherRules))
+	}
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
+}

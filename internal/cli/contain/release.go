@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,22 +33,23 @@ itself.
 Exit status: 0 released, 2 there is no such Quarantine, or not all were deleted.`,
 		Example: `  node-authorizer release node/worker-1
   node-authorizer release incident-7 --dry-run`,
-		Args: oneTarget("node/NAME, credential/ID or the name of a Quarantine"),
+		Args: command.Exactly("node/NAME, credential/ID or the name of a Quarantine"),
 	}
 	connection := command.AddConnection(cmd)
 	cmd.ValidArgsFunction = completeReleased(connection)
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
-		target, name, err := parseReleased(args)
-		if err != nil {
+		r := &releasing{dryRun: *dryRun}
+		var err error
+		if kind, _, _ := strings.Cut(args[0], "/"); targetKind(kind) == "" {
+			r.name = args[0]
+		} else if r.target, err = parseTarget(args[0]); err != nil {
 			return err
 		}
-		client, err := newQuarantineClient(connection)
-		if err != nil {
+		if r.client, err = newQuarantineClient(connection); err != nil {
 			return err
 		}
-		r := &releasing{client: client, target: target, name: name, dryRun: *dryRun}
 		result, err := r.run(cmd.Context())
 		if len(result.Released) > 0 {
 			err = errors.Join(a.Write(result, format), err)
@@ -72,15 +74,6 @@ func completeReleased(connection *command.Connection) cobra.CompletionFunc {
 		named := (&command.StateFlags{Connection: connection}).Names(cmd.Context(), of, "", text)
 		return append(command.BeginningWith(text, words), named...), directive
 	}
-}
-
-// parseReleased reads a target, or the name of a Quarantine.
-func parseReleased(args []string) (target quarantineTarget, name string, err error) {
-	if len(args) == 1 && targetKindOf(args[0]) == "" {
-		return quarantineTarget{}, args[0], nil
-	}
-	target, err = parseTarget(args)
-	return target, "", err
 }
 
 // releasing is one run of the command. It has a target or a name.
@@ -143,7 +136,6 @@ func (r *releasing) choose(all []policyv1alpha1.Quarantine) (chosen, rest []*pol
 	return chosen, rest, nil
 }
 
-// near names quarantines that may be meant.
 func (r *releasing) near(all []policyv1alpha1.Quarantine) string {
 	var names []string
 	for i := range all {
@@ -156,11 +148,7 @@ func (r *releasing) near(all []policyv1alpha1.Quarantine) string {
 		}
 		names = append(names, all[i].Name)
 	}
-	what := r.name
-	if what == "" {
-		what = r.target.String()
-	}
-	return command.DidYouMean(what, names) + "; node-authorizer quarantine list shows all"
+	return command.DidYouMean(cmp.Or(r.name, r.target.String()), names) + "; node-authorizer quarantine list shows all"
 }
 
 func (r *releasing) delete(ctx context.Context, q *policyv1alpha1.Quarantine) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +66,6 @@ Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 	return cmd
 }
 
-// revocation is one run of the command.
 type revocation struct {
 	entries *ledger.Client
 	client  kubernetes.Interface
@@ -99,7 +97,10 @@ func (r *revocation) run(ctx context.Context) (RevokeResult, error) {
 	}
 	message := r.message(ctx)
 	for _, entry := range found {
-		machine := newRevokedMachine(entry)
+		machine := revokedMachine{
+			NodeAttestation: entry.Name, InstanceID: entry.Spec.InstanceID, Before: entry.Phase(),
+			TokenID: entry.Spec.TokenID, CertificateExpiration: entry.Status.CertificateExpiration,
+		}
 		if entry.Phase() != v1alpha1.Revoked && !r.dryRun {
 			if entry, err = r.mark(ctx, entry, message); err != nil {
 				return result, fmt.Errorf("%w; run the command again", err)
@@ -147,7 +148,6 @@ func (r *revocation) find(ctx context.Context) ([]*v1alpha1.NodeAttestation, err
 		r.node, command.DidYouMean(r.node, slices.Compact(names)))
 }
 
-// message returns who revoked the machine, and why.
 func (r *revocation) message(ctx context.Context) string {
 	who := "somebody"
 	review, err := r.client.AuthenticationV1().SelfSubjectReviews().Create(
@@ -267,13 +267,6 @@ const (
 	tokenOfOther tokenOutcome = "not of this machine"
 )
 
-func newRevokedMachine(entry *v1alpha1.NodeAttestation) revokedMachine {
-	return revokedMachine{
-		NodeAttestation: entry.Name, InstanceID: entry.Spec.InstanceID, Before: entry.Phase(),
-		TokenID: entry.Spec.TokenID, CertificateExpiration: entry.Status.CertificateExpiration,
-	}
-}
-
 // Text writes what was done, then what remains valid and how to proceed.
 func (r RevokeResult) Text(p *render.Page) {
 	did := "Revoked"
@@ -281,8 +274,9 @@ func (r RevokeResult) Text(p *render.Page) {
 		did = "Would be revoked (nothing was changed)"
 	}
 	p.Section("%s", did)
-	rows := [][]string{}
+	rows, names := [][]string{}, ""
 	for _, m := range r.Machines {
+		names += " " + m.NodeAttestation
 		before := "was " + string(m.Before)
 		if m.Before == v1alpha1.Revoked {
 			before = "already"
@@ -297,18 +291,10 @@ func (r RevokeResult) Text(p *render.Page) {
 	p.Line("  To cut off whoever has a certificate of the node now:")
 	p.Command("    node-authorizer quarantine node/%s", r.Node)
 	p.Section("To let a machine join again")
-	p.Command("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
+	p.Command("  kubectl delete nodeattestation%s", names)
 	if r.last() != nil {
 		p.Line("  Not before: while a machine has the name, the certificate above can be renewed.")
 	}
-}
-
-func (r RevokeResult) names() []string {
-	names := make([]string, len(r.Machines))
-	for i, m := range r.Machines {
-		names[i] = m.NodeAttestation
-	}
-	return names
 }
 
 // last returns the expiration of the last known certificate of the machines; nil if none is

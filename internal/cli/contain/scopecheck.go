@@ -42,8 +42,6 @@ request is undecided, the logs have none of the accounts, or a line could not be
 
   # What would be refused how often
   node-authorizer scope check -f cilium.yaml --audit audit.log -o json | jq -r '.accounts[].findings[] | [.count, .code, .request] | @tsv'`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := &command.StateFlags{App: a, Connection: &command.Connection{}}
 	cmd.Flags().StringArrayVar(&state.From, "from", nil,

@@ -2,18 +2,17 @@ package contain
 
 import (
 	"fmt"
-	"path/filepath"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
-	"github.com/node-authorizer/node-authorizer/internal/audit/replay"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -61,8 +60,6 @@ of it, something of the logs or of the roles could not be read, or bad usage.`,
 
   # The rights that were never used
   node-authorizer scope suggest --serviceaccount kube-system/cilium --audit audit.log -o json | jq '.neverUsed'`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := command.AddState(a, cmd)
 	state.AddBehaviour(cmd)
@@ -96,7 +93,8 @@ of it, something of the logs or of the roles could not be read, or bad usage.`,
 			return err
 		}
 		if format == manifestFormat {
-			return print(a, suggestion.Manifest())
+			_, err := io.WriteString(a.Out, suggestion.Manifest())
+			return err
 		}
 		return a.Write(suggestion, format)
 	})
@@ -116,7 +114,6 @@ func accountNames(f *command.StateFlags, cmd *cobra.Command, args []string, text
 	return names, directive
 }
 
-// auditLogFlag names audit logs.
 type auditLogFlag struct{ paths []string }
 
 func addAuditLogs(cmd *cobra.Command) *auditLogFlag {
@@ -126,7 +123,6 @@ func addAuditLogs(cmd *cobra.Command) *auditLogFlag {
 	return f
 }
 
-// choose returns the files in the order of the log; none without the flag.
 func (f *auditLogFlag) choose(a *command.App, state *command.StateFlags) ([]auditlog.File, error) {
 	if len(f.paths) == 0 {
 		return nil, nil
@@ -134,9 +130,9 @@ func (f *auditLogFlag) choose(a *command.App, state *command.StateFlags) ([]audi
 	if slices.Contains(f.paths, auditlog.Stdin) && state.ReadsStdin() {
 		return nil, command.Usagef("--from - and --audit - both want stdin: put one of them into a file")
 	}
-	paths, err := matched(f.paths)
+	paths, err := auditlog.Expand(f.paths)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	files, leftOut, err := auditlog.Files(paths)
 	if err != nil {
@@ -148,7 +144,6 @@ func (f *auditLogFlag) choose(a *command.App, state *command.StateFlags) ([]audi
 	return files, nil
 }
 
-// suggestScope reads the logs and makes the suggestion.
 func suggestScope(
 	a *command.App, cmd *cobra.Command, s *command.Session, namespace, name string, files []auditlog.File, acceptOutliers bool,
 ) (*learn.Suggestion, error) {
@@ -182,9 +177,7 @@ func suggestScope(
 	return suggestion, nil
 }
 
-// readAccounts reads audit logs, and reports lines that could not be read.
 func readAccounts(a *command.App, cmd *cobra.Command, log *learn.Log, files []auditlog.File) error {
-	log.Reader = func() func(*auditlog.Event, *access.Request) { return replay.NewRequestReader().Read }
 	progress := command.NewProgress(a.Streams)
 	read, err := log.Read(cmd.Context(), files, auditlog.Options{Stdin: a.In, Progress: progress.Lines()})
 	progress.Done()
@@ -198,7 +191,6 @@ func readAccounts(a *command.App, cmd *cobra.Command, log *learn.Log, files []au
 	return nil
 }
 
-// reportInvalid reports why the API server would not accept a suggestion.
 func reportInvalid(a *command.App, s *learn.Suggestion) {
 	for _, why := range s.Invalid {
 		a.Failure("the suggested NodeScope is not valid: %s", why)
@@ -225,22 +217,54 @@ func reportSuggestion(a *command.App, s *learn.Suggestion, user string) {
 	}
 }
 
-// matched returns the files of patterns; a path without stars as it is.
-func matched(patterns []string) ([]string, error) {
-	var paths []string
-	for _, pattern := range patterns {
-		if !strings.ContainsAny(pattern, "*?[") {
-			paths = append(paths, pattern)
-			continue
-		}
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, command.Usagef("--audit %q: %v", pattern, err)
-		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("read the audit log: no file matches %s", pattern)
-		}
-		paths = append(paths, found...)
+// reportAccount says in a suggestion whether the account exists. Roles can be bound to a name that no service
+// account has, so without this a misspelt name would look like an account without rights.
+func reportAccount(a *command.App, s *command.Session, suggestion *learn.Suggestion, namespace, name string) {
+	exists, why := accountExists(s, namespace, name)
+	suggestion.AccountExists = exists
+	if exists == learn.Yes {
+		return
 	}
-	return paths, nil
+	suggestion.Notes = append([]string{why}, suggestion.Notes...)
+	if exists == learn.Unknown && suggestion.Requests > 0 {
+		a.Warn("%s; it did when the logs were written", why) // so the name is right, and no rule depends on it
+		return
+	}
+	a.Failure("%s", why)
+	a.Status = command.StatusUndecided
+}
+
+// accountExists reports whether the state has a service account, and if not, what to do about it.
+func accountExists(s *command.Session, namespace, name string) (exists learn.Existence, why string) {
+	if _, ok := s.State.ServiceAccount(namespace, name); ok {
+		return learn.Yes, ""
+	}
+	account := namespace + "/" + name
+	unknown := fmt.Sprintf("it is unknown whether service account %s exists: ", account)
+	for _, m := range s.State.Missing() {
+		if m.Kind == source.ServiceAccounts {
+			return learn.Unknown, unknown + command.NewMissing(m).Line()
+		}
+	}
+	known := s.State.ServiceAccountNames()
+	if len(known) == 0 && !s.State.Complete() {
+		return learn.Unknown, unknown + "there are no service accounts in " + s.State.Origin + ": add what " +
+			"kubectl get serviceaccounts -A -o yaml prints with --from, or use a snapshot"
+	}
+	var names, elsewhere []string
+	for _, n := range known {
+		names = append(names, n.Namespace+"/"+n.Name)
+		if n.Name == name {
+			elsewhere = append(elsewhere, n.Namespace+"/"+n.Name)
+		}
+	}
+	hint := command.DidYouMean(account, names)
+	if len(elsewhere) == 1 {
+		hint = "; did you mean " + elsewhere[0] + "?"
+	}
+	if hint == "" {
+		hint = ": check the namespace and the name"
+	}
+	return learn.No, fmt.Sprintf("service account %s does not exist in %s (%s)%s",
+		account, s.State.Origin, render.Count(len(known), "service account"), hint)
 }

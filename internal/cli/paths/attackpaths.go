@@ -2,6 +2,7 @@
 package paths
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -86,6 +87,7 @@ cluster. With --strict, rights that are not followed leave the answer undecided.
 
   # Who owns the cluster through Argo CD?
   node-authorizer attack-paths --all-serviceaccounts --techniques examples/techniques/argo-cd.yaml`,
+		Args: cobra.ArbitraryArgs,
 	}
 	f := &AttackPathsFlags{state: command.AddState(a, cmd)}
 	f.state.Inventory = true
@@ -139,7 +141,6 @@ cluster. With --strict, rights that are not followed leave the answer undecided.
 	return cmd
 }
 
-// parse reads the starts and the target.
 func (f *AttackPathsFlags) parse(args []string) error {
 	if len(args) == 0 && !f.allNodes && !f.allAccounts {
 		return command.Usagef("START is missing: name one, such as node/NAME, or use --all-nodes")
@@ -181,7 +182,6 @@ func (f *AttackPathsFlags) parse(args []string) error {
 	return err
 }
 
-// attackPaths answers and writes.
 func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format render.Format) error {
 	g, err := AttackGraph(s, f)
 	if err != nil {
@@ -191,8 +191,10 @@ func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format
 	for _, line := range g.Notes() {
 		a.PrintLine("note: ", line)
 	}
-	if err := requireTarget(s, g, f.target); err != nil {
-		return err
+	if f.target != nil && f.target.Kind != attackpaths.ClusterAdmin { // that it is not reached would mislead if it does not exist
+		if err := requireHolding(s, g, *f.target); err != nil {
+			return fmt.Errorf("--to: %w", err)
+		}
 	}
 	if f.allNodes {
 		return attackPathsOfNodes(a, s, g, f, format)
@@ -211,7 +213,12 @@ func attackPaths(a *command.App, s *command.Session, f *AttackPathsFlags, format
 	warned := map[command.Missing]bool{}
 	all := AttackPathsResults{Results: []AttackPathsResult{}, State: s.Info(), custom: f.custom, certainOnly: f.certainOnly}
 	for _, start := range starts {
-		reached, err := f.search(g, start)
+		var reached attackpaths.Result
+		if f.target != nil {
+			reached, err = g.FromTo(start, *f.target)
+		} else {
+			reached, err = g.From(start)
+		}
 		if err != nil {
 			return err
 		}
@@ -265,12 +272,7 @@ func (f *AttackPathsFlags) write(a *command.App, result render.Document, format 
 // NodeScopes and Quarantines only take rights away, and APIServices are about these; quotas and runtime classes only
 // make paths less certain.
 func MissingForPaths(s *command.Session, nodes ...string) []command.Missing {
-	var unread []command.Missing
-	for _, m := range s.State.Missing() {
-		if m.Kind&(source.ContainmentKinds()|source.RestrainingKinds()) == 0 {
-			unread = append(unread, command.NewMissing(m))
-		}
-	}
+	unread := s.MissingOf(func(m source.Missing) bool { return m.Kind&(source.ContainmentKinds()|source.RestrainingKinds()) == 0 })
 	return append(unread, s.AsMissing(s.LackingForPaths(nodes...))...)
 }
 

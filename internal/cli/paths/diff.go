@@ -3,7 +3,6 @@ package paths
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -12,9 +11,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// diffFlags are the command's own flags.
 type diffFlags struct {
 	to         []string
 	techniques []string
@@ -69,9 +68,7 @@ decided.`,
 
   # What changed since last week?
   node-authorizer diff --from last-week.snapshot --to today.snapshot`,
-		Args: cobra.NoArgs,
 	}
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	f := &diffFlags{state: command.AddState(a, cmd)}
 	f.state.Inventory, f.state.Templates = true, true
 	f.state.AddBehaviour(cmd)
@@ -102,7 +99,6 @@ decided.`,
 	return cmd
 }
 
-// check validates the flags before anything is read.
 func (f *diffFlags) check() error {
 	switch {
 	case !slices.Contains(DiffFailOns(), f.failOn):
@@ -132,7 +128,6 @@ type sides struct {
 	differs       func(attackpaths.Holding) bool
 }
 
-// run compares.
 func (f *diffFlags) run(cmd *cobra.Command) (*DiffResult, error) {
 	custom, err := readTechniques(f.state.App, f.techniques)
 	if err == nil {
@@ -182,7 +177,7 @@ func (f *diffFlags) load(cmd *cobra.Command, paths *AttackPathsFlags) (*sides, e
 	}
 	s.before = session.Info()
 	if len(f.to) > 0 {
-		return s, f.loadOther(cmd.Context(), s, state, paths)
+		return s, f.loadOther(cmd.Context(), s, session, paths)
 	}
 	applied, notes, err := f.state.Change(cmd.Context(), state)
 	if err != nil {
@@ -193,12 +188,14 @@ func (f *diffFlags) load(cmd *cobra.Command, paths *AttackPathsFlags) (*sides, e
 	}
 	s.after, s.notes = session.Info(), notes
 	s.missing = MissingForPaths(session, session.KnownNodes()...)
-	s.changes = newDiffChanges(applied)
+	s.changes = diffChanges{applied: applied, index: map[verdict.Object]int{}}
+	for i, a := range applied {
+		s.changes.index[verdict.Object{Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}] = i
+	}
 	s.differs = func(h attackpaths.Holding) bool { return s.changes.of(h) != nil }
 	return s, nil
 }
 
-// add makes the graph of a state.
 func (s *sides) add(
 	ctx context.Context, f *command.StateFlags, state *source.State, paths *AttackPathsFlags, at int,
 ) (*command.Session, error) {
@@ -210,12 +207,7 @@ func (s *sides) add(
 	return session, err
 }
 
-// loadOther reads the second state.
-func (f *diffFlags) loadOther(ctx context.Context, s *sides, before *source.State, paths *AttackPathsFlags) error {
-	missing, err := f.missingBefore(ctx, before)
-	if err != nil {
-		return err
-	}
+func (f *diffFlags) loadOther(ctx context.Context, s *sides, before *command.Session, paths *AttackPathsFlags) error {
 	other := *f.state
 	other.From, other.Places = f.to, true
 	state, err := other.ReadState(ctx)
@@ -229,21 +221,12 @@ func (f *diffFlags) loadOther(ctx context.Context, s *sides, before *source.Stat
 	}
 	s.after = session.Info()
 	s.missing = MissingForPaths(session, session.KnownNodes()...)
-	for _, m := range missing {
+	for _, m := range MissingForPaths(before, before.KnownNodes()...) {
 		if !slices.Contains(s.missing, m) {
 			s.missing = append(s.missing, m)
 		}
 	}
 	s.changes = diffChanges{state: state}
-	s.differs = newDifference(before, state).has
+	s.differs = newDifference(before.State, state).has
 	return nil
-}
-
-// missingBefore is the part of the first of two states that could not be read, or that it lacks.
-func (f *diffFlags) missingBefore(ctx context.Context, state *source.State) ([]command.Missing, error) {
-	session, err := f.state.NewSession(ctx, state, nil)
-	if err != nil {
-		return nil, fmt.Errorf("the first state: %w", err)
-	}
-	return MissingForPaths(session, session.KnownNodes()...), nil
 }

@@ -2,11 +2,15 @@ package paths
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/output/junit"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
 // maxMarkdown is how many characters a comment on GitHub may have. Some are left for what others add.
@@ -38,7 +42,6 @@ func (r *DiffResult) Markdown() string {
 	return b.String() + tail
 }
 
-// markdownTail has the changes, notes and what is missing, bounded.
 func (r *DiffResult) markdownTail() string {
 	var b markdown
 	const few = 10
@@ -78,7 +81,6 @@ func (r *DiffResult) markdownTail() string {
 	return b.String()
 }
 
-// markdown collects lines.
 type markdown struct {
 	strings.Builder
 	runes int
@@ -168,4 +170,122 @@ func escaped(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// junitKinds are the kinds of holdings, in the order of rows.
+var junitKinds = []string{
+	attackpaths.ClusterAdmin, attackpaths.Node, attackpaths.Secret, attackpaths.ServiceAccount, attackpaths.Namespace,
+	attackpaths.User, attackpaths.Group, attackpaths.Pod,
+}
+
+// workloadStart stands for all kinds of workloads.
+const workloadStart = "Workload"
+
+// JUnit has a test case for each row that widens, which fails, and one for each kind of holdings for
+// which nothing does. What could not be read is an error of a case of its own.
+func (r *DiffResult) JUnit() any {
+	s := junit.Suite{Name: "node-authorizer diff"}
+	for _, start := range [...]string{workloadStart, attackpaths.Node, attackpaths.ServiceAccount} {
+		for _, kind := range junitKinds {
+			r.junitCases(&s, start, kind)
+		}
+	}
+	complete := junit.Case{Class: "node-authorizer.diff", Name: "everything that paths depend on could be read"}
+	if r.status() == command.StatusUndecided {
+		complete.Error = &junit.Problem{Message: "more may widen than is seen", Type: DiffUndecided}
+		for _, m := range r.Missing {
+			complete.Error.Text += render.Printable(m.Line()) + "\n"
+		}
+	}
+	s.Add(complete)
+	return junit.Suites{Suite: s}
+}
+
+func (r *DiffResult) junitCases(s *junit.Suite, start, kind string) {
+	class, what, noun := "node-authorizer.diff."+start, nounOf(kind), nounOf(start)
+	if start == workloadStart {
+		noun = "workload"
+	}
+	if kind == attackpaths.ClusterAdmin {
+		what = "cluster-admin"
+	}
+	found := false
+	for i := range r.Widened {
+		row := &r.Widened[i]
+		if (row.StartKind != start && !(start == workloadStart && row.ofWorkload())) || row.Kind != kind {
+			continue
+		}
+		found = true
+		c := junit.Case{
+			Class: class,
+			Name:  render.Printable(fmt.Sprintf("%s → %s", holdingList(row.Starts, row.StartKind, false), row.reachedText(false))),
+			Failure: &junit.Problem{
+				Message: fmt.Sprintf("%s → %s", row.Before, row.After), Type: DiffWidened, Text: render.Printable(row.sentence()),
+			},
+		}
+		for _, p := range row.Places {
+			if c.File == "" && p.File != "stdin" {
+				c.File, c.Line = render.Printable(p.File), p.Line
+			}
+		}
+		if !row.fails(r.FailOn) {
+			c.Failure, c.Out = nil, c.Failure.Text
+		}
+		s.Add(c)
+	}
+	if !found {
+		s.Add(junit.Case{Class: class, Name: fmt.Sprintf("no %s comes to reach more: %s", noun, what)})
+	}
+}
+
+// SARIF has a result for each row that widens, under the rule of the last technique of its path, at the
+// places in the manifests.
+func (r *DiffResult) SARIF() any {
+	run := pathsRun(r.Missing, nil, r.custom)
+	for i := range r.Widened {
+		run.Add(r.Widened[i].sarif(r.FailOn))
+	}
+	return run.Log()
+}
+
+func (r *diffRow) sarif(failOn string) sarif.Result {
+	var last attackpaths.Code
+	if len(r.Path) > 0 {
+		last = r.Path[len(r.Path)-1].Technique
+	}
+	level := certaintyLevel(r.After)
+	if !r.fails(failOn) {
+		level = "note"
+	}
+	return sarif.Result{
+		RuleID: string(last), Level: level, Message: sarif.Text(render.Printable(r.sentence())), Locations: r.locations(),
+		Properties: map[string]string{"row": r.ID, "before": r.Before.String(), "after": r.After.String()},
+	}
+}
+
+func (r *diffRow) sentence() string {
+	return fmt.Sprintf("%s → %s: %s → %s.", holdingList(r.Starts, r.StartKind, false), r.reachedText(false), r.Before, r.After) +
+		stepsText(r.Path, r.placeText)
+}
+
+// locations has the files that other tools can open first.
+func (r *diffRow) locations() []sarif.Location {
+	var all []sarif.Location
+	for _, p := range r.Places {
+		all = append(all, sarif.Place(p.File, p.Line, p.Object.String(), "resource"))
+	}
+	slices.SortStableFunc(all, func(a, b sarif.Location) int {
+		return fileRank(a) - fileRank(b)
+	})
+	if len(all) > 0 {
+		return all
+	}
+	return []sarif.Location{sarif.Place("", 0, r.Starts[0].String(), "resource")}
+}
+
+func fileRank(l sarif.Location) int {
+	if l.PhysicalLocation == nil {
+		return 1
+	}
+	return 0
 }

@@ -15,7 +15,8 @@ const shownDiffRows = 20
 
 // Text writes the verdict, then what widens and what narrows.
 func (r *DiffResult) Text(p *render.Page) {
-	p.Line("%s", r.styledVerdict())
+	style := map[string]render.Style{DiffWidened: render.Bad, DiffNotWidened: render.Good, DiffUndecided: render.Unsure}[r.Verdict]
+	p.Line("%s", style.In(r.verdictText()))
 	for _, line := range r.totalLines(true) {
 		p.Line("  %s", line)
 	}
@@ -39,7 +40,6 @@ func (r *DiffResult) Text(p *render.Page) {
 	}
 }
 
-// splitWorkloads splits rows into rows of workloads and others.
 func splitWorkloads(rows []diffRow) (workloads, otherRows []diffRow) {
 	for _, row := range rows {
 		if row.ofWorkload() {
@@ -51,12 +51,6 @@ func splitWorkloads(rows []diffRow) (workloads, otherRows []diffRow) {
 	return workloads, otherRows
 }
 
-func (r *DiffResult) styledVerdict() string {
-	style := map[string]render.Style{DiffWidened: render.Bad, DiffNotWidened: render.Good, DiffUndecided: render.Unsure}[r.Verdict]
-	return style.In(r.verdictText())
-}
-
-// verdictText says in one line what changes.
 func (r *DiffResult) verdictText() string {
 	switch r.Verdict {
 	case DiffWidened:
@@ -131,17 +125,14 @@ func (r *DiffResult) changesText(p *render.Page) {
 		return
 	}
 	p.Section("Changes")
-	shown := render.Shown(p, shownDiffRows, r.Changes)
-	var rows [][]string
-	for _, c := range shown {
+	more := render.TableOf(p, 2, shownDiffRows, nil, r.Changes, func(c diffChange) []string {
 		about := c.Because
 		if c.Objects > 1 {
 			about = strings.TrimPrefix(about+"; with "+render.Count(c.Objects, "object"), "; ")
 		}
-		rows = append(rows, []string{c.Action, c.Object.String(), fileLine(c.File, c.Line), render.Faint.In(about)})
-	}
-	p.Table(2, nil, rows)
-	if more := len(r.Changes) - len(shown); more > 0 {
+		return []string{c.Action, c.Object.String(), fileLine(c.File, c.Line), render.Faint.In(about)}
+	})
+	if more > 0 {
 		p.Line("  … and %s more (use -o wide or -o json)", render.Thousands(more))
 	}
 }
@@ -241,7 +232,6 @@ func (p diffPlace) text() string {
 
 func (r *diffRow) reachedText(all bool) string { return holdingList(r.Reached, r.Kind, all) }
 
-// nounOf is the word for a counted holding.
 func nounOf(kind string) string {
 	for _, n := range holdingNouns {
 		if n.kind == kind {
@@ -258,10 +248,7 @@ func holdingList(all []attackpaths.Holding, kind string, every bool) string {
 	}
 	names := make([]string, len(all))
 	for i, h := range all {
-		names[i] = h.Name
-		if h.Namespace != "" {
-			names[i] = h.Namespace + "/" + h.Name
-		}
+		names[i] = render.ObjectName(h)
 	}
 	return fmt.Sprintf("%s (%s)", render.Count(len(all), nounOf(kind)), command.Some(names, every))
 }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -22,7 +25,6 @@ type attackPathsFix struct {
 	unsure bool
 }
 
-// fixedPath is a path that the script ends.
 type fixedPath struct {
 	title string
 	steps []attackpaths.Step
@@ -57,7 +59,6 @@ func (r AttackPathsClasses) fix(g *attackpaths.Graph) attackPathsFix {
 	return f
 }
 
-// steps are the paths whose remedies the script needs.
 func (f attackPathsFix) steps() [][]attackpaths.Step {
 	all := make([][]attackpaths.Step, len(f.paths))
 	for i := range f.paths {
@@ -199,7 +200,11 @@ func (f attackPathsFix) adviceScript(p *render.Page) {
 		p.Comment("%s", c)
 		run.write(p, c.Remedy)
 	}
-	placingScript(p, f.advice.Placing, f.target)
+	if placing := f.advice.Placing; placing != nil && placing.Remedy != nil {
+		p.Line("")
+		p.Comment("Or run the pods that give %s on few nodes: %s", f.target, strings.Join(placing.Nodes, ", "))
+		p.RemedyAsComment(*placing.Remedy)
+	}
 }
 
 // showsRemedies reports whether a format has the remedies of steps.
@@ -207,11 +212,99 @@ func showsRemedies(format render.Format) bool {
 	return format.IsDocument() || format == render.HTML
 }
 
-// pathsOf are the paths to holdings.
 func pathsOf(reached []attackpaths.Reached) [][]attackpaths.Step {
 	paths := make([][]attackpaths.Step, len(reached))
 	for i := range reached {
 		paths[i] = reached[i].Path
 	}
 	return paths
+}
+
+// shownChanges is the maximum number of rows of changes that help alone; wide shows all.
+const shownChanges = 10
+
+// adviceText writes what helps alone, then a set of changes that helps all nodes.
+func (r AttackPathsClasses) adviceText(p *render.Page) {
+	a, target := r.WhatToChange, targetText(r.Target)
+	p.Section("What to change")
+	if len(r.Missing) > 0 {
+		p.Line("  %s", render.Unsure.In("Not everything could be read: there may be other paths, which these changes do not end."))
+	}
+	if a.Nodes == (attackpaths.NodesThatReach{}) && len(r.Missing) > 0 {
+		return
+	}
+	if a.Nodes == (attackpaths.NodesThatReach{}) {
+		p.Line("  nothing: no node outside the control plane reaches %s", target)
+		return
+	}
+	if len(a.Alone) == 0 {
+		p.Line("  no change helps a node alone")
+	} else {
+		adviceTable(p, a, target)
+	}
+	p.Line("")
+	goal := "that no node outside the control plane reaches " + target
+	if r.certainOnly {
+		goal = "that none certainly reaches " + target
+	}
+	switch {
+	case len(a.Set) == 0:
+		p.Line("  No set of such changes helps further.")
+	case len(a.Remaining) > 0:
+		p.Line("  Together, these make the most of what such changes can do (a small set, not the smallest):")
+	default:
+		p.Line("  Together, these make sure %s (a small set, not the smallest):", goal)
+	}
+	for _, c := range a.Set {
+		p.Line("  - %s", c)
+	}
+	defer placingText(p, a, target)
+	if len(a.Remaining) > 0 {
+		p.Line("")
+		p.Line("  Then %s still certainly %s it, and %s possibly. A path that remains:",
+			render.Count(a.Left.Certain, "node"), reach(a.Left.Certain), render.Thousands(a.Left.Possible))
+		p.Steps(4, stepRows(p, a.Remaining))
+	}
+}
+
+func adviceTable(p *render.Page, a *attackpaths.Advice, target string) {
+	p.Line("  How many nodes one change helps: they no longer certainly reach %s, or not at all.", target)
+	more := render.TableOf(p, 2, shownChanges, []string{"NODES", "NOT AT ALL", "CHANGE"}, a.Alone, func(c attackpaths.Change) []string {
+		return []string{render.Thousands(c.Certain), render.Thousands(c.Entirely), c.String()}
+	})
+	if more > 0 {
+		p.Line("  … and %s more (-o wide or -o json shows all)", render.Thousands(more))
+	}
+	if a.NotEvaluated > 0 {
+		p.Line("  not evaluated: %s on the paths of fewer nodes", render.Count(a.NotEvaluated, "more change"))
+	}
+}
+
+func placingText(p *render.Page, a *attackpaths.Advice, target string) {
+	placing := a.Placing
+	if placing == nil {
+		return
+	}
+	p.Section("Where to run the pods that give %s", target)
+	if len(placing.Nodes) == 0 {
+		p.Line("  None of these pods can be placed:")
+	} else {
+		p.Line("  %s of the %s with these pods can be a pool: %s.",
+			render.Thousands(len(placing.Nodes)), render.Count(placing.Before, "node"), command.Some(placing.Nodes, p.Wide()))
+		p.Line("  Then %s no longer certainly %s %s, and %s not at all. The other changes are not needed for that.",
+			render.Count(placing.Certain, "node"), reach(placing.Certain), target,
+			render.Thousands(placing.Entirely))
+		p.Line("  The nodes get the label and the taint %s=%s (--what-to-change --fix prints the commands).",
+			placing.Taint.Key, placing.Taint.Value)
+	}
+	var rows [][]string
+	for _, w := range append(placing.Workloads, placing.Unplaced...) {
+		place := "in the pool"
+		if w.Why != "" {
+			place = render.Unsure.In("not placed: " + w.Why)
+		}
+		object := rbac.Ref{Kind: w.Object.Kind, Namespace: w.Object.Namespace, Name: w.Object.Name}
+		rows = append(rows, []string{render.Thousands(w.Nodes), object.String(), holdingText(w.Through), place})
+	}
+	p.Table(2, []string{"NODES", "WORKLOAD", "THROUGH", "PLACE"}, rows)
 }

@@ -2,15 +2,17 @@ package paths
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/docs/reference"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/output/report"
+	"github.com/node-authorizer/node-authorizer/internal/output/sarif"
 )
 
-// certaintyText says whether a target is reached.
 func certaintyText(c attackpaths.Certainty, target string) string {
 	return map[attackpaths.Certainty]string{
 		attackpaths.No: "does not reach ", attackpaths.Possible: "possibly reaches ", attackpaths.Certain: "reaches ",
@@ -27,11 +29,15 @@ func StyleOf(c attackpaths.Certainty) render.Style {
 // Text writes the total, then the paths, paths to cluster-admin first.
 func (r AttackPathsResult) Text(p *render.Page) {
 	p.Line("%s %s", r.Start, StyleOf(r.certainty()).In(r.outcome()))
-	if totals := holdingTotals(r.Reached); totals != "" && r.Target == nil {
+	if totals := CountTexts(CountHoldings(r.Reached)); totals != "" && r.Target == nil {
 		p.Line("  %s", totals)
 	}
-	if r.LeftOut > 0 {
-		p.Line("  %s", render.Unsure.In(r.leftOutText()))
+	switch {
+	case r.LeftOut > 0 && r.Target != nil:
+		p.Line("  %s", render.Unsure.In("possibly it is reached; --certain-only leaves this out"))
+	case r.LeftOut > 0:
+		p.Line("  %s", render.Unsure.In(fmt.Sprintf("%s more possibly reached; --certain-only leaves %s out",
+			render.Thousands(r.LeftOut), render.Plural(r.LeftOut, "it", "them"))))
 	}
 	notFollowedText(p, 2, r.NotFollowed)
 	shown := r.Reached
@@ -60,15 +66,6 @@ func (r AttackPathsResult) outcome() string {
 	}
 }
 
-// leftOutText says how much --certain-only leaves out.
-func (r AttackPathsResult) leftOutText() string {
-	if r.Target != nil {
-		return "possibly it is reached; --certain-only leaves this out"
-	}
-	return render.Thousands(r.LeftOut) + " more possibly reached; --certain-only leaves " + render.Plural(r.LeftOut, "it", "them") + " out"
-}
-
-// stepRows are the steps of a path, one in a row.
 func stepRows(p *render.Page, path []attackpaths.Step) [][4]string {
 	var rows [][4]string
 	for i, step := range path {
@@ -106,9 +103,6 @@ var holdingNouns = [...]struct{ kind, noun string }{
 	{attackpaths.Pod, "pod"},
 }
 
-// holdingTotals counts what is reached: "3 nodes (1 possible), 12 secrets".
-func holdingTotals(reached []attackpaths.Reached) string { return CountTexts(CountHoldings(reached)) }
-
 // CountHoldings counts what is reached without cluster-admin by kind.
 func CountHoldings(reached []attackpaths.Reached) []attackpaths.Count {
 	counts := map[string]attackpaths.Count{}
@@ -136,23 +130,19 @@ func CountTexts(counts []attackpaths.Count) string {
 	var parts []string
 	for _, n := range holdingNouns {
 		for _, c := range counts {
-			if c.Kind == n.kind {
-				parts = append(parts, countText(c, n.noun))
+			if c.Kind != n.kind {
+				continue
 			}
+			text := render.Count(c.Certain+c.Possible, n.noun)
+			if c.Possible > 0 {
+				text += fmt.Sprintf(" (%s possible)", render.Thousands(c.Possible))
+			}
+			parts = append(parts, text)
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-func countText(c attackpaths.Count, noun string) string {
-	text := render.Count(c.Certain+c.Possible, noun)
-	if c.Possible > 0 {
-		text += fmt.Sprintf(" (%s possible)", render.Thousands(c.Possible))
-	}
-	return text
-}
-
-// Text writes one result after the other.
 func (r AttackPathsResults) Text(p *render.Page) {
 	for i, result := range r.Results {
 		if i > 0 {
@@ -181,7 +171,11 @@ func (r AttackPathsClasses) Text(p *render.Page) {
 			rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, c.ClusterAdmin.String(), nodes})
 			continue
 		}
-		rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, classTotals(c), command.Some(c.Nodes, p.Wide())})
+		totals := CountTexts(c.Counts)
+		if c.ClusterAdmin == attackpaths.Certain {
+			totals = "everything"
+		}
+		rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, totals, command.Some(c.Nodes, p.Wide())})
 	}
 	if r.ofOther() {
 		p.Table(0, []string{"NODES", "TARGET", "CLUSTER-ADMIN", "NAMES"}, rows)
@@ -249,9 +243,135 @@ func (r *AttackPathsResult) ofOther() bool {
 // reach returns the verb that agrees with a number of nodes.
 func reach(nodes int) string { return render.Plural(nodes, "reaches", "reach") }
 
-func classTotals(c attackpaths.Class) string {
-	if c.ClusterAdmin == attackpaths.Certain {
-		return "everything"
+const rightsURL = reference.URL + "rights.md"
+
+// notFollowedText counts the rights that are not followed, and lists them on a wide page.
+func notFollowedText(p *render.Page, indent int, all []attackpaths.NotFollowed) {
+	if len(all) == 0 {
+		return
 	}
-	return CountTexts(c.Counts)
+	line := strings.Repeat(" ", indent) + notFollowedCount(all)
+	if !p.Wide() {
+		p.Line("%s", render.Faint.In(line+" (use -o wide or -o json)"))
+		return
+	}
+	p.Line("%s:", render.Faint.In(line))
+	var rows [][]string
+	for _, n := range all {
+		rows = append(rows, []string{strings.Join(n.Verbs, ","), notFollowedObject(n), notFollowedWhere(n), grantedText(n), n.Why})
+	}
+	p.Table(indent, []string{"VERBS", "RESOURCE", "WHERE", "GRANTED BY", "WHY"}, rows)
+}
+
+func notFollowedCount(all []attackpaths.NotFollowed) string {
+	are := "are"
+	if len(all) == 1 && all[0].Resource != attackpaths.HostPath {
+		are = "is"
+	}
+	return countNotFollowed(all) + " that may give more " + are + " not followed"
+}
+
+// countNotFollowed counts rights and folders: "3 rights and 1 folder".
+func countNotFollowed(all []attackpaths.NotFollowed) string {
+	folders := 0
+	for _, n := range all {
+		if n.Resource == attackpaths.HostPath {
+			folders++
+		}
+	}
+	var counts []string
+	if rights := len(all) - folders; rights > 0 {
+		counts = append(counts, render.Count(rights, "right"))
+	}
+	if folders > 0 {
+		counts = append(counts, "folders of nodes")
+	}
+	return strings.Join(counts, " and ")
+}
+
+// notFollowedOnPage are the entries for a page, each once.
+func notFollowedOnPage(lists ...[]attackpaths.NotFollowed) (all []report.NotFollowed, counted string) {
+	var kept []attackpaths.NotFollowed
+	for _, n := range slices.Concat(lists...) {
+		entry := report.NotFollowed{
+			What: strings.Join(n.Verbs, ",") + " " + notFollowedObject(n), Where: notFollowedWhere(n),
+			GrantedBy: grantedText(n), Why: n.Why,
+		}
+		if !slices.Contains(all, entry) {
+			all, kept = append(all, entry), append(kept, n)
+		}
+	}
+	return all, countNotFollowed(kept)
+}
+
+// notFollowedObject names a resource as in docs/reference/rights.md.
+func notFollowedObject(n attackpaths.NotFollowed) string {
+	text := n.Resource
+	if n.Group != "" {
+		text += "." + n.Group
+	}
+	if n.Subresource != "" {
+		text += "/" + n.Subresource
+	}
+	return text
+}
+
+func notFollowedWhere(n attackpaths.NotFollowed) string {
+	where := "whole cluster"
+	if len(n.Namespaces) > 0 {
+		where = strings.Join(n.Namespaces, ", ")
+	}
+	if len(n.Names) > 0 {
+		where += ": " + strings.Join(n.Names, ", ")
+	}
+	if n.More {
+		where += ", …"
+	}
+	return where
+}
+
+func grantedText(n attackpaths.NotFollowed) string {
+	switch {
+	case n.Resource == attackpaths.HostPath:
+		return "the pods that mount it"
+	case n.GrantedBy == nil:
+		return "a role that it can bind"
+	}
+	return n.GrantedBy.String()
+}
+
+// notFollowed are the rights that any class reaches; a right of several classes counts once for each.
+func (r AttackPathsClasses) notFollowed() []attackpaths.NotFollowed {
+	var all []attackpaths.NotFollowed
+	for _, c := range r.Classes {
+		all = append(all, c.NotFollowed...)
+	}
+	return all
+}
+
+func (r AttackPathsClasses) notFollowedText(p *render.Page) {
+	for _, c := range r.Classes {
+		if len(c.NotFollowed) > 0 {
+			p.Line("")
+			p.Line("%s, as %s:", render.Strong.In(render.Count(len(c.Nodes), "node")), c.Nodes[0])
+			notFollowedText(p, 2, c.NotFollowed)
+		}
+	}
+}
+
+// addNotFollowed notes in a log how many rights each start reaches that are not followed.
+func addNotFollowed(run *sarif.Run, results []AttackPathsResult) {
+	results = slices.DeleteFunc(slices.Clone(results), func(r AttackPathsResult) bool { return len(r.NotFollowed) == 0 })
+	if len(results) == 0 {
+		return
+	}
+	lines := make([]string, len(results))
+	for i, r := range results {
+		objects := make([]string, len(r.NotFollowed))
+		for j, n := range r.NotFollowed {
+			objects[j] = strings.Join(n.Verbs, ",") + " " + notFollowedObject(n)
+		}
+		lines[i] = r.Start.String() + ": " + notFollowedCount(r.NotFollowed) + ": " + strings.Join(objects, "; ")
+	}
+	run.Notify("not-followed", "Rights that are reached may give more than paths follow", rightsURL, "note", lines...)
 }

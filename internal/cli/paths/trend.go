@@ -99,7 +99,6 @@ func (f *AttackPathsFlags) options(cmd *cobra.Command) map[string]string {
 	return options
 }
 
-// readEarlier reads the document of --compare-with.
 func (f *AttackPathsFlags) readEarlier(format render.Format) error {
 	if f.compareWith == "" {
 		return nil
@@ -131,7 +130,6 @@ func (f *AttackPathsFlags) readEarlier(format render.Format) error {
 	return nil
 }
 
-// compare compares a result with the earlier document.
 func (f *AttackPathsFlags) compare(a *command.App, result render.Document) (*AttackPathsTrend, error) {
 	text, err := json.Marshal(result)
 	if err != nil {
@@ -145,25 +143,17 @@ func (f *AttackPathsFlags) compare(a *command.App, result render.Document) (*Att
 		File: f.compareWith, Earlier: f.earlier.Metadata, Complete: f.earlier.complete(f.strict) && now.complete(f.strict),
 		New: []trendRow{}, Gone: []trendRow{}, Unchanged: []trendRow{}, ofNodes: f.allNodes,
 	}
-	if err := t.compareClusters(a.Metadata.Cluster); err != nil {
-		return nil, err
+	// Clusters are told apart by UID; the same address may lead to another cluster.
+	was, is := t.Earlier.Cluster, a.Metadata.Cluster
+	t.SameCluster = was.UID != "" && is.UID != ""
+	if t.SameCluster && was.UID != is.UID || !t.SameCluster && was.Context != "" && is.Context != "" && was.Origin != is.Origin {
+		return nil, command.Usagef("--compare-with: %s is of another cluster: %s, not %s", t.File, was.Origin, is.Origin)
 	}
 	if differ := differingOptions(f.compareWith, f.earlier.Metadata.Options, a.Metadata.Options); differ != "" {
 		return nil, command.Usagef("--compare-with: %s answers another question: %s; ask the same", f.compareWith, differ)
 	}
 	t.compareFacts(f.earlier, now)
 	return t, nil
-}
-
-// compareClusters refuses a document of another cluster. Clusters are told apart by UID; the same address may lead to another cluster.
-func (t *AttackPathsTrend) compareClusters(now *render.Cluster) error {
-	was := t.Earlier.Cluster
-	known := was.UID != "" && now.UID != ""
-	if known && was.UID != now.UID || !known && was.Context != "" && now.Context != "" && was.Origin != now.Origin {
-		return command.Usagef("--compare-with: %s is of another cluster: %s, not %s", t.File, was.Origin, now.Origin)
-	}
-	t.SameCluster = known
-	return nil
 }
 
 // differingOptions lists what was asked in only one of two documents: first in the earlier one.
@@ -223,10 +213,8 @@ func (d *earlierPaths) absent() string {
 	return unknown
 }
 
-// reaches is a start and a holding that it reaches.
 type reaches struct{ start, reached attackpaths.Holding }
 
-// facts are the starts with the holdings that they reach, and how certainly.
 func (d *earlierPaths) facts() map[reaches]string {
 	all := map[reaches]string{}
 	for _, c := range d.Classes {
@@ -259,4 +247,72 @@ func (t *AttackPathsTrend) status() int {
 		return command.StatusUndecided
 	}
 	return command.StatusAllowed
+}
+
+func (*AttackPathsTrend) DocumentKind() string { return "AttackPathsTrend" }
+
+type trendGroup struct {
+	title string
+	rows  []trendRow
+}
+
+func (t *AttackPathsTrend) groups() []trendGroup {
+	return []trendGroup{{"New", t.New}, {"Gone", t.Gone}, {"Unchanged", t.Unchanged}}
+}
+
+// unknown is why the answer may not be known.
+func (t *AttackPathsTrend) unknown() (lines []string) {
+	if !t.SameCluster {
+		lines = append(lines, "It is not known whether both are of one cluster: the UID of service account kube-system/default, "+
+			"which tells clusters apart, was not read, earlier or now. The earlier document is of "+t.Earlier.Cluster.Origin+".")
+	}
+	if !t.Complete {
+		lines = append(lines, "Not everything could be read, earlier or now: more may be reached, and what is gone may be reached still.")
+	}
+	return lines
+}
+
+// Text writes what is new and gone; -o wide also what is unchanged.
+func (t *AttackPathsTrend) Text(p *render.Page) {
+	p.Line("%s new, %s gone, %s unchanged since %s (%s)", countStyle(attackpaths.Certain, len(t.New)),
+		render.Thousands(len(t.Gone)), render.Thousands(len(t.Unchanged)), t.Earlier.Date, t.File)
+	for _, line := range t.unknown() {
+		p.Line("%s", render.Unsure.In(line))
+	}
+	groups := t.groups()
+	if !p.Wide() {
+		groups = groups[:2]
+	}
+	for _, g := range groups {
+		if len(g.rows) == 0 {
+			continue
+		}
+		p.Section("%s", g.title)
+		var rows [][]string
+		for _, r := range g.rows {
+			rows = append(rows, []string{holdingText(r.Start), holdingText(r.Reaches), r.Before, r.Now})
+		}
+		p.Table(2, []string{"START", "REACHES", "BEFORE", "NOW"}, rows)
+	}
+}
+
+// Listing has a row for each change, and for each reason why there may be more. Starts or holdings that are new have a name.
+func (t *AttackPathsTrend) Listing() render.Rows {
+	all := render.Rows{Field: "new", Columns: []string{"CHANGE", "START", "REACHES", "BEFORE", "NOW"}}
+	for i, g := range t.groups() {
+		for _, r := range g.rows {
+			row := render.Row{Cells: []string{g.title, holdingName(r.Start), holdingName(r.Reaches), r.Before, r.Now}}
+			switch {
+			case i == 0 && t.ofNodes:
+				row.Name = holdingName(r.Start)
+			case i == 0:
+				row.Name = holdingName(r.Reaches)
+			}
+			all.Rows = append(all.Rows, row)
+		}
+	}
+	for _, line := range t.unknown() {
+		all.Rows = append(all.Rows, render.Row{Cells: []string{unknown, "", "", "", line}})
+	}
+	return all
 }

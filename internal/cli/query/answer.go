@@ -2,16 +2,19 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/nodescope"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -78,7 +81,6 @@ func decide(
 	return ruling{answer: a, said: said, admission: by}, nil
 }
 
-// authorize evaluates the question by the chain.
 func authorize(ctx context.Context, s *command.Session, who command.Identity, q command.Question) (answer, chain.Result) {
 	req := q.Request(who)
 	result, _ := s.Chain.Explain(ctx, req) // the opinions hold the errors
@@ -91,11 +93,16 @@ func authorize(ctx context.Context, s *command.Session, who command.Identity, q 
 	}
 	a.Notes = containmentNotes(s, req, result)
 	if contained(s, result) {
-		a.Reason.Hint = hintFor(who, a.Reason.Reason)
+		if a.Reason.Code == nodescope.ScopeTokenWithoutNode && who.TokenNode == "" {
+			a.Reason.Hint = "to ask about the token of a pod, add --token-node NODE, or name the pod with --pod NAMESPACE/NAME; " +
+				a.Reason.Hint
+		}
 		return a, result
 	}
 	var lacks []evaluate.Lack
-	inDoubt := allowedInDoubt(result)
+	// An authorizer allows after one that only refuses failed.
+	inDoubt := result.Decision != verdict.Allow &&
+		slices.ContainsFunc(result.Opinions, func(o chain.Opinion) bool { return o.Decision == verdict.Allow })
 	switch {
 	case inDoubt:
 		a.Missing = append(command.Unreadable(s.UnreadContainment(req)), s.AsMissing(s.LackingForScopes(req))...)
@@ -138,14 +145,12 @@ func (a *answer) undecided(why verdict.Reason) {
 	a.Answer, a.Decision, a.DecidedBy, a.Reason = command.Unknown, verdict.NoOpinion, "", remediedReason{Reason: why}
 }
 
-// missingFor returns the missing state that could change a refusal of the authorizers.
 func missingFor(
 	s *command.Session, req *access.Request, code verdict.Code, asksRBAC bool,
 ) (unread []command.Missing, lacks []evaluate.Lack) {
 	return command.Unreadable(s.Unread(req, code, asksRBAC)), s.Lacking(req, code, asksRBAC)
 }
 
-// status returns the exit status for an answer.
 func (a answer) status() int {
 	switch a.Answer {
 	case command.Yes:
@@ -156,18 +161,8 @@ func (a answer) status() int {
 	return command.StatusUndecided
 }
 
-// styled returns the answer in its color.
-func (a answer) styled() string {
-	switch a.Answer {
-	case command.Yes:
-		return render.Good.In(a.Answer)
-	case command.No:
-		return render.Bad.In(a.Answer)
-	}
-	return render.Unsure.In(a.Answer)
-}
+func (a answer) styled() string { return command.AnswerStyle(a.Answer).In(a.Answer) }
 
-// line returns the answer in one line, with the reason.
 func (a answer) line() string { return a.styled() + a.why() }
 
 // why returns the rest of the line after the answer.
@@ -203,11 +198,85 @@ func conditionsExceptName(all []noderestriction.Condition) []noderestriction.Con
 	return slices.DeleteFunc(slices.Clone(all), func(c noderestriction.Condition) bool { return c.OwnName })
 }
 
-// requirements returns the conditions as text.
 func requirements(all []noderestriction.Condition) []string {
 	lines := make([]string, len(all))
 	for i, c := range all {
 		lines[i] = c.Requires
 	}
 	return lines
+}
+
+// contained reports whether a NodeScope or a Quarantine of the state refuses. No other authorizer can
+// change that.
+func contained(s *command.Session, result chain.Result) bool {
+	return s.Configured == "" && result.Decision == verdict.Deny && command.Assumption(result.DecidedBy) != ""
+}
+
+// containmentNotes returns what the answer to a request assumes because of NodeScopes and Quarantines.
+func containmentNotes(s *command.Session, req *access.Request, result chain.Result) []string {
+	if contained(s, result) {
+		return []string{command.Assumption(result.DecidedBy)}
+	}
+	if result.Decision != verdict.Allow {
+		return nil
+	}
+	if scope, except := s.RefusesNames(req); scope != "" {
+		return []string{fmt.Sprintf("admission checks the name too: NodeScope %s refuses other names than %s", scope, except)}
+	}
+	refuses := s.Unasked(req)
+	known := []string{chain.NameMasters, chain.NameNode, chain.NameRBAC, chain.NameAlwaysAllow, chain.NameAlwaysDeny}
+	switch {
+	case refuses == "":
+		return nil
+	case slices.ContainsFunc(s.Chain.Names(), func(name string) bool { return !slices.Contains(known, name) }): // a webhook
+		return []string{fmt.Sprintf("%s refuses this; %s says whether a webhook is asked, and its answer counts", refuses, s.Configured)}
+	}
+	return []string{fmt.Sprintf("%s refuses this, but %s asks no webhook about it", refuses, s.Configured)}
+}
+
+func quarantinedText(name string) string {
+	assumption := command.Assumption(chain.NameQuarantine)
+	return "Quarantine " + name + " refuses these requests, but for those that it excepts; this " + assumption + "."
+}
+
+func (r CanIList) scopesText(p *render.Page) {
+	if !r.Scoped {
+		return
+	}
+	p.Section("NodeScopes")
+	switch {
+	case len(r.Scopes) == 0 && r.Identity.TokenNode == "":
+		p.Line("  they let pass nothing of a token without a node: name one with --token-node or --pod")
+	case len(r.Scopes) == 0:
+		p.Line("  they let pass nothing")
+	default:
+		p.Line("  Of each NodeScope, a request has to be named by one of its rules.")
+		var rows [][]string
+		for i := range r.Scopes {
+			rows = append(rows, passingRow(&r.Scopes[i]))
+		}
+		p.Table(2, []string{"NODESCOPE", "RULE", "RESOURCE OR URL", "VERBS", "PASSES"}, rows)
+	}
+	p.Line("  %s", render.Unsure.In("this "+command.Assumption(chain.NameNodeScope)))
+}
+
+func passingRow(pass *nodescope.Passing) []string {
+	names := listedRule{APIGroups: pass.APIGroups, Resources: pass.Resources, NonResourceURLs: pass.NonResourceURLs}
+	requires := pass.Requires
+	switch {
+	case pass.Name != "":
+		requires = "of the name " + pass.Name
+	case pass.FieldSelector != "":
+		requires = "where " + pass.FieldSelector
+	case len(pass.ResourceNames) > 0:
+		requires = "of the names " + strings.Join(pass.ResourceNames, ", ")
+	}
+	if len(pass.Namespaces) > 0 {
+		requires += ", in " + render.Join(pass.Namespaces, "and")
+	}
+	scope := pass.Scope
+	if pass.Mode == v1alpha1.Observe {
+		scope += " (observes only)"
+	}
+	return []string{scope, pass.Rule, names.target(), strings.Join(pass.Verbs, ","), requires}
 }

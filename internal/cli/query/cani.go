@@ -102,7 +102,6 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 	return cmd
 }
 
-// askFlags are the flags of commands about what one user may do.
 type askFlags struct {
 	app      *command.App
 	state    *command.StateFlags
@@ -127,7 +126,6 @@ func addAsk(a *command.App, cmd *cobra.Command) *askFlags {
 	return f
 }
 
-// load reads the flags, the state, and the question with the state's names.
 func (f *askFlags) load(cmd *cobra.Command, args []string) (*command.Session, command.Identity, command.Question, error) {
 	if err := f.identity.Check(); err != nil {
 		return nil, command.Identity{}, command.Question{}, err

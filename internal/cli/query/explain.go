@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -8,6 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
+	"github.com/node-authorizer/node-authorizer/internal/scope/quarantine"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -130,7 +132,7 @@ func (r ExplainResult) Text(p *render.Page) {
 		p.Section("%s authorizer: not asked", name)
 		p.Line("  %s decided before", r.decidedBefore)
 	}
-	if r.State.AuthorizationConfig == "" && !r.listed(chain.NameRBAC) {
+	if r.State.AuthorizationConfig == "" && !slices.Contains(r.State.Authorizers, chain.NameRBAC) {
 		p.Section("%s authorizer: not asked", chain.NameRBAC)
 		p.Line("  the state has no roles and bindings")
 	}
@@ -156,17 +158,11 @@ func (r ExplainResult) Text(p *render.Page) {
 		p.Section("Hint")
 		p.Line("  %s", r.Reason.Hint)
 	}
-	r.nextText(p)
-}
-
-// listed reports whether the named authorizer is in the chain.
-func (r ExplainResult) listed(name string) bool {
-	for _, known := range r.State.Authorizers {
-		if known == name {
-			return true
-		}
+	if r.Answer == command.No {
+		prints, line := r.next()
+		p.Section("Next: %s", prints)
+		p.Script("  %s", line)
 	}
-	return false
 }
 
 func (r ExplainResult) opinion(p *render.Page, o chain.Opinion) {
@@ -218,3 +214,18 @@ func (r ExplainResult) Drawing() *render.Graph {
 }
 
 func (ExplainResult) DocumentKind() string { return "Explanation" }
+
+// next returns the command to run after a refusal, and what it prints: a change if there is one, else the meaning of the code. A few
+// codes have commands of their own.
+func (r ExplainResult) next() (prints, line string) {
+	switch r.Reason.Code {
+	case chain.CodeNoBindingAllows:
+		return "what the user may do", r.again.line("can-i", []string{"--list"}, r.Identity, r.Identity.Groups, nil)
+	case quarantine.NodeQuarantined, quarantine.CredentialQuarantined:
+		return "who cut it off, and until when", r.again.root + " quarantine list"
+	}
+	if r.Reason.Remedy != nil && r.Reason.Remedy.None == "" {
+		return "what to change", r.again.command("explain", r.Request, r.Identity, nil, "--fix")
+	}
+	return "what the code means, and what to do", r.again.root + " explain-code " + string(r.Reason.Code)
+}

@@ -133,7 +133,6 @@ func (r repeat) command(name string, q command.Question, who command.Identity, c
 	return r.line(name, args, who, req.Groups, append(r.objects, more...))
 }
 
-// line returns the line of a command about the user, in the same state.
 func (r repeat) line(name string, args []string, who command.Identity, groups, more []string) string {
 	if r.node {
 		args = append(args, "--node", who.Node)
@@ -161,7 +160,6 @@ func (r repeat) line(name string, args []string, who command.Identity, groups, m
 	return "# the question has characters that cannot be shown"
 }
 
-// selectorText returns the field selector of the question after changes.
 func selectorText(q command.Question, changes []verdict.Change) string {
 	text := q.FieldSelector
 	for _, c := range changes {

@@ -191,14 +191,6 @@ func Reach(s *command.Session, node string, only command.Filter) (ReachResult, e
 	if err := s.ReadReach(node); err != nil {
 		return ReachResult{}, err
 	}
-	result, err := reached(s, node, only)
-	if err != nil {
-		return result, err
-	}
-	return result, s.State.ReadErr()
-}
-
-func reached(s *command.Session, node string, only command.Filter) (ReachResult, error) {
 	said := s.Node.Reach(node)
 	result := ReachResult{
 		Node: node, Quarantine: s.QuarantineOf(node), Objects: []reachedObject{}, Standing: []standingGrant{},
@@ -221,11 +213,8 @@ func reached(s *command.Session, node string, only command.Filter) (ReachResult,
 		for _, g := range said.Standing {
 			o.addStanding(g, limits)
 		}
-	}
-	restriction := s.Restriction
-	for i := range result.Objects {
-		if o := &result.Objects[i]; o.Kind == graph.ServiceAccount.String() {
-			addAudiences(s, o, restriction)
+		if o.hasAudiences() {
+			o.addAudiences(s)
 		}
 	}
 	result.Totals = totals(result.Objects)
@@ -236,7 +225,7 @@ func reached(s *command.Session, node string, only command.Filter) (ReachResult,
 		}
 		result.RBAC = grants
 	}
-	return result, nil
+	return result, s.State.ReadErr()
 }
 
 // add joins consecutive grants for the same object.

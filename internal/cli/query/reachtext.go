@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,10 +63,13 @@ func (r ReachResult) totalsText(p *render.Page) {
 	p.Section("Reaches %s", render.Count(len(r.Objects), "object"))
 	if len(r.Objects) == 0 {
 		where := ""
-		if len(r.Missing) > 0 {
-			where = ", as far as known from " + r.State.Origin
+		if r.narrowed {
+			where = ", or nothing that matches --kind and -n"
 		}
-		p.Line("  nothing is bound or attached to the node%s%s", r.narrowedText(), where)
+		if len(r.Missing) > 0 {
+			where += ", as far as known from " + r.State.Origin
+		}
+		p.Line("  nothing is bound or attached to the node%s", where)
 		return
 	}
 	kinds, namespaces := r.axes()
@@ -81,21 +85,10 @@ func (r ReachResult) totalsText(p *render.Page) {
 	rows := [][]string{totalsRow("all", kinds, sums)}
 	shown := render.Shown(p, namespaceRows, namespaces)
 	for _, namespace := range shown {
-		name := namespace
-		if name == "" {
-			name = clusterWideRow
-		}
-		rows = append(rows, totalsRow(name, kinds, counts[namespace]))
+		rows = append(rows, totalsRow(cmp.Or(namespace, clusterWideRow), kinds, counts[namespace]))
 	}
 	p.Table(2, headers, rows)
 	more(p, len(namespaces)-len(shown), "namespace")
-}
-
-func (r ReachResult) narrowedText() string {
-	if r.narrowed {
-		return ", or nothing that matches --kind and -n"
-	}
-	return ""
 }
 
 // axes returns the kinds, in the order of the objects, and the namespaces, those with the most
@@ -112,10 +105,7 @@ func (r ReachResult) axes() (kinds, namespaces []string) {
 		namespaces = append(namespaces, namespace)
 	}
 	slices.SortFunc(namespaces, func(a, b string) int {
-		if objects[a] != objects[b] {
-			return objects[b] - objects[a]
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(objects[b]-objects[a], strings.Compare(a, b))
 	})
 	return kinds, namespaces
 }
@@ -153,28 +143,19 @@ func (g kindGroup) text(p *render.Page) {
 		may[i] = m.String()
 	}
 	p.Section("%s: may %s", render.Count(len(g), g[0].Kind), strings.Join(may, "; "))
-	shown := render.Shown(p, reachRows, g)
 	headers := []string{"NAME", "THROUGH"}
 	if g[0].hasAudiences() {
 		headers = []string{"NAME", "TOKEN AUDIENCES", "THROUGH"}
 	}
-	var rows [][]string
-	for _, o := range shown {
-		rows = append(rows, o.row(p.Wide()))
-	}
-	p.Table(2, headers, rows)
-	more(p, len(g)-len(shown), "")
+	left := render.TableOf(p, 2, reachRows, headers, g, func(o reachedObject) []string { return o.row(p.Wide()) })
+	more(p, left, "")
 }
 
 // hasAudiences reports whether tokens can be requested for the object.
 func (o reachedObject) hasAudiences() bool { return o.Kind == graph.ServiceAccount.String() }
 
 func (o reachedObject) row(wide bool) []string {
-	name := o.Name
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + o.Name
-	}
-	row := []string{name}
+	row := []string{render.ObjectName(o.Object)}
 	if o.hasAudiences() {
 		row = append(row, o.audiencesText())
 	}
@@ -283,19 +264,13 @@ func (r ReachResult) rbacText(p *render.Page) {
 		return
 	}
 	p.Section("RBAC adds %s", render.Count(len(r.RBAC), "rule"))
-	shown := render.Shown(p, reachRows, r.RBAC)
-	var rows [][]string
-	for _, g := range shown {
-		where := g.Namespace
-		if where == "" {
-			where = clusterWideRow
+	left := render.TableOf(p, 2, reachRows, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, r.RBAC, func(g rbacGrant) []string {
+		return []string{
+			cmp.Or(g.Namespace, clusterWideRow), strings.Join(g.Rule.Verbs, ","), ruleTargets(g),
+			render.Faint.In(fmt.Sprintf("%s to %s", g.Binding, g.Subject)),
 		}
-		rows = append(rows, []string{
-			where, strings.Join(g.Rule.Verbs, ","), ruleTargets(g), render.Faint.In(fmt.Sprintf("%s to %s", g.Binding, g.Subject)),
-		})
-	}
-	p.Table(2, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, rows)
-	more(p, len(r.RBAC)-len(shown), "")
+	})
+	more(p, left, "")
 	if slices.ContainsFunc(r.RBAC, rbacGrant.writes) {
 		p.Line("  what these rules let the node write has to pass %s too%s: ask can-i", nameRestriction, r.ownNameText())
 	}

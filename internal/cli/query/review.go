@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -56,8 +55,6 @@ there was none.`,
 
   # As a filter
   produce-reviews | node-authorizer review --from snapshot.gz | jq -c '.status // .response'`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := command.AddState(a, cmd)
 	state.AddBehaviour(cmd)
@@ -68,9 +65,9 @@ there was none.`,
 		if *file == command.StdinName && state.ReadsStdin() {
 			return command.Usagef("--from - and the documents both want stdin: put one of them into a file")
 		}
-		documents, name, err := openDocuments(a, *file)
+		documents, name, err := a.Open(*file)
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the documents: %w", err)
 		}
 		defer documents.Close()
 		s, err := state.Load(cmd)
@@ -82,19 +79,6 @@ there was none.`,
 	return cmd
 }
 
-// openDocuments opens the file. It is called before the state is read, so that a wrong file
-// name is reported immediately.
-func openDocuments(a *command.App, path string) (io.ReadCloser, string, error) {
-	if path == command.StdinName {
-		return io.NopCloser(a.In), "stdin", nil
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, "", fmt.Errorf("reading the documents: %w", err)
-	}
-	return file, path, nil
-}
-
 // answerDocuments answers documents by the Node authorizer, or by the configured authorizers. A refusal by these has the
 // reason of each, with the full message of the Node authorizer.
 func answerDocuments(ctx context.Context, a *command.App, s *command.Session, documents io.Reader, name string) error {
@@ -103,7 +87,11 @@ func answerDocuments(ctx context.Context, a *command.App, s *command.Session, do
 			if s.Configured != "" {
 				return reviewed(s.Review(ctx, req))
 			}
-			return nodeAlone(ctx, s, req)
+			opinion, err := s.AuthorizeNode(ctx, req)
+			if opinion.Decision == verdict.Allow {
+				opinion.Reason = ""
+			}
+			return reviewed(opinion, err)
 		},
 		Admit: func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 			return admit(ctx, s, req)
@@ -124,16 +112,6 @@ func answerDocuments(ctx context.Context, a *command.App, s *command.Session, do
 		a.Status = command.StatusDenied
 	}
 	return nil
-}
-
-// nodeAlone evaluates reviews by the Node authorizer. A refusal has a reason. If missing state
-// could change it, it also has an evaluation error.
-func nodeAlone(ctx context.Context, s *command.Session, req *access.Request) review.AccessAnswer {
-	opinion, err := s.AuthorizeNode(ctx, req)
-	if opinion.Decision == verdict.Allow {
-		opinion.Reason = ""
-	}
-	return reviewed(opinion, err)
 }
 
 // reviewed converts an opinion to the answer to a review: an error is never a decision.

@@ -34,8 +34,6 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 
   # Look into it
   zstd -dc cluster.snapshot | head`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := command.AddState(a, cmd)
 	state.Retain = true
@@ -78,7 +76,6 @@ func save(a *command.App, path string, state *source.State) error {
 	return nil
 }
 
-// snapshotGaps describes what a snapshot lacks; empty if it is complete.
 func snapshotGaps(state *source.State) string {
 	if len(state.Counts()) == 0 {
 		return "it has no objects; check which cluster or files it was taken from"

@@ -10,7 +10,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
 	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
-	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -47,7 +46,6 @@ func whoCan(ctx context.Context, s *command.Session, q command.Question) (WhoCan
 	return w.result, nil
 }
 
-// whoCanSearch collects the answers about the nodes.
 type whoCanSearch struct {
 	*command.Session
 	question command.Question
@@ -70,7 +68,11 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	a := answer{Answer: command.Yes, Identity: who}
 	switch unread := w.UnreadContainment(req); {
 	case err != nil && len(unread) > 0:
-		a = w.notContained(ctx, who, req, unread)
+		// It is not known whether the node is quarantined: the answer is unknown, unless the others refuse.
+		a = answer{Answer: command.Unknown, Identity: who, Missing: command.Unreadable(unread)}
+		if said, _ := w.Chain.Brief(ctx, req); said.Doubt() == "" { // the opinions hold the errors
+			a = w.notAllowed(who, req)
+		}
 	case err != nil:
 		return fmt.Errorf("deciding about node %s: %w", node, err)
 	case decision == verdict.Deny:
@@ -111,16 +113,6 @@ func (w *whoCanSearch) quarantined(ctx context.Context, who command.Identity, re
 	return answer{Answer: command.No, Identity: who, Reason: remediedReason{Reason: reason}}
 }
 
-// notContained returns the answer to a request of a node of which it is not known whether it is
-// quarantined: it is unknown, unless the others refuse.
-func (w *whoCanSearch) notContained(ctx context.Context, who command.Identity, req *access.Request, unread []source.Missing) answer {
-	if said, _ := w.Chain.Brief(ctx, req); said.Doubt() == "" { // the opinions hold the errors
-		return w.notAllowed(who, req)
-	}
-	return answer{Answer: command.Unknown, Identity: who, Missing: command.Unreadable(unread)}
-}
-
-// note adds a note without duplicates.
 func (r *WhoCanResult) note(note string) {
 	r.Quarantined++
 	if !slices.Contains(r.Notes, note) {
@@ -144,10 +136,11 @@ func (w *whoCanSearch) add(ctx context.Context, can nodeThatCan, req *access.Req
 		can.Paths = w.paths[can.Node]
 	}
 	if len(can.Paths) == 0 {
-		var err error
-		if can.Message, err = reasonWhy(ctx, w.Session, req); err != nil {
+		said, err := w.Chain.Explain(ctx, req)
+		if err != nil {
 			return fmt.Errorf("explaining the decision about node %s: %w", can.Node, err)
 		}
+		can.Message = evaluate.Main(said).Message
 	}
 	w.result.Nodes = append(w.result.Nodes, can)
 	return nil
@@ -192,16 +185,11 @@ func (w *whoCanSearch) addSome(who command.Identity, req *access.Request) {
 	if len(some.Objects) > 0 {
 		w.result.Some = append(w.result.Some, some)
 	}
-	if lacks := w.someLacks(who.Node); len(lacks) > 0 {
+	unread, lacking := w.MissingForKind(who.Node, w.kind)
+	if lacks := append(command.Unreadable(unread), w.AsMissing(lacking)...); len(lacks) > 0 {
 		w.result.SomeUndecided = append(w.result.SomeUndecided, who.Node)
 		w.miss(lacks)
 	}
-}
-
-// someLacks returns the missing state that could relate more objects of the kind to a node.
-func (w *whoCanSearch) someLacks(node string) []command.Missing {
-	unread, lacks := w.MissingForKind(node, w.kind)
-	return append(command.Unreadable(unread), w.AsMissing(lacks)...)
 }
 
 // miss adds missing state without duplicates.
@@ -215,15 +203,6 @@ func (w *whoCanSearch) miss(all []command.Missing) {
 			w.result.Missing = append(w.result.Missing, m)
 		}
 	}
-}
-
-// reasonWhy returns the message of a decision without a path.
-func reasonWhy(ctx context.Context, s *command.Session, req *access.Request) (string, error) {
-	said, err := s.Chain.Explain(ctx, req)
-	if err != nil {
-		return "", err
-	}
-	return evaluate.Main(said).Message, nil
 }
 
 func (r WhoCanResult) status() int {

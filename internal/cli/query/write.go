@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -100,7 +101,6 @@ func open(q command.Question, req *noderestriction.Request) noderestriction.Open
 	}
 }
 
-// needed returns the flags for the objects of conditions.
 func needed(conditions []noderestriction.Condition) []string {
 	var flags []string
 	for _, part := range []struct{ name, flag string }{{"object", "-f"}, {"oldObject", "--old-object"}} {
@@ -111,7 +111,6 @@ func needed(conditions []noderestriction.Condition) []string {
 	return flags
 }
 
-// passesRestriction says which object has to pass NodeRestriction.
 func passesRestriction(q command.Question) string {
 	if strings.HasPrefix(q.Verb, "delete") {
 		return "the deleted object passes " + nameRestriction
@@ -141,7 +140,6 @@ func writeRequest(
 	return req
 }
 
-// decodeInto decodes the objects that NodeRestriction reads into the request.
 func decodeInto(w command.WrittenObjects, req *noderestriction.Request, q command.Question, readsObject, readsOld bool) (err error) {
 	switch {
 	case w.Object != nil && req.Operation == noderestriction.Delete:
@@ -170,7 +168,6 @@ func decodeInto(w command.WrittenObjects, req *noderestriction.Request, q comman
 	return nil
 }
 
-// admitted applies the answer of NodeRestriction to the answer of the authorizers.
 func admitted(s *command.Session, a *answer, by *admission) {
 	switch {
 	case by == nil || by.NotAsked:
@@ -198,7 +195,6 @@ func (a *admission) undecided() bool {
 	return len(a.Missing) > 0 || a.Answer.Code == noderestriction.AuthorizationFailed
 }
 
-// text writes the answer of NodeRestriction in an explanation.
 func (a *admission) text(p *render.Page, mainHint string) {
 	switch {
 	case a.NotAsked:
@@ -235,7 +231,6 @@ func (a *admission) text(p *render.Page, mainHint string) {
 	lines(p, "conditions", depends)
 }
 
-// lines writes a list under a heading.
 func lines(p *render.Page, heading string, all []string) {
 	if len(all) == 0 {
 		return
@@ -244,4 +239,39 @@ func lines(p *render.Page, heading string, all []string) {
 	for _, line := range all {
 		p.Line("    %s", line)
 	}
+}
+
+const nameRestriction = "NodeRestriction"
+
+// admit evaluates AdmissionReviews by NodeRestriction. If an unreadable resource could change
+// a refusal, the status tells the client to retry. If missing objects in files could change
+// it, the status is the status that Kubernetes returns, and the message says so.
+func admit(ctx context.Context, s *command.Session, req *noderestriction.Request) noderestriction.Answer {
+	a := s.Admit(ctx, req)
+	answer := a.Answer
+	if err := a.Contained; err != nil { // NodeScopes or Quarantines could refuse the write, and are not known
+		return noderestriction.Answer{
+			Decision: verdict.Deny, Code: command.CodeEvaluationFailed, Status: http.StatusInternalServerError,
+			Reason: verdict.Reason{Code: command.CodeEvaluationFailed, Message: "could not decide: " + err.Error()},
+		}
+	}
+	answer.Reason = undecidedReason(answer)
+	if len(a.Unread) > 0 {
+		answer.Status, answer.StatusReason = http.StatusInternalServerError, ""
+		answer.Reason.Message += "; but " + (&evaluate.UnreadError{Resources: a.Unread}).Error()
+	}
+	if len(a.Lacks) > 0 {
+		answer.Reason.Message += "; not decided: " + (&evaluate.LackError{Lacks: a.Lacks}).Error()
+	}
+	return answer
+}
+
+// undecidedReason returns the answer's reason, with the error if the chain could not answer
+// an access review of NodeRestriction.
+func undecidedReason(answer noderestriction.Answer) verdict.Reason {
+	reason := answer.Reason
+	if answer.Code == noderestriction.AuthorizationFailed {
+		reason.Message += fmt.Sprintf(" (%v)", answer.Err)
+	}
+	return reason
 }

@@ -25,7 +25,6 @@ const (
 	statusTimedOut    = 4
 )
 
-// joining holds the flags of client.
 type joining struct {
 	client.Options
 	attestor, naming         string
@@ -80,8 +79,6 @@ reached but had no answer in time.`,
   node-authorizer client --authorizer key --key-file /etc/ssh/ssh_host_ed25519_key \
     --cluster-id shop --credential certificate --node-url https://bootstrap.example.com:10443 \
     --kubeapi-url https://api.example.com --tls-client-ca /etc/node-authorizer/ca.crt`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var j joining
 	j.addFlags(cmd)
@@ -147,15 +144,10 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 	}
 	command.Must(cmd.MarkFlagDirname("cert-dir"))
 	command.CompleteNothing(cmd, "cluster-id", "collector-command", "interval", "kubeapi-url", "node-name", "node-url", "timeout")
-	command.Must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
-		attestors(), cobra.ShellCompDirectiveNoFileComp,
-	)))
-	command.Must(cmd.RegisterFlagCompletionFunc("credential", cobra.FixedCompletions(
-		[]string{string(client.TokenCredential), string(client.CertificateCredential)}, cobra.ShellCompDirectiveNoFileComp,
-	)))
-	command.Must(cmd.RegisterFlagCompletionFunc("node-naming", cobra.FixedCompletions(
-		namings(), cobra.ShellCompDirectiveNoFileComp,
-	)))
+	command.Must(cmd.RegisterFlagCompletionFunc("authorizer", command.Complete(attestors)))
+	credentials := func() []string { return []string{string(client.TokenCredential), string(client.CertificateCredential)} }
+	command.Must(cmd.RegisterFlagCompletionFunc("credential", command.Complete(credentials)))
+	command.Must(cmd.RegisterFlagCompletionFunc("node-naming", command.Complete(namings)))
 }
 
 // namings are the values of --node-naming: the rules by which a machine knows its own name.
@@ -175,7 +167,6 @@ func JoiningVariables() map[string]string {
 	}
 }
 
-// join runs the client and prints the result.
 func join(ctx context.Context, a *command.App, flags *pflag.FlagSet, j *joining) error {
 	if err := j.checkRequired(); err != nil {
 		return err

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -9,9 +10,11 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/cli/command"
+	"github.com/node-authorizer/node-authorizer/internal/join/client"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/aws"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/exec"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/key"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
 )
@@ -100,6 +103,26 @@ func (j *joining) aws(ctx context.Context) (attest.Collector, error) {
 	collector, err := aws.NewCollector(ctx, aws.CollectorOptions{Naming: j.naming})
 	if err != nil {
 		return nil, err
+	}
+	return collector, nil
+}
+
+// exec returns the collector that runs a program. The words of --collector-command are its path and its arguments: no
+// shell reads them, and none of them can contain a space.
+func (j *joining) exec(context.Context) (attest.Collector, error) {
+	words := strings.Fields(j.collectorCommand)
+	if len(words) == 0 || !filepath.IsAbs(words[0]) {
+		return nil, command.Usagef("--authorizer=exec needs --collector-command with the absolute path of a program, and its arguments")
+	}
+	return exec.NewCollector(exec.Program{Command: words, Timeout: client.LastTry, MaxConcurrent: 1}), nil
+}
+
+func (j *joining) key(context.Context) (attest.Collector, error) {
+	collector, err := key.NewCollector(key.CollectorOptions{
+		KeyFile: j.keyFile, CertificateFile: j.certificateFile, ClusterID: j.clusterID, NodeName: j.NodeName,
+	})
+	if err != nil {
+		return nil, command.Usagef("--authorizer=key: %v: give --key-file and --cluster-id", err)
 	}
 	return collector, nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,14 +18,7 @@ import (
 )
 
 func NewConfig(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check the server's config file, or print a template",
-		Args:  command.NoCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newConfigValidate(a), newConfigDefaults(a))
-	return cmd
+	return command.NewGroup("config", "Check the server's config file, or print a template", newConfigValidate(a), newConfigDefaults(a))
 }
 
 func newConfigValidate(a *command.App) *cobra.Command {
@@ -125,8 +117,6 @@ func newConfigDefaults(a *command.App) *cobra.Command {
 		Example: `  node-authorizer config defaults > server.yaml
   # fill in the certificates, then
   node-authorizer config validate server.yaml`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(a.Out, v1alpha1.Document)
 			return err
@@ -134,25 +124,42 @@ func newConfigDefaults(a *command.App) *cobra.Command {
 	}
 }
 
-// readConfig reads a config file, applies the adjustments and validates it. Errors in the file
-// are v1alpha1.Problems.
-func readConfig(a *command.App, path string, adjustments ...v1alpha1.Adjustment) (*v1alpha1.ServerConfiguration, error) {
-	text, err := readConfigFile(a, path)
-	if err != nil {
-		return nil, err
-	}
-	return v1alpha1.Parse(text, adjustments...)
-}
-
-// readConfigFile returns the text of a config file.
 func readConfigFile(a *command.App, path string) (text []byte, err error) {
-	if path == command.StdinName {
-		text, err = io.ReadAll(a.In)
-	} else {
-		text, err = os.ReadFile(path)
+	file, _, err := a.Open(path)
+	if err == nil {
+		defer file.Close()
+		text, err = io.ReadAll(file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the config file: %w; node-authorizer config defaults prints a template", err)
 	}
 	return text, nil
+}
+
+// printFound prints what is wrong with a configuration whose fields are valid, and sets the exit status; valid if nothing is.
+func printFound(a *command.App, path string, text []byte, found []server.FileProblem, valid string) {
+	var problems v1alpha1.Problems
+	warnings, wrong := 0, false
+	for _, p := range found {
+		switch {
+		case p.Warning:
+			warnings++
+			p.Message = "warning: " + p.Message
+		case p.Missing:
+			wrong = true
+			p.Message += "; where the server's files are not on this machine, use --without-files"
+		default:
+			wrong = true
+		}
+		problems = append(problems, p.Problem)
+	}
+	printProblems(a, command.ConfigProblems(path, v1alpha1.Locate(text, problems)))
+	switch {
+	case wrong:
+		a.Status = command.StatusDenied
+	case warnings > 0:
+		printProblems(a, []string{fmt.Sprintf("%s: valid, with warnings: %d", path, warnings)})
+	default:
+		printProblems(a, []string{path + ": " + valid})
+	}
 }

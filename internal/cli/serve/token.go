@@ -21,7 +21,6 @@ import (
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#input-and-output-formats).
 const execInfo = "KUBERNETES_EXEC_INFO"
 
-// tokenMaking holds the flags of token.
 type tokenMaking struct {
 	token.Options
 	tokenOnly bool
@@ -63,8 +62,6 @@ environment and AWS configuration files use them again.
 Exit status: 0 a token was made, 2 bad usage, or there are no credentials to sign it.`,
 		Example: `  node-authorizer token --cluster-id blue --region eu-west-1
   node-authorizer token -i blue -r arn:aws:iam::111122223333:role/admin --token-only`,
-		Args:              command.Exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Annotations = map[string]string{
 		command.HelpVariables: execInfo + ": The request of a Kubernetes client, with the version of the credential.\n" +
@@ -128,7 +125,6 @@ func printToken(ctx context.Context, a *command.App, m *tokenMaking) error {
 // credential wraps a token in an ExecCredential of one version.
 type credential func(token string, end metav1.Time) runtime.Object
 
-// wantedCredential returns the version that a client requests.
 func wantedCredential(info string) (credential, error) {
 	versions := map[string]credential{
 		clientauthv1.SchemeGroupVersion.String():      credentialV1,

@@ -21,14 +21,8 @@ import (
 )
 
 func NewSetup(a *command.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "setup",
-		Short: "Install the server beside kube-apiserver, examine it, and remove it",
-		Args:  command.NoCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newKubeadm(a), newVerify(a), newUndo(a))
-	return cmd
+	return command.NewGroup("setup", "Install the server beside kube-apiserver, examine it, and remove it",
+		newKubeadm(a), newVerify(a), newUndo(a))
 }
 
 // nodeFlags say which node is meant, and how its cluster is reached.

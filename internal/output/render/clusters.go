@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -44,11 +43,11 @@ func (a *ClusterAnswer) Add(result any, m *Metadata) error {
 	if !ok {
 		return fmt.Errorf("context %s: a %T has no rows", a.Context, result)
 	}
-	var encoded bytes.Buffer
-	if err := documentJSON(&encoded, l, m); err != nil {
+	encoded, err := documentJSON(l, m)
+	if err != nil {
 		return fmt.Errorf("writing the result of context %s: %w", a.Context, err)
 	}
-	a.Result, a.listing = bytes.TrimSpace(encoded.Bytes()), l.Listing()
+	a.Result, a.listing = encoded, l.Listing()
 	return nil
 }
 

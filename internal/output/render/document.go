@@ -2,82 +2,71 @@ package render
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
-	"io"
 
 	"sigs.k8s.io/yaml"
 )
 
-// objectStart is how an object with fields begins in compact JSON.
-const objectStart = `{"`
-
-// documentJSON writes the version and the kind of the document and its metadata before its fields.
-func documentJSON(w io.Writer, d Document, m *Metadata) error {
-	return encodeJSON(&headed{to: w, document: d, metadata: m}, d)
+// head has the first fields of a document, in the order of their names.
+type head struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Metadata   *Metadata `json:"metadata,omitempty"`
 }
 
-// headed adds the first fields to an object.
-type headed struct {
-	to       io.Writer
-	document Document
-	metadata *Metadata
-	begun    bool
-}
-
-// Write implements io.Writer. The first text has the beginning of the object.
-func (h *headed) Write(text []byte) (int, error) {
-	if h.begun {
-		return h.to.Write(text)
-	}
-	h.begun = true
-	fields, err := fieldsOf(h.document, text)
+// documentJSON returns compact JSON with the version and the kind of the document and its metadata before its fields.
+func documentJSON(d Document, m *Metadata) ([]byte, error) {
+	first, err := compactJSON(head{DocumentVersion, d.DocumentKind(), m})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if _, err := fmt.Fprintf(h.to, `{"apiVersion":%q,"kind":%q,`, DocumentVersion, h.document.DocumentKind()); err != nil {
-		return 0, err
+	fields, err := fieldsOf(d)
+	if err != nil {
+		return nil, err
 	}
-	if h.metadata != nil {
-		var encoded bytes.Buffer
-		if err := encodeJSON(&encoded, h.metadata); err != nil {
-			return 0, err
-		}
-		if _, err := fmt.Fprintf(h.to, `"metadata":%s,`, bytes.TrimSpace(encoded.Bytes())); err != nil {
-			return 0, err
-		}
-	}
-	_, err = h.to.Write(fields)
-	return len(text), err
+	first[len(first)-1] = ','
+	return append(first, fields[1:]...), nil
 }
 
-// fieldsOf returns an encoded document without its first brace.
-func fieldsOf(d Document, encoded []byte) ([]byte, error) {
-	if !bytes.HasPrefix(encoded, []byte(objectStart)) {
-		return nil, fmt.Errorf("a %T is no object with fields", d)
+// fieldsOf returns the fields of a document as compact JSON.
+func fieldsOf(d Document) ([]byte, error) {
+	fields, err := compactJSON(d)
+	if err == nil && !bytes.HasPrefix(fields, []byte(`{"`)) {
+		err = fmt.Errorf("a %T is no object with fields", d)
 	}
-	return encoded[1:], nil
+	return fields, err
 }
 
 // documentYAML sorts the fields after the first ones by name.
 func documentYAML(d Document, m *Metadata) ([]byte, error) {
-	var encoded bytes.Buffer
-	if err := encodeJSON(&encoded, d); err != nil {
-		return nil, err
-	}
-	if _, err := fieldsOf(d, encoded.Bytes()); err != nil {
-		return nil, err
-	}
-	sorted, err := yaml.JSONToYAML(encoded.Bytes())
+	fields, err := fieldsOf(d)
 	if err != nil {
 		return nil, err
 	}
-	head := fmt.Appendf(nil, "apiVersion: %s\nkind: %s\n", DocumentVersion, d.DocumentKind())
-	if m != nil {
-		metadata, err := yaml.Marshal(map[string]*Metadata{"metadata": m})
-		if err != nil {
-			return nil, err
-		}
-		head = append(head, metadata...)
+	sorted, err := yaml.JSONToYAML(fields)
+	if err != nil {
+		return nil, err
 	}
-	return append(head, sorted...), nil
+	first, err := yaml.Marshal(head{DocumentVersion, d.DocumentKind(), m})
+	return append(first, sorted...), err
+}
+
+func compactJSON(value any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return bytes.TrimSuffix(text.Bytes(), []byte{'\n'}), err
+}
+
+// indentedJSON has an entry of an object or list on each line.
+func indentedJSON(compact []byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	err = json.Indent(&text, compact, "", "  ")
+	text.WriteByte('\n')
+	return text.Bytes(), err
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,18 +37,11 @@ func NewGraph(title string) *Graph {
 // Vertex adds an object.
 func (g *Graph) Vertex(o verdict.Object) { g.vertices[o] = true }
 
-// Edge adds an arrow with a label, and the objects at its ends.
-func (g *Graph) Edge(from, to verdict.Object, label string) {
+// Edge adds an arrow with a label, and the objects at its ends. It may have dashes.
+func (g *Graph) Edge(from, to verdict.Object, label string, dashed bool) {
 	g.Vertex(from)
 	g.Vertex(to)
-	g.edges[edge{from: from, to: to, label: label}] = true
-}
-
-// Possible adds an arrow of dashes.
-func (g *Graph) Possible(from, to verdict.Object, label string) {
-	g.Vertex(from)
-	g.Vertex(to)
-	g.edges[edge{from: from, to: to, label: label, dashed: true}] = true
+	g.edges[edge{from, to, label, dashed}] = true
 }
 
 // Group draws objects of one group in one frame.
@@ -59,24 +53,17 @@ func (g *Graph) Colour(o verdict.Object, colour string) { g.colours[o] = colour 
 // Path adds every edge of a path, labelled with its field.
 func (g *Graph) Path(path verdict.Path) {
 	for _, e := range path {
-		g.Edge(e.From, e.To, e.Field)
+		g.Edge(e.From, e.To, e.Field, false)
 	}
 }
 
 // encode writes the drawing in the dot language of Graphviz, sorted.
 // Source: https://graphviz.org/doc/info/lang.html
 func (g *Graph) encode() []byte {
-	var vertices []verdict.Object
-	for o := range g.vertices {
-		vertices = append(vertices, o)
-	}
-	slices.SortFunc(vertices, verdict.Object.Compare)
-	var edges []edge
-	for e := range g.edges {
-		edges = append(edges, e)
-	}
-	slices.SortFunc(edges, compareEdges)
-
+	vertices := slices.SortedFunc(maps.Keys(g.vertices), verdict.Object.Compare)
+	edges := slices.SortedFunc(maps.Keys(g.edges), func(a, b edge) int {
+		return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to), strings.Compare(a.label, b.label))
+	})
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", quote(g.title))
 	g.vertex(&b, vertices, "", "  ")
@@ -111,33 +98,19 @@ func (g *Graph) vertex(b *strings.Builder, vertices []verdict.Object, group, ind
 	}
 }
 
-func compareEdges(a, b edge) int {
-	if c := a.from.Compare(b.from); c != 0 {
-		return c
-	}
-	if c := a.to.Compare(b.to); c != 0 {
-		return c
-	}
-	return strings.Compare(a.label, b.label)
-}
-
 // id is unique for an object: kinds have no spaces.
 func id(o verdict.Object) string {
-	return o.Kind + " " + place(o)
+	return o.Kind + " " + ObjectName(o)
 }
 
 // label puts the kind over the name. The line break is an escape of the dot
 // language, so it goes in after quoting.
 func label(o verdict.Object) string {
-	return strings.TrimSuffix(quote(o.Kind), `"`) + `\n` + strings.TrimPrefix(quote(place(o)), `"`)
+	return strings.TrimSuffix(quote(o.Kind), `"`) + `\n` + strings.TrimPrefix(quote(ObjectName(o)), `"`)
 }
 
-func place(o verdict.Object) string {
-	if o.Namespace == "" {
-		return o.Name
-	}
-	return o.Namespace + "/" + o.Name
-}
+// ObjectName is NAMESPACE/NAME, or NAME.
+func ObjectName(o verdict.Object) string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
 
 func attributes(o verdict.Object) string {
 	switch o.Kind {

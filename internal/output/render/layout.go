@@ -110,7 +110,6 @@ func width(text string) int {
 	return n
 }
 
-// columnsOf returns how many columns of a terminal a character takes.
 func columnsOf(r rune) int {
 	switch {
 	case r < 0x7f:
@@ -198,7 +197,6 @@ func fit(columns []column, most int) {
 	}
 }
 
-// tableWidth returns the width of a row of all columns.
 func tableWidth(columns []column) int {
 	total := columnGap * (len(columns) - 1)
 	for _, c := range columns {
@@ -207,7 +205,6 @@ func tableWidth(columns []column) int {
 	return total
 }
 
-// isNumber reports whether a cell is a number.
 func isNumber(cell string) bool {
 	return strings.Trim(unstyled(cell), "0123456789,.-%") == ""
 }

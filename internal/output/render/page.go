@@ -68,7 +68,6 @@ func (p *Page) Code(kind reference.Kind, code string) string {
 	return code
 }
 
-// linkCodes adds the addresses of the sections about codes.
 func (p *Page) linkCodes() {
 	if len(p.links) > 0 {
 		slices.SortFunc(p.links, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
@@ -160,6 +159,17 @@ func (p *Page) Table(indent int, headers []string, rows [][]string) {
 		}
 		p.lines = append(p.lines, line{text: strings.TrimRight(b.String(), " "), kind: tableRow})
 	}
+}
+
+// TableOf adds a table with a row for each of the first of a list, and for all of it on a wide page. It returns how many are left out.
+func TableOf[T any](p *Page, indent, most int, headers []string, all []T, row func(T) []string) int {
+	shown := Shown(p, most, all)
+	rows := make([][]string, len(shown))
+	for i, x := range shown {
+		rows[i] = row(x)
+	}
+	p.Table(indent, headers, rows)
+	return len(all) - len(shown)
 }
 
 // Steps adds steps, each a number, a name, what it leads to and why. Where rows do not fit the
@@ -273,4 +283,33 @@ func Thousands(n int) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// Names lists the first names, and counts the others: "a, b", "a, b, c and 4 more".
+func Names(all []string, most int) string {
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return strings.Join(all[:most], ", ") + " and " + Thousands(len(all)-most) + " more"
+}
+
+// mostFiles is how many files a sentence names.
+const mostFiles = 3
+
+// Files names files in a sentence: "file a.yaml", "files a.yaml, b.yaml, c.yaml and 4 more". It stands behind a
+// preposition, so that no verb has to agree with the number of files.
+func Files(names []string) string {
+	if len(names) == 1 {
+		return "file " + names[0]
+	}
+	return "files " + Names(names, mostFiles)
+}
+
+// Join joins words, with another one before the last: "a, b or c".
+func Join(words []string, before string) string {
+	last := len(words) - 1
+	if last <= 0 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " " + before + " " + words[last]
 }

@@ -40,7 +40,7 @@ func (p *Page) Remedy(r verdict.Remedy, request func(*Page, []verdict.Change)) {
 		case !Exact(first.APIVersion, first.Object.Kind, first.Object.Namespace, first.Object.Name):
 			p.byHand(same)
 		case first.Path != "":
-			p.patch(same)
+			p.Script("kubectl patch %s --type=json -p %s", kubectlTarget(first), JSONPatch(same))
 		case first.Op == verdict.Remove:
 			p.Script("kubectl delete %s", kubectlTarget(first))
 		default:
@@ -103,11 +103,6 @@ func (p *Page) gate(c verdict.Change) {
 	}
 	p.Comment("add to the flags of each kube-apiserver:")
 	p.Comment("--feature-gates=%s=%s", c.Object.Name, value)
-}
-
-// patch adds the command for changes of fields of one object.
-func (p *Page) patch(same []verdict.Change) {
-	p.Script("kubectl patch %s --type=json -p %s", kubectlTarget(same[0]), JSONPatch(same))
 }
 
 // manifest adds the command that creates an object. A Binding can only be created, and not be

@@ -4,7 +4,6 @@
 package render
 
 import (
-	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -123,47 +122,14 @@ type Options struct {
 // Write writes the result to w in the format asked for. Names that come from a
 // cluster cannot smuggle control characters into text.
 func Write(w io.Writer, result any, o Options) error {
-	if asJSON := jsonOf(result, o); asJSON != nil {
-		return writeJSON(w, asJSON, o.Format)
-	}
 	encoded, err := encode(result, o)
 	if err != nil {
 		return fmt.Errorf("writing the result as %s: %w", o.Format, err)
 	}
-	_, err = w.Write(encoded)
-	return writeError(err)
-}
-
-func writeError(err error) error {
-	if err != nil {
+	if _, err := w.Write(encoded); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
-}
-
-// jsonOf returns what writes the result as compact JSON, or nil for formats that are not JSON, and for
-// results without such a form.
-func jsonOf(result any, o Options) func(io.Writer) error {
-	switch o.Format {
-	case JSON:
-		if d, ok := result.(Document); ok {
-			return func(w io.Writer) error { return documentJSON(w, d, o.Metadata) }
-		}
-	case SARIF:
-		if f, ok := result.(Findings); ok {
-			return func(w io.Writer) error { return encodeJSON(w, o.Metadata.inLog(f.SARIF())) }
-		}
-	}
-	return nil
-}
-
-// writeJSON writes indented JSON, and nothing if the result cannot be encoded.
-func writeJSON(w io.Writer, encode func(io.Writer) error, f Format) error {
-	to := newIndenter(w)
-	if err := encode(to); err != nil {
-		return fmt.Errorf("writing the result as %s: %w", f, err)
-	}
-	return writeError(to.flush())
 }
 
 func encode(result any, o Options) ([]byte, error) {
@@ -177,6 +143,14 @@ func encode(result any, o Options) ([]byte, error) {
 			return encodeNames(l), nil
 		} else if ok {
 			return encodeCSV(l)
+		}
+	case JSON:
+		if d, ok := result.(Document); ok {
+			return indentedJSON(documentJSON(d, o.Metadata))
+		}
+	case SARIF:
+		if f, ok := result.(Findings); ok {
+			return indentedJSON(compactJSON(o.Metadata.inLog(f.SARIF())))
 		}
 	case YAML:
 		if d, ok := result.(Document); ok {
@@ -204,11 +178,4 @@ func encode(result any, o Options) ([]byte, error) {
 		}
 	}
 	return nil, fmt.Errorf("a %T has no such form", result)
-}
-
-// encodeJSON writes compact JSON.
-func encodeJSON(w io.Writer, value any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(value)
 }

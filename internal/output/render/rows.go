@@ -61,7 +61,6 @@ func (f Format) hasTemplate() bool {
 	return strings.HasPrefix(string(f), jsonPath) && f != jsonPath || strings.HasPrefix(string(f), customColumns)
 }
 
-// checkTemplate compiles the template of a format.
 func (f Format) checkTemplate() error {
 	if spec, ok := strings.CutPrefix(string(f), customColumns); ok {
 		_, err := parseColumns(spec)
@@ -79,7 +78,6 @@ func compile(template string) (*jsonpath.JSONPath, error) {
 	return path, nil
 }
 
-// templateColumn is a column of -o custom-columns.
 type templateColumn struct {
 	header string
 	path   *jsonpath.JSONPath
@@ -105,7 +103,6 @@ func parseColumns(spec string) ([]templateColumn, error) {
 	return all, nil
 }
 
-// cell returns the values of a column in a row.
 func (c templateColumn) cell(row any) (string, error) {
 	results, err := c.path.FindResults(row)
 	var values []string
@@ -120,15 +117,15 @@ func (c templateColumn) cell(row any) (string, error) {
 
 // encodeTemplate writes a document as its template says. Whole numbers stay whole: filters compare no others with them.
 func encodeTemplate(d Document, o Options) ([]byte, error) {
-	var encoded bytes.Buffer
-	if err := documentJSON(&encoded, d, o.Metadata); err != nil {
+	encoded, err := documentJSON(d, o.Metadata)
+	if err != nil {
 		return nil, err
 	}
 	if spec, ok := strings.CutPrefix(string(o.Format), customColumns); ok {
-		return encodeColumns(d, encoded.Bytes(), spec)
+		return encodeColumns(d, encoded, spec)
 	}
 	var fields map[string]any
-	if err := json.Unmarshal(encoded.Bytes(), &fields); err != nil {
+	if err := json.Unmarshal(encoded, &fields); err != nil {
 		return nil, err
 	}
 	path, err := compile(strings.TrimPrefix(string(o.Format), jsonPath))
@@ -195,7 +192,6 @@ func linesOf(encoded []byte, field string, columns []templateColumn) ([][]string
 	return lines, nil
 }
 
-// encodeNames writes the name of each row in a line.
 func encodeNames(l Listing) []byte {
 	page := &Page{}
 	for _, row := range l.Listing().Rows {

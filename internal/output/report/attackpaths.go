@@ -7,7 +7,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attackpaths"
 	"github.com/node-authorizer/node-authorizer/docs/reference"
-	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -34,29 +33,30 @@ type NotFollowed struct {
 // AttackPaths is the result of the command attack-paths.
 type AttackPaths struct {
 	// AllNodes is true if the rows are all nodes, false if they are starts that were named.
-	AllNodes bool
+	AllNodes bool `json:"allNodes"`
 	// Target names what the paths lead to; empty for cluster-admin. With another, what rows say about cluster-admin is about
 	// the target, and there are no cells.
-	Target      string
-	Rows        []attackpaths.OverviewRow
-	Cells       []attackpaths.Cell
-	State       State
-	Missing     []Missing
-	CertainOnly bool
-	// LeftOut is how much is only possible, and left out by CertainOnly.
-	LeftOut int
-	// NotFollowed are the reached rights that may give more than the paths.
-	NotFollowed []NotFollowed
-	// NotFollowedCount counts it in words: "3 rights".
-	NotFollowedCount string
+	Target      string `json:"target,omitempty"`
+	CertainOnly bool   `json:"certainOnly,omitempty"`
 	// CertainCells is true if cells leave out what is only possible.
-	CertainCells bool
+	CertainCells bool      `json:"certainCells,omitempty"`
+	State        State     `json:"state"`
+	Missing      []Missing `json:"missing"`
+	// LeftOut is how much is only possible, and left out by CertainOnly.
+	LeftOut int `json:"leftOut,omitempty"`
+	// NotFollowed are the reached rights that may give more than the paths, each once.
+	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
+	// NotFollowedCount counts them in words, as the page's headline has it: "3 rights".
+	NotFollowedCount string `json:"notFollowedCount,omitempty"`
+
+	Rows  []attackpaths.OverviewRow `json:"-"`
+	Cells []attackpaths.Cell        `json:"-"`
 	// Advice is nil if it was not asked for.
-	Advice *attackpaths.Advice
+	Advice *attackpaths.Advice `json:"-"`
 	// Commands are a script that makes the changes of Advice.
-	Commands string
+	Commands string `json:"-"`
 	// Summaries say what each technique does.
-	Summaries map[attackpaths.Code]string
+	Summaries map[attackpaths.Code]string `json:"-"`
 }
 
 // Page is the result as a page.
@@ -74,16 +74,7 @@ func (a AttackPaths) Page() Page {
 // pathsData is the result for the page's scripts. Everything that repeats is in a list once, and
 // is referred to by its place. The first string is empty.
 type pathsData struct {
-	AllNodes     bool      `json:"allNodes"`
-	Target       string    `json:"target,omitempty"`
-	CertainOnly  bool      `json:"certainOnly,omitempty"`
-	CertainCells bool      `json:"certainCells,omitempty"`
-	State        State     `json:"state"`
-	Missing      []Missing `json:"missing"`
-	LeftOut      int       `json:"leftOut,omitempty"`
-	// NotFollowed are texts, each once, with their count as the page's headline has it.
-	NotFollowed      []NotFollowed `json:"notFollowed,omitempty"`
-	NotFollowedCount string        `json:"notFollowedCount,omitempty"`
+	AttackPaths
 	// Strings are all others' texts.
 	Strings []string `json:"strings"`
 	// Holdings are kind, namespace and name.
@@ -138,7 +129,6 @@ type adviceData struct {
 	Commands string               `json:"commands,omitempty"`
 }
 
-// encoder numbers what repeats.
 type encoder struct {
 	data     *pathsData
 	strings  map[string]int
@@ -151,16 +141,15 @@ type encoder struct {
 func (a AttackPaths) encode() *pathsData {
 	e := &encoder{
 		data: &pathsData{
-			AllNodes: a.AllNodes, Target: a.Target, CertainOnly: a.CertainOnly, CertainCells: a.CertainCells,
-			State: a.State, Missing: append([]Missing{}, a.Missing...), LeftOut: a.LeftOut,
-			NotFollowed: a.NotFollowed, NotFollowedCount: a.NotFollowedCount,
-			Strings: []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{},
+			AttackPaths: a,
+			Strings:     []string{}, Holdings: [][3]int{}, Steps: [][9]int{}, Remedies: []*verdict.Remedy{},
 			Paths: [][]int{}, Cells: [][]int{}, Rows: []rowData{},
 			Techniques: map[string]string{}, Links: map[string]string{}, Attack: map[string]string{},
 		},
 		strings: map[string]int{}, holdings: map[attackpaths.Holding]int{}, steps: map[[9]int]int{},
 		remedies: map[string]int{}, paths: map[string]int{},
 	}
+	e.data.Missing = append([]Missing{}, a.Missing...)
 	e.string("")
 	e.path(nil)
 	order, places := cellOrder(a.Cells)
@@ -199,7 +188,6 @@ func cellOrder(cells []attackpaths.Cell) (order, places []int32) {
 	return order, places
 }
 
-// place returns the place of a key, and adds it if it is new.
 func place[K comparable, V any](index map[K]int, k K, list *[]V, v V) int {
 	at, ok := index[k]
 	if !ok {
@@ -220,16 +208,19 @@ func (e *encoder) holding(h attackpaths.Holding) int {
 }
 
 func (e *encoder) step(s attackpaths.Step) int {
-	impersonates, possible := -1, 0
+	impersonates, possible, grantedBy := -1, 0, ""
 	if s.Impersonates != nil {
 		impersonates = e.holding(*s.Impersonates)
 	}
 	if s.Certainty != attackpaths.Certain {
 		possible = 1
 	}
+	if s.GrantedBy != nil {
+		grantedBy = s.GrantedBy.String()
+	}
 	row := [9]int{
 		e.string(string(s.Technique)), e.holding(s.From), e.holding(s.To), impersonates, e.string(s.Because),
-		e.string(refText(s.GrantedBy)), e.string(s.DependsOn), possible, e.remedy(s.Remedy),
+		e.string(grantedBy), e.string(s.DependsOn), possible, e.remedy(s.Remedy),
 	}
 	return place(e.steps, row, &e.data.Steps, row)
 }
@@ -243,13 +234,6 @@ func (e *encoder) remedy(r *verdict.Remedy) int {
 		return -1 // its values are JSON
 	}
 	return place(e.remedies, string(text), &e.data.Remedies, r)
-}
-
-func refText(r *rbac.Ref) string {
-	if r == nil {
-		return ""
-	}
-	return r.String()
 }
 
 func (e *encoder) path(steps []attackpaths.Step) int {

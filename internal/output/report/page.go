@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"strings"
 
@@ -55,11 +56,11 @@ const policy = "default-src 'none'; style-src %s; script-src %s; base-uri 'none'
 
 // Write writes a page. The same page is the same bytes.
 func Write(w io.Writer, p Page) error {
-	html, err := p.encode()
+	page, err := p.encode()
 	if err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
-	if _, err := w.Write(html); err != nil {
+	if _, err := w.Write(page); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
@@ -75,38 +76,11 @@ func (p Page) encode() ([]byte, error) {
 		return nil, err
 	}
 	style, script := read("style.css"), p.script()
-	var b bytes.Buffer
-	shell := read("page.html")
-	for shell != "" {
-		before, rest, found := strings.Cut(shell, "{{")
-		b.WriteString(before)
-		if !found {
-			break
-		}
-		name, after, _ := strings.Cut(rest, "}}")
-		switch name {
-		case "policy":
-			fmt.Fprintf(&b, policy, hash(style), hash(script))
-		case "title":
-			b.WriteString(escape(p.Title))
-		case "kind":
-			b.WriteString(escape(string(p.Kind)))
-		case "style":
-			b.WriteString(style)
-		case "script":
-			b.WriteString(script)
-		case "packing":
-			b.WriteString(packing)
-		case "data":
-			b.Write(data)
-		case "metadata":
-			b.Write(metadata)
-		default:
-			return nil, fmt.Errorf("the shell has an unknown place %q", name)
-		}
-		shell = after
-	}
-	return b.Bytes(), nil
+	return []byte(strings.NewReplacer(
+		"{{policy}}", fmt.Sprintf(policy, hash(style), hash(script)), "{{title}}", html.EscapeString(p.Title),
+		"{{kind}}", string(p.Kind), "{{style}}", style, "{{script}}", script,
+		"{{packing}}", packing, "{{data}}", string(data), "{{metadata}}", string(metadata),
+	).Replace(read("page.html"))), nil
 }
 
 // largeData is how many bytes of JSON are compressed.
@@ -141,7 +115,6 @@ func (p Page) script() string {
 	return b.String()
 }
 
-// read returns a file of the page.
 func read(name string) string {
 	text, err := files.ReadFile("page/" + name)
 	if err != nil {
@@ -154,9 +127,4 @@ func read(name string) string {
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-}
-
-// escape makes text safe in an element or attribute.
-func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;").Replace(text)
 }

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -42,7 +45,6 @@ func (p *Policy) Objects() (*registrationv1.ValidatingAdmissionPolicy, *registra
 	return p.policy, p.binding
 }
 
-// general are the limits of every policy.
 func general() []Limit {
 	return []Limit{
 		{Why: "reads (get, list and watch): admission does not see them"},
@@ -86,7 +88,6 @@ func Generate(scope *v1alpha1.NodeScope, action registrationv1.ValidationAction)
 	return p
 }
 
-// policyName is a valid name for the policy of a scope.
 func policyName(scope string) string {
 	const longest = 253
 	name := "node-authorizer-scope-" + scope
@@ -167,7 +168,6 @@ func variables(rules []expressed) []registrationv1.Variable {
 	return list
 }
 
-// identifier makes an identifier of "namedAsNode[0]".
 func identifier(rule string) string { return strings.NewReplacer("[", "_", "]", "").Replace(rule) }
 
 func validations(scope *v1alpha1.NodeScope, rules []expressed) []registrationv1.Validation {
@@ -210,11 +210,78 @@ func refusing(rules []expressed) string {
 	return "(size(variables.naming) == 0 ? " + celLiteral(none) + " : variables.naming.join(', ') + ' refuses')"
 }
 
-// naming is the list of the rules that name a write.
 func naming(rules []expressed) string {
 	names := make([]string, len(rules))
 	for i, r := range rules {
 		names[i] = "(variables.names_" + identifier(r.rule) + " ? [" + celLiteral(r.rule) + "] : [])"
 	}
 	return strings.Join(names, " + ")
+}
+
+// Policies are the policies of some NodeScopes.
+type Policies struct {
+	// Policies are the policies of the scopes, by name.
+	Policies []*Policy `json:"policies"`
+	// Manifest has all objects as YAML.
+	Manifest string `json:"manifest"`
+}
+
+// DocumentKind is the kind of the policies as a document.
+func (*Policies) DocumentKind() string { return "ScopeAdmissionPolicies" }
+
+// Write writes the objects of policies as YAML, with what they do not enforce as comments.
+func Write(all []*Policy) (*Policies, error) {
+	var b strings.Builder
+	for i, p := range all {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		comment(&b, "Enforces NodeScope %s as far as admission can. It does not enforce:", p.Scope)
+		for _, l := range p.CannotExpress {
+			rule := ""
+			if l.Rule != "" {
+				rule = l.Rule + ": "
+			}
+			comment(&b, "- %s%s", rule, l.Why)
+		}
+		if err := object(&b, p.policy); err != nil {
+			return nil, err
+		}
+		b.WriteString("---\n")
+		if err := object(&b, p.binding); err != nil {
+			return nil, err
+		}
+	}
+	return &Policies{Policies: all, Manifest: b.String()}, nil
+}
+
+func comment(b *strings.Builder, format string, args ...any) {
+	b.WriteString("# " + strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '�'
+		}
+		return r
+	}, fmt.Sprintf(format, args...)) + "\n")
+}
+
+// object writes an object without the fields that an API server fills in.
+func object(b *strings.Builder, o any) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("write a policy: %w", err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return fmt.Errorf("write a policy: %w", err)
+	}
+	delete(fields, "status")
+	if meta, ok := fields["metadata"].(map[string]any); ok {
+		delete(meta, "creationTimestamp")
+	}
+	written, err := yaml.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("write a policy: %w", err)
+	}
+	b.Write(written)
+	return nil
 }

@@ -23,17 +23,10 @@ import (
 // maxDepth is the depth of the JSON of an object, with the managed fields that a cluster adds.
 const maxDepth = 100
 
-// NoneError means that what was read has no NodeScopes.
-type NoneError struct{ message string }
+// ErrNone means that what was read has no NodeScopes.
+var ErrNone = errors.New("no NodeScopes")
 
-// None returns the error about what has no NodeScopes.
-func None(origin, remedy string) *NoneError {
-	return &NoneError{"no NodeScopes in " + origin + ": " + remedy}
-}
-
-func (e *NoneError) Error() string { return e.message }
-
-// Read reads the NodeScopes of files and folders of manifests, sorted by name; a [*NoneError] if they
+// Read reads the NodeScopes of files and folders of manifests, sorted by name; [ErrNone] if they
 // have none. Objects of other kinds, and documents that are no objects, are passed over. A field that
 // NodeScopes do not have is an error, and so is a name that occurs twice.
 func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*v1alpha1.NodeScope, error) {
@@ -63,7 +56,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader) ([]*v1alpha1.Nod
 		return nil, fmt.Errorf("read NodeScopes: %w", err)
 	}
 	if len(scopes) == 0 {
-		return nil, None(render.Files(names), "name the manifests of the scopes; a snapshot is read with --from")
+		return nil, fmt.Errorf("%w in %s: name the manifests of the scopes; a snapshot is read with --from", ErrNone, render.Files(names))
 	}
 	sortByName(scopes)
 	return scopes, nil

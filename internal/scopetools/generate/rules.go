@@ -8,7 +8,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 )
 
-// expressed is one rule of a scope in CEL.
 type expressed struct {
 	// rule is its place in spec: "namedAsNode[0]".
 	rule string
@@ -43,7 +42,6 @@ var podSubresources = []string{
 // match is the requests that a rule names, as in RBAC.
 type match struct{ groups, resources, verbs, namespaces []string }
 
-// all joins conditions that all hold.
 func all(conditions ...string) string {
 	conditions = slices.DeleteFunc(conditions, func(c string) bool { return c == "" || c == always })
 	switch {
@@ -55,7 +53,6 @@ func all(conditions ...string) string {
 	return strings.Join(parenthesised(conditions), " && ")
 }
 
-// one joins conditions of which one holds.
 func one(conditions ...string) string {
 	conditions = slices.DeleteFunc(conditions, func(c string) bool { return c == "" || c == never })
 	switch {

@@ -14,7 +14,6 @@ import (
 // answers.
 const uncached kubeversion.Minor = 34
 
-// document is YAML that is being written.
 type document struct{ strings.Builder }
 
 func (d *document) line(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }

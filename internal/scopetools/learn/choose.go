@@ -2,7 +2,6 @@ package learn
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
-// maxOutliers is how many outliers a suggestion has.
 const maxOutliers = 10_000
 
 // kind is a kind of rules, the tightest first.
@@ -53,7 +51,11 @@ type choice struct {
 
 // choose returns the rules of all groups, and adds the outliers to the suggestion.
 func (c *Collector) choose(s *Suggestion, acceptOutliers bool) []ruled {
-	c.locate()
+	c.located = map[PodOnNode]string{}
+	for pod := range c.pods {
+		anyNode := PodOnNode{Namespace: pod.Namespace, Name: pod.Name}
+		c.located[anyNode] = max(c.located[anyNode], pod.Node)
+	}
 	var all []ruled
 	choices, showsNode := make([]choice, 0, len(c.groups)), map[group]bool{}
 	for _, e := range c.groups {
@@ -75,7 +77,12 @@ func (c *Collector) choose(s *Suggestion, acceptOutliers bool) []ruled {
 		technique := leavesNode(wide)
 		outliers := technique != "" || showsNode[of.alike()]
 		if outliers && !acceptOutliers {
-			s.addOutliers(of, technique)
+			for i := range of.notOwn {
+				o := of.outlier(&of.notOwn[i], of.about[i], of.ofOwn)
+				o.Technique = technique
+				s.Outliers = append(s.Outliers, o)
+			}
+			s.MoreOutliers += of.beyond.Requests()
 			continue
 		}
 		for _, r := range wide {
@@ -116,15 +123,6 @@ func leavesNode(wide []ruled) attackpaths.Code {
 		return w.Code
 	}
 	return ""
-}
-
-// locate notes a node of each pod of the log.
-func (c *Collector) locate() {
-	c.located = map[PodOnNode]string{}
-	for pod := range c.pods {
-		anyNode := PodOnNode{Namespace: pod.Namespace, Name: pod.Name}
-		c.located[anyNode] = max(c.located[anyNode], pod.Node)
-	}
 }
 
 // resolve divides the requests of a group with what the whole log shows into those about the own node and
@@ -188,20 +186,18 @@ func (e *evidence) tightest(left map[forms]*sum) (rules []ruled, ofOwn int) {
 // fittingRules returns rules of which each request fits one, the tightest first.
 func fittingRules(left map[forms]*sum) []ruled {
 	rules := []ruled{{kind: named}, {kind: selected, field: "spec.nodeName"}}
-	for _, f := range slices.Sorted(maps.Keys(fieldsOf(left))) {
+	for _, f := range fieldsOf(left) {
 		rules = append(rules, ruled{kind: selected, field: f})
 	}
 	return append(rules, ruled{kind: onNode}, ruled{kind: asNode})
 }
 
-func fieldsOf(left map[forms]*sum) map[string]bool {
-	all := map[string]bool{}
+func fieldsOf(left map[forms]*sum) (all []string) {
 	for f := range left {
-		for field := range strings.SplitSeq(f.fields, ",") {
-			all[field] = true
-		}
+		all = append(all, strings.Split(f.fields, ",")...)
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // fits reports whether a rule that holds the account to its node fits requests.
@@ -218,7 +214,6 @@ func (r *ruled) fits(f forms) bool {
 	}
 }
 
-// rule completes a rule with the requests that it is for.
 func (e *evidence) rule(r ruled, of *sum) ruled {
 	r.group, r.grants, r.count, r.nodes = e.group, e.grants, of.Requests(), of.nodes
 	r.example = e.describe(&of.example) + " from " + of.example.node
@@ -297,31 +292,16 @@ func (c *Collector) otherNode(g group, o *object) string {
 	return cmp.Or(c.node.NodeOf(o.namespace, o.name), c.located[PodOnNode{Namespace: o.namespace, Name: o.name}])
 }
 
-// addOutliers adds the requests of a group that no rule lets pass.
-func (s *Suggestion) addOutliers(of choice, technique attackpaths.Code) {
-	for i := range of.notOwn {
-		o := of.outlier(&of.notOwn[i], of.about[i], of.ofOwn)
-		o.Technique = technique
-		s.Outliers = append(s.Outliers, o)
-	}
-	s.MoreOutliers += of.beyond.Requests()
-}
-
-// outlier describes requests that no rule lets pass.
 func (e *evidence) outlier(o *object, other string, ofOwn int) Outlier {
 	t := e.notOwn[*o]
 	found := Outlier{
 		Request: words(e.group), Namespace: o.namespace, Name: o.name, FieldSelector: o.selector, Node: o.node, OtherNode: other,
 		Count: t.Requests(), OwnNode: ofOwn, text: e.describe(o) + " from " + o.node,
 	}
-	if !t.first.IsZero() {
-		first, last := t.first.UTC(), t.last.UTC()
-		found.First, found.Last = &first, &last
-	}
+	found.First, found.Last = t.utc()
 	return found
 }
 
-// sortOutliers sorts the outliers, and counts those that exceed the bound.
 func (s *Suggestion) sortOutliers() {
 	slices.SortFunc(s.Outliers, func(a, b Outlier) int {
 		return cmp.Or(strings.Compare(a.Request, b.Request), cmp.Compare(a.Count, b.Count), strings.Compare(a.text, b.text))

@@ -3,7 +3,6 @@ package learn
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -103,7 +102,7 @@ type Collector struct {
 	count       Counter
 	order       int // of requests in the log
 	beyond      int
-	first, last time.Time
+	times
 }
 
 // NewCollector returns a collector for an account with these grants.
@@ -123,7 +122,7 @@ func (c *Collector) Pod(pod PodOnNode) {
 
 // Request adds a request of the account.
 func (c *Collector) Request(r *Request) {
-	c.time(r.At)
+	c.include(times{r.At, r.At})
 	switch {
 	case r.Refused:
 		c.refused.add(r)
@@ -155,18 +154,6 @@ func (c *Collector) Request(r *Request) {
 		e.grants[i] = true
 	}
 	c.add(e, r)
-}
-
-func (c *Collector) time(at time.Time) {
-	if at.IsZero() {
-		return
-	}
-	if c.first.IsZero() || at.Before(c.first) {
-		c.first = at
-	}
-	if at.After(c.last) {
-		c.last = at
-	}
 }
 
 // impersonation adds a request that the account made as another user.

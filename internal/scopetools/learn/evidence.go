@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
@@ -45,11 +44,10 @@ type object struct {
 	isPod bool
 }
 
-// tally counts the same requests.
 type tally struct {
 	Counter
-	first, last time.Time
-	order       int // of the first of them in the log
+	times
+	order int // of the first of them in the log
 }
 
 // sum is what several requests have in common.
@@ -63,11 +61,10 @@ type sum struct {
 	order      int // of the example
 }
 
-// add adds a request to the evidence about its group.
 func (c *Collector) add(e *evidence, r *Request) {
 	o := objectOf(r)
 	c.fit(&o, r)
-	one := &tally{first: r.At, last: r.At, order: c.order}
+	one := &tally{times: times{r.At, r.At}, order: c.order}
 	one.Add(r.Begun)
 	c.order++
 	known := e.notOwn[o]
@@ -78,7 +75,10 @@ func (c *Collector) add(e *evidence, r *Request) {
 		c.undecided++
 		e.notOwn[o] = one
 	case o.forms != forms{}:
-		e.addOwn(&o, one)
+		if e.own[o.forms] == nil {
+			e.own[o.forms] = &sum{}
+		}
+		e.own[o.forms].add(&o, one)
 	case c.kept < maxKept && e.kept < maxKeptOfGroup:
 		c.kept, e.kept = c.kept+1, e.kept+1
 		e.notOwn[o] = one
@@ -88,14 +88,6 @@ func (c *Collector) add(e *evidence, r *Request) {
 	}
 }
 
-func (e *evidence) addOwn(o *object, t *tally) {
-	if e.own[o.forms] == nil {
-		e.own[o.forms] = &sum{}
-	}
-	e.own[o.forms].add(o, t)
-}
-
-// fit finds the rules that fit a request.
 func (c *Collector) fit(o *object, r *Request) {
 	if !r.ResourceRequest {
 		return
@@ -127,12 +119,7 @@ func selecting(selector fields.Requirements, value string) string {
 
 func (t *tally) merge(with *tally) {
 	t.Begun, t.Ended = t.Begun+with.Begun, t.Ended+with.Ended
-	if !with.first.IsZero() && (t.first.IsZero() || with.first.Before(t.first)) {
-		t.first = with.first
-	}
-	if with.last.After(t.last) {
-		t.last = with.last
-	}
+	t.include(with.times)
 	t.order = min(t.order, with.order)
 }
 

@@ -8,8 +8,13 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/audit/replay"
+	"github.com/node-authorizer/node-authorizer/internal/authz/evaluate"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Request is one stage of a request of a service account. The token of a pod names its node in the extra
@@ -55,6 +60,27 @@ func (c *Counter) Add(begun bool) {
 // Requests returns the number of requests.
 func (c *Counter) Requests() int { return max(c.Begun, c.Ended) }
 
+// times are the times of the first and the last of some requests; zero if the log has none.
+type times struct{ first, last time.Time }
+
+func (t *times) include(other times) {
+	if !other.first.IsZero() && (t.first.IsZero() || other.first.Before(t.first)) {
+		t.first = other.first
+	}
+	if other.last.After(t.last) {
+		t.last = other.last
+	}
+}
+
+// utc returns the times for documents; nil if there are none.
+func (t *times) utc() (first, last *time.Time) {
+	if t.first.IsZero() {
+		return nil, nil
+	}
+	from, to := t.first.UTC(), t.last.UTC()
+	return &from, &to
+}
+
 // PodOnNode is a pod that a log shows on a node.
 type PodOnNode struct{ Namespace, Name, Node string }
 
@@ -65,9 +91,6 @@ func (p PodOnNode) Complete() bool { return p.Namespace != "" && p.Name != "" &&
 type Log struct {
 	// Concerns reports whether the requests of an account are wanted.
 	Concerns func(namespace, name string) bool
-	// Reader returns a function that restores the request of an event. It is called once for each
-	// worker.
-	Reader func() func(*auditlog.Event, *access.Request)
 	// Request receives the requests.
 	Request func(*Request)
 	// Pod receives the pods that the log shows on nodes: those whose tokens are used, those whose
@@ -75,7 +98,6 @@ type Log struct {
 	Pod func(PodOnNode)
 }
 
-// part is what a part of a log has.
 type part struct {
 	requests []Request
 	pods     []PodOnNode
@@ -86,8 +108,8 @@ func (l *Log) Read(ctx context.Context, files []auditlog.File, opts auditlog.Opt
 	sink := auditlog.Sink[*part]{
 		New: func() *part { return &part{} },
 		Event: func() func(*part, *auditlog.Event) {
-			restore := l.Reader()
-			return func(p *part, e *auditlog.Event) { l.event(p, e, restore) }
+			reader := replay.NewRequestReader()
+			return func(p *part, e *auditlog.Event) { l.event(p, e, reader) }
 		},
 		Merge: l.merge,
 	}
@@ -105,14 +127,14 @@ func (l *Log) merge(p *part) {
 	p.requests, p.pods = p.requests[:0], p.pods[:0]
 }
 
-func (l *Log) event(p *part, e *auditlog.Event, restore func(*auditlog.Event, *access.Request)) {
+func (l *Log) event(p *part, e *auditlog.Event, reader *replay.RequestReader) {
 	if !e.Answered() {
 		return
 	}
 	if pod, shown := podOnNode(e); shown {
 		p.pods = append(p.pods, pod)
 	}
-	if r, wanted := l.own(e, restore); wanted {
+	if r, wanted := l.own(e, reader); wanted {
 		p.requests = append(p.requests, r)
 		if pod := r.Extra[nodeidentity.ExtraPod]; r.Node != "" && len(pod) == 1 && r.Impersonates == "" {
 			p.pods = append(p.pods, PodOnNode{r.AccountNamespace, pod[0], r.Node})
@@ -122,7 +144,7 @@ func (l *Log) event(p *part, e *auditlog.Event, restore func(*auditlog.Event, *a
 
 // own returns the request of an event if its user is a wanted account: the account that sent it,
 // or the account that somebody impersonated.
-func (l *Log) own(e *auditlog.Event, restore func(*auditlog.Event, *access.Request)) (r Request, wanted bool) {
+func (l *Log) own(e *auditlog.Event, reader *replay.RequestReader) (r Request, wanted bool) {
 	user := &e.User
 	namespace, name, isAccount := nodeidentity.ServiceAccount(user.Name)
 	wanted = isAccount && l.Concerns(namespace, name)
@@ -134,7 +156,7 @@ func (l *Log) own(e *auditlog.Event, restore func(*auditlog.Event, *access.Reque
 	if !wanted {
 		return r, false
 	}
-	restore(e, &r.Request)
+	reader.Read(e, &r.Request)
 	r.AccountNamespace, r.AccountName = namespace, name
 	extra := e.Extra(user)
 	r.Node, _ = nodeidentity.TokenNode(extra)
@@ -173,4 +195,48 @@ func podOnNode(e *auditlog.Event) (pod PodOnNode, shown bool) {
 		}
 	}
 	return pod, pod.Node != ""
+}
+
+// InState answers from a state what a node may do in it.
+func InState(e *evaluate.Evaluator) Node { return state{e} }
+
+type state struct{ *evaluate.Evaluator }
+
+// NodeOf implements Node.
+func (s state) NodeOf(namespace, pod string) string {
+	nodes := s.State.Graph.NodesReaching(graph.Pod, namespace, pod)
+	if len(nodes) == 0 {
+		return ""
+	}
+	return nodes[0]
+}
+
+// IsNode implements Node.
+func (s state) IsNode(name string) bool { return s.State.KnowsNode(name) }
+
+// AsNode implements Node. A write whose object NodeRestriction would have to see is not allowed,
+// but for tokens: a token that is not bound to a pod of the node is refused in any case.
+func (s state) AsNode(req *access.Request, node string) bool {
+	as := *req
+	as.User, as.Groups = nodeidentity.User(node)
+	as.UID, as.Extra = "", nil
+	if s.Node.Decide(&as).Decision != verdict.Allow {
+		return false
+	}
+	operation := noderestriction.OperationOf(req.Verb)
+	if operation == "" || !req.ResourceRequest {
+		return true
+	}
+	write := &noderestriction.Request{
+		User: as.User, Groups: as.Groups, Operation: operation, Group: req.Group, Version: req.Version, Resource: req.Resource,
+		Subresource: req.Subresource, Namespace: req.Namespace, Name: req.Name,
+	}
+	answer, conditions := s.Restriction.Consider(context.Background(), write, noderestriction.Open{
+		Object: operation != noderestriction.Delete, OldObject: operation != noderestriction.Create,
+		Name: req.Name == "", Namespace: false,
+	})
+	if len(conditions) > 0 {
+		return req.Group == "" && req.Resource == "serviceaccounts" && req.Subresource == "token"
+	}
+	return answer.Decision == verdict.Allow
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/audit/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/scopetools/learn"
 )
@@ -31,16 +30,8 @@ func read(t *testing.T, events ...string) (requests []learn.Request, pods []lear
 	}
 	log := &learn.Log{
 		Concerns: func(namespace, name string) bool { return namespace == "kube-system" && name == "agent" },
-		Reader: func() func(*auditlog.Event, *access.Request) {
-			return func(e *auditlog.Event, into *access.Request) {
-				*into = access.Request{User: account, Verb: e.Verb, Extra: e.Extra(&e.User)}
-				if e.Object != nil {
-					into.ResourceRequest, into.Resource = true, e.Object.Resource
-				}
-			}
-		},
-		Request: func(r *learn.Request) { requests = append(requests, *r) },
-		Pod:     func(p learn.PodOnNode) { pods = append(pods, p) },
+		Request:  func(r *learn.Request) { requests = append(requests, *r) },
+		Pod:      func(p learn.PodOnNode) { pods = append(pods, p) },
 	}
 	if _, err := log.Read(t.Context(), []auditlog.File{{Path: file}}, auditlog.Options{}); err != nil {
 		t.Fatal(err)

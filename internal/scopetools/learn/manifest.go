@@ -8,7 +8,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
 )
 
@@ -19,7 +20,6 @@ const (
 	columns = 100
 )
 
-// manifest is YAML that is being written.
 type manifest struct{ strings.Builder }
 
 func (m *manifest) line(format string, args ...any) { fmt.Fprintf(m, format+"\n", args...) }
@@ -93,7 +93,10 @@ func (s *Suggestion) introduction(m *manifest) {
 		m.comment("", "Warning: %s.", w.Message)
 	}
 	for _, note := range s.Notes {
-		m.comment("", "Note: %s", sentence(note))
+		if !strings.HasSuffix(note, "?") {
+			note += "."
+		}
+		m.comment("", "Note: %s", note)
 	}
 	s.outliers(m)
 	s.unscoped(m, "", "Refused at the time, and in no rule", &s.Refused)
@@ -102,14 +105,6 @@ func (s *Suggestion) introduction(m *manifest) {
 		m.comment("", "As its own node (impersonate:associated-node): %s, about which the Node authorizer decides.",
 			render.Count(s.AsItsNode, "request"))
 	}
-}
-
-// sentence ends a note, which may be a question.
-func sentence(note string) string {
-	if strings.HasSuffix(note, "?") {
-		return note
-	}
-	return note + "."
 }
 
 func (s *Suggestion) unscoped(m *manifest, indent, what string, u *Unscoped) {
@@ -122,7 +117,6 @@ func (s *Suggestion) unscoped(m *manifest, indent, what string, u *Unscoped) {
 	}
 }
 
-// maxListed is how many outliers with one verb and resource a manifest lists.
 const maxListed = 10
 
 // outliers writes the requests that the scope refuses because they are not about the node of their token.
@@ -161,7 +155,6 @@ func (s *Suggestion) outliers(m *manifest) {
 	}
 }
 
-// line describes an outlier with its count and times.
 func (o *Outlier) line() string {
 	text := fmt.Sprintf("%s: %s", render.Count(o.Count, "request"), o.text)
 	if o.OtherNode != "" && o.OtherNode != o.Name {
@@ -188,7 +181,6 @@ func requests(all []Outlier) int {
 	return n
 }
 
-// evidence writes why the scope has a rule.
 func (s *Suggestion) evidence(m *manifest, indent, rule string) {
 	for i, e := range s.Evidence {
 		switch {
@@ -214,49 +206,22 @@ func (s *Suggestion) evidence(m *manifest, indent, rule string) {
 }
 
 func (s *Suggestion) rules(m *manifest) {
-	spec := &s.Scope.Spec
-	section := func(name string, n int, fields func(i int) []field) {
-		if n == 0 {
-			return
-		}
+	section(s, m, "namedAsNode", s.Scope.Spec.NamedAsNode)
+	section(s, m, "selectsNode", s.Scope.Spec.SelectsNode)
+	section(s, m, "podsOnNode", s.Scope.Spec.PodsOnNode)
+	section(s, m, "anywhere", s.Scope.Spec.Anywhere)
+}
+
+func section[T any](s *Suggestion, m *manifest, name string, rules []T) {
+	if len(rules) > 0 {
 		m.line("  %s:", name)
-		for i := range n {
-			s.evidence(m, "  ", fmt.Sprintf("%s[%d]", name, i))
-			m.line("  - %s", flow(fields(i)))
-		}
 	}
-	section("namedAsNode", len(spec.NamedAsNode), func(i int) []field {
-		r := spec.NamedAsNode[i]
-		return []field{{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}}
-	})
-	section("selectsNode", len(spec.SelectsNode), func(i int) []field {
-		r := spec.SelectsNode[i]
-		return []field{
-			{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}, {
-				"field",
-				[]string{r.Field},
-			},
-		}
-	})
-	section("podsOnNode", len(spec.PodsOnNode), func(i int) []field {
-		r := spec.PodsOnNode[i]
-		return []field{{"apiGroups", r.APIGroups}, {"resources", r.Resources}, {"verbs", r.Verbs}, {"namespaces", r.Namespaces}}
-	})
-	section("anywhere", len(spec.Anywhere), func(i int) []field { return anywhereFields(&spec.Anywhere[i]) })
-}
-
-func anywhereFields(r *v1alpha1.AnywhereRule) []field {
-	return []field{
-		{"apiGroups", r.APIGroups},
-		{"resources", r.Resources},
-		{"nonResourceURLs", r.NonResourceURLs},
-		{"resourceNames", r.ResourceNames},
-		{"verbs", r.Verbs},
-		{"namespaces", r.Namespaces},
+	for i := range rules {
+		s.evidence(m, "  ", fmt.Sprintf("%s[%d]", name, i))
+		m.line("  - %s", flow(&rules[i]))
 	}
 }
 
-// leftOver writes the rights that were not used.
 func (s *Suggestion) leftOver(m *manifest) {
 	if s.Basis == Roles {
 		return
@@ -294,26 +259,23 @@ func (r *Right) text() string {
 	return text
 }
 
-// field is a field of a rule: a list, or a string.
-type field struct {
-	name   string
-	values []string
-}
-
-// flow writes fields as one line of YAML.
-func flow(fields []field) string {
+// flow writes a rule as one line of YAML.
+func flow(rule any) string {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(rule)
+	if err != nil {
+		return "{}" // rules have strings and lists of strings only
+	}
 	var all []string
-	for _, f := range fields {
-		values := make([]string, len(f.values))
-		for i, v := range f.values {
-			values[i] = scalar(v)
-		}
-		switch {
-		case len(values) == 0:
-		case f.name == "field":
-			all = append(all, f.name+": "+values[0])
-		default:
-			all = append(all, f.name+": ["+strings.Join(values, ", ")+"]")
+	for _, name := range []string{"apiGroups", "resources", "nonResourceURLs", "resourceNames", "verbs", "namespaces", "field"} {
+		switch value := fields[name].(type) {
+		case string:
+			all = append(all, name+": "+scalar(value))
+		case []any:
+			var values []string
+			for _, v := range value {
+				values = append(values, scalar(fmt.Sprint(v)))
+			}
+			all = append(all, name+": ["+strings.Join(values, ", ")+"]")
 		}
 	}
 	return "{" + strings.Join(all, ", ") + "}"

@@ -170,7 +170,6 @@ type Wildcard struct {
 // DocumentKind is the kind of the suggestion as a document.
 func (*Suggestion) DocumentKind() string { return "ScopeSuggestion" }
 
-// scopeName is a valid name of an object for an account.
 func scopeName(namespace, name string) string {
 	const longest = 253
 	joined := namespace + "." + name
@@ -201,10 +200,7 @@ func newSuggestion(namespace, name string, basis Basis) *Suggestion {
 func (c *Collector) Suggest(namespace, name string, acceptOutliers bool) *Suggestion {
 	s := newSuggestion(namespace, name, AuditLog)
 	s.Requests, s.Nodes = c.count.Requests(), len(c.nodes)
-	if !c.first.IsZero() {
-		first, last := c.first.UTC(), c.last.UTC()
-		s.First, s.Last = &first, &last
-	}
+	s.First, s.Last = c.utc()
 	s.WithoutNode, s.Refused, s.Impersonating, s.AsItsNode = c.withoutNode, c.refused, c.other, c.asItsNode.Requests()
 	s.addRules(c.choose(s, acceptOutliers), c.grants)
 	if s.AsItsNode > 0 && !s.Scope.Spec.AsNode {

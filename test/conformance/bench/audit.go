@@ -152,7 +152,7 @@ func (b *bench) auditThroughput(state *source.State, text []byte, clock func() t
 			run  func() error
 		}{
 			{&r.audit, func() error {
-				_, _, err := replay.Run(b.ctx, []auditlog.File{{Path: auditlog.Stdin}}, evaluators,
+				_, err := replay.Run(b.ctx, []auditlog.File{{Path: auditlog.Stdin}}, evaluators,
 					auditlog.Options{Stdin: bytes.NewReader(text)})
 				return err
 			}},

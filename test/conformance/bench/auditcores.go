@@ -79,9 +79,9 @@ func (b *bench) auditFilesRun(evaluators *replay.Evaluators, files []auditlog.Fi
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	settle()
 	begin, used := time.Now(), processTime()
-	_, read, err := replay.Run(b.ctx, files, evaluators, auditlog.Options{})
-	if err == nil && read.Lines != lines {
-		err = fmt.Errorf("%d lines of %d were read", read.Lines, lines)
+	part, err := replay.Run(b.ctx, files, evaluators, auditlog.Options{})
+	if err == nil && part.Read.Lines != lines {
+		err = fmt.Errorf("%d lines of %d were read", part.Read.Lines, lines)
 	}
 	return auditRun{float64(lines) / time.Since(begin).Seconds(), (processTime() - used).Seconds()}, err
 }
