@@ -128,7 +128,7 @@ func newConfigDefaults(a *command.App) *cobra.Command {
 		Args:              command.Exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := io.WriteString(a.Out, v1alpha1.Document)
+			_, err := io.WriteString(a.Out, v1alpha1.Document())
 			return err
 		},
 	}
