@@ -133,9 +133,7 @@ func isPlace(text string) bool {
 
 // malformed returns the refusal for something other than a signed identity document.
 func malformed(format string, args ...any) *attest.Refusal {
-	refusal := attest.Refuse(DocumentMalformed, format, args...)
-	refusal.Malformed = true
-	return refusal
+	return attest.Malformed(DocumentMalformed, format, args...)
 }
 
 // clip shortens untrusted text.

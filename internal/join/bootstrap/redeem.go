@@ -105,10 +105,7 @@ func requestedName(asked string) (string, error) {
 		return r
 	}, asked)
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", &attest.Refusal{
-			Code: InvalidNodeName, Malformed: true,
-			Detail: fmt.Sprintf("the request is for %.253q: %s", asked, problems[0]),
-		}
+		return "", attest.Malformed(InvalidNodeName, "the request is for %.253q: %s", asked, problems[0])
 	}
 	return name, nil
 }

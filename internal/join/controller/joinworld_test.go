@@ -92,10 +92,10 @@ func (w *world) run(ctx context.Context) (wait func()) {
 		w.must(err)
 		known := ledger.NewCache(entries)
 		known.LimitAge(90*time.Second, nil)
-		r.service, err = bootstrap.New(bootstrap.Options{
+		r.service = bootstrap.New(bootstrap.Options{
 			Attestor: alwaysallow.New(), Ledger: entries, Known: known, Client: client, TokenTTL: 5 * time.Minute,
+			Reattestation: bootstrap.Never, Timeout: 15 * time.Second, Observer: unobserved{},
 		})
-		w.must(err)
 		c, err := controller.New(controller.Options{
 			Client: client, Ledger: entries, Known: known, MaxStaleness: 90 * time.Second,
 			Identity: fmt.Sprint("replica-", i), LeaseNamespace: "kube-system", LeaseName: "approver",
@@ -274,3 +274,7 @@ func (w *world) boot(n int) error {
 	w.issue("client-"+node, time.Now().Add(time.Hour))
 	return w.requests("serving-"+node, ofNode(w.t, node, "10.0.0.7"), "Approved ServingCertificateApproved")
 }
+
+type unobserved struct{}
+
+func (unobserved) Attested(bootstrap.Event) {}

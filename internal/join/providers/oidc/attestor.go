@@ -57,7 +57,7 @@ type evidence struct {
 func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
 	var body evidence
 	if err := strictjson.Unmarshal(req.Body, &body, strictjson.Options{}); err != nil || body.IdentityToken == "" {
-		return nil, &attest.Refusal{Code: IdentityTokenInvalid, Malformed: true, Detail: "the request has no identityToken"}
+		return nil, attest.Malformed(IdentityTokenInvalid, "the request has no identityToken")
 	}
 	token, err := a.verify(ctx, body.IdentityToken)
 	if err != nil {

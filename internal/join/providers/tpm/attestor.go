@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +29,7 @@ const Name = "tpm"
 // Options are settings of an [Attestor].
 type Options struct {
 	// Machines are the registered machines.
-	Machines Machines
+	Machines machines.Finder
 	// Authorities are the authorities of vendors for certificates of endorsement keys; nil: only registered machines may join.
 	Authorities *x509.CertPool
 	// RejectExpired refuses certificates that have expired. Many have: TPMs outlive them, and nobody renews them.
@@ -44,11 +43,6 @@ type Options struct {
 	Sealer Sealer
 	// Clock returns the current time; nil: time.Now.
 	Clock func() time.Time
-}
-
-// Machines finds registered machines; see [machines.Registry].
-type Machines interface {
-	Find(ctx context.Context, req *attest.Request, proof *machines.Proof) (*v1alpha1.Machine, error)
 }
 
 // Sealer seals state; see [attest.Challenges].
@@ -102,9 +96,9 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 	err := strictjson.Unmarshal(req.Body, &body, strictjson.Options{})
 	switch {
 	case err != nil:
-		return nil, &attest.Refusal{Code: TPMEvidenceInvalid, Malformed: true, Detail: strictjson.Explain(err).Error()}
+		return nil, attest.Malformed(TPMEvidenceInvalid, "%s", strictjson.Explain(err))
 	case (body.Keys == nil) == (body.Answer == nil):
-		return nil, &attest.Refusal{Code: TPMEvidenceInvalid, Malformed: true, Detail: "want either the keys of a TPM or an answer"}
+		return nil, attest.Malformed(TPMEvidenceInvalid, "want either the keys of a TPM or an answer")
 	case body.Keys != nil:
 		return nil, a.challenge(req, body.Keys)
 	}
@@ -127,13 +121,10 @@ type state struct {
 	PCRs   []int  `json:"pcrs"`
 }
 
-// keyForm is the form of the hash of a public key.
-var keyForm = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
-
 // challenge checks the keys of a TPM. If they are accepted, the error is the challenge for it.
 func (a *Attestor) challenge(req *attest.Request, k *keys) error {
-	if !keyForm.MatchString(k.PublicKey) {
-		return &attest.Refusal{Code: TPMEvidenceInvalid, Malformed: true, Detail: "publicKey: want sha256: and 64 hexadecimal digits"}
+	if k.PublicKey != "" && !v1alpha1.IsPublicKeyHash(k.PublicKey) {
+		return attest.Malformed(TPMEvidenceInvalid, "publicKey: want sha256: and 64 hexadecimal digits")
 	}
 	ek, err := a.endorsement(k)
 	if err != nil {

@@ -57,11 +57,11 @@ func publicKey(public *tpm2.TPMTPublic, code verdict.Code) (crypto.PublicKey, st
 	if weakness := approve.Weakness(key); weakness != "" {
 		return nil, "", attest.Refuse(code, "%s", weakness)
 	}
-	der, err := x509.MarshalPKIXPublicKey(key)
+	hash, err := v1alpha1.HashOf(key)
 	if err != nil {
 		return nil, "", attest.Refuse(code, "%.200s", err)
 	}
-	return key, v1alpha1.PublicKeyHash(der), nil
+	return key, hash, nil
 }
 
 // isStorageKey reports whether a key of a TPM only decrypts what the TPM itself understands.
