@@ -114,8 +114,8 @@ type state struct {
 	Trusted bool   `json:"trusted,omitempty"`
 	Vouched string `json:"vouched"`
 	// Model describes the TPM.
-	Model string `json:"model"`
-	AK    []byte `json:"ak"`
+	Model string          `json:"model"`
+	AK    *attestationKey `json:"ak"`
 	// Secret is what only the TPM can decrypt.
 	Secret []byte `json:"secret"`
 	PCRs   []int  `json:"pcrs"`
@@ -137,11 +137,11 @@ func (a *Attestor) challenge(req *attest.Request, k *keys) error {
 	s := &state{
 		NodeName: req.NodeName, PublicKey: k.PublicKey, EKHash: ek.hash, Trusted: ek.trusted, Vouched: ek.vouched,
 		Model: fmt.Sprintf("it says that it is %.*s", maxModel, strconv.QuoteToASCII(k.Model)), // so that it says nothing else
-		AK:    k.AK, Secret: make([]byte, sha256.Size), PCRs: a.pcrs,
+		AK:    ak, Secret: make([]byte, sha256.Size), PCRs: a.pcrs,
 	}
 	_, _ = rand.Read(s.Secret) // It never fails.
 	c := &challenge{PCRs: a.pcrs, EventLog: a.log}
-	if c.Credential, c.Secret, err = tpm2.CreateCredential(rand.Reader, ek.public, ak.name.Buffer, s.Secret); err != nil {
+	if c.Credential, c.Secret, err = tpm2.CreateCredential(rand.Reader, ek.public, ak.Name, s.Secret); err != nil {
 		return attest.Refuse(EKNotAccepted, "no secret can be encrypted for the endorsement key: %.200s", err)
 	}
 	text, err := json.Marshal(s)
@@ -167,7 +167,7 @@ func (a *Attestor) answer(ctx context.Context, req *attest.Request, got *answer)
 		return nil, attest.Refuse(attest.ChallengeInvalid, "the challenge: %s", err)
 	}
 	var s state
-	if err := json.Unmarshal(text, &s); err != nil {
+	if err := json.Unmarshal(text, &s); err != nil || s.AK == nil {
 		return nil, attest.Refuse(attest.ChallengeInvalid, "the challenge was made by another version of the service")
 	}
 	switch {
@@ -179,11 +179,7 @@ func (a *Attestor) answer(ctx context.Context, req *attest.Request, got *answer)
 		return nil, attest.Refuse(CredentialNotActivated,
 			"the TPM with the endorsement key did not decrypt the secret for this attestation key")
 	}
-	ak, err := attestation(s.AK)
-	if err != nil {
-		return nil, err
-	}
-	counters, err := checkQuote(ak, s.PCRs, s.PublicKey, got)
+	counters, err := checkQuote(s.AK, s.PCRs, s.PublicKey, got)
 	if err != nil {
 		return nil, err
 	}
