@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-tpm/tpm2"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/machines"
@@ -28,17 +29,12 @@ const Name = "tpm"
 
 // Options are settings of an [Attestor].
 type Options struct {
+	// TPM has the settings of the configuration. The files with authorities are not read.
+	configv1alpha1.TPM
 	// Machines are the registered machines.
 	Machines machines.Finder
 	// Authorities are the authorities of vendors for certificates of endorsement keys; nil: only registered machines may join.
 	Authorities *x509.CertPool
-	// RejectExpired refuses certificates that have expired. Many have: TPMs outlive them, and nobody renews them.
-	RejectExpired bool
-	// NodeName is a template for the names of machines that are not registered, whose certificate is of one of the
-	// Authorities: "tpm-{{.EKHash}}". If it is empty, only registered machines may join.
-	NodeName string
-	// Policies say what machines may have booted. One of them must allow it; without any, everything is allowed.
-	Policies []Policy
 	// Sealer seals what the service has to remember between the rounds.
 	Sealer Sealer
 	// Clock returns the current time; nil: time.Now.
@@ -67,7 +63,7 @@ func New(options Options) (*Attestor, error) {
 		options.Clock = time.Now
 	}
 	a := &Attestor{options: options, pcrs: quotedPCRs(options.Policies)}
-	a.log = slices.ContainsFunc(options.Policies, func(p Policy) bool { return p.needsLog() })
+	a.log = slices.ContainsFunc(options.Policies, func(p configv1alpha1.TPMPolicy) bool { return (*policy)(&p).needsLog() })
 	var err error
 	if options.NodeName != "" {
 		a.name, err = ParseName(options.NodeName)
@@ -203,14 +199,14 @@ func (a *Attestor) identity(
 		SingleUse: true, Digest: sha256.Sum256([]byte(got.Sealed)), Issued: made,
 		Description: strings.Join([]string{s.Vouched, counters, s.Model}, "; "),
 	}
-	policy := ""
+	only := ""
 	machine, err := a.machine(ctx, req, s, id.Description)
 	switch {
 	case err != nil:
 		return nil, err
 	case machine != nil:
 		id.NodeName, id.Names = machine.Spec.NodeName, append([]string{machine.Spec.NodeName}, machine.Spec.Names...)
-		id.Addresses, policy = machines.Addresses(machine), machine.Spec.TPM.Policy
+		id.Addresses, only = machines.Addresses(machine), machine.Spec.TPM.Policy
 	default:
 		id.NodeName = a.name.Execute(map[string]string{ekHash: digits[:nameDigits]})
 		id.Names = []string{id.NodeName}
@@ -223,11 +219,12 @@ func (a *Attestor) identity(
 	for i, pcr := range s.PCRs {
 		b.values[pcr] = got.PCRs[i]
 	}
-	if policy, err = allowed(a.options.Policies, policy, b); err != nil {
+	allowing, err := allowed(a.options.Policies, only, b)
+	if err != nil {
 		return nil, err
 	}
-	if policy != "" {
-		id.Description += "; policy " + policy
+	if allowing != "" {
+		id.Description += "; policy " + allowing
 	}
 	return id, nil
 }

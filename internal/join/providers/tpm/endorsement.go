@@ -116,7 +116,7 @@ func (a *Attestor) unverified(certificate *x509.Certificate) string {
 	certificate.UnhandledCriticalExtensions = slices.DeleteFunc(certificate.UnhandledCriticalExtensions,
 		asn1.ObjectIdentifier{2, 5, 29, 17}.Equal)
 	at := a.options.Clock()
-	if at.After(certificate.NotAfter) && !a.options.RejectExpired {
+	if at.After(certificate.NotAfter) && !a.options.RejectExpiredCertificates {
 		// Its authorities were valid when it was made.
 		at = certificate.NotBefore
 	}

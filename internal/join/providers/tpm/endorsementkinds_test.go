@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-tpm/tpm2"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/testing/swtpm"
 )
 
@@ -159,7 +160,7 @@ func joinsWith(t *testing.T, socket string, authorities *x509.CertPool, vouched 
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Options{Authorities: authorities, NodeName: "tpm-{{.EKHash}}", Machines: registered{}, Sealer: sealer(t, nil)})
+	a, err := New(Options{Authorities: authorities, TPM: configv1alpha1.TPM{NodeName: "tpm-{{.EKHash}}"}, Machines: registered{}, Sealer: sealer(t, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
