@@ -163,7 +163,7 @@ func (c *client) certificate(run context.Context, name string, granted token) er
 			if run.Err() != nil {
 				return run.Err()
 			}
-			return &TimedOut{After: time.Since(c.start), Tries: tries, Err: last}
+			return &GaveUp{Connected: true, After: time.Since(c.start), Tries: tries, Err: last}
 		}
 	}
 }
