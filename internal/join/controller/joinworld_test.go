@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/join/controller"
@@ -83,6 +84,8 @@ func newWorld(t *testing.T, f *fault, at int64) *world {
 // run runs the replicas until the context ends.
 func (w *world) run(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
+	election := configv1alpha1.Defaults().Approver.LeaderElection
+	election.Name = "approver"
 	for i, r := range w.replicas {
 		config := rest.CopyConfig(w.api.InMemory(nil))
 		config.Transport = r
@@ -98,7 +101,7 @@ func (w *world) run(ctx context.Context) (wait func()) {
 		})
 		c, err := controller.New(controller.Options{
 			Client: client, Ledger: entries, Known: known, MaxStaleness: 90 * time.Second,
-			Identity: fmt.Sprint("replica-", i), LeaseNamespace: "kube-system", LeaseName: "approver",
+			Identity: fmt.Sprint("replica-", i), LeaderElection: election,
 		})
 		w.must(err)
 		running.Go(func() { w.must(known.Run(ctx)) })
