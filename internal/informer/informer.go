@@ -48,8 +48,7 @@ type Informer struct {
 	cache.Indexer
 	// Age is the age of the copy.
 	Age *staleness.Age
-	// Transform returns what the copy keeps of an object, under the name that it then has; nil: all. It is also called for
-	// what it returned.
+	// Transform returns what the copy keeps of an object, with the name; nil: all. It is also called for what it returned.
 	Transform cache.TransformFunc
 	// Reached is called with the error of each list and watch, and with nil when a watch opens. By default, errors
 	// are logged.

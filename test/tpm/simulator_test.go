@@ -145,14 +145,17 @@ func TestSimulator(t *testing.T) {
 		code   string // empty: allowed
 	}{
 		{"Secure Boot was on", secure, ""},
-		{"the value of a PCR is another one", configv1alpha1.TPMPolicy{Name: "other", PCRs: []configv1alpha1.PCRValues{{PCR: 7, Values: []string{"00"}}}}, "PCRsNotAllowed"},
-		{"the events are others", configv1alpha1.TPMPolicy{Name: "events", Events: []configv1alpha1.PCRValues{{PCR: 4, Values: []string{"00"}}}}, "PCRsNotAllowed"},
+		{"the value of a PCR is another one", configv1alpha1.TPMPolicy{Name: "other", PCRs: zeros(7)}, "PCRsNotAllowed"},
+		{"the events are others", configv1alpha1.TPMPolicy{Name: "events", Events: zeros(4)}, "PCRsNotAllowed"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			machine := &v1alpha1.Machine{
 				Spec: v1alpha1.MachineSpec{NodeName: "worker-1", TPM: &v1alpha1.MachineTPM{EKHashes: []string{hash}}},
 			}
-			attestor, err := tpm.New(tpm.Options{Machines: registered{machine}, Sealer: challenges, TPM: configv1alpha1.TPM{Policies: []configv1alpha1.TPMPolicy{tc.policy}}})
+			attestor, err := tpm.New(tpm.Options{
+				Machines: registered{machine}, Sealer: challenges,
+				TPM: configv1alpha1.TPM{Policies: []configv1alpha1.TPMPolicy{tc.policy}},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,4 +169,9 @@ func TestSimulator(t *testing.T) {
 			}
 		})
 	}
+}
+
+// zeros allows one value of a PCR.
+func zeros(pcr int32) []configv1alpha1.PCRValues {
+	return []configv1alpha1.PCRValues{{PCR: pcr, Values: []string{"00"}}}
 }

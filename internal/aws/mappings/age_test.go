@@ -114,7 +114,7 @@ func TestUnreadableFileIsAnErrorWhenItIsTooOld(t *testing.T) {
 	text := "mapRoles:\n" + nodes
 	write(text)
 	clock := &clock{}
-	live, _ := follow(t, mappings.Options{Sources: []v1alpha1.MappingSource{v1alpha1.FileSource}, File: path, MaxStaleness: limit, Now: clock.now})
+	live, _ := follow(t, mappings.Options{Sources: kinds{v1alpha1.FileSource}, File: path, MaxStaleness: limit, Now: clock.now})
 	mapped(t, live, nodeRole, nodeName)
 
 	// A file that can be read is not old, even if its content is broken: its last valid

@@ -25,7 +25,7 @@ func TestRestoredStoreBehindAnAPIServerThatKeepsRunning(t *testing.T) {
 				c := &cluster{t: t, Server: fakeapiserver.New(fakeapiserver.Options{})}
 				c.set(map[string]string{"mapRoles": nodes})
 				c.identity("ops", opsRole, "ops")
-				live, _ := follow(t, mappings.Options{Sources: []v1alpha1.MappingSource{source}, Cluster: c.InMemory(nil), MaxStaleness: limit})
+				live, _ := follow(t, mappings.Options{Sources: kinds{source}, Cluster: c.InMemory(nil), MaxStaleness: limit})
 				time.Sleep(limit)
 				before := c.Version()
 				write(c)

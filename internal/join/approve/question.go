@@ -108,7 +108,9 @@ const (
 )
 
 // String returns "leave", "approve" or "deny".
-func (o Outcome) String() string { return [...]string{Leave: "leave", Approve: "approve", Deny: "deny"}[o] }
+func (o Outcome) String() string {
+	return [...]string{Leave: "leave", Approve: "approve", Deny: "deny"}[o]
+}
 
 // Answer is the decision about a request, and the reason.
 type Answer struct {

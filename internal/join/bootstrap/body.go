@@ -26,7 +26,8 @@ func (x *exchange) read() ([]byte, error) {
 	case errors.As(err, &tooLarge):
 		return nil, malformed(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes", tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, malformed(http.StatusRequestTimeout, "request body did not arrive within %s: only %d bytes", x.options.Timeout, len(body))
+		return nil, malformed(http.StatusRequestTimeout, "request body did not arrive within %s: only %d bytes", x.options.Timeout,
+			len(body))
 	case err != nil:
 		return nil, malformed(http.StatusBadRequest, "read request body: %v, after %d bytes", err, len(body))
 	case len(body) == 0:

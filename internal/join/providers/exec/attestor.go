@@ -128,7 +128,8 @@ func (a *Attestor) ask(ctx context.Context, text []byte, round *sealed, request 
 func (a *Attestor) round(req *attest.Request, b *body) (*sealed, error) {
 	if b.State == "" {
 		if b.PublicKey != "" && !v1alpha1.IsPublicKeyHash(b.PublicKey) {
-			return nil, attest.Malformed(alwaysallow.EvidenceMalformed, "publicKey is %.100q, want sha256: and the hash of a public key", b.PublicKey)
+			return nil, attest.Malformed(alwaysallow.EvidenceMalformed,
+				"publicKey is %.100q, want sha256: and the hash of a public key", b.PublicKey)
 		}
 		if err := a.options.Challenger.Check(b.Challenge); err != nil {
 			return nil, attest.Refuse(attest.ChallengeInvalid, "the challenge of the request: %s", err)

@@ -388,7 +388,8 @@ func TestExpressionsKnowTheRequest(t *testing.T) {
 
 func TestExpressionsHaveALimitOfCost(t *testing.T) {
 	s := newSituation(t, func(o *oidc.Options) {
-		o.Conditions = []v1alpha1.OIDCCondition{{Expression: `claims.list.all(a, claims.list.all(b, claims.list.all(c, a + b + c < 1000000)))`}}
+		const costly = `claims.list.all(a, claims.list.all(b, claims.list.all(c, a + b + c < 1000000)))`
+		o.Conditions = []v1alpha1.OIDCCondition{{Expression: costly}}
 	})
 	list := make([]int, 3000)
 	refused(t, s, s.Sign(t, s.claims(map[string]any{"list": list})), oidc.ClaimsNotMapped)

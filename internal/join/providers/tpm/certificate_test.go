@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
 // vendor issues certificates for endorsement keys.
@@ -111,7 +109,7 @@ func TestCertificatesOfEndorsementKeys(t *testing.T) {
 		},
 		{
 			rule:    "an expired certificate is refused where it is not accepted",
-			options: Options{Authorities: v.pool(), TPM: configv1alpha1.TPM{RejectExpiredCertificates: true}},
+			options: Options{Authorities: v.pool(), TPM: settings{RejectExpiredCertificates: true}},
 			text:    v.issue(&f.ek.PublicKey, nil), code: "EKNotTrusted", says: "has expired",
 		},
 		{

@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-eventlog/tcg"
 	"github.com/google/go-tpm/tpm2"
 
-	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
 // FuzzEvidence: no body ends the service, and none but the honest answer is accepted.
 func FuzzEvidence(f *testing.F) {
 	fake := newFakeTPM(f)
-	s := newService(f, Options{Machines: known(fake), TPM: configv1alpha1.TPM{Policies: []configv1alpha1.TPMPolicy{{Name: "any", PCRs: []configv1alpha1.PCRValues{{PCR: 0, Values: []string{"00"}}}}}}})
+	anything := policies{{Name: "any", PCRs: values(byPCR{0: {"00"}})}}
+	s := newService(f, Options{Machines: known(fake), TPM: settings{Policies: anything}})
 	add := func(body any) {
 		text, err := json.Marshal(body)
 		if err != nil {

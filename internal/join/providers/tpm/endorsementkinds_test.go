@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-tpm/tpm2"
 
-	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/testing/swtpm"
 )
 
@@ -160,7 +159,9 @@ func joinsWith(t *testing.T, socket string, authorities *x509.CertPool, vouched 
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Options{Authorities: authorities, TPM: configv1alpha1.TPM{NodeName: "tpm-{{.EKHash}}"}, Machines: registered{}, Sealer: sealer(t, nil)})
+	a, err := New(Options{
+		Authorities: authorities, TPM: settings{NodeName: "tpm-{{.EKHash}}"}, Machines: registered{}, Sealer: sealer(t, nil),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

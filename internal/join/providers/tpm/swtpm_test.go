@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/machines"
@@ -72,7 +71,10 @@ func TestSwtpm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			options := Options{Authorities: authority.Pool(t), TPM: configv1alpha1.TPM{NodeName: "tpm-{{.EKHash}}"}, Machines: registered{}, Sealer: sealer(t, nil)}
+			options := Options{
+				Authorities: authority.Pool(t), TPM: settings{NodeName: "tpm-{{.EKHash}}"},
+				Machines: registered{}, Sealer: sealer(t, nil),
+			}
 			vouched, err := New(options)
 			if err != nil {
 				t.Fatal(err)
