@@ -119,3 +119,10 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s: %s", r.Code, r.Detail
 func Refuse(code verdict.Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
+
+// Malformed returns the refusal of a request that does not have the attestor's form.
+func Malformed(code verdict.Code, format string, args ...any) *Refusal {
+	refusal := Refuse(code, format, args...)
+	refusal.Malformed = true
+	return refusal
+}

@@ -9,9 +9,6 @@ import (
 
 // DeepCopy returns a copy that shares nothing with the entry.
 func (a *NodeAttestation) DeepCopy() *NodeAttestation {
-	if a == nil {
-		return nil
-	}
 	out := &NodeAttestation{TypeMeta: a.TypeMeta, Spec: a.Spec.deepCopy(), Status: a.Status.deepCopy()}
 	a.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	return out
@@ -19,17 +16,11 @@ func (a *NodeAttestation) DeepCopy() *NodeAttestation {
 
 // DeepCopyObject implements runtime.Object.
 func (a *NodeAttestation) DeepCopyObject() runtime.Object {
-	if a == nil {
-		return nil
-	}
 	return a.DeepCopy()
 }
 
 // DeepCopyObject implements runtime.Object.
 func (l *NodeAttestationList) DeepCopyObject() runtime.Object {
-	if l == nil {
-		return nil
-	}
 	out := &NodeAttestationList{TypeMeta: l.TypeMeta}
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
 	if l.Items != nil {

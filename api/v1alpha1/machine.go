@@ -102,9 +102,6 @@ type MachineList struct {
 
 // DeepCopy returns a copy that shares nothing with the original.
 func (m *Machine) DeepCopy() *Machine {
-	if m == nil {
-		return nil
-	}
 	out := &Machine{TypeMeta: m.TypeMeta, Spec: m.Spec.deepCopy()}
 	m.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	return out
@@ -112,17 +109,11 @@ func (m *Machine) DeepCopy() *Machine {
 
 // DeepCopyObject implements runtime.Object.
 func (m *Machine) DeepCopyObject() runtime.Object {
-	if m == nil {
-		return nil
-	}
 	return m.DeepCopy()
 }
 
 // DeepCopyObject implements runtime.Object.
 func (l *MachineList) DeepCopyObject() runtime.Object {
-	if l == nil {
-		return nil
-	}
 	out := &MachineList{TypeMeta: l.TypeMeta}
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
 	if l.Items != nil {

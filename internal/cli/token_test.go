@@ -44,7 +44,10 @@ func startSTS(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	transport := front.Transport()
 	ts.Defer(transport.CloseIdleConnections)
-	verifier, err := sts.New(sts.Options{ClusterID: args[0], Hosts: hosts, Transport: transport})
+	verifier, err := sts.New(sts.Options{
+		ClusterID: args[0], Hosts: hosts, Transport: transport,
+		Timeout: 10 * time.Second, MaxInFlight: 100, PerSecond: 200, Burst: 400, CacheTTL: time.Minute, CacheSize: 10_000,
+	})
 	ts.Check(err)
 	ts.SetCmd("token-is-of", func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 3 {

@@ -48,7 +48,7 @@ type Informer struct {
 	cache.Indexer
 	// Age is the age of the copy.
 	Age *staleness.Age
-	// Transform returns what the copy keeps of an object; nil: all. It is also called for what it returned.
+	// Transform returns what the copy keeps of an object, with the name; nil: all. It is also called for what it returned.
 	Transform cache.TransformFunc
 	// Reached is called with the error of each list and watch, and with nil when a watch opens. By default, errors
 	// are logged.
@@ -178,7 +178,11 @@ func (s store) Update(object any) error {
 
 // Delete calls the functions with the last version that the copy had.
 func (s store) Delete(object any) error {
-	known, exists, err := s.Get(object)
+	kept, err := s.transform(object)
+	if err != nil {
+		return err
+	}
+	known, exists, err := s.Get(kept)
 	if err != nil || !exists {
 		return err
 	}

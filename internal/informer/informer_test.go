@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/internal/informer"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
@@ -34,6 +36,8 @@ type cluster struct {
 	down  bool
 	lists int
 	watch *watch.FakeWatcher
+	// transform is the informer's; it may be nil.
+	transform cache.TransformFunc
 }
 
 func (c *cluster) source() informer.Source[*corev1.NodeList] {
@@ -89,7 +93,7 @@ func follow(t *testing.T, c *cluster, steps func(i *informer.Informer, calls fun
 				seen = append(seen, fmt.Sprintf("%s %s@%s", what, n.Name, n.ResourceVersion))
 			}}
 		}
-		i.Changed, i.Deleted = note("changed"), note("deleted")
+		i.Changed, i.Deleted, i.Transform = note("changed"), note("deleted"), c.transform
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); i.Run(ctx) }()
@@ -124,6 +128,22 @@ func TestFunctionsAreCalledForEachChange(t *testing.T) {
 		c.watch.Delete(node("b@4"))
 		want(t, "events", calls(), "changed a@3", "changed c@2", "deleted b@1")
 		want(t, "the copy", slices.Sorted(slices.Values(i.ListKeys())), "a", "c")
+	})
+}
+
+// The copy has an object under the name that the Transform gives it, and finds it by that name when it is deleted.
+func TestATransformChangesNames(t *testing.T) {
+	c := &cluster{nodes: []string{"long-a@1", "long-b@1"}, transform: func(object any) (any, error) {
+		n := object.(*corev1.Node).DeepCopy()
+		n.Name = strings.TrimPrefix(n.Name, "long-")
+		return n, nil
+	}}
+	follow(t, c, func(i *informer.Informer, calls func() []string) {
+		want(t, "the first list", calls(), "changed a@1", "changed b@1")
+		c.watch.Modify(node("long-a@2"))
+		c.watch.Delete(node("long-b@3"))
+		want(t, "events", calls(), "changed a@2", "deleted b@1")
+		want(t, "the copy", i.ListKeys(), "a")
 	})
 }
 

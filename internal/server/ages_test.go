@@ -65,7 +65,7 @@ func TestMappingsThatAreTooOldAreNotReady(t *testing.T) {
 	var elapsed atomic.Int64
 	began := time.Now()
 	live, err := mappings.New(mappings.Options{
-		Sources: []mappings.Kind{mappings.File}, File: path, Interval: time.Millisecond, MaxStaleness: 2 * time.Minute,
+		Sources: []v1alpha1.MappingSource{v1alpha1.FileSource}, File: path, Interval: time.Millisecond, MaxStaleness: 2 * time.Minute,
 		Now: func() time.Time { return began.Add(time.Duration(elapsed.Load())) },
 	})
 	if err != nil {

@@ -32,12 +32,9 @@ func newApprover(j *join) (*controller.Controller, error) {
 		Machines: j.machines.Approved,
 		// Servers on one host, concurrent or in succession, have different identities.
 		Identity:       host + "_" + rand.Text(),
-		LeaseNamespace: a.LeaderElection.Namespace, LeaseName: a.LeaderElection.Name,
-		LeaseDuration: a.LeaderElection.LeaseDuration.Duration,
-		RenewDeadline: a.LeaderElection.RenewDeadline.Duration,
-		RetryPeriod:   a.LeaderElection.RetryPeriod.Duration,
-		MaxStaleness:  j.config.Cluster.MaxStaleness.Duration,
-		Observer:      j.observer, Logger: j.logger,
+		LeaderElection: a.LeaderElection,
+		MaxStaleness:   j.config.Cluster.MaxStaleness.Duration,
+		Observer:       j.observer, Logger: j.logger,
 	})
 }
 

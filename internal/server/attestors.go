@@ -79,7 +79,9 @@ func (p *preparation) make(attestor func(context.Context) (attest.Attestor, erro
 }
 
 func (p *preparation) oidc() error {
-	options, err := oidcOptions(&p.config.OIDC)
+	options := oidc.NewOptions(&p.config.OIDC)
+	var err error
+	options.Authorities, err = readPool("bootstrap.oidc.certificateAuthorityFile", options.CertificateAuthorityFile)
 	if err != nil {
 		return err
 	}
@@ -141,29 +143,6 @@ func readAuthorities(field, path string) ([]*x509.Certificate, error) {
 		return nil, fmt.Errorf("use %s %s: %w", field, path, err)
 	}
 	return certificates, nil
-}
-
-// expressionsOf returns the options for identity tokens without the files, with the preset.
-func expressionsOf(o *v1alpha1.OIDC) oidc.Options {
-	options := oidc.Options{
-		IssuerURL: o.IssuerURL, KeysFile: o.KeysFile, ClusterID: o.ClusterID, Audiences: o.Audiences, MaxAge: o.MaxAge.Duration,
-		NodeName: o.NodeName, InstanceID: o.InstanceID,
-	}
-	for _, c := range o.Conditions {
-		options.Conditions = append(options.Conditions, oidc.Condition{Expression: c.Expression, Message: c.Message})
-	}
-	if o.Preset == v1alpha1.GooglePreset {
-		options = options.WithGoogle(o.Google.Projects, o.Google.Zones)
-	}
-	return options
-}
-
-// oidcOptions adds the files.
-func oidcOptions(o *v1alpha1.OIDC) (oidc.Options, error) {
-	options := expressionsOf(o)
-	var err error
-	options.Authorities, err = readPool("bootstrap.oidc.certificateAuthorityFile", o.CertificateAuthorityFile)
-	return options, err
 }
 
 // readPool reads the authorities in the file of a field; nil without a file.

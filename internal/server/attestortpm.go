@@ -49,13 +49,7 @@ func (p *preparation) tpm() error {
 }
 
 func tpmOptions(t *v1alpha1.TPM) (tpm.Options, error) {
-	options := tpm.Options{RejectExpired: t.RejectExpiredCertificates, NodeName: t.NodeName}
-	for i := range t.Policies {
-		p := &t.Policies[i]
-		options.Policies = append(options.Policies, tpm.Policy{
-			Name: p.Name, PCRs: byPCR(p.PCRs), SecureBoot: p.SecureBoot, Digests: byPCR(p.Events),
-		})
-	}
+	options := tpm.Options{TPM: *t}
 	if t.CertificateAuthorities == "" {
 		return options, nil
 	}
@@ -100,12 +94,4 @@ func authorityFiles(path string) ([]string, error) {
 	}
 	slices.Sort(files)
 	return files, nil
-}
-
-func byPCR(all []v1alpha1.PCRValues) map[int][]string {
-	values := map[int][]string{}
-	for i := range all {
-		values[int(all[i].PCR)] = all[i].Values
-	}
-	return values
 }

@@ -107,23 +107,15 @@ func (l *pendingInstances) state() (note string, err error) {
 
 // newVerifier returns a verifier that sends requests to STS.
 func newVerifier(c *v1alpha1.IAM, transport http.RoundTripper, metrics *observe.Metrics) (*sts.Verifier, error) {
-	extra := make([]sts.ExtraHost, len(c.STS.ExtraHosts))
-	for i, h := range c.STS.ExtraHosts {
-		extra[i] = sts.ExtraHost{Host: h.Host, Region: h.Region}
-	}
-	hosts, err := sts.NewHosts(context.Background(), c.Partition, extra)
+	hosts, err := sts.NewHosts(context.Background(), c.Partition, c.STS.ExtraHosts)
 	if err != nil {
 		return nil, fmt.Errorf("iam.sts: %w", err)
-	}
-	ttl := c.STS.CacheTTL.Duration
-	if ttl == 0 {
-		ttl = -1 // 0 would mean the default of the verifier
 	}
 	verifier, err := sts.New(sts.Options{
 		ClusterID: c.ClusterID, Hosts: hosts, Transport: transport,
 		Timeout: c.STS.Timeout.Duration, MaxInFlight: int(c.STS.MaxInFlight),
 		PerSecond: float64(c.STS.PerSecond), Burst: int(c.STS.Burst),
-		CacheTTL: ttl, CacheSize: int(c.STS.CacheSize), Observe: stsObserver{metrics},
+		CacheTTL: c.STS.CacheTTL.Duration, CacheSize: int(c.STS.CacheSize), Observe: stsObserver{metrics},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("iam: %w", err)
@@ -137,12 +129,8 @@ func newMappings(config *v1alpha1.ServerConfiguration, logger logr.Logger, clust
 		cluster = rest.CopyConfig(cluster)
 		cluster.QPS = -1 // only the API server limits
 	}
-	kinds := make([]mappings.Kind, len(c.Sources))
-	for i, s := range c.Sources {
-		kinds[i] = mappings.Kind(s)
-	}
 	live, err := mappings.New(mappings.Options{
-		Sources: kinds, File: c.File, Namespace: c.ConfigMap.Namespace, Name: c.ConfigMap.Name,
+		Sources: c.Sources, File: c.File, Namespace: c.ConfigMap.Namespace, Name: c.ConfigMap.Name,
 		Cluster:  cluster,
 		Rules:    iam.Rules{Partition: c.Partition, RolePaths: iam.PathPolicy(c.RolePaths), Reserved: reserved(c)},
 		Observer: mappingLog{logger}, MaxStaleness: config.Cluster.MaxStaleness.Duration,

@@ -9,7 +9,7 @@ import (
 )
 
 // newBootstrap returns the service that gives tokens to machines.
-func newBootstrap(j *join) (*bootstrap.Service, error) {
+func newBootstrap(j *join) *bootstrap.Service {
 	b := &j.config.Bootstrap
 	return bootstrap.New(bootstrap.Options{
 		Attestor: j.attestor, Ledger: j.ledger, Known: j.known, Client: j.client,

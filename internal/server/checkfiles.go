@@ -90,7 +90,7 @@ func CheckExpressions(config *v1alpha1.ServerConfiguration) (found []FileProblem
 	case b.Attestor != v1alpha1.OIDCAttestor:
 		return nil
 	}
-	options := expressionsOf(&b.OIDC)
+	options := oidc.NewOptions(&b.OIDC)
 	for _, wrong := range options.Check() {
 		found = append(found, FileProblem{Problem: v1alpha1.Problem{Field: "bootstrap.oidc." + wrong.Field, Message: wrong.Err.Error()}})
 	}

@@ -78,9 +78,7 @@ func newJoin(
 		if j.management, err = newManagement(j, opts, cluster, metrics); err != nil {
 			return nil, err
 		}
-		if j.service, err = newBootstrap(j); err != nil {
-			return nil, err
-		}
+		j.service = newBootstrap(j)
 		j.key = newTokenKey(j.service.ReadKey)
 	}
 	if config.Approver.Enabled {

@@ -162,8 +162,8 @@ func asksOfMappings(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	live, err := mappings.New(mappings.Options{
-		Sources: []mappings.Kind{
-			mappings.ConfigMap, mappings.IdentityMapping,
+		Sources: []v1alpha1.MappingSource{
+			v1alpha1.ConfigMapSource, v1alpha1.IdentityMappingSource,
 		}, Namespace: "kube-system", Name: "aws-auth", Cluster: cluster.Config(),
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-tpm/tpm2/transport"
 	"github.com/google/go-tpm/tpm2/transport/simulator"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/machines"
@@ -137,21 +138,24 @@ func TestSimulator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secure := tpm.Policy{Name: "secure", SecureBoot: true}
+	secure := configv1alpha1.TPMPolicy{Name: "secure", SecureBoot: true}
 	for _, tc := range []struct {
 		rule   string
-		policy tpm.Policy
+		policy configv1alpha1.TPMPolicy
 		code   string // empty: allowed
 	}{
 		{"Secure Boot was on", secure, ""},
-		{"the value of a PCR is another one", tpm.Policy{Name: "other", PCRs: map[int][]string{7: {"00"}}}, "PCRsNotAllowed"},
-		{"the events are others", tpm.Policy{Name: "events", Digests: map[int][]string{4: {"00"}}}, "PCRsNotAllowed"},
+		{"the value of a PCR is another one", configv1alpha1.TPMPolicy{Name: "other", PCRs: zeros(7)}, "PCRsNotAllowed"},
+		{"the events are others", configv1alpha1.TPMPolicy{Name: "events", Events: zeros(4)}, "PCRsNotAllowed"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			machine := &v1alpha1.Machine{
 				Spec: v1alpha1.MachineSpec{NodeName: "worker-1", TPM: &v1alpha1.MachineTPM{EKHashes: []string{hash}}},
 			}
-			attestor, err := tpm.New(tpm.Options{Machines: registered{machine}, Sealer: challenges, Policies: []tpm.Policy{tc.policy}})
+			attestor, err := tpm.New(tpm.Options{
+				Machines: registered{machine}, Sealer: challenges,
+				TPM: configv1alpha1.TPM{Policies: []configv1alpha1.TPMPolicy{tc.policy}},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,4 +169,9 @@ func TestSimulator(t *testing.T) {
 			}
 		})
 	}
+}
+
+// zeros allows one value of a PCR.
+func zeros(pcr int32) []configv1alpha1.PCRValues {
+	return []configv1alpha1.PCRValues{{PCR: pcr, Values: []string{"00"}}}
 }

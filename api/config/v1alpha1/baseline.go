@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,15 +76,10 @@ func ParseDoctorBaseline(file []byte) (baseline *DoctorBaseline, lines []int, er
 	if len(file) > MaxDoctorBaseline {
 		return nil, nil, Problems{{Message: "the file is larger than 8 MiB"}}
 	}
-	text, problem := document(file, "node-authorizer doctor --write-baseline writes one")
-	if problem != nil {
-		return nil, nil, Problems{*problem}
-	}
 	baseline = &DoctorBaseline{}
-	d := decoder{text: text, lines: map[string]int{}}
-	d.decode(text.Documents[0], reflect.ValueOf(baseline).Elem(), "")
-	if problem, ok := wrongKind(baseline.TypeMeta, DoctorBaselineKind, d.lines); ok {
-		return nil, nil, Problems{problem}
+	d, err := decodeFile(file, baseline, &baseline.TypeMeta, DoctorBaselineKind, "node-authorizer doctor --write-baseline writes one")
+	if err != nil {
+		return nil, nil, err
 	}
 	v := &baselineValidation{}
 	v.baseline(baseline)

@@ -19,16 +19,11 @@ type Adjustment func(*ServerConfiguration)
 // validates the result. The error is Problems. Names are case-sensitive. A null field
 // keeps its default. Anchors and aliases are rejected.
 func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error) {
-	text, problem := document(file, "node-authorizer config defaults prints a template")
-	if problem != nil {
-		return nil, Problems{*problem}
-	}
 	config := Defaults()
 	config.TypeMeta = metav1.TypeMeta{}
-	d := decoder{text: text, lines: map[string]int{}}
-	d.decode(text.Documents[0], reflect.ValueOf(config).Elem(), "")
-	if problem, ok := wrongKind(config.TypeMeta, Kind, d.lines); ok {
-		return nil, Problems{problem}
+	d, err := decodeFile(file, config, &config.TypeMeta, Kind, "node-authorizer config defaults prints a template")
+	if err != nil {
+		return nil, err
 	}
 	for _, adjust := range adjustments {
 		adjust(config)
@@ -37,6 +32,21 @@ func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error)
 		return nil, problems
 	}
 	return config, nil
+}
+
+// decodeFile decodes a file of a kind into a value with that type meta. The error is Problems: the file is not one document of
+// the kind. All other mistakes are in the decoder. The hint is about an empty file.
+func decodeFile(file []byte, into any, meta *metav1.TypeMeta, kind, hint string) (*decoder, error) {
+	text, problem := document(file, hint)
+	if problem != nil {
+		return nil, Problems{*problem}
+	}
+	d := &decoder{text: text, lines: map[string]int{}}
+	d.decode(text.Documents[0], reflect.ValueOf(into).Elem(), "")
+	if problem, ok := wrongKind(*meta, kind, d.lines); ok {
+		return nil, Problems{problem}
+	}
+	return d, nil
 }
 
 // document parses the one YAML document of a file. The hint is about an empty file.

@@ -21,7 +21,7 @@ const minimal = head + "webhook: {certificateFile: tls.crt, keyFile: tls.key, cl
 
 // filled returns Document with the required fields of webhook, which come first.
 func filled() string {
-	file := Document
+	file := Document()
 	for empty, value := range map[string]string{
 		`certificateFile: ""`: "certificateFile: tls.crt", `keyFile: ""`: "keyFile: tls.key", `clientCAFile: ""`: "clientCAFile: ca.crt",
 		"allowedClientNames: []": "allowedClientNames: [kube-apiserver]",
@@ -56,7 +56,7 @@ func TestDocumentExplainsEveryField(t *testing.T) {
 				continue
 			}
 			name := jsonName(f)
-			if !strings.Contains(Document, "\n"+strings.Repeat("  ", strings.Count(path, "."))+name+":") {
+			if !strings.Contains(Document(), "\n"+strings.Repeat("  ", strings.Count(path, "."))+name+":") {
 				t.Errorf("the document lacks %s%s", path, name)
 			}
 			if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[metav1.Duration]() {
@@ -402,7 +402,7 @@ func compareGolden(t *testing.T, file, got string) {
 // it is read from JSON.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
-	f.Add([]byte(Document))
+	f.Add([]byte(Document()))
 	f.Add([]byte(filled()))
 	files, err := filepath.Glob("testdata/invalid/*.[yj]*")
 	if err != nil {

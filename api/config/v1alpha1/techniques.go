@@ -1,10 +1,6 @@
 package v1alpha1
 
-import (
-	"reflect"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // TechniquesKind is the kind of a file with techniques.
 const TechniquesKind = "Techniques"
@@ -101,15 +97,10 @@ func ParseTechniques(file []byte, taken map[string]string) (*Techniques, error) 
 	if len(file) > MaxTechniquesFile {
 		return nil, Problems{{Message: "the file is larger than 1 MiB: divide it"}}
 	}
-	text, problem := document(file, "docs/reference/techniques/own.md has an example")
-	if problem != nil {
-		return nil, Problems{*problem}
-	}
 	techniques := &Techniques{}
-	d := decoder{text: text, lines: map[string]int{}}
-	d.decode(text.Documents[0], reflect.ValueOf(techniques).Elem(), "")
-	if problem, ok := wrongKind(techniques.TypeMeta, TechniquesKind, d.lines); ok {
-		return nil, Problems{problem}
+	d, err := decodeFile(file, techniques, &techniques.TypeMeta, TechniquesKind, "docs/reference/techniques/own.md has an example")
+	if err != nil {
+		return nil, err
 	}
 	v := techniqueValidation{taken: taken, given: func(field string) bool { return d.lines[field] > 0 }}
 	v.techniques(techniques)

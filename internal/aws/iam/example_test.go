@@ -22,7 +22,7 @@ func Example() {
 		ARN: "arn:aws:sts::111122223333:assumed-role/ops/jane", Account: "111122223333", UserID: "AROAEXAMPLE:jane",
 	}}
 	authenticator := iam.NewAuthenticator(iam.Options{
-		Verifier: jane, Mappings: mappings.Mapper(iam.MatchName), Reserved: iam.DefaultReserved(),
+		Verifier: jane, Mappings: oneSource{mappings}, Reserved: iam.DefaultReserved(),
 	})
 	user, err := authenticator.Authenticate(context.Background(), "k8s-aws-v1.…")
 	if err != nil {
@@ -33,4 +33,12 @@ func Example() {
 	// Output:
 	// 0 findings
 	// ops:jane [operators]
+}
+
+// oneSource finds mappings in one source. Package mappings follows several.
+type oneSource struct{ *iam.Mappings }
+
+func (s oneSource) Find(canonical, account string) (iam.Mapping, bool, error) {
+	found, ok := s.Mappings.Find(canonical, account, iam.MatchName)
+	return found, ok, nil
 }

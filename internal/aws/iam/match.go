@@ -114,16 +114,3 @@ func (m *Mappings) Find(canonical, account string, policy PathPolicy) (Mapping, 
 	}
 	return Mapping{}, false
 }
-
-// Mapper returns a Mapper over constant mappings, with one policy for paths of roles.
-func (m *Mappings) Mapper(policy PathPolicy) Mapper { return staticMapper{m, policy} }
-
-type staticMapper struct {
-	mappings *Mappings
-	policy   PathPolicy
-}
-
-func (s staticMapper) Find(canonical, account string) (Mapping, bool, error) {
-	found, ok := s.mappings.Find(canonical, account, s.policy)
-	return found, ok, nil
-}

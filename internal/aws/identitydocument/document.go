@@ -39,9 +39,6 @@ type Document struct {
 	Region           string
 	AvailabilityZone string
 	InstanceID       string // "i-" and 8 or 17 hexadecimal digits
-	InstanceType     string
-	ImageID          string
-	Architecture     string
 	Version          string
 	// PrivateIP is the primary private IPv4 address in canonical form. It is empty in an
 	// IPv6-only subnet.
@@ -61,11 +58,8 @@ type Document struct {
 func parseDocument(content []byte, form Form, digest [sha256.Size]byte) (*Document, error) {
 	var text struct {
 		AccountID        string `json:"accountId"`
-		Architecture     string `json:"architecture"`
 		AvailabilityZone string `json:"availabilityZone"`
-		ImageID          string `json:"imageId"`
 		InstanceID       string `json:"instanceId"`
-		InstanceType     string `json:"instanceType"`
 		PendingTime      string `json:"pendingTime"`
 		PrivateIP        string `json:"privateIp"`
 		Region           string `json:"region"`
@@ -76,8 +70,7 @@ func parseDocument(content []byte, form Form, digest [sha256.Size]byte) (*Docume
 	}
 	d := &Document{
 		AccountID: text.AccountID, Region: text.Region, AvailabilityZone: text.AvailabilityZone, InstanceID: text.InstanceID,
-		InstanceType: text.InstanceType, ImageID: text.ImageID, Architecture: text.Architecture, Version: text.Version,
-		PrivateIP: text.PrivateIP, Form: form, Digest: digest,
+		Version: text.Version, PrivateIP: text.PrivateIP, Form: form, Digest: digest,
 	}
 	if d.Version != DocumentVersion {
 		return nil, attest.Refuse(WrongDocumentVersion, "the identity document is of version %q, want %s", clip(d.Version), DocumentVersion)
@@ -133,9 +126,7 @@ func isPlace(text string) bool {
 
 // malformed returns the refusal for something other than a signed identity document.
 func malformed(format string, args ...any) *attest.Refusal {
-	refusal := attest.Refuse(DocumentMalformed, format, args...)
-	refusal.Malformed = true
-	return refusal
+	return attest.Malformed(DocumentMalformed, format, args...)
 }
 
 // clip shortens untrusted text.

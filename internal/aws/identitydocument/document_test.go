@@ -45,8 +45,8 @@ func pinnedKey[Key any](file string) Key {
 
 // summary returns a document on one line, for comparison.
 func summary(d *identitydocument.Document) string {
-	return fmt.Sprintf("%s %s %s %s %s %s %s %s %q %s %s", d.Form, d.Version, d.AccountID, d.Region, d.AvailabilityZone,
-		d.InstanceID, d.InstanceType, d.ImageID, d.PrivateIP, d.Architecture, d.PendingTime.Format("2006-01-02T15:04:05Z07:00"))
+	return fmt.Sprintf("%s %s %s %s %s %s %q %s", d.Form, d.Version, d.AccountID, d.Region, d.AvailabilityZone,
+		d.InstanceID, d.PrivateIP, d.PendingTime.Format("2006-01-02T15:04:05Z07:00"))
 }
 
 // refused requires that an error is a refusal with a code.
@@ -76,18 +76,18 @@ func TestGenuineDocumentsAreVerifiedWithAWSsCertificates(t *testing.T) {
 	}{
 		{
 			"rsa2048", of("ap-southeast-2.rsa2048.txt"),
-			`rsa2048 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ` +
-				`ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`,
+			`rsa2048 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 ` +
+				`"10.0.1.242" 2026-02-16T00:38:27Z`,
 		},
 		{
 			"pkcs7", of("ap-southeast-2.pkcs7.txt"),
-			`pkcs7 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-01c4776ebe87bea77 t4g.small ` +
-				`ami-0bd844a68ec62a014 "10.0.3.106" arm64 2026-03-21T06:25:00Z`,
+			`pkcs7 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-01c4776ebe87bea77 ` +
+				`"10.0.3.106" 2026-03-21T06:25:00Z`,
 		},
 		{
 			"signature", genuineBeside(t),
-			`signature 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ` +
-				`ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`,
+			`signature 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 ` +
+				`"10.0.1.242" 2026-02-16T00:38:27Z`,
 		},
 	} {
 		t.Run(tc.form, func(t *testing.T) {

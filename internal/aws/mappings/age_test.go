@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
 )
 
@@ -43,7 +44,7 @@ func TestSilentSourceIsAnError(t *testing.T) {
 	c.identity("ops", opsRole, "ops")
 	clock := &clock{}
 	opts := ofConfigMap(c)
-	opts.Sources = append(opts.Sources, mappings.IdentityMapping)
+	opts.Sources = append(opts.Sources, v1alpha1.IdentityMappingSource)
 	opts.MaxStaleness, opts.Now = limit, clock.now
 	live, _ := follow(t, opts)
 	mapped(t, live, nodeRole, nodeName)
@@ -113,7 +114,7 @@ func TestUnreadableFileIsAnErrorWhenItIsTooOld(t *testing.T) {
 	text := "mapRoles:\n" + nodes
 	write(text)
 	clock := &clock{}
-	live, _ := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.File}, File: path, MaxStaleness: limit, Now: clock.now})
+	live, _ := follow(t, mappings.Options{Sources: kinds{v1alpha1.FileSource}, File: path, MaxStaleness: limit, Now: clock.now})
 	mapped(t, live, nodeRole, nodeName)
 
 	// A file that can be read is not old, even if its content is broken: its last valid

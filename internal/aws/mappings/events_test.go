@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
 )
 
@@ -76,7 +77,7 @@ func TestFailedEventsAreReported(t *testing.T) {
 }
 
 func TestUnknownSourceIsAnError(t *testing.T) {
-	if _, err := mappings.New(mappings.Options{Sources: []mappings.Kind{"Table"}}); err == nil {
+	if _, err := mappings.New(mappings.Options{Sources: []v1alpha1.MappingSource{"Table"}}); err == nil {
 		t.Error("an unknown source is accepted")
 	}
 }

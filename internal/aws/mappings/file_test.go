@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 )
 
@@ -17,7 +18,7 @@ func TestFileIsNotReadWhileItIsWritten(t *testing.T) {
 	)
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	live, err := New(Options{
-		Sources: []Kind{File}, File: path,
+		Sources: []v1alpha1.MappingSource{v1alpha1.FileSource}, File: path,
 		Rules: iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()},
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
@@ -165,7 +166,7 @@ func follow(t *testing.T, opts mappings.Options) (*mappings.Live, *recorder) {
 }
 
 func ofConfigMap(c *cluster) mappings.Options {
-	return mappings.Options{Sources: []mappings.Kind{mappings.ConfigMap}, Cluster: c.Config()}
+	return mappings.Options{Sources: []v1alpha1.MappingSource{v1alpha1.ConfigMapSource}, Cluster: c.Config()}
 }
 
 func eventually(t *testing.T, what string, condition func() bool) {

@@ -13,26 +13,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/objectevents"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// Kind is a kind of source.
-type Kind string
-
-// The kinds.
-const (
-	File            Kind = "File"
-	ConfigMap       Kind = "ConfigMap"
-	IdentityMapping Kind = "IdentityMapping"
-)
-
 // Options are the settings of [Live].
 type Options struct {
 	// Sources are tried in this order, each once.
-	Sources []Kind
+	Sources []v1alpha1.MappingSource
 	// File is the path of the source File.
 	File string
 	// Namespace and Name identify the ConfigMap.
@@ -74,7 +65,7 @@ type Change struct {
 type Source struct {
 	// Name is the name of the mappings: "ConfigMap kube-system/aws-auth".
 	Name string
-	Kind Kind
+	Kind v1alpha1.MappingSource
 	// Read is whether the source has ever been read.
 	Read bool
 	// Mappings are the numbers of mappings in use.
@@ -120,11 +111,11 @@ func New(opts Options) (*Live, error) {
 		s := &source{kind: kind, rules: opts.Rules, observer: opts.Observer}
 		var err error
 		switch kind {
-		case File:
+		case v1alpha1.FileSource:
 			s.name, s.follow = "file "+opts.File, l.followFile
-		case ConfigMap:
+		case v1alpha1.ConfigMapSource:
 			err = l.openConfigMap(s)
-		case IdentityMapping:
+		case v1alpha1.IdentityMappingSource:
 			err = l.openIdentityMappings(s)
 		default:
 			err = fmt.Errorf("there is no source %q of mappings", kind)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
 )
@@ -85,7 +86,7 @@ func TestLookupIsAnErrorBeforeEverySourceIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write(t, path, "mapRoles:\n- {rolearn: "+opsRole+", username: ops}\n")
 	live, observer := follow(t,
-		mappings.Options{Sources: []mappings.Kind{mappings.File, mappings.ConfigMap}, File: path, Cluster: c.Config()})
+		mappings.Options{Sources: kinds{v1alpha1.FileSource, v1alpha1.ConfigMapSource}, File: path, Cluster: c.Config()})
 	eventually(t, "the file is read", func() bool { return live.Sources()[0].Read })
 	eventually(t, "the outage is noticed", func() bool { return len(observer.reached()) > 0 })
 	for _, arn := range []string{nodeRole, opsRole, ada} {
@@ -176,7 +177,7 @@ func TestMappingsStayDuringAnOutage(t *testing.T) {
 func TestFileIsFollowed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
-	live, observer := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.File}, File: path})
+	live, observer := follow(t, mappings.Options{Sources: kinds{v1alpha1.FileSource}, File: path})
 	eventually(t, "the missing file is noticed", func() bool { return live.Sources()[0].Err != nil })
 	if err := live.Synced(); err == nil || !strings.Contains(err.Error(), "read iam.file: open "+path) {
 		t.Errorf("error is %v", err)
@@ -227,12 +228,12 @@ func TestFirstSourceWins(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write(t, path, "mapAccounts: ['"+account+"']\n")
 	for _, tc := range []struct {
-		sources         []mappings.Kind
+		sources         []v1alpha1.MappingSource
 		node, ops, user string
 	}{
-		{[]mappings.Kind{mappings.ConfigMap, mappings.IdentityMapping, mappings.File}, "node-of-map", "ops-of-map", "account"},
-		{[]mappings.Kind{mappings.IdentityMapping, mappings.ConfigMap}, "node-of-map", "ops-of-resource", ""},
-		{[]mappings.Kind{mappings.File, mappings.ConfigMap}, "account", "account", "account"},
+		{kinds{v1alpha1.ConfigMapSource, v1alpha1.IdentityMappingSource, v1alpha1.FileSource}, "node-of-map", "ops-of-map", "account"},
+		{kinds{v1alpha1.IdentityMappingSource, v1alpha1.ConfigMapSource}, "node-of-map", "ops-of-resource", ""},
+		{kinds{v1alpha1.FileSource, v1alpha1.ConfigMapSource}, "account", "account", "account"},
 	} {
 		live, _ := follow(t, mappings.Options{Sources: tc.sources, File: path, Cluster: c.Config()})
 		mapped(t, live, nodeRole, tc.node)
@@ -251,7 +252,7 @@ func TestUnusableEntryHidesLaterSources(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write(t, path, "mapAccounts: ['"+account+"']\n")
 	live, _ := follow(t, mappings.Options{
-		Sources: []mappings.Kind{mappings.ConfigMap, mappings.IdentityMapping, mappings.File}, File: path, Cluster: c.Config(),
+		Sources: kinds{v1alpha1.ConfigMapSource, v1alpha1.IdentityMappingSource, v1alpha1.FileSource}, File: path, Cluster: c.Config(),
 	})
 	hidden := func() bool {
 		mapping, found, err := live.Find(opsRole, account)
@@ -275,7 +276,7 @@ func TestIdentityMappingsAreFollowed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.identity("nodes", nodeRole, nodeName, "system:bootstrappers", "system:nodes")
-	live, _ := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.IdentityMapping}, Cluster: c.Config()})
+	live, _ := follow(t, mappings.Options{Sources: kinds{v1alpha1.IdentityMappingSource}, Cluster: c.Config()})
 	mapped(t, live, nodeRole, nodeName)
 	if found, _, _ := live.Find(nodeRole, account); !slices.Equal(found.Groups, []string{"system:bootstrappers", "system:nodes"}) ||
 		found.Place.Object != "IAMIdentityMapping nodes" {
@@ -332,3 +333,5 @@ func TestChangesAreReportedOnce(t *testing.T) {
 		t.Errorf("change with the correction: %+v", changes[2])
 	}
 }
+
+type kinds = []v1alpha1.MappingSource

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/mappings"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
 )
@@ -13,18 +14,18 @@ import (
 // The store is restored, and the API server keeps running: it lists and watches a mapping that the store does not have
 // any more. Within twice MaxStaleness it maps nobody, until the API server lists the objects of its store.
 func TestRestoredStoreBehindAnAPIServerThatKeepsRunning(t *testing.T) {
-	for source, write := range map[mappings.Kind]func(*cluster){
-		mappings.ConfigMap: func(c *cluster) {
+	for source, write := range map[v1alpha1.MappingSource]func(*cluster){
+		v1alpha1.ConfigMapSource: func(c *cluster) {
 			c.set(map[string]string{"mapRoles": nodes, "mapUsers": "- userarn: " + ada + "\n  username: ada\n"})
 		},
-		mappings.IdentityMapping: func(c *cluster) { c.identity("ada", ada, "ada") },
+		v1alpha1.IdentityMappingSource: func(c *cluster) { c.identity("ada", ada, "ada") },
 	} {
 		t.Run(string(source), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &cluster{t: t, Server: fakeapiserver.New(fakeapiserver.Options{})}
 				c.set(map[string]string{"mapRoles": nodes})
 				c.identity("ops", opsRole, "ops")
-				live, _ := follow(t, mappings.Options{Sources: []mappings.Kind{source}, Cluster: c.InMemory(nil), MaxStaleness: limit})
+				live, _ := follow(t, mappings.Options{Sources: kinds{source}, Cluster: c.InMemory(nil), MaxStaleness: limit})
 				time.Sleep(limit)
 				before := c.Version()
 				write(c)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
@@ -16,7 +17,7 @@ import (
 // source is one source of mappings.
 type source struct {
 	name     string
-	kind     Kind
+	kind     v1alpha1.MappingSource
 	rules    iam.Rules
 	observer Observer
 	// follow calls apply and unreachable until the context ends.

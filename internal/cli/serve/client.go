@@ -219,17 +219,16 @@ func (j *joining) checkRequired() error {
 // notJoined sets the exit status of errors that have a specific one.
 func notJoined(a *command.App, err error) error {
 	var (
-		refused     = new(client.Refused)
-		unreachable = new(client.Unreachable)
-		timedOut    = new(client.TimedOut)
+		refused = new(client.Refused)
+		gaveUp  = new(client.GaveUp)
 	)
 	switch {
 	case errors.As(err, &refused):
 		a.Status = statusRefused
-	case errors.As(err, &unreachable):
-		a.Status = statusUnreachable
-	case errors.As(err, &timedOut):
+	case errors.As(err, &gaveUp) && gaveUp.Connected:
 		a.Status = statusTimedOut
+	case errors.As(err, &gaveUp):
+		a.Status = statusUnreachable
 	default:
 		return err
 	}

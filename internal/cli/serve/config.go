@@ -118,7 +118,7 @@ func newConfigDefaults(a *command.App) *cobra.Command {
   # fill in the certificates, then
   node-authorizer config validate server.yaml`,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := io.WriteString(a.Out, v1alpha1.Document)
+			_, err := io.WriteString(a.Out, v1alpha1.Document())
 			return err
 		},
 	}

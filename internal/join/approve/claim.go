@@ -25,16 +25,7 @@ const (
 
 // String returns "other", "client", "renewal" or "serving".
 func (k Kind) String() string {
-	switch k {
-	case Client:
-		return "client"
-	case Renewal:
-		return "renewal"
-	case Serving:
-		return "serving"
-	case Other:
-	}
-	return "other"
+	return [...]string{Other: "other", Client: "client", Renewal: "renewal", Serving: "serving"}[k]
 }
 
 // Claim is the requester and the kind of request, as recorded by the API server. The

@@ -8,19 +8,14 @@ import (
 
 // Reasons for approvals.
 const (
-	// ClientCertificateApproved: the first certificate of a machine.
-	ClientCertificateApproved verdict.Code = "ClientCertificateApproved"
-	// RenewalApproved: the next client certificate of a node.
-	RenewalApproved verdict.Code = "RenewalApproved"
-	// ServingCertificateApproved: the certificate of a kubelet's serving port.
+	ClientCertificateApproved  verdict.Code = "ClientCertificateApproved"
+	RenewalApproved            verdict.Code = "RenewalApproved"
 	ServingCertificateApproved verdict.Code = "ServingCertificateApproved"
 )
 
 // Reasons for no decision.
 const (
-	// NotOurs: the requester is not a kubelet, or the signer is not one for kubelets.
-	NotOurs verdict.Code = "NotOurs"
-	// AlreadyDecided: the request is approved or denied, or the certificate is issued.
+	NotOurs        verdict.Code = "NotOurs"
 	AlreadyDecided verdict.Code = "AlreadyDecided"
 )
 

@@ -58,7 +58,6 @@ func (s *subject) check(facts bool) (Answer, bool) {
 		}
 		if failure := c.test(s); failure != nil {
 			answer := s.answer(failure.outcome, c.code, failure.message)
-			answer.Rule = c.rule
 			answer.Missing = failure.missing
 			return answer, true
 		}
@@ -106,27 +105,4 @@ func (s *subject) node() string {
 		node = printable(node)
 	}
 	return node
-}
-
-// Rule is one check that requests of a kind have to pass.
-type Rule struct {
-	// Code is the reason if the check fails.
-	Code verdict.Code
-	// Text says what is required.
-	Text string
-	// Facts is true if the check needs more than the request.
-	Facts bool
-}
-
-// Rules returns the checks for a kind of request, in order.
-func Rules(kind Kind) []Rule {
-	var rules []Rule
-	for _, facts := range []bool{false, true} {
-		for i := range checks {
-			if c := &checks[i]; c.facts == facts && c.of(kind) {
-				rules = append(rules, Rule{Code: c.code, Text: c.rule, Facts: facts})
-			}
-		}
-	}
-	return rules
 }

@@ -6,7 +6,7 @@
 // A kubelet sends three kinds of requests: with the bootstrap token of its machine for its
 // first client certificate, with that certificate for the next one, and with that certificate
 // for the certificate of its serving port. Each kind has an ordered list of checks, which are
-// rows of one table ([Rules] lists them): first the checks of the request itself, then the
+// rows of one table: first the checks of the request itself, then the
 // checks against the facts. The first check that fails decides, and gives the code.
 //
 // A request is approved only if all checks of its kind pass. Requests that are not from

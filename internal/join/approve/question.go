@@ -109,14 +109,7 @@ const (
 
 // String returns "leave", "approve" or "deny".
 func (o Outcome) String() string {
-	switch o {
-	case Approve:
-		return "approve"
-	case Deny:
-		return "deny"
-	case Leave:
-	}
-	return "leave"
+	return [...]string{Leave: "leave", Approve: "approve", Deny: "deny"}[o]
 }
 
 // Answer is the decision about a request, and the reason.
@@ -128,8 +121,6 @@ type Answer struct {
 	// known, and otherwise the node that asks. An invalid name is quoted and cut, as in
 	// Message.
 	Node string
-	// Rule is the check that failed; empty for an approval.
-	Rule string
 	// Missing are the facts without which the request cannot be decided, as Message says; nil if it is
 	// decided.
 	Missing *Missing

@@ -19,14 +19,15 @@ func (x *exchange) read() ([]byte, error) {
 		return nil, rejected
 	}
 	// This has no effect on connections without deadlines.
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(x.timeout))
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(x.options.Timeout))
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.opts.MaxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, malformed(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes", tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, malformed(http.StatusRequestTimeout, "request body did not arrive within %s: only %d bytes", x.timeout, len(body))
+		return nil, malformed(http.StatusRequestTimeout, "request body did not arrive within %s: only %d bytes", x.options.Timeout,
+			len(body))
 	case err != nil:
 		return nil, malformed(http.StatusBadRequest, "read request body: %v, after %d bytes", err, len(body))
 	case len(body) == 0:

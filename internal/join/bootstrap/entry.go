@@ -18,8 +18,8 @@ import (
 // attempt finds or creates the machine's entry, and then its token. It returns errChanged if
 // another request changed them at the same time.
 func (r *redemption) attempt(ctx context.Context) (*Grant, error) {
-	if _, known := r.known.Get(r.name); known {
-		entry, err := r.ledger.Get(ctx, r.name)
+	if _, known := r.options.Known.Get(r.name); known {
+		entry, err := r.options.Ledger.Get(ctx, r.name)
 		if err == nil {
 			return r.existing(ctx, entry)
 		}
@@ -39,14 +39,14 @@ func (r *redemption) createEntry(ctx context.Context) (*Grant, error) {
 	entry := &v1alpha1.NodeAttestation{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
 	r.fillSpec(&entry.Spec)
 	r.newToken(&entry.Spec, key)
-	created, err := r.ledger.Create(ctx, entry)
+	created, err := r.options.Ledger.Create(ctx, entry)
 	if err == nil {
 		return r.createToken(ctx, created, key)
 	}
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
-	found, err := r.ledger.Get(ctx, r.name)
+	found, err := r.options.Ledger.Get(ctx, r.name)
 	if apierrors.IsNotFound(err) {
 		return nil, errChanged
 	}
@@ -68,7 +68,7 @@ func (r *redemption) existing(ctx context.Context, entry *v1alpha1.NodeAttestati
 		return nil, revoked(entry)
 	case entry.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("nodeattestation %s is being deleted: try again when it is gone", entry.Name)
-	case (r.policy != Always || r.id.SingleUse) && r.evidenceTime().Before(evidenceTimeOf(entry)):
+	case (r.options.Reattestation != Always || r.id.SingleUse) && r.evidenceTime().Before(evidenceTimeOf(entry)):
 		return nil, attest.Refuse(AlreadyAttested, "the evidence of %s, of %s, is older than the evidence before, of %s",
 			r.id.InstanceID, written(r.evidenceTime()), written(evidenceTimeOf(entry)))
 	case r.id.SingleUse && entry.Spec.EvidenceDigest == r.digest():
@@ -82,7 +82,7 @@ func (r *redemption) existing(ctx context.Context, entry *v1alpha1.NodeAttestati
 		return r.repeat(ctx, entry)
 	case entry.Phase() != v1alpha1.Issued, entry.BoundKey() != "":
 		return r.again(ctx, entry, AlreadyAttested)
-	case !r.now().Before(entry.Spec.TokenExpiration.Time):
+	case !r.options.Clock().Before(entry.Spec.TokenExpiration.Time):
 		return r.reissue(ctx, entry)
 	}
 	return r.repeat(ctx, entry)
@@ -92,7 +92,7 @@ func (r *redemption) existing(ctx context.Context, entry *v1alpha1.NodeAttestati
 // that was interrupted before it had the certificate asks again. No other key gets a certificate by that.
 func (r *redemption) certifiesSameKey(entry *v1alpha1.NodeAttestation) bool {
 	return r.id.PublicKey != "" && entry.BoundKey() == r.id.PublicKey && entry.Phase() != v1alpha1.Registered &&
-		r.now().Before(entry.Spec.TokenExpiration.Time)
+		r.options.Clock().Before(entry.Spec.TokenExpiration.Time)
 }
 
 // again gives the machine a new token instead of the old one, if the policy allows it.
@@ -105,7 +105,7 @@ func (r *redemption) again(ctx context.Context, entry *v1alpha1.NodeAttestation,
 
 // update writes the entry, unless it was changed since it was read.
 func (r *redemption) update(ctx context.Context, entry *v1alpha1.NodeAttestation) (*v1alpha1.NodeAttestation, error) {
-	updated, err := r.ledger.Update(ctx, entry)
+	updated, err := r.options.Ledger.Update(ctx, entry)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, errChanged
 	}
@@ -130,7 +130,7 @@ func (r *redemption) fillSpec(spec *v1alpha1.NodeAttestationSpec) {
 	if spec.EvidenceTime = nil; !r.id.Issued.IsZero() {
 		spec.EvidenceTime = &metav1.Time{Time: r.evidenceTime().UTC()}
 	}
-	spec.AttestedTime = metav1.NewTime(r.now().UTC().Truncate(time.Second))
+	spec.AttestedTime = metav1.NewTime(r.options.Clock().UTC().Truncate(time.Second))
 }
 
 // maxDescription is the maximum length of a description in the ledger, as in its schema.

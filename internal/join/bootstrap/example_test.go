@@ -32,13 +32,10 @@ func Example() {
 		return
 	}
 	known := ledger.NewCache(entries)
-	service, err := bootstrap.New(bootstrap.Options{
-		Attestor: alwaysallow.New(), Ledger: entries, Known: known, Client: client, TokenTTL: 5 * time.Minute,
+	service := bootstrap.New(bootstrap.Options{
+		Attestor: alwaysallow.New(), Ledger: entries, Known: known, Client: client,
+		TokenTTL: 5 * time.Minute, Reattestation: bootstrap.Never, Timeout: 15 * time.Second, Observer: logged{},
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	go func() { _ = known.Run(context.Background()) }()
 	server := &http.Server{
@@ -46,3 +43,8 @@ func Example() {
 	}
 	fmt.Println(server.ListenAndServeTLS("tls.crt", "tls.key"))
 }
+
+// logged writes refusals to standard output.
+type logged struct{}
+
+func (logged) Attested(e bootstrap.Event) { fmt.Println(e.Outcome, e.Code, e.Detail) }

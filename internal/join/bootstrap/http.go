@@ -100,8 +100,8 @@ type exchange struct {
 }
 
 func (h *handler) authorize(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{handler: h, w: w, r: r, began: h.now()}
-	x.event.Attestor = h.attestor.Name()
+	x := &exchange{handler: h, w: w, r: r, began: h.options.Clock()}
+	x.event.Attestor = h.options.Attestor.Name()
 	x.event.Asked = clip(r.PathValue("nodeName"), maxAsked)
 	x.event.RemoteAddr = remote(r)
 	x.answer.Spec.NodeName, x.answer.Spec.RemoteAddr = x.event.Asked, x.event.RemoteAddr.String()
@@ -114,7 +114,7 @@ func (x *exchange) serve() error {
 	if err := x.admitted(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(x.r.Context(), x.timeout)
+	ctx, cancel := context.WithTimeout(x.r.Context(), x.options.Timeout)
 	defer cancel()
 	body, err := x.read()
 	if err != nil {
@@ -243,13 +243,13 @@ func (x *exchange) finish() {
 			x.reject(&rejection{status: http.StatusInternalServerError, code: BootstrapUnavailable})
 		}
 	}
-	x.event.Duration = x.now().Sub(x.began)
-	x.observer.Attested(x.event)
+	x.event.Duration = x.options.Clock().Sub(x.began)
+	x.options.Observer.Attested(x.event)
 }
 
 // sendChallenge returns a new challenge for the first round.
 func (h *handler) sendChallenge(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{handler: h, w: w, r: r, began: h.now(), event: Event{RemoteAddr: remote(r)}}
+	x := &exchange{handler: h, w: w, r: r, began: h.options.Clock(), event: Event{RemoteAddr: remote(r)}}
 	if err := x.admitted(); err != nil {
 		x.err(err)
 		return

@@ -80,14 +80,16 @@ func (p *simulation) machineRequests(replica int, id *attest.Identity) actor {
 func (s *Service) withOwnKeyring() (copied *Service, done func()) {
 	own := *s
 	own.keys = newKeyring(s.keys.read, s.keys.now)
-	s.keys.mu.Lock()
-	defer s.keys.mu.Unlock()
-	own.keys.started, own.keys.last = s.keys.started, s.keys.last
+	s.keys.semaphore <- struct{}{}
+	defer func() { <-s.keys.semaphore }()
+	own.keys.started.Store(s.keys.started.Load())
+	own.keys.last = s.keys.last
 	return &own, func() {
-		s.keys.mu.Lock()
-		defer s.keys.mu.Unlock()
-		if own.keys.started > s.keys.started {
-			s.keys.started, s.keys.last = own.keys.started, own.keys.last
+		s.keys.semaphore <- struct{}{}
+		defer func() { <-s.keys.semaphore }()
+		if started := own.keys.started.Load(); started > s.keys.started.Load() {
+			s.keys.started.Store(started)
+			s.keys.last = own.keys.last
 		}
 	}
 }

@@ -3,7 +3,7 @@ package bootstrap
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
@@ -18,27 +18,23 @@ const keyTTL = time.Minute
 type keyring struct {
 	read func(context.Context) ([]byte, error)
 	now  func() time.Time
-	// semaphore holds one element while no request reads.
-	semaphore chan struct{}
-
-	mu sync.Mutex
 	// started is how many readings have started.
-	started int
-	last    reading
+	started atomic.Int64
+	// semaphore holds one element while a request reads the key, or uses last.
+	semaphore chan struct{}
+	last      reading
 }
 
 // reading is a successful reading of the key.
 type reading struct {
 	key *ledger.TokenKey
 	// number counts readings from 1.
-	number int
+	number int64
 	at     time.Time
 }
 
 func newKeyring(read func(context.Context) ([]byte, error), now func() time.Time) *keyring {
-	k := &keyring{read: read, now: now, semaphore: make(chan struct{}, 1)}
-	k.semaphore <- struct{}{}
-	return k
+	return &keyring{read: read, now: now, semaphore: make(chan struct{}, 1)}
 }
 
 // current returns the key, which was read at most keyTTL ago.
@@ -48,44 +44,22 @@ func (k *keyring) current(ctx context.Context) (*ledger.TokenKey, error) {
 
 // latest returns the key from a reading that starts after this call.
 func (k *keyring) latest(ctx context.Context) (*ledger.TokenKey, error) {
-	k.mu.Lock()
-	started := k.started
-	k.mu.Unlock()
+	started := k.started.Load()
 	return k.get(ctx, func(last reading) bool { return last.number > started })
 }
 
 // get returns the cached key if it is new enough, and reads it otherwise.
 func (k *keyring) get(ctx context.Context, newEnough func(reading) bool) (*ledger.TokenKey, error) {
-	if key := k.cached(newEnough); key != nil {
-		return key, nil
-	}
 	select {
-	case <-k.semaphore:
+	case k.semaphore <- struct{}{}:
+		defer func() { <-k.semaphore }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for the token key: %w", ctx.Err())
 	}
-	defer func() { k.semaphore <- struct{}{} }()
-	if key := k.cached(newEnough); key != nil {
-		return key, nil
+	if k.last.key != nil && newEnough(k.last) {
+		return k.last.key, nil
 	}
-	return k.readAgain(ctx)
-}
-
-// cached returns the cached key if it is new enough.
-func (k *keyring) cached(newEnough func(reading) bool) *ledger.TokenKey {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.last.key == nil || !newEnough(k.last) {
-		return nil
-	}
-	return k.last.key
-}
-
-func (k *keyring) readAgain(ctx context.Context) (*ledger.TokenKey, error) {
-	k.mu.Lock()
-	k.started++
-	this := reading{number: k.started, at: k.now()}
-	k.mu.Unlock()
+	this := reading{number: k.started.Add(1), at: k.now()}
 	text, err := k.read(ctx)
 	if err != nil {
 		return nil, err
@@ -93,8 +67,6 @@ func (k *keyring) readAgain(ctx context.Context) (*ledger.TokenKey, error) {
 	if this.key, err = ledger.NewTokenKey(text); err != nil {
 		return nil, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.last = this
 	return this.key, nil
 }

@@ -1,8 +1,6 @@
 package bootstrap
 
 import (
-	"errors"
-	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -19,18 +17,6 @@ type Limits struct {
 	// address, or the first 64 bits of an IPv6 address.
 	PerSourcePerSecond float64
 	PerSourceBurst     int
-}
-
-func (l Limits) check() error {
-	for _, pair := range []struct {
-		rate  float64
-		burst int
-	}{{l.PerSecond, l.Burst}, {l.PerSourcePerSecond, l.PerSourceBurst}} {
-		if pair.rate < 0 || math.IsNaN(pair.rate) || pair.burst < 0 || pair.rate > 0 && pair.burst == 0 {
-			return errors.New("a limit of requests is negative, or has a rate but no burst")
-		}
-	}
-	return nil
 }
 
 // maxSources is how many sources have limits of their own at the same time. All others share

@@ -19,12 +19,12 @@ const noteInterval = time.Minute
 // the sender may not be the machine. The record is for people: a request does not fail
 // without it, and a concurrent change of the entry wins.
 func (s *Service) recordRefusal(ctx context.Context, req *attest.Request, id *attest.Identity, refusal *attest.Refusal) {
-	known, ok := s.known.Get(v1alpha1.EntryName(id.Provider, id.InstanceID))
+	known, ok := s.options.Known.Get(v1alpha1.EntryName(id.Provider, id.InstanceID))
 	if !ok {
 		return
 	}
 	was := meta.FindStatusCondition(known.Status.Conditions, v1alpha1.ConditionRefused)
-	if was != nil && s.now().Sub(was.LastTransitionTime.Time) < noteInterval {
+	if was != nil && s.options.Clock().Sub(was.LastTransitionTime.Time) < noteInterval {
 		return
 	}
 	entry := known.DeepCopy()
@@ -32,8 +32,8 @@ func (s *Service) recordRefusal(ctx context.Context, req *attest.Request, id *at
 	meta.RemoveStatusCondition(&entry.Status.Conditions, v1alpha1.ConditionRefused)
 	meta.SetStatusCondition(&entry.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionRefused, Status: metav1.ConditionTrue, ObservedGeneration: entry.Generation,
-		LastTransitionTime: metav1.NewTime(s.now()), Reason: string(refusal.Code),
+		LastTransitionTime: metav1.NewTime(s.options.Clock()), Reason: string(refusal.Code),
 		Message: "a request from " + req.RemoteAddr.String() + " was refused: " + refusal.Detail,
 	})
-	_, _ = s.ledger.UpdateStatus(ctx, entry) // see above
+	_, _ = s.options.Ledger.UpdateStatus(ctx, entry) // see above
 }

@@ -45,7 +45,3 @@ type Event struct {
 type Observer interface {
 	Attested(event Event)
 }
-
-type noObserver struct{}
-
-func (noObserver) Attested(Event) {}

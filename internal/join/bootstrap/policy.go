@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
@@ -26,11 +25,6 @@ const (
 	Always Policy = "Always"
 )
 
-// Policies returns all policies, the strictest first.
-func Policies() []Policy { return []Policy{Never, NodeAbsent, NewerEvidence, Always} }
-
-func (p Policy) known() bool { return slices.Contains(Policies(), p) }
-
 // outlivesNode reports whether a machine can be attested again while its node exists.
 func (p Policy) outlivesNode() bool { return p == NewerEvidence || p == Always }
 
@@ -38,7 +32,7 @@ func (p Policy) outlivesNode() bool { return p == NewerEvidence || p == Always }
 // machine of the entry.
 func (r *redemption) mayRepeat(ctx context.Context, entry *v1alpha1.NodeAttestation, code verdict.Code) error {
 	was := describe(entry)
-	switch r.policy {
+	switch r.options.Reattestation {
 	case Always:
 		return nil
 	case NewerEvidence:

@@ -17,15 +17,15 @@ type Quarantines interface {
 // checkQuarantine refuses the machine of a quarantined node. A machine that is attested under
 // another name than before is still the machine of that node.
 func (r *redemption) checkQuarantine() error {
-	if r.quarantines == nil {
+	if r.options.Quarantines == nil {
 		return nil
 	}
 	nodes := []string{r.id.NodeName}
-	if entry, ok := r.known.Get(r.name); ok && entry.Spec.NodeName != r.id.NodeName {
+	if entry, ok := r.options.Known.Get(r.name); ok && entry.Spec.NodeName != r.id.NodeName {
 		nodes = append(nodes, entry.Spec.NodeName)
 	}
 	for _, node := range nodes {
-		name, found, err := r.quarantines.Quarantined(node)
+		name, found, err := r.options.Quarantines.Quarantined(node)
 		if err != nil {
 			return fmt.Errorf("look for a quarantine of node %s: %w", node, err)
 		}

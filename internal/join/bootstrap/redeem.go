@@ -47,11 +47,11 @@ func (s *Service) Redeem(ctx context.Context, req *attest.Request, id *attest.Id
 	if err := checkNames(req.NodeName, id); err != nil {
 		return nil, err
 	}
-	if err := s.known.Fresh(); err != nil {
+	if err := s.options.Known.Fresh(); err != nil {
 		return nil, err
 	}
 	r := &redemption{Service: s, req: req, id: id, name: v1alpha1.EntryName(id.Provider, id.InstanceID)}
-	if entry, ok := s.known.Get(r.name); ok && entry.Phase() == v1alpha1.Revoked {
+	if entry, ok := s.options.Known.Get(r.name); ok && entry.Phase() == v1alpha1.Revoked {
 		return nil, revoked(entry)
 	}
 	if err := r.checkQuarantine(); err != nil {
@@ -105,10 +105,7 @@ func requestedName(asked string) (string, error) {
 		return r
 	}, asked)
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", &attest.Refusal{
-			Code: InvalidNodeName, Malformed: true,
-			Detail: fmt.Sprintf("the request is for %.253q: %s", asked, problems[0]),
-		}
+		return "", attest.Malformed(InvalidNodeName, "the request is for %.253q: %s", asked, problems[0])
 	}
 	return name, nil
 }
@@ -126,7 +123,7 @@ func revoked(entry *v1alpha1.NodeAttestation) *attest.Refusal {
 // checkRegistration refuses names of nodes that exist, except the machine's own node if the
 // policy may allow that the machine is attested again while its node exists.
 func (r *redemption) checkRegistration(ctx context.Context) error {
-	if !r.verifyRegistration {
+	if !r.options.VerifyRegistration {
 		return nil
 	}
 	exists, err := r.nodeExists(ctx, r.id.NodeName)
@@ -135,10 +132,10 @@ func (r *redemption) checkRegistration(ctx context.Context) error {
 	}
 	refusal := attest.Refuse(AlreadyRegistered, "node %s exists, and %s asks for its name: delete the node if its machine is gone",
 		r.id.NodeName, r.id.InstanceID)
-	if !r.policy.outlivesNode() {
+	if !r.options.Reattestation.outlivesNode() {
 		return refusal
 	}
-	entry, err := r.ledger.Get(ctx, r.name)
+	entry, err := r.options.Ledger.Get(ctx, r.name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return refusal
@@ -151,7 +148,7 @@ func (r *redemption) checkRegistration(ctx context.Context) error {
 }
 
 func (r *redemption) nodeExists(ctx context.Context, name string) (bool, error) {
-	_, err := r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	_, err := r.options.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
@@ -164,8 +161,8 @@ func (r *redemption) nodeExists(ctx context.Context, name string) (bool, error) 
 // checkName refuses the name of another machine. Concurrent requests of two machines may both
 // pass; then the approver decides for the older entry.
 func (r *redemption) checkName(ctx context.Context) error {
-	own, attested := r.known.Get(r.name)
-	for _, other := range r.known.ByNode(r.id.NodeName) {
+	own, attested := r.options.Known.Get(r.name)
+	for _, other := range r.options.Known.ByNode(r.id.NodeName) {
 		switch {
 		case other.Name == r.name, other.Phase() == v1alpha1.Revoked:
 			continue

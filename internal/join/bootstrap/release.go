@@ -14,8 +14,8 @@ import (
 
 // gone reports whether the machine of an entry is terminated.
 func (r *redemption) gone(ctx context.Context, entry *v1alpha1.NodeAttestation) (bool, error) {
-	presence, ok := r.attestor.(attest.Presence)
-	if !ok || entry.Spec.Provider != r.attestor.Name() {
+	presence, ok := r.options.Attestor.(attest.Presence)
+	if !ok || entry.Spec.Provider != r.options.Attestor.Name() {
 		return false, nil
 	}
 	gone, err := presence.Gone(ctx, entry.Spec.InstanceID, entry.Spec.Region)
@@ -38,17 +38,17 @@ func (r *redemption) release(ctx context.Context, entry *v1alpha1.NodeAttestatio
 		ended.Status.Phase = v1alpha1.Revoked
 		meta.SetStatusCondition(&ended.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionRevoked, Status: metav1.ConditionTrue, ObservedGeneration: entry.Generation,
-			LastTransitionTime: metav1.NewTime(r.now()), Reason: string(MachineGone),
+			LastTransitionTime: metav1.NewTime(r.options.Clock()), Reason: string(MachineGone),
 			Message: "the machine has ended, and " + r.id.InstanceID + " asked for its node name",
 		})
-		_, err := r.ledger.UpdateStatus(ctx, ended)
+		_, err := r.options.Ledger.UpdateStatus(ctx, ended)
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			return nil
 		case !apierrors.IsConflict(err):
 			return err
 		}
-		if entry, err = r.ledger.Get(ctx, entry.Name); apierrors.IsNotFound(err) {
+		if entry, err = r.options.Ledger.Get(ctx, entry.Name); apierrors.IsNotFound(err) {
 			return nil
 		} else if err != nil {
 			return err

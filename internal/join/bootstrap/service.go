@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
 )
 
-// Options configure a service.
+// Options configure a service. All but Quarantines, Limits and Clock are required; the configuration's validation checks them.
 type Options struct {
 	// Attestor checks evidence. If it is an [attest.Presence] too, the node name of a
 	// terminated machine becomes free.
@@ -26,8 +25,7 @@ type Options struct {
 	Client kubernetes.Interface
 	// TokenTTL is the lifetime of a token.
 	TokenTTL time.Duration
-	// Reattestation says when a machine that used its token gets another one; empty:
-	// [Never].
+	// Reattestation says when a machine that used its token gets another one.
 	Reattestation Policy
 	// VerifyRegistration refuses names of nodes that exist.
 	VerifyRegistration bool
@@ -35,72 +33,31 @@ type Options struct {
 	// While they cannot be found, requests fail.
 	Quarantines Quarantines
 	Limits      Limits
-	// Timeout limits the time of a request, including its body; 0: 15 seconds.
+	// Timeout limits the time of a request, including its body.
 	Timeout time.Duration
 	// Clock returns the current time; nil: time.Now.
 	Clock func() time.Time
-	// Observer is called after each request; may be nil.
+	// Observer is called after each request.
 	Observer Observer
 }
 
 // Service gives tokens to machines. It is safe for concurrent use.
 type Service struct {
-	attestor attest.Attestor
-	ledger   *ledger.Client
-	known    *ledger.Cache
-	client   kubernetes.Interface
-	keys     *keyring
-	ttl      time.Duration
-	policy   Policy
-	// verifyRegistration is Options.VerifyRegistration.
-	verifyRegistration bool
-	quarantines        Quarantines
-	limits             *limits
-	locks              *machineLocks
-	timeout            time.Duration
-	now                func() time.Time
-	observer           Observer
+	options Options
+	keys    *keyring
+	limits  *limits
+	locks   *machineLocks
 }
 
-const (
-	defaultTimeout = 15 * time.Second
-	// shortestTTL leaves a kubelet time to start.
-	shortestTTL = 10 * time.Second
-)
-
-// New returns a service, or an error that says what is wrong with the options.
-func New(opts Options) (*Service, error) {
-	var lacking []error
-	if opts.Attestor == nil || opts.Ledger == nil || opts.Known == nil || opts.Client == nil {
-		lacking = append(lacking, errors.New("the attestor, the ledger, its cache or the client of the cluster is missing"))
-	}
-	if opts.TokenTTL < shortestTTL {
-		lacking = append(lacking, fmt.Errorf("a token lifetime of %s: want at least %s", opts.TokenTTL, shortestTTL))
-	}
-	opts.Reattestation = cmp.Or(opts.Reattestation, Never)
-	if !opts.Reattestation.known() {
-		lacking = append(lacking, fmt.Errorf("policy %q for attesting again: want one of %v", opts.Reattestation, Policies()))
-	}
-	if err := opts.Limits.check(); err != nil {
-		lacking = append(lacking, err)
-	}
-	if err := errors.Join(lacking...); err != nil {
-		return nil, fmt.Errorf("set up the bootstrap service: %w", err)
-	}
+// New returns a service.
+func New(opts Options) *Service {
 	if opts.Clock == nil {
 		opts.Clock = time.Now
 	}
-	if opts.Observer == nil {
-		opts.Observer = noObserver{}
-	}
 	key := func(ctx context.Context) ([]byte, error) { return ledger.ServiceKey(ctx, opts.Client) }
 	return &Service{
-		attestor: opts.Attestor, ledger: opts.Ledger, known: opts.Known, client: opts.Client,
-		keys: newKeyring(key, opts.Clock), ttl: opts.TokenTTL, policy: opts.Reattestation,
-		verifyRegistration: opts.VerifyRegistration, quarantines: opts.Quarantines,
-		limits: newLimits(opts.Limits), locks: newMachineLocks(),
-		timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
-	}, nil
+		options: opts, keys: newKeyring(key, opts.Clock), limits: newLimits(opts.Limits), locks: newMachineLocks(),
+	}
 }
 
 // ReadKey reads the key from which tokens are derived, or creates it. It does nothing if the
@@ -118,7 +75,7 @@ func (s *Service) Join(ctx context.Context, req *attest.Request) (*Grant, *attes
 	if _, err := requestedName(req.NodeName); err != nil {
 		return nil, nil, err
 	}
-	id, err := s.attestor.Attest(ctx, req)
+	id, err := s.options.Attestor.Attest(ctx, req)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -129,17 +129,18 @@ func (w *testCluster) service(change func(*Options)) *Service {
 	w.t.Helper()
 	opts := Options{
 		Attestor: w.attestor, Ledger: w.ledger, Known: w.known, Client: w.limited,
-		TokenTTL: 5 * time.Minute, VerifyRegistration: true, Clock: w.now,
+		TokenTTL: 5 * time.Minute, Reattestation: Never, VerifyRegistration: true, Timeout: 15 * time.Second, Clock: w.now,
+		Observer: noObserver{},
 	}
 	if change != nil {
 		change(&opts)
 	}
-	s, err := New(opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return s
+	return New(opts)
 }
+
+type noObserver struct{}
+
+func (noObserver) Attested(Event) {}
 
 func with(policy Policy) func(*Options) {
 	return func(opts *Options) { opts.Reattestation = policy }

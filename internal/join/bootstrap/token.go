@@ -30,7 +30,7 @@ func (r *redemption) repeat(ctx context.Context, entry *v1alpha1.NodeAttestation
 	if key == nil {
 		return r.reissue(ctx, entry)
 	}
-	if left := entry.Spec.TokenExpiration.Sub(r.now()); left < min(r.ttl/shortLife, longestShortLife) {
+	if left := entry.Spec.TokenExpiration.Sub(r.options.Clock()); left < min(r.options.TokenTTL/shortLife, longestShortLife) {
 		return nil, fmt.Errorf("bootstrap token %s expires in %s, too soon to be used: try again when it has expired",
 			entry.Spec.TokenID, left.Round(time.Second))
 	}
@@ -76,9 +76,9 @@ func (r *redemption) reissue(ctx context.Context, entry *v1alpha1.NodeAttestatio
 }
 
 func (r *redemption) newToken(spec *v1alpha1.NodeAttestationSpec, key *ledger.TokenKey) {
-	spec.TokenID = freeID(r.known, func() string { return randomText(v1alpha1.TokenIDLength) })
+	spec.TokenID = freeID(r.options.Known, func() string { return randomText(v1alpha1.TokenIDLength) })
 	spec.TokenKeyID = key.ID()
-	spec.TokenExpiration = metav1.NewTime(r.now().Add(r.ttl).UTC().Truncate(time.Second))
+	spec.TokenExpiration = metav1.NewTime(r.options.Clock().Add(r.options.TokenTTL).UTC().Truncate(time.Second))
 }
 
 // freeID draws token ids until no entry names the id.
@@ -95,7 +95,7 @@ func freeID(known *ledger.Cache, draw func() string) string {
 // gets a token that does not work, and another one after it has expired.
 func (r *redemption) createToken(ctx context.Context, entry *v1alpha1.NodeAttestation, key *ledger.TokenKey) (*Grant, error) {
 	token := key.Token(entry)
-	_, err := r.client.CoreV1().Secrets(ledger.TokenNamespace).Create(ctx, token.Secret(), metav1.CreateOptions{})
+	_, err := r.options.Client.CoreV1().Secrets(ledger.TokenNamespace).Create(ctx, token.Secret(), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("create secret %s/%s: %w", ledger.TokenNamespace, ledger.TokenSecretName(token.ID), err)
 	}
@@ -105,7 +105,7 @@ func (r *redemption) createToken(ctx context.Context, entry *v1alpha1.NodeAttest
 // confirm returns a token if it is still the one that the entry names, and unused. Its Secret
 // exists now, so that a later revocation finds it.
 func (r *redemption) confirm(ctx context.Context, grant *Grant) (*Grant, error) {
-	current, err := r.ledger.Get(ctx, grant.Token.Entry)
+	current, err := r.options.Ledger.Get(ctx, grant.Token.Entry)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, errChanged

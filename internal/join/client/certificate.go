@@ -91,13 +91,7 @@ func (p *pair) makeKey() error {
 func (p *pair) keyFile() string { return filepath.Join(p.folder, keyName) }
 
 // publicKey is the hash of the public key, as in the ledger.
-func (p *pair) publicKey() (string, error) {
-	der, err := x509.MarshalPKIXPublicKey(p.key.Public())
-	if err != nil {
-		return "", fmt.Errorf("encoding the public key: %w", err)
-	}
-	return v1alpha1.PublicKeyHash(der), nil
-}
+func (p *pair) publicKey() (string, error) { return v1alpha1.HashOf(p.key.Public()) }
 
 // node returns the node of a stored certificate that is valid and of the authorities; empty if there is none.
 func (p *pair) node(authorities []byte) string {
@@ -169,7 +163,7 @@ func (c *client) certificate(run context.Context, name string, granted token) er
 			if run.Err() != nil {
 				return run.Err()
 			}
-			return &TimedOut{After: time.Since(c.start), Tries: tries, Err: last}
+			return &GaveUp{Connected: true, After: time.Since(c.start), Tries: tries, Err: last}
 		}
 	}
 }

@@ -84,8 +84,8 @@ type Result struct {
 	NodeName string
 }
 
-// Run writes a kubeconfig, if there is none. The error is a [*Refused], an
-// [*Unreachable] or a [*TimedOut], the error of the context, or any other error if the
+// Run writes a kubeconfig, if there is none. The error is a [*Refused] or a
+// [*GaveUp], the error of the context, or any other error if the
 // options or this machine are at fault.
 func Run(ctx context.Context, options Options) (Result, error) {
 	if options.Kubeconfig == "" {

@@ -320,8 +320,8 @@ func (m *machine) cannotReach(why string) {
 	m.t.Helper()
 	m.options.Timeout = 20 * time.Millisecond // the result does not depend on the duration
 	_, err := m.run()
-	if unreachable := new(Unreachable); !errors.As(err, &unreachable) || !strings.Contains(err.Error(), why) {
-		m.t.Errorf("error %v, want an Unreachable for %q", err, why)
+	if gaveUp := new(GaveUp); !errors.As(err, &gaveUp) || gaveUp.Connected || !strings.Contains(err.Error(), why) {
+		m.t.Errorf("error %v, want one without a connection for %q", err, why)
 	}
 	if len(m.asked) > 0 {
 		m.t.Errorf("the service was asked %q", m.asked)

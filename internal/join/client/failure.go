@@ -49,8 +49,10 @@ func (r *Refused) temporary() bool {
 	return false
 }
 
-// Unreachable is the error if no server could be reached until the timeout.
-type Unreachable struct {
+// GaveUp is the error of a client that got neither a token nor a refusal until the timeout.
+type GaveUp struct {
+	// Connected is true if the service was reached.
+	Connected bool
 	// After is the time since the first try, Tries the number of tries.
 	After time.Duration
 	Tries int
@@ -58,25 +60,14 @@ type Unreachable struct {
 	Err error
 }
 
-func (u *Unreachable) Error() string {
-	return fmt.Sprintf("gave up after %s: %v", effort(u.After, u.Tries), u.Err)
+func (g *GaveUp) Error() string {
+	text := "gave up"
+	if g.Connected {
+		text = "timed out"
+	}
+	return fmt.Sprintf("%s after %s: %v", text, effort(g.After, g.Tries), g.Err)
 }
-func (u *Unreachable) Unwrap() error { return u.Err }
-
-// TimedOut is the error if the bootstrap service was reached, but sent neither a token nor a
-// refusal until the timeout.
-type TimedOut struct {
-	// After is the time since the first try, Tries the number of tries.
-	After time.Duration
-	Tries int
-	// Err is the error of the last try.
-	Err error
-}
-
-func (t *TimedOut) Error() string {
-	return fmt.Sprintf("timed out after %s: %v", effort(t.After, t.Tries), t.Err)
-}
-func (t *TimedOut) Unwrap() error { return t.Err }
+func (g *GaveUp) Unwrap() error { return g.Err }
 
 // effort formats the time and the number of tries.
 func effort(after time.Duration, tries int) string {
@@ -107,13 +98,10 @@ func noEvidence(doing string, err error) error {
 // finalError returns the error of the run after the last try.
 func finalError(last *retryable, after time.Duration, tries int) error {
 	refused := new(Refused)
-	switch {
-	case errors.As(last, &refused):
+	if errors.As(last, &refused) {
 		return refused
-	case last.connected:
-		return &TimedOut{After: after, Tries: tries, Err: last.err}
 	}
-	return &Unreachable{After: after, Tries: tries, Err: last.err}
+	return &GaveUp{Connected: last.connected, After: after, Tries: tries, Err: last.err}
 }
 
 // withUser adds the user to an error about file permissions. Units that kops wrote run the

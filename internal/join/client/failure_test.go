@@ -22,7 +22,7 @@ func TestErrorsOfFilesNameTheUser(t *testing.T) {
 	for _, err := range []error{
 		nil,
 		&fs.PathError{Op: "open", Path: "/config/ca.pem", Err: syscall.ENOENT},
-		&Unreachable{Err: &net.OpError{Op: "dial", Err: syscall.EACCES}},
+		&GaveUp{Err: &net.OpError{Op: "dial", Err: syscall.EACCES}},
 	} {
 		if got := withUser(err, 65532); !errors.Is(got, err) {
 			t.Errorf("error %v, want %v", got, err)

@@ -219,15 +219,18 @@ func TestRetriesEnd(t *testing.T) {
 		want    string
 	}{
 		{
-			"no server", nil, &Unreachable{},
+			"no server", nil, &GaveUp{},
 			`^gave up after 30s and [0-9]+ tries: ask the bootstrap service: Get "https://`,
 		},
 		{
-			"only errors", sequence(status(503, "BootstrapUnavailable: x")), &TimedOut{},
+			"only errors", sequence(status(503, "BootstrapUnavailable: x")), &GaveUp{Connected: true},
 			"^timed out after 30s and [0-9]+ tries: the bootstrap service answered BootstrapUnavailable: x$",
 		},
-		{"no answer", sequence(hang), &TimedOut{}, "^timed out after 40s and 2 tries: no answer from https://"},
-		{"no answer to the last try", sequence(status(500, ""), hang), &TimedOut{}, "^timed out after [0-9.]+s and [23] tries: "},
+		{"no answer", sequence(hang), &GaveUp{Connected: true}, "^timed out after 40s and 2 tries: no answer from https://"},
+		{
+			"no answer to the last try", sequence(status(500, ""), hang), &GaveUp{Connected: true},
+			"^timed out after [0-9.]+s and [23] tries: ",
+		},
 		{
 			"a lasting temporary refusal", sequence(status(403, "NameTaken: x")), &Refused{},
 			"^the bootstrap service refuses: NameTaken: x; node-authorizer explain-code NameTaken",

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/informer"
 	"github.com/node-authorizer/node-authorizer/internal/join/approve"
@@ -44,13 +45,10 @@ type Options struct {
 	// Resolver resolves DNS names for ServingSources; nil means the resolver of the host.
 	Resolver Resolver
 
-	// Identity identifies this approver among the approvers that share the Lease. Without a
-	// LeaseName there is no election: this approver is always active.
-	Identity                  string
-	LeaseNamespace, LeaseName string
-	// The timing of leader election, as defined by client-go; zero means 15, 10 and 2
-	// seconds.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Identity identifies this approver among the approvers that share the Lease of LeaderElection. Without a
+	// name of the Lease there is no election: this approver is always active.
+	Identity       string
+	LeaderElection configv1alpha1.LeaderElection
 
 	// MaxStaleness is the age at which the copies of requests and nodes are too old to
 	// decide requests; 0 means no limit. The ledger's cache has its own limit.
@@ -133,18 +131,6 @@ func New(opts Options) (*Controller, error) {
 }
 
 func withDefaults(opts Options) Options {
-	for _, d := range []struct {
-		value *time.Duration
-		usual time.Duration
-	}{
-		{&opts.LeaseDuration, 15 * time.Second},
-		{&opts.RenewDeadline, 10 * time.Second},
-		{&opts.RetryPeriod, 2 * time.Second},
-	} {
-		if *d.value == 0 {
-			*d.value = d.usual
-		}
-	}
 	if opts.Workers == 0 {
 		opts.Workers = 4
 	}
@@ -177,7 +163,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.requests.HasSynced, c.nodes.HasSynced, c.opts.Known.Synced) {
 		return nil // the context ended
 	}
-	if c.opts.LeaseName == "" {
+	if c.opts.LeaderElection.Name == "" {
 		c.lead(ctx)
 		return nil
 	}

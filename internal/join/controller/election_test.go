@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/join/controller"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeapiserver"
@@ -60,9 +61,12 @@ func TestTheNextLeaderTakesOver(t *testing.T) {
 	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	opts := controller.Options{
-		LeaseNamespace: "kube-system", LeaseName: "approver",
 		// The first approver releases its lease when it ends: only the retry period counts.
-		LeaseDuration: time.Hour, RenewDeadline: 30 * time.Minute, RetryPeriod: 100 * time.Millisecond,
+		LeaderElection: configv1alpha1.LeaderElection{
+			Namespace: "kube-system", Name: "approver",
+			LeaseDuration: metav1.Duration{Duration: time.Hour}, RenewDeadline: metav1.Duration{Duration: 30 * time.Minute},
+			RetryPeriod: metav1.Duration{Duration: 100 * time.Millisecond},
+		},
 	}
 	first, second := &events{}, &events{}
 	opts.Identity, opts.Observer = "first", first

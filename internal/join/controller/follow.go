@@ -1,13 +1,11 @@
 package controller
 
 import (
-	"context"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
@@ -32,23 +30,7 @@ const (
 func (c *Controller) newInformers(maxStaleness time.Duration, clock func() time.Time) {
 	requests, nodes := c.opts.Client.CertificatesV1().CertificateSigningRequests(), c.opts.Client.CoreV1().Nodes()
 	c.requests = informer.New(informer.Source[*certificatesv1.CertificateSigningRequestList]{
-		List: func(ctx context.Context, opts metav1.ListOptions) (*certificatesv1.CertificateSigningRequestList, error) {
-			list, err := requests.List(ctx, opts)
-			if err != nil {
-				return nil, err
-			}
-			for i := range list.Items {
-				shorten(&list.Items[i])
-			}
-			return list, nil
-		},
-		Watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			w, err := requests.Watch(ctx, opts)
-			if err != nil {
-				return nil, err
-			}
-			return newShortWatch(w), nil
-		},
+		List: requests.List, Watch: requests.Watch,
 		Example: &certificatesv1.CertificateSigningRequest{}, Name: "certificatesigningrequests",
 	}, staleness.New("certificatesigningrequests.certificates.k8s.io", maxStaleness, clock).LimitWatches(informer.WatchLife),
 		cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf, byServed: servedNodeOf})

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/join/controller"
@@ -83,6 +84,8 @@ func newWorld(t *testing.T, f *fault, at int64) *world {
 // run runs the replicas until the context ends.
 func (w *world) run(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
+	election := configv1alpha1.Defaults().Approver.LeaderElection
+	election.Name = "approver"
 	for i, r := range w.replicas {
 		config := rest.CopyConfig(w.api.InMemory(nil))
 		config.Transport = r
@@ -92,13 +95,13 @@ func (w *world) run(ctx context.Context) (wait func()) {
 		w.must(err)
 		known := ledger.NewCache(entries)
 		known.LimitAge(90*time.Second, nil)
-		r.service, err = bootstrap.New(bootstrap.Options{
+		r.service = bootstrap.New(bootstrap.Options{
 			Attestor: alwaysallow.New(), Ledger: entries, Known: known, Client: client, TokenTTL: 5 * time.Minute,
+			Reattestation: bootstrap.Never, Timeout: 15 * time.Second, Observer: unobserved{},
 		})
-		w.must(err)
 		c, err := controller.New(controller.Options{
 			Client: client, Ledger: entries, Known: known, MaxStaleness: 90 * time.Second,
-			Identity: fmt.Sprint("replica-", i), LeaseNamespace: "kube-system", LeaseName: "approver",
+			Identity: fmt.Sprint("replica-", i), LeaderElection: election,
 		})
 		w.must(err)
 		running.Go(func() { w.must(known.Run(ctx)) })
@@ -274,3 +277,7 @@ func (w *world) boot(n int) error {
 	w.issue("client-"+node, time.Now().Add(time.Hour))
 	return w.requests("serving-"+node, ofNode(w.t, node, "10.0.0.7"), "Approved ServingCertificateApproved")
 }
+
+type unobserved struct{}
+
+func (unobserved) Attested(bootstrap.Event) {}

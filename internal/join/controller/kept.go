@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"strings"
-	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/node-authorizer/node-authorizer/internal/join/approve"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -59,7 +57,7 @@ func keep(object any) (any, error) {
 	}
 	k := &request{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion, CreationTimestamp: csr.CreationTimestamp,
+			Name: shortened(csr.Name), UID: csr.UID, ResourceVersion: csr.ResourceVersion, CreationTimestamp: csr.CreationTimestamp,
 		},
 		decided: approve.Decided(csr),
 	}
@@ -133,44 +131,12 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(strings.Clone(text[:most]), "")
 }
 
-// shorten limits the length of a request's name, which is its key in the informer. A shortened
+// shortened limits the length of a request's name, which is its key in the informer. A shortened
 // name is still too long for a request that is decided, and different from all other names.
-func shorten(csr *certificatesv1.CertificateSigningRequest) {
-	if len(csr.Name) > maxRequestName {
-		hash := sha256.Sum256([]byte(csr.Name))
-		csr.Name = strings.Clone(csr.Name[:maxRequestName]) + "-" + hex.EncodeToString(hash[:])
+func shortened(name string) string {
+	if len(name) <= maxRequestName {
+		return name
 	}
-}
-
-// shortWatch is a watch that shortens the names of requests.
-type shortWatch struct {
-	watch.Interface
-	events chan watch.Event
-	done   chan struct{}
-	stop   func()
-}
-
-func newShortWatch(of watch.Interface) *shortWatch {
-	w := &shortWatch{Interface: of, events: make(chan watch.Event), done: make(chan struct{})}
-	w.stop = sync.OnceFunc(func() { close(w.done); of.Stop() })
-	go w.follow()
-	return w
-}
-
-func (w *shortWatch) ResultChan() <-chan watch.Event { return w.events }
-
-func (w *shortWatch) Stop() { w.stop() }
-
-func (w *shortWatch) follow() {
-	defer close(w.events)
-	for event := range w.Interface.ResultChan() {
-		if csr, ok := event.Object.(*certificatesv1.CertificateSigningRequest); ok {
-			shorten(csr)
-		}
-		select {
-		case w.events <- event:
-		case <-w.done:
-			return
-		}
-	}
+	hash := sha256.Sum256([]byte(name))
+	return strings.Clone(name[:maxRequestName]) + "-" + hex.EncodeToString(hash[:])
 }

@@ -10,7 +10,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/join/approve"
@@ -77,37 +76,18 @@ func named(name string) *certificatesv1.CertificateSigningRequest {
 // Shortened names differ, and are still too long for a decision.
 func TestNamesOfRequestsAreShortened(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	source := watch.NewFakeWithChanSize(3, false)
-	for _, name := range []string{long + "1", long + "2", strings.Repeat("x", maxRequestName)} {
-		source.Add(named(name))
-	}
-	w := newShortWatch(source)
-	defer w.Stop()
 	var got []string
-	for range 3 {
-		got = append(got, (<-w.ResultChan()).Object.(*certificatesv1.CertificateSigningRequest).Name)
+	for _, name := range []string{long + "1", long + "2", strings.Repeat("x", maxRequestName)} {
+		kept, err := keep(named(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, kept.(*request).Name)
 	}
 	if len(got[0]) > 400 || len(got[0]) <= maxRequestName || got[0] == got[1] || len(got[1]) != len(got[0]) ||
 		got[2] != strings.Repeat("x", maxRequestName) {
 		t.Errorf("names of %d, %d and %d bytes", len(got[0]), len(got[1]), len(got[2]))
 	}
-	listed := named(long + "1")
-	shorten(listed)
-	if listed.Name != got[0] {
-		t.Error("a list has another name than a watch")
-	}
-}
-
-// A watch does not wait for a reader that has stopped it.
-func TestAWatchEndsWithoutAReader(t *testing.T) {
-	source := watch.NewFakeWithChanSize(1, false)
-	source.Add(named("it"))
-	w := newShortWatch(source)
-	w.Stop()
-	for open := true; open; {
-		_, open = <-w.ResultChan()
-	}
-	w.Stop()
 }
 
 func TestTheLastConditionCounts(t *testing.T) {

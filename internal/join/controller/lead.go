@@ -55,14 +55,15 @@ func (t *term) shutDown() {
 func (c *Controller) elect(ctx context.Context) error {
 	var leading sync.WaitGroup
 	defer leading.Wait()
+	e := &c.opts.LeaderElection
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: c.opts.LeaseName,
+		Name: e.Name,
 		Lock: limitedLock{&resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.LeaseNamespace, Name: c.opts.LeaseName},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name},
 			Client:     c.opts.Client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: c.opts.Identity},
-		}, c.opts.RenewDeadline / 2},
-		LeaseDuration: c.opts.LeaseDuration, RenewDeadline: c.opts.RenewDeadline, RetryPeriod: c.opts.RetryPeriod,
+		}, e.RenewDeadline.Duration / 2},
+		LeaseDuration: e.LeaseDuration.Duration, RenewDeadline: e.RenewDeadline.Duration, RetryPeriod: e.RetryPeriod.Duration,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			// The elector calls this in a goroutine of its own, and ends its context.

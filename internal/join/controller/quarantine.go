@@ -28,29 +28,20 @@ func (c *Controller) answer(q *approve.Question) (approve.Answer, error) {
 		node = q.Entry.Spec.NodeName
 	}
 	var err error
-	if q.NodeQuarantine, err = lookUp(c.opts.Quarantines.Quarantined, node); err != nil {
+	if q.NodeQuarantine, _, err = c.opts.Quarantines.Quarantined(node); err != nil {
 		return approve.Answer{}, fmt.Errorf("look for a quarantine of the node: %w", err)
 	}
 	q.CredentialQuarantine = ""
 	for _, id := range approve.CredentialsOf(q.Request) {
-		quarantine, err := lookUp(c.opts.Quarantines.QuarantinedCredential, id)
+		quarantine, found, err := c.opts.Quarantines.QuarantinedCredential(id)
 		if err != nil {
 			return approve.Answer{}, fmt.Errorf("look for a quarantine of the credential: %w", err)
 		}
-		if quarantine != "" {
+		if found {
 			q.CredentialQuarantine = quarantine
 		}
 	}
 	return approve.Decide(q), nil
-}
-
-// lookUp returns the name of a Quarantine; empty if there is none.
-func lookUp(find func(string) (string, bool, error), what string) (string, error) {
-	name, found, err := find(what)
-	if err != nil || !found {
-		return "", err
-	}
-	return name, nil
 }
 
 // isTooOld reports whether an error says that a copy is too old.

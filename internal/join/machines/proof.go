@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -116,23 +115,16 @@ func KeyHashes(m *v1alpha1.Machine) (hashes []string, err error) {
 	return hashes, err
 }
 
-// hashForm is the form of the hash of a public key.
-var hashForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
 // KeyHash returns the hash of a public key in one of the forms that Machines may have.
 func KeyHash(text string) (string, error) {
-	if hashForm.MatchString(text) {
+	if v1alpha1.IsPublicKeyHash(text) {
 		return text, nil
 	}
 	key, err := parseKey(text)
 	if err != nil {
 		return "", err
 	}
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return "", fmt.Errorf("the public key: %w", err)
-	}
-	return v1alpha1.PublicKeyHash(der), nil
+	return v1alpha1.HashOf(key)
 }
 
 func parseKey(text string) (any, error) {

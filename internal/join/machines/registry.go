@@ -34,6 +34,11 @@ type Options struct {
 	Clock func() time.Time
 }
 
+// Finder finds registered machines; see [Registry].
+type Finder interface {
+	Find(ctx context.Context, req *attest.Request, proof *Proof) (*v1alpha1.Machine, error)
+}
+
 // Registry has the Machines of a cluster. It is safe for concurrent use. Machines that it returns are shared: they are not
 // to be changed.
 type Registry struct {

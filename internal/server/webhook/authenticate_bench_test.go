@@ -49,7 +49,8 @@ func authenticateStack(b *testing.B) http.Handler {
 		b.Fatal(err)
 	}
 	verifier, err := sts.New(sts.Options{
-		ClusterID: "blue", Hosts: hosts, Transport: oneCaller{}, CacheTTL: time.Hour, Observe: stsMetrics{metrics},
+		ClusterID: "blue", Hosts: hosts, Transport: oneCaller{}, Observe: stsMetrics{metrics},
+		Timeout: 10 * time.Second, MaxInFlight: 100, PerSecond: 200, Burst: 400, CacheTTL: time.Hour, CacheSize: 10_000,
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -62,7 +63,7 @@ func authenticateStack(b *testing.B) http.Handler {
 		Verifier: verifier, Mappings: oneSource{mappings}, Reserved: iam.DefaultReserved(),
 		Instances: instances.New(instances.Options{
 			EC2: ec2instances.New(ec2instances.Options{DescribeInstances: oneInstance{}.DescribeInstances}),
-			IAM: oneInstance{}.GetInstanceProfile, TTL: time.Hour,
+			IAM: oneInstance{}.GetInstanceProfile, TTL: time.Hour, Size: 1000, PerSecond: 10, Burst: 20,
 		}),
 	})
 	evaluate := refusals.Authenticate(metrics.Authenticate(authenticator.Authenticate))

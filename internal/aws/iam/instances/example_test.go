@@ -3,6 +3,7 @@ package instances_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/aws/ec2instances"
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam/instances"
@@ -21,7 +22,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	known := instances.New(instances.Options{EC2: client, Region: region, IAM: askIAM})
+	known := instances.New(instances.Options{
+		EC2: client, Region: region, IAM: askIAM, TTL: 2 * time.Minute, Size: 20_000, PerSecond: 10, Burst: 20,
+	})
 	instance, err := known.Instance(ctx, "i-0123456789abcdef0", true)
 	fmt.Println(instance, err)
 }

@@ -1,7 +1,6 @@
 package instances
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +20,7 @@ import (
 type GetInstanceProfile func(ctx context.Context, input *awsiam.GetInstanceProfileInput,
 	options ...func(*awsiam.Options)) (*awsiam.GetInstanceProfileOutput, error)
 
-// Options are settings of [Instances]. Zero values are replaced with defaults, except
-// EC2.
+// Options are settings of [Instances]. Region, IAM, Now and Observe are optional.
 type Options struct {
 	// EC2 is the client of EC2. Share it with other users of EC2 in the program.
 	EC2 *ec2instances.Client
@@ -30,17 +28,13 @@ type Options struct {
 	Region string
 	// IAM gets instance profiles; see [NewIAM]. Without it, look-ups with roles are errors.
 	IAM GetInstanceProfile
-	// TTL is how long an answer is cached. The default is 2 minutes.
+	// TTL is how long an answer is cached. One that may change soon is cached for 5 seconds at most: there is no such
+	// instance, or it does not run, or it has no name or profile.
 	TTL time.Duration
-	// MissingTTL is how long an answer is cached that may change soon: there is no such
-	// instance, or it does not run, or it has no name or profile. The default is 5
-	// seconds. It is never longer than TTL.
-	MissingTTL time.Duration
-	// Size is the number of cached instances, and of cached ids without an instance. The
-	// default is 20,000.
+	// Size is the number of cached instances, and of cached ids without an instance.
 	Size int
 	// PerSecond is the rate limit of requests to IAM, and Burst the number of requests at
-	// once. The defaults are 10 and 20.
+	// once.
 	PerSecond float64
 	Burst     int
 	// Now is the clock of the cache. The default is time.Now.
@@ -50,14 +44,8 @@ type Options struct {
 	Observe func(outcome string)
 }
 
-// Limits and defaults of [Options].
-const (
-	defaultTTL        = 2 * time.Minute
-	defaultMissingTTL = 5 * time.Second
-	defaultSize       = 20_000
-	defaultPerSecond  = 10
-	defaultBurst      = 20
-)
+// missingTTL is how long an answer is cached that may change soon.
+const missingTTL = 5 * time.Second
 
 // ec2Tries is small: a client of the API server tries again when it is throttled.
 const ec2Tries = 3
@@ -69,11 +57,6 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	o.TTL = cmp.Or(o.TTL, defaultTTL)
-	o.MissingTTL = min(cmp.Or(o.MissingTTL, defaultMissingTTL), o.TTL)
-	o.Size = cmp.Or(o.Size, defaultSize)
-	o.PerSecond = cmp.Or(o.PerSecond, defaultPerSecond)
-	o.Burst = cmp.Or(o.Burst, defaultBurst)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -121,11 +104,11 @@ func (r *record) settled() bool {
 func (i *Instances) remember(id string, found record, asked time.Time) {
 	switch {
 	case found == (record{}):
-		i.missing.keep(id, found, asked.Add(i.options.MissingTTL))
+		i.missing.keep(id, found, asked.Add(min(missingTTL, i.options.TTL)))
 	case found.settled():
 		i.known.keep(id, found, asked.Add(i.options.TTL))
 	default:
-		i.known.keep(id, found, asked.Add(i.options.MissingTTL))
+		i.known.keep(id, found, asked.Add(min(missingTTL, i.options.TTL)))
 	}
 }
 

@@ -92,7 +92,7 @@ func (s *fixture) instances(t *testing.T, change func(*instances.Options)) *inst
 		t.Fatal(err)
 	}
 	options := instances.Options{
-		EC2: s.ec2(t), Region: region, IAM: askIAM, PerSecond: 1000, Burst: 1000, Now: s.clock,
+		EC2: s.ec2(t), Region: region, IAM: askIAM, TTL: 2 * time.Minute, Size: 20_000, PerSecond: 1000, Burst: 1000, Now: s.clock,
 		Observe: func(outcome string) { s.observe("IAM", outcome) },
 	}
 	if change != nil {

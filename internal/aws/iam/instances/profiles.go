@@ -66,7 +66,7 @@ func (p *profiles) roles(ctx context.Context, of profile) ([]string, error) {
 // lasts is how long an answer is cached. An answer without roles may change soon.
 func (p *profiles) lasts(roles []string) time.Duration {
 	if len(roles) == 0 {
-		return p.options.MissingTTL
+		return min(missingTTL, p.options.TTL)
 	}
 	return p.options.TTL
 }

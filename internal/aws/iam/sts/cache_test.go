@@ -216,7 +216,7 @@ func TestErrorsAreNotCached(t *testing.T) {
 func TestNegativeTTLDisablesTheCache(t *testing.T) {
 	text := tokens(t, 1)[0]
 	asked := &slowTransport{}
-	verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.CacheTTL = asked, -1 })
+	verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.CacheTTL = asked, 0 })
 	for range 3 {
 		if _, err := verifier.Verify(t.Context(), text); err != nil {
 			t.Fatal(err)

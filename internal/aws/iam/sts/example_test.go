@@ -3,6 +3,7 @@ package sts_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam/sts"
 )
@@ -16,8 +17,8 @@ func Example() {
 		return
 	}
 	verifier, err := sts.New(sts.Options{
-		ClusterID: "shop", Hosts: hosts, Timeout: sts.DefaultTimeout,
-		MaxInFlight: 32, PerSecond: 50, Burst: 100, CacheSize: 1000,
+		ClusterID: "shop", Hosts: hosts, Timeout: 10 * time.Second,
+		MaxInFlight: 32, PerSecond: 50, Burst: 100, CacheTTL: time.Minute, CacheSize: 1000,
 	})
 	if err != nil {
 		fmt.Println(err)

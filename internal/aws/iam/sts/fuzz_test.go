@@ -24,6 +24,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		verifier, err := sts.New(sts.Options{
 			ClusterID: "blue", Hosts: hosts, Transport: answering(status, body), Now: func() time.Time { return made },
+			Timeout: 10 * time.Second, MaxInFlight: 100, PerSecond: 200, Burst: 400, CacheTTL: time.Minute, CacheSize: 10_000,
 		})
 		if err != nil {
 			t.Fatal(err)

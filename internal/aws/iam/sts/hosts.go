@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
 // The regions of each partition. The AWS SDK has them but does not export them; a test
@@ -29,15 +31,6 @@ const (
 	globalScope  = "us-east-1"
 )
 
-// ExtraHost is a host of STS that is not in the endpoint rules, such as a VPC endpoint or
-// the host of a region that is newer than this program.
-type ExtraHost struct {
-	// Host is a DNS name: "vpce-0a1b2c-d3e4.sts.eu-west-1.vpce.amazonaws.com".
-	Host string
-	// Region is the region in the signatures of requests to it: "eu-west-1".
-	Region string
-}
-
 // Hosts are the hosts of STS that receive requests. They do not change.
 type Hosts struct {
 	partition string
@@ -46,8 +39,8 @@ type Hosts struct {
 
 // NewHosts returns the regional hosts of a partition ("aws", "aws-us-gov",
 // "aws-cn", …) including FIPS and dual-stack variants, the global host of aws, and the
-// extra hosts.
-func NewHosts(ctx context.Context, partition string, extra []ExtraHost) (*Hosts, error) {
+// extra hosts, which are not in the endpoint rules, such as VPC endpoints or the host of a region that is newer than this program.
+func NewHosts(ctx context.Context, partition string, extra []v1alpha1.STSHost) (*Hosts, error) {
 	partitions, err := readPartitions()
 	if err != nil {
 		return nil, err
@@ -125,7 +118,7 @@ var (
 	regionName = regexp.MustCompile(`^[a-z]{2,6}(-[a-z]+)+-[0-9]+$`)
 )
 
-func (h *Hosts) addExtra(extra ExtraHost, partitions map[string][]string) error {
+func (h *Hosts) addExtra(extra v1alpha1.STSHost, partitions map[string][]string) error {
 	switch {
 	case len(extra.Host) > 253 || !dnsName.MatchString(extra.Host):
 		return fmt.Errorf("the host %q of STS is not a DNS name: want lower case, without scheme, port and path", extra.Host)

@@ -11,13 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam/sts"
 )
 
 var _ iam.Hosts = (*sts.Hosts)(nil)
 
-func newHosts(t testing.TB, partition string, extra ...sts.ExtraHost) *sts.Hosts {
+func newHosts(t testing.TB, partition string, extra ...v1alpha1.STSHost) *sts.Hosts {
 	t.Helper()
 	hosts, err := sts.NewHosts(t.Context(), partition, extra)
 	if err != nil {
@@ -137,8 +138,8 @@ func TestNoHostIsInTwoPartitions(t *testing.T) {
 
 func TestExtraHosts(t *testing.T) {
 	const endpoint = "vpce-0a1b2c-d3e4.sts.eu-west-1.vpce.amazonaws.com"
-	hosts := newHosts(t, "aws", sts.ExtraHost{Host: endpoint, Region: "eu-west-1"},
-		sts.ExtraHost{Host: "sts.eu-north-9.amazonaws.com", Region: "eu-north-9"})
+	hosts := newHosts(t, "aws", v1alpha1.STSHost{Host: endpoint, Region: "eu-west-1"},
+		v1alpha1.STSHost{Host: "sts.eu-north-9.amazonaws.com", Region: "eu-north-9"})
 	for host, want := range map[string]string{endpoint: "eu-west-1", "sts.eu-north-9.amazonaws.com": "eu-north-9"} {
 		if regions, ok := hosts.Host(host); !ok || !slices.Equal(regions, []string{want}) {
 			t.Errorf("%s: %v, %v", host, regions, ok)
@@ -146,28 +147,28 @@ func TestExtraHosts(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, partition string
-		extra           sts.ExtraHost
+		extra           v1alpha1.STSHost
 		want            string
 	}{
-		{"an unknown partition", "aws-moon", sts.ExtraHost{}, `AWS has no partition "aws-moon": want aws, aws-cn, aws-eusc, `},
-		{"no host", "aws", sts.ExtraHost{Region: "eu-west-1"}, `the host "" of STS is not a DNS name`},
+		{"an unknown partition", "aws-moon", v1alpha1.STSHost{}, `AWS has no partition "aws-moon": want aws, aws-cn, aws-eusc, `},
+		{"no host", "aws", v1alpha1.STSHost{Region: "eu-west-1"}, `the host "" of STS is not a DNS name`},
 		{
 			"a URL", "aws",
-			sts.ExtraHost{Host: "https://" + endpoint, Region: "eu-west-1"},
+			v1alpha1.STSHost{Host: "https://" + endpoint, Region: "eu-west-1"},
 			"is not a DNS name: want lower case, without scheme, port and path",
 		},
-		{"a port", "aws", sts.ExtraHost{Host: endpoint + ":443", Region: "eu-west-1"}, "is not a DNS name"},
-		{"upper case", "aws", sts.ExtraHost{Host: strings.ToUpper(endpoint), Region: "eu-west-1"}, "is not a DNS name"},
-		{"an address", "aws", sts.ExtraHost{Host: "169.254.169.254", Region: "eu-west-1"}, "is not a DNS name"},
-		{"no region", "aws", sts.ExtraHost{Host: endpoint}, `the region "" of the host ` + endpoint},
+		{"a port", "aws", v1alpha1.STSHost{Host: endpoint + ":443", Region: "eu-west-1"}, "is not a DNS name"},
+		{"upper case", "aws", v1alpha1.STSHost{Host: strings.ToUpper(endpoint), Region: "eu-west-1"}, "is not a DNS name"},
+		{"an address", "aws", v1alpha1.STSHost{Host: "169.254.169.254", Region: "eu-west-1"}, "is not a DNS name"},
+		{"no region", "aws", v1alpha1.STSHost{Host: endpoint}, `the region "" of the host ` + endpoint},
 		{
 			"a region of another partition", "aws",
-			sts.ExtraHost{Host: endpoint, Region: "us-gov-west-1"},
+			v1alpha1.STSHost{Host: endpoint, Region: "us-gov-west-1"},
 			"is in the partition aws-us-gov, not in aws",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := sts.NewHosts(t.Context(), test.partition, []sts.ExtraHost{test.extra}); err == nil ||
+			if _, err := sts.NewHosts(t.Context(), test.partition, []v1alpha1.STSHost{test.extra}); err == nil ||
 				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}

@@ -2,7 +2,6 @@ package sts
 
 import (
 	"crypto/tls"
-	"errors"
 	"net/http"
 	"time"
 
@@ -10,21 +9,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 )
 
-// Defaults of [Options].
-const (
-	DefaultTimeout     = 10 * time.Second
-	DefaultMaxInFlight = 100
-	DefaultPerSecond   = 200
-	DefaultBurst       = 400
-	DefaultCacheTTL    = time.Minute
-	DefaultCacheSize   = 10000
-)
-
-// Options are settings of a [Verifier].
+// Options are settings of a [Verifier]. All but Transport, Now and Observe are required; the configuration's validation checks
+// the limits.
 type Options struct {
-	// ClusterID is the cluster that tokens must be signed for. Required.
+	// ClusterID is the cluster that tokens must be signed for.
 	ClusterID string
-	// Hosts are the hosts of STS that receive requests. Required; see [NewHosts].
+	// Hosts are the hosts of STS that receive requests; see [NewHosts].
 	Hosts iam.Hosts
 	// Transport sends the requests. The default uses the proxy of the environment
 	// (HTTPS_PROXY).
@@ -41,7 +31,7 @@ type Options struct {
 	PerSecond float64
 	Burst     int
 	// CacheTTL is how long an answer is used for the same token, but not beyond the end
-	// of the token. If it is negative, answers are not cached.
+	// of the token. If it is 0, answers are not cached.
 	CacheTTL time.Duration
 	// CacheSize is the number of answers that are cached, and the number of access keys of
 	// known callers.
@@ -90,15 +80,6 @@ func (o Options) complete() (Options, error) {
 	if err := iam.CheckClusterID(o.ClusterID); err != nil {
 		return Options{}, err
 	}
-	if o.Hosts == nil {
-		return Options{}, errors.New("verify tokens: no hosts of STS are given")
-	}
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
-	setDefault(&o.PerSecond, DefaultPerSecond)
-	setDefault(&o.Burst, DefaultBurst)
-	setDefault(&o.CacheTTL, DefaultCacheTTL)
-	setDefault(&o.CacheSize, DefaultCacheSize)
 	if o.Transport == nil {
 		o.Transport = newTransport(o.MaxInFlight)
 	}
@@ -108,16 +89,7 @@ func (o Options) complete() (Options, error) {
 	if o.Observe == nil {
 		o.Observe = unobserved{}
 	}
-	if o.Timeout < 0 || o.MaxInFlight < 0 || o.PerSecond < 0 || o.Burst < 0 || o.CacheSize < 0 {
-		return Options{}, errors.New("verify tokens: a limit is negative")
-	}
 	return o, nil
-}
-
-func setDefault[T int | float64 | time.Duration](field *T, value T) {
-	if *field == 0 {
-		*field = value
-	}
 }
 
 // newTransport returns a transport that keeps idle as many connections as may be in use.

@@ -78,7 +78,10 @@ func (w *world) caller(t *testing.T, text string) *iam.Caller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier, err := sts.New(sts.Options{ClusterID: "blue", Hosts: hosts, Transport: w.http.Transport})
+	verifier, err := sts.New(sts.Options{
+		ClusterID: "blue", Hosts: hosts, Transport: w.http.Transport,
+		Timeout: 10 * time.Second, MaxInFlight: 100, PerSecond: 200, Burst: 400, CacheTTL: time.Minute, CacheSize: 10_000,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 
@@ -48,7 +47,7 @@ func (*Attestor) Name() string { return Name }
 // empty object.
 func (*Attestor) Attest(_ context.Context, req *attest.Request) (*attest.Identity, error) {
 	if err := checkBody(req.Body); err != nil {
-		return nil, &attest.Refusal{Code: EvidenceMalformed, Malformed: true, Detail: fmt.Sprintf("the request: %v", err)}
+		return nil, attest.Malformed(EvidenceMalformed, "the request: %v", err)
 	}
 	name := strings.ToLower(req.NodeName)
 	if err := attest.CheckName(name); err != nil {

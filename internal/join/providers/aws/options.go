@@ -27,7 +27,7 @@ type Options struct {
 	// of them. If there are none, this is not checked.
 	InstanceProfiles []string
 	// Naming is the rule for names of nodes: PrivateDNSName (also if empty), InstanceID,
-	// ResourceName, or a template; see [NameFields].
+	// ResourceName, or a template with the placeholders of [nametemplate.Placeholders].
 	Naming string
 	// SkipSignature accepts documents without checking their signature. Every machine can
 	// then claim to be any instance.

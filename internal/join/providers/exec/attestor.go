@@ -86,17 +86,14 @@ type sealed struct {
 	State     json.RawMessage `json:"state,omitempty"`
 }
 
-// keyForm is the form of the hash of a public key.
-var keyForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
 // Attest lets the program decide.
 func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
 	var b body
 	if err := strictjson.Unmarshal(req.Body, &b, strictjson.Options{}); err != nil {
-		return nil, malformed("%s", err)
+		return nil, attest.Malformed(alwaysallow.EvidenceMalformed, "%s", err)
 	}
 	if len(b.Evidence) == 0 {
-		return nil, malformed("the request has no evidence")
+		return nil, attest.Malformed(alwaysallow.EvidenceMalformed, "the request has no evidence")
 	}
 	round, err := a.round(req, &b)
 	if err != nil {
@@ -127,15 +124,12 @@ func (a *Attestor) ask(ctx context.Context, text []byte, round *sealed, request 
 	return a.outcome(&answer, round, request)
 }
 
-func malformed(format string, args ...any) error {
-	return &attest.Refusal{Code: alwaysallow.EvidenceMalformed, Malformed: true, Detail: fmt.Sprintf(format, args...)}
-}
-
 // round begins the first round, or opens the state of the one before.
 func (a *Attestor) round(req *attest.Request, b *body) (*sealed, error) {
 	if b.State == "" {
-		if b.PublicKey != "" && !keyForm.MatchString(b.PublicKey) {
-			return nil, malformed("publicKey is %.100q, want sha256: and the hash of a public key", b.PublicKey)
+		if b.PublicKey != "" && !v1alpha1.IsPublicKeyHash(b.PublicKey) {
+			return nil, attest.Malformed(alwaysallow.EvidenceMalformed,
+				"publicKey is %.100q, want sha256: and the hash of a public key", b.PublicKey)
 		}
 		if err := a.options.Challenger.Check(b.Challenge); err != nil {
 			return nil, attest.Refuse(attest.ChallengeInvalid, "the challenge of the request: %s", err)
@@ -143,7 +137,7 @@ func (a *Attestor) round(req *attest.Request, b *body) (*sealed, error) {
 		return &sealed{NodeName: req.NodeName, Challenge: b.Challenge, PublicKey: b.PublicKey}, nil
 	}
 	if b.Challenge+b.PublicKey != "" {
-		return nil, malformed("the request has a state, and a challenge or publicKey")
+		return nil, attest.Malformed(alwaysallow.EvidenceMalformed, "the request has a state, and a challenge or publicKey")
 	}
 	text, _, err := a.options.Challenger.Open(a.options.Provider, b.State)
 	if err != nil {

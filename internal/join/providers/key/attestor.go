@@ -27,18 +27,13 @@ type Options struct {
 	// ClusterID is the cluster in the message that machines sign.
 	ClusterID string
 	// Registry finds the registered machines.
-	Registry Registry
+	Registry machines.Finder
 	// Challenger verifies challenges.
 	Challenger Challenger
 	// Authorities issue certificates for machines; nil: machines have none.
 	Authorities *x509.CertPool
 	// Clock returns the current time; nil: time.Now.
 	Clock func() time.Time
-}
-
-// Registry finds registered machines; see [machines.Registry].
-type Registry interface {
-	Find(ctx context.Context, req *attest.Request, proof *machines.Proof) (*v1alpha1.Machine, error)
 }
 
 // Challenger verifies challenges; see [attest.Challenges].
@@ -75,13 +70,13 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 	if err != nil {
 		return nil, err
 	}
-	made, err := a.options.Challenger.Made(c.challenge)
+	made, err := a.options.Challenger.Made(c.Challenge)
 	if err != nil {
 		return nil, attest.Refuse(attest.ChallengeInvalid, "the challenge that the machine signed: %s", err)
 	}
-	ownKey := v1alpha1.PublicKeyHash(c.publicKey)
-	signed := message(a.options.ClusterID, c.challenge, req.NodeName, c.certifiedKey, ownKey)
-	if err := signer.CheckSignature(c.algorithm, signed, c.signature); err != nil {
+	ownKey := v1alpha1.PublicKeyHash(c.PublicKey)
+	signed := message(a.options.ClusterID, c.Challenge, req.NodeName, c.CertifiedKey, ownKey)
+	if err := signer.CheckSignature(c.algorithm, signed, c.Signature); err != nil {
 		return nil, attest.Refuse(SignatureInvalid, "the signature with public key %s for cluster %s and node %.253q: %s",
 			ownKey, a.options.ClusterID, req.NodeName, err)
 	}
@@ -102,7 +97,7 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 		Names: append([]string{machine.Spec.NodeName}, machine.Spec.Names...), Addresses: machines.Addresses(machine),
 		Description: proof.Description,
 		// The signature has several forms for one message.
-		PublicKey: c.certifiedKey, Digest: sha256.Sum256(signed), SingleUse: true, Issued: made,
+		PublicKey: c.CertifiedKey, Digest: sha256.Sum256(signed), SingleUse: true, Issued: made,
 	}, nil
 }
 
@@ -112,7 +107,7 @@ func (c *claim) signer() (*x509.Certificate, error) {
 	if len(c.certificates) > 0 {
 		certificate = c.certificates[0]
 	} else {
-		key, err := x509.ParsePKIXPublicKey(c.publicKey)
+		key, err := x509.ParsePKIXPublicKey(c.PublicKey)
 		if err != nil {
 			return nil, malformed("publicKey: %v", err)
 		}

@@ -13,7 +13,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -187,8 +186,8 @@ func TestRSAWithPSS(t *testing.T) {
 	body := altered(w.answer(key, "worker-1"), func(e *evidence) {
 		digest := sha256.Sum256(message("shop", e.Challenge, "worker-1", e.CertifiedKey, hashOf(key)))
 		e.Algorithm = "SHA256-RSAPSS"
-		e.Signature = base64.StdEncoding.EncodeToString(must(key.Sign(rand.Reader, digest[:],
-			&rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256})))
+		e.Signature = must(key.Sign(rand.Reader, digest[:],
+			&rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256}))
 	})
 	if _, err := w.attest("worker-1", body); err != nil {
 		t.Error(err)
@@ -247,7 +246,7 @@ func TestStolenAnswers(t *testing.T) {
 	t.Run("a copied answer with the thief's own public key", func(t *testing.T) {
 		w.register(thiefs, "worker-2")
 		w.refused("worker-1", stolen(func(e *evidence) {
-			e.PublicKey = base64.StdEncoding.EncodeToString(must(x509.MarshalPKIXPublicKey(thiefs.Public())))
+			e.PublicKey = must(x509.MarshalPKIXPublicKey(thiefs.Public()))
 		}), SignatureInvalid)
 	})
 	t.Run("a new challenge with the signature of an old one", func(t *testing.T) {
@@ -271,7 +270,7 @@ func TestStolenAnswers(t *testing.T) {
 	})
 	t.Run("a signature that the key made about something else", func(t *testing.T) {
 		w.refused("worker-1", stolen(func(e *evidence) {
-			e.Signature = base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(e.Challenge)))
+			e.Signature = ed25519.Sign(key, []byte(e.Challenge))
 		}), SignatureInvalid)
 	})
 	t.Run("a key that is not registered", func(t *testing.T) {
@@ -321,7 +320,7 @@ func TestKeysThatAreNotAccepted(t *testing.T) {
 	body := altered(w.answer(key, "worker-1"), func(e *evidence) {
 		public := key.PublicKey
 		public.E = 3
-		e.PublicKey = base64.StdEncoding.EncodeToString(must(x509.MarshalPKIXPublicKey(&public)))
+		e.PublicKey = must(x509.MarshalPKIXPublicKey(&public))
 	})
 	w.refused("worker-1", body, KeyNotAccepted)
 }
@@ -331,24 +330,28 @@ func TestMalformedEvidence(t *testing.T) {
 	w.register(key, "worker-1")
 	body := w.answer(key, "worker-1")
 	for rule, change := range map[string]func(*evidence){
-		"no algorithm":                    func(e *evidence) { e.Algorithm = "" },
-		"SHA-1":                           func(e *evidence) { e.Algorithm = "SHA1-RSA" },
-		"no key":                          func(e *evidence) { e.PublicKey = "" },
-		"a key that cannot be read":       func(e *evidence) { e.PublicKey = "AAAA" },
-		"key and certificate":             func(e *evidence) { e.Certificates = []string{"AAAA"} },
-		"a certificate that is none":      func(e *evidence) { e.PublicKey, e.Certificates = "", []string{"AAAA"} },
-		"too many certificates":           func(e *evidence) { e.PublicKey, e.Certificates = "", make([]string, 9) },
-		"another form of the hash":        func(e *evidence) { e.CertifiedKey = strings.ToUpper(certified) },
-		"base64 with a line end":          func(e *evidence) { e.Signature = e.Signature[:8] + "\n" + e.Signature[8:] },
-		"a signature that is not base64":  func(e *evidence) { e.Signature = "!" },
-		"a certificate that is no base64": func(e *evidence) { e.PublicKey, e.Certificates = "", []string{"!"} },
+		"no algorithm":               func(e *evidence) { e.Algorithm = "" },
+		"SHA-1":                      func(e *evidence) { e.Algorithm = "SHA1-RSA" },
+		"no key":                     func(e *evidence) { e.PublicKey = nil },
+		"a key that cannot be read":  func(e *evidence) { e.PublicKey = []byte("none") },
+		"key and certificate":        func(e *evidence) { e.Certificates = []binary{[]byte("none")} },
+		"a certificate that is none": func(e *evidence) { e.PublicKey, e.Certificates = nil, []binary{[]byte("none")} },
+		"too many certificates":      func(e *evidence) { e.PublicKey, e.Certificates = nil, make([]binary, 9) },
+		"another form of the hash":   func(e *evidence) { e.CertifiedKey = strings.ToUpper(certified) },
 	} {
 		t.Run(rule, func(t *testing.T) {
 			w.T = t
 			w.refused("worker-1", altered(body, change), alwaysallow.EvidenceMalformed)
 		})
 	}
-	for _, text := range []string{"", "{}", "null", "[]", string(body) + "{}", strings.Replace(string(body), "challenge", "Challenge", 1)} {
+	signature := func(text string) string {
+		return strings.Replace(string(body), `"signature":"`, `"signature":"`+text, 1)
+	}
+	for _, text := range []string{
+		"", "{}", "null", "[]", string(body) + "{}", strings.Replace(string(body), "challenge", "Challenge", 1),
+		signature("!"), signature(`\n`), signature("AAA"),
+		strings.Replace(string(altered(body, func(e *evidence) { e.PublicKey, e.Certificates = nil, []binary{{0}} })), "AA==", "!", 1),
+	} {
 		w.T = t
 		w.refused("worker-1", []byte(text), alwaysallow.EvidenceMalformed)
 	}
@@ -469,13 +472,12 @@ func TestCertificates(t *testing.T) {
 func FuzzAttest(f *testing.F) {
 	key := ed()
 	challenges := challengesOf(f, 1, now)
-	signature := base64.StdEncoding.EncodeToString(make([]byte, 64))
-	public := base64.StdEncoding.EncodeToString(must(x509.MarshalPKIXPublicKey(key.Public())))
+	public := must(x509.MarshalPKIXPublicKey(key.Public()))
 	f.Add(must(json.Marshal(evidence{
-		Challenge: challenges.Challenge(), PublicKey: public, CertifiedKey: certified, Algorithm: "Ed25519", Signature: signature,
+		Challenge: challenges.Challenge(), PublicKey: public, CertifiedKey: certified, Algorithm: "Ed25519", Signature: make([]byte, 64),
 	})))
 	f.Add(must(json.Marshal(evidence{
-		Certificates: []string{base64.StdEncoding.EncodeToString(newAuthority(nil, "a").certificate.Raw)}, Algorithm: "SHA256-RSAPSS",
+		Certificates: []binary{newAuthority(nil, "a").certificate.Raw}, Algorithm: "SHA256-RSAPSS",
 	})))
 	a := New(Options{
 		ClusterID: "shop", Challenger: challenges, Clock: func() time.Time { return now },

@@ -1,6 +1,7 @@
 package key
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -9,7 +10,6 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -76,7 +76,7 @@ func (c *Collector) Collect(ctx context.Context, about attest.Binding) ([]byte, 
 	}
 	e := evidence{Challenge: about.Challenge, CertifiedKey: about.PublicKey}
 	if c.options.CertificateFile == "" {
-		e.PublicKey = base64.StdEncoding.EncodeToString(der)
+		e.PublicKey = der
 	} else if e.Certificates, err = readCertificates(c.options.CertificateFile, der); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *Collector) Collect(ctx context.Context, about attest.Binding) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("sign with the key %s: %w", c.options.KeyFile, err)
 	}
-	e.Algorithm, e.Signature = algorithm.String(), base64.StdEncoding.EncodeToString(signature)
+	e.Algorithm, e.Signature = algorithm.String(), signature
 	return json.Marshal(e)
 }
 
@@ -95,11 +95,7 @@ func Hash(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return "", fmt.Errorf("encode the public key of %s: %w", path, err)
-	}
-	return v1alpha1.PublicKeyHash(der), nil
+	return v1alpha1.HashOf(key.Public())
 }
 
 func readKey(path string) (crypto.Signer, error) {
@@ -125,7 +121,7 @@ func readKey(path string) (crypto.Signer, error) {
 }
 
 // readCertificates reads certificates in DER. The first one must be of the key.
-func readCertificates(path string, publicKey []byte) (all []string, err error) {
+func readCertificates(path string, publicKey []byte) (all []binary, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the machine's certificate: %w", err)
@@ -134,11 +130,11 @@ func readCertificates(path string, publicKey []byte) (all []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the machine's certificate %s: %w", path, err)
 	}
-	if v1alpha1.PublicKeyHash(parsed[0].RawSubjectPublicKeyInfo) != v1alpha1.PublicKeyHash(publicKey) {
+	if !bytes.Equal(parsed[0].RawSubjectPublicKeyInfo, publicKey) {
 		return nil, fmt.Errorf("the first certificate in %s is of another key", path)
 	}
 	for _, c := range parsed {
-		all = append(all, base64.StdEncoding.EncodeToString(c.Raw))
+		all = append(all, c.Raw)
 	}
 	return all, nil
 }

@@ -5,13 +5,14 @@
 package key
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
@@ -25,13 +26,25 @@ type evidence struct {
 	// It can be empty.
 	CertifiedKey string `json:"certifiedKey"`
 	// PublicKey is the key of the machine (SubjectPublicKeyInfo, DER); empty with Certificates.
-	PublicKey string `json:"publicKey,omitempty"`
+	PublicKey binary `json:"publicKey,omitempty"`
 	// Certificates are the certificate of the machine, and intermediate ones (DER).
-	Certificates []string `json:"certificates,omitempty"`
+	Certificates []binary `json:"certificates,omitempty"`
 	// Algorithm is the name of the signature's algorithm, one of [algorithms].
 	Algorithm string `json:"algorithm"`
 	// Signature is of the message.
-	Signature string `json:"signature"`
+	Signature binary `json:"signature"`
+}
+
+// binary is a value in base64, which has only one form.
+type binary []byte
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *binary) UnmarshalText(text []byte) (err error) {
+	if bytes.ContainsAny(text, "\r\n") {
+		return errors.New("base64 with line ends")
+	}
+	*b, err = base64.StdEncoding.Strict().AppendDecode(nil, text)
+	return err
 }
 
 // maxCertificates is how many certificates a machine may send.
@@ -56,48 +69,31 @@ func message(clusterID, challenge, nodeName, certifiedKey, ownKey string) []byte
 
 // claim is what the body of a request says, before it is verified.
 type claim struct {
-	challenge, certifiedKey string
-	// publicKey is the key of the machine (SubjectPublicKeyInfo, DER), or of its certificate, which is the first one.
-	publicKey    []byte
+	evidence
+	// certificates are the parsed ones, the first one of the machine. With them, PublicKey is set too.
 	certificates []*x509.Certificate
 	algorithm    x509.SignatureAlgorithm
-	signature    []byte
 }
-
-// keyForm is the form of the hash of a public key.
-var keyForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // decode reads a body. The error is an [*attest.Refusal].
 func decode(body []byte) (*claim, error) {
-	var e evidence
-	if err := strictjson.Unmarshal(body, &e, strictjson.Options{}); err != nil {
+	c := &claim{}
+	if err := strictjson.Unmarshal(body, &c.evidence, strictjson.Options{}); err != nil {
 		return nil, malformed("%v", strictjson.Explain(err))
 	}
-	c := &claim{challenge: e.Challenge, certifiedKey: e.CertifiedKey}
-	at := slices.IndexFunc(algorithms(), func(a x509.SignatureAlgorithm) bool { return a.String() == e.Algorithm })
+	at := slices.IndexFunc(algorithms(), func(a x509.SignatureAlgorithm) bool { return a.String() == c.Algorithm })
 	switch {
 	case at < 0:
-		return nil, malformed("the algorithm is %.40q, want one of %v", e.Algorithm, algorithms())
-	case e.CertifiedKey != "" && !keyForm.MatchString(e.CertifiedKey):
-		return nil, malformed("certifiedKey is %.100q, want sha256: and a hash", e.CertifiedKey)
-	case (e.PublicKey == "") == (len(e.Certificates) == 0):
+		return nil, malformed("the algorithm is %.40q, want one of %v", c.Algorithm, algorithms())
+	case c.CertifiedKey != "" && !v1alpha1.IsPublicKeyHash(c.CertifiedKey):
+		return nil, malformed("certifiedKey is %.100q, want sha256: and a hash", c.CertifiedKey)
+	case (len(c.PublicKey) == 0) == (len(c.Certificates) == 0):
 		return nil, malformed("want either publicKey or certificates")
-	case len(e.Certificates) > maxCertificates:
-		return nil, malformed("%d certificates, want %d at most", len(e.Certificates), maxCertificates)
+	case len(c.Certificates) > maxCertificates:
+		return nil, malformed("%d certificates, want %d at most", len(c.Certificates), maxCertificates)
 	}
 	c.algorithm = algorithms()[at]
-	var err error
-	if c.signature, err = binary(e.Signature); err != nil {
-		return nil, malformed("signature: %v", err)
-	}
-	if c.publicKey, err = binary(e.PublicKey); err != nil {
-		return nil, malformed("publicKey: %v", err)
-	}
-	for i, text := range e.Certificates {
-		der, err := binary(text)
-		if err != nil {
-			return nil, malformed("certificates[%d]: %v", i, err)
-		}
+	for i, der := range c.Certificates {
 		certificate, err := x509.ParseCertificate(der)
 		if err != nil {
 			return nil, malformed("certificates[%d]: %v", i, err)
@@ -105,21 +101,11 @@ func decode(body []byte) (*claim, error) {
 		c.certificates = append(c.certificates, certificate)
 	}
 	if len(c.certificates) > 0 {
-		c.publicKey = c.certificates[0].RawSubjectPublicKeyInfo
+		c.PublicKey = c.certificates[0].RawSubjectPublicKeyInfo
 	}
 	return c, nil
 }
 
-// binary decodes base64. Each value has only one form.
-func binary(text string) ([]byte, error) {
-	if strings.ContainsAny(text, "\r\n") {
-		return nil, errors.New("base64 with line ends")
-	}
-	return base64.StdEncoding.Strict().DecodeString(text)
-}
-
 func malformed(format string, args ...any) *attest.Refusal {
-	refusal := attest.Refuse(alwaysallow.EvidenceMalformed, format, args...)
-	refusal.Malformed = true
-	return refusal
+	return attest.Malformed(alwaysallow.EvidenceMalformed, format, args...)
 }

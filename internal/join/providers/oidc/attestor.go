@@ -57,7 +57,7 @@ type evidence struct {
 func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
 	var body evidence
 	if err := strictjson.Unmarshal(req.Body, &body, strictjson.Options{}); err != nil || body.IdentityToken == "" {
-		return nil, &attest.Refusal{Code: IdentityTokenInvalid, Malformed: true, Detail: "the request has no identityToken"}
+		return nil, attest.Malformed(IdentityTokenInvalid, "the request has no identityToken")
 	}
 	token, err := a.verify(ctx, body.IdentityToken)
 	if err != nil {
@@ -105,8 +105,9 @@ func (a *Attestor) times(token *oidc.IDToken) error {
 	switch age := a.options.Clock().Sub(token.IssuedAt); {
 	case token.IssuedAt.IsZero():
 		return attest.Refuse(IdentityTokenExpired, "the token does not say when it was issued")
-	case age > a.options.MaxAge:
-		return attest.Refuse(IdentityTokenExpired, "the token was issued %s ago, want at most %s", age.Round(time.Second), a.options.MaxAge)
+	case age > a.options.MaxAge.Duration:
+		return attest.Refuse(IdentityTokenExpired, "the token was issued %s ago, want at most %s", age.Round(time.Second),
+			a.options.MaxAge.Duration)
 	case age < -clockSkew:
 		return attest.Refuse(IdentityTokenExpired, "the token will be issued in %s: compare the clocks", -age.Round(time.Second))
 	}

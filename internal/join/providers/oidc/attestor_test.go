@@ -21,6 +21,9 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeissuer"
@@ -47,9 +50,12 @@ func newSituation(t testing.TB, changes ...func(*oidc.Options)) *situation {
 	authorities := x509.NewCertPool()
 	authorities.AddCert(s.Certificate())
 	s.options = oidc.Options{
-		IssuerURL: s.URL, Authorities: authorities, ClusterID: "shop", MaxAge: 5 * time.Minute, Challenger: s.challenges,
-		Conditions: []oidc.Condition{{Expression: `claims.tenant == "shop"`, Message: "the machine is of another tenant"}},
-		NodeName:   "claims.machine", InstanceID: `"m-" + claims.machine`,
+		OIDC: v1alpha1.OIDC{
+			IssuerURL: s.URL, ClusterID: "shop", MaxAge: metav1.Duration{Duration: 5 * time.Minute},
+			Conditions: []v1alpha1.OIDCCondition{{Expression: `claims.tenant == "shop"`, Message: "the machine is of another tenant"}},
+			NodeName:   "claims.machine", InstanceID: `"m-" + claims.machine`,
+		},
+		Authorities: authorities, Challenger: s.challenges,
 	}
 	for _, change := range changes {
 		change(&s.options)
@@ -373,7 +379,7 @@ func TestExpressionsKnowTheRequest(t *testing.T) {
 		`claims.exp - claims.iat == 3600`:                                     true,
 		`claims.machine.matches("^worker-[0-9]+$") && !has(claims.forbidden)`: true,
 	} {
-		s := newSituation(t, func(o *oidc.Options) { o.Conditions = []oidc.Condition{{Expression: expression}} })
+		s := newSituation(t, func(o *oidc.Options) { o.Conditions = []v1alpha1.OIDCCondition{{Expression: expression}} })
 		if _, err := s.attest(t.Context(), s.Sign(t, s.claims(nil))); (err == nil) != met {
 			t.Errorf("%s: %v", expression, err)
 		}
@@ -382,7 +388,8 @@ func TestExpressionsKnowTheRequest(t *testing.T) {
 
 func TestExpressionsHaveALimitOfCost(t *testing.T) {
 	s := newSituation(t, func(o *oidc.Options) {
-		o.Conditions = []oidc.Condition{{Expression: `claims.list.all(a, claims.list.all(b, claims.list.all(c, a + b + c < 1000000)))`}}
+		const costly = `claims.list.all(a, claims.list.all(b, claims.list.all(c, a + b + c < 1000000)))`
+		o.Conditions = []v1alpha1.OIDCCondition{{Expression: costly}}
 	})
 	list := make([]int, 3000)
 	refused(t, s, s.Sign(t, s.claims(map[string]any{"list": list})), oidc.ClaimsNotMapped)

@@ -1,18 +1,15 @@
 package oidc
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
 // audiencePrefix is the first part of an audience that a machine chooses.
 const audiencePrefix = "node-authorizer"
-
-// keyForm is the form of the hash of a public key in an audience.
-var keyForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // Audience returns the audience that a machine chooses: "node-authorizer/CLUSTER/CHALLENGE", and
 // "/sha256:HASH" of its public key if it has one already.
@@ -40,7 +37,7 @@ func (a *Attestor) audience(of []string) (publicKey string, err error) {
 	switch {
 	case len(parts) < 3 || len(parts) > 4 || parts[0] != audiencePrefix || parts[1] != a.options.ClusterID:
 		return "", attest.Refuse(WrongAudience, "the token is for %.253q, want %s/%s/CHALLENGE", of[0], audiencePrefix, a.options.ClusterID)
-	case len(parts) == 4 && !keyForm.MatchString(parts[3]):
+	case len(parts) == 4 && !v1alpha1.IsPublicKeyHash(parts[3]):
 		return "", attest.Refuse(WrongAudience, "the audience of the token ends with %.100q, want the hash of a public key", parts[3])
 	case len(parts) == 4:
 		publicKey = parts[3]

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/oidc"
 	"github.com/node-authorizer/node-authorizer/internal/testing/fakeissuer"
@@ -26,10 +27,12 @@ func TestGoogle(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := newSituation(t, func(o *oidc.Options) {
-				issuer := o.IssuerURL
-				o.Conditions = nil
-				*o = o.WithGoogle([]string{"shop-prod-1"}, []string{"europe-west1-b"})
-				o.IssuerURL = issuer
+				config := o.OIDC
+				config.Preset, config.Conditions = v1alpha1.GooglePreset, nil
+				config.Google = v1alpha1.GoogleInstances{Projects: []string{"shop-prod-1"}, Zones: []string{"europe-west1-b"}}
+				google := oidc.NewOptions(&config)
+				google.IssuerURL, google.Authorities, google.Challenger = o.IssuerURL, o.Authorities, o.Challenger
+				*o = google
 			})
 			instance := anInstance
 			tc.instance(&instance)

@@ -7,28 +7,16 @@ import (
 	"time"
 
 	"github.com/google/cel-go/cel"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
 // Options are settings of an [Attestor].
 type Options struct {
-	// IssuerURL is the issuer of the tokens, exactly as in the claim iss: https.
-	IssuerURL string
-	// KeysFile is a file with the issuer's JSON Web Key Set, for a service without a way to the
-	// issuer; empty: its keys are discovered.
-	KeysFile string
+	// OIDC has the settings of the configuration. The file with authorities is not read.
+	v1alpha1.OIDC
 	// Authorities are the authorities of the issuer's certificate; nil: the ones of the system.
 	Authorities *x509.CertPool
-	// ClusterID is the cluster in the audience that machines choose; see [Audience]. Audiences are
-	// the audiences of an issuer that does not let them choose. One of both.
-	ClusterID string
-	Audiences []string
-	// MaxAge is the maximum age of a token.
-	MaxAge time.Duration
-	// Conditions must all be true.
-	Conditions []Condition
-	// NodeName and InstanceID are CEL expressions for the name of the node, and for a permanent
-	// identity of the machine: DNS labels.
-	NodeName, InstanceID string
 	// ProviderID is a CEL expression for the provider ID of the node; empty: none.
 	ProviderID string
 	// Challenger verifies the challenges of machines that choose their audience.
@@ -37,11 +25,13 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// Condition is a CEL expression for what a machine must be.
-type Condition struct {
-	Expression string
-	// Message says what is wrong if it is false.
-	Message string
+// NewOptions returns the options of a configuration, with its preset.
+func NewOptions(config *v1alpha1.OIDC) Options {
+	o := Options{OIDC: *config}
+	if o.Preset == v1alpha1.GooglePreset {
+		o.google()
+	}
+	return o
 }
 
 // Challenger verifies challenges; see [attest.Challenges].

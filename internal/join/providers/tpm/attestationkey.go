@@ -4,6 +4,7 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/rsa"
+	"crypto/x509"
 	"encoding/binary"
 	"math/big"
 
@@ -14,12 +15,14 @@ import (
 
 // attestationKey is a key of a TPM that signs only what the TPM itself has made.
 type attestationKey struct {
-	key crypto.PublicKey
-	// name is the hash of the key with its attributes.
-	name tpm2.TPM2BName
-	// nameHash and hash are the hashes of the name and of the signatures.
-	nameHash, hash crypto.Hash
-	scheme         tpm2.TPMAlgID
+	// Public is SubjectPublicKeyInfo, DER.
+	Public []byte `json:"public"`
+	// Name is the hash of the key with its attributes, after the id of the hash.
+	Name []byte `json:"name"`
+	// NameHash and Hash are the hashes of the name and of the signatures.
+	NameHash crypto.Hash   `json:"nameHash"`
+	Hash     crypto.Hash   `json:"hash"`
+	Scheme   tpm2.TPMAlgID `json:"scheme"`
 }
 
 // attestation reads an attestation key.
@@ -28,7 +31,7 @@ func attestation(text []byte) (*attestationKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, _, err := publicKey(public, AKNotAccepted)
+	_, der, err := publicKey(public, AKNotAccepted)
 	if err != nil {
 		return nil, err
 	}
@@ -37,20 +40,18 @@ func attestation(text []byte) (*attestationKey, error) {
 		return nil, attest.Refuse(AKNotAccepted, "the key is not an attestation key: want one that signs only what its TPM has made, "+
 			"and never leaves it")
 	}
-	ak := &attestationKey{key: key}
-	name, err := tpm2.ObjectName(public)
-	if err != nil {
-		return nil, attest.Refuse(AKNotAccepted, "%.200s", err)
-	}
-	ak.name = *name
+	ak := &attestationKey{Public: der}
 	var nameStrong, strong bool
-	ak.nameHash, nameStrong = strongHash(public.NameAlg)
+	ak.NameHash, nameStrong = strongHash(public.NameAlg)
 	var hash tpm2.TPMAlgID
-	ak.scheme, hash = signatureScheme(public)
-	ak.hash, strong = strongHash(hash)
+	ak.Scheme, hash = signatureScheme(public)
+	ak.Hash, strong = strongHash(hash)
 	if !nameStrong || !strong {
 		return nil, attest.Refuse(AKNotAccepted, "the key does not sign with SHA-256 or better")
 	}
+	name := ak.NameHash.New()
+	name.Write(text)
+	ak.Name = name.Sum(binary.BigEndian.AppendUint16(nil, uint16(public.NameAlg)))
 	return ak, nil
 }
 
@@ -80,20 +81,24 @@ func signatureScheme(public *tpm2.TPMTPublic) (scheme, hash tpm2.TPMAlgID) {
 
 // verify reports whether a signature is one of the key.
 func (ak *attestationKey) verify(signed []byte, signature *tpm2.TPMTSignature) bool {
-	hash := ak.hash.New()
+	public, err := x509.ParsePKIXPublicKey(ak.Public)
+	if err != nil {
+		return false
+	}
+	hash := ak.Hash.New()
 	hash.Write(signed)
 	digest := hash.Sum(nil)
-	switch key := ak.key.(type) {
+	switch key := public.(type) {
 	case *ecdsa.PublicKey:
 		made, err := signature.Signature.ECDSA()
-		return err == nil && ak.scheme == tpm2.TPMAlgECDSA && ak.signs(made.Hash) &&
+		return err == nil && ak.Scheme == tpm2.TPMAlgECDSA && ak.signs(made.Hash) &&
 			ecdsa.Verify(key, digest, new(big.Int).SetBytes(made.SignatureR.Buffer), new(big.Int).SetBytes(made.SignatureS.Buffer))
 	case *rsa.PublicKey:
-		if made, err := signature.Signature.RSASSA(); err == nil && ak.scheme == tpm2.TPMAlgRSASSA {
-			return ak.signs(made.Hash) && rsa.VerifyPKCS1v15(key, ak.hash, digest, made.Sig.Buffer) == nil
+		if made, err := signature.Signature.RSASSA(); err == nil && ak.Scheme == tpm2.TPMAlgRSASSA {
+			return ak.signs(made.Hash) && rsa.VerifyPKCS1v15(key, ak.Hash, digest, made.Sig.Buffer) == nil
 		}
-		if made, err := signature.Signature.RSAPSS(); err == nil && ak.scheme == tpm2.TPMAlgRSAPSS {
-			return ak.signs(made.Hash) && rsa.VerifyPSS(key, ak.hash, digest, made.Sig.Buffer, nil) == nil
+		if made, err := signature.Signature.RSAPSS(); err == nil && ak.Scheme == tpm2.TPMAlgRSAPSS {
+			return ak.signs(made.Hash) && rsa.VerifyPSS(key, ak.Hash, digest, made.Sig.Buffer, nil) == nil
 		}
 	}
 	return false
@@ -101,14 +106,14 @@ func (ak *attestationKey) verify(signed []byte, signature *tpm2.TPMTSignature) b
 
 func (ak *attestationKey) signs(with tpm2.TPMAlgID) bool {
 	hash, err := with.Hash()
-	return err == nil && hash == ak.hash
+	return err == nil && hash == ak.Hash
 }
 
 // qualifiedName is the name of a primary key of the endorsement hierarchy in what it signs (TPM 2.0 Library, part
 // 1, "Qualified Name").
 func (ak *attestationKey) qualifiedName() []byte {
-	hash := ak.nameHash.New()
+	hash := ak.NameHash.New()
 	hash.Write(binary.BigEndian.AppendUint32(nil, uint32(tpm2.TPMRHEndorsement)))
-	hash.Write(ak.name.Buffer)
-	return hash.Sum(append([]byte{}, ak.name.Buffer[:2]...)) // the id of the hash
+	hash.Write(ak.Name)
+	return hash.Sum(append([]byte{}, ak.Name[:2]...)) // the id of the hash
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/google/go-tpm/tpm2"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/machines"
@@ -29,26 +29,16 @@ const Name = "tpm"
 
 // Options are settings of an [Attestor].
 type Options struct {
+	// TPM has the settings of the configuration. The files with authorities are not read.
+	configv1alpha1.TPM
 	// Machines are the registered machines.
-	Machines Machines
+	Machines machines.Finder
 	// Authorities are the authorities of vendors for certificates of endorsement keys; nil: only registered machines may join.
 	Authorities *x509.CertPool
-	// RejectExpired refuses certificates that have expired. Many have: TPMs outlive them, and nobody renews them.
-	RejectExpired bool
-	// NodeName is a template for the names of machines that are not registered, whose certificate is of one of the
-	// Authorities: "tpm-{{.EKHash}}". If it is empty, only registered machines may join.
-	NodeName string
-	// Policies say what machines may have booted. One of them must allow it; without any, everything is allowed.
-	Policies []Policy
 	// Sealer seals what the service has to remember between the rounds.
 	Sealer Sealer
 	// Clock returns the current time; nil: time.Now.
 	Clock func() time.Time
-}
-
-// Machines finds registered machines; see [machines.Registry].
-type Machines interface {
-	Find(ctx context.Context, req *attest.Request, proof *machines.Proof) (*v1alpha1.Machine, error)
 }
 
 // Sealer seals state; see [attest.Challenges].
@@ -73,7 +63,7 @@ func New(options Options) (*Attestor, error) {
 		options.Clock = time.Now
 	}
 	a := &Attestor{options: options, pcrs: quotedPCRs(options.Policies)}
-	a.log = slices.ContainsFunc(options.Policies, func(p Policy) bool { return p.needsLog() })
+	a.log = slices.ContainsFunc(options.Policies, func(p configv1alpha1.TPMPolicy) bool { return (*policy)(&p).needsLog() })
 	var err error
 	if options.NodeName != "" {
 		a.name, err = ParseName(options.NodeName)
@@ -102,9 +92,9 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 	err := strictjson.Unmarshal(req.Body, &body, strictjson.Options{})
 	switch {
 	case err != nil:
-		return nil, &attest.Refusal{Code: TPMEvidenceInvalid, Malformed: true, Detail: strictjson.Explain(err).Error()}
+		return nil, attest.Malformed(TPMEvidenceInvalid, "%s", strictjson.Explain(err))
 	case (body.Keys == nil) == (body.Answer == nil):
-		return nil, &attest.Refusal{Code: TPMEvidenceInvalid, Malformed: true, Detail: "want either the keys of a TPM or an answer"}
+		return nil, attest.Malformed(TPMEvidenceInvalid, "want either the keys of a TPM or an answer")
 	case body.Keys != nil:
 		return nil, a.challenge(req, body.Keys)
 	}
@@ -120,20 +110,17 @@ type state struct {
 	Trusted bool   `json:"trusted,omitempty"`
 	Vouched string `json:"vouched"`
 	// Model describes the TPM.
-	Model string `json:"model"`
-	AK    []byte `json:"ak"`
+	Model string          `json:"model"`
+	AK    *attestationKey `json:"ak"`
 	// Secret is what only the TPM can decrypt.
 	Secret []byte `json:"secret"`
 	PCRs   []int  `json:"pcrs"`
 }
 
-// keyForm is the form of the hash of a public key.
-var keyForm = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
-
 // challenge checks the keys of a TPM. If they are accepted, the error is the challenge for it.
 func (a *Attestor) challenge(req *attest.Request, k *keys) error {
-	if !keyForm.MatchString(k.PublicKey) {
-		return &attest.Refusal{Code: TPMEvidenceInvalid, Malformed: true, Detail: "publicKey: want sha256: and 64 hexadecimal digits"}
+	if k.PublicKey != "" && !v1alpha1.IsPublicKeyHash(k.PublicKey) {
+		return attest.Malformed(TPMEvidenceInvalid, "publicKey: want sha256: and 64 hexadecimal digits")
 	}
 	ek, err := a.endorsement(k)
 	if err != nil {
@@ -146,11 +133,11 @@ func (a *Attestor) challenge(req *attest.Request, k *keys) error {
 	s := &state{
 		NodeName: req.NodeName, PublicKey: k.PublicKey, EKHash: ek.hash, Trusted: ek.trusted, Vouched: ek.vouched,
 		Model: fmt.Sprintf("it says that it is %.*s", maxModel, strconv.QuoteToASCII(k.Model)), // so that it says nothing else
-		AK:    k.AK, Secret: make([]byte, sha256.Size), PCRs: a.pcrs,
+		AK:    ak, Secret: make([]byte, sha256.Size), PCRs: a.pcrs,
 	}
 	_, _ = rand.Read(s.Secret) // It never fails.
 	c := &challenge{PCRs: a.pcrs, EventLog: a.log}
-	if c.Credential, c.Secret, err = tpm2.CreateCredential(rand.Reader, ek.public, ak.name.Buffer, s.Secret); err != nil {
+	if c.Credential, c.Secret, err = tpm2.CreateCredential(rand.Reader, ek.public, ak.Name, s.Secret); err != nil {
 		return attest.Refuse(EKNotAccepted, "no secret can be encrypted for the endorsement key: %.200s", err)
 	}
 	text, err := json.Marshal(s)
@@ -176,7 +163,7 @@ func (a *Attestor) answer(ctx context.Context, req *attest.Request, got *answer)
 		return nil, attest.Refuse(attest.ChallengeInvalid, "the challenge: %s", err)
 	}
 	var s state
-	if err := json.Unmarshal(text, &s); err != nil {
+	if err := json.Unmarshal(text, &s); err != nil || s.AK == nil {
 		return nil, attest.Refuse(attest.ChallengeInvalid, "the challenge was made by another version of the service")
 	}
 	switch {
@@ -188,11 +175,7 @@ func (a *Attestor) answer(ctx context.Context, req *attest.Request, got *answer)
 		return nil, attest.Refuse(CredentialNotActivated,
 			"the TPM with the endorsement key did not decrypt the secret for this attestation key")
 	}
-	ak, err := attestation(s.AK)
-	if err != nil {
-		return nil, err
-	}
-	counters, err := checkQuote(ak, s.PCRs, s.PublicKey, got)
+	counters, err := checkQuote(s.AK, s.PCRs, s.PublicKey, got)
 	if err != nil {
 		return nil, err
 	}
@@ -216,14 +199,14 @@ func (a *Attestor) identity(
 		SingleUse: true, Digest: sha256.Sum256([]byte(got.Sealed)), Issued: made,
 		Description: strings.Join([]string{s.Vouched, counters, s.Model}, "; "),
 	}
-	policy := ""
+	only := ""
 	machine, err := a.machine(ctx, req, s, id.Description)
 	switch {
 	case err != nil:
 		return nil, err
 	case machine != nil:
 		id.NodeName, id.Names = machine.Spec.NodeName, append([]string{machine.Spec.NodeName}, machine.Spec.Names...)
-		id.Addresses, policy = machines.Addresses(machine), machine.Spec.TPM.Policy
+		id.Addresses, only = machines.Addresses(machine), machine.Spec.TPM.Policy
 	default:
 		id.NodeName = a.name.Execute(map[string]string{ekHash: digits[:nameDigits]})
 		id.Names = []string{id.NodeName}
@@ -236,11 +219,12 @@ func (a *Attestor) identity(
 	for i, pcr := range s.PCRs {
 		b.values[pcr] = got.PCRs[i]
 	}
-	if policy, err = allowed(a.options.Policies, policy, b); err != nil {
+	allowing, err := allowed(a.options.Policies, only, b)
+	if err != nil {
 		return nil, err
 	}
-	if policy != "" {
-		id.Description += "; policy " + policy
+	if allowing != "" {
+		id.Description += "; policy " + allowing
 	}
 	return id, nil
 }

@@ -109,7 +109,7 @@ func TestCertificatesOfEndorsementKeys(t *testing.T) {
 		},
 		{
 			rule:    "an expired certificate is refused where it is not accepted",
-			options: Options{Authorities: v.pool(), RejectExpired: true},
+			options: Options{Authorities: v.pool(), TPM: settings{RejectExpiredCertificates: true}},
 			text:    v.issue(&f.ek.PublicKey, nil), code: "EKNotTrusted", says: "has expired",
 		},
 		{

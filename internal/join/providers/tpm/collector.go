@@ -2,7 +2,6 @@ package tpm
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -98,11 +97,7 @@ func (c *Collector) EKHash() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the endorsement key: %w", err)
 	}
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return "", fmt.Errorf("encode the endorsement key: %w", err)
-	}
-	return v1alpha1.PublicKeyHash(der), nil
+	return v1alpha1.HashOf(key)
 }
 
 func (c *Collector) unload() {

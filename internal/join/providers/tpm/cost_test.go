@@ -20,7 +20,8 @@ import (
 // FuzzEvidence: no body ends the service, and none but the honest answer is accepted.
 func FuzzEvidence(f *testing.F) {
 	fake := newFakeTPM(f)
-	s := newService(f, Options{Machines: known(fake), Policies: []Policy{{Name: "any", PCRs: map[int][]string{0: {"00"}}}}})
+	anything := policies{{Name: "any", PCRs: values(byPCR{0: {"00"}})}}
+	s := newService(f, Options{Machines: known(fake), TPM: settings{Policies: anything}})
 	add := func(body any) {
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -76,7 +77,7 @@ func FuzzEventLog(f *testing.F) {
 	f.Add(slices.Concat(first, logged(tcg.EFIVariableDriverConfig, variable("SecureBoot", []byte{1})),
 		logged(tcg.EFIVariableDriverConfig, db),
 		logged(tcg.Separator, make([]byte, 4)), logged(tcg.EFIVariableAuthority, variable("db", make([]byte, 40)))))
-	p := &Policy{Name: "secure", SecureBoot: true}
+	p := &policy{Name: "secure", SecureBoot: true}
 	f.Fuzz(func(t *testing.T, log []byte) {
 		if problem, err := p.problem(&booted{values: map[int][]byte{7: make([]byte, sha256.Size)}, log: log}); problem == "" && err == nil {
 			t.Error("Secure Boot is on, with a PCR of zeros")

@@ -33,14 +33,14 @@ func (a *Attestor) endorsement(k *keys) (*endorsementKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, hash, err := publicKey(public, EKNotAccepted)
+	key, der, err := publicKey(public, EKNotAccepted)
 	if err != nil {
 		return nil, err
 	}
 	if !isStorageKey(&public.ObjectAttributes) {
 		return nil, attest.Refuse(EKNotAccepted, "the key is not an endorsement key: want one that only decrypts, and never leaves its TPM")
 	}
-	e := &endorsementKey{hash: hash}
+	e := &endorsementKey{hash: v1alpha1.PublicKeyHash(der)}
 	if e.public, err = tpm2.ImportEncapsulationKey(public); err != nil {
 		return nil, attest.Refuse(EKNotAccepted, "%.200s", err)
 	}
@@ -48,20 +48,20 @@ func (a *Attestor) endorsement(k *keys) (*endorsementKey, error) {
 	return e, err
 }
 
-// publicKey returns the public key in a structure, if it is strong enough, and its hash.
-func publicKey(public *tpm2.TPMTPublic, code verdict.Code) (crypto.PublicKey, string, error) {
+// publicKey returns the public key in a structure, if it is strong enough, and its SubjectPublicKeyInfo, DER.
+func publicKey(public *tpm2.TPMTPublic, code verdict.Code) (crypto.PublicKey, []byte, error) {
 	key, err := tpm2.Pub(*public)
 	if err != nil {
-		return nil, "", attest.Refuse(code, "%.200s", err)
+		return nil, nil, attest.Refuse(code, "%.200s", err)
 	}
 	if weakness := approve.Weakness(key); weakness != "" {
-		return nil, "", attest.Refuse(code, "%s", weakness)
+		return nil, nil, attest.Refuse(code, "%s", weakness)
 	}
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
-		return nil, "", attest.Refuse(code, "%.200s", err)
+		return nil, nil, attest.Refuse(code, "%.200s", err)
 	}
-	return key, v1alpha1.PublicKeyHash(der), nil
+	return key, der, nil
 }
 
 // isStorageKey reports whether a key of a TPM only decrypts what the TPM itself understands.
@@ -116,7 +116,7 @@ func (a *Attestor) unverified(certificate *x509.Certificate) string {
 	certificate.UnhandledCriticalExtensions = slices.DeleteFunc(certificate.UnhandledCriticalExtensions,
 		asn1.ObjectIdentifier{2, 5, 29, 17}.Equal)
 	at := a.options.Clock()
-	if at.After(certificate.NotAfter) && !a.options.RejectExpired {
+	if at.After(certificate.NotAfter) && !a.options.RejectExpiredCertificates {
 		// Its authorities were valid when it was made.
 		at = certificate.NotBefore
 	}

@@ -159,7 +159,9 @@ func joinsWith(t *testing.T, socket string, authorities *x509.CertPool, vouched 
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(Options{Authorities: authorities, NodeName: "tpm-{{.EKHash}}", Machines: registered{}, Sealer: sealer(t, nil)})
+	a, err := New(Options{
+		Authorities: authorities, TPM: settings{NodeName: "tpm-{{.EKHash}}"}, Machines: registered{}, Sealer: sealer(t, nil),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

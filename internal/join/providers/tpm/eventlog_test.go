@@ -101,7 +101,7 @@ func TestHostileEventLogs(t *testing.T) {
 			if tc.data != nil {
 				b.log = slices.Concat(tc.first, logged(tc.kind, tc.data))
 			}
-			problem, err := (&Policy{Name: "secure", SecureBoot: true}).problem(b)
+			problem, err := (&policy{Name: "secure", SecureBoot: true}).problem(b)
 			refusal, _ := errors.AsType[*attest.Refusal](err)
 			if problem != "" || refusal == nil || refusal.Code != EventLogInvalid || !strings.Contains(refusal.Detail, tc.says) {
 				t.Errorf("%q, %v, want %s", problem, err, tc.says)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-tpm/tpm2"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
@@ -84,11 +85,11 @@ func (f *fakeTPM) newAK() {
 }
 
 func (f *fakeTPM) hash() string {
-	_, hash, err := publicKey(&f.ekPublic, EKNotAccepted)
+	_, der, err := publicKey(&f.ekPublic, EKNotAccepted)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return hash
+	return v1alpha1.PublicKeyHash(der)
 }
 
 func (f *fakeTPM) keys() *keys {

@@ -11,21 +11,13 @@ import (
 	"github.com/google/go-eventlog/register"
 	"github.com/google/go-eventlog/tcg"
 
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// Policy says what a machine may have booted: what the firmware and the boot loader measured into the PCRs (TCG PC
-// Client Platform Firmware Profile, section 3). All of it must hold.
-type Policy struct {
-	// Name is for messages, and for Machines that name their policy.
-	Name string
-	// PCRs are the allowed values of PCRs of the SHA-256 bank, in hexadecimal, by their number.
-	PCRs map[int][]string
-	// SecureBoot requires that the firmware's Secure Boot is on, by the event log.
-	SecureBoot bool
-	// Digests are the allowed SHA-256 digests of all events of a PCR in the event log, in hexadecimal, by its number.
-	Digests map[int][]string
-}
+// policy says what a machine may have booted: what the firmware and the boot loader measured into the PCRs (TCG PC
+// Client Platform Firmware Profile, section 3). All of it must hold. Values and digests are in hexadecimal.
+type policy v1alpha1.TPMPolicy
 
 // secureBootPCR is the PCR of the state of Secure Boot.
 const secureBootPCR = 7
@@ -34,17 +26,15 @@ const secureBootPCR = 7
 func quotedByDefault() []int { return []int{0, 1, 2, 3, 4, 5, 6, 7} }
 
 // needsLog reports whether a policy is about the event log.
-func (p *Policy) needsLog() bool { return p.SecureBoot || len(p.Digests) > 0 }
+func (p *policy) needsLog() bool { return p.SecureBoot || len(p.Events) > 0 }
 
 // quotedPCRs returns the PCRs that policies are about, in order.
-func quotedPCRs(policies []Policy) []int {
+func quotedPCRs(policies []v1alpha1.TPMPolicy) []int {
 	needed := map[int]bool{}
 	for i := range policies {
 		p := &policies[i]
-		for _, numbers := range []map[int][]string{p.PCRs, p.Digests} {
-			for pcr := range numbers {
-				needed[pcr] = true
-			}
+		for _, values := range slices.Concat(p.PCRs, p.Events) {
+			needed[int(values.PCR)] = true
 		}
 		if p.SecureBoot {
 			needed[secureBootPCR] = true
@@ -66,10 +56,10 @@ type booted struct {
 
 // allowed returns the name of the policy that allows what a machine has booted. Only is the one that counts, if it is
 // named. Without policies everything is allowed.
-func allowed(policies []Policy, only string, b *booted) (string, error) {
+func allowed(policies []v1alpha1.TPMPolicy, only string, b *booted) (string, error) {
 	var problems []string
 	for i := range policies {
-		p := &policies[i]
+		p := (*policy)(&policies[i])
 		if only != "" && p.Name != only {
 			continue
 		}
@@ -92,10 +82,10 @@ func allowed(policies []Policy, only string, b *booted) (string, error) {
 }
 
 // problem says what a policy does not allow; empty if it allows all.
-func (p *Policy) problem(b *booted) (string, error) {
-	for _, pcr := range slices.Sorted(maps.Keys(p.PCRs)) {
-		if value := hex.EncodeToString(b.values[pcr]); !slices.Contains(p.PCRs[pcr], value) {
-			return fmt.Sprintf("PCR %d is %s", pcr, value), nil
+func (p *policy) problem(b *booted) (string, error) {
+	for _, want := range p.PCRs {
+		if value := hex.EncodeToString(b.values[int(want.PCR)]); !slices.Contains(want.Values, value) {
+			return fmt.Sprintf("PCR %d is %s", want.PCR, value), nil
 		}
 	}
 	if !p.needsLog() {
@@ -104,8 +94,8 @@ func (p *Policy) problem(b *booted) (string, error) {
 	if err := b.replay(); err != nil {
 		return "", err
 	}
-	for _, pcr := range slices.Sorted(maps.Keys(p.Digests)) {
-		if problem := p.digests(pcr, b.events); problem != "" {
+	for i := range p.Events {
+		if problem := digests(&p.Events[i], b.events); problem != "" {
 			return problem, nil
 		}
 	}
@@ -120,19 +110,19 @@ func (p *Policy) problem(b *booted) (string, error) {
 }
 
 // digests says which event of a PCR is not allowed. The types of events are not measured, so all of them count.
-func (p *Policy) digests(pcr int, events []tcg.Event) string {
+func digests(want *v1alpha1.PCRValues, events []tcg.Event) string {
 	found := false
 	for _, event := range events {
-		if int(event.MRIndex()) != pcr {
+		if int(event.MRIndex()) != int(want.PCR) {
 			continue
 		}
 		found = true
-		if digest := hex.EncodeToString(event.ReplayedDigest()); !slices.Contains(p.Digests[pcr], digest) {
-			return fmt.Sprintf("event %d of PCR %d has the digest %s", event.Num(), pcr, digest)
+		if digest := hex.EncodeToString(event.ReplayedDigest()); !slices.Contains(want.Values, digest) {
+			return fmt.Sprintf("event %d of PCR %d has the digest %s", event.Num(), want.PCR, digest)
 		}
 	}
 	if !found {
-		return fmt.Sprintf("there is no event of PCR %d", pcr)
+		return fmt.Sprintf("there is no event of PCR %d", want.PCR)
 	}
 	return ""
 }

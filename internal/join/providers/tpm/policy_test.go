@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-eventlog/tcg"
 	eventlogs "github.com/google/go-eventlog/testdata"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
@@ -55,7 +57,7 @@ func TestPolicies(t *testing.T) {
 	for _, tc := range []struct {
 		rule     string
 		log      []byte
-		policies []Policy
+		policies policies
 		machine  string // the policy of the Machine
 		change   func(*fakeTPM)
 		code     string // empty: allowed
@@ -63,64 +65,64 @@ func TestPolicies(t *testing.T) {
 	}{
 		{
 			rule: "the value of a PCR is allowed", says: "; policy zero",
-			policies: []Policy{{Name: "zero", PCRs: map[int][]string{0: {zero}, 9: {"ab", zero}}}},
+			policies: policies{{Name: "zero", PCRs: values(byPCR{0: {zero}, 9: {"ab", zero}})}},
 		},
 		{
-			rule: "the value of a PCR is not allowed", policies: []Policy{{Name: "zero", PCRs: map[int][]string{4: {zero}, 7: {"ab"}}}},
+			rule: "the value of a PCR is not allowed", policies: policies{{Name: "zero", PCRs: values(byPCR{4: {zero}, 7: {"ab"}})}},
 			code: "PCRsNotAllowed", says: "policy zero: PCR 7 is " + zero,
 		},
 		{
 			rule: "one policy is enough", says: "; policy right",
-			policies: []Policy{{Name: "wrong", PCRs: map[int][]string{4: {"ab"}}}, {Name: "right", PCRs: map[int][]string{4: {zero}}}},
+			policies: policies{{Name: "wrong", PCRs: values(byPCR{4: {"ab"}})}, {Name: "right", PCRs: values(byPCR{4: {zero}})}},
 		},
 		{
 			rule: "the policy of the Machine must allow it", machine: "wrong", code: "PCRsNotAllowed", says: "policy wrong: PCR 4",
-			policies: []Policy{{Name: "wrong", PCRs: map[int][]string{4: {"ab"}}}, {Name: "right", PCRs: map[int][]string{4: {zero}}}},
+			policies: policies{{Name: "wrong", PCRs: values(byPCR{4: {"ab"}})}, {Name: "right", PCRs: values(byPCR{4: {zero}})}},
 		},
 		{
 			rule: "the policy of the Machine is not configured", machine: "gone", code: "PCRsNotAllowed",
 			says:     `the policy "gone" of the machine is not configured`,
-			policies: []Policy{{Name: "right", PCRs: map[int][]string{4: {zero}}}},
+			policies: policies{{Name: "right", PCRs: values(byPCR{4: {zero}})}},
 		},
 		{rule: "the policy of the Machine without policies", machine: "gone", code: "PCRsNotAllowed", says: "is not configured"},
-		{rule: "Secure Boot is on", log: secure, policies: []Policy{{Name: "secure", SecureBoot: true}}, says: "; policy secure"},
+		{rule: "Secure Boot is on", log: secure, policies: policies{{Name: "secure", SecureBoot: true}}, says: "; policy secure"},
 		{
-			rule: "Secure Boot is off", log: insecure, policies: []Policy{{Name: "secure", SecureBoot: true}},
+			rule: "Secure Boot is off", log: insecure, policies: policies{{Name: "secure", SecureBoot: true}},
 			code: "PCRsNotAllowed", says: "Secure Boot is off",
 		},
 		{
-			rule: "there is no event log", policies: []Policy{{Name: "secure", SecureBoot: true}},
+			rule: "there is no event log", policies: policies{{Name: "secure", SecureBoot: true}},
 			code: "EventLogInvalid", says: "there is no event log",
 		},
 		{
-			rule: "an event log of another boot", log: secure, policies: []Policy{{Name: "secure", SecureBoot: true}},
+			rule: "an event log of another boot", log: secure, policies: policies{{Name: "secure", SecureBoot: true}},
 			change: func(f *fakeTPM) { f.log = insecure }, code: "EventLogInvalid",
 		},
 		{
-			rule: "an event log without its end", log: secure, policies: []Policy{{Name: "secure", SecureBoot: true}},
+			rule: "an event log without its end", log: secure, policies: policies{{Name: "secure", SecureBoot: true}},
 			change: func(f *fakeTPM) { f.log = f.log[:len(f.log)/2] }, code: "EventLogInvalid",
 		},
 		{
-			rule: "a log without events, of PCRs without values", policies: []Policy{{Name: "secure", SecureBoot: true}}, log: secure[:65],
+			rule: "a log without events, of PCRs without values", policies: policies{{Name: "secure", SecureBoot: true}}, log: secure[:65],
 			code: "EventLogInvalid",
 		},
 		{
 			rule: "every event has an allowed digest", log: secure,
-			policies: []Policy{{Name: "image", Digests: map[int][]string{4: bootDigests}}},
+			policies: policies{{Name: "image", Events: values(byPCR{4: bootDigests})}},
 			says:     "; policy image",
 		},
 		{
 			rule: "an event has another digest", log: secure,
-			policies: []Policy{{Name: "image", Digests: map[int][]string{4: bootDigests[1:]}}},
+			policies: policies{{Name: "image", Events: values(byPCR{4: bootDigests[1:]})}},
 			code:     "PCRsNotAllowed", says: "of PCR 4 has the digest " + bootDigests[0],
 		},
 		{
-			rule: "a PCR without events", log: secure, policies: []Policy{{Name: "image", Digests: map[int][]string{11: bootDigests}}},
+			rule: "a PCR without events", log: secure, policies: policies{{Name: "image", Events: values(byPCR{11: bootDigests})}},
 			code: "PCRsNotAllowed", says: "there is no event of PCR 11",
 		},
 		{
 			rule: "a PCR with a value and no events", log: secure,
-			policies: []Policy{{Name: "image", Digests: map[int][]string{11: bootDigests}}},
+			policies: policies{{Name: "image", Events: values(byPCR{11: bootDigests})}},
 			change:   func(f *fakeTPM) { f.pcrs[11] = slices.Repeat([]byte{1}, 32) }, code: "PCRsNotAllowed",
 		},
 	} {
@@ -135,7 +137,7 @@ func TestPolicies(t *testing.T) {
 			}
 			machines := known(f)
 			machines[f.hash()].Spec.TPM = &v1alpha1.MachineTPM{EKHashes: []string{f.hash()}, Policy: tc.machine}
-			s := newService(t, Options{Machines: machines, Policies: tc.policies})
+			s := newService(t, Options{Machines: machines, TPM: settings{Policies: tc.policies}})
 			id, err := s.ask(evidence{Answer: f.answer(s.challenged(f.keys()))})
 			if tc.code != "" {
 				refusedAs(t, id, err, tc.code)
@@ -185,4 +187,18 @@ func TestGenuineEventLogs(t *testing.T) {
 			f.pcrs[pcr] = right
 		}
 	}
+}
+
+type (
+	settings = configv1alpha1.TPM
+	policies = []configv1alpha1.TPMPolicy
+	byPCR    = map[int32][]string
+)
+
+// values returns values of PCRs in the form of the configuration.
+func values(of byPCR) (all []configv1alpha1.PCRValues) {
+	for _, pcr := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, configv1alpha1.PCRValues{PCR: pcr, Values: of[pcr]})
+	}
+	return all
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"reflect"
 
 	"github.com/google/go-tpm/tpm2"
 
@@ -35,7 +36,7 @@ func checkQuote(ak *attestationKey, pcrs []int, publicKey string, got *answer) (
 		return "", attest.Refuse(QuoteInvalid, "the signer is not a primary key of the endorsement hierarchy")
 	case !bytes.Equal(attested.ExtraData.Buffer, quoted(got.Sealed, publicKey)):
 		return "", attest.Refuse(QuoteInvalid, "the quote is for another challenge, or for another public key")
-	case !bytes.Equal(tpm2.Marshal(quote.PCRSelect), tpm2.Marshal(selection(pcrs))):
+	case !reflect.DeepEqual(quote.PCRSelect, selection(pcrs)):
 		return "", attest.Refuse(QuoteInvalid, "the quote is about other PCRs than %v of the SHA-256 bank", pcrs)
 	}
 	if err := checkValues(ak, quote, pcrs, got.PCRs); err != nil {
@@ -51,7 +52,7 @@ func checkValues(ak *attestationKey, quote *tpm2.TPMSQuoteInfo, pcrs []int, valu
 	if len(values) != len(pcrs) {
 		return attest.Refuse(QuoteInvalid, "there are %d values for %d PCRs", len(values), len(pcrs))
 	}
-	digest := ak.hash.New()
+	digest := ak.Hash.New()
 	for i, value := range values {
 		if len(value) != sha256.Size {
 			return attest.Refuse(QuoteInvalid, "the value of PCR %d has %d bytes, want %d", pcrs[i], len(value), sha256.Size)

@@ -71,7 +71,10 @@ func TestSwtpm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			options := Options{Authorities: authority.Pool(t), NodeName: "tpm-{{.EKHash}}", Machines: registered{}, Sealer: sealer(t, nil)}
+			options := Options{
+				Authorities: authority.Pool(t), TPM: settings{NodeName: "tpm-{{.EKHash}}"},
+				Machines: registered{}, Sealer: sealer(t, nil),
+			}
 			vouched, err := New(options)
 			if err != nil {
 				t.Fatal(err)
