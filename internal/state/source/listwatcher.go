@@ -107,14 +107,12 @@ func (lw *listWatcher) addPage(page runtime.Object, first bool, requestedAt time
 	if lw.closed {
 		return nil, errReflectorStopped
 	}
-	lw.live.recordPage(lw.epoch, lw.endpoint.kind, versionOf(page))
+	lw.live.recordPage(lw.epoch, lw.endpoint.kind, listMeta(page).GetResourceVersion())
 	if first {
 		lw.startList(requestedAt)
 	}
-	names := &nameList{}
-	if m, err := meta.ListAccessor(page); err == nil {
-		names.ResourceVersion, names.Continue, names.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(), m.GetRemainingItemCount()
-	}
+	m, names := listMeta(page), &nameList{}
+	names.ResourceVersion, names.Continue, names.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(), m.GetRemainingItemCount()
 	err := meta.EachListItem(page, func(item runtime.Object) error {
 		o, err := lw.addListed(item)
 		names.Items = append(names.Items, o)
@@ -317,7 +315,7 @@ func (lw *listWatcher) recordEvent(event watch.Event) {
 		lw.live.recordPage(lw.epoch, lw.endpoint.kind, version)
 		return
 	}
-	if isOlder(version, lw.stream.resourceVersion) {
+	if staleness.Older(version, lw.stream.resourceVersion) {
 		lw.reportAnomaly(anomalyVersion)
 	} else {
 		lw.stream.resourceVersion = version
