@@ -111,7 +111,6 @@ func (c *fileCheck) tpmAuthorities(path string) {
 	}
 }
 
-// keys checks the keys of an issuer.
 func (c *fileCheck) keys(field, path string) {
 	if path == "" {
 		return
@@ -273,7 +272,6 @@ func (c *fileCheck) endpoint(files *certificateFiles) {
 	c.authorities(field, files.authorities+": certificate", authorities, x509.ExtKeyUsageClientAuth)
 }
 
-// pair checks a certificate and its key.
 func (c *fileCheck) pair(files *certificateFiles, certificate, key []byte) {
 	field := files.field("certificateFile")
 	pair, err := parsePair(certificate, key)

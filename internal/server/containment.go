@@ -108,7 +108,6 @@ func (c *contained) follow(ctx context.Context) {
 	c.live.Run(ctx)
 }
 
-// ages returns the ages of the copies.
 func (c *contained) ages() []staleness.Aged {
 	if c == nil {
 		return nil

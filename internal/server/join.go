@@ -121,7 +121,6 @@ func (j *join) addTo(p *parts, e *endpoint) {
 // ledgerSync is a readiness check: the ledger has been read, and its copy is not too old.
 func (j *join) ledgerSync() (string, error) { return "", j.known.Fresh() }
 
-// ages returns the ages of all copies.
 func (j *join) ages() []staleness.Aged {
 	all := []staleness.Aged{j.known.Age()}
 	if j.machines != nil {

@@ -65,8 +65,7 @@ type webhooks struct {
 
 // answers are the handlers for the current state of the cluster.
 type answers struct {
-	authorize, admit                     http.Handler
-	observe, observeBehind, observeAdmit http.Handler
+	byPath map[string]http.Handler
 	// minor is the version whose rules hold; 0 before the cluster is known.
 	minor kubeversion.Minor
 }
@@ -98,15 +97,18 @@ func newWebhooks(
 
 // addTo adds the webhooks to the parts that the listeners serve.
 func (w *webhooks) addTo(p *parts) {
+	var paths []string
 	if w.config.Webhook.Answers(v1alpha1.ServeAuthorization) {
-		p.webhooks[authorizePath] = w.current(func(a *answers) http.Handler { return a.authorize })
-		p.webhooks[observePath] = w.current(func(a *answers) http.Handler { return a.observe })
-		p.webhooks[observeBehindPath] = w.current(func(a *answers) http.Handler { return a.observeBehind })
+		paths = append(paths, authorizePath, observePath, observeBehindPath)
 	}
 	if w.config.Webhook.Answers(v1alpha1.ServeAdmission) {
-		p.webhooks[admitPath] = w.current(func(a *answers) http.Handler { return a.admit })
-		p.webhooks[observeAdmitPath] = w.current(func(a *answers) http.Handler { return a.observeAdmit })
+		paths = append(paths, admitPath, observeAdmitPath)
 		p.webhooks[mutatePath] = webhook.Mutate(webhookOptions(w.config, w.metrics, w.bodies, mutatePath))
+	}
+	for _, path := range paths {
+		p.webhooks[path] = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			w.answers.Load().byPath[path].ServeHTTP(rw, r)
+		})
 	}
 	p.ready = append(p.ready,
 		check{"graph-sync", w.graphSync}, check{"rights", w.rights},
@@ -139,27 +141,20 @@ func webhookOptions(
 	}
 }
 
-// current serves with the current answers.
-func (w *webhooks) current(handler func(*answers) http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		handler(w.answers.Load()).ServeHTTP(rw, r)
-	})
-}
-
 // answersOf wraps evaluators with metrics, logs and HTTP. Authorize waits for relations that the watch may not have
 // delivered yet, atOnce does not.
 func (w *webhooks) answersOf(
 	minor kubeversion.Minor, authorize, atOnce decision.Authorize, admit decision.Admit, reads review.Reads,
 ) *answers {
-	return &answers{
-		minor:     minor,
-		authorize: webhook.Authorize(w.refusals.Authorize(w.metrics.Authorize(authorize)), webhookOptions(w.config, w.metrics, w.bodies, authorizePath)),
-		admit:     webhook.Admit(w.refusals.Admit(w.metrics.Admit(admit)), reads, webhookOptions(w.config, w.metrics, w.bodies, admitPath)),
+	options := func(path string) webhook.Options { return webhookOptions(w.config, w.metrics, w.bodies, path) }
+	return &answers{minor: minor, byPath: map[string]http.Handler{
+		authorizePath: webhook.Authorize(w.refusals.Authorize(w.metrics.Authorize(authorize)), options(authorizePath)),
+		admitPath:     webhook.Admit(w.refusals.Admit(w.metrics.Admit(admit)), reads, options(admitPath)),
 
-		observe:       webhook.Authorize(w.agreement.Before(authorize), webhookOptions(w.config, w.metrics, w.bodies, observePath)),
-		observeBehind: webhook.Authorize(w.agreement.Behind(atOnce), webhookOptions(w.config, w.metrics, w.bodies, observeBehindPath)),
-		observeAdmit:  webhook.Admit(w.agreement.Admit(admit), reads, webhookOptions(w.config, w.metrics, w.bodies, observeAdmitPath)),
-	}
+		observePath:       webhook.Authorize(w.agreement.Before(authorize), options(observePath)),
+		observeBehindPath: webhook.Authorize(w.agreement.Behind(atOnce), options(observeBehindPath)),
+		observeAdmitPath:  webhook.Admit(w.agreement.Admit(admit), reads, options(observeAdmitPath)),
+	}}
 }
 
 const versionInterval = time.Minute
