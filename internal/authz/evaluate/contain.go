@@ -234,7 +234,7 @@ func (e *Evaluator) serverUnknown(req *access.Request, on source.Kinds) error {
 	if missing := unread(e.State, source.APIServices); len(missing) > 0 {
 		return &UnreadError{missing}
 	}
-	return &LackError{[]Lack{{Gap: e.State.APIServiceGap(req.Group, req.Version)}}}
+	return &LackError{[]Lack{e.State.APIServiceGap(req.Group, req.Version)}}
 }
 
 // scopeReads returns the kinds of a part of the state on which the answer of NodeScopes depends.
@@ -346,10 +346,10 @@ func (e *Evaluator) scopeLacks(req *access.Request, answer *nodescope.Answer) []
 	}
 	switch {
 	case awaitsPod(req, answer):
-		return gaps(e.State.Gaps(answer.Node, graph.Pod, req.Namespace, req.Name))
+		return e.State.Gaps(answer.Node, graph.Pod, req.Namespace, req.Name)
 	case answer.Code == nodescope.ScopeNotAsNode && answer.NodeCode == nodeauthz.NoPathToObject:
 		if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok {
-			return gaps(e.State.Gaps(answer.Node, kind, req.Namespace, req.Name))
+			return e.State.Gaps(answer.Node, kind, req.Namespace, req.Name)
 		}
 	}
 	return nil

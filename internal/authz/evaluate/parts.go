@@ -267,10 +267,10 @@ func notRead(parts []source.Part) []Lack {
 	var all []Lack
 	for _, part := range parts {
 		for _, resource := range part.Kinds.Resources() {
-			all = append(all, Lack{Gap: source.Gap{
+			all = append(all, Lack{
 				Resource: schema.GroupResource{Group: resource.Group, Resource: resource.Resource},
 				Lacks:    resource.String() + " that were not read",
-			}})
+			})
 		}
 	}
 	return all

@@ -137,7 +137,9 @@ func (s *restrictionState) ServiceAccount(namespace, name string) (*corev1.Servi
 
 // PersistentVolumeClaim implements noderestriction.Volumes.
 func (s *restrictionState) PersistentVolumeClaim(namespace, name string) (*corev1.PersistentVolumeClaim, bool) {
-	return ifKnown(s, source.PersistentVolumeClaims, func() (*corev1.PersistentVolumeClaim, bool) { return s.state.PersistentVolumeClaim(namespace, name) })
+	return ifKnown(s, source.PersistentVolumeClaims, func() (*corev1.PersistentVolumeClaim, bool) {
+		return s.state.PersistentVolumeClaim(namespace, name)
+	})
 }
 
 // PersistentVolume implements noderestriction.Volumes.

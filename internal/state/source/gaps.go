@@ -24,6 +24,8 @@ type Gap struct {
 	// Because says what refers to it, as a clause that begins with a comma; empty for
 	// the object of a question.
 	Because string
+	// RolesAndBindings is true if the files hold no roles and bindings.
+	RolesAndBindings bool
 }
 
 func (g Gap) String() string { return g.Lacks + g.Because }
