@@ -206,7 +206,6 @@ func (b *batch) answer(ctx context.Context, evaluators Evaluators) {
 	}
 }
 
-// writeAnswers writes the answers in order.
 func writeAnswers(ctx context.Context, ordered <-chan *batch, out io.Writer) (Summary, error) {
 	var total Summary
 	for {

@@ -82,7 +82,6 @@ func (f *follower) put(changed any) {
 	notify(f.changed)
 }
 
-// all returns the objects.
 func (f *follower) all() []*object {
 	var all []*object
 	for _, o := range f.copied.List() {

@@ -136,7 +136,6 @@ func older(a, b *object) int {
 	)
 }
 
-// withoutSpec returns the object without its spec.
 func (o *object) withoutSpec() *object {
 	without := *o
 	without.spec = nil
