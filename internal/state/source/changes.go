@@ -134,12 +134,10 @@ func decodeAddition(d *manifest.Document, k kind, namespace string) (object, err
 		return object{}, err
 	}
 	if ns, ok := o.(*corev1.Namespace); ok {
-		labels := map[string]string{corev1.LabelMetadataName: ns.Name}
-		for k, v := range ns.Labels {
-			labels[k] = v
+		if ns.Labels == nil {
+			ns.Labels = map[string]string{}
 		}
-		labels[corev1.LabelMetadataName] = ns.Name
-		ns.Labels = labels
+		ns.Labels[corev1.LabelMetadataName] = ns.Name
 	}
 	return object{kind: k, api: o, position: d.Position()}, nil
 }

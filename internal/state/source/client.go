@@ -133,7 +133,6 @@ func (c *client) rest(gv schema.GroupVersion) (rest.Interface, error) {
 	return client, nil
 }
 
-// page gets a page of the list.
 func (e *endpoint) page(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if e.kind == kindSecret {
 		return e.secrets.List(ctx, opts)
@@ -154,7 +153,6 @@ func (e *endpoint) pageIn(ctx context.Context, namespace string, opts metav1.Lis
 	return in.page(ctx, opts)
 }
 
-// watch opens a watch.
 func (e *endpoint) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
 	return e.rest.Get().Resource(e.resource.Resource).VersionedParams(&opts, e.params).Watch(ctx)

@@ -52,7 +52,6 @@ func (lw *listWatcher) startComparison() *comparison {
 	return lw.comparison
 }
 
-// endComparison ends a comparison.
 func (lw *listWatcher) endComparison(m *comparison) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()

@@ -203,7 +203,6 @@ func (lw *listWatcher) handleError(verb string, err error) error {
 	return err
 }
 
-// startList starts a list that was requested at a time.
 func (lw *listWatcher) startList(requestedAt time.Time) {
 	lw.requested, lw.comparison = requestedAt, nil
 	lw.live.listStarted(lw.epoch, lw.endpoint.kind, requestedAt)

@@ -181,7 +181,6 @@ func displayName(o apiObject) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// applyHeader applies the header of a snapshot.
 func (l *loader) applyHeader(file string, h *snapshotHeader) error {
 	s := l.state
 	if h.KubernetesVersion != "" {

@@ -139,7 +139,6 @@ func (l *Live) change(e *epoch, k kind, change func(*kindStatus)) {
 	}
 }
 
-// status returns the current status of a kind.
 func (l *Live) status(k kind) kindStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
